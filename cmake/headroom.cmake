@@ -1,0 +1,46 @@
+# Warnings, sanitizers and the one way a layer is declared.
+
+add_library(headroom_flags INTERFACE)
+target_include_directories(headroom_flags INTERFACE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}")
+target_compile_definitions(headroom_flags INTERFACE HEADROOM_VERSION="${PROJECT_VERSION}")
+target_compile_options(headroom_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
+  -Wimplicit-fallthrough -Wno-missing-field-initializers $<$<BOOL:${HEADROOM_WERROR}>:-Werror>)
+if(HEADROOM_SANITIZE)
+  target_compile_options(headroom_flags INTERFACE -fsanitize=${HEADROOM_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -O1)
+  target_link_options(headroom_flags INTERFACE -fsanitize=${HEADROOM_SANITIZE})
+endif()
+
+# headroom_layer(NAME [DEPS layer...] [LIBS library...])
+# All *.cc of the calling folder become library hr_NAME; all *_test.cc become one GoogleTest program NAME_test.
+# DEPS are layers it may include (tools/check_layers.py holds the same table); LIBS are outside libraries.
+function(headroom_layer name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LIBS;TEST_LIBS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cc")
+  set(tests ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|fuzz)\\.cc$")
+  list(TRANSFORM ARG_DEPS PREPEND hr_)
+  if(sources)
+    add_library(hr_${name} STATIC ${sources})
+    target_link_libraries(hr_${name} PUBLIC headroom_flags ${HEADROOM_FMT} tl::expected ${ARG_DEPS} ${ARG_LIBS})
+  else()
+    add_library(hr_${name} INTERFACE)
+    target_link_libraries(hr_${name} INTERFACE headroom_flags ${HEADROOM_FMT} tl::expected ${ARG_DEPS} ${ARG_LIBS})
+  endif()
+  if(BUILD_TESTING AND tests)
+    headroom_test(${name}_test SOURCES ${tests} LIBS hr_${name} ${ARG_TEST_LIBS})
+  endif()
+endfunction()
+
+# headroom_test(NAME SOURCES file... LIBS library...): one GoogleTest program, one line in ctest.
+function(headroom_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  find_package(GTest REQUIRED)
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} headroom_flags GTest::gmock_main)
+  target_compile_definitions(${name} PRIVATE HEADROOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME unit.${name} COMMAND ${name})
+  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
+endfunction()

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/fd.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace headroom {
+
+void Fd::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+namespace {
+Result<Fd> open_with(const std::string& path, int flags) {
+  Fd fd(::open(path.c_str(), flags | O_CLOEXEC, 0644));
+  if (!fd) return tl::unexpected(errno_error(fmt::format("open {}", path)));
+  return fd;
+}
+}  // namespace
+
+Result<Fd> open_read(const std::string& path) { return open_with(path, O_RDONLY); }
+Result<Fd> open_write(const std::string& path) { return open_with(path, O_WRONLY | O_CREAT | O_TRUNC); }
+
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  HR_TRY(const Fd fd, open_read(path));
+  std::string bytes;
+  char block[65536];
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), block, sizeof block);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return tl::unexpected(errno_error(fmt::format("read {}", path)));
+    if (got == 0) return bytes;
+    bytes.append(block, static_cast<std::size_t>(got));
+    if (bytes.size() > limit) return fail(Errc::kInvalidInput, fmt::format("read {}: larger than {} bytes", path, limit));
+  }
+}
+
+Result<void> write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd, bytes.data(), bytes.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return tl::unexpected(errno_error("write"));
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return {};
+}
+
+Result<void> write_file(const std::string& path, std::string_view bytes) {
+  const std::string temporary = fmt::format("{}.tmp{}", path, ::getpid());
+  const auto written = [&]() -> Result<void> {
+    HR_TRY(const Fd fd, open_write(temporary));
+    HR_TRYV(write_all(fd.get(), bytes));
+    if (::fsync(fd.get()) != 0 && errno != EINVAL) return tl::unexpected(errno_error("fsync"));
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return tl::unexpected(errno_error("rename"));
+    return {};
+  }();
+  if (!written) {
+    ::unlink(temporary.c_str());
+    return tl::unexpected(within(fmt::format("write {}", path), written.error()));
+  }
+  return {};
+}
+
+}  // namespace headroom

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "cli/verb.h"
+
+// One function per verb, each in its own file; main.cc holds the table.
+namespace headroom::cli {
+
+Action declare_devices(VerbInput input);
+Action declare_doctor(VerbInput input);
+Action declare_export(VerbInput input);
+Action declare_import(VerbInput input);
+Action declare_record(VerbInput input);
+Action declare_recordings(VerbInput input);
+Action declare_run(VerbInput input);
+Action declare_sim(VerbInput input);
+Action declare_sim_job(VerbInput input);
+Action declare_why(VerbInput input);
+
+}  // namespace headroom::cli

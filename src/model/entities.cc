@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/entities.h"
+
+#include <fmt/format.h>
+
+#include "base/strings.h"
+
+namespace headroom {
+
+namespace {
+
+void put(Attrs& attrs, const char* name, const std::string& value) {
+  if (!value.empty()) attrs[name] = value;
+}
+template <class T>
+void put(Attrs& attrs, const char* name, const std::optional<T>& value) {
+  if (value) attrs[name] = fmt::format("{}", *value);
+}
+
+const std::string* get(const Attrs& attrs, const char* name) {
+  const auto found = attrs.find(name);
+  return found == attrs.end() ? nullptr : &found->second;
+}
+std::string text(const Attrs& attrs, const char* name) {
+  const auto* value = get(attrs, name);
+  return value ? *value : std::string();
+}
+template <class T>
+std::optional<T> number(const Attrs& attrs, const char* name) {
+  const auto* value = get(attrs, name);
+  return value ? parse_number<T>(*value) : std::nullopt;
+}
+std::optional<bool> flag(const Attrs& attrs, const char* name) {
+  const auto* value = get(attrs, name);
+  if (!value) return std::nullopt;
+  return *value == "true";
+}
+std::optional<std::string> optional_text(const Attrs& attrs, const char* name) {
+  const auto* value = get(attrs, name);
+  return value ? std::optional(*value) : std::nullopt;
+}
+
+}  // namespace
+
+Attrs to_attrs(const Device& device) {
+  Attrs attrs;
+  attrs["index"] = fmt::format("{}", device.index);
+  put(attrs, "name", device.name);
+  put(attrs, "pci_bus_id", device.pci_bus_id);
+  put(attrs, "memory_total_bytes", device.memory_total_bytes);
+  put(attrs, "power_limit_watts", device.power_limit_watts);
+  put(attrs, "sm_clock_max_mhz", device.sm_clock_max_mhz);
+  put(attrs, "compute_capability", device.compute_capability);
+  put(attrs, "driver_version", device.driver_version);
+  put(attrs, "mig_mode", device.mig_mode);
+  put(attrs, "compute_mode", device.compute_mode);
+  put(attrs, "persistence_mode", device.persistence_mode);
+  put(attrs, "pcie_link_gen_max", device.pcie_link_gen_max);
+  put(attrs, "pcie_link_width_max", device.pcie_link_width_max);
+  put(attrs, "numa_node", device.numa_node);
+  put(attrs, "given", device.given);
+  return attrs;
+}
+
+Device device_of(const Source& source) {
+  const Attrs& attrs = source.attrs;
+  Device device;
+  device.uuid = source.key;
+  device.index = number<int>(attrs, "index").value_or(0);
+  device.name = text(attrs, "name");
+  device.pci_bus_id = text(attrs, "pci_bus_id");
+  device.memory_total_bytes = number<std::int64_t>(attrs, "memory_total_bytes");
+  device.power_limit_watts = number<double>(attrs, "power_limit_watts");
+  device.sm_clock_max_mhz = number<std::int64_t>(attrs, "sm_clock_max_mhz");
+  device.compute_capability = text(attrs, "compute_capability");
+  device.driver_version = text(attrs, "driver_version");
+  device.mig_mode = text(attrs, "mig_mode");
+  device.compute_mode = text(attrs, "compute_mode");
+  device.persistence_mode = text(attrs, "persistence_mode");
+  device.pcie_link_gen_max = number<int>(attrs, "pcie_link_gen_max");
+  device.pcie_link_width_max = number<int>(attrs, "pcie_link_width_max");
+  device.numa_node = number<int>(attrs, "numa_node");
+  device.given = flag(attrs, "given");
+  return device;
+}
+
+Attrs to_attrs(const Process& process) {
+  Attrs attrs;
+  attrs["pid"] = fmt::format("{}", process.pid);
+  attrs["ppid"] = fmt::format("{}", process.ppid);
+  put(attrs, "uid", process.uid);
+  put(attrs, "user", process.user);
+  attrs["start_ns"] = fmt::format("{}", process.start);
+  put(attrs, "end_ns", process.end);
+  put(attrs, "exit_code", process.exit_code);
+  put(attrs, "comm", process.comm);
+  put(attrs, "cmdline", process.cmdline);
+  attrs["in_job"] = process.in_job ? "true" : "false";
+  put(attrs, "cuda_visible_devices", process.cuda_visible_devices);
+  put(attrs, "cuda_device_order", process.cuda_device_order);
+  put(attrs, "nvidia_visible_devices", process.nvidia_visible_devices);
+  return attrs;
+}
+
+Process process_of(const Source& source) {
+  const Attrs& attrs = source.attrs;
+  Process process;
+  process.pid = number<std::int64_t>(attrs, "pid").value_or(0);
+  process.ppid = number<std::int64_t>(attrs, "ppid").value_or(0);
+  process.uid = number<std::int64_t>(attrs, "uid");
+  process.user = text(attrs, "user");
+  process.start = number<Nanos>(attrs, "start_ns").value_or(0);
+  process.end = number<Nanos>(attrs, "end_ns");
+  process.exit_code = number<int>(attrs, "exit_code");
+  process.comm = text(attrs, "comm");
+  process.cmdline = text(attrs, "cmdline");
+  process.in_job = flag(attrs, "in_job").value_or(false);
+  process.cuda_visible_devices = optional_text(attrs, "cuda_visible_devices");
+  process.cuda_device_order = optional_text(attrs, "cuda_device_order");
+  process.nvidia_visible_devices = optional_text(attrs, "nvidia_visible_devices");
+  return process;
+}
+
+std::string_view context_kind_name(ContextKind kind) {
+  switch (kind) {
+    case ContextKind::kGraphics: return "graphics";
+    case ContextKind::kMps: return "mps";
+    case ContextKind::kCompute: break;
+  }
+  return "compute";
+}
+
+Attrs to_attrs(const GpuContext& context) {
+  Attrs attrs;
+  attrs["pid"] = fmt::format("{}", context.pid);
+  attrs["context"] = context_kind_name(context.kind);
+  put(attrs, "start_ns", context.start);
+  return attrs;
+}
+
+GpuContext context_of(const Source& source) {
+  GpuContext context;
+  context.pid = number<std::int64_t>(source.attrs, "pid").value_or(0);
+  const std::string kind = text(source.attrs, "context");
+  context.kind = kind == "graphics" ? ContextKind::kGraphics : kind == "mps" ? ContextKind::kMps : ContextKind::kCompute;
+  context.start = number<Nanos>(source.attrs, "start_ns");
+  return context;
+}
+
+Attrs to_attrs(const Host& host) {
+  Attrs attrs;
+  attrs["cores"] = fmt::format("{}", host.cores);
+  put(attrs, "cores_usable", host.cores_usable);
+  put(attrs, "memory_total_bytes", host.memory_total_bytes);
+  put(attrs, "kernel", host.kernel);
+  return attrs;
+}
+
+Host host_of(const Source& source) {
+  Host host;
+  host.cores = number<int>(source.attrs, "cores").value_or(0);
+  host.cores_usable = number<double>(source.attrs, "cores_usable");
+  host.memory_total_bytes = number<std::int64_t>(source.attrs, "memory_total_bytes");
+  host.kernel = text(source.attrs, "kernel");
+  return host;
+}
+
+}  // namespace headroom

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/ledger.h"
+
+namespace headroom {
+
+std::string_view confidence_name(Confidence confidence) {
+  switch (confidence) {
+    case Confidence::kHigh: return "high";
+    case Confidence::kMedium: return "medium";
+    case Confidence::kLow: break;
+  }
+  return "low";
+}
+
+Nanos Ledger::total(Account account, std::optional<std::size_t> device) const {
+  Nanos sum = 0;
+  for (const auto& entry : entries)
+    if (entry.account == account && (!device || entry.device == *device)) sum += entry.ns;
+  return sum;
+}
+
+Nanos Ledger::busy(std::optional<std::size_t> device) const {
+  Nanos sum = 0;
+  for (const auto& entry : entries)
+    if (is_busy(entry.account) && (!device || entry.device == *device)) sum += entry.ns;
+  return sum;
+}
+
+}  // namespace headroom

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/recording.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "base/result.h"
+
+namespace headroom {
+
+namespace {
+constexpr std::array<std::string_view, 8> kSourceKinds{"gpu",     "gpu_util_ring", "gpu_power_ring", "gpu_process",
+                                                       "process", "host",          "cgroup",         "recorder"};
+constexpr std::array<std::string_view, 4> kSeverities{"info", "notice", "data_loss", "error"};
+
+template <class Enum, std::size_t kSize>
+std::optional<Enum> find_name(const std::array<std::string_view, kSize>& names, std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Enum>(found - names.begin());
+}
+}  // namespace
+
+std::string_view source_kind_name(SourceKind kind) { return kSourceKinds[static_cast<std::size_t>(kind)]; }
+std::optional<SourceKind> source_kind_of(std::string_view name) { return find_name<SourceKind>(kSourceKinds, name); }
+std::string_view severity_name(Severity severity) { return kSeverities[static_cast<std::size_t>(severity)]; }
+std::optional<Severity> severity_of(std::string_view name) { return find_name<Severity>(kSeverities, name); }
+
+const Column* Track::find(Metric metric) const {
+  const auto found = std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.metric == metric; });
+  return found == columns.end() ? nullptr : &*found;
+}
+
+std::optional<SourceId> Recording::find(SourceKind kind, std::string_view key) const {
+  const auto found =
+      std::find_if(sources.begin(), sources.end(), [&](const auto& s) { return s.kind == kind && s.key == key; });
+  if (found == sources.end()) return std::nullopt;
+  return static_cast<SourceId>(found - sources.begin());
+}
+
+std::vector<SourceId> Recording::all(SourceKind kind) const {
+  std::vector<SourceId> ids;
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    if (sources[i].kind == kind) ids.push_back(static_cast<SourceId>(i));
+  return ids;
+}
+
+SourceId MemorySink::add_source(const Source& source) {
+  const auto [entry, is_new] =
+      ids_.try_emplace({source.kind, source.key}, static_cast<SourceId>(recording_.sources.size()));
+  if (is_new) {
+    recording_.sources.push_back(source);
+    recording_.tracks.emplace_back();
+  } else {
+    auto& known = recording_.sources[static_cast<std::size_t>(entry->second)];
+    for (const auto& [name, value] : source.attrs) known.attrs[name] = value;
+    if (source.parent != kNoSource) known.parent = source.parent;
+  }
+  return entry->second;
+}
+
+void MemorySink::add_row(SourceId source, Nanos at, std::span<const Cell> cells) {
+  auto& track = recording_.tracks[static_cast<std::size_t>(source)];
+  HR_CHECK(track.at.empty() || at >= track.at.back(), "rows of a source must come in order of time");
+  const std::size_t row = track.at.size();
+  track.at.push_back(at);
+  for (const Cell& cell : cells) {
+    auto column =
+        std::find_if(track.columns.begin(), track.columns.end(), [&](const auto& c) { return c.metric == cell.metric; });
+    if (column == track.columns.end()) {
+      track.columns.push_back({cell.metric, std::vector<std::int64_t>(row, 0), {}});
+      column = track.columns.end() - 1;
+      if (row > 0) column->absent.assign(row, static_cast<std::uint8_t>(Absent::kNotSampled));
+    }
+    column->values.resize(row + 1);
+    if (cell.absent && column->absent.empty()) column->absent.assign(row, 0);
+    if (!column->absent.empty()) {
+      column->absent.resize(row + 1, static_cast<std::uint8_t>(Absent::kNotSampled));
+      column->absent[row] = cell.absent ? static_cast<std::uint8_t>(*cell.absent) : std::uint8_t{0};
+    }
+    column->values[row] = cell.absent ? 0 : cell.value;
+  }
+  for (auto& column : track.columns) {
+    if (column.values.size() > row) continue;
+    column.values.resize(row + 1, 0);
+    if (column.absent.empty()) column.absent.assign(row, 0);
+    column.absent.resize(row + 1, static_cast<std::uint8_t>(Absent::kNotSampled));
+  }
+}
+
+void MemorySink::add_event(const Event& event) { recording_.events.push_back(event); }
+
+void MemorySink::add_loss(const Loss& loss) {
+  auto& losses = recording_.losses;
+  const auto known = std::find_if(losses.begin(), losses.end(), [&](const auto& l) { return l.what == loss.what; });
+  if (known == losses.end()) losses.push_back(loss);
+  else known->count += loss.count;
+}
+
+Recording MemorySink::take() {
+  std::stable_sort(recording_.events.begin(), recording_.events.end(),
+                   [](const auto& a, const auto& b) { return a.at < b.at; });
+  ids_.clear();
+  return std::exchange(recording_, Recording{});
+}
+
+void replay(const Recording& recording, RecordingSink& sink) {
+  sink.set_meta(recording.meta);
+  std::vector<SourceId> ids;
+  for (Source source : recording.sources) {
+    if (source.parent != kNoSource) {
+      const auto parent = static_cast<std::size_t>(source.parent);
+      source.parent = parent < ids.size() ? ids[parent] : kNoSource;
+    }
+    ids.push_back(sink.add_source(source));
+  }
+  std::vector<std::size_t> next(recording.tracks.size(), 0);
+  std::vector<Cell> cells;
+  for (;;) {  // one pass over time: the earliest rows of all tracks, in order of sources
+    Nanos earliest = std::numeric_limits<Nanos>::max();
+    for (std::size_t i = 0; i < next.size(); ++i)
+      if (next[i] < recording.tracks[i].at.size()) earliest = std::min(earliest, recording.tracks[i].at[next[i]]);
+    if (earliest == std::numeric_limits<Nanos>::max()) break;
+    for (std::size_t i = 0; i < next.size(); ++i) {
+      const Track& track = recording.tracks[i];
+      for (; next[i] < track.at.size() && track.at[next[i]] == earliest; ++next[i]) {
+        cells.clear();
+        for (const Column& column : track.columns) {
+          const std::size_t row = next[i];
+          Cell cell{column.metric, column.values[row], std::nullopt};
+          if (!column.has(row)) cell.absent = static_cast<Absent>(column.absent[row]);
+          cells.push_back(cell);
+        }
+        sink.add_row(ids[i], earliest, cells);
+      }
+    }
+  }
+  for (Event event : recording.events) {
+    if (event.source != kNoSource) event.source = ids[static_cast<std::size_t>(event.source)];
+    sink.add_event(event);
+  }
+  for (const Loss& loss : recording.losses) sink.add_loss(loss);
+}
+
+}  // namespace headroom

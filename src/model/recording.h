@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "model/absent.h"
+#include "model/metric.h"
+
+namespace headroom {
+
+// Small facts as text, sorted by name. Numbers are decimal; the names used are listed where they are written.
+using Attrs = std::map<std::string, std::string>;
+
+// What rows can be about. The number and the name are stored in recordings: append only.
+enum class SourceKind : std::uint8_t {
+  kGpu = 0,         // key: GPU UUID. One row per tick. attrs: see Device
+  kGpuUtilRing = 1, // key: GPU UUID, parent: the GPU. kGpuUtil from the driver's ring buffer, at its own instants
+  kGpuPowerRing = 2,// likewise kPower
+  kGpuProcess = 3,  // key: "<uuid>/<pid>/<start>", parent: the GPU. attrs: pid, context=compute|graphics|mps
+  kProcess = 4,     // key: "<pid>/<start ticks>", parent: the parent process's source. attrs: see Process
+  kHost = 5,        // key: "host". attrs: cores, cores_usable, memory_total_bytes, kernel
+  kCgroup = 6,      // key: the cgroup's path. attrs: cpu_quota_cores, cpuset_cores, memory_max_bytes
+  kRecorder = 7,    // key: "recorder"
+};
+[[nodiscard]] std::string_view source_kind_name(SourceKind kind);  // "gpu", "gpu_util_ring", "gpu_process", …
+[[nodiscard]] std::optional<SourceKind> source_kind_of(std::string_view name);
+
+using SourceId = std::int32_t;  // position in Recording::sources; kNoSource where there is none
+inline constexpr SourceId kNoSource = -1;
+
+struct Source {
+  SourceKind kind = SourceKind::kHost;
+  std::string key;  // unique within its kind
+  SourceId parent = kNoSource;
+  Attrs attrs;
+  bool operator==(const Source&) const = default;
+};
+
+// One reading of one metric: a stored integer, or the reason why there is none.
+struct Cell {
+  Metric metric{};
+  std::int64_t value = 0;
+  std::optional<Absent> absent;
+  bool operator==(const Cell&) const = default;
+};
+
+// Something that happened. Kinds in use (attrs in brackets):
+//   job_start [argv, pid]  job_end [exit_code|signal]  device_lost  device_back  xid [code]  clock_step [delta_ns]
+//   process_start / process_end [pid, exit_code]  placement  gap [reason]  disk_low  note [text]
+//   repeated_header, imported facts
+// `source` is what it is about, or kNoSource; `end` is set for things that lasted.
+struct Event {
+  Nanos at = 0;
+  std::optional<Nanos> end;
+  std::string kind;
+  SourceId source = kNoSource;
+  Attrs attrs;
+  bool operator==(const Event&) const = default;
+};
+
+enum class Severity : std::uint8_t { kInfo = 0, kNotice = 1, kDataLoss = 2, kError = 3 };
+[[nodiscard]] std::string_view severity_name(Severity severity);
+[[nodiscard]] std::optional<Severity> severity_of(std::string_view name);
+
+// A way in which data was lost or had to be mended, counted. `what` is an identifier such as "late_tick",
+// "missing_row", "duplicate_timestamp"; `detail` is for people, and names the first place where it happened.
+struct Loss {
+  std::string what;
+  std::int64_t count = 0;
+  Severity severity = Severity::kNotice;
+  std::string detail;
+  bool operator==(const Loss&) const = default;
+};
+
+// Evidence tiers of DESIGN: N NVML, P /proc, L output lines, Y Python stacks, X marks, C CUPTI, S studies and tasks.
+struct MissingTier {
+  char tier = 'N';
+  std::string why;
+  bool operator==(const MissingTier&) const = default;
+};
+
+struct RecordingMeta {
+  std::string id;                 // random, 16 hex digits
+  std::string origin;             // "run", "record", or "import:<format>"
+  std::string writer;             // "headroom 0.1.0"
+  std::string host;
+  std::string boot_id;
+  std::string stop_reason;        // "", "job_ended", "interrupted", "duration", "disk_full", "recovered"
+  std::vector<std::string> command;
+  std::string cwd;
+  std::string tiers;              // e.g. "NP"
+  std::vector<MissingTier> missing_tiers;
+  Nanos start = 0;                // first and last instant the recording speaks about (not: first and last sample)
+  Nanos end = 0;
+  Nanos start_realtime = 0;       // Unix time of `start`, ns
+  Nanos interval = 0;             // nominal time between rows of a GPU
+  std::optional<std::int64_t> job_pid;
+  std::optional<int> exit_code;   // of the job; 128+n for signal n
+  Attrs extra;                    // anything a newer or foreign writer knew
+  bool operator==(const RecordingMeta&) const = default;
+};
+
+// One metric of one source. `absent` is empty when every value was read; else it holds, per row, 0 or an Absent.
+struct Column {
+  Metric metric{};
+  std::vector<std::int64_t> values;
+  std::vector<std::uint8_t> absent;
+
+  [[nodiscard]] bool has(std::size_t row) const { return absent.empty() || absent[row] == 0; }
+  [[nodiscard]] Reading<std::int64_t> at(std::size_t row) const {
+    if (has(row)) return values[row];
+    return tl::unexpected(static_cast<Absent>(absent[row]));
+  }
+  bool operator==(const Column&) const = default;
+};
+
+// All rows of one source, in order of time. Every column has as many values as `at`.
+struct Track {
+  std::vector<Nanos> at;
+  std::vector<Column> columns;
+
+  [[nodiscard]] const Column* find(Metric metric) const;
+  bool operator==(const Track&) const = default;
+};
+
+// A recording in memory: everything the pure half of Headroom ever sees. tracks[i] belongs to sources[i].
+struct Recording {
+  RecordingMeta meta;
+  std::vector<Source> sources;
+  std::vector<Track> tracks;
+  std::vector<Event> events;  // in order of time
+  std::vector<Loss> losses;
+
+  [[nodiscard]] std::optional<SourceId> find(SourceKind kind, std::string_view key) const;
+  [[nodiscard]] std::vector<SourceId> all(SourceKind kind) const;
+  bool operator==(const Recording&) const = default;
+};
+
+// Where rows go: a recording file, a recording in memory, or a test. Calls come from one thread.
+class RecordingSink {
+ public:
+  RecordingSink() = default;
+  RecordingSink(const RecordingSink&) = delete;
+  RecordingSink& operator=(const RecordingSink&) = delete;
+  virtual ~RecordingSink() = default;
+
+  // Announces a source, or changes its attrs (merged by name); the same (kind, key) always gets the same id.
+  virtual SourceId add_source(const Source& source) = 0;
+  // Rows of a source come in order of time. Cells not named in a row are kNotSampled there.
+  virtual void add_row(SourceId source, Nanos at, std::span<const Cell> cells) = 0;
+  virtual void add_event(const Event& event) = 0;
+  // Adds to the counter named `what`; severity and detail are those of the first call.
+  virtual void add_loss(const Loss& loss) = 0;
+  // The last call before the sink is closed or dropped wins.
+  virtual void set_meta(const RecordingMeta& meta) = 0;
+};
+
+// Collects a Recording in memory (imports, tests).
+class MemorySink final : public RecordingSink {
+ public:
+  SourceId add_source(const Source& source) override;
+  void add_row(SourceId source, Nanos at, std::span<const Cell> cells) override;
+  void add_event(const Event& event) override;
+  void add_loss(const Loss& loss) override;
+  void set_meta(const RecordingMeta& meta) override { recording_.meta = meta; }
+
+  [[nodiscard]] const Recording& recording() const { return recording_; }
+  // Events are sorted by time; the sink is empty afterwards.
+  [[nodiscard]] Recording take();
+
+ private:
+  Recording recording_;
+  std::map<std::pair<SourceKind, std::string>, SourceId> ids_;
+};
+
+// Every source, row, event, loss and the meta of `recording`, in an order a file writer likes (rows by time).
+void replay(const Recording& recording, RecordingSink& sink);
+
+}  // namespace headroom
