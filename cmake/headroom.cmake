@@ -3,9 +3,10 @@
 add_library(headroom_flags INTERFACE)
 target_include_directories(headroom_flags INTERFACE "${CMAKE_SOURCE_DIR}/src" "${CMAKE_SOURCE_DIR}")
 target_compile_definitions(headroom_flags INTERFACE HEADROOM_VERSION="${PROJECT_VERSION}")
+# -Wrestrict: g++ 12 warns wrongly on std::string operator+ (GCC bug 105651).
 target_compile_options(headroom_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
-  -Wimplicit-fallthrough -Wno-missing-field-initializers $<$<BOOL:${HEADROOM_WERROR}>:-Werror>)
+  -Wimplicit-fallthrough -Wno-missing-field-initializers -Wno-restrict $<$<BOOL:${HEADROOM_WERROR}>:-Werror>)
 if(HEADROOM_SANITIZE)
   target_compile_options(headroom_flags INTERFACE -fsanitize=${HEADROOM_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer -O1)

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace headroom {
+
+namespace {
+
+const Track& track_of(const Recording& recording, SourceId source) {
+  return recording.tracks[static_cast<std::size_t>(source)];
+}
+const Source& source_of(const Recording& recording, SourceId source) {
+  return recording.sources[static_cast<std::size_t>(source)];
+}
+
+Nanos median_spacing(const Recording& recording, const std::vector<SourceId>& sources, Nanos fallback) {
+  std::vector<Nanos> gaps;
+  for (const SourceId id : sources) {
+    const auto& at = track_of(recording, id).at;
+    for (std::size_t i = 1; i < at.size(); ++i) gaps.push_back(at[i] - at[i - 1]);
+  }
+  if (gaps.empty()) return fallback;
+  const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
+  std::nth_element(gaps.begin(), middle, gaps.end());
+  return std::max<Nanos>(*middle, kMillisecond);
+}
+
+// pids are reused: the process with this start time, else the one that lived when the context was seen.
+std::optional<SourceId> match_process(const Recording& recording, const std::multimap<std::int64_t, SourceId>& by_pid,
+                                      const GpuContext& context, Nanos seen) {
+  std::optional<SourceId> best;
+  for (auto [entry, last] = by_pid.equal_range(context.pid); entry != last; ++entry) {
+    const Process process = process_of(source_of(recording, entry->second));
+    if (context.start && process.start == *context.start) return entry->second;
+    if (process.start <= seen && (!process.end || *process.end >= seen)) best = entry->second;
+  }
+  return best;
+}
+
+ContextUse use_of(const Recording& recording, SourceId id, const std::multimap<std::int64_t, SourceId>& by_pid,
+                  Nanos listing) {
+  const Source& source = source_of(recording, id);
+  const GpuContext context = context_of(source);
+  const auto& seen = track_of(recording, id).at;
+  ContextUse use;
+  use.device = source.parent;
+  use.source = id;
+  use.pid = context.pid;
+  use.kind = context.kind;
+  use.first_seen = seen.front();
+  use.last_seen = seen.back();
+  use.process = match_process(recording, by_pid, context, use.first_seen);
+  use.held_from = std::max(recording.meta.start, use.first_seen - listing);
+  use.begin = use.held_from;
+  use.end = std::min(recording.meta.end, use.last_seen + listing);
+  if (use.process) {
+    const Process process = process_of(source_of(recording, *use.process));
+    use.ours = process.in_job;
+    use.begin = std::min(use.begin, std::max(recording.meta.start, process.start));
+    use.held_from = std::max(use.held_from, use.begin);
+    if (process.end && *process.end <= use.last_seen + 2 * listing)
+      use.end = std::max(use.last_seen, std::min(recording.meta.end, *process.end));
+  }
+  return use;
+}
+
+}  // namespace
+
+JobView job_view(const Recording& recording) {
+  JobView view;
+  std::multimap<std::int64_t, SourceId> by_pid;
+  for (const SourceId id : recording.all(SourceKind::kProcess)) {
+    const Process process = process_of(source_of(recording, id));
+    by_pid.emplace(process.pid, id);
+    view.has_job |= process.in_job;
+    view.has_host |= process.in_job && track_of(recording, id).at.size() > 1;
+  }
+  const auto contexts = recording.all(SourceKind::kGpuProcess);
+  for (const SourceId gpu : recording.all(SourceKind::kGpu))
+    view.has_contexts |= track_of(recording, gpu).find(Metric::kComputeProcesses) != nullptr;
+  view.has_contexts |= !contexts.empty();
+  view.listing_interval = median_spacing(recording, contexts, kSecond);
+  for (const SourceId id : contexts) {
+    if (track_of(recording, id).at.empty()) continue;
+    ContextUse use = use_of(recording, id, by_pid, view.listing_interval);
+    if (!view.has_job) use.ours = true;
+    (use.kind == ContextKind::kGraphics ? view.graphics : view.uses).push_back(use);
+  }
+  std::stable_sort(view.uses.begin(), view.uses.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  return view;
+}
+
+namespace {
+
+// Growth of a counter from one row to the next; 0 where either is absent or the counter went backwards.
+double growth(const Column* column, std::size_t row) {
+  if (!column || !column->has(row) || !column->has(row - 1)) return 0;
+  const std::int64_t delta = column->values[row] - column->values[row - 1];
+  return delta > 0 ? static_cast<double>(delta) : 0;
+}
+
+}  // namespace
+
+std::vector<Activity> activities(const Recording& recording, SourceId process) {
+  const Track& track = track_of(recording, process);
+  const Column *user = track.find(Metric::kCpuUser), *system = track.find(Metric::kCpuSystem),
+               *main_cpu = track.find(Metric::kMainCpu), *delay = track.find(Metric::kRunDelay),
+               *io = track.find(Metric::kIoDelay), *read = track.find(Metric::kReadBytes),
+               *write = track.find(Metric::kWriteBytes), *state = track.find(Metric::kProcessState),
+               *wait = track.find(Metric::kWaitChannel);
+  std::vector<Activity> list;
+  for (std::size_t row = 1; row < track.at.size(); ++row) {
+    Activity activity{track.at[row - 1], track.at[row]};
+    const auto length = static_cast<double>(activity.end - activity.begin);
+    if (length <= 0) continue;
+    activity.cpu = (growth(user, row) + growth(system, row)) / length;
+    if (main_cpu && main_cpu->has(row) && main_cpu->has(row - 1)) activity.main_cpu = growth(main_cpu, row) / length;
+    activity.run_delay = std::min(1.0, growth(delay, row) / length);
+    activity.io_delay = std::min(1.0, growth(io, row) / length);
+    activity.read_bytes_per_second = growth(read, row) / seconds(activity.end - activity.begin);
+    activity.write_bytes_per_second = growth(write, row) / seconds(activity.end - activity.begin);
+    if (state && state->has(row)) activity.state = static_cast<char>(state->values[row]);
+    if (wait && wait->has(row)) activity.wait = static_cast<WaitChannel>(wait->values[row]);
+    list.push_back(activity);
+  }
+  return list;
+}
+
+std::vector<SourceId> descendants(const Recording& recording, SourceId process) {
+  std::vector<SourceId> found;
+  std::vector<SourceId> open{process};
+  const auto all = recording.all(SourceKind::kProcess);
+  while (!open.empty()) {
+    const SourceId parent = open.back();
+    open.pop_back();
+    for (const SourceId id : all)
+      if (source_of(recording, id).parent == parent && id != process &&
+          std::find(found.begin(), found.end(), id) == found.end()) {
+        found.push_back(id);
+        open.push_back(id);
+      }
+  }
+  return found;
+}
+
+}  // namespace headroom

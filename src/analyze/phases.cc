@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/phases.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "analyze/stats.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr double kIdleBelow = 0.05, kFullFrom = 0.85;
+constexpr std::size_t kMinimumWindows = 3, kFlicker = 8;
+constexpr Nanos kMinimumWindow = 200 * kMillisecond;
+constexpr std::array<std::string_view, 3> kNames{"idle", "partly busy", "kernels running"};
+
+// Busy share of consecutive windows over the slices; a negative share where a window is mostly unobserved.
+std::vector<double> busy_shares(const std::vector<Slice>& slices, Nanos window) {
+  std::vector<double> shares;
+  std::size_t next = 0;
+  const Nanos last = slices.back().end;
+  for (Nanos begin = slices.front().begin; begin < last; begin += window) {
+    const Nanos end = std::min(begin + window, last);
+    Nanos busy = 0, seen = 0;
+    while (next < slices.size() && slices[next].end <= begin) ++next;
+    for (std::size_t i = next; i < slices.size() && slices[i].begin < end; ++i) {
+      const Nanos ns = std::min(end, slices[i].end) - std::max(begin, slices[i].begin);
+      if (slices[i].account != Account::kUnobserved) seen += ns;
+      if (is_busy(slices[i].account)) busy += ns;
+    }
+    shares.push_back(2 * seen < end - begin ? -1 : static_cast<double>(busy) / static_cast<double>(seen));
+  }
+  return shares;
+}
+
+int level_of(double share) { return share < kIdleBelow ? 0 : share >= kFullFrom ? 2 : 1; }
+
+struct Run {
+  std::size_t first, count;
+  int level;
+};
+
+// Runs of equal level; a run too short to be a phase joins the one before it.
+std::vector<Run> runs_of(const std::vector<double>& shares) {
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const int level = shares[i] < 0 && !runs.empty() ? runs.back().level : level_of(std::max(0.0, shares[i]));
+    if (!runs.empty() && runs.back().level == level) ++runs.back().count;
+    else runs.push_back({i, 1, level});
+  }
+  std::vector<Run> joined;
+  for (const Run& run : runs) {
+    const bool join = !joined.empty() && (run.count < kMinimumWindows || joined.back().level == run.level);
+    if (join) joined.back().count += run.count;
+    else joined.push_back(run);
+  }
+  return joined;
+}
+
+std::optional<Nanos> period_of(const std::vector<Stretch>& list, int level) {
+  std::vector<Nanos> gaps;
+  Nanos last = -1;
+  for (const Stretch& stretch : list) {
+    if (stretch.level != level) continue;
+    if (last >= 0) gaps.push_back(stretch.begin - last);
+    last = stretch.begin;
+  }
+  if (gaps.empty()) return std::nullopt;
+  std::sort(gaps.begin(), gaps.end());
+  const Nanos middle = gaps[gaps.size() / 2];
+  std::vector<Nanos> off;
+  for (const Nanos gap : gaps) off.push_back(std::abs(gap - middle));
+  std::sort(off.begin(), off.end());
+  if (off[off.size() / 2] * 4 > middle) return std::nullopt;
+  return middle;
+}
+
+Phase describe(const Recording& recording, const DeviceTime& device, const std::vector<Stretch>& list, int level) {
+  Phase phase;
+  phase.name = kNames[static_cast<std::size_t>(level)];
+  phase.period = period_of(list, level);
+  const Track& track = recording.tracks[static_cast<std::size_t>(device.source)];
+  const auto mean = [&](Metric metric) -> std::optional<double> {
+    const auto stats = metric_stats(recording, device.source, metric);
+    if (!stats) return std::nullopt;
+    double sum = 0, weight = 0;
+    for (const Stretch& stretch : list) {
+      if (stretch.level != level) continue;
+      const auto value = mean_between(track, *stats, stretch.begin, stretch.end);
+      if (!value) continue;
+      sum += *value * seconds(stretch.end - stretch.begin);
+      weight += seconds(stretch.end - stretch.begin);
+    }
+    return weight > 0 ? std::optional(sum / weight) : std::nullopt;
+  };
+  for (const Stretch& stretch : list)
+    if (stretch.level == level) {
+      ++phase.count;
+      phase.total += stretch.end - stretch.begin;
+    }
+  phase.power_watts = mean(Metric::kPower);
+  phase.memory_used_bytes = mean(Metric::kMemoryUsed);
+  phase.memory_util_ratio = mean(Metric::kMemoryUtil);
+  return phase;
+}
+
+// Cuts the slices at the stretches' borders and marks each part; returns the busy time of each level.
+std::array<Nanos, 3> mark(std::vector<Slice>& slices, const std::vector<Stretch>& list,
+                          const std::array<std::int32_t, 3>& phase_of_level) {
+  std::array<Nanos, 3> busy{};
+  std::vector<Slice> marked;
+  std::size_t next = 0;
+  for (Slice slice : slices) {
+    while (slice.begin < slice.end) {
+      while (next + 1 < list.size() && list[next].end <= slice.begin) ++next;
+      Slice part = slice;
+      if (next + 1 < list.size()) part.end = std::min(part.end, list[next].end);
+      const auto level = static_cast<std::size_t>(list[next].level);
+      part.phase = phase_of_level[level];
+      if (is_busy(part.account)) busy[level] += part.end - part.begin;
+      marked.push_back(part);
+      slice.begin = part.end;
+    }
+  }
+  slices = std::move(marked);
+  return busy;
+}
+
+}  // namespace
+
+std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window) {
+  if (slices.empty() || window <= 0) return {};
+  const auto shares = busy_shares(slices, window);
+  const auto runs = runs_of(shares);
+  if (runs.size() < 2 || runs.size() * kFlicker > shares.size()) return {};
+  std::vector<Stretch> list;
+  for (const Run& run : runs) {
+    const Nanos begin = slices.front().begin + static_cast<Nanos>(run.first) * window;
+    list.push_back({begin, std::min(begin + static_cast<Nanos>(run.count) * window, slices.back().end), run.level});
+  }
+  return list;
+}
+
+std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTime>& devices) {
+  std::vector<Phase> phases;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto list = stretches(devices[i].slices, std::max(kMinimumWindow, recording.meta.interval));
+    if (list.empty()) continue;
+    std::array<std::int32_t, 3> phase_of_level{-1, -1, -1};
+    for (const int level : {2, 1, 0}) {
+      Phase phase = describe(recording, devices[i], list, level);
+      if (phase.count == 0) continue;
+      phase.device = i;
+      phase_of_level[static_cast<std::size_t>(level)] = static_cast<std::int32_t>(phases.size());
+      phases.push_back(phase);
+    }
+    const auto busy = mark(devices[i].slices, list, phase_of_level);
+    for (std::size_t level = 0; level < busy.size(); ++level)
+      if (phase_of_level[level] >= 0) {
+        Phase& phase = phases[static_cast<std::size_t>(phase_of_level[level])];
+        phase.gpu_util_ratio = static_cast<double>(busy[level]) / static_cast<double>(std::max<Nanos>(1, phase.total));
+      }
+  }
+  return phases;
+}
+
+}  // namespace headroom

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/utilisation.h"
+
+#include <algorithm>
+
+namespace headroom {
+
+namespace {
+
+// What one track's readings say, clipped to [begin, end): gaps between the samples are simply missing.
+std::vector<UtilSample> readings(const Track& track, Nanos begin, Nanos end, Nanos nominal) {
+  std::vector<UtilSample> samples;
+  const Column* util = track.find(Metric::kGpuUtil);
+  if (!util) return samples;
+  std::vector<Nanos> gaps;
+  for (std::size_t i = 1; i < track.at.size(); ++i) gaps.push_back(track.at[i] - track.at[i - 1]);
+  Nanos spacing = nominal > 0 ? nominal : kSecond;
+  if (!gaps.empty()) {
+    const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
+    std::nth_element(gaps.begin(), middle, gaps.end());
+    spacing = std::max<Nanos>(*middle, 1);
+  }
+  for (std::size_t i = 0; i < track.at.size(); ++i) {
+    if (!util->has(i)) continue;
+    const Nanos at = track.at[i];
+    Nanos from = at - spacing;
+    if (i > 0 && at - track.at[i - 1] <= 3 * spacing) from = track.at[i - 1];
+    from = std::max({from, begin, samples.empty() ? begin : samples.back().end});
+    const Nanos to = std::min(at, end);
+    if (to > from) samples.push_back({from, to, std::clamp<std::int64_t>(util->values[i], 0, kFullUtil)});
+  }
+  return samples;
+}
+
+// `first` where it speaks, `second` in its gaps, and unobserved in the gaps of both.
+std::vector<UtilSample> merge(const std::vector<UtilSample>& first, const std::vector<UtilSample>& second, Nanos begin,
+                              Nanos end) {
+  std::vector<UtilSample> merged;
+  std::size_t other = 0;
+  const auto fill = [&](Nanos from, Nanos to) {
+    while (other < second.size() && second[other].end <= from) ++other;
+    for (std::size_t i = other; i < second.size() && second[i].begin < to; ++i) {
+      const Nanos piece = std::max(from, second[i].begin), stop = std::min(to, second[i].end);
+      if (piece > from) merged.push_back({from, piece, std::nullopt});
+      if (stop > piece) merged.push_back({piece, stop, second[i].util});
+      from = stop;
+    }
+    if (to > from) merged.push_back({from, to, std::nullopt});
+  };
+  Nanos at = begin;
+  for (const UtilSample& sample : first) {
+    if (sample.begin > at) fill(at, sample.begin);
+    merged.push_back(sample);
+    at = sample.end;
+  }
+  if (end > at) fill(at, end);
+  return merged;
+}
+
+}  // namespace
+
+std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu) {
+  const auto& meta = recording.meta;
+  const auto& key = recording.sources[static_cast<std::size_t>(gpu)].key;
+  std::vector<UtilSample> ring;
+  if (const auto id = recording.find(SourceKind::kGpuUtilRing, key))
+    ring = readings(recording.tracks[static_cast<std::size_t>(*id)], meta.start, meta.end, 0);
+  const auto ticks = readings(recording.tracks[static_cast<std::size_t>(gpu)], meta.start, meta.end, meta.interval);
+  return merge(ring, ticks, meta.start, meta.end);
+}
+
+Nanos busy_ns(const UtilSample& sample) {
+  if (!sample.util) return 0;
+  const Nanos length = sample.end - sample.begin;
+  const Nanos tail = (length % kFullUtil) * *sample.util;  // length * util could overflow
+  const Nanos floor = length / kFullUtil * *sample.util + tail / kFullUtil;
+  const bool rest = tail % kFullUtil != 0;
+  return rest && 2 * *sample.util >= kFullUtil ? floor + 1 : floor;
+}
+
+}  // namespace headroom

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "model/recording.h"
+
+namespace headroom {
+
+// One piece of a device's time and the share of it in which a kernel was resident.
+struct UtilSample {
+  Nanos begin = 0, end = 0;
+  std::optional<std::int64_t> util;  // stored units of Metric::kGpuUtil (1e-4), 0..10000; absent: unobserved
+  bool operator==(const UtilSample&) const = default;
+};
+inline constexpr std::int64_t kFullUtil = 10'000;
+
+// The device's whole span [meta.start, meta.end) as consecutive samples. A reading at t1 speaks for (t0, t1], t0 being
+// the reading before it; where readings are further apart than three times their median spacing it speaks for one
+// median spacing only, and the rest is unobserved. The driver's ring buffer goes before the readings of the ticks.
+[[nodiscard]] std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu);
+
+// Nanoseconds of a sample with a kernel resident; rounded towards the larger of its two parts.
+[[nodiscard]] Nanos busy_ns(const UtilSample& sample);
+
+}  // namespace headroom

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/human.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+namespace headroom {
+
+std::string human_duration(Nanos ns) {
+  if (ns < 0) return "-" + human_duration(-ns);
+  if (ns < 10 * kMicrosecond) return fmt::format("{} ns", ns);
+  if (ns < kMillisecond) return fmt::format("{} us", ns / kMicrosecond);
+  if (ns < 999'500'000) return fmt::format("{} ms", (ns + kMillisecond / 2) / kMillisecond);
+  if (ns < 59'950'000'000) return fmt::format("{:.1f} s", seconds(ns));
+  const Nanos whole = (ns + kSecond / 2) / kSecond;
+  if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+std::string human_bytes(std::int64_t bytes) {
+  constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (std::abs(value) >= 9999.5 / (unit == 0 ? 9.9995 : 1) && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  const bool whole = unit == 0 || std::abs(value) >= 99.95;
+  return whole ? fmt::format("{:.0f} {}", value, kUnits[unit]) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string human_percent(double ratio) {
+  const double percent = 100 * ratio;
+  const double size = std::abs(percent);
+  if (size >= 9.95 || size == 0) return fmt::format("{:.0f} %", percent);
+  if (size >= 0.095) return fmt::format("{:.1f} %", percent);
+  return fmt::format("{:.2g} %", percent);
+}
+
+std::string human_factor(double factor) {
+  if (factor < 2) return fmt::format("{:.2f}x", factor);
+  if (factor < 9.95) return fmt::format("{:.1f}x", factor);
+  return fmt::format("{:.0f}x", factor);
+}
+
+std::string human_count(std::int64_t count) {
+  std::string digits = fmt::format("{}", count);
+  const std::size_t first = count < 0 ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string clock_time(Nanos unix_ns, Nanos offset) {
+  constexpr Nanos kDay = 86'400 * kSecond;
+  const Nanos of_day = ((unix_ns + offset) % kDay + kDay) % kDay / kSecond;
+  return fmt::format("{:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60);
+}
+
+}  // namespace headroom

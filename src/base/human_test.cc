@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/human.h"
+
+#include <gtest/gtest.h>
+
+namespace headroom {
+namespace {
+
+TEST(Human, DurationsChooseTheirUnit) {
+  EXPECT_EQ(human_duration(0), "0 ns");
+  EXPECT_EQ(human_duration(340 * kMillisecond), "340 ms");
+  EXPECT_EQ(human_duration(5'300 * kMillisecond), "5.3 s");
+  EXPECT_EQ(human_duration(59'960 * kMillisecond), "1:00");
+  EXPECT_EQ(human_duration(422 * kSecond), "7:02");
+  EXPECT_EQ(human_duration(3723 * kSecond), "1:02:03");
+}
+
+TEST(Human, BytesKeepThreeDigits) {
+  EXPECT_EQ(human_bytes(0), "0 B");
+  EXPECT_EQ(human_bytes(std::int64_t{167} << 20), "167 MiB");
+  EXPECT_EQ(human_bytes(std::int64_t{6141} << 20), "6141 MiB");
+  EXPECT_EQ(human_bytes(std::int64_t{48} << 30), "48.0 GiB");
+}
+
+TEST(Human, PercentsKeepWhatMatters) {
+  EXPECT_EQ(human_percent(0.612), "61 %");
+  EXPECT_EQ(human_percent(0.027), "2.7 %");
+  EXPECT_EQ(human_percent(0.0004), "0.04 %");
+  EXPECT_EQ(human_percent(0), "0 %");
+}
+
+TEST(Human, CountsAndFactorsAndClock) {
+  EXPECT_EQ(human_count(691'200), "691,200");
+  EXPECT_EQ(human_count(-1'000), "-1,000");
+  EXPECT_EQ(human_count(999), "999");
+  EXPECT_EQ(human_factor(1.3208), "1.32x");
+  EXPECT_EQ(human_factor(8.77), "8.8x");
+  EXPECT_EQ(clock_time((21 * 3600 + 16 * 60 + 20) * kSecond), "21:16:20");
+}
+
+}  // namespace
+}  // namespace headroom
