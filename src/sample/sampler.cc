@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sample/sampler.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/strings.h"
+
+namespace headroom {
+
+namespace {
+
+// How far realtime may drift against boottime without having been set: NTP slews by at most 500 ppm, and two clocks
+// cannot be read at one instant.
+constexpr Nanos kStepTolerance = 20 * kMillisecond;
+constexpr Nanos kSlewPerSecond = kMillisecond;
+constexpr Nanos kTornRead = kMillisecond;  // between the two readings of one clock: the thread was preempted
+constexpr int kGapTicks = 3;
+
+Nanos round_to_us(Nanos at) { return (at + kMicrosecond / 2) / kMicrosecond * kMicrosecond; }
+
+}  // namespace
+
+OwnCost own_cost() {
+  OwnCost cost{.cpu = process_cpu_now()};
+  char text[128];
+  const Fd fd(::open("/proc/self/statm", O_RDONLY | O_CLOEXEC));
+  const ssize_t got = fd ? ::read(fd.get(), text, sizeof text) : -1;
+  if (got <= 0) return cost;
+  const auto fields = split(std::string_view(text, static_cast<std::size_t>(got)), ' ');
+  const auto pages = fields.size() > 1 ? parse_number<std::int64_t>(fields[1]) : std::nullopt;
+  if (pages) cost.rss_bytes = *pages * ::sysconf(_SC_PAGESIZE);
+  return cost;
+}
+
+Sampler::Sampler(SampleClock& clock, RecordingSink& sink, SamplerOptions options)
+    : clock_(clock), sink_(sink), options_(std::move(options)) {
+  HR_CHECK(options_.interval > 0, "a sampler needs an interval");
+}
+
+void Sampler::add(std::unique_ptr<Reader> reader) {
+  readers_.push_back(std::move(reader));
+  if (start_ != 0 && next_ - clock_.boottime() > options_.interval / 4) read(now_rounded(), readers_.size() - 1);
+}
+
+void Sampler::tick() {
+  const Nanos now = clock_.boottime();
+  if (start_ == 0) {
+    start_ = now;
+    next_ = now;
+    recorder_ = sink_.add_source({.kind = SourceKind::kRecorder, .key = "recorder"});
+  }
+  count_lateness(now);
+  watch_clocks(now);
+  next_ += ((now - next_) / options_.interval + 1) * options_.interval;
+  const Nanos at = now_rounded();
+  read(at, 0);
+  if (last_cost_ == 0 || at - last_cost_ >= options_.cost_interval) add_cost(at);
+}
+
+void Sampler::finish() {
+  if (start_ == 0) return;
+  const Nanos at = now_rounded();
+  read(at, 0);
+  add_cost(at);
+}
+
+Nanos Sampler::now_rounded() {
+  last_at_ = std::max(round_to_us(clock_.boottime()), last_at_ + kMicrosecond);
+  return last_at_;
+}
+
+void Sampler::read(Nanos at, std::size_t first) {
+  for (std::size_t i = first; i < readers_.size(); ++i) readers_[i]->read(at, sink_);
+}
+
+void Sampler::count_lateness(Nanos now) {
+  const Nanos late = now - next_;
+  const auto detail = [&] {
+    return fmt::format("first {:.3f} s after the start, {:.3f} s late", seconds(next_ - start_), seconds(late));
+  };
+  if (late >= options_.interval) {
+    const auto missed = late / options_.interval;
+    sink_.add_loss({.what = "missed_tick", .count = missed, .severity = Severity::kDataLoss, .detail = detail()});
+    if (missed < kGapTicks) return;
+    const bool suspended = (now - clock_.monotonic()) - suspended_ > late / 2;
+    sink_.add_event({.at = round_to_us(next_ - options_.interval),
+                     .end = round_to_us(now),
+                     .kind = "gap",
+                     .attrs = {{"reason", suspended ? "suspended" : "late"}}});
+  } else if (late > options_.interval / 2) {
+    sink_.add_loss({.what = "late_tick", .count = 1, .severity = Severity::kNotice, .detail = detail()});
+  }
+}
+
+void Sampler::watch_clocks(Nanos now) {
+  suspended_ = now - clock_.monotonic();
+  const Nanos before = clock_.boottime();
+  const Nanos realtime = clock_.realtime();
+  if (clock_.boottime() - before > kTornRead) return;
+  const Nanos offset = realtime - before;
+  const Nanos elapsed = before - std::exchange(clocks_at_, before);
+  const Nanos delta = offset - std::exchange(realtime_offset_, offset);
+  if (now == start_) return;
+  const Nanos tolerance = kStepTolerance + elapsed / kSecond * kSlewPerSecond;
+  if (delta > tolerance || delta < -tolerance)
+    sink_.add_event({.at = round_to_us(now), .kind = "clock_step", .attrs = {{"delta_ns", fmt::format("{}", delta)}}});
+}
+
+void Sampler::add_cost(Nanos at) {
+  last_cost_ = at;
+  const OwnCost cost = options_.cost();
+  std::array cells{Cell{.metric = Metric::kRecorderCpu, .value = cost.cpu}, Cell{.metric = Metric::kRecorderRss}};
+  if (cost.rss_bytes)
+    cells[1].value = *cost.rss_bytes;
+  else
+    cells[1].absent = cost.rss_bytes.error();
+  sink_.add_row(recorder_, at, cells);
+}
+
+}  // namespace headroom

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "model/reader.h"
+#include "sample/clock.h"
+
+namespace headroom {
+
+// What recording has cost this process so far.
+struct OwnCost {
+  Nanos cpu = 0;
+  Reading<std::int64_t> rss_bytes = tl::unexpected(Absent::kNotSampled);
+};
+[[nodiscard]] OwnCost own_cost();
+
+struct SamplerOptions {
+  Nanos interval = kSecond;
+  Nanos cost_interval = 10 * kSecond;  // between rows of what recording costs
+  std::function<OwnCost()> cost = own_cost;
+};
+
+// Asks many readers at one cadence and hands on what they say, with what went wrong on the way. Ticks are absolute on
+// CLOCK_BOOTTIME: a late one does not shift the next, and one whose time has passed is counted, not caught up with.
+//   losses   late_tick: began more than half an interval late; missed_tick: left out
+//   events   gap [reason = suspended|late] over three intervals or more without a tick; clock_step [delta_ns]
+// All calls come from one thread; a reader that blocks delays the others, and is seen in the losses.
+class Sampler {
+ public:
+  Sampler(SampleClock& clock, RecordingSink& sink, SamplerOptions options);
+
+  void add(std::unique_ptr<Reader> reader);           // also while running; it is read at once if the next tick is far
+  [[nodiscard]] Nanos next() const { return next_; }  // when the next tick is due; 0 before the first
+  void tick();
+  void finish();  // a last look at everything
+
+ private:
+  Nanos now_rounded();
+  void read(Nanos at, std::size_t first);
+  void count_lateness(Nanos now);
+  void watch_clocks(Nanos now);
+  void add_cost(Nanos at);
+
+  SampleClock& clock_;
+  RecordingSink& sink_;
+  SamplerOptions options_;
+  std::vector<std::unique_ptr<Reader>> readers_;
+  SourceId recorder_ = kNoSource;
+  Nanos start_ = 0, next_ = 0, last_at_ = 0, last_cost_ = 0;
+  Nanos realtime_offset_ = 0, suspended_ = 0, clocks_at_ = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sample/sampler.h"
+
+#include <gmock/gmock.h>
+
+namespace headroom {
+namespace {
+
+using testing::ElementsAre;
+
+class FakeClock final : public SampleClock {
+ public:
+  Nanos now = 1000 * kSecond, suspended = 0, offset = 1'700'000'000 * kSecond;
+  Nanos boottime() override { return now; }
+  Nanos monotonic() override { return now - suspended; }
+  Nanos realtime() override { return now + offset; }
+  void wait_until(Nanos until) override { now = std::max(now, until); }
+};
+
+// Notes when it was read; may take its time.
+class FakeReader final : public Reader {
+ public:
+  FakeReader(std::vector<Nanos>& reads, FakeClock& clock, Nanos takes = 0)
+      : reads_(reads), clock_(clock), takes_(takes) {}
+  void read(Nanos at, RecordingSink& sink) override {
+    reads_.push_back(at);
+    const std::array cells{Cell{.metric = Metric::kHostLoad1, .value = 1}};
+    sink.add_row(sink.add_source({.kind = SourceKind::kHost, .key = "host"}), at, cells);
+    clock_.now += takes_;
+  }
+
+ private:
+  std::vector<Nanos>& reads_;
+  FakeClock& clock_;
+  Nanos takes_;
+};
+
+struct SamplerTest : testing::Test {
+  FakeClock clock;
+  MemorySink sink;
+  std::vector<Nanos> reads;
+  Sampler sampler{clock, sink, {.interval = kSecond, .cost = [this] {
+                                  return OwnCost{.cpu = clock.now / 1000, .rss_bytes = 4096};
+                                }}};
+
+  void run(int ticks) {
+    for (int i = 0; i < ticks; ++i) {
+      clock.wait_until(sampler.next());
+      sampler.tick();
+    }
+  }
+  std::int64_t lost(std::string_view what) const {
+    for (const auto& loss : sink.recording().losses)
+      if (loss.what == what) return loss.count;
+    return 0;
+  }
+};
+
+TEST_F(SamplerTest, TicksAreAbsoluteHoweverLongAReadTakes) {
+  sampler.add(std::make_unique<FakeReader>(reads, clock, 300 * kMillisecond));
+  run(4);
+  EXPECT_THAT(reads, ElementsAre(1000 * kSecond, 1001 * kSecond, 1002 * kSecond, 1003 * kSecond));
+  EXPECT_TRUE(sink.recording().losses.empty());
+}
+
+TEST_F(SamplerTest, InstantsAreRoundedToMicrosecondsAndGrow) {
+  sampler.add(std::make_unique<FakeReader>(reads, clock));
+  clock.now += 1499;
+  sampler.tick();
+  sampler.tick();
+  EXPECT_THAT(reads, ElementsAre(1000 * kSecond + 1000, 1000 * kSecond + 2000));
+}
+
+TEST_F(SamplerTest, ALateTickIsCountedAndDoesNotShiftTheNext) {
+  sampler.add(std::make_unique<FakeReader>(reads, clock));
+  run(1);
+  clock.now += 1600 * kMillisecond;
+  run(2);
+  EXPECT_THAT(reads, ElementsAre(1000 * kSecond, 1001 * kSecond + 600 * kMillisecond, 1002 * kSecond));
+  EXPECT_EQ(lost("late_tick"), 1);
+  EXPECT_EQ(lost("missed_tick"), 0);
+  EXPECT_THAT(sink.recording().losses[0].detail, testing::HasSubstr("0.600 s late"));
+}
+
+TEST_F(SamplerTest, MissedTicksAreCountedNotCaughtUpWith) {
+  sampler.add(std::make_unique<FakeReader>(reads, clock));
+  run(1);
+  clock.now += 3200 * kMillisecond;
+  run(2);
+  EXPECT_EQ(reads.size(), 3U);
+  EXPECT_EQ(reads.back(), 1004 * kSecond);
+  EXPECT_EQ(lost("missed_tick"), 2);
+  EXPECT_TRUE(sink.recording().events.empty());
+}
+
+TEST_F(SamplerTest, ALongHoleIsAGapWithItsReason) {
+  run(2);
+  clock.now += 60 * kSecond;
+  clock.suspended += 59 * kSecond;
+  run(1);
+  clock.now += 10 * kSecond;
+  run(1);
+  const auto& events = sink.recording().events;
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].kind, "gap");
+  EXPECT_EQ(events[0].at, 1001 * kSecond);
+  EXPECT_EQ(events[0].end, 1061 * kSecond);
+  EXPECT_EQ(events[0].attrs.at("reason"), "suspended");
+  EXPECT_EQ(events[1].attrs.at("reason"), "late");
+}
+
+TEST_F(SamplerTest, ASteppedClockIsAnEventAndASlewedOneIsNot) {
+  run(2);
+  clock.offset += 400'000;  // NTP slewing
+  run(1);
+  EXPECT_TRUE(sink.recording().events.empty());
+  clock.offset -= 3600 * kSecond;
+  run(2);
+  ASSERT_EQ(sink.recording().events.size(), 1U);
+  EXPECT_EQ(sink.recording().events[0].kind, "clock_step");
+  EXPECT_EQ(sink.recording().events[0].attrs.at("delta_ns"), "-3600000000000");
+}
+
+TEST_F(SamplerTest, CostIsRecordedFirstLastAndRarelyBetween) {
+  run(25);
+  sampler.finish();
+  const auto id = sink.recording().find(SourceKind::kRecorder, "recorder");
+  ASSERT_TRUE(id);
+  const Track& track = sink.recording().tracks[static_cast<std::size_t>(*id)];
+  EXPECT_EQ(track.at.size(), 4U);  // 0 s, 10 s, 20 s and the end
+  EXPECT_EQ(track.find(Metric::kRecorderRss)->values.back(), 4096);
+}
+
+TEST_F(SamplerTest, AReaderMayComeLateAndIsReadAtOnce) {
+  run(2);
+  clock.now += 200 * kMillisecond;
+  sampler.add(std::make_unique<FakeReader>(reads, clock));
+  run(1);
+  EXPECT_THAT(reads, ElementsAre(1001 * kSecond + 200 * kMillisecond, 1002 * kSecond));
+}
+
+TEST_F(SamplerTest, AReaderThatComesJustBeforeATickWaitsForIt) {
+  run(2);
+  clock.now += 900 * kMillisecond;
+  sampler.add(std::make_unique<FakeReader>(reads, clock));
+  run(1);
+  EXPECT_THAT(reads, ElementsAre(1002 * kSecond));
+}
+
+TEST_F(SamplerTest, FinishLooksOnceMore) {
+  sampler.add(std::make_unique<FakeReader>(reads, clock));
+  run(1);
+  clock.now += 10 * kMillisecond;
+  sampler.finish();
+  EXPECT_THAT(reads, ElementsAre(1000 * kSecond, 1000 * kSecond + 10 * kMillisecond));
+}
+
+TEST(OwnCost, IsReadFromThisProcess) {
+  const OwnCost cost = own_cost();
+  EXPECT_GT(cost.cpu, 0);
+  ASSERT_TRUE(cost.rss_bytes);
+  EXPECT_GT(*cost.rss_bytes, 1 << 20);
+}
+
+TEST(SystemClock, AnInterruptBeforeTheWaitEndsIt) {
+  auto clock = SystemClock::create();
+  ASSERT_TRUE(clock);
+  (*clock)->interrupt();
+  (*clock)->wait_until((*clock)->boottime() + 3600 * kSecond);
+  (*clock)->wait_until((*clock)->boottime());  // an instant that has passed does not wait either
+}
+
+}  // namespace
+}  // namespace headroom
