@@ -59,6 +59,7 @@ Attrs to_attrs(const Device& device) {
   put(attrs, "pcie_link_width_max", device.pcie_link_width_max);
   put(attrs, "numa_node", device.numa_node);
   put(attrs, "given", device.given);
+  put(attrs, "cuda_cores", device.cuda_cores);
   return attrs;
 }
 
@@ -81,6 +82,7 @@ Device device_of(const Source& source) {
   device.pcie_link_width_max = number<int>(attrs, "pcie_link_width_max");
   device.numa_node = number<int>(attrs, "numa_node");
   device.given = flag(attrs, "given");
+  device.cuda_cores = number<int>(attrs, "cuda_cores");
   return device;
 }
 

@@ -28,6 +28,7 @@ struct Device {
   std::optional<int> pcie_link_gen_max, pcie_link_width_max, numa_node;
   // Did the job have this device? True: by mask or placement; false: masked out; absent: not known (foreign logs).
   std::optional<bool> given;
+  std::optional<int> cuda_cores;
   bool operator==(const Device&) const = default;
 };
 [[nodiscard]] Attrs to_attrs(const Device& device);           // the UUID is the source's key, not an attr
