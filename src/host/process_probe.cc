@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/process_probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <limits>
+
+namespace headroom::host {
+
+namespace {
+
+// Due a little before the period is over: ticks jitter, and a tick that comes 1 ms early must not double the period.
+constexpr Nanos due_after(Nanos at, Nanos period) { return at + period - period / 16; }
+constexpr Nanos kFullPeriod = 10 * kSecond, kWaitPeriod = kSecond, kIoPeriod = kSecond, kSwitchesPeriod = 5 * kSecond,
+                kThreadsPeriod = 10 * kSecond;
+constexpr std::int64_t kMostThreads = 64;  // beyond it, looking at every thread costs more than it tells
+
+bool asleep(char state) { return state == 'S' || state == 'D' || state == 'T' || state == 't' || state == 'I'; }
+
+}  // namespace
+
+std::optional<Nanos> process_cpu_clock(std::int64_t pid) {
+  // clock_getcpuclockid(3) without its extra system call: the id of the scheduler's clock of a whole process.
+  constexpr int kSchedClock = 2;
+  const auto id = static_cast<clockid_t>((~static_cast<std::uint32_t>(pid) << 3) | kSchedClock);
+  timespec now{};
+  if (::clock_gettime(id, &now) != 0) return std::nullopt;
+  return static_cast<Nanos>(now.tv_sec) * kSecond + now.tv_nsec;
+}
+
+ProcessProbe::ProcessProbe(std::int64_t pid, std::int64_t start_ticks, bool keep_open)
+    : pid_(pid), start_ticks_(start_ticks), keep_open_(keep_open) {
+  path_prefix_ = fmt::format_to_n(path_.data(), path_.size(), "{}/", pid).size;  // at most 21 of 40 bytes
+}
+
+Reading<std::string_view> ProcessProbe::read(ProcDir& proc, Fd& kept, const char* name) {
+  return keep_open_ ? proc.read_kept(kept, path(name)) : proc.read(path(name));
+}
+
+const char* ProcessProbe::path(std::string_view name) {
+  char* end = std::copy(name.begin(), name.end(), path_.data() + path_prefix_);
+  *end = '\0';
+  return path_.data();
+}
+
+bool ProcessProbe::unchanged(const KernelFacts& kernel, Nanos at) {
+  if (!kernel.cpu_clocks) return false;
+  const auto clock = process_cpu_clock(pid_);
+  const bool same = clock && cpu_clock_ && *clock == *cpu_clock_ && asleep(state_) && at < next_full_;
+  cpu_clock_ = clock;
+  return same;
+}
+
+bool ProcessProbe::not_due(Nanos at, Nanos due) {
+  if (at >= due) return false;
+  owed_ = std::min(owed_, due);
+  return true;
+}
+
+ProcessProbe::Outcome ProcessProbe::sample(ProcDir& proc, const KernelFacts& kernel, Nanos at) {
+  if (unchanged(kernel, at)) return Outcome::kAlive;
+  count_ = 0;
+  owed_ = std::numeric_limits<Nanos>::max();
+  if (const auto over = read_stat(proc, kernel)) return *over;
+  read_schedstat(proc);
+  read_wait_channel(proc, at);
+  read_io(proc, at);
+  read_switches(proc, at);
+  read_thread_states(proc, at);
+  // The first full look is early and differs by pid, so that a tree that sleeps is not re-read all in one tick.
+  const Nanos full = next_full_ == 0 ? at + (5 + pid_ % 8) * kSecond : due_after(at, kFullPeriod);
+  next_full_ = std::min(full, owed_);
+  return Outcome::kAlive;
+}
+
+// The outcome, if the process has ended.
+std::optional<ProcessProbe::Outcome> ProcessProbe::read_stat(ProcDir& proc, const KernelFacts& kernel) {
+  const auto text = read(proc, stat_fd_, "stat");
+  if (!text && text.error() == Absent::kGone) return Outcome::kGone;
+  const auto stat = text ? parse_pid_stat(*text) : std::nullopt;
+  if (!stat) {
+    const Absent why = text ? Absent::kGarbage : text.error();
+    for (const Metric metric :
+         {Metric::kCpuUser, Metric::kCpuSystem, Metric::kProcessState, Metric::kRss, Metric::kThreads})
+      put_absent(metric, why);
+    state_ = '?';
+    return std::nullopt;
+  }
+  if (stat->start_ticks != start_ticks_) return Outcome::kGone;  // the number was given to another process
+  state_ = stat->state;
+  threads_ = stat->threads;
+  comm_size_ = std::min(stat->comm.size(), comm_.size());
+  std::memcpy(comm_.data(), stat->comm.data(), comm_size_);
+  put(Metric::kCpuUser, stat->user_ticks * kernel.ns_per_tick);
+  put(Metric::kCpuSystem, stat->system_ticks * kernel.ns_per_tick);
+  put(Metric::kProcessState, state_);
+  put(Metric::kThreads, threads_);
+  put(Metric::kMinorFaults, stat->minor_faults);
+  put(Metric::kMajorFaults, stat->major_faults);
+  if (kernel.io_delay && stat->io_delay_ticks)
+    put(Metric::kIoDelay, *stat->io_delay_ticks * kernel.ns_per_tick);
+  else
+    put_absent(Metric::kIoDelay, Absent::kNotSupported);
+  const bool ended = (state_ == 'Z' || state_ == 'X') && threads_ <= 1;  // else: the main thread ended, others live
+  if (ended) {
+    if (may_know_ && stat->wait_status) wait_status_ = static_cast<int>(*stat->wait_status);
+    return Outcome::kZombie;
+  }
+  may_know_ = stat->start_code.value_or(0) > 1;
+  put(Metric::kRss, stat->rss_pages * kernel.page_bytes);
+  return std::nullopt;
+}
+
+void ProcessProbe::read_schedstat(ProcDir& proc) {
+  const auto text = read(proc, schedstat_fd_, "schedstat");
+  const auto stat = text ? parse_schedstat(*text) : std::nullopt;
+  timeslices_.reset();
+  if (stat) {
+    timeslices_ = stat->timeslices;
+    put(Metric::kMainCpu, stat->cpu_ns);
+    put(Metric::kRunDelay, stat->run_delay_ns);
+    return;
+  }
+  const Absent why = text || text.error() == Absent::kGone ? Absent::kNotSupported : text.error();
+  put_absent(Metric::kMainCpu, why);
+  put_absent(Metric::kRunDelay, why);
+}
+
+void ProcessProbe::read_wait_channel(ProcDir& proc, Nanos at) {
+  if (state_ == 'R') {
+    put(Metric::kWaitChannel, static_cast<std::int64_t>(WaitChannel::kRunning));
+    wait_timeslices_.reset();
+    return;
+  }
+  const bool same_sleep = timeslices_ && wait_timeslices_ == timeslices_;
+  if (!same_sleep) {
+    if (not_due(at, next_wait_)) return;
+    const auto text = proc.read(path("wchan"));
+    next_wait_ = due_after(at, kWaitPeriod);
+    if (!text) {
+      put_absent(Metric::kWaitChannel, text.error() == Absent::kGone ? Absent::kNotSupported : text.error());
+      return;
+    }
+    wait_channel_ = parse_wchan(*text, state_);
+    wait_timeslices_ = timeslices_;
+  }
+  put(Metric::kWaitChannel, static_cast<std::int64_t>(wait_channel_));
+}
+
+void ProcessProbe::read_io(ProcDir& proc, Nanos at) {
+  constexpr std::array kMetrics{Metric::kReadBytes, Metric::kWriteBytes, Metric::kReadChars, Metric::kWriteChars};
+  if (!io_absent_) {
+    if (not_due(at, next_io_)) return;
+    next_io_ = due_after(at, kIoPeriod);
+    const auto text = proc.read(path("io"));
+    if (text) {
+      const PidIo io = parse_pid_io(*text);
+      const std::array values{io.read_bytes, io.write_bytes, io.read_chars, io.write_chars};
+      for (std::size_t i = 0; i < kMetrics.size(); ++i)
+        if (values[i])
+          put(kMetrics[i], *values[i]);
+        else
+          put_absent(kMetrics[i], Absent::kNotSupported);
+      return;
+    }
+    // A kernel without CONFIG_TASK_IO_ACCOUNTING has no such file; neither that nor a refusal changes later.
+    io_absent_ = text.error() == Absent::kGone ? Absent::kNotSupported : text.error();
+  }
+  for (const Metric metric : kMetrics) put_absent(metric, *io_absent_);
+}
+
+void ProcessProbe::read_switches(ProcDir& proc, Nanos at) {
+  if (not_due(at, next_switches_)) return;
+  next_switches_ = due_after(at, kSwitchesPeriod);
+  const auto text = proc.read(path("status"));
+  const PidStatus status = text ? parse_pid_status(*text) : PidStatus{};
+  const Absent why = text ? Absent::kNotSupported : text.error();
+  if (status.voluntary_switches)
+    put(Metric::kVoluntarySwitches, *status.voluntary_switches);
+  else
+    put_absent(Metric::kVoluntarySwitches, why);
+  if (status.involuntary_switches)
+    put(Metric::kInvoluntarySwitches, *status.involuntary_switches);
+  else
+    put_absent(Metric::kInvoluntarySwitches, why);
+}
+
+void ProcessProbe::read_thread_states(ProcDir& proc, Nanos at) {
+  if (threads_ <= 1) {
+    put(Metric::kThreadsRunning, state_ == 'R' ? 1 : 0);
+    return;
+  }
+  if (threads_ > kMostThreads || not_due(at, next_threads_)) return;
+  next_threads_ = due_after(at, kThreadsPeriod);
+  const auto tids = proc.list_numbers(path("task"));
+  if (!tids) return put_absent(Metric::kThreadsRunning, tids.error());
+  std::int64_t running = 0;
+  for (const std::int64_t tid : *tids) {
+    std::array<char, 64> path{};
+    fmt::format_to_n(path.data(), path.size() - 1, "{}/task/{}/stat", pid_, tid);
+    const auto text = proc.read(path.data());
+    const auto stat = text ? parse_pid_stat(*text) : std::nullopt;
+    if (stat && stat->state == 'R') ++running;
+  }
+  put(Metric::kThreadsRunning, running);
+}
+
+}  // namespace headroom::host

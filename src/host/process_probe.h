@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/fd.h"
+#include "host/proc_dir.h"
+#include "host/proc_parse.h"
+#include "host/process_facts.h"
+#include "model/recording.h"
+
+namespace headroom::host {
+
+// The numbers of one process over time. Cheap by four rules:
+//   1. A process whose CPU clock stands still since the last look (one system call) has changed none of its counters:
+//      nothing is read, the last values hold. A full look follows at least every ten seconds all the same.
+//   2. Dearer files are read at most once a second (io, wchan), every 5 s (status) or 10 s (states of the threads), and
+//      only if the process ran since; in between their cells are left out, never repeated.
+//   3. A main thread that was not scheduled since still sleeps in the same place: wchan is not read again.
+//   4. stat and schedstat stay open where the caller has descriptors to spare.
+class ProcessProbe {
+ public:
+  enum class Outcome { kAlive, kZombie, kGone };
+
+  ProcessProbe(std::int64_t pid, std::int64_t start_ticks, bool keep_open);
+
+  // One look. After kAlive and kZombie cells() is the row to record; after kGone it is empty.
+  [[nodiscard]] Outcome sample(ProcDir& proc, const KernelFacts& kernel, Nanos at);
+  [[nodiscard]] std::span<const Cell> cells() const { return {cells_.data(), count_}; }
+
+  [[nodiscard]] std::int64_t pid() const { return pid_; }
+  [[nodiscard]] std::int64_t start_ticks() const { return start_ticks_; }
+  [[nodiscard]] std::string_view comm() const { return {comm_.data(), comm_size_}; }
+  [[nodiscard]] bool keeps_open() const { return keep_open_; }
+  [[nodiscard]] bool io_denied() const { return io_absent_ == Absent::kNoPermission; }
+  // Of a zombie, in waitpid(2)'s form, where the kernel lets us know it.
+  [[nodiscard]] std::optional<int> wait_status() const { return wait_status_; }
+
+ private:
+  void put(Metric metric, std::int64_t value) { cells_[count_++] = Cell{metric, value, std::nullopt}; }
+  void put_absent(Metric metric, Absent why) { cells_[count_++] = Cell{metric, 0, why}; }
+  [[nodiscard]] bool unchanged(const KernelFacts& kernel, Nanos at);
+  [[nodiscard]] Reading<std::string_view> read(ProcDir& proc, Fd& kept, const char* name);
+  [[nodiscard]] const char* path(std::string_view name);
+  // Whether a dearer file has to wait; if so, a process that falls asleep now is looked at again when it is due.
+  [[nodiscard]] bool not_due(Nanos at, Nanos due);
+  [[nodiscard]] std::optional<Outcome> read_stat(ProcDir& proc, const KernelFacts& kernel);
+  void read_schedstat(ProcDir& proc);
+  void read_wait_channel(ProcDir& proc, Nanos at);
+  void read_io(ProcDir& proc, Nanos at);
+  void read_switches(ProcDir& proc, Nanos at);
+  void read_thread_states(ProcDir& proc, Nanos at);
+
+  std::int64_t pid_;
+  std::int64_t start_ticks_;
+  bool keep_open_;
+  Fd stat_fd_, schedstat_fd_;
+  std::array<char, 40> path_{};  // "<pid>/" and room for the file's name
+  std::size_t path_prefix_ = 0;
+
+  std::array<Cell, 24> cells_{};
+  std::size_t count_ = 0;
+  std::array<char, 64> comm_{};
+  std::size_t comm_size_ = 0;
+  char state_ = '?';
+  std::int64_t threads_ = 0;
+  bool may_know_ = false;  // the kernel shows us this process's private fields
+  std::optional<int> wait_status_;
+  std::optional<Nanos> cpu_clock_;               // before the last full look
+  std::optional<std::int64_t> timeslices_;       // of the main thread, at the last full look
+  std::optional<std::int64_t> wait_timeslices_;  // when the wait channel was read
+  WaitChannel wait_channel_ = WaitChannel::kUnknown;
+  std::optional<Absent> io_absent_;
+  Nanos owed_ = 0;  // the earliest time at which a file that was skipped is due
+  Nanos next_full_ = 0, next_wait_ = 0, next_io_ = 0, next_switches_ = 0, next_threads_ = 0;
+};
+
+// CPU time of all threads of a process of this machine: one system call, no permission needed. Nothing if it is gone.
+[[nodiscard]] std::optional<Nanos> process_cpu_clock(std::int64_t pid);
+
+}  // namespace headroom::host

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/tree_reader.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/strings.h"
+
+namespace headroom::host {
+
+namespace {
+
+constexpr std::size_t kFilesPerProcess = 2;  // stat and schedstat
+constexpr std::size_t kEndedRemembered = 64;
+constexpr int kMarkerReads = 32;  // environments read per tick in search of the marker
+constexpr int kMostLooks = 6;     // at a process's facts: exec changes them, and a program may rename itself for ever
+constexpr Nanos kYoung = kSecond, kJustForked = 50 * kMillisecond, kSecondLook = 200 * kMillisecond;
+
+bool holds(const std::vector<std::int64_t>& numbers, std::int64_t number) {
+  return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
+}
+
+void count_loss(RecordingSink& sink, const char* what, std::string detail) {
+  sink.add_loss(Loss{what, 1, Severity::kNotice, std::move(detail)});
+}
+
+// 128+n for a death by signal n, as shells say it.
+int exit_code_of(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+}  // namespace
+
+bool in_nested_pid_namespace() {
+  constexpr ino_t kInitialPidNamespace = 0xEFFFFFFCU;  // PROC_PID_INIT_INO, part of the kernel's ABI
+  struct stat namespace_file {};
+  return ::stat("/proc/self/ns/pid", &namespace_file) == 0 && namespace_file.st_ino != kInitialPidNamespace;
+}
+
+TreeReader::TreeReader(TreeOptions options)
+    : options_(std::move(options)),
+      proc_(options_.root + "/proc"),
+      kernel_(read_kernel_facts(proc_, options_.root.empty())),
+      users_(options_.root),
+      nested_pid_namespace_(options_.root.empty() && in_nested_pid_namespace()),
+      watch_requests_(options_.pids) {
+  if (options_.recorder_pid != 0) excluded_.push_back(options_.recorder_pid);
+}
+
+void TreeReader::watch(std::int64_t pid) {
+  const std::lock_guard lock(requests_mutex_);
+  watch_requests_.push_back(pid);
+}
+
+void TreeReader::exclude(std::int64_t pid) {
+  const std::lock_guard lock(requests_mutex_);
+  exclude_requests_.push_back(pid);
+}
+
+void TreeReader::exited(std::int64_t pid, int exit_code) {
+  const std::lock_guard lock(requests_mutex_);
+  exit_requests_.emplace_back(pid, exit_code);
+}
+
+void TreeReader::read(Nanos at, RecordingSink& sink) {
+  marker_reads_left_ = kMarkerReads;
+  take_requests(sink);
+  admit_fresh(at, sink);
+  sample_all(at, sink);
+}
+
+const TreeReader::Member* TreeReader::find(std::int64_t pid) const {
+  const auto found = std::lower_bound(members_.begin(), members_.end(), pid,
+                                      [](const Member& member, std::int64_t p) { return member.probe.pid() < p; });
+  return found != members_.end() && found->probe.pid() == pid ? &*found : nullptr;
+}
+
+TreeReader::Member* TreeReader::find(std::int64_t pid) { return const_cast<Member*>(std::as_const(*this).find(pid)); }
+
+void TreeReader::take_requests(RecordingSink& sink) {
+  std::vector<std::int64_t> watched;
+  std::vector<std::pair<std::int64_t, int>> exits;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    watched.swap(watch_requests_);
+    exits.swap(exit_requests_);
+    excluded_.insert(excluded_.end(), exclude_requests_.begin(), exclude_requests_.end());
+    exclude_requests_.clear();
+  }
+  for (const std::int64_t pid : watched) {
+    if (find(pid)) continue;
+    watching_ = true;
+    roots_.push_back(pid);
+    const auto text = proc_.read(fmt::format("{}/stat", pid).c_str());
+    const auto stat = text ? parse_pid_stat(*text) : std::nullopt;
+    // What we started ourselves is young, and all it started is younger; anything else may have a tree already.
+    if (stat && options_.recorder_pid != 0 && stat->ppid == options_.recorder_pid)
+      discovery_.rewind_to(pid);
+    else
+      discovery_.rewind_all(), scanning_all_ = true;
+  }
+  for (const auto& [pid, code] : exits) {
+    if (Member* member = find(pid)) {
+      member->exit_code = code;
+      continue;
+    }
+    for (const Ended& ended : ended_)
+      if (ended.pid == pid) announce_exit_code(ended.key, code, sink);
+  }
+}
+
+void TreeReader::admit_fresh(Nanos at, RecordingSink& sink) {
+  if (!watching_) return;
+  const auto candidates = discovery_.fresh(proc_);
+  std::vector<bool> admitted(candidates.size(), false);
+  // Parents may come after their children in the list: again until nobody else gets in.
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (admitted[i] || find(candidates[i].pid) || !belongs(candidates[i])) continue;
+      admitted[i] = true;
+      more = admit(candidates[i], at, sink) || more;
+    }
+  }
+  // A number of ours that was given to a stranger leads no session of ours any more.
+  for (const Candidate& candidate : candidates)
+    if (!find(candidate.pid)) std::erase(sessions_, candidate.pid);
+  roots_.clear();  // found, or gone
+  scanning_all_ = false;
+}
+
+bool TreeReader::belongs(const Candidate& candidate) {
+  if (holds(roots_, candidate.pid)) return true;
+  if (holds(excluded_, candidate.pid)) return false;
+  if (find(candidate.ppid)) return true;
+  if (options_.recorder_is_subreaper && candidate.ppid == options_.recorder_pid) return true;
+  return holds(sessions_, candidate.session) || has_marker(candidate.pid);
+}
+
+bool TreeReader::has_marker(std::int64_t pid) {
+  const auto equals = options_.environment_marker.find('=');
+  if (equals == std::string::npos || marker_reads_left_ <= 0) return false;
+  --marker_reads_left_;
+  const auto text = proc_.read(fmt::format("{}/environ", pid).c_str());
+  if (!text) return false;
+  const std::string_view marker = options_.environment_marker;
+  return find_environment(*text, marker.substr(0, equals)) == marker.substr(equals + 1);
+}
+
+bool TreeReader::admit(const Candidate& candidate, Nanos at, RecordingSink& sink) {
+  const Nanos start = candidate.start_ticks * kernel_.ns_per_tick;
+  const bool young = at - start < kYoung;
+  // Between fork and exec a process still shows its parent's environment, and what a recording holds cannot be unsaid.
+  const auto environment = kernel_.cpu_clocks && at - start < kJustForked ? Environment::kSkip : Environment::kRead;
+  ProcessFacts facts = read_process_facts(proc_, kernel_, users_, candidate.pid, environment);
+  if (facts.unreadable || facts.thread || facts.kernel_thread || facts.process.start != start) return false;
+  facts.process.in_job = true;
+  const bool keep_open = kept_open_ + kFilesPerProcess <= options_.most_open_files;
+  if (keep_open) kept_open_ += kFilesPerProcess;
+  Member member{.probe = ProcessProbe(candidate.pid, candidate.start_ticks, keep_open),
+                .key = fmt::format("{}/{}", candidate.pid, start),
+                .inner_pids = std::move(facts.ns_pids),
+                .look_again = young ? at + kSecondLook : 0,
+                .looks = 1,
+                .comm = facts.process.comm};
+  const Member* parent = find(candidate.ppid);
+  member.source = sink.add_source(
+      Source{SourceKind::kProcess, member.key, parent ? parent->source : kNoSource, to_attrs(facts.process)});
+  if (!scanning_all_)
+    sink.add_event(Event{start,
+                         std::nullopt,
+                         "process_start",
+                         member.source,
+                         {{"pid", fmt::format("{}", candidate.pid)}, {"comm", facts.process.comm}}});
+  if (facts.environment_denied)
+    count_loss(sink, "proc_environ_no_permission",
+               fmt::format("the environment of process {} is not readable: it is another user's", candidate.pid));
+  if (candidate.session == candidate.pid && !holds(sessions_, candidate.pid)) sessions_.push_back(candidate.pid);
+  const auto place = std::lower_bound(members_.begin(), members_.end(), candidate.pid,
+                                      [](const Member& m, std::int64_t pid) { return m.probe.pid() < pid; });
+  members_.insert(place, std::move(member));
+  return true;
+}
+
+void TreeReader::sample_all(Nanos at, RecordingSink& sink) {
+  bool any_ended = false;
+  for (Member& member : members_) {
+    const auto outcome = member.probe.sample(proc_, kernel_, at);
+    if (outcome != ProcessProbe::Outcome::kGone && !member.probe.cells().empty())
+      sink.add_row(member.source, at, member.probe.cells());
+    if (outcome == ProcessProbe::Outcome::kAlive) {
+      if (member.probe.io_denied() && !std::exchange(member.io_denial_counted, true))
+        count_loss(
+            sink, "proc_io_no_permission",
+            fmt::format("the I/O counters of process {} are not readable: it is another user's", member.probe.pid()));
+      look_again(member, at, sink);
+      continue;
+    }
+    end(member, at, sink);
+    any_ended = true;
+  }
+  if (any_ended) std::erase_if(members_, [](const Member& member) { return member.key.empty(); });
+}
+
+// Programs change with exec, and their names with it; the facts of a process that was seen just after its fork may
+// still be its parent's.
+void TreeReader::look_again(Member& member, Nanos at, RecordingSink& sink) {
+  const bool due = member.look_again != 0 && at >= member.look_again;
+  const bool renamed = member.probe.comm() != member.comm && member.looks < kMostLooks;
+  if (!due && !renamed) return;
+  ProcessFacts facts = read_process_facts(proc_, kernel_, users_, member.probe.pid(), Environment::kRead);
+  if (facts.unreadable) return;
+  member.look_again = 0;
+  ++member.looks;
+  member.comm = member.probe.comm();
+  facts.process.in_job = true;
+  sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, to_attrs(facts.process)});
+}
+
+void TreeReader::end(Member& member, Nanos at, RecordingSink& sink) {
+  if (!member.exit_code && member.probe.wait_status()) member.exit_code = exit_code_of(*member.probe.wait_status());
+  Attrs attrs{{"end_ns", fmt::format("{}", at)}};
+  Attrs event_attrs{{"pid", fmt::format("{}", member.probe.pid())}};
+  if (member.exit_code) attrs["exit_code"] = event_attrs["exit_code"] = fmt::format("{}", *member.exit_code);
+  sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, std::move(attrs)});
+  sink.add_event(Event{at, std::nullopt, "process_end", member.source, std::move(event_attrs)});
+  if (member.probe.keeps_open()) kept_open_ -= kFilesPerProcess;
+  if (ended_.size() >= kEndedRemembered) ended_.erase(ended_.begin());
+  ended_.push_back({member.probe.pid(), std::exchange(member.key, "")});
+}
+
+void TreeReader::announce_exit_code(const std::string& key, int code, RecordingSink& sink) {
+  sink.add_source(Source{SourceKind::kProcess, key, kNoSource, {{"exit_code", fmt::format("{}", code)}}});
+}
+
+bool TreeReader::descends_from_member(std::int64_t ppid) {
+  constexpr int kDeepest = 64;
+  for (int depth = 0; depth < kDeepest && ppid > 1; ++depth) {
+    if (find(ppid)) return true;
+    const auto text = proc_.read(fmt::format("{}/stat", ppid).c_str());
+    const auto stat = text ? parse_pid_stat(*text) : std::nullopt;
+    if (!stat) return false;
+    ppid = stat->ppid;
+  }
+  return false;
+}
+
+std::optional<Process> TreeReader::describe(std::int64_t pid) {
+  if (options_.driver_names_host_pids && nested_pid_namespace_) return std::nullopt;
+  ProcessFacts facts = read_process_facts(proc_, kernel_, users_, pid, Environment::kRead);
+  if (facts.unreadable || facts.kernel_thread) {
+    // Not a number of ours: perhaps what a process of the job is called inside its container.
+    const auto inner = std::find_if(members_.begin(), members_.end(), [&](const Member& member) {
+      return member.inner_pids.size() > 1 && holds(member.inner_pids, pid);
+    });
+    if (inner == members_.end()) return std::nullopt;
+    facts = read_process_facts(proc_, kernel_, users_, inner->probe.pid(), Environment::kRead);
+    if (facts.unreadable) return std::nullopt;
+  }
+  facts.process.in_job = find(facts.process.pid) || descends_from_member(facts.process.ppid);
+  return facts.process;
+}
+
+}  // namespace headroom::host

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/discovery.h"
+#include "host/proc_dir.h"
+#include "host/process_facts.h"
+#include "host/process_probe.h"
+#include "model/entities.h"
+#include "model/reader.h"
+
+namespace headroom::host {
+
+struct TreeOptions {
+  std::string root;                    // "" is this machine; else a fixture with root/proc
+  std::vector<std::int64_t> pids;      // the roots: the job, or the processes of `record --pid`
+  std::int64_t recorder_pid = 0;       // ours; its other children are named by exclude()
+  bool recorder_is_subreaper = false;  // then orphans of the job become children of the recorder
+  std::string environment_marker;      // "NAME=value" in the environment of everything the job starts; "" for none
+  std::size_t most_open_files = 256;   // descriptors kept open between ticks; beyond it files are opened each time
+  // Set where the pids given to describe() come from the NVIDIA driver, which names processes by the numbers of the
+  // outermost pid namespace: inside a container they cannot be looked up, and must not be mistaken for ours.
+  bool driver_names_host_pids = false;
+};
+
+// The processes of the recorded job: everything that descends from the roots, however it got away from its parent.
+// A process belongs to the job if it is a root; if its parent belongs; if it was orphaned to the recorder, where that
+// is a subreaper; if a process of the job leads its session; or if its environment holds the marker. Once in, it stays
+// in. A double fork whose middle process lived between two ticks, outside of a subreaper, that changed its session and
+// has no marker, is missed.
+//
+// Sources: kProcess, key "<pid>/<start ns>", attrs as to_attrs(Process) with in_job=true, end_ns and exit_code added
+// later. Events: process_start [pid, comm], process_end [pid, exit_code where known]. Losses: proc_io_no_permission,
+// proc_environ_no_permission (one per process).
+class TreeReader final : public Reader {
+ public:
+  explicit TreeReader(TreeOptions options);
+
+  void read(Nanos at, RecordingSink& sink) override;
+
+  // These three may be called from any thread. watch: one more root. exclude: a child of the recorder that is its own
+  // helper. exited: the exit code of a child of the recorder (128+n for signal n), from waitpid(2).
+  void watch(std::int64_t pid);
+  void exclude(std::int64_t pid);
+  void exited(std::int64_t pid, int exit_code);
+
+  // Any process, as the driver's list needs it; in_job is set. Nothing if it is gone, hidden, or of an unknown pid
+  // namespace. Only from the thread that calls read().
+  [[nodiscard]] std::optional<Process> describe(std::int64_t pid);
+
+  [[nodiscard]] std::size_t size() const { return members_.size(); }  // processes of the job now
+  [[nodiscard]] bool contains(std::int64_t pid) const { return find(pid) != nullptr; }
+
+ private:
+  struct Member {
+    ProcessProbe probe;
+    SourceId source = kNoSource;
+    std::string key;
+    std::vector<std::int64_t> inner_pids;  // in nested pid namespaces
+    Nanos look_again = 0;                  // when its facts are read once more (exec may follow the fork); 0: never
+    int looks = 0;
+    std::string comm;  // as announced
+    std::optional<int> exit_code;
+    bool io_denial_counted = false;
+  };
+  struct Ended {
+    std::int64_t pid = 0;
+    std::string key;
+  };
+
+  [[nodiscard]] const Member* find(std::int64_t pid) const;
+  [[nodiscard]] Member* find(std::int64_t pid);
+  void take_requests(RecordingSink& sink);
+  void admit_fresh(Nanos at, RecordingSink& sink);
+  [[nodiscard]] bool belongs(const Candidate& candidate);
+  [[nodiscard]] bool has_marker(std::int64_t pid);
+  bool admit(const Candidate& candidate, Nanos at, RecordingSink& sink);
+  void sample_all(Nanos at, RecordingSink& sink);
+  void look_again(Member& member, Nanos at, RecordingSink& sink);
+  void end(Member& member, Nanos at, RecordingSink& sink);
+  void announce_exit_code(const std::string& key, int code, RecordingSink& sink);
+  [[nodiscard]] bool descends_from_member(std::int64_t ppid);
+
+  TreeOptions options_;
+  ProcDir proc_;
+  KernelFacts kernel_;
+  UserNames users_;
+  Discovery discovery_;
+  bool nested_pid_namespace_ = false;
+  std::vector<Member> members_;  // sorted by pid
+  std::vector<std::int64_t> roots_, excluded_;
+  std::vector<std::int64_t> sessions_;  // led by a process that is or was in the job
+  std::vector<Ended> ended_;            // the latest, for exit codes that arrive late
+  std::size_t kept_open_ = 0;
+  int marker_reads_left_ = 0;  // in this tick
+  bool watching_ = false;      // there is or was a root; its orphans may outlive all we know
+  bool scanning_all_ = false;  // in this tick: what is found ran before, and did not start just now
+
+  std::mutex requests_mutex_;
+  std::vector<std::int64_t> watch_requests_, exclude_requests_;
+  std::vector<std::pair<std::int64_t, int>> exit_requests_;
+};
+
+// The pid namespace of this process is not the machine's own: the driver's pids name other processes than ours.
+[[nodiscard]] bool in_nested_pid_namespace();
+
+}  // namespace headroom::host
