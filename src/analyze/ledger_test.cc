@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "analyze/testing.h"
+#include "analyze/utilisation.h"
+
+namespace headroom {
+namespace {
+
+using testing::RecordingBuilder;
+
+Ledger whole(const Recording& recording) {
+  return ledger(device_times(recording, job_view(recording)), recording.meta.start, recording.meta.end);
+}
+
+Nanos sum(const Ledger& l) {
+  Nanos total = 0;
+  for (const auto& entry : l.entries) total += entry.ns;
+  return total;
+}
+
+// Two GPUs, a few processes of all kinds, random utilisation, gaps and lost readings.
+Recording random_recording(std::mt19937& random) {
+  std::uniform_real_distribution<double> unit(0, 1);
+  const double length = 20 + 40 * unit(random);
+  RecordingBuilder builder(length, 0.5 + unit(random));
+  builder.gpu(0, [&](double) { return std::floor(unit(random) * 101) / 100; });
+  builder.gpu(1, [&](double) { return unit(random) < 0.5 ? 0.0 : unit(random); });
+  std::int64_t pid = 100;
+  for (int i = 0; i < 4; ++i, ++pid) {
+    const double from = unit(random) * length, to = from + unit(random) * (length - from);
+    builder.process(pid, i == 0 ? 1 : 100, from, to, unit(random), unit(random) < 0.8);
+    if (unit(random) < 0.8) builder.context(pid, static_cast<int>(random() % 2), from + 1, to, unit(random));
+  }
+  Recording recording = builder.build();
+  for (Track& track : recording.tracks)  // lose readings at random
+    for (Column& column : track.columns)
+      if (column.metric == Metric::kGpuUtil && unit(random) < 0.7) {
+        column.absent.assign(column.values.size(), 0);
+        for (auto& absent : column.absent)
+          if (unit(random) < 0.2) absent = static_cast<std::uint8_t>(Absent::kDeviceLost);
+      }
+  return recording;
+}
+
+TEST(Ledger, ConservesEveryNanosecond) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const Recording recording = random_recording(random);
+    const Ledger l = whole(recording);
+    ASSERT_EQ(sum(l), l.budget()) << "seed " << seed;
+  }
+}
+
+TEST(Ledger, MergedWindowsAreOneWindow) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    const Recording recording = random_recording(random);
+    const auto times = device_times(recording, job_view(recording));
+    const Nanos begin = recording.meta.start, end = recording.meta.end;
+    const Nanos middle = begin + static_cast<Nanos>(random()) % (end - begin);
+    const Ledger all = ledger(times, begin, end), first = ledger(times, begin, middle), rest = ledger(times, middle, end);
+    for (const auto& account : kAccounts)
+      for (std::size_t device = 0; device < all.devices.size(); ++device)
+        ASSERT_EQ(all.total(account.id, device), first.total(account.id, device) + rest.total(account.id, device))
+            << "seed " << seed << " " << account.label;
+  }
+}
+
+TEST(Ledger, RenumberingGpusChangesNothing) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    Recording recording = random_recording(random);
+    const Ledger before = whole(recording);
+    for (Source& source : recording.sources)
+      if (source.kind == SourceKind::kGpu) source.attrs["index"] = source.attrs["index"] == "0" ? "1" : "0";
+    const Ledger after = whole(recording);
+    ASSERT_EQ(before.devices.size(), after.devices.size());
+    for (std::size_t i = 0; i < before.devices.size(); ++i)
+      for (std::size_t k = 0; k < after.devices.size(); ++k)
+        if (before.devices[i].uuid == after.devices[k].uuid) {
+          for (const auto& account : kAccounts)
+            ASSERT_EQ(before.total(account.id, i), after.total(account.id, k)) << "seed " << seed;
+        }
+  }
+}
+
+TEST(Ledger, ASamplesUtilisationSpeaksForTheTimeSinceTheOneBefore) {
+  const Recording recording = RecordingBuilder(10).gpu(0, [](double) { return 0.25; }).build();
+  EXPECT_EQ(whole(recording).busy(), 2500 * kMillisecond);
+}
+
+TEST(Ledger, AGapIsUnobservedAndNotIdle) {
+  Recording recording = RecordingBuilder(20).gpu(0, [](double) { return 1.0; }).build();
+  Track& track = recording.tracks[0];
+  for (Column& column : track.columns) column.values.erase(column.values.begin() + 5, column.values.begin() + 15);
+  track.at.erase(track.at.begin() + 5, track.at.begin() + 15);  // readings at 6 s … 15 s are gone
+  const Ledger l = whole(recording);
+  EXPECT_EQ(l.total(Account::kUnobserved), 10 * kSecond);
+  EXPECT_EQ(l.total(Account::kUseful), 10 * kSecond);
+}
+
+TEST(Ledger, StartupEndsAtTheFirstKernel) {
+  const Recording recording = RecordingBuilder(20)
+                                  .gpu(0, [](double t) { return t > 6 ? 1.0 : 0.0; })
+                                  .process(100, 1, 0, 20, 0.9)
+                                  .context(100, 0, 4, 20)
+                                  .build();
+  const Ledger l = whole(recording);
+  EXPECT_EQ(l.total(Account::kStartup), 6 * kSecond);
+  EXPECT_EQ(l.total(Account::kUseful), 14 * kSecond);
+}
+
+TEST(Ledger, AWaitingTrainerWithBusyWorkersIsInput) {
+  const Recording recording = RecordingBuilder(30)
+                                  .gpu(0, [](double) { return 0.4; })
+                                  .process(100, 1, 0, 30, 0.1)
+                                  .process(101, 100, 0, 30, 0.95)
+                                  .process(102, 100, 0, 30, 0.95)
+                                  .context(100, 0, 0, 30)
+                                  .build();
+  const Ledger l = whole(recording);
+  EXPECT_GT(l.total(Account::kInput), 16 * kSecond);
+  EXPECT_EQ(l.total(Account::kHostCode), 0);
+}
+
+TEST(Ledger, ABusyTrainerWithoutWorkersIsHostCode) {
+  const Recording recording = RecordingBuilder(30)
+                                  .gpu(0, [](double) { return 0.1; })
+                                  .process(100, 1, 0, 30, 0.95)
+                                  .context(100, 0, 0, 30)
+                                  .build();
+  EXPECT_GT(whole(recording).total(Account::kHostCode), 24 * kSecond);
+}
+
+TEST(Ledger, ASleepingTrainerStaysUnexplained) {
+  const Recording recording = RecordingBuilder(30)
+                                  .gpu(0, [](double) { return 0.1; })
+                                  .process(100, 1, 0, 30, 0.01)
+                                  .context(100, 0, 0, 30)
+                                  .build();
+  EXPECT_GT(whole(recording).total(Account::kUnexplained), 24 * kSecond);
+}
+
+TEST(Ledger, ForeignKernelsAreNotTheJobs) {
+  const Recording recording = RecordingBuilder(20)
+                                  .gpu(0, [](double) { return 1.0; })
+                                  .process(100, 1, 0, 20, 0.5)
+                                  .process(900, 1, 0, 20, 0.5, false)
+                                  .context(100, 0, 0, 20, 0.75)
+                                  .context(900, 0, 0, 20, 0.25)
+                                  .build();
+  const Ledger l = whole(recording);
+  EXPECT_NEAR(seconds(l.total(Account::kForeign)), 5, 0.3);
+  EXPECT_NEAR(seconds(l.total(Account::kUseful)), 15, 0.3);
+}
+
+TEST(Ledger, ADesktopOwnsNothing) {
+  const Recording recording = RecordingBuilder(20)
+                                  .gpu(0, [](double) { return 1.0; })
+                                  .process(100, 1, 0, 20, 0.5)
+                                  .process(900, 1, 0, 20, 0.5, false)
+                                  .context(100, 0, 0, 20, 0.2)
+                                  .context(900, 0, 0, 20, 0.8, ContextKind::kGraphics)
+                                  .build();
+  EXPECT_EQ(whole(recording).total(Account::kForeign), 0);
+}
+
+TEST(Ledger, AGpuTheJobNeverTouchedIsNotUsed) {
+  const Recording recording = RecordingBuilder(20)
+                                  .gpu(0, [](double) { return 0.9; })
+                                  .gpu(1, [](double) { return 0.0; })
+                                  .process(100, 1, 0, 20, 0.5)
+                                  .context(100, 0, 0, 20)
+                                  .build();
+  const Ledger l = whole(recording);
+  EXPECT_EQ(l.total(Account::kNotUsed, 1), 20 * kSecond);
+  EXPECT_EQ(l.budget(), 40 * kSecond);
+}
+
+TEST(Ledger, AMaskedGpuIsNotInTheBudget) {
+  Recording recording = RecordingBuilder(20)
+                            .gpu(0, [](double) { return 0.9; })
+                            .gpu(1, [](double) { return 0.0; })
+                            .process(100, 1, 0, 20, 0.5)
+                            .context(100, 0, 0, 20)
+                            .build();
+  for (Source& source : recording.sources)
+    if (source.key == "GPU-1" && source.kind == SourceKind::kGpu) source.attrs["given"] = "false";
+  EXPECT_EQ(whole(recording).budget(), 20 * kSecond);
+}
+
+TEST(Utilisation, TheRingGoesBeforeTheTicks) {
+  RecordingBuilder builder(10);
+  builder.gpu(0, [](double) { return 0.0; });
+  const SourceId gpu = *builder.sink().recording().find(SourceKind::kGpu, "GPU-0");
+  const SourceId ring = builder.sink().add_source({SourceKind::kGpuUtilRing, "GPU-0", gpu, {}});
+  for (int i = 1; i <= 30; ++i)  // until 5 s, six readings a second
+    builder.sink().add_row(ring, RecordingBuilder::at(i / 6.0), std::array{testing::cell(Metric::kGpuUtil, 6000)});
+  const Recording recording = builder.build();
+  EXPECT_NEAR(seconds(whole(recording).busy()), 3.0, 1e-6);
+  const auto samples = util_samples(recording, gpu);
+  for (std::size_t i = 1; i < samples.size(); ++i) EXPECT_EQ(samples[i].begin, samples[i - 1].end);
+}
+
+TEST(Utilisation, BusyTimeRoundsTowardsTheLargerPart) {
+  EXPECT_EQ(busy_ns({0, 3, 5000}), 2);
+  EXPECT_EQ(busy_ns({0, 3, 4000}), 1);
+  EXPECT_EQ(busy_ns({0, 3, 10'000}), 3);
+  EXPECT_EQ(busy_ns({0, 3, std::nullopt}), 0);
+  EXPECT_EQ(busy_ns({0, 900'000'000'000'000'000, 10'000}), 900'000'000'000'000'000);
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builders of recordings for tests of the pure half; not part of the program.
+#pragma once
+#include <array>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "model/entities.h"
+#include "model/recording.h"
+
+namespace headroom::testing {
+
+inline Cell cell(Metric metric, std::int64_t value) { return {metric, value, std::nullopt}; }
+
+// A recording built step by step; times are seconds from its start.
+class RecordingBuilder {
+ public:
+  explicit RecordingBuilder(double length, double interval = 1.0) : interval_(ns(interval)) {
+    meta_.start = kStart;
+    meta_.end = kStart + ns(length);
+    meta_.interval = interval_;
+    meta_.origin = "run";
+    meta_.tiers = "NP";
+    meta_.start_realtime = 1'760'000'000 * kSecond;
+  }
+
+  static Nanos ns(double s) { return static_cast<Nanos>(s * 1e9); }
+  static Nanos at(double s) { return kStart + ns(s); }
+
+  RecordingBuilder& gpu(int index, const std::function<double(double)>& util, double memory_used = 1e9) {
+    Device device;
+    device.uuid = "GPU-" + std::to_string(index);
+    device.index = index;
+    device.memory_total_bytes = std::int64_t{48} << 30;
+    Source source{SourceKind::kGpu, device.uuid, kNoSource, to_attrs(device)};
+    const SourceId id = sink_.add_source(source);
+    for (Nanos t = kStart + interval_; t <= meta_.end; t += interval_)
+      sink_.add_row(id, t, std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, util(seconds(t - kStart)))),
+                                      cell(Metric::kMemoryUsed, static_cast<std::int64_t>(memory_used)),
+                                      cell(Metric::kComputeProcesses, 0)});
+    return *this;
+  }
+
+  // A process of the job (or not) that lives over [from, to], using `cpu` cores on its main thread.
+  RecordingBuilder& process(std::int64_t pid, std::int64_t ppid, double from, double to, double cpu, bool in_job = true,
+                            std::vector<Cell> extra = {}) {
+    Process process;
+    process.pid = pid;
+    process.ppid = ppid;
+    process.start = at(from);
+    process.end = at(to);
+    process.comm = "python3";
+    process.in_job = in_job;
+    const SourceId parent = ids_.contains(ppid) ? ids_[ppid] : kNoSource;
+    const SourceId id = sink_.add_source(
+        {SourceKind::kProcess, std::to_string(pid) + "/" + std::to_string(process.start), parent, to_attrs(process)});
+    ids_[pid] = id;
+    for (Nanos t = kStart; t <= meta_.end; t += interval_) {
+      if (t < process.start || t > *process.end) continue;
+      const auto used = static_cast<std::int64_t>(cpu * static_cast<double>(t - process.start));
+      std::vector<Cell> cells{cell(Metric::kCpuUser, used), cell(Metric::kCpuSystem, 0), cell(Metric::kMainCpu, used),
+                              cell(Metric::kProcessState, cpu > 0.5 ? 'R' : 'S'),
+                              cell(Metric::kWaitChannel, static_cast<std::int64_t>(WaitChannel::kPoll))};
+      for (Cell c : extra) {  // rates per second become counters
+        c.value = static_cast<std::int64_t>(static_cast<double>(c.value) * seconds(t - process.start));
+        cells.push_back(c);
+      }
+      sink_.add_row(id, t, cells);
+    }
+    return *this;
+  }
+
+  RecordingBuilder& context(std::int64_t pid, int gpu, double from, double to, double sm = 0.5,
+                            ContextKind kind = ContextKind::kCompute) {
+    const std::string uuid = "GPU-" + std::to_string(gpu);
+    const SourceId parent = *sink_.recording().find(SourceKind::kGpu, uuid);
+    GpuContext context{pid, kind, std::nullopt};
+    const SourceId id = sink_.add_source(
+        {SourceKind::kGpuProcess, uuid + "/" + std::to_string(pid) + "/0", parent, to_attrs(context)});
+    for (Nanos t = kStart + interval_; t <= meta_.end; t += interval_)
+      if (t >= at(from) && t <= at(to))
+        sink_.add_row(id, t, std::array{cell(Metric::kProcessGpuMemory, std::int64_t{1} << 30),
+                                        cell(Metric::kProcessSmUtil, from_unit(Metric::kProcessSmUtil, sm))});
+    return *this;
+  }
+
+  [[nodiscard]] MemorySink& sink() { return sink_; }
+  [[nodiscard]] RecordingMeta& meta() { return meta_; }
+  [[nodiscard]] Recording build() {
+    sink_.set_meta(meta_);
+    return sink_.take();
+  }
+
+ private:
+  static constexpr Nanos kStart = 1000 * kSecond;
+  Nanos interval_;
+  RecordingMeta meta_;
+  MemorySink sink_;
+  std::map<std::int64_t, SourceId> ids_;
+};
+
+}  // namespace headroom::testing

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/human.h"
+#include "diagnose/rules.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+// What the processes that hold a context on a device of the budget, and their helpers, did on average.
+struct HostSummary {
+  std::size_t drivers = 0, helpers = 0;
+  double driver_cpu = 0, driver_delay = 0, driver_io = 0;   // means over drivers, shares of time
+  double helper_cpu = 0, helper_delay = 0, helper_disk = 0; // sum of cores; mean run delay; share of looks in D
+  double read_rate = 0, write_rate = 0;                     // all of them, bytes per second
+  std::array<double, 12> waits{};                           // share of looks at the drivers, by WaitChannel
+};
+
+struct Means {
+  double cpu = 0, main_cpu = 0, delay = 0, io = 0, read = 0, write = 0, disk = 0;
+};
+
+Means means_of(const std::vector<Activity>& list) {
+  Means mean;
+  double length = 0, looks = 0;
+  for (const Activity& a : list) {
+    const double dt = seconds(a.end - a.begin);
+    length += dt;
+    looks += 1;
+    mean.cpu += a.cpu * dt;
+    mean.main_cpu += a.main_cpu.value_or(std::min(1.0, a.cpu)) * dt;
+    mean.delay += a.run_delay * dt;
+    mean.io += a.io_delay * dt;
+    mean.read += a.read_bytes_per_second * dt;
+    mean.write += a.write_bytes_per_second * dt;
+    mean.disk += a.state == 'D' ? 1 : 0;
+  }
+  if (length <= 0) return {};
+  for (double* value : {&mean.cpu, &mean.main_cpu, &mean.delay, &mean.io, &mean.read, &mean.write}) *value /= length;
+  mean.disk /= looks;
+  return mean;
+}
+
+HostSummary host_summary(const Case& c) {
+  HostSummary summary;
+  std::vector<SourceId> drivers, helpers;
+  for (const ContextUse& use : c.job.uses)
+    if (use.ours && use.process && std::find(drivers.begin(), drivers.end(), *use.process) == drivers.end())
+      drivers.push_back(*use.process);
+  double looks = 0;
+  for (const SourceId driver : drivers) {
+    const auto list = activities(c.recording, driver);
+    if (list.empty()) continue;
+    ++summary.drivers;
+    const Means mean = means_of(list);
+    summary.driver_cpu += mean.main_cpu;
+    summary.driver_delay += mean.delay;
+    summary.driver_io += mean.io;
+    summary.read_rate += mean.read;
+    summary.write_rate += mean.write;
+    for (const Activity& a : list) summary.waits[static_cast<std::size_t>(a.wait)] += 1;
+    looks += static_cast<double>(list.size());
+    for (const SourceId helper : descendants(c.recording, driver))
+      if (std::find(drivers.begin(), drivers.end(), helper) == drivers.end() &&
+          std::find(helpers.begin(), helpers.end(), helper) == helpers.end())
+        helpers.push_back(helper);
+  }
+  for (const SourceId helper : helpers) {
+    const auto list = activities(c.recording, helper);
+    if (list.empty()) continue;
+    const Means mean = means_of(list);
+    ++summary.helpers;
+    summary.helper_cpu += mean.cpu;
+    summary.helper_delay += mean.delay;
+    summary.helper_disk += mean.disk;
+    summary.read_rate += mean.read;
+  }
+  const double drivers_count = std::max(1.0, static_cast<double>(summary.drivers));
+  const double helpers_count = std::max(1.0, static_cast<double>(summary.helpers));
+  for (double* value : {&summary.driver_cpu, &summary.driver_delay, &summary.driver_io}) *value /= drivers_count;
+  for (double* value : {&summary.helper_delay, &summary.helper_disk}) *value /= helpers_count;
+  for (double& share : summary.waits) share /= std::max(1.0, looks);
+  return summary;
+}
+
+double waits(const HostSummary& s, std::initializer_list<WaitChannel> channels) {
+  double sum = 0;
+  for (const WaitChannel channel : channels) sum += s.waits[static_cast<std::size_t>(channel)];
+  return sum;
+}
+
+std::string driver_sentence(const HostSummary& s) {
+  return fmt::format(
+      "the main thread of the process on the GPU used {} of a core, wanted one in vain for {} of the time and was "
+      "blocked on storage for {}",
+      human_percent(s.driver_cpu), human_percent(s.driver_delay), human_percent(s.driver_io));
+}
+
+std::string helper_sentence(const HostSummary& s) {
+  if (s.helpers == 0) return "it has no worker processes";
+  return fmt::format("its {} worker process{} used {:.1f} cores together, waiting for a core {} of the time", s.helpers,
+                     s.helpers == 1 ? "" : "es", s.helper_cpu, human_percent(s.helper_delay));
+}
+
+std::string storage_sentence(const HostSummary& s) {
+  return fmt::format("read from storage: {}/s, written: {}/s", human_bytes(static_cast<std::int64_t>(s.read_rate)),
+                     human_bytes(static_cast<std::int64_t>(s.write_rate)));
+}
+
+double usable_cores(const Recording& recording) {
+  const auto hosts = recording.all(SourceKind::kHost);
+  if (hosts.empty()) return 0;
+  const Host host = host_of(recording.sources[static_cast<std::size_t>(hosts.front())]);
+  return host.cores_usable.value_or(host.cores);
+}
+
+Nanos held_idle(const Case& c) { return c.ledger().total(Account::kUnexplained); }
+
+std::string batch_sentence(const Case& c, double by_utilisation) {
+  if (!c.options.batch)
+    return fmt::format("a batch k times larger gains at most min(k, {}), if the batch is the cause",
+                       human_factor(by_utilisation));
+  const double k = c.options.batch->second / c.options.batch->first;
+  return fmt::format("batch {:g} to {:g} gains at most {} (and nothing, if the batch is not the cause)",
+                     c.options.batch->first, c.options.batch->second, human_factor(std::min(k, by_utilisation)));
+}
+
+}  // namespace
+
+std::string removal_bound(const Case& c, Nanos removed) {
+  const Nanos left = c.ledger().budget() - removed;
+  if (left <= 0) return "not bounded by this recording";
+  return human_factor(static_cast<double>(c.ledger().budget()) / static_cast<double>(left));
+}
+
+std::vector<Finding> idle_inseparable(const Case& c) {
+  if (c.job.has_host || !c.so_far.phases.empty() || c.share(held_idle(c)) < kMaterial) return {};
+  const Nanos busy = c.ledger().busy(), observed = busy + held_idle(c);
+  Finding finding;
+  finding.candidates = {Cause::kInputTooFewWorkers, Cause::kHostGraphBuilding, Cause::kBatchTooSmall,
+                        Cause::kLaunchBound};
+  finding.title = "Why the GPU was idle cannot be told from this recording alone";
+  finding.cost = held_idle(c);
+  finding.confidence = Confidence::kHigh;
+  finding.tier = "N";
+  const double util = static_cast<double>(busy) / static_cast<double>(std::max<Nanos>(1, observed));
+  finding.evidence.push_back(fmt::format("a kernel was resident for {} of the observed time", human_percent(util)));
+  for (std::size_t i = 0; i < c.times.size(); ++i) {
+    const MetricStats* memory = c.stats(i, Metric::kMemoryUsed);
+    if (!memory || memory->samples == 0 || !c.times[i].device.memory_total_bytes) continue;
+    finding.evidence.push_back(
+        fmt::format("{}: {} of {} at most; that says a larger batch fits, not that it is faster", c.device_name(i),
+                    human_bytes(static_cast<std::int64_t>(memory->max)),
+                    human_bytes(*c.times[i].device.memory_total_bytes)));
+  }
+  finding.told_apart_from.push_back("a hang: the utilisation kept changing to the end");
+  finding.would_overturn = "process CPU times (headroom run) that show the job waiting for something else";
+  if (busy > 0) {
+    const double bound = static_cast<double>(observed) / static_cast<double>(busy);
+    finding.advice = "record the next run with `headroom run -- CMD`; change nothing before";
+    finding.bound = fmt::format("whatever the cause, at most {} at equal GPU work; {}", human_factor(bound),
+                                batch_sentence(c, bound));
+  }
+  return {finding};
+}
+
+std::vector<Finding> idle_phases(const Case& c) {
+  std::vector<Finding> findings;
+  for (std::size_t device = 0; device < c.times.size(); ++device) {
+    Nanos idle = 0, running_idle = 0;
+    std::string recurrence;
+    for (std::size_t p = 0; p < c.so_far.phases.size(); ++p) {
+      const Phase& phase = c.so_far.phases[p];
+      if (phase.device != device) continue;
+      const auto phase_idle =
+          static_cast<Nanos>((1 - phase.gpu_util_ratio.value_or(0)) * static_cast<double>(phase.total));
+      (phase.name == "kernels running" ? running_idle : idle) += phase_idle;
+      if (phase.name == "idle" && phase.count > 1)
+        recurrence = fmt::format("the GPU reads 0 % for {} on average, {} times{}",
+                                 human_duration(phase.total / phase.count), phase.count,
+                                 phase.period ? ", every " + human_duration(*phase.period) : "");
+    }
+    if (c.share(idle) < kMaterial || c.job.has_host) continue;
+    Finding finding;
+    finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kHostGraphBuilding,
+                          Cause::kCheckpointSync};
+    finding.title = fmt::format("{} idles in phases that recur: a pattern, not a fault", c.device_name(device));
+    finding.cost = idle;
+    finding.tier = "N";
+    if (!recurrence.empty()) finding.evidence.push_back(recurrence + "; a single 0 % reading is no alarm");
+    finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the phase in which "
+                                           "kernels run",
+                                           human_duration(idle), human_duration(running_idle)));
+    finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
+    finding.told_apart_from.push_back("a slow data loader: while kernels run, the GPU hardly waits");
+    finding.would_overturn = "marks or output lines that show training steps inside the idle phases";
+    finding.advice = "name the phases (headroom run, marks), then shorten or overlap the longest";
+    finding.bound = fmt::format("{} at most if all of them vanished and the kernels stay as they are; faster feeding "
+                                "cannot shorten the phase in which kernels run",
+                                removal_bound(c, idle));
+    findings.push_back(finding);
+  }
+  return findings;
+}
+
+std::vector<Finding> idle_input(const Case& c) {
+  const Nanos cost = c.ledger().total(Account::kInput);
+  if (c.share(cost) < kMaterial) return {};
+  const HostSummary s = host_summary(c);
+  Finding finding;
+  finding.cost = cost;
+  finding.tier = "NP";
+  finding.evidence = {driver_sentence(s), helper_sentence(s), storage_sentence(s)};
+  const double sleeping = waits(s, {WaitChannel::kPoll, WaitChannel::kFutex, WaitChannel::kPipe, WaitChannel::kSocket});
+  finding.evidence.push_back(fmt::format("when looked at, it slept in poll, futex or a pipe in {} of the looks",
+                                         human_percent(sleeping)));
+  const bool starved = s.helper_delay >= 0.2, disk = s.helper_disk >= 0.3 || s.driver_io >= 0.2;
+  const double cores = usable_cores(c.recording);
+  finding.title = "The GPU waits for the data loader";
+  finding.confidence = Confidence::kMedium;
+  if (disk) {
+    finding.cause = Cause::kSlowStorage;
+    finding.title = "The GPU waits for data that waits for storage";
+    finding.advice = "copy the data to a local disk, or pack small files into larger ones";
+    finding.told_apart_from = {"too few workers: they were blocked on storage, not on the CPU"};
+    finding.would_overturn = "the same speed when the same files are read a second time, from memory";
+  } else if (starved) {
+    finding.cause = Cause::kCpuOversubscribed;
+    finding.title = "The data loader's workers wait for CPU cores";
+    finding.advice = fmt::format("fewer workers or threads, or more cores ({:.3g} usable here)", cores);
+    finding.told_apart_from = {"too few workers: more of them would share the same cores"};
+    finding.would_overturn = "run delay that stays when other load on the machine is gone";
+  } else {
+    finding.cause = Cause::kInputTooFewWorkers;
+    finding.advice = fmt::format("more loader workers (there are {}; {:.3g} cores usable), persistent, or cheaper "
+                                 "transforms", s.helpers, cores);
+    finding.told_apart_from = {"slow storage: the workers used the CPU and hardly read",
+                               "too few cores: the workers hardly waited for one"};
+    finding.would_overturn = "the step time stays the same with a cached batch";
+  }
+  finding.bound = fmt::format("{} at most, if the kernels and the rest stay as they are", removal_bound(c, cost));
+  return {finding};
+}
+
+std::vector<Finding> idle_host_code(const Case& c) {
+  const Nanos cost = c.ledger().total(Account::kHostCode);
+  if (c.share(cost) < kMaterial) return {};
+  const HostSummary s = host_summary(c);
+  Finding finding;
+  finding.cost = cost;
+  finding.tier = "NP";
+  finding.title = "The GPU waits for code of the training process on the CPU";
+  finding.confidence = Confidence::kMedium;
+  finding.evidence = {driver_sentence(s), helper_sentence(s), storage_sentence(s)};
+  if (s.driver_delay > s.driver_cpu) {
+    finding.cause = Cause::kCpuOversubscribed;
+    finding.title = "The training process waits for a CPU core";
+    finding.advice = fmt::format("fewer processes or threads on these {:.3g} cores", usable_cores(c.recording));
+  } else {
+    finding.candidates = {Cause::kHostGraphBuilding, Cause::kLaunchBound, Cause::kSyncPoints};
+    if (s.helpers == 0) finding.candidates.insert(finding.candidates.begin(), Cause::kInputInMainProcess);
+    finding.advice = "Python stacks name the function; until then, try a step with a cached batch: if it is as slow, "
+                     "the data loader is not the cause";
+    finding.told_apart_from.push_back(s.helpers == 0 ? "waiting for loader workers: there are none"
+                                                     : "waiting for the loader: the main thread ran, it did not wait");
+  }
+  finding.told_apart_from.push_back(fmt::format("storage: it was blocked on I/O for {} of the time",
+                                                human_percent(s.driver_io)));
+  finding.would_overturn = "stacks that show the main thread spinning in a CUDA synchronisation call";
+  finding.bound = fmt::format("{} at most, if all of it overlapped with the kernels", removal_bound(c, cost));
+  return {finding};
+}
+
+std::vector<Finding> idle_unknown(const Case& c) {
+  const Nanos cost = held_idle(c);
+  if (!c.job.has_host || c.share(cost) < kMaterial) return {};
+  const HostSummary s = host_summary(c);
+  Finding finding;
+  finding.cost = cost;
+  finding.tier = "NP";
+  finding.confidence = Confidence::kLow;
+  finding.candidates = {Cause::kLoggingUpload, Cause::kBurstyInput, Cause::kGilContention};
+  finding.title = "The GPU was idle while the job used neither CPU nor storage";
+  finding.evidence = {driver_sentence(s), helper_sentence(s), storage_sentence(s)};
+  if (s.drivers == 0) {
+    finding.evidence = {"no process on the GPU lived long enough to be looked at twice"};
+    finding.candidates = {Cause::kStartupLoad, Cause::kUnderPacking};
+    finding.title = "The processes on the GPU were too short to be watched";
+  } else {
+    finding.evidence.push_back(fmt::format(
+        "when looked at, its main thread slept on a timer in {}, on a lock in {}, on a socket in {} of the looks",
+        human_percent(waits(s, {WaitChannel::kSleep})), human_percent(waits(s, {WaitChannel::kFutex})),
+        human_percent(waits(s, {WaitChannel::kSocket, WaitChannel::kPoll}))));
+  }
+  finding.told_apart_from = {"host code and input: neither the process nor its workers were busy"};
+  finding.would_overturn = "Python stacks of the main thread while the GPU is idle";
+  finding.advice = "look at the stacks of the main thread while the GPU is idle (py-spy dump), or shorten --interval";
+  finding.bound = fmt::format("{} at most, if the kernels and the rest stay as they are", removal_bound(c, cost));
+  return {finding};
+}
+
+std::vector<Finding> idle_checkpoint(const Case& c) {
+  const Nanos cost = c.ledger().total(Account::kCheckpoint);
+  if (c.share(cost) < kMaterial) return {};
+  const HostSummary s = host_summary(c);
+  Finding finding;
+  finding.cause = Cause::kCheckpointSync;
+  finding.cost = cost;
+  finding.tier = "NP";
+  finding.confidence = Confidence::kLow;
+  finding.title = "The GPU waits while the job writes to storage";
+  finding.evidence = {storage_sentence(s), driver_sentence(s)};
+  finding.told_apart_from = {"validation: the time coincides with writes of 8 MB/s and more"};
+  finding.would_overturn = "the same gap in a run without checkpoints";
+  finding.advice = "write checkpoints from a thread or less often, first to local disk";
+  finding.bound = fmt::format("{} at most, if writing overlapped wholly", removal_bound(c, cost));
+  return {finding};
+}
+
+std::vector<Finding> startup(const Case& c) {
+  const Nanos cost = c.ledger().total(Account::kStartup);
+  if (c.share(cost) < kMaterial) return {};
+  Finding finding;
+  finding.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup};
+  finding.cost = cost;
+  finding.tier = "NP";
+  finding.confidence = Confidence::kHigh;
+  std::size_t starts = 0;
+  Nanos longest = 0;
+  for (const DeviceTime& time : c.times)
+    for (const Slice& slice : time.slices)
+      if (slice.account == Account::kStartup) {
+        ++starts;
+        longest = std::max(longest, slice.end - slice.begin);
+      }
+  finding.title = "Start-up: the time from process start to the first kernel";
+  finding.evidence.push_back(fmt::format("{} stretch{} of start-up, the longest {}", starts, starts == 1 ? "" : "es",
+                                         human_duration(longest)));
+  for (const SourceId id : c.recording.all(SourceKind::kProcess)) {
+    const Process process = process_of(c.recording.sources[static_cast<std::size_t>(id)]);
+    if (process.comm != "pip" && process.comm != "conda" && process.comm != "apt-get") continue;
+    finding.candidates.clear();
+    finding.cause = Cause::kEnvironmentInstall;
+    finding.evidence.push_back(fmt::format("process {} of the job is {}", process.pid, process.comm));
+    break;
+  }
+  finding.told_apart_from = {"input and host code: no kernel had run yet"};
+  finding.would_overturn = "a second run, with warm caches, that starts as slowly: then it is code, not loading";
+  finding.advice = "in a sweep, keep the process warm between trials; cache the data index; import late";
+  finding.bound = fmt::format("{} at most for runs of this length; less for longer ones", removal_bound(c, cost));
+  return {finding};
+}
+
+std::vector<Finding> unreleased(const Case& c) {
+  constexpr Nanos kLong = 10 * kSecond;
+  const Nanos cost = c.ledger().total(Account::kTeardown) + c.ledger().total(Account::kHung);
+  if (c.share(cost) < kMaterial || cost < kLong) return {};
+  const HostSummary s = host_summary(c);
+  Finding finding;
+  finding.cost = cost;
+  finding.tier = c.job.has_host ? "NP" : "N";
+  finding.title = "The GPU was held after its last kernel";
+  const bool quiet = s.drivers > 0 && waits(s, {WaitChannel::kFutex, WaitChannel::kPoll}) > 0.5;
+  if (quiet) finding.candidates = {Cause::kUnreleasedAfterWork, Cause::kHang};
+  else finding.cause = Cause::kUnreleasedAfterWork;
+  for (const DeviceTime& time : c.times)
+    for (const Slice& slice : time.slices)
+      if (slice.account == Account::kTeardown && slice.end - slice.begin >= kLong)
+        finding.evidence.push_back(fmt::format("GPU {}: no kernel from {} on, for {}, while process {} held its context",
+                                               time.device.index, c.when(slice.begin),
+                                               human_duration(slice.end - slice.begin), slice.pid));
+  finding.told_apart_from = {"validation or a pause: no kernel came afterwards"};
+  finding.would_overturn = "a longer recording in which kernels come back";
+  finding.advice = "end the process, or free the device, before uploads and post-processing";
+  finding.bound = fmt::format("{} of the GPU's time comes back", human_duration(cost));
+  return {finding};
+}
+
+}  // namespace headroom::diagnose

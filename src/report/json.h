@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "model/explanation.h"
+
+namespace headroom::report {
+
+// "headroom.why/1" (docs/json.md): fields are added, never renamed or removed, within a schema version.
+[[nodiscard]] std::string to_json(const Explanation& explanation);
+
+}  // namespace headroom::report
