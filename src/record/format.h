@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "model/metric.h"
+
+// The numbers of the .hrec format, version 1. docs/recording-format.md is the specification.
+namespace headroom {
+
+inline constexpr std::int64_t kApplicationId = 0x48524543;  // "HREC" in bytes 68..71 of the file
+inline constexpr std::int64_t kFormatMajor = 1;             // PRAGMA user_version; readers refuse newer ones
+inline constexpr std::int64_t kFormatMinor = 0;             // additions that older readers may skip
+
+inline constexpr std::int64_t kFmtFrame = 1;  // chunk.fmt: columns, one zstd frame
+inline constexpr std::int64_t kFmtRows = 1;   // tail.fmt: segments of rows
+inline constexpr std::uint64_t kCodecPlanes = 1;
+
+inline constexpr std::uint64_t kSeriesTime = 0;  // column 0 of a frame
+[[nodiscard]] constexpr std::uint64_t series_of(Metric metric) { return static_cast<std::uint64_t>(metric) + 1; }
+
+// What a well-formed file never exceeds; readers refuse more, so that damaged files cannot ask for all memory.
+inline constexpr std::size_t kMaxChunkRows = 65'536;
+inline constexpr std::size_t kMaxColumns = 4'096;
+inline constexpr std::size_t kMaxSegmentValues = std::size_t{4} << 20;
+inline constexpr std::size_t kMaxBlobBytes = std::size_t{64} << 20;
+
+inline constexpr const char* kSchema = R"sql(
+CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE source(id INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, parent INTEGER, attrs TEXT,
+  UNIQUE(kind, key));
+CREATE TABLE series(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, unit TEXT NOT NULL, kind INTEGER NOT NULL,
+  exp10 INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE chunk(id INTEGER PRIMARY KEY, source INTEGER NOT NULL, row0 INTEGER NOT NULL, t0 INTEGER NOT NULL,
+  t1 INTEGER NOT NULL, n INTEGER NOT NULL, fmt INTEGER NOT NULL, head BLOB NOT NULL, body BLOB NOT NULL);
+CREATE UNIQUE INDEX chunk_source ON chunk(source, row0);
+CREATE TABLE tail(seq INTEGER PRIMARY KEY, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, fmt INTEGER NOT NULL,
+  body BLOB NOT NULL);
+CREATE TABLE event(id INTEGER PRIMARY KEY, t INTEGER NOT NULL, t_end INTEGER, kind TEXT NOT NULL, source INTEGER,
+  attrs TEXT);
+CREATE TABLE loss(id INTEGER PRIMARY KEY, what TEXT NOT NULL UNIQUE, count INTEGER NOT NULL,
+  severity TEXT NOT NULL, detail TEXT);
+)sql";
+
+}  // namespace headroom

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/meta.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/fd.h"
+#include "base/strings.h"
+
+namespace headroom {
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string as_text(const Json& json) { return json.is_string() ? json.get<std::string>() : dump(json); }
+Json parse(std::string_view text) { return Json::parse(text, nullptr, /*allow_exceptions=*/false); }
+
+std::string missing_tiers_to_json(const std::vector<MissingTier>& missing) {
+  Json list = Json::array();
+  for (const auto& tier : missing) list.push_back({{"tier", std::string(1, tier.tier)}, {"why", tier.why}});
+  return dump(list);
+}
+
+std::vector<MissingTier> missing_tiers_from_json(std::string_view text) {
+  std::vector<MissingTier> missing;
+  const Json list = parse(text);
+  if (!list.is_array()) return missing;
+  for (const auto& entry : list) {
+    if (!entry.is_object() || !entry.contains("tier") || !entry.contains("why")) continue;
+    const std::string tier = as_text(entry["tier"]);
+    if (tier.size() == 1) missing.push_back({tier[0], as_text(entry["why"])});
+  }
+  return missing;
+}
+
+// Field 22 of /proc/<pid>/stat; fields are counted after the last ')', because a process may be called ") x (".
+std::string start_ticks(std::string_view pid) {
+  const auto stat = read_file(fmt::format("/proc/{}/stat", pid), 4096);
+  if (!stat) return "";
+  const auto after = stat->rfind(')');
+  if (after == std::string::npos) return "";
+  const auto fields = split(trim(std::string_view(*stat).substr(after + 1)), ' ');
+  constexpr std::size_t kStartTime = 22 - 3;
+  const bool gone = fields[0] == "Z" || fields[0] == "X";
+  return fields.size() > kStartTime && !gone ? std::string(fields[kStartTime]) : "";
+}
+
+std::string boot_id() {
+  const auto id = read_file("/proc/sys/kernel/random/boot_id", 128);
+  return id ? std::string(trim(*id)) : "";
+}
+
+}  // namespace
+
+std::string attrs_to_json(const Attrs& attrs) { return dump(Json(attrs)); }
+
+Attrs attrs_from_json(std::string_view text) {
+  Attrs attrs;
+  const Json json = parse(text);
+  if (!json.is_object()) return attrs;
+  for (const auto& [name, value] : json.items()) attrs[name] = as_text(value);
+  return attrs;
+}
+
+std::map<std::string, std::string> meta_to_rows(const RecordingMeta& meta) {
+  std::map<std::string, std::string> rows{
+      {"id", meta.id},           {"origin", meta.origin},           {"writer", meta.writer}, {"host", meta.host},
+      {"boot_id", meta.boot_id}, {"stop_reason", meta.stop_reason}, {"cwd", meta.cwd},       {"tiers", meta.tiers},
+  };
+  rows["command"] = dump(Json(meta.command));
+  rows["missing_tiers"] = missing_tiers_to_json(meta.missing_tiers);
+  rows["start_ns"] = fmt::format("{}", meta.start);
+  rows["end_ns"] = fmt::format("{}", meta.end);
+  rows["start_realtime_ns"] = fmt::format("{}", meta.start_realtime);
+  rows["interval_ns"] = fmt::format("{}", meta.interval);
+  rows["job_pid"] = meta.job_pid ? fmt::format("{}", *meta.job_pid) : "";
+  rows["exit_code"] = meta.exit_code ? fmt::format("{}", *meta.exit_code) : "";
+  rows["extra"] = attrs_to_json(meta.extra);
+  return rows;
+}
+
+RecordingMeta meta_from_rows(const std::map<std::string, std::string>& rows) {
+  const auto text = [&](const char* key) {
+    const auto found = rows.find(key);
+    return found == rows.end() ? std::string() : found->second;
+  };
+  RecordingMeta meta;
+  meta.id = text("id");
+  meta.origin = text("origin");
+  meta.writer = text("writer");
+  meta.host = text("host");
+  meta.boot_id = text("boot_id");
+  meta.stop_reason = text("stop_reason");
+  meta.cwd = text("cwd");
+  meta.tiers = text("tiers");
+  const Json command = parse(text("command"));
+  if (command.is_array())
+    for (const auto& argument : command) meta.command.push_back(as_text(argument));
+  meta.missing_tiers = missing_tiers_from_json(text("missing_tiers"));
+  meta.start = parse_number<Nanos>(text("start_ns")).value_or(0);
+  meta.end = parse_number<Nanos>(text("end_ns")).value_or(0);
+  meta.start_realtime = parse_number<Nanos>(text("start_realtime_ns")).value_or(0);
+  meta.interval = parse_number<Nanos>(text("interval_ns")).value_or(0);
+  meta.job_pid = parse_number<std::int64_t>(text("job_pid"));
+  meta.exit_code = parse_number<int>(text("exit_code"));
+  meta.extra = attrs_from_json(text("extra"));
+  return meta;
+}
+
+std::string owner_of_this_process() {
+  const std::string ticks = start_ticks("self");
+  const std::string boot = boot_id();
+  return ticks.empty() || boot.empty() ? "" : fmt::format("{}/{}/{}", boot, ::getpid(), ticks);
+}
+
+bool owner_is_alive(std::string_view owner) {
+  const auto parts = split(owner, '/');
+  if (parts.size() != 3 || parts[0].empty() || parts[2].empty() || !parse_number<int>(parts[1])) return false;
+  return parts[0] == boot_id() && start_ticks(parts[1]) == parts[2];
+}
+
+}  // namespace headroom

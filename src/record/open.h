@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "base/result.h"
+#include "record/sqlite.h"
+
+namespace headroom {
+
+// A recording opened for reading, wherever it lies: being written, left by a crash, closed, in a directory that may not
+// be written to, on read-only media. Nothing of it is ever changed.
+class OpenedFile {
+ public:
+  [[nodiscard]] static Result<OpenedFile> open(const std::string& path);
+  OpenedFile(OpenedFile&& other) noexcept = default;
+  OpenedFile& operator=(OpenedFile&& other) noexcept;
+  ~OpenedFile();
+  [[nodiscard]] Database& database() { return database_; }
+
+ private:
+  OpenedFile() = default;
+  void remove_copy();
+  [[nodiscard]] Result<void> check_format();
+  Database database_;
+  std::string copy_folder_;  // "" unless the file had to be copied to be read
+};
+
+}  // namespace headroom

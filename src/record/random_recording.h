@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "model/recording.h"
+
+// Recordings for property tests: legal, and as odd as a legal recording can be.
+namespace headroom::testing {
+
+class RandomRecording {
+ public:
+  explicit RandomRecording(unsigned seed) : random_(seed) {}
+
+  Recording make(std::size_t max_rows = 400) {
+    MemorySink sink;
+    sink.set_meta(meta());
+    const std::size_t sources = 1 + below(6);
+    for (std::size_t i = 0; i < sources; ++i) {
+      Source source{static_cast<SourceKind>(below(8)), text() + std::to_string(i), kNoSource, attrs()};
+      if (i > 0 && below(2) == 0) source.parent = static_cast<SourceId>(below(i));
+      const SourceId id = sink.add_source(source);
+      rows(sink, id, below(4) == 0 ? 0 : below(max_rows));
+    }
+    for (std::size_t i = below(5); i > 0; --i) {
+      Event event{static_cast<Nanos>(below(1'000'000)), std::nullopt, "kind" + std::to_string(below(3)), kNoSource,
+                  attrs()};
+      if (below(2) == 0) event.end = event.at + 5;
+      if (below(2) == 0) event.source = static_cast<SourceId>(below(sources));
+      sink.add_event(event);
+    }
+    for (std::size_t i = below(3); i > 0; --i)
+      sink.add_loss(
+          {"loss" + std::to_string(i), static_cast<std::int64_t>(below(9)), static_cast<Severity>(below(4)), text()});
+    return sink.take();
+  }
+
+  std::size_t below(std::size_t limit) { return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_); }
+
+ private:
+  std::string text() {
+    static constexpr std::array<std::string_view, 9> kTexts{"",      "GPU-1", "a b",          "\"q\"\\\n\t", "µ-Größe",
+                                                            "[N/A]", "0",     "\x01\x7f end", "日本"};
+    return std::string(kTexts[below(kTexts.size())]);
+  }
+  Attrs attrs() {
+    Attrs attrs;
+    for (std::size_t i = below(4); i > 0; --i) attrs["name" + std::to_string(below(9))] = text();
+    return attrs;
+  }
+  RecordingMeta meta() {
+    RecordingMeta meta;
+    meta.id = "0123456789abcdef";
+    meta.origin = "record";
+    meta.host = text();
+    meta.stop_reason = "interrupted";
+    for (std::size_t i = below(4); i > 0; --i) meta.command.push_back(text());
+    meta.tiers = "NP";
+    if (below(2) == 0) meta.missing_tiers.push_back({'Y', text()});
+    meta.start = static_cast<Nanos>(below(1'000'000));
+    meta.end = std::numeric_limits<Nanos>::max() - static_cast<Nanos>(below(10));
+    meta.start_realtime = 1'700'000'000'000'000'000;
+    meta.interval = kSecond;
+    if (below(2) == 0) meta.job_pid = 77;
+    if (below(2) == 0) meta.exit_code = static_cast<int>(below(256));
+    meta.extra = attrs();
+    return meta;
+  }
+  std::int64_t value(std::int64_t before) {
+    constexpr auto kMin = std::numeric_limits<std::int64_t>::min(), kMax = std::numeric_limits<std::int64_t>::max();
+    switch (below(8)) {
+      case 0:
+        return kMin;
+      case 1:
+        return kMax;
+      case 2:
+        return static_cast<std::int64_t>(random_());
+      case 3:
+        return 0;
+      case 4:
+        return -static_cast<std::int64_t>(below(1'000'000));
+      case 5:
+        return before > kMax - 10'000'000 ? 0 : before + 10'000'000;
+      default:
+        return before;
+    }
+  }
+  void rows(MemorySink& sink, SourceId id, std::size_t count) {
+    static constexpr std::array kMetrics{Metric::kPower,         Metric::kGpuUtil,     Metric::kMemoryUsed,
+                                         Metric::kEventPowerCap, Metric::kTemperature, Metric::kHostLoad1};
+    const bool wild = below(3) == 0, complete = below(3) == 0;
+    std::array<std::int64_t, kMetrics.size()> last{};
+    Nanos at = wild ? std::numeric_limits<Nanos>::min() : static_cast<Nanos>(below(1'000'000'000));
+    for (std::size_t row = 0; row < count; ++row) {
+      std::vector<Cell> cells;
+      for (std::size_t i = 0; i < kMetrics.size(); ++i) {
+        if (!complete && below(5) == 0) continue;
+        last[i] = wild ? value(last[i]) : last[i] + static_cast<std::int64_t>(below(300)) - 100;
+        Cell cell{kMetrics[i], last[i], std::nullopt};
+        if (!complete && below(9) == 0) cell.absent = kAbsents[below(kAbsents.size())].id;
+        cells.push_back(cell);
+      }
+      if (!cells.empty()) std::shuffle(cells.begin(), cells.end(), random_);
+      sink.add_row(id, at, cells);
+      at += static_cast<Nanos>(below(3) == 0 ? 0 : below(2'000'000'000));
+    }
+  }
+
+  std::mt19937_64 random_;
+};
+
+}  // namespace headroom::testing

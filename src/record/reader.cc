@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/reader.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "record/codec.h"
+#include "record/format.h"
+#include "record/meta.h"
+#include "record/open.h"
+#include "record/segment.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kTables{"meta", "source", "series", "chunk",
+                                                  "tail", "event",  "loss",   "sqlite_sequence"};
+
+// How the values of one stored series become those of a metric this program knows.
+struct Series {
+  std::optional<Metric> metric;
+  std::string name;
+  std::int64_t multiply = 1, divide = 1;  // from the stored power of ten to ours
+};
+
+struct SourceState {
+  std::optional<std::size_t> position;  // in Recording::sources; nothing if its kind is unknown
+  std::uint64_t next_row = 0;
+};
+
+std::int64_t power_of_ten(std::int64_t exponent) {
+  std::int64_t power = 1;
+  for (; exponent > 0; --exponent) power *= 10;
+  return power;
+}
+
+std::int64_t rescaled(std::int64_t value, const Series& series) {
+  std::int64_t scaled = 0;
+  if (__builtin_mul_overflow(value, series.multiply, &scaled))
+    scaled = value < 0 ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max();
+  return scaled / series.divide;
+}
+
+class FileReader {
+ public:
+  FileReader(Database& database, ReadOptions options) : database_(database), options_(options) {}
+  Result<Recording> read();
+
+ private:
+  Result<void> read_everything();
+  Result<void> check_tables();
+  Result<void> read_meta();
+  Result<void> read_series();
+  Result<void> read_sources();
+  Result<void> read_chunks();
+  Result<void> read_tail();
+  Result<void> read_events();
+  Result<void> read_losses();
+  Result<void> read_chunk(Statement& row);
+  bool decode_chunk(std::span<const FrameColumn> columns, std::uint64_t rows, Track& track);
+  Result<void> read_segments(std::string_view body);
+  void append_rows(const SegmentView& segment, SourceState& state);
+  bool begin_rows(SourceState& state, std::uint64_t first_row, std::uint64_t rows, std::uint64_t& skip);
+  SourceState& source_state(std::int64_t id);
+  Result<void> charge(std::uint64_t values);
+  void lose(std::string what, Severity severity, std::string detail, std::int64_t count = 1);
+  void finish();
+
+  Database& database_;
+  ReadOptions options_;
+  Recording recording_;
+  std::map<std::uint64_t, Series> series_;
+  std::map<std::int64_t, SourceState> sources_;
+  std::map<std::int64_t, SourceState> strays_;  // named by rows, announced nowhere
+  std::vector<Loss> found_;                     // by this reader, after those of the file
+  FrameDecoder decoder_;
+  SegmentRows rows_;
+  std::vector<std::int64_t> scratch_values_;
+  std::vector<std::uint8_t> scratch_absent_;
+  std::string state_, owner_;
+  std::uint64_t values_ = 0;
+};
+
+void FileReader::lose(std::string what, Severity severity, std::string detail, std::int64_t count) {
+  const auto known = std::find_if(found_.begin(), found_.end(), [&](const auto& l) { return l.what == what; });
+  if (known != found_.end())
+    known->count += count;
+  else
+    found_.push_back({std::move(what), count, severity, std::move(detail)});
+}
+
+Result<void> FileReader::charge(std::uint64_t values) {
+  values_ += values;
+  if (values_ <= options_.max_values) return {};
+  return fail(Errc::kUnsupported, fmt::format("it holds more than {} values", options_.max_values),
+              "record with a longer interval, or cut the recording");
+}
+
+// One transaction, so that chunks and tail belong together: a seal in between would show rows twice or not at all.
+Result<Recording> FileReader::read() {
+  HR_TRYV(database_.execute("BEGIN"));
+  HR_TRYV(read_everything());
+  (void)database_.execute("COMMIT");
+  finish();
+  return std::move(recording_);
+}
+
+Result<void> FileReader::read_everything() {
+  HR_TRYV(check_tables());
+  HR_TRYV(read_meta());
+  HR_TRYV(read_series());
+  HR_TRYV(read_sources());
+  // From here on a damaged page costs what lies behind it, not the recording.
+  using Part = Result<void> (FileReader::*)();
+  for (const Part part :
+       {&FileReader::read_chunks, &FileReader::read_tail, &FileReader::read_events, &FileReader::read_losses}) {
+    const auto done = (this->*part)();
+    if (!done && done.error().code == Errc::kUnsupported) return done;
+    if (!done) lose("damaged_file", Severity::kError, done.error().what);
+  }
+  return {};
+}
+
+// Only ordinary tables are read: a view or a virtual table of that name could run anything.
+Result<void> FileReader::check_tables() {
+  HR_TRY(Statement row, database_.prepare("SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'view')"));
+  std::size_t ours = 0;
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) break;
+    const auto name = row.bytes(0);
+    if (std::find(kTables.begin(), kTables.end(), name) == kTables.end()) {
+      lose("unknown_table", Severity::kInfo, fmt::format("table {} of a newer program", name));
+      continue;
+    }
+    if (!row.bytes(1).starts_with("CREATE TABLE")) return fail(Errc::kCorrupt, fmt::format("{} is no table", name));
+    ++ours;
+  }
+  if (ours < 5) return fail(Errc::kCorrupt, "it holds no recording: tables are missing");
+  return {};
+}
+
+Result<void> FileReader::read_meta() {
+  HR_TRY(Statement row, database_.prepare("SELECT key, value FROM meta"));
+  std::map<std::string, std::string> rows;
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) break;
+    rows.emplace(row.bytes(0), row.bytes(1));
+  }
+  recording_.meta = meta_from_rows(rows);
+  state_ = rows["state"];
+  owner_ = rows["owner"];
+  return {};
+}
+
+Result<void> FileReader::read_series() {
+  HR_TRY(Statement row, database_.prepare("SELECT id, name, unit, exp10 FROM series"));
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) return {};
+    Series series{metric_of(row.bytes(1)), std::string(row.bytes(1))};
+    const std::int64_t exponent = row.integer(3);
+    if (series.metric && (info(*series.metric).unit != row.bytes(2) || exponent < 0 || exponent > 18))
+      series.metric.reset();
+    if (series.metric) {
+      const std::int64_t ours = info(*series.metric).exp10;
+      series.multiply = power_of_ten(std::max<std::int64_t>(0, ours - exponent));
+      series.divide = power_of_ten(std::max<std::int64_t>(0, exponent - ours));
+    }
+    series_[static_cast<std::uint64_t>(row.integer(0))] = std::move(series);
+  }
+}
+
+Result<void> FileReader::read_sources() {
+  HR_TRY(Statement row, database_.prepare("SELECT id, kind, key, parent, attrs FROM source ORDER BY id"));
+  std::vector<std::pair<std::size_t, std::int64_t>> parents;
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) break;
+    SourceState& state = sources_[row.integer(0)];
+    const auto kind = source_kind_of(row.bytes(1));
+    if (!kind) {
+      lose("unknown_source", Severity::kNotice, fmt::format("source of kind {}, of a newer program", row.bytes(1)));
+      continue;
+    }
+    state.position = recording_.sources.size();
+    if (!row.is_null(3)) parents.emplace_back(*state.position, row.integer(3));
+    recording_.sources.push_back({*kind, std::string(row.bytes(2)), kNoSource, attrs_from_json(row.bytes(4))});
+  }
+  for (const auto& [child, parent] : parents) {
+    const auto found = sources_.find(parent);
+    if (found != sources_.end() && found->second.position)
+      recording_.sources[child].parent = static_cast<SourceId>(*found->second.position);
+  }
+  recording_.tracks.resize(recording_.sources.size());
+  return {};
+}
+
+SourceState& FileReader::source_state(std::int64_t id) {
+  const auto found = sources_.find(id);
+  if (found != sources_.end()) return found->second;
+  if (!strays_.contains(id))
+    lose("unknown_source", Severity::kDataLoss, "rows of a source that the file does not name");
+  return strays_[id];
+}
+
+// Rows of a source are numbered: what was read already is skipped, what is missing is counted.
+bool FileReader::begin_rows(SourceState& state, std::uint64_t first_row, std::uint64_t rows, std::uint64_t& skip) {
+  constexpr std::uint64_t kBelievable = std::uint64_t{1} << 48;
+  if (first_row > kBelievable || rows > kBelievable) return false;
+  if (first_row > state.next_row)
+    lose("missing_rows", Severity::kDataLoss, "rows are missing between those that could be read",
+         static_cast<std::int64_t>(first_row - state.next_row));
+  skip = state.next_row > first_row ? state.next_row - first_row : 0;
+  if (skip >= rows) return false;
+  state.next_row = first_row + rows;
+  return true;
+}
+
+Result<void> FileReader::read_chunks() {
+  HR_TRY(Statement row, database_.prepare("SELECT source, row0, n, fmt, head, body FROM chunk ORDER BY id"));
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) return {};
+    HR_TRYV(read_chunk(row));
+  }
+}
+
+Result<void> FileReader::read_chunk(Statement& row) {
+  SourceState& state = source_state(row.integer(0));
+  if (!state.position) return {};
+  const auto rows = static_cast<std::uint64_t>(row.integer(2));
+  const Source& source = recording_.sources[*state.position];
+  const auto where = [&] {
+    return fmt::format("{} {} from row {} on", source_kind_name(source.kind), source.key, row.integer(1));
+  };
+  if (row.integer(3) != kFmtFrame) {
+    lose("unknown_chunk_format", Severity::kDataLoss, where());
+    return {};
+  }
+  if (rows == 0 || rows > kMaxChunkRows) {
+    lose("damaged_chunk", Severity::kDataLoss, where());
+    return {};
+  }
+  const auto columns = decoder_.open(row.bytes(4), row.bytes(5));
+  if (!columns) {
+    lose("damaged_chunk", Severity::kDataLoss, fmt::format("{}: {}", where(), columns.error().what));
+    return {};
+  }
+  HR_TRYV(charge(rows * columns->size()));
+  std::uint64_t skip = 0;
+  if (!begin_rows(state, static_cast<std::uint64_t>(row.integer(1)), rows, skip) || skip > 0) {
+    lose("repeated_chunk", Severity::kNotice, where());
+    return {};
+  }
+  if (!decode_chunk(*columns, rows, recording_.tracks[*state.position]))
+    lose("damaged_chunk", Severity::kDataLoss, where());
+  return {};
+}
+
+// Decodes straight into the track; on malformed bytes the track is put back to the rows it had.
+bool FileReader::decode_chunk(std::span<const FrameColumn> columns, std::uint64_t rows, Track& track) {
+  const std::size_t base = track.at.size();
+  const auto undo = [&] {
+    track.at.resize(base);
+    for (auto& column : track.columns) {
+      column.values.resize(std::min(column.values.size(), base));
+      column.absent.resize(std::min(column.absent.size(), column.values.size()));
+    }
+    return false;
+  };
+  scratch_absent_.clear();
+  if (columns[0].codec != kCodecPlanes || !decode_column(columns[0].bytes, rows, track.at, scratch_absent_) ||
+      !scratch_absent_.empty())
+    return undo();
+  const auto first = track.at.begin() + static_cast<std::ptrdiff_t>(base == 0 ? 0 : base - 1);
+  if (!std::is_sorted(first, track.at.end())) return undo();
+  for (const FrameColumn& stored : columns.subspan(1)) {
+    const auto series = series_.find(stored.series);
+    if (series == series_.end() || !series->second.metric) {
+      const std::string name = series == series_.end() ? fmt::format("series {}", stored.series) : series->second.name;
+      lose("unknown_metric", Severity::kNotice, fmt::format("{} is not known to this program", name));
+      continue;
+    }
+    if (stored.codec != kCodecPlanes) {
+      lose("unknown_codec", Severity::kDataLoss, fmt::format("{} in codec {}", series->second.name, stored.codec));
+      continue;
+    }
+    Column& column = padded_column(track, *series->second.metric, base);
+    if (column.values.size() != base || !decode_column(stored.bytes, rows, column.values, column.absent)) return undo();
+    if (series->second.multiply != 1 || series->second.divide != 1)
+      for (std::size_t i = base; i < column.values.size(); ++i)
+        column.values[i] = rescaled(column.values[i], series->second);
+  }
+  return true;
+}
+
+Result<void> FileReader::read_tail() {
+  HR_TRY(Statement row, database_.prepare("SELECT fmt, body, seq FROM tail ORDER BY seq"));
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) return {};
+    const auto body = row.bytes(1);
+    if (row.integer(0) != kFmtRows || body.size() < 4 || ByteReader(body).u32() != checksum(body.substr(4))) {
+      lose("damaged_tail", Severity::kDataLoss, fmt::format("tail row {}", row.integer(2)));
+      continue;
+    }
+    HR_TRYV(read_segments(body.substr(4)));
+  }
+}
+
+Result<void> FileReader::read_segments(std::string_view body) {
+  ByteReader reader(body);
+  while (reader.left() > 0) {
+    const auto segment = read_segment(reader);
+    if (!segment) {
+      lose("damaged_tail", Severity::kDataLoss, "rows that cannot be decoded");
+      return {};
+    }
+    SourceState& state = source_state(static_cast<std::int64_t>(segment->source));
+    if (!state.position) continue;
+    HR_TRYV(charge(segment->rows * (segment->series.size() + 1)));
+    append_rows(*segment, state);
+  }
+  return {};
+}
+
+void FileReader::append_rows(const SegmentView& segment, SourceState& state) {
+  Track& track = recording_.tracks[*state.position];
+  const std::size_t base = track.at.size();
+  if (segment.first_row + segment.rows <= state.next_row) return;  // sealed already
+  std::uint64_t skip = 0;
+  const bool good = decode_rows(segment, rows_) && std::is_sorted(rows_.at.begin(), rows_.at.end());
+  if (!good || !begin_rows(state, segment.first_row, segment.rows, skip) ||
+      (base > 0 && rows_.at[skip] < track.at.back())) {
+    lose("damaged_tail", Severity::kDataLoss, "rows that cannot be decoded");
+    return;
+  }
+  const auto rest = static_cast<std::ptrdiff_t>(skip);
+  track.at.insert(track.at.end(), rows_.at.begin() + rest, rows_.at.end());
+  for (std::size_t i = 0; i < segment.series.size(); ++i) {
+    const auto series = series_.find(segment.series[i]);
+    if (series == series_.end() || !series->second.metric) {
+      lose("unknown_metric", Severity::kNotice,
+           fmt::format("series {} is not known to this program", segment.series[i]));
+      continue;
+    }
+    if (padded_column(track, *series->second.metric, base).values.size() != base) continue;  // named twice
+    for (auto& value : rows_.values[i]) value = rescaled(value, series->second);
+    append_column(track, *series->second.metric, base, std::span(rows_.values[i]).subspan(skip),
+                  std::span(rows_.absent[i]).subspan(skip));
+  }
+}
+
+Result<void> FileReader::read_events() {
+  HR_TRY(Statement row, database_.prepare("SELECT t, t_end, kind, source, attrs FROM event ORDER BY t, id"));
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) return {};
+    Event event{row.integer(0), std::nullopt, std::string(row.bytes(2)), kNoSource, attrs_from_json(row.bytes(4))};
+    if (!row.is_null(1)) event.end = row.integer(1);
+    const auto source = row.is_null(3) ? sources_.end() : sources_.find(row.integer(3));
+    if (source != sources_.end() && source->second.position)
+      event.source = static_cast<SourceId>(*source->second.position);
+    recording_.events.push_back(std::move(event));
+  }
+}
+
+Result<void> FileReader::read_losses() {
+  HR_TRY(Statement row, database_.prepare("SELECT what, count, severity, detail FROM loss ORDER BY id"));
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) return {};
+    recording_.losses.push_back({std::string(row.bytes(0)), row.integer(1),
+                                 severity_of(row.bytes(2)).value_or(Severity::kNotice), std::string(row.bytes(3))});
+  }
+}
+
+void FileReader::finish() {
+  constexpr auto kNewest = static_cast<std::uint8_t>(kAbsents.back().id);
+  Nanos last = recording_.meta.end;
+  for (auto& track : recording_.tracks) {
+    pad_columns(track);
+    if (!track.at.empty()) last = std::max(last, track.at.back());
+    for (auto& column : track.columns)
+      for (auto& code : column.absent)
+        if (code > kNewest) code = static_cast<std::uint8_t>(Absent::kError);
+  }
+  for (const auto& event : recording_.events) last = std::max({last, event.at, event.end.value_or(event.at)});
+  if (state_ != "closed") {
+    recording_.meta.end = last;
+    if (!owner_is_alive(owner_)) recording_.meta.stop_reason = "recovered";
+  }
+  recording_.losses.insert(recording_.losses.end(), found_.begin(), found_.end());
+}
+
+}  // namespace
+
+Result<Recording> read_recording(const std::string& path, ReadOptions options) {
+  HR_TRY(OpenedFile file, OpenedFile::open(path));
+  auto recording = FileReader(file.database(), options).read();
+  if (!recording) return tl::unexpected(within(path, recording.error()));
+  return recording;
+}
+
+}  // namespace headroom

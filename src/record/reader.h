@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "model/recording.h"
+
+namespace headroom {
+
+struct ReadOptions {
+  // Refuses files that would decode to more values: 2^30 take 8 GiB.
+  std::uint64_t max_values = std::uint64_t{1} << 30;
+};
+
+// Reads a .hrec file: one that is being written (a consistent prefix), one that a crash left, or a closed one; no file
+// is ever changed. What cannot be read or understood is counted in `losses`: damaged_chunk, missing_rows,
+// unknown_metric, unknown_codec, unknown_source, unknown_table, damaged_file. After a crash meta.stop_reason is
+// "recovered" and meta.end the last instant seen.
+[[nodiscard]] Result<Recording> read_recording(const std::string& path, ReadOptions options = {});
+
+enum class FileState { kRecording, kClosed, kInterrupted };  // interrupted: its recorder is gone and did not close it
+[[nodiscard]] std::string_view file_state_name(FileState state);
+
+// What a list of recordings shows, without reading rows.
+struct RecordingSummary {
+  RecordingMeta meta;  // `end` is the last instant seen where the recording was not closed
+  FileState state = FileState::kClosed;
+  std::int64_t devices = 0;
+  std::int64_t losses = 0;  // that count as loss of data, or worse
+  std::int64_t bytes = 0;   // of the file and its log
+  bool operator==(const RecordingSummary&) const = default;
+};
+[[nodiscard]] Result<RecordingSummary> summarize(const std::string& path);
+
+// A copy as one plain file, also of a recording that is being written. Fails if `to` exists.
+[[nodiscard]] Result<void> copy_recording(const std::string& path, const std::string& to);
+
+}  // namespace headroom

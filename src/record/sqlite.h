@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace headroom {
+
+// A prepared statement. Parameters count from 1, columns from 0; bound text must outlive the next run() or reset().
+class Statement {
+ public:
+  Statement() = default;
+  explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
+
+  void bind(int index, std::int64_t value);
+  void bind(int index, std::string_view text);
+  void bind_blob(int index, std::string_view bytes);
+  void bind_null(int index);
+  [[nodiscard]] Result<bool> step();  // true: there is a row
+  [[nodiscard]] Result<void> run();   // to the end; ready to be bound again
+  void reset();
+
+  [[nodiscard]] bool is_null(int column) const;
+  [[nodiscard]] std::int64_t integer(int column) const;
+  [[nodiscard]] std::string_view bytes(int column) const;  // text or blob, until the next step
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+  };
+  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+};
+
+enum class Access { kReadOnly, kReadWrite };
+
+// A connection. Closing happens when it is dropped.
+class Database {
+ public:
+  Database() = default;
+  // `name` is a path, or a "file:" URI.
+  [[nodiscard]] static Result<Database> open(const std::string& name, Access access);
+  [[nodiscard]] Result<void> execute(const char* sql);
+  [[nodiscard]] Result<Statement> prepare(std::string_view sql);
+  // The first column of the first row, or 0 if there is none.
+  [[nodiscard]] Result<std::int64_t> number(std::string_view sql);
+  [[nodiscard]] sqlite3* raw() const { return connection_.get(); }
+  [[nodiscard]] bool in_transaction() const { return connection_ && sqlite3_get_autocommit(connection_.get()) == 0; }
+  void close() { connection_.reset(); }
+
+ private:
+  struct Close {
+    void operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
+  };
+  std::unique_ptr<sqlite3, Close> connection_;
+};
+
+// The connection's last error, with SQLite's own words.
+[[nodiscard]] Error sqlite_error(sqlite3* connection);
+
+}  // namespace headroom

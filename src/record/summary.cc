@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/fd.h"
+#include "record/meta.h"
+#include "record/open.h"
+#include "record/reader.h"
+
+namespace headroom {
+
+namespace {
+namespace fs = std::filesystem;
+
+std::int64_t size_of(const std::string& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  return error ? 0 : static_cast<std::int64_t>(size);
+}
+}  // namespace
+
+std::string_view file_state_name(FileState state) {
+  switch (state) {
+    case FileState::kRecording:
+      return "recording";
+    case FileState::kInterrupted:
+      return "interrupted";
+    case FileState::kClosed:
+      break;
+  }
+  return "closed";
+}
+
+Result<RecordingSummary> summarize(const std::string& path) {
+  HR_TRY(OpenedFile file, OpenedFile::open(path));
+  Database& database = file.database();
+  HR_TRYV(database.execute("BEGIN"));
+  HR_TRY(Statement row, database.prepare("SELECT key, value FROM meta"));
+  std::map<std::string, std::string> rows;
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) break;
+    rows.emplace(row.bytes(0), row.bytes(1));
+  }
+  RecordingSummary summary;
+  summary.meta = meta_from_rows(rows);
+  if (rows["state"] != "closed")
+    summary.state = owner_is_alive(rows["owner"]) ? FileState::kRecording : FileState::kInterrupted;
+  HR_TRY(summary.devices, database.number("SELECT count(*) FROM source WHERE kind='gpu'"));
+  HR_TRY(summary.losses,
+         database.number("SELECT coalesce(sum(count), 0) FROM loss WHERE severity IN ('data_loss', 'error')"));
+  if (summary.state != FileState::kClosed) {
+    HR_TRY(const Nanos sealed, database.number("SELECT max(t1) FROM chunk"));
+    HR_TRY(const Nanos open, database.number("SELECT max(t1) FROM tail"));
+    summary.meta.end = std::max({summary.meta.end, sealed, open});
+  }
+  if (summary.state == FileState::kInterrupted) summary.meta.stop_reason = "recovered";
+  summary.bytes = size_of(path) + size_of(path + "-wal");
+  return summary;
+}
+
+Result<void> copy_recording(const std::string& path, const std::string& to) {
+  std::error_code error;
+  if (fs::exists(to, error)) return fail(Errc::kBusy, fmt::format("{} exists already", to), "choose another name");
+  HR_TRY(OpenedFile file, OpenedFile::open(path));
+  HR_TRYV(file.database().execute("PRAGMA query_only=0"));  // it keeps VACUUM INTO from writing the copy
+  HR_TRY(Statement copy, file.database().prepare("VACUUM INTO ?1"));
+  copy.bind(1, to);
+  if (auto done = copy.run(); !done) {
+    fs::remove(to, error);
+    return tl::unexpected(within(fmt::format("copy {} to {}", path, to), done.error()));
+  }
+  return {};
+}
+
+}  // namespace headroom

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "record/writer.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "base/fd.h"
+#include "record/filesystem.h"
+#include "record/segment.h"
+#include "record/store.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr std::array<std::string_view, 9> kDurable{"job_start",   "job_end",   "attempt_start",
+                                                   "attempt_end", "phase_end", "device_lost",
+                                                   "device_back", "placement", "disk_low"};
+// A segment of absent values takes hardly any bytes; this bounds what decoding it takes (readers refuse more than 4
+// Mi).
+constexpr std::size_t kSegmentValues = std::size_t{1} << 20;
+
+void count(std::vector<Loss>& losses, const Loss& loss) {
+  const auto known = std::find_if(losses.begin(), losses.end(), [&](const auto& l) { return l.what == loss.what; });
+  if (known == losses.end())
+    losses.push_back(loss);
+  else
+    known->count += loss.count;
+}
+
+// Makes the file, empty, and fails if it is there already. SQLite opens it only after our descriptor is closed.
+Result<void> claim(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (fd) return {};
+  if (errno == EEXIST)
+    return fail(Errc::kBusy, fmt::format("{} exists already", path),
+                "a recording is never overwritten: choose another name, or remove it first");
+  return tl::unexpected(errno_error(fmt::format("create {}", path), "choose another place with --output"));
+}
+
+}  // namespace
+
+bool durable_event(std::string_view kind) {
+  return std::find(kDurable.begin(), kDurable.end(), kind) != kDurable.end();
+}
+
+struct Writer::State {
+  explicit State(Store opened) : store(std::move(opened)) {}
+
+  WriterOptions options;
+  std::string directory;
+  Store store;  // of the flush thread, once it runs
+  std::thread thread;
+
+  // Of the thread that calls the sink.
+  std::vector<SegmentEncoder> encoders;  // by source id
+  std::vector<SourceId> dirty;           // sources whose encoder holds rows
+  std::size_t encoded = 0;               // bytes in `batch.segments` and in the encoders
+  std::map<std::pair<SourceKind, std::string>, SourceId> ids;
+
+  // Shared: `mutex` guards this and, while a batch is taken, the encoders.
+  mutable std::mutex mutex;
+  std::condition_variable wake, done;
+  Batch batch;
+  WriterStatus status;
+  std::vector<Loss> late_losses;         // counted after recording stopped; written at close, if that is possible
+  std::uint64_t asked = 0, flushed = 0;  // flush() counts
+  std::uint64_t sweeps = 0;
+  bool urgent = false, closing = false;
+
+  [[nodiscard]] bool stopped() const { return status.state != WriterState::kRecording; }
+  void close_segments();
+  void run();
+  Result<void> flush_batch(Batch& taken, Seal seal);
+  void stop(const Error& error, std::int64_t rows_lost);
+};
+
+// Moves all encoded rows into the batch.
+void Writer::State::close_segments() {
+  for (const SourceId id : dirty) encoders[static_cast<std::size_t>(id)].close(id, batch.segments);
+  dirty.clear();
+  encoded = batch.segments.size();
+  constexpr std::uint64_t kSweep = 64;  // flushes
+  if (++sweeps % kSweep != 0) return;
+  for (auto& encoder : encoders) encoder.release_if_idle();
+}
+
+void Writer::State::stop(const Error& error, std::int64_t rows_lost) {
+  if (error.code == Errc::kNoSpace) {
+    status.state = WriterState::kDiskFull;
+    status.message = fmt::format(
+        "recording stopped: the disk of {} is full; the job runs on, and what was recorded "
+        "until now can be read",
+        directory);
+  } else {
+    status.state = WriterState::kFailed;
+    status.message = fmt::format("recording stopped: {}; the job runs on", error.what);
+  }
+  rows_lost += batch.rows;
+  status.rows_dropped += rows_lost;
+  if (rows_lost > 0) count(late_losses, {"row_not_recorded", rows_lost, Severity::kDataLoss, "recording had stopped"});
+  batch = Batch();
+}
+
+// Writes one batch. Too little room counts as an error, after what we have has been sealed with a last event.
+Result<void> Writer::State::flush_batch(Batch& taken, Seal seal) {
+  const auto room = free_bytes(directory);
+  if (room && *room < options.min_free_bytes && seal == Seal::kWhenDue) {
+    taken.events.push_back({taken.rows > 0 ? taken.last_at : boottime_now(),
+                            std::nullopt,
+                            "disk_low",
+                            kNoSource,
+                            {{"free_bytes", fmt::format("{}", *room)}}});
+    HR_TRYV(store.write(taken, Seal::kEverything));
+    taken.rows = 0;
+    return fail(Errc::kNoSpace, fmt::format("{}: {} bytes are free", directory, *room));
+  }
+  return store.write(taken, seal);
+}
+
+void Writer::State::run() {
+  const auto interval = std::chrono::nanoseconds(options.flush_interval);
+  std::unique_lock lock(mutex);
+  auto next = std::chrono::steady_clock::now() + interval;
+  for (bool last = false; !last;) {
+    wake.wait_until(lock, next, [&] { return urgent || closing; });
+    next = std::chrono::steady_clock::now() + interval;
+    last = closing;
+    urgent = false;
+    const std::uint64_t answered = asked;
+    if (!stopped()) close_segments();
+    if (!stopped() && (last || !batch.empty())) {
+      Batch taken = std::exchange(batch, Batch());
+      encoded = 0;
+      lock.unlock();
+      done.notify_all();  // there is room again
+      const auto written = flush_batch(taken, last ? Seal::kEverything : Seal::kWhenDue);
+      const Nanos cpu = thread_cpu_now();
+      lock.lock();
+      status.flush_cpu = cpu;
+      status.wal_bytes = store.wal_bytes();
+      if (written)
+        ++status.flushes;
+      else
+        stop(written.error(), taken.rows);
+    }
+    flushed = answered;
+    done.notify_all();
+  }
+}
+
+Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, WriterOptions options) {
+  const std::string directory = directory_of(path);
+  const std::string network = network_filesystem(directory);
+  if (const auto room = free_bytes(directory); room && *room < options.min_free_bytes)
+    return fail(Errc::kNoSpace, fmt::format("{}: only {} KiB are free there", path, *room / 1024),
+                "choose another place with --output");
+  HR_TRYV(claim(path));
+  auto store = Store::create(path, options, options.exclusive || !network.empty());
+  if (!store) {
+    ::unlink(path.c_str());
+    return tl::unexpected(within(fmt::format("create {}", path), store.error()));
+  }
+  auto state = std::make_unique<State>(std::move(*store));
+  state->options = options;
+  state->directory = directory;
+  state->status.network_filesystem = network;
+  std::unique_ptr<Writer> writer(new Writer(path, std::move(state)));
+  start(*writer->state_);
+  return writer;
+}
+
+// Signals are the business of the threads that were there before.
+void Writer::start(State& state) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  state.thread = std::thread([&state] { state.run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Writer::Writer(std::string path, std::unique_ptr<State> state) : path_(std::move(path)), state_(std::move(state)) {}
+
+Writer::~Writer() { (void)close(); }
+
+SourceId Writer::add_source(const Source& source) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  const auto [entry, is_new] = s.ids.try_emplace({source.kind, source.key}, static_cast<SourceId>(s.encoders.size()));
+  if (is_new) s.encoders.emplace_back();
+  if (!s.stopped()) s.batch.sources.push_back({entry->second, source});
+  return entry->second;
+}
+
+void Writer::add_row(SourceId source, Nanos at, std::span<const Cell> cells) {
+  State& s = *state_;
+  std::unique_lock lock(s.mutex);
+  HR_CHECK(source >= 0 && static_cast<std::size_t>(source) < s.encoders.size(), "rows need a source that was added");
+  if (s.encoded >= s.options.backlog_bytes && s.options.when_full == WriterOptions::WhenFull::kWait)
+    s.done.wait(lock, [&] { return s.encoded < s.options.backlog_bytes || s.stopped(); });
+  SegmentEncoder& encoder = s.encoders[static_cast<std::size_t>(source)];
+  if (s.stopped() || s.encoded >= s.options.backlog_bytes) {
+    ++s.status.rows_dropped;
+    count(
+        s.stopped() ? s.late_losses : s.batch.losses,
+        {"row_not_recorded", 1, Severity::kDataLoss, s.stopped() ? "recording had stopped" : "the disk was too slow"});
+    return;
+  }
+  if (encoder.next_row() > 0 && at < encoder.last_at()) {
+    count(s.batch.losses, {"row_out_of_order", 1, Severity::kDataLoss, "a row was older than the one before it"});
+    return;
+  }
+  const std::size_t before = encoder.bytes();
+  if (!encoder.has_columns(cells)) {
+    encoder.close(source, s.batch.segments);
+    encoder.add_columns(cells);
+  }
+  if (encoder.rows() == 0) s.dirty.push_back(source);
+  const std::size_t begin = encoder.bytes();
+  encoder.add_row(at, cells);
+  s.encoded += encoder.bytes() - begin + (before > begin ? 32 : 0);
+  if (encoder.rows() * (encoder.columns().size() + 1) >= kSegmentValues) encoder.close(source, s.batch.segments);
+  Batch& batch = s.batch;
+  batch.first_at = batch.rows == 0 ? at : std::min(batch.first_at, at);
+  batch.last_at = batch.rows == 0 ? at : std::max(batch.last_at, at);
+  ++batch.rows;
+  if (s.encoded >= s.options.flush_bytes && !s.urgent) {
+    s.urgent = true;
+    s.wake.notify_one();
+  }
+}
+
+void Writer::add_event(const Event& event) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  if (s.stopped()) return;
+  s.batch.events.push_back(event);
+  if (!durable_event(event.kind)) return;
+  s.urgent = true;
+  s.wake.notify_one();
+}
+
+void Writer::add_loss(const Loss& loss) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  count(s.stopped() ? s.late_losses : s.batch.losses, loss);
+}
+
+void Writer::set_meta(const RecordingMeta& meta) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  if (!s.stopped()) s.batch.meta = meta;
+}
+
+Result<void> Writer::flush() {
+  State& s = *state_;
+  std::unique_lock lock(s.mutex);
+  const std::uint64_t mine = ++s.asked;
+  s.urgent = true;
+  s.wake.notify_one();
+  s.done.wait(lock, [&] { return s.flushed >= mine || s.status.state == WriterState::kClosed; });
+  if (s.status.state == WriterState::kDiskFull) return fail(Errc::kNoSpace, s.status.message);
+  if (s.status.state == WriterState::kFailed) return fail(Errc::kIo, s.status.message);
+  return {};
+}
+
+Result<void> Writer::close() {
+  State& s = *state_;
+  {
+    const std::lock_guard lock(s.mutex);
+    if (s.status.state == WriterState::kClosed || !s.thread.joinable()) return {};
+    s.closing = true;
+    s.wake.notify_one();
+  }
+  s.thread.join();
+  const bool full = s.status.state == WriterState::kDiskFull;
+  const auto finished = s.store.finish(full ? "disk_full" : "", s.late_losses);
+  if (s.status.state != WriterState::kRecording) return fail(full ? Errc::kNoSpace : Errc::kIo, s.status.message);
+  s.status.state = WriterState::kClosed;
+  s.done.notify_all();
+  return finished;
+}
+
+WriterStatus Writer::status() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->status;
+}
+
+}  // namespace headroom
