@@ -17,7 +17,7 @@ namespace {
 
 // In the order in which a newcomer meets them. Add a verb: its file, verbs.h, and a row here.
 const std::vector<Verb> kVerbs{
-    // {"run", "record a command and explain where its GPU time went", declare_run},
+    {"run", "record a command and explain where its GPU time went", declare_run},
 };
 
 void print_help() {

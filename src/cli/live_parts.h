@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/tree_reader.h"
+#include "live/session.h"
+
+// What `run` and `record` share: options, and the parts of a recording wired together.
+namespace headroom::cli {
+
+struct LiveOptions {
+  std::string interval = "1s";
+  std::string output;
+  bool quiet = false;
+  bool no_gpu = false;
+};
+void declare_live_options(CLI::App& app, LiveOptions& options);
+
+// kInvalidInput unless it is a duration between 10 ms and an hour.
+[[nodiscard]] Result<Nanos> interval_of(const LiveOptions& options);
+
+// Random, 16 hex digits; names the recording, also in the environment of the job.
+[[nodiscard]] std::string new_recording_id();
+
+// What is known when a recording starts.
+[[nodiscard]] RecordingMeta meta_at(Nanos start, std::string id, std::string origin, Nanos interval);
+
+// A recording of the tree, the host and, unless they are not wanted, the GPUs. `given_by_environment`: whether this
+// process's CUDA_VISIBLE_DEVICES says which GPUs the job has.
+enum class GivenGpus { kByEnvironment, kUnknown };
+[[nodiscard]] SessionOptions session_options(const LiveOptions& options, RecordingMeta meta,
+                                             std::unique_ptr<host::TreeReader> tree, GivenGpus given);
+
+// "headroom: what", and a second line for the next step; safe from any thread.
+void say(std::string_view what, std::string_view next);
+
+// Ends the process without destructors: a thread may be left behind in a driver call.
+[[noreturn]] void leave(int code);
+
+}  // namespace headroom::cli

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <malloc.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+
+#include "base/strings.h"
+#include "cli/live_parts.h"
+#include "cli/verbs.h"
+#include "live/job.h"
+
+namespace headroom::cli {
+
+namespace {
+
+struct RunOptions {
+  LiveOptions live;
+  std::string json;
+};
+
+// The job as it would be without Headroom: for when Headroom cannot even watch.
+[[noreturn]] void become(const std::vector<std::string>& argv, const Error& why) {
+  say(fmt::format("cannot record: {}", why.what), "the job runs on, unrecorded");
+  std::vector<char*> pointers;
+  for (const auto& word : argv) pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  ::execvp(pointers[0], pointers.data());
+  say(fmt::format("cannot run '{}'", argv[0]), "");
+  leave(kExitNotFound);
+}
+
+int not_started(const Error& error) {
+  report_error(error);
+  return error.code == Errc::kNotFound ? kExitNotFound : kExitNotExecutable;
+}
+
+// Everything about one watched job, from its start to Headroom's exit code.
+class WatchedJob {
+ public:
+  WatchedJob(const RunOptions& options, const std::vector<std::string>& argv, Nanos interval)
+      : options_(options), argv_(argv), interval_(interval) {}
+
+  int run();
+
+ private:
+  void start_recording(pid_t pid);
+  void ended(const JobEnd& end);
+  void report();
+  [[noreturn]] void exit_as_job();
+
+  const RunOptions& options_;
+  const std::vector<std::string>& argv_;
+  const Nanos interval_;
+  const std::string id_ = new_recording_id();
+  Nanos start_ = 0;
+  host::TreeReader* tree_ = nullptr;  // owned by the session
+  std::unique_ptr<Session> session_;
+  SessionResult result_;
+  JobEnd end_;
+};
+
+int WatchedJob::run() {
+  auto signals = Signals::block(ForegroundJob::kSignals);
+  if (!signals) become(argv_, signals.error());
+  auto loop = Loop::create();
+  if (!loop) {
+    ::pthread_sigmask(SIG_SETMASK, &signals->mask_before(), nullptr);
+    become(argv_, loop.error());
+  }
+  ForegroundJob::adopt_orphans();
+  start_ = boottime_now();
+  auto child = Child::spawn({.argv = argv_,
+                             .set_env = {"HEADROOM_RECORDING=" + id_},
+                             .signal_mask = signals->mask_before(),
+                             .on_drop = OnDrop::kLeave});
+  if (!child) return not_started(child.error());
+  const pid_t pid = child->pid();
+  start_recording(pid);
+  auto job = ForegroundJob::follow(
+      **loop, *signals, std::move(*child),
+      {.on_end =
+           [&](const JobEnd& end) {
+             ended(end);
+             (*loop)->stop();
+           },
+       .on_stopped =
+           [&](Nanos from, Nanos to, int signal) {
+             session_->add_event({.at = from,
+                                  .end = to,
+                                  .kind = "note",
+                                  .attrs = {{"text", fmt::format("stopped by signal {}", signal)}}});
+           },
+       .on_reaped = [&](pid_t who, ExitStatus status) { tree_->exited(who, status.wait_status()); }});
+  HR_CHECK(job.has_value(), "a fresh event loop takes a descriptor");
+  (*loop)->run();
+  signals->release();
+  report();
+  exit_as_job();
+}
+
+void WatchedJob::start_recording(pid_t pid) {
+  RecordingMeta meta = meta_at(start_, id_, "run", interval_);
+  meta.command = argv_;
+  meta.job_pid = pid;
+  auto tree = std::make_unique<host::TreeReader>(host::TreeOptions{.pids = {pid},
+                                                                   .recorder_pid = ::getpid(),
+                                                                   .recorder_is_subreaper = true,
+                                                                   .environment_marker = "HEADROOM_RECORDING=" + id_});
+  tree_ = tree.get();
+  SessionOptions session = session_options(options_.live, std::move(meta), std::move(tree), GivenGpus::kByEnvironment);
+  session.on_failed = [](const Error& error) {
+    say(fmt::format("cannot record: {}", error.what), "the job runs on, unrecorded");
+  };
+  session.on_no_gpus = [](const Error& error) {
+    say(fmt::format("cannot record GPUs: {}", error.what),
+        "the job runs on, recorded without GPUs; headroom doctor says more");
+  };
+  session_ = std::make_unique<Session>(std::move(session));
+  session_->add_event(
+      {.at = start_, .kind = "job_start", .attrs = {{"argv", shell_join(argv_)}, {"pid", fmt::format("{}", pid)}}});
+}
+
+void WatchedJob::ended(const JobEnd& end) {
+  end_ = end;
+  Event event{.at = end.at, .kind = "job_end"};
+  if (end.status.signal != 0)
+    event.attrs["signal"] = fmt::format("{}", end.status.signal);
+  else
+    event.attrs["exit_code"] = fmt::format("{}", end.status.code);
+  session_->add_event(event);
+  if (!end.left_over.empty())
+    session_->add_event({.at = end.at,
+                         .kind = "note",
+                         .attrs = {{"text", fmt::format("{} process(es) of the job run on after it: {}",
+                                                        end.left_over.size(), fmt::join(end.left_over, " "))}}});
+  result_ = session_->finish({.at = end.at, .stop_reason = "job_ended", .exit_code = end.status.as_code()});
+}
+
+void WatchedJob::report() {}
+
+void WatchedJob::exit_as_job() {
+  // A shell that is running a loop stops it on Ctrl-C only if what it ran died of it, too.
+  if (end_.died_of_terminal && end_.status.signal == SIGINT) {
+    std::fflush(nullptr);
+    ::signal(SIGINT, SIG_DFL);
+    ::raise(SIGINT);
+  }
+  leave(end_.status.as_code());
+}
+
+int run_verb(const RunOptions& options, const std::vector<std::string>& argv) {
+  if (argv.empty())
+    return report_error(
+        {.code = Errc::kInvalidInput, .what = "run: no command given", .hint = "headroom run [options] -- CMD..."});
+  const auto interval = interval_of(options.live);
+  if (!interval) return report_error(interval.error());
+  ::mallopt(M_ARENA_MAX, 1);  // an arena per thread costs memory and would gain nothing here
+  return WatchedJob(options, argv, *interval).run();
+}
+
+}  // namespace
+
+Action declare_run(VerbInput input) {
+  auto options = std::make_shared<RunOptions>();
+  declare_live_options(input.app, options->live);
+  input.app.add_flag("-q,--quiet", options->live.quiet, "no report at the end");
+  input.app.add_option("--json", options->json, "write the report as JSON to this file, too")->type_name("FILE");
+  input.app.footer(
+      "\nusage: headroom run [options] -- CMD...\n\n"
+      "The command keeps its terminal, its signals and its exit code, which headroom run returns (128+n for a\n"
+      "death by signal n; 127 if there is no such command, 126 if it cannot be run). The report goes to stderr.");
+  return [options, &argv = input.after_dashes] { return run_verb(*options, argv); };
+}
+
+}  // namespace headroom::cli
