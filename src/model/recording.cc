@@ -75,7 +75,7 @@ void MemorySink::add_row(SourceId source, Nanos at, std::span<const Cell> cells)
       if (row > 0) column->absent.assign(row, static_cast<std::uint8_t>(Absent::kNotSampled));
     }
     column->values.resize(row + 1);
-    if (cell.absent && column->absent.empty()) column->absent.assign(row, 0);
+    if (cell.absent && column->absent.empty()) column->absent.assign(row + 1, 0);
     if (!column->absent.empty()) {
       column->absent.resize(row + 1, static_cast<std::uint8_t>(Absent::kNotSampled));
       column->absent[row] = cell.absent ? static_cast<std::uint8_t>(*cell.absent) : std::uint8_t{0};

@@ -22,6 +22,15 @@ TEST(MemorySink, AbsentIsNotZero) {
   EXPECT_EQ(power->at(1).error(), Absent::kDeviceLost);
 }
 
+TEST(MemorySink, AbsentInTheFirstRowIsNotZeroEither) {
+  MemorySink sink;
+  const auto gpu = sink.add_source({SourceKind::kGpu, "GPU-1", kNoSource, {}});
+  sink.add_row(gpu, 0, std::vector<Cell>{{Metric::kFan, 0, Absent::kNotSupported}});
+  const auto* fan = sink.recording().tracks[0].find(Metric::kFan);
+  ASSERT_NE(fan, nullptr);
+  EXPECT_FALSE(fan->has(0));
+}
+
 TEST(MemorySink, LateAndMissingColumnsAreNotSampled) {
   MemorySink sink;
   const SourceId gpu = sink.add_source({SourceKind::kGpu, "GPU-1", kNoSource, {}});
