@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/nvml_reader.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/nvml_fake.h"
+
+namespace headroom {
+namespace {
+
+constexpr Nanos kOffset = -1'000'000 * kSecond;  // boot time minus wall clock
+constexpr Nanos kStart = 100 * kSecond;          // of the recording, boot time
+// A driver's stamp, in microseconds of the wall clock, of an instant on the recording's clock.
+unsigned long long stamp(Nanos at) { return static_cast<unsigned long long>((at - kOffset) / kMicrosecond); }
+
+FakeGpu modern() {
+  FakeGpu gpu;
+  gpu.set_field(nvml::kFieldPowerAverage, 250'000);
+  gpu.set_field(nvml::kFieldPowerInstant, 251'000);
+  gpu.set_field(nvml::kFieldEnergy, 5'000'000);
+  for (const auto id : {nvml::kFieldPowerCap, nvml::kFieldSyncBoost, nvml::kFieldSwThermal, nvml::kFieldHwThermal,
+                        nvml::kFieldPowerBrake}) {
+    gpu.set_field(id, 1'500'000'000);
+  }
+  gpu.set_field(nvml::kFieldPcieTxBytes, 1000);
+  gpu.set_field(nvml::kFieldPcieRxBytes, 2000);
+  gpu.set_field(nvml::kFieldNvlinkTx, 3);
+  gpu.set_field(nvml::kFieldMemoryTemp, 61);
+  return gpu;
+}
+
+struct Bench {
+  explicit Bench(FakeNvml& nvml, NvmlReaderOptions options = {}) {
+    if (!options.clock_offset) options.clock_offset = [] { return kOffset; };
+    options.sys_root = "/nonexistent";
+    auto opened = NvmlReader::open(nvml.api(), std::move(options));
+    EXPECT_TRUE(opened);
+    reader = std::move(*opened);
+  }
+  void tick(int count = 1, Nanos interval = kSecond) {
+    for (int i = 0; i < count; ++i, at += interval) reader->read(at, sink);
+  }
+  // The last reading of `metric` of that source.
+  Reading<std::int64_t> last(SourceKind kind, const std::string& key, Metric metric) {
+    const Recording& recording = sink.recording();
+    const auto source = recording.find(kind, key);
+    if (!source) return tl::unexpected(Absent::kNotSampled);
+    const Track& track = recording.tracks[static_cast<std::size_t>(*source)];
+    const Column* column = track.find(metric);
+    if (column == nullptr) return tl::unexpected(Absent::kNotSampled);
+    for (std::size_t row = track.at.size(); row-- > 0;) {
+      const auto reading = column->at(row);
+      if (reading || reading.error() != Absent::kNotSampled) return reading;
+    }
+    return tl::unexpected(Absent::kNotSampled);
+  }
+  Reading<std::int64_t> gpu(Metric metric) { return last(SourceKind::kGpu, reader->devices()[0].uuid, metric); }
+  std::vector<std::string> events() {
+    std::vector<std::string> kinds;
+    for (const auto& event : sink.recording().events) kinds.push_back(event.kind);
+    return kinds;
+  }
+
+  std::unique_ptr<NvmlReader> reader;
+  MemorySink sink;
+  Nanos at = kStart;
+};
+
+Reading<std::int64_t> no(Absent why) { return tl::unexpected(why); }
+
+TEST(NvmlReader, ReadsEveryMetricInItsStoredUnit) {
+  FakeNvml nvml({modern()});
+  nvml.gpus[0].gpm = true;
+  nvml.gpus[0].gpm_values = {{nvml::kGpmSm, 37.5}, {nvml::kGpmPcieTx, 2.0}};
+  Bench bench(nvml);
+  bench.tick(6);
+  EXPECT_EQ(bench.gpu(Metric::kGpuUtil), 4000);
+  EXPECT_EQ(bench.gpu(Metric::kMemoryUtil), 2000);
+  EXPECT_EQ(bench.gpu(Metric::kMemoryUsed), 3LL << 30);
+  EXPECT_EQ(bench.gpu(Metric::kMemoryReserved), 512LL << 20);
+  EXPECT_EQ(bench.gpu(Metric::kMemoryTotal), 80LL << 30);
+  EXPECT_EQ(bench.gpu(Metric::kPower), 250'000);
+  EXPECT_EQ(bench.gpu(Metric::kPowerInstant), 251'000);
+  EXPECT_EQ(bench.gpu(Metric::kPowerLimit), 300'000);
+  EXPECT_DOUBLE_EQ(to_unit(Metric::kEnergy, *bench.gpu(Metric::kEnergy)), 5000.0);
+  EXPECT_DOUBLE_EQ(to_unit(Metric::kEventPowerCap, *bench.gpu(Metric::kEventPowerCap)), 1.5);
+  EXPECT_EQ(bench.gpu(Metric::kPcieTx), 1000);
+  EXPECT_EQ(bench.gpu(Metric::kNvlinkTx), 3072) << "the driver counts in KiB";
+  EXPECT_EQ(bench.gpu(Metric::kNvlinkRx), no(Absent::kNotSupported));
+  EXPECT_EQ(bench.gpu(Metric::kTemperature), 55);
+  EXPECT_EQ(bench.gpu(Metric::kMemoryTemperature), 61);
+  EXPECT_EQ(bench.gpu(Metric::kSmClock), 1200);
+  EXPECT_EQ(bench.gpu(Metric::kFan), 30);
+  EXPECT_EQ(bench.gpu(Metric::kPerformanceState), 0);
+  EXPECT_EQ(bench.gpu(Metric::kComputeProcesses), 0);
+  EXPECT_EQ(bench.gpu(Metric::kSmActive), 3750);
+  EXPECT_EQ(bench.gpu(Metric::kPcieTxRate), 2 * 1048576);
+  EXPECT_EQ(bench.gpu(Metric::kTensorActive), no(Absent::kNotSupported));
+}
+
+TEST(NvmlReader, EveryCallFailingStillGivesAReasonForEveryMetric) {
+  const std::vector<std::pair<nvml::Return, Absent>> codes{{nvml::kNotSupported, Absent::kNotSupported},
+                                                           {nvml::kNoPermission, Absent::kNoPermission},
+                                                           {nvml::kUnknown, Absent::kError},
+                                                           {nvml::kNotFound, Absent::kNoData}};
+  for (const auto& [code, why] : codes) {
+    FakeNvml nvml({modern()});
+    Bench bench(nvml);
+    nvml.gpus[0].errors["*"] = code;
+    bench.tick(3);
+    for (const auto metric : {Metric::kGpuUtil, Metric::kMemoryUtil, Metric::kMemoryUsed, Metric::kSmClock,
+                              Metric::kTemperature, Metric::kComputeProcesses, Metric::kPower, Metric::kEnergy}) {
+      EXPECT_EQ(bench.gpu(metric), no(why)) << info(metric).name << " " << code;
+    }
+  }
+}
+
+TEST(NvmlReader, WhatIsNotSupportedIsAskedForOnce) {
+  FakeNvml nvml({modern()});
+  nvml.gpus[0].errors["fan_speed"] = nvml::kNotSupported;
+  nvml.gpus[0].errors["samples"] = nvml::kNotSupported;
+  Bench bench(nvml);
+  bench.tick(120);
+  EXPECT_EQ(nvml.calls["fan_speed"], 1);
+  EXPECT_EQ(nvml.calls["samples"], 2) << "one per ring";
+  EXPECT_EQ(bench.gpu(Metric::kFan), no(Absent::kNotSupported));
+}
+
+TEST(NvmlReader, GarbageIsNotAValue) {
+  FakeNvml nvml({modern()});
+  auto& gpu = nvml.gpus[0];
+  gpu.util = 4294967295U;
+  gpu.memory_util = 101;
+  gpu.temperature = 4294967295U;
+  gpu.set_field(nvml::kFieldMemoryTemp, 9223372036854775794ULL);
+  gpu.set_field(nvml::kFieldEnergy, ~0ULL);
+  gpu.used = 100ULL << 40U;
+  Bench bench(nvml);
+  bench.tick();
+  for (const auto metric : {Metric::kGpuUtil, Metric::kMemoryUtil, Metric::kTemperature, Metric::kMemoryTemperature,
+                            Metric::kEnergy, Metric::kMemoryUsed}) {
+    EXPECT_EQ(bench.gpu(metric), no(Absent::kGarbage)) << info(metric).name;
+  }
+}
+
+TEST(NvmlReader, ImplausiblePowerStaysAReading) {
+  FakeNvml nvml({modern()});
+  nvml.gpus[0].set_field(nvml::kFieldPowerAverage, 590'000);
+  nvml.gpus[0].limit_mw = 55'000;
+  Bench bench(nvml);
+  bench.tick();
+  EXPECT_EQ(bench.gpu(Metric::kPower), 590'000) << "what to leave out is for the statistics to say";
+}
+
+TEST(NvmlReader, StaysWithinEightCallsPerGpuAndRefresh) {
+  for (const bool gpm : {false, true}) {
+    FakeNvml nvml({modern(), modern()});
+    nvml.gpus[1].uuid += "b";
+    for (auto& gpu : nvml.gpus) {
+      gpu.gpm = gpm;
+      gpu.compute.push_back({101, 1ULL << 30U, 0, 0});
+      gpu.compute.push_back({102, 1ULL << 30U, 0, 0});
+    }
+    Bench bench(nvml);
+    bench.tick(2);  // the first look asks for everything
+    nvml.calls.clear();
+    constexpr int kTicks = 600;
+    bench.tick(kTicks);
+    const double per_refresh = static_cast<double>(nvml.total_calls()) / (2.0 * kTicks);
+    EXPECT_LE(per_refresh, 8.0) << (gpm ? "with GPM" : "without GPM");
+    RecordProperty(gpm ? "calls_with_gpm" : "calls", fmt::format("{:.2f}", per_refresh));
+    EXPECT_LE(nvml.calls["compute_processes"], 2 * kTicks);
+    for (const char* seldom : {"graphics_processes", "mps_processes", "fan_speed", "link_width"}) {
+      EXPECT_LE(nvml.calls[seldom], 2 * (kTicks / 10 + 1)) << seldom;
+    }
+  }
+}
+
+TEST(NvmlReader, WithoutFieldsStaysWithinEightCallsToo) {
+  FakeNvml nvml({FakeGpu{}});
+  nvml.gpus[0].compute.push_back({101, 1, 0, 0});
+  Bench bench(nvml);
+  bench.tick(2);
+  nvml.calls.clear();
+  bench.tick(600);
+  EXPECT_LE(nvml.total_calls() / 600.0, 8.0);
+  EXPECT_EQ(nvml.calls["field_values"], 0);
+  EXPECT_EQ(bench.gpu(Metric::kPower), 123'456) << "by its own call";
+  EXPECT_EQ(bench.gpu(Metric::kEnergy), 777);
+}
+
+TEST(NvmlReader, FastTicksDoNotMultiplyDearCalls) {
+  FakeNvml nvml({modern()});
+  nvml.gpus[0].compute.push_back({101, 1, 0, 0});
+  Bench bench(nvml);
+  bench.tick(300, 100 * kMillisecond);
+  EXPECT_EQ(nvml.calls["utilization"], 300);
+  EXPECT_EQ(nvml.calls["compute_processes"], 30);
+  EXPECT_LE(nvml.calls["graphics_processes"], 4);
+  EXPECT_LE(nvml.calls["samples"], 2 * 15 + 2 + 2);
+}
+
+TEST(NvmlReader, LostGpuIsSaidOnceCostsOneCallASecondAndComesBack) {
+  FakeNvml nvml({modern()});
+  Bench bench(nvml);
+  bench.tick(2);
+  nvml.gpus[0].errors["*"] = nvml::kGpuIsLost;
+  bench.tick();
+  nvml.calls.clear();
+  bench.tick(10);
+  EXPECT_EQ(nvml.total_calls() - nvml.calls["event_set_wait"], 10);
+  EXPECT_EQ(bench.gpu(Metric::kGpuUtil), no(Absent::kDeviceLost));
+  EXPECT_EQ(bench.gpu(Metric::kEnergy), no(Absent::kDeviceLost));
+  EXPECT_THAT(bench.events(), testing::ElementsAre("device_lost"));
+  nvml.gpus[0].errors.clear();
+  bench.tick(2);
+  EXPECT_THAT(bench.events(), testing::ElementsAre("device_lost", "device_back"));
+  EXPECT_EQ(bench.gpu(Metric::kGpuUtil), 4000);
+}
+
+TEST(NvmlReader, OnlyOneCallSayingLostDoesNotFlicker) {
+  FakeNvml nvml({modern()});
+  Bench bench(nvml);
+  bench.tick(2);
+  nvml.gpus[0].errors["compute_processes"] = nvml::kGpuIsLost;
+  bench.tick(10);
+  EXPECT_THAT(bench.events(), testing::ElementsAre("device_lost"));
+}
+
+TEST(NvmlReader, ReservedMemoryOfOldDriversIsNotKnownAndSaid) {
+  FakeNvml nvml({modern()});
+  NvmlApi api = nvml.api();
+  api.memory_v2 = nullptr;
+  auto reader = NvmlReader::open(api, {});
+  ASSERT_TRUE(reader);
+  MemorySink sink;
+  (*reader)->read(kStart, sink);
+  const auto recording = sink.take();
+  const auto& track = recording.tracks[static_cast<std::size_t>(*recording.find(SourceKind::kGpu, nvml.gpus[0].uuid))];
+  EXPECT_EQ(track.find(Metric::kMemoryUsed)->at(0),
+            static_cast<std::int64_t>(nvml.gpus[0].used + nvml.gpus[0].reserved));
+  EXPECT_EQ(track.find(Metric::kMemoryReserved)->at(0), no(Absent::kNotSupported));
+  ASSERT_EQ(recording.events.size(), 1U);
+  EXPECT_THAT(recording.events[0].attrs.at("text"), testing::HasSubstr("reserved memory"));
+}
+
+TEST(NvmlReader, MigIsSaidAndItsUtilisationIsNotZero) {
+  FakeNvml nvml({modern()});
+  nvml.gpus[0].mig = 1;
+  nvml.gpus[0].util = 0;
+  nvml.gpus[0].compute.push_back({7, nvml::kMemoryNotAvailable, 1, 0});
+  Bench bench(nvml);
+  bench.tick(3);
+  EXPECT_EQ(bench.reader->devices()[0].mig_mode, "enabled");
+  EXPECT_EQ(bench.gpu(Metric::kGpuUtil), no(Absent::kNotSupported));
+  EXPECT_EQ(bench.last(SourceKind::kGpuProcess, nvml.gpus[0].uuid + "/7/0", Metric::kProcessGpuMemory),
+            no(Absent::kNotSupported));
+  EXPECT_EQ(nvml.calls["process_utilization"] + nvml.calls["utilization"], 0);
+  EXPECT_THAT(bench.events(), testing::Contains("note"));
+}
+
+TEST(NvmlReader, XidBecomesAnEvent) {
+  FakeNvml nvml({modern()});
+  Bench bench(nvml);
+  nvml.events.push_back({reinterpret_cast<nvml::Device>(std::uintptr_t{1}), nvml::kEventXid, 79, 0, 0});
+  bench.tick();
+  ASSERT_EQ(bench.sink.recording().events.size(), 1U);
+  EXPECT_EQ(bench.sink.recording().events[0].kind, "xid");
+  EXPECT_EQ(bench.sink.recording().events[0].attrs.at("code"), "79");
+}
+
+TEST(NvmlReader, AGpuThatCannotBeOpenedIsNamedAndTheOthersAreRead) {
+  FakeNvml nvml({modern(), modern()});
+  nvml.gpus[0].errors["handle_by_index"] = nvml::kGpuIsLost;
+  Bench bench(nvml);
+  ASSERT_EQ(bench.reader->devices().size(), 1U);
+  EXPECT_EQ(bench.reader->devices()[0].index, 1);
+  ASSERT_EQ(bench.reader->unusable().size(), 1U);
+  EXPECT_THAT(bench.reader->unusable()[0], testing::HasSubstr("GPU 0"));
+}
+
+TEST(NvmlReader, GpmSamplesAreGivenBack) {
+  FakeNvml nvml({modern()});
+  nvml.gpus[0].gpm = true;
+  {
+    Bench bench(nvml);
+    bench.tick(3);
+    EXPECT_EQ(nvml.gpm_samples_alive, 2);
+  }
+  EXPECT_EQ(nvml.gpm_samples_alive, 0);
+}
+
+TEST(NvmlReader, TheMaskIsNoted) {
+  FakeNvml nvml({modern(), modern()});
+  NvmlReaderOptions options;
+  options.given = std::vector<bool>{false, true};
+  Bench bench(nvml, options);
+  EXPECT_EQ(bench.reader->devices()[0].given, false);
+  EXPECT_EQ(bench.reader->devices()[1].given, true);
+}
+
+// ---- ring buffers ----
+
+nvml::Sample sample(Nanos at, unsigned value) {
+  nvml::Sample one{stamp(at), {}};
+  one.value.ui = value;
+  return one;
+}
+
+TEST(NvmlRings, SamplesAreStoredOnceAtTheirOwnInstants) {
+  FakeNvml nvml({modern()});
+  auto& ring = nvml.gpus[0].rings[nvml::kGpuUtilizationSamples];
+  Bench bench(nvml);
+  for (int second = 0; second < 8; ++second) {
+    for (int sixth = 0; sixth < 6; ++sixth) {
+      ring.push_back(sample(bench.at - kSecond + (sixth + 1) * kSecond / 6, static_cast<unsigned>(10 * sixth)));
+    }
+    bench.tick();
+  }
+  const auto& recording = bench.sink.recording();
+  const auto source = recording.find(SourceKind::kGpuUtilRing, nvml.gpus[0].uuid);
+  ASSERT_TRUE(source);
+  const Track& track = recording.tracks[static_cast<std::size_t>(*source)];
+  // From the first tick on: the five samples before it are not this recording's. Drained at seconds 0, 3 and 6.
+  EXPECT_EQ(track.at.size(), 1U + 6 * 6);
+  EXPECT_EQ(track.at.front(), kStart);
+  EXPECT_TRUE(std::is_sorted(track.at.begin(), track.at.end()));
+  EXPECT_EQ(track.find(Metric::kGpuUtil)->values[1], 0);
+  EXPECT_EQ(track.find(Metric::kGpuUtil)->values[2], 1000);
+  EXPECT_EQ(recording.sources[static_cast<std::size_t>(*source)].parent,
+            *recording.find(SourceKind::kGpu, nvml.gpus[0].uuid));
+}
+
+TEST(NvmlRings, TheLastLookLeavesNothingOut) {
+  FakeNvml nvml({modern()});
+  Bench bench(nvml);
+  bench.tick(2);
+  nvml.gpus[0].rings[nvml::kGpuUtilizationSamples].push_back(sample(bench.at - 1000, 50));
+  bench.at -= kSecond / 2;
+  bench.reader->ask_all();
+  bench.at += kSecond / 10;
+  bench.tick();
+  EXPECT_EQ(bench.last(SourceKind::kGpuUtilRing, nvml.gpus[0].uuid, Metric::kGpuUtil), 5000);
+}
+
+TEST(NvmlRings, HistoryBeforeTheFirstTickCountsFromSince) {
+  FakeNvml nvml({modern()});
+  nvml.gpus[0].rings[nvml::kGpuUtilizationSamples] = {sample(kStart - 5 * kSecond, 1), sample(kStart - 2 * kSecond, 2),
+                                                      sample(kStart - kSecond, 3)};
+  NvmlReaderOptions options;
+  options.since = kStart - 3 * kSecond;
+  Bench bench(nvml, options);
+  bench.tick();
+  const auto& recording = bench.sink.recording();
+  EXPECT_EQ(recording.tracks[static_cast<std::size_t>(*recording.find(SourceKind::kGpuUtilRing, nvml.gpus[0].uuid))]
+                .at.size(),
+            2U);
+}
+
+TEST(NvmlRings, AClockStepNeitherRepeatsNorStopsSamples) {
+  for (const Nanos step : {-3600 * kSecond, 3600 * kSecond}) {
+    FakeNvml nvml({modern()});
+    Nanos offset = kOffset;
+    NvmlReaderOptions options;
+    options.clock_offset = [&] { return offset; };
+    Bench bench(nvml, options);
+    auto& ring = nvml.gpus[0].rings[nvml::kGpuUtilizationSamples];
+    for (int second = 0; second < 20; ++second) {
+      if (second == 9) offset += step;
+      nvml::Sample one = sample(bench.at - 1000, 30);
+      one.time_stamp = static_cast<unsigned long long>((bench.at - kMillisecond - offset) / kMicrosecond);
+      ring.push_back(one);
+      bench.tick();
+    }
+    const auto& recording = bench.sink.recording();
+    const auto& track =
+        recording.tracks[static_cast<std::size_t>(*recording.find(SourceKind::kGpuUtilRing, nvml.gpus[0].uuid))];
+    EXPECT_TRUE(std::is_sorted(track.at.begin(), track.at.end()));
+    EXPECT_GE(track.at.size(), 15U) << step;
+    EXPECT_LE(track.at.size(), 20U) << step;
+  }
+}
+
+TEST(NvmlRings, GarbageIsMarkedAndStrangeStampsAreCounted) {
+  FakeNvml nvml({modern()});
+  NvmlReaderOptions options;
+  options.since = kStart - 10 * kSecond;
+  nvml.gpus[0].rings[nvml::kGpuUtilizationSamples] = {sample(kStart - kSecond, 4294967295U),
+                                                      sample(kStart + 3600 * kSecond, 5)};
+  nvml.gpus[0].rings[nvml::kGpuUtilizationSamples].push_back({~0ULL, {}});
+  Bench bench(nvml, options);
+  bench.tick();
+  EXPECT_EQ(bench.last(SourceKind::kGpuUtilRing, nvml.gpus[0].uuid, Metric::kGpuUtil), no(Absent::kGarbage));
+  ASSERT_EQ(bench.sink.recording().losses.size(), 1U);
+  EXPECT_EQ(bench.sink.recording().losses[0].what, "ring_time_stamp");
+  EXPECT_EQ(bench.sink.recording().losses[0].count, 2);
+}
+
+TEST(NvmlRings, AnOverrunIsALoss) {
+  FakeNvml nvml({modern()});
+  Bench bench(nvml);
+  auto& ring = nvml.gpus[0].rings[nvml::kTotalPowerSamples];
+  ring.push_back(sample(kStart, 100'000));
+  bench.tick();
+  ring.clear();
+  for (int i = 0; i < 120; ++i) ring.push_back(sample(kStart + (i + 1) * 10 * kMillisecond, 100'000));
+  bench.tick(3);
+  ASSERT_EQ(bench.sink.recording().losses.size(), 1U);
+  EXPECT_EQ(bench.sink.recording().losses[0].what, "ring_overrun");
+}
+
+}  // namespace
+}  // namespace headroom
