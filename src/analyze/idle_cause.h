@@ -10,8 +10,8 @@ namespace headroom {
 
 // What the host side was seen to do while a device was idle, for one process that drives it.
 struct HostView {
-  std::vector<Activity> driver;                 // the process that holds the context
-  std::vector<std::vector<Activity>> helpers;   // its descendants that hold none (loader workers)
+  std::vector<Activity> driver;                // the process that holds the context
+  std::vector<std::vector<Activity>> helpers;  // its descendants that hold none (loader workers)
 };
 
 struct IdleCause {

@@ -11,26 +11,26 @@ namespace headroom {
 
 // A process's use of one device, from the driver's process lists.
 struct ContextUse {
-  SourceId device = kNoSource;            // the kGpu source
-  SourceId source = kNoSource;            // the kGpuProcess source
-  std::optional<SourceId> process;        // the kProcess source, where the host side knew it
+  SourceId device = kNoSource;      // the kGpu source
+  SourceId source = kNoSource;      // the kGpuProcess source
+  std::optional<SourceId> process;  // the kProcess source, where the host side knew it
   std::int64_t pid = 0;
   ContextKind kind = ContextKind::kCompute;
-  bool ours = false;                      // of the recorded job; everything is, where there is no job
-  Nanos begin = 0;                        // process start, else one listing before it was first seen
-  Nanos held_from = 0;                    // first seen holding the context, less one listing interval
-  Nanos end = 0;                          // process end, else one listing after it was last seen
+  bool ours = false;    // of the recorded job; everything is, where there is no job
+  Nanos begin = 0;      // process start, else one listing before it was first seen
+  Nanos held_from = 0;  // first seen holding the context, less one listing interval
+  Nanos end = 0;        // process end, else one listing after it was last seen
   Nanos first_seen = 0, last_seen = 0;
 };
 
 // Who did what: the processes and contexts of a recording, matched by pid and start time.
 struct JobView {
-  bool has_contexts = false;              // the recording knows which processes hold which device
-  bool has_job = false;                   // it is about one job (`run`, `record --pid`), not about a whole box
-  bool has_host = false;                  // it has rows of processes (tier P)
-  std::vector<ContextUse> uses;           // compute and MPS contexts only, in order of begin
-  std::vector<ContextUse> graphics;       // desktop processes: they own nothing
-  Nanos listing_interval = kSecond;       // median time between process listings
+  bool has_contexts = false;         // the recording knows which processes hold which device
+  bool has_job = false;              // it is about one job (`run`, `record --pid`), not about a whole box
+  bool has_host = false;             // it has rows of processes (tier P)
+  std::vector<ContextUse> uses;      // compute and MPS contexts only, in order of begin
+  std::vector<ContextUse> graphics;  // desktop processes: they own nothing
+  Nanos listing_interval = kSecond;  // median time between process listings
 };
 
 [[nodiscard]] JobView job_view(const Recording& recording);
@@ -38,9 +38,9 @@ struct JobView {
 // What a process did between two of its rows. Ratios are shares of the interval, per core (4 busy threads: 4.0).
 struct Activity {
   Nanos begin = 0, end = 0;
-  double cpu = 0;                         // all threads
-  std::optional<double> main_cpu;         // the main thread
-  double run_delay = 0, io_delay = 0;     // main thread runnable without a core; blocked on block I/O
+  double cpu = 0;                      // all threads
+  std::optional<double> main_cpu;      // the main thread
+  double run_delay = 0, io_delay = 0;  // main thread runnable without a core; blocked on block I/O
   double read_bytes_per_second = 0, write_bytes_per_second = 0;
   char state = '?';
   WaitChannel wait = WaitChannel::kUnknown;

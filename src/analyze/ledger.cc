@@ -33,7 +33,7 @@ class DeviceAccountant {
 
  private:
   struct Share {
-    const Use* use;   // nullptr: nobody was seen
+    const Use* use;  // nullptr: nobody was seen
     double weight;
   };
   void find_kernels();
@@ -47,9 +47,9 @@ class DeviceAccountant {
 
   const JobView& job_;
   std::vector<UtilSample> samples_;
-  std::vector<Nanos> idle_before_;   // idle nanoseconds in samples_[0..i)
+  std::vector<Nanos> idle_before_;  // idle nanoseconds in samples_[0..i)
   std::vector<Use> uses_;
-  std::vector<Nanos> cuts_;          // instants where the account of idle time may change
+  std::vector<Nanos> cuts_;  // instants where the account of idle time may change
   std::vector<Slice> slices_;
   bool touched_ = false;
 };
@@ -63,7 +63,8 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
     if (context.ours && context.process) {
       use.host.driver = activities(recording, *context.process);
       for (const SourceId id : descendants(recording, *context.process)) {
-        const bool holds = std::any_of(job.uses.begin(), job.uses.end(), [&](const auto& u) { return u.process == id; });
+        const bool holds =
+            std::any_of(job.uses.begin(), job.uses.end(), [&](const auto& u) { return u.process == id; });
         if (!holds) use.host.helpers.push_back(activities(recording, id));
       }
     }
@@ -166,8 +167,8 @@ double DeviceAccountant::idle_share(Nanos begin, Nanos end) const {
   if (end <= begin) return 0;
   const auto first = std::upper_bound(samples_.begin(), samples_.end(), begin,
                                       [](Nanos at, const UtilSample& s) { return at < s.end; });
-  const auto last = std::lower_bound(first, samples_.end(), end,
-                                     [](const UtilSample& s, Nanos at) { return s.begin < at; });
+  const auto last =
+      std::lower_bound(first, samples_.end(), end, [](const UtilSample& s, Nanos at) { return s.begin < at; });
   if (first == last) return 0;
   const Nanos idle = idle_before_[static_cast<std::size_t>(last - samples_.begin())] -
                      idle_before_[static_cast<std::size_t>(first - samples_.begin())];
@@ -191,9 +192,12 @@ Slice DeviceAccountant::idle_piece(Nanos begin, Nanos end) const {
     const bool ever = use.first_kernel != kNever;
     if (!ever) {
       if (middle >= use.context.held_from) active = &use;
-    } else if (middle < use.first_kernel) starting = &use;
-    else if (middle < use.last_kernel) active = &use;
-    else ending = &use;
+    } else if (middle < use.first_kernel)
+      starting = &use;
+    else if (middle < use.last_kernel)
+      active = &use;
+    else
+      ending = &use;
   }
   if (active) return active_piece(begin, end, *active);
   if (starting) return {begin, end, Account::kStartup, starting->context.pid, 'P', Confidence::kHigh};

@@ -14,7 +14,7 @@ namespace headroom {
 struct DeviceTime {
   SourceId source = kNoSource;
   Device device;
-  bool used = false;            // a process of the job held a compute context on it
+  bool used = false;  // a process of the job held a compute context on it
   std::vector<Slice> slices;
 };
 

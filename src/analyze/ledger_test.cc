@@ -63,7 +63,8 @@ TEST(Ledger, MergedWindowsAreOneWindow) {
     const auto times = device_times(recording, job_view(recording));
     const Nanos begin = recording.meta.start, end = recording.meta.end;
     const Nanos middle = begin + static_cast<Nanos>(random()) % (end - begin);
-    const Ledger all = ledger(times, begin, end), first = ledger(times, begin, middle), rest = ledger(times, middle, end);
+    const Ledger all = ledger(times, begin, end), first = ledger(times, begin, middle),
+                 rest = ledger(times, middle, end);
     for (const auto& account : kAccounts)
       for (std::size_t device = 0; device < all.devices.size(); ++device)
         ASSERT_EQ(all.total(account.id, device), first.total(account.id, device) + rest.total(account.id, device))

@@ -48,14 +48,18 @@ std::vector<Run> runs_of(const std::vector<double>& shares) {
   std::vector<Run> runs;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const int level = shares[i] < 0 && !runs.empty() ? runs.back().level : level_of(std::max(0.0, shares[i]));
-    if (!runs.empty() && runs.back().level == level) ++runs.back().count;
-    else runs.push_back({i, 1, level});
+    if (!runs.empty() && runs.back().level == level)
+      ++runs.back().count;
+    else
+      runs.push_back({i, 1, level});
   }
   std::vector<Run> joined;
   for (const Run& run : runs) {
     const bool join = !joined.empty() && (run.count < kMinimumWindows || joined.back().level == run.level);
-    if (join) joined.back().count += run.count;
-    else joined.push_back(run);
+    if (join)
+      joined.back().count += run.count;
+    else
+      joined.push_back(run);
   }
   return joined;
 }

@@ -13,10 +13,10 @@ namespace headroom {
 
 namespace {
 
-constexpr double kOverLimit = 1.25;      // a 1 s average above this multiple of the enforced limit is no power draw
-constexpr double kHampel = 10;           // scaled deviations from the median
+constexpr double kOverLimit = 1.25;  // a 1 s average above this multiple of the enforced limit is no power draw
+constexpr double kHampel = 10;       // scaled deviations from the median
 constexpr std::size_t kRareOneIn = 50;
-constexpr double kMadToSigma = 1.4826;   // of a normal distribution
+constexpr double kMadToSigma = 1.4826;  // of a normal distribution
 
 struct Value {
   Nanos at;
@@ -57,13 +57,15 @@ std::vector<ExcludedReading> hampel(const std::vector<Value>& values) {
   for (const auto& [at, value] : values) {
     const double score = (value - middle) / std::max(sigma, 1e-9);
     if (score > kHampel)
-      excluded.push_back({at, value, fmt::format("Hampel identifier: {:.0f} scaled deviations above the median {:.1f} W",
-                                                 score, middle)});
-    else furthest_kept = std::max(furthest_kept, value);
+      excluded.push_back(
+          {at, value,
+           fmt::format("Hampel identifier: {:.0f} scaled deviations above the median {:.1f} W", score, middle)});
+    else
+      furthest_kept = std::max(furthest_kept, value);
   }
   const bool rare = excluded.size() * kRareOneIn <= values.size();
-  const bool alone = std::all_of(excluded.begin(), excluded.end(),
-                                 [&](const auto& e) { return e.value > 2 * furthest_kept; });
+  const bool alone =
+      std::all_of(excluded.begin(), excluded.end(), [&](const auto& e) { return e.value > 2 * furthest_kept; });
   return rare && alone ? excluded : std::vector<ExcludedReading>{};
 }
 
@@ -124,11 +126,10 @@ std::optional<MetricStats> metric_stats(const Recording& recording, SourceId gpu
 }
 
 std::vector<MetricStats> device_stats(const Recording& recording, SourceId gpu) {
-  constexpr std::array kShown{
-      Metric::kGpuUtil,       Metric::kMemoryUtil,   Metric::kMemoryUsed,    Metric::kPower,        Metric::kTemperature,
-      Metric::kSmClock,       Metric::kMemoryClock,  Metric::kSmActive,      Metric::kSmOccupancy,  Metric::kTensorActive,
-      Metric::kDramActive,    Metric::kEncoderUtil,  Metric::kDecoderUtil,   Metric::kFan,          Metric::kPcieTxRate,
-      Metric::kPcieRxRate};
+  constexpr std::array kShown{Metric::kGpuUtil,     Metric::kMemoryUtil,   Metric::kMemoryUsed,  Metric::kPower,
+                              Metric::kTemperature, Metric::kSmClock,      Metric::kMemoryClock, Metric::kSmActive,
+                              Metric::kSmOccupancy, Metric::kTensorActive, Metric::kDramActive,  Metric::kEncoderUtil,
+                              Metric::kDecoderUtil, Metric::kFan,          Metric::kPcieTxRate,  Metric::kPcieRxRate};
   std::vector<MetricStats> all;
   for (const Metric metric : kShown)
     if (auto stats = metric_stats(recording, gpu, metric)) all.push_back(std::move(*stats));

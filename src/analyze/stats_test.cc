@@ -99,10 +99,11 @@ TEST(IdleCause, OtherThreadsAreNotTheMainThread) {
 
 TEST(Phases, EpochsOfFiveOneOneAreFound) {
   const Recording recording = RecordingBuilder(21 * 60)
-                                  .gpu(0, [](double t) {
-                                    const double in_epoch = std::fmod(t - 0.001, 420);
-                                    return in_epoch < 300 ? 1.0 : in_epoch < 360 ? 0.30 : 0.0;
-                                  })
+                                  .gpu(0,
+                                       [](double t) {
+                                         const double in_epoch = std::fmod(t - 0.001, 420);
+                                         return in_epoch < 300 ? 1.0 : in_epoch < 360 ? 0.30 : 0.0;
+                                       })
                                   .build();
   auto times = device_times(recording, job_view(recording));
   const auto phases = find_phases(recording, times);

@@ -37,9 +37,10 @@ class RecordingBuilder {
     Source source{SourceKind::kGpu, device.uuid, kNoSource, to_attrs(device)};
     const SourceId id = sink_.add_source(source);
     for (Nanos t = kStart + interval_; t <= meta_.end; t += interval_)
-      sink_.add_row(id, t, std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, util(seconds(t - kStart)))),
-                                      cell(Metric::kMemoryUsed, static_cast<std::int64_t>(memory_used)),
-                                      cell(Metric::kComputeProcesses, 0)});
+      sink_.add_row(id, t,
+                    std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, util(seconds(t - kStart)))),
+                               cell(Metric::kMemoryUsed, static_cast<std::int64_t>(memory_used)),
+                               cell(Metric::kComputeProcesses, 0)});
     return *this;
   }
 
@@ -77,12 +78,13 @@ class RecordingBuilder {
     const std::string uuid = "GPU-" + std::to_string(gpu);
     const SourceId parent = *sink_.recording().find(SourceKind::kGpu, uuid);
     GpuContext context{pid, kind, std::nullopt};
-    const SourceId id = sink_.add_source(
-        {SourceKind::kGpuProcess, uuid + "/" + std::to_string(pid) + "/0", parent, to_attrs(context)});
+    const SourceId id =
+        sink_.add_source({SourceKind::kGpuProcess, uuid + "/" + std::to_string(pid) + "/0", parent, to_attrs(context)});
     for (Nanos t = kStart + interval_; t <= meta_.end; t += interval_)
       if (t >= at(from) && t <= at(to))
-        sink_.add_row(id, t, std::array{cell(Metric::kProcessGpuMemory, std::int64_t{1} << 30),
-                                        cell(Metric::kProcessSmUtil, from_unit(Metric::kProcessSmUtil, sm))});
+        sink_.add_row(id, t,
+                      std::array{cell(Metric::kProcessGpuMemory, std::int64_t{1} << 30),
+                                 cell(Metric::kProcessSmUtil, from_unit(Metric::kProcessSmUtil, sm))});
     return *this;
   }
 

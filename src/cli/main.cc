@@ -36,8 +36,10 @@ int unknown_verb(std::string_view name) {
   for (const auto& verb : kVerbs) names.push_back(verb.name);
   fmt::print(stderr, "headroom: unknown verb '{}'\n", name);
   const auto guess = closest(name, names);
-  if (guess.empty()) fmt::print(stderr, "  headroom --help lists the verbs\n");
-  else fmt::print(stderr, "  did you mean 'headroom {}'?\n", guess);
+  if (guess.empty())
+    fmt::print(stderr, "  headroom --help lists the verbs\n");
+  else
+    fmt::print(stderr, "  did you mean 'headroom {}'?\n", guess);
   return kExitUsage;
 }
 
@@ -45,9 +47,12 @@ int run_verb(const Verb& verb, std::span<char*> arguments) {
   std::vector<std::string> own, after;
   bool dashes = false;
   for (const char* argument : arguments) {
-    if (dashes) after.emplace_back(argument);
-    else if (std::string_view(argument) == "--") dashes = true;
-    else own.emplace_back(argument);
+    if (dashes)
+      after.emplace_back(argument);
+    else if (std::string_view(argument) == "--")
+      dashes = true;
+    else
+      own.emplace_back(argument);
   }
   CLI::App app{std::string(verb.summary), fmt::format("headroom {}", verb.name)};
   const Action action = verb.declare({app, after, dashes});

@@ -20,15 +20,25 @@ namespace diagnose {
 namespace {
 
 // Every rule looks at the whole case and says nothing where its cause is not there. Order only breaks ties.
-constexpr std::array<Rule, 17> kRules{never_uses_gpu, idle_peers,      pinning,        idle_inseparable,
-                                      idle_phases,    idle_input,      idle_host_code, idle_unknown,
-                                      idle_checkpoint, startup,        unreleased,     foreign_tenant,
-                                      throttling,     sensor_outlier,  busy_but_inefficient,
-                                      mostly_something_else, losses};
+constexpr std::array<Rule, 17> kRules{never_uses_gpu,
+                                      idle_peers,
+                                      pinning,
+                                      idle_inseparable,
+                                      idle_phases,
+                                      idle_input,
+                                      idle_host_code,
+                                      idle_unknown,
+                                      idle_checkpoint,
+                                      startup,
+                                      unreleased,
+                                      foreign_tenant,
+                                      throttling,
+                                      sensor_outlier,
+                                      busy_but_inefficient,
+                                      mostly_something_else,
+                                      losses};
 
-bool is_loss(const Finding& finding) {
-  return finding.cost > 0 && finding.cause != Cause::kRecordingLosses;
-}
+bool is_loss(const Finding& finding) { return finding.cost > 0 && finding.cause != Cause::kRecordingLosses; }
 
 // "No change is worth its risk" is a finding too.
 std::vector<Finding> healthy(const Case& c) {
@@ -59,8 +69,9 @@ std::optional<Bound> bound_of(const Case& c) {
   Bound bound;
   bound.speedup_high = static_cast<double>(c.ledger().span() - unobserved) / static_cast<double>(longest);
   bound.speedup_high = std::max(1.0, bound.speedup_high);
-  bound.condition = "if the GPU work itself stays as it is, all of the idle time could be removed, and nothing else "
-                    "becomes the limit";
+  bound.condition =
+      "if the GPU work itself stays as it is, all of the idle time could be removed, and nothing else "
+      "becomes the limit";
   return bound;
 }
 
@@ -75,9 +86,10 @@ std::vector<Projection> projections(const Case& c) {
   if (c.options.batch) {
     const double k = c.options.batch->second / c.options.batch->first;
     best = std::clamp(k, 1.0, best);
-    projection.condition = fmt::format("if batch {:g} to {:g} is the cause at all and the accuracy stays; else no gain. "
-                                       "Two batch sizes measured tell",
-                                       c.options.batch->first, c.options.batch->second);
+    projection.condition = fmt::format(
+        "if batch {:g} to {:g} is the cause at all and the accuracy stays; else no gain. "
+        "Two batch sizes measured tell",
+        c.options.batch->first, c.options.batch->second);
   }
   projection.low_seconds = now / best;
   projection.high_seconds = now;

@@ -12,12 +12,12 @@ namespace headroom {
 
 // What a recording cannot know and a person may.
 struct ExplainOptions {
-  std::string path;                                  // of the recording, for the answer
+  std::string path;  // of the recording, for the answer
   std::optional<std::int64_t> file_bytes;
-  std::optional<Nanos> remaining;                    // the same work still to do, in time at today's pace
-  std::optional<std::pair<double, double>> batch;    // batch size now, and the one considered
-  std::optional<Nanos> job_duration;                 // how long the job itself ran, for logs of a whole box
-  std::optional<std::pair<Nanos, Nanos>> window;     // offsets from the recording's start; default: all of it
+  std::optional<Nanos> remaining;                  // the same work still to do, in time at today's pace
+  std::optional<std::pair<double, double>> batch;  // batch size now, and the one considered
+  std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
+  std::optional<std::pair<Nanos, Nanos>> window;   // offsets from the recording's start; default: all of it
 };
 
 // From a recording to an explanation: pure, the same answer for the same recording.

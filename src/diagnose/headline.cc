@@ -40,8 +40,7 @@ std::string span_words(const Case& c) { return human_duration(c.ledger().span())
 }  // namespace
 
 std::string headline(const Case& c) {
-  if (c.recording.all(SourceKind::kGpu).empty())
-    return fmt::format("No GPU was recorded in {}.", span_words(c));
+  if (c.recording.all(SourceKind::kGpu).empty()) return fmt::format("No GPU was recorded in {}.", span_words(c));
   if (c.times.empty()) return fmt::format("The job was given no GPU and used none in {}.", span_words(c));
   const Nanos budget = std::max<Nanos>(1, c.ledger().budget());
   const auto useful = c.ledger().total(Account::kUseful);

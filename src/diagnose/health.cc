@@ -40,8 +40,8 @@ HealthCheck memory(const Case& c) {
     if (share <= worst) continue;
     worst = share;
     check.good = share < 0.95 ? Answer::kYes : Answer::kNo;
-    check.evidence = fmt::format("{} of {} at most", human_bytes(static_cast<std::int64_t>(used->max)),
-                                 human_bytes(*total));
+    check.evidence =
+        fmt::format("{} of {} at most", human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
   }
   return check;
 }

@@ -23,8 +23,8 @@ struct Case {
     return ledger().budget() > 0 ? static_cast<double>(ns) / static_cast<double>(ledger().budget()) : 0;
   }
   [[nodiscard]] const MetricStats* stats(std::size_t device, Metric metric) const;
-  [[nodiscard]] std::string device_name(std::size_t device) const;       // "GPU 0"
-  [[nodiscard]] std::string when(Nanos at) const;                        // clock time, or time since the start
+  [[nodiscard]] std::string device_name(std::size_t device) const;  // "GPU 0"
+  [[nodiscard]] std::string when(Nanos at) const;                   // clock time, or time since the start
 };
 
 // A part of the budget worth a finding of its own.
@@ -33,11 +33,11 @@ inline constexpr double kMaterial = 0.05;
 using Rule = std::vector<Finding> (*)(const Case&);
 
 // rules_idle.cc
-[[nodiscard]] std::vector<Finding> idle_inseparable(const Case&);   // tier N alone: four causes look the same
-[[nodiscard]] std::vector<Finding> idle_phases(const Case&);        // idle time that recurs in phases
+[[nodiscard]] std::vector<Finding> idle_inseparable(const Case&);  // tier N alone: four causes look the same
+[[nodiscard]] std::vector<Finding> idle_phases(const Case&);       // idle time that recurs in phases
 [[nodiscard]] std::vector<Finding> idle_input(const Case&);
 [[nodiscard]] std::vector<Finding> idle_host_code(const Case&);
-[[nodiscard]] std::vector<Finding> idle_unknown(const Case&);       // tier P, and still nothing to see
+[[nodiscard]] std::vector<Finding> idle_unknown(const Case&);  // tier P, and still nothing to see
 [[nodiscard]] std::vector<Finding> idle_checkpoint(const Case&);
 [[nodiscard]] std::vector<Finding> startup(const Case&);
 [[nodiscard]] std::vector<Finding> unreleased(const Case&);

@@ -20,12 +20,11 @@ std::vector<Finding> sensor_outlier(const Case& c) {
     finding.cause = Cause::kSensorOutlier;
     finding.confidence = Confidence::kHigh;
     finding.tier = "N";
-    finding.title = power->excluded.size() == 1
-                        ? fmt::format("One power reading of {} cannot be true", c.device_name(device))
-                        : fmt::format("{} power readings of {} cannot be true", power->excluded.size(),
-                                      c.device_name(device));
-    finding.evidence.push_back(
-        fmt::format("power {:.1f} W at {}: {}", first.value, c.when(first.at), first.reason));
+    finding.title =
+        power->excluded.size() == 1
+            ? fmt::format("One power reading of {} cannot be true", c.device_name(device))
+            : fmt::format("{} power readings of {} cannot be true", power->excluded.size(), c.device_name(device));
+    finding.evidence.push_back(fmt::format("power {:.1f} W at {}: {}", first.value, c.when(first.at), first.reason));
     const auto n = static_cast<double>(power->samples), out = static_cast<double>(power->excluded.size());
     double with = power->mean * n;
     for (const auto& excluded : power->excluded) with += excluded.value;
@@ -148,10 +147,11 @@ std::vector<Finding> busy_but_inefficient(const Case& c) {
     finding.tier = "N";
     finding.title = fmt::format("{}: busy does not mean full here", c.device_name(device));
     finding.evidence.push_back(fmt::format("a kernel was resident {} of the time it ran kernels", human_percent(busy)));
-    if (memory) finding.evidence.push_back(fmt::format("its memory was read or written {} of the time",
-                                                       human_percent(*memory)));
-    if (power) finding.evidence.push_back(limit ? fmt::format("it drew {:.0f} of {:.0f} W", *power, *limit)
-                                                : fmt::format("it drew {:.0f} W (its limit was not logged)", *power));
+    if (memory)
+      finding.evidence.push_back(fmt::format("its memory was read or written {} of the time", human_percent(*memory)));
+    if (power)
+      finding.evidence.push_back(limit ? fmt::format("it drew {:.0f} of {:.0f} W", *power, *limit)
+                                       : fmt::format("it drew {:.0f} W (its limit was not logged)", *power));
     if (sm) finding.evidence.push_back(fmt::format("SMs were active {} of the time", human_percent(*sm)));
     finding.told_apart_from = {"an efficient compute-bound kernel: cannot be excluded at this tier"};
     finding.would_overturn = "GPM SM and tensor activity near their maximum (Hopper and newer), or CUPTI kernel times";

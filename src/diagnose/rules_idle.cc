@@ -15,10 +15,10 @@ namespace {
 // What the processes that hold a context on a device of the budget, and their helpers, did on average.
 struct HostSummary {
   std::size_t drivers = 0, helpers = 0;
-  double driver_cpu = 0, driver_delay = 0, driver_io = 0;   // means over drivers, shares of time
-  double helper_cpu = 0, helper_delay = 0, helper_disk = 0; // sum of cores; mean run delay; share of looks in D
-  double read_rate = 0, write_rate = 0;                     // all of them, bytes per second
-  std::array<double, 12> waits{};                           // share of looks at the drivers, by WaitChannel
+  double driver_cpu = 0, driver_delay = 0, driver_io = 0;    // means over drivers, shares of time
+  double helper_cpu = 0, helper_delay = 0, helper_disk = 0;  // sum of cores; mean run delay; share of looks in D
+  double read_rate = 0, write_rate = 0;                      // all of them, bytes per second
+  std::array<double, 12> waits{};                            // share of looks at the drivers, by WaitChannel
 };
 
 struct Means {
@@ -153,10 +153,9 @@ std::vector<Finding> idle_inseparable(const Case& c) {
   for (std::size_t i = 0; i < c.times.size(); ++i) {
     const MetricStats* memory = c.stats(i, Metric::kMemoryUsed);
     if (!memory || memory->samples == 0 || !c.times[i].device.memory_total_bytes) continue;
-    finding.evidence.push_back(
-        fmt::format("{}: {} of {} at most; that says a larger batch fits, not that it is faster", c.device_name(i),
-                    human_bytes(static_cast<std::int64_t>(memory->max)),
-                    human_bytes(*c.times[i].device.memory_total_bytes)));
+    finding.evidence.push_back(fmt::format("{}: {} of {} at most; that says a larger batch fits, not that it is faster",
+                                           c.device_name(i), human_bytes(static_cast<std::int64_t>(memory->max)),
+                                           human_bytes(*c.times[i].device.memory_total_bytes)));
   }
   finding.told_apart_from.push_back("a hang: the utilisation kept changing to the end");
   finding.would_overturn = "process CPU times (headroom run) that show the job waiting for something else";
@@ -181,9 +180,9 @@ std::vector<Finding> idle_phases(const Case& c) {
           static_cast<Nanos>((1 - phase.gpu_util_ratio.value_or(0)) * static_cast<double>(phase.total));
       (phase.name == "kernels running" ? running_idle : idle) += phase_idle;
       if (phase.name == "idle" && phase.count > 1)
-        recurrence = fmt::format("the GPU reads 0 % for {} on average, {} times{}",
-                                 human_duration(phase.total / phase.count), phase.count,
-                                 phase.period ? ", every " + human_duration(*phase.period) : "");
+        recurrence =
+            fmt::format("the GPU reads 0 % for {} on average, {} times{}", human_duration(phase.total / phase.count),
+                        phase.count, phase.period ? ", every " + human_duration(*phase.period) : "");
     }
     if (c.share(idle) < kMaterial || c.job.has_host) continue;
     Finding finding;
@@ -193,16 +192,18 @@ std::vector<Finding> idle_phases(const Case& c) {
     finding.cost = idle;
     finding.tier = "N";
     if (!recurrence.empty()) finding.evidence.push_back(recurrence + "; a single 0 % reading is no alarm");
-    finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the phase in which "
-                                           "kernels run",
-                                           human_duration(idle), human_duration(running_idle)));
+    finding.evidence.push_back(
+        fmt::format("{} of its idle time falls into these phases, {} into the phase in which "
+                    "kernels run",
+                    human_duration(idle), human_duration(running_idle)));
     finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
     finding.told_apart_from.push_back("a slow data loader: while kernels run, the GPU hardly waits");
     finding.would_overturn = "marks or output lines that show training steps inside the idle phases";
     finding.advice = "name the phases (headroom run, marks), then shorten or overlap the longest";
-    finding.bound = fmt::format("{} at most if all of them vanished and the kernels stay as they are; faster feeding "
-                                "cannot shorten the phase in which kernels run",
-                                removal_bound(c, idle));
+    finding.bound = fmt::format(
+        "{} at most if all of them vanished and the kernels stay as they are; faster feeding "
+        "cannot shorten the phase in which kernels run",
+        removal_bound(c, idle));
     findings.push_back(finding);
   }
   return findings;
@@ -217,8 +218,8 @@ std::vector<Finding> idle_input(const Case& c) {
   finding.tier = "NP";
   finding.evidence = {driver_sentence(s), helper_sentence(s), storage_sentence(s)};
   const double sleeping = waits(s, {WaitChannel::kPoll, WaitChannel::kFutex, WaitChannel::kPipe, WaitChannel::kSocket});
-  finding.evidence.push_back(fmt::format("when looked at, it slept in poll, futex or a pipe in {} of the looks",
-                                         human_percent(sleeping)));
+  finding.evidence.push_back(
+      fmt::format("when looked at, it slept in poll, futex or a pipe in {} of the looks", human_percent(sleeping)));
   const bool starved = s.helper_delay >= 0.2, disk = s.helper_disk >= 0.3 || s.driver_io >= 0.2;
   const double cores = usable_cores(c.recording);
   finding.title = "The GPU waits for the data loader";
@@ -237,8 +238,10 @@ std::vector<Finding> idle_input(const Case& c) {
     finding.would_overturn = "run delay that stays when other load on the machine is gone";
   } else {
     finding.cause = Cause::kInputTooFewWorkers;
-    finding.advice = fmt::format("more loader workers (there are {}; {:.3g} cores usable), persistent, or cheaper "
-                                 "transforms", s.helpers, cores);
+    finding.advice = fmt::format(
+        "more loader workers (there are {}; {:.3g} cores usable), persistent, or cheaper "
+        "transforms",
+        s.helpers, cores);
     finding.told_apart_from = {"slow storage: the workers used the CPU and hardly read",
                                "too few cores: the workers hardly waited for one"};
     finding.would_overturn = "the step time stays the same with a cached batch";
@@ -264,13 +267,14 @@ std::vector<Finding> idle_host_code(const Case& c) {
   } else {
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kLaunchBound, Cause::kSyncPoints};
     if (s.helpers == 0) finding.candidates.insert(finding.candidates.begin(), Cause::kInputInMainProcess);
-    finding.advice = "Python stacks name the function; until then, try a step with a cached batch: if it is as slow, "
-                     "the data loader is not the cause";
+    finding.advice =
+        "Python stacks name the function; until then, try a step with a cached batch: if it is as slow, "
+        "the data loader is not the cause";
     finding.told_apart_from.push_back(s.helpers == 0 ? "waiting for loader workers: there are none"
                                                      : "waiting for the loader: the main thread ran, it did not wait");
   }
-  finding.told_apart_from.push_back(fmt::format("storage: it was blocked on I/O for {} of the time",
-                                                human_percent(s.driver_io)));
+  finding.told_apart_from.push_back(
+      fmt::format("storage: it was blocked on I/O for {} of the time", human_percent(s.driver_io)));
   finding.would_overturn = "stacks that show the main thread spinning in a CUDA synchronisation call";
   finding.bound = fmt::format("{} at most, if all of it overlapped with the kernels", removal_bound(c, cost));
   return {finding};
@@ -366,14 +370,16 @@ std::vector<Finding> unreleased(const Case& c) {
   finding.tier = c.job.has_host ? "NP" : "N";
   finding.title = "The GPU was held after its last kernel";
   const bool quiet = s.drivers > 0 && waits(s, {WaitChannel::kFutex, WaitChannel::kPoll}) > 0.5;
-  if (quiet) finding.candidates = {Cause::kUnreleasedAfterWork, Cause::kHang};
-  else finding.cause = Cause::kUnreleasedAfterWork;
+  if (quiet)
+    finding.candidates = {Cause::kUnreleasedAfterWork, Cause::kHang};
+  else
+    finding.cause = Cause::kUnreleasedAfterWork;
   for (const DeviceTime& time : c.times)
     for (const Slice& slice : time.slices)
       if (slice.account == Account::kTeardown && slice.end - slice.begin >= kLong)
-        finding.evidence.push_back(fmt::format("GPU {}: no kernel from {} on, for {}, while process {} held its context",
-                                               time.device.index, c.when(slice.begin),
-                                               human_duration(slice.end - slice.begin), slice.pid));
+        finding.evidence.push_back(
+            fmt::format("GPU {}: no kernel from {} on, for {}, while process {} held its context", time.device.index,
+                        c.when(slice.begin), human_duration(slice.end - slice.begin), slice.pid));
   finding.told_apart_from = {"validation or a pause: no kernel came afterwards"};
   finding.would_overturn = "a longer recording in which kernels come back";
   finding.advice = "end the process, or free the device, before uploads and post-processing";

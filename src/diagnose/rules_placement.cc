@@ -42,9 +42,9 @@ std::vector<Finding> never_uses_gpu(const Case& c) {
   finding.confidence = Confidence::kHigh;
   finding.tier = "NP";
   finding.title = "The job never used a GPU";
-  finding.evidence = {fmt::format("no process of the job held a compute context on any GPU in {}",
-                                  human_duration(c.ledger().span())),
-                      mask_words(job_root(c)) + " when it started"};
+  finding.evidence = {
+      fmt::format("no process of the job held a compute context on any GPU in {}", human_duration(c.ledger().span())),
+      mask_words(job_root(c)) + " when it started"};
   if (c.times.empty()) {
     finding.title = "The job was given no GPU and used none";
     finding.evidence.push_back("that mask hides every GPU of this machine");
@@ -76,8 +76,8 @@ Finding peers_finding(const Case& c, const std::vector<std::size_t>& idle, const
   finding.confidence = Confidence::kHigh;
   finding.tier = c.job.has_host ? "NP" : "N";
   for (const std::size_t device : working)
-    finding.evidence.push_back(fmt::format(
-        "{} was busy for {}", c.device_name(device), human_duration(c.ledger().busy(device))));
+    finding.evidence.push_back(
+        fmt::format("{} was busy for {}", c.device_name(device), human_duration(c.ledger().busy(device))));
   std::map<SourceId, std::set<std::int64_t>> pids;
   for (const ContextUse& use : c.job.uses)
     if (use.ours) pids[use.device].insert(use.pid);
@@ -96,11 +96,12 @@ Finding peers_finding(const Case& c, const std::vector<std::size_t>& idle, const
     finding.told_apart_from = {"a fault of the GPU: it answered every query"};
   }
   finding.would_overturn = "a process of the job seen on the idle GPU in a finer recording";
-  finding.advice = "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID), or ask for fewer GPUs";
-  finding.bound = fmt::format("at most {} times the work if it can be split evenly over all {}, and nothing for a "
-                              "single task that uses one GPU",
-                              human_factor(static_cast<double>(c.times.size()) / static_cast<double>(working.size())),
-                              c.times.size());
+  finding.advice =
+      "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID), or ask for fewer GPUs";
+  finding.bound = fmt::format(
+      "at most {} times the work if it can be split evenly over all {}, and nothing for a "
+      "single task that uses one GPU",
+      human_factor(static_cast<double>(c.times.size()) / static_cast<double>(working.size())), c.times.size());
   return finding;
 }
 
@@ -111,10 +112,14 @@ std::vector<Finding> idle_peers(const Case& c) {
   for (std::size_t device = 0; device < c.times.size(); ++device) {
     const bool unused = c.job.has_contexts ? !c.times[device].used : quiet(c, device);
     const bool works = c.ledger().busy(device) * 50 > c.ledger().span();
-    if (unused && !works) idle.push_back(device);
-    else if (works) working.push_back(device);
+    if (unused && !works)
+      idle.push_back(device);
+    else if (works)
+      working.push_back(device);
   }
   if (idle.empty() || working.empty()) return {};
+  for (const Finding& finding : pinning(c))
+    if (finding.cost > 0) return {};  // the same idle GPUs, and their reason
   return {peers_finding(c, idle, working)};
 }
 
@@ -125,7 +130,8 @@ std::vector<Finding> foreign_tenant(const Case& c) {
   bool material = c.share(c.ledger().total(Account::kForeign)) >= 0.01;
   for (const ContextUse& use : c.job.uses) {
     if (use.ours) continue;
-    const auto device = std::find_if(c.times.begin(), c.times.end(), [&](const auto& t) { return t.source == use.device; });
+    const auto device =
+        std::find_if(c.times.begin(), c.times.end(), [&](const auto& t) { return t.source == use.device; });
     if (device == c.times.end()) continue;
     double memory = 0;
     const Track& track = c.recording.tracks[static_cast<std::size_t>(use.source)];
@@ -135,11 +141,10 @@ std::vector<Finding> foreign_tenant(const Case& c) {
     const auto total = device->device.memory_total_bytes;
     material |= total && memory >= kMaterialMemory * static_cast<double>(*total);
     const Process process = use.process ? process_of(source_of(c, *use.process)) : Process{.pid = use.pid};
-    evidence.push_back(fmt::format("GPU {}: process {}{}{}, {} of device memory, seen for {}", device->device.index,
-                                   use.pid, process.comm.empty() ? "" : " (" + process.comm + ")",
-                                   process.user.empty() ? "" : " of user " + process.user,
-                                   human_bytes(static_cast<std::int64_t>(memory)),
-                                   human_duration(use.last_seen - use.first_seen)));
+    evidence.push_back(fmt::format(
+        "GPU {}: process {}{}{}, {} of device memory, seen for {}", device->device.index, use.pid,
+        process.comm.empty() ? "" : " (" + process.comm + ")", process.user.empty() ? "" : " of user " + process.user,
+        human_bytes(static_cast<std::int64_t>(memory)), human_duration(use.last_seen - use.first_seen)));
   }
   if (evidence.empty() || !material) return {};
   Finding finding;
@@ -152,8 +157,8 @@ std::vector<Finding> foreign_tenant(const Case& c) {
   finding.told_apart_from = {"the desktop: graphics contexts are not counted"};
   finding.would_overturn = "the process turning out to be started by the job, outside its process tree";
   finding.advice = "move the job or the other process to another GPU";
-  finding.bound = fmt::format("{} at most of the busy time of these GPUs comes back",
-                              human_percent(c.share(finding.cost)));
+  finding.bound =
+      fmt::format("{} at most of the busy time of these GPUs comes back", human_percent(c.share(finding.cost)));
   return {finding};
 }
 

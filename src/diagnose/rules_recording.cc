@@ -43,20 +43,20 @@ std::vector<Finding> mostly_something_else(const Case& c) {
     const Nanos busy = c.ledger().busy();
     const Nanos most = *c.options.job_duration * static_cast<Nanos>(std::max<std::size_t>(1, c.times.size()));
     if (2 * *c.options.job_duration < span || busy > most)
-      return {mostly(c, "The recording covers mostly something other than the job",
-                     {fmt::format("the job ran for {}, the recording covers {}", human_duration(*c.options.job_duration),
-                                  human_duration(span)),
-                      fmt::format("{} busy GPU time was recorded; the job can account for {} at most{}",
-                                  human_duration(busy), human_duration(most),
-                                  busy > most ? ": most of it was something else" : "")})};
+      return {mostly(
+          c, "The recording covers mostly something other than the job",
+          {fmt::format("the job ran for {}, the recording covers {}", human_duration(*c.options.job_duration),
+                       human_duration(span)),
+           fmt::format("{} busy GPU time was recorded; the job can account for {} at most{}", human_duration(busy),
+                       human_duration(most), busy > most ? ": most of it was something else" : "")})};
     return {};
   }
   if (c.job.has_job && span > 0) {
     const Nanos lifetime = job_lifetime(c);
     if (2 * lifetime < span)
-      return {mostly(c, "The recording covers mostly time without the job",
-                     {fmt::format("processes of the job lived for {} of {}", human_duration(lifetime),
-                                  human_duration(span))})};
+      return {mostly(
+          c, "The recording covers mostly time without the job",
+          {fmt::format("processes of the job lived for {} of {}", human_duration(lifetime), human_duration(span))})};
     const Nanos foreign = c.ledger().total(Account::kForeign), own = c.ledger().total(Account::kUseful);
     if (foreign > own && c.share(foreign) >= kMaterial)
       return {mostly(c, "Most of the recorded GPU work was not the job's",
@@ -70,8 +70,8 @@ std::vector<Finding> losses(const Case& c) {
   std::vector<std::string> evidence;
   for (const Loss& loss : c.recording.losses)
     if (loss.count > 0 && loss.severity >= Severity::kDataLoss)
-      evidence.push_back(fmt::format("{}: {}{}{}", loss.what, human_count(loss.count), loss.detail.empty() ? "" : "; ",
-                                     loss.detail));
+      evidence.push_back(
+          fmt::format("{}: {}{}{}", loss.what, human_count(loss.count), loss.detail.empty() ? "" : "; ", loss.detail));
   const Nanos unobserved = c.ledger().total(Account::kUnobserved);
   if (c.share(unobserved) >= kMaterial)
     evidence.push_back(fmt::format("{} of the time is covered by no sample", human_percent(c.share(unobserved))));

@@ -13,11 +13,11 @@ enum class Absent : std::uint8_t {
   kNotSampled = 1,    // nobody asked at this instant
   kNotSupported = 2,  // this device or driver does not have it
   kNoPermission = 3,
-  kDeviceLost = 4,    // the GPU fell off the bus
-  kNoData = 5,        // asked, and nothing new was there (NVML_ERROR_NOT_FOUND)
-  kError = 6,         // any other error of the driver or the kernel
-  kGarbage = 7,       // a value was returned that cannot be true (e.g. 4294967295 %)
-  kGone = 8,          // the process had ended
+  kDeviceLost = 4,  // the GPU fell off the bus
+  kNoData = 5,      // asked, and nothing new was there (NVML_ERROR_NOT_FOUND)
+  kError = 6,       // any other error of the driver or the kernel
+  kGarbage = 7,     // a value was returned that cannot be true (e.g. 4294967295 %)
+  kGone = 8,        // the process had ended
 };
 
 struct AbsentInfo {

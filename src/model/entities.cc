@@ -125,9 +125,12 @@ Process process_of(const Source& source) {
 
 std::string_view context_kind_name(ContextKind kind) {
   switch (kind) {
-    case ContextKind::kGraphics: return "graphics";
-    case ContextKind::kMps: return "mps";
-    case ContextKind::kCompute: break;
+    case ContextKind::kGraphics:
+      return "graphics";
+    case ContextKind::kMps:
+      return "mps";
+    case ContextKind::kCompute:
+      break;
   }
   return "compute";
 }
@@ -144,7 +147,9 @@ GpuContext context_of(const Source& source) {
   GpuContext context;
   context.pid = number<std::int64_t>(source.attrs, "pid").value_or(0);
   const std::string kind = text(source.attrs, "context");
-  context.kind = kind == "graphics" ? ContextKind::kGraphics : kind == "mps" ? ContextKind::kMps : ContextKind::kCompute;
+  context.kind = kind == "graphics" ? ContextKind::kGraphics
+                 : kind == "mps"    ? ContextKind::kMps
+                                    : ContextKind::kCompute;
   context.start = number<Nanos>(source.attrs, "start_ns");
   return context;
 }

@@ -16,22 +16,22 @@ struct Device {
   std::string uuid;
   int index = 0;
   std::string name;
-  std::string pci_bus_id;                           // "00000000:01:00.0"
+  std::string pci_bus_id;  // "00000000:01:00.0"
   std::optional<std::int64_t> memory_total_bytes;
-  std::optional<double> power_limit_watts;          // enforced, when the recording began
+  std::optional<double> power_limit_watts;  // enforced, when the recording began
   std::optional<std::int64_t> sm_clock_max_mhz;
-  std::string compute_capability;                   // "8.6"
+  std::string compute_capability;  // "8.6"
   std::string driver_version;
-  std::string mig_mode;                             // "", "disabled", "enabled"
-  std::string compute_mode;                         // "", "default", "exclusive_process", "prohibited"
-  std::string persistence_mode;                     // "", "on", "off"
+  std::string mig_mode;          // "", "disabled", "enabled"
+  std::string compute_mode;      // "", "default", "exclusive_process", "prohibited"
+  std::string persistence_mode;  // "", "on", "off"
   std::optional<int> pcie_link_gen_max, pcie_link_width_max, numa_node;
   // Did the job have this device? True: by mask or placement; false: masked out; absent: not known (foreign logs).
   std::optional<bool> given;
   std::optional<int> cuda_cores;
   bool operator==(const Device&) const = default;
 };
-[[nodiscard]] Attrs to_attrs(const Device& device);           // the UUID is the source's key, not an attr
+[[nodiscard]] Attrs to_attrs(const Device& device);  // the UUID is the source's key, not an attr
 [[nodiscard]] Device device_of(const Source& source);
 
 // A process. Times are on the recording's clock.
@@ -41,11 +41,11 @@ struct Process {
   std::optional<std::int64_t> uid;
   std::string user;
   Nanos start = 0;
-  std::optional<Nanos> end;                         // when it was found gone
-  std::optional<int> exit_code;                     // 128+n for signal n; only for children of the recorder
+  std::optional<Nanos> end;      // when it was found gone
+  std::optional<int> exit_code;  // 128+n for signal n; only for children of the recorder
   std::string comm;
-  std::string cmdline;                              // shell-quoted, cut at 4096 bytes
-  bool in_job = false;                              // belongs to the recorded job's tree
+  std::string cmdline;  // shell-quoted, cut at 4096 bytes
+  bool in_job = false;  // belongs to the recorded job's tree
   // The environment's variables that decide which GPU it sees; unset and empty are different things.
   std::optional<std::string> cuda_visible_devices, cuda_device_order, nvidia_visible_devices;
   bool operator==(const Process&) const = default;
@@ -60,17 +60,17 @@ enum class ContextKind : std::uint8_t { kCompute, kGraphics, kMps };
 struct GpuContext {
   std::int64_t pid = 0;
   ContextKind kind = ContextKind::kCompute;
-  std::optional<Nanos> start;                       // process start, where it could be read
+  std::optional<Nanos> start;  // process start, where it could be read
   bool operator==(const GpuContext&) const = default;
 };
 [[nodiscard]] Attrs to_attrs(const GpuContext& context);
 [[nodiscard]] GpuContext context_of(const Source& source);
 
 struct Host {
-  int cores = 0;                                    // online
-  std::optional<double> cores_usable;               // cpuset and quota applied
+  int cores = 0;                       // online
+  std::optional<double> cores_usable;  // cpuset and quota applied
   std::optional<std::int64_t> memory_total_bytes;
-  std::string kernel;                               // release
+  std::string kernel;  // release
   bool operator==(const Host&) const = default;
 };
 [[nodiscard]] Attrs to_attrs(const Host& host);

@@ -5,9 +5,12 @@ namespace headroom {
 
 std::string_view answer_name(Answer answer) {
   switch (answer) {
-    case Answer::kYes: return "yes";
-    case Answer::kNo: return "no";
-    case Answer::kUnknown: break;
+    case Answer::kYes:
+      return "yes";
+    case Answer::kNo:
+      return "no";
+    case Answer::kUnknown:
+      break;
   }
   return "unknown";
 }

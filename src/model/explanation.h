@@ -13,17 +13,17 @@ namespace headroom {
 // A reading left out of the statistics; it stays in the recording.
 struct ExcludedReading {
   Nanos at = 0;
-  double value = 0;      // in the metric's unit
-  std::string reason;    // "above the enforced limit of 55 W", "robust z-score 41 (Hampel, median 20.5 W)"
+  double value = 0;    // in the metric's unit
+  std::string reason;  // "above the enforced limit of 55 W", "robust z-score 41 (Hampel, median 20.5 W)"
   bool operator==(const ExcludedReading&) const = default;
 };
 
 // Statistics of one metric on one device; percentiles by the nearest-rank method.
 struct MetricStats {
   Metric metric{};
-  double mean = 0, min = 0, p50 = 0, p95 = 0, max = 0;   // in the metric's unit; only if samples > 0
-  std::int64_t samples = 0;                              // readings used
-  std::optional<Absent> absent;                          // why there is none, if samples == 0
+  double mean = 0, min = 0, p50 = 0, p95 = 0, max = 0;  // in the metric's unit; only if samples > 0
+  std::int64_t samples = 0;                             // readings used
+  std::optional<Absent> absent;                         // why there is none, if samples == 0
   std::vector<ExcludedReading> excluded;
   bool operator==(const MetricStats&) const = default;
 };
@@ -42,7 +42,7 @@ struct Phase {
   Nanos total = 0;
   std::optional<double> gpu_util_ratio, power_watts;
   std::optional<double> memory_used_bytes, memory_util_ratio;
-  std::optional<Nanos> period;        // time from one begin to the next, where it is regular
+  std::optional<Nanos> period;  // time from one begin to the next, where it is regular
   bool operator==(const Phase&) const = default;
 };
 
@@ -51,7 +51,7 @@ enum class Answer : std::uint8_t { kYes, kNo, kUnknown };
 
 // One line of the health checklist: on the GPU? memory? progress? …
 struct HealthCheck {
-  std::string check;       // "runs_on_gpu", "memory_fits", "clocks", "progress", "no_oom", …
+  std::string check;  // "runs_on_gpu", "memory_fits", "clocks", "progress", "no_oom", …
   Answer good = Answer::kUnknown;
   std::string evidence;
   bool operator==(const HealthCheck&) const = default;
@@ -66,7 +66,7 @@ struct Bound {
 
 // What a question such as "70 h left, batch 32 to 128" becomes.
 struct Projection {
-  std::string what;                 // "the remaining 70 h"
+  std::string what;  // "the remaining 70 h"
   double low_seconds = 0, high_seconds = 0;
   std::string condition;
   bool operator==(const Projection&) const = default;
@@ -75,22 +75,22 @@ struct Projection {
 // What recording cost, where the recording says.
 struct RecordingCost {
   std::optional<double> cpu_seconds;
-  std::optional<double> core_ratio;       // of one core, over the span
+  std::optional<double> core_ratio;  // of one core, over the span
   std::optional<std::int64_t> max_rss_bytes;
-  std::optional<std::int64_t> file_bytes; // known to who opened the file
+  std::optional<std::int64_t> file_bytes;  // known to who opened the file
   bool operator==(const RecordingCost&) const = default;
 };
 
 // The answer of `headroom why` and of the report at the end of `headroom run`.
 struct Explanation {
-  std::string path;                // of the recording; "" while it is not one
+  std::string path;  // of the recording; "" while it is not one
   RecordingMeta meta;
-  std::string headline;            // one or two plain sentences
+  std::string headline;  // one or two plain sentences
   Ledger ledger;
   std::vector<std::vector<Slice>> slices;  // per device of the ledger
   std::vector<DeviceStats> devices;
   std::vector<Phase> phases;
-  std::vector<Finding> findings;   // most lost device-time first
+  std::vector<Finding> findings;  // most lost device-time first
   std::optional<Bound> bound;
   std::vector<Projection> projections;
   std::vector<HealthCheck> health;

@@ -21,31 +21,70 @@ struct CauseInfo {
 };
 
 enum class Cause : std::uint8_t {
-  kJobNeverUsesGpu, kWrongGpuAssignment, kOneProcessImbalance, kMoreGpusThanUseful, kInteractiveHoldingGpu,
-  kUnreleasedAfterWork, kEnvironmentInstall, kStartupLoad, kCompileWarmup, kInputInMainProcess, kInputTooFewWorkers,
-  kCpuOversubscribed, kSlowStorage, kPageCacheThrash, kEpochWorkerRestart, kBurstyInput, kHostGraphBuilding,
-  kDuplicatePreprocessing, kPageableCopies, kSyncPoints, kLaunchBound, kPcieOrNuma, kBatchTooSmall, kMemoryLimited,
-  kBusyButInefficient, kAllocatorChurn, kGilContention, kValidation, kCheckpointSync, kLoggingUpload,
-  kEpochEndHostWork, kTrialChurn, kUnderPacking, kTailImbalance, kWastedTrials, kExposedCommunication, kStraggler,
-  kThrottling, kForeignTenant, kSwapThrash, kOomRestartLoop, kHang, kHealthy,
+  kJobNeverUsesGpu,
+  kWrongGpuAssignment,
+  kOneProcessImbalance,
+  kMoreGpusThanUseful,
+  kInteractiveHoldingGpu,
+  kUnreleasedAfterWork,
+  kEnvironmentInstall,
+  kStartupLoad,
+  kCompileWarmup,
+  kInputInMainProcess,
+  kInputTooFewWorkers,
+  kCpuOversubscribed,
+  kSlowStorage,
+  kPageCacheThrash,
+  kEpochWorkerRestart,
+  kBurstyInput,
+  kHostGraphBuilding,
+  kDuplicatePreprocessing,
+  kPageableCopies,
+  kSyncPoints,
+  kLaunchBound,
+  kPcieOrNuma,
+  kBatchTooSmall,
+  kMemoryLimited,
+  kBusyButInefficient,
+  kAllocatorChurn,
+  kGilContention,
+  kValidation,
+  kCheckpointSync,
+  kLoggingUpload,
+  kEpochEndHostWork,
+  kTrialChurn,
+  kUnderPacking,
+  kTailImbalance,
+  kWastedTrials,
+  kExposedCommunication,
+  kStraggler,
+  kThrottling,
+  kForeignTenant,
+  kSwapThrash,
+  kOomRestartLoop,
+  kHang,
+  kHealthy,
   // Not root causes of idle time, but findings all the same.
-  kSensorOutlier, kMonitoringMostlyElse, kPhaseAlternation, kRecordingLosses,
+  kSensorOutlier,
+  kMonitoringMostlyElse,
+  kPhaseAlternation,
+  kRecordingLosses,
 };
 [[nodiscard]] const CauseInfo& info(Cause cause);
 
 // A statement about the recording, with what it rests on. A set of candidates where the tier cannot separate them.
 struct Finding {
-  std::optional<Cause> cause;           // absent for a set
-  std::vector<Cause> candidates;        // for a set: two or more, the likeliest first
-  std::string title;                    // one line, a claim, no full stop
-  Nanos cost = 0;                       // device-nanoseconds lost to it; 0 where it costs none
+  std::optional<Cause> cause;     // absent for a set
+  std::vector<Cause> candidates;  // for a set: two or more, the likeliest first
+  std::string title;              // one line, a claim, no full stop
+  Nanos cost = 0;                 // device-nanoseconds lost to it; 0 where it costs none
   Confidence confidence = Confidence::kMedium;
-  std::string tier;                     // evidence tiers it rests on, e.g. "NP"
-  std::vector<std::string> evidence;    // sentences with numbers and times
+  std::string tier;                   // evidence tiers it rests on, e.g. "NP"
+  std::vector<std::string> evidence;  // sentences with numbers and times
   std::vector<std::string> told_apart_from;
-  std::string would_overturn;           // the one observation that would
-  std::string advice;                   // what to try; "" where there is nothing to try
-  std::string bound;                    // what it can gain at most, and the condition; "" without advice
+  std::string would_overturn;  // the one observation that would
+  std::string advice;          // what to try; "" where there is nothing to try
+  std::string bound;           // what it can gain at most, and the condition; "" without advice
   bool operator==(const Finding&) const = default;
 };
 

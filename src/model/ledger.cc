@@ -5,9 +5,12 @@ namespace headroom {
 
 std::string_view confidence_name(Confidence confidence) {
   switch (confidence) {
-    case Confidence::kHigh: return "high";
-    case Confidence::kMedium: return "medium";
-    case Confidence::kLow: break;
+    case Confidence::kHigh:
+      return "high";
+    case Confidence::kMedium:
+      return "medium";
+    case Confidence::kLow:
+      break;
   }
   return "low";
 }

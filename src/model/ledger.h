@@ -14,9 +14,22 @@ namespace headroom {
 
 // Where a device-nanosecond went. Every one goes to exactly one account.
 enum class Account : std::uint8_t {
-  kUseful, kDiscarded, kForeign,
-  kStartup, kInput, kHostCode, kTransfer, kSync, kCheckpoint, kValidationHost, kTeardown, kHung, kUnexplained,
-  kTaskWaiting, kNotUsed, kNoTask,
+  kUseful,
+  kDiscarded,
+  kForeign,
+  kStartup,
+  kInput,
+  kHostCode,
+  kTransfer,
+  kSync,
+  kCheckpoint,
+  kValidationHost,
+  kTeardown,
+  kHung,
+  kUnexplained,
+  kTaskWaiting,
+  kNotUsed,
+  kNoTask,
   kUnobserved,
 };
 
@@ -58,16 +71,16 @@ enum class Confidence : std::uint8_t { kHigh, kMedium, kLow };
 struct Slice {
   Nanos begin = 0, end = 0;
   Account account = Account::kUnexplained;
-  std::int64_t pid = 0;            // whose time it is, where that is known; else 0
-  char tier = 'N';                 // the evidence it rests on
+  std::int64_t pid = 0;  // whose time it is, where that is known; else 0
+  char tier = 'N';       // the evidence it rests on
   Confidence confidence = Confidence::kHigh;
-  std::int32_t phase = -1;         // index into Explanation::phases, or -1
+  std::int32_t phase = -1;  // index into Explanation::phases, or -1
   bool operator==(const Slice&) const = default;
 };
 
 struct LedgerEntry {
   Account account = Account::kUnexplained;
-  std::size_t device = 0;          // index into Ledger::devices
+  std::size_t device = 0;  // index into Ledger::devices
   std::int64_t pid = 0;
   std::int32_t phase = -1;
   char tier = 'N';
@@ -79,8 +92,8 @@ struct LedgerEntry {
 // The accounts of devices.size() * (end - begin) nanoseconds; the entries sum to it exactly.
 struct Ledger {
   Nanos begin = 0, end = 0;
-  std::vector<Device> devices;     // the budget's devices, in order of index
-  std::vector<LedgerEntry> entries;// merged: no two differ in `ns` alone; sorted by device, account, phase, pid
+  std::vector<Device> devices;       // the budget's devices, in order of index
+  std::vector<LedgerEntry> entries;  // merged: no two differ in `ns` alone; sorted by device, account, phase, pid
 
   [[nodiscard]] Nanos span() const { return end - begin; }
   [[nodiscard]] Nanos budget() const { return span() * static_cast<Nanos>(devices.size()); }

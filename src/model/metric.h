@@ -126,8 +126,18 @@ struct MetricInfo {
 
 // Values of Metric::kWaitChannel: the kernel function the main thread sleeps in, by family.
 enum class WaitChannel : std::uint8_t {
-  kRunning = 0, kPoll = 1, kFutex = 2, kSleep = 3, kPipe = 4, kSocket = 5, kDisk = 6, kNetworkFs = 7, kChild = 8,
-  kTerminal = 9, kOther = 10, kUnknown = 11,
+  kRunning = 0,
+  kPoll = 1,
+  kFutex = 2,
+  kSleep = 3,
+  kPipe = 4,
+  kSocket = 5,
+  kDisk = 6,
+  kNetworkFs = 7,
+  kChild = 8,
+  kTerminal = 9,
+  kOther = 10,
+  kUnknown = 11,
 };
 
 // Bits of Metric::kEventReasons (NVML clocks event reasons).

@@ -67,8 +67,8 @@ void MemorySink::add_row(SourceId source, Nanos at, std::span<const Cell> cells)
   const std::size_t row = track.at.size();
   track.at.push_back(at);
   for (const Cell& cell : cells) {
-    auto column =
-        std::find_if(track.columns.begin(), track.columns.end(), [&](const auto& c) { return c.metric == cell.metric; });
+    auto column = std::find_if(track.columns.begin(), track.columns.end(),
+                               [&](const auto& c) { return c.metric == cell.metric; });
     if (column == track.columns.end()) {
       track.columns.push_back({cell.metric, std::vector<std::int64_t>(row, 0), {}});
       column = track.columns.end() - 1;
@@ -95,8 +95,10 @@ void MemorySink::add_event(const Event& event) { recording_.events.push_back(eve
 void MemorySink::add_loss(const Loss& loss) {
   auto& losses = recording_.losses;
   const auto known = std::find_if(losses.begin(), losses.end(), [&](const auto& l) { return l.what == loss.what; });
-  if (known == losses.end()) losses.push_back(loss);
-  else known->count += loss.count;
+  if (known == losses.end())
+    losses.push_back(loss);
+  else
+    known->count += loss.count;
 }
 
 Recording MemorySink::take() {

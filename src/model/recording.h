@@ -18,14 +18,14 @@ using Attrs = std::map<std::string, std::string>;
 
 // What rows can be about. The number and the name are stored in recordings: append only.
 enum class SourceKind : std::uint8_t {
-  kGpu = 0,         // key: GPU UUID. One row per tick. attrs: see Device
-  kGpuUtilRing = 1, // key: GPU UUID, parent: the GPU. kGpuUtil from the driver's ring buffer, at its own instants
-  kGpuPowerRing = 2,// likewise kPower
-  kGpuProcess = 3,  // key: "<uuid>/<pid>/<start>", parent: the GPU. attrs: pid, context=compute|graphics|mps
-  kProcess = 4,     // key: "<pid>/<start ticks>", parent: the parent process's source. attrs: see Process
-  kHost = 5,        // key: "host". attrs: cores, cores_usable, memory_total_bytes, kernel
-  kCgroup = 6,      // key: the cgroup's path. attrs: cpu_quota_cores, cpuset_cores, memory_max_bytes
-  kRecorder = 7,    // key: "recorder"
+  kGpu = 0,           // key: GPU UUID. One row per tick. attrs: see Device
+  kGpuUtilRing = 1,   // key: GPU UUID, parent: the GPU. kGpuUtil from the driver's ring buffer, at its own instants
+  kGpuPowerRing = 2,  // likewise kPower
+  kGpuProcess = 3,    // key: "<uuid>/<pid>/<start>", parent: the GPU. attrs: pid, context=compute|graphics|mps
+  kProcess = 4,       // key: "<pid>/<start ticks>", parent: the parent process's source. attrs: see Process
+  kHost = 5,          // key: "host". attrs: cores, cores_usable, memory_total_bytes, kernel
+  kCgroup = 6,        // key: the cgroup's path. attrs: cpu_quota_cores, cpuset_cores, memory_max_bytes
+  kRecorder = 7,      // key: "recorder"
 };
 [[nodiscard]] std::string_view source_kind_name(SourceKind kind);  // "gpu", "gpu_util_ring", "gpu_process", …
 [[nodiscard]] std::optional<SourceKind> source_kind_of(std::string_view name);
@@ -85,23 +85,23 @@ struct MissingTier {
 };
 
 struct RecordingMeta {
-  std::string id;                 // random, 16 hex digits
-  std::string origin;             // "run", "record", or "import:<format>"
-  std::string writer;             // "headroom 0.1.0"
+  std::string id;      // random, 16 hex digits
+  std::string origin;  // "run", "record", or "import:<format>"
+  std::string writer;  // "headroom 0.1.0"
   std::string host;
   std::string boot_id;
-  std::string stop_reason;        // "", "job_ended", "interrupted", "duration", "disk_full", "recovered"
+  std::string stop_reason;  // "", "job_ended", "interrupted", "duration", "disk_full", "recovered"
   std::vector<std::string> command;
   std::string cwd;
-  std::string tiers;              // e.g. "NP"
+  std::string tiers;  // e.g. "NP"
   std::vector<MissingTier> missing_tiers;
-  Nanos start = 0;                // first and last instant the recording speaks about (not: first and last sample)
+  Nanos start = 0;  // first and last instant the recording speaks about (not: first and last sample)
   Nanos end = 0;
-  Nanos start_realtime = 0;       // Unix time of `start`, ns
-  Nanos interval = 0;             // nominal time between rows of a GPU
+  Nanos start_realtime = 0;  // Unix time of `start`, ns
+  Nanos interval = 0;        // nominal time between rows of a GPU
   std::optional<std::int64_t> job_pid;
-  std::optional<int> exit_code;   // of the job; 128+n for signal n
-  Attrs extra;                    // anything a newer or foreign writer knew
+  std::optional<int> exit_code;  // of the job; 128+n for signal n
+  Attrs extra;                   // anything a newer or foreign writer knew
   bool operator==(const RecordingMeta&) const = default;
 };
 

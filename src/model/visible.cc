@@ -35,11 +35,12 @@ std::vector<std::size_t> cuda_order(const std::vector<Device>& devices, const st
   std::iota(positions.begin(), positions.end(), std::size_t{0});
   const auto by_bus = [&](std::size_t a, std::size_t b) { return devices[a].index < devices[b].index; };
   std::stable_sort(positions.begin(), positions.end(), by_bus);
-  const bool known = std::all_of(devices.begin(), devices.end(),
-                                 [](const Device& d) { return d.cuda_cores && d.sm_clock_max_mhz; });
+  const bool known =
+      std::all_of(devices.begin(), devices.end(), [](const Device& d) { return d.cuda_cores && d.sm_clock_max_mhz; });
   if (order == "PCI_BUS_ID" || !known) return positions;
   const auto speed = [&](std::size_t i) { return *devices[i].cuda_cores * *devices[i].sm_clock_max_mhz; };
-  std::stable_sort(positions.begin(), positions.end(), [&](std::size_t a, std::size_t b) { return speed(a) > speed(b); });
+  std::stable_sort(positions.begin(), positions.end(),
+                   [&](std::size_t a, std::size_t b) { return speed(a) > speed(b); });
   return positions;
 }
 

@@ -22,8 +22,8 @@ struct VisibleDevices {
 };
 
 // CUDA's rules (CUDA C++ Programming Guide, environment variables; PyTorch's parser for the odd cases): unset shows
-// all, empty none; the first entry fixes the kind (index or UUID); an invalid entry ends the list; a repeated one empties
-// it; UUIDs may be cut as long as they are unique; MIG entries show nothing here.
+// all, empty none; the first entry fixes the kind (index or UUID); an invalid entry ends the list; a repeated one
+// empties it; UUIDs may be cut as long as they are unique; MIG entries show nothing here.
 [[nodiscard]] VisibleDevices visible_devices(const std::vector<Device>& devices, const std::optional<std::string>& mask,
                                              const std::optional<std::string>& order);
 

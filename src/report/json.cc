@@ -13,10 +13,16 @@ Json metric_json(const MetricStats& stats) {
   Json excluded = Json::array();
   for (const auto& e : stats.excluded) excluded.push_back({{"at_ns", e.at}, {"value", e.value}, {"reason", e.reason}});
   if (stats.samples == 0)
-    return {{"mean", nullptr}, {"min", nullptr}, {"p50", nullptr}, {"p95", nullptr}, {"max", nullptr}, {"samples", 0},
-            {"absent", absent_name(stats.absent.value_or(Absent::kNotSampled))}, {"excluded", excluded}};
-  return {{"mean", stats.mean}, {"min", stats.min}, {"p50", stats.p50}, {"p95", stats.p95}, {"max", stats.max},
-          {"samples", stats.samples}, {"excluded", excluded}};
+    return {{"mean", nullptr},
+            {"min", nullptr},
+            {"p50", nullptr},
+            {"p95", nullptr},
+            {"max", nullptr},
+            {"samples", 0},
+            {"absent", absent_name(stats.absent.value_or(Absent::kNotSampled))},
+            {"excluded", excluded}};
+  return {{"mean", stats.mean}, {"min", stats.min},         {"p50", stats.p50},    {"p95", stats.p95},
+          {"max", stats.max},   {"samples", stats.samples}, {"excluded", excluded}};
 }
 
 template <class T>
@@ -30,51 +36,76 @@ Json device_json(const Explanation& e, std::size_t index) {
   for (const DeviceStats& stats : e.devices)
     if (stats.device == index)
       for (const MetricStats& s : stats.metrics) metrics[std::string(info(s.metric).name)] = metric_json(s);
-  return {{"uuid", device.uuid}, {"index", device.index}, {"name", device.name},
+  return {{"uuid", device.uuid},
+          {"index", device.index},
+          {"name", device.name},
           {"memory_total_bytes", optional_json(device.memory_total_bytes)},
-          {"power_limit_watts", optional_json(device.power_limit_watts)}, {"metrics", metrics}};
+          {"power_limit_watts", optional_json(device.power_limit_watts)},
+          {"metrics", metrics}};
 }
 
 Json phase_json(const Explanation& e, const Phase& phase) {
-  return {{"name", phase.name}, {"device", e.ledger.devices[phase.device].uuid}, {"count", phase.count},
-          {"total_ns", phase.total}, {"mean_ns", phase.count > 0 ? phase.total / phase.count : 0},
+  return {{"name", phase.name},
+          {"device", e.ledger.devices[phase.device].uuid},
+          {"count", phase.count},
+          {"total_ns", phase.total},
+          {"mean_ns", phase.count > 0 ? phase.total / phase.count : 0},
           {"gpu_util_ratio", optional_json(phase.gpu_util_ratio)},
           {"memory_used_bytes", optional_json(phase.memory_used_bytes)},
           {"memory_util_ratio", optional_json(phase.memory_util_ratio)},
-          {"power_watts", optional_json(phase.power_watts)}, {"period_ns", optional_json(phase.period)}};
+          {"power_watts", optional_json(phase.power_watts)},
+          {"period_ns", optional_json(phase.period)}};
 }
 
 Json ledger_json(const Explanation& e) {
   Json accounts = Json::array();
   for (const LedgerEntry& entry : e.ledger.entries)
-    accounts.push_back({{"state", info(entry.account).state}, {"cause", info(entry.account).cause}, {"ns", entry.ns},
-                        {"device", e.ledger.devices[entry.device].uuid},
-                        {"phase", entry.phase < 0 ? Json(nullptr) : Json(e.phases[static_cast<std::size_t>(entry.phase)].name)},
-                        {"task", nullptr}, {"pid", entry.pid == 0 ? Json(nullptr) : Json(entry.pid)},
-                        {"tier", std::string(1, entry.tier)}, {"confidence", confidence_name(entry.confidence)}});
-  return {{"budget_ns", e.ledger.budget()}, {"begin_ns", e.ledger.begin}, {"end_ns", e.ledger.end},
-          {"accounts", accounts}};
+    accounts.push_back(
+        {{"state", info(entry.account).state},
+         {"cause", info(entry.account).cause},
+         {"ns", entry.ns},
+         {"device", e.ledger.devices[entry.device].uuid},
+         {"phase", entry.phase < 0 ? Json(nullptr) : Json(e.phases[static_cast<std::size_t>(entry.phase)].name)},
+         {"task", nullptr},
+         {"pid", entry.pid == 0 ? Json(nullptr) : Json(entry.pid)},
+         {"tier", std::string(1, entry.tier)},
+         {"confidence", confidence_name(entry.confidence)}});
+  return {
+      {"budget_ns", e.ledger.budget()}, {"begin_ns", e.ledger.begin}, {"end_ns", e.ledger.end}, {"accounts", accounts}};
 }
 
 Json finding_json(const Explanation& e, const Finding& finding) {
   Json candidates = Json::array();
   for (const Cause cause : finding.candidates) candidates.push_back(info(cause).id);
   const Nanos budget = e.ledger.budget();
-  return {{"cause", finding.cause ? Json(info(*finding.cause).id) : Json(nullptr)}, {"candidates", candidates},
-          {"title", finding.title}, {"device_seconds", seconds(finding.cost)},
+  return {{"cause", finding.cause ? Json(info(*finding.cause).id) : Json(nullptr)},
+          {"candidates", candidates},
+          {"title", finding.title},
+          {"device_seconds", seconds(finding.cost)},
           {"share", budget > 0 ? static_cast<double>(finding.cost) / static_cast<double>(budget) : 0.0},
-          {"confidence", confidence_name(finding.confidence)}, {"tier", finding.tier}, {"evidence", finding.evidence},
-          {"told_apart_from", finding.told_apart_from}, {"would_overturn", finding.would_overturn},
-          {"advice", finding.advice}, {"bound", finding.bound}};
+          {"confidence", confidence_name(finding.confidence)},
+          {"tier", finding.tier},
+          {"evidence", finding.evidence},
+          {"told_apart_from", finding.told_apart_from},
+          {"would_overturn", finding.would_overturn},
+          {"advice", finding.advice},
+          {"bound", finding.bound}};
 }
 
 Json recording_json(const Explanation& e) {
   Json tiers = Json::array(), missing = Json::array();
   for (const char tier : e.meta.tiers) tiers.push_back(std::string(1, tier));
   for (const auto& m : e.meta.missing_tiers) missing.push_back({{"tier", std::string(1, m.tier)}, {"why", m.why}});
-  return {{"path", e.path}, {"id", e.meta.id}, {"origin", e.meta.origin}, {"start", e.meta.start_realtime},
-          {"duration_ns", e.meta.end - e.meta.start}, {"interval_ns", e.meta.interval}, {"command", e.meta.command},
-          {"exit_code", optional_json(e.meta.exit_code)}, {"stop_reason", e.meta.stop_reason}, {"tiers", tiers},
+  return {{"path", e.path},
+          {"id", e.meta.id},
+          {"origin", e.meta.origin},
+          {"start", e.meta.start_realtime},
+          {"duration_ns", e.meta.end - e.meta.start},
+          {"interval_ns", e.meta.interval},
+          {"command", e.meta.command},
+          {"exit_code", optional_json(e.meta.exit_code)},
+          {"stop_reason", e.meta.stop_reason},
+          {"tiers", tiers},
           {"missing_tiers", missing}};
 }
 
@@ -89,19 +120,30 @@ std::string to_json(const Explanation& e) {
   for (const HealthCheck& check : e.health)
     health.push_back({{"check", check.check}, {"answer", answer_name(check.good)}, {"evidence", check.evidence}});
   for (const Loss& loss : e.losses)
-    losses.push_back({{"what", loss.what}, {"count", loss.count}, {"severity", severity_name(loss.severity)},
+    losses.push_back({{"what", loss.what},
+                      {"count", loss.count},
+                      {"severity", severity_name(loss.severity)},
                       {"detail", loss.detail}});
   for (const Projection& p : e.projections)
-    projections.push_back({{"what", p.what}, {"low_seconds", p.low_seconds}, {"high_seconds", p.high_seconds},
-                           {"if", p.condition}});
+    projections.push_back(
+        {{"what", p.what}, {"low_seconds", p.low_seconds}, {"high_seconds", p.high_seconds}, {"if", p.condition}});
   Json bound = nullptr;
   if (e.bound)
     bound = {{"speedup_high", e.bound->speedup_high}, {"of", "time at equal work"}, {"if", e.bound->condition}};
-  const Json document{{"schema", "headroom.why/1"}, {"headline", e.headline}, {"recording", recording_json(e)},
-                      {"devices", devices}, {"phases", phases}, {"ledger", ledger_json(e)}, {"findings", findings},
-                      {"bound", bound}, {"projections", projections}, {"health", health}, {"losses", losses},
-                      {"cost", {{"cpu_seconds", optional_json(e.cost.cpu_seconds)},
-                                {"max_rss_bytes", optional_json(e.cost.max_rss_bytes)}}}};
+  const Json document{
+      {"schema", "headroom.why/1"},
+      {"headline", e.headline},
+      {"recording", recording_json(e)},
+      {"devices", devices},
+      {"phases", phases},
+      {"ledger", ledger_json(e)},
+      {"findings", findings},
+      {"bound", bound},
+      {"projections", projections},
+      {"health", health},
+      {"losses", losses},
+      {"cost",
+       {{"cpu_seconds", optional_json(e.cost.cpu_seconds)}, {"max_rss_bytes", optional_json(e.cost.max_rss_bytes)}}}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

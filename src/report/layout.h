@@ -9,8 +9,8 @@ namespace headroom::report {
 // How a text report is laid out. The width is clamped to 60..160.
 struct TextOptions {
   std::size_t width = 80;
-  bool colour = false;   // ANSI; only supports what the words say
-  bool utf8 = true;      // block characters in bars; else '#'
+  bool colour = false;  // ANSI; only supports what the words say
+  bool utf8 = true;     // block characters in bars; else '#'
 };
 [[nodiscard]] TextOptions clamped(TextOptions options);
 
@@ -21,8 +21,7 @@ struct TextOptions {
 
 // Words of `text` on lines of at most `width` columns; the first begins with `first`, the others with `rest`.
 // Ends with a newline; "" for an empty text. A word longer than a line keeps a line of its own.
-[[nodiscard]] std::string wrap(std::string_view text, std::size_t width, std::string_view first,
-                               std::string_view rest);
+[[nodiscard]] std::string wrap(std::string_view text, std::size_t width, std::string_view first, std::string_view rest);
 
 // A bar of `share` of `cells` columns, padded with blanks to `cells`.
 [[nodiscard]] std::string bar(double share, std::size_t cells, bool utf8);

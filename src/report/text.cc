@@ -43,9 +43,8 @@ std::string phases(const Explanation& e) {
   text += fmt::format("  {}{}{}{}{}{}{}\n", pad_right("phase", 21), pad_left("times", 6), pad_left("mean", 9),
                       pad_left("total", 9), pad_left("GPU", 7), pad_left("memory", 10), pad_left("power", 8));
   for (const Phase& p : e.phases) {
-    const std::string name = e.ledger.devices.size() > 1
-                                 ? fmt::format("GPU {} {}", e.ledger.devices[p.device].index, p.name)
-                                 : p.name;
+    const std::string name =
+        e.ledger.devices.size() > 1 ? fmt::format("GPU {} {}", e.ledger.devices[p.device].index, p.name) : p.name;
     const auto memory = p.memory_used_bytes ? human_bytes(static_cast<std::int64_t>(*p.memory_used_bytes)) : "-";
     text += fmt::format("  {}{}{}{}{}{}{}\n", pad_right(name, 21), pad_left(fmt::format("{}", p.count), 6),
                         pad_left(human_duration(p.total / std::max<std::int64_t>(1, p.count)), 9),
@@ -77,9 +76,11 @@ std::string one_finding(const Finding& finding, std::size_t number, const TextOp
   std::string text;
   if (display_width(head) + display_width(cost) + 2 <= options.width)
     text = bold(pad_right(head, options.width - display_width(cost)), options) + cost + "\n";
-  else text = wrap(cost.empty() ? head : head + " (" + cost + ")", options.width, "", "   ");
+  else
+    text = wrap(cost.empty() ? head : head + " (" + cost + ")", options.width, "", "   ");
   if (cost.empty() && text.back() == '\n') text = text.substr(0, text.find_last_not_of(" \n") + 1) + "\n";
-  const std::size_t shown = options.width >= 100 ? finding.evidence.size() : std::min<std::size_t>(4, finding.evidence.size());
+  const std::size_t shown =
+      options.width >= 100 ? finding.evidence.size() : std::min<std::size_t>(4, finding.evidence.size());
   for (std::size_t i = 0; i < shown; ++i) text += wrap(finding.evidence[i], options.width, "   - ", "     ");
   if (shown < finding.evidence.size())
     text += fmt::format("   - and {} more in --json or a wider window\n", finding.evidence.size() - shown);
@@ -88,8 +89,9 @@ std::string one_finding(const Finding& finding, std::size_t number, const TextOp
   if (!finding.advice.empty()) text += labelled("Try", finding.advice, options);
   if (!finding.bound.empty()) text += labelled("Gain", finding.bound, options);
   if (!finding.would_overturn.empty()) text += labelled("Wrong if", finding.would_overturn, options);
-  text += labelled("Rests on", fmt::format("tier{} {}, confidence {}", finding.tier.size() > 1 ? "s" : "", finding.tier,
-                                           confidence_name(finding.confidence)),
+  text += labelled("Rests on",
+                   fmt::format("tier{} {}, confidence {}", finding.tier.size() > 1 ? "s" : "", finding.tier,
+                               confidence_name(finding.confidence)),
                    options);
   return text + "\n";
 }
@@ -114,15 +116,16 @@ std::string statistics(const Explanation& e, const TextOptions& options) {
     for (const MetricStats& s : device.metrics) {
       if (s.samples == 0 || shown == rows) continue;
       ++shown;
-      body += fmt::format("  {}{}{}{}{}{}{}\n", pad_right(info(s.metric).name, 21), pad_left(figure(s.metric, s.mean), 10),
-                          pad_left(figure(s.metric, s.min), 9), pad_left(figure(s.metric, s.p50), 9),
-                          pad_left(figure(s.metric, s.p95), 9), pad_left(figure(s.metric, s.max), 9),
-                          pad_left(human_count(s.samples), 9));
+      body += fmt::format("  {}{}{}{}{}{}{}\n", pad_right(info(s.metric).name, 21),
+                          pad_left(figure(s.metric, s.mean), 10), pad_left(figure(s.metric, s.min), 9),
+                          pad_left(figure(s.metric, s.p50), 9), pad_left(figure(s.metric, s.p95), 9),
+                          pad_left(figure(s.metric, s.max), 9), pad_left(human_count(s.samples), 9));
     }
     if (body.empty()) continue;
-    text += fmt::format("  {}{}{}{}{}{}{}\n", pad_right(fmt::format("GPU {}", e.ledger.devices[device.device].index), 21),
-                        pad_left("mean", 10), pad_left("min", 9), pad_left("p50", 9), pad_left("p95", 9),
-                        pad_left("max", 9), pad_left("readings", 9));
+    text +=
+        fmt::format("  {}{}{}{}{}{}{}\n", pad_right(fmt::format("GPU {}", e.ledger.devices[device.device].index), 21),
+                    pad_left("mean", 10), pad_left("min", 9), pad_left("p50", 9), pad_left("p95", 9),
+                    pad_left("max", 9), pad_left("readings", 9));
     text += body;
   }
   return text.empty() ? text : "Readings\n" + text + "\n";
@@ -149,9 +152,10 @@ std::string bounds(const Explanation& e, const TextOptions& options) {
     text += wrap(fmt::format("{} at equal work, {}.", human_factor(e.bound->speedup_high), e.bound->condition),
                  options.width, "At most ", "  ");
   for (const Projection& p : e.projections)
-    text += wrap(fmt::format("{}: between {} and {}, {}.", p.what, human_duration(static_cast<Nanos>(p.low_seconds * 1e9)),
-                             human_duration(static_cast<Nanos>(p.high_seconds * 1e9)), p.condition),
-                 options.width, "For ", "  ");
+    text +=
+        wrap(fmt::format("{}: between {} and {}, {}.", p.what, human_duration(static_cast<Nanos>(p.low_seconds * 1e9)),
+                         human_duration(static_cast<Nanos>(p.high_seconds * 1e9)), p.condition),
+             options.width, "For ", "  ");
   return text.empty() ? text : text + "\n";
 }
 
@@ -171,9 +175,9 @@ std::string footer(const Explanation& e, const TextOptions& options) {
     text += wrap(fmt::format("tier {}: {}", missing.tier, missing.why), options.width, "  without ", "    ");
   for (const Loss& loss : e.losses)
     if (loss.count > 0)
-      text += wrap(fmt::format("{} {}{}", human_count(loss.count), loss.what,
-                               loss.detail.empty() ? "" : ": " + loss.detail),
-                   options.width, loss.severity >= Severity::kDataLoss ? "  lost    " : "  noted   ", "    ");
+      text += wrap(
+          fmt::format("{} {}{}", human_count(loss.count), loss.what, loss.detail.empty() ? "" : ": " + loss.detail),
+          options.width, loss.severity >= Severity::kDataLoss ? "  lost    " : "  noted   ", "    ");
   if (!e.path.empty())
     text += wrap(fmt::format("headroom why {0} --json; headroom export {0} --format chrome", shell_quote(e.path)),
                  options.width, "Next: ", "  ");

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "base/human.h"
+#include "base/strings.h"
+#include "diagnose/rules.h"
+#include "model/visible.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+// What one process of the job was told by its environment and arguments, and where the driver saw it.
+struct Placement {
+  Process process;
+  std::set<std::size_t> held;          // positions in Board::devices
+  std::optional<std::size_t> ordinal;  // from its arguments
+  std::string ordinal_flag;
+};
+
+struct Board {
+  std::vector<Device> devices;  // all of the machine, by index
+  std::vector<SourceId> sources;
+  std::vector<Placement> placements;  // of the job
+};
+
+// The number in "3" or "cuda:3".
+std::optional<std::size_t> ordinal_of(std::string_view value) {
+  value = value.substr(0, value.find_first_of("'\""));
+  if (value.starts_with("cuda:") || value.starts_with("gpu:")) value.remove_prefix(value.find(':') + 1);
+  return parse_number<std::size_t>(value);
+}
+
+// The device that a command line asks for by number, as training scripts spell it.
+void read_ordinal(Placement& placement) {
+  constexpr std::array<std::string_view, 8> kFlags{"gpu_device_id", "gpu_id", "gpu",         "device",
+                                                   "device_id",     "cuda",   "cuda_device", "gpus"};
+  const auto words = split(placement.process.cmdline, ' ');
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string word = lower(words[i]);
+    const auto equals = word.find('=');
+    std::string name = word.substr(0, equals);
+    name.erase(0, name.find_first_not_of('-'));
+    std::replace(name.begin(), name.end(), '-', '_');
+    if (std::find(kFlags.begin(), kFlags.end(), name) == kFlags.end()) continue;
+    std::optional<std::size_t> ordinal;
+    if (equals != std::string::npos)
+      ordinal = ordinal_of(std::string_view(word).substr(equals + 1));
+    else if (word.starts_with("-") && i + 1 < words.size())
+      ordinal = ordinal_of(words[i + 1]);
+    if (!ordinal) continue;
+    placement.ordinal = ordinal;
+    placement.ordinal_flag =
+        equals != std::string::npos ? std::string(words[i]) : fmt::format("{} {}", words[i], words[i + 1]);
+  }
+}
+
+Board board_of(const Case& c) {
+  Board board;
+  for (const SourceId id : c.recording.all(SourceKind::kGpu)) board.sources.push_back(id);
+  const auto device = [&](SourceId id) { return device_of(c.recording.sources[static_cast<std::size_t>(id)]); };
+  std::stable_sort(board.sources.begin(), board.sources.end(),
+                   [&](SourceId a, SourceId b) { return device(a).index < device(b).index; });
+  for (const SourceId id : board.sources) board.devices.push_back(device(id));
+  for (const SourceId id : c.recording.all(SourceKind::kProcess)) {
+    Placement placement{process_of(c.recording.sources[static_cast<std::size_t>(id)])};
+    if (!placement.process.in_job) continue;
+    for (const ContextUse& use : c.job.uses)
+      if (use.process == id) {
+        const auto at = std::find(board.sources.begin(), board.sources.end(), use.device);
+        if (at != board.sources.end()) placement.held.insert(static_cast<std::size_t>(at - board.sources.begin()));
+      }
+    read_ordinal(placement);
+    board.placements.push_back(std::move(placement));
+  }
+  return board;
+}
+
+std::string gpus(const Board& board, const std::set<std::size_t>& set) {
+  std::vector<std::string> names;
+  for (const std::size_t device : set) names.push_back(fmt::format("GPU {}", board.devices[device].index));
+  return names.empty() ? "no GPU" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+// GPUs by the index that nvidia-smi prints: what people mean when they write numbers into the mask.
+std::set<std::size_t> meant(const Board& board, const std::string& mask) {
+  const auto by_bus = visible_devices(board.devices, mask, "PCI_BUS_ID").ordinals;
+  return {by_bus.begin(), by_bus.end()};
+}
+
+bool numeric(const std::string& mask) { return !mask.empty() && mask.find("GPU-") == std::string::npos; }
+
+Finding placed(std::string title) {
+  Finding finding;
+  finding.cause = Cause::kWrongGpuAssignment;
+  finding.confidence = Confidence::kHigh;
+  finding.tier = "NP";
+  finding.title = std::move(title);
+  return finding;
+}
+
+// An ordinal beyond what the mask shows: most programs fail, some wrap round or fall back to the CPU.
+void contradictions(const Board& board, std::vector<Finding>& findings) {
+  Finding finding = placed("A device number contradicts the mask");
+  for (const Placement& p : board.placements) {
+    if (!p.ordinal || !p.process.cuda_visible_devices) continue;
+    const auto visible = visible_devices(board.devices, p.process.cuda_visible_devices, p.process.cuda_device_order);
+    if (*p.ordinal < visible.ordinals.size()) continue;
+    finding.evidence.push_back(
+        fmt::format("process {}: '{}' under CUDA_VISIBLE_DEVICES={}, which shows {} device{}, numbered from 0; the "
+                    "driver saw it on {}",
+                    p.process.pid, p.ordinal_flag, *p.process.cuda_visible_devices, visible.ordinals.size(),
+                    visible.ordinals.size() == 1 ? "" : "s", gpus(board, p.held)));
+  }
+  if (finding.evidence.empty()) return;
+  finding.told_apart_from = {"a mask in CUDA's own order: the number is out of range in any order"};
+  finding.would_overturn = "a program that counts devices outside the mask (OpenCL platforms may)";
+  finding.advice = "pin once: set the mask and let the program use device 0";
+  findings.push_back(std::move(finding));
+}
+
+// A numeric mask, honoured, in CUDA's order, which is not nvidia-smi's.
+void other_numbering(const Board& board, std::vector<Finding>& findings) {
+  Finding finding = placed("CUDA numbers these GPUs otherwise than nvidia-smi");
+  for (const Placement& p : board.placements) {
+    const auto& mask = p.process.cuda_visible_devices;
+    if (!mask || !numeric(*mask) || p.held.empty() || p.process.cuda_device_order == "PCI_BUS_ID") continue;
+    const auto wanted = meant(board, *mask);
+    const auto visible = visible_devices(board.devices, mask, p.process.cuda_device_order).ordinals;
+    const bool honoured = std::all_of(p.held.begin(), p.held.end(), [&](std::size_t device) {
+      return std::find(visible.begin(), visible.end(), device) != visible.end();
+    });
+    const bool elsewhere =
+        std::any_of(p.held.begin(), p.held.end(), [&](std::size_t d) { return !wanted.contains(d); });
+    if (honoured && elsewhere)
+      finding.evidence.push_back(
+          fmt::format("process {}: CUDA_VISIBLE_DEVICES={} is {} for nvidia-smi; the driver saw it on {}",
+                      p.process.pid, *mask, gpus(board, wanted), gpus(board, p.held)));
+  }
+  if (finding.evidence.empty()) return;
+  finding.evidence.push_back("CUDA_DEVICE_ORDER was not PCI_BUS_ID, so CUDA counted the fastest GPU first");
+  finding.told_apart_from = {"a mask set too late: the process is where CUDA's own order puts it"};
+  finding.would_overturn = "the same placement with CUDA_DEVICE_ORDER=PCI_BUS_ID";
+  finding.advice = "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or mask by UUID (headroom devices)";
+  findings.push_back(std::move(finding));
+}
+
+// On a GPU that the environment at its start does not show.
+void not_honoured(const Board& board, std::vector<Finding>& findings) {
+  Finding finding = placed("A process is on a GPU that its environment does not show");
+  for (const Placement& p : board.placements) {
+    const auto& mask = p.process.cuda_visible_devices;
+    if (!mask || p.held.empty()) continue;
+    const auto visible = visible_devices(board.devices, mask, p.process.cuda_device_order).ordinals;
+    const auto by_bus = meant(board, *mask);
+    const bool outside = std::any_of(p.held.begin(), p.held.end(), [&](std::size_t device) {
+      return std::find(visible.begin(), visible.end(), device) == visible.end() && !by_bus.contains(device);
+    });
+    if (outside)
+      finding.evidence.push_back(
+          fmt::format("process {}: CUDA_VISIBLE_DEVICES was '{}' when it started; the driver saw "
+                      "it on {}",
+                      p.process.pid, *mask, gpus(board, p.held)));
+  }
+  if (finding.evidence.empty()) return;
+  finding.told_apart_from = {"CUDA's own order: no order of the mask's numbers leads to this GPU"};
+  finding.would_overturn = "a parent that changed the environment between fork and exec";
+  finding.advice = "look for code that sets CUDA_VISIBLE_DEVICES itself, and remove one of the two";
+  findings.push_back(std::move(finding));
+}
+
+// Several processes, none masked at its start, all on the same GPU while others stood free.
+void crowded(const Case& c, const Board& board, std::vector<Finding>& findings) {
+  if (board.devices.size() < 2) return;
+  std::map<std::size_t, std::vector<const Placement*>> on;
+  for (const Placement& p : board.placements)
+    for (const std::size_t device : p.held) on[device].push_back(&p);
+  if (on.size() != 1 || on.begin()->second.size() < 2) return;
+  const auto& crowd = on.begin()->second;
+  const bool one_way = std::all_of(crowd.begin(), crowd.end(), [&](const Placement* p) {
+    return p->process.cuda_visible_devices == crowd.front()->process.cuda_visible_devices;
+  });
+  if (!one_way) return;
+  Finding finding =
+      placed(fmt::format("All processes of the job went to GPU {}", board.devices[on.begin()->first].index));
+  const auto& mask = crowd.front()->process.cuda_visible_devices;
+  finding.evidence.push_back(fmt::format("{} processes held a context there, none on {} other GPU{}", crowd.size(),
+                                         board.devices.size() - 1, board.devices.size() == 2 ? "" : "s"));
+  finding.evidence.push_back(mask ? fmt::format("all of them started with CUDA_VISIBLE_DEVICES={}", *mask)
+                                  : "none of them had CUDA_VISIBLE_DEVICES when it started");
+  std::set<std::string> flags;
+  for (const Placement* p : crowd)
+    if (p->ordinal) flags.insert(p->ordinal_flag);
+  if (!flags.empty()) finding.evidence.push_back(fmt::format("their arguments say {}", fmt::join(flags, ", ")));
+  if (mask) {
+    finding.told_apart_from = {"a mask set too late: the mask was there at the start, and it names one GPU for all"};
+    finding.would_overturn = "a device list longer than this mask in the trainer's settings";
+    finding.advice = "give each worker another entry of the device list; the list holds one GPU only";
+  } else {
+    finding.told_apart_from = {"CUDA's own order: no mask was there to be counted in any order"};
+    finding.would_overturn = "code of the trainer that sets the mask before the worker imports its framework";
+    finding.advice = "set the mask before each worker starts: inside a worker that has touched CUDA it has no effect";
+  }
+  finding.cost = c.ledger().total(Account::kNotUsed);
+  findings.push_back(std::move(finding));
+}
+
+// "0,9,1" on a machine with two GPUs shows GPU 0 alone.
+void cut_short(const Board& board, std::vector<Finding>& findings) {
+  for (const Placement& p : board.placements) {
+    const auto& mask = p.process.cuda_visible_devices;
+    if (!mask || board.devices.empty()) continue;
+    const auto visible = visible_devices(board.devices, mask, p.process.cuda_device_order);
+    if (visible.stopped_at.empty() || visible.stopped_at == "-1" || visible.stopped_at.starts_with("MIG")) continue;
+    Finding finding = placed("An entry of the mask is invalid and hides what follows");
+    finding.evidence = {fmt::format(
+        "process {}: CUDA_VISIBLE_DEVICES={}: '{}' names no GPU here, {} of the list {} left", p.process.pid, *mask,
+        visible.stopped_at, visible.ordinals.size(), visible.ordinals.size() == 1 ? "is" : "are")};
+    finding.told_apart_from = {"a GPU that was lost: the machine's GPUs all answered"};
+    finding.would_overturn = "a driver that accepts the entry";
+    finding.advice = "use the UUIDs that headroom devices prints";
+    findings.push_back(std::move(finding));
+    return;  // children inherit it: once is enough
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> pinning(const Case& c) {
+  std::vector<Finding> findings;
+  if (!c.job.has_job || !c.job.has_contexts) return findings;
+  const Board board = board_of(c);
+  contradictions(board, findings);
+  other_numbering(board, findings);
+  not_honoured(board, findings);
+  crowded(c, board, findings);
+  cut_short(board, findings);
+  return findings;
+}
+
+}  // namespace headroom::diagnose
