@@ -145,7 +145,10 @@ void ProcessProbe::read_wait_channel(ProcDir& proc, Nanos at) {
       return;
     }
     wait_channel_ = parse_wchan(*text, state_);
-    wait_timeslices_ = timeslices_;
+    if (wait_channel_ == WaitChannel::kUnknown)
+      wait_timeslices_.reset();  // it ran between stat and wchan, or is hidden
+    else
+      wait_timeslices_ = timeslices_;
   }
   put(Metric::kWaitChannel, static_cast<std::int64_t>(wait_channel_));
 }

@@ -253,7 +253,10 @@ TEST_F(LiveTree, BusyAndSleepingProcessesTellDifferentStories) {
   }));
   EXPECT_EQ(values(spinner, Metric::kProcessState).back(), 'R');
   EXPECT_EQ(values(job.pid(), Metric::kProcessState).back(), 'S');
-  EXPECT_EQ(values(job.pid(), Metric::kWaitChannel).back(), static_cast<std::int64_t>(WaitChannel::kSleep));
+  EXPECT_TRUE(read_until(tree, [&] {  // it is read once a second
+    const auto channels = values(job.pid(), Metric::kWaitChannel);
+    return !channels.empty() && channels.back() == static_cast<std::int64_t>(WaitChannel::kSleep);
+  }));
   EXPECT_GT(values(job.pid(), Metric::kRss).back(), 0);
   EXPECT_EQ(values(job.pid(), Metric::kThreads).back(), 1);
   // A sleeper is recorded at every tick all the same: nothing changed is a measurement.
