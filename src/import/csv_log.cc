@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// nvidia-smi --query-gpu=… --format=csv, in all its shapes, and the CSV of home-made monitors: they differ in the names
+// of their columns only.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/strings.h"
+#include "import/log_reader.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr std::string_view kMonitorColumns = "timestamp,gpu_id,gpu_util_%,mem_util_%,mem_used_mb,mem_total_mb,temp_c";
+
+std::string_view blanks_off(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Where a quoted cell's closing quote is: separators before it do not count. Doubled quotes stay as they are; no column
+// that is kept has any.
+std::size_t closing_quote(std::string_view line, std::size_t open) {
+  for (std::size_t i = open + 1; i < line.size(); ++i) {
+    if (line[i] != '"') continue;
+    if (i + 1 == line.size() || line[i + 1] != '"') return i;
+    ++i;
+  }
+  return line.size();
+}
+
+void split_cells(std::string_view line, char separator, std::vector<std::string_view>& cells) {
+  cells.clear();
+  const bool quotes = std::memchr(line.data(), '"', line.size()) != nullptr;
+  for (std::size_t begin = 0; begin <= line.size();) {
+    std::size_t from = begin;
+    while (quotes && from < line.size() && line[from] == ' ') ++from;
+    if (quotes && from < line.size() && line[from] == '"') {
+      const std::size_t close = closing_quote(line, from);
+      cells.push_back(blanks_off(line.substr(from + 1, close - from - 1)));
+      begin = std::min(line.find(separator, close), line.size()) + 1;
+      continue;
+    }
+    const void* found =
+        begin < line.size() ? std::memchr(line.data() + begin, separator, line.size() - begin) : nullptr;
+    const std::size_t end =
+        found ? static_cast<std::size_t>(static_cast<const char*>(found) - line.data()) : line.size();
+    cells.push_back(blanks_off(line.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+}
+
+char separator_of(std::string_view line) {
+  char best = ',';
+  for (const char c : {';', '\t'})
+    if (std::count(line.begin(), line.end(), c) > std::count(line.begin(), line.end(), best)) best = c;
+  return best;
+}
+
+class CsvReader {
+ public:
+  CsvReader(const std::string& name, LogFormat format, const ImportOptions& options)
+      : name_(name), format_(format), options_(options), reader_(name, format, options) {}
+
+  Result<Recording> read(std::string_view text) {
+    HR_TRYV(columns_from_options());
+    LineCursor lines(text);
+    while (lines.next()) {
+      const std::string_view line = lines.line();
+      if (line == header_) {
+        reader_.repeated_header(lines);
+        continue;
+      }
+      if (trim(line).empty()) continue;
+      if (!has_columns_)
+        HR_TRYV(first_line(lines));
+      else
+        data_line(lines);
+    }
+    return reader_.finish();
+  }
+
+ private:
+  Result<void> columns_from_options() {
+    std::string_view names = options_.columns;
+    if (names.empty() && options_.format && format_ == LogFormat::kMonitorCsv) names = kMonitorColumns;
+    if (names.empty()) return {};
+    split_cells(names, ',', cells_);
+    for (const std::string_view name : cells_) {
+      if (options_.columns.empty() || csv_column(name)) continue;
+      const auto guess = closest_column(name);
+      return fail(Errc::kInvalidInput, fmt::format("--columns: no column is called '{}'", name),
+                  guess.empty() ? "use nvidia-smi's names: timestamp,index,utilization.gpu,…"
+                                : fmt::format("did you mean '{}'?", guess));
+    }
+    return use(cells_, 0);
+  }
+
+  Result<void> use(const std::vector<std::string_view>& names, std::uint32_t line) {
+    columns_ = reader_.columns(names, csv_column, line);
+    if (columns_.metrics.empty())
+      return fail(Errc::kInvalidInput,
+                  fmt::format("{}:{}: no column that a recording can hold in: {}", name_, line, fmt::join(names, ", ")),
+                  "wanted: utilization.gpu, memory.used, power.draw or others of nvidia-smi --help-query-gpu");
+    has_columns_ = true;
+    return {};
+  }
+
+  // Lines before the columns are known: messages, the header, or a row of a log without one.
+  Result<void> first_line(const LineCursor& at) {
+    separator_ = separator_of(at.line());
+    split_cells(at.line(), separator_, cells_);
+    if (is_csv_header(cells_)) {
+      header_ = at.line();
+      return use(cells_, at.number());
+    }
+    const bool row = cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || read_as_number(cells_[0]));
+    if (!row) {
+      reader_.message(at);
+      return {};
+    }
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}:{}: there is no header, so what the {} columns mean is not known", name_, at.number(),
+                            cells_.size()),
+                "say it with --columns timestamp,index,utilization.gpu,… in the order given to --query-gpu");
+  }
+
+  static bool read_as_number(std::string_view text) { return parse_number<double>(text).has_value(); }
+
+  void data_line(const LineCursor& at) {
+    split_cells(at.line(), separator_, cells_);
+    if (cells_.size() == columns_.count + 1 && cells_.back().empty()) cells_.pop_back();
+    if (is_other_header()) {  // a run with other columns was appended
+      if (reader_.rows() > 0) reader_.repeated_header(at);
+      header_ = at.line();
+      if (auto known = use(cells_, at.number()); !known) reader_.problem(at.number(), 1, known.error().what);
+      return;
+    }
+    if (cells_.size() == columns_.count) {
+      if (!at.complete()) doubt_last_cell(at);
+      reader_.row(columns_, cells_, at);
+      return;
+    }
+    const std::size_t stamp = columns_.timestamp.value_or(cells_.size());
+    const bool timed = stamp < cells_.size() && TimeReader({}).read(cells_[stamp]).has_value();
+    const bool wordy = !timed && (cells_.size() == 1 || columns_.timestamp == std::size_t{0});
+    if (wordy && at.complete())
+      reader_.message(at);
+    else
+      reader_.odd_row(at, cells_.size(), columns_.count);
+  }
+
+  // Rows have a digit where headers have a letter; only what has none is worth the longer look.
+  bool is_other_header() const {
+    if (cells_.size() == columns_.count) {
+      const std::size_t telling = columns_.timestamp.value_or(columns_.metrics[0].column);
+      const std::string_view cell = cells_[telling];
+      if (cell.empty() || (cell[0] >= '0' && cell[0] <= '9') || cell[0] == '[' || cell[0] == '-') return false;
+    }
+    return is_csv_header(cells_);
+  }
+
+  // All cells are there, and yet the last may be cut: where its unit is gone, it is.
+  void doubt_last_cell(const LineCursor& at) {
+    const auto last = std::find_if(columns_.metrics.begin(), columns_.metrics.end(),
+                                   [&](const LogField& f) { return f.column + 1 == columns_.count; });
+    if (last == columns_.metrics.end() || absence_of(cells_.back())) return;
+    const std::string_view unit = last->rule.cell_unit;
+    const bool cut = !unit.empty() && !cells_.back().ends_with(unit);
+    if (cut) cells_.back() = {};
+    reader_.unfinished(at, cut);
+  }
+
+  const std::string& name_;
+  LogFormat format_;
+  const ImportOptions& options_;
+  LogReader reader_;
+  LogColumns columns_;
+  bool has_columns_ = false;
+  char separator_ = ',';
+  std::string_view header_ = "\n";  // no line is equal to it
+  std::vector<std::string_view> cells_;
+};
+
+}  // namespace
+
+std::vector<std::string_view> csv_cells(std::string_view line) {
+  std::vector<std::string_view> cells;
+  split_cells(line, separator_of(line), cells);
+  return cells;
+}
+
+bool is_csv_header(const std::vector<std::string_view>& names) {
+  std::size_t known = 0;
+  bool telling = false;  // "name" alone is in many tables
+  for (const std::string_view name : names) {
+    const auto rule = csv_column(name);
+    if (!rule) continue;
+    ++known;
+    telling = telling || rule->role == ColumnRole::kMetric || rule->role == ColumnRole::kTimestamp;
+  }
+  return telling && known * 2 >= names.size();
+}
+
+Result<Recording> read_csv_log(const std::string& name, std::string_view text, LogFormat format,
+                               const ImportOptions& options) {
+  return CsvReader(name, format, options).read(text);
+}
+
+}  // namespace headroom

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/import.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/fd.h"
+#include "base/strings.h"
+#include "import/log_reader.h"
+
+namespace headroom {
+
+namespace {
+
+struct FormatName {
+  LogFormat format;
+  std::string_view name;
+};
+constexpr std::array kFormatNames{
+    FormatName{LogFormat::kUnknown, "unknown"}, FormatName{LogFormat::kRecording, "hrec"},
+    FormatName{LogFormat::kJsonl, "jsonl"},     FormatName{LogFormat::kNvidiaSmi, "nvidia-smi"},
+    FormatName{LogFormat::kDmon, "dmon"},       FormatName{LogFormat::kMonitorCsv, "monitor-csv"},
+};
+
+constexpr std::string_view kBom = "\xef\xbb\xbf";
+constexpr std::string_view kAccepted =
+    "accepted: nvidia-smi --query-gpu=… --format=csv, nvidia-smi dmon, CSV with timestamp,gpu_id,gpu_util_%,…";
+
+bool is_utf16(std::string_view text) { return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"); }
+
+// Windows PowerShell's ">" writes UTF-16; the characters of a log are ASCII, others become '?'.
+std::string from_utf16(std::string_view text) {
+  const std::size_t low = text[0] == '\xff' ? 0 : 1;
+  std::string narrow;
+  narrow.reserve(text.size() / 2);
+  for (std::size_t i = 2; i + 1 < text.size(); i += 2)
+    narrow.push_back(text[i + 1 - low] == 0 && static_cast<unsigned char>(text[i + low]) < 0x80 ? text[i + low] : '?');
+  return narrow;
+}
+
+// What else people save, by how it begins: the error says what to save instead.
+Error not_a_log(const std::string& name, std::string_view text) {
+  const auto error = [&](std::string_view what, std::string_view hint) {
+    return Error{Errc::kInvalidInput, fmt::format("{}: {}", name, what), std::string(hint)};
+  };
+  if (trim(text.substr(0, 4096)).empty()) return error("the file is empty", kAccepted);
+  if (text.starts_with("\x1f\x8b") || text.starts_with("\x28\xb5\x2f\xfd"))
+    return error("the file is compressed", "unpack it first: gunzip or zstd -d");
+  const std::string_view head = text.substr(0, 4096);
+  if (head.find('\0') != std::string_view::npos) return error("a binary file, not a log", kAccepted);
+  if (head.find("NVSMI LOG") != std::string_view::npos || head.find("| NVIDIA-SMI ") != std::string_view::npos)
+    return error("this is nvidia-smi's text for people",
+                 "log with: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw "
+                 "--format=csv -l 1");
+  if (head.find("# gpu") != std::string_view::npos && head.find(" pid ") != std::string_view::npos)
+    return error("this is a log of nvidia-smi pmon: processes without the device", "log with nvidia-smi dmon -o DT");
+  const std::string_view line = head.substr(0, std::min(head.find('\n'), std::size_t{120}));
+  return error(fmt::format("line 1 is no log that is known: '{}'", trim(line)), kAccepted);
+}
+
+bool is_headerless_row(std::string_view line) {
+  const auto cells = csv_cells(line);
+  return cells.size() > 1 && TimeReader({}).read(cells[0]).has_value();
+}
+
+// What a line says about the log it is in; nothing for messages and rows of dmon.
+std::optional<LogFormat> format_of_line(std::string_view line) {
+  if (is_dmon_header(line)) return LogFormat::kDmon;
+  const auto cells = csv_cells(line);
+  if (cells.size() > 1 && is_csv_header(cells)) {
+    const bool dotted = std::any_of(cells.begin(), cells.end(), [](std::string_view cell) {
+      return cell.find('.') != std::string_view::npos && csv_column(cell);
+    });
+    return dotted ? LogFormat::kNvidiaSmi : LogFormat::kMonitorCsv;
+  }
+  if (is_headerless_row(line)) return LogFormat::kNvidiaSmi;
+  return std::nullopt;
+}
+
+bool is_message(std::string_view line) {
+  constexpr std::array<std::string_view, 5> kBeginnings{"NVIDIA-SMI has failed", "Failed to initialize NVML",
+                                                        "Unable to determine", "No devices were found",
+                                                        "Unable to get"};
+  return std::any_of(kBeginnings.begin(), kBeginnings.end(), [&](std::string_view b) { return line.starts_with(b); });
+}
+
+// A file in memory without a copy; unmapped when dropped.
+class Mapping {
+ public:
+  static Result<Mapping> open(const std::string& path) {
+    HR_TRY(const Fd fd, open_read(path));
+    struct stat info {};
+    if (::fstat(fd.get(), &info) != 0) return tl::unexpected(errno_error(fmt::format("stat {}", path)));
+    if (S_ISDIR(info.st_mode)) return fail(Errc::kInvalidInput, fmt::format("{}: a folder, not a log", path));
+    Mapping mapping;
+    if (!S_ISREG(info.st_mode) || info.st_size == 0) {  // pipes, /proc, empty files
+      HR_TRY(mapping.copy_, read_file(path));
+      return mapping;
+    }
+    mapping.size_ = static_cast<std::size_t>(info.st_size);
+    mapping.data_ = ::mmap(nullptr, mapping.size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
+    if (mapping.data_ == MAP_FAILED) {
+      mapping.data_ = nullptr;
+      return tl::unexpected(errno_error(fmt::format("map {}", path)));
+    }
+    ::madvise(mapping.data_, mapping.size_, MADV_SEQUENTIAL);
+    return mapping;
+  }
+  Mapping(Mapping&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(other.size_), copy_(std::move(other.copy_)) {}
+  Mapping& operator=(Mapping&&) = delete;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    if (data_) ::munmap(data_, size_);
+  }
+  [[nodiscard]] std::string_view text() const {
+    return data_ ? std::string_view(static_cast<const char*>(data_), size_) : std::string_view(copy_);
+  }
+
+ private:
+  Mapping() = default;
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::string copy_;
+};
+
+}  // namespace
+
+std::string_view log_format_name(LogFormat format) {
+  return std::find_if(kFormatNames.begin(), kFormatNames.end(), [&](const auto& f) { return f.format == format; })
+      ->name;
+}
+
+std::optional<LogFormat> log_format_of(std::string_view name) {
+  const auto found =
+      std::find_if(kFormatNames.begin(), kFormatNames.end(), [&](const auto& f) { return f.name == name; });
+  if (found == kFormatNames.end() || found->format == LogFormat::kUnknown) return std::nullopt;
+  return found->format;
+}
+
+LogFormat sniff_log(std::string_view text) {
+  constexpr std::uint32_t kLines = 200;
+  if (text.starts_with(std::string_view("SQLite format 3\0", 16))) return LogFormat::kRecording;
+  if (is_utf16(text)) {
+    const std::string narrow = from_utf16(text.substr(0, 1 << 16));
+    return sniff_log(narrow);
+  }
+  if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
+  if (text.substr(0, 4096).find('\0') != std::string_view::npos) return LogFormat::kUnknown;
+  LineCursor lines(text);
+  bool messages = false;
+  while (lines.next() && lines.number() <= kLines) {
+    const std::string_view line = trim(lines.line());
+    if (line.empty()) continue;
+    if (line[0] == '{') return LogFormat::kJsonl;
+    if (const auto format = format_of_line(line)) return *format;
+    messages = messages || is_message(line);
+  }
+  return messages ? LogFormat::kNvidiaSmi : LogFormat::kUnknown;
+}
+
+Result<LogFormat> sniff_file(const std::string& path) {
+  HR_TRY(const Mapping mapping, Mapping::open(path));
+  return sniff_log(mapping.text().substr(0, 1 << 16));
+}
+
+Result<Recording> import_log(const std::string& name, std::string_view text, const ImportOptions& options) {
+  if (is_utf16(text)) return import_log(name, from_utf16(text), options);
+  if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
+  LogFormat format = options.format.value_or(LogFormat::kUnknown);
+  if (!options.format) format = sniff_log(text);
+  if (format == LogFormat::kUnknown && !options.columns.empty()) format = LogFormat::kNvidiaSmi;
+  const bool unreadable =
+      trim(text.substr(0, 4096)).empty() || text.substr(0, 4096).find('\0') != std::string_view::npos;
+  switch (format) {
+    case LogFormat::kRecording:
+    case LogFormat::kJsonl:
+      return fail(Errc::kInvalidInput, fmt::format("{}: this is a recording, not a foreign log", name),
+                  fmt::format("open it as it is: headroom why {}", shell_quote(name)));
+    case LogFormat::kDmon:
+      if (!unreadable) return read_dmon_log(name, text, options);
+      break;
+    case LogFormat::kNvidiaSmi:
+    case LogFormat::kMonitorCsv:
+      if (!unreadable) return read_csv_log(name, text, format, options);
+      break;
+    case LogFormat::kUnknown:
+      break;
+  }
+  return tl::unexpected(not_a_log(name, text));
+}
+
+Result<Recording> import_file(const std::string& path, const ImportOptions& options) {
+  HR_TRY(const Mapping mapping, Mapping::open(path));
+  return import_log(path, mapping.text(), options);
+}
+
+}  // namespace headroom

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/recording.h"
+
+namespace headroom {
+
+// What a file that a person calls a log turns out to be. Recordings and JSONL have readers of their own.
+enum class LogFormat : std::uint8_t { kUnknown, kRecording, kJsonl, kNvidiaSmi, kDmon, kMonitorCsv };
+[[nodiscard]] std::string_view log_format_name(LogFormat format);  // "nvidia-smi", "dmon", "monitor-csv", "hrec", …
+[[nodiscard]] std::optional<LogFormat> log_format_of(std::string_view name);
+
+// By content alone: the first lines, never the file's name.
+[[nodiscard]] LogFormat sniff_log(std::string_view text);
+
+struct ImportOptions {
+  std::optional<LogFormat> format;  // instead of looking at the content
+  std::string columns;              // for logs without a header: the names, in order, separated by commas
+  Nanos interval = 0;               // nominal time between rows of a GPU; 0: the log's own (1 s where it has no times)
+  std::optional<Nanos> start_date;  // midnight (local to the log) of the first row, for logs without dates
+  // Seconds east of UTC for a local time in seconds since 1970; empty: the log's times are UTC. Only for times that do
+  // not carry a zone themselves.
+  std::function<std::int64_t(std::int64_t)> utc_offset;
+  // What the log does not say, or says wrongly; applied to every device.
+  std::optional<double> power_limit_watts;
+  std::optional<std::int64_t> memory_total_bytes;
+  std::string device_name;
+};
+
+// A foreign log as a recording. Instants are Unix time. A row speaks about the time since the row before it, so the
+// recording begins one nominal interval before the first row. What had to be mended or was lost is in `losses`.
+// kInvalidInput when nothing of it can be used: "NAME:LINE:COLUMN: what", and the next step as the hint.
+[[nodiscard]] Result<Recording> import_log(const std::string& name, std::string_view text,
+                                           const ImportOptions& options);
+// The same for a file, which is mapped, not read.
+[[nodiscard]] Result<Recording> import_file(const std::string& path, const ImportOptions& options);
+// The format of a file, by its first 64 KiB.
+[[nodiscard]] Result<LogFormat> sniff_file(const std::string& path);
+
+}  // namespace headroom

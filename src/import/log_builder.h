@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "import/import.h"
+#include "import/log_column.h"
+#include "import/log_losses.h"
+#include "model/entities.h"
+
+namespace headroom {
+
+// One GPU of a log while it is read. columns[s] holds metric slots[s] of the builder; a column may be shorter than `at`
+// (its rows at the end are not sampled).
+struct GpuLog {
+  std::string key;       // UUID, or "gpu<index>"
+  std::string identity;  // the text that rows name the GPU by
+  Device device;
+  bool has_index = false;
+  bool has_enforced_limit = false;
+  std::vector<Nanos> at;
+  std::vector<std::uint32_t> lines;  // where each row stands in the log
+  std::vector<Column> columns;
+  std::array<std::string_view, kDeviceFacts> facts;  // as read last
+};
+
+// Everything read from a log, not yet in order of time.
+struct LogData {
+  std::string name;
+  LogFormat format = LogFormat::kUnknown;
+  std::vector<Metric> slots;
+  std::vector<GpuLog> gpus;
+  std::vector<Event> events;  // `source` is an index into gpus, or kNoSource
+  LogLosses losses;
+  bool whole_seconds = false;  // every time was a whole second: several rows may share one
+  bool names_gpus = false;     // rows say which GPU they are about
+  bool has_times = false;      // rows say when they were taken
+  Attrs extra;                 // for RecordingMeta::extra
+};
+
+// Collects the rows of a log.
+class LogBuilder {
+ public:
+  explicit LogBuilder(std::string name, LogFormat format) {
+    data_.name = std::move(name);
+    data_.format = format;
+  }
+
+  // The slot of a metric's column.
+  [[nodiscard]] std::size_t slot(Metric metric);
+  // The GPU that rows name by `identity`; made, with its key and index, when it is new.
+  [[nodiscard]] std::size_t gpu(std::string_view identity, std::string_view uuid, std::string_view index);
+  // Starts a row; the cells that follow are its own.
+  void row(std::size_t gpu, Nanos at, std::uint32_t line);
+  void cell(std::size_t slot, const CellValue& value);
+  void fact(const ColumnRule& rule, std::string_view text);
+
+  [[nodiscard]] std::int64_t rows() const { return rows_; }
+  [[nodiscard]] LogData& data() { return data_; }
+
+ private:
+  LogData data_;
+  std::size_t gpu_ = 0;       // of the current row
+  std::size_t last_gpu_ = 0;  // where the search for the next row's begins
+  std::int64_t rows_ = 0;
+};
+
+// Puts the rows in order of time, mends what can be mended, counts everything, and makes the recording.
+[[nodiscard]] Result<Recording> finish_log(LogData data, const ImportOptions& options);
+
+}  // namespace headroom

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/log_column.h"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "base/strings.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr std::int64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024;
+
+struct Unit {
+  std::string_view name;  // lower case
+  Dimension dimension;
+  std::int64_t multiplier;
+};
+// nvidia-smi says MiB in queries and MB (for the same 2^20 bytes) in dmon; rates are in 10^6 bytes per second.
+constexpr std::array kUnits{
+    Unit{"%", Dimension::kRatio, 100},
+    Unit{"percent", Dimension::kRatio, 100},
+    Unit{"pct", Dimension::kRatio, 100},
+    Unit{"b", Dimension::kBytes, 1},
+    Unit{"bytes", Dimension::kBytes, 1},
+    Unit{"kib", Dimension::kBytes, kKi},
+    Unit{"kb", Dimension::kBytes, kKi},
+    Unit{"mib", Dimension::kBytes, kMi},
+    Unit{"mb", Dimension::kBytes, kMi},
+    Unit{"gib", Dimension::kBytes, kGi},
+    Unit{"gb", Dimension::kBytes, kGi},
+    Unit{"kb/s", Dimension::kByteRate, 1000},
+    Unit{"mb/s", Dimension::kByteRate, 1'000'000},
+    Unit{"mw", Dimension::kWatts, 1},
+    Unit{"w", Dimension::kWatts, 1000},
+    Unit{"watts", Dimension::kWatts, 1000},
+    Unit{"mhz", Dimension::kMegahertz, 1},
+    Unit{"ghz", Dimension::kMegahertz, 1000},
+    Unit{"us", Dimension::kSeconds, 1000},
+    Unit{"ms", Dimension::kSeconds, 1'000'000},
+    Unit{"s", Dimension::kSeconds, 1'000'000'000},
+    Unit{"c", Dimension::kCelsius, 1},
+    Unit{"celsius", Dimension::kCelsius, 1},
+    Unit{"mj", Dimension::kPlain, 1},
+};
+
+struct Name {
+  std::string_view name;  // bare_header() of the column
+  ColumnRule rule;
+};
+
+constexpr Name number(std::string_view name, Metric metric, Dimension dimension, std::int64_t multiplier,
+                      std::int64_t low, std::int64_t high, int rank = 0) {
+  ColumnRule rule;
+  rule.role = ColumnRole::kMetric;
+  rule.metric = metric;
+  rule.dimension = dimension;
+  rule.multiplier = multiplier;
+  rule.low = low;
+  rule.high = high;
+  rule.rank = rank;
+  return {name, rule};
+}
+// The widest values that can be true of any device; tighter doubts (590 W on a laptop) are left to the analysis.
+constexpr Name ratio(std::string_view name, Metric metric, int rank = 0) {
+  return number(name, metric, Dimension::kRatio, 100, 0, 10'000, rank);
+}
+constexpr Name bytes(std::string_view name, Metric metric) {
+  return number(name, metric, Dimension::kBytes, kMi, 0, 16 * kKi * kGi);
+}
+constexpr Name rate(std::string_view name, Metric metric) {
+  return number(name, metric, Dimension::kByteRate, 1'000'000, 0, 10'000'000'000'000);
+}
+constexpr Name watts(std::string_view name, Metric metric, int rank = 0) {
+  return number(name, metric, Dimension::kWatts, 1000, 0, 20'000'000, rank);
+}
+constexpr Name celsius(std::string_view name, Metric metric) {
+  return number(name, metric, Dimension::kCelsius, 1, -60, 200);
+}
+constexpr Name mhz(std::string_view name, Metric metric, int rank = 0) {
+  return number(name, metric, Dimension::kMegahertz, 1, 0, 20'000, rank);
+}
+constexpr Name duration(std::string_view name, Metric metric) {
+  return number(name, metric, Dimension::kSeconds, 1000, 0, std::int64_t{1} << 62);
+}
+constexpr Name plain(std::string_view name, Metric metric, std::int64_t high) {
+  return number(name, metric, Dimension::kPlain, 1, 0, high);
+}
+constexpr Name reason(std::string_view name, std::int64_t bit) {
+  ColumnRule rule;
+  rule.role = ColumnRole::kReasonBit;
+  rule.metric = Metric::kEventReasons;
+  rule.reason_bit = bit;
+  return {name, rule};
+}
+constexpr Name fact(std::string_view name, DeviceFact which) {
+  ColumnRule rule;
+  rule.role = ColumnRole::kFact;
+  rule.fact = which;
+  if (which == DeviceFact::kMemoryTotal) {
+    rule.dimension = Dimension::kBytes;
+    rule.multiplier = kMi;
+    rule.high = 16 * kKi * kGi;
+  } else if (which == DeviceFact::kSmClockMax) {
+    rule.dimension = Dimension::kMegahertz;
+    rule.high = 20'000;
+  } else {
+    rule.high = 1'000;  // PCIe generations and widths; others are texts
+  }
+  return {name, rule};
+}
+constexpr Name role(std::string_view name, ColumnRole which) {
+  ColumnRule rule;
+  rule.role = which;
+  return {name, rule};
+}
+
+constexpr std::int64_t kMany = std::int64_t{1} << 62;
+
+// nvidia-smi's own names, their aliases, and what people call the same things in monitors of their own. "reasons"
+// stands for clocks_throttle_reasons and clocks_event_reasons alike, "counters" for clocks_event_reasons_counters.
+constexpr std::array kCsvNames{
+    role("timestamp", ColumnRole::kTimestamp),
+    role("time", ColumnRole::kTimestamp),
+    role("datetime", ColumnRole::kTimestamp),
+    role("ts", ColumnRole::kTimestamp),
+    role("index", ColumnRole::kIndex),
+    role("gpu_id", ColumnRole::kIndex),
+    role("gpu_index", ColumnRole::kIndex),
+    role("gpu", ColumnRole::kIndex),
+    role("device_id", ColumnRole::kIndex),
+    role("uuid", ColumnRole::kUuid),
+    role("gpu_uuid", ColumnRole::kUuid),
+    role("pci.bus_id", ColumnRole::kPciBusId),
+    role("gpu_bus_id", ColumnRole::kPciBusId),
+    role("serial", ColumnRole::kSerial),
+    role("gpu_serial", ColumnRole::kSerial),
+    fact("name", DeviceFact::kName),
+    fact("gpu_name", DeviceFact::kName),
+    fact("memory.total", DeviceFact::kMemoryTotal),
+    fact("mem_total", DeviceFact::kMemoryTotal),
+    fact("memory_total", DeviceFact::kMemoryTotal),
+    fact("driver_version", DeviceFact::kDriverVersion),
+    fact("compute_cap", DeviceFact::kComputeCapability),
+    fact("compute_mode", DeviceFact::kComputeMode),
+    fact("persistence_mode", DeviceFact::kPersistenceMode),
+    fact("mig.mode.current", DeviceFact::kMigMode),
+    fact("clocks.max.sm", DeviceFact::kSmClockMax),
+    fact("clocks.max.graphics", DeviceFact::kSmClockMax),
+    fact("pcie.link.gen.max", DeviceFact::kPcieLinkGenMax),
+    fact("pcie.link.width.max", DeviceFact::kPcieLinkWidthMax),
+    ratio("utilization.gpu", Metric::kGpuUtil),
+    ratio("gpu_util", Metric::kGpuUtil),
+    ratio("gpu_utilization", Metric::kGpuUtil),
+    ratio("utilization", Metric::kGpuUtil),
+    ratio("util", Metric::kGpuUtil),
+    ratio("utilization.memory", Metric::kMemoryUtil),
+    ratio("mem_util", Metric::kMemoryUtil),
+    ratio("memory_util", Metric::kMemoryUtil),
+    ratio("utilization.encoder", Metric::kEncoderUtil),
+    ratio("utilization.decoder", Metric::kDecoderUtil),
+    bytes("memory.used", Metric::kMemoryUsed),
+    bytes("mem_used", Metric::kMemoryUsed),
+    bytes("memory_used", Metric::kMemoryUsed),
+    bytes("memory.reserved", Metric::kMemoryReserved),
+    watts("power.draw", Metric::kPower),
+    watts("power_draw", Metric::kPower),
+    watts("power", Metric::kPower),
+    watts("power.draw.average", Metric::kPower, 1),
+    watts("power.draw.instant", Metric::kPowerInstant),
+    watts("enforced.power.limit", Metric::kPowerLimit),
+    watts("power.limit", Metric::kPowerLimit, 1),
+    watts("power_limit", Metric::kPowerLimit, 1),
+    number("total_energy_consumption", Metric::kEnergy, Dimension::kPlain, 1, 0, kMany),
+    celsius("temperature.gpu", Metric::kTemperature),
+    celsius("temp", Metric::kTemperature),
+    celsius("temperature", Metric::kTemperature),
+    celsius("gpu_temp", Metric::kTemperature),
+    celsius("temperature.memory", Metric::kMemoryTemperature),
+    number("fan.speed", Metric::kFan, Dimension::kRatio, 1, 0, 200),
+    mhz("clocks.current.sm", Metric::kSmClock),
+    mhz("clocks.sm", Metric::kSmClock),
+    mhz("sm_clock", Metric::kSmClock),
+    mhz("clocks.current.graphics", Metric::kSmClock, 1),
+    mhz("clocks.gr", Metric::kSmClock, 1),
+    mhz("clocks.current.memory", Metric::kMemoryClock),
+    mhz("clocks.mem", Metric::kMemoryClock),
+    mhz("mem_clock", Metric::kMemoryClock),
+    plain("pstate", Metric::kPerformanceState, 32),
+    plain("reasons.active", Metric::kEventReasons, kMany),
+    plain("reasons", Metric::kEventReasons, kMany),
+    reason("reasons.gpu_idle", kReasonGpuIdle),
+    reason("reasons.applications_clocks_setting", kReasonApplicationClocks),
+    reason("reasons.sw_power_cap", kReasonSwPowerCap),
+    reason("reasons.hw_slowdown", kReasonHwSlowdown),
+    reason("reasons.sync_boost", kReasonSyncBoost),
+    reason("reasons.sw_thermal_slowdown", kReasonSwThermal),
+    reason("reasons.hw_thermal_slowdown", kReasonHwThermal),
+    reason("reasons.hw_power_brake_slowdown", kReasonHwPowerBrake),
+    duration("counters.sw_power_cap", Metric::kEventPowerCap),
+    duration("counters.sync_boost", Metric::kEventSyncBoost),
+    duration("counters.sw_thermal_slowdown", Metric::kEventSwThermal),
+    duration("counters.hw_thermal_slowdown", Metric::kEventHwThermal),
+    duration("counters.hw_power_brake_slowdown", Metric::kEventPowerBrake),
+    plain("pcie.link.gen.current", Metric::kPcieLinkGen, 16),
+    plain("pcie.link.gen.gpucurrent", Metric::kPcieLinkGen, 16),
+    plain("pcie.link.width.current", Metric::kPcieLinkWidth, 64),
+    plain("ecc.errors.uncorrected.volatile.total", Metric::kEccUncorrected, kMany),
+};
+
+// Known to nvidia-smi, with no place in a recording: counted, and no reason to doubt the file.
+constexpr std::array<std::string_view, 25> kNotKeptNames{"count",
+                                                         "vbios_version",
+                                                         "memory.free",
+                                                         "mem_free",
+                                                         "utilization.jpeg",
+                                                         "utilization.ofa",
+                                                         "temperature.gpu.tlimit",
+                                                         "clocks.current.video",
+                                                         "clocks.video",
+                                                         "clocks.max.memory",
+                                                         "clocks.max.mem",
+                                                         "power.management",
+                                                         "power.default_limit",
+                                                         "power.min_limit",
+                                                         "power.max_limit",
+                                                         "display_mode",
+                                                         "display_active",
+                                                         "ecc.mode.current",
+                                                         "encoder.stats.sessioncount",
+                                                         "encoder.stats.averagefps",
+                                                         "encoder.stats.averagelatency",
+                                                         "pci.domain",
+                                                         "pci.bus",
+                                                         "mig.mode.pending",
+                                                         "reasons.supported"};
+
+constexpr std::array kDmonNames{
+    role("date", ColumnRole::kDate),
+    role("time", ColumnRole::kTime),
+    role("gpu", ColumnRole::kIndex),
+    watts("pwr", Metric::kPower),
+    celsius("gtemp", Metric::kTemperature),
+    celsius("temp", Metric::kTemperature),
+    celsius("mtemp", Metric::kMemoryTemperature),
+    ratio("sm", Metric::kGpuUtil),
+    ratio("mem", Metric::kMemoryUtil),
+    ratio("enc", Metric::kEncoderUtil),
+    ratio("dec", Metric::kDecoderUtil),
+    mhz("mclk", Metric::kMemoryClock),
+    mhz("pclk", Metric::kSmClock),
+    bytes("fb", Metric::kMemoryUsed),
+    bytes("bar1", Metric::kBar1Used),
+    rate("rxpci", Metric::kPcieRxRate),
+    rate("txpci", Metric::kPcieTxRate),
+    plain("dbecc", Metric::kEccUncorrected, kMany),
+};
+// The same for dmon: engines, violations (shares without a metric), single-bit errors, confidential memory, replays.
+constexpr std::array<std::string_view, 7> kDmonNotKept{"jpg", "ofa", "pviol", "tviol", "ccpm", "sbecc", "pci"};
+
+std::optional<ColumnRule> find_rule(std::span<const Name> names, std::span<const std::string_view> not_kept,
+                                    std::string_view name) {
+  const auto known = std::find_if(names.begin(), names.end(), [&](const Name& n) { return n.name == name; });
+  if (known != names.end()) return known->rule;
+  if (std::find(not_kept.begin(), not_kept.end(), name) != not_kept.end()) return ColumnRule{};
+  return std::nullopt;
+}
+
+// A header's unit: "power.draw [W]" and "temp (C)" in brackets, "gpu_util_%" and "mem_used_mb" as a last word.
+std::string_view header_unit(std::string_view header, std::string_view& bare) {
+  bare = header;
+  const std::size_t open = header.find_first_of("[(");
+  if (open != std::string_view::npos) {
+    bare = trim(header.substr(0, open));
+    const std::size_t close = header.find_first_of("])", open);
+    return trim(header.substr(open + 1, std::min(close, header.size()) - open - 1));
+  }
+  const std::size_t word = header.find_last_of("_ ");
+  if (word == std::string_view::npos || word == 0) return "";
+  const std::string_view unit = header.substr(word + 1);
+  const std::string small = lower(unit);
+  const bool is_unit = std::any_of(kUnits.begin(), kUnits.end(), [&](const Unit& u) { return u.name == small; });
+  if (!is_unit) return "";
+  bare = trim(header.substr(0, word));
+  return unit;
+}
+
+std::optional<std::int64_t> unit_multiplier(std::string_view unit, const ColumnRule& rule) {
+  // Case tells milliwatts from megawatts in theory only; "MB" in a byte rate's column is per second.
+  const std::string small = lower(unit);
+  for (const Unit& known : kUnits) {
+    if (known.name != small || known.dimension != rule.dimension) continue;
+    if (rule.metric == Metric::kFan && rule.role == ColumnRole::kMetric) return 1;  // stored as whole percent
+    return known.multiplier;
+  }
+  return std::nullopt;
+}
+
+std::string canonical(std::string_view bare) {
+  std::string name = lower(bare);
+  for (const std::string_view prefix : {"clocks_event_reasons_counters", "clocks_throttle_reasons_counters"})
+    if (name.starts_with(prefix)) return "counters" + name.substr(prefix.size());
+  for (const std::string_view prefix : {"clocks_throttle_reasons", "clocks_event_reasons", "clocks_throttle_reason"})
+    if (name.starts_with(prefix)) return "reasons" + name.substr(prefix.size());
+  return name;
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+CellValue absent_cell(Absent reason, bool unreadable = false) {
+  return {0, static_cast<std::uint8_t>(reason), unreadable};
+}
+
+// Numbers that the short way cannot take: exponents, more digits than 64 bits hold.
+CellValue read_double(std::string_view text, const ColumnRule& rule) {
+  const auto number = parse_number<double>(text);
+  if (!number) return absent_cell(Absent::kGarbage, true);
+  const double stored = *number * static_cast<double>(rule.multiplier);
+  if (!(stored >= static_cast<double>(rule.low) && stored <= static_cast<double>(rule.high)))
+    return absent_cell(Absent::kGarbage);
+  return {static_cast<std::int64_t>(stored < 0 ? stored - 0.5 : stored + 0.5), 0, false};
+}
+
+CellValue read_special(std::string_view text, const ColumnRule& rule) {
+  if (const auto reason = absence_of(text)) return absent_cell(*reason);
+  if (rule.metric == Metric::kEventReasons && text.starts_with("0x")) {
+    std::uint64_t bits = 0;
+    const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
+    if (error != std::errc{} || end != text.data() + text.size()) return absent_cell(Absent::kGarbage, true);
+    if (bits > static_cast<std::uint64_t>(rule.high)) return absent_cell(Absent::kGarbage);
+    return {static_cast<std::int64_t>(bits), 0, false};
+  }
+  return read_double(text, rule);
+}
+
+}  // namespace
+
+std::string bare_header(std::string_view header) {
+  std::string_view bare;
+  (void)header_unit(trim(header), bare);
+  return canonical(bare);
+}
+
+std::optional<ColumnRule> csv_column(std::string_view header) {
+  std::string_view bare;
+  const std::string_view unit = header_unit(trim(header), bare);
+  auto rule = find_rule(kCsvNames, kNotKeptNames, canonical(bare));
+  if (rule && !unit.empty())
+    if (const auto multiplier = unit_multiplier(unit, *rule)) rule->multiplier = *multiplier;
+  return rule;
+}
+
+std::optional<ColumnRule> dmon_column(std::string_view header) {
+  return find_rule(kDmonNames, kDmonNotKept, lower(header));
+}
+
+std::string_view closest_column(std::string_view header) {
+  std::vector<std::string_view> names;
+  for (const Name& known : kCsvNames) names.push_back(known.name);
+  return closest(bare_header(header), names);
+}
+
+std::optional<Absent> absence_of(std::string_view text) {
+  struct Word {
+    std::string_view text;
+    Absent reason;
+  };
+  static constexpr std::array kWords{
+      Word{"N/A", Absent::kNotSupported},
+      Word{"Not Supported", Absent::kNotSupported},
+      Word{"-", Absent::kNotSupported},
+      Word{"Requested functionality has been deprecated", Absent::kNotSupported},
+      Word{"Unknown Error", Absent::kError},
+      Word{"Unknown", Absent::kError},
+      Word{"ERR!", Absent::kError},
+      Word{"Error", Absent::kError},
+      Word{"GPU is lost", Absent::kDeviceLost},
+      Word{"GPU requires reset", Absent::kDeviceLost},
+      Word{"Reset Required", Absent::kDeviceLost},
+      Word{"Insufficient Permissions", Absent::kNoPermission},
+      Word{"Not Found", Absent::kNoData},
+      Word{"Timeout", Absent::kNoData},
+      Word{"", Absent::kNoData},
+      Word{"None", Absent::kNoData},
+      Word{"null", Absent::kNoData},
+      Word{"nan", Absent::kNoData},
+      Word{"NaN", Absent::kNoData},
+  };
+  text = trim(text);
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
+  for (const Word& word : kWords)
+    if (word.text == text) return word.reason;
+  return std::nullopt;
+}
+
+CellValue read_cell(std::string_view text, ColumnRule& rule) {
+  if (rule.role == ColumnRole::kReasonBit) {
+    if (text == "Active") return {rule.reason_bit, 0, false};
+    if (text == "Not Active") return {0, 0, false};
+    if (const auto reason = absence_of(text)) return absent_cell(*reason);
+    return absent_cell(Absent::kGarbage, true);
+  }
+  if (rule.metric == Metric::kPerformanceState && rule.role == ColumnRole::kMetric && text.size() > 1 && text[0] == 'P')
+    text.remove_prefix(1);
+  if (rule.metric == Metric::kEventReasons) return read_special(text, rule);
+  std::size_t i = 0;
+  const bool negative = !text.empty() && text[0] == '-';
+  if (negative) ++i;
+  std::int64_t whole = 0, power = 1;
+  const std::size_t first = i;
+  for (; i < text.size() && is_digit(text[i]) && i - first < 17; ++i) whole = whole * 10 + (text[i] - '0');
+  if (i == first) return read_special(text, rule);
+  if (i + 1 < text.size() && text[i] == '.')
+    for (++i; i < text.size() && is_digit(text[i]) && i - first < 17; ++i, power *= 10)
+      whole = whole * 10 + (text[i] - '0');
+  std::int64_t multiplier = rule.multiplier;
+  if (i < text.size()) {
+    const std::string_view unit = trim(text.substr(i));
+    if (unit.empty() || unit != rule.cell_unit) {
+      const auto known = unit_multiplier(unit, rule);
+      if (!known) return read_special(text, rule);
+      rule.cell_unit = unit;
+      rule.cell_multiplier = *known;
+    }
+    multiplier = rule.cell_multiplier;
+  }
+  std::int64_t stored = 0;
+  if (__builtin_mul_overflow(whole, multiplier, &stored)) return read_double(text.substr(0, i), rule);
+  if (power != 1) stored = (stored + power / 2) / power;
+  if (negative) stored = -stored;
+  if (stored < rule.low || stored > rule.high) return absent_cell(Absent::kGarbage);
+  return {stored, 0, false};
+}
+
+}  // namespace headroom

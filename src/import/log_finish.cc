@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// The last part of an import: from rows in order of time to a recording.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+
+#include "import/log_builder.h"
+#include "import/log_order.h"
+
+namespace headroom {
+
+namespace {
+
+Column* find_column(GpuLog& gpu, Metric metric) {
+  const auto found =
+      std::find_if(gpu.columns.begin(), gpu.columns.end(), [&](const Column& c) { return c.metric == metric; });
+  return found == gpu.columns.end() ? nullptr : &*found;
+}
+
+// Rows that name no GPU and come in tight groups are about several: nvidia-smi writes a round within milliseconds, and
+// a round comes again and again.
+bool looks_like_several(const GpuLog& gpu) {
+  constexpr Nanos kTight = 100 * kMillisecond;
+  constexpr std::size_t kMostGpus = 16;
+  std::size_t tight = 0, wide = 0;
+  for (std::size_t i = 1; i < gpu.at.size(); ++i) {
+    const Nanos spacing = gpu.at[i] - gpu.at[i - 1];
+    if (spacing < kTight)
+      ++tight;
+    else if (spacing > 5 * kTight)
+      ++wide;
+  }
+  return tight * 4 > gpu.at.size() && wide >= 3 && wide * kMostGpus >= tight;
+}
+
+void apply_overrides(Device& device, const ImportOptions& options) {
+  if (!options.device_name.empty()) device.name = options.device_name;
+  if (options.power_limit_watts) device.power_limit_watts = options.power_limit_watts;
+  if (options.memory_total_bytes) device.memory_total_bytes = options.memory_total_bytes;
+}
+
+void take_power_limit(GpuLog& gpu) {
+  const Column* limit = find_column(gpu, Metric::kPowerLimit);
+  for (std::size_t i = 0; limit && i < limit->values.size(); ++i) {
+    if (!limit->has(i)) continue;
+    gpu.device.power_limit_watts = to_unit(Metric::kPowerLimit, limit->values[i]);
+    return;
+  }
+}
+
+// More memory in use than there is cannot be true.
+void check_memory(LogData& data, GpuLog& gpu) {
+  Column* used = find_column(gpu, Metric::kMemoryUsed);
+  if (!used || !gpu.device.memory_total_bytes) return;
+  for (std::size_t i = 0; i < used->values.size(); ++i) {
+    if (!used->has(i) || used->values[i] <= *gpu.device.memory_total_bytes) continue;
+    data.losses.add("value_out_of_range", Severity::kDataLoss, 1, [&] {
+      return fmt::format("first at line {}: {} of {} bytes of memory in use", gpu.lines[i], used->values[i],
+                         *gpu.device.memory_total_bytes);
+    });
+    if (used->absent.empty()) used->absent.assign(used->values.size(), 0);
+    used->absent[i] = static_cast<std::uint8_t>(Absent::kGarbage);
+    used->values[i] = 0;
+  }
+}
+
+// Home-made monitors often write used / total as "mem_util": that is how full the memory is, not how busy.
+void check_memory_util(LogData& data, GpuLog& gpu) {
+  const Column* util = find_column(gpu, Metric::kMemoryUtil);
+  const Column* used = find_column(gpu, Metric::kMemoryUsed);
+  if (data.format != LogFormat::kMonitorCsv || !util || !used || !gpu.device.memory_total_bytes) return;
+  std::size_t rows = 0;
+  double fullest = 0;
+  for (std::size_t i = 0; i < util->values.size() && i < used->values.size(); ++i) {
+    if (!util->has(i) || !used->has(i)) continue;
+    const double full = static_cast<double>(used->values[i]) / static_cast<double>(*gpu.device.memory_total_bytes);
+    if (std::abs(full - to_unit(Metric::kMemoryUtil, util->values[i])) > 0.0101) return;
+    fullest = std::max(fullest, full);
+    ++rows;
+  }
+  if (rows < 10 || fullest < 0.05) return;
+  std::erase_if(gpu.columns, [](const Column& c) { return c.metric == Metric::kMemoryUtil; });
+  data.losses.add("memory_util_is_occupancy", Severity::kNotice, 1, [] {
+    return std::string(
+        "the memory utilisation column is used / total in every row: how full the memory is, not how "
+        "busy; left out");
+  });
+}
+
+void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos interval, bool nominal) {
+  Nanos first = std::numeric_limits<Nanos>::max(), last = 0;
+  for (const GpuLog& gpu : data.gpus) {
+    first = std::min(first, gpu.at.front());
+    last = std::max(last, gpu.at.back());
+  }
+  const auto intervals = [&](Nanos time) { return (time + interval / 2) / interval; };
+  std::int64_t missing = 0, seen = 0;
+  std::string per_gpu;
+  for (const std::size_t index : order) {
+    const GpuLog& gpu = data.gpus[index];
+    std::int64_t lost = intervals(gpu.at.front() - first) + intervals(last - gpu.at.back());
+    if (nominal) {  // someone says how often rows should come: hold the number of rows against it
+      lost = std::max<std::int64_t>(0, intervals(last - first) + 1 - static_cast<std::int64_t>(gpu.at.size()));
+    } else {  // irregular logs lack no rows: only a space that has room for another one counts
+      for (std::size_t i = 1; i < gpu.at.size(); ++i)
+        lost += std::max<std::int64_t>(0, intervals(gpu.at[i] - gpu.at[i - 1]) - 1);
+    }
+    seen += static_cast<std::int64_t>(gpu.at.size());
+    missing += lost;
+    if (lost > 0) per_gpu += fmt::format("{}GPU {}: {}", per_gpu.empty() ? "" : ", ", gpu.device.index, lost);
+  }
+  data.losses.add("missing_row", Severity::kDataLoss, missing, [&] {
+    return fmt::format("{} of {} rows expected at {:.3f} s are not there ({}); {} are", missing, missing + seen,
+                       seconds(interval), per_gpu, seen);
+  });
+}
+
+// Spaces of more than three intervals: nobody looked. The row after one speaks about the interval before it only.
+void find_gaps(LogData& data, std::size_t index, Nanos interval) {
+  const GpuLog& gpu = data.gpus[index];
+  const Nanos usual = std::max(interval, median_spacing(gpu.at));
+  for (std::size_t i = 1; i < gpu.at.size(); ++i) {
+    const Nanos space = gpu.at[i] - gpu.at[i - 1];
+    if (space <= 3 * usual) continue;
+    data.events.push_back({gpu.at[i - 1],
+                           gpu.at[i] - usual,
+                           "gap",
+                           static_cast<SourceId>(index),
+                           {{"reason", "no rows in the log"}, {"line", fmt::format("{}", gpu.lines[i])}}});
+    data.losses.add("gap", Severity::kDataLoss, 1, [&] {
+      return fmt::format("first at line {}: {:.3f} s without a row of GPU {}, at {:.3f} s apart otherwise",
+                         gpu.lines[i], seconds(space), gpu.device.index, seconds(usual));
+    });
+  }
+}
+
+Nanos nominal_interval(LogData& data, const ImportOptions& options) {
+  if (options.interval > 0) return options.interval;
+  const auto longest = std::max_element(data.gpus.begin(), data.gpus.end(),
+                                        [](const auto& a, const auto& b) { return a.at.size() < b.at.size(); });
+  const Nanos spacing = median_spacing(longest->at);
+  if (spacing > 0) return spacing;
+  data.losses.add("assumed_interval", Severity::kNotice, 1, [] {
+    return std::string("one row per GPU: it is taken to speak about 1 s (--interval says otherwise)");
+  });
+  return kSecond;
+}
+
+RecordingMeta make_meta(const LogData& data, Nanos interval, std::string_view origin) {
+  RecordingMeta meta;
+  std::uint64_t hash = 14695981039346656037U;  // FNV-1a over name and rows: the same log gets the same id
+  const auto mix = [&](std::uint64_t value) { hash = (hash ^ value) * 1099511628211U; };
+  for (const char c : data.name) mix(static_cast<std::uint64_t>(c));
+  meta.start = std::numeric_limits<Nanos>::max();
+  for (const GpuLog& gpu : data.gpus) {
+    meta.start = std::min(meta.start, gpu.at.front() - interval);
+    meta.end = std::max(meta.end, gpu.at.back());
+    for (const Nanos at : gpu.at) mix(static_cast<std::uint64_t>(at));
+    for (const Column& column : gpu.columns)
+      for (std::size_t i = 0; i < column.values.size(); i += 97) mix(static_cast<std::uint64_t>(column.values[i]));
+  }
+  meta.id = fmt::format("{:016x}", hash);
+  meta.origin = fmt::format("import:{}", origin);
+  meta.writer = "headroom " HEADROOM_VERSION;
+  meta.tiers = "N";
+  const std::string why = fmt::format("a log of {} has readings of GPUs only", origin);
+  for (const char tier : {'P', 'L', 'Y', 'X', 'C'}) meta.missing_tiers.push_back({tier, why});
+  meta.start_realtime = meta.start;
+  meta.interval = interval;
+  meta.extra = data.extra;
+  meta.extra["source_file"] = data.name;
+  return meta;
+}
+
+// Positions in data.gpus in the order in which people count GPUs.
+std::vector<std::size_t> by_index(const LogData& data) {
+  std::vector<std::size_t> order(data.gpus.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return data.gpus[a].device.index < data.gpus[b].device.index; });
+  return order;
+}
+
+Recording assemble(LogData& data, const std::vector<std::size_t>& order, RecordingMeta meta) {
+  Recording recording;
+  recording.meta = std::move(meta);
+  std::vector<SourceId> ids(data.gpus.size(), kNoSource);
+  for (const std::size_t index : order) {
+    GpuLog& gpu = data.gpus[index];
+    ids[index] = static_cast<SourceId>(recording.sources.size());
+    while (recording.find(SourceKind::kGpu, gpu.key)) gpu.key += "'";  // "0" and "GPU 0" in one log
+    recording.sources.push_back({SourceKind::kGpu, gpu.key, kNoSource, to_attrs(gpu.device)});
+    std::erase_if(gpu.columns, [](const Column& column) {  // a metric that no row of this GPU had
+      return std::all_of(column.absent.begin(), column.absent.end(),
+                         [](std::uint8_t a) { return a == static_cast<std::uint8_t>(Absent::kNotSampled); }) &&
+             !column.absent.empty();
+    });
+    recording.tracks.push_back({std::move(gpu.at), std::move(gpu.columns)});
+  }
+  for (Event& event : data.events) {
+    if (event.source != kNoSource) event.source = ids[static_cast<std::size_t>(event.source)];
+    recording.events.push_back(std::move(event));
+  }
+  std::stable_sort(recording.events.begin(), recording.events.end(),
+                   [](const Event& a, const Event& b) { return a.at < b.at; });
+  recording.losses = data.losses.all();
+  return recording;
+}
+
+}  // namespace
+
+Result<Recording> finish_log(LogData data, const ImportOptions& options) {
+  for (std::size_t i = 0; i < data.gpus.size(); ++i) {
+    put_in_order(data, i);
+    GpuLog& gpu = data.gpus[i];
+    apply_overrides(gpu.device, options);
+    take_power_limit(gpu);
+    if (options.power_limit_watts) gpu.device.power_limit_watts = options.power_limit_watts;
+    check_memory(data, gpu);
+    check_memory_util(data, gpu);
+  }
+  if (!data.names_gpus && data.has_times && looks_like_several(data.gpus[0]))
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}: the rows are about several GPUs, and no column says which", data.name),
+                "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…");
+  if (!data.names_gpus)
+    data.losses.add("no_gpu_column", Severity::kInfo, 1,
+                    [] { return std::string("no column says which GPU a row is about: taken as one GPU"); });
+  const std::vector<std::size_t> order = by_index(data);
+  const Nanos interval = nominal_interval(data, options);
+  for (const std::size_t index : order) find_gaps(data, index, interval);
+  count_missing(data, order, interval, options.interval > 0);
+  RecordingMeta meta = make_meta(data, interval, log_format_name(data.format));
+  return assemble(data, order, std::move(meta));
+}
+
+}  // namespace headroom

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/log_order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace headroom {
+
+namespace {
+
+struct Span {
+  Nanos begin = 0, end = 0;
+};
+
+bool overlaps(const std::vector<Span>& spans, Span one) {
+  return std::any_of(spans.begin(), spans.end(), [&](Span s) { return one.begin <= s.end && s.begin <= one.end; });
+}
+
+bool rows_equal(const GpuLog& gpu, std::size_t a, std::size_t b) {
+  return std::all_of(gpu.columns.begin(), gpu.columns.end(), [&](const Column& column) {
+    const std::size_t size = column.values.size();
+    if (a >= size || b >= size) return a >= size && b >= size;
+    return column.at(a) == column.at(b);
+  });
+}
+
+// Rows [begin, end) in the order of the log, whose times do not step back by more than the tolerance.
+struct Stretch {
+  std::size_t begin = 0, end = 0;
+  Span span;
+};
+
+std::vector<Stretch> stretches(const std::vector<Nanos>& at, Nanos tolerance, std::size_t& out_of_order,
+                               std::size_t& first_out_of_order) {
+  std::vector<Stretch> found;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    if (i == 0 || at[i] < found.back().span.end - tolerance) {
+      found.push_back({i, i + 1, {at[i], at[i]}});
+      continue;
+    }
+    Stretch& last = found.back();
+    if (at[i] < last.span.end && out_of_order++ == 0) first_out_of_order = i;
+    last.end = i + 1;
+    last.span.begin = std::min(last.span.begin, at[i]);
+    last.span.end = std::max(last.span.end, at[i]);
+  }
+  return found;
+}
+
+// True if the stretch begins as a copy of rows that are already there.
+bool is_copy(const GpuLog& gpu, const Stretch& stretch) {
+  for (std::size_t i = 0; i < stretch.begin; ++i)
+    if (gpu.at[i] == gpu.at[stretch.begin] && rows_equal(gpu, i, stretch.begin)) return true;
+  return false;
+}
+
+void place_stretches(LogData& data, std::size_t index, Nanos spacing) {
+  GpuLog& gpu = data.gpus[index];
+  std::size_t out_of_order = 0, first = 0;
+  const auto parts = stretches(gpu.at, 2 * spacing, out_of_order, first);
+  data.losses.add("out_of_order_row", Severity::kNotice, static_cast<std::int64_t>(out_of_order),
+                  [&] { return fmt::format("first at line {}: sorted by time", gpu.lines[first]); });
+  constexpr std::size_t kStretchLimit = 256;  // beyond it the times are no clock that was set, but out of order
+  if (parts.size() > kStretchLimit) {
+    data.losses.add("out_of_order_row", Severity::kDataLoss, static_cast<std::int64_t>(parts.size() - 1),
+                    [&] { return fmt::format("first at line {}: sorted by time", gpu.lines[parts[1].begin]); });
+    return;
+  }
+  std::vector<Span> placed;
+  Nanos shift = 0;
+  for (const Stretch& part : parts) {
+    Span span{part.span.begin + shift, part.span.end + shift};
+    const std::uint32_t line = gpu.lines[part.begin];
+    if (!placed.empty() && overlaps(placed, span) && !(shift == 0 && is_copy(gpu, part))) {
+      Nanos to = placed.back().end + spacing;
+      if (overlaps(placed, {to, to + (span.end - span.begin)}))
+        for (const Span s : placed) to = std::max(to, s.end + spacing);
+      const Nanos delta = to - span.begin;
+      shift += delta;
+      span = {span.begin + delta, span.end + delta};
+      data.events.push_back({span.begin,
+                             std::nullopt,
+                             "clock_step",
+                             static_cast<SourceId>(index),
+                             {{"delta_ns", fmt::format("{}", -delta)}, {"line", fmt::format("{}", line)}}});
+      data.losses.add("clock_step_back", Severity::kNotice, 1, [&] {
+        return fmt::format(
+            "first at line {}: {:.3f} s back; rows from there on are moved forward, so that durations hold", line,
+            seconds(delta - spacing));
+      });
+    } else if (!placed.empty() && span.begin < placed.back().begin) {
+      data.losses.add("backward_timestamp", Severity::kNotice, 1, [&] {
+        return fmt::format("first at line {}: an earlier run follows a later one; sorted by time", line);
+      });
+    }
+    for (std::size_t i = part.begin; i < part.end && shift != 0; ++i) gpu.at[i] += shift;
+    placed.push_back(span);
+  }
+}
+
+// A run of rows at one instant: order[begin, end). Appends the survivors to `kept` and gives them times of their own.
+void settle_equal(LogData& data, GpuLog& gpu, const std::vector<std::uint32_t>& order, std::size_t begin,
+                  std::size_t end, std::vector<std::uint32_t>& kept) {
+  constexpr std::size_t kCopyLimit = 64;  // rows of one instant that are compared with each other
+  std::vector<std::uint32_t> rows;
+  for (std::size_t i = begin; i < end; ++i) {
+    // In a log of whole seconds neighbours may be equal and yet two samples; rows from far apart are copies.
+    const bool copy = rows.size() < kCopyLimit && std::any_of(rows.begin(), rows.end(), [&](std::uint32_t r) {
+                        const bool neighbour = data.whole_seconds && r + 1 == order[i];
+                        return !neighbour && rows_equal(gpu, r, order[i]);
+                      });
+    if (!copy)
+      rows.push_back(order[i]);
+    else
+      data.losses.add("duplicate_row", Severity::kNotice, 1, [&] {
+        return fmt::format("first at line {}: equal to an earlier row of the same time; kept once",
+                           gpu.lines[order[i]]);
+      });
+  }
+  const auto extra = static_cast<std::int64_t>(rows.size()) - 1;
+  if (!data.whole_seconds) {
+    data.losses.add("duplicate_timestamp", Severity::kDataLoss, extra, [&] {
+      return fmt::format("first at line {}: the time of the row before; the last row of a time is kept",
+                         gpu.lines[rows.back()]);
+    });
+    kept.push_back(rows.back());
+    return;
+  }
+  data.losses.add("shared_second", Severity::kInfo, extra, [&] {
+    return fmt::format("first at line {}: the log tells whole seconds; rows of one second are spread over it",
+                       gpu.lines[rows[1]]);
+  });
+  const Nanos room = end < order.size() ? std::min(kSecond, gpu.at[order[end]] - gpu.at[order[begin]]) : kSecond;
+  const Nanos step = std::max<Nanos>(1, room / static_cast<Nanos>(rows.size()));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    gpu.at[rows[i]] += static_cast<Nanos>(i) * step;
+    kept.push_back(rows[i]);
+  }
+}
+
+template <class T>
+void pick(std::vector<T>& values, const std::vector<std::uint32_t>& rows) {
+  std::vector<T> picked;
+  picked.reserve(rows.size());
+  for (const std::uint32_t row : rows) picked.push_back(values[row]);
+  values = std::move(picked);
+}
+
+void keep_rows(GpuLog& gpu, const std::vector<std::uint32_t>& rows) {
+  pick(gpu.at, rows);
+  pick(gpu.lines, rows);
+  for (Column& column : gpu.columns) {
+    pick(column.values, rows);
+    if (!column.absent.empty()) pick(column.absent, rows);
+  }
+}
+
+// Columns that end early are made as long as the others, so that rows can be moved.
+void fill_columns(GpuLog& gpu) {
+  for (Column& column : gpu.columns) {
+    const std::size_t old = column.values.size();
+    if (old == gpu.at.size()) continue;
+    if (column.absent.empty()) column.absent.assign(old, 0);
+    column.values.resize(gpu.at.size(), 0);
+    column.absent.resize(gpu.at.size(), static_cast<std::uint8_t>(Absent::kNotSampled));
+  }
+}
+
+}  // namespace
+
+Nanos median_spacing(const std::vector<Nanos>& at) {
+  std::vector<Nanos> spacings;
+  spacings.reserve(at.size());
+  for (std::size_t i = 1; i < at.size(); ++i)
+    if (at[i] > at[i - 1]) spacings.push_back(at[i] - at[i - 1]);
+  if (spacings.empty()) return 0;
+  const auto middle = spacings.begin() + static_cast<std::ptrdiff_t>(spacings.size() / 2);
+  std::nth_element(spacings.begin(), middle, spacings.end());
+  return *middle;
+}
+
+void put_in_order(LogData& data, std::size_t index) {
+  GpuLog& gpu = data.gpus[index];
+  fill_columns(gpu);
+  const auto& at = gpu.at;
+  if (std::adjacent_find(at.begin(), at.end(), [](Nanos a, Nanos b) { return b <= a; }) == at.end()) return;
+  const Nanos spacing = std::max<Nanos>(median_spacing(at), 1);
+  place_stretches(data, index, spacing);
+  std::vector<std::uint32_t> order(at.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return at[a] < at[b]; });
+  std::vector<std::uint32_t> kept;
+  kept.reserve(order.size());
+  for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    for (end = begin + 1; end < order.size() && at[order[end]] == at[order[begin]];) ++end;
+    if (end == begin + 1)
+      kept.push_back(order[begin]);
+    else
+      settle_equal(data, gpu, order, begin, end, kept);
+  }
+  keep_rows(gpu, kept);
+}
+
+}  // namespace headroom

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/log_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/strings.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr std::int64_t kNoteLimit = 100;  // events for odd lines; all of them are counted
+
+std::string shorten(std::string_view text) {
+  constexpr std::size_t kLimit = 120;
+  std::string printable(text.substr(0, kLimit));
+  for (char& c : printable)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return text.size() > kLimit ? printable + "…" : printable;
+}
+
+std::size_t column_of(std::string_view cell, std::string_view line) {
+  return cell.data() < line.data() ? 1 : static_cast<std::size_t>(cell.data() - line.data()) + 1;
+}
+
+}  // namespace
+
+bool LineCursor::next() {
+  if (rest_.empty()) return false;
+  const void* end = std::memchr(rest_.data(), '\n', rest_.size());
+  complete_ = end != nullptr;
+  const std::size_t size = end ? static_cast<std::size_t>(static_cast<const char*>(end) - rest_.data()) : rest_.size();
+  line_ = rest_.substr(0, size);
+  rest_.remove_prefix(complete_ ? size + 1 : size);
+  if (!line_.empty() && line_.back() == '\r') line_.remove_suffix(1);
+  ++number_;
+  return true;
+}
+
+std::optional<std::size_t> LogColumns::identity() const {
+  if (uuid) return uuid;
+  if (index) return index;
+  return pci ? pci : serial;
+}
+
+LogColumns LogReader::columns(const std::vector<std::string_view>& names, ColumnFinder find, std::uint32_t line) {
+  LogColumns columns;
+  columns.count = names.size();
+  std::string not_kept;
+  std::int64_t dropped = 0;
+  const auto drop = [&](std::string_view name) {
+    not_kept += fmt::format("{}{}", dropped == 0 ? "" : ", ", shorten(trim(name)));
+    ++dropped;
+  };
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto rule = find(names[i]);
+    const auto take = [&](std::optional<std::size_t>& place) { place ? drop(names[i]) : void(place = i); };
+    if (!rule) {
+      if (!trim(names[i]).empty()) drop(names[i]);
+      continue;
+    }
+    switch (rule->role) {
+      case ColumnRole::kTimestamp:
+        take(columns.timestamp);
+        break;
+      case ColumnRole::kDate:
+        take(columns.date);
+        break;
+      case ColumnRole::kTime:
+        take(columns.time);
+        break;
+      case ColumnRole::kIndex:
+        take(columns.index);
+        break;
+      case ColumnRole::kUuid:
+        take(columns.uuid);
+        break;
+      case ColumnRole::kPciBusId:
+        take(columns.pci);
+        break;
+      case ColumnRole::kSerial:
+        take(columns.serial);
+        break;
+      case ColumnRole::kFact:
+        columns.facts.push_back({i, *rule, 0});
+        break;
+      case ColumnRole::kReasonBit:
+        columns.reasons.push_back({i, *rule, 0});
+        break;
+      case ColumnRole::kNotKept:
+        drop(names[i]);
+        break;
+      case ColumnRole::kMetric: {
+        const auto same = std::find_if(columns.metrics.begin(), columns.metrics.end(),
+                                       [&](const LogField& f) { return f.rule.metric == rule->metric; });
+        if (same == columns.metrics.end())
+          columns.metrics.push_back({i, *rule, builder_.slot(rule->metric)});
+        else if (rule->rank < same->rule.rank)
+          drop(names[same->column]), *same = {i, *rule, same->slot};
+        else
+          drop(names[i]);
+      }
+    }
+  }
+  const bool has_mask = std::any_of(columns.metrics.begin(), columns.metrics.end(),
+                                    [](const LogField& f) { return f.rule.metric == Metric::kEventReasons; });
+  if (has_mask) columns.reasons.clear();  // the mask says all of it
+  if (!columns.reasons.empty()) columns.reasons_slot = builder_.slot(Metric::kEventReasons);
+  builder_.data().losses.add("column_not_kept", Severity::kInfo, dropped,
+                             [&] { return fmt::format("line {}: {}", line, not_kept); });
+  return columns;
+}
+
+Nanos LogReader::time_of_day(Nanos time) {
+  days_used_ = true;
+  if (last_time_of_day_ && time < *last_time_of_day_ - kDay / 2) day_ += kDay;  // past midnight
+  last_time_of_day_ = time;
+  return times_.to_unix(options_.start_date.value_or(0) + day_ + time);
+}
+
+Nanos LogReader::round_time(std::size_t gpu) {
+  rounds_used_ = true;
+  const int index = builder_.data().gpus[gpu].device.index;
+  if (index <= last_index_ || round_ < 0) ++round_;  // GPUs are written in order: this one begins the next round
+  last_index_ = index;
+  const Nanos start = first_date_.value_or(options_.start_date.value_or(0));
+  return times_.to_unix(start) + round_ * (options_.interval > 0 ? options_.interval : kSecond);
+}
+
+std::optional<Nanos> LogReader::instant(const LogColumns& columns, const std::vector<std::string_view>& cells) {
+  if (columns.timestamp) {
+    const std::string_view text = cells[*columns.timestamp];
+    if (const auto at = times_.read(text)) return at;
+    const auto time = parse_time_of_day(text);
+    return time ? std::optional(time_of_day(*time)) : std::nullopt;
+  }
+  const auto time = parse_time_of_day(cells[*columns.time]);
+  if (!time) return std::nullopt;
+  if (!columns.date) return time_of_day(*time);
+  const auto date = parse_date(cells[*columns.date]);
+  return date ? std::optional(times_.to_unix(*date + *time)) : std::nullopt;
+}
+
+void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at) {
+  const auto text_at = [&](const std::optional<std::size_t>& column) {
+    return column ? cells[*column] : std::string_view();
+  };
+  const auto name = columns.identity();
+  const std::string_view identity = text_at(name);
+  if (name && absence_of(identity)) {
+    problem(at.number(), column_of(identity, at.line()),
+            fmt::format("cannot tell the GPU from '{}'", shorten(identity)));
+    return;
+  }
+  if (columns.index && name == columns.index && (identity.empty() || identity.back() < '0' || identity.back() > '9')) {
+    problem(at.number(), column_of(identity, at.line()), fmt::format("'{}' is no GPU's index", shorten(identity)));
+    return;
+  }
+  // The time first: a line that has none is no row, and must not bring a GPU into being.
+  const auto clock = columns.timestamp ? columns.timestamp : columns.time;
+  const auto stamp = clock ? clock : columns.date;
+  std::optional<Nanos> when;
+  if (clock)
+    when = instant(columns, cells);
+  else if (columns.date)
+    when = parse_date(cells[*columns.date]);
+  if (stamp && !when) {
+    problem(at.number(), column_of(cells[*stamp], at.line()),
+            fmt::format("cannot read '{}' as a time", shorten(cells[*stamp])));
+    return;
+  }
+  if (stamp && !clock && !first_date_) first_date_ = when;
+  const std::size_t gpu = builder_.gpu(identity, text_at(columns.uuid), text_at(columns.index));
+  if (!clock) when = round_time(gpu);
+  builder_.data().names_gpus = name.has_value();
+  builder_.row(gpu, *when, at.number());
+  last_at_ = *when;
+  if (columns.pci && builder_.data().gpus[gpu].device.pci_bus_id.empty())
+    builder_.data().gpus[gpu].device.pci_bus_id = lower(cells[*columns.pci]);
+  for (LogField& field : columns.metrics) reading(field, cells[field.column], at);
+  if (!columns.reasons.empty()) reason_bits(columns, cells, at);
+  for (const LogField& field : columns.facts) builder_.fact(field.rule, cells[field.column]);
+}
+
+void LogReader::reading(LogField& field, std::string_view text, const LineCursor& at) {
+  const CellValue value = read_cell(text, field.rule);
+  builder_.cell(field.slot, value);
+  if (value.absent == static_cast<std::uint8_t>(Absent::kGarbage)) bad_value(value, text, at);
+}
+
+void LogReader::reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at) {
+  CellValue mask{0, static_cast<std::uint8_t>(Absent::kNotSupported), false};
+  for (LogField& field : columns.reasons) {
+    const CellValue bit = read_cell(cells[field.column], field.rule);
+    if (bit.unreadable) bad_value(bit, cells[field.column], at);
+    if (bit.absent) continue;
+    mask.absent = 0;
+    mask.value |= bit.value;
+  }
+  builder_.cell(columns.reasons_slot, mask);
+}
+
+void LogReader::bad_value(const CellValue& value, std::string_view text, const LineCursor& at) {
+  const auto place = [&] {
+    return fmt::format("first at line {}, column {}: '{}'", at.number(), column_of(text, at.line()), shorten(text));
+  };
+  auto& losses = builder_.data().losses;
+  if (value.unreadable)
+    losses.add("unreadable_value", Severity::kDataLoss, 1, place);
+  else
+    losses.add("value_out_of_range", Severity::kDataLoss, 1, place);
+}
+
+void LogReader::note(const LineCursor& at, std::string kind, Attrs attrs) {
+  attrs["line"] = fmt::format("{}", at.number());
+  auto& events = builder_.data().events;
+  if (events.size() < kNoteLimit)
+    events.push_back({last_at_, std::nullopt, std::move(kind), kNoSource, std::move(attrs)});
+}
+
+void LogReader::message(const LineCursor& at) {
+  const std::string_view text = trim(at.line());
+  builder_.data().losses.add("interleaved_message", Severity::kNotice, 1,
+                             [&] { return fmt::format("first at line {}: '{}'", at.number(), shorten(text)); });
+  if (first_problem_.empty()) first_problem_ = fmt::format("{}: '{}'", at.number(), shorten(text));
+  const bool lost = text.find("GPU is lost") != std::string_view::npos;
+  note(at, lost ? "device_lost" : "note", {{"text", shorten(text)}});
+}
+
+void LogReader::repeated_header(const LineCursor& at) {
+  builder_.data().losses.add("repeated_header", Severity::kInfo, 1, [&] {
+    return fmt::format("first at line {}: runs were appended to one file", at.number());
+  });
+  note(at, "repeated_header", {});
+}
+
+void LogReader::odd_row(const LineCursor& at, std::size_t cells, std::size_t expected) {
+  auto& losses = builder_.data().losses;
+  if (cells < expected && !at.complete()) {
+    losses.add("truncated_last_line", Severity::kDataLoss, 1,
+               [&] { return fmt::format("line {}: {} of {} cells; left out", at.number(), cells, expected); });
+  } else {
+    losses.add(cells < expected ? "short_row" : "long_row", Severity::kDataLoss, 1, [&] {
+      return fmt::format("first at line {}: {} cells where the header has {}; left out", at.number(), cells, expected);
+    });
+  }
+  if (first_problem_.empty())
+    first_problem_ = fmt::format("{}: {} cells where the header has {}", at.number(), cells, expected);
+}
+
+void LogReader::unfinished(const LineCursor& at, bool cut) {
+  auto& losses = builder_.data().losses;
+  if (cut)
+    losses.add("truncated_last_line", Severity::kDataLoss, 1,
+               [&] { return fmt::format("line {}: its last cell is cut; left out", at.number()); });
+  else
+    losses.add("no_final_newline", Severity::kInfo, 1,
+               [&] { return fmt::format("line {}: the last value may have lost digits", at.number()); });
+}
+
+void LogReader::problem(std::uint32_t line, std::size_t column, std::string what) {
+  builder_.data().losses.add("unreadable_row", Severity::kDataLoss, 1,
+                             [&] { return fmt::format("first at line {}, column {}: {}", line, column, what); });
+  if (first_problem_.empty()) first_problem_ = fmt::format("{}:{}: {}", line, column, what);
+}
+
+Result<Recording> LogReader::finish() {
+  LogData& data = builder_.data();
+  const std::int64_t bad =
+      data.losses.count("unreadable_row") + data.losses.count("short_row") + data.losses.count("long_row");
+  if (rows() == 0)
+    return fail(Errc::kInvalidInput,
+                first_problem_.empty() ? fmt::format("{}: a header and no rows", data.name)
+                                       : fmt::format("{}:{}", data.name, first_problem_),
+                "the log has no row that can be used; headroom import --help lists the formats");
+  if (bad > rows())
+    return fail(Errc::kInvalidInput, fmt::format("{}:{}", data.name, first_problem_),
+                fmt::format("{} of {} rows cannot be read: is the log what its header says?", bad, bad + rows()));
+  data.has_times = !rounds_used_;
+  data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
+  if (rounds_used_)
+    data.losses.add("no_timestamps", Severity::kNotice, 1, [&] {
+      return fmt::format("rows carry no time: taken as {} s apart (--interval says otherwise)",
+                         seconds(options_.interval > 0 ? options_.interval : kSecond));
+    });
+  if (days_used_ && !options_.start_date)
+    data.losses.add("no_date", Severity::kNotice, 1, [] {
+      return std::string("times carry no date: the first is taken as 1970-01-01 (--date says it)");
+    });
+  if (times_.zone_was_named())
+    data.losses.add("named_zone", Severity::kNotice, 1, [] {
+      return std::string("a zone given by letters is ambiguous and not used (--time-zone says it)");
+    });
+  if (times_.zone_was_missing()) {
+    data.extra["time_zone"] = options_.utc_offset ? "given" : "assumed UTC";
+    if (!options_.utc_offset && !rounds_used_)
+      data.losses.add("assumed_time_zone", Severity::kInfo, 1,
+                      [] { return std::string("times carry no zone: read as UTC (--time-zone says otherwise)"); });
+  }
+  data.extra["utc_offset_seconds"] = fmt::format("{}", times_.last_offset_seconds());
+  return finish_log(std::move(data), options_);
+}
+
+}  // namespace headroom

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "import/import.h"
+#include "import/log_builder.h"
+#include "import/log_column.h"
+#include "import/log_time.h"
+
+namespace headroom {
+
+// Walks over the lines of a text; line ends are LF or CRLF.
+class LineCursor {
+ public:
+  explicit LineCursor(std::string_view text) : rest_(text) {}
+  [[nodiscard]] bool next();
+  [[nodiscard]] std::string_view line() const { return line_; }
+  [[nodiscard]] std::uint32_t number() const { return number_; }
+  // False for a last line without a line end: whoever wrote it may have been stopped in the middle.
+  [[nodiscard]] bool complete() const { return complete_; }
+
+ private:
+  std::string_view rest_, line_;
+  std::uint32_t number_ = 0;
+  bool complete_ = true;
+};
+
+// A column of the log that is kept: where it stands, how it is read, where it goes.
+struct LogField {
+  std::size_t column = 0;
+  ColumnRule rule;
+  std::size_t slot = 0;
+};
+
+// What a header says.
+struct LogColumns {
+  std::size_t count = 0;
+  std::vector<LogField> metrics, facts, reasons;
+  std::optional<std::size_t> timestamp, date, time, index, uuid, pci, serial;
+  std::size_t reasons_slot = 0;
+  [[nodiscard]] std::optional<std::size_t> identity() const;
+};
+
+using ColumnFinder = std::optional<ColumnRule> (*)(std::string_view header);
+
+// What the readers of all formats share: columns, instants, and counting what cannot be used.
+class LogReader {
+ public:
+  LogReader(const std::string& name, LogFormat format, const ImportOptions& options)
+      : options_(options), builder_(name, format), times_(options.utc_offset) {}
+
+  // Works out the columns from their names; counts those that are not kept.
+  [[nodiscard]] LogColumns columns(const std::vector<std::string_view>& names, ColumnFinder find, std::uint32_t line);
+  // One row of readings; `cells` has as many texts as the columns. Skipped, and counted, when its time cannot be read.
+  void row(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
+  // A line that is no row: a message of the driver or of nvidia-smi.
+  void message(const LineCursor& at);
+  void repeated_header(const LineCursor& at);
+  // A line with too few or too many cells.
+  void odd_row(const LineCursor& at, std::size_t cells, std::size_t expected);
+  // A last row without a line end: was its last cell cut, or can nobody tell?
+  void unfinished(const LineCursor& at, bool cut);
+  void problem(std::uint32_t line, std::size_t column, std::string what);
+
+  [[nodiscard]] std::int64_t rows() const { return builder_.rows(); }
+  // The recording, or the error that says why there is none.
+  [[nodiscard]] Result<Recording> finish();
+
+ private:
+  [[nodiscard]] std::optional<Nanos> instant(const LogColumns& columns, const std::vector<std::string_view>& cells);
+  [[nodiscard]] Nanos time_of_day(Nanos time);
+  [[nodiscard]] Nanos round_time(std::size_t gpu);
+  void reading(LogField& field, std::string_view text, const LineCursor& at);
+  void reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
+  void bad_value(const CellValue& value, std::string_view text, const LineCursor& at);
+  void note(const LineCursor& at, std::string kind, Attrs attrs);
+
+  const ImportOptions& options_;
+  LogBuilder builder_;
+  TimeReader times_;
+  std::optional<Nanos> last_time_of_day_, first_date_;
+  Nanos day_ = 0;
+  int last_index_ = -1;
+  std::int64_t round_ = -1;
+  Nanos last_at_ = 0;
+  bool rounds_used_ = false, days_used_ = false;
+  std::string first_problem_;
+};
+
+// The formats. `name` is for messages.
+[[nodiscard]] Result<Recording> read_csv_log(const std::string& name, std::string_view text, LogFormat format,
+                                             const ImportOptions& options);
+[[nodiscard]] Result<Recording> read_dmon_log(const std::string& name, std::string_view text,
+                                              const ImportOptions& options);
+// True for a line that is the header of such a log.
+[[nodiscard]] bool is_csv_header(const std::vector<std::string_view>& names);
+[[nodiscard]] std::vector<std::string_view> csv_cells(std::string_view line);
+[[nodiscard]] bool is_dmon_header(std::string_view line);
+
+}  // namespace headroom

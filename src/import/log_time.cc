@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/log_time.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/strings.h"
+
+namespace headroom {
+
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Exactly the digits of `text` as a number, or -1.
+int digits(std::string_view text) {
+  int value = 0;
+  for (const char c : text) {
+    if (!is_digit(c)) return -1;
+    value = value * 10 + (c - '0');
+  }
+  return text.empty() ? -1 : value;
+}
+
+std::optional<Nanos> civil(int year, int month, int day) {
+  if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1) return std::nullopt;  // fits Nanos
+  const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{static_cast<unsigned>(month)},
+                                         std::chrono::day{static_cast<unsigned>(day)}};
+  if (!date.ok()) return std::nullopt;
+  return std::chrono::sys_days{date}.time_since_epoch().count() * kDay;
+}
+
+// "HH:MM:SS[.fraction]" at the beginning of `text`; `used` is how much of it.
+std::optional<Nanos> leading_time(std::string_view text, std::size_t& used) {
+  if (text.size() < 8 || text[2] != ':' || text[5] != ':') return std::nullopt;
+  const int hour = digits(text.substr(0, 2)), minute = digits(text.substr(3, 2)), second = digits(text.substr(6, 2));
+  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) return std::nullopt;
+  Nanos nanos = ((hour * 60 + minute) * Nanos{60} + second) * kSecond;
+  used = 8;
+  if (text.size() > 9 && (text[8] == '.' || text[8] == ',') && is_digit(text[9])) {
+    Nanos scale = kSecond / 10;
+    for (used = 9; used < text.size() && is_digit(text[used]); ++used, scale /= 10) nanos += (text[used] - '0') * scale;
+  }
+  return nanos;
+}
+
+}  // namespace
+
+std::optional<Nanos> parse_date(std::string_view text) {
+  if (text.size() == 8) return civil(digits(text.substr(0, 4)), digits(text.substr(4, 2)), digits(text.substr(6, 2)));
+  if (text.size() != 10 || text[4] != text[7] || (text[4] != '/' && text[4] != '-')) return std::nullopt;
+  return civil(digits(text.substr(0, 4)), digits(text.substr(5, 2)), digits(text.substr(8, 2)));
+}
+
+std::optional<Nanos> parse_time_of_day(std::string_view text) {
+  std::size_t used = 0;
+  const auto time = leading_time(text, used);
+  return time && used == text.size() ? time : std::nullopt;
+}
+
+std::optional<Nanos> TimeReader::read(std::string_view text) {
+  const bool calendar = text.size() >= 19 && (text[4] == '/' || text[4] == '-');
+  const auto at = calendar ? read_calendar(text) : read_epoch(text);
+  if (at && *at % kSecond != 0) whole_ = false;
+  return at;
+}
+
+Nanos TimeReader::to_unix(Nanos local) {
+  zone_missing_ = true;
+  if (!utc_offset_) return local;
+  const std::int64_t second = local / kSecond;
+  if (second / 3600 != offset_hour_) {  // offsets change at most at full hours of local time
+    offset_hour_ = second / 3600;
+    hour_offset_ = utc_offset_(second);
+  }
+  last_offset_ = hour_offset_;
+  return local - last_offset_ * kSecond;
+}
+
+std::optional<Nanos> TimeReader::read_calendar(std::string_view text) {
+  if (text[10] != ' ' && text[10] != 'T' && text[10] != '_') return std::nullopt;
+  if (std::memcmp(date_text_, text.data(), sizeof date_text_) != 0) {
+    const auto date = parse_date(text.substr(0, 10));
+    if (!date) return std::nullopt;
+    date_ = *date;
+    std::memcpy(date_text_, text.data(), sizeof date_text_);
+  }
+  std::size_t used = 0;
+  const auto time = leading_time(text.substr(11), used);
+  if (!time) return std::nullopt;
+  return apply_zone(date_ + *time, trim(text.substr(11 + used)));
+}
+
+std::optional<Nanos> TimeReader::apply_zone(Nanos local, std::string_view zone) {
+  if (zone.empty()) return to_unix(local);
+  if (zone == "Z" || zone == "z" || zone == "UTC" || zone == "GMT") return local;
+  if (zone[0] != '+' && zone[0] != '-') {
+    const bool word = zone.size() <= 5 && std::all_of(zone.begin(), zone.end(), [](char c) {
+                        return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+                      });
+    if (!word) return std::nullopt;
+    zone_named_ = true;
+    return to_unix(local);
+  }
+  std::string_view rest = zone.substr(1);  // "05:30", "0530" or "05"
+  const int hours = digits(rest.substr(0, 2));
+  rest.remove_prefix(std::min<std::size_t>(2, rest.size()));
+  if (!rest.empty() && rest[0] == ':') rest.remove_prefix(1);
+  const int minutes = rest.empty() ? 0 : digits(rest);
+  if (hours < 0 || hours > 18 || minutes < 0 || minutes > 59) return std::nullopt;
+  last_offset_ = (hours * 3600 + minutes * 60) * (zone[0] == '-' ? -1 : 1);
+  return local - last_offset_ * kSecond;
+}
+
+std::optional<Nanos> TimeReader::read_epoch(std::string_view text) {
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const auto whole = parse_number<std::int64_t>(text.substr(0, point));
+  if (!whole || *whole < 0) return std::nullopt;
+  // 1e11 s is the year 5138; 1e11 ms is 1973. The same factor of 1000 separates ms, us and ns.
+  constexpr std::int64_t kSecondsEnd = 100'000'000'000;
+  const Nanos unit = *whole < kSecondsEnd               ? kSecond
+                     : *whole < kSecondsEnd * 1000      ? kMillisecond
+                     : *whole < kSecondsEnd * 1'000'000 ? kMicrosecond
+                                                        : Nanos{1};
+  if (*whole > std::numeric_limits<Nanos>::max() / 2 / unit) return std::nullopt;
+  Nanos at = *whole * unit, scale = unit;
+  for (std::size_t i = point + 1; i < text.size(); ++i) {
+    if (!is_digit(text[i])) return std::nullopt;
+    scale /= 10;
+    at += (text[i] - '0') * scale;
+  }
+  return at;
+}
+
+}  // namespace headroom

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "base/time.h"
+
+namespace headroom {
+
+inline constexpr Nanos kDay = 86'400 * kSecond;
+
+// "2025/11/01", "2025-11-01" or "20251101" as midnight, in nanoseconds since 1970; no zone.
+[[nodiscard]] std::optional<Nanos> parse_date(std::string_view text);
+// "15:51:09", "15:51:09.123" or "15:51:09,123" as nanoseconds since midnight.
+[[nodiscard]] std::optional<Nanos> parse_time_of_day(std::string_view text);
+
+// Reads the timestamps of one log: "2025/11/01 15:51:09.123" (nvidia-smi), ISO 8601 with or without a zone, and
+// seconds, ms, us or ns since 1970, told apart by their size. Remembers what the log's times were like.
+class TimeReader {
+ public:
+  explicit TimeReader(std::function<std::int64_t(std::int64_t)> utc_offset) : utc_offset_(std::move(utc_offset)) {}
+
+  [[nodiscard]] std::optional<Nanos> read(std::string_view text);
+  // A local time, in nanoseconds since 1970, as Unix time.
+  [[nodiscard]] Nanos to_unix(Nanos local);
+
+  [[nodiscard]] bool all_whole_seconds() const { return whole_; }
+  [[nodiscard]] bool zone_was_missing() const { return zone_missing_; }
+  [[nodiscard]] bool zone_was_named() const { return zone_named_; }  // "IST" says too little to be used
+  [[nodiscard]] std::int64_t last_offset_seconds() const { return last_offset_; }
+
+ private:
+  [[nodiscard]] std::optional<Nanos> read_calendar(std::string_view text);
+  [[nodiscard]] std::optional<Nanos> read_epoch(std::string_view text);
+  [[nodiscard]] std::optional<Nanos> apply_zone(Nanos local, std::string_view zone);
+
+  std::function<std::int64_t(std::int64_t)> utc_offset_;
+  bool whole_ = true, zone_missing_ = false, zone_named_ = false;
+  char date_text_[10] = {};  // the date read last: consecutive rows share it
+  Nanos date_ = 0;
+  std::int64_t offset_hour_ = std::numeric_limits<std::int64_t>::min();  // the local hour that hour_offset_ is for
+  std::int64_t hour_offset_ = 0, last_offset_ = 0;
+};
+
+}  // namespace headroom
