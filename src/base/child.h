@@ -18,8 +18,7 @@ struct ExitStatus {
   int code = 0;
   int signal = 0;  // 0: it ended by itself
 
-  [[nodiscard]] int as_code() const { return signal != 0 ? 128 + signal : code; }     // as a shell says it
-  [[nodiscard]] int wait_status() const { return signal != 0 ? signal : code << 8; }  // as waitpid() gives it
+  [[nodiscard]] int as_code() const { return signal != 0 ? 128 + signal : code; }  // as a shell says it
   bool operator==(const ExitStatus&) const = default;
 };
 [[nodiscard]] ExitStatus exit_status_of(int wait_status);  // as waitpid() gives it

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +12,8 @@
 #include "base/duration.h"
 #include "base/strings.h"
 #include "device/nvml_reader.h"
+#include "host/host_reader.h"
+#include "model/visible.h"
 #include "record/writer.h"
 
 namespace headroom::cli {
@@ -38,6 +41,52 @@ Result<OpenRecording> open_recording(const std::string& output, const std::strin
                          if (status.state == WriterState::kFailed) return Error{Errc::kIo, status.message, ""};
                          return std::nullopt;
                        }};
+}
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+// Says once, after the GPUs were announced, which of them the job was given.
+class GivenFacts final : public Reader {
+ public:
+  explicit GivenFacts(std::vector<Source> facts) : facts_(std::move(facts)) {}
+  void read(Nanos, RecordingSink& sink) override {
+    for (const Source& fact : facts_) sink.add_source(fact);
+    facts_.clear();
+  }
+
+ private:
+  std::vector<Source> facts_;
+};
+
+// The job has this process's environment. Nothing is known under a mask of MIG instances: they are no devices here.
+std::vector<Source> given_by_environment(const std::vector<Device>& devices) {
+  const auto mask = environment("CUDA_VISIBLE_DEVICES");
+  if (mask && mask->starts_with("MIG-")) return {};
+  const auto visible = visible_devices(devices, mask, environment("CUDA_DEVICE_ORDER")).ordinals;
+  std::vector<Source> facts;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const bool given = std::find(visible.begin(), visible.end(), i) != visible.end();
+    facts.push_back({.kind = SourceKind::kGpu, .key = devices[i].uuid, .attrs = {{"given", given ? "true" : "false"}}});
+  }
+  return facts;
+}
+
+Result<GpuReaders> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus given) {
+  NvmlReaderOptions options;
+  options.describe = [&tree](std::int64_t pid) { return tree.describe(pid); };
+  options.since = since;
+  HR_TRY(std::unique_ptr<NvmlReader> reader, NvmlReader::open(std::move(options)));
+  GpuReaders gpus;
+  gpus.gpus = reader->devices().size();
+  gpus.before_last_look = [nvml = reader.get()] { nvml->ask_all(); };
+  std::vector<Source> facts;
+  if (given == GivenGpus::kByEnvironment) facts = given_by_environment(reader->devices());
+  gpus.readers.push_back(std::move(reader));
+  gpus.readers.push_back(std::make_unique<GivenFacts>(std::move(facts)));
+  return gpus;
 }
 
 }  // namespace
@@ -81,35 +130,37 @@ RecordingMeta meta_at(Nanos start, std::string id, std::string origin, Nanos int
   return meta;
 }
 
+std::unique_ptr<host::TreeReader> make_tree(std::vector<std::int64_t> pids, const std::string& id, JobOf job_of) {
+  host::TreeOptions options;
+  options.pids = std::move(pids);
+  options.recorder_pid = ::getpid();
+  options.recorder_is_subreaper = job_of == JobOf::kRecorder;
+  if (job_of == JobOf::kRecorder) options.environment_marker = recording_marker(id);
+  // The virtual driver runs beside us; NVIDIA's names processes by the numbers they have outside of any container.
+  options.driver_names_host_pids = !environment("HEADROOM_SIM");
+  return std::make_unique<host::TreeReader>(std::move(options));
+}
+
+std::string recording_marker(const std::string& id) { return "HEADROOM_RECORDING=" + id; }
+
 SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, std::unique_ptr<host::TreeReader> tree,
                                GivenGpus given) {
-  (void)given;
   SessionOptions session;
   session.interval = meta.interval;
   session.open_recording = [output = options.output, id = meta.id] { return open_recording(output, id); };
-  // The tree outlives the GPU reader, which asks it who a process is: both belong to the session's sampler.
-  host::TreeReader* raw = tree.get();
-  auto shared = std::make_shared<std::unique_ptr<host::TreeReader>>(std::move(tree));
-  session.open_host = [shared] {
-    std::vector<std::unique_ptr<Reader>> readers;
-    readers.push_back(std::move(*shared));
-    return readers;
-  };
   if (options.no_gpu) {
     session.why_no_gpus = "not wanted (--no-gpu)";
   } else {
-    session.open_gpus = [raw, since = meta.start]() -> Result<GpuReaders> {
-      NvmlReaderOptions nvml;
-      nvml.describe = [raw](std::int64_t pid) { return raw->describe(pid); };
-      nvml.since = since;
-      HR_TRY(std::unique_ptr<NvmlReader> reader, NvmlReader::open(std::move(nvml)));
-      GpuReaders gpus;
-      gpus.gpus = reader->devices().size();
-      gpus.before_last_look = [nvml_reader = reader.get()] { nvml_reader->ask_all(); };
-      gpus.readers.push_back(std::move(reader));
-      return gpus;
-    };
+    // The reader asks the tree only while it is read: by then both belong to the session's sampler.
+    session.open_gpus = [raw = tree.get(), since = meta.start, given] { return open_gpus(*raw, since, given); };
   }
+  auto shared = std::make_shared<std::unique_ptr<host::TreeReader>>(std::move(tree));
+  session.open_host = [shared, job_pid = meta.job_pid] {
+    std::vector<std::unique_ptr<Reader>> readers;
+    readers.push_back(std::move(*shared));
+    readers.push_back(std::make_unique<host::HostReader>(host::HostOptions{.root = "", .job_pid = job_pid}));
+    return readers;
+  };
   session.meta = std::move(meta);
   return session;
 }

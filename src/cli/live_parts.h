@@ -28,8 +28,16 @@ void declare_live_options(CLI::App& app, LiveOptions& options);
 // What is known when a recording starts.
 [[nodiscard]] RecordingMeta meta_at(Nanos start, std::string id, std::string origin, Nanos interval);
 
-// A recording of the tree, the host and, unless they are not wanted, the GPUs. `given_by_environment`: whether this
-// process's CUDA_VISIBLE_DEVICES says which GPUs the job has.
+// What every process of the recorded job has in its environment.
+[[nodiscard]] std::string recording_marker(const std::string& id);
+
+// The processes to watch: a job that this process started and whose orphans it adopts, or processes of anyone.
+enum class JobOf { kRecorder, kOthers };
+[[nodiscard]] std::unique_ptr<host::TreeReader> make_tree(std::vector<std::int64_t> pids, const std::string& id,
+                                                          JobOf job_of);
+
+// A recording of the tree, the host and, unless they are not wanted, the GPUs. Which GPUs the job was given is told by
+// this process's CUDA_VISIBLE_DEVICES, if it is the job's as well.
 enum class GivenGpus { kByEnvironment, kUnknown };
 [[nodiscard]] SessionOptions session_options(const LiveOptions& options, RecordingMeta meta,
                                              std::unique_ptr<host::TreeReader> tree, GivenGpus given);

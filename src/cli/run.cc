@@ -4,11 +4,17 @@
 
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/strings.h"
 #include "cli/live_parts.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "diagnose/explain.h"
 #include "live/job.h"
+#include "record/reader.h"
+#include "report/json.h"
+#include "report/text.h"
 
 namespace headroom::cli {
 
@@ -71,7 +77,7 @@ int WatchedJob::run() {
   ForegroundJob::adopt_orphans();
   start_ = boottime_now();
   auto child = Child::spawn({.argv = argv_,
-                             .set_env = {"HEADROOM_RECORDING=" + id_},
+                             .set_env = {recording_marker(id_)},
                              .signal_mask = signals->mask_before(),
                              .on_drop = OnDrop::kLeave});
   if (!child) return not_started(child.error());
@@ -91,7 +97,7 @@ int WatchedJob::run() {
                                   .kind = "note",
                                   .attrs = {{"text", fmt::format("stopped by signal {}", signal)}}});
            },
-       .on_reaped = [&](pid_t who, ExitStatus status) { tree_->exited(who, status.wait_status()); }});
+       .on_reaped = [&](pid_t who, ExitStatus status) { tree_->exited(who, status.as_code()); }});
   HR_CHECK(job.has_value(), "a fresh event loop takes a descriptor");
   (*loop)->run();
   signals->release();
@@ -103,10 +109,7 @@ void WatchedJob::start_recording(pid_t pid) {
   RecordingMeta meta = meta_at(start_, id_, "run", interval_);
   meta.command = argv_;
   meta.job_pid = pid;
-  auto tree = std::make_unique<host::TreeReader>(host::TreeOptions{.pids = {pid},
-                                                                   .recorder_pid = ::getpid(),
-                                                                   .recorder_is_subreaper = true,
-                                                                   .environment_marker = "HEADROOM_RECORDING=" + id_});
+  auto tree = make_tree({pid}, id_, JobOf::kRecorder);
   tree_ = tree.get();
   SessionOptions session = session_options(options_.live, std::move(meta), std::move(tree), GivenGpus::kByEnvironment);
   session.on_failed = [](const Error& error) {
@@ -137,7 +140,25 @@ void WatchedJob::ended(const JobEnd& end) {
   result_ = session_->finish({.at = end.at, .stop_reason = "job_ended", .exit_code = end.status.as_code()});
 }
 
-void WatchedJob::report() {}
+void WatchedJob::report() {
+  if (result_.error && !session_->failed()) say(result_.error->what, result_.error->hint);
+  if (result_.path.empty()) return;
+  if (options_.live.quiet && options_.json.empty()) return;
+  const auto recording = read_recording(result_.path);
+  if (!recording) {
+    report_error(within("the report of this run", recording.error()));
+    return;
+  }
+  std::error_code ignored;
+  const Explanation explanation =
+      explain(*recording, {.path = result_.path,
+                           .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(result_.path, ignored))});
+  if (!options_.live.quiet)
+    (void)write_all(STDERR_FILENO, "\n" + report::to_text(explanation, text_options(STDERR_FILENO)));
+  if (options_.json.empty()) return;
+  if (const auto written = write_file(options_.json, report::to_json(explanation)); !written)
+    report_error(written.error());
+}
 
 void WatchedJob::exit_as_job() {
   // A shell that is running a loop stops it on Ctrl-C only if what it ran died of it, too.
