@@ -283,10 +283,12 @@ Result<void> Store::put_meta_row(std::string_view key, std::string_view value) {
   return meta_.run();
 }
 
-Result<void> Store::finish(const std::string& stop_reason, const std::vector<Loss>& losses) {
+Result<void> Store::finish(const std::optional<RecordingMeta>& meta, const std::string& stop_reason,
+                           const std::vector<Loss>& losses) {
   const auto mark = [&]() -> Result<void> {
     HR_TRYV(begin_.run());
     HR_TRYV(put_losses(losses));
+    if (meta) HR_TRYV(put_meta(*meta));
     if (!stop_reason.empty()) HR_TRYV(put_meta_row("stop_reason", stop_reason));
     HR_TRYV(put_meta_row("state", "closed"));
     return commit_.run();

@@ -42,8 +42,10 @@ class Store {
   // One transaction: sources, rows (to the tail, or as chunks once a source has enough), events, losses, meta.
   // On an error nothing of the batch is in the file and the store must not be written to again, save by stop().
   [[nodiscard]] Result<void> write(const Batch& batch, Seal seal);
-  // Marks the file as finished and makes it one plain file. `stop_reason` replaces the meta's unless it is empty.
-  [[nodiscard]] Result<void> finish(const std::string& stop_reason, const std::vector<Loss>& losses);
+  // Marks the file as finished and makes it one plain file. `meta`, `stop_reason` and `losses` are what came after
+  // recording had stopped early; they are empty otherwise.
+  [[nodiscard]] Result<void> finish(const std::optional<RecordingMeta>& meta, const std::string& stop_reason,
+                                    const std::vector<Loss>& losses);
   [[nodiscard]] std::int64_t wal_bytes() const { return wal_pages_ ? *wal_pages_ * 4096 : 0; }
 
  private:

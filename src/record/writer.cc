@@ -73,7 +73,8 @@ struct Writer::State {
   std::condition_variable wake, done;
   Batch batch;
   WriterStatus status;
-  std::vector<Loss> late_losses;         // counted after recording stopped; written at close, if that is possible
+  std::vector<Loss> late_losses;  // counted after recording stopped; written at close, if that is possible
+  std::optional<RecordingMeta> late_meta;
   std::uint64_t asked = 0, flushed = 0;  // flush() counts
   std::uint64_t sweeps = 0;
   bool urgent = false, closing = false;
@@ -259,7 +260,7 @@ void Writer::add_loss(const Loss& loss) {
 void Writer::set_meta(const RecordingMeta& meta) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);
-  if (!s.stopped()) s.batch.meta = meta;
+  (s.stopped() ? s.late_meta : s.batch.meta) = meta;
 }
 
 Result<void> Writer::flush() {
@@ -284,7 +285,8 @@ Result<void> Writer::close() {
   }
   s.thread.join();
   const bool full = s.status.state == WriterState::kDiskFull;
-  const auto finished = s.store.finish(full ? "disk_full" : "", s.late_losses);
+  if (s.late_meta && full) s.late_meta->stop_reason = "disk_full";
+  const auto finished = s.store.finish(s.late_meta, full ? "disk_full" : "", s.late_losses);
   if (s.status.state != WriterState::kRecording) return fail(full ? Errc::kNoSpace : Errc::kIo, s.status.message);
   s.status.state = WriterState::kClosed;
   s.done.notify_all();

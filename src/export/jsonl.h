@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "export/output.h"
+#include "model/recording.h"
+
+namespace headroom {
+
+// The text form of a recording: one JSON object per line, made to be read, compared and written by hand; read_jsonl
+// (import/jsonl.h) gives the same recording back. docs/recording-format.md describes it.
+[[nodiscard]] Result<void> write_jsonl(const Recording& recording, const Output& output);
+[[nodiscard]] std::string to_jsonl(const Recording& recording);
+
+// The stored integer as a decimal in the metric's unit, exactly: 55000 with three decimals is "55", 1140 with four
+// "0.114".
+[[nodiscard]] std::string decimal(std::int64_t stored, int exp10);
+
+}  // namespace headroom

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "record/reader.h"
+
+namespace headroom {
+
+struct ShelfEntry {
+  std::string path;
+  std::string name;                         // of the file
+  std::int64_t bytes = 0;                   // with its log
+  Nanos modified = 0;                       // Unix time
+  std::optional<RecordingSummary> summary;  // nothing if it cannot be opened; `problem` says why
+  std::string problem;
+};
+
+// What may stay; everything else goes, oldest first. Recordings that are being written always stay.
+struct PruneLimits {
+  std::optional<std::int64_t> max_bytes;
+  std::optional<Nanos> max_age;
+  std::optional<std::size_t> keep;  // so many of the newest
+};
+inline constexpr std::int64_t kDefaultShelfBytes = std::int64_t{2} << 30;
+
+struct PruneReport {
+  std::vector<ShelfEntry> removed, kept;
+  std::vector<std::string> problems;  // a line each: what could not be removed, and why
+};
+
+enum class DryRun { kNo, kYes };
+
+// The folder in which recordings lie unless told otherwise.
+class Shelf {
+ public:
+  // $XDG_STATE_HOME/headroom, else ~/.local/state/headroom. Nothing is created.
+  [[nodiscard]] static Result<Shelf> open();
+  [[nodiscard]] static Result<std::string> directory_for(const char* xdg_state_home, const char* home);
+  explicit Shelf(std::string directory) : directory_(std::move(directory)) {}
+
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  // "nfs", …: recordings there can be read only once they have ended, so people are to be told; "" on a local disk.
+  [[nodiscard]] std::string network_filesystem() const;
+  // A name that is free now, from the time and the command: "20261120T141503Z-train.py.hrec". Makes the folder.
+  [[nodiscard]] Result<std::string> new_path(const std::vector<std::string>& command, Nanos realtime) const;
+  // The path of the recording that was started last.
+  [[nodiscard]] Result<std::string> last() const;
+  // All recordings, newest first.
+  [[nodiscard]] std::vector<ShelfEntry> list() const;
+  // Removes what exceeds the limits at Unix time `now`; what is left of recorders that were killed is tidied into plain
+  // files.
+  [[nodiscard]] PruneReport prune(const PruneLimits& limits, Nanos now, DryRun dry_run = DryRun::kNo) const;
+  // Removes one recording by the name that list() shows. Not while it is being written.
+  [[nodiscard]] Result<void> remove(const std::string& name) const;
+
+ private:
+  std::string directory_;
+};
+
+// Merges the log that a killed recorder (or a reader at the wrong moment) left beside a recording into it. Only for
+// recordings that nobody writes.
+[[nodiscard]] Result<void> tidy(const std::string& path);
+
+}  // namespace headroom
