@@ -18,6 +18,7 @@ namespace {
 // In the order in which a newcomer meets them. Add a verb: its file, verbs.h, and a row here.
 const std::vector<Verb> kVerbs{
     {"run", "record a command and explain where its GPU time went", declare_run},
+    {"record", "record what is already running", declare_record},
 };
 
 void print_help() {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <malloc.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "base/child.h"
+#include "base/duration.h"
+#include "base/human.h"
+#include "cli/live_parts.h"
+#include "cli/verbs.h"
+#include "live/loop.h"
+#include "live/signals.h"
+
+namespace headroom::cli {
+
+namespace {
+
+constexpr Nanos kProgressOnTerminal = 2 * kSecond, kProgressInLog = 60 * kSecond;
+
+struct RecordOptions {
+  LiveOptions live;
+  std::vector<std::int64_t> pids;
+  std::string duration;
+};
+
+Result<void> check(const RecordOptions& options) {
+  if (options.live.no_gpu && options.pids.empty())
+    return fail(Errc::kInvalidInput, "record: nothing to record", "name processes with --pid, or leave out --no-gpu");
+  for (const std::int64_t pid : options.pids) {
+    if (pid < 1) return fail(Errc::kInvalidInput, fmt::format("record: {} is no process number", pid));
+    if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)
+      return fail(Errc::kNotFound, fmt::format("record: there is no process {}", pid),
+                  "ps -e lists what runs; in a container only its own processes can be seen");
+  }
+  return {};
+}
+
+// A recording of what runs already, until a signal, the duration's end, or the end of the watched processes.
+class OpenEndedRecording {
+ public:
+  OpenEndedRecording(const RecordOptions& options, Loop& loop, Signals& signals, Nanos interval)
+      : options_(options), loop_(loop), signals_(signals), interval_(interval) {}
+  int run(Nanos duration);
+
+ private:
+  void start_session();
+  void watch_processes();
+  void look_for_processes();
+  void process_ended(std::int64_t pid);
+  void show_progress();
+  void stop(std::string reason);
+  int finish();
+
+  const RecordOptions& options_;
+  Loop& loop_;
+  Signals& signals_;
+  const Nanos interval_;
+  const Nanos start_ = boottime_now();
+  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::unique_ptr<Session> session_;
+  std::vector<std::pair<std::int64_t, Fd>> watched_;  // processes by pidfd
+  std::set<std::int64_t> unwatched_;                  // those without: looked for now and then
+  std::string stop_reason_;
+  bool progress_shown_ = false;
+};
+
+int OpenEndedRecording::run(Nanos duration) {
+  if (const auto watching = loop_.watch(signals_.fd(),
+                                        [this] {
+                                          if (!signals_.drain().empty()) stop("interrupted");
+                                        });
+      !watching)
+    return report_error(watching.error());
+  start_session();
+  watch_processes();
+  if (duration > 0) loop_.at(start_ + duration, [this] { stop("duration"); });
+  if (!options_.live.quiet) loop_.after(terminal_ ? kProgressOnTerminal : kProgressInLog, [this] { show_progress(); });
+  if (stop_reason_.empty()) loop_.run();
+  return finish();
+}
+
+void OpenEndedRecording::start_session() {
+  const std::string id = new_recording_id();
+  RecordingMeta meta = meta_at(start_, id, "record", interval_);
+  if (options_.pids.size() == 1) meta.job_pid = options_.pids.front();
+  SessionOptions session = session_options(options_.live, std::move(meta), make_tree(options_.pids, id, JobOf::kOthers),
+                                           GivenGpus::kUnknown);
+  session.on_failed = [this](const Error& error) {
+    loop_.post([this, error] {
+      if (progress_shown_) std::fputc('\n', stderr);
+      say(fmt::format("cannot record: {}", error.what), error.hint);
+      stop("failed");
+    });
+  };
+  session.on_no_gpus = [this](const Error& error) {
+    loop_.post([this, error] {
+      const bool goes_on = !options_.pids.empty();
+      say(fmt::format("cannot record GPUs: {}", error.what),
+          goes_on ? "recording processes without GPUs; headroom doctor says more" : "headroom doctor says more");
+      if (!goes_on) stop("no_gpus");
+    });
+  };
+  session_ = std::make_unique<Session>(std::move(session));
+}
+
+void OpenEndedRecording::watch_processes() {
+  for (const std::int64_t pid : options_.pids) {
+    auto fd = open_pidfd(static_cast<pid_t>(pid));
+    if (fd && loop_.watch(fd->get(), [this, pid] { process_ended(pid); }))
+      watched_.emplace_back(pid, std::move(*fd));
+    else
+      unwatched_.insert(pid);
+  }
+  if (!unwatched_.empty()) look_for_processes();
+}
+
+void OpenEndedRecording::look_for_processes() {
+  const std::set<std::int64_t> before = unwatched_;
+  for (const std::int64_t pid : before)
+    if (::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH) process_ended(pid);
+  if (!unwatched_.empty()) loop_.after(kSecond, [this] { look_for_processes(); });
+}
+
+void OpenEndedRecording::process_ended(std::int64_t pid) {
+  unwatched_.erase(pid);
+  for (auto entry = watched_.begin(); entry != watched_.end(); ++entry) {
+    if (entry->first != pid) continue;
+    loop_.forget(entry->second.get());
+    watched_.erase(entry);
+    break;
+  }
+  if (watched_.empty() && unwatched_.empty()) stop("job_ended");
+}
+
+void OpenEndedRecording::show_progress() {
+  const std::string line = fmt::format("recording {} GPUs, {} so far; Ctrl-C ends it", session_->gpus(),
+                                       human_duration((boottime_now() - start_) / kSecond * kSecond));
+  // "\033[K" clears what a longer line left behind.
+  (void)write_all(STDERR_FILENO, terminal_ ? fmt::format("\r{}\033[K", line) : line + "\n");
+  progress_shown_ = terminal_;
+  loop_.after(terminal_ ? kProgressOnTerminal : kProgressInLog, [this] { show_progress(); });
+}
+
+void OpenEndedRecording::stop(std::string reason) {
+  if (stop_reason_.empty()) stop_reason_ = std::move(reason);
+  loop_.stop();
+}
+
+int OpenEndedRecording::finish() {
+  const std::size_t gpus = session_->gpus();
+  const Nanos end = boottime_now();
+  const SessionResult result = session_->finish({.at = end, .stop_reason = stop_reason_});
+  if (progress_shown_) (void)write_all(STDERR_FILENO, "\n");
+  if (stop_reason_ == "no_gpus") {  // nothing was recorded that was asked for
+    std::error_code ignored;
+    if (!result.path.empty()) std::filesystem::remove(result.path, ignored);
+    return kExitFailed;
+  }
+  if (result.error && !session_->failed()) report_error(*result.error);
+  if (result.error) return kExitFailed;
+  if (!options_.live.quiet)
+    fmt::print("Recorded {} GPUs for {} in {}\nNext: headroom why {}\n", gpus, human_duration(end - start_),
+               result.path, options_.live.output.empty() ? "last" : options_.live.output);
+  return kExitOk;
+}
+
+int record_verb(const RecordOptions& options) {
+  const auto interval = interval_of(options.live);
+  if (!interval) return report_error(interval.error());
+  Result<Nanos> duration = 0;
+  if (!options.duration.empty()) duration = parse_duration(options.duration);
+  if (!duration) return report_error(duration.error());
+  if (const auto checked = check(options); !checked) return report_error(checked.error());
+  ::mallopt(M_ARENA_MAX, 1);  // an arena per thread costs memory and would gain nothing here
+  auto signals = Signals::block({SIGINT, SIGTERM, SIGHUP});
+  if (!signals) return report_error(signals.error());
+  auto loop = Loop::create();
+  if (!loop) return report_error(loop.error());
+  // Not destroyed: see leave().
+  auto& recording = *new OpenEndedRecording(options, **loop, *signals, *interval);
+  leave(recording.run(*duration));
+}
+
+}  // namespace
+
+Action declare_record(VerbInput input) {
+  auto options = std::make_shared<RecordOptions>();
+  input.app
+      .add_option("-p,--pid", options->pids,
+                  "record these processes and all that they start; ends when they have ended")
+      ->type_name("PID");
+  input.app.add_option("-d,--duration", options->duration, "end after this time: 90s, 10m, 2h")->type_name("TIME");
+  declare_live_options(input.app, options->live);
+  input.app.add_flag("-q,--quiet", options->live.quiet, "say nothing but errors");
+  input.app.footer(
+      "\nWithout --pid all GPUs are recorded, with every process that the driver sees on them. Ctrl-C, SIGTERM and "
+      "the\n"
+      "duration's end are ways to complete a recording: the exit code is 0. It is 1 if recording failed.");
+  return [options] { return record_verb(*options); };
+}
+
+}  // namespace headroom::cli
