@@ -19,6 +19,8 @@ namespace {
 const std::vector<Verb> kVerbs{
     {"run", "record a command and explain where its GPU time went", declare_run},
     {"record", "record what is already running", declare_record},
+    {"why", "say where a recording's GPU time went, and why", declare_why},
+    {"devices", "show the GPUs of this machine and who uses them", declare_devices},
 };
 
 void print_help() {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/duration.h"
+#include "base/strings.h"
+#include "cli/open_recording.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "diagnose/explain.h"
+#include "report/json.h"
+#include "report/text.h"
+
+namespace headroom::cli {
+
+namespace {
+
+struct WhyOptions {
+  std::string recording;
+  bool json = false;
+  std::size_t width = 0;
+  std::string remaining, batch, job_duration, from, to;
+};
+
+Result<std::optional<Nanos>> optional_duration(const char* flag, const std::string& text) {
+  if (text.empty()) return std::optional<Nanos>();
+  auto duration = parse_duration(text);
+  if (!duration) return tl::unexpected(within(flag, duration.error()));
+  return std::optional<Nanos>(*duration);
+}
+
+Result<std::optional<std::pair<double, double>>> batch_of(const std::string& text) {
+  if (text.empty()) return std::optional<std::pair<double, double>>();
+  const auto parts = split(text, ':');
+  if (parts.size() == 2) {
+    const auto now = parse_number<double>(parts[0]), then = parse_number<double>(parts[1]);
+    if (now && then && *now > 0 && *then > 0) return std::optional(std::pair(*now, *then));
+  }
+  return fail(Errc::kInvalidInput, fmt::format("--batch: '{}' is no pair of batch sizes", text),
+              "write the size now and the one considered: --batch 32:128");
+}
+
+Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRecording& opened) {
+  ExplainOptions explain;
+  explain.path = opened.path;
+  explain.file_bytes = opened.file_bytes;
+  HR_TRY(explain.remaining, optional_duration("--remaining", options.remaining));
+  HR_TRY(explain.batch, batch_of(options.batch));
+  HR_TRY(explain.job_duration, optional_duration("--job-duration", options.job_duration));
+  HR_TRY(const auto from, optional_duration("--from", options.from));
+  HR_TRY(const auto to, optional_duration("--to", options.to));
+  const Nanos span = opened.recording.meta.end - opened.recording.meta.start;
+  if (from || to) explain.window = {from.value_or(0), std::min(span, to.value_or(span))};
+  if (explain.window && explain.window->first >= explain.window->second)
+    return fail(Errc::kInvalidInput, "--from and --to leave no time",
+                fmt::format("the recording covers 0s to {:.3f}s", seconds(span)));
+  return explain;
+}
+
+Result<void> why(const WhyOptions& options, const ImportOptions& import) {
+  HR_TRY(const OpenedRecording opened, open_recording(options.recording, import));
+  HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
+  const Explanation explanation = explain(opened.recording, explaining);
+  if (options.json) {
+    fmt::print("{}", report::to_json(explanation));
+  } else {
+    report::TextOptions layout = text_options(STDOUT_FILENO);
+    if (options.width > 0) layout.width = options.width;
+    fmt::print("{}", report::to_text(explanation, layout));
+  }
+  return {};
+}
+
+}  // namespace
+
+Action declare_why(VerbInput input) {
+  auto options = std::make_shared<WhyOptions>();
+  auto& app = input.app;
+  app.add_option("recording", options->recording, "'last', a .hrec file, or a foreign log")->required();
+  app.add_flag("--json", options->json, "machine-readable, schema headroom.why/1");
+  app.add_option("--width", options->width, "columns of the text, 60 to 160 (default: the terminal's)");
+  app.add_option("--remaining", options->remaining, "work left at today's pace, such as 70h: projected as a range");
+  app.add_option("--batch", options->batch, "batch size now and the one considered, such as 32:128: bounds the gain");
+  app.add_option("--job-duration", options->job_duration,
+                 "how long the job itself ran, where the recording cannot know (foreign logs)");
+  app.add_option("--from", options->from, "begin of the time to explain, from the recording's start (default 0s)");
+  app.add_option("--to", options->to, "end of it (default: the recording's end)");
+  auto import = declare_import_options(app);
+  return [options, import] {
+    const auto done = why(*options, *import);
+    return done ? kExitOk : report_error(done.error());
+  };
+}
+
+}  // namespace headroom::cli
