@@ -54,8 +54,7 @@ TEST_F(Variant, NoLibraryIsRefusedAtAnyLength) {
   const std::vector<std::string> symbols{"nvmlInit_v2"};
   const auto whole = read_file(HEADROOM_NVML_STANDIN);
   ASSERT_TRUE(whole);
-  for (const std::size_t length :
-       {std::size_t{0}, std::size_t{3}, std::size_t{63}, std::size_t{4096}, whole->size() / 2, whole->size() - 100}) {
+  for (const std::size_t length : {std::size_t{0}, std::size_t{3}, std::size_t{63}, whole->size() / 2}) {
     const auto cut = folder_ + "/cut";
     ASSERT_TRUE(write_file(cut, whole->substr(0, length)));
     EXPECT_FALSE(write_library_without(cut, path(), symbols)) << length;
