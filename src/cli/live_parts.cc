@@ -10,10 +10,12 @@
 #include <filesystem>
 
 #include "base/duration.h"
+#include "base/human.h"
 #include "base/strings.h"
 #include "device/nvml_reader.h"
 #include "host/host_reader.h"
 #include "model/visible.h"
+#include "record/shelf.h"
 #include "record/writer.h"
 
 namespace headroom::cli {
@@ -28,8 +30,18 @@ std::string host_name() {
   return name;
 }
 
-Result<OpenRecording> open_recording(const std::string& output, const std::string& id) {
-  const std::string path = output.empty() ? "/tmp/" + id + ".hrec" : output;
+Result<std::string> path_on_shelf(const RecordingMeta& meta) {
+  HR_TRY(const Shelf shelf, Shelf::open());
+  HR_TRY(std::string path, shelf.new_path(meta.command, meta.start_realtime));
+  if (const std::string network = shelf.network_filesystem(); !network.empty())
+    say(fmt::format("{} is on a network file system ({}): the recording can be read once it has ended",
+                    shelf.directory(), network),
+        "--output or XDG_STATE_HOME choose a local disk");
+  return path;
+}
+
+Result<OpenRecording> open_recording(const std::string& output, const RecordingMeta& meta) {
+  HR_TRY(const std::string path, output.empty() ? path_on_shelf(meta) : Result<std::string>(output));
   HR_TRY(std::unique_ptr<Writer> writer, Writer::create(path));
   Writer* raw = writer.get();
   return OpenRecording{.sink = std::move(writer),
@@ -147,7 +159,7 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
                                GivenGpus given) {
   SessionOptions session;
   session.interval = meta.interval;
-  session.open_recording = [output = options.output, id = meta.id] { return open_recording(output, id); };
+  session.open_recording = [output = options.output, meta] { return open_recording(output, meta); };
   if (options.no_gpu) {
     session.why_no_gpus = "not wanted (--no-gpu)";
   } else {
@@ -163,6 +175,25 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
   };
   session.meta = std::move(meta);
   return session;
+}
+
+void keep_shelf_small() {
+  const auto shelf = Shelf::open();
+  if (!shelf) return;
+  std::error_code error;
+  std::uintmax_t bytes = 0;  // a quick sum: prune() opens every recording
+  for (std::filesystem::directory_iterator entry(shelf->directory(), error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code vanished;
+    const auto size = entry->file_size(vanished);
+    if (!vanished) bytes += size;
+  }
+  if (error || bytes <= static_cast<std::uintmax_t>(kDefaultShelfBytes)) return;
+  const PruneReport report = shelf->prune({.max_bytes = kDefaultShelfBytes}, realtime_now());
+  if (!report.removed.empty())
+    say(fmt::format("removed the {} oldest recordings: {} keeps {}", report.removed.size(), shelf->directory(),
+                    human_bytes(kDefaultShelfBytes)),
+        "headroom recordings lists them; copy what must stay");
 }
 
 void say(std::string_view what, std::string_view next) {

@@ -42,6 +42,9 @@ enum class GivenGpus { kByEnvironment, kUnknown };
 [[nodiscard]] SessionOptions session_options(const LiveOptions& options, RecordingMeta meta,
                                              std::unique_ptr<host::TreeReader> tree, GivenGpus given);
 
+// Removes the oldest recordings of the default folder when it has grown beyond its limit, and says so.
+void keep_shelf_small();
+
 // "headroom: what", and a second line for the next step; safe from any thread.
 void say(std::string_view what, std::string_view next);
 

@@ -167,6 +167,7 @@ int OpenEndedRecording::finish() {
   if (!options_.live.quiet)
     fmt::print("Recorded {} GPUs for {} in {}\nNext: headroom why {}\n", gpus, human_duration(end - start_),
                result.path, options_.live.output.empty() ? "last" : options_.live.output);
+  if (options_.live.output.empty()) keep_shelf_small();
   return kExitOk;
 }
 

@@ -102,6 +102,7 @@ int WatchedJob::run() {
   (*loop)->run();
   signals->release();
   report();
+  if (options_.live.output.empty()) keep_shelf_small();
   exit_as_job();
 }
 
