@@ -100,11 +100,13 @@ class CsvReader {
   }
 
   Result<void> use(const std::vector<std::string_view>& names, std::uint32_t line) {
-    columns_ = reader_.columns(names, csv_column, line);
-    if (columns_.metrics.empty())
+    LogColumns columns = reader_.columns(names, csv_column, line);
+    usable_ = !columns.metrics.empty();
+    if (!usable_)
       return fail(Errc::kInvalidInput,
                   fmt::format("{}:{}: no column that a recording can hold in: {}", name_, line, fmt::join(names, ", ")),
                   "wanted: utilization.gpu, memory.used, power.draw or others of nvidia-smi --help-query-gpu");
+    columns_ = std::move(columns);
     has_columns_ = true;
     return {};
   }
@@ -137,6 +139,10 @@ class CsvReader {
       if (reader_.rows() > 0) reader_.repeated_header(at);
       header_ = at.line();
       if (auto known = use(cells_, at.number()); !known) reader_.problem(at.number(), 1, known.error().what);
+      return;
+    }
+    if (!usable_) {
+      reader_.problem(at.number(), 1, "a row below a header without a column that is kept");
       return;
     }
     if (cells_.size() == columns_.count) {
@@ -180,6 +186,7 @@ class CsvReader {
   LogReader reader_;
   LogColumns columns_;
   bool has_columns_ = false;
+  bool usable_ = false;  // the header read last has a column that is kept
   char separator_ = ',';
   std::string_view header_ = "\n";  // no line is equal to it
   std::vector<std::string_view> cells_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 
 #include "base/fd.h"
 #include "base/strings.h"
@@ -169,9 +170,33 @@ Result<LogFormat> sniff_file(const std::string& path) {
   return sniff_log(mapping.text().substr(0, 1 << 16));
 }
 
+Result<std::function<std::int64_t(std::int64_t)>> utc_offset_of(std::string_view text) {
+  using Offset = std::function<std::int64_t(std::int64_t)>;
+  const std::string word = lower(text);
+  if (word == "utc" || word == "z") return Offset([](std::int64_t) { return std::int64_t{0}; });
+  if (word == "local") {
+    return Offset([](std::int64_t local) {
+      std::time_t second = local;
+      std::tm parts{};
+      ::gmtime_r(&second, &parts);  // the local calendar time, which mktime then places in this machine's zone
+      parts.tm_isdst = -1;
+      return local - static_cast<std::int64_t>(std::mktime(&parts));
+    });
+  }
+  if (const auto fixed = parse_utc_offset(text)) return Offset([fixed](std::int64_t) { return *fixed; });
+  return fail(Errc::kInvalidInput, fmt::format("'{}' is no offset from UTC", text), "write utc, local, or +05:30");
+}
+
+Result<Nanos> start_date_of(std::string_view text) {
+  if (const auto date = parse_date(text)) return *date;
+  return fail(Errc::kInvalidInput, fmt::format("'{}' is no date", text), "write it as 2025-11-05");
+}
+
 Result<Recording> import_log(const std::string& name, std::string_view text, const ImportOptions& options) {
   if (is_utf16(text)) return import_log(name, from_utf16(text), options);
   if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
+  if (options.interval < 0 || options.interval > 366 * kDay)
+    return fail(Errc::kInvalidInput, "the interval between rows must be between 0 and a year");
   LogFormat format = options.format.value_or(LogFormat::kUnknown);
   if (!options.format) format = sniff_log(text);
   if (format == LogFormat::kUnknown && !options.columns.empty()) format = LogFormat::kNvidiaSmi;

@@ -33,6 +33,11 @@ struct ImportOptions {
   std::string device_name;
 };
 
+// "utc", "local" (this machine's zone), or a fixed offset such as "+05:30": for ImportOptions::utc_offset.
+[[nodiscard]] Result<std::function<std::int64_t(std::int64_t)>> utc_offset_of(std::string_view text);
+// "2025-11-05": for ImportOptions::start_date.
+[[nodiscard]] Result<Nanos> start_date_of(std::string_view text);
+
 // A foreign log as a recording. Instants are Unix time. A row speaks about the time since the row before it, so the
 // recording begins one nominal interval before the first row. What had to be mended or was lost is in `losses`.
 // kInvalidInput when nothing of it can be used: "NAME:LINE:COLUMN: what", and the next step as the hint.

@@ -95,6 +95,7 @@ std::size_t LogBuilder::gpu(std::string_view identity, std::string_view uuid, st
     const std::size_t i = (last_gpu_ + 1 + step) % count;
     if (data_.gpus[i].identity == identity) return last_gpu_ = i;
   }
+  if (count >= kMostGpus) return kTooMany;
   GpuLog gpu;
   gpu.identity = identity;
   if (uuid.empty() && is_uuid(identity)) uuid = identity;

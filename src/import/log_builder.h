@@ -51,7 +51,8 @@ class LogBuilder {
 
   // The slot of a metric's column.
   [[nodiscard]] std::size_t slot(Metric metric);
-  // The GPU that rows name by `identity`; made, with its key and index, when it is new.
+  static constexpr std::size_t kMostGpus = 256, kTooMany = static_cast<std::size_t>(-1);
+  // The GPU that rows name by `identity`; made, with its key and index, when it is new. kTooMany beyond kMostGpus.
   [[nodiscard]] std::size_t gpu(std::string_view identity, std::string_view uuid, std::string_view index);
   // Starts a row; the cells that follow are its own.
   void row(std::size_t gpu, Nanos at, std::uint32_t line);

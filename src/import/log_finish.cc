@@ -96,6 +96,7 @@ void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos i
     first = std::min(first, gpu.at.front());
     last = std::max(last, gpu.at.back());
   }
+  constexpr std::int64_t kMost = 1'000'000'000'000;  // of an interval of 1 ns
   const auto intervals = [&](Nanos time) { return (time + interval / 2) / interval; };
   std::int64_t missing = 0, seen = 0;
   std::string per_gpu;
@@ -106,8 +107,9 @@ void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos i
       lost = std::max<std::int64_t>(0, intervals(last - first) + 1 - static_cast<std::int64_t>(gpu.at.size()));
     } else {  // irregular logs lack no rows: only a space that has room for another one counts
       for (std::size_t i = 1; i < gpu.at.size(); ++i)
-        lost += std::max<std::int64_t>(0, intervals(gpu.at[i] - gpu.at[i - 1]) - 1);
+        lost += std::clamp<std::int64_t>(intervals(gpu.at[i] - gpu.at[i - 1]) - 1, 0, kMost);
     }
+    lost = std::min(lost, kMost);
     seen += static_cast<std::int64_t>(gpu.at.size());
     missing += lost;
     if (lost > 0) per_gpu += fmt::format("{}GPU {}: {}", per_gpu.empty() ? "" : ", ", gpu.device.index, lost);
@@ -124,7 +126,7 @@ void find_gaps(LogData& data, std::size_t index, Nanos interval) {
   const Nanos usual = std::max(interval, median_spacing(gpu.at));
   for (std::size_t i = 1; i < gpu.at.size(); ++i) {
     const Nanos space = gpu.at[i] - gpu.at[i - 1];
-    if (space <= 3 * usual) continue;
+    if (space / 3 <= usual) continue;
     data.events.push_back({gpu.at[i - 1],
                            gpu.at[i] - usual,
                            "gap",
@@ -144,7 +146,7 @@ Nanos nominal_interval(LogData& data, const ImportOptions& options) {
   const Nanos spacing = median_spacing(longest->at);
   if (spacing > 0) return spacing;
   data.losses.add("assumed_interval", Severity::kNotice, 1, [] {
-    return std::string("one row per GPU: it is taken to speak about 1 s (--interval says otherwise)");
+    return std::string("one row per GPU: it is taken to speak about 1 s (--log-interval says otherwise)");
   });
   return kSecond;
 }

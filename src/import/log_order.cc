@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "import/log_time.h"
+
 namespace headroom {
 
 namespace {
+
+constexpr Nanos kLatest = 8'000'000'000 * kSecond;  // the year 2223: below it, sums of instants fit
 
 struct Span {
   Nanos begin = 0, end = 0;
@@ -77,6 +81,7 @@ void place_stretches(LogData& data, std::size_t index, Nanos spacing) {
       Nanos to = placed.back().end + spacing;
       if (overlaps(placed, {to, to + (span.end - span.begin)}))
         for (const Span s : placed) to = std::max(to, s.end + spacing);
+      if (to > kLatest - (span.end - span.begin)) break;  // sorted as they are
       const Nanos delta = to - span.begin;
       shift += delta;
       span = {span.begin + delta, span.end + delta};
@@ -186,7 +191,7 @@ void put_in_order(LogData& data, std::size_t index) {
   fill_columns(gpu);
   const auto& at = gpu.at;
   if (std::adjacent_find(at.begin(), at.end(), [](Nanos a, Nanos b) { return b <= a; }) == at.end()) return;
-  const Nanos spacing = std::max<Nanos>(median_spacing(at), 1);
+  const Nanos spacing = std::clamp<Nanos>(median_spacing(at), 1, kDay);
   place_stretches(data, index, spacing);
   std::vector<std::uint32_t> order(at.size());
   std::iota(order.begin(), order.end(), 0U);

@@ -115,8 +115,10 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, Column
 }
 
 Nanos LogReader::time_of_day(Nanos time) {
+  constexpr Nanos kMostDays = 10'000;  // a log that jumps to and fro is not longer than that
   days_used_ = true;
-  if (last_time_of_day_ && time < *last_time_of_day_ - kDay / 2) day_ += kDay;  // past midnight
+  if (last_time_of_day_ && time < *last_time_of_day_ - kDay / 2 && day_ < kMostDays * kDay)
+    day_ += kDay;  // past midnight
   last_time_of_day_ = time;
   return times_.to_unix(options_.start_date.value_or(0) + day_ + time);
 }
@@ -174,6 +176,10 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   }
   if (stamp && !clock && !first_date_) first_date_ = when;
   const std::size_t gpu = builder_.gpu(identity, text_at(columns.uuid), text_at(columns.index));
+  if (gpu == LogBuilder::kTooMany) {
+    problem(at.number(), column_of(identity, at.line()), "too many different GPUs");
+    return;
+  }
   if (!clock) when = round_time(gpu);
   builder_.data().names_gpus = name.has_value();
   builder_.row(gpu, *when, at.number());
@@ -283,22 +289,22 @@ Result<Recording> LogReader::finish() {
   data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
   if (rounds_used_)
     data.losses.add("no_timestamps", Severity::kNotice, 1, [&] {
-      return fmt::format("rows carry no time: taken as {} s apart (--interval says otherwise)",
+      return fmt::format("rows carry no time: taken as {} s apart (--log-interval says otherwise)",
                          seconds(options_.interval > 0 ? options_.interval : kSecond));
     });
   if (days_used_ && !options_.start_date)
     data.losses.add("no_date", Severity::kNotice, 1, [] {
-      return std::string("times carry no date: the first is taken as 1970-01-01 (--date says it)");
+      return std::string("times carry no date: the first is taken as 1970-01-01 (--start-date says it)");
     });
   if (times_.zone_was_named())
     data.losses.add("named_zone", Severity::kNotice, 1, [] {
-      return std::string("a zone given by letters is ambiguous and not used (--time-zone says it)");
+      return std::string("a zone given by letters is ambiguous and not used (--utc-offset says it)");
     });
   if (times_.zone_was_missing()) {
     data.extra["time_zone"] = options_.utc_offset ? "given" : "assumed UTC";
     if (!options_.utc_offset && !rounds_used_)
       data.losses.add("assumed_time_zone", Severity::kInfo, 1,
-                      [] { return std::string("times carry no zone: read as UTC (--time-zone says otherwise)"); });
+                      [] { return std::string("times carry no zone: read as UTC (--utc-offset says otherwise)"); });
   }
   data.extra["utc_offset_seconds"] = fmt::format("{}", times_.last_offset_seconds());
   return finish_log(std::move(data), options_);

@@ -59,6 +59,16 @@ std::optional<Nanos> parse_time_of_day(std::string_view text) {
   return time && used == text.size() ? time : std::nullopt;
 }
 
+std::optional<std::int64_t> parse_utc_offset(std::string_view text) {
+  if (text.size() < 3 || (text[0] != '+' && text[0] != '-')) return std::nullopt;
+  const int hours = digits(text.substr(1, 2));
+  std::string_view rest = text.substr(3);
+  if (!rest.empty() && rest[0] == ':') rest.remove_prefix(1);
+  const int minutes = rest.empty() ? 0 : rest.size() == 2 ? digits(rest) : -1;
+  if (hours < 0 || hours > 18 || minutes < 0 || minutes > 59) return std::nullopt;
+  return (hours * 3600 + minutes * 60) * (text[0] == '-' ? -1 : 1);
+}
+
 std::optional<Nanos> TimeReader::read(std::string_view text) {
   const bool calendar = text.size() >= 19 && (text[4] == '/' || text[4] == '-');
   const auto at = calendar ? read_calendar(text) : read_epoch(text);
@@ -103,13 +113,9 @@ std::optional<Nanos> TimeReader::apply_zone(Nanos local, std::string_view zone) 
     zone_named_ = true;
     return to_unix(local);
   }
-  std::string_view rest = zone.substr(1);  // "05:30", "0530" or "05"
-  const int hours = digits(rest.substr(0, 2));
-  rest.remove_prefix(std::min<std::size_t>(2, rest.size()));
-  if (!rest.empty() && rest[0] == ':') rest.remove_prefix(1);
-  const int minutes = rest.empty() ? 0 : digits(rest);
-  if (hours < 0 || hours > 18 || minutes < 0 || minutes > 59) return std::nullopt;
-  last_offset_ = (hours * 3600 + minutes * 60) * (zone[0] == '-' ? -1 : 1);
+  const auto offset = parse_utc_offset(zone);
+  if (!offset) return std::nullopt;
+  last_offset_ = *offset;
   return local - last_offset_ * kSecond;
 }
 
