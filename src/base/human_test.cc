@@ -13,6 +13,7 @@ TEST(Human, DurationsChooseTheirUnit) {
   EXPECT_EQ(human_duration(59'960 * kMillisecond), "1:00");
   EXPECT_EQ(human_duration(422 * kSecond), "7:02");
   EXPECT_EQ(human_duration(3723 * kSecond), "1:02:03");
+  EXPECT_EQ(human_duration(63'000 * kSecond), "17.5 h");
 }
 
 TEST(Human, BytesKeepThreeDigits) {

@@ -50,14 +50,17 @@ std::string headline(const Case& c) {
   };
   if (set(Cause::kJobNeverUsesGpu)) return fmt::format("The job never used a GPU in {}.", span_words(c));
   const std::string busy = human_percent(c.share(useful));
-  if (!c.job.has_contexts && c.so_far.phases.empty() && c.share(c.ledger().total(Account::kUnexplained)) >= kMaterial) {
+  const Nanos idle = c.ledger().total(Account::kUnexplained);
+  Nanos pauses = 0;
+  for (std::size_t device = 0; device < c.times.size(); ++device) pauses += idle_in_pauses(c, device);
+  if (!c.job.has_contexts && c.share(idle - pauses) >= kMaterial) {
     const bool one = c.times.size() == 1;
     return fmt::format("{} {} {} busy for {}. Why {} idle otherwise cannot be told from this recording alone.",
                        subject(c), one ? "was" : "were", busy, span_words(c), one ? "it was" : "they were");
   }
-  if (!c.job.has_contexts && !c.so_far.phases.empty() && useful > 0)
-    return fmt::format("{} computed for {} of {} and was idle {}, in phases that recur.", subject(c), busy,
-                       span_words(c), human_percent(c.share(c.ledger().total(Account::kUnexplained))));
+  if (!c.job.has_contexts && pauses > 0 && useful > 0)
+    return fmt::format("{} computed for {} of {} and stood idle {}, in phases that recur.", subject(c), busy,
+                       span_words(c), human_percent(c.share(idle)));
   std::string text = fmt::format("{} computed for {} of {}.", subject(c), busy, span_words(c));
   const Phrase* largest = nullptr;
   Nanos most = 0;

@@ -138,14 +138,28 @@ std::string removal_bound(const Case& c, Nanos removed) {
   return human_factor(static_cast<double>(c.ledger().budget()) / static_cast<double>(left));
 }
 
+Nanos idle_in_pauses(const Case& c, std::size_t device) {
+  const Phase* busiest = nullptr;
+  for (const Phase& phase : c.so_far.phases)
+    if (phase.device == device && (!busiest || phase.gpu_util_ratio > busiest->gpu_util_ratio)) busiest = &phase;
+  if (!busiest || busiest->count < 2) return 0;
+  Nanos idle = 0;
+  for (const Phase& phase : c.so_far.phases)
+    if (phase.device == device && &phase != busiest)
+      idle += static_cast<Nanos>((1 - phase.gpu_util_ratio.value_or(0)) * static_cast<double>(phase.total));
+  return idle;
+}
+
 std::vector<Finding> idle_inseparable(const Case& c) {
-  if (c.job.has_host || !c.so_far.phases.empty() || c.share(held_idle(c)) < kMaterial) return {};
+  Nanos cost = held_idle(c);
+  for (std::size_t device = 0; device < c.times.size(); ++device) cost -= idle_in_pauses(c, device);
+  if (c.job.has_host || c.share(cost) < kMaterial) return {};
   const Nanos busy = c.ledger().busy(), observed = busy + held_idle(c);
   Finding finding;
   finding.candidates = {Cause::kInputTooFewWorkers, Cause::kHostGraphBuilding, Cause::kBatchTooSmall,
                         Cause::kLaunchBound};
   finding.title = "Why the GPU was idle cannot be told from this recording alone";
-  finding.cost = held_idle(c);
+  finding.cost = cost;
   finding.confidence = Confidence::kHigh;
   finding.tier = "N";
   const double util = static_cast<double>(busy) / static_cast<double>(std::max<Nanos>(1, observed));
@@ -170,36 +184,30 @@ std::vector<Finding> idle_inseparable(const Case& c) {
 
 std::vector<Finding> idle_phases(const Case& c) {
   std::vector<Finding> findings;
+  if (c.job.has_host) return findings;
   for (std::size_t device = 0; device < c.times.size(); ++device) {
-    Nanos idle = 0, running_idle = 0;
-    std::string recurrence;
-    for (std::size_t p = 0; p < c.so_far.phases.size(); ++p) {
-      const Phase& phase = c.so_far.phases[p];
-      if (phase.device != device) continue;
-      const auto phase_idle =
-          static_cast<Nanos>((1 - phase.gpu_util_ratio.value_or(0)) * static_cast<double>(phase.total));
-      (phase.name == "kernels running" ? running_idle : idle) += phase_idle;
-      if (phase.name == "idle" && phase.count > 1)
-        recurrence =
-            fmt::format("the GPU reads 0 % for {} on average, {} times{}", human_duration(phase.total / phase.count),
-                        phase.count, phase.period ? ", every " + human_duration(*phase.period) : "");
-    }
-    if (c.share(idle) < kMaterial || c.job.has_host) continue;
+    const Nanos idle = idle_in_pauses(c, device);
+    if (c.share(idle) < kMaterial) continue;
     Finding finding;
     finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kHostGraphBuilding,
                           Cause::kCheckpointSync};
     finding.title = fmt::format("{} idles in phases that recur: a pattern, not a fault", c.device_name(device));
     finding.cost = idle;
     finding.tier = "N";
-    if (!recurrence.empty()) finding.evidence.push_back(recurrence + "; a single 0 % reading is no alarm");
-    finding.evidence.push_back(
-        fmt::format("{} of its idle time falls into these phases, {} into the phase in which "
-                    "kernels run",
-                    human_duration(idle), human_duration(running_idle)));
+    for (const Phase& phase : c.so_far.phases)
+      if (phase.device == device && phase.name == "idle" && phase.count > 1)
+        finding.evidence.push_back(
+            fmt::format("the GPU reads 0 % for {} on average, {} times{}; a single 0 % reading is no alarm",
+                        human_duration(phase.total / phase.count), phase.count,
+                        phase.period ? ", every " + human_duration(*phase.period) : ""));
+    const Nanos rest = c.ledger().total(Account::kUnexplained, device) - idle;
+    finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into its busiest phase",
+                                           human_duration(idle), human_duration(std::max<Nanos>(0, rest))));
     finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
-    finding.told_apart_from.push_back("a slow data loader: while kernels run, the GPU hardly waits");
+    if (rest * 20 < c.ledger().span())
+      finding.told_apart_from.push_back("a slow data loader: in its busiest phase the GPU hardly waits");
     finding.would_overturn = "marks or output lines that show training steps inside the idle phases";
-    finding.advice = "name the phases (headroom run, marks), then shorten or overlap the longest";
+    finding.advice = "name the phases (marks, output lines), then shorten or overlap the longest";
     finding.bound = fmt::format(
         "{} at most if all of them vanished and the kernels stay as they are; faster feeding "
         "cannot shorten the phase in which kernels run",

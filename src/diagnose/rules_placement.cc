@@ -99,7 +99,7 @@ Finding peers_finding(const Case& c, const std::vector<std::size_t>& idle, const
   finding.advice =
       "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID), or ask for fewer GPUs";
   finding.bound = fmt::format(
-      "at most {} times the work if it can be split evenly over all {}, and nothing for a "
+      "{} the work per second at most, if it can be split evenly over all {}, and nothing for a "
       "single task that uses one GPU",
       human_factor(static_cast<double>(c.times.size()) / static_cast<double>(working.size())), c.times.size());
   return finding;

@@ -10,9 +10,11 @@ namespace headroom::diagnose {
 
 namespace {
 
-Finding mostly(const Case& c, std::string title, std::vector<std::string> evidence) {
+// `cost` is the recorded time that is not the job's.
+Finding mostly(const Case& c, std::string title, Nanos cost, std::vector<std::string> evidence) {
   Finding finding;
   finding.cause = Cause::kMonitoringMostlyElse;
+  finding.cost = cost;
   finding.confidence = Confidence::kHigh;
   finding.tier = c.job.has_host ? "NP" : "N";
   finding.title = std::move(title);
@@ -44,7 +46,7 @@ std::vector<Finding> mostly_something_else(const Case& c) {
     const Nanos most = *c.options.job_duration * static_cast<Nanos>(std::max<std::size_t>(1, c.times.size()));
     if (2 * *c.options.job_duration < span || busy > most)
       return {mostly(
-          c, "The recording covers mostly something other than the job",
+          c, "The recording covers mostly something other than the job", c.ledger().budget() - most,
           {fmt::format("the job ran for {}, the recording covers {}", human_duration(*c.options.job_duration),
                        human_duration(span)),
            fmt::format("{} busy GPU time was recorded; the job can account for {} at most{}", human_duration(busy),
@@ -55,11 +57,11 @@ std::vector<Finding> mostly_something_else(const Case& c) {
     const Nanos lifetime = job_lifetime(c);
     if (2 * lifetime < span)
       return {mostly(
-          c, "The recording covers mostly time without the job",
+          c, "The recording covers mostly time without the job", (span - lifetime) * static_cast<Nanos>(c.times.size()),
           {fmt::format("processes of the job lived for {} of {}", human_duration(lifetime), human_duration(span))})};
     const Nanos foreign = c.ledger().total(Account::kForeign), own = c.ledger().total(Account::kUseful);
     if (foreign > own && c.share(foreign) >= kMaterial)
-      return {mostly(c, "Most of the recorded GPU work was not the job's",
+      return {mostly(c, "Most of the recorded GPU work was not the job's", foreign,
                      {fmt::format("kernels of other processes ran for {}, the job's for {}", human_duration(foreign),
                                   human_duration(own))})};
   }

@@ -23,7 +23,8 @@ std::string device_ledger(const Explanation& e, std::size_t device, const TextOp
   const Device& d = ledger.devices[device];
   const std::size_t cells = std::min(kLongestBar, options.width - 2 - kLabel - kFigures);
   const std::size_t line = 2 + kLabel + cells + kFigures;
-  const std::string title = fmt::format("GPU {}  {}", d.index, d.name.empty() ? d.uuid : d.name);
+  const std::string title =
+      d.name.empty() ? fmt::format("GPU {}", d.index) : fmt::format("GPU {}  {}", d.index, d.name);
   const std::string total = human_duration(ledger.span()) + " = 100 %";
   std::string text = pad_right(title, line - display_width(total)) + total + "\n";
   for (const AccountInfo& account : kAccounts) {
@@ -159,6 +160,24 @@ std::string bounds(const Explanation& e, const TextOptions& options) {
   return text.empty() ? text : text + "\n";
 }
 
+// One line per reason, not per tier.
+std::string missing_tiers(const Explanation& e, const TextOptions& options) {
+  std::vector<std::pair<std::string, std::string>> reasons;  // why, tiers
+  for (const MissingTier& missing : e.meta.missing_tiers) {
+    const auto known =
+        std::find_if(reasons.begin(), reasons.end(), [&](const auto& r) { return r.first == missing.why; });
+    if (known == reasons.end())
+      reasons.emplace_back(missing.why, std::string(1, missing.tier));
+    else
+      known->second += fmt::format(" {}", missing.tier);
+  }
+  std::string text;
+  for (const auto& [why, tiers] : reasons)
+    text += wrap(fmt::format("tier{} {}: {}", tiers.size() > 1 ? "s" : "", tiers, why), options.width, "  without ",
+                 "    ");
+  return text;
+}
+
 std::string footer(const Explanation& e, const TextOptions& options) {
   std::string tiers;
   for (const char tier : e.meta.tiers) tiers += fmt::format(" {}", tier);
@@ -171,8 +190,7 @@ std::string footer(const Explanation& e, const TextOptions& options) {
   if (e.cost.file_bytes) cost.push_back(human_bytes(*e.cost.file_bytes) + " on disk");
   if (!cost.empty()) line += "; cost " + join(cost, ", ");
   std::string text = wrap(line + ".", options.width, "", "  ");
-  for (const MissingTier& missing : e.meta.missing_tiers)
-    text += wrap(fmt::format("tier {}: {}", missing.tier, missing.why), options.width, "  without ", "    ");
+  text += missing_tiers(e, options);
   for (const Loss& loss : e.losses)
     if (loss.count > 0)
       text += wrap(
