@@ -26,6 +26,7 @@ std::vector<std::string> folders(const CgroupMount& mount, std::string_view path
   if (path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/' || top.empty()))
     below = path.substr(top.size());
   if (below.find("/..") != std::string_view::npos) return {};  // outside of our cgroup namespace
+  if (!below.empty() && below.front() != '/') return {};
   while (below.ends_with('/')) below.remove_suffix(1);
   std::string_view point = mount.point;
   while (point.starts_with('/')) point.remove_prefix(1);

@@ -21,7 +21,7 @@ bool handed_out_between(std::int64_t pid, std::int64_t after, std::int64_t newes
 
 std::span<const Candidate> Discovery::fresh(ProcDir& proc) {
   found_.clear();
-  const auto text = proc.read("loadavg");
+  const auto text = proc.read_kept(loadavg_, "loadavg");
   const auto load = text ? parse_loadavg(*text) : std::nullopt;
   const auto newest = load ? load->last_pid : std::nullopt;
   const auto seen = newest ? seen_ : std::nullopt;

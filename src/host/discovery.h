@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/fd.h"
 #include "host/proc_dir.h"
 
 namespace headroom::host {
@@ -32,6 +33,7 @@ class Discovery {
 
  private:
   void probe(ProcDir& proc, std::int64_t pid);
+  Fd loadavg_;
   std::optional<std::int64_t> seen_;  // the newest pid when we last looked
   std::vector<Candidate> found_;
 };

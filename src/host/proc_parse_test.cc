@@ -158,7 +158,9 @@ TEST(CommandLine, IsCutBetweenCharactersAndIsAlwaysUtf8) {
   EXPECT_LE(line.size(), 50U);
   EXPECT_TRUE(line.ends_with("..."));
   EXPECT_EQ(valid_utf8(line), line);
-  EXPECT_EQ(valid_utf8("a\xFF\xC3" "b\xED\xA0\x80z"), "a??b???z");
+  EXPECT_EQ(valid_utf8("a\xFF\xC3"
+                       "b\xED\xA0\x80z"),
+            "a??b???z");
   EXPECT_EQ(valid_utf8("gr\xC3\xBC\xC3\x9F \xF0\x9F\x98\x80"), "gr\xC3\xBC\xC3\x9F \xF0\x9F\x98\x80");
 }
 

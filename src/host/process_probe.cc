@@ -16,6 +16,9 @@ namespace {
 constexpr Nanos due_after(Nanos at, Nanos period) { return at + period - period / 16; }
 constexpr Nanos kFullPeriod = 10 * kSecond, kWaitPeriod = kSecond, kIoPeriod = kSecond, kSwitchesPeriod = 5 * kSecond,
                 kThreadsPeriod = 10 * kSecond;
+constexpr Nanos kSettled = kSecond;
+constexpr std::int64_t kStaggers = 8;
+constexpr std::int64_t kLightShare = 50;   // a process is light that uses less than this part of a core: 2 %
 constexpr std::int64_t kMostThreads = 64;  // beyond it, looking at every thread costs more than it tells
 
 bool asleep(char state) { return state == 'S' || state == 'D' || state == 'T' || state == 't' || state == 'I'; }
@@ -46,12 +49,28 @@ const char* ProcessProbe::path(std::string_view name) {
   return path_.data();
 }
 
-bool ProcessProbe::unchanged(const KernelFacts& kernel, Nanos at) {
+// Whether a full look can wait, going by the process's CPU clock alone. If so, the last row still holds where the
+// process did not run at all; where it ran, there is no row.
+bool ProcessProbe::can_wait(const KernelFacts& kernel, const Pace& pace, Nanos at) {
   if (!kernel.cpu_clocks) return false;
   const auto clock = process_cpu_clock(pid_);
-  const bool same = clock && cpu_clock_ && *clock == *cpu_clock_ && asleep(state_) && at < next_full_;
-  cpu_clock_ = clock;
-  return same;
+  if (clock && looked_clock_ && asleep(state_)) {
+    if (*clock == *looked_clock_ && at < next_full_) return true;
+    if (clock != tick_clock_) ran_at_ = at;
+    tick_clock_ = clock;
+    const bool settled = at >= due_after(ran_at_, kSettled);  // it ran, and has stopped: asleep for long, or ended
+    const bool light = (*clock - *looked_clock_) * kLightShare < at - looked_at_;
+    const Nanos wait = light ? pace.light : pace.busy;
+    if (!settled && at < due_after(looked_at_, wait)) {
+      count_ = 0;
+      return true;
+    }
+  }
+  // Processes found together are looked at in different ticks from then on.
+  const Nanos stagger = looked_clock_ ? 0 : (pid_ % kStaggers) * pace.light / kStaggers;
+  looked_clock_ = clock;  // before the files: what runs while they are read counts for the next look
+  looked_at_ = at - stagger;
+  return false;
 }
 
 bool ProcessProbe::not_due(Nanos at, Nanos due) {
@@ -60,8 +79,8 @@ bool ProcessProbe::not_due(Nanos at, Nanos due) {
   return true;
 }
 
-ProcessProbe::Outcome ProcessProbe::sample(ProcDir& proc, const KernelFacts& kernel, Nanos at) {
-  if (unchanged(kernel, at)) return Outcome::kAlive;
+ProcessProbe::Outcome ProcessProbe::sample(ProcDir& proc, const KernelFacts& kernel, const Pace& pace, Nanos at) {
+  if (can_wait(kernel, pace, at)) return Outcome::kAlive;
   count_ = 0;
   owed_ = std::numeric_limits<Nanos>::max();
   if (const auto over = read_stat(proc, kernel)) return *over;
@@ -71,7 +90,7 @@ ProcessProbe::Outcome ProcessProbe::sample(ProcDir& proc, const KernelFacts& ker
   read_switches(proc, at);
   read_thread_states(proc, at);
   // The first full look is early and differs by pid, so that a tree that sleeps is not re-read all in one tick.
-  const Nanos full = next_full_ == 0 ? at + (5 + pid_ % 8) * kSecond : due_after(at, kFullPeriod);
+  const Nanos full = next_full_ == 0 ? at + (5 + pid_ % kStaggers) * kSecond : due_after(at, kFullPeriod);
   next_full_ = std::min(full, owed_);
   return Outcome::kAlive;
 }
@@ -138,7 +157,7 @@ void ProcessProbe::read_wait_channel(ProcDir& proc, Nanos at) {
   const bool same_sleep = timeslices_ && wait_timeslices_ == timeslices_;
   if (!same_sleep) {
     if (not_due(at, next_wait_)) return;
-    const auto text = proc.read(path("wchan"));
+    const auto text = read(proc, wchan_fd_, "wchan");
     next_wait_ = due_after(at, kWaitPeriod);
     if (!text) {
       put_absent(Metric::kWaitChannel, text.error() == Absent::kGone ? Absent::kNotSupported : text.error());
@@ -158,7 +177,7 @@ void ProcessProbe::read_io(ProcDir& proc, Nanos at) {
   if (!io_absent_) {
     if (not_due(at, next_io_)) return;
     next_io_ = due_after(at, kIoPeriod);
-    const auto text = proc.read(path("io"));
+    const auto text = read(proc, io_fd_, "io");
     if (text) {
       const PidIo io = parse_pid_io(*text);
       const std::array values{io.read_bytes, io.write_bytes, io.read_chars, io.write_chars};

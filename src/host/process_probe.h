@@ -13,21 +13,30 @@
 
 namespace headroom::host {
 
+inline constexpr std::size_t kFilesPerProbe = 4;
+
+// The least time between two full looks at a process that runs; those that use under 2 % of a core are light.
+struct Pace {
+  Nanos busy = 0;
+  Nanos light = 0;
+};
+
 // The numbers of one process over time. Cheap by four rules:
 //   1. A process whose CPU clock stands still since the last look (one system call) has changed none of its counters:
 //      nothing is read, the last values hold. A full look follows at least every ten seconds all the same.
 //   2. Dearer files are read at most once a second (io, wchan), every 5 s (status) or 10 s (states of the threads), and
 //      only if the process ran since; in between their cells are left out, never repeated.
 //   3. A main thread that was not scheduled since still sleeps in the same place: wchan is not read again.
-//   4. stat and schedstat stay open where the caller has descriptors to spare.
+//   4. What is read often stays open where the caller has descriptors to spare.
+//   5. In a large tree a process that ran is looked at every few seconds only, see Pace.
 class ProcessProbe {
  public:
   enum class Outcome { kAlive, kZombie, kGone };
 
   ProcessProbe(std::int64_t pid, std::int64_t start_ticks, bool keep_open);
 
-  // One look. After kAlive and kZombie cells() is the row to record; after kGone it is empty.
-  [[nodiscard]] Outcome sample(ProcDir& proc, const KernelFacts& kernel, Nanos at);
+  // One look. Then cells() is the row to record; empty if there is none this time.
+  [[nodiscard]] Outcome sample(ProcDir& proc, const KernelFacts& kernel, const Pace& pace, Nanos at);
   [[nodiscard]] std::span<const Cell> cells() const { return {cells_.data(), count_}; }
 
   [[nodiscard]] std::int64_t pid() const { return pid_; }
@@ -41,7 +50,7 @@ class ProcessProbe {
  private:
   void put(Metric metric, std::int64_t value) { cells_[count_++] = Cell{metric, value, std::nullopt}; }
   void put_absent(Metric metric, Absent why) { cells_[count_++] = Cell{metric, 0, why}; }
-  [[nodiscard]] bool unchanged(const KernelFacts& kernel, Nanos at);
+  [[nodiscard]] bool can_wait(const KernelFacts& kernel, const Pace& pace, Nanos at);
   [[nodiscard]] Reading<std::string_view> read(ProcDir& proc, Fd& kept, const char* name);
   [[nodiscard]] const char* path(std::string_view name);
   // Whether a dearer file has to wait; if so, a process that falls asleep now is looked at again when it is due.
@@ -56,7 +65,7 @@ class ProcessProbe {
   std::int64_t pid_;
   std::int64_t start_ticks_;
   bool keep_open_;
-  Fd stat_fd_, schedstat_fd_;
+  Fd stat_fd_, schedstat_fd_, wchan_fd_, io_fd_;
   std::array<char, 40> path_{};  // "<pid>/" and room for the file's name
   std::size_t path_prefix_ = 0;
 
@@ -68,7 +77,9 @@ class ProcessProbe {
   std::int64_t threads_ = 0;
   bool may_know_ = false;  // the kernel shows us this process's private fields
   std::optional<int> wait_status_;
-  std::optional<Nanos> cpu_clock_;               // before the last full look
+  std::optional<Nanos> looked_clock_;  // the CPU clock just before the last full look
+  std::optional<Nanos> tick_clock_;    // at the last tick
+  Nanos looked_at_ = 0, ran_at_ = 0;
   std::optional<std::int64_t> timeslices_;       // of the main thread, at the last full look
   std::optional<std::int64_t> wait_timeslices_;  // when the wait channel was read
   WaitChannel wait_channel_ = WaitChannel::kUnknown;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "host/cgroup.h"
 #include "host/host_reader.h"
 #include "host/tree_reader.h"
 
@@ -12,7 +13,6 @@ namespace headroom::host {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::AnyOf;
 using ::testing::UnorderedElementsAre;
 
 std::string root(const std::string& machine) { return std::string(HEADROOM_SOURCE_DIR) + "/tests/roots/" + machine; }
@@ -328,6 +328,22 @@ TEST_F(ChangingRoot, WithoutProcThereIsNothingAndNoCrash) {
   const Recording recording = sink_.take();
   const SourceId id = *recording.find(SourceKind::kHost, "host");
   EXPECT_EQ(value(recording, id, Metric::kHostCpuBusy), tl::unexpected(Absent::kNotSupported));
+}
+
+TEST(CgroupPlaces, PathsThatLeadNowhereLeadNowhere) {
+  constexpr std::string_view kMounts = "26 25 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+  EXPECT_TRUE(place_cgroup("0::/../../other\n", kMounts).cpu.empty());  // outside of our namespace
+  EXPECT_TRUE(place_cgroup("0::no-slash\n", kMounts).cpu.empty());
+  EXPECT_THAT(place_cgroup("0::/a/b\n", kMounts).cpu,
+              ::testing::ElementsAre("sys/fs/cgroup/a/b", "sys/fs/cgroup/a", "sys/fs/cgroup"));
+  EXPECT_THAT(place_cgroup("0::/\n", kMounts).cpu, ::testing::ElementsAre("sys/fs/cgroup"));
+}
+
+TEST(CgroupPlaces, AContainerSeesItsPartAsTheTop) {
+  constexpr std::string_view kMounts = "33 22 0:29 /docker/x /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
+  EXPECT_THAT(place_cgroup("3:cpu,cpuacct:/docker/x/job\n", kMounts).cpu,
+              ::testing::ElementsAre("sys/fs/cgroup/cpu/job", "sys/fs/cgroup/cpu"));
+  EXPECT_THAT(place_cgroup("3:cpu,cpuacct:/docker/xy\n", kMounts).cpu, ::testing::ElementsAre("sys/fs/cgroup/cpu"));
 }
 
 TEST_F(ChangingRoot, AMovedJobIsFollowedToItsNewGroup) {

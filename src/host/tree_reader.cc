@@ -14,11 +14,23 @@ namespace headroom::host {
 
 namespace {
 
-constexpr std::size_t kFilesPerProcess = 2;  // stat and schedstat
 constexpr std::size_t kEndedRemembered = 64;
 constexpr int kMarkerReads = 32;  // environments read per tick in search of the marker
+constexpr int kFactLooks = 16;    // second looks at facts per tick; the rest waits for the next
 constexpr int kMostLooks = 6;     // at a process's facts: exec changes them, and a program may rename itself for ever
 constexpr Nanos kYoung = kSecond, kJustForked = 50 * kMillisecond, kSecondLook = 200 * kMillisecond;
+
+// A full look costs about 25 us when the caches are cold. These paces keep the looks of one second below about 60
+// however large the tree is, and every tick's for small ones.
+Pace pace_of(std::size_t processes) {
+  constexpr std::size_t kEveryTick = 8, kSmall = 40, kBusyPerSecond = 40, kLightPerSecond = 25, kLongest = 8;
+  if (processes <= kEveryTick) return {};
+  if (processes <= kSmall) return {0, 2 * kSecond};
+  const auto seconds = [&](std::size_t per_second) {
+    return static_cast<Nanos>(std::min((processes + per_second - 1) / per_second, kLongest)) * kSecond;
+  };
+  return {seconds(kBusyPerSecond), seconds(kLightPerSecond)};
+}
 
 bool holds(const std::vector<std::int64_t>& numbers, std::int64_t number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
@@ -68,6 +80,7 @@ void TreeReader::exited(std::int64_t pid, int exit_code) {
 
 void TreeReader::read(Nanos at, RecordingSink& sink) {
   marker_reads_left_ = kMarkerReads;
+  fact_looks_left_ = kFactLooks;
   take_requests(sink);
   admit_fresh(at, sink);
   sample_all(at, sink);
@@ -159,14 +172,15 @@ bool TreeReader::admit(const Candidate& candidate, Nanos at, RecordingSink& sink
   ProcessFacts facts = read_process_facts(proc_, kernel_, users_, candidate.pid, environment);
   if (facts.unreadable || facts.thread || facts.kernel_thread || facts.process.start != start) return false;
   facts.process.in_job = true;
-  const bool keep_open = kept_open_ + kFilesPerProcess <= options_.most_open_files;
-  if (keep_open) kept_open_ += kFilesPerProcess;
+  const bool keep_open = kept_open_ + kFilesPerProbe <= options_.most_open_files;
+  if (keep_open) kept_open_ += kFilesPerProbe;
   Member member{.probe = ProcessProbe(candidate.pid, candidate.start_ticks, keep_open),
                 .key = fmt::format("{}/{}", candidate.pid, start),
                 .inner_pids = std::move(facts.ns_pids),
                 .look_again = young ? at + kSecondLook : 0,
                 .looks = 1,
-                .comm = facts.process.comm};
+                .comm = facts.process.comm,
+                .watched = holds(roots_, candidate.pid)};
   const Member* parent = find(candidate.ppid);
   member.source = sink.add_source(
       Source{SourceKind::kProcess, member.key, parent ? parent->source : kNoSource, to_attrs(facts.process)});
@@ -176,9 +190,7 @@ bool TreeReader::admit(const Candidate& candidate, Nanos at, RecordingSink& sink
                          "process_start",
                          member.source,
                          {{"pid", fmt::format("{}", candidate.pid)}, {"comm", facts.process.comm}}});
-  if (facts.environment_denied)
-    count_loss(sink, "proc_environ_no_permission",
-               fmt::format("the environment of process {} is not readable: it is another user's", candidate.pid));
+  count_environment_denial(facts, member, sink);
   if (candidate.session == candidate.pid && !holds(sessions_, candidate.pid)) sessions_.push_back(candidate.pid);
   const auto place = std::lower_bound(members_.begin(), members_.end(), candidate.pid,
                                       [](const Member& m, std::int64_t pid) { return m.probe.pid() < pid; });
@@ -188,10 +200,10 @@ bool TreeReader::admit(const Candidate& candidate, Nanos at, RecordingSink& sink
 
 void TreeReader::sample_all(Nanos at, RecordingSink& sink) {
   bool any_ended = false;
+  const Pace pace = pace_of(members_.size());
   for (Member& member : members_) {
-    const auto outcome = member.probe.sample(proc_, kernel_, at);
-    if (outcome != ProcessProbe::Outcome::kGone && !member.probe.cells().empty())
-      sink.add_row(member.source, at, member.probe.cells());
+    const auto outcome = member.probe.sample(proc_, kernel_, member.watched ? Pace{} : pace, at);
+    if (!member.probe.cells().empty()) sink.add_row(member.source, at, member.probe.cells());
     if (outcome == ProcessProbe::Outcome::kAlive) {
       if (member.probe.io_denied() && !std::exchange(member.io_denial_counted, true))
         count_loss(
@@ -206,14 +218,22 @@ void TreeReader::sample_all(Nanos at, RecordingSink& sink) {
   if (any_ended) std::erase_if(members_, [](const Member& member) { return member.key.empty(); });
 }
 
+void TreeReader::count_environment_denial(const ProcessFacts& facts, Member& member, RecordingSink& sink) {
+  if (!facts.environment_denied || std::exchange(member.environment_denial_counted, true)) return;
+  count_loss(sink, "proc_environ_no_permission",
+             fmt::format("the environment of process {} is not readable: it is another user's", facts.process.pid));
+}
+
 // Programs change with exec, and their names with it; the facts of a process that was seen just after its fork may
 // still be its parent's.
 void TreeReader::look_again(Member& member, Nanos at, RecordingSink& sink) {
   const bool due = member.look_again != 0 && at >= member.look_again;
   const bool renamed = member.probe.comm() != member.comm && member.looks < kMostLooks;
-  if (!due && !renamed) return;
+  if ((!due && !renamed) || fact_looks_left_ <= 0) return;
+  --fact_looks_left_;
   ProcessFacts facts = read_process_facts(proc_, kernel_, users_, member.probe.pid(), Environment::kRead);
   if (facts.unreadable) return;
+  count_environment_denial(facts, member, sink);
   member.look_again = 0;
   ++member.looks;
   member.comm = member.probe.comm();
@@ -228,7 +248,7 @@ void TreeReader::end(Member& member, Nanos at, RecordingSink& sink) {
   if (member.exit_code) attrs["exit_code"] = event_attrs["exit_code"] = fmt::format("{}", *member.exit_code);
   sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, std::move(attrs)});
   sink.add_event(Event{at, std::nullopt, "process_end", member.source, std::move(event_attrs)});
-  if (member.probe.keeps_open()) kept_open_ -= kFilesPerProcess;
+  if (member.probe.keeps_open()) kept_open_ -= kFilesPerProbe;
   if (ended_.size() >= kEndedRemembered) ended_.erase(ended_.begin());
   ended_.push_back({member.probe.pid(), std::exchange(member.key, "")});
 }
@@ -261,7 +281,9 @@ std::optional<Process> TreeReader::describe(std::int64_t pid) {
     facts = read_process_facts(proc_, kernel_, users_, inner->probe.pid(), Environment::kRead);
     if (facts.unreadable) return std::nullopt;
   }
-  facts.process.in_job = find(facts.process.pid) || descends_from_member(facts.process.ppid);
+  Member* member = find(facts.process.pid);
+  if (member) member->watched = true;  // it has a GPU: what it does is wanted at every tick
+  facts.process.in_job = member || descends_from_member(facts.process.ppid);
   return facts.process;
 }
 

@@ -359,5 +359,64 @@ TEST_F(LiveTree, TheMarkerFindsWhatEscapedWithoutASubreaper) {
   ::close(ready[0]), ::close(ready[1]);
 }
 
+TEST_F(LiveTree, AnotherUsersProcessIsReadAsFarAsAllowedAndTheRestIsSaid) {
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  ForkedJob job(sleep_for_long);  // root's
+  ForkedJob reader([&] {
+    if (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) ::_exit(10);
+    TreeOptions attach;
+    attach.pids = {job.pid()};
+    TreeReader tree(attach);
+    MemorySink sink;
+    tree.read(boottime_now(), sink);
+    ::usleep(250'000);  // the environment of a process that was just forked is read a little later
+    tree.read(boottime_now(), sink);
+    const Recording recording = sink.take();
+    if (recording.sources.size() != 1) ::_exit(11);
+    const Track& track = recording.tracks[0];
+    if (track.find(Metric::kReadBytes)->at(0) != Reading<std::int64_t>(tl::unexpected(Absent::kNoPermission)))
+      ::_exit(12);
+    if (!track.find(Metric::kCpuUser)->has(0)) ::_exit(13);
+    if (track.find(Metric::kWaitChannel)->values[0] == static_cast<std::int64_t>(WaitChannel::kRunning)) ::_exit(14);
+    std::set<std::string> losses;
+    for (const Loss& loss : recording.losses) losses.insert(loss.what);
+    if (losses != std::set<std::string>{"proc_environ_no_permission", "proc_io_no_permission"}) ::_exit(15);
+    ::_exit(0);
+  });
+  int status = 0;
+  ASSERT_EQ(::waitpid(reader.pid(), &status, 0), reader.pid());
+  EXPECT_EQ(status, 0) << "exit code " << WEXITSTATUS(status);
+  reader.also_kill(job.pid());
+}
+
+TEST_F(LiveTree, InALargeTreeTheWatchedProcessesKeepTheirRowInEveryTick) {
+  constexpr int kSize = 60;
+  ForkedJob job([] {
+    const auto wake_often = [] {
+      for (;;) ::usleep(5'000);
+    };
+    for (int i = 1; i < kSize; ++i)
+      if (::fork() == 0) wake_often();
+    wake_often();
+  });
+  TreeReader tree(options(job));
+  ASSERT_TRUE(read_until(tree, [&] { return tree.size() == kSize; }));
+  kill_members(job);
+  const std::int64_t listed = process_of(sink_.recording().sources[1]).pid;
+  ASSERT_TRUE(tree.describe(listed)->in_job);  // as when the driver lists it
+  const std::int64_t other = process_of(sink_.recording().sources[2]).pid;
+  const auto rows = [&](std::int64_t pid) { return values(pid, Metric::kThreads).size(); };
+  const std::size_t job_before = rows(job.pid()), listed_before = rows(listed), other_before = rows(other);
+  constexpr std::size_t kTicks = 20;
+  for (std::size_t i = 0; i < kTicks; ++i) {
+    ::usleep(20'000);
+    tree.read(boottime_now(), sink_);
+  }
+  EXPECT_EQ(rows(job.pid()) - job_before, kTicks);
+  EXPECT_EQ(rows(listed) - listed_before, kTicks);
+  EXPECT_LT(rows(other) - other_before, kTicks);
+}
+
 }  // namespace
 }  // namespace headroom::host

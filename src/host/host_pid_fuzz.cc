@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts of one process. Whatever they hold, what is parsed stays inside the text and printable.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+#include "host/proc_parse.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace headroom::host;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  if (const auto stat = parse_pid_stat(text)) {
+    HR_CHECK(stat->comm.data() >= text.data() && stat->comm.data() + stat->comm.size() <= text.data() + text.size(),
+             "the name is part of the text");
+    (void)stat->kernel_thread();
+  }
+  const PidStatus status = parse_pid_status(text);
+  (void)parse_numbers(status.ns_pids);
+  (void)count_cpus(status.cpus_allowed_list);
+  (void)parse_schedstat(text);
+  (void)parse_pid_io(text);
+  for (const char state : {'R', 'S'}) (void)parse_wchan(text, state);
+  if (const auto value = find_environment(text, "CUDA_VISIBLE_DEVICES"))
+    HR_CHECK(value->find('\0') == std::string_view::npos, "a variable ends where the text says");
+  constexpr std::size_t kLimit = 64;
+  const std::string line = command_line(text, kLimit);
+  HR_CHECK(line.size() <= kLimit, "the command line is cut");
+  HR_CHECK(valid_utf8(line) == line, "the command line is UTF-8");
+  return 0;
+}
