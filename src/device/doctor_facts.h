@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/device_list.h"
+
+namespace headroom {
+
+struct DeviceFile {
+  std::string path;
+  bool usable = false;  // may be read and written by this user
+};
+
+// Everything the checks of `headroom doctor` look at; gathered first, so that the checks are pure.
+struct DoctorFacts {
+  // The driver.
+  std::string nvml_path;
+  std::optional<Error> nvml_error;    // why NVML could not be used
+  std::optional<DeviceList> gpus;     // if it could
+  std::vector<std::string> unusable;  // GPUs that could not be opened, in words
+  std::string kernel_module;          // version of the loaded module, "" if there is none
+  std::vector<DeviceFile> device_files;
+  bool virtual_gpus = false;  // inside `headroom sim`
+
+  // The environment.
+  std::optional<std::string> cuda_visible_devices, cuda_device_order, mps_pipe_directory;
+  std::int64_t uid = 0;
+
+  // The machine.
+  std::vector<std::int64_t> mps_daemons;  // pids of MPS control daemons and servers
+  std::string hidepid;                    // of /proc: "" if off
+  std::optional<int> yama_ptrace_scope;   // absent: no Yama
+  std::string container;                  // "docker", "podman", "lxc", …; "" outside
+  bool nested_pid_namespace = false;
+  bool pressure = false, schedstat = false;  // the kernel has PSI; counts run delay
+  bool io_delay = false;                     // kernel.task_delayacct is on
+  std::optional<double> cpu_quota_cores;
+  std::optional<int> cpuset_cores;
+  int cores = 0;
+  std::optional<std::int64_t> memory_max_bytes;
+
+  // Where recordings go.
+  std::string recordings;          // the folder; "" if it cannot be told
+  std::string recordings_problem;  // why nothing can be written there; "" if it can
+  std::string recordings_network;  // "nfs", …; "" on a local file system
+  std::optional<std::uint64_t> recordings_free_bytes;
+};
+
+// The facts under `root` ("" is this machine): kernel module, device files, MPS, hidepid, Yama, container, PSI, …
+void probe_machine(const std::string& root, DoctorFacts& facts);
+
+}  // namespace headroom
