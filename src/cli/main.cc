@@ -21,6 +21,12 @@ const std::vector<Verb> kVerbs{
     {"record", "record what is already running", declare_record},
     {"why", "say where a recording's GPU time went, and why", declare_why},
     {"devices", "show the GPUs of this machine and who uses them", declare_devices},
+    {"recordings", "list, prune or remove what has been recorded", declare_recordings},
+    {"import", "turn a log of nvidia-smi, dmon or another monitor into a recording", declare_import},
+    {"export", "write a recording as CSV, JSONL, a Chrome/Perfetto trace, or a whole copy", declare_export},
+    {"sim", "run a command on virtual GPUs", declare_sim},
+    {"sim-job", "a virtual training program, for use inside sim", declare_sim_job},
+    {"doctor", "say what can and cannot be seen here, and what to do about it", declare_doctor},
 };
 
 void print_help() {
