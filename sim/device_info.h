@@ -46,6 +46,7 @@ struct DeviceInfo {
   // Claims, 0 or 1.
   std::uint32_t has_gpm, has_ecc, has_energy_counter, has_memory_temperature, has_display, has_power_samples;
   std::uint32_t mig_capable, persistence_mode, ecc_enabled, laptop;
+  std::uint32_t mig_enabled;  // partitioned, but without instances: NVML tells no utilisation then
 };
 
 // Of the whole box.

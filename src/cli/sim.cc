@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include "base/human.h"
+#include "base/strings.h"
+#include "cli/verbs.h"
+#include "live/job.h"
+#include "sim/janitor.h"
+#include "sim/script.h"
+
+namespace headroom::cli {
+
+namespace {
+
+struct SimOptions {
+  std::string gpus = "2xA6000";
+  std::string describe, faults;
+  std::string schedule = "time-slice";
+  double quantum_ms = 2;
+  bool list = false;
+};
+
+int list_presets() {
+  fmt::print("{:<10}{:<38}{:>10}{:>8}{:>6}  {}\n", "name", "shows as", "memory", "limit", "SMs", "notes");
+  for (const sim::Preset& preset : sim::presets()) {
+    const sim::DeviceInfo& info = preset.info;
+    fmt::print("{:<10}{:<38}{:>6} MiB{:>6} W{:>6}  {}\n", preset.name, info.name, info.memory_total_bytes >> 20,
+               info.power_limit_mw / 1000, info.sm_count, info.has_gpm != 0 ? "GPM" : "");
+  }
+  fmt::print("\nheadroom sim --gpus 2xA6000,1xRTX4050 -- CMD; docs/sim.md says how to describe others\n");
+  return kExitOk;
+}
+
+Result<sim::BoxOptions> box_options(const SimOptions& options) {
+  sim::BoxOptions box;
+  if (options.describe.empty()) {
+    HR_TRY(box.plan, sim::plan_of_names(options.gpus));
+  } else {
+    HR_TRY(const std::string text, read_file(options.describe, 1 << 20));
+    HR_TRY(box.plan, sim::plan_of_toml(text, options.describe));
+  }
+  if (!options.faults.empty()) {
+    HR_TRY(const std::string text, read_file(options.faults, 1 << 20));
+    HR_TRY(box.faults, sim::parse_faults(text, options.faults, box.plan));
+  }
+  box.schedule = options.schedule == "mps"                 ? contention::Schedule::kSpaceSharing
+                 : options.schedule == "processor-sharing" ? contention::Schedule::kProcessorSharing
+                                                           : contention::Schedule::kRoundRobin;
+  box.quantum = static_cast<Nanos>(options.quantum_ms * 1e6);
+  return box;
+}
+
+// Runs the command inside the box, in the foreground of the terminal; returns its exit code.
+Result<int> run_inside(const sim::Box& box, const std::vector<std::string>& argv) {
+  HR_TRY(Signals signals, Signals::block(ForegroundJob::kSignals));
+  HR_TRY(const std::unique_ptr<Loop> loop, Loop::create());
+  HR_TRY(sim::Janitor janitor, sim::Janitor::start(box));
+  HR_TRYV(loop->watch(janitor.fd(), [&] { janitor.tidy(); }));
+  auto child = Child::spawn(
+      {.argv = argv, .set_env = box.environment(), .signal_mask = signals.mask_before(), .on_drop = OnDrop::kLeave});
+  if (!child) {
+    report_error(child.error());
+    return child.error().code == Errc::kNotFound ? kExitNotFound : kExitNotExecutable;
+  }
+  int code = kExitFailed;
+  HR_TRY(const auto job, ForegroundJob::follow(*loop, signals, std::move(*child),
+                                               {.on_end =
+                                                    [&](const JobEnd& end) {
+                                                      code = end.status.as_code();
+                                                      loop->stop();
+                                                    },
+                                                .on_stopped = [](Nanos, Nanos, int) {},
+                                                .on_reaped = [](pid_t, ExitStatus) {}}));
+  loop->run();
+  return code;
+}
+
+int run_verb(const SimOptions& options, const std::vector<std::string>& argv) {
+  if (options.list) return list_presets();
+  if (argv.empty())
+    return report_error({.code = Errc::kInvalidInput,
+                         .what = "sim: no command given",
+                         .hint = "headroom sim --gpus 2xA6000 -- CMD..., or headroom sim --list"});
+  const auto plan = box_options(options);
+  if (!plan) return report_error(plan.error());
+  sim::sweep_stale_boxes();
+  const auto box = sim::Box::create(*plan);
+  if (!box) return report_error(box.error());
+  const auto code = run_inside(*box, argv);
+  return code ? *code : report_error(code.error());
+}
+
+}  // namespace
+
+Action declare_sim(VerbInput input) {
+  auto options = std::make_shared<SimOptions>();
+  CLI::App& app = input.app;
+  auto* gpus = app.add_option("--gpus", options->gpus, "which virtual GPUs, e.g. 2xA6000,1xRTX4050")->type_name("LIST");
+  app.add_option("--describe", options->describe, "GPUs from a TOML description instead")
+      ->type_name("FILE")
+      ->excludes(gpus);
+  app.add_option("--faults", options->faults, "a fault script in TOML")->type_name("FILE");
+  app.add_option("--schedule", options->schedule, "how processes share a GPU: time-slice, processor-sharing or mps")
+      ->check(CLI::IsMember({"time-slice", "processor-sharing", "mps"}));
+  app.add_option("--quantum-ms", options->quantum_ms, "time slice, in milliseconds")->check(CLI::Range(0.01, 1000.0));
+  app.add_flag("--list", options->list, "show the presets and stop");
+  app.footer(
+      "\nusage: headroom sim [options] -- CMD...\n\n"
+      "CMD and all it starts see the virtual GPUs through NVML, `import headroom_sim` in Python, and\n"
+      "libheadroom_sim.so; its exit code is returned. Kernels and memory are simulated, host work is real.");
+  return [options, &argv = input.after_dashes] { return run_verb(*options, argv); };
+}
+
+}  // namespace headroom::cli
