@@ -94,6 +94,6 @@ nvmlReturn_t copy_text(std::string_view text, char* out, unsigned length) {
   return NVML_SUCCESS;
 }
 
-bool Call::mig_enabled() const { return false; }
+bool Call::mig_enabled() const { return info.mig_capable != 0 && info.mig_enabled != 0; }
 
 }  // namespace headroom::sim::nvml

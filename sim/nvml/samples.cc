@@ -12,37 +12,42 @@ using namespace headroom::sim::nvml;
 namespace {
 
 constexpr std::int64_t kUtilBins = kBinsPerSecond / 6;
+constexpr std::size_t kPowerLead = kBinsPerSecond;
 constexpr std::size_t kDepth = 120;  // samples a ring holds at most; also the answer to a query for the size
-
-// Bins from the one the caller has seen (or as far back as the history reaches) to the newest, preceded by `lead`.
-std::vector<Bin> history(Call& call, ull last_seen, std::int64_t lead) {
-  const auto newest = call.box.bin_of(call.at());
-  const auto reach = newest - kHistoryBins + lead + 2;
-  const auto first = std::max(edge_seen(call, last_seen), reach) - lead;
-  return call.box.bins(call.index, std::max<std::int64_t>(0, first), newest, call.at());
-}
 
 using Value = unsigned (*)(const Bin& before, const Bin& after);
 
+// One sample per kUtilBins edges, from the one the caller has seen (or as far back as the history reaches).
 std::vector<nvmlSample_t> utilisation(Call& call, ull last_seen, Value value) {
   std::vector<nvmlSample_t> samples;
-  const Bin* before = nullptr;
-  const auto bins = history(call, last_seen, kUtilBins);
-  for (const auto& bin : bins) {
-    if (bin.index % kUtilBins != 0) continue;
-    if (before != nullptr) samples.push_back({call.box.timestamp_us(bin.at), {.ullVal = value(*before, bin)}});
-    before = &bin;
+  const auto newest = call.box.bin_of(call.at()) / kUtilBins * kUtilBins;
+  const auto oldest = std::max<std::int64_t>(0, newest - kHistoryBins + 2 * kUtilBins);
+  auto before = std::vector<Bin>{};
+  for (auto edge = std::max(edge_seen(call, last_seen) / kUtilBins * kUtilBins, oldest); edge <= newest;
+       edge += kUtilBins) {
+    auto bin = call.box.bins(call.index, edge, edge, call.at());
+    if (bin.empty()) continue;
+    if (!before.empty()) {
+      samples.push_back({call.box.timestamp_us(bin.front().at), {.ullVal = value(before.front(), bin.front())}});
+    }
+    before = std::move(bin);
   }
   return samples;
 }
 
+// Bins from the one the caller has seen to the newest, preceded by a second that tells whether the device was active.
+std::vector<Bin> power_history(Call& call, ull last_seen) {
+  const auto newest = call.box.bin_of(call.at());
+  const auto first = std::max(edge_seen(call, last_seen), newest - kHistoryBins + kBinsPerSecond + 2) - kBinsPerSecond;
+  return call.box.bins(call.index, std::max<std::int64_t>(0, first), newest, call.at());
+}
+
 std::vector<nvmlSample_t> power(Call& call, ull last_seen) {
   std::vector<nvmlSample_t> samples;
-  const auto bins = history(call, last_seen, kBinsPerSecond);
+  const auto bins = power_history(call, last_seen);
   for (std::size_t i = 1; i < bins.size(); ++i) {
-    const auto& back =
-        bins[i < static_cast<std::size_t>(kBinsPerSecond) ? 0 : i - static_cast<std::size_t>(kBinsPerSecond)];
-    const bool active = bins[i].busy_ns > back.busy_ns;
+    const auto& second_ago = bins[i < kPowerLead ? 0 : i - kPowerLead];
+    const bool active = bins[i].busy_ns > second_ago.busy_ns;
     if (!active && bins[i].index % kBinsPerSecond != 0) continue;
     samples.push_back({call.box.timestamp_us(bins[i].at), {.ullVal = bins[i].power_mw}});
   }

@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 import sys
 
-BUILD = pathlib.Path(os.environ.get("HEADROOM_BUILD", "build/dev"))
+BUILD = pathlib.Path(os.environ.get("HEADROOM_BUILD", "build/dev")).resolve()
 HEADROOM = BUILD / "src" / "cli" / "headroom"
 STANDIN = BUILD / "sim" / "nvml" / "lib" / "libnvidia-ml.so.1"
 HERE = pathlib.Path(__file__).resolve().parent
@@ -31,12 +31,12 @@ MIB = 1 << 20
 class Gpu:
     """Virtual work on the device with this CUDA ordinal."""
 
-    def __init__(self, device=0, memory_mib=0):
+    def __init__(self, device=0, memory_mib=0, kind=0):
         import ctypes
         self.ctypes = ctypes
         self.library = ctypes.CDLL("libheadroom_sim.so")
         self.device = device
-        self.do("headroom_sim_context_create", 0)
+        self.do("headroom_sim_context_create", kind)
         if memory_mib:
             self.do("headroom_sim_malloc", ctypes.c_uint64(memory_mib * MIB), ctypes.byref(ctypes.c_uint64()))
 
@@ -74,7 +74,14 @@ def environment(tmp_path, **extra):
 
 
 def sim_command(tmp_path, gpus, faults, command):
-    line = [str(HEADROOM), "sim", "--gpus", str(gpus)]
+    """`gpus`: preset names, or the text of a TOML description."""
+    line = [str(HEADROOM), "sim"]
+    if "[[gpu]]" in gpus:
+        description = tmp_path / "gpus.toml"
+        description.write_text(gpus, encoding="utf-8")
+        line += ["--describe", str(description)]
+    else:
+        line += ["--gpus", gpus]
     if faults:
         script = tmp_path / "faults.toml"
         script.write_text(faults, encoding="utf-8")

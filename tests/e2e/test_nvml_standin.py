@@ -378,6 +378,41 @@ say({"pid": child.pid, "listed": [row["pid"] for row in nvml.processes(gpu)], "r
     assert any(row["pid"] != answer["pid"] for row in answer["rows"])
 
 
+def test_a_partitioned_device_tells_memory_and_power_but_no_utilisation(tmp_path):
+    answer = run_in_box(tmp_path, """
+nvml = Nvml(); nvml.init(); gpu = nvml.device(0)
+work = Gpu(0, 100); work.run(0.3)
+mode = [ctypes.c_uint(), ctypes.c_uint()]
+nvml.call("nvmlDeviceGetMigMode", gpu, ctypes.byref(mode[0]), ctypes.byref(mode[1]))
+room, kind = ctypes.c_uint(8), ctypes.c_int()
+rows = Records("nvmlProcessUtilizationSample_t", 8)
+two = [ctypes.c_uint(), ctypes.c_uint()]
+refs = [ctypes.byref(value) for value in two]
+say({"mode": [m.value for m in mode], "most": nvml.number("nvmlDeviceGetMaxMigDeviceCount", gpu),
+     "instance": nvml.code("nvmlDeviceGetMigDeviceHandleByIndex", gpu, 0, ctypes.byref(ctypes.c_void_p())),
+     "refused": [nvml.code("nvmlDeviceGetUtilizationRates", gpu, Records("nvmlUtilization_t")),
+                 nvml.code("nvmlDeviceGetSamples", gpu, 1, ctypes.c_ulonglong(0), ctypes.byref(kind), ctypes.byref(room), None),
+                 nvml.code("nvmlDeviceGetProcessUtilization", gpu, rows, ctypes.byref(room), ctypes.c_ulonglong(0)),
+                 nvml.code("nvmlDeviceGetEncoderUtilization", gpu, *refs)],
+     "power": nvml.number("nvmlDeviceGetPowerUsage", gpu), "processes": len(nvml.processes(gpu)),
+     "used": nvml.record("nvmlDeviceGetMemoryInfo", "nvmlMemory_t", gpu)["used"]})
+""", gpus='[[gpu]]\npreset = "A100-80"\nmig_enabled = true\n')
+    assert answer["mode"] == [1, 1] and answer["most"] == 7 and answer["instance"] == NOT_FOUND
+    assert answer["refused"] == [NOT_SUPPORTED] * 4
+    assert answer["power"] > 10_000 and answer["used"] > 100 << 20 and answer["processes"] == 1
+
+
+def test_a_desktop_process_is_in_the_graphics_list_only(tmp_path):
+    answer = run_in_box(tmp_path, """
+desktop = Gpu(0, 200, kind=1)
+nvml = Nvml(); nvml.init(); gpu = nvml.device(0)
+say([nvml.processes(gpu), nvml.processes(gpu, "Graphics"), os.getpid()])
+""")
+    compute, graphics, pid = answer
+    assert compute == []
+    assert [row["pid"] for row in graphics] == [pid] and graphics[0]["usedGpuMemory"] >= 200 << 20
+
+
 def test_pcie_throughput_blocks_for_its_window_and_counts_copies(tmp_path):
     answer = run_in_box(tmp_path, """
 nvml = Nvml(); nvml.init(); gpu = nvml.device(0)

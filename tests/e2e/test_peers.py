@@ -6,6 +6,7 @@ screen and as its collector, gpustat 1.2 of 2025-04 over nvidia-ml-py 12.560, bt
 the calls each makes, in its order and with its arguments, and what it must be able to read from the answers. A tool
 that is installed here is run as well.
 """
+import fcntl
 import json
 import os
 import pathlib
@@ -14,8 +15,10 @@ import re
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
@@ -293,19 +296,19 @@ def test_real_btop(tmp_path):
     line = sim_command(tmp_path, "A6000", None, ["btop"])
     child, terminal = pty.fork()
     if child == 0:
-        os.chdir(tmp_path)
-        os.execve(line[0], line, environment(tmp_path, XDG_CONFIG_HOME=str(tmp_path), TERM="xterm-256color",
-                                             LC_ALL="C.UTF-8", LINES="60", COLUMNS="200"))
+        try:
+            os.chdir(tmp_path)
+            os.execve(line[0], line, environment(tmp_path, XDG_CONFIG_HOME=str(tmp_path), TERM="xterm-256color",
+                                                 LC_ALL="C.UTF-8", LINES="60", COLUMNS="200"))
+        finally:
+            os._exit(127)
     try:
-        import fcntl
-        import struct
-        import termios
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
         screen = b""
         until = time.monotonic() + 20
         while time.monotonic() < until and b"A6000" not in screen:
             if select.select([terminal], [], [], 0.2)[0]:
-                screen += os.read(terminal, 65536)
+                screen += os.read(terminal, 65536)  # fails when the tool has ended
         assert b"A6000" in screen
         os.write(terminal, b"q")
         until = time.monotonic() + 10
