@@ -52,7 +52,7 @@ std::vector<std::string> controller_folders(const std::vector<CgroupLine>& lines
     const bool matches = controller.empty() ? line.controllers.empty() : has_controller(line.controllers, controller);
     const CgroupMount* mount = matches ? mount_of(mounts, controller) : nullptr;
     if (!mount) continue;
-    if (path && (path->empty() || *path == "/")) *path = valid_utf8(line.path);
+    if (path) *path = valid_utf8(line.path);
     return folders(*mount, line.path);
   }
   return {};
@@ -95,14 +95,18 @@ CgroupPlace place_cgroup(std::string_view cgroup_text, std::string_view mountinf
   const auto lines = parse_cgroups(cgroup_text);
   const auto mounts = parse_cgroup_mounts(mountinfo_text);
   CgroupPlace place;
-  std::string unified_path;
+  std::string unified_path, cpuacct_path, memory_path;
   place.unified = controller_folders(lines, mounts, "", &unified_path);
   place.cpu = controller_folders(lines, mounts, "cpu", &place.path);
-  place.cpuacct = controller_folders(lines, mounts, "cpuacct", nullptr);
-  place.memory = controller_folders(lines, mounts, "memory", &place.path);
+  place.cpuacct = controller_folders(lines, mounts, "cpuacct", &cpuacct_path);
+  place.memory = controller_folders(lines, mounts, "memory", &memory_path);
   place.cpuset = controller_folders(lines, mounts, "cpuset", nullptr);
   place.cpu_v2 = place.cpu.empty();
   place.memory_v2 = place.memory.empty();
+  if (place.path.empty() || place.path == "/") place.path = memory_path.empty() ? place.path : memory_path;
+  // A group of its own in one hierarchy, the top of another: the top's counters are the machine's, not the group's.
+  if (place.path.size() > 1 && cpuacct_path == "/") place.cpuacct.clear();
+  if (place.path.size() > 1 && unified_path == "/") place.unified.clear();
   if (place.cpu.empty()) place.cpu = place.cpuacct = place.unified;
   if (place.memory.empty()) place.memory = place.unified;
   if (place.cpuset.empty()) place.cpuset = place.unified;
