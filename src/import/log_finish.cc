@@ -133,7 +133,7 @@ void find_gaps(LogData& data, std::size_t index, Nanos interval) {
                            static_cast<SourceId>(index),
                            {{"reason", "no rows in the log"}, {"line", fmt::format("{}", gpu.lines[i])}}});
     data.losses.add("gap", Severity::kDataLoss, 1, [&] {
-      return fmt::format("first at line {}: {:.3f} s without a row of GPU {}, at {:.3f} s apart otherwise",
+      return fmt::format("first at line {}: {:.3f} s without a row of GPU {}; rows are {:.3f} s apart otherwise",
                          gpu.lines[i], seconds(space), gpu.device.index, seconds(usual));
     });
   }

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""headroom import: foreign logs become recordings, and what was lost on the way is said."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOGS = ROOT / "tests" / "logs"
+HEADROOM = pathlib.Path(os.environ["HEADROOM_BUILD"]).resolve() / "src" / "cli" / "headroom"
+HEADER = "timestamp, index, utilization.gpu [%], power.draw [W]\n"
+
+
+@pytest.fixture
+def headroom(tmp_path):
+    def run(*arguments):
+        environment = dict(os.environ, XDG_STATE_HOME=str(tmp_path / "state"), COLUMNS="80")
+        return subprocess.run([str(HEADROOM), *map(str, arguments)], cwd=tmp_path, env=environment,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    return run
+
+
+def losses(answer):
+    return {loss["what"]: loss["count"] for loss in answer["losses"]}
+
+
+@pytest.mark.parametrize("name, origin, rows, devices", [
+    ("small_gpu_4050.csv", "import:nvidia-smi", 90, 1),
+    ("epochs_a100.dmon", "import:dmon", 1260, 1),
+    ("two_gpus_103_rows.csv", "import:monitor-csv", 103, 2),
+])
+def test_each_format_becomes_a_recording_that_exports_again(headroom, tmp_path, name, origin, rows, devices):
+    done = headroom("import", LOGS / name, "--output", "log.hrec", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["schema"] == "headroom.import/1"
+    assert answer["origin"] == origin
+    assert answer["rows"] == rows
+    assert len(answer["devices"]) == devices
+    assert (tmp_path / "log.hrec").stat().st_size > 0
+    again = headroom("import", "log.hrec", "--output", "copy.hrec", "--json")  # what was written reads the same
+    assert again.returncode == 0, again.stderr
+    copy = json.loads(again.stdout)
+    for key in ("origin", "rows", "devices", "losses", "start_ns", "end_ns", "interval_ns"):
+        assert copy[key] == answer[key], key
+
+
+def test_the_recording_goes_to_the_shelf_and_is_the_last(headroom, tmp_path):
+    done = headroom("import", LOGS / "small_gpu_4050.csv")
+    assert done.returncode == 0, done.stderr
+    path = pathlib.Path(done.stdout.strip().splitlines()[-1])
+    assert path.parent == tmp_path / "state" / "headroom"
+    assert done.stdout.startswith("90 rows of 1 GPU over ")
+    last = headroom("import", "last", "--output", "last.hrec", "--json")
+    assert last.returncode == 0, last.stderr
+    assert json.loads(last.stdout)["rows"] == 90
+
+
+def test_missing_rows_are_counted(headroom):
+    answer = json.loads(headroom("import", LOGS / "two_gpus_103_rows.csv", "-o", "x.hrec", "--json").stdout)
+    assert losses(answer)["missing_row"] == 55  # 158 fit 390 s at 5 s on two GPUs
+    text = headroom("import", LOGS / "two_gpus_103_rows.csv", "-o", "y.hrec").stdout
+    assert "missing_row (55): 55 of 158 rows expected" in text
+    assert all(len(line) <= 80 or "/" in line for line in text.splitlines())
+
+
+def test_oddities_are_losses_and_no_failure(headroom, tmp_path):
+    log = tmp_path / "odd.csv"
+    log.write_text(HEADER +
+                   "2025/11/05 21:13:00.100, 0, 5 %, 30.00 W\n" + HEADER +
+                   "2025/11/05 21:13:01.100, 0, 130 %, [N/A]\n"
+                   "Failed to initialize NVML: Unknown Error\n"
+                   "2025/11/05 21:13:02.100, 0, 7 %, 31.00 W\n"
+                   "2025/11/05 21:13:02.100, 0, 8 %, 32.00 W\n"
+                   "2025/11/05 21:13:04.100, 0, 9 %\n"
+                   "2025/11/05 21:13:05.100, 0, 9 %, 3")
+    done = headroom("import", log, "-o", "odd.hrec", "--json")
+    assert done.returncode == 0, done.stderr
+    counted = losses(json.loads(done.stdout))
+    for what in ("repeated_header", "value_out_of_range", "interleaved_message", "duplicate_timestamp", "short_row",
+                 "truncated_last_line", "missing_row", "assumed_time_zone"):
+        assert counted.get(what, 0) >= 1, what
+
+
+@pytest.mark.parametrize("content, what, hint", [
+    (b"", "empty", "accepted"),
+    (b"\x7fELF\x00\x00\x01", "binary", "accepted"),
+    (b"\x1f\x8b\x08\x00", "compressed", "gunzip"),
+    (b"name,age\nann,5\n", "line 1", "accepted"),
+    (b"timestamp, utilization.gpu [%]\nyesterday, 5 %\n", "bad.csv:2:1: cannot read 'yesterday'", "can be used"),
+    (b"2025/11/05 21:13:00.100, 0, 5 %\n", "bad.csv:1: there is no header", "--columns"),
+    (b"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", "NVIDIA-SMI has failed", ""),
+])
+def test_what_cannot_be_read_is_a_usage_error_with_the_next_step(headroom, tmp_path, content, what, hint):
+    (tmp_path / "bad.csv").write_bytes(content)
+    done = headroom("import", "bad.csv", "-o", "bad.hrec")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert what in done.stderr and hint in done.stderr
+    assert done.stderr.startswith("headroom: ")
+    assert not (tmp_path / "bad.hrec").exists()
+
+
+def test_a_missing_file_and_an_existing_output_are_said(headroom, tmp_path):
+    missing = headroom("import", "nothing.csv", "-o", "x.hrec")
+    assert missing.returncode == 1 and "nothing.csv" in missing.stderr
+    (tmp_path / "there.hrec").write_text("mine")
+    exists = headroom("import", LOGS / "small_gpu_4050.csv", "-o", "there.hrec")
+    assert exists.returncode == 1 and "there.hrec" in exists.stderr
+    assert (tmp_path / "there.hrec").read_text() == "mine"
+
+
+def test_options_say_what_the_log_does_not(headroom, tmp_path):
+    log = tmp_path / "bare.csv"
+    log.write_text("23:59:59, 5, 30\n00:00:00, 6, 31\n")
+    refused = headroom("import", log, "-o", "a.hrec", "--columns", "timestamp,utilisation.gpu,power.draw")
+    assert refused.returncode == 2 and "did you mean 'utilization.gpu'" in refused.stderr
+    done = headroom("import", log, "-o", "b.hrec", "--json", "--columns", "timestamp,utilization.gpu,power.draw",
+                    "--start-date", "2025-11-05", "--utc-offset", "+05:30", "--device-name", "RTX 4050")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["end_ns"] == 1_762_367_400 * 10**9  # 2025-11-06 00:00:00 +05:30
+    assert answer["devices"][0]["name"] == "RTX 4050"
+    assert headroom("import", log, "--utc-offset", "five").returncode == 2
+
+
+def test_the_sample_logs_are_what_their_script_writes(tmp_path):
+    script = (LOGS / "make_logs.py").read_text()
+    (tmp_path / "make_logs.py").write_text(script)
+    subprocess.run(["/usr/bin/python3", str(tmp_path / "make_logs.py")], check=True, timeout=60)
+    for path in sorted(LOGS.iterdir()):
+        if path.suffix in (".csv", ".dmon"):
+            assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
