@@ -68,7 +68,25 @@ std::shared_ptr<ImportOptions> declare_import_options(CLI::App& app) {
            if (!interval || *interval <= 0) throw CLI::ValidationError("--log-interval", "'" + text + "' is no duration");
            options->interval = *interval;
          },
-         "time between the rows of a log that has no times (default 1s)")
+         "time between the rows of a GPU: for logs without times (default 1s), and to tell rows that are missing")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--start-date",
+         [options](const std::string& text) {
+           const auto date = start_date_of(text);
+           if (!date) throw CLI::ValidationError("--start-date", date.error().what + ": " + date.error().hint);
+           options->start_date = *date;
+         },
+         "date of the first row of a log whose times have none, such as 2025-11-05")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--utc-offset",
+         [options](const std::string& text) {
+           const auto offset = utc_offset_of(text);
+           if (!offset) throw CLI::ValidationError("--utc-offset", offset.error().what + ": " + offset.error().hint);
+           options->utc_offset = *offset;
+         },
+         "zone of a log's times where they have none: utc (default), local, or +05:30")
       ->group(group);
   app.add_option_function<double>(
          "--power-limit", [options](const double& watts) { options->power_limit_watts = watts; },
