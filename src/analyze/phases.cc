@@ -82,6 +82,14 @@ std::optional<Nanos> period_of(const std::vector<Stretch>& list, int level) {
   return middle;
 }
 
+// Does the busiest level come back? A rise and a fall alone are the ends of the work, not a pattern.
+bool recurs(const std::vector<Stretch>& list) {
+  int highest = 0, times = 0;
+  for (const Stretch& stretch : list) highest = std::max(highest, stretch.level);
+  for (const Stretch& stretch : list) times += stretch.level == highest ? 1 : 0;
+  return highest > 0 && times > 1;
+}
+
 Phase describe(const Recording& recording, const DeviceTime& device, const std::vector<Stretch>& list, int level) {
   Phase phase;
   phase.name = kNames[static_cast<std::size_t>(level)];
@@ -152,7 +160,7 @@ std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTim
   std::vector<Phase> phases;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     const auto list = stretches(devices[i].slices, std::max(kMinimumWindow, recording.meta.interval));
-    if (list.empty()) continue;
+    if (!recurs(list)) continue;
     std::array<std::int32_t, 3> phase_of_level{-1, -1, -1};
     for (const int level : {2, 1, 0}) {
       Phase phase = describe(recording, devices[i], list, level);

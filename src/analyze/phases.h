@@ -19,8 +19,9 @@ struct Stretch {
 // or never change: then there are no phases to speak of.
 [[nodiscard]] std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window);
 
-// The phases of all devices, one per device and level that occurs, and the slices marked with them. A phase has a
-// period where the median absolute deviation of the times between its begins is at most a quarter of their median.
+// The phases of the devices whose busiest level comes back, one per level that occurs, and the slices marked with them.
+// A phase has a period where the median absolute deviation of the times between its begins is at most a quarter of
+// their median.
 [[nodiscard]] std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTime>& devices);
 
 }  // namespace headroom

@@ -57,7 +57,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string_view closest(std::string_view word, const std::vector<std::string_view>& candidates) {
   std::string_view best;
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::size_t best_distance = word.size() / 3 + 2;  // a swap of two letters counts twice
   for (const auto candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
@@ -73,8 +73,10 @@ std::string shell_quote(std::string_view argument) {
   if (!argument.empty() && argument.find_first_not_of(kPlain) == std::string_view::npos) return std::string(argument);
   std::string quoted = "'";
   for (const char c : argument) {
-    if (c == '\'') quoted += "'\\''";
-    else quoted += c;
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
   }
   return quoted + "'";
 }

@@ -32,8 +32,13 @@ Result<std::string> resolve(const std::string& what) {
 Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options) {
   OpenedRecording opened;
   HR_TRY(opened.path, resolve(what));
-  HR_TRY(const LogFormat sniffed, sniff_file(opened.path));
-  const LogFormat format = options.format.value_or(sniffed);
+  const auto sniffed = sniff_file(opened.path);
+  if (!sniffed) {
+    Error error = sniffed.error();
+    if (error.hint.empty()) error.hint = "headroom recordings lists what was recorded; 'last' is the newest";
+    return tl::unexpected(error);
+  }
+  const LogFormat format = options.format.value_or(*sniffed);
   if (format == LogFormat::kRecording) {
     HR_TRY(opened.recording, read_recording(opened.path));
     opened.file_bytes = file_bytes(opened.path);

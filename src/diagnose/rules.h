@@ -54,8 +54,7 @@ using Rule = std::vector<Finding> (*)(const Case&);
 [[nodiscard]] std::vector<Finding> mostly_something_else(const Case&);
 [[nodiscard]] std::vector<Finding> losses(const Case&);
 
-// Idle time of a device in phases that pause its work: those of a lower level than its busiest phase, where that phase
-// comes back at least once (tier N alone; 0 otherwise).
+// Idle time of a device in phases that pause its work: all but its busiest phase; 0 where it has no phases.
 [[nodiscard]] Nanos idle_in_pauses(const Case& c, std::size_t device);
 
 // The speed-up if `removed` of the budget's time vanished and nothing else changed, as "1.32x".

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
 #include "base/human.h"
 #include "diagnose/rules.h"
@@ -119,6 +120,21 @@ double usable_cores(const Recording& recording) {
   return host.cores_usable.value_or(host.cores);
 }
 
+// "the GPU reads 0 % for 1:00 on average, 3 times, every 7:00 (…)" for every device with an idle phase that recurs.
+std::vector<std::string> recurrences(const Case& c, std::optional<std::size_t> device = std::nullopt) {
+  std::vector<std::string> sentences;
+  for (const Phase& phase : c.so_far.phases)
+    if ((!device || phase.device == *device) && phase.name == "idle" && phase.count > 1)
+      sentences.push_back(fmt::format("{} reads 0 % for {} on average, {} times{}; a single 0 % reading is no alarm",
+                                      c.device_name(phase.device), human_duration(phase.total / phase.count),
+                                      phase.count, phase.period ? ", every " + human_duration(*phase.period) : ""));
+  return sentences;
+}
+
+void append(std::vector<std::string>& list, std::vector<std::string> more) {
+  list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
 Nanos held_idle(const Case& c) { return c.ledger().total(Account::kUnexplained); }
 
 std::string batch_sentence(const Case& c, double by_utilisation) {
@@ -142,7 +158,7 @@ Nanos idle_in_pauses(const Case& c, std::size_t device) {
   const Phase* busiest = nullptr;
   for (const Phase& phase : c.so_far.phases)
     if (phase.device == device && (!busiest || phase.gpu_util_ratio > busiest->gpu_util_ratio)) busiest = &phase;
-  if (!busiest || busiest->count < 2) return 0;
+  if (!busiest) return 0;
   Nanos idle = 0;
   for (const Phase& phase : c.so_far.phases)
     if (phase.device == device && &phase != busiest)
@@ -194,12 +210,7 @@ std::vector<Finding> idle_phases(const Case& c) {
     finding.title = fmt::format("{} idles in phases that recur: a pattern, not a fault", c.device_name(device));
     finding.cost = idle;
     finding.tier = "N";
-    for (const Phase& phase : c.so_far.phases)
-      if (phase.device == device && phase.name == "idle" && phase.count > 1)
-        finding.evidence.push_back(
-            fmt::format("the GPU reads 0 % for {} on average, {} times{}; a single 0 % reading is no alarm",
-                        human_duration(phase.total / phase.count), phase.count,
-                        phase.period ? ", every " + human_duration(*phase.period) : ""));
+    append(finding.evidence, recurrences(c, device));
     const Nanos rest = c.ledger().total(Account::kUnexplained, device) - idle;
     finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into its busiest phase",
                                            human_duration(idle), human_duration(std::max<Nanos>(0, rest))));
@@ -268,6 +279,7 @@ std::vector<Finding> idle_host_code(const Case& c) {
   finding.title = "The GPU waits for code of the training process on the CPU";
   finding.confidence = Confidence::kMedium;
   finding.evidence = {driver_sentence(s), helper_sentence(s), storage_sentence(s)};
+  append(finding.evidence, recurrences(c));
   if (s.driver_delay > s.driver_cpu) {
     finding.cause = Cause::kCpuOversubscribed;
     finding.title = "The training process waits for a CPU core";

@@ -75,12 +75,13 @@ std::vector<Finding> losses(const Case& c) {
       evidence.push_back(
           fmt::format("{}: {}{}{}", loss.what, human_count(loss.count), loss.detail.empty() ? "" : "; ", loss.detail));
   const Nanos unobserved = c.ledger().total(Account::kUnobserved);
-  if (c.share(unobserved) >= kMaterial)
+  const bool long_enough = c.ledger().span() >= 3 * c.recording.meta.interval;  // else there was no time for samples
+  if (c.share(unobserved) >= kMaterial && long_enough)
     evidence.push_back(fmt::format("{} of the time is covered by no sample", human_percent(c.share(unobserved))));
   if (evidence.empty()) return {};
   Finding finding;
   finding.cause = Cause::kRecordingLosses;
-  finding.cost = c.share(unobserved) >= kMaterial ? unobserved : 0;
+  finding.cost = c.share(unobserved) >= kMaterial && long_enough ? unobserved : 0;
   finding.confidence = Confidence::kHigh;
   finding.tier = "N";
   finding.title = "The recording has gaps";

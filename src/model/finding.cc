@@ -15,7 +15,7 @@ constexpr std::array kCauses{
     CauseInfo{"interactive_holding_gpu", "A5", "an interactive session holds the GPU", "who owns the process"},
     CauseInfo{"unreleased_after_work", "A6", "the GPU is held after the work ended", "what the process does now"},
     CauseInfo{"environment_install", "A7", "packages installed inside the job", "the job's child processes"},
-    CauseInfo{"startup_load", "A8", "imports and loading before the first kernel", "a second run with warm caches"},
+    CauseInfo{"startup_load", "A8", "imports and loading at the start", "a second run with warm caches"},
     CauseInfo{"compile_warmup", "A9", "compilation and warm-up", "the times of the first steps"},
     CauseInfo{"input_in_main_process", "A10", "data loading in the training process",
               "a step with a cached batch; Python stacks"},

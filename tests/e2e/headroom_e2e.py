@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the end-to-end tests share: the built binary, an environment of their own, virtual boxes, JSON answers."""
+import json
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("HEADROOM_BUILD", ROOT / "build" / "dev"))
+HEADROOM = str(BUILD / "src" / "cli" / "headroom")
+
+
+def environment(tmp_path, **extra):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("CUDA_", "HEADROOM_", "NVIDIA_"))}
+    env.update(HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state"), LC_ALL="C.UTF-8", TZ="UTC", **extra)
+    return env
+
+
+def headroom(tmp_path, *arguments, check=True, timeout=180, **extra):
+    done = subprocess.run([HEADROOM, *map(str, arguments)], env=environment(tmp_path, **extra), cwd=tmp_path,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False)
+    if check:
+        assert done.returncode == 0, f"{arguments}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def why(tmp_path, recording, *options):
+    """The explanation of a recording; checks on the way that the ledger sums to its budget."""
+    answer = json.loads(headroom(tmp_path, "why", recording, "--json", *options).stdout)
+    ledger = answer["ledger"]
+    assert sum(account["ns"] for account in ledger["accounts"]) == ledger["budget_ns"]
+    return answer
+
+
+def watched(tmp_path, gpus, job, *, run=("--interval", "200ms"), sim=(), check=True, **extra):
+    """Runs `job` under `headroom run` in a virtual box; returns the process and the explanation."""
+    recording = tmp_path / "run.hrec"
+    done = headroom(tmp_path, "sim", "--gpus", gpus, *sim, "--", HEADROOM, "run", *run, "--output", recording, "--",
+                    *job, check=check, **extra)
+    return done, why(tmp_path, recording)
+
+
+def share(answer, *causes, device=None):
+    """Share of the budget (or of one device's span) in accounts with these causes."""
+    accounts = [a for a in answer["ledger"]["accounts"] if device is None or a["device"] == device]
+    total = sum(a["ns"] for a in accounts)
+    return sum(a["ns"] for a in accounts if a["cause"] in causes) / total
+
+
+def finding(answer, cause):
+    """The finding with this cause, or the set that counts it among its candidates."""
+    return next((f for f in answer["findings"] if f["cause"] == cause or cause in f["candidates"]), None)
