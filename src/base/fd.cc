@@ -35,7 +35,8 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
     if (got < 0) return tl::unexpected(errno_error(fmt::format("read {}", path)));
     if (got == 0) return bytes;
     bytes.append(block, static_cast<std::size_t>(got));
-    if (bytes.size() > limit) return fail(Errc::kInvalidInput, fmt::format("read {}: larger than {} bytes", path, limit));
+    if (bytes.size() > limit)
+      return fail(Errc::kInvalidInput, fmt::format("read {}: larger than {} bytes", path, limit));
   }
 }
 

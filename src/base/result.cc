@@ -11,12 +11,23 @@ namespace headroom {
 namespace {
 Errc errc_of(int number) {
   switch (number) {
-    case ENOENT: case ESRCH: case ENODEV: return Errc::kNotFound;
-    case EACCES: case EPERM: return Errc::kNoPermission;
-    case ENOSPC: case EDQUOT: return Errc::kNoSpace;
-    case EBUSY: case EAGAIN: return Errc::kBusy;
-    case EINVAL: return Errc::kInvalidInput;
-    default: return Errc::kIo;
+    case ENOENT:
+    case ESRCH:
+    case ENODEV:
+      return Errc::kNotFound;
+    case EACCES:
+    case EPERM:
+      return Errc::kNoPermission;
+    case ENOSPC:
+    case EDQUOT:
+      return Errc::kNoSpace;
+    case EBUSY:
+    case EAGAIN:
+      return Errc::kBusy;
+    case EINVAL:
+      return Errc::kInvalidInput;
+    default:
+      return Errc::kIo;
   }
 }
 }  // namespace

@@ -50,13 +50,13 @@ using Result = tl::expected<T, Error>;
 
 // HR_TRY(auto fd, open_read(path));  declares fd, or returns the error to the caller.
 #define HR_TRY(declaration, expression) HR_TRY_(declaration, expression, HR_CONCAT(hr_try_, __LINE__))
-#define HR_TRY_(declaration, expression, temporary)                              \
-  auto temporary = (expression);                                                 \
+#define HR_TRY_(declaration, expression, temporary)                                       \
+  auto temporary = (expression);                                                          \
   if (!temporary) return tl::unexpected<::headroom::Error>(std::move(temporary).error()); \
   declaration = std::move(*temporary)
 
 // HR_TRYV(write_all(fd, text));  for Result<void>.
-#define HR_TRYV(expression)                                                                             \
-  do {                                                                                                  \
+#define HR_TRYV(expression)                                                                                          \
+  do {                                                                                                               \
     if (auto hr_tryv = (expression); !hr_tryv) return tl::unexpected<::headroom::Error>(std::move(hr_tryv).error()); \
   } while (false)

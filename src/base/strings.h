@@ -8,10 +8,10 @@
 
 namespace headroom {
 
-[[nodiscard]] std::string_view trim(std::string_view text);                       // blanks at both ends
+[[nodiscard]] std::string_view trim(std::string_view text);                                // blanks at both ends
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);  // keeps empty fields
 [[nodiscard]] std::string join(const std::vector<std::string>& parts, std::string_view separator);
-[[nodiscard]] std::string lower(std::string_view text);                            // ASCII only
+[[nodiscard]] std::string lower(std::string_view text);  // ASCII only
 
 // The whole text as a number, or nothing.
 template <class T>

@@ -6,7 +6,9 @@
 namespace headroom {
 namespace {
 
-TEST(Strings, SplitKeepsEmptyFields) { EXPECT_EQ(split("a,,b,", ','), (std::vector<std::string_view>{"a", "", "b", ""})); }
+TEST(Strings, SplitKeepsEmptyFields) {
+  EXPECT_EQ(split("a,,b,", ','), (std::vector<std::string_view>{"a", "", "b", ""}));
+}
 TEST(Strings, TrimTakesBlanksOffBothEnds) { EXPECT_EQ(trim(" \t590.0 W\r\n"), "590.0 W"); }
 
 TEST(Strings, NumbersMustBeWhole) {

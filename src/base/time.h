@@ -13,10 +13,10 @@ inline constexpr Nanos kSecond = 1'000'000'000;
 
 inline constexpr double seconds(Nanos ns) { return static_cast<double>(ns) * 1e-9; }
 
-[[nodiscard]] Nanos boottime_now();      // CLOCK_BOOTTIME: runs through suspend, never steps
-[[nodiscard]] Nanos realtime_now();      // CLOCK_REALTIME: Unix time, may step
-[[nodiscard]] Nanos monotonic_now();     // CLOCK_MONOTONIC
-[[nodiscard]] Nanos thread_cpu_now();    // CPU time of the calling thread
-[[nodiscard]] Nanos process_cpu_now();   // CPU time of this process
+[[nodiscard]] Nanos boottime_now();     // CLOCK_BOOTTIME: runs through suspend, never steps
+[[nodiscard]] Nanos realtime_now();     // CLOCK_REALTIME: Unix time, may step
+[[nodiscard]] Nanos monotonic_now();    // CLOCK_MONOTONIC
+[[nodiscard]] Nanos thread_cpu_now();   // CPU time of the calling thread
+[[nodiscard]] Nanos process_cpu_now();  // CPU time of this process
 
 }  // namespace headroom
