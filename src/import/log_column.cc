@@ -287,6 +287,17 @@ std::string_view header_unit(std::string_view header, std::string_view& bare) {
   return unit;
 }
 
+std::string canonical(std::string_view bare) {
+  std::string name = lower(bare);
+  for (const std::string_view prefix : {"clocks_event_reasons_counters", "clocks_throttle_reasons_counters"})
+    if (name.starts_with(prefix)) return "counters" + name.substr(prefix.size());
+  for (const std::string_view prefix : {"clocks_throttle_reasons", "clocks_event_reasons", "clocks_throttle_reason"})
+    if (name.starts_with(prefix)) return "reasons" + name.substr(prefix.size());
+  return name;
+}
+
+}  // namespace
+
 std::optional<std::int64_t> unit_multiplier(std::string_view unit, const ColumnRule& rule) {
   // Case tells milliwatts from megawatts in theory only; "MB" in a byte rate's column is per second.
   const std::string small = lower(unit);
@@ -297,45 +308,6 @@ std::optional<std::int64_t> unit_multiplier(std::string_view unit, const ColumnR
   }
   return std::nullopt;
 }
-
-std::string canonical(std::string_view bare) {
-  std::string name = lower(bare);
-  for (const std::string_view prefix : {"clocks_event_reasons_counters", "clocks_throttle_reasons_counters"})
-    if (name.starts_with(prefix)) return "counters" + name.substr(prefix.size());
-  for (const std::string_view prefix : {"clocks_throttle_reasons", "clocks_event_reasons", "clocks_throttle_reason"})
-    if (name.starts_with(prefix)) return "reasons" + name.substr(prefix.size());
-  return name;
-}
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-CellValue absent_cell(Absent reason, bool unreadable = false) {
-  return {0, static_cast<std::uint8_t>(reason), unreadable};
-}
-
-// Numbers that the short way cannot take: exponents, more digits than 64 bits hold.
-CellValue read_double(std::string_view text, const ColumnRule& rule) {
-  const auto number = parse_number<double>(text);
-  if (!number) return absent_cell(Absent::kGarbage, true);
-  const double stored = *number * static_cast<double>(rule.multiplier);
-  if (!(stored >= static_cast<double>(rule.low) && stored <= static_cast<double>(rule.high)))
-    return absent_cell(Absent::kGarbage);
-  return {static_cast<std::int64_t>(stored < 0 ? stored - 0.5 : stored + 0.5), 0, false};
-}
-
-CellValue read_special(std::string_view text, const ColumnRule& rule) {
-  if (const auto reason = absence_of(text)) return absent_cell(*reason);
-  if (rule.metric == Metric::kEventReasons && text.starts_with("0x")) {
-    std::uint64_t bits = 0;
-    const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), bits, 16);
-    if (error != std::errc{} || end != text.data() + text.size()) return absent_cell(Absent::kGarbage, true);
-    if (bits > static_cast<std::uint64_t>(rule.high)) return absent_cell(Absent::kGarbage);
-    return {static_cast<std::int64_t>(bits), 0, false};
-  }
-  return read_double(text, rule);
-}
-
-}  // namespace
 
 std::string bare_header(std::string_view header) {
   std::string_view bare;
@@ -360,78 +332,6 @@ std::string_view closest_column(std::string_view header) {
   std::vector<std::string_view> names;
   for (const Name& known : kCsvNames) names.push_back(known.name);
   return closest(bare_header(header), names);
-}
-
-std::optional<Absent> absence_of(std::string_view text) {
-  struct Word {
-    std::string_view text;
-    Absent reason;
-  };
-  static constexpr std::array kWords{
-      Word{"N/A", Absent::kNotSupported},
-      Word{"Not Supported", Absent::kNotSupported},
-      Word{"-", Absent::kNotSupported},
-      Word{"Requested functionality has been deprecated", Absent::kNotSupported},
-      Word{"Unknown Error", Absent::kError},
-      Word{"Unknown", Absent::kError},
-      Word{"ERR!", Absent::kError},
-      Word{"Error", Absent::kError},
-      Word{"GPU is lost", Absent::kDeviceLost},
-      Word{"GPU requires reset", Absent::kDeviceLost},
-      Word{"Reset Required", Absent::kDeviceLost},
-      Word{"Insufficient Permissions", Absent::kNoPermission},
-      Word{"Not Found", Absent::kNoData},
-      Word{"Timeout", Absent::kNoData},
-      Word{"", Absent::kNoData},
-      Word{"None", Absent::kNoData},
-      Word{"null", Absent::kNoData},
-      Word{"nan", Absent::kNoData},
-      Word{"NaN", Absent::kNoData},
-  };
-  text = trim(text);
-  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
-  for (const Word& word : kWords)
-    if (word.text == text) return word.reason;
-  return std::nullopt;
-}
-
-CellValue read_cell(std::string_view text, ColumnRule& rule) {
-  if (rule.role == ColumnRole::kReasonBit) {
-    if (text == "Active") return {rule.reason_bit, 0, false};
-    if (text == "Not Active") return {0, 0, false};
-    if (const auto reason = absence_of(text)) return absent_cell(*reason);
-    return absent_cell(Absent::kGarbage, true);
-  }
-  if (rule.metric == Metric::kPerformanceState && rule.role == ColumnRole::kMetric && text.size() > 1 && text[0] == 'P')
-    text.remove_prefix(1);
-  if (rule.metric == Metric::kEventReasons) return read_special(text, rule);
-  std::size_t i = 0;
-  const bool negative = !text.empty() && text[0] == '-';
-  if (negative) ++i;
-  std::int64_t whole = 0, power = 1;
-  const std::size_t first = i;
-  for (; i < text.size() && is_digit(text[i]) && i - first < 17; ++i) whole = whole * 10 + (text[i] - '0');
-  if (i == first) return read_special(text, rule);
-  if (i + 1 < text.size() && text[i] == '.')
-    for (++i; i < text.size() && is_digit(text[i]) && i - first < 17; ++i, power *= 10)
-      whole = whole * 10 + (text[i] - '0');
-  std::int64_t multiplier = rule.multiplier;
-  if (i < text.size()) {
-    const std::string_view unit = trim(text.substr(i));
-    if (unit.empty() || unit != rule.cell_unit) {
-      const auto known = unit_multiplier(unit, rule);
-      if (!known) return read_special(text, rule);
-      rule.cell_unit = unit;
-      rule.cell_multiplier = *known;
-    }
-    multiplier = rule.cell_multiplier;
-  }
-  std::int64_t stored = 0;
-  if (__builtin_mul_overflow(whole, multiplier, &stored)) return read_double(text.substr(0, i), rule);
-  if (power != 1) stored = (stored + power / 2) / power;
-  if (negative) stored = -stored;
-  if (stored < rule.low || stored > rule.high) return absent_cell(Absent::kGarbage);
-  return {stored, 0, false};
 }
 
 }  // namespace headroom

@@ -62,6 +62,8 @@ struct ColumnRule {
 // The rule for a header such as "power.draw [W]", "gpu_util_%" or (of dmon) "pwr"; nothing for one that is not known.
 [[nodiscard]] std::optional<ColumnRule> csv_column(std::string_view header);
 [[nodiscard]] std::optional<ColumnRule> dmon_column(std::string_view header);
+// What a number with this unit is multiplied by, for the rule's metric; nothing for a unit of another dimension.
+[[nodiscard]] std::optional<std::int64_t> unit_multiplier(std::string_view unit, const ColumnRule& rule);
 // A header without its unit, in lower case: "power.draw", "gpu_util".
 [[nodiscard]] std::string bare_header(std::string_view header);
 // Known name that looks most like `header`, or "".

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "base/fd.h"
+#include "import/log_test_support.h"
+
+namespace headroom {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(NvidiaSmi, ReadsUnitsFactsAndTimes) {
+  const auto r = read_log(
+      "timestamp, index, uuid, name, pstate, utilization.gpu [%], memory.used [MiB], memory.total [MiB], power.draw "
+      "[W], enforced.power.limit [W], temperature.gpu, clocks.current.sm [MHz], clocks_throttle_reasons.active\n"
+      "2025/11/05 21:13:00.250, 3, GPU-aa, NVIDIA RTX A6000, P2, 57 %, 1024 MiB, 49140 MiB, 120.25 W, 300.00 W, 61, "
+      "1800 MHz, 0x0000000000000004\n"
+      "2025/11/05 21:13:01.250, 3, GPU-aa, NVIDIA RTX A6000, P8, 0 %, 2048 MiB, 49140 MiB, 20.5 W, 300.00 W, 60, "
+      "210 MHz, 0x0000000000000001\n");
+  ASSERT_EQ(r.sources.size(), 1u);
+  const Device device = device_of(r.sources[0]);
+  EXPECT_EQ(device.uuid, "GPU-aa");
+  EXPECT_EQ(device.index, 3);
+  EXPECT_EQ(device.name, "NVIDIA RTX A6000");
+  EXPECT_EQ(device.memory_total_bytes, std::int64_t{49140} << 20);
+  EXPECT_EQ(device.power_limit_watts, 300.0);
+  EXPECT_EQ(device.given, std::nullopt);
+  EXPECT_THAT(r.tracks[0].at, ElementsAre(kT0 + kSecond / 4, kT0 + kSecond * 5 / 4));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.57, 0.0));
+  EXPECT_THAT(values(r, Metric::kMemoryUsed), ElementsAre(1073741824.0, 2147483648.0));
+  EXPECT_THAT(values(r, Metric::kPower), ElementsAre(120.25, 20.5));
+  EXPECT_THAT(values(r, Metric::kPerformanceState), ElementsAre(2.0, 8.0));
+  EXPECT_THAT(values(r, Metric::kSmClock), ElementsAre(1800.0, 210.0));
+  EXPECT_THAT(values(r, Metric::kEventReasons), ElementsAre(4.0, 1.0));
+  EXPECT_EQ(r.meta.origin, "import:nvidia-smi");
+  EXPECT_EQ(r.meta.tiers, "N");
+  EXPECT_EQ(r.meta.missing_tiers.at(0).tier, 'P');
+  EXPECT_EQ(r.meta.interval, kSecond);
+}
+
+TEST(NvidiaSmi, ARowSpeaksAboutTheIntervalBeforeIt) {
+  const auto r = read_log(smi({{10, 50}, {12, 60}, {14, 70}}));
+  EXPECT_EQ(r.meta.start, r.tracks[0].at.front() - 2 * kSecond);
+  EXPECT_EQ(r.meta.end, r.tracks[0].at.back());
+  EXPECT_EQ(r.meta.start_realtime, r.meta.start);
+}
+
+TEST(NvidiaSmi, ColumnOrderUnitsAndAliasesDoNotMatter) {
+  const auto with =
+      read_log("timestamp, index, utilization.gpu [%], clocks.sm [MHz]\n2025/11/05 21:13:00.000, 0, 5 %, 7 MHz\n");
+  const auto without =
+      read_log("clocks.current.sm [MHz],utilization.gpu [%],index,timestamp\n7,5,0,2025/11/05 21:13:00.000\n");
+  EXPECT_EQ(values(with, Metric::kGpuUtil), values(without, Metric::kGpuUtil));
+  EXPECT_EQ(values(with, Metric::kSmClock), values(without, Metric::kSmClock));
+  EXPECT_EQ(with.tracks[0].at, without.tracks[0].at);
+}
+
+TEST(NvidiaSmi, AbsentValuesKeepTheirReason) {
+  const auto r = read_log(
+      "timestamp, utilization.gpu [%], power.draw [W], fan.speed [%], temperature.gpu\n"
+      "2025/11/05 21:13:00.000, 5 %, [N/A], [Not Supported], N/A\n"
+      "2025/11/05 21:13:01.000, [Unknown Error], [GPU is lost], [Insufficient Permissions], \n"
+      "2025/11/05 21:13:02.000, 7 %, 30 W, 45 %, 50\n");
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.05, absent(Absent::kError), 0.07));
+  EXPECT_THAT(values(r, Metric::kPower), ElementsAre(absent(Absent::kNotSupported), absent(Absent::kDeviceLost), 30.0));
+  EXPECT_THAT(values(r, Metric::kFan), ElementsAre(absent(Absent::kNotSupported), absent(Absent::kNoPermission), 0.45));
+  EXPECT_THAT(values(r, Metric::kTemperature),
+              ElementsAre(absent(Absent::kNotSupported), absent(Absent::kNoData), 50.0));
+  EXPECT_EQ(lost(r, "unreadable_value"), 0);
+}
+
+TEST(NvidiaSmi, ImpossibleValuesAreGarbageAndCounted) {
+  const auto r = read_log(
+      "timestamp, utilization.gpu [%], memory.used [MiB], memory.total [MiB]\n"
+      "2025/11/05 21:13:00.000, 130 %, -5 MiB, 1000 MiB\n"
+      "2025/11/05 21:13:01.000, soup, 2000 MiB, 1000 MiB\n"
+      "2025/11/05 21:13:02.000, 7 %, 999 MiB, 1000 MiB\n");
+  const double garbage = absent(Absent::kGarbage);
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(garbage, garbage, 0.07));
+  EXPECT_THAT(values(r, Metric::kMemoryUsed), ElementsAre(garbage, garbage, 999.0 * 1048576));
+  EXPECT_EQ(lost(r, "value_out_of_range"), 3);
+  EXPECT_EQ(lost(r, "unreadable_value"), 1);
+  EXPECT_EQ(detail(r, "unreadable_value"), "first at line 3, column 26: 'soup'");
+}
+
+TEST(NvidiaSmi, AnOutlierThatCouldBeTrueIsKept) {
+  const auto r = read_log("timestamp, power.draw [W]\n2025/11/05 21:13:00.000, 590.00 W\n");
+  EXPECT_THAT(values(r, Metric::kPower), ElementsAre(590.0));
+}
+
+TEST(NvidiaSmi, SingleReasonColumnsBecomeOneMask) {
+  const auto r = read_log(
+      "timestamp, utilization.gpu [%], clocks_event_reasons.sw_power_cap, clocks_event_reasons.hw_slowdown\n"
+      "2025/11/05 21:13:00.000, 5 %, Active, Not Active\n"
+      "2025/11/05 21:13:01.000, 5 %, Not Active, Active\n"
+      "2025/11/05 21:13:02.000, 5 %, [N/A], [N/A]\n");
+  EXPECT_THAT(values(r, Metric::kEventReasons), ElementsAre(4.0, 8.0, absent(Absent::kNotSupported)));
+}
+
+TEST(NvidiaSmi, TheEnforcedLimitWinsOverTheSetOne) {
+  const auto r =
+      read_log("timestamp, power.limit [W], enforced.power.limit [W]\n2025/11/05 21:13:00.000, 80.00 W, 55.00 W\n");
+  EXPECT_EQ(device_of(r.sources[0]).power_limit_watts, 55.0);
+  EXPECT_THAT(detail(r, "column_not_kept"), HasSubstr("power.limit"));
+}
+
+TEST(NvidiaSmi, OverridesAreApplied) {
+  ImportOptions options;
+  options.power_limit_watts = 55;
+  options.device_name = "RTX 4050";
+  options.memory_total_bytes = 6;
+  const auto r = read_log(smi({{0, 1}, {1, 2}}), options);
+  const Device device = device_of(r.sources[0]);
+  EXPECT_EQ(device.power_limit_watts, 55.0);
+  EXPECT_EQ(device.name, "RTX 4050");
+  EXPECT_EQ(device.memory_total_bytes, 6);
+}
+
+TEST(NvidiaSmi, BomCrLfBlankLinesAndQuotesAreNoOddity) {
+  const auto r = read_log(
+      "\xef\xbb\xbf\"timestamp\",\"name\",\"utilization.gpu [%]\"\r\n\r\n"
+      "\"2025/11/05 21:13:00.000\",\"A, B\",\"5 %\"\r\n\r\n\"2025/11/05 21:13:01.000\",\"A, B\",\"6 %\"\r\n");
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.05, 0.06));
+  EXPECT_EQ(device_of(r.sources[0]).name, "A, B");
+  EXPECT_EQ(lost(r, "short_row") + lost(r, "long_row") + lost(r, "unreadable_row"), 0);
+}
+
+TEST(NvidiaSmi, Utf16OfPowerShellIsRead) {
+  const std::string narrow = smi({{0, 5}, {1, 6}});
+  std::string wide = "\xff\xfe";
+  for (const char c : narrow) wide += c, wide += '\0';
+  EXPECT_EQ(sniff_log(wide), LogFormat::kNvidiaSmi);
+  EXPECT_THAT(values(read_log(wide), Metric::kGpuUtil), ElementsAre(0.05, 0.06));
+}
+
+TEST(NvidiaSmi, RepeatedHeadersAreCounted) {
+  const auto r = read_log(smi({{0, 1}, {1, 2}}) + smi({{2, 3}, {3, 4}}));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.01, 0.02, 0.03, 0.04));
+  EXPECT_EQ(lost(r, "repeated_header"), 1);
+  EXPECT_THAT(detail(r, "repeated_header"), HasSubstr("line 4"));
+  ASSERT_EQ(r.events.size(), 1u);
+  EXPECT_EQ(r.events[0].kind, "repeated_header");
+}
+
+TEST(NvidiaSmi, ARunWithOtherColumnsMayFollow) {
+  const auto r = read_log(smi({{0, 1}}) +
+                          "timestamp, power.draw [W], utilization.gpu [%]\n2025/11/05 21:13:01.500, 30.00 W, 9 %\n");
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.01, 0.09));
+  EXPECT_THAT(values(r, Metric::kPower), ElementsAre(absent(Absent::kNotSampled), 30.0));
+  EXPECT_EQ(lost(r, "repeated_header"), 1);
+}
+
+TEST(NvidiaSmi, WithoutAHeaderTheErrorSaysHowToNameColumns) {
+  const std::string text = "2025/11/05 21:13:00.000, 0, 5 %\n2025/11/05 21:13:01.000, 0, 6 %\n";
+  const Error error = import_error(text);
+  EXPECT_EQ(error.code, Errc::kInvalidInput);
+  EXPECT_EQ(error.what, "log:1: there is no header, so what the 3 columns mean is not known");
+  EXPECT_THAT(error.hint, HasSubstr("--columns"));
+  ImportOptions options;
+  options.columns = "timestamp,index,utilization.gpu";
+  EXPECT_THAT(values(read_log(text, options), Metric::kGpuUtil), ElementsAre(0.05, 0.06));
+  options.columns = "timestamp,index,utilisation.gpu";
+  EXPECT_THAT(import_error(text, options).hint, HasSubstr("utilization.gpu"));
+}
+
+TEST(NvidiaSmi, MessagesBetweenRowsAreCountedAndKept) {
+  const auto r = read_log(
+      "timestamp, utilization.gpu [%]\n2025/11/05 21:13:00.000, 5 %\n"
+      "Unable to determine the device handle for GPU 0000:01:00.0: GPU is lost.  Reboot the system to recover this "
+      "GPU\n"
+      "Failed to initialize NVML: Driver/library version mismatch\n2025/11/05 21:13:01.000, 6 %\n");
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.05, 0.06));
+  EXPECT_EQ(lost(r, "interleaved_message"), 2);
+  ASSERT_EQ(r.events.size(), 2u);
+  EXPECT_EQ(r.events[0].kind, "device_lost");
+  EXPECT_EQ(r.events[1].kind, "note");
+}
+
+TEST(NvidiaSmi, ALogOfMessagesOnlySaysTheMessage) {
+  const Error error = import_error("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n");
+  EXPECT_EQ(error.code, Errc::kInvalidInput);
+  EXPECT_THAT(error.what, HasSubstr("log:1: 'NVIDIA-SMI has failed"));
+}
+
+TEST(NvidiaSmi, ATruncatedLastLineIsLeftOutAndCounted) {
+  const std::string head = "timestamp, utilization.gpu [%], power.draw [W]\n2025/11/05 21:13:00.000, 5 %, 30.00 W\n";
+  for (const char* tail : {"2025/11/05 21:1", "2025/11/05 21:13:01.000, 6 ", "2025"}) {
+    const auto r = read_log(head + tail);
+    EXPECT_EQ(r.tracks[0].at.size(), 1u) << tail;
+    EXPECT_EQ(lost(r, "truncated_last_line"), 1) << tail;
+  }
+  const auto r = read_log(head + "2025/11/05 21:13:01.000, 6 %, 3");  // 3 of 30.00 W
+  EXPECT_THAT(values(r, Metric::kPower), ElementsAre(30.0, absent(Absent::kNoData)));
+  EXPECT_EQ(lost(r, "truncated_last_line"), 1);
+}
+
+TEST(NvidiaSmi, EveryPrefixOfALogIsReadOrRefused) {
+  const auto text = read_file(logs("small_gpu_4050.csv"));
+  ASSERT_TRUE(text.has_value());
+  std::size_t most = 0;
+  for (std::size_t size = 0; size < 2000; ++size) {
+    const auto r = import_log("log", std::string_view(*text).substr(0, size), {});
+    const std::size_t rows = r && !r->tracks.empty() ? r->tracks[0].at.size() : 0;
+    EXPECT_GE(rows + 1, most) << size;  // a longer prefix never has fewer rows
+    most = std::max(most, rows);
+  }
+  EXPECT_GT(most, 10u);
+}
+
+TEST(NvidiaSmi, ShortAndLongRowsAreCountedByTheirLine) {
+  const auto r =
+      read_log(smi({{0, 1}, {1, 2}, {2, 3}}) + "2025/11/05 21:13:03.500\n2025/11/05 21:13:04.500, 5 %, 6 %\n" +
+               "2025/11/05 21:13:05.500, 7 %\n");
+  EXPECT_EQ(lost(r, "short_row"), 1);
+  EXPECT_EQ(lost(r, "long_row"), 1);
+  EXPECT_THAT(detail(r, "short_row"), HasSubstr("line 5"));
+  EXPECT_EQ(r.tracks[0].at.size(), 4u);
+}
+
+TEST(NvidiaSmi, AnUnreadableTimeIsSaidWithLineAndColumn) {
+  const auto r = read_log(smi({{0, 1}, {1, 2}}) + "2025/13/05 21:13:03.500, 5 %\n");
+  EXPECT_EQ(lost(r, "unreadable_row"), 1);
+  EXPECT_EQ(detail(r, "unreadable_row"), "first at line 4, column 1: cannot read '2025/13/05 21:13:03.500' as a time");
+  const Error error = import_error("timestamp, utilization.gpu [%]\nyesterday, 5 %\nyesterday, 6 %\n");
+  EXPECT_EQ(error.what, "log:2:1: cannot read 'yesterday' as a time");
+  EXPECT_FALSE(error.hint.empty());
+}
+
+TEST(NvidiaSmi, UnknownColumnsAreNamed) {
+  const auto r =
+      read_log("timestamp, utilization.gpu [%], mood, vbios_version\n2025/11/05 21:13:00.000, 5 %, good, 1.2\n");
+  EXPECT_EQ(lost(r, "column_not_kept"), 2);
+  EXPECT_EQ(detail(r, "column_not_kept"), "line 1: mood, vbios_version");
+}
+
+TEST(NvidiaSmi, GpusAreSortedByIndexAndKeyedByUuid) {
+  const auto r = read_log(
+      "timestamp, uuid, index, utilization.gpu [%]\n"
+      "2025/11/05 21:13:00.000, GPU-b, 1, 5 %\n2025/11/05 21:13:00.003, GPU-a, 0, 6 %\n"
+      "2025/11/05 21:13:01.000, GPU-b, 1, 7 %\n2025/11/05 21:13:01.003, GPU-a, 0, 8 %\n");
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_EQ(r.sources[0].key, "GPU-a");
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 0), ElementsAre(0.06, 0.08));
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.05, 0.07));
+  EXPECT_EQ(lost(r, "missing_row"), 0);
+}
+
+TEST(NvidiaSmi, SeveralGpusWithoutAnIndexAreRefused) {
+  std::string text = "timestamp, utilization.gpu [%]\n";
+  for (int second = 0; second < 10; ++second)
+    for (int gpu = 0; gpu < 2; ++gpu) text += fmt::format("2025/11/05 21:13:{:02}.00{}, 5 %\n", second, 3 * gpu);
+  const Error error = import_error(text);
+  EXPECT_THAT(error.what, HasSubstr("several GPUs"));
+  EXPECT_THAT(error.hint, HasSubstr("index"));
+}
+
+TEST(NvidiaSmi, WithoutTimesRowsAreRoundsOfTheInterval) {
+  ImportOptions options;
+  options.interval = 2 * kSecond;
+  const auto r = read_log("index, utilization.gpu [%]\n0, 1 %\n1, 2 %\n0, 3 %\n1, 4 %\n0, 5 %\n", options);
+  EXPECT_THAT(times(r, 0), ElementsAre(0.0, 2.0, 4.0));
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.02, 0.04));
+  EXPECT_EQ(lost(r, "no_timestamps"), 1);
+  EXPECT_EQ(lost(r, "missing_row"), 1);  // GPU 1 in the third round
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/log_order.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+
+#include "import/log_test_support.h"
+
+namespace headroom {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(Time, ZonesAreUsedWhereTheyAreGiven) {
+  ImportOptions india;
+  india.utc_offset = [](std::int64_t) { return std::int64_t{19800}; };
+  const auto at = [](const char* stamp, const ImportOptions& options = {}) {
+    const auto r = read_log(fmt::format("timestamp,gpu_util_%\n{},5\n", stamp), options);
+    return r.tracks.empty() ? Nanos{0} : r.tracks[0].at[0];
+  };
+  EXPECT_EQ(at("2025-11-05T21:13:00Z"), kT0);
+  EXPECT_EQ(at("2025-11-06T02:43:00+05:30"), kT0);
+  EXPECT_EQ(at("2025-11-06 02:43:00.000 +0530"), kT0);
+  EXPECT_EQ(at("2025-11-05T13:13:00-08"), kT0);
+  EXPECT_EQ(at("2025-11-05 21:13:00"), kT0);
+  EXPECT_EQ(at("2025/11/06 02:43:00.000", india), kT0);
+  EXPECT_EQ(at("2025-11-05T21:13:00Z", india), kT0);
+  EXPECT_EQ(at("1762377180"), kT0);
+  EXPECT_EQ(at("1762377180.25"), kT0 + kSecond / 4);
+  EXPECT_EQ(at("1762377180250"), kT0 + kSecond / 4);
+  EXPECT_EQ(at("1762377180250000000"), kT0 + kSecond / 4);
+  const auto assumed = read_log(smi({{0, 1}, {1, 2}}));
+  EXPECT_EQ(lost(assumed, "assumed_time_zone"), 1);
+  const auto named = read_log("timestamp,gpu_util_%\n2025-11-05 21:13:00 IST,5\n");
+  EXPECT_EQ(lost(named, "named_zone"), 1);
+}
+
+TEST(Time, OffsetsAndDatesAreParsedOrRefused) {
+  const auto offset = [](const char* text) {
+    const auto parsed = utc_offset_of(text);
+    return parsed ? (*parsed)(1762377180) : std::int64_t{-1};
+  };
+  EXPECT_EQ(offset("utc"), 0);
+  EXPECT_EQ(offset("+05:30"), 19800);
+  EXPECT_EQ(offset("-0800"), -28800);
+  EXPECT_EQ(offset("five"), -1);
+  EXPECT_EQ(offset("+5:300"), -1);
+  ::setenv("TZ", "XST-02", 1);
+  ::tzset();
+  EXPECT_EQ(offset("local"), 7200);
+  ::unsetenv("TZ");
+  EXPECT_EQ(start_date_of("2025-11-05").value_or(0), 1762300800 * kSecond);
+  EXPECT_EQ(start_date_of("05.11.2025").error().hint, "write it as 2025-11-05");
+}
+
+TEST(Order, IrregularSpacingLosesNothing) {
+  const auto r = read_log(smi({{0, 1}, {3, 1}, {6, 1}, {10, 1}, {13, 1}, {16, 1}, {20, 1}}));
+  EXPECT_EQ(lost(r, "missing_row"), 0);
+  EXPECT_EQ(lost(r, "gap"), 0);
+  EXPECT_EQ(r.meta.interval, 3 * kSecond);
+}
+
+TEST(Order, MissingRowsAndGapsAreCounted) {
+  const auto r = read_log(smi({{0, 1}, {5, 1}, {15, 1}, {20, 1}, {25, 1}, {50, 1}, {55, 1}}));
+  EXPECT_EQ(lost(r, "missing_row"), 1 + 4);
+  EXPECT_THAT(detail(r, "missing_row"), HasSubstr("5 of 12 rows"));
+  EXPECT_EQ(lost(r, "gap"), 1);
+  ASSERT_EQ(r.events.size(), 1u);
+  EXPECT_EQ(r.events[0].kind, "gap");
+  EXPECT_EQ(r.events[0].at, r.tracks[0].at[4]);
+  EXPECT_EQ(r.events[0].end, r.tracks[0].at[5] - 5 * kSecond);
+  EXPECT_EQ(r.events[0].source, 0);
+}
+
+TEST(Order, AGpuMissingInSomeRoundsIsCounted) {
+  std::string text = "timestamp,gpu_id,gpu_util_%\n";
+  for (int round = 0; round < 10; ++round)
+    for (int gpu = 0; gpu < 2; ++gpu)
+      if (gpu == 0 || (round != 0 && round != 4 && round != 9))
+        text += fmt::format("{},{},5\n", 1762377180 + 5 * round, gpu);
+  const auto r = read_log(text);
+  EXPECT_EQ(lost(r, "missing_row"), 3);
+  EXPECT_THAT(detail(r, "missing_row"), HasSubstr("GPU 1: 3"));
+}
+
+TEST(Order, ANominalIntervalIsHeldAgainstTheRows) {
+  ImportOptions options;
+  options.interval = 5 * kSecond;
+  const auto r = read_log(smi({{0, 1}, {7, 1}, {14, 1}, {21, 1}, {28, 1}, {35, 1}}), options);
+  EXPECT_EQ(lost(r, "missing_row"), 2);  // 8 rows fit 35 s at 5 s
+  EXPECT_EQ(r.meta.interval, 5 * kSecond);
+}
+
+TEST(Order, RowsOutOfOrderAreSorted) {
+  const auto r = read_log(smi({{0, 1}, {1, 2}, {3, 4}, {2, 3}, {4, 5}}));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.01, 0.02, 0.03, 0.04, 0.05));
+  EXPECT_EQ(lost(r, "out_of_order_row"), 1);
+  EXPECT_THAT(detail(r, "out_of_order_row"), HasSubstr("line 5"));
+}
+
+TEST(Order, RunsAppendedInAnotherOrderAreSorted) {
+  const auto r = read_log(smi({{30, 4}, {31, 5}, {32, 6}}) + smi({{0, 1}, {1, 2}, {2, 3}}));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.01, 0.02, 0.03, 0.04, 0.05, 0.06));
+  EXPECT_EQ(lost(r, "backward_timestamp"), 1);
+  EXPECT_EQ(lost(r, "clock_step_back"), 0);
+  EXPECT_EQ(lost(r, "gap"), 1);
+}
+
+TEST(Order, AClockSetBackKeepsDurations) {
+  const auto r = read_log(smi({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {0, 7}, {1, 8}, {2, 9}}));
+  EXPECT_THAT(times(r), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8));
+  EXPECT_EQ(lost(r, "clock_step_back"), 1);
+  EXPECT_THAT(detail(r, "clock_step_back"), HasSubstr("line 8: 5.000 s back"));
+  ASSERT_EQ(r.events.size(), 1u);
+  EXPECT_EQ(r.events[0].kind, "clock_step");
+  EXPECT_EQ(r.events[0].at, r.tracks[0].at[6]);
+}
+
+TEST(Order, TwoCopiesOfALogAreOne) {
+  const std::string once = smi({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}});
+  const auto r = read_log(once + once);
+  EXPECT_EQ(r.tracks[0].at.size(), 6u);
+  EXPECT_EQ(lost(r, "duplicate_row"), 6);
+}
+
+TEST(Order, OfTwoRowsAtOneInstantTheLastIsKept) {
+  const auto r = read_log(smi({{0, 1}, {1, 2}, {1, 3}, {2, 4}}));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.01, 0.03, 0.04));
+  EXPECT_EQ(lost(r, "duplicate_timestamp"), 1);
+  EXPECT_THAT(detail(r, "duplicate_timestamp"), HasSubstr("line 4"));
+}
+
+TEST(Order, RowsThatShareAWholeSecondAreSpreadOverIt) {
+  const auto r = read_log(
+      "timestamp,gpu_util_%\n2025-11-05 21:13:00,1\n2025-11-05 21:13:00,2\n2025-11-05 21:13:01,3\n2025-11-05 "
+      "21:13:01,4\n");
+  EXPECT_THAT(times(r), ElementsAre(0, 0.5, 1, 1.5));
+  EXPECT_EQ(lost(r, "shared_second"), 2);
+  EXPECT_EQ(r.meta.interval, kSecond / 2);
+}
+
+TEST(Order, TimesThatJumpEverywhereEndSomewhere) {
+  std::string text = "timestamp,gpu_util_%\n";
+  for (std::uint32_t i = 0; i < 5000; ++i) text += fmt::format("{}.5,5\n", 1762377180 + (i * 2654435761U) % 100000);
+  const auto r = read_log(text);
+  const auto& at = r.tracks[0].at;
+  EXPECT_EQ(std::adjacent_find(at.begin(), at.end(), std::greater_equal<>()), at.end());
+  EXPECT_GT(lost(r, "out_of_order_row"), 1000);
+}
+
+}  // namespace
+}  // namespace headroom
