@@ -58,7 +58,8 @@ DoctorCheck driver(const DoctorFacts& facts) {
 }
 
 DoctorCheck driver_version(const DoctorFacts& facts) {
-  if (!facts.gpus || facts.virtual_gpus) return no_gpus();
+  if (!facts.gpus) return no_gpus();
+  if (facts.virtual_gpus) return {"", kAbsent, "virtual GPUs have no driver", ""};
   const std::string& version = facts.gpus->driver_version;
   if (scrambles_process_list(version)) {
     return {"", kWarn,
@@ -197,9 +198,15 @@ DoctorCheck index_order(const DoctorFacts& facts) {
     return position != static_cast<std::size_t>(&position - order.data());
   });
   constexpr const char* kFix = "export CUDA_DEVICE_ORDER=PCI_BUS_ID, or name GPUs by UUID";
-  if (moved == order.end()) {
+  const bool comparable = std::all_of(devices.begin(), devices.end(), [](const Device& device) {
+    return device.cuda_cores.has_value() && device.sm_clock_max_mhz.has_value();
+  });
+  if (!comparable) {
     return {"", kWarn, "the GPUs are unlike: CUDA numbers them fastest first, which may differ from nvidia-smi's order",
             kFix};
+  }
+  if (moved == order.end()) {
+    return {"", kOk, "the GPUs are unlike, but the fastest comes first for nvidia-smi too", ""};
   }
   return {"", kWarn,
           fmt::format("the GPUs are unlike, and CUDA numbers them fastest first: its GPU {} is probably "

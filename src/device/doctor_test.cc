@@ -166,6 +166,13 @@ TEST(Doctor, WhatIsHarmlessIsOk) {
          f.gpus->devices[0].device.name = "T4";
          f.cuda_device_order = "PCI_BUS_ID";
        }},
+      {"index_order", CheckStatus::kOk, "fastest comes first",
+       [](auto& f) {
+         f.gpus->devices[1].device.name = "T4";
+         f.gpus->devices[0].device.cuda_cores = 10752;
+         f.gpus->devices[1].device.cuda_cores = 2560;
+         for (auto& status : f.gpus->devices) status.device.sm_clock_max_mhz = 1500;
+       }},
       {"other_users", CheckStatus::kOk, "nobody else",
        [](auto& f) {
          f.gpus->devices[0].processes.push_back({.pid = 5, .name = "Xorg", .uid = 0, .kind = ContextKind::kGraphics});

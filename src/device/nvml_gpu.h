@@ -26,6 +26,7 @@ class NvmlGpu {
   [[nodiscard]] const Device& device() const { return device_; }
   [[nodiscard]] nvml::Device handle() const { return handle_; }
   [[nodiscard]] SourceId source() const { return source_; }
+  [[nodiscard]] bool lost() const { return lost_; }
 
  private:
   void announce(const Look& look);

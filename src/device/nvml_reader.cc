@@ -104,8 +104,10 @@ void NvmlReader::read(Nanos at, RecordingSink& sink) {
   const Nanos offset = options_.clock_offset();
   bool listed = false;
   for (const auto& gpu : gpus_) {
+    const bool was_lost = gpu->lost();
     const Look look{session_->api(), gpu->handle(), at, offset, sink};
     listed = gpu->read(look, *options_.since, directory_) || listed;
+    if (gpu->lost() && !was_lost) events_due_.next.reset();  // an XID says why
   }
   if (listed) directory_.end_round();
   read_events(at, sink);

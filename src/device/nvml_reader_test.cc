@@ -220,6 +220,16 @@ TEST(NvmlReader, LostGpuIsSaidOnceCostsOneCallASecondAndComesBack) {
   EXPECT_EQ(bench.gpu(Metric::kGpuUtil), 4000);
 }
 
+TEST(NvmlReader, TheXidOfALossIsAskedForAtOnce) {
+  FakeNvml nvml({modern()});
+  Bench bench(nvml);
+  bench.tick(2);
+  nvml.gpus[0].errors["*"] = nvml::kGpuIsLost;
+  nvml.events.push_back({reinterpret_cast<nvml::Device>(std::uintptr_t{1}), nvml::kEventXid, 79, 0, 0});
+  bench.tick();
+  EXPECT_THAT(bench.events(), testing::ElementsAre("device_lost", "xid"));
+}
+
 TEST(NvmlReader, OnlyOneCallSayingLostDoesNotFlicker) {
   FakeNvml nvml({modern()});
   Bench bench(nvml);

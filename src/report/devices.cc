@@ -66,7 +66,9 @@ Json device_json(const DeviceStatus& status) {
               {"numa_node", optional_json(device.numa_node)},
               {"memory_total_bytes", optional_json(device.memory_total_bytes)}};
   Json absent = Json::object();
-  if (!device.memory_total_bytes) absent["memory_total_bytes"] = absent_name(Absent::kNotSupported);
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_null()) absent[name] = absent_name(Absent::kNotSupported);
+  }
   for (const auto& [metric, reading] : status.readings) {
     if (metric == Metric::kMemoryTotal) continue;  // a fact of the device
     put_reading(object, absent, info(metric).name, metric, reading);

@@ -52,6 +52,10 @@ std::string to_text(const std::vector<DoctorCheck>& checks, const TextOptions& w
   std::string summary = failed > 0   ? fmt::format("{} of {} checks failed", failed, checks.size())
                         : warned > 0 ? fmt::format("nothing failed; {} to know about", warned)
                                      : "nothing is in the way";
+  const bool no_gpu = std::any_of(checks.begin(), checks.end(), [](const auto& check) {
+    return check.id == "driver" && check.status == CheckStatus::kAbsent;
+  });
+  if (no_gpu) summary = "there is no GPU here; else " + summary;
   std::string out = bold(fmt::format("headroom doctor: {}", summary), options) + "\n\n";
   for (const auto status : {CheckStatus::kFail, CheckStatus::kWarn, CheckStatus::kOk}) {
     for (const auto& check : checks) {
