@@ -45,16 +45,18 @@
 
 #define HEADROOM_NVML_CLOCKS(X) \
   X(NVML_CLOCK_GRAPHICS, 0) X(NVML_CLOCK_SM, 1) X(NVML_CLOCK_MEM, 2) X(NVML_CLOCK_VIDEO, 3)
-#define HEADROOM_NVML_SAMPLING_TYPES(X)                                                                       \
-  X(NVML_TOTAL_POWER_SAMPLES, 0)                                                                              \
-  X(NVML_GPU_UTILIZATION_SAMPLES, 1)                                                                          \
-  X(NVML_MEMORY_UTILIZATION_SAMPLES, 2) X(NVML_ENC_UTILIZATION_SAMPLES, 3) X(NVML_DEC_UTILIZATION_SAMPLES, 4) \
-      X(NVML_PROCESSOR_CLK_SAMPLES, 5) X(NVML_MEMORY_CLK_SAMPLES, 6) X(NVML_MODULE_POWER_SAMPLES, 7)
-#define HEADROOM_NVML_VALUE_TYPES(X)                                                                                  \
-  X(NVML_VALUE_TYPE_DOUBLE, 0)                                                                                        \
-  X(NVML_VALUE_TYPE_UNSIGNED_INT, 1)                                                                                  \
-  X(NVML_VALUE_TYPE_UNSIGNED_LONG, 2) X(NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, 3) X(NVML_VALUE_TYPE_SIGNED_LONG_LONG, 4) \
-      X(NVML_VALUE_TYPE_SIGNED_INT, 5) X(NVML_VALUE_TYPE_UNSIGNED_SHORT, 6)
+#define HEADROOM_NVML_SAMPLING_TYPES(X)                                                                  \
+  X(NVML_TOTAL_POWER_SAMPLES, 0)                                                                         \
+  X(NVML_GPU_UTILIZATION_SAMPLES, 1)                                                                     \
+  X(NVML_MEMORY_UTILIZATION_SAMPLES, 2)                                                                  \
+  X(NVML_ENC_UTILIZATION_SAMPLES, 3) X(NVML_DEC_UTILIZATION_SAMPLES, 4) X(NVML_PROCESSOR_CLK_SAMPLES, 5) \
+      X(NVML_MEMORY_CLK_SAMPLES, 6) X(NVML_MODULE_POWER_SAMPLES, 7)
+#define HEADROOM_NVML_VALUE_TYPES(X)                                                                               \
+  X(NVML_VALUE_TYPE_DOUBLE, 0)                                                                                     \
+  X(NVML_VALUE_TYPE_UNSIGNED_INT, 1)                                                                               \
+  X(NVML_VALUE_TYPE_UNSIGNED_LONG, 2)                                                                              \
+  X(NVML_VALUE_TYPE_UNSIGNED_LONG_LONG, 3) X(NVML_VALUE_TYPE_SIGNED_LONG_LONG, 4) X(NVML_VALUE_TYPE_SIGNED_INT, 5) \
+      X(NVML_VALUE_TYPE_UNSIGNED_SHORT, 6)
 #define HEADROOM_NVML_ENABLE_STATES(X) X(NVML_FEATURE_DISABLED, 0) X(NVML_FEATURE_ENABLED, 1)
 #define HEADROOM_NVML_COMPUTE_MODES(X) \
   X(NVML_COMPUTEMODE_DEFAULT, 0)       \

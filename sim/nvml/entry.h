@@ -59,17 +59,23 @@ class Call {
   std::optional<Snapshot> state_;
 };
 
+// A call about the library, or about the device that is being looked for (`device` < 0: none).
 template <class Body, class... Out>
-nvmlReturn_t on_box(const char* function, Body&& body, const Out*... out) noexcept {
+nvmlReturn_t on_box_for(const char* function, int device, Body&& body, const Out*... out) noexcept {
   try {
     const auto box = attached();
     if (!box) return NVML_ERROR_UNINITIALIZED;
-    if (const auto fault = fault_of(*box, function, -1); fault != NVML_SUCCESS) return fault;
+    if (const auto fault = fault_of(*box, function, device); fault != NVML_SUCCESS) return fault;
     if (((out == nullptr) || ...)) return NVML_ERROR_INVALID_ARGUMENT;
     return body(*box);
   } catch (const std::bad_alloc&) {
     return NVML_ERROR_MEMORY;
   }
+}
+
+template <class Body, class... Out>
+nvmlReturn_t on_box(const char* function, Body&& body, const Out*... out) noexcept {
+  return on_box_for(function, -1, body, out...);
 }
 
 template <class Body, class... Out>

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <climits>
 #include <cstdio>
 #include <string>
 
@@ -84,8 +85,8 @@ nvmlReturn_t hand_out(const Reader& box, std::uint32_t index, nvmlDevice_t* out)
 }
 
 nvmlReturn_t by_index(const char* function, unsigned index, nvmlDevice_t* out) {
-  return on_box(
-      function,
+  return on_box_for(
+      function, index < INT_MAX ? static_cast<int>(index) : -1,
       [&](const Reader& box) {
         return index < box.device_count() ? hand_out(box, index, out) : NVML_ERROR_INVALID_ARGUMENT;
       },

@@ -317,6 +317,8 @@ nvml = Nvml(); nvml.init(); gpu, other = nvml.device(0), nvml.device(1)
 power = lambda g: nvml.code("nvmlDeviceGetPowerUsage", g, ctypes.byref(ctypes.c_uint()))
 begin = time.monotonic(); code = nvml.code("nvmlDeviceGetUtilizationRates", other, Records("nvmlUtilization_t"))
 say({"error": [power(gpu), power(other)], "slow": [code, time.monotonic() - begin],
+     "handles": [nvml.code("nvmlDeviceGetHandleByIndex", i, ctypes.byref(ctypes.c_void_p())) for i in (0, 1)],
+     "second": [nvml.code("nvmlDeviceGetTotalEnergyConsumption", g, ctypes.byref(ctypes.c_ulonglong())) for g in (gpu, gpu, gpu)],
      "missing": [nvml.has("nvmlDeviceGetMemoryInfo_v2"), nvml.has("nvmlDeviceGetMemoryInfo")]})
 """, gpus="2xA6000", faults="""
 [[fault]]
@@ -330,11 +332,24 @@ device = 1
 call = "nvmlDeviceGetUtilizationRates"
 delay_ms = 300
 [[fault]]
+kind = "error"
+device = 1
+call = "nvmlDeviceGetHandleByIndex"
+code = 999
+[[fault]]
+kind = "error"
+call = "nvmlDeviceGetTotalEnergy*"
+code = 17
+nth = 2
+count = 1
+[[fault]]
 kind = "missing"
 symbols = ["nvmlDeviceGetMemoryInfo_v2"]
 """)
     assert answer["error"] == [NO_PERMISSION, SUCCESS]
     assert answer["slow"][0] == SUCCESS and answer["slow"][1] >= 0.3
+    assert answer["handles"] == [SUCCESS, 999]
+    assert answer["second"] == [SUCCESS, 17, SUCCESS]
     assert answer["missing"] == [False, True]
 
 
