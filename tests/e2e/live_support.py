@@ -81,7 +81,7 @@ class Recording:
     """Meta, events, losses and sources of a .hrec file, by plain SQL."""
 
     def __init__(self, path):
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=0.2) as db:
             self.meta = dict(db.execute("SELECT key, value FROM meta"))
             self.events = [(kind, json.loads(attrs or "{}"))
                            for kind, attrs in db.execute("SELECT kind, attrs FROM event ORDER BY t, id")]
