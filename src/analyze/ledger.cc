@@ -18,6 +18,7 @@ constexpr Nanos kNever = -1;
 struct Use {
   ContextUse context;
   Nanos first_kernel = kNever, last_kernel = kNever;  // within the sample's precision
+  bool hung = false;                                  // after its last kernel nothing of it moved any more
   const Track* track = nullptr;                       // its kGpuProcess rows
   HostView host;
 };
@@ -37,6 +38,7 @@ class DeviceAccountant {
     double weight;
   };
   void find_kernels();
+  [[nodiscard]] bool hung(const Use& use) const;
   [[nodiscard]] std::vector<Share> owners(Nanos begin, Nanos end) const;
   void busy(Nanos begin, Nanos end, Nanos sample_begin);
   void idle(Nanos begin, Nanos end);
@@ -75,6 +77,7 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
   for (const UtilSample& sample : samples_)
     idle_before_.push_back(idle_before_.back() + (sample.util ? sample.end - sample.begin - busy_ns(sample) : 0));
   find_kernels();
+  for (Use& use : uses_) use.hung = hung(use);
   for (const Use& use : uses_)
     for (const Nanos cut : {use.context.begin, use.first_kernel, use.last_kernel, use.context.end})
       if (cut != kNever) cuts_.push_back(cut);
@@ -116,6 +119,30 @@ void DeviceAccountant::find_kernels() {
       use.last_kernel = std::min(use.context.end, sample.end);
     }
   }
+}
+
+// Held for a minute and ten times its longest pause before, while neither it nor its helpers used the CPU or the disk
+// and it waited for somebody else (a timer would be a decision, not a hang).
+bool DeviceAccountant::hung(const Use& use) const {
+  constexpr Nanos kShortest = 60 * kSecond;
+  if (use.last_kernel == kNever || use.host.driver.empty()) return false;
+  const Nanos tail = use.context.end - use.last_kernel;
+  Nanos pause = 0, longest = 0;
+  for (const UtilSample& sample : samples_) {
+    if (sample.end <= use.first_kernel || sample.begin >= use.last_kernel) continue;
+    pause = busy_ns(sample) > 0 ? 0 : pause + sample.end - sample.begin;
+    longest = std::max(longest, pause);
+  }
+  if (tail < kShortest || tail < 10 * longest) return false;
+  const auto still = [&](const Activity& a) {
+    constexpr double kTrickle = 0.01;
+    return a.begin < use.last_kernel || (a.cpu < kTrickle && a.read_bytes_per_second < 1 &&
+                                         a.write_bytes_per_second < 1 && a.wait != WaitChannel::kSleep);
+  };
+  const auto all_still = [&](const std::vector<Activity>& list) {
+    return std::all_of(list.begin(), list.end(), still);
+  };
+  return all_still(use.host.driver) && std::all_of(use.host.helpers.begin(), use.host.helpers.end(), all_still);
 }
 
 void DeviceAccountant::emit(Slice slice) {
@@ -201,6 +228,7 @@ Slice DeviceAccountant::idle_piece(Nanos begin, Nanos end) const {
   }
   if (active) return active_piece(begin, end, *active);
   if (starting) return {begin, end, Account::kStartup, starting->context.pid, 'P', Confidence::kHigh};
+  if (ending && ending->hung) return {begin, end, Account::kHung, ending->context.pid, 'P', Confidence::kMedium};
   if (ending) return {begin, end, Account::kTeardown, ending->context.pid, 'N', Confidence::kMedium};
   if (!touched_ && job_.has_job) return {begin, end, Account::kNotUsed, 0, 'N', Confidence::kHigh};
   return {begin, end, Account::kNoTask, 0, 'N', Confidence::kMedium};

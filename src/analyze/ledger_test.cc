@@ -147,6 +147,20 @@ TEST(Ledger, ASleepingTrainerStaysUnexplained) {
   EXPECT_GT(whole(recording).total(Account::kUnexplained), 24 * kSecond);
 }
 
+TEST(Ledger, AHangIsToldFromATearDown) {
+  const auto tail = [](double cpu) {
+    return whole(RecordingBuilder(200)
+                     .gpu(0, [](double t) { return t <= 100 ? 0.9 : 0.0; })
+                     .process(100, 1, 0, 200, cpu)
+                     .context(100, 0, 0, 200)
+                     .build());
+  };
+  EXPECT_EQ(tail(0.0).total(Account::kHung), 100 * kSecond);
+  EXPECT_EQ(tail(0.0).total(Account::kTeardown), 0);
+  EXPECT_EQ(tail(0.3).total(Account::kHung), 0);
+  EXPECT_EQ(tail(0.3).total(Account::kTeardown), 100 * kSecond);
+}
+
 TEST(Ledger, ForeignKernelsAreNotTheJobs) {
   const Recording recording = RecordingBuilder(20)
                                   .gpu(0, [](double) { return 1.0; })

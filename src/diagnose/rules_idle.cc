@@ -389,14 +389,19 @@ std::vector<Finding> unreleased(const Case& c) {
   finding.cost = cost;
   finding.tier = c.job.has_host ? "NP" : "N";
   finding.title = "The GPU was held after its last kernel";
-  const bool quiet = s.drivers > 0 && waits(s, {WaitChannel::kFutex, WaitChannel::kPoll}) > 0.5;
+  const bool hung = c.ledger().total(Account::kHung) > 0;
+  const bool quiet = hung || (s.drivers > 0 && waits(s, {WaitChannel::kFutex, WaitChannel::kPoll}) > 0.5);
   if (quiet)
     finding.candidates = {Cause::kUnreleasedAfterWork, Cause::kHang};
   else
     finding.cause = Cause::kUnreleasedAfterWork;
+  if (hung) {
+    std::reverse(finding.candidates.begin(), finding.candidates.end());
+    finding.title = "Nothing of the job moved after its last kernel";
+  }
   for (const DeviceTime& time : c.times)
     for (const Slice& slice : time.slices)
-      if (slice.account == Account::kTeardown && slice.end - slice.begin >= kLong)
+      if ((slice.account == Account::kTeardown || slice.account == Account::kHung) && slice.end - slice.begin >= kLong)
         finding.evidence.push_back(
             fmt::format("GPU {}: no kernel from {} on, for {}, while process {} held its context", time.device.index,
                         c.when(slice.begin), human_duration(slice.end - slice.begin), slice.pid));
