@@ -109,7 +109,7 @@ def test_a_healthy_box_is_shown_whole(env, tmp_path):
     ampere, hopper = answer["devices"]
     assert ampere["memory_total_bytes"] == 49140 << 20
     assert ampere["absent"]["sm_active_ratio"] == "not_supported"
-    assert hopper["sm_active_ratio"] is not None and hopper["tensor_active_ratio"] is not None
+    assert hopper["sm_active_ratio"] is not None and hopper["graphics_active_ratio"] is not None
     table = in_box(env, tmp_path, "2xA6000", [HEADROOM, "devices"])
     assert table.returncode == 0 and "NVIDIA RTX A6000" in table.stdout
     assert all(len(line) <= 80 for line in table.stdout.splitlines())
