@@ -241,8 +241,8 @@ void Session::State::take_over_gpus() {
     if (options.on_no_gpus) options.on_no_gpus(fresh->error());
     return;
   }
-  for (auto& reader : (*fresh)->readers) sampler->add(std::move(reader));
   gpus = (*fresh)->gpus;
+  for (auto& reader : (*fresh)->readers) sampler->add(std::move(reader));
   before_last_look = std::move((*fresh)->before_last_look);
 }
 
