@@ -227,6 +227,20 @@ TEST(NvidiaSmi, AnUnreadableTimeIsSaidWithLineAndColumn) {
   EXPECT_FALSE(error.hint.empty());
 }
 
+TEST(NvidiaSmi, RowsBelowAHeaderWithoutReadingsAreCounted) {
+  const auto r = read_log(smi({{0, 1}, {1, 2}, {2, 3}}) + "timestamp, name\n2025/11/05 21:13:03.500, A100\n");
+  EXPECT_EQ(r.tracks[0].at.size(), 3u);
+  EXPECT_EQ(lost(r, "unreadable_row"), 2);  // the header, and its row
+}
+
+TEST(NvidiaSmi, ChangedFactsAreCounted) {
+  const auto r = read_log(
+      "timestamp, utilization.gpu [%], driver_version\n"
+      "2025/11/05 21:13:00.000, 1 %, 550.54\n2025/11/05 21:13:01.000, 1 %, 565.57\n");
+  EXPECT_EQ(lost(r, "changed_fact"), 1);
+  EXPECT_EQ(device_of(r.sources[0]).driver_version, "565.57");
+}
+
 TEST(NvidiaSmi, UnknownColumnsAreNamed) {
   const auto r =
       read_log("timestamp, utilization.gpu [%], mood, vbios_version\n2025/11/05 21:13:00.000, 5 %, good, 1.2\n");

@@ -59,13 +59,15 @@ Error not_a_log(const std::string& name, std::string_view text) {
                  "--format=csv -l 1");
   if (head.find("# gpu") != std::string_view::npos && head.find(" pid ") != std::string_view::npos)
     return error("this is a log of nvidia-smi pmon: processes without the device", "log with nvidia-smi dmon -o DT");
+  if (head.find("process_name") != std::string_view::npos || head.find("used_gpu_memory") != std::string_view::npos)
+    return error("this is a log of --query-compute-apps: processes without the device", "log with --query-gpu=…");
   const std::string_view line = head.substr(0, std::min(head.find('\n'), std::size_t{120}));
   return error(fmt::format("line 1 is no log that is known: '{}'", trim(line)), kAccepted);
 }
 
 bool is_headerless_row(std::string_view line) {
   const auto cells = csv_cells(line);
-  return cells.size() > 1 && TimeReader({}).read(cells[0]).has_value();
+  return cells.size() > 1 && cells[0].size() >= 10 && TimeReader({}).read(cells[0]).has_value();
 }
 
 // What a line says about the log it is in; nothing for messages and rows of dmon.
@@ -97,8 +99,11 @@ class Mapping {
     struct stat info {};
     if (::fstat(fd.get(), &info) != 0) return tl::unexpected(errno_error(fmt::format("stat {}", path)));
     if (S_ISDIR(info.st_mode)) return fail(Errc::kInvalidInput, fmt::format("{}: a folder, not a log", path));
+    if (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || S_ISCHR(info.st_mode))
+      return fail(Errc::kInvalidInput, fmt::format("{}: a pipe or terminal, which can be read only once", path),
+                  "save it to a file first: nvidia-smi … > gpu.csv");
     Mapping mapping;
-    if (!S_ISREG(info.st_mode) || info.st_size == 0) {  // pipes, /proc, empty files
+    if (!S_ISREG(info.st_mode) || info.st_size == 0) {  // /proc, empty files
       HR_TRY(mapping.copy_, read_file(path));
       return mapping;
     }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/import.h"
 
+#include <unistd.h>
+
 #include <numeric>
+
+#include "base/fd.h"
 
 #include "import/log_test_support.h"
 
@@ -51,6 +55,20 @@ TEST(Errors, AMissingFileIsSaid) {
   ASSERT_FALSE(r.has_value());
   EXPECT_EQ(r.error().code, Errc::kNotFound);
   EXPECT_THAT(r.error().what, HasSubstr("/nonexistent/gpu.csv"));
+}
+
+TEST(Errors, APipeIsRefusedBecauseItIsReadTwice) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const Fd reading(ends[0]), writing(ends[1]);
+  const auto r = import_file(fmt::format("/dev/fd/{}", ends[0]), {});
+  ASSERT_FALSE(r.has_value());
+  EXPECT_THAT(r.error().hint, HasSubstr("save it to a file"));
+}
+
+TEST(Errors, OtherTablesOfNvidiaSmiAreRefused) {
+  EXPECT_THAT(import_error("pid, process_name, used_gpu_memory [MiB]\n12, python, 5 MiB\n").what,
+              HasSubstr("processes"));
 }
 
 double mean(const std::vector<double>& all) {

@@ -168,7 +168,10 @@ RecordingMeta make_meta(const LogData& data, Nanos interval, std::string_view or
   meta.origin = fmt::format("import:{}", origin);
   meta.writer = "headroom " HEADROOM_VERSION;
   meta.tiers = "N";
-  const std::string why = fmt::format("a log of {} has readings of GPUs only", origin);
+  const std::string why =
+      fmt::format("{} has readings of GPUs only", data.format == LogFormat::kMonitorCsv ? "a monitor's CSV"
+                                                  : data.format == LogFormat::kDmon     ? "a log of nvidia-smi dmon"
+                                                                                        : "a log of nvidia-smi");
   for (const char tier : {'P', 'L', 'Y', 'X', 'C'}) meta.missing_tiers.push_back({tier, why});
   meta.start_realtime = meta.start;
   meta.interval = interval;

@@ -126,6 +126,31 @@ TEST(Order, TwoCopiesOfALogAreOne) {
   EXPECT_EQ(lost(r, "duplicate_row"), 6);
 }
 
+TEST(Order, LogsOfTwoGpusMayFollowEachOther) {
+  const std::string header = "timestamp, index, utilization.gpu [%]\n";
+  std::string first = header, second = header;
+  for (int i = 0; i < 6; ++i) {
+    first += fmt::format("2025/11/05 21:13:{:02}.100, 0, 1 %\n", i);
+    second += fmt::format("2025/11/05 21:13:{:02}.200, 1, 2 %\n", i);
+  }
+  const auto r = read_log(first + second);
+  ASSERT_EQ(r.tracks.size(), 2u);
+  EXPECT_EQ(r.tracks[0].at.size(), 6u);
+  EXPECT_EQ(r.tracks[1].at.size(), 6u);
+  EXPECT_EQ(lost(r, "clock_step_back") + lost(r, "out_of_order_row") + lost(r, "missing_row"), 0);
+  EXPECT_EQ(lost(r, "repeated_header"), 1);
+}
+
+TEST(Order, AClockSetBackTwiceKeepsDurations) {
+  std::string text = smi({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}});
+  for (const int start : {1, 0})
+    for (int i = 0; i < 5; ++i) text += fmt::format("2025/11/05 21:13:{:02}.500, 9 %\n", start + i);
+  const auto r = read_log(text);
+  EXPECT_EQ(lost(r, "clock_step_back"), 2);
+  EXPECT_NEAR(times(r).back(), 15.0, 1e-9);
+  EXPECT_EQ(lost(r, "gap") + lost(r, "missing_row"), 0);
+}
+
 TEST(Order, OfTwoRowsAtOneInstantTheLastIsKept) {
   const auto r = read_log(smi({{0, 1}, {1, 2}, {1, 3}, {2, 4}}));
   EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.01, 0.03, 0.04));
