@@ -28,7 +28,9 @@ class Gate final : public RecordingSink {
   }
   // False if a call into the sink does not come back in time.
   [[nodiscard]] bool shut(Nanos patience) {
-    const std::unique_lock lock(mutex_, std::chrono::nanoseconds(patience));
+    std::unique_lock lock(mutex_, std::try_to_lock);
+    for (const Nanos until = monotonic_now() + patience; !lock && monotonic_now() < until; lock.try_lock())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (!lock) return false;
     sink_ = nullptr;
     shut_ = true;
@@ -60,7 +62,7 @@ class Gate final : public RecordingSink {
   }
 
  private:
-  std::timed_mutex mutex_;
+  std::mutex mutex_;
   RecordingSink* sink_ = nullptr;  // guarded, as is all below
   std::vector<Event> early_;       // from before it was opened
   bool shut_ = false;
