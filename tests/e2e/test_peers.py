@@ -122,8 +122,8 @@ def test_nvtop_reads_all_it_shows(tmp_path):
     (row,) = desktop["processes"]
     assert row["pid"] == answer["pid"] and row["usedGpuMemory"] >= 2000 << 20
     pid, share, newer = desktop["share"]
-    assert pid == answer["pid"] and 30 <= share <= 75 and newer
-    assert 20 <= desktop["util"] <= 80
+    assert pid == answer["pid"] and 10 <= share <= 85 and newer
+    assert 10 <= desktop["util"] <= 85
     assert desktop["clocks"][0] > laptop["clocks"][0] / 2 and desktop["link_now"][0] > laptop["link_now"][0]
 
 
@@ -186,8 +186,8 @@ def test_gpustat_and_nvitop_read_all_they_show(tmp_path):
     assert workstation["compute"] == [] and workstation["shares"] is None
     (row,), (share,) = hopper["compute"], hopper["shares"]
     assert row["pid"] == share["pid"] == answer["pid"]
-    assert 20 <= share["smUtil"] <= 85 and 0 < share["memUtil"] <= share["smUtil"]
-    assert 20 <= hopper["util"]["gpu"] <= 85 and hopper["util"]["memory"] > 0
+    assert 10 <= share["smUtil"] <= 85 and 0 < share["memUtil"] <= share["smUtil"]
+    assert 10 <= hopper["util"]["gpu"] <= 85 and hopper["util"]["memory"] > 0
     assert hopper["memory"]["used"] == row["usedGpuMemory"]
     assert hopper["states"][4][1] < workstation["states"][4][1]  # P-states: 0 is the fastest
 
@@ -225,9 +225,53 @@ def test_btop_reads_all_it_shows(tmp_path):
     assert "A6000" in gpu["name"] and gpu["limit"] == [0, 300_000] and gpu["shutdown"][1] > 80
     assert gpu["pcie"] == [0, 0] and gpu["pcie_seconds"] >= 0.04  # each call counts for 20 ms
     assert gpu["state"] == [0, 0] and gpu["temperature"][1] > 20
-    assert 20 <= gpu["util"]["gpu"] <= 85 and 0 < gpu["power"][1] <= gpu["limit"][1]
+    assert 10 <= gpu["util"]["gpu"] <= 85 and 0 < gpu["power"][1] <= gpu["limit"][1]
     assert all(code == 0 and clock > 0 for code, clock in gpu["clocks"])
     assert gpu["memory"]["used"] > 2000 << 20
+
+
+COLLECTORS = """
+nvml.init()
+gpus = []
+for index in range(nvml.count()):
+    h = nvml.device(index)
+    count, limits = ctypes.c_ulonglong(7), pair("nvmlDeviceGetPowerManagementLimitConstraints", h)
+    rows = [u() for _ in range(4)]
+    gpus.append({
+        "numbers": {name: maybe("nvmlDeviceGet" + name, h) for name in
+            ("Brand", "NumGpuCores", "Architecture", "MaxPcieLinkGeneration", "MaxPcieLinkWidth", "CurrPcieLinkWidth",
+             "PowerManagementDefaultLimit", "MinorNumber", "BoardId", "MultiGpuBoard", "MemoryBusWidth")},
+        "boost": maybe("nvmlDeviceGetMaxCustomerBoostClock", h, 1), "clock": maybe("nvmlDeviceGetClock", h, 2, 0),
+        "limits": limits, "vbios": nvml.text("nvmlDeviceGetVbiosVersion", h, size=32),
+        "ecc": [nvml.code("nvmlDeviceGetMemoryErrorCounter", h, error, 0, 2, ctypes.byref(count)) for error in (0, 1)],
+        "rows": nvml.code("nvmlDeviceGetRemappedRows", h, *[ctypes.byref(row) for row in rows]),
+        "reasons": [nvml.number("nvmlDeviceGet" + name, h, kind=ctypes.c_ulonglong) for name in
+            ("CurrentClocksEventReasons", "CurrentClocksThrottleReasons", "SupportedClocksEventReasons", "SupportedEventTypes")],
+        "gpm": nvml.record("nvmlGpmQueryDeviceSupport", "nvmlGpmSupport_t", h, version=1)["isSupportedDevice"],
+        "bar1": nvml.record("nvmlDeviceGetBAR1MemoryInfo", "nvmlBAR1Memory_t", h),
+        "not_here": [nvml.code("nvmlDeviceGet" + name, h, ctypes.create_string_buffer(4096), 96) for name in
+            ("GspFirmwareVersion", "GpuFabricInfo", "MarginTemperature", "RowRemapperHistogram", "NvLinkState")]})
+""" + BYE + """
+say(gpus)
+"""
+
+
+def test_collectors_read_the_facts_they_label_with(tmp_path):
+    """What wandb, all-smi and gpud ask beside the calls above; by their sources, they were not run."""
+    hopper, laptop = run_in_box(tmp_path, JOB + COLLECTORS, gpus="H100,RTX4050")
+    for gpu in (hopper, laptop):
+        assert all(code == 0 for code, _ in gpu["numbers"].values())
+        least, most = gpu["limits"][1:]
+        assert least <= gpu["numbers"]["PowerManagementDefaultLimit"][1] <= most
+        assert gpu["reasons"][0] == gpu["reasons"][1] and gpu["reasons"][3] == 8
+        assert gpu["reasons"][0] & ~gpu["reasons"][2] == 0
+        assert gpu["bar1"]["bar1Total"] == gpu["bar1"]["bar1Free"] + gpu["bar1"]["bar1Used"]
+        assert gpu["boost"][1] > gpu["clock"][1] / 10 > 0
+        assert gpu["not_here"] == [3] * 5
+    assert (hopper["numbers"]["Architecture"][1], laptop["numbers"]["Architecture"][1]) == (9, 8)
+    assert hopper["numbers"]["NumGpuCores"][1] == 16896 and hopper["gpm"] == 1 and laptop["gpm"] == 0
+    assert hopper["ecc"] == [0, 0] and laptop["ecc"] == [3, 3]
+    assert (hopper["rows"], laptop["rows"]) == (0, 3)
 
 
 # Real tools, where they are installed.
