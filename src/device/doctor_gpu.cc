@@ -159,6 +159,24 @@ DoctorCheck persistence(const DoctorFacts& facts) {
           "sudo nvidia-smi -pm 1, or the nvidia-persistenced service"};
 }
 
+DoctorCheck compute_mode(const DoctorFacts& facts) {
+  if (no_list(facts)) return no_gpus();
+  const auto in_mode = [&](const char* mode) {
+    return named(facts, [&](const auto& status) { return status.device.compute_mode == mode; });
+  };
+  constexpr const char* kFix = "sudo nvidia-smi -i INDEX -c DEFAULT";
+  if (const auto closed = in_mode("prohibited"); !closed.empty()) {
+    return {"", kWarn, fmt::format("compute mode 'prohibited' on {}: no CUDA program can run there", closed), kFix};
+  }
+  if (const auto single = in_mode("exclusive_process"); !single.empty()) {
+    return {
+        "", kWarn,
+        fmt::format("compute mode 'exclusive process' on {}: a second process there fails, except under MPS", single),
+        kFix};
+  }
+  return {"", kOk, "several processes may share a GPU", ""};
+}
+
 DoctorCheck visible(const DoctorFacts& facts) {
   const auto& mask = facts.cuda_visible_devices;
   if (!mask) return {"", kOk, "CUDA_VISIBLE_DEVICES is not set: programs see every GPU", ""};
@@ -243,6 +261,7 @@ constexpr std::array kRules{
     DoctorRule{"mig", "GPUs cut into instances", mig},
     DoctorRule{"mps", "the Multi-Process Service", mps},
     DoctorRule{"persistence", "whether the driver stays loaded", persistence},
+    DoctorRule{"compute_mode", "whether processes may share a GPU", compute_mode},
     DoctorRule{"visible_devices", "what CUDA_VISIBLE_DEVICES hides", visible},
     DoctorRule{"index_order", "whether CUDA and nvidia-smi number GPUs alike", index_order},
     DoctorRule{"other_users", "who else computes here", other_users},

@@ -41,14 +41,14 @@ void SampleRing::follow_clock_step(Nanos clock_offset) {
   last_offset_ = clock_offset;
 }
 
-void SampleRing::add(const Look& look, SourceId source, Nanos at, const nvml::Value& value, unsigned type) {
+void SampleRing::add(const Look& look, Nanos at, const nvml::Value& value, unsigned type) {
   Cell cell{metric_, 0, Absent::kGarbage};
   const auto number = integer_of(value, type);
   if (number && *number >= 0) {
     if (metric_ == Metric::kGpuUtil && *number <= 100) cell = {metric_, *number * (kFullRatio / 100), std::nullopt};
     if (metric_ == Metric::kPower && *number <= 100'000'000) cell = {metric_, *number, std::nullopt};
   }
-  look.sink.add_row(source, at, std::span(&cell, 1));
+  look.sink.add_row(source_, at, std::span(&cell, 1));
 }
 
 bool SampleRing::drain(const Look& look, const std::string& uuid, SourceId gpu, Nanos since) {
@@ -71,7 +71,6 @@ bool SampleRing::drain(const Look& look, const std::string& uuid, SourceId gpu, 
   std::sort(fresh.begin(), fresh.end(), by_time);
   const bool all_new =
       last_seen_ > 0 && capacity_ > 1 && fresh.size() >= capacity_ && fresh.front().time_stamp > last_seen_;
-  SourceId source = kNoSource;
   std::int64_t strange = 0;
   for (const auto& sample : fresh) {
     if (sample.time_stamp <= last_seen_) continue;
@@ -87,9 +86,9 @@ bool SampleRing::drain(const Look& look, const std::string& uuid, SourceId gpu, 
     }
     last_seen_ = sample.time_stamp;
     if (at < since) continue;
-    if (source == kNoSource) source = look.sink.add_source({kind_, uuid, gpu, {}});
+    if (source_ == kNoSource) source_ = look.sink.add_source({kind_, uuid, gpu, {}});
     last_at_ = at;
-    add(look, source, at, sample.value, type);
+    add(look, at, sample.value, type);
   }
   const auto name = source_kind_name(kind_);
   if (strange > 0) {

@@ -19,11 +19,12 @@ class SampleRing {
  private:
   bool prepare(const Look& look);
   void follow_clock_step(Nanos clock_offset);
-  void add(const Look& look, SourceId source, Nanos at, const nvml::Value& value, unsigned type);
+  void add(const Look& look, Nanos at, const nvml::Value& value, unsigned type);
 
   unsigned type_;
   Metric metric_;
   SourceKind kind_;
+  SourceId source_ = kNoSource;
   bool asked_ = false, supported_ = true;
   std::size_t capacity_ = 0;  // samples the driver keeps; 0: not known
   std::vector<nvml::Sample> buffer_;
