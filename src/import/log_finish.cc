@@ -90,6 +90,18 @@ void check_memory_util(LogData& data, GpuLog& gpu) {
   });
 }
 
+// A log of whole seconds skips one now and then, because a period is never exactly 1 s: dmon's 12:00:01, 12:00:02,
+// 12:00:04. No row is missing there unless another GPU has one in between.
+bool is_rounding(const LogData& data, std::size_t index, std::size_t row, Nanos interval) {
+  const std::vector<Nanos>& at = data.gpus[index].at;
+  if (!data.whole_seconds || at[row] - at[row - 1] > interval + kSecond) return false;
+  for (const GpuLog& other : data.gpus) {
+    const auto next = std::upper_bound(other.at.begin(), other.at.end(), at[row - 1]);
+    if (next != other.at.end() && *next < at[row]) return false;
+  }
+  return true;
+}
+
 void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos interval, bool nominal) {
   Nanos first = std::numeric_limits<Nanos>::max(), last = 0;
   for (const GpuLog& gpu : data.gpus) {
@@ -106,8 +118,10 @@ void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos i
     if (nominal) {  // someone says how often rows should come: hold the number of rows against it
       lost = std::max<std::int64_t>(0, intervals(last - first) + 1 - static_cast<std::int64_t>(gpu.at.size()));
     } else {  // irregular logs lack no rows: only a space that has room for another one counts
-      for (std::size_t i = 1; i < gpu.at.size(); ++i)
+      for (std::size_t i = 1; i < gpu.at.size(); ++i) {
+        if (is_rounding(data, index, i, interval)) continue;
         lost += std::clamp<std::int64_t>(intervals(gpu.at[i] - gpu.at[i - 1]) - 1, 0, kMost);
+      }
     }
     lost = std::min(lost, kMost);
     seen += static_cast<std::int64_t>(gpu.at.size());

@@ -86,6 +86,18 @@ TEST(Order, AGpuMissingInSomeRoundsIsCounted) {
   EXPECT_THAT(detail(r, "missing_row"), HasSubstr("GPU 1: 3"));
 }
 
+TEST(Order, ASecondSkippedByRoundingIsNoMissingRow) {
+  const std::string header = "timestamp,gpu_id,gpu_util_%\n";
+  std::string one = header, two = header;
+  for (const int second : {0, 1, 2, 4, 5, 6}) one += fmt::format("{},0,5\n", 1762377180 + second);
+  EXPECT_EQ(lost(read_log(one), "missing_row"), 0);
+  for (const int second : {0, 1, 2, 3, 4, 5, 6}) {
+    two += fmt::format("{},0,5\n", 1762377180 + second);
+    if (second != 3) two += fmt::format("{},1,5\n", 1762377180 + second);
+  }
+  EXPECT_EQ(lost(read_log(two), "missing_row"), 1);
+}
+
 TEST(Order, ANominalIntervalIsHeldAgainstTheRows) {
   ImportOptions options;
   options.interval = 5 * kSecond;
