@@ -64,6 +64,8 @@ int headroom_sim_synchronize(int device);
 int headroom_sim_event_record(int device, int64_t* event);
 int headroom_sim_event_query(int device, int64_t event); /* 0, or HEADROOM_SIM_NOT_READY */
 int headroom_sim_event_synchronize(int device, int64_t event);
+/* The same for at most `limit_ns`; then HEADROOM_SIM_NOT_READY. For callers that must look up from time to time. */
+int headroom_sim_event_wait(int device, int64_t event, int64_t limit_ns);
 
 /* What the device did for this process, by the device's own clock (CLOCK_MONOTONIC). */
 typedef struct headroom_sim_stats {

@@ -168,6 +168,12 @@ HEADROOM_SIM_EXPORT int headroom_sim_event_synchronize(int device, int64_t event
   return with_client([&](Client& client) { return client.wait_for(device, event); });
 }
 
+HEADROOM_SIM_EXPORT int headroom_sim_event_wait(int device, int64_t event, int64_t limit_ns) {
+  return with_client([&](Client& client) {
+    return client.wait_for(device, event, headroom::sim::clock_now() + std::max<int64_t>(0, limit_ns));
+  });
+}
+
 HEADROOM_SIM_EXPORT int headroom_sim_get_stats(int device, headroom_sim_stats* stats) {
   return with_client([&](Client& client) { return client.stats(device, stats); });
 }

@@ -331,7 +331,8 @@ int Client::enqueue(Attached& attached, const contention::Work& work, std::uint6
       if (error != 0 || !full) return error;
     }
     // As with CUDA, a full queue blocks the launch until its oldest work is done.
-    if (const int error = wait_until(attached, oldest); error != 0 && error != HEADROOM_SIM_INTERRUPTED) return error;
+    if (const int error = wait_until(attached, oldest, INT64_MAX); error != 0 && error != HEADROOM_SIM_INTERRUPTED)
+      return error;
   }
 }
 
@@ -361,10 +362,10 @@ int Client::query(int ordinal, Nanos ticket) {
   return done ? HEADROOM_SIM_OK : HEADROOM_SIM_NOT_READY;
 }
 
-int Client::wait_for(int ordinal, Nanos ticket) {
+int Client::wait_for(int ordinal, Nanos ticket, Nanos deadline) {
   Attached* attached = nullptr;
   if (const int error = enter_context("cudaDeviceSynchronize", ordinal, &attached); error != 0) return error;
-  return wait_until(*attached, ticket);
+  return wait_until(*attached, ticket, deadline);
 }
 
 // A private look: the scratch image, advanced to now and published nowhere. The caller holds the mutex.
@@ -375,7 +376,7 @@ int Client::look(Attached& attached) {
   return check(attached, *attached.writer.scratch);
 }
 
-int Client::wait_until(Attached& attached, Nanos ticket) {
+int Client::wait_until(Attached& attached, Nanos ticket, Nanos deadline) {
   const Header& header = store_.header();
   for (;;) {
     Nanos until = 0;
@@ -387,12 +388,14 @@ int Client::wait_until(Attached& attached, Nanos ticket) {
       if (const int error = look(attached); error != 0) return error;
       const Image& image = *attached.writer.scratch;
       if (image.queue.streams[attached.slot].attained >= ticket) return HEADROOM_SIM_OK;
+      if (image.queue.t >= deadline) return HEADROOM_SIM_NOT_READY;
       const Nanos horizon =
           next_edge(header, attached.device, image.first_context, image.queue.t, image.queue.t + kLongestSleep);
       until = contention::completion(image.queue, policy_at(image, header, attached.device), attached.slot, ticket,
                                      horizon);
     }
-    if (wait(store_.area(attached.device), seen, until) == Woken::kSignal) return HEADROOM_SIM_INTERRUPTED;
+    if (wait(store_.area(attached.device), seen, std::min(until, deadline)) == Woken::kSignal)
+      return HEADROOM_SIM_INTERRUPTED;
   }
 }
 

@@ -44,7 +44,8 @@ class Client {
   int synchronize(int ordinal);
   int record(int ordinal, Nanos* ticket);
   int query(int ordinal, Nanos ticket);
-  int wait_for(int ordinal, Nanos ticket);
+  // Not later than `deadline` (CLOCK_MONOTONIC): then HEADROOM_SIM_NOT_READY.
+  int wait_for(int ordinal, Nanos ticket, Nanos deadline = INT64_MAX);
   int stats(int ordinal, headroom_sim_stats* out);
 
  private:
@@ -56,7 +57,7 @@ class Client {
   int check(const Attached& attached, const Image& image) const;
   int take_slot(Attached& attached);
   int enqueue(Attached& attached, const contention::Work& work, std::uint64_t to_bytes, std::uint64_t from_bytes);
-  int wait_until(Attached& attached, Nanos ticket);
+  int wait_until(Attached& attached, Nanos ticket, Nanos deadline);
   int look(Attached& attached);
   bool sweep(Attached& attached);
   [[nodiscard]] bool slot_is_free(std::uint32_t device, std::uint32_t slot) const;

@@ -51,7 +51,7 @@ def _load():
             "device_count": [p], "device_uuid": [i, p, ctypes.c_size_t], "device_name": [i, p, ctypes.c_size_t],
             "device_pci_index": [i, p], "context_create": [i, i], "context_destroy": [i], "malloc": [i, u64, p],
             "free": [i, u64], "mem_get_info": [i, p, p], "launch": [i, i64, u32], "copy": [i, u64, i, i, i],
-            "synchronize": [i], "event_record": [i, p], "event_query": [i, i64], "event_synchronize": [i, i64],
+            "event_record": [i, p], "event_query": [i, i64], "event_wait": [i, i64, i64],
             "get_stats": [i, p]}.items():
         getattr(lib, "headroom_sim_" + name).argtypes = arguments
     return lib
@@ -70,12 +70,12 @@ def _check(code, call):
     raise {_OUT_OF_MEMORY: OutOfMemoryError, _LOST: DeviceLostError}.get(code, SimError)(code, call)
 
 
-def _wait(call, function, *arguments):
-    # A signal ends the wait, so that Python can run its handler (Ctrl-C); then the wait goes on.
+def _wait(device, ticket):
+    # In pieces, and ended by signals: Python runs its handlers (Ctrl-C) only between calls.
     while True:
-        code = function(*arguments)
-        if code != _INTERRUPTED:
-            return _check(code, call)
+        code = _lib.headroom_sim_event_wait(device.ordinal, ticket, 50_000_000)
+        if code not in (_NOT_READY, _INTERRUPTED):
+            return _check(code, "synchronize")
 
 
 def device_count():
@@ -124,7 +124,7 @@ class Event:
         return True
 
     def wait(self):
-        _wait("event_synchronize", _lib.headroom_sim_event_synchronize, self.device.ordinal, self._ticket)
+        _wait(self.device, self._ticket)
 
 
 class Device:
@@ -186,7 +186,7 @@ class Device:
 
     def sync(self):
         """Waits for all queued work, asleep."""
-        _wait("synchronize", _lib.headroom_sim_synchronize, self.ordinal)
+        self.record().wait()
 
     def record(self):
         ticket = ctypes.c_int64()
