@@ -12,6 +12,9 @@ inline constexpr std::int64_t kApplicationId = 0x48524543;  // "HREC" in bytes 6
 inline constexpr std::int64_t kFormatMajor = 1;             // PRAGMA user_version; readers refuse newer ones
 inline constexpr std::int64_t kFormatMinor = 0;             // additions that older readers may skip
 
+// Chunks are 1 to 8 KB: with SQLite's usual 4096 a fifth of the file was the unused ends of pages.
+inline constexpr std::int64_t kPageBytes = 1024;
+
 inline constexpr std::int64_t kFmtFrame = 1;  // chunk.fmt: columns, one zstd frame
 inline constexpr std::int64_t kFmtRows = 1;   // tail.fmt: segments of rows
 inline constexpr std::uint64_t kCodecPlanes = 1;

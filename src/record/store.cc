@@ -17,7 +17,7 @@ namespace {
 constexpr Nanos kOldestOpen = 600 * kSecond;
 // A source without rows for this long has most likely ended; its open rows are sealed and their memory freed.
 constexpr Nanos kIdle = 60 * kSecond;
-constexpr int kCheckpointPages = 256;
+constexpr int kCheckpointPages = static_cast<int>((std::int64_t{1} << 20) / kPageBytes);
 
 // Replaces SQLite's autocheckpoint: the same, and we learn how long the log is.
 int on_commit(void* context, sqlite3* connection, const char*, int pages) {
@@ -32,7 +32,7 @@ Result<void> set_up(Database& database, bool exclusive) {
   // Exclusive mode, asked for before WAL, keeps the log's index in memory: no shared memory, no other readers.
   if (exclusive) HR_TRYV(database.execute("PRAGMA locking_mode=EXCLUSIVE"));
   HR_TRYV(
-      database.execute("PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+      database.execute("PRAGMA page_size=1024; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                        "PRAGMA journal_size_limit=4194304; PRAGMA cache_size=-256; PRAGMA mmap_size=0;"
                        "PRAGMA temp_store=MEMORY; BEGIN IMMEDIATE;"));
   HR_TRYV(database.execute(
@@ -293,9 +293,14 @@ Result<void> Store::finish(const std::optional<RecordingMeta>& meta, const std::
     HR_TRYV(put_meta_row("state", "closed"));
     return commit_.run();
   };
-  const auto marked = mark();
-  if (!marked && database_.in_transaction()) (void)rollback_.run();
   sqlite3_wal_hook(database_.raw(), nullptr, nullptr);
+  auto marked = mark();
+  if (!marked) {  // on a full disk, moving the log into the file and cutting it may give the room for these few bytes
+    if (database_.in_transaction()) (void)rollback_.run();
+    (void)database_.execute("PRAGMA wal_checkpoint(TRUNCATE)");
+    marked = mark();
+    if (!marked && database_.in_transaction()) (void)rollback_.run();
+  }
   // A reader that is looking right now keeps us from leaving WAL mode; readers look for less than a second.
   constexpr int kTries = 20;
   constexpr auto kPause = std::chrono::milliseconds(100);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "record/codec.h"
+#include "record/format.h"
 #include "record/segment.h"
 #include "record/sqlite.h"
 #include "record/writer.h"
@@ -46,7 +47,7 @@ class Store {
   // recording had stopped early; they are empty otherwise.
   [[nodiscard]] Result<void> finish(const std::optional<RecordingMeta>& meta, const std::string& stop_reason,
                                     const std::vector<Loss>& losses);
-  [[nodiscard]] std::int64_t wal_bytes() const { return wal_pages_ ? *wal_pages_ * 4096 : 0; }
+  [[nodiscard]] std::int64_t wal_bytes() const { return wal_pages_ ? *wal_pages_ * kPageBytes : 0; }
 
  private:
   // Rows of a source that are in no chunk yet.
