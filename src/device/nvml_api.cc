@@ -62,8 +62,10 @@ Error init_error(const std::string& path, nvml::Return code) {
 Result<NvmlApi> NvmlApi::load(const std::string& path) {
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    const char* const why = ::dlerror();
-    return fail(Errc::kNotFound, fmt::format("load {}: {}", path, why == nullptr ? "not found" : why), kNoDriver);
+    const char* const message = ::dlerror();
+    std::string_view why = message == nullptr ? "not found" : message;
+    if (why.starts_with(path + ": ")) why.remove_prefix(path.size() + 2);
+    return fail(Errc::kNotFound, fmt::format("load {}: {}", path, why), kNoDriver);
   }
   NvmlApi api;
   api.path = path;

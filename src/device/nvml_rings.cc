@@ -90,17 +90,22 @@ bool SampleRing::drain(const Look& look, const std::string& uuid, SourceId gpu, 
     last_at_ = at;
     add(look, at, sample.value, type);
   }
+  tell_losses(look, uuid, strange, all_new);
+  return true;
+}
+
+void SampleRing::tell_losses(const Look& look, const std::string& uuid, std::int64_t strange, bool overrun) const {
   const auto name = source_kind_name(kind_);
   if (strange > 0) {
-    look.sink.add_loss({"ring_time_stamp", strange, Severity::kNotice,
+    look.sink.add_loss({fmt::format("{}_time_stamp", name), strange, Severity::kNotice,
                         fmt::format("{} of {}: samples out of order or in the future", name, uuid)});
   }
-  if (all_new) {
-    look.sink.add_loss(
-        {"ring_overrun", 1, Severity::kNotice,
-         fmt::format("{} of {}: the driver's buffer was full when drained; older samples are gone", name, uuid)});
-  }
-  return true;
+  if (!overrun) return;
+  // No account rests on the fine readings of power; those of utilisation place busy time.
+  const auto severity = metric_ == Metric::kGpuUtil ? Severity::kNotice : Severity::kInfo;
+  look.sink.add_loss(
+      {fmt::format("{}_overrun", name), 1, severity,
+       fmt::format("{} of {}: the driver's buffer was full when drained; older samples are gone", name, uuid)});
 }
 
 }  // namespace headroom

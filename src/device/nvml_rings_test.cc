@@ -102,7 +102,7 @@ TEST(NvmlRings, GarbageIsMarkedAndStrangeStampsAreCounted) {
   bench.tick();
   EXPECT_EQ(bench.last(SourceKind::kGpuUtilRing, nvml.gpus[0].uuid, Metric::kGpuUtil), no(Absent::kGarbage));
   ASSERT_EQ(bench.sink.recording().losses.size(), 1U);
-  EXPECT_EQ(bench.sink.recording().losses[0].what, "ring_time_stamp");
+  EXPECT_EQ(bench.sink.recording().losses[0].what, "gpu_util_ring_time_stamp");
   EXPECT_EQ(bench.sink.recording().losses[0].count, 2);
 }
 
@@ -116,7 +116,7 @@ TEST(NvmlRings, AnOverrunIsALoss) {
   for (int i = 0; i < 120; ++i) ring.push_back(sample(kStart + (i + 1) * 10 * kMillisecond, 100'000));
   bench.tick(3);
   ASSERT_EQ(bench.sink.recording().losses.size(), 1U);
-  EXPECT_EQ(bench.sink.recording().losses[0].what, "ring_overrun");
+  EXPECT_EQ(bench.sink.recording().losses[0].what, "gpu_power_ring_overrun");
 }
 
 }  // namespace
