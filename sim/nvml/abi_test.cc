@@ -187,33 +187,26 @@ struct SignatureOf<R(A...)> {
   static Signature named(const char* name) { return {name, spelled<R>(), {spelled<A>()...}}; }
 };
 
-#define SIGNATURES(X)                                                                                                 \
-  X(nvmlInit_v2)                                                                                                      \
-  X(nvmlInit)                                                                                                         \
-  X(nvmlInitWithFlags)                                                                                                \
-  X(nvmlShutdown)                                                                                                     \
-  X(nvmlSystemGetDriverVersion) X(nvmlSystemGetNVMLVersion) X(nvmlSystemGetCudaDriverVersion)                         \
-      X(nvmlSystemGetCudaDriverVersion_v2) X(nvmlSystemGetProcessName) X(nvmlDeviceGetCount) X(nvmlDeviceGetCount_v2) \
-          X(nvmlDeviceGetHandleByIndex) X(nvmlDeviceGetHandleByIndex_v2) X(nvmlDeviceGetHandleByUUID)                 \
-              X(nvmlDeviceGetHandleByPciBusId_v2) X(nvmlDeviceGetName) X(nvmlDeviceGetUUID) X(nvmlDeviceGetIndex)     \
-                  X(nvmlDeviceGetMinorNumber) X(nvmlDeviceGetPciInfo) X(nvmlDeviceGetPciInfo_v3) X(                   \
-                      nvmlDeviceGetUtilizationRates) X(nvmlDeviceGetMemoryInfo) X(nvmlDeviceGetMemoryInfo_v2)         \
-                      X(nvmlDeviceGetTemperature) X(nvmlDeviceGetPowerUsage) X(nvmlDeviceGetEnforcedPowerLimit) X(    \
-                          nvmlDeviceGetTotalEnergyConsumption) X(nvmlDeviceGetClockInfo) X(nvmlDeviceGetMaxClockInfo) \
-                          X(nvmlDeviceGetCurrentClocksEventReasons) X(nvmlDeviceGetCurrentClocksThrottleReasons)      \
-                              X(nvmlDeviceGetComputeRunningProcesses_v3) X(nvmlDeviceGetGraphicsRunningProcesses_v3)  \
-                                  X(nvmlDeviceGetMPSComputeRunningProcesses_v3) X(nvmlDeviceGetProcessUtilization)    \
-                                      X(nvmlDeviceGetProcessesUtilizationInfo) X(nvmlDeviceGetSamples)                \
-                                          X(nvmlDeviceGetFieldValues) X(nvmlDeviceGetPcieThroughput)                  \
-                                              X(nvmlDeviceGetPersistenceMode) X(nvmlDeviceGetComputeMode)             \
-                                                  X(nvmlDeviceGetMigMode) X(nvmlDeviceGetAccountingMode)              \
-                                                      X(nvmlDeviceGetAccountingStats) X(nvmlGpmQueryDeviceSupport)    \
-                                                          X(nvmlGpmSampleAlloc) X(nvmlGpmSampleFree)                  \
-                                                              X(nvmlGpmSampleGet) X(nvmlGpmMetricsGet)                \
-                                                                  X(nvmlDeviceGetCudaComputeCapability)               \
-                                                                      X(nvmlDeviceGetNumaNodeId)                      \
-                                                                          X(nvmlDeviceGetCpuAffinity)                 \
-                                                                              X(nvmlErrorString)
+// clang-format off
+#define SIGNATURES(X) \
+  X(nvmlInit_v2) X(nvmlInit) X(nvmlInitWithFlags) X(nvmlShutdown) X(nvmlSystemGetDriverVersion) \
+  X(nvmlSystemGetNVMLVersion) X(nvmlSystemGetCudaDriverVersion) X(nvmlSystemGetCudaDriverVersion_v2) \
+  X(nvmlSystemGetProcessName) X(nvmlDeviceGetCount) X(nvmlDeviceGetCount_v2) X(nvmlDeviceGetHandleByIndex) \
+  X(nvmlDeviceGetHandleByIndex_v2) X(nvmlDeviceGetHandleByUUID) X(nvmlDeviceGetHandleByPciBusId_v2) \
+  X(nvmlDeviceGetName) X(nvmlDeviceGetUUID) X(nvmlDeviceGetIndex) X(nvmlDeviceGetMinorNumber) \
+  X(nvmlDeviceGetPciInfo) X(nvmlDeviceGetPciInfo_v3) X(nvmlDeviceGetUtilizationRates) X(nvmlDeviceGetMemoryInfo) \
+  X(nvmlDeviceGetMemoryInfo_v2) X(nvmlDeviceGetTemperature) X(nvmlDeviceGetPowerUsage) \
+  X(nvmlDeviceGetEnforcedPowerLimit) X(nvmlDeviceGetTotalEnergyConsumption) X(nvmlDeviceGetClockInfo) \
+  X(nvmlDeviceGetMaxClockInfo) X(nvmlDeviceGetCurrentClocksEventReasons) \
+  X(nvmlDeviceGetCurrentClocksThrottleReasons) X(nvmlDeviceGetComputeRunningProcesses_v3) \
+  X(nvmlDeviceGetGraphicsRunningProcesses_v3) X(nvmlDeviceGetMPSComputeRunningProcesses_v3) \
+  X(nvmlDeviceGetProcessUtilization) X(nvmlDeviceGetProcessesUtilizationInfo) X(nvmlDeviceGetSamples) \
+  X(nvmlDeviceGetFieldValues) X(nvmlDeviceGetPcieThroughput) X(nvmlDeviceGetPersistenceMode) \
+  X(nvmlDeviceGetComputeMode) X(nvmlDeviceGetMigMode) X(nvmlDeviceGetAccountingMode) \
+  X(nvmlDeviceGetAccountingStats) X(nvmlGpmQueryDeviceSupport) X(nvmlGpmSampleAlloc) X(nvmlGpmSampleFree) \
+  X(nvmlGpmSampleGet) X(nvmlGpmMetricsGet) X(nvmlDeviceGetCudaComputeCapability) X(nvmlDeviceGetNumaNodeId) \
+  X(nvmlDeviceGetCpuAffinity) X(nvmlErrorString)
+// clang-format on
 #define SIGNATURE(function) SignatureOf<decltype(function)>::named(#function),
 
 TEST(NvmlAbi, FunctionsTakeWhatTheVectorsSay) {

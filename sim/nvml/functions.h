@@ -21,7 +21,7 @@ NVML_DECLARE(nvmlInit, void);
 NVML_DECLARE(nvmlInit_v2, void);
 NVML_DECLARE(nvmlInitWithFlags, unsigned flags);
 NVML_DECLARE(nvmlShutdown, void);
-HEADROOM_NVML_EXPORT const char* nvmlErrorString(nvmlReturn_t result);
+HEADROOM_NVML_EXPORT const char* nvmlErrorString(nvmlReturn_t result);  // NOLINT(readability-identifier-naming)
 NVML_DECLARE(nvmlSystemGetDriverVersion, char* out, unsigned length);
 NVML_DECLARE(nvmlSystemGetNVMLVersion, char* out, unsigned length);
 NVML_DECLARE(nvmlSystemGetCudaDriverVersion, int* out);

@@ -83,6 +83,7 @@ std::optional<std::vector<nvmlSample_t>> ring(Call& call, nvmlSamplingType_t typ
 
 // Without a buffer: how many samples a buffer may have to hold. With one: those newer than `last_seen`, oldest first;
 // if they do not fit, the oldest of them, so that a caller who comes back with the last stamp loses none.
+// NOLINTNEXTLINE(readability-function-size): the parameters are NVML's
 nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type, ull last_seen,
                                   nvmlValueType_t* value_type, unsigned* count, nvmlSample_t* samples) {
   return on_device(
