@@ -17,6 +17,7 @@
 #include "sim/core/client.h"
 #include "sim/janitor.h"
 #include "sim/read.h"
+#include "sim/script.h"
 
 namespace headroom::sim {
 namespace {
@@ -332,6 +333,79 @@ TEST(Box, AReaderSeesWhatClientsDo) {
   EXPECT_EQ(bins.front().index, 0);
   EXPECT_LE(bins.back().at, now);
   EXPECT_LT(std::abs(reader->instant_of(reader->timestamp_us(now)) - now), 1000);
+}
+
+TEST(Box, AReaderSeesWhatTheScriptSays) {
+  BoxOptions options;
+  options.plan = *plan_of_names("2xH100");
+  const auto faults = parse_faults(R"(
+    [[fault]]
+    kind = "power_reading"
+    device = 0
+    watts = 590
+    [[fault]]
+    kind = "garbage"
+    device = 0
+    [[fault]]
+    kind = "lost"
+    device = 1
+    [[fault]]
+    kind = "clock_back"
+    by = 60
+    [[fault]]
+    kind = "throttle"
+    device = 0
+    rate = 0.5
+    reason = "sw_thermal"
+    [[fault]]
+    kind = "error"
+    call = "nvmlDeviceGetFanSpeed"
+    code = 4
+    [[fault]]
+    kind = "missing"
+    symbols = "nvmlGpmSampleGet"
+  )",
+                                   "faults.toml", options.plan);
+  ASSERT_TRUE(faults) << faults.error().what;
+  options.faults = *faults;
+  const auto box = Box::create(options);
+  ASSERT_TRUE(box) << box.error().what;
+  OpenError error{};
+  const auto reader = Reader::open(box->directory().c_str(), &error);
+  ASSERT_TRUE(reader);
+  const Nanos now = Reader::now();
+  const Snapshot seen = reader->snapshot(0, now);
+  EXPECT_EQ(seen.power_mw, 590'000u);
+  EXPECT_LT(static_cast<double>(seen.energy_uj), 200e6) << "the sensor lies, the energy does not";
+  EXPECT_TRUE(seen.garbage_rows);
+  EXPECT_NE(seen.event_reasons & 0x20, 0u);
+  EXPECT_GT(seen.sw_thermal_ns, 0);
+  EXPECT_FALSE(reader->is_lost(0, now));
+  EXPECT_TRUE(reader->is_lost(1, now));
+  EXPECT_TRUE(reader->snapshot(1, now).lost);
+  const auto xids = reader->xids(0, now);
+  ASSERT_EQ(xids.size(), 1u);
+  EXPECT_EQ(xids[0].code, 79u);
+  EXPECT_EQ(reader->instant_of(reader->timestamp_us(now)) / kSecond, (now - 60 * kSecond) / kSecond);
+  EXPECT_EQ(reader->call_fault("nvmlDeviceGetFanSpeed", 0, now).error, 4);
+  EXPECT_EQ(reader->call_fault("nvmlDeviceGetFanSpeed_v2", 0, now).error, 0);
+  EXPECT_TRUE(reader->symbol_missing("nvmlGpmSampleGet"));
+}
+
+TEST(Box, AContextThatLivedThroughALossStaysBroken) {
+  BoxOptions options;
+  options.plan = *plan_of_names("T4");
+  options.faults =
+      *parse_faults("[[fault]]\nkind='lost'\nat='first-context'\nafter=0.05\nfor=0.05\n", "f", options.plan);
+  const auto box = Box::create(options);
+  ASSERT_TRUE(box);
+  const auto client = attach(*box);
+  ASSERT_EQ(client->launch(0, 10 * kSecond, 1000), 0);
+  EXPECT_EQ(client->synchronize(0), HEADROOM_SIM_DEVICE_LOST);
+  sleep_for(70 * kMillisecond);
+  EXPECT_EQ(client->launch(0, 1000, 1000), HEADROOM_SIM_DEVICE_LOST) << "the device is back, this context is not";
+  EXPECT_EQ(client->destroy_context(0), 0);
+  EXPECT_EQ(client->launch(0, 1000, 1000), 0);
 }
 
 // Makes a box in another process and says where it is. (Sweeping opens every `alive` file, so the process that sweeps

@@ -42,7 +42,7 @@ struct ContextRow {
 
 // One device, advanced privately to `now`.
 struct Snapshot {
-  Nanos now;  // CLOCK_MONOTONIC; earlier than asked while a fault freezes the readings
+  Nanos now;  // CLOCK_MONOTONIC; later than asked if another process had already advanced further
   bool lost;  // fell off the bus: NVML answers NVML_ERROR_GPU_IS_LOST
   bool kernel_running;
   bool held;                                             // a compute context exists
@@ -126,8 +126,8 @@ class Reader {
   // devices: see Snapshot::lost and is_lost.
   [[nodiscard]] CallFault call_fault(const char* call, int device, Nanos now) const;
   [[nodiscard]] bool is_lost(std::uint32_t device, Nanos now) const;
-  // True for symbols that the driver of this box does not have: the stand-in answers NVML_ERROR_FUNCTION_NOT_FOUND
-  // from them (they cannot be hidden from dlsym).
+  // True for symbols that the driver of this box does not have. They are already hidden from dlsym in the box's copy of
+  // the library; this is for callers that come by another way.
   [[nodiscard]] bool symbol_missing(const char* symbol) const;
   // XID events in (after, until], oldest first.
   [[nodiscard]] std::vector<Xid> xids(Nanos after, Nanos until) const;
