@@ -7,11 +7,14 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "base/child.h"
 #include "base/duration.h"
 #include "base/human.h"
+#include "base/strings.h"
 #include "cli/live_parts.h"
 #include "cli/verbs.h"
 #include "live/loop.h"
@@ -27,6 +30,7 @@ struct RecordOptions {
   LiveOptions live;
   std::vector<std::int64_t> pids;
   std::string duration;
+  bool json = false;
 };
 
 Result<void> check(const RecordOptions& options) {
@@ -54,6 +58,9 @@ class OpenEndedRecording {
   void look_for_processes();
   void process_ended(std::int64_t pid);
   void show_progress();
+  void end_progress();
+  [[nodiscard]] std::string what_is_recorded() const;
+  void print_result(const SessionResult& result, Nanos end) const;
   void stop(std::string reason);
   int finish();
 
@@ -91,10 +98,10 @@ void OpenEndedRecording::start_session() {
   if (options_.pids.size() == 1) meta.job_pid = options_.pids.front();
   SessionOptions session = session_options(options_.live, std::move(meta), make_tree(options_.pids, id, JobOf::kOthers),
                                            GivenGpus::kUnknown);
-  session.on_failed = [this](const Error& error) {
-    loop_.post([this, error] {
-      if (progress_shown_) std::fputc('\n', stderr);
-      say(fmt::format("cannot record: {}", error.what), error.hint);
+  session.on_failed = [this](const Error& error, Failed when) {
+    loop_.post([this, error, when] {
+      end_progress();
+      say(when == Failed::kMidway ? error.what : fmt::format("cannot record: {}", error.what), error.hint);
       stop("failed");
     });
   };
@@ -138,13 +145,28 @@ void OpenEndedRecording::process_ended(std::int64_t pid) {
   if (watched_.empty() && unwatched_.empty()) stop("job_ended");
 }
 
+std::string OpenEndedRecording::what_is_recorded() const {
+  const auto count = [](std::size_t number, std::string_view one, std::string_view more) {
+    return number == 0 ? std::string() : fmt::format("{} {}", number, number == 1 ? one : more);
+  };
+  const std::string gpus = count(session_->gpus(), "GPU", "GPUs");
+  const std::string trees = count(options_.pids.size(), "process tree", "process trees");
+  if (gpus.empty() && trees.empty()) return "nothing yet";
+  return gpus + (gpus.empty() || trees.empty() ? "" : " and ") + trees;
+}
+
 void OpenEndedRecording::show_progress() {
-  const std::string line = fmt::format("recording {} GPUs, {} so far; Ctrl-C ends it", session_->gpus(),
+  const std::string line = fmt::format("recording {}, {} so far; Ctrl-C ends it", what_is_recorded(),
                                        human_duration((boottime_now() - start_) / kSecond * kSecond));
   // "\033[K" clears what a longer line left behind.
   (void)write_all(STDERR_FILENO, terminal_ ? fmt::format("\r{}\033[K", line) : line + "\n");
   progress_shown_ = terminal_;
   loop_.after(terminal_ ? kProgressOnTerminal : kProgressInLog, [this] { show_progress(); });
+}
+
+// Leaves the line that progress is shown on.
+void OpenEndedRecording::end_progress() {
+  if (std::exchange(progress_shown_, false)) (void)write_all(STDERR_FILENO, "\n");
 }
 
 void OpenEndedRecording::stop(std::string reason) {
@@ -153,10 +175,9 @@ void OpenEndedRecording::stop(std::string reason) {
 }
 
 int OpenEndedRecording::finish() {
-  const std::size_t gpus = session_->gpus();
   const Nanos end = boottime_now();
   const SessionResult result = session_->finish({.at = end, .stop_reason = stop_reason_});
-  if (progress_shown_) (void)write_all(STDERR_FILENO, "\n");
+  end_progress();
   if (stop_reason_ == "no_gpus") {  // nothing was recorded that was asked for
     std::error_code ignored;
     if (!result.path.empty()) std::filesystem::remove(result.path, ignored);
@@ -164,11 +185,21 @@ int OpenEndedRecording::finish() {
   }
   if (result.error && !session_->failed()) report_error(*result.error);
   if (result.error) return kExitFailed;
-  if (!options_.live.quiet)
-    fmt::print("Recorded {} GPUs for {} in {}\nNext: headroom why {}\n", gpus, human_duration(end - start_),
-               result.path, options_.live.output.empty() ? "last" : options_.live.output);
+  print_result(result, end);
   if (options_.live.output.empty()) keep_shelf_small();
   return kExitOk;
+}
+
+void OpenEndedRecording::print_result(const SessionResult& result, Nanos end) const {
+  if (options_.json) {
+    const nlohmann::json answer{{"schema", "headroom.record/1"}, {"path", result.path},
+                                {"duration_ns", end - start_},   {"gpus", session_->gpus()},
+                                {"processes", options_.pids},    {"stop_reason", stop_reason_}};
+    fmt::print("{}\n", answer.dump());
+  } else if (!options_.live.quiet) {
+    fmt::print("Recorded {} for {} in {}\nNext: headroom why {}\n", what_is_recorded(), human_duration(end - start_),
+               result.path, options_.live.output.empty() ? "last" : shell_quote(options_.live.output));
+  }
 }
 
 int record_verb(const RecordOptions& options) {
@@ -199,6 +230,7 @@ Action declare_record(VerbInput input) {
   input.app.add_option("-d,--duration", options->duration, "end after this time: 90s, 10m, 2h")->type_name("TIME");
   declare_live_options(input.app, options->live);
   input.app.add_flag("-q,--quiet", options->live.quiet, "say nothing but errors");
+  input.app.add_flag("--json", options->json, "say what was recorded as JSON");
   input.app.footer(
       "\nWithout --pid all GPUs are recorded, with every process that the driver sees on them. Ctrl-C, SIGTERM and "
       "the\n"

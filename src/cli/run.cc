@@ -113,8 +113,11 @@ void WatchedJob::start_recording(pid_t pid) {
   auto tree = make_tree({pid}, id_, JobOf::kRecorder);
   tree_ = tree.get();
   SessionOptions session = session_options(options_.live, std::move(meta), std::move(tree), GivenGpus::kByEnvironment);
-  session.on_failed = [](const Error& error) {
-    say(fmt::format("cannot record: {}", error.what), "the job runs on, unrecorded");
+  session.on_failed = [](const Error& error, Failed when) {
+    if (when == Failed::kMidway)
+      say(error.what, error.hint);
+    else
+      say(fmt::format("cannot record: {}", error.what), "the job runs on, unrecorded");
   };
   session.on_no_gpus = [](const Error& error) {
     say(fmt::format("cannot record GPUs: {}", error.what),

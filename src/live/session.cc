@@ -249,12 +249,14 @@ void Session::State::take_over_gpus() {
 }
 
 void Session::State::fail_with(Error error) {
+  Failed when = Failed::kAtStart;
   {
     const std::lock_guard lock(mutex);
     if (failed.exchange(true)) return;
     result.error = error;
+    if (opened) when = Failed::kMidway;
   }
-  if (options.on_failed) options.on_failed(error);
+  if (options.on_failed) options.on_failed(error, when);
 }
 
 RecordingMeta Session::State::final_meta() {

@@ -25,6 +25,9 @@ struct GpuReaders {
   std::function<void()> before_last_look;  // the last read then leaves nothing out; may be empty
 };
 
+// When recording failed: before there was a recording, or in the middle of one (what it holds can be read).
+enum class Failed { kAtStart, kMidway };
+
 struct SessionOptions {
   Nanos interval = kSecond;
   RecordingMeta meta;  // as known at the start; tiers are filled in
@@ -33,7 +36,7 @@ struct SessionOptions {
   std::function<Result<GpuReaders>()> open_gpus;                    // tier N; empty: not wanted
   std::string why_no_gpus;                                          // for the recording, where open_gpus is empty
   // Called at most once each, from threads of the session: recording has ended for good | goes on without GPUs.
-  std::function<void(const Error&)> on_failed;
+  std::function<void(const Error&, Failed)> on_failed;
   std::function<void(const Error&)> on_no_gpus;
 };
 

@@ -79,7 +79,7 @@ struct SessionTest : testing::Test {
       readers.push_back(std::make_unique<FakeReader>([w] { w->read.open(); }));
       return readers;
     };
-    options.on_failed = [w = world](const Error&) { ++w->failures; };
+    options.on_failed = [w = world](const Error&, Failed) { ++w->failures; };
     options.on_no_gpus = [w = world](const Error&) { ++w->no_gpus; };
   }
   std::int64_t lost(std::string_view what) const {
@@ -194,7 +194,8 @@ TEST_F(SessionTest, ARecordingThatCannotBeOpenedIsToldOnce) {
 TEST_F(SessionTest, AFullDiskEndsTheRecordingWithOneMessage) {
   world->failure = Error{Errc::kNoSpace, "disk full", ""};
   Barrier told;
-  options.on_failed = [&, w = world](const Error&) {
+  options.on_failed = [&, w = world](const Error&, Failed when) {
+    EXPECT_EQ(when, Failed::kMidway);
     ++w->failures;
     told.open();
   };

@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
 import sqlite3
 import subprocess
@@ -95,3 +97,48 @@ class Recording:
 
     def of_kind(self, wanted):
         return [(key, attrs) for kind, key, attrs in self.sources if kind == wanted]
+
+
+class Terminal:
+    """A process on a pseudo terminal of its own, as its session's leader."""
+
+    def __init__(self, argv, env, cwd):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(cwd)
+            os.execve(argv[0], argv, env)
+        self.text = ""
+
+    def type(self, text):
+        os.write(self.fd, text.encode())
+
+    def wait_for(self, words, count=1):
+        end = time.monotonic() + PATIENCE
+        while self.text.count(words) < count:
+            assert time.monotonic() < end, f"no {words!r} in {self.text!r}"
+            if select.select([self.fd], [], [], 0.2)[0]:
+                try:
+                    self.text += os.read(self.fd, 65536).decode(errors="replace")
+                except OSError:  # the other side is closed
+                    assert self.text.count(words) >= count, f"no {words!r} in {self.text!r}"
+
+    def status(self):
+        """Its wait status; what it still writes is read meanwhile, or it could not end."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if select.select([self.fd], [], [], 0.05)[0]:
+                try:
+                    self.text += os.read(self.fd, 65536).decode(errors="replace")
+                except OSError:
+                    pass
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid != 0:
+                self.pid = 0
+                return status
+        raise AssertionError(f"still running: {self.text!r}")
+
+    def close(self):
+        if self.pid:
+            kill_quietly(self.pid)
+            os.waitpid(self.pid, 0)
+        os.close(self.fd)

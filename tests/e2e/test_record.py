@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import pytest
-from live_support import (HEADROOM, PATIENCE, PYTHON, Recording, environment, kill_quietly, state_of, stub_nvml,
+from live_support import (HEADROOM, PATIENCE, PYTHON, Recording, Terminal, environment, kill_quietly, state_of, stub_nvml,
                           wait_until)
 
 
@@ -76,9 +76,24 @@ def test_the_trees_of_the_named_processes_are_recorded_until_they_end(tmp_path, 
     assert recording.of_kind("host")
 
 
+def test_progress_is_shown_on_a_terminal_and_ctrl_c_completes(tmp_path, sleeper):
+    terminal = Terminal([HEADROOM, "record", "--no-gpu", "--pid", str(sleeper.pid), "-o", "record.hrec"],
+                        environment(tmp_path), tmp_path)
+    try:
+        terminal.wait_for("recording 1 process tree, ")
+        terminal.type("\x03")
+        assert os.waitstatus_to_exitcode(terminal.status()) == 0
+        assert "Recorded 1 process tree for" in terminal.text
+    finally:
+        terminal.close()
+
+
 def test_a_duration_ends_it(tmp_path, sleeper):
-    code, out, _ = record(tmp_path, "--pid", sleeper.pid, "--duration", "300ms", "--quiet")
-    assert (code, out) == (0, "")
+    code, out, _ = record(tmp_path, "--pid", sleeper.pid, "--duration", "300ms", "--json")
+    assert code == 0
+    answer = json.loads(out)
+    assert (answer["schema"], answer["stop_reason"]) == ("headroom.record/1", "duration")
+    assert answer["path"] == str(tmp_path / "record.hrec")
     meta = recorded(tmp_path).meta
     assert meta["stop_reason"] == "duration"
     assert int(meta["end_ns"]) - int(meta["start_ns"]) >= 300_000_000

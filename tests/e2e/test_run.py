@@ -3,15 +3,13 @@
 import json
 import os
 import pathlib
-import pty
 import resource
-import select
 import signal
 import subprocess
 import time
 
 import pytest
-from live_support import (HEADROOM, PATIENCE, PYTHON, Recording, environment, kill_quietly, state_of, stub_nvml,
+from live_support import (HEADROOM, PATIENCE, PYTHON, Recording, Terminal, environment, kill_quietly, state_of, stub_nvml,
                           text_of, wait_until)
 
 
@@ -162,51 +160,6 @@ def test_a_job_that_ignores_a_signal_runs_on(tmp_path):
 
 # --- a terminal -------------------------------------------------------------------------------------------------------
 
-class Terminal:
-    """A process on a pseudo terminal of its own, as its session's leader."""
-
-    def __init__(self, argv, env, cwd):
-        self.pid, self.fd = pty.fork()
-        if self.pid == 0:
-            os.chdir(cwd)
-            os.execve(argv[0], argv, env)
-        self.text = ""
-
-    def type(self, text):
-        os.write(self.fd, text.encode())
-
-    def wait_for(self, words, count=1):
-        end = time.monotonic() + PATIENCE
-        while self.text.count(words) < count:
-            assert time.monotonic() < end, f"no {words!r} in {self.text!r}"
-            if select.select([self.fd], [], [], 0.2)[0]:
-                try:
-                    self.text += os.read(self.fd, 65536).decode(errors="replace")
-                except OSError:  # the other side is closed
-                    assert self.text.count(words) >= count, f"no {words!r} in {self.text!r}"
-
-    def status(self):
-        """Its wait status; what it still writes is read meanwhile, or it could not end."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            if select.select([self.fd], [], [], 0.05)[0]:
-                try:
-                    self.text += os.read(self.fd, 65536).decode(errors="replace")
-                except OSError:
-                    pass
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid != 0:
-                self.pid = 0
-                return status
-        raise AssertionError(f"still running: {self.text!r}")
-
-    def close(self):
-        if self.pid:
-            kill_quietly(self.pid)
-            os.waitpid(self.pid, 0)
-        os.close(self.fd)
-
-
 @pytest.fixture
 def on_terminal(tmp_path):
     opened = []
@@ -342,18 +295,28 @@ def test_where_nothing_can_be_written_there_is_one_message_and_the_job_runs(tmp_
     assert (tmp_path / "taken.hrec").read_text() == "someone's"
 
 
+def run_until_told(tmp_path, output, when_begun, **more):
+    """A job that ends once Headroom has said that recording stopped; its exit code and what was said."""
+    log = tmp_path / "stderr"
+    with open(log, "wb") as stderr:
+        process = subprocess.Popen([HEADROOM, "run", "--no-gpu", "-i", "10ms", "-o", output, "--",
+                                    "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; exit 4"],
+                                   cwd=tmp_path, env=environment(tmp_path), stderr=stderr, start_new_session=True, **more)
+        wait_until(output.exists, "the recording to begin")
+        when_begun()
+        wait_until(lambda: "recording stopped" in text_of(log), "the message")
+        assert process.poll() is None
+        (tmp_path / "go").touch()
+        code = process.wait(timeout=PATIENCE)
+    return code, text_of(log)
+
+
 def test_a_recording_that_hits_a_file_limit_stops_and_the_job_runs_on(tmp_path):
-    limit = 150_000  # enough to begin with
-    code, out, err = run(tmp_path, "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; echo done; exit 4", cwd=tmp_path,
-                         options=["--no-gpu", "--interval", "10ms"],
-                         preexec_fn=lambda: (resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)), touch_later(tmp_path)))
-    assert (code, out) == (4, b"done\n")
-    assert err.count("headroom: ") == 1, err
-
-
-def touch_later(tmp_path):
-    subprocess.Popen(["sh", "-c", "sleep 6; touch go"], cwd=tmp_path, stdin=subprocess.DEVNULL,
-                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    limit = 150_000  # bytes: enough to begin with
+    code, said = run_until_told(tmp_path, tmp_path / "run.hrec", lambda: None,
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+    assert code == 4
+    assert said.count("headroom: ") == 1, said
 
 
 @pytest.fixture
@@ -367,19 +330,12 @@ def small_disk(tmp_path):
 
 
 def test_a_disk_that_fills_up_stops_the_recording_with_one_message(tmp_path, small_disk):
-    log = tmp_path / "stderr"
-    with open(log, "wb") as stderr:
-        process = subprocess.Popen([HEADROOM, "run", "--no-gpu", "-i", "50ms", "-o", small_disk / "run.hrec", "--",
-                                    "sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; exit 4"],
-                                   cwd=tmp_path, env=environment(tmp_path), stderr=stderr, start_new_session=True)
-        wait_until(lambda: (small_disk / "run.hrec").exists(), "the recording to begin")
-        with open(small_disk / "others", "wb") as others:  # leaves a few MiB: too little to go on, enough to close
-            others.write(b"x" * (16 << 20))
-        wait_until(lambda: "disk" in text_of(log), "the message")
-        assert process.poll() is None
-        (tmp_path / "go").touch()
-        assert process.wait(timeout=PATIENCE) == 4
-    assert text_of(log).count("headroom: ") == 1
+    def fill():  # leaves a few MiB: too little to go on, enough to close
+        (small_disk / "others").write_bytes(b"x" * (16 << 20))
+
+    code, said = run_until_told(tmp_path, small_disk / "run.hrec", fill)
+    assert code == 4
+    assert said.count("headroom: ") == 1, said
     assert Recording(small_disk / "run.hrec").meta["stop_reason"] == "disk_full"
 
 
