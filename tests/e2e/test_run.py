@@ -222,10 +222,22 @@ def test_ctrl_z_and_fg_work_in_a_shell(on_terminal, tmp_path):
     assert any("stopped" in note["text"] for note in recorded(tmp_path).event("note"))
 
 
-def test_stop_and_continue_sent_to_headroom_alone(tmp_path):
+def test_a_stop_and_a_continue_sent_to_headroom_alone_reach_the_job(on_terminal, tmp_path):
+    terminal = on_terminal("/bin/bash", "--norc", "--noprofile", "-i")
+    terminal.type(f"{HEADROOM} run -q --no-gpu -o run.hrec -- sh -c 'echo $$ > job; sleep 300; exit 6' &\n")
+    job = int(wait_until(lambda: text_of(tmp_path / "job").strip(), "the job to begin"))
+    headroom = int(pathlib.Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(headroom, signal.SIGTSTP)
+    wait_until(lambda: [state_of(headroom), state_of(job)] == ["T", "T"], "both to stop")
+    os.kill(headroom, signal.SIGCONT)
+    wait_until(lambda: [state_of(headroom), state_of(job)] == ["S", "S"], "both to continue")
+    os.kill(headroom, signal.SIGTERM)
+    wait_until(lambda: state_of(job) in ("", "Z"), "the job to end")
+
+
+def test_only_headroom_is_stopped_by_sigstop(tmp_path):
     process = start(tmp_path, "sh", "-c", "echo $$; while [ ! -e go ]; do sleep 0.05; done; exit 8", cwd=tmp_path)
     job = int(process.stdout.readline())
-    # In a session without a shell nobody could continue a stopped group, so the kernel ignores SIGTSTP there.
     process.send_signal(signal.SIGSTOP)
     wait_until(lambda: state_of(process.pid) == "T", "headroom to stop")
     assert state_of(job) != "T"
@@ -309,6 +321,14 @@ def run_until_told(tmp_path, output, when_begun, **more):
         (tmp_path / "go").touch()
         code = process.wait(timeout=PATIENCE)
     return code, text_of(log)
+
+
+@pytest.mark.parametrize("files", [4, 8])
+def test_without_descriptors_the_job_runs_unrecorded(tmp_path, files):
+    code, out, err = run(tmp_path, "sh", "-c", "echo out; exit 4",
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
+    assert (code, out) == (4, b"out\n")
+    assert err.count("headroom: ") == 1 and "the job runs on, unrecorded" in err
 
 
 def test_a_recording_that_hits_a_file_limit_stops_and_the_job_runs_on(tmp_path):
