@@ -28,8 +28,8 @@ struct NvmlReaderOptions {
 
 // The GPUs of this machine, as the driver shows them.
 // Sources: kGpu, kGpuUtilRing, kGpuPowerRing, kGpuProcess, kProcess ("<pid>/<start ns>"). Events: device_lost and
-// device_back [index], xid [code], note. Losses:
-// gpu_util_ring_overrun, gpu_util_ring_time_stamp, and the same of gpu_power_ring.
+// device_back [index], xid [code], note. Losses: gpu_util_ring_overrun, gpu_util_ring_time_stamp, and the same of
+// gpu_power_ring.
 class NvmlReader final : public Reader {
  public:
   // Loads and initialises the library, which takes seconds where no other client keeps the driver awake.

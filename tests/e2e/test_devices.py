@@ -240,9 +240,9 @@ def test_doctor_sees_masks_and_the_order_of_unlike_gpus(env, tmp_path):
 
 def test_a_gpu_lost_and_found_while_recording_is_an_event_and_not_a_zero(env, tmp_path):
     recording = str(tmp_path / "lost.hrec")
-    faults = '[[fault]]\nkind = "lost"\ndevice = 1\nat = 2\nfor = 2\n'
+    faults = '[[fault]]\nkind = "lost"\ndevice = 1\nat = 3\nfor = 3\n'
     begin = time.monotonic()
-    result = in_box(env, tmp_path, "2xA6000", [HEADROOM, "run", "-i", "200ms", "-o", recording, "--", "sleep", "6"], faults)
+    result = in_box(env, tmp_path, "2xA6000", [HEADROOM, "run", "-i", "200ms", "-o", recording, "--", "sleep", "8"], faults)
     assert result.returncode == 0, result.stderr
     assert time.monotonic() - begin < PATIENCE
     text = run(env, "export", recording, "--format", "jsonl")
