@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recording as people meet it: read while it grows, after a kill, on a full disk; exported, listed and pruned."""
+import csv
+import ctypes
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+HEADROOM = pathlib.Path(os.environ["HEADROOM_BUILD"]) / "src" / "cli" / "headroom"
+
+SMALL = """\
+{"recording":1,"meta":{"id":"00ff","origin":"record","writer":"headroom","command":["python3","train.py"],"start_ns":1000,\
+"end_ns":3000001000,"start_realtime_ns":1700000000000000000,"interval_ns":1000000000}}
+{"source":0,"kind":"gpu","key":"GPU-1","attrs":{"index":"3","name":"A \\"B\\", C"}}
+{"source":1,"kind":"process","key":"7/5","attrs":{"cmdline":"python3 train.py","comm":"python3","pid":"7","start_ns":"1000"}}
+{"row":[0,1000,{"gpu_util_ratio":0.114,"power_watts":590,"fan_ratio":"not_supported"}]}
+{"event":"job_start","at":1500000000,"source":1,"attrs":{"pid":"7"}}
+{"row":[0,2000001000,{"gpu_util_ratio":"device_lost","power_watts":20.5}]}
+{"row":[1,2000001000,{"cpu_user_seconds_total":9223372036.854775807}]}
+{"loss":"late_tick","count":2,"severity":"notice"}
+"""
+
+
+@pytest.fixture
+def env(tmp_path):
+    environment = dict(os.environ, XDG_STATE_HOME=str(tmp_path / "state"), TZ="UTC")
+    environment.pop("HEADROOM_SIM", None)
+    return environment
+
+
+def headroom(env, *arguments):
+    return subprocess.run([HEADROOM, *map(str, arguments)], env=env, capture_output=True, text=True, timeout=60)
+
+
+def listed(env):
+    return json.loads(headroom(env, "recordings", "--json").stdout)["recordings"]
+
+
+def rows_of(env, path):
+    """How many rows of the host can be read now."""
+    done = headroom(env, "export", path, "--source", "host")
+    return len(done.stdout.splitlines()) - 1 if done.returncode == 0 else 0
+
+
+def recording(env, path, seconds="30"):
+    """headroom run of a sleep, recorded to `path`, once at least three rows are safe on disk."""
+    recorder = subprocess.Popen([HEADROOM, "run", "--no-gpu", "-q", "-i", "50ms", "-o", path, "--", "sleep", seconds],
+                                env=env, start_new_session=True, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 40
+    while rows_of(env, path) < 3:
+        assert time.monotonic() < deadline and recorder.poll() is None, "nothing was recorded"
+        time.sleep(0.2)
+    return recorder
+
+
+def end_session(recorder, sig=signal.SIGKILL):
+    """Ends the recorder's session, the sleep in it included."""
+    try:
+        os.killpg(recorder.pid, sig)
+    except ProcessLookupError:
+        pass
+    recorder.communicate(timeout=30)
+
+
+def test_the_text_form_goes_round_unchanged(tmp_path, env):
+    text = tmp_path / "small.hrec.jsonl"
+    text.write_text(SMALL)
+    done = headroom(env, "export", text, "--format", "jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == SMALL
+
+
+def test_csv_keeps_units_and_leaves_absent_values_empty(tmp_path, env):
+    text = tmp_path / "small.hrec.jsonl"
+    text.write_text(SMALL)
+    rows = list(csv.DictReader(io.StringIO(headroom(env, "export", text, "-f", "csv").stdout)))
+    assert [row["source"] for row in rows] == ["gpu", "gpu", "process"]
+    assert rows[0] == {"at_ns": "1000", "time": "2023-11-14T22:13:20.000000Z", "source": "gpu", "key": "GPU-1",
+                       "gpu_index": "3", "gpu_util_ratio": "0.114", "power_watts": "590", "fan_ratio": "",
+                       "cpu_user_seconds_total": ""}
+    assert rows[1]["gpu_util_ratio"] == "" and rows[1]["power_watts"] == "20.5"
+    only = headroom(env, "export", text, "--source", "process").stdout.splitlines()
+    assert only[0] == "at_ns,time,source,key,gpu_index,cpu_user_seconds_total" and len(only) == 2
+    wrong = headroom(env, "export", text, "--source", "tpu")
+    assert wrong.returncode == 2 and "tpu" in wrong.stderr and "gpu_process" in wrong.stderr
+
+
+def test_chrome_traces_are_json_with_counters_and_slices(tmp_path, env):
+    text, out = tmp_path / "small.hrec.jsonl", tmp_path / "trace.json"
+    text.write_text(SMALL)
+    assert headroom(env, "export", text, "-f", "chrome", "-o", out).returncode == 0
+    events = json.loads(out.read_text())["traceEvents"]
+    power = [e for e in events if e["ph"] == "C" and e["name"] == "power_watts"]
+    assert [(e["ts"], e["args"]["value"]) for e in power] == [(0, 590), (2000000, 20.5)]
+    [process] = [e for e in events if e["ph"] == "X"]
+    assert process["name"] == "python3" and process["dur"] == 3000000 and process["tid"] == 7
+    assert [e["name"] for e in events if e["ph"] == "i"] == ["job_start"]
+    assert list(tmp_path.glob("*.tmp*")) == []
+
+
+def test_a_broken_text_says_where(tmp_path, env):
+    text = tmp_path / "broken.jsonl"
+    text.write_text(SMALL.replace("590", "590.0001"))
+    done = headroom(env, "export", text, "-f", "jsonl")
+    assert done.returncode == 2 and done.stdout == ""
+    assert "broken.jsonl: line 4, column" in done.stderr and "power_watts keeps 3 decimals" in done.stderr
+
+
+def test_reading_beside_the_recorder_and_after_it_was_killed(tmp_path, env):
+    shelf = tmp_path / "state" / "headroom"
+    shelf.mkdir(parents=True)
+    path = shelf / "live.hrec"
+    recorder = recording(env, path)
+    try:
+        [entry] = listed(env)
+        assert entry["state"] == "recording" and entry["command"] == ["sleep", "30"]
+        refused = headroom(env, "recordings", "rm", "live.hrec")
+        assert refused.returncode == 1 and "is being recorded" in refused.stderr
+        pruned = json.loads(headroom(env, "recordings", "prune", "--keep", "0", "--json").stdout)
+        assert pruned["removed"] == [] and pruned["kept"] == ["live.hrec"]
+        # A second recorder on the same file is refused before its job is harmed.
+        second = headroom(env, "run", "--no-gpu", "-q", "-o", path, "--", "sh", "-c", "exit 7")
+        assert second.returncode == 7 and "exists already" in second.stderr
+        # A copy of a growing file is whole.
+        copy = tmp_path / "copy.hrec"
+        assert headroom(env, "export", path, "-f", "hrec", "-o", copy).returncode == 0
+        assert rows_of(env, copy) >= 3 and not copy.with_name("copy.hrec-wal").exists()
+        seen = rows_of(env, path)
+    finally:
+        os.kill(recorder.pid, signal.SIGKILL)
+        recorder.wait(timeout=30)
+        end_session(recorder)
+    assert rows_of(env, path) >= seen
+    [entry] = listed(env)
+    assert entry["state"] == "interrupted" and entry["stop_reason"] == "recovered" and entry["duration_ns"] > 0
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_finished_recording_is_one_plain_file(tmp_path, env):
+    shelf = tmp_path / "state" / "headroom"
+    shelf.mkdir(parents=True)
+    path = shelf / "done.hrec"
+    done = headroom(env, "run", "--no-gpu", "-q", "-i", "50ms", "-o", path, "--", "sleep", "0.4")
+    assert done.returncode == 0, done.stderr
+    assert sorted(file.name for file in shelf.iterdir()) == ["done.hrec"]
+    data = path.read_bytes()
+    assert data[68:72] == b"HREC" and data[18:20] == b"\x01\x01", "no WAL mode: opens on read-only media"
+    [entry] = listed(env)
+    assert entry["state"] == "closed" and entry["exit_code"] == 0 and entry["duration_ns"] > 3e8
+    text = headroom(env, "export", "last", "-f", "jsonl").stdout
+    (tmp_path / "again.jsonl").write_text(text)
+    assert headroom(env, "export", tmp_path / "again.jsonl", "-f", "jsonl").stdout == text
+    table = headroom(env, "recordings").stdout
+    assert "done.hrec" in table and "sleep 0.4" in table
+    dry = headroom(env, "recordings", "prune", "--keep", "0", "--dry-run")
+    assert "would remove done.hrec" in dry.stdout and path.exists()
+    assert headroom(env, "recordings", "prune", "--max-size", "1G").returncode == 0 and path.exists()
+    assert "removed done.hrec" in headroom(env, "recordings", "rm", "done.hrec").stdout and not path.exists()
+    assert "no recordings" in headroom(env, "recordings").stdout
+    assert headroom(env, "recordings", "prune", "--max-size", "many").returncode == 2
+
+
+def mount_tmpfs(folder, size):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"tmpfs", str(folder).encode(), b"tmpfs", 0, f"size={size}".encode()) != 0:
+        pytest.skip(f"NOT RUN: a small disk to fill needs root ({os.strerror(ctypes.get_errno())})")
+    return libc
+
+
+def test_a_full_disk_ends_the_recording_with_one_message_and_not_the_job(tmp_path, env):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    libc = mount_tmpfs(disk, 24 << 20)
+    try:
+        path, after = disk / "a.hrec", tmp_path / "after"
+        job = f"sleep 1.5; dd if=/dev/zero of={disk}/fill bs=1M count=12 2>/dev/null; sleep 6; echo on > {after}; exit 7"
+        done = headroom(env, "run", "--no-gpu", "-q", "-i", "100ms", "-o", path, "--", "sh", "-c", job)
+        assert done.returncode == 7 and after.exists(), "the job runs on and keeps its exit code"
+        messages = [line for line in done.stderr.splitlines() if "disk" in line]
+        assert len(messages) == 1 and "full" in messages[0], done.stderr
+        assert rows_of(env, path) >= 3
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+            assert database.execute("SELECT value FROM meta WHERE key='stop_reason'").fetchone() == ("disk_full",)
+            assert database.execute("SELECT count(*) FROM event WHERE kind='disk_low'").fetchone() == (1,)
+    finally:
+        libc.umount2(str(disk).encode(), 2)
+        shutil.rmtree(disk, ignore_errors=True)
