@@ -10,6 +10,7 @@ namespace headroom {
 
 std::string human_duration(Nanos ns) {
   if (ns < 0) return "-" + human_duration(-ns);
+  if (ns == 0) return "0 s";
   if (ns < 10 * kMicrosecond) return fmt::format("{} ns", ns);
   if (ns < kMillisecond) return fmt::format("{} us", ns / kMicrosecond);
   if (ns < 999'500'000) return fmt::format("{} ms", (ns + kMillisecond / 2) / kMillisecond);

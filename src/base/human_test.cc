@@ -7,7 +7,7 @@ namespace headroom {
 namespace {
 
 TEST(Human, DurationsChooseTheirUnit) {
-  EXPECT_EQ(human_duration(0), "0 ns");
+  EXPECT_EQ(human_duration(0), "0 s");
   EXPECT_EQ(human_duration(340 * kMillisecond), "340 ms");
   EXPECT_EQ(human_duration(5'300 * kMillisecond), "5.3 s");
   EXPECT_EQ(human_duration(59'960 * kMillisecond), "1:00");

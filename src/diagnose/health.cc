@@ -35,7 +35,13 @@ HealthCheck memory(const Case& c) {
   for (std::size_t i = 0; i < c.times.size(); ++i) {
     const MetricStats* used = c.stats(i, Metric::kMemoryUsed);
     const auto total = c.times[i].device.memory_total_bytes;
-    if (!used || used->samples == 0 || !total || *total <= 0) continue;
+    if (!used || used->samples == 0) continue;
+    if (!total || *total <= 0) {
+      if (worst < 0)
+        check.evidence = fmt::format("{} at most; the card's size was not recorded",
+                                     human_bytes(static_cast<std::int64_t>(used->max)));
+      continue;
+    }
     const double share = used->max / static_cast<double>(*total);
     if (share <= worst) continue;
     worst = share;

@@ -211,9 +211,11 @@ std::vector<Finding> idle_phases(const Case& c) {
     finding.cost = idle;
     finding.tier = "N";
     append(finding.evidence, recurrences(c, device));
-    const Nanos rest = c.ledger().total(Account::kUnexplained, device) - idle;
+    // The phases' idle time is a share times a length: a remainder below a microsecond is rounding.
+    const Nanos left = c.ledger().total(Account::kUnexplained, device) - idle;
+    const Nanos rest = left < kMicrosecond ? 0 : left;
     finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into its busiest phase",
-                                           human_duration(idle), human_duration(std::max<Nanos>(0, rest))));
+                                           human_duration(idle), human_duration(rest)));
     finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
     if (rest * 20 < c.ledger().span())
       finding.told_apart_from.push_back("a slow data loader: in its busiest phase the GPU hardly waits");
@@ -321,6 +323,7 @@ std::vector<Finding> idle_unknown(const Case& c) {
         human_percent(waits(s, {WaitChannel::kSleep})), human_percent(waits(s, {WaitChannel::kFutex})),
         human_percent(waits(s, {WaitChannel::kSocket, WaitChannel::kPoll}))));
   }
+  append(finding.evidence, recurrences(c));
   finding.told_apart_from = {"host code and input: neither the process nor its workers were busy"};
   finding.would_overturn = "Python stacks of the main thread while the GPU is idle";
   finding.advice = "look at the stacks of the main thread while the GPU is idle (py-spy dump), or shorten --interval";

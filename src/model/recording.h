@@ -22,7 +22,7 @@ enum class SourceKind : std::uint8_t {
   kGpuUtilRing = 1,   // key: GPU UUID, parent: the GPU. kGpuUtil from the driver's ring buffer, at its own instants
   kGpuPowerRing = 2,  // likewise kPower
   kGpuProcess = 3,    // key: "<uuid>/<pid>/<start>", parent: the GPU. attrs: pid, context=compute|graphics|mps
-  kProcess = 4,       // key: "<pid>/<start ticks>", parent: the parent process's source. attrs: see Process
+  kProcess = 4,       // key: "<pid>/<start ns>", parent: the parent process's source. attrs: see Process
   kHost = 5,          // key: "host". attrs: cores, cores_usable, memory_total_bytes, kernel
   kCgroup = 6,        // key: the cgroup's path. attrs: cpu_quota_cores, cpuset_cores, memory_max_bytes
   kRecorder = 7,      // key: "recorder"
