@@ -9,10 +9,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <random>
+#include <thread>
 
 #include "sim/core/client.h"
 #include "sim/janitor.h"
@@ -304,6 +306,53 @@ TEST(Box, AForkedChildIsNotInitialised) {
   Process child([&] { return client->launch(0, 1000, 1000) == HEADROOM_SIM_NOT_INITIALIZED ? 0 : 1; });
   EXPECT_EQ(child.wait(), 0);
   EXPECT_EQ(client->launch(0, 1000, 1000), 0) << "the parent is not disturbed";
+}
+
+TEST(Box, ThreadsOfOneProcessShareAContext) {
+  const Box box = make_box("A6000");
+  const auto client = attach(box);
+  constexpr int kThreads = 4, kLaunches = 300;
+  std::vector<std::thread> threads;
+  std::atomic<int> errors = 0;
+  for (int i = 0; i < kThreads; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < kLaunches; ++k) {
+        std::uint64_t address = 0;
+        if (client->launch(0, 1000, 1000) != 0 || client->allocate(0, 1 << 20, &address) != 0) ++errors;
+        if (client->release(0, address) != 0) ++errors;
+        if (k % 50 == 0 && client->synchronize(0) != 0) ++errors;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(errors, 0);
+  ASSERT_EQ(client->synchronize(0), 0);
+  headroom_sim_stats stats{};
+  ASSERT_EQ(client->stats(0, &stats), 0);
+  EXPECT_EQ(stats.kernel_ns, kThreads * kLaunches * 1000);
+  EXPECT_EQ(live_contexts(box), 1);
+}
+
+TEST(Box, ADeviceHolds64ContextsAndRefusesTheNext) {
+  const Box box = make_box("H200");
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  std::vector<Process> processes;
+  for (std::size_t i = 0; i < kSlots; ++i) {
+    processes.emplace_back([&] {
+      const auto client = attach(box);
+      const char result = client->create_context(0, ContextKind::kCompute) == 0 ? 'y' : 'n';
+      (void)!::write(ready[1], &result, 1);
+      ::pause();
+      return 0;
+    });
+    char result = 0;
+    ASSERT_EQ(::read(ready[0], &result, 1), 1);
+    ASSERT_EQ(result, 'y');
+  }
+  const auto client = attach(box);
+  EXPECT_EQ(client->launch(0, 1, 1000), HEADROOM_SIM_NO_SLOT);
+  processes.front().end(SIGKILL);
+  EXPECT_EQ(client->launch(0, 1, 1000), 0) << "a dead owner's slot is free";
 }
 
 TEST(Box, AReaderSeesWhatClientsDo) {

@@ -19,12 +19,13 @@ namespace headroom::sim {
 
 namespace {
 
-// Everything shared is copied as relaxed 64-bit atomics: readers may meet a buffer that is being rewritten, and notice.
+// Everything shared is copied as 64-bit atomics: readers may meet a buffer that is being rewritten, and notice. The
+// order (free on x86) keeps the check of a buffer's sequence outside of the copy, at both ends.
 void load_words(void* to, const void* from, std::size_t bytes) {
   auto* out = static_cast<char*>(to);
   const auto* in = static_cast<const std::uint64_t*>(from);
   for (std::size_t i = 0; i < bytes / 8; ++i) {
-    const std::uint64_t word = __atomic_load_n(in + i, __ATOMIC_RELAXED);
+    const std::uint64_t word = __atomic_load_n(in + i, __ATOMIC_ACQUIRE);
     std::memcpy(out + i * 8, &word, 8);
   }
 }
@@ -35,7 +36,7 @@ void store_words(void* to, const void* from, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes / 8; ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, in + i * 8, 8);
-    __atomic_store_n(out + i, word, __ATOMIC_RELAXED);
+    __atomic_store_n(out + i, word, __ATOMIC_RELEASE);
   }
 }
 
@@ -124,7 +125,6 @@ std::uint64_t load(const DeviceArea& area, Image& out) {
     const Buffer& buffer = area.buffers[(seen & 0xffff) % kBuffers];
     if (__atomic_load_n(&buffer.sequence, __ATOMIC_ACQUIRE) != seen) continue;
     copy_image(out, buffer.image, load_words);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (__atomic_load_n(&buffer.sequence, __ATOMIC_RELAXED) == seen) return seen;
   }
 }
@@ -135,7 +135,6 @@ bool commit(DeviceArea& area, std::uint32_t writer, std::uint64_t seen, const Im
   Buffer& buffer = area.buffers[index];
   const std::uint64_t next = ((seen >> 16) + 1) << 16 | index;
   __atomic_store_n(&buffer.sequence, 0, __ATOMIC_RELAXED);
-  __atomic_thread_fence(__ATOMIC_RELEASE);
   copy_image(buffer.image, image, store_words);
   __atomic_store_n(&buffer.sequence, next, __ATOMIC_RELEASE);
   std::uint64_t expected = seen;
