@@ -224,7 +224,7 @@ def test_ctrl_z_and_fg_work_in_a_shell(on_terminal, tmp_path):
 
 def test_a_stop_and_a_continue_sent_to_headroom_alone_reach_the_job(on_terminal, tmp_path):
     terminal = on_terminal("/bin/bash", "--norc", "--noprofile", "-i")
-    terminal.type(f"{HEADROOM} run -q --no-gpu -o run.hrec -- sh -c 'echo $$ > job; sleep 300; exit 6' &\n")
+    terminal.type(f"{HEADROOM} run -q --no-gpu -o run.hrec -- sh -c 'echo $$ > job; exec sleep 300' &\n")
     job = int(wait_until(lambda: text_of(tmp_path / "job").strip(), "the job to begin"))
     headroom = int(pathlib.Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(headroom, signal.SIGTSTP)
