@@ -32,6 +32,7 @@ struct RecordingsOptions {
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
 
 std::string local_time(Nanos unix_ns) {
+  if (unix_ns == 0) return "-";  // an import that knew no date
   const auto second = static_cast<std::time_t>(unix_ns / kSecond);
   std::tm local{};
   char text[32];
@@ -53,7 +54,7 @@ Json entry_json(const ShelfEntry& entry) {
   json["state"] = file_state_name(entry.summary->state);
   json["id"] = meta.id;
   json["origin"] = meta.origin;
-  json["start"] = iso_time(meta.start_realtime);
+  json["start"] = meta.start_realtime == 0 ? Json(nullptr) : Json(iso_time(meta.start_realtime));
   json["duration_ns"] = std::max<Nanos>(0, meta.end - meta.start);
   json["command"] = meta.command;
   json["devices"] = entry.summary->devices;

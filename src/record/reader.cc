@@ -31,6 +31,7 @@ struct Series {
 };
 
 struct SourceState {
+  std::size_t rows_expected = 0;        // in chunks, as the file says
   std::optional<std::size_t> position;  // in Recording::sources; nothing if its kind is unknown
   std::uint64_t next_row = 0;
 };
@@ -64,11 +65,13 @@ class FileReader {
   Result<void> read_events();
   Result<void> read_losses();
   Result<void> read_chunk(Statement& row);
-  bool decode_chunk(std::span<const FrameColumn> columns, std::uint64_t rows, Track& track);
+  bool decode_chunk(std::span<const FrameColumn> columns, std::uint64_t rows, const SourceState& state);
   Result<void> read_segments(std::string_view body);
   void append_rows(const SegmentView& segment, SourceState& state);
   bool begin_rows(SourceState& state, std::uint64_t first_row, std::uint64_t rows, std::uint64_t& skip);
   SourceState& source_state(std::int64_t id);
+  Result<void> expect_rows();
+  void make_room(std::vector<std::int64_t>& values, const SourceState& state);
   Result<void> charge(std::uint64_t values);
   void lose(std::string what, Severity severity, std::string detail, std::int64_t count = 1);
   void finish();
@@ -86,6 +89,7 @@ class FileReader {
   std::vector<std::uint8_t> scratch_absent_;
   std::string state_, owner_;
   std::uint64_t values_ = 0;
+  std::size_t room_left_ = std::size_t{1} << 26;  // values to reserve on the file's word: 512 MiB at most
 };
 
 void FileReader::lose(std::string what, Severity severity, std::string detail, std::int64_t count) {
@@ -225,7 +229,27 @@ bool FileReader::begin_rows(SourceState& state, std::uint64_t first_row, std::ui
   return true;
 }
 
+// Growing vectors would touch twice the memory, which costs more than decoding.
+Result<void> FileReader::expect_rows() {
+  HR_TRY(Statement row, database_.prepare("SELECT source, sum(n) FROM chunk GROUP BY source"));
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) return {};
+    const auto found = sources_.find(row.integer(0));
+    if (found == sources_.end() || !found->second.position || row.integer(1) <= 0) continue;
+    found->second.rows_expected = static_cast<std::size_t>(row.integer(1));
+    make_room(recording_.tracks[*found->second.position].at, found->second);
+  }
+}
+
+void FileReader::make_room(std::vector<std::int64_t>& values, const SourceState& state) {
+  if (!values.empty() || values.capacity() > 0 || state.rows_expected > room_left_) return;
+  values.reserve(state.rows_expected);
+  room_left_ -= state.rows_expected;
+}
+
 Result<void> FileReader::read_chunks() {
+  HR_TRYV(expect_rows());
   HR_TRY(Statement row, database_.prepare("SELECT source, row0, n, fmt, head, body FROM chunk ORDER BY id"));
   for (;;) {
     HR_TRY(const bool more, row.step());
@@ -261,13 +285,13 @@ Result<void> FileReader::read_chunk(Statement& row) {
     lose("repeated_chunk", Severity::kNotice, where());
     return {};
   }
-  if (!decode_chunk(*columns, rows, recording_.tracks[*state.position]))
-    lose("damaged_chunk", Severity::kDataLoss, where());
+  if (!decode_chunk(*columns, rows, state)) lose("damaged_chunk", Severity::kDataLoss, where());
   return {};
 }
 
 // Decodes straight into the track; on malformed bytes the track is put back to the rows it had.
-bool FileReader::decode_chunk(std::span<const FrameColumn> columns, std::uint64_t rows, Track& track) {
+bool FileReader::decode_chunk(std::span<const FrameColumn> columns, std::uint64_t rows, const SourceState& state) {
+  Track& track = recording_.tracks[*state.position];
   const std::size_t base = track.at.size();
   const auto undo = [&] {
     track.at.resize(base);
@@ -295,6 +319,7 @@ bool FileReader::decode_chunk(std::span<const FrameColumn> columns, std::uint64_
       continue;
     }
     Column& column = padded_column(track, *series->second.metric, base);
+    make_room(column.values, state);
     if (column.values.size() != base || !decode_column(stored.bytes, rows, column.values, column.absent)) return undo();
     if (series->second.multiply != 1 || series->second.divide != 1)
       for (std::size_t i = base; i < column.values.size(); ++i)
