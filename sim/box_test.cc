@@ -478,8 +478,7 @@ TEST(Box, StaleBoxesAreSweptAndLivingOnesAreNot) {
   Process living(own_a_box);
   const std::string living_box = box_of(living, ends[0]);
   dead.end(SIGKILL);
-  ASSERT_TRUE(std::filesystem::exists(dead_box + "/model"));
-  EXPECT_GE(sweep_stale_boxes(), 1);
+  sweep_stale_boxes();  // a simulator that starts elsewhere at this moment may be faster
   EXPECT_FALSE(std::filesystem::exists(dead_box));
   EXPECT_TRUE(std::filesystem::exists(living_box + "/model"));
   living.end(SIGKILL);
