@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 
 #include "base/strings.h"
@@ -39,6 +40,12 @@ struct RunOptions {
 int not_started(const Error& error) {
   report_error(error);
   return error.code == Errc::kNotFound ? kExitNotFound : kExitNotExecutable;
+}
+
+std::string left_over_text(const std::vector<pid_t>& pids) {
+  return pids.size() == 1 ? fmt::format("the job has ended; process {} that it started runs on", pids.front())
+                          : fmt::format("the job has ended; {} processes that it started run on: {}", pids.size(),
+                                        fmt::join(pids, " "));
 }
 
 // Everything about one watched job, from its start to Headroom's exit code.
@@ -101,8 +108,12 @@ int WatchedJob::run() {
   HR_CHECK(job.has_value(), "a fresh event loop takes a descriptor");
   (*loop)->run();
   signals->release();
-  report();
-  if (options_.live.output.empty()) keep_shelf_small();
+  try {  // a bug of ours must not cost the job its exit code
+    report();
+    if (options_.live.output.empty()) keep_shelf_small();
+  } catch (const std::exception& error) {
+    say(fmt::format("internal error: {}", error.what()), "the recording is kept; headroom why last tries again");
+  }
   exit_as_job();
 }
 
@@ -137,14 +148,12 @@ void WatchedJob::ended(const JobEnd& end) {
     event.attrs["exit_code"] = fmt::format("{}", end.status.code);
   session_->add_event(event);
   if (!end.left_over.empty())
-    session_->add_event({.at = end.at,
-                         .kind = "note",
-                         .attrs = {{"text", fmt::format("{} process(es) of the job run on after it: {}",
-                                                        end.left_over.size(), fmt::join(end.left_over, " "))}}});
+    session_->add_event({.at = end.at, .kind = "note", .attrs = {{"text", left_over_text(end.left_over)}}});
   result_ = session_->finish({.at = end.at, .stop_reason = "job_ended", .exit_code = end.status.as_code()});
 }
 
 void WatchedJob::report() {
+  if (!end_.left_over.empty() && !options_.live.quiet) say(left_over_text(end_.left_over), "");
   if (result_.error && !session_->failed()) say(result_.error->what, result_.error->hint);
   if (result_.path.empty()) return;
   if (options_.live.quiet && options_.json.empty()) return;
@@ -157,8 +166,9 @@ void WatchedJob::report() {
   const Explanation explanation =
       explain(*recording, {.path = result_.path,
                            .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(result_.path, ignored))});
-  if (!options_.live.quiet)
-    (void)write_all(STDERR_FILENO, "\n" + report::to_text(explanation, text_options(STDERR_FILENO)));
+  report::TextOptions layout = text_options(STDERR_FILENO);
+  if (options_.live.output.empty()) layout.recording = "last";
+  if (!options_.live.quiet) (void)write_all(STDERR_FILENO, "\n" + report::to_text(explanation, layout));
   if (options_.json.empty()) return;
   if (const auto written = write_file(options_.json, report::to_json(explanation)); !written)
     report_error(written.error());

@@ -387,12 +387,13 @@ def test_a_driver_that_hangs_in_a_read_keeps_nobody(tmp_path):
 # --- the tree ---------------------------------------------------------------------------------------------------------
 
 def test_background_processes_are_left_running_and_noted(tmp_path):
-    code, out, _ = run(tmp_path, "sh", "-c", "sleep 300 > /dev/null 2>&1 & echo $!; exit 5")
+    code, out, err = run(tmp_path, "sh", "-c", "sleep 300 > /dev/null 2>&1 & echo $!; exit 5")
     left = int(out)
     try:
         assert code == 5
         assert state_of(left) == "S"
         assert str(left) in recorded(tmp_path).event("note")[-1]["text"]
+        assert f"process {left} that it started runs on" in err
     finally:
         kill_quietly(left)
 
