@@ -135,6 +135,21 @@ void append(std::vector<std::string>& list, std::vector<std::string> more) {
   list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+// What the whole machine used beside the job: whether cores were short because of others.
+std::vector<std::string> cores_sentence(const Case& c, const HostSummary& s) {
+  const auto hosts = c.recording.all(SourceKind::kHost);
+  if (hosts.empty()) return {};
+  const Track& track = c.recording.tracks[static_cast<std::size_t>(hosts.front())];
+  const Column* busy = track.find(Metric::kHostCpuBusy);
+  if (!busy || track.at.size() < 2 || !busy->has(0) || !busy->has(track.at.size() - 1)) return {};
+  const double length = seconds(track.at.back() - track.at.front());
+  if (length <= 0) return {};
+  const double all = to_unit(Metric::kHostCpuBusy, busy->values.back() - busy->values.front()) / length;
+  const double job = s.driver_cpu * static_cast<double>(s.drivers) + s.helper_cpu;
+  return {fmt::format("of {:.3g} usable cores the machine used {:.1f}, these processes {:.1f}",
+                      usable_cores(c.recording), all, std::min(job, all))};
+}
+
 Nanos held_idle(const Case& c) { return c.ledger().total(Account::kUnexplained); }
 
 std::string batch_sentence(const Case& c, double by_utilisation) {
@@ -238,9 +253,8 @@ std::vector<Finding> idle_input(const Case& c) {
   finding.cost = cost;
   finding.tier = "NP";
   finding.evidence = {driver_sentence(s), helper_sentence(s), storage_sentence(s)};
-  const double sleeping = waits(s, {WaitChannel::kPoll, WaitChannel::kFutex, WaitChannel::kPipe, WaitChannel::kSocket});
-  finding.evidence.push_back(
-      fmt::format("when looked at, it slept in poll, futex or a pipe in {} of the looks", human_percent(sleeping)));
+  append(finding.evidence, cores_sentence(c, s));
+  append(finding.evidence, recurrences(c));
   const bool starved = s.helper_delay >= 0.2, disk = s.helper_disk >= 0.3 || s.driver_io >= 0.2;
   const double cores = usable_cores(c.recording);
   finding.title = "The GPU waits for the data loader";
@@ -254,7 +268,8 @@ std::vector<Finding> idle_input(const Case& c) {
   } else if (starved) {
     finding.cause = Cause::kCpuOversubscribed;
     finding.title = "The data loader's workers wait for CPU cores";
-    finding.advice = fmt::format("fewer workers or threads, or more cores ({:.3g} usable here)", cores);
+    finding.advice =
+        fmt::format("fewer workers or threads, or more cores ({:.3g} usable here); other load elsewhere", cores);
     finding.told_apart_from = {"too few workers: more of them would share the same cores"};
     finding.would_overturn = "run delay that stays when other load on the machine is gone";
   } else {

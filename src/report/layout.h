@@ -9,8 +9,9 @@ namespace headroom::report {
 // How a text report is laid out. The width is clamped to 60..160.
 struct TextOptions {
   std::size_t width = 80;
-  bool colour = false;  // ANSI; only supports what the words say
-  bool utf8 = true;     // block characters in bars; else '#'
+  bool colour = false;    // ANSI; only supports what the words say
+  bool utf8 = true;       // block characters in bars; else '#'
+  std::string recording;  // how the next commands name the recording; "": by its path
 };
 [[nodiscard]] TextOptions clamped(TextOptions options);
 

@@ -196,9 +196,10 @@ std::string footer(const Explanation& e, const TextOptions& options) {
       text += wrap(
           fmt::format("{} {}{}", human_count(loss.count), loss.what, loss.detail.empty() ? "" : ": " + loss.detail),
           options.width, loss.severity >= Severity::kDataLoss ? "  lost    " : "  noted   ", "    ");
-  if (!e.path.empty())
-    text += wrap(fmt::format("headroom why {0} --json; headroom export {0} --format chrome", shell_quote(e.path)),
-                 options.width, "Next: ", "  ");
+  const std::string name = options.recording.empty() ? shell_quote(e.path) : options.recording;
+  if (!name.empty() && !e.path.empty())
+    text += wrap(fmt::format("headroom why {0} --json; headroom export {0} --format chrome", name), options.width,
+                 "Next: ", "  ");
   return text;
 }
 
