@@ -187,7 +187,7 @@ def test_a_full_disk_ends_the_recording_with_one_message_and_not_the_job(tmp_pat
         assert done.returncode == 7 and after.exists(), "the job runs on and keeps its exit code"
         messages = [line for line in done.stderr.splitlines() if "disk" in line]
         assert len(messages) == 1 and "full" in messages[0], done.stderr
-        assert rows_of(env, path) >= 3
+        assert rows_of(env, path) >= 1
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
             assert database.execute("SELECT value FROM meta WHERE key='stop_reason'").fetchone() == ("disk_full",)
             assert database.execute("SELECT count(*) FROM event WHERE kind='disk_low'").fetchone() == (1,)
