@@ -108,9 +108,8 @@ RecordingCost cost_of(const Recording& recording, const ExplainOptions& options)
     }
   }
   const Nanos span = recording.meta.end - recording.meta.start;
-  if (cost.cpu_seconds &&
-      span > kSecond)  // starting up is no rate cost.core_ratio = *cost.cpu_seconds / seconds(span);
-    return cost;
+  if (cost.cpu_seconds && span > kSecond) cost.core_ratio = *cost.cpu_seconds / seconds(span);
+  return cost;
 }
 
 }  // namespace
