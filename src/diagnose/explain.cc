@@ -11,6 +11,7 @@
 #include "base/human.h"
 #include "diagnose/headline.h"
 #include "diagnose/health.h"
+#include "diagnose/pipeline.h"
 #include "diagnose/rules.h"
 
 namespace headroom {
@@ -70,7 +71,7 @@ std::optional<Bound> bound_of(const Case& c) {
   bound.speedup_high = static_cast<double>(c.ledger().span() - unobserved) / static_cast<double>(longest);
   bound.speedup_high = std::max(1.0, bound.speedup_high);
   bound.condition =
-      "if the GPU work itself stays as it is, all of the idle time could be removed, and nothing else "
+      "if the GPU work itself stays as it is and where it is, all of the idle time could be removed, and nothing else "
       "becomes the limit";
   return bound;
 }
@@ -155,6 +156,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
   std::stable_sort(explanation.findings.begin(), explanation.findings.end(),
                    [](const auto& a, const auto& b) { return a.cost > b.cost; });
   explanation.bound = diagnose::bound_of(c);
+  explanation.pipeline = diagnose::pipeline(c);
   explanation.projections = diagnose::projections(c);
   explanation.health = diagnose::health(c);
   explanation.headline = diagnose::headline(c);

@@ -236,6 +236,21 @@ TEST(Explain, NoGpuAtAllStillAnswers) {
   EXPECT_EQ(e.ledger.budget(), 0);
 }
 
+// 18 minutes of which 6 train windows on a GPU: 15 with twice the speed, never under 12.
+TEST(Explain, ThePartWithoutAGpuBoundsTheWholePipeline) {
+  RecordingBuilder builder(1080);
+  builder.gpu(0, [](double t) { return t > 300 && t <= 660 ? 0.3 : 0.0; });
+  builder.process(100, 1, 0, 1080, 0.9);
+  for (int window = 0; window < 36; ++window) {
+    builder.process(200 + window, 100, 300 + 10 * window, 310 + 10 * window, 0.9);
+    builder.context(200 + window, 0, 302 + 10 * window, 310 + 10 * window);
+  }
+  const Explanation e = explain(builder.build());
+  ASSERT_TRUE(e.pipeline);
+  EXPECT_NEAR(seconds(e.pipeline->gpu_part), 360, 5);
+  EXPECT_NEAR(seconds(e.pipeline->rest), 720, 5);
+}
+
 TEST(Explain, FindingsComeMostLostFirst) {
   const Explanation e = explain(RecordingBuilder(100)
                                     .gpu(0, [](double t) { return t < 30 ? 0.0 : 0.5; })

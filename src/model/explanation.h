@@ -64,6 +64,13 @@ struct Bound {
   bool operator==(const Bound&) const = default;
 };
 
+// A job of which only a part uses a GPU: however fast that part becomes, the rest remains.
+struct Pipeline {
+  Nanos gpu_part = 0;  // some process of the job was working on a GPU, its start-up included
+  Nanos rest = 0;      // none was
+  bool operator==(const Pipeline&) const = default;
+};
+
 // What a question such as "70 h left, batch 32 to 128" becomes.
 struct Projection {
   std::string what;  // "the remaining 70 h"
@@ -92,6 +99,7 @@ struct Explanation {
   std::vector<Phase> phases;
   std::vector<Finding> findings;  // most lost device-time first
   std::optional<Bound> bound;
+  std::optional<Pipeline> pipeline;  // where the rest is a material part
   std::vector<Projection> projections;
   std::vector<HealthCheck> health;
   std::vector<Loss> losses;

@@ -130,6 +130,8 @@ std::string to_json(const Explanation& e) {
   Json bound = nullptr;
   if (e.bound)
     bound = {{"speedup_high", e.bound->speedup_high}, {"of", "time at equal work"}, {"if", e.bound->condition}};
+  Json pipeline = nullptr;
+  if (e.pipeline) pipeline = {{"gpu_part_ns", e.pipeline->gpu_part}, {"rest_ns", e.pipeline->rest}};
   const Json document{
       {"schema", "headroom.why/1"},
       {"headline", e.headline},
@@ -139,6 +141,7 @@ std::string to_json(const Explanation& e) {
       {"ledger", ledger_json(e)},
       {"findings", findings},
       {"bound", bound},
+      {"pipeline", pipeline},
       {"projections", projections},
       {"health", health},
       {"losses", losses},

@@ -152,6 +152,16 @@ std::string bounds(const Explanation& e, const TextOptions& options) {
   if (e.bound)
     text += wrap(fmt::format("{} at equal work, {}.", human_factor(e.bound->speedup_high), e.bound->condition),
                  options.width, "At most ", "  ");
+  if (e.pipeline) {
+    const Nanos all = e.pipeline->gpu_part + e.pipeline->rest, twice = e.pipeline->gpu_part / 2 + e.pipeline->rest;
+    text += wrap(fmt::format("{} of {} have a GPU at work. Twice as fast there makes {} ({}); however fast, the rest "
+                             "remains: never under {} ({}).",
+                             human_duration(e.pipeline->gpu_part), human_duration(all), human_duration(twice),
+                             human_factor(static_cast<double>(all) / static_cast<double>(twice)),
+                             human_duration(e.pipeline->rest),
+                             human_factor(static_cast<double>(all) / static_cast<double>(e.pipeline->rest))),
+                 options.width, "Only ", "  ");
+  }
   for (const Projection& p : e.projections)
     text +=
         wrap(fmt::format("{}: between {} and {}, {}.", p.what, human_duration(static_cast<Nanos>(p.low_seconds * 1e9)),
