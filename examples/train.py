@@ -106,7 +106,7 @@ def main():
         gpu.sync()
         trained = time.monotonic()
         variance = validate(dataset, 300)
-        checkpoint(8)
+        checkpoint(2)
         print(f"epoch {epoch + 1}/{options.epochs}  {trained - started:.1f} s, then validation (variance {variance:.2f}) "
               f"and checkpoint {time.monotonic() - trained:.1f} s", flush=True)
     weights.free()

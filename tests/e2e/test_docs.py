@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents and the packaging claim, held to the built program."""
+import re
+import subprocess
+import sys
+
+from headroom_e2e import BUILD, HEADROOM, ROOT
+
+
+def tool(name, *arguments):
+    return subprocess.run([sys.executable, str(ROOT / "tools" / name), *arguments], stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_readme_shows_what_the_program_prints():
+    done = tool("regen_docs.py", HEADROOM, "--check")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_program_needs_no_newer_glibc_than_2_34():
+    """Of our own code and the static libraries; ./dev dist asks it of the whole portable executable."""
+    done = tool("glibc_floor.py", HEADROOM, "--at-most", "2.34")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_is_loaded_into_other_programs_needs_glibc_2_34_and_nothing_else():
+    for library in ("libheadroom_sim.so", "libnvidia-ml.so.1"):
+        done = tool("glibc_floor.py", str(BUILD / "sim" / "blobs" / library), "--at-most", "2.34", "--only-libc")
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_glibc_check_can_fail():
+    done = tool("glibc_floor.py", HEADROOM, "--at-most", "2.2", "--only-libc")
+    assert done.returncode == 1
+    assert "needs glibc 2.3" in done.stdout and "needs libstdc++.so.6" in done.stdout
+
+
+def test_the_man_page_has_every_verb():
+    page = tool("manpage.py", HEADROOM).stdout
+    verbs = re.findall(r"^  ([a-z-]+) {2,}\S", subprocess.run([HEADROOM, "--help"], capture_output=True, text=True,
+                                                                check=True).stdout, flags=re.M)
+    assert len(verbs) > 5
+    for verb in verbs:
+        assert f".SH HEADROOM {verb.upper()}".replace("-", "\\-") in page
+
+
+def test_every_document_that_is_named_exists():
+    pages = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    for page in [*pages, *(ROOT / "docs").rglob("*.md")]:
+        for name in re.findall(r"`((?:docs|src|sim|tools|tests|examples)/[\w./-]+\.\w+)`", page.read_text("utf-8")):
+            assert "NAME" in name or (ROOT / name).exists(), f"{page.relative_to(ROOT)} names {name}"
+
+
+def test_the_ledgers_page_has_every_account():
+    page = (ROOT / "docs" / "ledger.md").read_text("utf-8")
+    header = (ROOT / "src" / "model" / "ledger.h").read_text("utf-8")
+    causes = re.findall(r'AccountInfo\{Account::k\w+, "\w+", "(\w+)"', header)
+    assert len(causes) == 17
+    for cause in causes:
+        assert f"`{cause}`" in page, cause
+
+
+def test_the_dev_script_is_posix_and_lists_its_verbs():
+    help_text = subprocess.run(["sh", str(ROOT / "dev"), "help"], capture_output=True, text=True, check=True).stdout
+    for verb in ("demo", "test", "check", "bless", "bench", "dist", "gpu"):
+        assert f"./dev {verb}" in help_text
+    done = subprocess.run(["sh", str(ROOT / "dev"), "tset"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "./dev help" in done.stderr
+
+
+def test_architecture_says_what_the_layer_check_holds():
+    sys.path.insert(0, str(ROOT / "tools"))
+    import check_layers
+    page = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    rows = {}
+    for folders, may in re.findall(r"^\| (`.+?`) \| ([\w, ]*?) ?\|", page, flags=re.M):
+        for folder in re.findall(r"`(?:src/)?(\w+)`", folders):
+            rows[folder] = {name.strip() for name in may.split(",")} - {""}
+    for layer, may in check_layers.MAY_INCLUDE.items():
+        if any((ROOT / "src" / layer).glob("*.h")) or layer == "sim":
+            assert rows.get(layer) == may, layer
