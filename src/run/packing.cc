@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/packing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+namespace headroom::run {
+
+namespace {
+
+constexpr double kBinWidth = 0.25;
+constexpr double kForget = 300.0;           // seconds
+constexpr double kSeenEnough = 15.0;        // seconds of a bin before it is compared
+constexpr double kLostTooMuch = 0.9;        // of what a lower load delivered
+constexpr Nanos kHold = 60 * kSecond;       // doubled each time in a row, at most four times
+constexpr Nanos kForgiven = 900 * kSecond;  // after a hold ended: the next one is a first again
+constexpr int kIterations = 25;
+// How the measured ratio moves the parallelism. Steps are trusted more, but react to the mix: smaller moves.
+constexpr double kBandSteps = 0.1, kPowerSteps = 0.3, kMaxSteps = 8.0;
+constexpr double kBandShares = 0.05, kPowerShares = 0.6, kMaxShares = 16.0;
+constexpr double kShortTask = 20.0;  // seconds: shorter ones are measured over three task lengths
+
+double sum(std::span<const double> values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+}  // namespace
+
+// Each task's kernels wait for those of the others that are there when it arrives: a closed queueing network, solved
+// by damped substitution of the mean queue lengths.
+std::vector<double> work_speeds(std::span<const double> loads, double parallelism) {
+  std::vector<double> queue(loads.begin(), loads.end());
+  std::vector<double> speeds(loads.size());
+  for (int i = 0; i < kIterations; ++i) {
+    const double all = sum(queue);
+    for (std::size_t k = 0; k < loads.size(); ++k) {
+      const double residence = loads[k] * std::max(1.0, (1.0 + all - queue[k]) / parallelism);
+      speeds[k] = 1.0 / (1.0 - loads[k] + residence);
+      queue[k] = 0.5 * (queue[k] + speeds[k] * residence);
+    }
+  }
+  return speeds;
+}
+
+double work_rate(std::span<const double> loads, double parallelism) { return sum(work_speeds(loads, parallelism)); }
+
+bool Packer::admits(Nanos now, std::span<const double> loads, double added) const {
+  if (loads.empty()) return true;
+  if (loads.size() >= static_cast<std::size_t>(kMaxPerGpu)) return false;
+  const double load = sum(loads) + added;
+  if (const auto most = max_load(now); most && load > *most) return false;
+  if (load <= kFreeLoad) return true;
+  std::vector<double> with(loads.begin(), loads.end());
+  with.push_back(added);
+  return work_rate(with, parallelism_) >= kWorthIt * work_rate(loads, parallelism_);
+}
+
+void Packer::observe(const PackObservation& seen) {
+  if (seen.seconds <= 0) return;
+  guard(seen);
+  window_.now = seen.now;
+  window_.seconds += seen.seconds;
+  window_.work += seen.work;
+  window_.predicted += seen.predicted;
+  window_.load += seen.load * seen.seconds;
+  window_.tasks = std::max(window_.tasks, seen.tasks);
+  window_.task_seconds = seen.task_seconds;
+  window_.by_steps = seen.by_steps;
+  window_.host_busy_ratio = std::max(window_.host_busy_ratio, seen.host_busy_ratio);
+  const bool short_tasks = seen.task_seconds > 0 && seen.task_seconds < kShortTask;
+  const double enough = std::max(headroom::seconds(decide_every_), short_tasks ? 3 * seen.task_seconds : 0.0);
+  if (window_.seconds < 0.99 * enough) return;
+  learn_parallelism();
+  if (seen.tasks > 0) count_direction(seen.now, seen.load / seen.tasks);
+  window_ = {};
+}
+
+void Packer::learn_parallelism() {
+  if (window_.predicted <= 0) return;
+  ratio_ += 0.5 * (std::clamp(window_.work / window_.predicted, 0.6, 1.5) - ratio_);
+  const double load = window_.load / window_.seconds;
+  const bool told = window_.tasks > 1 && load > 0.7 * parallelism_ && window_.host_busy_ratio < 0.93;
+  const bool steps = window_.by_steps;
+  if (!told || std::abs(ratio_ - 1.0) <= (steps ? kBandSteps : kBandShares)) return;
+  parallelism_ = std::clamp(parallelism_ * std::pow(ratio_, steps ? kPowerSteps : kPowerShares), 1.0,
+                            steps ? kMaxSteps : kMaxShares);
+}
+
+// Compares what is delivered at this load with the best that a lower load delivered: the work of kernels, not the
+// number of tasks, so that a change of the mix does not look like a change of the rate.
+void Packer::guard(const PackObservation& seen) {
+  const double kept = std::exp(-seen.seconds / kForget);
+  for (Bin& bin : bins_) {
+    bin.delivered *= kept;
+    bin.seconds *= kept;
+  }
+  const auto here = std::min(bins_.size() - 1, static_cast<std::size_t>(seen.load / kBinWidth));
+  bins_[here].delivered += seen.delivered;
+  bins_[here].seconds += seen.seconds;
+  if (seen.load <= kFreeLoad || seen.host_busy_ratio >= 0.97 || bins_[here].seconds < kSeenEnough) return;
+  if (max_load(seen.now)) return;  // what runs on is not a new finding
+  std::size_t best = here;
+  double most = 0;
+  for (std::size_t i = 0; i < here; ++i) {
+    if (bins_[i].seconds < kSeenEnough) continue;
+    const double rate = bins_[i].delivered / bins_[i].seconds;
+    if (rate > most) most = rate, best = i;
+  }
+  if (best == here || bins_[here].delivered / bins_[here].seconds >= kLostTooMuch * most) return;
+  if (seen.now - last_held_ > kForgiven) holds_ = 0;
+  max_load_ = kBinWidth * static_cast<double>(best + 1);
+  hold_until_ = last_held_ = seen.now + (kHold << std::min(holds_, 4));
+  ++holds_;
+}
+
+std::optional<double> Packer::max_load(Nanos now) const {
+  return now < hold_until_ ? std::optional(max_load_) : std::nullopt;
+}
+
+std::optional<Nanos> Packer::held_until(Nanos now) const {
+  return now < hold_until_ ? std::optional(hold_until_) : std::nullopt;
+}
+
+// How many tasks of this mean load the rules would take, and whether that number turned round.
+void Packer::count_direction(Nanos now, double mean_load) {
+  std::vector<double> loads;
+  while (admits(now, loads, mean_load)) loads.push_back(mean_load);
+  const int allowed = static_cast<int>(loads.size());
+  const int direction = allowed > allowed_ ? 1 : allowed < allowed_ ? -1 : 0;
+  if (allowed_ != 0 && direction != 0) {
+    if (direction_ != 0 && direction != direction_) ++direction_changes_;
+    direction_ = direction;
+  }
+  allowed_ = allowed;
+}
+
+}  // namespace headroom::run
