@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a benchmark run, one function each."""
+import json
+import pathlib
+import resource
+import shutil
+import subprocess
+import sys
+import time
+
+import watched
+from results import median, number, spread
+
+INTERVAL_HZ = {"1s": 1, "100ms": 10}
+# (interval, GPUs, processes, CPU target in % of a core)
+WATCHES = {
+    "quick": [("1s", 2, 32, 0.1), ("1s", 2, 200, 0.3)],
+    "normal": [("1s", 2, 1, None), ("1s", 2, 32, 0.1), ("1s", 2, 200, 0.3), ("1s", 8, 32, None), ("1s", 8, 200, None),
+               ("100ms", 2, 32, None), ("100ms", 8, 200, None)],
+    "full": [(interval, gpus, processes, {(2, 32): 0.1, (2, 200): 0.3}.get((gpus, processes)) if interval == "1s" else None)
+             for interval in ("1s", "100ms") for gpus in (2, 8) for processes in (1, 32, 200)],
+}
+WATCH_SECONDS = {"quick": 8, "normal": 12, "full": 20}
+RESIDENT_TARGET_KIB = 8 * 1024
+DAY_HOURS = {"quick": 3, "normal": 24, "full": 24}
+
+
+def recorder(bench, table, effort):
+    seconds = WATCH_SECONDS[effort]
+    title = f"recorder: CPU in % of one core over {seconds} s, resident memory (start-up and report not counted)"
+    for number_, (interval, gpus, processes, target) in enumerate(WATCHES[effort]):
+        output = bench.work / f"watch{number_}.hrec"
+        with watched.recorded_tree(bench, gpus, processes, interval, output) as pid:
+            cost = watched.watch_cost(pid, seconds, settle=3)
+        what = f"{INTERVAL_HZ[interval]} Hz, {gpus} GPUs, {processes} process{'es' if processes > 1 else ''}"
+        table.add(title, what + ": CPU", cost.cpu_percent, "%", spread(cost.parts), target,
+                  beside=f"by ticks of 10 ms: {cost.ticks_percent:.2f} %")
+        table.add(title, what + ": resident", cost.rss_kib - cost.driver_kib, "KiB", "", RESIDENT_TARGET_KIB,
+                  beside=f"{cost.rss_kib} with {cost.driver_kib} of the stand-in driver; VmHWM {cost.high_water_kib}")
+    for name, arguments in watched.installed_peers():
+        config = bench.work / "config" / name
+        config.mkdir(parents=True, exist_ok=True)
+        if name == "btop":
+            (config / "btop.conf").write_text("update_ms=1000\n", encoding="utf-8")
+        with watched.in_terminal(bench, 2, [name, *arguments], XDG_CONFIG_HOME=str(bench.work / "config")) as pid:
+            cost = watched.watch_cost(pid, seconds, settle=3)
+        beside = "reads no GPU in this version; every process of the machine" if name == "btop" else "watches no tree"
+        table.add(title, f"beside it: {name}, 1 Hz, 2 GPUs: CPU", cost.cpu_percent, "%", spread(cost.parts), beside=beside)
+        table.add(title, f"beside it: {name}: resident", cost.rss_kib - cost.driver_kib, "KiB")
+
+
+def nvml(bench, table, effort):
+    title = "nvml: calls per GPU and refresh, counted by a library preloaded into the program"
+    counter = bench.build / "bench" / "libbench_nvml_count.so"
+    if not counter.exists():
+        print(f"\n{title}\n  not counted: {counter.name} is built on x86-64 only")
+        return
+    seconds = 10
+    for gpus in (2,) if effort == "quick" else (2, 8):
+        prefix = bench.work / f"calls{gpus}"
+        preload = [f"LD_PRELOAD={counter}", f"NVML_COUNTS={prefix}"]
+        with watched.recorded_tree(bench, gpus, 32, "1s", bench.work / f"calls{gpus}.hrec", preload) as pid:
+            counts = watched.count_calls(prefix, pid, seconds, settle=4)
+        top = ", ".join(f"{name.removeprefix('nvml').removeprefix('DeviceGet')} {count / gpus / seconds:.1f}"
+                        for name, count in sorted(counts.items(), key=lambda item: -item[1]))
+        table.add(title, f"1 Hz, {gpus} GPUs with a job each", sum(counts.values()) / gpus / seconds, "calls", "", 8,
+                  beside=f"nvtop: 24 (read from its source); {top}")
+
+
+def recording(bench, table, effort):
+    title = "recording: bytes per stored value"
+    real = bench.work / "real.hrec"
+    seconds = {"quick": 10, "normal": 30, "full": 120}[effort]
+    with watched.recorded_tree(bench, 2, 32, "100ms", real):
+        time.sleep(seconds)
+    exported = subprocess.run([bench.headroom, "export", str(real), "--format", "jsonl"], env=bench.environment(),
+                              capture_output=True, text=True, check=True).stdout
+    values = count_values(exported)
+    table.add(title, f"virtual GPUs, {seconds} s at 10 Hz, a tree of 32", real.stat().st_size / values, "B/value",
+              beside=f"{values} values, {real.stat().st_size} bytes: a short file is mostly its frame; JSONL "
+                     f"{len(exported) / values:.1f} B/value")
+
+
+def count_values(jsonl):
+    """Numbers in the rows of a recording's text form; reasons why there is none are not counted."""
+    total = 0
+    for line in jsonl.splitlines():
+        row = json.loads(line).get("row")
+        if row:
+            total += sum(1 for value in row[2].values() if not isinstance(value, str))
+    return total
+
+
+def store(bench, table, effort):
+    hours, rounds = DAY_HOURS[effort], {"quick": 3, "normal": 5, "full": 9}[effort]
+    title = f"store: SYNTHETIC 8 GPUs x 20 metrics at 1 Hz, {hours} h"
+    folder = bench.work / "store"
+    folder.mkdir()
+    done = subprocess.run([bench.tool("bench_store"), "recording", str(folder), str(hours), str(rounds)],
+                          stdout=subprocess.PIPE, text=True, check=True)
+    answer = json.loads(done.stdout)
+    shutil.rmtree(folder)
+    table.add(title, "recording (.hrec)", answer["hrec_bytes_per_value"], "B/value", "", 1.3,
+              beside=f"row per instant {answer['rows_bytes_per_value']:.1f}, row per value {answer['tall_bytes_per_value']:.1f}")
+
+    def column(*names):
+        return [sum(turn[name] for name in names) for turn in answer["rounds"]]
+    ours, decode = column("decode_s", "explain_s"), column("decode_s")
+    table.add(title, "full decode", median(decode), "s", spread(decode))
+    table.add(title, "full decode, ledger and explanation", median(ours), "s", spread(ours))
+    for layout, name in (("rows_s", "(gpu, t, 20 columns)"), ("tall_s", "(gpu, metric, t, value)")):
+        table.add(title, f"SELECT avg of {name}", median(column(layout)), "s", spread(column(layout)))
+        for what, times in (("decode alone", decode), ("decode, ledger, explanation", ours)):
+            ratios = [theirs / mine for theirs, mine in zip(column(layout), times)]
+            table.add(title, f"  against {what}", median(ratios), "times", spread(ratios), 8 if times is ours else None,
+                      "more")
+
+
+def timed(command, **options):
+    """Wall seconds and CPU seconds of a command."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+    wall, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+READ_BY_PYTHON = "import csv, sys; print(sum(len(row) for row in csv.reader(open(sys.argv[1], newline=''))))"
+
+
+def logs(bench, table, effort):
+    log = bench.work / "log.csv"
+    subprocess.run([bench.tool("bench_store"), "csv", str(log), str(DAY_HOURS[effort])], check=True)
+    lines = DAY_HOURS[effort] * 3600 * 8
+    title = f"import: SYNTHETIC log of nvidia-smi, {lines} lines x 22 columns, {log.stat().st_size / 1e6:.0f} MB"
+    rounds = {"quick": 3, "normal": 5, "full": 9}[effort]
+    times = {"headroom import": [], "wc -l": [], "Python's csv module": []}
+    for turn in range(rounds):
+        output = bench.work / f"import{turn}.hrec"
+        times["headroom import"].append(timed([bench.headroom, "import", str(log), "-o", str(output)], env=bench.environment()))
+        output.unlink()
+        times["wc -l"].append(timed(["wc", "-l", str(log)]))
+        if turn < 3:
+            times["Python's csv module"].append(timed(["/usr/bin/python3", "-c", READ_BY_PYTHON, str(log)]))
+    log.unlink()
+    for name, pairs in times.items():
+        walls = [wall for wall, _ in pairs]
+        target = 3 if name == "headroom import" and lines == 691_200 else None
+        table.add(title, name, median(walls), "s", spread(walls), target, beside=f"CPU {median([c for _, c in pairs]):.2f} s")
+
+
+def startup(bench, table, effort):
+    rounds = {"quick": 30, "normal": 60, "full": 200}[effort]
+    title = f"start-up: `headroom run -- true` against `true`, {rounds} alternating runs in a virtual box of 2 GPUs"
+    slow = bench.work / "slow.toml"
+    slow.write_text('[[fault]]\nkind = "slow"\ncall = "nvmlInit_v2"\ndelay_ms = 3000\n', encoding="utf-8")
+    for what, faults in (("more than `true`", []), ("more, with nvmlInit delayed by 3 s", ["--faults", str(slow)])):
+        driver = str(pathlib.Path(__file__).resolve().parent / "startup.py")
+        done = subprocess.run([bench.headroom, "sim", *faults, "--gpus", "2xA6000", "--", sys.executable, driver,
+                               bench.headroom, str(rounds)], env=bench.environment(), stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, text=True, check=True)
+        times = json.loads(done.stdout)
+        plain = median(times["plain"])
+        more = [a - b for a, b in zip(times["run"], times["plain"])]
+        table.add(title, what, median(times["run"]) - plain, "ms", quartiles(more), 10,
+                  beside=f"`true` {plain:.1f} ms; `headroom run -- true` {median(times['run']):.1f} ms, with --quiet "
+                         f"{median(times['quiet']):.1f}; `headroom --version` {median(times['version']):.1f}")
+        late = [a - b for a, b in zip(times["job_starts_under_run"], times["job_starts"])]
+        table.add(title, "  of it until the job starts", median(late), "ms", quartiles(late))
+
+
+def quartiles(values):
+    ordered = sorted(values)
+    return f"{number(ordered[len(ordered) // 4])} to {number(ordered[3 * len(ordered) // 4])}"
+
+
+PARTS = {"recorder": recorder, "nvml": nvml, "recording": recording, "store": store, "import": logs, "startup": startup}
+NAMES = list(PARTS)
+
+
+def run(name, bench, table, effort):
+    PARTS[name](bench, table, effort)
