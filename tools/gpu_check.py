@@ -114,10 +114,12 @@ def rows_of(headroom, recording, folder):
     return kinds, rows
 
 
-def check_record(headroom, results, folder):
+def check_record(headroom, results, folder, options):
     recording = folder / "record.hrec"
-    done = run(headroom, "record", "--interval", "1s", "--duration", "12s", "--output", recording)
-    results.hold(done.returncode == 0 and recording.exists(), "headroom record, 12 s", done.stderr.strip()[-200:])
+    done = run(headroom, "record", "--interval", "1s", "--duration", f"{options.record_seconds}s", "--output",
+               recording)
+    results.hold(done.returncode == 0 and recording.exists(), f"headroom record, {options.record_seconds} s",
+                 done.stderr.strip()[-200:] if done.returncode else "exit 0")
     if not recording.exists():
         return
     kinds, rows = rows_of(headroom, recording, folder)
@@ -193,6 +195,7 @@ def main():
     parser.add_argument("headroom")
     parser.add_argument("--output", default=None, help="folder for the results; default: dist/gpu-check-DATE")
     parser.add_argument("--seconds", type=float, default=20.0, help="length of the load")
+    parser.add_argument("--record-seconds", type=int, default=12, help="length of the recording without a load")
     parser.add_argument("--virtual", action="store_true", help="inside `headroom sim`: load the virtual GPU")
     options = parser.parse_args()
     headroom = str(pathlib.Path(options.headroom).resolve())
@@ -204,7 +207,7 @@ def main():
     doctor = run(headroom, "doctor", "--json")
     (folder / "doctor.json").write_text(doctor.stdout)
     check_devices(headroom, results, folder)
-    check_record(headroom, results, folder)
+    check_record(headroom, results, folder, options)
     check_load(headroom, results, folder, options)
     (folder / "results.json").write_text(json.dumps({"schema": "headroom.gpu-check/1", "virtual": options.virtual,
                                                      "results": results.rows}, indent=2) + "\n")
