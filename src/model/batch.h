@@ -45,6 +45,9 @@ struct TaskSpec {
   std::string name;      // unique in the batch; people and `after` use it
   std::string identity;  // hash of command, parameters and named inputs: the same task in another run of the file
   std::string group;     // tasks that behave alike: memory, cores and durations are learned per group and GPU model
+  std::string command_template;  // as written, without its parameters: what durations are learned for
+  // In argv and in the values of environment, {gpu} {gpu_index} {gpu_uuid} {slot} are left for the start of an attempt,
+  // and a brace that is meant as one is doubled: run/template.h, fill_place().
   std::vector<std::string> argv;                                 // for a shell line: {"/bin/sh", "-c", line}
   bool shell = false;                                            // argv came from a shell line
   std::vector<std::pair<std::string, std::string>> environment;  // on top of the batch's own, later ones win
