@@ -70,7 +70,8 @@ std::shared_ptr<ImportOptions> declare_import_options(CLI::App& app) {
          "--log-interval",
          [options](const std::string& text) {
            const auto interval = parse_duration(text);
-           if (!interval || *interval <= 0) throw CLI::ValidationError("--log-interval", "'" + text + "' is no duration");
+           if (!interval || *interval <= 0)
+             throw CLI::ValidationError("--log-interval", "'" + text + "' is no duration");
            options->interval = *interval;
          },
          "time between the rows of a GPU: for logs without times (default 1s), and to tell rows that are missing")

@@ -25,10 +25,18 @@ void mutate(Bytes& bytes, std::mt19937& random) {
   for (std::size_t i = 0; i < times && !bytes.empty(); ++i) {
     const std::size_t at = random() % bytes.size();
     switch (random() % 4) {
-      case 0: bytes[at] = static_cast<std::uint8_t>(random()); break;
-      case 1: bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at)); break;
-      case 2: bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), static_cast<std::uint8_t>(random())); break;
-      default: bytes.resize(at); break;
+      case 0:
+        bytes[at] = static_cast<std::uint8_t>(random());
+        break;
+      case 1:
+        bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at));
+        break;
+      case 2:
+        bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at), static_cast<std::uint8_t>(random()));
+        break;
+      default:
+        bytes.resize(at);
+        break;
     }
   }
 }
