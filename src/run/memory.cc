@@ -11,7 +11,8 @@ namespace headroom::run {
 namespace {
 
 constexpr double kReadingSeconds = 5.0;  // the weights below are per so many seconds
-constexpr double kAlone = 0.1, kFast = 0.05, kSlow = 0.001;
+constexpr double kAlone = 0.1, kFast = 0.05;
+constexpr double kSlow = 0.00001;  // every task that runs adds its bit, and all of them err in this direction
 constexpr double kMarginLeast = 0.03, kMarginFirst = 0.15;
 constexpr double kBoost = 1.3, kMostBoost = 4.0;
 constexpr int kBoostedFor = 3;
@@ -57,9 +58,11 @@ void GroupStats::see(const Seen& seen) {
           seen.space_sharing ? Trust::kLower : Trust::kHigher);
   }
   if (seen.cores) learn(cores_, cores_n_, *seen.cores, seen, Trust::kHigher);
-  if (!seen.steps || *seen.steps <= 0) return;
-  if (seconds_per_step_ || seen.alone)
-    learn(seconds_per_step_, step_n_, seen.seconds / *seen.steps, seen, Trust::kLower);
+}
+
+void GroupStats::see_steps(double seconds, double steps, bool alone) {
+  if (steps <= 0 || (!seconds_per_step_ && !alone)) return;
+  learn(seconds_per_step_, step_n_, seconds / steps, {.seconds = seconds, .alone = alone}, Trust::kLower);
 }
 
 void GroupStats::finished(double seconds, std::optional<std::int64_t> peak_bytes) {

@@ -21,11 +21,12 @@ class GroupStats {
   struct Seen {
     double seconds = 0;
     bool in_startup = false;
-    bool alone = false;                                  // no other task, and nobody else, on its GPU
-    bool space_sharing = false;                          // company stretches kernels instead of making them wait
-    std::optional<double> gpu_util_ratio, cores, steps;  // steps: done meanwhile
+    bool alone = false;          // no other task, and nobody else, on its GPU
+    bool space_sharing = false;  // company stretches kernels instead of making them wait
+    std::optional<double> gpu_util_ratio, cores;
   };
   void see(const Seen& seen);
+  void see_steps(double seconds, double steps, bool alone);
   void finished(double seconds, std::optional<std::int64_t> peak_bytes);
   void plateau(std::int64_t bytes);  // a first task stopped growing here
   void ran_out(std::optional<std::int64_t> peak_bytes);

@@ -13,6 +13,7 @@ namespace {
 constexpr double kBinWidth = 0.25;
 constexpr double kForget = 300.0;           // seconds
 constexpr double kSeenEnough = 15.0;        // seconds of a bin before it is compared
+constexpr double kSameLoad = 0.1;           // a difference that noise makes
 constexpr double kLostTooMuch = 0.9;        // of what a lower load delivered
 constexpr Nanos kHold = 60 * kSecond;       // doubled each time in a row, at most four times
 constexpr Nanos kForgiven = 900 * kSecond;  // after a hold ended: the next one is a first again
@@ -44,7 +45,11 @@ std::vector<double> work_speeds(std::span<const double> loads, double parallelis
 
 double work_rate(std::span<const double> loads, double parallelism) { return sum(work_speeds(loads, parallelism)); }
 
-bool Packer::admits(Nanos now, std::span<const double> loads, double added) const {
+bool Packer::admits(Nanos now, std::span<const double> loads, double added, double gain) const {
+  return loads.empty() || (may_step(sum(loads), added) && worth_it(now, loads, added, gain));
+}
+
+bool Packer::worth_it(Nanos now, std::span<const double> loads, double added, double gain) const {
   if (loads.empty()) return true;
   if (loads.size() >= static_cast<std::size_t>(kMaxPerGpu)) return false;
   const double load = sum(loads) + added;
@@ -52,7 +57,13 @@ bool Packer::admits(Nanos now, std::span<const double> loads, double added) cons
   if (load <= kFreeLoad) return true;
   std::vector<double> with(loads.begin(), loads.end());
   with.push_back(added);
-  return work_rate(with, parallelism_) >= kWorthIt * work_rate(loads, parallelism_);
+  return work_rate(with, parallelism_) >= gain * work_rate(loads, parallelism_);
+}
+
+// Beyond the free load: refilling up to what was seen is no step; a step waits until all that runs was seen for long.
+bool Packer::may_step(double load, double added) const {
+  if (!step_by_step_ || load + added <= std::max(kFreeLoad, level_ + kSameLoad)) return true;
+  return load <= level_ + kSameLoad && steady_seconds_ >= kSeenEnough;
 }
 
 void Packer::observe(const PackObservation& seen) {
@@ -89,6 +100,11 @@ void Packer::learn_parallelism() {
 // Compares what is delivered at this load with the best that a lower load delivered: the work of kernels, not the
 // number of tasks, so that a change of the mix does not look like a change of the rate.
 void Packer::guard(const PackObservation& seen) {
+  if (seen.load > level_ + kSameLoad) {
+    level_ = seen.load;
+    steady_seconds_ = 0;
+  }
+  steady_seconds_ += seen.seconds;
   const double kept = std::exp(-seen.seconds / kForget);
   for (Bin& bin : bins_) {
     bin.delivered *= kept;
@@ -98,7 +114,10 @@ void Packer::guard(const PackObservation& seen) {
   bins_[here].delivered += seen.delivered;
   bins_[here].seconds += seen.seconds;
   if (seen.load <= kFreeLoad || seen.host_busy_ratio >= 0.97 || bins_[here].seconds < kSeenEnough) return;
-  if (max_load(seen.now)) return;  // what runs on is not a new finding
+  if (max_load(seen.now)) {  // what runs on is not a new finding, and the hold begins when it has ended
+    if (seen.load > max_load_) hold_until_ = last_held_ += static_cast<Nanos>(seen.seconds * 1e9);
+    return;
+  }
   std::size_t best = here;
   double most = 0;
   for (std::size_t i = 0; i < here; ++i) {
@@ -111,6 +130,8 @@ void Packer::guard(const PackObservation& seen) {
   max_load_ = kBinWidth * static_cast<double>(best + 1);
   hold_until_ = last_held_ = seen.now + (kHold << std::min(holds_, 4));
   ++holds_;
+  level_ = max_load_;
+  steady_seconds_ = 0;
 }
 
 std::optional<double> Packer::max_load(Nanos now) const {
@@ -124,7 +145,7 @@ std::optional<Nanos> Packer::held_until(Nanos now) const {
 // How many tasks of this mean load the rules would take, and whether that number turned round.
 void Packer::count_direction(Nanos now, double mean_load) {
   std::vector<double> loads;
-  while (admits(now, loads, mean_load)) loads.push_back(mean_load);
+  while (worth_it(now, loads, mean_load, kWorthIt)) loads.push_back(mean_load);
   const int allowed = static_cast<int>(loads.size());
   const int direction = allowed > allowed_ ? 1 : allowed < allowed_ ? -1 : 0;
   if (allowed_ != 0 && direction != 0) {

@@ -15,6 +15,8 @@ namespace headroom::run {
 inline constexpr double kFreeLoad = 1.5;
 // A further task must add so much of the work rate.
 inline constexpr double kWorthIt = 1.03;
+// … or so much when few wait: a last round that is only partly filled costs more than a little too many now.
+inline constexpr double kWorthItLast = 1.005;
 inline constexpr int kMaxPerGpu = 32;
 inline constexpr double kUnknownLoad = 0.6;
 
@@ -39,10 +41,14 @@ struct PackObservation {
 
 class Packer {
  public:
-  explicit Packer(Nanos decide_every = 5 * kSecond) : decide_every_(decide_every) {}
+  // `step_by_step`: beyond kFreeLoad each further task waits until what runs was seen for a while. For space sharing,
+  // where too many tasks can deliver far less than few, and it takes their whole length to get rid of them.
+  explicit Packer(Nanos decide_every = 5 * kSecond, bool step_by_step = false)
+      : decide_every_(decide_every), step_by_step_(step_by_step) {}
 
   // May a task of utilisation `added` join tasks of `loads`? Says nothing about memory or the host.
-  [[nodiscard]] bool admits(Nanos now, std::span<const double> loads, double added) const;
+  // `gain`: the factor of the work rate that it must bring.
+  [[nodiscard]] bool admits(Nanos now, std::span<const double> loads, double added, double gain = kWorthIt) const;
   void observe(const PackObservation& seen);
 
   [[nodiscard]] double parallelism() const { return parallelism_; }
@@ -59,11 +65,16 @@ class Packer {
   void guard(const PackObservation& seen);
   void count_direction(Nanos now, double mean_load);
 
+  [[nodiscard]] bool worth_it(Nanos now, std::span<const double> loads, double added, double gain) const;
+  [[nodiscard]] bool may_step(double load, double added) const;
+
   Nanos decide_every_;
+  bool step_by_step_;
   double parallelism_ = 1.0;
   double ratio_ = 1.0;  // measured over predicted, smoothed
   PackObservation window_;
-  std::array<Bin, 64> bins_{};  // of load, a quarter each
+  std::array<Bin, 64> bins_{};             // of load, a quarter each
+  double level_ = 0, steady_seconds_ = 0;  // the highest load seen since the last hold, and for how long since
   double max_load_ = 0;
   Nanos hold_until_ = 0, last_held_ = 0;
   int holds_ = 0;

@@ -10,7 +10,8 @@
 namespace headroom::run {
 
 Planner::State::State(PlannerSetup given) : setup(std::move(given)), next_attempt(setup.first_attempt) {
-  for (const GpuFacts& facts : setup.gpus) gpus.push_back({.facts = facts, .packer = Packer(setup.decide_every)});
+  for (const GpuFacts& facts : setup.gpus)
+    gpus.push_back({.facts = facts, .packer = Packer(setup.decide_every, setup.space_sharing)});
   for (const GroupHistory& past : setup.history) {
     GroupStats& stats = group(past.group).stats[past.gpu_model];
     const auto in_seconds = [](std::optional<Nanos> ns) { return ns ? std::optional(seconds(*ns)) : std::nullopt; };

@@ -231,7 +231,7 @@ void Planner::State::on(const GpuBack& event) {
   Gpu& gpu = gpus[static_cast<std::size_t>(event.gpu)];
   if (gpu.usable) return;
   gpu.usable = true;
-  gpu.packer = Packer(setup.decide_every);
+  gpu.packer = Packer(setup.decide_every, setup.space_sharing);
   gpu.failures.clear();
 }
 

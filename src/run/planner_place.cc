@@ -203,7 +203,9 @@ bool Planner::State::fits(const TaskRecord& task, GpuIndex index, const Need& ne
     };
     if (std::any_of(running.begin(), running.end(), unknown)) return false;
   }
-  return gpu.packer.admits(now, loads(gpu), need.load) && !delays_critical(task, index, need.load);
+  const bool last_round = !setup.space_sharing && 2 * queue.size() <= running.size();
+  const double gain = last_round ? kWorthItLast : kWorthIt;
+  return gpu.packer.admits(now, loads(gpu), need.load, gain) && !delays_critical(task, index, need.load);
 }
 
 bool Planner::State::try_slot(TaskIndex index) {

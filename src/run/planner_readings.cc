@@ -10,6 +10,8 @@ namespace {
 
 constexpr double kProgressCores = 0.005;  // less CPU than this is none: a sleeping process still wakes now and then
 constexpr double kProgressUtil = 0.005;
+constexpr double kWindow = 5.0, kAloneWindow = 1.0;  // seconds
+constexpr double kEnoughSteps = 8;                   // to tell how long one takes
 
 // Work done between two readings in tasks' worth of running alone; absent when nothing tells.
 std::optional<double> measured_work(const AttemptReading& reading, const GroupStats& stats, double dt,
@@ -101,6 +103,37 @@ void Planner::State::observe_gpu(std::size_t index, const std::map<AttemptId, co
   gpu.packer.observe(seen);
 }
 
+// Single readings are coarse: steps come in whole ones, utilisation in bursts. A window of a few seconds is shown.
+void Planner::State::learn_speed(Running& attempt, GroupStats& learned, const AttemptReading& reading, double dt,
+                                 std::optional<double> steps) {
+  const Gpu* gpu = attempt.gpus.empty() ? nullptr : &gpus[static_cast<std::size_t>(attempt.gpus.front())];
+  const bool alone = gpu != nullptr && gpu->running.size() == 1 && !gpu->others_compute;
+  auto& window = attempt.window;
+  window.seconds += dt;
+  window.alone = window.alone && alone;
+  window.has_gpu = reading.gpu_util_ratio.has_value();
+  window.has_cpu = reading.cores.has_value();
+  window.gpu += reading.gpu_util_ratio.value_or(0) * dt;
+  window.cpu += reading.cores.value_or(0) * dt;
+  window.step_seconds += dt;
+  window.steps += steps.value_or(0);
+  window.steps_alone = window.steps_alone && alone;
+  // Alone is rare and true: every reading is taken, and averaged.
+  if (window.seconds >= (alone && window.alone ? kAloneWindow : kWindow)) {
+    GroupStats::Seen seen{.seconds = window.seconds, .alone = window.alone, .space_sharing = setup.space_sharing};
+    if (window.has_gpu) seen.gpu_util_ratio = window.gpu / window.seconds;
+    if (window.has_cpu) seen.cores = window.cpu / window.seconds;
+    learned.see(seen);
+    window.seconds = window.gpu = window.cpu = 0;
+    window.alone = true;
+  }
+  if (window.steps >= kEnoughSteps && window.step_seconds >= kAloneWindow) {
+    learned.see_steps(window.step_seconds, window.steps, window.steps_alone);
+    window.steps = window.step_seconds = 0;
+    window.steps_alone = true;
+  }
+}
+
 void Planner::State::read_attempt(const AttemptReading& reading) {
   const auto found = running.find(reading.attempt);
   if (found == running.end()) return;
@@ -109,14 +142,11 @@ void Planner::State::read_attempt(const AttemptReading& reading) {
   GroupStats& learned = stats(profile(tasks[attempt.task]).group, attempt);
   std::optional<double> steps;
   if (reading.steps) steps = *reading.steps - attempt.steps.value_or(0);
-  const bool changes = attempt.in_startup && !reading.in_startup && attempt.seen;
-  const Gpu* gpu = attempt.gpus.empty() ? nullptr : &gpus[static_cast<std::size_t>(attempt.gpus.front())];
-  const bool alone = gpu != nullptr && gpu->running.size() == 1 && !gpu->others_compute;
-  GroupStats::Seen seen{.seconds = dt, .in_startup = reading.in_startup, .alone = alone};
-  seen.space_sharing = setup.space_sharing;
-  const bool whole = !changes && attempt.seen;  // stepping all the while
-  if (whole) seen.gpu_util_ratio = reading.gpu_util_ratio, seen.cores = reading.cores, seen.steps = steps;
-  if (attempt.gpus.size() <= 1 && dt > 0) learned.see(seen);
+  const bool stepping = attempt.seen && !attempt.in_startup && !reading.in_startup;  // all the while
+  if (reading.in_startup && attempt.gpus.size() <= 1)
+    learned.see({.seconds = dt, .in_startup = true});
+  else if (stepping && attempt.gpus.size() <= 1)
+    learn_speed(attempt, learned, reading, dt, steps);
 
   const bool moved = reading.cores.value_or(0) > kProgressCores || reading.gpu_util_ratio.value_or(0) > kProgressUtil ||
                      (steps && *steps > 0) ||

@@ -68,6 +68,10 @@ struct Running {
   double cores_now = 0;
   std::optional<double> steps;
   std::optional<std::int64_t> io_bytes;
+  struct {
+    double seconds = 0, gpu = 0, cpu = 0, step_seconds = 0, steps = 0;
+    bool alone = true, steps_alone = true, has_gpu = false, has_cpu = false;
+  } window;  // stepping, not yet shown to its group's statistics
   Nanos last_reading = 0, last_progress = 0;
   std::optional<StopReason> stopping;
 };
@@ -138,6 +142,8 @@ class Planner::State {
   // planner_readings.cc
   void read_gpu(const GpuReading& reading);
   void read_attempt(const AttemptReading& reading);
+  void learn_speed(Running& attempt, GroupStats& learned, const AttemptReading& reading, double dt,
+                   std::optional<double> steps);
   void observe_gpu(std::size_t index, const std::map<AttemptId, const AttemptReading*>& readings);
   [[nodiscard]] GroupStats& stats(GroupIndex group, const Running& attempt);
   [[nodiscard]] GroupStats& stats_on(GroupIndex group, GpuIndex gpu);
