@@ -23,4 +23,10 @@ bool ReadyQueue::erase(Bucket bucket, const QueueKey& key) {
   return true;
 }
 
+std::optional<QueueKey> ReadyQueue::from(Bucket bucket, const QueueKey& key) const {
+  if (bucket >= buckets_.size()) return std::nullopt;
+  const auto found = buckets_[bucket].lower_bound(key);
+  return found != buckets_[bucket].end() ? std::optional(*found) : std::nullopt;
+}
+
 }  // namespace headroom::run

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -31,6 +32,8 @@ class ReadyQueue {
   void push(Bucket bucket, const QueueKey& key);
   bool erase(Bucket bucket, const QueueKey& key);
   [[nodiscard]] const Heads& heads() const { return heads_; }  // the first of each bucket, in order
+  // The first task of the bucket that is not before `key`.
+  [[nodiscard]] std::optional<QueueKey> from(Bucket bucket, const QueueKey& key) const;
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] bool empty() const { return size_ == 0; }
 

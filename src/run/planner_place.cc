@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kHostMargin = 1.15;     // on the largest host memory seen of a group
 constexpr double kBackfillMargin = 1.2;  // a task may run before a claimed GPU empties if it surely ends by then
+constexpr double kSeenMargin = 1.03;     // on the largest GPU memory seen of a group
 constexpr double kTrueShare = 0.7;       // of reported utilisation that is kernel time: the work a GPU can do
 constexpr double kCriticalSlow = 0.75;
 
@@ -117,11 +118,13 @@ Planner::State::Need Planner::State::need_of(const TaskRecord& task, GpuIndex in
   const std::int64_t total = gpu.facts.memory_bytes;
   Need need{.load = learned.load()};
   if (of.resources.gpu_memory_bytes) {
-    need.bytes = need.alone_bytes = std::max(*of.resources.gpu_memory_bytes, task.reserve);
+    need.alone_bytes = *of.resources.gpu_memory_bytes;
+    need.bytes = std::max(need.alone_bytes, task.reserve);
   } else {
     need.probe = !learned.memory_known();
     need.bytes = std::max(learned.expected_bytes(total), task.reserve);
-    need.alone_bytes = std::max(std::min(need.bytes, scaled(learned.peak_bytes(), 1.03)), need.probe ? need.bytes : 0);
+    // What it was seen to need; a reservation after an OOM is a guess, and an empty GPU is all there is to have.
+    need.alone_bytes = need.probe ? learned.expected_bytes(total) : scaled(learned.peak_bytes(), kSeenMargin);
   }
   // Nobody can have more than a card.
   const std::int64_t most = scaled(total, kMemoryLimit);
@@ -135,23 +138,23 @@ bool Planner::State::memory_fits(const Gpu& gpu, const Need& need) const {
   return counted(gpu) + need.bytes <= limit(gpu);
 }
 
-bool Planner::State::ends_before_claim(const TaskRecord& task) const {
-  if (task.expected < 0) return false;
-  Nanos last = -1;
+Nanos Planner::State::longest_before_claim() const {
+  Nanos last = 0;
   for (const GpuIndex index : claim_->gpus) {
     for (const AttemptId id : gpus[static_cast<std::size_t>(index)].running) {
       const Nanos left = remaining(running.at(id));
-      if (left < 0) return false;
+      if (left < 0) return 0;
       last = std::max(last, left);
     }
   }
-  return kBackfillMargin * static_cast<double>(task.expected) <= static_cast<double>(last);
+  return static_cast<Nanos>(static_cast<double>(last) / kBackfillMargin);
 }
 
 bool Planner::State::claimed(GpuIndex gpu, const TaskRecord& task, bool behind_claim) const {
   if (!claim_ || !behind_claim || &task == &tasks[claim_->task]) return false;
   const auto& taken = claim_->gpus;
-  return std::find(taken.begin(), taken.end(), gpu) != taken.end() && !ends_before_claim(task);
+  if (std::find(taken.begin(), taken.end(), gpu) == taken.end()) return false;
+  return task.expected < 0 || task.expected > longest_before_claim();
 }
 
 Nanos Planner::State::remaining(const Running& attempt) const {
@@ -188,7 +191,7 @@ bool Planner::State::fits(const TaskRecord& task, GpuIndex index, const Need& ne
   const int count = static_cast<int>(gpu.running.size());
   if (std::any_of(gpu.running.begin(), gpu.running.end(), [&](AttemptId id) { return running.at(id).alone; }))
     return false;
-  if (setup.pack == PackMode::kFixed) return count < setup.per_gpu;
+  if (setup.pack == PackMode::kFixed) return count < setup.per_gpu && host_fits(task, false);
   if (count == 0) return memory_fits(gpu, need) && host_fits(task, false);
   if (setup.pack == PackMode::kOnePerGpu || count >= kMaxPerGpu || gpu.others_compute) return false;
   if (!memory_fits(gpu, need) || !host_fits(task, true)) return false;
@@ -325,17 +328,27 @@ void Planner::State::start(TaskIndex index, std::vector<GpuIndex> on, const Need
   running.emplace(attempt.id, std::move(attempt));
 }
 
+// Starts the bucket's first task or, where it would only be too long for GPUs that another one waits for, the first
+// that is short enough.
+bool Planner::State::try_bucket(const QueueKey& head, ReadyQueue::Bucket bucket) {
+  const bool behind = claim_ && key_of(claim_->task) < head;
+  if (try_start(head.task, behind)) return true;
+  if (!behind || tasks[head.task].expected < 0) return false;
+  const auto shorter = queue.from(bucket, {head.minus_priority, -longest_before_claim(), 0});
+  return shorter && *shorter != head && shorter->minus_priority == head.minus_priority &&
+         try_start(shorter->task, behind);
+}
+
 void Planner::State::place() {
   if (draining) return;
   std::vector<ReadyQueue::Bucket> blocked;
   auto at = queue.heads().begin();
   while (at != queue.heads().end() && blocked.size() < kLookThrough) {
     const auto [key, bucket] = *at;
-    const bool behind = claim_ && key_of(claim_->task) < key;
-    if (try_start(key.task, behind)) {
+    if (try_bucket(key, bucket)) {
       for (const ReadyQueue::Bucket other : blocked) ++overtaken[other];
       overtaken[bucket] = 0;
-      at = queue.heads().upper_bound({key, bucket});
+      at = queue.heads().lower_bound({key, bucket});
       continue;
     }
     if (!claim_ || key < key_of(claim_->task)) claim(key.task, overtaken[bucket]);

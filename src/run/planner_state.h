@@ -163,7 +163,8 @@ class Planner::State {
   [[nodiscard]] bool host_fits(const TaskRecord& task, bool extra);
   [[nodiscard]] bool memory_fits(const Gpu& gpu, const Need& need) const;
   [[nodiscard]] bool claimed(GpuIndex gpu, const TaskRecord& task, bool behind_claim) const;
-  [[nodiscard]] bool ends_before_claim(const TaskRecord& task) const;
+  [[nodiscard]] Nanos longest_before_claim() const;  // a task so long ends before the claimed GPUs are empty
+  [[nodiscard]] bool try_bucket(const QueueKey& head, ReadyQueue::Bucket bucket);
   [[nodiscard]] bool delays_critical(const TaskRecord& task, GpuIndex gpu, double load);
   [[nodiscard]] bool wants_whole(const TaskRecord& task) const;
   void claim(TaskIndex task, int overtaken);
