@@ -5,7 +5,9 @@
 
 #include <set>
 
+#include "run/identity.h"
 #include "run/order.h"
+#include "run/template_pinning.h"
 
 namespace headroom::run {
 namespace {
@@ -265,6 +267,25 @@ TEST(TaskFile, PatternsNeedOneGroup) {
             "w.toml:4: 'loss' in [log.metric]: 'loss' has 0 groups | put parentheses around the value, and (?: … ) "
             "around the "
             "rest");
+}
+
+TEST(TaskFile, TheWindowsOfTheExamples) {
+  const std::string folder = HEADROOM_SOURCE_DIR "/examples/windows";
+  auto set = read_task_file(folder + "/windows.toml", {});
+  ASSERT_TRUE(set) << set.error().what;
+  ASSERT_EQ(set->tasks.size(), 252U);
+  EXPECT_EQ(set->tasks[8].name, "TCS_2023Q2");
+  EXPECT_EQ(set->tasks[8].argv, (Words{"/usr/bin/python3", "train_window.py", "--symbol", "TCS", "--start",
+                                       "2023-04-01", "--end", "2023-06-30", "--output", "models/TCS_2023Q2"}));
+  EXPECT_EQ(set->tasks[8].working_directory, folder);
+  EXPECT_EQ(set->tasks[8].environment, (Parameters{{"OMP_NUM_THREADS", "1"}, {"OPENBLAS_NUM_THREADS", "1"}}));
+  InputHasher hasher;
+  ASSERT_TRUE(set_identities(set->tasks, "/", hasher));
+  std::set<std::string> identities;
+  for (const TaskSpec& task : set->tasks) identities.insert(task.identity);
+  EXPECT_EQ(identities.size(), 252U);
+  EXPECT_EQ(plan_tasks(set->tasks)->groups, Words{"windows"});
+  for (const TaskSpec& task : set->tasks) EXPECT_TRUE(second_pins(task).empty());
 }
 
 }  // namespace
