@@ -57,7 +57,7 @@ void write_recording(const std::string& path, const SyntheticBox& box) {
                                    .key = fmt::format("GPU-00000000-0000-0000-0000-{:012}", gpu),
                                    .attrs = {{"index", std::to_string(gpu)},
                                              {"name", "synthetic"},
-                                             {"power_limit_mw", "400000"},
+                                             {"power_limit_watts", "400"},
                                              {"memory_total_bytes", "85899345920"}}}));
   std::array<Cell, kSyntheticMetrics.size()> cells;
   for (std::size_t second = 0; second < box[0].size(); ++second) {

@@ -37,9 +37,11 @@ class DeviceAccountant {
     const Use* use;  // nullptr: nobody was seen
     double weight;
   };
+  void add_use(const Recording& recording, const ContextUse& context);
   void find_kernels();
+  void find_cuts();
   [[nodiscard]] bool hung(const Use& use) const;
-  [[nodiscard]] std::vector<Share> owners(Nanos begin, Nanos end) const;
+  [[nodiscard]] const std::vector<Share>& owners(Nanos begin, Nanos end);  // until the next call
   void busy(Nanos begin, Nanos end, Nanos sample_begin);
   void idle(Nanos begin, Nanos end);
   [[nodiscard]] Slice idle_piece(Nanos begin, Nanos end) const;
@@ -53,31 +55,39 @@ class DeviceAccountant {
   std::vector<Use> uses_;
   std::vector<Nanos> cuts_;  // instants where the account of idle time may change
   std::vector<Slice> slices_;
+  std::vector<Share> shares_;  // kept from call to call: a day has a hundred thousand samples
+  std::vector<Nanos> parts_;
   bool touched_ = false;
 };
 
 DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu)
     : job_(job), samples_(util_samples(recording, gpu)) {
-  for (const ContextUse& context : job.uses) {
-    if (context.device != gpu) continue;
-    Use use{context};
-    use.track = &recording.tracks[static_cast<std::size_t>(context.source)];
-    if (context.ours && context.process) {
-      use.host.driver = activities(recording, *context.process);
-      for (const SourceId id : descendants(recording, *context.process)) {
-        const bool holds =
-            std::any_of(job.uses.begin(), job.uses.end(), [&](const auto& u) { return u.process == id; });
-        if (!holds) use.host.helpers.push_back(activities(recording, id));
-      }
-    }
-    uses_.push_back(std::move(use));
-  }
+  for (const ContextUse& context : job.uses)
+    if (context.device == gpu) add_use(recording, context);
   idle_before_.reserve(samples_.size() + 1);
   idle_before_.push_back(0);
   for (const UtilSample& sample : samples_)
     idle_before_.push_back(idle_before_.back() + (sample.util ? sample.end - sample.begin - busy_ns(sample) : 0));
   find_kernels();
   for (Use& use : uses_) use.hung = hung(use);
+  find_cuts();
+}
+
+void DeviceAccountant::add_use(const Recording& recording, const ContextUse& context) {
+  Use use{context};
+  use.track = &recording.tracks[static_cast<std::size_t>(context.source)];
+  if (context.ours && context.process) {
+    use.host.driver = activities(recording, *context.process);
+    for (const SourceId id : descendants(recording, *context.process)) {
+      const bool holds =
+          std::any_of(job_.uses.begin(), job_.uses.end(), [&](const auto& u) { return u.process == id; });
+      if (!holds) use.host.helpers.push_back(activities(recording, id));
+    }
+  }
+  uses_.push_back(std::move(use));
+}
+
+void DeviceAccountant::find_cuts() {
   for (const Use& use : uses_)
     for (const Nanos cut : {use.context.begin, use.first_kernel, use.last_kernel, use.context.end})
       if (cut != kNever) cuts_.push_back(cut);
@@ -87,8 +97,8 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
 }
 
 // The processes that can own kernels of (begin, end], by measured share where the driver gave one. Foreign ones too.
-std::vector<DeviceAccountant::Share> DeviceAccountant::owners(Nanos begin, Nanos end) const {
-  std::vector<Share> shares;
+const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin, Nanos end) {
+  shares_.clear();
   double measured = 0;
   for (const Use& use : uses_) {
     if (use.context.held_from >= end || use.context.end <= begin) continue;
@@ -100,12 +110,12 @@ std::vector<DeviceAccountant::Share> DeviceAccountant::owners(Nanos begin, Nanos
         weight = static_cast<double>(util->values[row]);
     }
     measured += weight;
-    shares.push_back({&use, weight});
+    shares_.push_back({&use, weight});
   }
   if (measured <= 0)
-    for (Share& share : shares) share.weight = 1;
-  if (shares.empty()) shares.push_back({nullptr, 1});
-  return shares;
+    for (Share& share : shares_) share.weight = 1;
+  if (shares_.empty()) shares_.push_back({nullptr, 1});
+  return shares_;
 }
 
 void DeviceAccountant::find_kernels() {
@@ -163,21 +173,21 @@ void DeviceAccountant::emit(Slice slice) {
 // Splits (begin, end] among the owners, one after the other; the rounding remainder goes to the largest.
 void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
   if (end <= begin) return;
-  const auto shares = owners(sample_begin, end);
+  const auto& shares = owners(sample_begin, end);
   double sum = 0;
   for (const Share& share : shares) sum += share.weight;
-  std::vector<Nanos> parts;
+  parts_.clear();
   Nanos given = 0;
   for (const Share& share : shares) {
-    parts.push_back(static_cast<Nanos>(static_cast<double>(end - begin) * (share.weight / sum)));
-    given += parts.back();
+    parts_.push_back(static_cast<Nanos>(static_cast<double>(end - begin) * (share.weight / sum)));
+    given += parts_.back();
   }
   const auto largest = std::max_element(shares.begin(), shares.end(),
                                         [](const Share& a, const Share& b) { return a.weight < b.weight; });
-  parts[static_cast<std::size_t>(largest - shares.begin())] += end - begin - given;
+  parts_[static_cast<std::size_t>(largest - shares.begin())] += end - begin - given;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const Use* use = shares[i].use;
-    Slice slice{begin, begin + parts[i], Account::kUseful};
+    Slice slice{begin, begin + parts_[i], Account::kUseful};
     if (use) {
       slice.pid = use->context.pid;
       if (!use->context.ours) slice.account = Account::kForeign;
@@ -186,7 +196,7 @@ void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
       slice.confidence = Confidence::kLow;  // too short to be listed, or hidden from us
     }
     emit(slice);
-    begin += parts[i];
+    begin += parts_[i];
   }
 }
 

@@ -90,18 +90,25 @@ bool recurs(const std::vector<Stretch>& list) {
   return highest > 0 && times > 1;
 }
 
-Phase describe(const Recording& recording, const DeviceTime& device, const std::vector<Stretch>& list, int level) {
+// What a phase is described by, beside its utilisation; with the readings that are left out.
+struct Trusted {
+  MetricStats power, memory_used, memory_util;
+};
+
+Trusted trusted(const Recording& recording, SourceId gpu) {
+  return {excluded_readings(recording, gpu, Metric::kPower), excluded_readings(recording, gpu, Metric::kMemoryUsed),
+          excluded_readings(recording, gpu, Metric::kMemoryUtil)};
+}
+
+Phase describe(const Track& track, const Trusted& readings, const std::vector<Stretch>& list, int level) {
   Phase phase;
   phase.name = kNames[static_cast<std::size_t>(level)];
   phase.period = period_of(list, level);
-  const Track& track = recording.tracks[static_cast<std::size_t>(device.source)];
-  const auto mean = [&](Metric metric) -> std::optional<double> {
-    const auto stats = metric_stats(recording, device.source, metric);
-    if (!stats) return std::nullopt;
+  const auto mean = [&](const MetricStats& stats) -> std::optional<double> {
     double sum = 0, weight = 0;
     for (const Stretch& stretch : list) {
       if (stretch.level != level) continue;
-      const auto value = mean_between(track, *stats, stretch.begin, stretch.end);
+      const auto value = mean_between(track, stats, stretch.begin, stretch.end);
       if (!value) continue;
       sum += *value * seconds(stretch.end - stretch.begin);
       weight += seconds(stretch.end - stretch.begin);
@@ -113,9 +120,9 @@ Phase describe(const Recording& recording, const DeviceTime& device, const std::
       ++phase.count;
       phase.total += stretch.end - stretch.begin;
     }
-  phase.power_watts = mean(Metric::kPower);
-  phase.memory_used_bytes = mean(Metric::kMemoryUsed);
-  phase.memory_util_ratio = mean(Metric::kMemoryUtil);
+  phase.power_watts = mean(readings.power);
+  phase.memory_used_bytes = mean(readings.memory_used);
+  phase.memory_util_ratio = mean(readings.memory_util);
   return phase;
 }
 
@@ -162,8 +169,10 @@ std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTim
     const auto list = stretches(devices[i].slices, std::max(kMinimumWindow, recording.meta.interval));
     if (!recurs(list)) continue;
     std::array<std::int32_t, 3> phase_of_level{-1, -1, -1};
+    const SourceId gpu = devices[i].source;
+    const Trusted readings = trusted(recording, gpu);
     for (const int level : {2, 1, 0}) {
-      Phase phase = describe(recording, devices[i], list, level);
+      Phase phase = describe(recording.tracks[static_cast<std::size_t>(gpu)], readings, list, level);
       if (phase.count == 0) continue;
       phase.device = i;
       phase_of_level[static_cast<std::size_t>(level)] = static_cast<std::int32_t>(phases.size());

@@ -80,20 +80,54 @@ std::optional<double> power_limit(const Recording& recording, SourceId gpu) {
   return device_of(recording.sources[static_cast<std::size_t>(gpu)]).power_limit_watts;
 }
 
-void summarise(MetricStats& stats, std::vector<double>& sorted) {
-  std::sort(sorted.begin(), sorted.end());
-  const auto rank = [&](double q) {
-    const auto index = static_cast<std::size_t>(std::ceil(q * static_cast<double>(sorted.size())));
-    return sorted[std::clamp<std::size_t>(index, 1, sorted.size()) - 1];
-  };
-  double sum = 0;
-  for (const double value : sorted) sum += value;
-  stats.samples = static_cast<std::int64_t>(sorted.size());
-  stats.mean = sum / static_cast<double>(sorted.size());
-  stats.min = sorted.front();
-  stats.max = sorted.back();
-  stats.p50 = rank(0.50);
-  stats.p95 = rank(0.95);
+// Order statistics of stored integers, without sorting them all: utilisations, clocks and temperatures take few
+// different values, and counting those is many times faster.
+class Ranks {
+ public:
+  Ranks(std::vector<std::int64_t>& values, std::int64_t low, std::int64_t high) : values_(values), low_(low) {
+    constexpr std::uint64_t kCountable = 1 << 14;
+    const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
+    if (range >= kCountable) return;
+    counts_.resize(range + 1);
+    for (const std::int64_t value : values) ++counts_[static_cast<std::size_t>(value - low)];
+  }
+
+  // The smallest value that at least the share `q` of all values does not exceed.
+  [[nodiscard]] std::int64_t at(double q) {
+    const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(values_.size())));
+    const std::size_t index = std::clamp<std::size_t>(rank, 1, values_.size()) - 1;
+    if (counts_.empty()) {
+      const auto place = values_.begin() + static_cast<std::ptrdiff_t>(index);
+      std::nth_element(values_.begin(), place, values_.end());
+      return *place;
+    }
+    std::size_t below = 0, step = 0;
+    while (below + counts_[step] <= index) below += counts_[step++];
+    return low_ + static_cast<std::int64_t>(step);
+  }
+
+ private:
+  std::vector<std::int64_t>& values_;
+  std::int64_t low_;
+  std::vector<std::uint32_t> counts_;  // of low_, low_ + 1, …; empty where the values are too far apart
+};
+
+void summarise(MetricStats& stats, std::vector<std::int64_t>& values) {
+  const auto unit = [&](std::int64_t stored) { return to_unit(stats.metric, stored); };
+  std::int64_t low = values.front(), high = low;
+  double sum = 0;  // of integers: exact up to 2^53
+  for (const std::int64_t value : values) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+    sum += static_cast<double>(value);
+  }
+  stats.samples = static_cast<std::int64_t>(values.size());
+  stats.mean = sum / static_cast<double>(values.size()) / std::pow(10.0, info(stats.metric).exp10);
+  stats.min = unit(low);
+  stats.max = unit(high);
+  Ranks ranks(values, low, high);
+  stats.p50 = unit(ranks.at(0.50));
+  stats.p95 = unit(ranks.at(0.95));
 }
 
 bool is_excluded(const MetricStats& stats, Nanos at) {
@@ -102,21 +136,28 @@ bool is_excluded(const MetricStats& stats, Nanos at) {
 
 }  // namespace
 
+MetricStats excluded_readings(const Recording& recording, SourceId gpu, Metric metric) {
+  MetricStats stats{metric};
+  if (metric != Metric::kPower && metric != Metric::kPowerInstant) return stats;
+  const Track& track = recording.tracks[static_cast<std::size_t>(gpu)];
+  const Column* column = track.find(metric);
+  if (!column) return stats;
+  const auto values = readings(track, *column);
+  const auto limit = power_limit(recording, gpu);
+  stats.excluded = limit ? above_limit(values, *limit) : hampel(values);
+  if (stats.excluded.size() == values.size()) stats.excluded.clear();  // then the limit is what is wrong
+  return stats;
+}
+
 std::optional<MetricStats> metric_stats(const Recording& recording, SourceId gpu, Metric metric) {
   const Track& track = recording.tracks[static_cast<std::size_t>(gpu)];
   const Column* column = track.find(metric);
   if (!column) return std::nullopt;
-  MetricStats stats{metric};
-  const auto values = readings(track, *column);
-  if (metric == Metric::kPower || metric == Metric::kPowerInstant) {
-    const auto limit = power_limit(recording, gpu);
-    stats.excluded = limit ? above_limit(values, *limit) : hampel(values);
-    if (stats.excluded.size() == values.size()) stats.excluded.clear();  // then the limit is what is wrong
-  }
-  std::vector<double> kept;
-  kept.reserve(values.size());
-  for (const auto& [at, value] : values)
-    if (!is_excluded(stats, at)) kept.push_back(value);
+  MetricStats stats = excluded_readings(recording, gpu, metric);
+  std::vector<std::int64_t> kept;
+  kept.reserve(column->values.size());
+  for (std::size_t row = 0; row < column->values.size(); ++row)
+    if (column->has(row) && !is_excluded(stats, track.at[row])) kept.push_back(column->values[row]);
   if (kept.empty()) {
     stats.absent = column->absent.empty() ? Absent::kNotSampled : static_cast<Absent>(column->absent.back());
     return stats;

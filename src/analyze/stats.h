@@ -15,6 +15,9 @@ namespace headroom {
 // nullopt where the recording has no such column at all.
 [[nodiscard]] std::optional<MetricStats> metric_stats(const Recording& recording, SourceId gpu, Metric metric);
 
+// Only which readings of the metric are left out, and why; the rest of the answer is empty. For mean_between.
+[[nodiscard]] MetricStats excluded_readings(const Recording& recording, SourceId gpu, Metric metric);
+
 // The metrics people ask about first, in that order; only those the recording has.
 [[nodiscard]] std::vector<MetricStats> device_stats(const Recording& recording, SourceId gpu);
 
