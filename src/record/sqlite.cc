@@ -110,4 +110,13 @@ Result<std::int64_t> Database::number(std::string_view sql) {
   return row ? statement.integer(0) : 0;
 }
 
+Result<void> Database::sync() {
+  // By SQLite's own descriptor: closing another one would drop its locks.
+  sqlite3_file* file = nullptr;
+  if (sqlite3_file_control(connection_.get(), "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+      file == nullptr || file->pMethods == nullptr || file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) != SQLITE_OK)
+    return fail(Errc::kIo, "the file cannot be synchronised with the disk");
+  return {};
+}
+
 }  // namespace headroom

@@ -50,6 +50,8 @@ class Database {
   [[nodiscard]] Result<std::int64_t> number(std::string_view sql);
   [[nodiscard]] sqlite3* raw() const { return connection_.get(); }
   [[nodiscard]] bool in_transaction() const { return connection_ && sqlite3_get_autocommit(connection_.get()) == 0; }
+  // Waits until the main file, not its log, is on the disk: for what was written with synchronous=OFF.
+  [[nodiscard]] Result<void> sync();
   void close() { connection_.reset(); }
 
  private:
