@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/fd.h"
+#include "run/history_plan.h"
 
 namespace headroom::run {
 namespace {
@@ -125,6 +126,45 @@ TEST(History, ALockedFileIsWrittenLater) {
   ::flock(lock->get(), LOCK_UN);
   EXPECT_TRUE(history.save(folder.file()));
   EXPECT_TRUE(History::load(folder.file()).expected("train {s}", "A6000", "a"));
+}
+
+TEST(History, IsWhatThePlannerIsTold) {
+  TaskSpec task;
+  task.name = "a";
+  task.group = "g";
+  task.argv = {"train", "x"};
+  task.command_template = "train {s}";
+  Attempt attempt;
+  attempt.gpu_uuids = {"GPU-1"};
+  attempt.start = 100 * kSecond;
+  attempt.end = 140 * kSecond;
+  attempt.cpu_time = 10 * kSecond;
+  attempt.gpu_time = 5 * kSecond;
+  attempt.peak_gpu_bytes = 7;
+  EXPECT_FALSE(observation_of(task, attempt, "A6000"));  // it did not succeed
+  attempt.outcome = AttemptOutcome::kSucceeded;
+  const auto alone = observation_of(task, attempt, "A6000", 2);  // it shared the GPU, and took twice as long
+  ASSERT_TRUE(alone);
+  EXPECT_EQ(alone->duration, 20 * kSecond);
+  EXPECT_EQ(alone->cores, 0.5);
+  EXPECT_EQ(alone->gpu_util_ratio, 0.25);
+  History history;
+  history.add(*alone, 1);
+  const auto expected = expected_durations(history, {"A6000", "H200"});
+  EXPECT_NEAR(seconds(*expected(task)), 20, 1e-6);
+  TaskSpec without = task;
+  without.resources.gpus = 0;
+  EXPECT_FALSE(expected(without));
+  const std::vector<TaskSpec> specs{task};
+  const auto plan = plan_tasks(specs, expected);
+  ASSERT_TRUE(plan);
+  EXPECT_NEAR(seconds(*plan->tasks[0].expected), 20, 1e-6);
+  const auto groups = group_histories(history, specs, *plan, {"A6000", "H200"});
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].gpu_model, "A6000");
+  EXPECT_EQ(groups[0].finished, 1);
+  EXPECT_EQ(groups[0].peak_gpu_bytes, 7);
+  EXPECT_NEAR(seconds(*groups[0].duration), 20, 1e-6);
 }
 
 }  // namespace

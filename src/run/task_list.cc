@@ -78,13 +78,18 @@ Result<TaskSet> tasks_from_jsonl(std::string_view text, const ListOptions& optio
 
 namespace {
 
-// The line itself is the command, as `sh -c` would run it.
+// The line itself is the command, as `sh -c` would run it. Its parameters are not known, so durations are learned for
+// the program.
 Result<void> set_line_command(TaskTemplate& task, std::string_view line, const std::string& place) {
   const Field like{"command", place, {}};
-  if (const auto words = words_without_shell(line)) return set_command(task, *words, like, Braces::kVerbatim);
-  HR_TRYV(set_command(task, {"/bin/sh", "-c", std::string(line)}, like, Braces::kVerbatim));
-  task.shell = true;
-  task.rest.command_template = std::string(line);
+  const auto words = words_without_shell(line);
+  if (words) {
+    HR_TRYV(set_command(task, *words, like, Braces::kVerbatim));
+  } else {
+    HR_TRYV(set_command(task, {"/bin/sh", "-c", std::string(line)}, like, Braces::kVerbatim));
+    task.shell = true;
+  }
+  task.rest.command_template = program_of(words ? *words : split_words(line).value_or(std::vector{std::string(line)}));
   return {};
 }
 

@@ -79,6 +79,7 @@ TEST(Lines, ACommandPerLineAsTheShellRunsIt) {
   EXPECT_EQ(set->tasks[0].argv, (Words{"python3", "train.py", "--fold", "1", "--gpu", "{gpu}"}));
   EXPECT_EQ(set->tasks[0].name, "task-1");
   EXPECT_EQ(set->tasks[0].group, "python3 train.py");
+  EXPECT_EQ(set->tasks[0].command_template, "python3 train.py");
   EXPECT_FALSE(set->tasks[0].shell);
   EXPECT_EQ(set->tasks[1].argv, (Words{"/bin/sh", "-c", "awk '{{print}}' f | sort > o"}));
   EXPECT_EQ(set->tasks[1].line, 4);
