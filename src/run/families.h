@@ -79,6 +79,22 @@ inline std::vector<Family> all_families() {
   return all;
 }
 
+// Sets whose order matters: a few long tasks among many short ones, of which every GPU gets its share.
+inline Family skewed(int gpus) {
+  const Kind shortest{.count = 40 * gpus, .startup = 2, .steps = 36, .host = 0.3, .gpu = 0.2};
+  Family family{.name = "skew", .kinds = {shortest, shortest, shortest, shortest}, .gpus = gpus, .cores = 8.0 * gpus};
+  family.kinds[1].count = 10 * gpus, family.kinds[1].steps = 120;
+  family.kinds[2].count = 3 * gpus, family.kinds[2].steps = 400;
+  family.kinds[3].count = gpus, family.kinds[3].steps = 1800;
+  return family;
+}
+inline Family heavy_tailed(int gpus) {
+  return {.name = "heavytail",
+          .kinds = {{.count = 60 * gpus, .steps = 120, .host = 0.25, .gpu = 0.25, .heavy_tail = true}},
+          .gpus = gpus,
+          .cores = 8.0 * gpus};
+}
+
 enum class Signals { kSteps, kShares, kCompletions };
 struct RunOptions {
   Signals signals = Signals::kSteps;

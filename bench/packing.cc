@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The batch planner on simulated workloads: relative speed against the best fixed concurrency found by trying (told the
+// true memory and lengths), out-of-memory, waste; makespans against the lower bound on skewed sets; the planner's own
+// cost. Everything but the cost is simulated. Arguments: number of seeds (8), first seed (300).
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "run/families.h"
+
+namespace headroom::run::families {
+namespace {
+
+struct Row {
+  double k = 0, bound = 0, one = 0, four = 0, eight = 0, steps = 0, shares = 0, worst = 9;
+  double ooms = 0, waste = 0, turns = 0;
+  bool slower_than_one = false;
+};
+
+Row measure(const Family& family, std::uint64_t first, int seeds) {
+  Row row;
+  const double n = seeds;
+  for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed) {
+    std::map<int, double> fixed;
+    Best best;
+    for (const int k : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24}) {
+      fixed[k] = run_fixed(family, seed, k, Order::kLongestFirst);
+      if (best.makespan == 0 || fixed[k] < best.makespan) best = {k, fixed[k]};
+    }
+    const RunResult steps = run_planner(family, seed);
+    const RunResult shares = run_planner(family, seed, {.signals = Signals::kShares});
+    row.k += best.k / n;
+    row.bound += lower_bound(family, tasks_of(family, seed)) / best.makespan / n;
+    row.one += best.makespan / fixed[1] / n;
+    row.four += best.makespan / fixed[4] / n;
+    row.eight += best.makespan / fixed[8] / n;
+    row.steps += best.makespan / steps.makespan / n;
+    row.shares += best.makespan / shares.makespan / n;
+    row.worst = std::min(row.worst, best.makespan / steps.makespan);
+    row.ooms += static_cast<double>(steps.ooms) / n;
+    row.waste = std::max(row.waste, steps.waste);
+    row.turns += steps.direction_changes / n;
+    row.slower_than_one = row.slower_than_one || steps.makespan > fixed[1];
+  }
+  return row;
+}
+
+void print_families(std::uint64_t first, int seeds) {
+  fmt::print("relative speed = best fixed concurrency's makespan / makespan; simulated; {} seeds from {}\n", seeds,
+             first);
+  fmt::print("{:<15}{:>7}{:>10}{:>6}{:>6}{:>6}{:>8}{:>8}{:>7}{:>6}{:>8}{:>7}\n", "family", "best k", "LB/best", "k1",
+             "k4", "k8", "planner", "(util)", "worst", "OOMs", "waste %", "turns");
+  double logs = 0, logs_shares = 0, lowest = 9;
+  int count = 0;
+  for (const Family& family : all_families()) {
+    const Row row = measure(family, first, seeds);
+    fmt::print("{:<15}{:>7.1f}{:>10.2f}{:>6.2f}{:>6.2f}{:>6.2f}{:>8.3f}{:>8.3f}{:>7.2f}{:>6.1f}{:>8.2f}{:>7.1f}{}\n",
+               family.name, row.k, row.bound, row.one, row.four, row.eight, row.steps, row.shares, row.worst, row.ooms,
+               100 * row.waste, row.turns, row.slower_than_one ? "  slower than one per GPU" : "");
+    logs += std::log(row.steps), logs_shares += std::log(row.shares), ++count;
+    lowest = std::min(lowest, row.steps);
+  }
+  fmt::print("geomean {:.3f} with steps, {:.3f} with utilisation and CPU time; lowest family {:.3f}\n\n",
+             std::exp(logs / count), std::exp(logs_shares / count), lowest);
+}
+
+void print_skew(std::uint64_t first, int seeds) {
+  fmt::print(
+      "lower bound / makespan; simulated; FIFO, round robin and longest first at their best fixed concurrency\n");
+  fmt::print("{:<12}{:>5}{:>7}{:>13}{:>15}{:>18}{:>16}{:>22}\n", "set", "GPUs", "FIFO", "round robin", "longest first",
+             "planner, unknown", "planner, known", "known, wrong by 20 %");
+  const std::vector<int> ks{1, 2, 3, 4, 5, 6, 8};
+  for (const int gpus : {2, 4, 8}) {
+    for (const Family& family : {skewed(gpus), heavy_tailed(gpus)}) {
+      double sums[6] = {};
+      for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed) {
+        const double bound = lower_bound(family, tasks_of(family, seed)) / seeds;
+        sums[0] += bound / best_fixed(family, seed, ks, Order::kAsGiven).makespan;
+        sums[1] += bound / best_fixed(family, seed, ks, Order::kRoundRobin).makespan;
+        sums[2] += bound / best_fixed(family, seed, ks, Order::kLongestFirst).makespan;
+        sums[3] += bound / run_planner(family, seed).makespan;
+        sums[4] += bound / run_planner(family, seed, {.lengths_known = true}).makespan;
+        sums[5] += bound / run_planner(family, seed, {.lengths_known = true, .length_error_cv = 0.2}).makespan;
+      }
+      fmt::print("{:<12}{:>5}{:>7.2f}{:>13.2f}{:>15.2f}{:>18.2f}{:>16.2f}{:>22.2f}\n", family.name, gpus, sums[0],
+                 sums[1], sums[2], sums[3], sums[4], sums[5]);
+    }
+  }
+  fmt::print("\n");
+}
+
+// Measured, not simulated: what the planner itself costs.
+void print_cost(int count) {
+  const auto bytes = [] { return static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd); };
+  PlannerSetup setup;
+  setup.slots = 16;
+  setup.host.cores = 16;
+  TasksAdded all;
+  for (int i = 0; i < count; ++i) {
+    all.tasks.emplace_back();
+    all.tasks.back().task = static_cast<TaskIndex>(i);
+    all.tasks.back().resources.gpus = 0;
+  }
+  const double before = bytes();
+  const auto begin = std::chrono::steady_clock::now();
+  Planner planner(setup);
+  std::vector<Action> actions = planner.handle(0, all);
+  const auto added = std::chrono::steady_clock::now();
+  const double after = bytes();
+  std::vector<AttemptId> running;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    for (const Action& action : actions)
+      if (const auto* start = std::get_if<StartAttempt>(&action)) running.push_back(start->attempt);
+    actions = planner.handle(static_cast<Nanos>(i), AttemptEnded{.attempt = running[i]});
+  }
+  const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - added).count();
+  fmt::print("{:>7} queued tasks: {:.0f} bytes and {:.2f} us to add each, {:.2f} us of planning to run each\n", count,
+             (after - before) / count, 1e6 * std::chrono::duration<double>(added - begin).count() / count,
+             1e6 * total / count);
+}
+
+}  // namespace
+}  // namespace headroom::run::families
+
+int main(int argc, char** argv) {
+  namespace f = headroom::run::families;
+  const int seeds = argc > 1 ? std::atoi(argv[1]) : 8;
+  const auto first = static_cast<std::uint64_t>(argc > 2 ? std::atoi(argv[2]) : 300);
+  for (const int count : {1'000, 10'000, 100'000}) f::print_cost(count);
+  fmt::print("\n");
+  f::print_families(first, seeds);
+  f::print_skew(first, std::min(seeds, 4));
+}
