@@ -19,6 +19,7 @@ namespace {
 const std::vector<Verb> kVerbs{
     {"run", "record a command and explain where its GPU time went", declare_run},
     {"record", "record what is already running", declare_record},
+    {"batch", "run many tasks over all GPUs, packed, with a journal; resumable", declare_batch},
     {"why", "say where a recording's GPU time went, and why", declare_why},
     {"devices", "show the GPUs of this machine and who uses them", declare_devices},
     {"recordings", "list, prune or remove what has been recorded", declare_recordings},

@@ -5,6 +5,7 @@
 // One function per verb, each in its own file; main.cc holds the table.
 namespace headroom::cli {
 
+Action declare_batch(VerbInput input);
 Action declare_devices(VerbInput input);
 Action declare_doctor(VerbInput input);
 Action declare_export(VerbInput input);

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/duration.h"
+#include "base/human.h"
+#include "base/strings.h"
+#include "cli/batch_ask.h"
+#include "cli/batch_log.h"
+#include "cli/batch_setup.h"
+#include "cli/batch_view.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "host/host_reader.h"
+#include "live/batch_control.h"
+#include "live/batch_sweep.h"
+#include "report/batch.h"
+#include "run/identity.h"
+#include "run/order.h"
+
+namespace headroom::cli {
+
+namespace {
+
+constexpr Nanos kRepaint = 500 * kMillisecond;
+
+std::string command_line(const BatchCommand& command, const std::vector<std::string>& after_dashes) {
+  std::vector<std::string> words{"headroom", "batch"};
+  if (!command.folder.empty()) words.insert(words.end(), {"--folder", command.folder});
+  if (!command.command.empty()) words.insert(words.end(), {"--command", command.command});
+  if (command.shell) words.emplace_back("--shell");
+  if (!command.gpus.empty()) words.insert(words.end(), {"--gpus", command.gpus});
+  if (command.slots > 0) words.insert(words.end(), {"--slots", fmt::format("{}", command.slots)});
+  if (command.per_gpu > 0) words.insert(words.end(), {"--per-gpu", fmt::format("{}", command.per_gpu)});
+  if (command.no_pack) words.emplace_back("--no-pack");
+  words.insert(words.end(), command.words.begin(), command.words.end());
+  if (!after_dashes.empty()) words.emplace_back("--");
+  words.insert(words.end(), after_dashes.begin(), after_dashes.end());
+  const bool from_stdin = !command.words.empty() && command.words[0] == "-";
+  return shell_join(words) + (from_stdin ? " < the same lines" : "");
+}
+
+std::string here() {
+  std::error_code ignored;
+  return std::filesystem::current_path(ignored).string();
+}
+
+// One invocation of `headroom batch` that runs tasks.
+class BatchVerb {
+ public:
+  BatchVerb(const BatchCommand& command, const std::vector<std::string>& after_dashes, Nanos interval, Nanos grace)
+      : command_(command), after_dashes_(after_dashes), interval_(interval), grace_(grace) {}
+  int run();
+
+ private:
+  Result<int> run_tasks();
+  Result<void> prepare_gpus();
+  Result<void> open_journal(batch::Guardian& guardian);
+  void sweep();
+  void keep_or_rerun();
+  void warn_of_changes();
+  void say_what_follows() const;
+  [[nodiscard]] batch::BatchOptions batch_options();
+  [[nodiscard]] SessionOptions session();
+  [[nodiscard]] int finish(batch::Batch& batch, const batch::BatchEnd& end);
+  [[nodiscard]] std::string answer(batch::Batch& batch, std::string_view request) const;
+  int dry_run();
+
+  const BatchCommand& command_;
+  const std::vector<std::string>& after_dashes_;
+  const Nanos interval_, grace_;
+  run::TaskSet set_;
+  run::TaskPlan plan_;
+  std::string folder_;
+  Fd lock_;
+  GpuChoice gpus_;
+  std::unique_ptr<host::TreeReader> tree_;
+  host::TreeReader* raw_tree_ = nullptr;
+  const std::string recording_id_ = new_recording_id();
+  std::unique_ptr<batch::Journal> journal_;
+  std::vector<batch::KnownTask> known_;
+  std::vector<std::string> fingerprints_;
+  std::optional<run::GitState> git_;
+  std::size_t earlier_ = 0;
+};
+
+int BatchVerb::run() {
+  const auto code = run_tasks();
+  return code ? *code : report_error(code.error());
+}
+
+Result<int> BatchVerb::run_tasks() {
+  HR_TRY(set_, read_tasks(command_, after_dashes_));
+  HR_TRY(plan_, run::plan_tasks(set_.tasks));
+  folder_ = folder_of(command_, set_);
+  if (command_.dry_run) {
+    tree_ = make_tree({}, recording_id_, JobOf::kRecorder);
+    HR_TRYV(prepare_gpus());
+    return dry_run();
+  }
+  HR_TRY(lock_, take_folder(folder_, command_.fresh));
+  // Before any thread: they inherit the blocked signals, and the guardian is a fork.
+  HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}));
+  HR_TRY(batch::Guardian guardian, batch::Guardian::start(grace_, lock_.get()));
+  HR_TRYV(open_journal(guardian));
+  sweep();
+  tree_ = make_tree({}, recording_id_, JobOf::kRecorder);
+  raw_tree_ = tree_.get();
+  raw_tree_->exclude(guardian.pid());
+  HR_TRYV(prepare_gpus());
+  HR_TRY(plan_, run::plan_tasks(set_.tasks));  // without GPUs the tasks need none
+  keep_or_rerun();
+  warn_of_changes();
+  say_what_follows();
+  HR_TRY(const std::unique_ptr<Loop> loop, Loop::create());
+  BatchView view(command_.live.quiet);
+  batch::Batch batch(batch_options(), std::move(plan_), known_,
+                     {.loop = *loop,
+                      .signals = signals,
+                      .guardian = guardian,
+                      .journal = *journal_,
+                      .make_sensors =
+                          [this, &loop](auto on_sensed, auto on_trouble) {
+                            return std::make_unique<batch::Sensors>(*loop, session(), std::move(gpus_.reader),
+                                                                    std::move(on_sensed), std::move(on_trouble));
+                          },
+                      .note = [&view](batch::NoteKind kind, const std::string& text) { view.note(kind, text); },
+                      .watch_tree = [this](std::int64_t pid) { raw_tree_->watch(pid); }});
+  auto control =
+      batch::ControlServer::open(*loop, folder_, [&](std::string_view request) { return answer(batch, request); });
+  if (!control)
+    view.note(batch::NoteKind::kProblem,
+              fmt::format("{}: batch status and cancel will not work", control.error().what));
+  const std::function<void()> repaint = [&] {
+    view.show(batch.progress());
+    loop->after(kRepaint, repaint);
+  };
+  loop->after(kRepaint, repaint);
+  batch::BatchEnd end = batch.run();
+  view.finish();
+  return finish(batch, end);
+}
+
+Result<void> BatchVerb::prepare_gpus() {
+  HR_TRY(gpus_, choose_gpus(command_, *tree_));
+  if (!gpus_.note.empty()) say(gpus_.note, "");
+  if (gpus_.pin == batch::PinBy::kNothing)
+    for (TaskSpec& task : set_.tasks) task.resources.gpus = 0;
+  const auto most = static_cast<int>(gpus_.gpus.size());
+  for (const TaskSpec& task : set_.tasks)
+    if (task.resources.gpus > most)
+      return fail(Errc::kInvalidInput,
+                  fmt::format("task '{}' needs {} GPUs, and there are {}", task.name, task.resources.gpus, most));
+  return {};
+}
+
+Result<void> BatchVerb::open_journal(batch::Guardian& guardian) {
+  HR_TRY(journal_, batch::Journal::open(folder_));
+  guardian.set_batch(journal_->batch_id());
+  git_ = run::git_state(here());
+  HR_TRY(known_, journal_->register_tasks(set_.tasks));
+  batch::Run run{
+      .start = realtime_now(), .command = command_line(command_, after_dashes_), .working_directory = here()};
+  if (git_) run.git_commit = git_->commit, run.git_dirty = git_->dirty;
+  return journal_->begin_run(std::move(run));
+}
+
+// What an earlier run left running: it was killed together with its guardian, or the process had left its tree.
+void BatchVerb::sweep() {
+  const auto swept = batch::stop_processes(journal_->batch_id(), {}, grace_);
+  if (!swept.empty())
+    say(fmt::format("stopped {} {} that an earlier run of this batch had left behind", swept.size(),
+                    swept.size() == 1 ? "process" : "processes"),
+        "");
+}
+
+// A success counts for as long as what it made is there.
+void BatchVerb::keep_or_rerun() {
+  const std::string start = here();
+  std::size_t lost = 0;
+  for (std::size_t i = 0; i < known_.size(); ++i) {
+    batch::KnownTask& known = known_[i];
+    if (known.state != TaskState::kSucceeded) continue;
+    const auto& outputs = set_.tasks[i].outputs;
+    const bool there = std::all_of(outputs.begin(), outputs.end(), [&](const std::string& output) {
+      std::error_code ignored;
+      return std::filesystem::exists(run::path_of(set_.tasks[i], output, start), ignored);
+    });
+    if (there) {
+      ++earlier_;
+    } else {
+      known.state = TaskState::kReady;
+      ++lost;
+    }
+  }
+  if (lost > 0)
+    say(fmt::format("{} {} succeeded earlier, but their outputs are gone: they run again", lost,
+                    lost == 1 ? "task" : "tasks"),
+        "");
+}
+
+void BatchVerb::warn_of_changes() {
+  std::size_t changed = 0;
+  fingerprints_.reserve(set_.tasks.size());
+  for (std::size_t i = 0; i < set_.tasks.size(); ++i) {
+    fingerprints_.push_back(fingerprint_of(set_.tasks[i]));
+    const auto& known = known_[i];
+    if (known.state == TaskState::kSucceeded && !known.fingerprint.empty() && known.fingerprint != fingerprints_[i])
+      ++changed;
+  }
+  if (changed > 0)
+    say(fmt::format("{} {} that succeeded earlier did so with another version of the script", changed,
+                    changed == 1 ? "task" : "tasks"),
+        "they are not run again; --fresh starts over");
+  const auto last = journal_->last_run();
+  if (changed == 0 && earlier_ > 0 && last && git_ && last->git_commit != git_->commit)
+    say(fmt::format("git: the earlier results are of commit {}, this is {}", last->git_commit.substr(0, 10),
+                    git_->commit.substr(0, 10)),
+        "they are kept; --fresh starts over");
+}
+
+void BatchVerb::say_what_follows() const {
+  if (command_.live.quiet) return;
+  std::string text = fmt::format("{} tasks", set_.tasks.size());
+  if (gpus_.gpus.empty())
+    text += " · no GPUs";
+  else
+    text += fmt::format(" · {} {} · {}", gpus_.gpus.size(), gpus_.gpus.size() == 1 ? "GPU" : "GPUs",
+                        command_.no_pack       ? "one per GPU"
+                        : command_.per_gpu > 0 ? fmt::format("{} per GPU", command_.per_gpu)
+                                               : "packing on");
+  if (earlier_ > 0) text += fmt::format(" · {} succeeded earlier", earlier_);
+  std::size_t in_flight = 0;
+  for (const auto& known : known_) in_flight += known.in_flight ? 1 : 0;
+  text += fmt::format(" · resume: {}\n", command_line(command_, after_dashes_));
+  if (in_flight > 0)
+    text += fmt::format("- the last run died; {} {} that were under way run again\n", in_flight,
+                        in_flight == 1 ? "task" : "tasks");
+  (void)write_all(STDERR_FILENO, text);
+}
+
+batch::BatchOptions BatchVerb::batch_options() {
+  batch::BatchOptions options;
+  options.folder = folder_;
+  options.group_limits = set_.groups;
+  options.fingerprints = fingerprints_;
+  options.gpus = gpus_.gpus;
+  options.pin = gpus_.pin;
+  options.grace = grace_;
+  options.stop_misplaced = command_.stop_misplaced;
+  options.gpu_processes_visible =
+      gpus_.reader && (std::getenv("HEADROOM_SIM") != nullptr || !host::in_nested_pid_namespace());
+  if (gpus_.reader && !options.gpu_processes_visible)
+    say("inside a container the driver's process numbers mean nothing: placement cannot be proven here", "");
+  options.driver_version = gpus_.driver_version;
+  if (git_) options.git_commit = git_->commit, options.git_dirty = git_->dirty;
+  run::PlannerSetup& planner = options.planner;
+  const Host host = host::HostReader({}).describe();
+  planner.host.cores = host.cores_usable.value_or(std::max(1, host.cores));
+  planner.host.memory_bytes = host.memory_total_bytes.value_or(0);
+  planner.slots = command_.slots;
+  if (command_.per_gpu > 0) {
+    planner.pack = run::PackMode::kFixed;
+    planner.per_gpu = command_.per_gpu;
+  } else if (command_.no_pack || !gpus_.reader) {
+    planner.pack = run::PackMode::kOnePerGpu;
+  }
+  if (std::any_of(set_.tasks.begin(), set_.tasks.end(), [](const TaskSpec& task) { return !task.inputs.empty(); }))
+    options.inspect_inputs = input_hasher(here());
+  if (!set_.patterns.empty()) options.inspect_log = log_inspector(set_.patterns);
+  options.tasks = std::move(set_.tasks);
+  return options;
+}
+
+SessionOptions BatchVerb::session() {
+  RecordingMeta meta = meta_at(boottime_now(), recording_id_, "batch", interval_);
+  meta.command = {"headroom", "batch"};
+  meta.command.insert(meta.command.end(), command_.words.begin(), command_.words.end());
+  SessionOptions session = session_options(command_.live, std::move(meta), std::move(tree_), GivenGpus::kUnknown);
+  if (command_.no_record) session.open_recording = nullptr;
+  if (!gpus_.reader) session.why_no_gpus = gpus_.note.empty() ? "not wanted (--gpus none)" : gpus_.note;
+  return session;
+}
+
+std::string BatchVerb::answer(batch::Batch& batch, std::string_view request) const {
+  if (request == "ping") return "ok\n";
+  if (request == "status") return progress_json(batch.progress());
+  if (request.starts_with("cancel ")) {
+    const auto done = batch.cancel(std::string(request.substr(7)));
+    if (done) return "ok\n";
+    return fmt::format("error {}\n{}\n", done.error().what, done.error().hint);
+  }
+  return "error this batch does not know that request\n\n";
+}
+
+int BatchVerb::finish(batch::Batch& batch, const batch::BatchEnd& end) {
+  batch::BatchEnd last = end;
+  const SessionResult recorded = batch.sensors()->finish({.at = boottime_now(), .stop_reason = "job_ended"});
+  last.summary.recording = recorded.path;
+  journal_->note_recording(recorded.path);
+  journal_->note_run_end(end.reason, realtime_now());
+  if (const auto written = journal_->commit(); !written) {
+    report_error(written.error());
+    if (end.unwritten > 0)
+      say(fmt::format("{} results could not be written: those tasks run again at the next resume", end.unwritten), "");
+  }
+  journal_->sync();
+  const bool go_on = last.summary.tasks.left > 0 || last.summary.tasks.failed > 0;
+  const report::BatchEndFacts facts{.resume = go_on ? command_line(command_, after_dashes_) : "",
+                                    .cpu_fallbacks = last.cpu_fallbacks,
+                                    .earlier = earlier_};
+  const std::string text =
+      report::to_text(last.summary, facts, text_options(command_.json ? STDERR_FILENO : STDOUT_FILENO));
+  (void)write_all(command_.json ? STDERR_FILENO : STDOUT_FILENO, text);
+  if (command_.json) (void)write_all(STDOUT_FILENO, report::to_json(last.summary, facts));
+  if (command_.live.output.empty() && !command_.no_record) keep_shelf_small();
+  const auto& tasks = last.summary.tasks;
+  if (last.signal != 0 && tasks.left > 0) return kExitInterrupted;
+  return tasks.succeeded == tasks.total ? kExitOk : kExitFailed;
+}
+
+int BatchVerb::dry_run() {
+  const std::string start = here();
+  std::string text = fmt::format("{} tasks in {} {}, on {} {}; the batch's folder would be {}\n", set_.tasks.size(),
+                                 plan_.groups.size(), plan_.groups.size() == 1 ? "group" : "groups", gpus_.gpus.size(),
+                                 gpus_.gpus.size() == 1 ? "GPU" : "GPUs", folder_);
+  for (const auto& task : set_.tasks) {
+    text += fmt::format("{}  {}", task.name, task.shell ? task.argv.back() : shell_join(task.argv));
+    if (task.resources.gpus != 1) text += fmt::format("  [GPUs {}]", task.resources.gpus);
+    if (!task.after.empty()) text += fmt::format("  [after {}]", join(task.after, ", "));
+    text += "\n";
+  }
+  (void)write_all(STDOUT_FILENO, text);
+  return kExitOk;
+}
+
+int batch_verb(const BatchCommand& command, const std::vector<std::string>& after_dashes) {
+  const auto interval = interval_of(command.live);
+  if (!interval) return report_error(interval.error());
+  const auto grace = parse_duration(command.grace);
+  if (!grace) return report_error(grace.error());
+  if (command.per_gpu > 0 && command.no_pack)
+    return report_error(
+        {.code = Errc::kInvalidInput, .what = "batch: --per-gpu and --no-pack exclude each other", .hint = ""});
+  ::mallopt(M_ARENA_MAX, 1);
+  const int code = BatchVerb(command, after_dashes, *interval, *grace).run();
+  leave(code);  // a thread may be left behind in a driver call
+}
+
+void declare_running(CLI::App& app, BatchCommand& o) {
+  app.add_option("TASKS", o.words, "a task file (.toml, .jsonl, .csv), a list of command lines, or - for stdin")
+      ->type_name("");
+  app.add_option("--command", o.command, "command for a list of parameters, with placeholders: 'train.py --lr {lr}'")
+      ->type_name("CMD");
+  app.add_flag("--shell", o.shell, "--command is a shell line");
+  app.add_option("--gpus", o.gpus, "which GPUs: 0,1 or UUIDs; none: tasks run on slots, GPUs are left alone")
+      ->type_name("LIST");
+  app.add_option("--slots", o.slots, "tasks without a GPU that run at once; default: as many as cores")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--per-gpu", o.per_gpu, "tasks per GPU, instead of as many as pay")->check(CLI::Range(1, 64));
+  app.add_flag("--no-pack", o.no_pack, "one task per GPU");
+  app.add_option("--pin", o.pin, "CUDA_VISIBLE_DEVICES holds the uuid (default) or the index")
+      ->check(CLI::IsMember({"uuid", "index"}));
+  app.add_option("--second-pin", o.second_pin, "a command that chooses a GPU itself: refuse (default), rewrite, allow")
+      ->check(CLI::IsMember({"refuse", "rewrite", "allow"}));
+  app.add_option("--retries", o.retries, "further attempts of a task that fails (lists; a task file says its own)");
+  app.add_option("--timeout", o.timeout, "of an attempt (lists; a task file says its own)")->type_name("TIME");
+  app.add_option("--grace", o.grace, "between SIGTERM and SIGKILL (10s)")->type_name("TIME");
+  app.add_flag("--stop-misplaced", o.stop_misplaced, "stop tasks that compute on another GPU than the one given");
+  app.add_option("--metric", o.metrics, "NAME=REGEX on each task's log; the last match counts")
+      ->type_name("NAME=REGEX");
+  app.add_option("--param", o.parameters, "likewise, a parameter as the task resolved it")->type_name("NAME=REGEX");
+  app.add_option("--folder", o.folder, "journal and logs; default: beside the task file")->type_name("DIR");
+  app.add_flag("--dry-run", o.dry_run, "print the plan and stop");
+  app.add_flag("--fresh", o.fresh, "start over; what was there is kept aside");
+  app.add_flag("--no-record", o.no_record, "make no recording");
+  app.add_flag("--json", o.json, "print headroom.batch/1 on stdout");
+  app.add_flag("-q,--quiet", o.live.quiet, "say only what is wrong");
+  app.add_option("-i,--interval", o.live.interval, "time between samples (500ms)")->type_name("TIME");
+  app.add_option("-o,--output", o.live.output, "where the recording goes; default: $XDG_STATE_HOME/headroom")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+Action declare_batch(VerbInput input) {
+  auto command = std::make_shared<BatchCommand>();
+  command->live.interval = "500ms";
+  declare_running(input.app, *command);
+  const auto asked = declare_batch_questions(input.app);
+  input.app.footer(
+      "\nusage: headroom batch [options] TASKS     a task file, or - for command lines on stdin\n"
+      "       headroom batch [options] -- CMD {} ::: A B C\n"
+      "       headroom batch status|show|cancel ...\n\n"
+      "The same command goes on where the last one ended. Ctrl-C lets running tasks finish, twice stops them.");
+  return [command, asked, &argv = input.after_dashes] {
+    if (const auto code = asked()) return *code;
+    return batch_verb(*command, argv);
+  };
+}
+
+}  // namespace headroom::cli

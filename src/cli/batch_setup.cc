@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/batch_setup.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "base/duration.h"
+#include "base/strings.h"
+#include "live/batch_control.h"
+#include "model/visible.h"
+#include "run/identity.h"
+#include "run/task_file.h"
+#include "run/template_pinning.h"
+
+namespace headroom::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Nanos kGuardianPatience = 60 * kSecond;
+
+std::string here() {
+  std::error_code ignored;
+  return fs::current_path(ignored).string();
+}
+
+Result<std::string> read_standard_input() {
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    if (got == 0) return text;
+    if (got < 0) return tl::unexpected(errno_error("read standard input"));
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+Result<run::ListOptions> list_options(const BatchCommand& command) {
+  run::ListOptions options;
+  options.command = command.command;
+  options.shell = command.shell;
+  options.read = [](const std::string& path) { return read_file(path); };
+  if (!command.timeout.empty()) {
+    HR_TRY(options.defaults.timeout, parse_duration(command.timeout));
+  }
+  if (command.retries >= 0) options.defaults.retry.retries = command.retries;
+  return options;
+}
+
+Result<run::TaskSet> tasks_of(const BatchCommand& command, const std::vector<std::string>& after_dashes) {
+  HR_TRY(run::ListOptions options, list_options(command));
+  if (!after_dashes.empty()) {
+    if (!command.words.empty())
+      return fail(Errc::kInvalidInput, "batch: either a task file or a command after --, not both");
+    options.file = "command line";
+    return run::tasks_from_arguments(after_dashes, options);
+  }
+  if (command.words.empty())
+    return fail(Errc::kInvalidInput, "batch: no tasks given",
+                "headroom batch TASKS.toml, headroom batch - < commands.txt, or headroom batch -- CMD {} ::: A B C");
+  if (command.words.size() > 1)
+    return fail(Errc::kInvalidInput, fmt::format("batch: '{}' is one too many", command.words[1]),
+                "one task file; a command with ::: goes after --");
+  if (command.words[0] == "-") {
+    options.file = "standard input";
+    HR_TRY(const std::string text, read_standard_input());
+    return run::tasks_from_lines(text, options);
+  }
+  return run::read_task_file(command.words[0], options);
+}
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+// Entries of --gpus: an index as nvidia-smi has it, or a UUID, which may be cut as long as it is unique.
+Result<std::vector<std::size_t>> named_gpus(const std::string& list, const std::vector<Device>& devices) {
+  std::vector<std::size_t> chosen;
+  for (const auto entry : split(list, ',')) {
+    const auto word = trim(entry);
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+      const auto index = parse_number<int>(word);
+      if (index ? devices[i].index == *index : !word.empty() && devices[i].uuid.starts_with(word)) found.push_back(i);
+    }
+    if (found.size() != 1)
+      return fail(
+          Errc::kInvalidInput,
+          fmt::format("--gpus: {} '{}'", found.empty() ? "there is no GPU" : "more than one GPU is called", word),
+          "headroom devices lists them");
+    if (std::find(chosen.begin(), chosen.end(), found.front()) == chosen.end()) chosen.push_back(found.front());
+  }
+  return chosen;
+}
+
+// Without NVML: places by name alone. Nothing can be proven, and memory is not known.
+GpuChoice static_gpus(const BatchCommand& command, const Error& why) {
+  GpuChoice choice;
+  for (const auto entry : split(command.gpus, ',')) {
+    const std::string word(trim(entry));
+    const auto index = parse_number<int>(std::string_view(word));
+    choice.gpus.push_back(
+        {.uuid = word, .model = "unknown", .index = index.value_or(static_cast<int>(choice.gpus.size()))});
+  }
+  choice.pin = batch::PinBy::kUuid;  // the words as they were given
+  choice.note = fmt::format("GPUs cannot be read ({}): tasks are placed on {} as told, one per GPU, without proof",
+                            why.what, command.gpus);
+  return choice;
+}
+
+}  // namespace
+
+Result<run::TaskSet> read_tasks(const BatchCommand& command, const std::vector<std::string>& after_dashes) {
+  HR_TRY(run::TaskSet set, tasks_of(command, after_dashes));
+  if (set.tasks.empty()) return fail(Errc::kInvalidInput, "batch: there are no tasks");
+  const bool none = command.gpus == "none";
+  const auto policy = command.second_pin == "rewrite" ? run::PinPolicy::kRewrite
+                      : command.second_pin == "allow" ? run::PinPolicy::kAllow
+                                                      : run::PinPolicy::kRefuse;
+  for (TaskSpec& task : set.tasks) {
+    if (none) task.resources.gpus = 0;
+    if (!none) HR_TRYV(run::settle_second_pins(task, policy));
+  }
+  for (const auto& text : command.metrics) {
+    HR_TRY(auto pattern, run::parse_log_option(run::LogPattern::Kind::kMetric, text));
+    set.patterns.push_back(std::move(pattern));
+  }
+  for (const auto& text : command.parameters) {
+    HR_TRY(auto pattern, run::parse_log_option(run::LogPattern::Kind::kParameter, text));
+    set.patterns.push_back(std::move(pattern));
+  }
+  run::InputHasher hasher;
+  HR_TRYV(run::set_identities(set.tasks, here(), hasher));
+  return set;
+}
+
+std::string folder_of(const BatchCommand& command, const run::TaskSet& set) {
+  std::error_code ignored;
+  if (!command.folder.empty()) return fs::absolute(command.folder, ignored).lexically_normal().string();
+  if (!command.words.empty() && command.words[0] != "-")
+    return fs::absolute(command.words[0], ignored).replace_extension(".batch").lexically_normal().string();
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same tasks find their journal again
+  for (const TaskSpec& task : set.tasks)
+    for (const char c : task.identity) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return fmt::format("{}/headroom-{:08x}.batch", here(), hash >> 32);
+}
+
+Result<Fd> take_folder(const std::string& folder, bool fresh) {
+  std::error_code error;
+  if (fresh && fs::exists(batch::journal_path(folder), error)) {
+    HR_TRY(const Fd lock, batch::lock_folder(folder));  // not from under a running batch
+    std::string aside;
+    for (int i = 1; aside.empty() || fs::exists(aside, error); ++i) aside = fmt::format("{}.old{}", folder, i);
+    fs::rename(folder, aside, error);
+    if (error) return fail(Errc::kIo, fmt::format("--fresh: cannot move {} aside: {}", folder, error.message()));
+    say(fmt::format("the batch that was here is kept in {}", aside), "");
+  }
+  fs::create_directories(folder + "/logs", error);
+  if (error)
+    return fail(Errc::kNoPermission, fmt::format("make the folder {}: {}", folder, error.message()),
+                "--folder chooses another place");
+  auto lock = batch::lock_folder(folder);
+  if (lock || lock.error().code != Errc::kBusy) return lock;
+  if (batch::ask(folder, "ping"))
+    return fail(Errc::kBusy, fmt::format("another batch runs in {}", folder),
+                "headroom batch status shows it; --folder runs a second one elsewhere");
+  say("the batch that died here is still being stopped; waiting for it", "");
+  for (const Nanos until = boottime_now() + kGuardianPatience; !lock && boottime_now() < until;) {
+    const timespec pause{.tv_sec = 0, .tv_nsec = 50'000'000};
+    ::nanosleep(&pause, nullptr);
+    lock = batch::lock_folder(folder);
+  }
+  return lock;
+}
+
+Result<GpuChoice> choose_gpus(const BatchCommand& command, host::TreeReader& tree) {
+  GpuChoice choice;
+  if (command.gpus == "none") {
+    choice.pin = batch::PinBy::kNothing;
+    return choice;
+  }
+  NvmlReaderOptions options;
+  options.describe = [&tree](std::int64_t pid) { return tree.describe(pid); };
+  auto reader = NvmlReader::open(std::move(options));
+  if (!reader) {
+    if (!command.gpus.empty()) return static_gpus(command, reader.error());
+    if (reader.error().code != Errc::kNotFound) return tl::unexpected(reader.error());
+    choice.pin = batch::PinBy::kNothing;
+    choice.note = fmt::format("no GPUs here ({}): tasks run without", reader.error().what);
+    return choice;
+  }
+  const auto& devices = (*reader)->devices();
+  const auto visible = visible_devices(devices, environment("CUDA_VISIBLE_DEVICES"), environment("CUDA_DEVICE_ORDER"));
+  std::vector<std::size_t> chosen = visible.ordinals;
+  if (!command.gpus.empty()) {
+    HR_TRY(chosen, named_gpus(command.gpus, devices));
+    for (const std::size_t i : chosen)
+      if (std::find(visible.ordinals.begin(), visible.ordinals.end(), i) == visible.ordinals.end())
+        return fail(Errc::kInvalidInput,
+                    fmt::format("--gpus: GPU {} is outside of CUDA_VISIBLE_DEVICES={}", devices[i].index,
+                                environment("CUDA_VISIBLE_DEVICES").value_or("")),
+                    "unset it, or choose among the GPUs that it shows");
+  }
+  for (const std::size_t i : chosen)
+    choice.gpus.push_back({.uuid = devices[i].uuid,
+                           .model = devices[i].name,
+                           .index = devices[i].index,
+                           .memory_bytes = devices[i].memory_total_bytes.value_or(0)});
+  choice.pin = command.pin == "index" ? batch::PinBy::kIndex : batch::PinBy::kUuid;
+  choice.driver_version = (*reader)->driver_version();
+  if (choice.gpus.empty()) {
+    choice.pin = batch::PinBy::kNothing;
+    choice.note = "CUDA_VISIBLE_DEVICES shows no GPU: tasks run without";
+  }
+  choice.reader = std::move(*reader);
+  return choice;
+}
+
+std::string fingerprint_of(const TaskSpec& task) {
+  static constexpr std::string_view kScripts[] = {".py", ".sh", ".R", ".jl", ".pl", ".ipynb"};
+  static std::map<std::string, std::string> known;  // asked once per script, whatever the number of tasks
+  std::string all;
+  for (const std::string& argument : task.argv) {
+    for (const auto part : split(argument, ' ')) {
+      const std::string word(part);
+      const bool script = std::any_of(std::begin(kScripts), std::end(kScripts),
+                                      [&](std::string_view end) { return word.ends_with(end); });
+      if (!script) continue;
+      const std::string path = word.front() == '/' || task.working_directory.empty()
+                                   ? word
+                                   : fmt::format("{}/{}", task.working_directory, word);
+      const auto [entry, fresh] = known.try_emplace(path);
+      struct stat info {};
+      if (fresh && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode))
+        entry->second = fmt::format("{} {} {}.{:09};", word, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+      all += entry->second;
+    }
+  }
+  return all;
+}
+
+}  // namespace headroom::cli

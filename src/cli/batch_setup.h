@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "cli/live_parts.h"
+#include "device/nvml_reader.h"
+#include "live/batch.h"
+#include "run/task_list.h"
+
+// The parts of `headroom batch` that are wired together before anything starts.
+namespace headroom::cli {
+
+struct BatchCommand {
+  LiveOptions live;
+  std::vector<std::string> words;  // TASKS
+  std::string command, folder, gpus, pin = "uuid", second_pin = "refuse", grace = "10s", timeout;
+  std::vector<std::string> metrics, parameters;
+  int slots = 0, per_gpu = 0, retries = -1;
+  bool shell = false, no_pack = false, dry_run = false, fresh = false, json = false, stop_misplaced = false,
+       no_record = false, keep_failed = false;
+};
+
+// Tasks from a file, standard input or a command line with ":::"; identities are set.
+[[nodiscard]] Result<run::TaskSet> read_tasks(const BatchCommand& command,
+                                              const std::vector<std::string>& after_dashes);
+
+// Where the journal and the logs are: beside the task file, or named by the tasks. Absolute.
+[[nodiscard]] std::string folder_of(const BatchCommand& command, const run::TaskSet& set);
+
+// Makes the folder and locks it; waits while the guardian of a batch that died still stops its tasks. With --fresh what
+// was there is moved aside.
+[[nodiscard]] Result<Fd> take_folder(const std::string& folder, bool fresh);
+
+struct GpuChoice {
+  std::vector<batch::BatchGpu> gpus;
+  std::unique_ptr<NvmlReader> reader;  // null: none is read
+  batch::PinBy pin = batch::PinBy::kUuid;
+  std::string driver_version;
+  std::string note;  // what people must know, e.g. that there is no driver; "" for nothing
+};
+[[nodiscard]] Result<GpuChoice> choose_gpus(const BatchCommand& command, host::TreeReader& tree);
+
+// Of the scripts that a task's command names, by size and time; "" where it names none.
+[[nodiscard]] std::string fingerprint_of(const TaskSpec& task);
+
+}  // namespace headroom::cli

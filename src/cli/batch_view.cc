@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/batch_view.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/fd.h"
+#include "base/human.h"
+#include "cli/terminal.h"
+
+namespace headroom::cli {
+
+namespace {
+constexpr Nanos kLineEvery = 30 * kSecond;
+constexpr std::size_t kBarCells = 26;
+
+std::int64_t ended(const run::BatchCounts& counts) {
+  return counts.succeeded + counts.failed + counts.skipped + counts.cancelled;
+}
+}  // namespace
+
+std::string progress_words(const batch::Progress& progress) {
+  const auto& counts = progress.counts;
+  const double share = counts.total > 0 ? static_cast<double>(ended(counts)) / static_cast<double>(counts.total) : 1.0;
+  std::string text =
+      fmt::format("{}/{}  {}  {}", ended(counts), counts.total, human_percent(share), human_duration(progress.elapsed));
+  if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
+  if (progress.draining)
+    text += fmt::format("  ending, {} running", counts.running);
+  else if (progress.left)
+    text += fmt::format("  about {} left ({} to {})", human_duration(*progress.left),
+                        human_duration(*progress.left_low), human_duration(*progress.left_high));
+  return text;
+}
+
+std::string gpu_words(const batch::Progress::Gpu& gpu) {
+  std::string text = fmt::format("GPU {}  {}  {} running", gpu.gpu.index, gpu.gpu.model, gpu.running);
+  if (gpu.used_bytes)
+    text += fmt::format("  {} of {}", human_bytes(*gpu.used_bytes), human_bytes(gpu.gpu.memory_bytes));
+  if (gpu.util_ratio) text += fmt::format("  gpu {}", human_percent(*gpu.util_ratio));
+  if (gpu.tasks_per_second > 0) text += fmt::format("  {:.2g} tasks/s", gpu.tasks_per_second);
+  if (!gpu.usable) text += "  out of use";
+  return text;
+}
+
+BatchView::BatchView(bool quiet)
+    : layout_(text_options(STDERR_FILENO)), terminal_(::isatty(STDERR_FILENO) != 0), quiet_(quiet) {}
+
+void BatchView::clear() {
+  if (lines_ == 0) return;
+  (void)write_all(STDERR_FILENO, fmt::format("\x1b[{}A\x1b[J", lines_));
+  lines_ = 0;
+}
+
+void BatchView::note(batch::NoteKind kind, const std::string& text) {
+  if (quiet_ && kind == batch::NoteKind::kFact) return;
+  clear();
+  (void)write_all(STDERR_FILENO, fmt::format("{} {}\n", kind == batch::NoteKind::kProblem ? "!" : "-", text));
+}
+
+std::string BatchView::picture(const batch::Progress& progress) const {
+  const auto& counts = progress.counts;
+  const double share = counts.total > 0 ? static_cast<double>(ended(counts)) / static_cast<double>(counts.total) : 1.0;
+  const std::size_t width = std::max<std::size_t>(layout_.width, 20) - 1;
+  std::string text = report::pad_right(
+      fmt::format("{}  {}", report::bar(share, kBarCells, layout_.utf8), progress_words(progress)), width);
+  text += "\n";
+  for (const auto& gpu : progress.gpus) text += report::pad_right(gpu_words(gpu), width) + "\n";
+  if (progress.gpus.empty())
+    text += report::pad_right(fmt::format("{} running, {} waiting", counts.running,
+                                          counts.waiting + counts.ready + counts.backing_off),
+                              width) +
+            "\n";
+  return text;
+}
+
+void BatchView::show(const batch::Progress& progress) {
+  if (quiet_) return;
+  if (!terminal_) {
+    if (last_line_ == 0) last_line_ = boottime_now();  // what lasts a moment needs no line
+    if (boottime_now() - last_line_ < kLineEvery) return;
+    last_line_ = boottime_now();
+    (void)write_all(STDERR_FILENO, fmt::format("- {}\n", progress_words(progress)));
+    return;
+  }
+  const std::string text = picture(progress);
+  clear();
+  (void)write_all(STDERR_FILENO, text);
+  lines_ = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+void BatchView::finish() { clear(); }
+
+}  // namespace headroom::cli

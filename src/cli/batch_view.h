@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "live/batch.h"
+#include "report/layout.h"
+
+namespace headroom::cli {
+
+// What people see while a batch runs, on stderr: on a terminal a few lines that are repainted, with what happens above
+// them; in a log only what happens, and a line of progress every half minute.
+class BatchView {
+ public:
+  explicit BatchView(bool quiet);
+  void note(batch::NoteKind kind, const std::string& text);
+  void show(const batch::Progress& progress);  // as often as the caller likes
+  void finish();                               // clears what is repainted
+
+ private:
+  void clear();
+  [[nodiscard]] std::string picture(const batch::Progress& progress) const;
+  report::TextOptions layout_;
+  bool terminal_ = false, quiet_ = false;
+  std::size_t lines_ = 0;
+  Nanos last_line_ = 0;
+};
+
+// "171/252  68 %  0:31  about 15 s left (12-19)"
+[[nodiscard]] std::string progress_words(const batch::Progress& progress);
+[[nodiscard]] std::string gpu_words(const batch::Progress::Gpu& gpu);
+
+}  // namespace headroom::cli

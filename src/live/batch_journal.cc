@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live/batch_journal.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "base/strings.h"
+#include "record/filesystem.h"
+
+namespace headroom::batch {
+
+namespace {
+
+constexpr int kVersion = 1;
+constexpr Nanos kSyncEvery = 10 * kMillisecond;
+constexpr off_t kReserveBytes = 2 << 20;          // given back to the file system when it is full
+constexpr std::uint64_t kCheckpointEvery = 2000;  // transactions, about 20 MB of log
+
+constexpr const char* kSchema =
+    "CREATE TABLE IF NOT EXISTS meta(key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS runs(number INTEGER PRIMARY KEY, start INTEGER, end INTEGER, end_reason TEXT,"
+    " command TEXT, cwd TEXT, git_commit TEXT, git_dirty INTEGER, recording TEXT);"
+    "CREATE TABLE IF NOT EXISTS tasks(key INTEGER PRIMARY KEY, identity TEXT, occurrence INTEGER, name TEXT,"
+    " grp TEXT, state INTEGER, reason TEXT, fingerprint TEXT, UNIQUE(identity, occurrence));"
+    "CREATE TABLE IF NOT EXISTS attempts(id INTEGER PRIMARY KEY, task INTEGER, run INTEGER, number INTEGER,"
+    " slot INTEGER, start INTEGER, pid INTEGER, boot_id TEXT, process_start INTEGER, log TEXT, facts TEXT,"
+    " end INTEGER, outcome INTEGER, exit_code INTEGER, reason TEXT, proof INTEGER, result TEXT);";
+
+// SQLite says "disk I/O error" for some of the ways in which a disk can be full.
+bool is_full(const Error& error) { return error.code == Errc::kNoSpace || error.code == Errc::kIo; }
+
+std::string random_id() {
+  std::uint64_t bits = 0;
+  if (::getrandom(&bits, sizeof bits, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof bits))
+    bits = static_cast<std::uint64_t>(realtime_now()) * std::uint64_t{0x9e3779b97f4a7c15} ^
+           static_cast<std::uint64_t>(::getpid());
+  return fmt::format("{:016x}", bits);
+}
+
+void bind_optional(Statement& statement, int index, const std::optional<std::int64_t>& value) {
+  if (value)
+    statement.bind(index, *value);
+  else
+    statement.bind_null(index);
+}
+std::optional<std::int64_t> optional_integer(const Statement& statement, int column) {
+  if (statement.is_null(column)) return std::nullopt;
+  return statement.integer(column);
+}
+
+Run run_of(const Statement& row) {
+  Run run;
+  run.number = row.integer(0);
+  run.start = row.integer(1);
+  run.end = optional_integer(row, 2);
+  run.end_reason = row.bytes(3);
+  run.command = row.bytes(4);
+  run.working_directory = row.bytes(5);
+  run.git_commit = row.bytes(6);
+  if (const auto dirty = optional_integer(row, 7)) run.git_dirty = *dirty != 0;
+  run.recording = row.bytes(8);
+  return run;
+}
+constexpr std::string_view kRunColumns =
+    "number, start, end, end_reason, command, cwd, git_commit, git_dirty, recording";
+
+template <class E>
+E enum_of(std::int64_t stored, std::size_t known, E otherwise) {
+  return stored >= 0 && static_cast<std::size_t>(stored) < known ? static_cast<E>(stored) : otherwise;
+}
+
+Attempt attempt_of(const Statement& row) {
+  Attempt attempt;
+  attempt.id = static_cast<AttemptId>(row.integer(0));
+  attempt.number = static_cast<int>(row.integer(2));
+  attempt.slot = static_cast<int>(row.integer(3));
+  attempt.start = row.integer(4);
+  attempt.pid = row.integer(5);
+  attempt.boot_id = row.bytes(6);
+  attempt.process_start = optional_integer(row, 7);
+  attempt.log_path = row.bytes(8);
+  take_start_facts(row.bytes(9), attempt);
+  attempt.end = optional_integer(row, 10);
+  if (const auto outcome = optional_integer(row, 11))
+    attempt.outcome = enum_of(*outcome, kOutcomes.size(), AttemptOutcome::kFailed);
+  if (const auto code = optional_integer(row, 12)) attempt.exit_code = static_cast<int>(*code);
+  attempt.reason = row.bytes(13);
+  attempt.proof = enum_of(row.integer(14), 4, PlacementProof::kUnseen);
+  take_end_facts(row.bytes(15), attempt);
+  return attempt;
+}
+constexpr std::string_view kAttemptColumns =
+    "id, task, number, slot, start, pid, boot_id, process_start, log, facts, end, outcome, exit_code, reason, proof, "
+    "result";
+
+// Key and the counts that only attempts know.
+Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database) {
+  std::map<TaskKey, KnownTask> known;
+  HR_TRY(Statement rows, database.prepare("SELECT key, name, state, reason, grp, fingerprint FROM tasks"));
+  for (;;) {
+    HR_TRY(const bool more, rows.step());
+    if (!more) break;
+    KnownTask task{.key = rows.integer(0), .name = std::string(rows.bytes(1))};
+    task.state = enum_of(rows.integer(2), kTaskStates.size(), TaskState::kReady);
+    task.reason = rows.bytes(3);
+    task.group = rows.bytes(4);
+    task.fingerprint = rows.bytes(5);
+    known.emplace(task.key, std::move(task));
+  }
+  HR_TRY(Statement attempts, database.prepare("SELECT task, outcome FROM attempts"));
+  for (;;) {
+    HR_TRY(const bool more, attempts.step());
+    if (!more) break;
+    const auto found = known.find(attempts.integer(0));
+    if (found == known.end()) continue;
+    found->second.attempts += 1;
+    const auto outcome = optional_integer(attempts, 1);
+    if (!outcome) found->second.in_flight = true;
+    if (outcome && info(enum_of(*outcome, kOutcomes.size(), AttemptOutcome::kFailed)).tasks_fault)
+      found->second.failures += 1;
+  }
+  return known;
+}
+
+}  // namespace
+
+std::string journal_path(const std::string& folder) { return folder + "/journal.sqlite"; }
+
+Result<std::unique_ptr<Journal>> Journal::open(const std::string& folder) {
+  std::unique_ptr<Journal> journal(new Journal());
+  if (auto ready = journal->prepare(folder); !ready)
+    return tl::unexpected(within(fmt::format("journal {}", journal_path(folder)), ready.error()));
+  return journal;
+}
+
+Result<void> Journal::prepare(const std::string& folder) {
+  path_ = journal_path(folder);
+  on_network_ = !network_filesystem(folder).empty();
+  HR_TRY(database_, Database::open(path_, Access::kReadWrite));
+  HR_TRYV(database_.execute("PRAGMA busy_timeout=5000"));
+  HR_TRYV(database_.execute(on_network_ ? "PRAGMA journal_mode=TRUNCATE" : "PRAGMA journal_mode=WAL"));
+  HR_TRYV(database_.execute(on_network_ ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL"));
+  HR_TRYV(database_.execute("PRAGMA wal_autocheckpoint=0"));
+  HR_TRYV(database_.execute("BEGIN IMMEDIATE"));
+  HR_TRYV(database_.execute(kSchema));
+  HR_TRYV(load());
+  HR_TRYV(database_.execute("COMMIT"));
+  HR_TRY(begin_, database_.prepare("BEGIN IMMEDIATE"));
+  HR_TRY(commit_, database_.prepare("COMMIT"));
+  HR_TRY(rollback_, database_.prepare("ROLLBACK"));
+  HR_TRY(started_,
+         database_.prepare("INSERT OR REPLACE INTO attempts(id, task, run, number, slot, start, boot_id, log, "
+                           "facts) VALUES(?,?,?,?,?,?,?,?,?)"));
+  HR_TRY(process_, database_.prepare("UPDATE attempts SET pid=?, process_start=? WHERE id=?"));
+  HR_TRY(ended_, database_.prepare("UPDATE attempts SET end=?, outcome=?, exit_code=?, reason=?, proof=?, result=? "
+                                   "WHERE id=?"));
+  HR_TRY(task_, database_.prepare("UPDATE tasks SET state=?, reason=? WHERE key=?"));
+  HR_TRY(fingerprint_, database_.prepare("UPDATE tasks SET fingerprint=? WHERE key=?"));
+  HR_TRY(run_text_, database_.prepare("UPDATE runs SET recording=? WHERE number=?"));
+  HR_TRY(run_end_, database_.prepare("UPDATE runs SET end=?, end_reason=? WHERE number=?"));
+  reserve_ = folder + "/reserve";
+  if (const Fd reserve(::open(reserve_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); reserve)
+    (void)::posix_fallocate(reserve.get(), 0, kReserveBytes);
+  if (!on_network_) start_syncing();
+  return {};
+}
+
+Result<void> Journal::load() {
+  HR_TRY(const std::int64_t version, database_.number("SELECT value+0 FROM meta WHERE key='version'"));
+  if (version > kVersion)
+    return fail(Errc::kUnsupported, fmt::format("written by a newer headroom (version {} of the journal)", version),
+                "resume the batch with that version, or start over with --fresh");
+  if (version == 0) {
+    batch_id_ = random_id();
+    HR_TRYV(database_.execute(
+        fmt::format("INSERT INTO meta VALUES('version','{}'),('batch_id','{}')", kVersion, batch_id_).c_str()));
+  } else {
+    HR_TRY(Statement id, database_.prepare("SELECT value FROM meta WHERE key='batch_id'"));
+    HR_TRY(const bool there, id.step());
+    if (!there) return fail(Errc::kCorrupt, "it has no batch id", "start over with --fresh");
+    batch_id_ = id.bytes(0);
+  }
+  HR_TRY(const std::int64_t last, database_.number("SELECT max(id) FROM attempts"));
+  next_attempt_ = static_cast<AttemptId>(last) + 1;
+  HR_TRY(Statement runs,
+         database_.prepare(fmt::format("SELECT {} FROM runs ORDER BY number DESC LIMIT 1", kRunColumns)));
+  HR_TRY(const bool any, runs.step());
+  if (any) {
+    last_run_ = run_of(runs);
+    run_ = last_run_->number;
+  }
+  return {};
+}
+
+Result<std::vector<KnownTask>> Journal::register_tasks(std::span<const TaskSpec> specs) {
+  HR_TRY(const auto known, known_tasks(database_));
+  std::map<std::pair<std::string, std::int64_t>, TaskKey> keys;
+  HR_TRY(Statement rows, database_.prepare("SELECT identity, occurrence, key FROM tasks"));
+  for (;;) {
+    HR_TRY(const bool more, rows.step());
+    if (!more) break;
+    keys.emplace(std::pair{std::string(rows.bytes(0)), rows.integer(1)}, rows.integer(2));
+  }
+  TaskKey next = known.empty() ? 1 : known.rbegin()->first + 1;
+  std::map<std::string_view, std::int64_t> seen;
+  std::vector<KnownTask> result;
+  result.reserve(specs.size());
+  HR_TRY(Statement add, database_.prepare("INSERT INTO tasks(key, identity, occurrence, name, grp, state) "
+                                          "VALUES(?,?,?,?,?,?)"));
+  HR_TRY(Statement rename, database_.prepare("UPDATE tasks SET name=?, grp=? WHERE key=?"));
+  HR_TRYV(begin_.run());
+  for (const TaskSpec& spec : specs) {
+    const std::int64_t occurrence = seen[spec.identity]++;
+    const auto found = keys.find({spec.identity, occurrence});
+    if (found != keys.end()) {
+      KnownTask task = known.at(found->second);
+      if (task.name != spec.name || task.group != spec.group) {
+        rename.bind(1, spec.name), rename.bind(2, spec.group), rename.bind(3, task.key);
+        HR_TRYV(rename.run());
+        task.name = spec.name, task.group = spec.group;
+      }
+      result.push_back(std::move(task));
+      continue;
+    }
+    KnownTask task{.key = next++, .name = spec.name, .group = spec.group};
+    add.bind(1, task.key), add.bind(2, spec.identity), add.bind(3, occurrence), add.bind(4, spec.name);
+    add.bind(5, spec.group), add.bind(6, static_cast<std::int64_t>(task.state));
+    HR_TRYV(add.run());
+    result.push_back(std::move(task));
+  }
+  HR_TRYV(commit_.run());
+  return result;
+}
+
+Result<void> Journal::begin_run(Run run) {
+  HR_TRY(Statement add, database_.prepare(fmt::format("INSERT INTO runs({}) VALUES(?,?,?,?,?,?,?,?,?)", kRunColumns)));
+  HR_TRY(Statement close, database_.prepare("UPDATE attempts SET outcome=?, reason=? WHERE outcome IS NULL"));
+  HR_TRYV(begin_.run());
+  close.bind(1, static_cast<std::int64_t>(AttemptOutcome::kInterrupted));
+  close.bind(2, std::string_view("Headroom died before the attempt's end was written"));
+  HR_TRYV(close.run());
+  run_ += 1;
+  add.bind(1, run_), add.bind(2, run.start), add.bind_null(3), add.bind(4, std::string_view(""));
+  add.bind(5, run.command), add.bind(6, run.working_directory), add.bind(7, run.git_commit);
+  bind_optional(add, 8, run.git_dirty ? std::optional<std::int64_t>(*run.git_dirty ? 1 : 0) : std::nullopt);
+  add.bind(9, run.recording);
+  HR_TRYV(add.run());
+  return commit_.run();
+}
+
+void Journal::note_started(const Attempt& attempt, TaskKey task) {
+  queue_.push_back({.kind = Note::Kind::kStarted, .attempt = attempt, .task = task});
+}
+void Journal::note_process(AttemptId attempt, std::int64_t pid, std::optional<Nanos> process_start) {
+  Note note{.kind = Note::Kind::kProcess};
+  note.attempt.id = attempt, note.attempt.pid = pid, note.attempt.process_start = process_start;
+  queue_.push_back(std::move(note));
+}
+void Journal::note_ended(const Attempt& attempt) { queue_.push_back({.kind = Note::Kind::kEnded, .attempt = attempt}); }
+void Journal::note_task(TaskKey task, TaskState state, const std::string& reason) {
+  queue_.push_back({.kind = Note::Kind::kTask, .task = task, .state = state, .text = reason});
+}
+void Journal::note_fingerprint(TaskKey task, const std::string& fingerprint) {
+  queue_.push_back({.kind = Note::Kind::kFingerprint, .task = task, .text = fingerprint});
+}
+void Journal::note_recording(const std::string& path) {
+  queue_.push_back({.kind = Note::Kind::kRecording, .text = path});
+}
+void Journal::note_run_end(const std::string& reason, Nanos at) {
+  queue_.push_back({.kind = Note::Kind::kRunEnd, .text = reason, .at = at});
+}
+
+std::size_t Journal::results_pending() const {
+  return static_cast<std::size_t>(
+      std::count_if(queue_.begin(), queue_.end(), [](const Note& note) { return note.kind == Note::Kind::kEnded; }));
+}
+
+Result<void> Journal::commit() {
+  if (queue_.empty()) return {};
+  auto written = write_queue();
+  if (!written && is_full(written.error()) && ::unlink(reserve_.c_str()) == 0) written = write_queue();
+  if (!written) return tl::unexpected(within(fmt::format("journal {}", path_), written.error()));
+  queue_.clear();
+  const std::lock_guard lock(mutex_);
+  committed_ += 1;
+  changed_.notify_all();
+  return {};
+}
+
+Result<void> Journal::write_queue() {
+  HR_TRYV(begin_.run());
+  auto written = [&]() -> Result<void> {
+    for (const Note& note : queue_) HR_TRYV(write(note));
+    return commit_.run();
+  }();
+  if (!written && database_.in_transaction()) (void)rollback_.run();
+  return written;
+}
+
+Result<void> Journal::write(const Note& note) {
+  switch (note.kind) {
+    case Note::Kind::kStarted:
+      return write_started(note);
+    case Note::Kind::kEnded:
+      return write_ended(note);
+    case Note::Kind::kProcess:
+      process_.bind(1, note.attempt.pid);
+      bind_optional(process_, 2, note.attempt.process_start);
+      process_.bind(3, static_cast<std::int64_t>(note.attempt.id));
+      return process_.run();
+    case Note::Kind::kTask:
+      task_.bind(1, static_cast<std::int64_t>(note.state)), task_.bind(2, note.text), task_.bind(3, note.task);
+      return task_.run();
+    case Note::Kind::kFingerprint:
+      fingerprint_.bind(1, note.text), fingerprint_.bind(2, note.task);
+      return fingerprint_.run();
+    case Note::Kind::kRecording:
+      run_text_.bind(1, note.text), run_text_.bind(2, run_);
+      return run_text_.run();
+    case Note::Kind::kRunEnd:
+      run_end_.bind(1, note.at), run_end_.bind(2, note.text), run_end_.bind(3, run_);
+      return run_end_.run();
+  }
+  return {};
+}
+
+Result<void> Journal::write_started(const Note& note) {
+  const Attempt& attempt = note.attempt;
+  const std::string facts = start_facts(attempt);
+  started_.bind(1, static_cast<std::int64_t>(attempt.id)), started_.bind(2, note.task), started_.bind(3, run_);
+  started_.bind(4, std::int64_t{attempt.number}), started_.bind(5, std::int64_t{attempt.slot});
+  started_.bind(6, attempt.start), started_.bind(7, attempt.boot_id), started_.bind(8, attempt.log_path);
+  started_.bind(9, facts);
+  return started_.run();
+}
+
+Result<void> Journal::write_ended(const Note& note) {
+  const Attempt& attempt = note.attempt;
+  const std::string facts = end_facts(attempt);
+  bind_optional(ended_, 1, attempt.end);
+  ended_.bind(2, static_cast<std::int64_t>(attempt.outcome.value_or(AttemptOutcome::kFailed)));
+  bind_optional(ended_, 3, attempt.exit_code ? std::optional<std::int64_t>(*attempt.exit_code) : std::nullopt);
+  ended_.bind(4, attempt.reason), ended_.bind(5, static_cast<std::int64_t>(attempt.proof)), ended_.bind(6, facts);
+  ended_.bind(7, static_cast<std::int64_t>(attempt.id));
+  return ended_.run();
+}
+
+void Journal::start_syncing() {
+  // SQLite's locks are on the database and its index, so a descriptor of the log may be opened and closed at will.
+  wal_ = Fd(::open((path_ + "-wal").c_str(), O_RDONLY | O_CLOEXEC));
+  if (wal_) syncing_ = std::thread([this] { sync_loop(); });
+}
+
+void Journal::sync_loop() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return closing_ || durable_ < committed_; });
+    if (durable_ == committed_) return;
+    const std::uint64_t through = committed_;
+    const bool last = closing_;
+    lock.unlock();
+    ::fdatasync(wal_.get());
+    if (through - checkpointed_ >= kCheckpointEvery) checkpoint(through);
+    lock.lock();
+    durable_ = through;
+    changed_.notify_all();
+    if (!last) changed_.wait_for(lock, std::chrono::nanoseconds(kSyncEvery), [&] { return closing_; });
+  }
+}
+
+// On a connection of its own, so that the batch does not wait for the disk.
+void Journal::checkpoint(std::uint64_t through) {
+  checkpointed_ = through;
+  auto other = Database::open(path_, Access::kReadWrite);
+  if (other) (void)other->execute("PRAGMA wal_checkpoint(PASSIVE)");
+}
+
+void Journal::sync() {
+  std::unique_lock lock(mutex_);
+  if (!syncing_.joinable()) return;
+  changed_.wait(lock, [&] { return durable_ == committed_; });
+}
+
+Journal::~Journal() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+    changed_.notify_all();
+  }
+  if (syncing_.joinable()) syncing_.join();
+  ::unlink(reserve_.c_str());
+}
+
+Result<Contents> read_journal(const std::string& folder) {
+  const std::string path = journal_path(folder);
+  if (::access(path.c_str(), R_OK) != 0)
+    return fail(Errc::kNotFound, fmt::format("there is no batch in {}", folder),
+                "name the folder of a batch (….batch), or the task file it was started with");
+  const auto in_journal = [&](Error error) {
+    return tl::unexpected(within(fmt::format("journal {}", path), std::move(error)));
+  };
+  auto database = Database::open(path, Access::kReadOnly);
+  if (!database) return in_journal(database.error());
+  (void)database->execute("PRAGMA busy_timeout=5000");
+  auto contents = [&]() -> Result<Contents> {
+    Contents result;
+    HR_TRYV(database->execute("BEGIN"));
+    HR_TRY(Statement meta, database->prepare("SELECT key, value FROM meta"));
+    for (;;) {
+      HR_TRY(const bool more, meta.step());
+      if (!more) break;
+      if (meta.bytes(0) == "batch_id") result.batch_id = meta.bytes(1);
+    }
+    HR_TRY(Statement runs, database->prepare(fmt::format("SELECT {} FROM runs ORDER BY number", kRunColumns)));
+    for (;;) {
+      HR_TRY(const bool more, runs.step());
+      if (!more) break;
+      result.runs.push_back(run_of(runs));
+    }
+    HR_TRY(auto known, known_tasks(*database));
+    std::map<TaskKey, TaskIndex> index;
+    for (auto& [key, task] : known) {
+      index.emplace(key, static_cast<TaskIndex>(result.tasks.size()));
+      result.tasks.push_back(std::move(task));
+    }
+    HR_TRY(Statement rows, database->prepare(fmt::format("SELECT {} FROM attempts ORDER BY id", kAttemptColumns)));
+    for (;;) {
+      HR_TRY(const bool more, rows.step());
+      if (!more) break;
+      const auto task = index.find(rows.integer(1));
+      if (task == index.end()) continue;
+      result.attempts.push_back(attempt_of(rows));
+      result.attempts.back().task = task->second;
+    }
+    return result;
+  }();
+  if (!contents) return in_journal(contents.error());
+  return contents;
+}
+
+}  // namespace headroom::batch

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "model/batch.h"
+
+// Finding and stopping the processes of a batch, wherever they went.
+namespace headroom::batch {
+
+// Every process of an attempt has this in its environment: HEADROOM_ATTEMPT=<batch id>.<attempt>.
+inline constexpr std::string_view kMarkerName = "HEADROOM_ATTEMPT";
+[[nodiscard]] std::string marker(std::string_view batch_id, AttemptId attempt);
+// The attempt that a process with this environment (as in /proc/<pid>/environ) belongs to.
+[[nodiscard]] std::optional<AttemptId> attempt_in(std::string_view environment, std::string_view batch_id);
+[[nodiscard]] std::optional<AttemptId> attempt_of_process(pid_t pid, std::string_view batch_id);
+
+struct Found {
+  pid_t pid = 0;
+  std::optional<AttemptId> attempt;  // absent: known by its group only
+};
+// Living processes that carry the batch's marker, or are in one of the process groups. Zombies are not living.
+[[nodiscard]] std::vector<Found> find_processes(std::string_view batch_id, std::span<const pid_t> groups);
+
+// SIGTERM to them all, SIGKILL after `grace` to what is left and what appears meanwhile. Blocks; returns what it found.
+std::vector<Found> stop_processes(std::string_view batch_id, std::span<const pid_t> groups, Nanos grace);
+
+}  // namespace headroom::batch

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/batch.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/human.h"
+#include "base/strings.h"
+
+namespace headroom::report {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+template <class T>
+ordered_json value_or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+std::string text_of(const ordered_json& json) {
+  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string_view proof_name(PlacementProof proof) {
+  switch (proof) {
+    case PlacementProof::kUnseen:
+      return "unseen";
+    case PlacementProof::kVerified:
+      return "verified";
+    case PlacementProof::kMisplaced:
+      return "misplaced";
+    case PlacementProof::kCpuFallback:
+      return "cpu_fallback";
+  }
+  return "unseen";
+}
+
+std::string tasks_words(std::int64_t count) {
+  return fmt::format("{} {}", human_count(count), count == 1 ? "task" : "tasks");
+}
+
+std::string first_sentence(const BatchSummary& summary, const BatchEndFacts& facts) {
+  const auto& tasks = summary.tasks;
+  std::string text =
+      fmt::format("{} in {}: {} succeeded", tasks_words(tasks.total),
+                  human_duration(static_cast<Nanos>(summary.wall_seconds * 1e9)), human_count(tasks.succeeded));
+  if (facts.earlier > 0)
+    text += fmt::format(" ({} in earlier runs)", human_count(static_cast<std::int64_t>(facts.earlier)));
+  const auto add = [&](std::int64_t count, std::string_view what) {
+    if (count > 0) text += fmt::format(", {} {}", human_count(count), what);
+  };
+  add(tasks.failed, "failed");
+  add(tasks.skipped, "skipped");
+  add(tasks.cancelled, "cancelled");
+  add(tasks.left, "not run yet");
+  return text + (tasks.failed > 0 ? " (headroom batch show --failed)." : ".");
+}
+
+// One sentence where all GPUs worked; only claims what was measured on both sides.
+std::string packing_sentence(const BatchSummary& summary) {
+  double work = 0, alone = 0, concurrency = 0;
+  std::size_t gpus = 0;
+  for (const auto& packing : summary.packing) {
+    concurrency += packing.concurrency;
+    gpus += 1;
+    if (!packing.work_per_second || !packing.one_per_gpu_work_per_second) continue;
+    work += *packing.work_per_second;
+    alone += *packing.one_per_gpu_work_per_second;
+  }
+  constexpr double kPacked = 1.2;
+  if (gpus == 0 || concurrency / static_cast<double>(gpus) < kPacked) return "";
+  const std::string many = fmt::format("Packing {:.1f} tasks per GPU", concurrency / static_cast<double>(gpus));
+  if (alone <= 0) return many + "; what one alone does was not measured.";
+  return fmt::format("{} did {} the work of one per GPU.", many, human_factor(work / alone));
+}
+
+std::string placement_sentence(const BatchSummary& summary) {
+  const std::int64_t all = summary.verified + summary.unseen + static_cast<std::int64_t>(summary.misplaced.size());
+  if (all == 0) return "";
+  std::string text =
+      fmt::format("The driver saw {} {} on the GPU {} given", human_count(summary.verified),
+                  summary.verified == 1 ? "attempt" : "attempts", summary.verified == 1 ? "it was" : "they were");
+  if (!summary.misplaced.empty()) text += fmt::format(", {} on another one", summary.misplaced.size());
+  if (summary.unseen > 0)
+    text +=
+        fmt::format("; {} {} too short to be seen", human_count(summary.unseen), summary.unseen == 1 ? "was" : "were");
+  return text + ".";
+}
+
+std::string names(const std::vector<std::string>& all) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> shown(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(all.size(), kShown)));
+  std::string text = join(shown, ", ");
+  if (all.size() > kShown) text += fmt::format(" and {} more", all.size() - kShown);
+  return text;
+}
+
+ordered_json device_json(const BatchSummary::DeviceUse& device) {
+  return {{"uuid", device.uuid},
+          {"index", device.index},
+          {"tasks", device.tasks},
+          {"busy_ratio", value_or_null(device.busy_ratio)},
+          {"quarantined", device.quarantined}};
+}
+
+ordered_json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  ordered_json object = ordered_json::object();
+  for (const auto& [name, value] : pairs) object[name] = value;
+  return object;
+}
+
+ordered_json attempt_json(const NamedAttempt& named) {
+  const Attempt& a = named.attempt;
+  ordered_json metrics = ordered_json::object();
+  for (const auto& [name, value] : a.metrics) metrics[name] = value;
+  return {{"task", named.task},
+          {"attempt", a.id},
+          {"number", a.number},
+          {"outcome", a.outcome ? ordered_json(info(*a.outcome).name) : ordered_json(nullptr)},
+          {"reason", a.reason},
+          {"exit_code", value_or_null(a.exit_code)},
+          {"start_ns", a.start},
+          {"end_ns", value_or_null(a.end)},
+          {"gpu_uuids", a.gpu_uuids},
+          {"seen_gpu_uuids", a.seen_gpu_uuids},
+          {"proof", proof_name(a.proof)},
+          {"slot", a.slot},
+          {"pid", a.pid},
+          {"argv", a.argv},
+          {"environment", pairs_json(a.environment)},
+          {"parameters_resolved", pairs_json(a.parameters_resolved)},
+          {"metrics", metrics},
+          {"working_directory", a.working_directory},
+          {"git_commit", a.git_commit},
+          {"git_dirty", value_or_null(a.git_dirty)},
+          {"input_hashes", pairs_json(a.input_hashes)},
+          {"driver_version", a.driver_version},
+          {"log_path", a.log_path},
+          {"reserved_gpu_bytes", value_or_null(a.reserved_gpu_bytes)},
+          {"peak_gpu_bytes", value_or_null(a.peak_gpu_bytes)},
+          {"peak_host_bytes", value_or_null(a.peak_host_bytes)},
+          {"cpu_time_ns", value_or_null(a.cpu_time)},
+          {"gpu_time_ns", value_or_null(a.gpu_time)}};
+}
+
+}  // namespace
+
+std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts, const TextOptions& options) {
+  const TextOptions layout = clamped(options);
+  std::vector<std::string> sentences{first_sentence(summary, facts)};
+  if (const auto text = packing_sentence(summary); !text.empty()) sentences.push_back(text);
+  if (const auto text = placement_sentence(summary); !text.empty()) sentences.push_back(text);
+  if (!facts.cpu_fallbacks.empty())
+    sentences.push_back(fmt::format("Never used the GPU they were given: {}.", names(facts.cpu_fallbacks)));
+  if (summary.oom_requeues > 0)
+    sentences.push_back(
+        fmt::format("{} ran out of memory and ran again with more room.",
+                    summary.oom_requeues == 1 ? "One attempt" : fmt::format("{} attempts", summary.oom_requeues)));
+  if (!summary.rerun_after_crash.empty())
+    sentences.push_back(fmt::format("Run again because their end had not been written when Headroom died: {}.",
+                                    names(summary.rerun_after_crash)));
+  std::string text = wrap(join(sentences, " "), layout.width, "", "");
+  if (!facts.resume.empty()) text += fmt::format("Go on with: {}\n", facts.resume);
+  return text;
+}
+
+std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts) {
+  const auto& tasks = summary.tasks;
+  ordered_json devices = ordered_json::array(), misplaced = ordered_json::array(), packing = ordered_json::array();
+  for (const auto& device : summary.devices) devices.push_back(device_json(device));
+  for (const auto& one : summary.misplaced)
+    misplaced.push_back({{"task", one.task}, {"wanted", one.wanted}, {"found", one.found}});
+  for (const auto& one : summary.packing)
+    packing.push_back({{"device", one.device},
+                       {"concurrency", one.concurrency},
+                       {"work_per_second", value_or_null(one.work_per_second)},
+                       {"one_per_gpu_work_per_second", value_or_null(one.one_per_gpu_work_per_second)},
+                       {"unit", one.unit}});
+  const ordered_json root{
+      {"schema", "headroom.batch/1"},
+      {"tasks",
+       {{"total", tasks.total},
+        {"succeeded", tasks.succeeded},
+        {"failed", tasks.failed},
+        {"skipped", tasks.skipped},
+        {"cancelled", tasks.cancelled},
+        {"left", tasks.left},
+        {"succeeded_earlier", facts.earlier}}},
+      {"attempts", summary.attempts},
+      {"retries", summary.retries},
+      {"oom_requeues", summary.oom_requeues},
+      {"wall_seconds", summary.wall_seconds},
+      {"devices", devices},
+      {"placement",
+       {{"verified", summary.verified},
+        {"unseen", summary.unseen},
+        {"misplaced", misplaced},
+        {"cpu_fallback", facts.cpu_fallbacks}}},
+      {"packing", packing},
+      {"rerun_after_crash", summary.rerun_after_crash},
+      {"recording", summary.recording.empty() ? ordered_json(nullptr) : ordered_json(summary.recording)},
+      {"journal", summary.journal}};
+  return text_of(root);
+}
+
+std::string to_text(const Attempt& a, const std::string& task, const TextOptions& options) {
+  const TextOptions layout = clamped(options);
+  std::string text;
+  const auto row = [&](std::string_view label, const std::string& value) {
+    if (!value.empty()) text += wrap(value, layout.width, "  " + pad_right(label, 14), std::string(16, ' '));
+  };
+  text +=
+      bold(fmt::format("{}  attempt {}: {}", task, a.number, a.outcome ? info(*a.outcome).label : "running"), layout) +
+      "\n";
+  row("why", a.reason);
+  if (a.exit_code) row("exit code", fmt::format("{}", *a.exit_code));
+  row("command", shell_join(a.argv));
+  std::vector<std::string> environment;
+  for (const auto& [name, value] : a.environment) environment.push_back(fmt::format("{}={}", name, shell_quote(value)));
+  row("environment", join(environment, " "));
+  row("folder", a.working_directory);
+  row("GPUs", join(a.gpu_uuids, " "));
+  if (!a.gpu_uuids.empty()) row("placement", std::string(proof_name(a.proof)));
+  if (a.proof == PlacementProof::kMisplaced) row("seen on", join(a.seen_gpu_uuids, " "));
+  row("started", clock_time(a.start) + " UTC");
+  if (a.end) row("took", human_duration(*a.end - a.start));
+  if (a.cpu_time) row("CPU time", human_duration(*a.cpu_time));
+  if (a.gpu_time) row("GPU time", human_duration(*a.gpu_time));
+  if (a.peak_gpu_bytes) row("GPU memory", human_bytes(*a.peak_gpu_bytes));
+  if (a.peak_host_bytes) row("host memory", human_bytes(*a.peak_host_bytes));
+  std::vector<std::string> found;
+  for (const auto& [name, value] : a.metrics) found.push_back(fmt::format("{}={}", name, value));
+  for (const auto& [name, value] : a.parameters_resolved) found.push_back(fmt::format("{}={}", name, value));
+  row("reported", join(found, " "));
+  if (!a.git_commit.empty()) row("git", a.git_commit + (a.git_dirty.value_or(false) ? " with changes" : ""));
+  for (const auto& [path, hash] : a.input_hashes) row("input", fmt::format("{} {}", path, hash));
+  row("driver", a.driver_version);
+  row("log", a.log_path);
+  return text;
+}
+
+std::string to_json(const std::vector<NamedAttempt>& attempts) {
+  ordered_json list = ordered_json::array();
+  for (const auto& attempt : attempts) list.push_back(attempt_json(attempt));
+  return text_of({{"schema", "headroom.batch-show/1"}, {"attempts", list}});
+}
+
+}  // namespace headroom::report

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "model/batch.h"
+#include "report/layout.h"
+
+namespace headroom::report {
+
+// What to say at a batch's end beside the summary itself.
+struct BatchEndFacts {
+  std::string resume;                      // the command that goes on with it; "" where nothing is left to do
+  std::vector<std::string> cpu_fallbacks;  // tasks that were given a GPU and never used one
+  std::size_t earlier = 0;                 // tasks that had succeeded before this run
+};
+[[nodiscard]] std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts, const TextOptions& options);
+// "headroom.batch/1"
+[[nodiscard]] std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts);
+
+// Everything that is known of one attempt. `task` and `group` are names.
+[[nodiscard]] std::string to_text(const Attempt& attempt, const std::string& task, const TextOptions& options);
+// An element of "attempts" in "headroom.batch-show/1".
+struct NamedAttempt {
+  std::string task;
+  Attempt attempt;
+};
+[[nodiscard]] std::string to_json(const std::vector<NamedAttempt>& attempts);
+
+}  // namespace headroom::report
