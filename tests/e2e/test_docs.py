@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the documents and the packaging claim, held to the built program."""
+import json
 import re
 import subprocess
 import sys
 
-from headroom_e2e import BUILD, HEADROOM, ROOT
+from headroom_e2e import BUILD, HEADROOM, ROOT, headroom
 
 
 def tool(name, *arguments):
@@ -58,6 +59,26 @@ def test_the_ledgers_page_has_every_account():
     assert len(causes) == 17
     for cause in causes:
         assert f"`{cause}`" in page, cause
+
+
+def members(answer):
+    if isinstance(answer, dict):
+        for name, value in answer.items():
+            yield name
+            yield from members(value)
+    elif isinstance(answer, list):
+        for value in answer:
+            yield from members(value)
+
+
+def test_every_member_of_the_json_answers_is_described(tmp_path):
+    words = set(re.findall(r"\w+", "".join((ROOT / "docs" / name).read_text("utf-8") for name in
+                                           ("json.md", "metrics.md", "doctor.md"))))
+    commands = (["why", ROOT / "tests/golden/input_bound/run.hrec.jsonl"], ["why", ROOT / "tests/logs/epochs_a100.dmon"],
+                ["doctor"], ["recordings"], ["sim", "--gpus", "1xH100", "--", HEADROOM, "devices"])
+    for command in commands:
+        answer = json.loads(headroom(tmp_path, *command, "--json", check=False).stdout)
+        assert set(members(answer)) <= words, command
 
 
 def test_the_dev_script_is_posix_and_lists_its_verbs():
