@@ -73,36 +73,38 @@ std::span<const std::int64_t> present_values(std::span<const std::int64_t> value
 }
 
 template <unsigned kPlanes>
-void sum_planes(const std::uint8_t* planes, std::size_t count, std::uint64_t value, std::uint64_t divisor,
-                std::int64_t* out) {
+void sum_planes(std::string_view planes, std::uint64_t value, std::uint64_t divisor, std::int64_t* out) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(planes.data());
+  const std::size_t count = planes.size() / kPlanes;
   for (std::size_t i = 0; i < count; ++i) {
     std::uint64_t code = 0;
     for (unsigned plane = 0; plane < kPlanes; ++plane)
-      code |= static_cast<std::uint64_t>(planes[plane * count + i]) << (8 * plane);
+      code |= static_cast<std::uint64_t>(bytes[plane * count + i]) << (8 * plane);
     value += static_cast<std::uint64_t>(unzigzag(code)) * divisor;
     out[i] = static_cast<std::int64_t>(value);
   }
 }
 
-void sum_planes(unsigned planes, const std::uint8_t* bytes, std::size_t count, std::uint64_t first,
-                std::uint64_t divisor, std::int64_t* out) {
+// The values after `first`, of `planes` bytes each, lowest bytes first.
+void sum_planes(unsigned planes, std::string_view bytes, std::uint64_t first, std::uint64_t divisor,
+                std::int64_t* out) {
   switch (planes) {
     case 1:
-      return sum_planes<1>(bytes, count, first, divisor, out);
+      return sum_planes<1>(bytes, first, divisor, out);
     case 2:
-      return sum_planes<2>(bytes, count, first, divisor, out);
+      return sum_planes<2>(bytes, first, divisor, out);
     case 3:
-      return sum_planes<3>(bytes, count, first, divisor, out);
+      return sum_planes<3>(bytes, first, divisor, out);
     case 4:
-      return sum_planes<4>(bytes, count, first, divisor, out);
+      return sum_planes<4>(bytes, first, divisor, out);
     case 5:
-      return sum_planes<5>(bytes, count, first, divisor, out);
+      return sum_planes<5>(bytes, first, divisor, out);
     case 6:
-      return sum_planes<6>(bytes, count, first, divisor, out);
+      return sum_planes<6>(bytes, first, divisor, out);
     case 7:
-      return sum_planes<7>(bytes, count, first, divisor, out);
+      return sum_planes<7>(bytes, first, divisor, out);
     default:
-      return sum_planes<8>(bytes, count, first, divisor, out);
+      return sum_planes<8>(bytes, first, divisor, out);
   }
 }
 
@@ -164,10 +166,10 @@ bool decode_column(std::string_view bytes, std::size_t rows, std::vector<std::in
       const std::uint64_t divisor = reader.varint();
       const auto packed = reader.take(static_cast<std::uint64_t>(planes) * (count - 1));
       if (!reader.ok() || planes > 8) return false;
-      sum_planes(planes, reinterpret_cast<const std::uint8_t*>(packed.data()), count - 1,
-                 static_cast<std::uint64_t>(first), divisor, out + 1);
+      sum_planes(planes, packed, static_cast<std::uint64_t>(first), divisor, out + 1);
     }
   }
+  if (!reader.ok()) return false;  // `absent` need not say then that `count` rows have a value
   if (flags & kHasAbsent) spread(values.data() + base, absent.data() + base, rows, count);
   return reader.ok() && reader.left() == 0;
 }
