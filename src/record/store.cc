@@ -135,7 +135,11 @@ std::size_t Store::chunk_rows(SourceKind kind) const {
 }
 
 bool Store::due(const Open& open, Nanos now) const {
-  return open.rows >= chunk_rows(open.kind) || now - open.first_at > kOldestOpen || now - open.last_at > kIdle;
+  const auto older = [&](Nanos at, Nanos limit) {  // times may lie further apart than a Nanos can say
+    if (at >= now) return false;
+    return static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(at) > static_cast<std::uint64_t>(limit);
+  };
+  return open.rows >= chunk_rows(open.kind) || older(open.first_at, kOldestOpen) || older(open.last_at, kIdle);
 }
 
 Result<void> Store::put_rows(const Batch& batch, Seal seal_what) {
