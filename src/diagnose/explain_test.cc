@@ -136,7 +136,8 @@ TEST(Explain, AnOrdinalOutsideTheMaskContradictsIt) {
                             .build();
   set_attr(recording, "100", "cuda_visible_devices", "1");
   set_attr(recording, "100", "cmdline", "python3 train.py --gpu-device-id 1");
-  const Finding* wrong = find(explain(recording), Cause::kWrongGpuAssignment);
+  const Explanation bad = explain(recording);
+  const Finding* wrong = find(bad, Cause::kWrongGpuAssignment);
   ASSERT_NE(wrong, nullptr);
   EXPECT_THAT(wrong->title, HasSubstr("contradicts"));
   set_attr(recording, "100", "cmdline", "python3 train.py --gpu-device-id 0");
