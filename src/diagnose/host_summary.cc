@@ -36,14 +36,17 @@ Means means_of(const std::vector<Activity>& list) {
   return mean;
 }
 
+void add_once(std::vector<SourceId>& list, SourceId id) {
+  if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
+}
+
 }  // namespace
 
 HostSummary host_summary(const Case& c) {
   HostSummary summary;
   std::vector<SourceId> drivers, helpers;
   for (const ContextUse& use : c.job.uses)
-    if (use.ours && use.process && std::find(drivers.begin(), drivers.end(), *use.process) == drivers.end())
-      drivers.push_back(*use.process);
+    if (use.ours && use.process) add_once(drivers, *use.process);
   double looks = 0;
   for (const SourceId driver : drivers) {
     const auto list = activities(c.recording, driver);
@@ -58,9 +61,7 @@ HostSummary host_summary(const Case& c) {
     for (const Activity& a : list) summary.waits[static_cast<std::size_t>(a.wait)] += 1;
     looks += static_cast<double>(list.size());
     for (const SourceId helper : descendants(c.recording, driver))
-      if (std::find(drivers.begin(), drivers.end(), helper) == drivers.end() &&
-          std::find(helpers.begin(), helpers.end(), helper) == helpers.end())
-        helpers.push_back(helper);
+      if (std::find(drivers.begin(), drivers.end(), helper) == drivers.end()) add_once(helpers, helper);
   }
   for (const SourceId helper : helpers) {
     const auto list = activities(c.recording, helper);

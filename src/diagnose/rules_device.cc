@@ -115,44 +115,69 @@ std::vector<Finding> throttling(const Case& c) {
   return findings;
 }
 
+namespace {
+
+// What the sensors say of a device while it ran kernels.
+struct KernelLoad {
+  double busy = 0;
+  std::optional<double> memory, power, sm, limit;  // shares of the time; watts
+
+  [[nodiscard]] bool low() const {
+    constexpr double kBusy = 0.85, kLowMemory = 0.15, kLowPower = 0.75, kLowSm = 0.5;
+    if (busy < kBusy) return false;
+    if (sm) return *sm < kLowSm;
+    const bool low_power = !limit || (power && *power <= kLowPower * *limit);
+    return memory && *memory <= kLowMemory && low_power;
+  }
+};
+
+KernelLoad kernel_load(const Case& c, std::size_t device) {
+  const auto mean = [&](Metric metric) -> std::optional<double> {
+    const MetricStats* stats = c.stats(device, metric);
+    return stats && stats->samples > 0 ? std::optional(stats->mean) : std::nullopt;
+  };
+  KernelLoad load;
+  const Nanos span = c.ledger().span();
+  load.busy = span > 0 ? static_cast<double>(c.ledger().busy(device)) / static_cast<double>(span) : 0;
+  for (const Phase& phase : c.so_far.phases)
+    if (phase.device == device && phase.name == "kernels running") {
+      load.busy = phase.gpu_util_ratio.value_or(load.busy);
+      load.memory = phase.memory_util_ratio;
+      load.power = phase.power_watts;
+    }
+  if (!load.memory) load.memory = mean(Metric::kMemoryUtil);
+  if (!load.power) load.power = mean(Metric::kPower);
+  load.sm = mean(Metric::kSmActive);
+  load.limit = c.times[device].device.power_limit_watts;
+  return load;
+}
+
+std::vector<std::string> evidence_of(const KernelLoad& load) {
+  std::vector<std::string> evidence{
+      fmt::format("a kernel was resident {} of the time it ran kernels", human_percent(load.busy))};
+  if (load.memory)
+    evidence.push_back(fmt::format("its memory was read or written {} of the time", human_percent(*load.memory)));
+  if (load.power)
+    evidence.push_back(load.limit ? fmt::format("it drew {:.0f} of {:.0f} W", *load.power, *load.limit)
+                                  : fmt::format("it drew {:.0f} W (its limit was not logged)", *load.power));
+  if (load.sm) evidence.push_back(fmt::format("SMs were active {} of the time", human_percent(*load.sm)));
+  return evidence;
+}
+
+}  // namespace
+
 // "100 %" means that a kernel was resident, not that it did much. A question, not a loss: it costs no idle time.
 std::vector<Finding> busy_but_inefficient(const Case& c) {
-  constexpr double kBusy = 0.85, kLowMemory = 0.15, kLowPower = 0.75, kLowSm = 0.5;
   std::vector<Finding> findings;
   for (std::size_t device = 0; device < c.times.size(); ++device) {
-    std::optional<double> memory, power;
-    const Nanos span = c.ledger().span();
-    double busy = span > 0 ? static_cast<double>(c.ledger().busy(device)) / static_cast<double>(span) : 0;
-    for (const Phase& phase : c.so_far.phases)
-      if (phase.device == device && phase.name == "kernels running") {
-        busy = phase.gpu_util_ratio.value_or(busy);
-        memory = phase.memory_util_ratio;
-        power = phase.power_watts;
-      }
-    const auto mean = [&](Metric metric) -> std::optional<double> {
-      const MetricStats* stats = c.stats(device, metric);
-      return stats && stats->samples > 0 ? std::optional(stats->mean) : std::nullopt;
-    };
-    if (!memory) memory = mean(Metric::kMemoryUtil);
-    if (!power) power = mean(Metric::kPower);
-    const auto sm = mean(Metric::kSmActive);
-    const auto limit = c.times[device].device.power_limit_watts;
-    const bool low_power = power && limit && *power <= kLowPower * *limit;
-    const bool low_memory = memory && *memory <= kLowMemory;
-    const bool suspicious = sm ? *sm < kLowSm : low_memory && (low_power || !limit);
-    if (busy < kBusy || !suspicious) continue;
+    const KernelLoad load = kernel_load(c, device);
+    if (!load.low()) continue;
     Finding finding;
     finding.candidates = {Cause::kLaunchBound, Cause::kBusyButInefficient, Cause::kBatchTooSmall};
     finding.confidence = Confidence::kLow;
     finding.tier = "N";
     finding.title = fmt::format("{}: busy does not mean full here", c.device_name(device));
-    finding.evidence.push_back(fmt::format("a kernel was resident {} of the time it ran kernels", human_percent(busy)));
-    if (memory)
-      finding.evidence.push_back(fmt::format("its memory was read or written {} of the time", human_percent(*memory)));
-    if (power)
-      finding.evidence.push_back(limit ? fmt::format("it drew {:.0f} of {:.0f} W", *power, *limit)
-                                       : fmt::format("it drew {:.0f} W (its limit was not logged)", *power));
-    if (sm) finding.evidence.push_back(fmt::format("SMs were active {} of the time", human_percent(*sm)));
+    finding.evidence = evidence_of(load);
     finding.told_apart_from = {"an efficient compute-bound kernel: cannot be excluded at this tier"};
     finding.would_overturn = "GPM SM and tensor activity near their maximum (Hopper and newer), or CUPTI kernel times";
     findings.push_back(finding);

@@ -49,6 +49,11 @@ std::int64_t rescaled(std::int64_t value, const Series& series) {
   return scaled / series.divide;
 }
 
+void rescale(std::span<std::int64_t> values, const Series& series) {
+  if (series.multiply == 1 && series.divide == 1) return;
+  for (std::int64_t& value : values) value = rescaled(value, series);
+}
+
 class FileReader {
  public:
   FileReader(Database& database, ReadOptions options) : database_(database), options_(options) {}
@@ -125,7 +130,7 @@ Result<void> FileReader::read_everything() {
   using Part = Result<void> (FileReader::*)();
   for (const Part part :
        {&FileReader::read_chunks, &FileReader::read_tail, &FileReader::read_events, &FileReader::read_losses}) {
-    const auto done = (this->*part)();
+    auto done = (this->*part)();
     if (!done && done.error().code == Errc::kUnsupported) return done;
     if (!done) lose("damaged_file", Severity::kError, done.error().what);
   }
@@ -321,9 +326,7 @@ bool FileReader::decode_chunk(std::span<const FrameColumn> columns, std::uint64_
     Column& column = padded_column(track, *series->second.metric, base);
     make_room(column.values, state);
     if (column.values.size() != base || !decode_column(stored.bytes, rows, column.values, column.absent)) return undo();
-    if (series->second.multiply != 1 || series->second.divide != 1)
-      for (std::size_t i = base; i < column.values.size(); ++i)
-        column.values[i] = rescaled(column.values[i], series->second);
+    rescale(std::span(column.values).subspan(base), series->second);
   }
   return true;
 }
@@ -379,7 +382,7 @@ void FileReader::append_rows(const SegmentView& segment, SourceState& state) {
       continue;
     }
     if (padded_column(track, *series->second.metric, base).values.size() != base) continue;  // named twice
-    for (auto& value : rows_.values[i]) value = rescaled(value, series->second);
+    rescale(rows_.values[i], series->second);
     append_column(track, *series->second.metric, base, std::span(rows_.values[i]).subspan(skip),
                   std::span(rows_.absent[i]).subspan(skip));
   }

@@ -185,11 +185,10 @@ PruneReport Shelf::prune(const PruneLimits& limits, Nanos now, DryRun dry_run) c
       report.kept.push_back(std::move(entry));
       continue;
     }
-    if (dry_run == DryRun::kNo) {
-      if (const auto removed = unlink_recording(entry.path); !removed) {
-        report.problems.push_back(removed.error().what);
-        continue;
-      }
+    const auto removed = dry_run == DryRun::kNo ? unlink_recording(entry.path) : Result<void>();
+    if (!removed) {
+      report.problems.push_back(removed.error().what);
+      continue;
     }
     report.removed.push_back(std::move(entry));
   }

@@ -286,8 +286,9 @@ Result<void> Writer::close() {
   s.thread.join();
   const bool full = s.status.state == WriterState::kDiskFull;
   if (s.late_meta && full) s.late_meta->stop_reason = "disk_full";
-  const auto finished = s.store.finish(s.late_meta, full ? "disk_full" : "", s.late_losses);
+  auto finished = s.store.finish(s.late_meta, full ? "disk_full" : "", s.late_losses);
   if (s.status.state != WriterState::kRecording) return fail(full ? Errc::kNoSpace : Errc::kIo, s.status.message);
+  const std::lock_guard lock(s.mutex);
   s.status.state = WriterState::kClosed;
   s.done.notify_all();
   return finished;

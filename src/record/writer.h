@@ -12,13 +12,13 @@ namespace headroom {
 
 struct WriterOptions {
   Nanos flush_interval = 2 * kSecond;
-  std::size_t flush_bytes = 64 * 1024;          // flush earlier once this much is encoded and waiting
-  std::size_t backlog_bytes = 4 * 1024 * 1024;  // never more than this waits for the disk
+  std::size_t flush_bytes = 64UL << 10;   // flush earlier once this much is encoded and waiting
+  std::size_t backlog_bytes = 4UL << 20;  // never more than this waits for the disk
   enum class WhenFull { kDrop, kWait } when_full = WhenFull::kDrop;  // kWait: imports, which have no one to disturb
-  std::uint64_t min_free_bytes = 16 * 1024 * 1024;  // below it recording stops, so that the job keeps its room
-  std::size_t chunk_rows = 256;                     // GPUs, rings, host
-  std::size_t process_chunk_rows = 64;              // processes: many, and their open rows are what takes memory
-  bool exclusive = false;                           // no shared memory: set by itself on a network file system
+  std::uint64_t min_free_bytes = 16UL << 20;  // below it recording stops, so that the job keeps its room
+  std::size_t chunk_rows = 256;               // GPUs, rings, host
+  std::size_t process_chunk_rows = 64;        // processes: many, and their open rows are what takes memory
+  bool exclusive = false;                     // no shared memory: set by itself on a network file system
 };
 
 enum class WriterState { kRecording, kDiskFull, kFailed, kClosed };
