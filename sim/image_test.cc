@@ -39,7 +39,7 @@ class Bench {
     }
   }
   void context(std::uint32_t slot, ContextKind kind = ContextKind::kCompute) {
-    create_context(*image_, *header_, 0, slot, 100 + slot, kind);
+    create_context(*image_, *header_, 0, slot, {100 + slot, kind});
   }
   Nanos launch(std::uint32_t slot, Nanos duration, std::uint32_t share = 1000) {
     return contention::submit(image_->queue, slot, {duration, share});
@@ -238,7 +238,7 @@ TEST(Faults, CallsAreMatchedByNameOrPrefixAndCounted) {
   std::strcpy(third.call, "nvmlDeviceGetPower*");
   Bench bench("A6000", {third});
   std::uint64_t counters[kMaxFaults] = {};
-  const auto call = [&](const char* name) { return call_fault(*bench.header_, counters, name, 0, 0, kStart).error; };
+  const auto call = [&](const char* name) { return call_fault(*bench.header_, counters, {name, 0}, 0, kStart).error; };
   EXPECT_EQ(call("nvmlDeviceGetTemperature"), 0);
   EXPECT_EQ(call("nvmlDeviceGetPowerUsage"), 0);
   EXPECT_EQ(call("nvmlDeviceGetPowerState"), 0);

@@ -101,7 +101,7 @@ int Client::enter(const char* call, int ordinal, std::uint32_t* device) {
   Image image{};
   load(store_.area(*device), image);
   const CallFault fault =
-      call_fault(header, store_.counters(), call, static_cast<int>(*device), image.first_context, clock_now());
+      call_fault(header, store_.counters(), {call, static_cast<int>(*device)}, image.first_context, clock_now());
   if (fault.delay_ns > 0) sleep_for(fault.delay_ns);
   return fault.error;
 }
@@ -166,7 +166,7 @@ int Client::create_context(int ordinal, ContextKind kind) {
   const auto create = [&](Image& image) {
     if (lost(header, device, image.first_context, image.queue.t)) return int{HEADROOM_SIM_DEVICE_LOST};
     attached.generation =
-        sim::create_context(image, header, device, attached.slot, static_cast<std::uint32_t>(owner_), kind);
+        sim::create_context(image, header, device, attached.slot, {static_cast<std::uint32_t>(owner_), kind});
     return memory_used(image, header, device) <= capacity(header, device) ? int{HEADROOM_SIM_OK}
                                                                           : int{HEADROOM_SIM_OUT_OF_MEMORY};
   };

@@ -80,14 +80,13 @@ double added_energy_uj(const Header& header, std::uint32_t device, Nanos first_c
   return energy;
 }
 
-CallFault call_fault(const Header& header, std::uint64_t* counters, const char* call, int device, Nanos first_context,
-                     Nanos at) {
+CallFault call_fault(const Header& header, std::uint64_t* counters, Call call, Nanos first_context, Nanos at) {
   CallFault answer{0, 0};
   for (std::uint32_t i = 0; i < header.fault_count; ++i) {
     const Fault& fault = header.faults[i];
     if (fault.kind != FaultKind::kError && fault.kind != FaultKind::kSlow) continue;
-    if (fault.device >= 0 && fault.device != device) continue;
-    if (!matches(fault.call, call) || !interval(header, fault, first_context).holds(at)) continue;
+    if (fault.device >= 0 && fault.device != call.device) continue;
+    if (!matches(fault.call, call.name) || !interval(header, fault, first_context).holds(at)) continue;
     if (!counted(fault, counters == nullptr ? nullptr : counters + i)) continue;
     if (fault.kind == FaultKind::kSlow)
       answer.delay_ns += fault.delay;

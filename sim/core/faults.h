@@ -36,8 +36,12 @@ void for_faults(const Header& header, FaultKind kind, std::uint32_t device, Nano
 // Energy that power faults added until `at`.
 [[nodiscard]] double added_energy_uj(const Header& header, std::uint32_t device, Nanos first_context, Nanos at);
 
-// `counters` may be null (then nth and count are ignored). `device` < 0: a call that names none.
-[[nodiscard]] CallFault call_fault(const Header& header, std::uint64_t* counters, const char* call, int device,
-                                   Nanos first_context, Nanos at);
+struct Call {
+  const char* name;
+  int device;  // < 0: the call names none
+};
+// `counters` may be null (then nth and count are ignored).
+[[nodiscard]] CallFault call_fault(const Header& header, std::uint64_t* counters, Call call, Nanos first_context,
+                                   Nanos at);
 
 }  // namespace headroom::sim

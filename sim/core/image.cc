@@ -138,15 +138,15 @@ bool has_compute_context(const Image& image) {
 }
 
 std::uint32_t create_context(Image& image, const Header& header, std::uint32_t device, std::uint32_t slot,
-                             std::uint32_t pid, ContextKind kind) {
+                             Owner owner) {
   if (is_live(image, slot)) end_context(image, header, device, slot, End::kDied);
   Context& context = image.contexts[slot];
   const contention::Stream& stream = image.queue.streams[slot];
-  context = {.pid = pid,
+  context = {.pid = owner.pid,
              .generation = context.generation + 1,
-             .kind = kind,
+             .kind = owner.kind,
              .unused = 0,
-             .memory_bytes = kind == ContextKind::kCompute ? header.devices[device].context_bytes : 0,
+             .memory_bytes = owner.kind == ContextKind::kCompute ? header.devices[device].context_bytes : 0,
              .created = image.queue.t,
              .kernel_base = stream.kernel,
              .sm_base = stream.sm};

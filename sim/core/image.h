@@ -31,9 +31,12 @@ struct BinSink {
 
 [[nodiscard]] inline bool is_live(const Image& image, std::uint32_t slot) { return (image.live >> slot & 1) != 0; }
 
+struct Owner {
+  std::uint32_t pid;
+  ContextKind kind;
+};
 // Gives the slot to a new context; what an earlier owner left there is dropped first. Returns its generation.
-std::uint32_t create_context(Image& image, const Header& header, std::uint32_t device, std::uint32_t slot,
-                             std::uint32_t pid, ContextKind kind);
+std::uint32_t create_context(Image& image, const Header& header, std::uint32_t device, std::uint32_t slot, Owner owner);
 enum class End { kDestroyed, kDied };
 // Drops the slot's context: queued work, memory, row. A death leaves a row behind while a fault says so.
 void end_context(Image& image, const Header& header, std::uint32_t device, std::uint32_t slot, End how);

@@ -328,7 +328,7 @@ Nanos Reader::instant_of(std::uint64_t timestamp_us) const {
 
 CallFault Reader::call_fault(const char* call, int device, Nanos now) const {
   if (impl_->header().fault_count == 0) return {0, 0};
-  return sim::call_fault(impl_->header(), impl_->store.counters(), call, device, impl_->first_context(device), now);
+  return sim::call_fault(impl_->header(), impl_->store.counters(), {call, device}, impl_->first_context(device), now);
 }
 
 bool Reader::is_lost(std::uint32_t device, Nanos now) const {
