@@ -15,8 +15,8 @@
 namespace headroom::contention {
 
 inline constexpr std::size_t kMaxStreams = 64;
-inline constexpr std::size_t kMaxSegments = 8;             // alternations a stream may have queued
-inline constexpr Nanos kMaxBacklog = 24 * 3600 * kSecond;  // per stream; keeps every product below 2^63
+inline constexpr std::size_t kMaxSegments = 8;         // alternations a stream may have queued
+inline constexpr Nanos kMaxBacklog = 86400 * kSecond;  // per stream; keeps every product below 2^63
 
 enum class Schedule : std::uint32_t {
   kRoundRobin = 0,        // one stream at a time, a quantum each (time slicing)
