@@ -224,7 +224,7 @@ std::string program_of(const std::vector<std::string>& words) {
     const bool assignment = word.find('=') != std::string::npos;
     if (word.empty() || (assignment && program.empty()) || (word[0] == '-' && word != "-m")) continue;
     const auto slash = word.find_last_of('/');
-    const std::string last = slash == std::string::npos ? word : word.substr(slash + 1);
+    const std::string last = slash == std::string::npos || slash + 1 == word.size() ? word : word.substr(slash + 1);
     if (program.empty()) {
       program = last;
       const bool runner =

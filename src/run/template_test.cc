@@ -135,6 +135,7 @@ TEST(Program, IsWhatAlikeTasksHaveInCommon) {
   EXPECT_EQ(program_of({"/usr/bin/python3.11", "-m", "pkg.train", "x"}), "python3.11 -m pkg.train");
   EXPECT_EQ(program_of({"./lightgbm", "config=a"}), "lightgbm");
   EXPECT_EQ(program_of({"CUDA_LAUNCH_BLOCKING=1", "./a.out"}), "a.out");
+  EXPECT_EQ(program_of({"bin/", "x"}), "bin/");
   EXPECT_EQ(program_of({}), "command");
 }
 
