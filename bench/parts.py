@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of a benchmark run, one function each."""
 import json
+import os
 import pathlib
 import resource
 import shutil
@@ -36,7 +37,8 @@ def recorder(bench, table, effort):
         table.add(title, what + ": CPU", cost.cpu_percent, "%", spread(cost.parts), target,
                   beside=f"by ticks of 10 ms: {cost.ticks_percent:.2f} %")
         table.add(title, what + ": resident", cost.rss_kib - cost.driver_kib, "KiB", "", RESIDENT_TARGET_KIB,
-                  beside=f"{cost.rss_kib} with {cost.driver_kib} of the stand-in driver; VmHWM {cost.high_water_kib}")
+                  beside=f"{cost.rss_kib} with {cost.driver_kib} of the stand-in driver; {cost.private_kib} of it private; "
+                         f"VmHWM {cost.high_water_kib}")
     for name, arguments in watched.installed_peers():
         config = bench.work / "config" / name
         config.mkdir(parents=True, exist_ok=True)
@@ -61,10 +63,13 @@ def nvml(bench, table, effort):
         preload = [f"LD_PRELOAD={counter}", f"NVML_COUNTS={prefix}"]
         with watched.recorded_tree(bench, gpus, 32, "1s", bench.work / f"calls{gpus}.hrec", preload) as pid:
             counts = watched.count_calls(prefix, pid, seconds, settle=4)
-        top = ", ".join(f"{name.removeprefix('nvml').removeprefix('DeviceGet')} {count / gpus / seconds:.1f}"
+        refreshes = counts.get("nvmlDeviceGetUtilizationRates", 0)  # of every GPU, once in each refresh
+        if refreshes == 0:
+            raise RuntimeError("no refresh was counted: is the counter preloaded, and does the program read NVML?")
+        by_name = ", ".join(f"{name.removeprefix('nvml').removeprefix('DeviceGet')} {count / refreshes:.1f}"
                         for name, count in sorted(counts.items(), key=lambda item: -item[1]))
-        table.add(title, f"1 Hz, {gpus} GPUs with a job each", sum(counts.values()) / gpus / seconds, "calls", "", 8,
-                  beside=f"nvtop: 24 (read from its source); {top}")
+        table.add(title, f"1 Hz, {gpus} GPUs with a job each", sum(counts.values()) / refreshes, "calls", "", 8,
+                  beside=f"nvtop: 24 (read from its source); {by_name}")
 
 
 def recording(bench, table, effort):
@@ -148,9 +153,24 @@ def logs(bench, table, effort):
         table.add(title, name, median(walls), "s", spread(walls), target, beside=f"CPU {median([c for _, c in pairs]):.2f} s")
 
 
+def sync_ms(folder):
+    """What waiting for the disk costs here: start-up waits six times."""
+    times = []
+    with open(folder / "sync", "wb", buffering=0) as file:
+        for _ in range(30):
+            file.write(bytes(1024))
+            start = time.monotonic()
+            os.fdatasync(file.fileno())
+            times.append(1e3 * (time.monotonic() - start))
+    return times
+
+
 def startup(bench, table, effort):
     rounds = {"quick": 30, "normal": 60, "full": 200}[effort]
     title = f"start-up: `headroom run -- true` against `true`, {rounds} alternating runs in a virtual box of 2 GPUs"
+    waits = sync_ms(bench.work)
+    table.add(title, "one wait for this disk (fdatasync)", median(waits), "ms", quartiles(waits),
+              beside="a short recording waits six times")
     slow = bench.work / "slow.toml"
     slow.write_text('[[fault]]\nkind = "slow"\ncall = "nvmlInit_v2"\ndelay_ms = 3000\n', encoding="utf-8")
     for what, faults in (("more than `true`", []), ("more, with nvmlInit delayed by 3 s", ["--faults", str(slow)])):

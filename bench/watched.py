@@ -28,6 +28,7 @@ class Cost:
     rss_kib: int                 # the most while recording, with everything that is mapped
     high_water_kib: int          # VmHWM
     driver_kib: int              # of the stand-in library and its device model
+    private_kib: int             # RssAnon: what no other process shares
     ticks_percent: float         # by /proc/PID/stat, for comparison
 
 
@@ -112,6 +113,7 @@ def watch_cost(pid, seconds, settle):
     parts = [100 * (b[1] - a[1]) / 1e9 / (b[0] - a[0]) for a, b in zip(marks, marks[1:])]
     return Cost(cpu_percent=100 * (cpu - marks[0][1]) / 1e9 / (end - begin), parts=parts, rss_kib=rss,
                 high_water_kib=procfs.status_kib(pid, "VmHWM"),
+                private_kib=procfs.status_kib(pid, "RssAnon"),
                 driver_kib=procfs.mapped_kib(pid, "libnvidia-ml", "headroom-sim-"),
                 ticks_percent=100 * (procfs.cpu_ticks_s(pid) - ticks) / (end - begin))
 
