@@ -21,6 +21,7 @@ namespace {
 
 constexpr Nanos kWriteAgain = kSecond;              // after the journal could not be written
 constexpr Nanos kCommitWithin = 10 * kMillisecond;  // what is only nice to know
+constexpr Nanos kLookLost = 3 * kSecond;            // without a look at the GPUs for so long, none will come
 constexpr std::size_t kTail = 64 * 1024;            // of a log, for the words of an OOM
 
 std::string file_name_of(const std::string& task) {
@@ -358,7 +359,21 @@ void Batch::on_ended(const Ended& ended) {
                           .reason = facts.reason};
   if (live.first_kernel) event.startup = *live.first_kernel - live.start;
   ended_.emplace(ended.attempt, std::move(facts));
+  // A task that fails on a GPU may have failed because of it: whether the driver has lost it shows at the next look.
+  // Until then its place stays taken, or a dead GPU would eat the queue.
+  if (outcome == AttemptOutcome::kFailed && !live.gpus.empty() && last_sensed_ != 0 && !gpu_now_.empty())
+    return later_.push_back({.at = ended.at, .event = std::move(event)});
   feed(event);
+}
+
+void Batch::feed_later(Nanos seen) {
+  std::vector<Later> due;
+  std::erase_if(later_, [&](Later& later) {
+    if (later.at >= seen) return false;
+    due.push_back(std::move(later));
+    return true;
+  });
+  for (const Later& later : due) feed(later.event);
 }
 
 AttemptOutcome Batch::judge(Live& live, const Ended& ended) {
@@ -467,6 +482,7 @@ void Batch::every_second() {
   second_ = parts_.loop.after(kSecond, [this] { every_second(); });
   processes_->look_for_orphans();
   watch_new_placements();
+  if (!later_.empty()) feed_later(boottime_now() - kLookLost);
 }
 
 void Batch::finish_when_done() {

@@ -118,6 +118,10 @@ class Batch {
     std::optional<run::StopReason> stop_reason;  // why the planner wanted it stopped
     std::optional<double> gpu_util;
   };
+  struct Later {
+    Nanos at = 0;  // when it ended
+    run::AttemptEnded event;
+  };
   struct TreeProcess {
     std::optional<AttemptId> attempt;
     Nanos looked = 0, asked = 0, cpu = 0;
@@ -139,6 +143,7 @@ class Batch {
   void start_prepared();
   void start_one(AttemptId attempt);
   void on_ended(const Ended& ended);
+  void feed_later(Nanos seen);  // what ended before the GPUs were looked at
   void close(const run::CloseAttempt& closed);
   void stop_attempt(const run::StopAttempt& stop);
   void end_task(const run::EndTask& end);
@@ -179,6 +184,7 @@ class Batch {
   std::vector<run::Action> actions_;
   bool acting_ = false;
   std::vector<AttemptId> prepared_;
+  std::vector<Later> later_;
   std::unordered_map<AttemptId, Live> live_;
   std::unordered_map<AttemptId, Attempt> ended_;  // until the planner has closed them
   std::unordered_map<std::int64_t, TreeProcess> tree_;

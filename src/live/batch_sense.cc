@@ -38,6 +38,7 @@ void Batch::sensed(const Sensed& now) {
   acting_ = true;
   for (const auto& uuid : now.lost) tell_lost(uuid, true);
   for (const auto& uuid : now.back) tell_lost(uuid, false);
+  feed_later(now.at);
   look_at_trees(now);
   look_at_gpus(now);
   account(elapsed);

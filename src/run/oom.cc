@@ -58,6 +58,7 @@ constexpr std::array kPatterns{
     Pattern{OomKind::kHostAllocation, "arraymemoryerror: unable to allocate", ""},
     Pattern{OomKind::kHostAllocation, "defaultcpuallocator: can't allocate memory", ""},
     Pattern{OomKind::kHostAllocation, "oserror: [errno 12] cannot allocate memory", ""},
+    Pattern{OomKind::kCuda, "cuda out of memory", ""},  // of programs that put it in their own words
 };
 // Python's own: the whole line, with or without words behind a colon.
 constexpr std::string_view kMemoryError = "memoryerror";

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a batch that is interrupted, stopped or killed, and what a resume makes of it."""
+import os
+import random
+import resource
+import signal
+import subprocess
+import time
+
+from batch_support import (SUCCEEDED, batch_environment, command, end, guardian_of, journal, kill, lines, living, start,
+                           succeeded, wait_until)
+
+KILLS = int(os.environ.get("HEADROOM_BATCH_KILLS", "30"))
+
+
+def write_tasks(tmp_path, *tasks):
+    path = tmp_path / "tasks.txt"
+    path.write_text("".join(task + "\n" for task in tasks))
+    return path
+
+
+def test_ctrl_c_lets_running_tasks_finish(tmp_path):
+    folder, ran = tmp_path / "f", tmp_path / "ran"
+    tasks = write_tasks(tmp_path, *[f"echo s{i} >> {ran}; sleep 1; echo e{i} >> {ran}" for i in range(6)])
+    words = command(folder, tasks, slots=2)
+    batch = start(tmp_path, words)
+    wait_until(lambda: len(lines(ran)) >= 2, "two tasks")
+    os.kill(batch.pid, signal.SIGINT)
+    output = end(batch, code=130)
+    assert "nothing more is started" in output and "not run yet" in output
+    begun = {line[1] for line in lines(ran) if line[0] == "s"}
+    assert begun == {line[1] for line in lines(ran) if line[0] == "e"} and 2 <= len(begun) < 6
+    end(start(tmp_path, words), code=0)
+    assert sorted(lines(ran)) == sorted([f"s{i}" for i in range(6)] + [f"e{i}" for i in range(6)])
+
+
+def test_twice_stops_them_and_a_resume_runs_them_again(tmp_path):
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        folder, ran = tmp_path / f"f{stop}", tmp_path / f"ran{stop}"
+        tasks = write_tasks(tmp_path, f"trap '' TERM; echo s >> {ran}; test -e {ran}.ok || sleep 600")
+        batch = start(tmp_path, command(folder, tasks))
+        wait_until(lambda: lines(ran), "the task")
+        os.kill(batch.pid, stop)
+        if stop == signal.SIGINT:
+            time.sleep(0.2)
+            os.kill(batch.pid, stop)
+        output = end(batch, code=130)
+        assert "stopping 1 running task" in output
+        assert [outcome for outcome, in journal(folder, "SELECT outcome FROM attempts")] == [7]  # interrupted
+        (tmp_path / f"ran{stop}.ok").touch()
+        end(start(tmp_path, command(folder, tasks)), code=0)
+        assert lines(ran) == ["s", "s"]
+
+
+ESCAPE = "setsid sh -c 'trap \"\" TERM; sleep {0} & wait; sleep {0}' & trap '' TERM; echo up >> {1}; sleep {0}; sleep {0}"
+
+
+def test_the_guardian_stops_what_runs_when_headroom_dies(tmp_path):
+    folder, ran = tmp_path / "f", tmp_path / "ran"
+    seconds = random.randint(100000, 999999)
+    tasks = write_tasks(tmp_path, ESCAPE.format(seconds, ran))
+    batch = start(tmp_path, command(folder, tasks))
+    wait_until(lambda: lines(ran) and len(living(str(seconds))) >= 3, "the task")
+    kill(batch.pid)
+    batch.wait()
+    wait_until(lambda: not [pid for pid in living(f"sleep\0{seconds}")], "everything to be stopped")
+
+
+def test_a_resume_sweeps_what_outlived_headroom_and_its_guardian(tmp_path):
+    folder, ran = tmp_path / "f", tmp_path / "ran"
+    seconds = random.randint(100000, 999999)
+    tasks = write_tasks(tmp_path, f"test -e {ran}.ok || {{ {ESCAPE.format(seconds, ran)}; }}")
+    batch = start(tmp_path, command(folder, tasks))
+    wait_until(lambda: lines(ran) and len(living(f"sleep\0{seconds}")) >= 2, "the task")
+    kill(guardian_of(batch.pid))
+    kill(batch.pid)
+    batch.wait()
+    assert living(f"sleep\0{seconds}")
+    (tmp_path / "ran.ok").touch()
+    output = end(start(tmp_path, command(folder, tasks)), code=0)
+    assert "an earlier run of this batch had left behind" in output
+    assert "had not been written when Headroom died: task-1" in output.replace("\n", " ")
+    assert not living(f"sleep\0{seconds}")
+
+
+def test_a_killed_guardian_is_reported(tmp_path):
+    tasks = write_tasks(tmp_path, f"echo up >> {tmp_path}/ran; sleep 1")
+    batch = start(tmp_path, command(tmp_path / "f", tasks))
+    wait_until(lambda: lines(tmp_path / "ran"), "the task")
+    kill(guardian_of(batch.pid))
+    assert "the guardian process was killed" in end(batch, code=0)
+
+
+class Ledger:
+    """What the tasks themselves say of their executions: one line per start, with the attempt's marker."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def starts(self):
+        """(task, attempt) of each, in order."""
+        return [tuple(line.split()[1:]) for line in lines(self.path) if line.startswith("start")]
+
+
+def kill_at_random(tmp_path, folder, tasks, ledger, rng, kills_left):
+    """Runs a batch to its end through kills; returns how many. Checks what has to hold at every one of them."""
+    done, kills = {}, 0  # tasks whose success was in the journal, and how many starts there were then
+    while True:
+        batch = start(tmp_path, command(folder, tasks))
+        try:
+            batch.wait(timeout=60 if kills >= kills_left else rng.uniform(0.03, 0.35))
+        except subprocess.TimeoutExpired:
+            if rng.random() < 0.25:
+                kill(guardian_of(batch.pid))
+            kill(batch.pid)
+            kills += 1
+        end(batch)
+        if batch.returncode == 0:
+            return done, kills
+        if (folder / "journal.sqlite").exists() and journal(folder, "SELECT 1 FROM sqlite_master WHERE name='tasks'"):
+            starts = len(ledger.starts())
+            for name in succeeded(folder):
+                done.setdefault(name, starts)
+
+
+def test_kills_at_random_points_lose_nothing_and_repeat_nothing(tmp_path):
+    rng = random.Random(20261120)
+    kills = rounds = protected = 0
+    while kills < KILLS:
+        rounds += 1
+        folder, ledger = tmp_path / f"f{rounds}", Ledger(tmp_path / f"ledger{rounds}")
+        names = [f"task-{i}" for i in range(1, 37)]
+        tasks = write_tasks(tmp_path, *[f"echo start {name} $HEADROOM_ATTEMPT >> {ledger.path}; sleep 0.05"
+                                        for name in names])
+        done, here = kill_at_random(tmp_path, folder, tasks, ledger, rng, KILLS - kills)
+        kills += here
+        starts = ledger.starts()
+        protected += len(done)
+        assert {task for task, _ in starts} == set(names), "a task was lost"
+        for task, before in done.items():
+            late = [attempt for name, attempt in starts[before:] if name == task]
+            assert not late, f"{task} ran again after its success had been journalled: {late}"
+        recorded = dict(journal(folder, "SELECT a.id, t.name FROM attempts a JOIN tasks t ON t.key = a.task"))
+        for task, attempt in starts:
+            assert recorded.get(int(attempt.split(".")[1])) == task, f"execution {attempt} of {task} was not recorded"
+        assert len({attempt for _, attempt in starts}) == len(starts), "an attempt's number was used twice"
+        assert journal(folder, f"SELECT count(*) FROM tasks WHERE state!={SUCCEEDED}") == [(0,)]
+    assert protected >= kills, "the kills came too early to show anything"
+
+
+def test_a_full_disk_holds_the_batch_and_loses_nothing(tmp_path):
+    """A file limit stands in for the disk: the journal cannot grow, then it can."""
+    folder = tmp_path / "f"
+    ran = tmp_path / "ran"
+    tasks = write_tasks(tmp_path, *[f"echo {i} >> {ran}; sleep 0.05" for i in range(40)])
+    words = command(folder, tasks)
+    batch = subprocess.Popen(words, env=batch_environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE,
+                                                                   (150_000, resource.RLIM_INFINITY)))
+    wait_until(lambda: batch.poll() is not None or held(folder), "the journal to be full")
+    assert batch.poll() is None
+    resource.prlimit(batch.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    output = end(batch, code=0)
+    assert "nothing more is started until it can be written" in output and "can be written again" in output
+    assert sorted(map(int, lines(ran))) == list(range(40))
+
+
+def held(folder):
+    wal = folder / "journal.sqlite-wal"
+    if not wal.exists() or wal.stat().st_size < 140_000:
+        return False
+    size = wal.stat().st_size
+    time.sleep(1)
+    return wal.exists() and wal.stat().st_size == size
