@@ -74,10 +74,11 @@ Action declare_export(VerbInput input) {
                   "hrec: a whole copy, also of a recording that is being written")
       ->check(CLI::IsMember({"csv", "jsonl", "chrome", "hrec"}))
       ->capture_default_str();
-  input.app.add_option("-o,--output", options->output, "a file (default: standard output)")->type_name("FILE");
+  input.app.add_option("-o,--output", options->output, "a file (default, and '-': standard output)")->type_name("FILE");
   input.app.add_option("--source", options->source, "csv: rows of this kind of source only, such as gpu or process")
       ->type_name("KIND");
   return [options] {
+    if (options->output == "-") options->output.clear();
     const auto done = export_recording(*options);
     return done ? kExitOk : report_error(done.error());
   };

@@ -63,8 +63,8 @@ def test_a_virtual_small_gpu_with_a_power_spike(tmp_path):
 def test_the_candidates_are_told_apart_by_processes(tmp_path, job, cause, account):
     _, answer = watched(tmp_path, "1xRTX4050", [HEADROOM, "sim-job", "--quiet", "--steps", "110", "--step-gpu-ms", "6",
                                                 "--in-flight", "1", *job])
-    idle = 1 - share(answer, "useful")
-    assert idle > 0.6
+    idle = 1 - share(answer, "useful", "startup", "teardown")
+    assert idle > 0.5
     assert share(answer, account) > 0.6 * idle, answer["ledger"]
     if cause:
         # on a machine without a free core that is the truth, whatever was injected

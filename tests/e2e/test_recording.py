@@ -194,3 +194,10 @@ def test_a_full_disk_ends_the_recording_with_one_message_and_not_the_job(tmp_pat
     finally:
         libc.umount2(str(disk).encode(), 2)
         shutil.rmtree(disk, ignore_errors=True)
+
+
+def test_a_dash_is_standard_output(tmp_path):
+    log = str(pathlib.Path(__file__).resolve().parents[1] / "logs" / "two_gpus_103_rows.csv")
+    binary = str(pathlib.Path(os.environ["HEADROOM_BUILD"]) / "src" / "cli" / "headroom")
+    done = subprocess.run([binary, "export", log, "--output", "-"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "gpu_util_ratio" in done.stdout and not list(tmp_path.iterdir())
