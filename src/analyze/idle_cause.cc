@@ -6,11 +6,11 @@
 namespace headroom {
 
 namespace {
-constexpr double kCovers = 0.6;         // a thing explains idle time if it lasted this share of it
-constexpr double kIoWaits = 0.3;        // of the idle time, blocked on block I/O
-constexpr double kHelpersAtWork = 0.1;  // cores; below it loader processes are only waiting themselves
-constexpr double kReading = 1e6;        // bytes per second from storage
-constexpr double kWriting = 8e6;        // bytes per second to storage: a model state, not a log file
+constexpr double kCovers = 0.6;          // a thing explains idle time if it lasted this share of it
+constexpr double kIoWaits = 0.3;         // of the idle time, blocked on block I/O
+constexpr double kHelpersAtWork = 0.05;  // cores; below it loader processes are only waiting themselves
+constexpr double kReading = 1e6;         // bytes per second from storage
+constexpr double kWriting = 8e6;         // bytes per second to storage: a model state, not a log file
 }  // namespace
 
 IdleCause idle_cause(const Activity& driver, double helpers_cpu, double helpers_read_bytes_per_second,

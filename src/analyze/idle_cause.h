@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "analyze/job.h"
@@ -49,7 +50,7 @@ IdleCause idle_cause_at(const HostView& host, Nanos at, const IdleShare& idle_sh
   for (const auto& helper : host.helpers) {
     const Activity* activity = activity_at(helper, at);
     if (!activity) continue;
-    cpu += activity->cpu;
+    cpu += std::max(activity->cpu, activity->main_cpu.value_or(0));  // process times count in ticks of 10 ms
     read += activity->read_bytes_per_second;
   }
   return idle_cause(*driver, cpu, read, idle_share_of(driver->begin, driver->end));
