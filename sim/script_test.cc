@@ -97,6 +97,7 @@ TEST(FaultScript, ErrorsNameFileLineAndColumn) {
   EXPECT_THAT(bad("[[fault]]\nkind = lost\n"), HasSubstr("faults.toml:2"));
   EXPECT_THAT(bad("[fault]\nkind = \"lost\"\n"), HasSubstr("'fault' is a table"));
   EXPECT_THAT(bad("[[fault]]\nkind = \"throttle\"\nrate = 2\n"), HasSubstr("'rate' is out of range"));
+  EXPECT_THAT(bad("durée = 1\n"), HasSubstr("faults.toml:1:"));  // letters that toml++ 3.3 did not expect
 }
 
 TEST(FaultScript, AnEmptyScriptIsNoFault) { EXPECT_TRUE(good("").empty()); }

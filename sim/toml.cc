@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/toml.h"
 
-#include <toml++/toml.h>
-
 #include "base/strings.h"
+#include "base/toml.h"
 
 namespace headroom::sim {
 
