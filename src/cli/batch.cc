@@ -20,7 +20,9 @@
 #include "host/host_reader.h"
 #include "live/batch_control.h"
 #include "live/batch_sweep.h"
+#include "record/shelf.h"
 #include "report/batch.h"
+#include "run/history_plan.h"
 #include "run/identity.h"
 #include "run/order.h"
 
@@ -63,6 +65,8 @@ class BatchVerb {
   Result<void> prepare_gpus();
   Result<void> open_journal(batch::Guardian& guardian);
   void sweep();
+  void load_history();
+  [[nodiscard]] std::vector<std::string> gpu_models() const;
   void keep_or_rerun();
   void warn_of_changes();
   void say_what_follows() const;
@@ -88,6 +92,9 @@ class BatchVerb {
   std::vector<std::string> fingerprints_;
   std::optional<run::GitState> git_;
   std::size_t earlier_ = 0;
+  bool placement_readable_ = false;
+  run::History history_;
+  std::string history_path_;
 };
 
 int BatchVerb::run() {
@@ -114,13 +121,15 @@ Result<int> BatchVerb::run_tasks() {
   raw_tree_ = tree_.get();
   raw_tree_->exclude(guardian.pid());
   HR_TRYV(prepare_gpus());
-  HR_TRY(plan_, run::plan_tasks(set_.tasks));  // without GPUs the tasks need none
+  load_history();
+  HR_TRY(plan_, run::plan_tasks(set_.tasks, run::expected_durations(history_, gpu_models())));
   keep_or_rerun();
   warn_of_changes();
   say_what_follows();
   HR_TRY(const std::unique_ptr<Loop> loop, Loop::create());
   BatchView view(command_.live.quiet);
-  batch::Batch batch(batch_options(), std::move(plan_), known_,
+  batch::BatchOptions options = batch_options();
+  batch::Batch batch(std::move(options), std::move(plan_), known_,
                      {.loop = *loop,
                       .signals = signals,
                       .guardian = guardian,
@@ -180,6 +189,21 @@ void BatchVerb::sweep() {
         "");
 }
 
+void BatchVerb::load_history() {
+  const auto shelf = Shelf::open();
+  if (!shelf) return;  // nowhere to keep it
+  history_path_ = shelf->directory() + "/batch-history.jsonl";
+  history_ = run::History::load(history_path_);
+}
+
+std::vector<std::string> BatchVerb::gpu_models() const {
+  std::vector<std::string> models;
+  for (const auto& gpu : gpus_.gpus)
+    if (std::find(models.begin(), models.end(), gpu.model) == models.end()) models.push_back(gpu.model);
+  if (models.empty()) models.emplace_back();
+  return models;
+}
+
 // A success counts for as long as what it made is there.
 void BatchVerb::keep_or_rerun() {
   const std::string start = here();
@@ -232,9 +256,9 @@ void BatchVerb::say_what_follows() const {
     text += " · no GPUs";
   else
     text += fmt::format(" · {} {} · {}", gpus_.gpus.size(), gpus_.gpus.size() == 1 ? "GPU" : "GPUs",
-                        command_.no_pack       ? "one per GPU"
-                        : command_.per_gpu > 0 ? fmt::format("{} per GPU", command_.per_gpu)
-                                               : "packing on");
+                        command_.no_pack || !gpus_.reader ? "one per GPU"
+                        : command_.per_gpu > 0            ? fmt::format("{} per GPU", command_.per_gpu)
+                                                          : "packing on");
   if (earlier_ > 0) text += fmt::format(" · {} succeeded earlier", earlier_);
   std::size_t in_flight = 0;
   for (const auto& known : known_) in_flight += known.in_flight ? 1 : 0;
@@ -258,6 +282,7 @@ batch::BatchOptions BatchVerb::batch_options() {
       gpus_.reader && (std::getenv("HEADROOM_SIM") != nullptr || !host::in_nested_pid_namespace());
   if (gpus_.reader && !options.gpu_processes_visible)
     say("inside a container the driver's process numbers mean nothing: placement cannot be proven here", "");
+  placement_readable_ = options.gpu_processes_visible;
   options.driver_version = gpus_.driver_version;
   if (git_) options.git_commit = git_->commit, options.git_dirty = git_->dirty;
   run::PlannerSetup& planner = options.planner;
@@ -274,6 +299,10 @@ batch::BatchOptions BatchVerb::batch_options() {
   if (std::any_of(set_.tasks.begin(), set_.tasks.end(), [](const TaskSpec& task) { return !task.inputs.empty(); }))
     options.inspect_inputs = input_hasher(here());
   if (!set_.patterns.empty()) options.inspect_log = log_inspector(set_.patterns);
+  planner.history = run::group_histories(history_, set_.tasks, plan_, gpu_models());
+  options.learn = [this](const TaskSpec& task, const Attempt& attempt, const std::string& model) {
+    if (const auto seen = run::observation_of(task, attempt, model)) history_.add(*seen, realtime_now() / kSecond);
+  };
   options.tasks = std::move(set_.tasks);
   return options;
 }
@@ -311,10 +340,17 @@ int BatchVerb::finish(batch::Batch& batch, const batch::BatchEnd& end) {
       say(fmt::format("{} results could not be written: those tasks run again at the next resume", end.unwritten), "");
   }
   journal_->sync();
+  std::error_code ignored;
+  if (!history_path_.empty()) {
+    std::filesystem::create_directories(std::filesystem::path(history_path_).parent_path(), ignored);
+    if (const auto saved = history_.save(history_path_); !saved)
+      say(fmt::format("what was learned is not kept: {}", saved.error().what), "");
+  }
   const bool go_on = last.summary.tasks.left > 0 || last.summary.tasks.failed > 0;
   const report::BatchEndFacts facts{.resume = go_on ? command_line(command_, after_dashes_) : "",
                                     .cpu_fallbacks = last.cpu_fallbacks,
-                                    .earlier = earlier_};
+                                    .earlier = earlier_,
+                                    .placement_readable = placement_readable_};
   const std::string text =
       report::to_text(last.summary, facts, text_options(command_.json ? STDERR_FILENO : STDOUT_FILENO));
   (void)write_all(command_.json ? STDERR_FILENO : STDOUT_FILENO, text);

@@ -278,6 +278,12 @@ void Batch::prepare(const run::StartAttempt& start) {
   facts.log_path = fmt::format("{}/logs/{}-{}.log", options_.folder, start.attempt, file_name_of(task.name));
   if (start.reserved_gpu_bytes > 0) facts.reserved_gpu_bytes = start.reserved_gpu_bytes;
   if (options_.inspect_inputs) facts.input_hashes = options_.inspect_inputs(task);
+  for (auto& [id, other] : live_) {
+    const bool shared = std::any_of(other.gpus.begin(), other.gpus.end(), [&](run::GpuIndex gpu) {
+      return std::find(start.gpus.begin(), start.gpus.end(), gpu) != start.gpus.end();
+    });
+    if (shared) other.company = live.company = true;
+  }
   parts_.journal.note_started(facts, known_[start.task].key);
   live_.emplace(start.attempt, std::move(live));
   prepared_.push_back(start.attempt);
@@ -349,6 +355,7 @@ void Batch::on_ended(const Ended& ended) {
   if (live.gpu_time_known) facts.gpu_time = static_cast<Nanos>(live.gpu_seconds * 1e9);
   facts.seen_gpu_uuids.assign(live.seen.begin(), live.seen.end());
   facts.proof = proof_of(live, ended.at);
+  if (live.company) had_company_.insert(ended.attempt);
   const AttemptOutcome outcome = judge(live, ended);
   if (options_.inspect_log) options_.inspect_log(facts);
   run::AttemptEnded event{.attempt = ended.attempt,
@@ -417,6 +424,13 @@ void Batch::close(const run::CloseAttempt& closed) {
   if (closed.outcome == AttemptOutcome::kSucceeded) facts.reason.clear();
   parts_.journal.note_ended(facts);
   count(facts);
+  const bool alone = had_company_.erase(closed.attempt) == 0;
+  if (options_.learn && alone && closed.outcome == AttemptOutcome::kSucceeded) {
+    std::string model;
+    for (const BatchGpu& gpu : options_.gpus)
+      if (!facts.gpu_uuids.empty() && gpu.uuid == facts.gpu_uuids.front()) model = gpu.model;
+    options_.learn(spec(facts.task), facts, model);
+  }
   if (sensors_) {
     sensors_->add_event({.at = boottime_now(),
                          .kind = "attempt_end",

@@ -44,6 +44,8 @@ struct BatchOptions {
   // Provenance that others know how to get; may be empty. The second fills in metrics and parameters from the log.
   std::function<std::vector<std::pair<std::string, std::string>>(const TaskSpec&)> inspect_inputs;
   std::function<void(Attempt&)> inspect_log;
+  // For the history across batches: a success that nothing of the batch slowed down on its GPU.
+  std::function<void(const TaskSpec&, const Attempt&, const std::string& gpu_model)> learn;
 };
 
 // What people may want to know while it runs.
@@ -113,7 +115,7 @@ class Batch {
     bool gpu_time_known = false;
     std::optional<Nanos> cpu_before;
     Nanos cpu_at = 0;
-    bool misplaced_told = false, fallback_told = false;
+    bool misplaced_told = false, fallback_told = false, company = false;
     std::optional<AttemptOutcome> stopped_as;    // what it did wrong
     std::optional<run::StopReason> stop_reason;  // why the planner wanted it stopped
     std::optional<double> gpu_util;
@@ -185,6 +187,7 @@ class Batch {
   bool acting_ = false;
   std::vector<AttemptId> prepared_;
   std::vector<Later> later_;
+  std::set<AttemptId> had_company_;  // of those that have ended and are not closed yet
   std::unordered_map<AttemptId, Live> live_;
   std::unordered_map<AttemptId, Attempt> ended_;  // until the planner has closed them
   std::unordered_map<std::int64_t, TreeProcess> tree_;

@@ -76,9 +76,11 @@ std::string packing_sentence(const BatchSummary& summary) {
   return fmt::format("{} did {} the work of one per GPU.", many, human_factor(work / alone));
 }
 
-std::string placement_sentence(const BatchSummary& summary) {
+std::string placement_sentence(const BatchSummary& summary, const BatchEndFacts& facts) {
   const std::int64_t all = summary.verified + summary.unseen + static_cast<std::int64_t>(summary.misplaced.size());
   if (all == 0) return "";
+  if (!facts.placement_readable) return "Where they ran could not be checked.";
+  if (summary.unseen == all) return "None ran long enough to be seen on a GPU by the driver.";
   std::string text =
       fmt::format("The driver saw {} {} on the GPU {} given", human_count(summary.verified),
                   summary.verified == 1 ? "attempt" : "attempts", summary.verified == 1 ? "it was" : "they were");
@@ -151,7 +153,7 @@ std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts, con
   const TextOptions layout = clamped(options);
   std::vector<std::string> sentences{first_sentence(summary, facts)};
   if (const auto text = packing_sentence(summary); !text.empty()) sentences.push_back(text);
-  if (const auto text = placement_sentence(summary); !text.empty()) sentences.push_back(text);
+  if (const auto text = placement_sentence(summary, facts); !text.empty()) sentences.push_back(text);
   if (!facts.cpu_fallbacks.empty())
     sentences.push_back(fmt::format("Never used the GPU they were given: {}.", names(facts.cpu_fallbacks)));
   if (summary.oom_requeues > 0)

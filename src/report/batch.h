@@ -13,6 +13,7 @@ struct BatchEndFacts {
   std::string resume;                      // the command that goes on with it; "" where nothing is left to do
   std::vector<std::string> cpu_fallbacks;  // tasks that were given a GPU and never used one
   std::size_t earlier = 0;                 // tasks that had succeeded before this run
+  bool placement_readable = true;          // the driver's process lists could be read, and mean something here
 };
 [[nodiscard]] std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts, const TextOptions& options);
 // "headroom.batch/1"
