@@ -20,7 +20,7 @@ struct BatchCommand {
   std::vector<std::string> metrics, parameters;
   int slots = 0, per_gpu = 0, retries = -1;
   bool shell = false, no_pack = false, dry_run = false, fresh = false, json = false, stop_misplaced = false,
-       no_record = false, keep_failed = false;
+       no_record = false;
 };
 
 // Tasks from a file, standard input or a command line with ":::"; identities are set.
