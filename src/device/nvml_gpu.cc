@@ -141,9 +141,7 @@ bool NvmlGpu::read(const Look& look, Nanos since, ProcessDirectory& directory) {
   if (source_ == kNoSource) announce(look);
   row_.clear();
   bool listed = false;
-  if (lost_ && !lost_due_.take(look.at)) {
-    lose(look);
-  } else if (!read_all(look, since, directory, listed)) {
+  if ((lost_ && !lost_due_.take(look.at)) || !read_all(look, since, directory, listed)) {
     lose(look);
   } else if (lost_) {
     look.sink.add_event({look.at, std::nullopt, "device_back", source_, {{"index", fmt::format("{}", device_.index)}}});

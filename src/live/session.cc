@@ -102,7 +102,7 @@ struct Session::State {
   void sample_until_end();
   bool open_recording();
   void take_over_gpus();
-  void fail_with(Error error);
+  void fail_with(const Error& error);
   RecordingMeta final_meta();  // with `mutex` held
   void close_recording(bool reader_hung);
   void mark_done();
@@ -248,7 +248,7 @@ void Session::State::take_over_gpus() {
   before_last_look = std::move((*fresh)->before_last_look);
 }
 
-void Session::State::fail_with(Error error) {
+void Session::State::fail_with(const Error& error) {
   Failed when = Failed::kAtStart;
   {
     const std::lock_guard lock(mutex);
