@@ -39,10 +39,7 @@ std::span<const Candidate> Discovery::fresh(ProcDir& proc) {
 }
 
 void Discovery::rewind_to(std::int64_t pid) {
-  if (!seen_)
-    seen_ = pid - 1;
-  else if (pid <= *seen_)
-    seen_ = pid - 1;
+  if (!seen_ || pid <= *seen_) seen_ = pid - 1;
 }
 
 void Discovery::probe(ProcDir& proc, std::int64_t pid) {
@@ -50,8 +47,8 @@ void Discovery::probe(ProcDir& proc, std::int64_t pid) {
   fmt::format_to_n(path.data(), path.size() - 1, "{}/stat", pid);
   const auto text = proc.read(path.data());
   const auto stat = text ? parse_pid_stat(*text) : std::nullopt;
-  if (!stat || stat->kernel_thread() || stat->state == 'Z' || stat->state == 'X') return;
-  found_.push_back({pid, stat->ppid, stat->session, stat->start_ticks});
+  if (!stat || stat->kernel_thread() || stat->state == 'X') return;
+  found_.push_back({pid, stat->ppid, stat->session, stat->start_ticks, stat->state == 'Z'});
 }
 
 }  // namespace headroom::host

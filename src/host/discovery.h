@@ -16,6 +16,7 @@ struct Candidate {
   std::int64_t ppid = 0;
   std::int64_t session = 0;
   std::int64_t start_ticks = 0;
+  bool ended = false;  // a zombie: nobody to record, but while a thread of it lives, its children still name it
 };
 
 // Finds the processes that appeared since the last call, at the price of one small read when none did: the kernel hands
@@ -24,7 +25,7 @@ struct Candidate {
 class Discovery {
  public:
   // The first call finds everything that runs. The result lives until the next call; it may hold single threads
-  // (their numbers are no different) and never holds zombies and kernel threads.
+  // (their numbers are no different) and zombies, and never holds kernel threads.
   [[nodiscard]] std::span<const Candidate> fresh(ProcDir& proc);
   // From the next call on also finds what came after `pid`, `pid` included: cheap where `pid` is young.
   void rewind_to(std::int64_t pid);

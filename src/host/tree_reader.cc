@@ -136,22 +136,24 @@ void TreeReader::admit_fresh(Nanos at, RecordingSink& sink) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       if (admitted[i] || find(candidates[i].pid) || !belongs(candidates[i])) continue;
       admitted[i] = true;
-      more = admit(candidates[i], at, sink) || more;
+      if (candidates[i].ended) zombies_.push_back(candidates[i].pid);
+      more = candidates[i].ended || admit(candidates[i], at, sink) || more;
     }
   }
   // A number of ours that was given to a stranger leads no session of ours any more.
   for (const Candidate& candidate : candidates)
-    if (!find(candidate.pid)) std::erase(sessions_, candidate.pid);
+    if (!candidate.ended && !find(candidate.pid)) std::erase(sessions_, candidate.pid);
   roots_.clear();  // found, or gone
+  zombies_.clear();
   scanning_all_ = false;
 }
 
 bool TreeReader::belongs(const Candidate& candidate) {
   if (holds(roots_, candidate.pid)) return true;
   if (holds(excluded_, candidate.pid)) return false;
-  if (find(candidate.ppid)) return true;
+  if (find(candidate.ppid) || holds(zombies_, candidate.ppid)) return true;
   if (options_.recorder_is_subreaper && candidate.ppid == options_.recorder_pid) return true;
-  return holds(sessions_, candidate.session) || has_marker(candidate.pid);
+  return holds(sessions_, candidate.session) || (!candidate.ended && has_marker(candidate.pid));
 }
 
 bool TreeReader::has_marker(std::int64_t pid) {

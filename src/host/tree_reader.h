@@ -100,6 +100,7 @@ class TreeReader final : public Reader {
   bool nested_pid_namespace_ = false;
   std::vector<Member> members_;  // sorted by pid
   std::vector<std::int64_t> roots_, excluded_;
+  std::vector<std::int64_t> zombies_;   // of the job, seen in this look: children of theirs are in it
   std::vector<std::int64_t> sessions_;  // led by a process that is or was in the job
   std::vector<Ended> ended_;            // the latest, for exit codes that arrive late
   std::size_t kept_open_ = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <csignal>
 #include <functional>
 #include <set>
+#include <thread>
 
 #include "base/time.h"
 
@@ -129,6 +131,32 @@ TEST_F(LiveTree, ADoubleForkWithANewSessionStaysInTheJob) {
   job.also_kill(daemon);
   TreeReader tree(options(job));
   EXPECT_TRUE(read_until(tree, [&] { return tree.contains(daemon); }));
+  ::close(ready[0]), ::close(ready[1]);
+}
+
+// A process that ends thread by thread is a zombie before its children have another parent.
+TEST_F(LiveTree, TheChildOfAZombieStaysInTheJob) {
+  static int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  ForkedJob job([] {
+    if (::fork() == 0) {
+      std::thread([] {
+        ::usleep(50'000);
+        if (::fork() == 0) {
+          const pid_t self = ::getpid();
+          (void)!::write(ready[1], &self, sizeof self);
+        }
+        sleep_for_long();
+      }).detach();
+      ::syscall(SYS_exit, 0);  // of this thread alone
+    }
+    sleep_for_long();
+  });
+  pid_t child = 0;
+  ASSERT_EQ(::read(ready[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
+  job.also_kill(child);
+  TreeReader tree(options(job));
+  EXPECT_TRUE(read_until(tree, [&] { return tree.contains(child); }));
   ::close(ready[0]), ::close(ready[1]);
 }
 
