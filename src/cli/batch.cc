@@ -182,7 +182,9 @@ Result<void> BatchVerb::open_journal(batch::Guardian& guardian) {
 
 // What an earlier run left running: it was killed together with its guardian, or the process had left its tree.
 void BatchVerb::sweep() {
-  const auto swept = batch::stop_processes(journal_->batch_id(), {}, grace_);
+  const auto roots = journal_->without_end(batch::boot_id());
+  const auto swept =
+      batch::stop_processes(journal_->batch_id(), {}, grace_, roots ? *roots : std::vector<batch::Root>{});
   if (!swept.empty())
     say(fmt::format("stopped {} {} that an earlier run of this batch had left behind", swept.size(),
                     swept.size() == 1 ? "process" : "processes"),

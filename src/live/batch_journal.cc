@@ -253,6 +253,18 @@ Result<void> Journal::begin_run(Run run) {
   return commit_.run();
 }
 
+Result<std::vector<Root>> Journal::without_end(std::string_view boot_id) {
+  std::vector<Root> roots;
+  HR_TRY(Statement rows, database_.prepare("SELECT pid, process_start FROM attempts WHERE end IS NULL AND boot_id=? "
+                                           "AND pid IS NOT NULL AND process_start IS NOT NULL"));
+  rows.bind(1, boot_id);
+  for (;;) {
+    HR_TRY(const bool more, rows.step());
+    if (!more) return roots;
+    roots.push_back({.pid = static_cast<pid_t>(rows.integer(0)), .start = rows.integer(1)});
+  }
+}
+
 void Journal::note_started(const Attempt& attempt, TaskKey task) {
   queue_.push_back({.kind = Note::Kind::kStarted, .attempt = attempt, .task = task});
 }

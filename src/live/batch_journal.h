@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "live/batch_sweep.h"
 #include "model/batch.h"
 #include "record/sqlite.h"
 
@@ -76,6 +77,9 @@ class Journal {
   [[nodiscard]] Result<std::vector<KnownTask>> register_tasks(std::span<const TaskSpec> specs);
   // Attempts that were under way when an earlier run died are closed as kInterrupted.
   [[nodiscard]] Result<void> begin_run(Run run);
+
+  // The processes of attempts whose end no run has seen, in this run of the machine: some may still be alive.
+  [[nodiscard]] Result<std::vector<Root>> without_end(std::string_view boot_id);
 
   void note_started(const Attempt& attempt, TaskKey task);  // before its process is made
   void note_process(AttemptId attempt, std::int64_t pid, std::optional<Nanos> process_start);

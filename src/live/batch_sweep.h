@@ -22,14 +22,27 @@ inline constexpr std::string_view kMarkerName = "HEADROOM_ATTEMPT";
 [[nodiscard]] std::optional<AttemptId> attempt_in(std::string_view environment, std::string_view batch_id);
 [[nodiscard]] std::optional<AttemptId> attempt_of_process(pid_t pid, std::string_view batch_id);
 
+// A process that was started as an attempt, and when, in nanoseconds since boot: a pid alone may have been reused.
+struct Root {
+  pid_t pid = 0;
+  Nanos start = 0;
+  bool operator==(const Root&) const = default;
+};
+[[nodiscard]] std::optional<Nanos> process_start(pid_t pid);  // also of a zombie; one small file is read
+[[nodiscard]] std::string boot_id();                          // "" where the kernel does not tell
+
 struct Found {
   pid_t pid = 0;
-  std::optional<AttemptId> attempt;  // absent: known by its group only
+  Nanos start = 0;
+  std::optional<AttemptId> attempt;  // absent: it does not carry the marker
 };
-// Living processes that carry the batch's marker, or are in one of the process groups. Zombies are not living.
-[[nodiscard]] std::vector<Found> find_processes(std::string_view batch_id, std::span<const pid_t> groups);
+// Living processes that carry the batch's marker, are in one of the process groups, are one of `roots` or in the group
+// it leads; and all that descend from these. Zombies are not living. This process and its ancestors are never found.
+[[nodiscard]] std::vector<Found> find_processes(std::string_view batch_id, std::span<const pid_t> groups,
+                                                std::span<const Root> roots = {});
 
 // SIGTERM to them all, SIGKILL after `grace` to what is left and what appears meanwhile. Blocks; returns what it found.
-std::vector<Found> stop_processes(std::string_view batch_id, std::span<const pid_t> groups, Nanos grace);
+std::vector<Found> stop_processes(std::string_view batch_id, std::span<const pid_t> groups, Nanos grace,
+                                  std::span<const Root> roots = {});
 
 }  // namespace headroom::batch
