@@ -326,7 +326,8 @@ void Batch::start_one(AttemptId attempt) {
   }
   live.started = true;
   live.facts.pid = *pid;
-  parts_.journal.note_process(attempt, *pid, std::nullopt);
+  live.facts.process_start = process_start(*pid);
+  parts_.journal.note_process(attempt, *pid, live.facts.process_start);
   if (sensors_ && !watching_tree_ && parts_.watch_tree) parts_.watch_tree(*pid);
   watching_tree_ = true;
   if (!live.gpus.empty()) unseen_since_ = boottime_now();
