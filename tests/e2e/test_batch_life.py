@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of a batch that is interrupted, stopped or killed, and what a resume makes of it."""
 import os
+import pathlib
 import random
 import resource
 import signal
@@ -81,6 +82,31 @@ def test_a_resume_sweeps_what_outlived_headroom_and_its_guardian(tmp_path):
     assert "an earlier run of this batch had left behind" in output
     assert "had not been written when Headroom died: task-1" in output.replace("\n", " ")
     assert not living(f"sleep\0{seconds}")
+
+
+def test_a_resume_knows_its_processes_by_pid_and_start_time_as_well(tmp_path):
+    """Without the marker in its environment, in a session of its own, with Headroom and the guardian gone."""
+    folder, ran = tmp_path / "f", tmp_path / "ran"
+    seconds = random.randint(100000, 999999)
+    tasks = write_tasks(tmp_path, f"test -e {ran}.ok && exit; env -i setsid sleep {seconds} & echo up >> {ran}; "
+                                  f"exec env -i sleep {seconds}")
+    batch = start(tmp_path, command(folder, tasks))
+    wait_until(lambda: lines(ran) and len(living(f"sleep\0{seconds}")) == 2, "the task")
+    for pid in living(f"sleep\0{seconds}"):
+        assert not pathlib.Path(f"/proc/{pid}/environ").read_bytes(), "the test wants a process without environment"
+    wait_until(lambda: journal(folder, "SELECT 1 FROM attempts WHERE process_start IS NOT NULL"), "the pid's note")
+    kill(guardian_of(batch.pid))
+    kill(batch.pid)
+    end(batch)
+    stranger = subprocess.Popen(["sleep", str(seconds)], start_new_session=True)
+    (tmp_path / "ran.ok").touch()
+    try:
+        output = end(start(tmp_path, command(folder, tasks)), code=0)
+        assert "stopped 2 processes that an earlier run of this batch had left behind" in output
+        assert living(f"sleep\0{seconds}") == [stranger.pid]
+    finally:
+        stranger.kill()
+        stranger.wait()
 
 
 def test_a_killed_guardian_is_reported(tmp_path):
