@@ -17,6 +17,7 @@
 #include "model/visible.h"
 #include "run/identity.h"
 #include "run/task_file.h"
+#include "run/template.h"
 #include "run/template_pinning.h"
 
 namespace headroom::cli {
@@ -102,19 +103,78 @@ Result<std::vector<std::size_t>> named_gpus(const std::string& list, const std::
   return chosen;
 }
 
-// Without NVML: places by name alone. Nothing can be proven, and memory is not known.
-GpuChoice static_gpus(const BatchCommand& command, const Error& why) {
+// Places by name alone, one task on each. Nothing can be proven, and memory is not known.
+GpuChoice named_places(const std::string& list, std::string note) {
   GpuChoice choice;
-  for (const auto entry : split(command.gpus, ',')) {
+  for (const auto entry : split(list, ',')) {
     const std::string word(trim(entry));
     const auto index = parse_number<int>(std::string_view(word));
     choice.gpus.push_back(
         {.uuid = word, .model = "unknown", .index = index.value_or(static_cast<int>(choice.gpus.size()))});
   }
   choice.pin = batch::PinBy::kUuid;  // the words as they were given
-  choice.note = fmt::format("GPUs cannot be read ({}): tasks are placed on {} as told, one per GPU, without proof",
-                            why.what, command.gpus);
+  choice.note = std::move(note);
   return choice;
+}
+
+bool all_mig(const std::string& list) {
+  const auto entries = split(list, ',');
+  return std::all_of(entries.begin(), entries.end(), [](auto entry) { return trim(entry).starts_with("MIG-"); });
+}
+
+// Where GPUs cannot be read, --gpus has to name entries of the mask around us as they stand there.
+Result<void> check_within(const std::string& wanted, const std::optional<std::string>& mask) {
+  if (!mask) return {};
+  const auto entries = split(*mask, ',');
+  for (const auto word : split(wanted, ','))
+    if (std::none_of(entries.begin(), entries.end(), [&](auto entry) { return trim(entry) == trim(word); }))
+      return fail(Errc::kInvalidInput, fmt::format("--gpus: '{}' is outside of CUDA_VISIBLE_DEVICES={}", word, *mask),
+                  "unset it, or choose among its entries");
+  return {};
+}
+
+Result<GpuChoice> unreadable_gpus(const BatchCommand& command, const Error& why) {
+  GpuChoice choice;
+  const auto mask = environment("CUDA_VISIBLE_DEVICES");
+  std::string list = command.gpus;
+  if (list.empty() && mask && !trim(*mask).empty()) list = *mask;  // CUDA may work where NVML does not
+  if (!list.empty()) {
+    HR_TRYV(check_within(list, mask));
+    return named_places(list, fmt::format("GPUs cannot be read ({}): tasks are placed on {} as told, one per GPU, "
+                                          "without proof",
+                                          why.what, list));
+  }
+  if (why.code != Errc::kNotFound) return tl::unexpected(why);
+  choice.pin = batch::PinBy::kNothing;
+  choice.note = fmt::format("no GPUs here ({}): tasks run without", why.what);
+  return choice;
+}
+
+// Slurm without device constraints puts its own numbers into the mask, which are nvidia-smi's and not CUDA's. (With
+// constraints the mask counts from 0 what the job's cgroup lets through, and the driver shows nothing else.)
+std::optional<std::string> order_of(const std::string& mask) {
+  for (const char* const name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"})
+    if (environment(name) == mask) return "PCI_BUS_ID";
+  return environment("CUDA_DEVICE_ORDER");
+}
+
+// Positions in `devices` that the mask around us lets tasks use.
+Result<std::vector<std::size_t>> unmasked(const std::vector<Device>& devices, GpuChoice& choice) {
+  const auto mask = environment("CUDA_VISIBLE_DEVICES");
+  const auto visible = visible_devices(devices, mask, order_of(mask.value_or("")));
+  if (!mask || visible.stopped_at.empty()) {
+    if (visible.ordinals.empty())
+      choice.note = mask ? "CUDA_VISIBLE_DEVICES is empty: tasks run without a GPU" : "no GPUs here: tasks run without";
+    return visible.ordinals;
+  }
+  if (visible.ordinals.empty())
+    return fail(Errc::kInvalidInput,
+                fmt::format("CUDA_VISIBLE_DEVICES={}: '{}' is no GPU here, or named twice, which hides all", *mask,
+                            visible.stopped_at),
+                "correct or unset it; headroom devices lists what is here; --gpus none runs tasks without GPUs");
+  choice.note = fmt::format("CUDA_VISIBLE_DEVICES={}: '{}' is no GPU here, which hides it and what follows", *mask,
+                            visible.stopped_at);
+  return visible.ordinals;
 }
 
 }  // namespace
@@ -127,9 +187,9 @@ Result<run::TaskSet> read_tasks(const BatchCommand& command, const std::vector<s
                       : command.second_pin == "allow" ? run::PinPolicy::kAllow
                                                       : run::PinPolicy::kRefuse;
   for (TaskSpec& task : set.tasks) {
-    if (none) task.resources.gpus = 0;
     if (!none) HR_TRYV(run::settle_second_pins(task, policy));
   }
+  if (none) HR_TRYV(leave_gpus_alone(set.tasks, "--gpus none"));
   for (const auto& text : command.metrics) {
     HR_TRY(auto pattern, run::parse_log_option(run::LogPattern::Kind::kMetric, text));
     set.patterns.push_back(std::move(pattern));
@@ -182,45 +242,61 @@ Result<Fd> take_folder(const std::string& folder, bool fresh) {
   return lock;
 }
 
+Result<void> leave_gpus_alone(std::vector<TaskSpec>& tasks, const std::string& why) {
+  for (TaskSpec& task : tasks) {
+    task.resources.gpus = 0;
+    std::vector<std::string> texts = task.argv;
+    for (const auto& [name, value] : task.environment) texts.push_back(value);
+    if (std::none_of(texts.begin(), texts.end(), run::uses_gpu)) continue;
+    const std::string place = task.line > 0 ? fmt::format("{}:{}: ", task.file, task.line) : "";
+    return fail(Errc::kInvalidInput, fmt::format("{}task {} names its GPU, and gets none: {}", place, task.name, why),
+                "remove {gpu}, {gpu_index} and {gpu_uuid}; {slot} is known without GPUs, too");
+  }
+  return {};
+}
+
 Result<GpuChoice> choose_gpus(const BatchCommand& command, host::TreeReader& tree) {
   GpuChoice choice;
   if (command.gpus == "none") {
     choice.pin = batch::PinBy::kNothing;
     return choice;
   }
+  const auto mask = environment("CUDA_VISIBLE_DEVICES");
+  const std::string list = command.gpus.empty() ? mask.value_or("") : command.gpus;
+  if (all_mig(list)) {
+    HR_TRYV(check_within(list, mask));
+    return named_places(list, fmt::format("tasks are placed on {} by name, one per MIG instance, without proof", list));
+  }
   NvmlReaderOptions options;
   options.describe = [&tree](std::int64_t pid) { return tree.describe(pid); };
   auto reader = NvmlReader::open(std::move(options));
-  if (!reader) {
-    if (!command.gpus.empty()) return static_gpus(command, reader.error());
-    if (reader.error().code != Errc::kNotFound) return tl::unexpected(reader.error());
-    choice.pin = batch::PinBy::kNothing;
-    choice.note = fmt::format("no GPUs here ({}): tasks run without", reader.error().what);
-    return choice;
-  }
+  if (!reader) return unreadable_gpus(command, reader.error());
   const auto& devices = (*reader)->devices();
-  const auto visible = visible_devices(devices, environment("CUDA_VISIBLE_DEVICES"), environment("CUDA_DEVICE_ORDER"));
-  std::vector<std::size_t> chosen = visible.ordinals;
+  HR_TRY(std::vector<std::size_t> chosen, unmasked(devices, choice));
   if (!command.gpus.empty()) {
+    const std::vector<std::size_t> allowed = std::move(chosen);
     HR_TRY(chosen, named_gpus(command.gpus, devices));
     for (const std::size_t i : chosen)
-      if (std::find(visible.ordinals.begin(), visible.ordinals.end(), i) == visible.ordinals.end())
-        return fail(Errc::kInvalidInput,
-                    fmt::format("--gpus: GPU {} is outside of CUDA_VISIBLE_DEVICES={}", devices[i].index,
-                                environment("CUDA_VISIBLE_DEVICES").value_or("")),
-                    "unset it, or choose among the GPUs that it shows");
+      if (std::find(allowed.begin(), allowed.end(), i) == allowed.end())
+        return fail(
+            Errc::kInvalidInput,
+            fmt::format("--gpus: GPU {} is outside of CUDA_VISIBLE_DEVICES={}", devices[i].index, mask.value_or("")),
+            "unset it, or choose among the GPUs that it shows");
   }
-  for (const std::size_t i : chosen)
+  choice.pin = command.pin == "index" ? batch::PinBy::kIndex : batch::PinBy::kUuid;
+  for (const std::size_t i : chosen) {
+    if (choice.pin == batch::PinBy::kIndex && devices[i].index != static_cast<int>(i))
+      return fail(Errc::kInvalidInput,
+                  fmt::format("--pin index: a GPU before GPU {} cannot be used, so CUDA numbers them otherwise",
+                              devices[i].index),
+                  "use --pin uuid");
     choice.gpus.push_back({.uuid = devices[i].uuid,
                            .model = devices[i].name,
                            .index = devices[i].index,
                            .memory_bytes = devices[i].memory_total_bytes.value_or(0)});
-  choice.pin = command.pin == "index" ? batch::PinBy::kIndex : batch::PinBy::kUuid;
-  choice.driver_version = (*reader)->driver_version();
-  if (choice.gpus.empty()) {
-    choice.pin = batch::PinBy::kNothing;
-    choice.note = "CUDA_VISIBLE_DEVICES shows no GPU: tasks run without";
   }
+  choice.driver_version = (*reader)->driver_version();
+  if (choice.gpus.empty()) choice.pin = batch::PinBy::kNothing;
   choice.reader = std::move(*reader);
   return choice;
 }

@@ -19,8 +19,8 @@ struct BatchCommand {
   std::string command, folder, gpus, pin = "uuid", second_pin = "refuse", grace = "10s", timeout;
   std::vector<std::string> metrics, parameters;
   int slots = 0, per_gpu = 0, retries = -1;
-  bool shell = false, no_pack = false, dry_run = false, fresh = false, json = false, stop_misplaced = false,
-       no_record = false;
+  bool shell = false, no_pack = false, dry_run = false, fresh = false, json = false, follow = false,
+       stop_misplaced = false, no_record = false;
 };
 
 // Tasks from a file, standard input or a command line with ":::"; identities are set.
@@ -42,6 +42,9 @@ struct GpuChoice {
   std::string note;  // what people must know, e.g. that there is no driver; "" for nothing
 };
 [[nodiscard]] Result<GpuChoice> choose_gpus(const BatchCommand& command, host::TreeReader& tree);
+
+// Tasks run on slots. kInvalidInput: one names its GPU, which would be filled in with nothing.
+[[nodiscard]] Result<void> leave_gpus_alone(std::vector<TaskSpec>& tasks, const std::string& why);
 
 // Of the scripts that a task's command names, by size and time; "" where it names none.
 [[nodiscard]] std::string fingerprint_of(const TaskSpec& task);

@@ -25,7 +25,7 @@ def command(folder, *options, gpus="none", slots=3):
 def run(tmp_path, *arguments, code=0, stdin=None, sim=None, **more):
     """`headroom batch` to its end; in a virtual box if `sim` names one."""
     words = [HEADROOM, "batch", *map(str, arguments)]
-    env = batch_environment(tmp_path, **more)
+    env = batch_environment(tmp_path) | more
     if sim:
         words = [HEADROOM, "sim", "--gpus", sim, "--", *words]
         del env["HEADROOM_NVML"]
