@@ -159,8 +159,7 @@ Result<int> BatchVerb::run_tasks() {
 Result<void> BatchVerb::prepare_gpus() {
   HR_TRY(gpus_, choose_gpus(command_, *tree_));
   if (!gpus_.note.empty()) say(gpus_.note, "");
-  if (gpus_.pin == batch::PinBy::kNothing)
-    for (TaskSpec& task : set_.tasks) task.resources.gpus = 0;
+  if (gpus_.pin == batch::PinBy::kNothing) HR_TRYV(leave_gpus_alone(set_.tasks, gpus_.note));
   const auto most = static_cast<int>(gpus_.gpus.size());
   for (const TaskSpec& task : set_.tasks)
     if (task.resources.gpus > most)
