@@ -67,10 +67,51 @@ ContextUse use_of(const Recording& recording, SourceId id, const std::multimap<s
   return use;
 }
 
+std::vector<std::vector<SourceId>> children_of(const Recording& recording) {
+  std::vector<std::vector<SourceId>> children(recording.sources.size());
+  for (const SourceId id : recording.all(SourceKind::kProcess))
+    if (const SourceId parent = source_of(recording, id).parent; parent != kNoSource)
+      children[static_cast<std::size_t>(parent)].push_back(id);
+  return children;
+}
+
+// A process that got away from its attempt's tree (a double fork) belongs to the only attempt that had the device as
+// long as the process was seen there; -1 where there were several.
+std::int32_t only_attempt(const BatchView& batch, const ContextUse& use, Nanos listing) {
+  std::int32_t only = -1;
+  for (std::size_t i = 0; i < batch.attempts.size(); ++i) {
+    const TaskAttempt& attempt = batch.attempts[i];
+    if (attempt.begin > use.first_seen) break;
+    if (attempt.end < use.last_seen - listing ||
+        std::find(attempt.devices.begin(), attempt.devices.end(), use.device) == attempt.devices.end())
+      continue;
+    if (only >= 0) return -1;
+    only = static_cast<std::int32_t>(i);
+  }
+  return only;
+}
+
+// The launcher knows to the millisecond when an attempt began and ended; the sampling finds it out later.
+void place_in_batch(const Recording& recording, const BatchView& batch, Nanos listing, ContextUse& use) {
+  if (!use.ours || !use.process) return;
+  use.attempt = batch.attempt_of_process[static_cast<std::size_t>(*use.process)];
+  if (use.attempt < 0) use.attempt = only_attempt(batch, use, listing);
+  if (use.attempt < 0) return;
+  const TaskAttempt& attempt = batch.attempts[static_cast<std::size_t>(use.attempt)];
+  const bool first_process = process_of(source_of(recording, *use.process)).pid == attempt.pid;
+  use.begin = first_process ? attempt.begin : std::clamp(use.begin, attempt.begin, use.first_seen);
+  use.held_from = std::max(use.held_from, use.begin);
+  use.end = std::max(use.last_seen, first_process ? attempt.end : std::min(use.end, attempt.end));
+}
+
 }  // namespace
 
 JobView job_view(const Recording& recording) {
   JobView view;
+  view.batch = batch_view(recording);
+  view.has_job = view.batch.present;
+  view.children = children_of(recording);
+  view.holds.assign(recording.sources.size(), false);
   std::multimap<std::int64_t, SourceId> by_pid;
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     const Process process = process_of(source_of(recording, id));
@@ -87,6 +128,8 @@ JobView job_view(const Recording& recording) {
     if (track_of(recording, id).at.empty()) continue;
     ContextUse use = use_of(recording, id, by_pid, view.listing_interval);
     if (!view.has_job) use.ours = true;
+    if (view.batch.present) place_in_batch(recording, view.batch, view.listing_interval, use);
+    if (use.process && use.kind != ContextKind::kGraphics) view.holds[static_cast<std::size_t>(*use.process)] = true;
     (use.kind == ContextKind::kGraphics ? view.graphics : view.uses).push_back(use);
   }
   std::stable_sort(view.uses.begin(), view.uses.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
@@ -129,19 +172,16 @@ std::vector<Activity> activities(const Recording& recording, SourceId process) {
   return list;
 }
 
-std::vector<SourceId> descendants(const Recording& recording, SourceId process) {
-  std::vector<SourceId> found;
-  std::vector<SourceId> open{process};
-  const auto all = recording.all(SourceKind::kProcess);
+std::vector<SourceId> descendants(const JobView& job, SourceId process) {
+  std::vector<SourceId> found, open{process};
   while (!open.empty()) {
     const SourceId parent = open.back();
     open.pop_back();
-    for (const SourceId id : all)
-      if (source_of(recording, id).parent == parent && id != process &&
-          std::find(found.begin(), found.end(), id) == found.end()) {
-        found.push_back(id);
-        open.push_back(id);
-      }
+    for (const SourceId id : job.children[static_cast<std::size_t>(parent)]) {
+      if (id == process) continue;  // a damaged file may hold a circle
+      found.push_back(id);
+      open.push_back(id);
+    }
   }
   return found;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/attempts.h"
 #include "model/entities.h"
 #include "model/recording.h"
 
@@ -21,16 +22,20 @@ struct ContextUse {
   Nanos held_from = 0;  // first seen holding the context, less one listing interval
   Nanos end = 0;        // process end, else one listing after it was last seen
   Nanos first_seen = 0, last_seen = 0;
+  std::int32_t attempt = -1;  // of a batch: index into BatchView::attempts
 };
 
 // Who did what: the processes and contexts of a recording, matched by pid and start time.
 struct JobView {
   bool has_contexts = false;         // the recording knows which processes hold which device
-  bool has_job = false;              // it is about one job (`run`, `record --pid`), not about a whole box
+  bool has_job = false;              // it is about one job (`run`, `record --pid`, `batch`), not about a whole box
   bool has_host = false;             // it has rows of processes (tier P)
   std::vector<ContextUse> uses;      // compute and MPS contexts only, in order of begin
   std::vector<ContextUse> graphics;  // desktop processes: they own nothing
   Nanos listing_interval = kSecond;  // median time between process listings
+  BatchView batch;
+  std::vector<std::vector<SourceId>> children;  // by SourceId of a process
+  std::vector<bool> holds;                      // by SourceId of a process: it holds a context of `uses`
 };
 
 [[nodiscard]] JobView job_view(const Recording& recording);
@@ -50,6 +55,6 @@ struct Activity {
 [[nodiscard]] std::vector<Activity> activities(const Recording& recording, SourceId process);
 
 // The sources of processes below `process` (children, grandchildren, …), itself excluded.
-[[nodiscard]] std::vector<SourceId> descendants(const Recording& recording, SourceId process);
+[[nodiscard]] std::vector<SourceId> descendants(const JobView& job, SourceId process);
 
 }  // namespace headroom

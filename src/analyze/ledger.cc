@@ -14,9 +14,21 @@ namespace {
 
 constexpr Nanos kNever = -1;
 
-// One process's use of the device, with the instants that divide its time.
+// What kind of claim a Use is. All but kContext are attempts of a batch, which had the device from their begin to their
+// end, whatever the driver listed.
+enum class Claim : std::uint8_t {
+  kContext,    // a process was listed with a context
+  kUnseen,     // an attempt of which none was: too short, or the lists could not be read
+  kNeverHeld,  // an attempt that computed elsewhere, or ran long enough to be seen and was not
+  kAttempt,    // an attempt with contexts of its own: answers for the time around them
+};
+
+// One process's use of the device, or one attempt's, with the instants that divide its time.
 struct Use {
   ContextUse context;
+  Claim claim = Claim::kContext;
+  std::int32_t task = -1;
+  bool counted = true;                                // its work was not thrown away
   Nanos first_kernel = kNever, last_kernel = kNever;  // within the sample's precision
   bool hung = false;                                  // after its last kernel nothing of it moved any more
   const Track* track = nullptr;                       // its kGpuProcess rows
@@ -29,7 +41,11 @@ class DeviceAccountant {
   DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu);
   [[nodiscard]] std::vector<Slice> slices();
   [[nodiscard]] bool used_by_job() const {
-    return std::any_of(uses_.begin(), uses_.end(), [](const Use& use) { return use.context.ours; });
+    return std::any_of(uses_.begin(), uses_.end(),
+                       [](const Use& use) { return use.context.ours && use.claim != Claim::kNeverHeld; });
+  }
+  [[nodiscard]] bool given_to_attempts() const {
+    return std::any_of(uses_.begin(), uses_.end(), [](const Use& use) { return use.claim != Claim::kContext; });
   }
 
  private:
@@ -37,23 +53,30 @@ class DeviceAccountant {
     const Use* use;  // nullptr: nobody was seen
     double weight;
   };
-  void add_use(const Recording& recording, const ContextUse& context);
+  void add_use(const Recording& recording, Use use);
+  void add_attempts(const Recording& recording, SourceId gpu);
+  void first_sample();
+  void move_to(const UtilSample& sample);
   void find_kernels();
+  void note_kernel(Use& use, const UtilSample& sample) const;
   void find_cuts();
   [[nodiscard]] bool hung(const Use& use) const;
   [[nodiscard]] const std::vector<Share>& owners(Nanos begin, Nanos end);  // until the next call
   void busy(Nanos begin, Nanos end, Nanos sample_begin);
   void idle(Nanos begin, Nanos end);
   [[nodiscard]] Slice idle_piece(Nanos begin, Nanos end) const;
+  [[nodiscard]] Slice free_piece(Nanos begin, Nanos end) const;
   [[nodiscard]] Slice active_piece(Nanos begin, Nanos end, const Use& use) const;
   [[nodiscard]] double idle_share(Nanos begin, Nanos end) const;
   void emit(Slice slice);
 
   const JobView& job_;
   std::vector<UtilSample> samples_;
-  std::vector<Nanos> idle_before_;  // idle nanoseconds in samples_[0..i)
-  std::vector<Use> uses_;
-  std::vector<Nanos> cuts_;  // instants where the account of idle time may change
+  std::vector<Nanos> idle_before_;   // idle nanoseconds in samples_[0..i)
+  std::vector<Use> uses_;            // in order of begin
+  std::vector<std::size_t> around_;  // positions in uses_ of those that touch the sample at hand, in order …
+  std::size_t next_ = 0;             // … and of the first that begins after it: ten thousand tasks are not all asked
+  std::vector<Nanos> cuts_;          // instants where the account of idle time may change
   std::vector<Slice> slices_;
   std::vector<Share> shares_;  // kept from call to call: a day has a hundred thousand samples
   std::vector<Nanos> parts_;
@@ -63,7 +86,10 @@ class DeviceAccountant {
 DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu)
     : job_(job), samples_(util_samples(recording, gpu)) {
   for (const ContextUse& context : job.uses)
-    if (context.device == gpu) add_use(recording, context);
+    if (context.device == gpu) add_use(recording, {context});
+  add_attempts(recording, gpu);
+  std::stable_sort(uses_.begin(), uses_.end(),
+                   [](const Use& a, const Use& b) { return a.context.begin < b.context.begin; });
   idle_before_.reserve(samples_.size() + 1);
   idle_before_.push_back(0);
   for (const UtilSample& sample : samples_)
@@ -73,18 +99,62 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
   find_cuts();
 }
 
-void DeviceAccountant::add_use(const Recording& recording, const ContextUse& context) {
-  Use use{context};
-  use.track = &recording.tracks[static_cast<std::size_t>(context.source)];
-  if (context.ours && context.process) {
-    use.host.driver = activities(recording, *context.process);
-    for (const SourceId id : descendants(recording, *context.process)) {
-      const bool holds =
-          std::any_of(job_.uses.begin(), job_.uses.end(), [&](const auto& u) { return u.process == id; });
-      if (!holds) use.host.helpers.push_back(activities(recording, id));
-    }
+void DeviceAccountant::add_use(const Recording& recording, Use use) {
+  const ContextUse& context = use.context;
+  if (context.source != kNoSource) use.track = &recording.tracks[static_cast<std::size_t>(context.source)];
+  if (context.attempt >= 0) {
+    const TaskAttempt& attempt = job_.batch.attempts[static_cast<std::size_t>(context.attempt)];
+    use.task = attempt.task;
+    use.counted = attempt.counted();
+  }
+  if (context.ours && context.process && (use.claim == Claim::kContext || use.claim == Claim::kUnseen)) {
+    const auto below = descendants(job_, *context.process);
+    // Which process of an unseen attempt drove the device is only clear where there was one.
+    if (use.claim == Claim::kContext || below.empty()) use.host.driver = activities(recording, *context.process);
+    for (const SourceId id : below)
+      if (!job_.holds[static_cast<std::size_t>(id)]) use.host.helpers.push_back(activities(recording, id));
   }
   uses_.push_back(std::move(use));
+}
+
+// Which of the attempts that were given this device never held it: one that was seen on another, one that the live
+// verdict says so of, or one so long that it must have been seen.
+Claim claim_of(const JobView& job, const TaskAttempt& attempt, bool here, bool elsewhere) {
+  constexpr Nanos kMustBeSeen = 20 * kSecond;  // docs/batch.md: a CPU fallback
+  if (here) return Claim::kAttempt;
+  if (!job.has_contexts) return Claim::kUnseen;
+  if (elsewhere || attempt.proof == PlacementProof::kCpuFallback || attempt.proof == PlacementProof::kMisplaced)
+    return Claim::kNeverHeld;
+  const bool proven = attempt.proof == PlacementProof::kVerified;  // by a list that the recording did not keep
+  return !proven && attempt.end - attempt.begin >= kMustBeSeen ? Claim::kNeverHeld : Claim::kUnseen;
+}
+
+void DeviceAccountant::add_attempts(const Recording& recording, SourceId gpu) {
+  const auto& attempts = job_.batch.attempts;
+  if (attempts.empty()) return;
+  std::vector<bool> here(attempts.size(), false), elsewhere(attempts.size(), false);
+  for (const ContextUse& use : job_.uses)
+    if (use.attempt >= 0) (use.device == gpu ? here : elsewhere)[static_cast<std::size_t>(use.attempt)] = true;
+  std::vector<std::optional<SourceId>> first_process(attempts.size());
+  for (const SourceId id : recording.all(SourceKind::kProcess)) {
+    const std::int32_t index = job_.batch.attempt_of_process[static_cast<std::size_t>(id)];
+    if (index >= 0 && !first_process[static_cast<std::size_t>(index)])
+      first_process[static_cast<std::size_t>(index)] = id;
+  }
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    const TaskAttempt& attempt = attempts[i];
+    if (std::find(attempt.devices.begin(), attempt.devices.end(), gpu) == attempt.devices.end()) continue;
+    Use use;
+    use.claim = claim_of(job_, attempt, here[i], elsewhere[i]);
+    use.context.device = gpu;
+    use.context.process = first_process[i];
+    use.context.pid = attempt.pid;
+    use.context.ours = true;
+    use.context.begin = use.context.held_from = use.context.first_seen = attempt.begin;
+    use.context.end = use.context.last_seen = attempt.end;
+    use.context.attempt = static_cast<std::int32_t>(i);
+    add_use(recording, std::move(use));
+  }
 }
 
 void DeviceAccountant::find_cuts() {
@@ -93,17 +163,39 @@ void DeviceAccountant::find_cuts() {
       if (cut != kNever) cuts_.push_back(cut);
   for (const Use& use : uses_)
     for (const Activity& activity : use.host.driver) cuts_.push_back(activity.end);
+  for (const QueueChange& change : job_.batch.queue) cuts_.push_back(change.at);
   std::sort(cuts_.begin(), cuts_.end());
+}
+
+void DeviceAccountant::first_sample() {
+  around_.clear();
+  next_ = 0;
+}
+
+// Samples come in order of time.
+void DeviceAccountant::move_to(const UtilSample& sample) {
+  std::erase_if(around_, [&](std::size_t i) { return uses_[i].context.end <= sample.begin; });
+  for (; next_ < uses_.size() && uses_[next_].context.begin < sample.end; ++next_)
+    if (uses_[next_].context.end > sample.begin) around_.push_back(next_);
+}
+
+// Of a batch it is known to the millisecond who had the device, and several short tasks may follow one another within
+// one sample: unmeasured time goes by how long each was there.
+double held_within(const Use& use, Nanos begin, Nanos end) {
+  const Nanos held = std::min(use.context.end, end) - std::max(use.context.held_from, begin);
+  return static_cast<double>(std::max<Nanos>(1, held));
 }
 
 // The processes that can own kernels of (begin, end], by measured share where the driver gave one. Foreign ones too.
 const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin, Nanos end) {
   shares_.clear();
   double measured = 0;
-  for (const Use& use : uses_) {
+  for (const std::size_t i : around_) {
+    const Use& use = uses_[i];
     if (use.context.held_from >= end || use.context.end <= begin) continue;
+    if (use.claim == Claim::kAttempt || use.claim == Claim::kNeverHeld) continue;
     double weight = 0;
-    if (const Column* util = use.track->find(Metric::kProcessSmUtil)) {
+    if (const Column* util = use.track ? use.track->find(Metric::kProcessSmUtil) : nullptr) {
       const auto next = std::lower_bound(use.track->at.begin(), use.track->at.end(), end);
       const auto row = static_cast<std::size_t>(next - use.track->at.begin());
       if (next != use.track->at.end() && *next <= end + 2 * job_.listing_interval && util->has(row))
@@ -113,20 +205,27 @@ const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin
     shares_.push_back({&use, weight});
   }
   if (measured <= 0)
-    for (Share& share : shares_) share.weight = 1;
+    for (Share& share : shares_) share.weight = job_.batch.present ? held_within(*share.use, begin, end) : 1;
   if (shares_.empty()) shares_.push_back({nullptr, 1});
   return shares_;
 }
 
+void DeviceAccountant::note_kernel(Use& use, const UtilSample& sample) const {
+  if (use.first_kernel == kNever) use.first_kernel = std::max(use.context.begin, sample.end - busy_ns(sample));
+  use.last_kernel = std::min(use.context.end, sample.end);
+}
+
 void DeviceAccountant::find_kernels() {
+  first_sample();
   for (const UtilSample& sample : samples_) {
-    const Nanos busy = busy_ns(sample);
-    if (busy == 0) continue;
+    move_to(sample);
+    if (busy_ns(sample) == 0) continue;
     for (const Share& share : owners(sample.begin, sample.end)) {
       if (!share.use || share.weight <= 0) continue;
-      Use& use = uses_[static_cast<std::size_t>(share.use - uses_.data())];
-      if (use.first_kernel == kNever) use.first_kernel = std::max(use.context.begin, sample.end - busy);
-      use.last_kernel = std::min(use.context.end, sample.end);
+      note_kernel(uses_[static_cast<std::size_t>(share.use - uses_.data())], sample);
+      for (const std::size_t i : around_)
+        if (uses_[i].claim == Claim::kAttempt && uses_[i].context.attempt == share.use->context.attempt)
+          note_kernel(uses_[i], sample);
     }
   }
 }
@@ -137,13 +236,15 @@ bool DeviceAccountant::hung(const Use& use) const {
   constexpr Nanos kShortest = 60 * kSecond;
   if (use.last_kernel == kNever || use.host.driver.empty()) return false;
   const Nanos tail = use.context.end - use.last_kernel;
+  if (tail < kShortest) return false;
   Nanos pause = 0, longest = 0;
-  for (const UtilSample& sample : samples_) {
-    if (sample.end <= use.first_kernel || sample.begin >= use.last_kernel) continue;
-    pause = busy_ns(sample) > 0 ? 0 : pause + sample.end - sample.begin;
+  auto sample = std::upper_bound(samples_.begin(), samples_.end(), use.first_kernel,
+                                 [](Nanos at, const UtilSample& s) { return at < s.end; });
+  for (; sample != samples_.end() && sample->begin < use.last_kernel; ++sample) {
+    pause = busy_ns(*sample) > 0 ? 0 : pause + sample->end - sample->begin;
     longest = std::max(longest, pause);
   }
-  if (tail < kShortest || tail < 10 * longest) return false;
+  if (tail < 10 * longest) return false;
   const auto still = [&](const Activity& a) {
     constexpr double kTrickle = 0.01;
     return a.begin < use.last_kernel || (a.cpu < kTrickle && a.read_bytes_per_second < 1 &&
@@ -190,7 +291,10 @@ void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
     Slice slice{begin, begin + parts_[i], Account::kUseful};
     if (use) {
       slice.pid = use->context.pid;
+      slice.task = use->task;
+      if (!use->counted) slice.account = Account::kDiscarded;
       if (!use->context.ours) slice.account = Account::kForeign;
+      if (use->claim == Claim::kUnseen) slice.tier = 'S', slice.confidence = Confidence::kMedium;
       if (shares.size() > 1) slice.confidence = Confidence::kMedium;
     } else if (job_.has_contexts) {
       slice.confidence = Confidence::kLow;  // too short to be listed, or hidden from us
@@ -213,35 +317,58 @@ double DeviceAccountant::idle_share(Nanos begin, Nanos end) const {
   return static_cast<double>(idle) / static_cast<double>(std::max<Nanos>(1, length));
 }
 
+// `use` holds the device, for the time [begin, end) with this account.
+Slice piece_of(const Use& use, Nanos begin, Nanos end, Account account, char tier, Confidence confidence) {
+  return {begin, end, account, use.context.pid, tier, confidence, -1, use.task};
+}
+
 Slice DeviceAccountant::active_piece(Nanos begin, Nanos end, const Use& use) const {
   const IdleCause cause =
       idle_cause_at(use.host, begin + (end - begin + 1) / 2, [this](Nanos a, Nanos b) { return idle_share(a, b); });
-  const char tier = use.host.driver.empty() ? 'N' : 'P';
-  return {begin, end, cause.account, use.context.pid, tier, cause.confidence};
+  return piece_of(use, begin, end, cause.account, use.host.driver.empty() ? 'N' : 'P', cause.confidence);
+}
+
+Slice DeviceAccountant::free_piece(Nanos begin, Nanos end) const {
+  if (job_.batch.present) {
+    const bool waiting = job_.batch.waiting(begin + (end - begin) / 2);
+    return {begin, end, waiting ? Account::kTaskWaiting : Account::kNoTask, 0, 'S', Confidence::kHigh};
+  }
+  if (!touched_ && job_.has_job) return {begin, end, Account::kNotUsed, 0, 'N', Confidence::kHigh};
+  return {begin, end, Account::kNoTask, 0, 'N', Confidence::kMedium};
 }
 
 Slice DeviceAccountant::idle_piece(Nanos begin, Nanos end) const {
   const Nanos middle = begin + (end - begin) / 2;
-  if (!job_.has_contexts) return {begin, end, Account::kUnexplained, 0, 'N', Confidence::kLow};
-  const Use *active = nullptr, *starting = nullptr, *ending = nullptr;
-  for (const Use& use : uses_) {
+  if (!job_.has_contexts && !job_.batch.present) return {begin, end, Account::kUnexplained, 0, 'N', Confidence::kLow};
+  const Use *active = nullptr, *starting = nullptr, *ending = nullptr, *attempt = nullptr, *never = nullptr;
+  for (const std::size_t i : around_) {
+    const Use& use = uses_[i];
     if (!use.context.ours || middle < use.context.begin || middle >= use.context.end) continue;
     const bool ever = use.first_kernel != kNever;
-    if (!ever) {
-      if (middle >= use.context.held_from) active = &use;
-    } else if (middle < use.first_kernel)
-      starting = &use;
-    else if (middle < use.last_kernel)
+    if (use.claim == Claim::kNeverHeld)
+      never = &use;
+    else if (use.claim == Claim::kAttempt)
+      attempt = &use;
+    else if (!ever && middle >= use.context.held_from)
       active = &use;
-    else
+    else if (ever && middle < use.first_kernel)
+      starting = &use;
+    else if (ever && middle < use.last_kernel)
+      active = &use;
+    else if (ever)
       ending = &use;
   }
   if (active) return active_piece(begin, end, *active);
-  if (starting) return {begin, end, Account::kStartup, starting->context.pid, 'P', Confidence::kHigh};
-  if (ending && ending->hung) return {begin, end, Account::kHung, ending->context.pid, 'P', Confidence::kMedium};
-  if (ending) return {begin, end, Account::kTeardown, ending->context.pid, 'N', Confidence::kMedium};
-  if (!touched_ && job_.has_job) return {begin, end, Account::kNotUsed, 0, 'N', Confidence::kHigh};
-  return {begin, end, Account::kNoTask, 0, 'N', Confidence::kMedium};
+  if (starting) return piece_of(*starting, begin, end, Account::kStartup, 'P', Confidence::kHigh);
+  if (ending && ending->hung) return piece_of(*ending, begin, end, Account::kHung, 'P', Confidence::kMedium);
+  if (ending) return piece_of(*ending, begin, end, Account::kTeardown, 'N', Confidence::kMedium);
+  if (attempt && attempt->first_kernel != kNever && middle < attempt->first_kernel)
+    return piece_of(*attempt, begin, end, Account::kStartup, 'S', Confidence::kHigh);
+  if (attempt && attempt->first_kernel != kNever && middle >= attempt->last_kernel)
+    return piece_of(*attempt, begin, end, Account::kTeardown, 'S', Confidence::kMedium);
+  if (attempt) return piece_of(*attempt, begin, end, Account::kUnexplained, 'S', Confidence::kLow);
+  if (never) return piece_of(*never, begin, end, Account::kNotUsed, 'S', Confidence::kHigh);
+  return free_piece(begin, end);
 }
 
 void DeviceAccountant::idle(Nanos begin, Nanos end) {
@@ -255,7 +382,9 @@ void DeviceAccountant::idle(Nanos begin, Nanos end) {
 
 std::vector<Slice> DeviceAccountant::slices() {
   touched_ = used_by_job();
+  first_sample();
   for (const UtilSample& sample : samples_) {
+    move_to(sample);
     if (!sample.util) {
       emit({sample.begin, sample.end, Account::kUnobserved, 0, 'N', Confidence::kHigh});
       continue;
@@ -275,7 +404,7 @@ std::vector<DeviceTime> device_times(const Recording& recording, const JobView& 
     DeviceAccountant accountant(recording, job, id);
     DeviceTime time{id, device_of(recording.sources[static_cast<std::size_t>(id)])};
     time.used = accountant.used_by_job();
-    if (job.has_job && !time.used && time.device.given == false) continue;
+    if (job.has_job && !time.used && !accountant.given_to_attempts() && time.device.given == false) continue;
     time.slices = accountant.slices();
     devices.push_back(std::move(time));
   }
@@ -288,18 +417,18 @@ Ledger ledger(const std::vector<DeviceTime>& devices, Nanos begin, Nanos end) {
   Ledger sum;
   sum.begin = begin;
   sum.end = std::max(begin, end);
-  using Key = std::tuple<std::size_t, Account, std::int32_t, std::int64_t, char, Confidence>;
+  using Key = std::tuple<std::size_t, Account, std::int32_t, std::int32_t, std::int64_t, char, Confidence>;
   std::map<Key, Nanos> totals;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     sum.devices.push_back(devices[i].device);
     for (const Slice& slice : devices[i].slices) {
       const Nanos ns = std::min(slice.end, sum.end) - std::max(slice.begin, sum.begin);
-      if (ns > 0) totals[{i, slice.account, slice.phase, slice.pid, slice.tier, slice.confidence}] += ns;
+      if (ns > 0) totals[{i, slice.account, slice.phase, slice.task, slice.pid, slice.tier, slice.confidence}] += ns;
     }
   }
   for (const auto& [key, ns] : totals) {
-    const auto& [device, account, phase, pid, tier, confidence] = key;
-    sum.entries.push_back({account, device, pid, phase, tier, confidence, ns});
+    const auto& [device, account, phase, task, pid, tier, confidence] = key;
+    sum.entries.push_back({account, device, pid, phase, tier, confidence, ns, task});
   }
   return sum;
 }

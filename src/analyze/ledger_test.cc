@@ -23,6 +23,34 @@ Nanos sum(const Ledger& l) {
   return total;
 }
 
+// Two GPUs under a batch: tasks of all lengths, seen or not, failing or not, one after another and side by side.
+Recording random_batch(std::mt19937& random) {
+  std::uniform_real_distribution<double> unit(0, 1);
+  const double length = 20 + 40 * unit(random);
+  RecordingBuilder builder(length, 0.5 + unit(random));
+  builder.gpu(0, [&](double) { return std::floor(unit(random) * 101) / 100; });
+  builder.gpu(1, [&](double) { return unit(random) < 0.5 ? 0.0 : unit(random); });
+  std::int64_t pid = 100;
+  for (double at = unit(random); at < length; at += 4 * unit(random) * unit(random), ++pid) {
+    const double to = std::min(length, at + 15 * unit(random) * unit(random));
+    std::vector<int> gpus{static_cast<int>(random() % 2)};
+    if (unit(random) < 0.1) gpus = {0, 1};
+    if (unit(random) < 0.1) gpus.clear();
+    const char* outcome = unit(random) < 0.2 ? "failed" : unit(random) < 0.1 ? "" : "succeeded";
+    const std::string name = "task" + std::to_string(random() % 20);
+    const std::int64_t id = unit(random) < 0.1 ? pid - 1 : pid;  // a reused process id
+    if (unit(random) < 0.6 && id == pid) {
+      builder.task(name, id, gpus, at, to, unit(random), outcome);
+      if (unit(random) < 0.3) builder.process(10'000 + pid, id, at, to, 1.0).context(10'000 + pid, 0, at, to);
+    } else {
+      builder.attempt(name, id, gpus, at, to, outcome);
+    }
+    if (unit(random) < 0.5) builder.queue(at + unit(random), static_cast<int>(random() % 2));
+  }
+  if (unit(random) < 0.3) builder.process(9000, 1, 0, length, 0.5, false).context(9000, 1, 0, length);
+  return builder.build();
+}
+
 // Two GPUs, a few processes of all kinds, random utilisation, gaps and lost readings.
 Recording random_recording(std::mt19937& random) {
   std::uniform_real_distribution<double> unit(0, 1);
@@ -47,10 +75,14 @@ Recording random_recording(std::mt19937& random) {
   return recording;
 }
 
+Recording random_recording_or_batch(std::mt19937& random) {
+  return random() % 2 == 0 ? random_batch(random) : random_recording(random);
+}
+
 TEST(Ledger, ConservesEveryNanosecond) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
-    const Recording recording = random_recording(random);
+    const Recording recording = random_recording_or_batch(random);
     const Ledger l = whole(recording);
     ASSERT_EQ(sum(l), l.budget()) << "seed " << seed;
   }
@@ -59,7 +91,7 @@ TEST(Ledger, ConservesEveryNanosecond) {
 TEST(Ledger, MergedWindowsAreOneWindow) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(seed);
-    const Recording recording = random_recording(random);
+    const Recording recording = random_recording_or_batch(random);
     const auto times = device_times(recording, job_view(recording));
     const Nanos begin = recording.meta.start, end = recording.meta.end;
     const Nanos middle = begin + static_cast<Nanos>(random()) % (end - begin);
@@ -75,7 +107,7 @@ TEST(Ledger, MergedWindowsAreOneWindow) {
 TEST(Ledger, RenumberingGpusChangesNothing) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(seed);
-    Recording recording = random_recording(random);
+    Recording recording = random_recording_or_batch(random);
     const Ledger before = whole(recording);
     for (Source& source : recording.sources)
       if (source.kind == SourceKind::kGpu) source.attrs["index"] = source.attrs["index"] == "0" ? "1" : "0";

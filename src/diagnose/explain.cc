@@ -147,6 +147,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
     begin = std::min(end, begin + options.window->first);
   }
   explanation.ledger = ledger(times, begin, end);
+  explanation.ledger.tasks = job.batch.tasks;
   for (std::size_t i = 0; i < times.size(); ++i)
     explanation.devices.push_back({i, device_stats(recording, times[i].source)});
   const Case c{recording, job, times, explanation, options};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/human.h"
 
@@ -36,17 +37,13 @@ Means means_of(const std::vector<Activity>& list) {
   return mean;
 }
 
-void add_once(std::vector<SourceId>& list, SourceId id) {
-  if (std::find(list.begin(), list.end(), id) == list.end()) list.push_back(id);
-}
-
 }  // namespace
 
 HostSummary host_summary(const Case& c) {
   HostSummary summary;
-  std::vector<SourceId> drivers, helpers;
+  std::set<SourceId> drivers, helpers;
   for (const ContextUse& use : c.job.uses)
-    if (use.ours && use.process) add_once(drivers, *use.process);
+    if (use.ours && use.process) drivers.insert(*use.process);
   double looks = 0;
   for (const SourceId driver : drivers) {
     const auto list = activities(c.recording, driver);
@@ -60,8 +57,8 @@ HostSummary host_summary(const Case& c) {
     summary.write_rate += mean.write;
     for (const Activity& a : list) summary.waits[static_cast<std::size_t>(a.wait)] += 1;
     looks += static_cast<double>(list.size());
-    for (const SourceId helper : descendants(c.recording, driver))
-      if (std::find(drivers.begin(), drivers.end(), helper) == drivers.end()) add_once(helpers, helper);
+    for (const SourceId helper : descendants(c.job, driver))
+      if (!drivers.contains(helper)) helpers.insert(helper);
   }
   for (const SourceId helper : helpers) {
     const auto list = activities(c.recording, helper);

@@ -43,7 +43,7 @@ struct AccountInfo {
 
 inline constexpr std::array kAccounts{
     AccountInfo{Account::kUseful, "busy", "useful", "computing", "a kernel was resident, for work that counted"},
-    AccountInfo{Account::kDiscarded, "busy", "discarded", "computing, discarded", "a kernel ran for work thrown away"},
+    AccountInfo{Account::kDiscarded, "busy", "discarded", "discarded work", "a kernel ran for work thrown away"},
     AccountInfo{Account::kForeign, "busy", "foreign", "others' kernels", "a kernel of a process outside the job ran"},
     AccountInfo{Account::kStartup, "idle", "startup", "start-up", "from process start to its first kernel"},
     AccountInfo{Account::kInput, "idle", "input", "input", "the training loop waited for its data"},
@@ -75,6 +75,7 @@ struct Slice {
   char tier = 'N';       // the evidence it rests on
   Confidence confidence = Confidence::kHigh;
   std::int32_t phase = -1;  // index into Explanation::phases, or -1
+  std::int32_t task = -1;   // of a batch: index into Ledger::tasks, or -1
   bool operator==(const Slice&) const = default;
 };
 
@@ -86,6 +87,7 @@ struct LedgerEntry {
   char tier = 'N';
   Confidence confidence = Confidence::kHigh;
   Nanos ns = 0;
+  std::int32_t task = -1;  // of a batch: index into Ledger::tasks, or -1
   bool operator==(const LedgerEntry&) const = default;
 };
 
@@ -93,7 +95,8 @@ struct LedgerEntry {
 struct Ledger {
   Nanos begin = 0, end = 0;
   std::vector<Device> devices;       // the budget's devices, in order of index
-  std::vector<LedgerEntry> entries;  // merged: no two differ in `ns` alone; sorted by device, account, phase, pid
+  std::vector<LedgerEntry> entries;  // merged: no two differ in `ns` alone; sorted by device, account, phase, task, pid
+  std::vector<std::string> tasks;    // of a batch: their names
 
   [[nodiscard]] Nanos span() const { return end - begin; }
   [[nodiscard]] Nanos budget() const { return span() * static_cast<Nanos>(devices.size()); }

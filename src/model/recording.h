@@ -53,6 +53,8 @@ struct Cell {
 //   job_start [argv, pid]  job_end [exit_code|signal]  device_lost  device_back  xid [code]  clock_step [delta_ns]
 //   process_start / process_end [pid, exit_code]  placement  gap [reason]  disk_low  note [text]
 //   repeated_header, imported facts
+//   of a batch: queue [waiting], attempt_start [task, group, attempt, number, pid, gpus, slot], attempt_end [the same,
+//   outcome, proof, exit_code, gpu_time_ns, cpu_time_ns, peak_gpu_bytes]
 // `source` is what it is about, or kNoSource; `end` is set for things that lasted.
 struct Event {
   Nanos at = 0;
@@ -86,7 +88,7 @@ struct MissingTier {
 
 struct RecordingMeta {
   std::string id;      // random, 16 hex digits
-  std::string origin;  // "run", "record", or "import:<format>"
+  std::string origin;  // "run", "record", "batch", or "import:<format>"
   std::string writer;  // "headroom 0.1.0"
   std::string host;
   std::string boot_id;

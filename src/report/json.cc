@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json.h"
 
-#include <nlohmann/json.hpp>
+#include "report/ledger_json.h"
 
 namespace headroom::report {
 
@@ -55,23 +55,6 @@ Json phase_json(const Explanation& e, const Phase& phase) {
           {"memory_util_ratio", optional_json(phase.memory_util_ratio)},
           {"power_watts", optional_json(phase.power_watts)},
           {"period_ns", optional_json(phase.period)}};
-}
-
-Json ledger_json(const Explanation& e) {
-  Json accounts = Json::array();
-  for (const LedgerEntry& entry : e.ledger.entries)
-    accounts.push_back(
-        {{"state", info(entry.account).state},
-         {"cause", info(entry.account).cause},
-         {"ns", entry.ns},
-         {"device", e.ledger.devices[entry.device].uuid},
-         {"phase", entry.phase < 0 ? Json(nullptr) : Json(e.phases[static_cast<std::size_t>(entry.phase)].name)},
-         {"task", nullptr},
-         {"pid", entry.pid == 0 ? Json(nullptr) : Json(entry.pid)},
-         {"tier", std::string(1, entry.tier)},
-         {"confidence", confidence_name(entry.confidence)}});
-  return {
-      {"budget_ns", e.ledger.budget()}, {"begin_ns", e.ledger.begin}, {"end_ns", e.ledger.end}, {"accounts", accounts}};
 }
 
 Json finding_json(const Explanation& e, const Finding& finding) {

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "analyze/ledger.h"
+#include "analyze/testing.h"
+
+namespace headroom {
+namespace {
+
+using testing::RecordingBuilder;
+
+Ledger whole(const Recording& recording) {
+  const JobView job = job_view(recording);
+  Ledger l = ledger(device_times(recording, job), recording.meta.start, recording.meta.end);
+  l.tasks = job.batch.tasks;
+  return l;
+}
+
+double of_task(const Ledger& l, Account account, const std::string& task) {
+  Nanos sum = 0;
+  for (const auto& entry : l.entries)
+    if (entry.account == account && entry.task >= 0 && l.tasks[static_cast<std::size_t>(entry.task)] == task)
+      sum += entry.ns;
+  return seconds(sum);
+}
+
+double total(const Ledger& l, Account account, std::optional<std::size_t> device = std::nullopt) {
+  return seconds(l.total(account, device));
+}
+
+TEST(BatchLedger, FreeTimeIsTheLaunchersFaultWhileATaskWaits) {
+  const Ledger l = whole(RecordingBuilder(30)
+                             .gpu(0, [](double t) { return t <= 10 ? 1.0 : 0.0; })
+                             .queue(0, 3)
+                             .task("a", 100, {0}, 0, 10)
+                             .queue(22.5, 0)
+                             .build());
+  EXPECT_NEAR(total(l, Account::kUseful), 10, 1e-6);
+  EXPECT_NEAR(total(l, Account::kTaskWaiting), 12.5, 1e-6);
+  EXPECT_NEAR(total(l, Account::kNoTask), 7.5, 1e-6);
+}
+
+TEST(BatchLedger, WithoutWaitingTasksAFreeGpuHasNoTask) {
+  const Ledger l = whole(RecordingBuilder(20)
+                             .gpu(0, [](double) { return 1.0; })
+                             .gpu(1, [](double) { return 0.0; })
+                             .task("only", 100, {0}, 0, 20)
+                             .build());
+  EXPECT_NEAR(total(l, Account::kNoTask, 1), 20, 1e-6);
+  EXPECT_EQ(l.total(Account::kNotUsed), 0);
+  EXPECT_EQ(l.total(Account::kTaskWaiting), 0);
+}
+
+TEST(BatchLedger, KernelsOfAnAttemptThatDidNotSucceedAreDiscarded) {
+  for (const char* outcome : {"failed", "gpu_out_of_memory", "interrupted", "device_lost", ""}) {
+    const Ledger l = whole(RecordingBuilder(20)
+                               .gpu(0, [](double) { return 1.0; })
+                               .task("good", 100, {0}, 0, 8)
+                               .task("bad", 101, {0}, 8, 20, 0, outcome)
+                               .build());
+    EXPECT_NEAR(of_task(l, Account::kUseful, "good"), 8, 1e-6) << outcome;
+    EXPECT_NEAR(of_task(l, Account::kDiscarded, "bad"), 12, 1e-6) << outcome;
+    EXPECT_EQ(of_task(l, Account::kUseful, "bad"), 0) << outcome;
+  }
+}
+
+TEST(BatchLedger, AFailedAttemptOfATaskDoesNotTakeItsRetryAlong) {
+  const Ledger l = whole(RecordingBuilder(20)
+                             .gpu(0, [](double) { return 1.0; })
+                             .task("t", 100, {0}, 0, 5, 0, "failed")
+                             .task("t", 101, {0}, 5, 20)
+                             .build());
+  EXPECT_NEAR(of_task(l, Account::kDiscarded, "t"), 5, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "t"), 15, 1e-6);
+}
+
+TEST(BatchLedger, ProcessesBelongToTheAttemptTheyDescendFrom) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 1.0; });
+  builder.process(100, 1, 0, 20, 0).process(101, 100, 0, 20, 0).process(102, 101, 0, 20, 0.9);
+  builder.process(200, 1, 0, 20, 0).process(201, 200, 0, 20, 0.9);
+  builder.attempt("deep", 100, {0}, 0, 20).attempt("shallow", 200, {0}, 0, 20);
+  builder.context(102, 0, 0, 20, 0.75).context(201, 0, 0, 20, 0.25);
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "deep"), 15, 0.3);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "shallow"), 5, 0.3);
+}
+
+TEST(BatchLedger, AReusedProcessIdIsTheAttemptsThatRanThen) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 1.0; });
+  builder.task("second", 100, {0}, 10, 20);  // its process is the only one that was seen
+  builder.attempt("first", 100, {0}, 0, 5);
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "second"), 10, 1.1);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "first"), 5, 1.1);
+}
+
+TEST(BatchLedger, AProcessThatLeftItsTreeBelongsToTheOnlyAttemptThere) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 1.0; }).gpu(1, [](double) { return 1.0; });
+  builder.attempt("a", 100, {0}, 0, 20).attempt("b", 200, {1}, 0, 20, "failed");
+  builder.process(150, 1, 0, 20, 0.9).context(150, 0, 0, 20);
+  builder.process(250, 1, 0, 20, 0.9).context(250, 1, 0, 20);
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "a"), 20, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kDiscarded, "b"), 20, 1e-6);
+}
+
+TEST(BatchLedger, TasksTooShortToBeListedOwnTheirTime) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double t) { return t <= 10 ? 0.5 : 0.0; });
+  for (int i = 0; i < 40; ++i) builder.attempt("t" + std::to_string(i), 100 + i, {0}, 0.25 * i, 0.25 * (i + 1));
+  const Ledger l = whole(builder.build());
+  double useful = 0;
+  for (int i = 0; i < 40; ++i) useful += of_task(l, Account::kUseful, "t" + std::to_string(i));
+  EXPECT_NEAR(useful, 5, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "t7"), 0.125, 1e-3);
+  EXPECT_NEAR(total(l, Account::kNoTask), 10, 1e-6);
+  EXPECT_EQ(l.total(Account::kNotUsed), 0);
+}
+
+TEST(BatchLedger, StartUpBeginsWithTheAttempt) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double t) { return t > 8 && t <= 18 ? 1.0 : 0.0; });
+  builder.process(100, 1, 0, 20, 0.1).process(101, 100, 5, 18, 0.9).context(101, 0, 7, 18);
+  builder.attempt("t", 100, {0}, 0, 20);  // a shell that prepares for five seconds and tidies up for two
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kStartup, "t"), 8, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "t"), 10, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kTeardown, "t"), 2, 1e-6);
+}
+
+TEST(BatchLedger, AnAttemptThatNeverHeldItsGpuDidNotUseIt) {
+  for (const bool given_two : {true, false}) {
+    RecordingBuilder fresh(60);
+    fresh.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; });
+    fresh.process(100, 1, 0, 60, 0.9).context(100, 0, 0, 60);
+    fresh.attempt("t", 100, given_two ? std::vector<int>{0, 1} : std::vector<int>{0}, 0, 60);
+    const Ledger l = whole(fresh.build());
+    EXPECT_NEAR(total(l, Account::kNotUsed, 1), given_two ? 60 : 0, 1e-6);
+    EXPECT_NEAR(total(l, Account::kNoTask, 1), given_two ? 0 : 60, 1e-6);
+  }
+}
+
+TEST(BatchLedger, AKilledBatchesLastAttemptsAreDiscarded) {
+  Recording recording = RecordingBuilder(20)
+                            .gpu(0, [](double) { return 1.0; })
+                            .queue(0, 5)
+                            .task("done", 100, {0}, 0, 12)
+                            .task("under way", 101, {0}, 12, 20, 0, "")
+                            .build();
+  recording.meta.stop_reason = "recovered";
+  const Ledger l = whole(recording);
+  EXPECT_NEAR(of_task(l, Account::kDiscarded, "under way"), 8, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "done"), 12, 1e-6);
+}
+
+TEST(BatchLedger, ARunsRecordingKnowsNoTasks) {
+  Recording recording = RecordingBuilder(20)
+                            .gpu(0, [](double t) { return t <= 10 ? 1.0 : 0.0; })
+                            .queue(0, 3)
+                            .task("a", 100, {0}, 0, 10, 0, "failed")
+                            .build();
+  recording.meta.origin = "run";
+  const Ledger l = whole(recording);
+  EXPECT_EQ(l.total(Account::kTaskWaiting), 0);
+  EXPECT_EQ(l.total(Account::kDiscarded), 0);
+  EXPECT_TRUE(std::all_of(l.entries.begin(), l.entries.end(), [](const auto& entry) { return entry.task == -1; }));
+}
+
+// Measured in CPU time of this thread, the best of three: the machine may be busy.
+TEST(BatchLedger, TimeGrowsWithTheTasksAndNotWithTheirSquare) {
+  const auto cost = [](int tasks) {
+    RecordingBuilder builder(tasks * 0.5);
+    builder.gpu(0, [](double) { return 0.5; }).gpu(1, [](double) { return 0.5; });
+    for (int i = 0; i < tasks; ++i) {
+      const double from = 0.5 * i, to = std::min(from + 2.0, tasks * 0.5);
+      if (i % 10 == 0)
+        builder.task("t" + std::to_string(i), 100 + i, {i % 2}, from, to);
+      else
+        builder.attempt("t" + std::to_string(i), 100 + i, {i % 2}, from, to);
+    }
+    const Recording recording = builder.build();
+    Nanos best = std::numeric_limits<Nanos>::max();
+    for (int round = 0; round < 3; ++round) {
+      const Nanos before = thread_cpu_now();
+      EXPECT_EQ(whole(recording).budget(), 2 * (recording.meta.end - recording.meta.start));
+      best = std::min(best, thread_cpu_now() - before);
+    }
+    return best;
+  };
+  const Nanos small = cost(1'000), large = cost(8'000);
+  EXPECT_LT(large, 24 * small) << "eight times the tasks took "
+                               << static_cast<double>(large) / static_cast<double>(small) << " times as long";
+}
+
+}  // namespace
+}  // namespace headroom
