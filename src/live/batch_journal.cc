@@ -112,7 +112,7 @@ Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database) {
     task.fingerprint = rows.bytes(5);
     known.emplace(task.key, std::move(task));
   }
-  HR_TRY(Statement attempts, database.prepare("SELECT task, outcome FROM attempts"));
+  HR_TRY(Statement attempts, database.prepare("SELECT task, outcome, end FROM attempts ORDER BY id"));
   for (;;) {
     HR_TRY(const bool more, attempts.step());
     if (!more) break;
@@ -120,7 +120,7 @@ Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database) {
     if (found == known.end()) continue;
     found->second.attempts += 1;
     const auto outcome = optional_integer(attempts, 1);
-    if (!outcome) found->second.in_flight = true;
+    found->second.in_flight = attempts.is_null(2);  // of the last one; begin_run() gives it an outcome, and no end
     if (outcome && info(enum_of(*outcome, kOutcomes.size(), AttemptOutcome::kFailed)).tasks_fault)
       found->second.failures += 1;
   }

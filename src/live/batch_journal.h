@@ -41,7 +41,7 @@ struct KnownTask {
   std::string reason;
   int attempts = 0;
   int failures = 0;         // that counted against its retries
-  bool in_flight = false;   // an attempt was under way when the batch before this one died
+  bool in_flight = false;   // nobody saw the end of its last attempt: a run of the batch died meanwhile
   std::string fingerprint;  // of the files its command names, when it last started
 };
 

@@ -8,10 +8,8 @@ import signal
 import subprocess
 import time
 
-from batch_support import (SUCCEEDED, batch_environment, command, end, guardian_of, journal, kill, lines, living, start,
-                           succeeded, wait_until)
-
-KILLS = int(os.environ.get("HEADROOM_BATCH_KILLS", "30"))
+from batch_support import (batch_environment, command, end, guardian_of, journal, kill, lines, living, start,
+                           wait_until)
 
 
 def write_tasks(tmp_path, *tasks):
@@ -115,63 +113,6 @@ def test_a_killed_guardian_is_reported(tmp_path):
     wait_until(lambda: lines(tmp_path / "ran"), "the task")
     kill(guardian_of(batch.pid))
     assert "the guardian process was killed" in end(batch, code=0)
-
-
-class Ledger:
-    """What the tasks themselves say of their executions: one line per start, with the attempt's marker."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def starts(self):
-        """(task, attempt) of each, in order."""
-        return [tuple(line.split()[1:]) for line in lines(self.path) if line.startswith("start")]
-
-
-def kill_at_random(tmp_path, folder, tasks, ledger, rng, kills_left):
-    """Runs a batch to its end through kills; returns how many. Checks what has to hold at every one of them."""
-    done, kills = {}, 0  # tasks whose success was in the journal, and how many starts there were then
-    while True:
-        batch = start(tmp_path, command(folder, tasks))
-        try:
-            batch.wait(timeout=60 if kills >= kills_left else rng.uniform(0.03, 0.35))
-        except subprocess.TimeoutExpired:
-            if rng.random() < 0.25:
-                kill(guardian_of(batch.pid))
-            kill(batch.pid)
-            kills += 1
-        end(batch)
-        if batch.returncode == 0:
-            return done, kills
-        if (folder / "journal.sqlite").exists() and journal(folder, "SELECT 1 FROM sqlite_master WHERE name='tasks'"):
-            starts = len(ledger.starts())
-            for name in succeeded(folder):
-                done.setdefault(name, starts)
-
-
-def test_kills_at_random_points_lose_nothing_and_repeat_nothing(tmp_path):
-    rng = random.Random(20261120)
-    kills = rounds = protected = 0
-    while kills < KILLS:
-        rounds += 1
-        folder, ledger = tmp_path / f"f{rounds}", Ledger(tmp_path / f"ledger{rounds}")
-        names = [f"task-{i}" for i in range(1, 37)]
-        tasks = write_tasks(tmp_path, *[f"echo start {name} $HEADROOM_ATTEMPT >> {ledger.path}; sleep 0.05"
-                                        for name in names])
-        done, here = kill_at_random(tmp_path, folder, tasks, ledger, rng, KILLS - kills)
-        kills += here
-        starts = ledger.starts()
-        protected += len(done)
-        assert {task for task, _ in starts} == set(names), "a task was lost"
-        for task, before in done.items():
-            late = [attempt for name, attempt in starts[before:] if name == task]
-            assert not late, f"{task} ran again after its success had been journalled: {late}"
-        recorded = dict(journal(folder, "SELECT a.id, t.name FROM attempts a JOIN tasks t ON t.key = a.task"))
-        for task, attempt in starts:
-            assert recorded.get(int(attempt.split(".")[1])) == task, f"execution {attempt} of {task} was not recorded"
-        assert len({attempt for _, attempt in starts}) == len(starts), "an attempt's number was used twice"
-        assert journal(folder, f"SELECT count(*) FROM tasks WHERE state!={SUCCEEDED}") == [(0,)]
-    assert protected >= kills, "the kills came too early to show anything"
 
 
 def test_a_full_disk_holds_the_batch_and_loses_nothing(tmp_path):
