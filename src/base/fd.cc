@@ -40,6 +40,17 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   }
 }
 
+std::string read_tail(const std::string& path, std::size_t most) {
+  const auto file = open_read(path);
+  if (!file) return "";
+  const off_t size = ::lseek(file->get(), 0, SEEK_END);
+  const off_t from = std::max<off_t>(0, size - static_cast<off_t>(most));
+  std::string text(static_cast<std::size_t>(std::max<off_t>(0, size - from)), '\0');
+  const ssize_t got = ::pread(file->get(), text.data(), text.size(), from);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  return text;
+}
+
 Result<void> write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t put = ::write(fd, bytes.data(), bytes.size());

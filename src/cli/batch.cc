@@ -89,7 +89,7 @@ class BatchVerb {
   const std::string recording_id_ = new_recording_id();
   std::unique_ptr<batch::Journal> journal_;
   std::vector<batch::KnownTask> known_;
-  std::vector<std::string> fingerprints_;
+  std::vector<std::string> fingerprints_, task_names_;
   std::optional<run::GitState> git_;
   std::size_t earlier_ = 0;
   bool placement_readable_ = false;
@@ -128,7 +128,14 @@ Result<int> BatchVerb::run_tasks() {
   say_what_follows();
   HR_TRY(const std::unique_ptr<Loop> loop, Loop::create());
   BatchView view(command_.live.quiet);
+  Follower follower([&view](const std::string& lines) { view.output(lines); });
   batch::BatchOptions options = batch_options();
+  if (command_.follow) {
+    options.inspect_log = [this, &follower, inspect = options.inspect_log](Attempt& attempt) {
+      if (inspect) inspect(attempt);
+      follower.ended(attempt, task_names_[attempt.task]);
+    };
+  }
   batch::Batch batch(std::move(options), std::move(plan_), known_,
                      {.loop = *loop,
                       .signals = signals,
@@ -147,7 +154,9 @@ Result<int> BatchVerb::run_tasks() {
     view.note(batch::NoteKind::kProblem,
               fmt::format("{}: batch status and cancel will not work", control.error().what));
   const std::function<void()> repaint = [&] {
-    view.show(batch.progress());
+    const batch::Progress progress = batch.progress();
+    if (command_.follow && !view.output_waits()) follower.look(progress.running);
+    view.show(progress);
     loop->after(kRepaint, repaint);
   };
   loop->after(kRepaint, repaint);
@@ -290,6 +299,8 @@ batch::BatchOptions BatchVerb::batch_options() {
   const Host host = host::HostReader({}).describe();
   planner.host.cores = host.cores_usable.value_or(std::max(1, host.cores));
   planner.host.memory_bytes = host.memory_total_bytes.value_or(0);
+  if (const auto limit = host::OwnCgroup().limits().memory_max_bytes)
+    planner.host.memory_bytes = std::min(planner.host.memory_bytes, *limit);
   planner.slots = command_.slots;
   if (command_.per_gpu > 0) {
     planner.pack = run::PackMode::kFixed;
@@ -300,10 +311,13 @@ batch::BatchOptions BatchVerb::batch_options() {
   if (std::any_of(set_.tasks.begin(), set_.tasks.end(), [](const TaskSpec& task) { return !task.inputs.empty(); }))
     options.inspect_inputs = input_hasher(here());
   if (!set_.patterns.empty()) options.inspect_log = log_inspector(set_.patterns);
+  options.count_steps = step_counter(set_.patterns);
   planner.history = run::group_histories(history_, set_.tasks, plan_, gpu_models());
-  options.learn = [this](const TaskSpec& task, const Attempt& attempt, const std::string& model) {
-    if (const auto seen = run::observation_of(task, attempt, model)) history_.add(*seen, realtime_now() / kSecond);
+  options.learn = [this](const TaskSpec& task, const Attempt& attempt, const std::string& model, double stretch) {
+    if (const auto seen = run::observation_of(task, attempt, model, stretch))
+      history_.add(*seen, realtime_now() / kSecond);
   };
+  for (const TaskSpec& task : set_.tasks) task_names_.push_back(task.name);
   options.tasks = std::move(set_.tasks);
   return options;
 }
@@ -417,6 +431,7 @@ void declare_running(CLI::App& app, BatchCommand& o) {
   app.add_flag("--dry-run", o.dry_run, "print the plan and stop");
   app.add_flag("--fresh", o.fresh, "start over; what was there is kept aside");
   app.add_flag("--no-record", o.no_record, "make no recording");
+  app.add_flag("--follow", o.follow, "show what the tasks print, each line with the task's name");
   app.add_flag("--json", o.json, "print headroom.batch/1 on stdout");
   app.add_flag("-q,--quiet", o.live.quiet, "say only what is wrong");
   app.add_option("-i,--interval", o.live.interval, "time between samples (500ms)")->type_name("TIME");

@@ -10,6 +10,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "cli/batch_log.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "live/batch_control.h"
@@ -24,7 +25,7 @@ using nlohmann::ordered_json;
 
 struct Questions {
   std::string folder, task;
-  bool json = false, failed = false;
+  bool json = false, failed = false, log = false, follow = false;
   CLI::App* status = nullptr;
   CLI::App* cancel = nullptr;
   CLI::App* show = nullptr;
@@ -116,6 +117,42 @@ Result<int> cancel(const Questions& asked) {
   return fail(Errc::kNotFound, std::string(what), lines.size() > 1 ? std::string(lines[1]) : "");
 }
 
+// Prints the log of the task's latest attempt; to follow is to go on until the task has ended, further attempts
+// included.
+Result<int> show_log(const std::string& folder, const std::string& task, bool follow) {
+  constexpr Nanos kPause = 200 * kMillisecond;
+  constexpr std::size_t kPiece = 1 << 16;
+  std::optional<AttemptId> shown;
+  std::optional<LogTail> tail;
+  for (;;) {
+    const Nanos begin = boottime_now();
+    HR_TRY(const batch::Contents contents, batch::read_journal(folder));
+    const Attempt* latest = nullptr;
+    bool ended = false;
+    for (const auto& attempt : contents.attempts) {
+      if (contents.tasks[attempt.task].name != task) continue;
+      latest = &attempt;
+      ended = has_ended(contents.tasks[attempt.task].state);
+    }
+    const bool running = batch::ask(folder, "ping").has_value();
+    const bool last = !follow || !running || (latest != nullptr && latest->end);
+    if (latest != nullptr && shown != latest->id) {
+      shown = latest->id;
+      tail.emplace(latest->log_path);
+    }
+    if (tail)
+      for (std::string text = tail->read(kPiece, last); !text.empty(); text = tail->read(kPiece, last))
+        if (!write_all(STDOUT_FILENO, text)) return kExitOk;  // the reader has gone
+    if (!follow || !running || ended) break;
+    const Nanos pause =
+        std::max(kPause, 5 * (boottime_now() - begin));  // a journal of many tasks takes a while to read
+    const timespec rest{.tv_sec = pause / kSecond, .tv_nsec = pause % kSecond};
+    ::nanosleep(&rest, nullptr);
+  }
+  if (!shown) say(fmt::format("'{}' has not run yet", task), "");
+  return kExitOk;
+}
+
 Result<int> show(const Questions& asked) {
   HR_TRY(const std::string folder, find_folder(asked.folder));
   HR_TRY(const batch::Contents contents, batch::read_journal(folder));
@@ -132,6 +169,12 @@ Result<int> show(const Questions& asked) {
     const auto guess = closest(asked.task, names);
     return fail(Errc::kNotFound, fmt::format("there is no task '{}' in {}", asked.task, folder),
                 guess.empty() ? "headroom batch show lists them" : fmt::format("did you mean '{}'?", guess));
+  }
+  if (asked.log || asked.follow) {
+    if (asked.task.empty())
+      return fail(Errc::kInvalidInput, "batch show: --log and --follow need the name of a task",
+                  "headroom batch show lists them; headroom batch --follow TASKS shows all while they run");
+    return show_log(folder, asked.task, asked.follow);
   }
   if (asked.json) {
     (void)write_all(STDOUT_FILENO, report::to_json(chosen));
@@ -166,7 +209,7 @@ std::string progress_json(const batch::Progress& progress) {
                     {"text", fmt::format("GPU {}  {}  {} running", gpu.gpu.index, gpu.gpu.model, gpu.running)}});
   constexpr std::size_t kShown = 100;
   for (std::size_t i = 0; i < std::min(progress.running.size(), kShown); ++i)
-    running.push_back({{"task", progress.running[i].first}, {"for_ns", progress.running[i].second}});
+    running.push_back({{"task", progress.running[i].task}, {"for_ns", progress.running[i].elapsed}});
   const auto done = counts.succeeded + counts.failed + counts.skipped + counts.cancelled;
   const ordered_json json{
       {"schema", "headroom.batch-status/1"},
@@ -207,6 +250,8 @@ std::function<std::optional<int>()> declare_batch_questions(CLI::App& app) {
   asked->show = app.add_subcommand("show", "what is known of a task, of those that failed, or a list");
   asked->show->add_option("TASK", asked->task, "its name");
   asked->show->add_flag("--failed", asked->failed, "the tasks that failed");
+  asked->show->add_flag("--log", asked->log, "what the task's latest attempt printed");
+  asked->show->add_flag("--follow", asked->follow, "likewise, and go on until the task has ended");
   common(asked->show);
   return [asked]() -> std::optional<int> {
     if (!asked->status->parsed() && !asked->cancel->parsed() && !asked->show->parsed()) return std::nullopt;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/batch_log.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <regex>
@@ -10,23 +12,24 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "run/identity.h"
+#include "run/step_counter.h"
 
 namespace headroom::cli {
 
 namespace {
 
-constexpr off_t kLookedAt = 128 << 10;      // of a log: results come last
-constexpr std::size_t kLongestLine = 4096;  // beyond it a regular expression is not tried
+constexpr std::size_t kLookedAt = 128 << 10;  // of a log: results come last
+constexpr std::size_t kPerLook = 64 << 10;    // of a log, for steps: a number that was left out is followed by another
+constexpr std::size_t kPiece = 64 << 10;      // of what is followed
 
-std::string end_of(const std::string& path) {
-  const auto file = open_read(path);
-  if (!file) return "";
-  const off_t size = ::lseek(file->get(), 0, SEEK_END);
-  const off_t from = std::max<off_t>(0, size - kLookedAt);
-  std::string text(static_cast<std::size_t>(std::max<off_t>(0, size - from)), '\0');
-  const ssize_t got = ::pread(file->get(), text.data(), text.size(), from);
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
-  return text;
+// All that has come, each line with the task's name.
+std::string named_lines_of(LogTail& tail, const std::string& task, bool last) {
+  std::string result;
+  for (std::string text = tail.read(kPiece, last); !text.empty(); text = tail.read(kPiece, last)) {
+    if (text.back() == '\n') text.pop_back();
+    for (const auto line : split(text, '\n')) result += fmt::format("{}: {}\n", task, line);
+  }
+  return result;
 }
 
 }  // namespace
@@ -54,12 +57,13 @@ std::function<void(Attempt&)> log_inspector(const std::vector<run::LogPattern>& 
     if (pattern.kind != run::LogPattern::Kind::kStep)
       compiled->push_back({.pattern = pattern, .regex = std::regex(pattern.regex, std::regex::ECMAScript)});
   return [compiled](Attempt& attempt) {
-    const std::string text = end_of(attempt.log_path);
+    const std::string text = read_tail(attempt.log_path, kLookedAt);
     for (const Compiled& one : *compiled) {
       std::optional<std::string> found;
       for (const auto line : split(text, '\n')) {
         std::cmatch match;
-        if (line.size() <= kLongestLine && std::regex_search(line.data(), line.data() + line.size(), match, one.regex))
+        if (line.size() <= run::kLongestLogLine &&
+            std::regex_search(line.data(), line.data() + line.size(), match, one.regex))
           found = match[1].str();
       }
       if (!found) continue;
@@ -69,6 +73,72 @@ std::function<void(Attempt&)> log_inspector(const std::vector<run::LogPattern>& 
         attempt.metrics.emplace_back(one.pattern.name, *value);
     }
   };
+}
+
+std::function<std::optional<double>(const Attempt&)> step_counter(const std::vector<run::LogPattern>& patterns) {
+  const auto found = std::find_if(patterns.begin(), patterns.end(),
+                                  [](const auto& pattern) { return pattern.kind == run::LogPattern::Kind::kStep; });
+  if (found == patterns.end()) return nullptr;
+  struct Counted {
+    LogTail tail;
+    run::StepCounter steps;
+  };
+  struct State {
+    std::shared_ptr<const std::regex> pattern;
+    std::map<AttemptId, Counted> attempts;
+  };
+  auto state = std::make_shared<State>();
+  state->pattern = std::make_shared<const std::regex>(found->regex, std::regex::ECMAScript);
+  return [state](const Attempt& attempt) {
+    const auto entry = state->attempts.try_emplace(
+        attempt.id, Counted{.tail = LogTail(attempt.log_path), .steps = run::StepCounter(state->pattern)});
+    Counted& counted = entry.first->second;
+    const bool ended = attempt.end.has_value();
+    counted.tail.skip_to_last(kPerLook);
+    counted.steps.take(counted.tail.read(kPerLook, ended));
+    const auto done = counted.steps.done();
+    if (ended) state->attempts.erase(entry.first);
+    return done;
+  };
+}
+
+std::string LogTail::read(std::size_t most, bool last) {
+  if (!file_) {
+    auto opened = open_read(path_);
+    if (!opened) return "";
+    file_ = std::move(*opened);
+  }
+  std::string text(most, '\0');
+  const ssize_t got = ::pread(file_.get(), text.data(), text.size(), offset_);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  if (const auto end = text.find_last_of("\r\n"); end != std::string::npos)
+    text.resize(end + 1);
+  else if (!last && text.size() < most)
+    text.clear();
+  offset_ += static_cast<off_t>(text.size());
+  return text;
+}
+
+void LogTail::skip_to_last(std::size_t bytes) {
+  struct stat now {};
+  if ((file_ ? ::fstat(file_.get(), &now) : ::stat(path_.c_str(), &now)) != 0) return;
+  offset_ = std::max(offset_, now.st_size - static_cast<off_t>(bytes));
+}
+
+void Follower::look(const std::vector<batch::Progress::Running>& running) {
+  std::string text;
+  for (const auto& one : running) {
+    LogTail& tail = tails_.try_emplace(one.attempt, LogTail(one.log_path)).first->second;
+    text += named_lines_of(tail, one.task, false);
+  }
+  if (!text.empty()) out_(text);
+}
+
+void Follower::ended(const Attempt& attempt, const std::string& task) {
+  const auto found = tails_.try_emplace(attempt.id, LogTail(attempt.log_path)).first;
+  const std::string text = named_lines_of(found->second, task, true);
+  tails_.erase(found);
+  if (!text.empty()) out_(text);
 }
 
 }  // namespace headroom::cli

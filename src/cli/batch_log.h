@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/fd.h"
+#include "live/batch.h"
 #include "model/batch.h"
 #include "run/task_list.h"
 
@@ -16,5 +20,38 @@ namespace headroom::cli {
 
 // Fills in metrics and resolved parameters of an attempt from the end of its log; the last match counts.
 [[nodiscard]] std::function<void(Attempt&)> log_inspector(const std::vector<run::LogPattern>& patterns);
+
+// Counts an attempt's steps by its log, which is read on from where the last call ended. Empty without a pattern for
+// steps.
+[[nodiscard]] std::function<std::optional<double>(const Attempt&)> step_counter(
+    const std::vector<run::LogPattern>& patterns);
+
+// What is appended to a file, piece by piece.
+class LogTail {
+ public:
+  explicit LogTail(std::string path) : path_(std::move(path)) {}
+  // Whole lines that came since the last call, at most `most` bytes of them; "" for none. `last`: also what lacks its
+  // line end, since nothing more will come. A line longer than `most` comes in pieces.
+  [[nodiscard]] std::string read(std::size_t most, bool last = false);
+  // Leaves out what is further than `bytes` from the end.
+  void skip_to_last(std::size_t bytes);
+
+ private:
+  std::string path_;
+  Fd file_;
+  off_t offset_ = 0;
+};
+
+// The output of all running tasks in one stream, each line with its task's name (--follow).
+class Follower {
+ public:
+  explicit Follower(std::function<void(const std::string& lines)> out) : out_(std::move(out)) {}
+  void look(const std::vector<batch::Progress::Running>& running);
+  void ended(const Attempt& attempt, const std::string& task);  // its last lines
+
+ private:
+  std::function<void(const std::string&)> out_;
+  std::map<AttemptId, LogTail> tails_;
+};
 
 }  // namespace headroom::cli

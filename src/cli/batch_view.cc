@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/fd.h"
 #include "base/human.h"
 #include "cli/terminal.h"
 
@@ -45,18 +44,22 @@ std::string gpu_words(const batch::Progress::Gpu& gpu) {
 }
 
 BatchView::BatchView(bool quiet)
-    : layout_(text_options(STDERR_FILENO)), terminal_(::isatty(STDERR_FILENO) != 0), quiet_(quiet) {}
+    : layout_(text_options(STDERR_FILENO)),
+      terminal_(::isatty(STDERR_FILENO) != 0),
+      quiet_(quiet),
+      screen_(STDERR_FILENO),
+      out_(STDOUT_FILENO) {}
 
 void BatchView::clear() {
   if (lines_ == 0) return;
-  (void)write_all(STDERR_FILENO, fmt::format("\x1b[{}A\x1b[J", lines_));
+  screen_.put(fmt::format("\x1b[{}A\x1b[J", lines_));
   lines_ = 0;
 }
 
 void BatchView::note(batch::NoteKind kind, const std::string& text) {
   if (quiet_ && kind == batch::NoteKind::kFact) return;
   clear();
-  (void)write_all(STDERR_FILENO, fmt::format("{} {}\n", kind == batch::NoteKind::kProblem ? "!" : "-", text));
+  screen_.put(fmt::format("{} {}\n", kind == batch::NoteKind::kProblem ? "!" : "-", text));
 }
 
 std::string BatchView::picture(const batch::Progress& progress) const {
@@ -81,15 +84,28 @@ void BatchView::show(const batch::Progress& progress) {
     if (last_line_ == 0) last_line_ = boottime_now();  // what lasts a moment needs no line
     if (boottime_now() - last_line_ < kLineEvery) return;
     last_line_ = boottime_now();
-    (void)write_all(STDERR_FILENO, fmt::format("- {}\n", progress_words(progress)));
+    screen_.put(fmt::format("- {}\n", progress_words(progress)));
     return;
   }
+  if (screen_.waiting()) return;  // the terminal is stopped: no use in painting over what is not there yet
   const std::string text = picture(progress);
   clear();
-  (void)write_all(STDERR_FILENO, text);
+  screen_.put(text);
   lines_ = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-void BatchView::finish() { clear(); }
+void BatchView::output(const std::string& lines) {
+  if (!screen_.waiting()) {  // both may be one terminal: first the picture goes, then the lines come
+    clear();
+    screen_.flush();
+  }
+  out_.put(lines);
+}
+
+void BatchView::finish() {
+  clear();
+  screen_.flush();
+  out_.flush();
+}
 
 }  // namespace headroom::cli

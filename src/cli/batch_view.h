@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "cli/screen.h"
 #include "live/batch.h"
 #include "report/layout.h"
 
@@ -14,7 +15,10 @@ class BatchView {
   explicit BatchView(bool quiet);
   void note(batch::NoteKind kind, const std::string& text);
   void show(const batch::Progress& progress);  // as often as the caller likes
-  void finish();                               // clears what is repainted
+  void output(const std::string& lines);       // of the tasks, on stdout
+  // Nobody has read what came last: more of the tasks' output can wait in their logs.
+  [[nodiscard]] bool output_waits() const { return out_.waiting() || screen_.waiting(); }
+  void finish();  // clears what is repainted
 
  private:
   void clear();
@@ -22,6 +26,7 @@ class BatchView {
   report::TextOptions layout_;
   bool terminal_ = false, quiet_ = false;
   std::size_t lines_ = 0;
+  Screen screen_, out_;
   Nanos last_line_ = 0;
 };
 

@@ -134,6 +134,21 @@ CgroupLimits read_cgroup_limits(ProcDir& root, const CgroupPlace& place) {
   return limits;
 }
 
+OwnCgroup::OwnCgroup(const std::string& root) : root_(root.empty() ? "/" : root) {
+  const auto mountinfo = read_file(root + "/proc/self/mountinfo");
+  const auto text = root_.read("proc/self/cgroup");
+  if (mountinfo && text) place_ = place_cgroup(*text, *mountinfo);
+}
+
+std::int64_t OwnCgroup::oom_kills() {
+  if (place_.memory.empty()) return 0;
+  const auto text = read_in(root_, place_.memory.front(), place_.memory_v2 ? "memory.events" : "memory.oom_control");
+  if (!text) return 0;
+  for (const auto line : split(*text, '\n'))
+    if (line.starts_with("oom_kill ")) return parse_number<std::int64_t>(line.substr(9)).value_or(0);
+  return 0;
+}
+
 CgroupProbe::CgroupProbe(const CgroupPlace& place, const CgroupLimits& limits)
     : cpu_usage_{file_in(place.cpuacct, place.cpu_v2 ? "cpu.stat" : "cpuacct.usage"), {}},
       cpu_throttled_{limits.quota_folder.empty() ? "" : limits.quota_folder + "/cpu.stat", {}},

@@ -31,6 +31,19 @@ struct CgroupLimits {
 };
 [[nodiscard]] CgroupLimits read_cgroup_limits(ProcDir& root, const CgroupPlace& place);
 
+// The group of this process; `root` is "" or a fixture's folder.
+class OwnCgroup {
+ public:
+  explicit OwnCgroup(const std::string& root = "");
+  [[nodiscard]] CgroupLimits limits() { return read_cgroup_limits(root_, place_); }
+  // How often the kernel's OOM killer struck in it (v2: or below it); 0 where that cannot be read.
+  [[nodiscard]] std::int64_t oom_kills();
+
+ private:
+  ProcDir root_;
+  CgroupPlace place_;
+};
+
 // The counters of one cgroup; files stay open between reads.
 class CgroupProbe {
  public:

@@ -331,6 +331,26 @@ TEST_F(ChangingRoot, WithoutProcThereIsNothingAndNoCrash) {
   EXPECT_EQ(value(recording, id, Metric::kHostCpuBusy), tl::unexpected(Absent::kNotSupported));
 }
 
+// The killer's count, in the words of both versions.
+TEST(OwnCgroups, CountWhatTheKernelKilled) {
+  for (const bool v2 : {true, false}) {
+    const std::string root = ::testing::TempDir() + (v2 ? "oom2" : "oom1");
+    fs::create_directories(root + "/proc/self");
+    fs::create_directories(root + "/sys/fs/cgroup/memory/job");
+    std::ofstream(root + "/proc/self/cgroup") << (v2 ? "0::/job\n" : "4:memory:/job\n");
+    std::ofstream(root + "/proc/self/mountinfo")
+        << (v2 ? "26 25 0:24 / /sys/fs/cgroup/memory rw - cgroup2 cgroup2 rw\n"
+               : "26 25 0:24 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+    OwnCgroup group(root);
+    EXPECT_EQ(group.oom_kills(), 0);
+    std::ofstream(root + "/sys/fs/cgroup/memory/job/" + (v2 ? "memory.events" : "memory.oom_control"))
+        << (v2 ? "low 0\nmax 9\noom 3\noom_kill 2\noom_group_kill 0\n"
+               : "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n");
+    EXPECT_EQ(group.oom_kills(), 2);
+    fs::remove_all(root);
+  }
+}
+
 TEST(CgroupPlaces, PathsThatLeadNowhereLeadNowhere) {
   constexpr std::string_view kMounts = "26 25 0:24 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
   EXPECT_TRUE(place_cgroup("0::/../../other\n", kMounts).cpu.empty());  // outside of our namespace

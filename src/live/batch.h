@@ -8,12 +8,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "host/cgroup.h"
 #include "live/batch_journal.h"
 #include "live/batch_processes.h"
 #include "live/batch_sensors.h"
 #include "live/loop.h"
 #include "live/signals.h"
 #include "model/batch.h"
+#include "run/eta.h"
 #include "run/order.h"
 #include "run/planner.h"
 #include "run/template.h"
@@ -44,8 +46,10 @@ struct BatchOptions {
   // Provenance that others know how to get; may be empty. The second fills in metrics and parameters from the log.
   std::function<std::vector<std::pair<std::string, std::string>>(const TaskSpec&)> inspect_inputs;
   std::function<void(Attempt&)> inspect_log;
-  // For the history across batches: a success that nothing of the batch slowed down on its GPU.
-  std::function<void(const TaskSpec&, const Attempt&, const std::string& gpu_model)> learn;
+  // How many steps the attempt has done, by its log so far; empty: nobody said how to tell.
+  std::function<std::optional<double>(const Attempt&)> count_steps;
+  // For the history across batches: a success, and how many times longer than alone it took because of those beside it.
+  std::function<void(const TaskSpec&, const Attempt&, const std::string& gpu_model, double stretch)> learn;
 };
 
 // What people may want to know while it runs.
@@ -62,8 +66,14 @@ struct Progress {
     bool usable = true;
   };
   std::vector<Gpu> gpus;
-  std::vector<std::pair<std::string, Nanos>> running;  // names of tasks, and for how long
-  std::string waiting_for;                             // why the first task in the queue does not run; may be ""
+  struct Running {
+    std::string task;
+    Nanos elapsed = 0;
+    AttemptId attempt = 0;
+    std::string log_path;
+  };
+  std::vector<Running> running;  // longest first
+  std::string waiting_for;       // why the first task in the queue does not run; may be ""
   bool draining = false;
 };
 
@@ -115,10 +125,17 @@ class Batch {
     bool gpu_time_known = false;
     std::optional<Nanos> cpu_before;
     Nanos cpu_at = 0;
-    bool misplaced_told = false, fallback_told = false, company = false;
+    bool misplaced_told = false, fallback_told = false;
+    double alone_seconds = 0;  // how long it would have taken so far with nothing beside it, as the planner predicts
+    Nanos alone_at = 0;        // up to when that is counted
+    double speed = 1;          // since then, of alone
     std::optional<AttemptOutcome> stopped_as;    // what it did wrong
     std::optional<run::StopReason> stop_reason;  // why the planner wanted it stopped
     std::optional<double> gpu_util;
+  };
+  struct Closing {  // an attempt that has ended, until the planner has closed it
+    Attempt facts;
+    double stretch = 1;
   };
   struct Later {
     Nanos at = 0;  // when it ended
@@ -171,6 +188,8 @@ class Batch {
   void note(NoteKind kind, const std::string& text) { parts_.note(kind, text); }
   void commit_soon(Nanos delay);
   void set_wake();
+  void tell_queue();
+  void count_alone(Live& live, Nanos now) const;
   void finish_when_done();
   [[nodiscard]] BatchEnd summary();
   [[nodiscard]] const TaskSpec& spec(TaskIndex task) const { return options_.tasks[task]; }
@@ -187,9 +206,11 @@ class Batch {
   bool acting_ = false;
   std::vector<AttemptId> prepared_;
   std::vector<Later> later_;
-  std::set<AttemptId> had_company_;  // of those that have ended and are not closed yet
   std::unordered_map<AttemptId, Live> live_;
-  std::unordered_map<AttemptId, Attempt> ended_;  // until the planner has closed them
+  std::unordered_map<AttemptId, Closing> ended_;
+  std::optional<run::Eta> eta_;
+  std::unordered_map<TaskIndex, Nanos> took_;  // of successes, until the task's end
+  std::int64_t queue_told_ = 0;                // tasks waiting for a GPU, as the recording was last told
   std::unordered_map<std::int64_t, TreeProcess> tree_;
   std::unordered_map<std::string, TaskIndex> by_name_;
   std::unordered_map<std::string, GpuNow> gpu_now_;
@@ -199,13 +220,14 @@ class Batch {
   Nanos wake_at_ = 0, unseen_since_ = 0, lists_read_ = 0;
   bool draining_ = false, stopping_ = false, journal_failing_ = false, watching_tree_ = false, done_ = false;
   int signal_ = 0;
-  std::int64_t oom_kills_before_ = 0, succeeded_here_ = 0;
+  host::OwnCgroup cgroup_;
+  std::int64_t oom_kills_before_ = 0;
   std::set<std::string> quarantined_;
   BatchSummary summary_;
   std::vector<std::string> failed_;
   struct GpuUse {
-    double busy_seconds = 0, seconds_with_work = 0, task_seconds = 0;
-    std::int64_t tasks = 0;
+    double busy_seconds = 0, seconds_with_work = 0, task_seconds = 0, steps = 0;
+    std::int64_t tasks = 0, without_steps = 0;
   };
   std::unordered_map<std::string, GpuUse> use_;
   std::unordered_map<std::string, std::int64_t> others_;  // bytes of processes that are not the batch's

@@ -80,6 +80,7 @@ std::string end_facts(const Attempt& attempt) {
   put(facts, "peak_host_bytes", attempt.peak_host_bytes);
   put(facts, "cpu_time_ns", attempt.cpu_time);
   put(facts, "gpu_time_ns", attempt.gpu_time);
+  put(facts, "steps", attempt.steps);
   put_list(facts, "seen_gpu_uuids", attempt.seen_gpu_uuids);
   return text_of(facts);
 }
@@ -93,6 +94,7 @@ void take_end_facts(std::string_view text, Attempt& attempt) {
   take(facts, "peak_host_bytes", attempt.peak_host_bytes);
   take(facts, "cpu_time_ns", attempt.cpu_time);
   take(facts, "gpu_time_ns", attempt.gpu_time);
+  take(facts, "steps", attempt.steps);
   take(facts, "seen_gpu_uuids", attempt.seen_gpu_uuids);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "base/human.h"
 #include "base/strings.h"
@@ -185,6 +184,7 @@ run::AttemptReading Batch::reading_of(AttemptId id, Live& live, Nanos now) {
     live.cpu_at = now;
   }
   reading.in_startup = !live.gpus.empty() && !live.first_kernel;
+  if (options_.count_steps) reading.steps = options_.count_steps(live.facts);
   return reading;
 }
 
@@ -205,7 +205,10 @@ run::Readings Batch::readings(const Sensed& now) {
     totals.cpu += process.cpu, totals.rss += process.rss, totals.io += process.io;
   }
   for (auto& [id, live] : live_)
-    if (live.started) result.attempts.push_back(reading_of(id, live, now.at));
+    if (live.started) {
+      count_alone(live, now.at);
+      result.attempts.push_back(reading_of(id, live, now.at));
+    }
   return result;
 }
 
@@ -217,9 +220,12 @@ std::string Batch::gpu_name(const std::string& uuid) const {
 
 void Batch::count(const Attempt& facts) {
   summary_.attempts += 1;
-  if (facts.outcome == AttemptOutcome::kSucceeded) {
-    succeeded_here_ += 1;
-    for (const auto& uuid : facts.gpu_uuids) use_[uuid].tasks += 1;
+  for (const auto& uuid : facts.gpu_uuids) {
+    GpuUse& use = use_[uuid];
+    use.steps += facts.steps.value_or(0);
+    if (facts.outcome != AttemptOutcome::kSucceeded) continue;
+    use.tasks += 1;
+    if (!facts.steps) use.without_steps += 1;
   }
   if (facts.gpu_uuids.empty()) return;
   if (facts.proof == PlacementProof::kVerified) summary_.verified += 1;
@@ -247,21 +253,20 @@ Progress Batch::progress() const {
       row.tasks_per_second = static_cast<double>(use->second.tasks) / use->second.seconds_with_work;
     progress.gpus.push_back(row);
   }
-  for (const auto& [id, live] : live_)
-    if (live.started) progress.running.emplace_back(spec(live.facts.task).name, boottime_now() - live.start);
-  std::sort(progress.running.begin(), progress.running.end(),
-            [](const auto& a, const auto& b) { return a.second > b.second; });
-  const auto& counts = progress.counts;
-  const auto left = static_cast<double>(counts.waiting + counts.ready + counts.running + counts.backing_off);
-  constexpr std::int64_t kEnoughToTell = 3;
-  if (succeeded_here_ >= kEnoughToTell && left > 0) {
-    const auto done = static_cast<double>(succeeded_here_);
-    const double expected = static_cast<double>(progress.elapsed) * left / done;
-    const double spread = 1 / std::sqrt(done);  // as if ends came at random
-    progress.left = static_cast<Nanos>(expected);
-    progress.left_low = static_cast<Nanos>(expected / (1 + spread));
-    progress.left_high = static_cast<Nanos>(expected * (1 + spread));
+  const Nanos now = boottime_now();
+  std::vector<run::Eta::Running> running;
+  for (const auto& [id, live] : live_) {
+    if (!live.started) continue;
+    progress.running.push_back({.task = spec(live.facts.task).name,
+                                .elapsed = now - live.start,
+                                .attempt = id,
+                                .log_path = live.facts.log_path});
+    running.push_back({.task = live.facts.task, .elapsed = now - live.start});
   }
+  std::sort(progress.running.begin(), progress.running.end(),
+            [](const auto& a, const auto& b) { return a.elapsed > b.elapsed; });
+  if (const auto expected = eta_ ? eta_->estimate(running) : std::nullopt)
+    progress.left = expected->left, progress.left_low = expected->low, progress.left_high = expected->high;
   return progress;
 }
 
@@ -297,6 +302,13 @@ BatchEnd Batch::summary() {
     packing.work_per_second = static_cast<double>(use.tasks) / use.seconds_with_work;
     if (alone_known && alone_seconds > 0 && finished > 0)
       packing.one_per_gpu_work_per_second = static_cast<double>(finished) / alone_seconds;
+    if (use.tasks > 0 && use.without_steps == 0) {  // the same in steps
+      const double steps_per_task = use.steps / static_cast<double>(use.tasks);
+      packing.unit = "steps";
+      packing.work_per_second = *packing.work_per_second * steps_per_task;
+      if (packing.one_per_gpu_work_per_second)
+        packing.one_per_gpu_work_per_second = *packing.one_per_gpu_work_per_second * steps_per_task;
+    }
     summary_.packing.push_back(packing);
   }
   summary_.journal = parts_.journal.path();

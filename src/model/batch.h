@@ -141,6 +141,10 @@ enum class PlacementProof : std::uint8_t {
   kMisplaced = 2,    // seen on another GPU
   kCpuFallback = 3,  // ran long and never held a context
 };
+[[nodiscard]] inline std::string_view name(PlacementProof proof) {  // JSON, events
+  constexpr std::array<std::string_view, 4> kNames{"unseen", "verified", "misplaced", "cpu_fallback"};
+  return kNames[static_cast<std::size_t>(proof)];
+}
 
 // One run of a task, with its provenance. Times are Unix nanoseconds; what could not be read is absent.
 struct Attempt {
@@ -167,6 +171,7 @@ struct Attempt {
   std::string driver_version, log_path;
   std::optional<std::int64_t> reserved_gpu_bytes, peak_gpu_bytes, peak_host_bytes;
   std::optional<Nanos> cpu_time, gpu_time;  // used
+  std::optional<double> steps;              // done, where its log reports them
   PlacementProof proof = PlacementProof::kUnseen;
   std::vector<std::string> seen_gpu_uuids;
 };

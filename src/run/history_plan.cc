@@ -86,9 +86,12 @@ std::optional<Observation> observation_of(const TaskSpec& task, const Attempt& a
   const double took = static_cast<double>(*attempt.end - attempt.start);
   seen.duration = static_cast<Nanos>(took / stretch);
   seen.peak_gpu_bytes = attempt.peak_gpu_bytes;
+  constexpr double kCompany = 1.05;  // how it behaves alone is only believed from those that were (almost) alone
+  if (stretch > kCompany) return seen;
   // The work is the same alone, in less time.
   if (attempt.cpu_time) seen.cores = static_cast<double>(*attempt.cpu_time) / took * stretch;
   if (attempt.gpu_time) seen.gpu_util_ratio = std::min(1.0, static_cast<double>(*attempt.gpu_time) / took * stretch);
+  if (attempt.steps && *attempt.steps > 0) seen.seconds_per_step = took / stretch / 1e9 / *attempt.steps;
   return seen;
 }
 

@@ -82,7 +82,8 @@ BatchCounts Planner::counts() const {
           .succeeded = of(TaskState::kSucceeded),
           .failed = of(TaskState::kFailed),
           .skipped = of(TaskState::kSkipped),
-          .cancelled = of(TaskState::kCancelled)};
+          .cancelled = of(TaskState::kCancelled),
+          .ready_for_gpu = state_->ready_for_gpu};
 }
 
 GpuView Planner::gpu(GpuIndex index) const {

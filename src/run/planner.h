@@ -198,6 +198,7 @@ struct GpuView {
 struct BatchCounts {
   std::int64_t total = 0, waiting = 0, ready = 0, running = 0, backing_off = 0, succeeded = 0, failed = 0, skipped = 0,
                cancelled = 0;
+  std::int64_t ready_for_gpu = 0;  // of those ready: that want a GPU
 };
 
 class Planner {

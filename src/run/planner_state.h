@@ -204,6 +204,7 @@ class Planner::State {
   int next_slot = 0, on_slots = 0;
   AttemptId next_attempt = 1;
   std::int64_t by_state[8] = {};
+  std::int64_t ready_for_gpu = 0;
   Nanos queued_work = 0;             // expected, of tasks that neither run nor ended
   std::int64_t unknown_lengths = 0;  // tasks not ended whose length is not known
   double host_busy_ratio = 0;

@@ -65,6 +65,8 @@ void Planner::State::set_state(TaskIndex task, TaskState state) {
   if (t.expected < 0 && has_ended(state) && !has_ended(t.state)) --unknown_lengths;
   --by_state[static_cast<std::size_t>(t.state)];
   ++by_state[static_cast<std::size_t>(state)];
+  if (profile(t).resources.gpus > 0)
+    ready_for_gpu += (state == TaskState::kReady ? 1 : 0) - (t.state == TaskState::kReady ? 1 : 0);
   t.state = state;
 }
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/eta.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace headroom::run {
+
+namespace {
+constexpr double kAssumedSpread = 0.4;  // of one task, relative, before any guess has met its truth
+constexpr double kDrift = 0.05;         // the machine may become faster or slower: no range is narrower
+constexpr double kFourInFive = 1.2816;  // standard deviations
+constexpr double kNeverDone = 0.9;      // of its expected time is the most that a running task is credited with
+}  // namespace
+
+Eta::Eta(std::span<const PlannedTask> tasks) {
+  tasks_.reserve(tasks.size());
+  for (const PlannedTask& given : tasks) {
+    Task task{.group = given.group, .ended = has_ended(given.state)};
+    if (given.expected) task.expected = seconds(*given.expected);
+    const auto group = static_cast<std::size_t>(given.group);
+    if (group >= groups_.size()) groups_.resize(group + 1);
+    if (!task.ended) {
+      ++left_;
+      if (task.expected >= 0)
+        expected_left_ += task.expected, longest_expected_ = std::max(longest_expected_, task.expected);
+      else
+        ++groups_[group].left;
+    }
+    tasks_.push_back(task);
+  }
+}
+
+void Eta::ended(TaskIndex index, std::optional<Nanos> took) {
+  if (index >= tasks_.size() || tasks_[index].ended) return;
+  Task& task = tasks_[index];
+  const auto guessed = guess(task);
+  task.ended = true;
+  --left_;
+  Group& group = groups_[static_cast<std::size_t>(task.group)];
+  if (task.expected >= 0)
+    expected_left_ -= task.expected;
+  else
+    --group.left;
+  if (!took) return;
+  const double truth = seconds(*took);
+  if (guessed && *guessed > 0) {
+    const double miss = (truth - *guessed) / *guessed;
+    misses_ += std::min(miss * miss, 1.0);
+    ++judged_;
+  }
+  ++group.ended;
+  group.seconds += truth;
+  if (task.expected >= 0) expected_ended_ += task.expected, took_ended_ += truth;
+}
+
+// Beside others a task takes longer than alone; the longest task's weight keeps the first ratios from ruling.
+double Eta::stretch() const {
+  const double weight = longest_expected_;
+  return expected_ended_ + weight > 0 ? (took_ended_ + weight) / (expected_ended_ + weight) : 1;
+}
+
+std::optional<double> Eta::mean() const {
+  double sum = 0;
+  std::int64_t count = 0;
+  for (const Group& group : groups_) sum += group.seconds, count += group.ended;
+  if (count > 0) return sum / static_cast<double>(count);
+  return std::nullopt;
+}
+
+std::optional<double> Eta::guess(const Task& task) const {
+  if (task.expected >= 0) return task.expected * stretch();
+  const Group& group = groups_[static_cast<std::size_t>(task.group)];
+  if (group.ended > 0) return group.seconds / static_cast<double>(group.ended);
+  return mean();
+}
+
+std::optional<Eta::Estimate> Eta::estimate(std::span<const Running> running) const {
+  if (running.empty() || left_ <= 0) return std::nullopt;
+  double total = expected_left_ * stretch();
+  const auto other = mean();
+  for (const Group& group : groups_) {
+    if (group.left == 0) continue;
+    if (group.ended == 0 && !other) return std::nullopt;
+    total +=
+        static_cast<double>(group.left) * (group.ended > 0 ? group.seconds / static_cast<double>(group.ended) : *other);
+  }
+  double longest = 0;  // of what runs: nothing ends before it does
+  for (const Running& one : running) {
+    if (one.task >= tasks_.size()) continue;
+    const double whole = guess(tasks_[one.task]).value_or(0);
+    const double done = std::min(seconds(one.elapsed), kNeverDone * whole);
+    total -= done;
+    longest = std::max(longest, whole - done);
+  }
+  const double left = std::max(total / static_cast<double>(running.size()), longest);
+  const double judged = static_cast<double>(judged_);
+  const double variance = (misses_ + kAssumedSpread * kAssumedSpread) / (judged + 1);
+  const double error = std::sqrt(variance / (judged + 1) + variance / static_cast<double>(left_) + kDrift * kDrift);
+  const double factor = 1 + kFourInFive * error;
+  const auto nanos = [](double value) { return static_cast<Nanos>(std::max(0.0, value) * 1e9); };
+  return Estimate{.left = nanos(left), .low = nanos(left / factor), .high = nanos(left * factor)};
+}
+
+}  // namespace headroom::run
