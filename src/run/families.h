@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -102,6 +103,7 @@ struct RunOptions {
   Nanos decide_every = 5 * kSecond;
   bool lengths_known = false;
   double length_error_cv = 0;
+  std::function<void(Nanos, const Planner&)> watch = {};  // after each reading
 };
 
 struct RunResult {
@@ -134,6 +136,7 @@ class PlannedRun {
       for (const Ended& ended : box_.step(reading)) end_one(ended);
       if (box_.now() < reading) continue;
       do_all(planner_.handle(box_.now(), readings()));
+      if (options_.watch) options_.watch(box_.now(), planner_);
       reading += kSecond;
     }
     const BatchCounts counts = planner_.counts();

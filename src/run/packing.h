@@ -33,10 +33,12 @@ struct PackObservation {
   double predicted = 0;  // the same, as work_rate() said
   double delivered = 0;  // sum of utilisation alone times speed, times seconds
   double load = 0;       // sum of utilisations
+  double counted = 0;    // the same of all tasks on the GPU, start-ups and all, as admits() has it; 0: `load`
   int tasks = 0;
   double task_seconds = 0;  // mean length of its tasks; 0: not known
   bool by_steps = false;    // `work` rests on reported steps, not on utilisation or CPU time
   double host_busy_ratio = 0;
+  bool queued = true;  // tasks wait: what the rules would take matters
 };
 
 class Packer {
@@ -60,10 +62,13 @@ class Packer {
   struct Bin {
     double delivered = 0;  // weighted seconds times work
     double seconds = 0;    // weighted
+    double load = 0;       // weighted seconds times load
   };
+  [[nodiscard]] std::size_t bin_of(double load) const;
+  [[nodiscard]] std::optional<double> elasticity(double load) const;
   void learn_parallelism();
   void guard(const PackObservation& seen);
-  void count_direction(Nanos now, double mean_load);
+  void count_direction(const PackObservation& seen);
 
   [[nodiscard]] bool worth_it(Nanos now, std::span<const double> loads, double added, double gain) const;
   [[nodiscard]] bool may_step(double load, double added) const;
@@ -78,6 +83,7 @@ class Packer {
   double max_load_ = 0;
   Nanos hold_until_ = 0, last_held_ = 0;
   int holds_ = 0;
+  double usual_load_ = 0;
   int allowed_ = 0, direction_ = 0, direction_changes_ = 0;
 };
 

@@ -94,6 +94,31 @@ TEST(Packer, UnderSpaceSharingOneTaskAtATimeIsAdded) {
   EXPECT_FALSE(packer.admits(now, four, 0.45)) << "the fourth was not seen yet";
 }
 
+TEST(Packer, UnderSpaceSharingWhatWasMeasuredDecidesTheNextStep) {
+  for (const double rate_of_four : {1.25, 1.0}) {
+    Packer packer(5 * kSecond, true);
+    Nanos now = 0;
+    for (int s = 0; s < 25; ++s) packer.observe(second(now += kSecond, 1.35, 3, 1, 1));
+    for (int s = 0; s < 25; ++s) packer.observe(second(now += kSecond, 1.8, 4, 1, rate_of_four));
+    EXPECT_EQ(packer.admits(now, std::vector(4, 0.45), 0.45), rate_of_four > 1.1);
+    // The one that made no difference may come back: that little is noise.
+    EXPECT_TRUE(packer.admits(now, std::vector(3, 0.45), 0.45));
+  }
+}
+
+TEST(Packer, TurnsAreCountedWhileTasksWait) {
+  for (const bool queued : {true, false}) {
+    Packer packer;
+    Nanos now = 0;
+    for (int s = 0; s < 1200; ++s) {
+      PackObservation seen = second(now += kSecond, 4.8, 12, s % 100 < 25 ? 1.4 : 0.7, 1);
+      seen.queued = queued;
+      packer.observe(seen);
+    }
+    EXPECT_EQ(packer.direction_changes() > 0, queued) << packer.direction_changes();
+  }
+}
+
 TEST(Memory, TheMarginShrinksAsMoreTasksAgree) {
   GroupStats group;
   EXPECT_FALSE(group.memory_known());

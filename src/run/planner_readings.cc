@@ -71,9 +71,10 @@ void Planner::State::observe_gpu(std::size_t index, const std::map<AttemptId, co
   };
   std::vector<Stepping> stepping;
   std::vector<double> utils;
-  PackObservation seen{.now = now, .host_busy_ratio = host_busy_ratio};
+  PackObservation seen{.now = now, .host_busy_ratio = host_busy_ratio, .queued = !queue.empty()};
   for (const AttemptId id : gpu.running) {
     const Running& attempt = running.at(id);
+    seen.counted += stats(profile(tasks[attempt.task]).group, attempt).load();
     const auto found = readings.find(id);
     if (found == readings.end() || !attempt.seen || attempt.in_startup || found->second->in_startup) continue;
     const AttemptReading& reading = *found->second;
