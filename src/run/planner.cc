@@ -44,7 +44,6 @@ std::optional<Nanos> Planner::next_wake() const {
     if (attempt.stopping) continue;
     const Profile& profile = s.profile(s.tasks[attempt.task]);
     if (profile.timeout) sooner(attempt.start + *profile.timeout);
-    if (profile.hang_timeout) sooner(attempt.last_progress + *profile.hang_timeout);
   }
   if (s.draining || s.queue.empty()) return at;
   for (const Gpu& gpu : s.gpus) {

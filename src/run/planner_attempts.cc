@@ -186,7 +186,9 @@ void Planner::State::wake() {
   for (auto& [id, attempt] : running) {
     const Profile& limits = profile(tasks[attempt.task]);
     if (limits.timeout && now >= attempt.start + *limits.timeout) stop(attempt, StopReason::kTimedOut);
-    if (limits.hang_timeout && now >= attempt.last_progress + *limits.hang_timeout) stop(attempt, StopReason::kHung);
+    // Only somebody who has just looked can tell.
+    if (limits.hang_timeout && attempt.last_reading == now && now >= attempt.last_progress + *limits.hang_timeout)
+      stop(attempt, StopReason::kHung);
   }
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kProgressCores = 0.005;  // less CPU than this is none: a sleeping process still wakes now and then
 constexpr double kProgressUtil = 0.005;
+constexpr Nanos kLooksForHang = 3;  // at least so many without progress
 constexpr double kWindow = 5.0, kAloneWindow = 1.0;  // seconds
 constexpr double kEnoughSteps = 8;                   // to tell how long one takes
 
@@ -135,6 +136,16 @@ void Planner::State::learn_speed(Running& attempt, GroupStats& learned, const At
   }
 }
 
+// Time in which nobody looked, because Headroom or the machine was stopped, is no sign of a hang: a gap counts for a
+// part of the timeout at most. Where nothing can be read at all, nothing is known.
+void Planner::State::note_progress(Running& attempt, const AttemptReading& reading, bool moved) const {
+  const bool blind = !reading.cores && !reading.gpu_util_ratio && !reading.io_bytes && !reading.steps;
+  if (moved || blind) attempt.last_progress = now;
+  if (const auto& hang = profile(tasks[attempt.task]).hang_timeout)
+    attempt.last_progress += std::max<Nanos>(0, now - attempt.last_reading - *hang / kLooksForHang);
+  attempt.last_progress = std::min(attempt.last_progress, now);
+}
+
 void Planner::State::read_attempt(const AttemptReading& reading) {
   const auto found = running.find(reading.attempt);
   if (found == running.end()) return;
@@ -152,7 +163,7 @@ void Planner::State::read_attempt(const AttemptReading& reading) {
   const bool moved = reading.cores.value_or(0) > kProgressCores || reading.gpu_util_ratio.value_or(0) > kProgressUtil ||
                      (steps && *steps > 0) ||
                      (reading.io_bytes && attempt.io_bytes && *reading.io_bytes != *attempt.io_bytes);
-  if (moved) attempt.last_progress = now;
+  note_progress(attempt, reading, moved);
   if (reading.gpu_bytes) {
     const bool still = note_memory(attempt.memory, *reading.gpu_bytes, now);
     if (reading.in_startup) attempt.memory.last_growth = now;

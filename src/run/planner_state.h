@@ -141,6 +141,7 @@ class Planner::State {
 
   // planner_readings.cc
   void read_gpu(const GpuReading& reading);
+  void note_progress(Running& attempt, const AttemptReading& reading, bool moved) const;
   void read_attempt(const AttemptReading& reading);
   void learn_speed(Running& attempt, GroupStats& learned, const AttemptReading& reading, double dt,
                    std::optional<double> steps);

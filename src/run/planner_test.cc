@@ -268,6 +268,23 @@ TEST(Attempts, OneThatDoesNothingIsHungAndOneThatReadsIsNot) {
   }
 }
 
+TEST(Attempts, TimeInWhichNobodyLookedIsNoHang) {
+  Batch batch;
+  batch.add(1, task().hang_timeout(30 * kSecond)).begin();
+  const auto look = [&](std::optional<double> cores) {
+    batch.tell(Readings{.attempts = {{.attempt = 1, .cores = cores}}});
+    return batch.all<StopAttempt>().size();
+  };
+  for (int s = 0; s < 60; ++s) EXPECT_EQ((batch.wait(kSecond), look(std::nullopt)), 0u) << "nothing can be read";
+  EXPECT_EQ((batch.wait(kSecond), look(0.0)), 0u);
+  batch.wait(3600 * kSecond).tell(Tick{});
+  EXPECT_THAT(batch.all<StopAttempt>(), IsEmpty()) << "the machine was asleep";
+  EXPECT_EQ(look(0.0), 0u) << "and so was the task";
+  std::size_t stops = 0;
+  for (int s = 0; s < 30; ++s) stops += (batch.wait(kSecond), look(0.0));
+  EXPECT_EQ(stops, 1u);
+}
+
 TEST(Attempts, SuccessIsBelievedEvenAfterAStop) {
   Batch batch;
   batch.add(1, task().timeout(kSecond)).begin().wait(2 * kSecond).tell(Tick{}).end(0);
