@@ -32,9 +32,9 @@ BARS_PER_DAY, HORIZON, MIB = 26, 13, 1 << 20  # bars of 15 minutes; half a day a
 class VirtualGpu:
     """A GPU of `headroom sim`: memory for the data, and a kernel per tree."""
 
-    def __init__(self, rows):
+    def __init__(self, rows, ordinal):
         import headroom_sim
-        self.device = headroom_sim.Device(0)
+        self.device = headroom_sim.Device(ordinal)
         self.memory = self.device.malloc(512 * MIB + rows * 4096)
         self.name, self.uuid = self.device.name, self.device.uuid
 
@@ -46,9 +46,9 @@ class VirtualGpu:
         self.memory.free()
 
 
-def open_gpu(rows):
+def open_gpu(rows, ordinal=0):
     try:
-        return VirtualGpu(rows)
+        return VirtualGpu(rows, ordinal)
     except (ImportError, OSError):  # not under `headroom sim`
         return None
 
@@ -108,6 +108,24 @@ def tree_of(estimator):
             "left": tree.children_left.tolist(), "right": tree.children_right.tolist()}
 
 
+def train_window(symbol, start, end, output, trees, gpu, kernel_ms, begin):
+    """Trains one window and leaves its artefacts in the folder `output`; returns the model and its metrics."""
+    features, labels = features_of(prices_of(symbol, start, end))
+    print(f"{symbol} {start} to {end}: {len(labels)} rows on {gpu.name if gpu else 'the CPU'}", flush=True)
+    print(f"param learning_rate=0.1 trees={trees}", flush=True)
+    model, metrics = train(features, labels, trees, gpu, kernel_ms)
+
+    os.makedirs(output, exist_ok=True)
+    stages = [tree_of(stage[0]) for stage in model.estimators_]
+    write(os.path.join(output, "model.json"), {"learning_rate": 0.1, "trees": stages})
+    digest = hashlib.sha256(json.dumps(stages, sort_keys=True).encode()).hexdigest()
+    write(os.path.join(output, "metadata.json"), {
+        "symbol": symbol, "start": str(start), "end": str(end), "metrics": metrics, "model_sha256": digest,
+        "run": {"started": begin, "seconds": round(time.time() - begin, 3), "gpu": gpu.uuid if gpu else None}})
+    print(f"auc={metrics['auc']:.4f} accuracy={metrics['accuracy']:.4f}", flush=True)
+    return model, metrics
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--symbol", required=True)
@@ -121,24 +139,11 @@ def main():
         sys.exit(f"train_window.py: the window ends on {options.end}, before it starts")
 
     begin = time.time()
-    features, labels = features_of(prices_of(options.symbol, options.start, options.end))
-    gpu = open_gpu(len(labels))
-    print(f"{options.symbol} {options.start} to {options.end}: {len(labels)} rows on {gpu.name if gpu else 'the CPU'}",
-          flush=True)
-    print(f"param learning_rate=0.1 trees={options.trees}", flush=True)
-    model, metrics = train(features, labels, options.trees, gpu, options.kernel_ms)
-
-    os.makedirs(options.output, exist_ok=True)
-    trees = [tree_of(stage[0]) for stage in model.estimators_]
-    write(os.path.join(options.output, "model.json"), {"learning_rate": 0.1, "trees": trees})
-    digest = hashlib.sha256(json.dumps(trees, sort_keys=True).encode()).hexdigest()
-    write(os.path.join(options.output, "metadata.json"), {
-        "symbol": options.symbol, "start": str(options.start), "end": str(options.end), "metrics": metrics,
-        "model_sha256": digest,
-        "run": {"started": begin, "seconds": round(time.time() - begin, 3), "gpu": gpu.uuid if gpu else None}})
+    gpu = open_gpu(rows=((options.end - options.start).days + 1) * BARS_PER_DAY)
+    train_window(options.symbol, options.start, options.end, options.output, options.trees, gpu, options.kernel_ms,
+                 begin)
     if gpu is not None:
         gpu.close()
-    print(f"auc={metrics['auc']:.4f} accuracy={metrics['accuracy']:.4f}", flush=True)
 
 
 if __name__ == "__main__":

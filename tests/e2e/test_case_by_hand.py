@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases 002 and 000 as people write them: 252 windows in four phases, workers pinned by hand."""
+import re
+
+import pytest
+
+from headroom_e2e import finding, headroom, watched
+from windows_support import BY_HAND, trained_on
+
+pytest.importorskip("sklearn", reason="python3-sklearn is not installed")
+
+
+# --- what more GPUs can gain, asked beforehand ---
+
+PHASES = "3,6,6,3"  # the 18 minutes of case 002 as seconds: features, teachers (the GPU's part), students, evaluation
+
+
+def test_twice_the_speed_makes_15_of_18_and_never_under_12(tmp_path):
+    """The case promised 18 -> 9, though its two workers would have shared 6 of the 18 only."""
+    job = [*BY_HAND, "--serial", "--windows", "84", "--phases", PHASES, "--trees", "3", "--kernel-ms", "6"]
+    _, answer = watched(tmp_path, "2xA6000", [*job, "--output", tmp_path / "models"])
+    gpu, rest = answer["pipeline"]["gpu_part_ns"], answer["pipeline"]["rest_ns"]
+    all_of_it = gpu + rest
+    assert all_of_it == answer["recording"]["duration_ns"]
+    assert gpu / all_of_it == pytest.approx(6 / 18, abs=0.03)
+    assert (gpu / 2 + rest) / all_of_it == pytest.approx(15 / 18, abs=0.015)
+    assert rest / all_of_it == pytest.approx(12 / 18, abs=0.03)
+
+    text = " ".join(headroom(tmp_path, "why", tmp_path / "run.hrec").stdout.split())
+    said = re.search(r"Only ([0-9.]+) s of ([0-9.]+) s have a GPU at work\. Twice as fast there makes ([0-9.]+) s "
+                     r"\(([0-9.]+)x\); however fast, the rest remains: never under ([0-9.]+) s \(([0-9.]+)x\)", text)
+    assert said, text
+    figures = [float(figure) for figure in said.groups()]
+    assert figures[:3:2] + figures[4:5] == pytest.approx([gpu / 1e9, (gpu / 2 + rest) / 1e9, rest / 1e9], abs=0.051)
+    assert figures[3] == pytest.approx(all_of_it / (gpu / 2 + rest), abs=0.0051)  # 1.20x
+    assert figures[5] == pytest.approx(all_of_it / rest, abs=0.0051)  # 1.50x
+
+
+# --- GPU 0 stayed idle: the four candidate faults, each injected into this trainer ---
+
+def by_hand(tmp_path, gpus, *how):
+    """(titles of accusations, explanation, GPUs that the workers' own metadata name) of a short run."""
+    job = [*BY_HAND, "--windows", "24", "--trees", "6", "--output", tmp_path / "models", *how]
+    _, answer = watched(tmp_path, gpus, job)
+    accused = [f for f in answer["findings"] if f["cause"] == "wrong_gpu_assignment"]
+    return accused, answer, list(trained_on(tmp_path / "models").values())
+
+
+@pytest.mark.parametrize("name, gpus, how, title, evidence, used", [
+    ("cuda_order", "1xT4,1xA6000", ["--gpus", "0"], "CUDA numbers these GPUs otherwise than nvidia-smi",
+     "CUDA_VISIBLE_DEVICES=0 is GPU 0 for nvidia-smi; the driver saw it on GPU 1", 1),
+    ("list_of_one", "2xA6000", ["--gpus", "0", "--workers", "2"], "All processes of the job went to GPU 0",
+     "all of them started with CUDA_VISIBLE_DEVICES=0", 1),
+    ("late_mask", "2xA6000", ["--pin", "late"], "All processes of the job went to GPU 0",
+     "none of them had CUDA_VISIBLE_DEVICES when it started", 1),
+    ("ordinal_and_mask", "2xA6000", ["--pin", "both"], "A device number contradicts the mask",
+     "'--gpu-device-id 1' under CUDA_VISIBLE_DEVICES=1, which shows 1 device", 2),  # half of the windows: the CPU
+])
+def test_each_fault_is_named_and_no_other(tmp_path, name, gpus, how, title, evidence, used):
+    accused, answer, trained = by_hand(tmp_path, gpus, *how)
+    assert len(set(trained)) == used and (None in trained) == (name == "ordinal_and_mask"), "the fault did not happen"
+    assert [f["title"] for f in accused] == [title], answer["findings"]
+    assert evidence in " ".join(accused[0]["evidence"])
+    if name != "cuda_order":  # one worker leaves a GPU idle wherever it runs
+        assert answer["findings"][0] == accused[0] and accused[0]["device_seconds"] > 0, "the reason does not come first"
+    assert accused[0]["advice"] and accused[0]["would_overturn"]
+
+
+@pytest.mark.parametrize("gpus, how", [("2xA6000", ["--gpus", "0,1"])])
+def test_pinned_right_by_hand_nobody_is_accused(tmp_path, gpus, how):
+    accused, answer, trained = by_hand(tmp_path, gpus, *how)
+    assert not accused and finding(answer, "wrong_gpu_assignment") is None
+    assert len(set(trained)) == 2 and None not in trained

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Case 002 through `headroom batch`: all 252 windows on two virtual GPUs, against a serial run of the same windows."""
+import subprocess
+
+import pytest
+
+from headroom_e2e import environment, why
+from windows_support import BY_HAND, artefacts, attempts, batch, concurrency, task_file, trained_on
+
+pytest.importorskip("sklearn", reason="python3-sklearn is not installed")
+TREES = ("--trees", "6")  # cheap: the start of 252 interpreters is what costs
+
+
+def serial(tmp_path):
+    """One process, one window after the other, on the CPU."""
+    folder = tmp_path / "serial"
+    subprocess.run([*BY_HAND, "--serial", *TREES, "--output", folder], env=environment(tmp_path), cwd=tmp_path,
+                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=120, check=True)
+    return artefacts(folder)
+
+
+def test_252_windows_fill_both_gpus_and_equal_a_serial_run(tmp_path):
+    """Floats are compared bit by bit: every model trains on one thread, so nothing may differ but the field "run"."""
+    tasks = task_file(tmp_path, *TREES, "--kernel-ms", "50")
+    done = batch(tmp_path, tasks, timeout=400)
+    answer = done.answer
+    print(done.stderr)
+    assert answer["tasks"]["total"] == answer["tasks"]["succeeded"] == 252 and answer["attempts"] == 252
+
+    uuids = {device["uuid"] for device in answer["devices"]}
+    ran = attempts(tmp_path / "windows.batch")
+    for uuid in uuids:
+        mine = [attempt for attempt in ran if attempt[1] == uuid]
+        print(f"{uuid}: {len(mine)} tasks, {concurrency(mine):.2f} at once")
+        assert len(mine) >= 0.25 * 252, "most of the work was left to one GPU"
+    assert concurrency(ran) > 2.1, "nothing was packed, though a task leaves its GPU idle for longer than it uses it"
+    assert max(packing["concurrency"] for packing in answer["packing"]) > 1
+    placement = answer["placement"]
+    assert not placement["misplaced"] and not placement["cpu_fallback"] and placement["verified"] > 126
+    assert placement["verified"] + placement["unseen"] == 252
+    assert trained_on(tmp_path / "models") == {task: uuid for task, uuid, *_ in ran}  # what each process says itself
+
+    models, expected = artefacts(tmp_path / "models"), serial(tmp_path)
+    assert models.keys() == expected.keys() and len(models) == 252
+    different = [window for window in models if models[window] != expected[window]]
+    assert not different
+
+    assert batch(tmp_path, tasks).answer["attempts"] == 0  # finished: the same command has nothing to do
+    explained = why(tmp_path, answer["recording"])
+    busy = sum(a["ns"] for a in explained["ledger"]["accounts"] if a["cause"] == "useful") / 1e9
+    assert busy == pytest.approx(252 * 6 * 0.05, rel=0.1)  # every kernel of every window is accounted for
