@@ -105,12 +105,13 @@ Finding placed(std::string title) {
 }
 
 // An ordinal beyond what the mask shows: most programs fail, some wrap round or fall back to the CPU.
-void contradictions(const Board& board, std::vector<Finding>& findings) {
+void contradictions(const Case& c, const Board& board, std::vector<Finding>& findings) {
   Finding finding = placed("A device number contradicts the mask");
   for (const Placement& p : board.placements) {
     if (!p.ordinal || !p.process.cuda_visible_devices) continue;
     const auto visible = visible_devices(board.devices, p.process.cuda_visible_devices, p.process.cuda_device_order);
     if (*p.ordinal < visible.ordinals.size()) continue;
+    if (p.held.empty()) finding.cost = c.ledger().total(Account::kNotUsed);  // what it was meant for stood free
     finding.evidence.push_back(
         fmt::format("process {}: '{}' under CUDA_VISIBLE_DEVICES={}, which shows {} device{}, numbered from 0; the "
                     "driver saw it on {}",
@@ -235,7 +236,7 @@ std::vector<Finding> pinning(const Case& c) {
   std::vector<Finding> findings;
   if (!c.job.has_job || !c.job.has_contexts) return findings;
   const Board board = board_of(c);
-  contradictions(board, findings);
+  contradictions(c, board, findings);
   other_numbering(board, findings);
   not_honoured(board, findings);
   crowded(c, board, findings);
