@@ -123,6 +123,15 @@ TEST(BatchLedger, TasksTooShortToBeListedOwnTheirTime) {
   EXPECT_EQ(l.total(Account::kNotUsed), 0);
 }
 
+TEST(BatchLedger, KernelsRanWhileATaskHadTheGpu) {
+  RecordingBuilder builder(40);
+  builder.gpu(0, [](double) { return 0.6; }).queue(0, 9);
+  for (int i = 0; i < 40; ++i) builder.attempt("t" + std::to_string(i), 100 + i, {0}, i, i + 0.75);
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(total(l, Account::kUseful), 24, 1e-6);
+  EXPECT_NEAR(total(l, Account::kTaskWaiting), 10, 1e-6);  // the gaps, although readings are a second apart
+}
+
 TEST(BatchLedger, StartUpBeginsWithTheAttempt) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double t) { return t > 8 && t <= 18 ? 1.0 : 0.0; });

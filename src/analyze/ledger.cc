@@ -23,6 +23,8 @@ enum class Claim : std::uint8_t {
   kAttempt,    // an attempt with contexts of its own: answers for the time around them
 };
 
+bool can_own(Claim claim) { return claim == Claim::kContext || claim == Claim::kUnseen; }
+
 // One process's use of the device, or one attempt's, with the instants that divide its time.
 struct Use {
   ContextUse context;
@@ -57,8 +59,12 @@ class DeviceAccountant {
   void add_attempts(const Recording& recording, SourceId gpu);
   void first_sample();
   void move_to(const UtilSample& sample);
+  struct Piece {
+    Nanos begin = 0, end = 0, busy = 0;  // its busy time is at its end
+  };
+  [[nodiscard]] const std::vector<Piece>& lay_out(const UtilSample& sample);  // until the next call
   void find_kernels();
-  void note_kernel(Use& use, const UtilSample& sample) const;
+  void find_kernels(const Piece& piece);
   void find_cuts();
   [[nodiscard]] bool hung(const Use& use) const;
   [[nodiscard]] const std::vector<Share>& owners(Nanos begin, Nanos end);  // until the next call
@@ -78,6 +84,8 @@ class DeviceAccountant {
   std::size_t next_ = 0;             // … and of the first that begins after it: ten thousand tasks are not all asked
   std::vector<Nanos> cuts_;          // instants where the account of idle time may change
   std::vector<Slice> slices_;
+  std::vector<Piece> pieces_;
+  std::vector<Nanos> bounds_;
   std::vector<Share> shares_;  // kept from call to call: a day has a hundred thousand samples
   std::vector<Nanos> parts_;
   bool touched_ = false;
@@ -193,7 +201,7 @@ const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin
   for (const std::size_t i : around_) {
     const Use& use = uses_[i];
     if (use.context.held_from >= end || use.context.end <= begin) continue;
-    if (use.claim == Claim::kAttempt || use.claim == Claim::kNeverHeld) continue;
+    if (!can_own(use.claim)) continue;
     double weight = 0;
     if (const Column* util = use.track ? use.track->find(Metric::kProcessSmUtil) : nullptr) {
       const auto next = std::lower_bound(use.track->at.begin(), use.track->at.end(), end);
@@ -210,23 +218,64 @@ const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin
   return shares_;
 }
 
-void DeviceAccountant::note_kernel(Use& use, const UtilSample& sample) const {
-  if (use.first_kernel == kNever) use.first_kernel = std::max(use.context.begin, sample.end - busy_ns(sample));
-  use.last_kernel = std::min(use.context.end, sample.end);
+// Where the busy time of a sample was. Nothing is known of that in general: at its end. A batch knows when its tasks
+// had the device: none while nobody could own a kernel, and the rest by how long.
+const std::vector<DeviceAccountant::Piece>& DeviceAccountant::lay_out(const UtilSample& sample) {
+  const Nanos busy = busy_ns(sample);
+  pieces_.assign(1, {sample.begin, sample.end, busy});
+  if (!job_.batch.present || busy == 0) return pieces_;
+  bounds_.assign({sample.begin, sample.end});
+  for (const std::size_t i : around_)
+    if (can_own(uses_[i].claim))
+      for (const Nanos at : {uses_[i].context.held_from, uses_[i].context.end})
+        if (at > sample.begin && at < sample.end) bounds_.push_back(at);
+  std::sort(bounds_.begin(), bounds_.end());
+  const auto owned = [&](Nanos begin, Nanos end) {
+    return std::any_of(around_.begin(), around_.end(), [&](std::size_t i) {
+      const ContextUse& context = uses_[i].context;
+      return can_own(uses_[i].claim) && context.held_from < end && context.end > begin;
+    });
+  };
+  Nanos held = 0;
+  for (std::size_t i = 1; i < bounds_.size(); ++i)
+    if (owned(bounds_[i - 1], bounds_[i])) held += bounds_[i] - bounds_[i - 1];
+  if (held < busy) return pieces_;  // the driver's clock and ours differ a little, or a kernel's owner was not seen
+  pieces_.clear();
+  Nanos before = 0, given = 0;
+  for (std::size_t i = 1; i < bounds_.size(); ++i) {
+    Piece piece{bounds_[i - 1], bounds_[i], 0};
+    if (piece.end == piece.begin) continue;
+    if (owned(piece.begin, piece.end)) {
+      before += piece.end - piece.begin;
+      __extension__ using Wide = __int128;
+      const auto so_far = static_cast<Nanos>(static_cast<Wide>(busy) * before / held);
+      piece.busy = so_far - given;
+      given = so_far;
+    }
+    pieces_.push_back(piece);
+  }
+  return pieces_;
+}
+
+void DeviceAccountant::find_kernels(const Piece& piece) {
+  for (const Share& share : owners(piece.begin, piece.end)) {
+    if (!share.use || share.weight <= 0) continue;
+    const auto note = [&](Use& use) {
+      if (use.first_kernel == kNever) use.first_kernel = std::max(use.context.begin, piece.end - piece.busy);
+      use.last_kernel = std::min(use.context.end, piece.end);
+    };
+    note(uses_[static_cast<std::size_t>(share.use - uses_.data())]);
+    for (const std::size_t i : around_)
+      if (uses_[i].claim == Claim::kAttempt && uses_[i].context.attempt == share.use->context.attempt) note(uses_[i]);
+  }
 }
 
 void DeviceAccountant::find_kernels() {
   first_sample();
   for (const UtilSample& sample : samples_) {
     move_to(sample);
-    if (busy_ns(sample) == 0) continue;
-    for (const Share& share : owners(sample.begin, sample.end)) {
-      if (!share.use || share.weight <= 0) continue;
-      note_kernel(uses_[static_cast<std::size_t>(share.use - uses_.data())], sample);
-      for (const std::size_t i : around_)
-        if (uses_[i].claim == Claim::kAttempt && uses_[i].context.attempt == share.use->context.attempt)
-          note_kernel(uses_[i], sample);
-    }
+    for (const Piece& piece : lay_out(sample))
+      if (piece.busy > 0) find_kernels(piece);
   }
 }
 
@@ -389,9 +438,10 @@ std::vector<Slice> DeviceAccountant::slices() {
       emit({sample.begin, sample.end, Account::kUnobserved, 0, 'N', Confidence::kHigh});
       continue;
     }
-    const Nanos turn = sample.end - busy_ns(sample);
-    idle(sample.begin, turn);
-    busy(turn, sample.end, sample.begin);
+    for (const Piece& piece : lay_out(sample)) {
+      idle(piece.begin, piece.end - piece.busy);
+      busy(piece.end - piece.busy, piece.end, piece.begin);
+    }
   }
   return std::move(slices_);
 }

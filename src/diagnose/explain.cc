@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 #include "analyze/phases.h"
 #include "analyze/stats.h"
 #include "base/human.h"
+#include "diagnose/batch_times.h"
 #include "diagnose/headline.h"
 #include "diagnose/health.h"
 #include "diagnose/pipeline.h"
@@ -21,7 +24,7 @@ namespace diagnose {
 namespace {
 
 // Every rule looks at the whole case and says nothing where its cause is not there. Order only breaks ties.
-constexpr std::array<Rule, 17> kRules{never_uses_gpu,
+constexpr std::array<Rule, 22> kRules{never_uses_gpu,
                                       idle_peers,
                                       pinning,
                                       idle_inseparable,
@@ -37,7 +40,12 @@ constexpr std::array<Rule, 17> kRules{never_uses_gpu,
                                       sensor_outlier,
                                       busy_but_inefficient,
                                       mostly_something_else,
-                                      losses};
+                                      losses,
+                                      tail_imbalance,
+                                      tasks_waited,
+                                      discarded_work,
+                                      trial_churn,
+                                      under_packing};
 
 bool is_loss(const Finding& finding) { return finding.cost > 0 && finding.cause != Cause::kRecordingLosses; }
 
@@ -59,6 +67,26 @@ std::vector<Finding> healthy(const Case& c) {
   return {finding};
 }
 
+// Tasks can run on any GPU: a batch is over when its kernels are, evenly spread, or with its longest task.
+Bound bound_of_batch(const Case& c) {
+  Nanos useful = 0, longest = 0;
+  std::map<std::pair<std::size_t, std::int32_t>, Nanos> of_task;
+  for (const LedgerEntry& entry : c.ledger().entries) {
+    if (entry.account != Account::kUseful) continue;
+    useful += entry.ns;
+    if (entry.task >= 0) longest = std::max(longest, of_task[{entry.device, entry.task}] += entry.ns);
+  }
+  const auto devices = static_cast<Nanos>(std::max<std::size_t>(1, c.times.size()));
+  const Nanos least = std::max(longest, useful / devices);
+  const Nanos observed = c.ledger().span() - c.ledger().total(Account::kUnobserved) / devices;
+  Bound bound;
+  bound.speedup_high = std::max(1.0, static_cast<double>(observed) / static_cast<double>(std::max<Nanos>(1, least)));
+  bound.condition =
+      "if the kernels of the tasks that succeeded took the time they took, were spread evenly over the GPUs and never "
+      "waited, and nothing else becomes the limit";
+  return bound;
+}
+
 // At equal work: the busiest device cannot finish earlier than its kernels take.
 std::optional<Bound> bound_of(const Case& c) {
   Nanos longest = 0, unobserved = 0;
@@ -67,6 +95,7 @@ std::optional<Bound> bound_of(const Case& c) {
     unobserved = std::max(unobserved, c.ledger().total(Account::kUnobserved, device));
   }
   if (longest == 0) return std::nullopt;
+  if (c.job.batch.present) return bound_of_batch(c);
   Bound bound;
   bound.speedup_high = static_cast<double>(c.ledger().span() - unobserved) / static_cast<double>(longest);
   bound.speedup_high = std::max(1.0, bound.speedup_high);
@@ -158,6 +187,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
                    [](const auto& a, const auto& b) { return a.cost > b.cost; });
   explanation.bound = diagnose::bound_of(c);
   explanation.pipeline = diagnose::pipeline(c);
+  explanation.batch = diagnose::batch_times(c);
   explanation.projections = diagnose::projections(c);
   explanation.health = diagnose::health(c);
   explanation.headline = diagnose::headline(c);

@@ -37,11 +37,57 @@ std::string subject(const Case& c) {
 
 std::string span_words(const Case& c) { return human_duration(c.ledger().span()); }
 
+std::string tasks_words(const Case& c) {
+  const std::size_t tasks = c.job.batch.tasks.size();
+  return fmt::format("{} {}", human_count(static_cast<std::int64_t>(tasks)), tasks == 1 ? "task" : "tasks");
+}
+
+// What else a batch's GPU time went into, after "31 % ".
+std::string batch_words(const Case& c, Account account) {
+  switch (account) {
+    case Account::kStartup:
+      return "was start-up of " + tasks_words(c);
+    case Account::kDiscarded:
+      return "went into work that was thrown away";
+    case Account::kTaskWaiting:
+      return "passed beside waiting tasks, the GPU free";
+    case Account::kNoTask:
+      return "had no task";
+    case Account::kNotUsed:
+      return "was given to tasks that used no GPU";
+    case Account::kForeign:
+      return "went to other people's kernels";
+    case Account::kUnexplained:
+      return "stood idle for reasons not seen";
+    default:
+      return fmt::format("was {}", info(account).label);
+  }
+}
+
+// "The 2 GPUs computed for 81 % of 0:47 each; 6 % was start-up of 252 tasks."
+std::string batch_headline(const Case& c) {
+  constexpr double kWorthSaying = 0.02;
+  Account largest = Account::kUseful;
+  Nanos most = 0;
+  for (const AccountInfo& account : kAccounts)
+    if (const Nanos ns = c.ledger().total(account.id); account.id != Account::kUseful && ns > most) {
+      most = ns;
+      largest = account.id;
+    }
+  std::string text =
+      fmt::format("{} computed for {} of {}{}", subject(c), human_percent(c.share(c.ledger().total(Account::kUseful))),
+                  span_words(c), c.times.size() == 1 ? "" : " each");
+  if (c.share(most) >= kWorthSaying)
+    text += fmt::format("; {} {}", human_percent(c.share(most)), batch_words(c, largest));
+  return text + ".";
+}
+
 }  // namespace
 
 std::string headline(const Case& c) {
   if (c.recording.all(SourceKind::kGpu).empty()) return fmt::format("No GPU was recorded in {}.", span_words(c));
   if (c.times.empty()) return fmt::format("The job was given no GPU and used none in {}.", span_words(c));
+  if (c.job.batch.present) return batch_headline(c);
   const Nanos budget = std::max<Nanos>(1, c.ledger().budget());
   const auto useful = c.ledger().total(Account::kUseful);
   const auto set = [&](Cause cause) {

@@ -54,6 +54,13 @@ using Rule = std::vector<Finding> (*)(const Case&);
 [[nodiscard]] std::vector<Finding> mostly_something_else(const Case&);
 [[nodiscard]] std::vector<Finding> losses(const Case&);
 
+// rules_batch.cc, rules_packing.cc: of a batch only
+[[nodiscard]] std::vector<Finding> tail_imbalance(const Case&);
+[[nodiscard]] std::vector<Finding> tasks_waited(const Case&);
+[[nodiscard]] std::vector<Finding> discarded_work(const Case&);
+[[nodiscard]] std::vector<Finding> trial_churn(const Case&);  // speaks instead of `startup` where there are many starts
+[[nodiscard]] std::vector<Finding> under_packing(const Case&);
+
 // Idle time of a device in phases that pause its work: all but its busiest phase; 0 where it has no phases.
 [[nodiscard]] Nanos idle_in_pauses(const Case& c, std::size_t device);
 

@@ -260,7 +260,7 @@ std::vector<Finding> idle_checkpoint(const Case& c) {
 
 std::vector<Finding> startup(const Case& c) {
   const Nanos cost = c.ledger().total(Account::kStartup);
-  if (c.share(cost) < kMaterial) return {};
+  if (c.share(cost) < kMaterial || !trial_churn(c).empty()) return {};
   Finding finding;
   finding.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup};
   finding.cost = cost;
@@ -317,6 +317,7 @@ std::vector<Finding> unreleased(const Case& c) {
         finding.evidence.push_back(
             fmt::format("GPU {}: no kernel from {} on, for {}, while process {} held its context", time.device.index,
                         c.when(slice.begin), human_duration(slice.end - slice.begin), slice.pid));
+  if (finding.evidence.empty()) return {};  // many short ones: the ends of processes, not a device kept
   finding.told_apart_from = {"validation or a pause: no kernel came afterwards"};
   finding.would_overturn = "a longer recording in which kernels come back";
   finding.advice = "end the process, or free the device, before uploads and post-processing";

@@ -67,14 +67,16 @@ Board board_of(const Case& c) {
   std::stable_sort(board.sources.begin(), board.sources.end(),
                    [&](SourceId a, SourceId b) { return device(a).index < device(b).index; });
   for (const SourceId id : board.sources) board.devices.push_back(device(id));
+  std::multimap<SourceId, SourceId> devices_of;
+  for (const ContextUse& use : c.job.uses)
+    if (use.process) devices_of.emplace(*use.process, use.device);
   for (const SourceId id : c.recording.all(SourceKind::kProcess)) {
     Placement placement{process_of(c.recording.sources[static_cast<std::size_t>(id)])};
     if (!placement.process.in_job) continue;
-    for (const ContextUse& use : c.job.uses)
-      if (use.process == id) {
-        const auto at = std::find(board.sources.begin(), board.sources.end(), use.device);
-        if (at != board.sources.end()) placement.held.insert(static_cast<std::size_t>(at - board.sources.begin()));
-      }
+    for (auto [entry, last] = devices_of.equal_range(id); entry != last; ++entry) {
+      const auto at = std::find(board.sources.begin(), board.sources.end(), entry->second);
+      if (at != board.sources.end()) placement.held.insert(static_cast<std::size_t>(at - board.sources.begin()));
+    }
     read_ordinal(placement);
     board.placements.push_back(std::move(placement));
   }
@@ -239,7 +241,7 @@ std::vector<Finding> pinning(const Case& c) {
   contradictions(c, board, findings);
   other_numbering(board, findings);
   not_honoured(board, findings);
-  crowded(c, board, findings);
+  if (!c.job.batch.present) crowded(c, board, findings);  // a batch places its tasks itself, and proves it
   cut_short(board, findings);
   return findings;
 }

@@ -34,6 +34,8 @@ std::string mask_words(const std::optional<Process>& process) {
 std::vector<Finding> never_uses_gpu(const Case& c) {
   constexpr Nanos kLongEnough = 5 * kSecond;
   if (!c.job.has_job || !c.job.has_contexts || c.ledger().span() < kLongEnough) return {};
+  // Short tasks escape the driver's lists: only kernels or a verdict of the batch itself tell.
+  if (c.job.batch.present && c.ledger().total(Account::kNotUsed) < c.ledger().budget() / 2) return {};
   if (std::any_of(c.job.uses.begin(), c.job.uses.end(), [](const auto& use) { return use.ours; })) return {};
   if (c.recording.all(SourceKind::kGpu).empty()) return {};
   Finding finding;
@@ -108,6 +110,7 @@ Finding peers_finding(const Case& c, const std::vector<std::size_t>& idle, const
 }  // namespace
 
 std::vector<Finding> idle_peers(const Case& c) {
+  if (c.job.batch.present) return {};  // which GPU stood free while tasks waited, and which had no task, is known there
   std::vector<std::size_t> idle, working;
   for (std::size_t device = 0; device < c.times.size(); ++device) {
     const bool unused = c.job.has_contexts ? !c.times[device].used : quiet(c, device);

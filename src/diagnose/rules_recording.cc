@@ -53,7 +53,7 @@ std::vector<Finding> mostly_something_else(const Case& c) {
                        human_duration(most), busy > most ? ": most of it was something else" : "")})};
     return {};
   }
-  if (c.job.has_job && span > 0) {
+  if (c.job.has_job && span > 0 && !c.job.batch.present) {
     const Nanos lifetime = job_lifetime(c);
     if (2 * lifetime < span)
       return {mostly(

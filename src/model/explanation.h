@@ -71,6 +71,14 @@ struct Pipeline {
   bool operator==(const Pipeline&) const = default;
 };
 
+// What a batch's recording says beside its ledger.
+struct BatchTimes {
+  std::int64_t attempts = 0, not_succeeded = 0;  // that ran on a GPU
+  Nanos tail = 0;       // from the first GPU without a task to the end of the last task, after the last one was started
+  Nanos tail_lost = 0;  // device time that was free meanwhile
+  bool operator==(const BatchTimes&) const = default;
+};
+
 // What a question such as "70 h left, batch 32 to 128" becomes.
 struct Projection {
   std::string what;  // "the remaining 70 h"
@@ -100,6 +108,7 @@ struct Explanation {
   std::vector<Finding> findings;  // most lost device-time first
   std::optional<Bound> bound;
   std::optional<Pipeline> pipeline;  // where the rest is a material part
+  std::optional<BatchTimes> batch;   // of a batch
   std::vector<Projection> projections;
   std::vector<HealthCheck> health;
   std::vector<Loss> losses;

@@ -59,8 +59,9 @@ constexpr std::array kCauses{
               "a recording of the job alone"},
     CauseInfo{"phase_alternation", "", "regular phases with an idle GPU", "marks or output lines, to name the phases"},
     CauseInfo{"recording_losses", "", "gaps in the recording", ""},
+    CauseInfo{"task_waiting", "", "tasks that wait beside a free GPU", "headroom batch status says what they wait for"},
 };
-static_assert(kCauses.size() == static_cast<std::size_t>(Cause::kRecordingLosses) + 1);
+static_assert(kCauses.size() == static_cast<std::size_t>(Cause::kTaskWaiting) + 1);
 }  // namespace
 
 const CauseInfo& info(Cause cause) { return kCauses[static_cast<std::size_t>(cause)]; }

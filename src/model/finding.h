@@ -69,6 +69,7 @@ enum class Cause : std::uint8_t {
   kMonitoringMostlyElse,
   kPhaseAlternation,
   kRecordingLosses,
+  kTaskWaiting,
 };
 [[nodiscard]] const CauseInfo& info(Cause cause);
 

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analyze/testing.h"
+#include "diagnose/explain.h"
+
+namespace headroom {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::RecordingBuilder;
+
+const Finding* find(const Explanation& e, Cause cause) {
+  for (const Finding& finding : e.findings)
+    if (finding.cause == cause) return &finding;
+  return nullptr;
+}
+
+// Two GPUs, `utilisation` while any task is on them; tasks of `length` seconds one after another on each, for
+// `duration` seconds. Tasks wait until `empty`.
+Recording pairs(double duration, double length, double utilisation, double empty, double startup = 0) {
+  RecordingBuilder builder(duration, 0.5);
+  const auto util = [=](double t) {
+    const double in_task = t - 0.01 - length * std::floor((t - 0.01) / length);
+    return in_task < startup ? 0.0 : utilisation;
+  };
+  builder.gpu(0, util).gpu(1, util);
+  builder.queue(0, 9).queue(empty, 0);
+  std::int64_t pid = 100;
+  for (double at = 0; at + length <= duration + 1e-9; at += length)
+    for (int gpu = 0; gpu < 2; ++gpu, ++pid)
+      builder.task("w" + std::to_string(pid - 100), pid, {gpu}, at, at + length, startup / 2);
+  return builder.build();
+}
+
+TEST(BatchRules, AHealthyBatchHasNoFindingButThat) {
+  const Explanation e = explain(pairs(60, 10, 0.97, 50));
+  ASSERT_EQ(e.findings.size(), 1u) << e.findings[0].title << " / " << e.findings.back().title;
+  EXPECT_EQ(e.findings[0].cause, Cause::kHealthy);
+  ASSERT_TRUE(e.batch);
+  EXPECT_EQ(e.batch->attempts, 12);
+  EXPECT_EQ(e.batch->not_succeeded, 0);
+  EXPECT_EQ(e.batch->tail_lost, 0);
+}
+
+TEST(BatchRules, TheHeadlineIsTheBatchs) {
+  const Explanation e = explain(pairs(60, 10, 0.97, 50));
+  EXPECT_THAT(e.headline, HasSubstr("The 2 GPUs computed for 97 % of 1:00 each"));
+  const Explanation slow = explain(pairs(60, 5, 0.97, 50, 1.5));
+  EXPECT_THAT(slow.headline, HasSubstr("was start-up of 24 tasks"));
+}
+
+TEST(BatchRules, AnUnevenTailNamesTheLastTasksAndItsBound) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.97; }).gpu(1, [](double t) { return t <= 20 ? 0.97 : 0.0; });
+  builder.queue(0, 9).queue(10, 0);
+  builder.task("a", 100, {0}, 0, 10).task("b", 101, {1}, 0, 10).task("c", 102, {1}, 10, 20);
+  builder.task("long", 103, {0}, 10, 60);
+  const Explanation e = explain(builder.build());
+  const Finding* tail = find(e, Cause::kTailImbalance);
+  ASSERT_NE(tail, nullptr);
+  EXPECT_NEAR(seconds(tail->cost), 40, 0.6);
+  EXPECT_THAT(tail->evidence, Contains(HasSubstr("GPU 1 had no task from")));
+  EXPECT_THAT(tail->evidence, Contains(HasSubstr("task long ran for 50.0 s")));
+  EXPECT_THAT(tail->bound, HasSubstr("1.20x at most (50.0 s instead of 1:00)"));  // not 40 s: the longest is 50 s
+  EXPECT_THAT(tail->bound, HasSubstr("the longest task allows no less"));
+  ASSERT_TRUE(e.batch);
+  EXPECT_NEAR(seconds(e.batch->tail), 40, 0.6);
+  EXPECT_EQ(find(e, Cause::kTaskWaiting), nullptr);
+  EXPECT_EQ(find(e, Cause::kWrongGpuAssignment), nullptr);
+}
+
+TEST(BatchRules, AStoppedBatchHasNoTail) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.97; }).gpu(1, [](double t) { return t <= 20 ? 0.97 : 0.0; });
+  builder.queue(0, 9).task("b", 101, {1}, 0, 20).task("long", 103, {0}, 0, 60);
+  const Explanation e = explain(builder.build());
+  EXPECT_EQ(find(e, Cause::kTailImbalance), nullptr);
+  EXPECT_NE(find(e, Cause::kTaskWaiting), nullptr);
+}
+
+TEST(BatchRules, AFreeGpuBesideWaitingTasksSaysWhatCameNext) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.97; }).gpu(1, [](double t) { return t > 30.1 ? 0.97 : 0.0; });
+  builder.queue(0, 2).queue(30, 0);
+  builder.task("single", 100, {0}, 0, 30).task("double", 101, {0, 1}, 30, 60);
+  const Explanation e = explain(builder.build());
+  const Finding* waited = find(e, Cause::kTaskWaiting);
+  ASSERT_NE(waited, nullptr);
+  EXPECT_NEAR(seconds(waited->cost), 30, 0.01);
+  EXPECT_THAT(waited->evidence, Contains(HasSubstr("GPU 1 stood free for 30.0 s")));
+  EXPECT_THAT(waited->evidence, Contains(HasSubstr("double, needs 2 GPUs at once")));
+  EXPECT_THAT(waited->bound, HasSubstr("1.33x"));
+  EXPECT_THAT(e.headline, HasSubstr("passed beside waiting tasks"));
+}
+
+TEST(BatchRules, GapsBetweenTasksAreTheLaunchers) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.4; }).queue(0, 9);
+  for (int i = 0; i < 60; ++i) builder.attempt("w" + std::to_string(i), 100 + i, {0}, i, i + 0.75);
+  const Explanation e = explain(builder.build());
+  const Finding* waited = find(e, Cause::kTaskWaiting);
+  ASSERT_NE(waited, nullptr);
+  EXPECT_THAT(waited->evidence, Contains(HasSubstr("short gaps between tasks")));
+  EXPECT_THAT(waited->advice, HasSubstr("fewer and longer tasks"));
+}
+
+Explanation with_failures(const std::string& outcome) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.97; });
+  builder.task("good", 100, {0}, 0, 40).task("bad", 101, {0}, 40, 60, 0, outcome);
+  return explain(builder.build());
+}
+
+TEST(BatchRules, DiscardedWorkSaysHowItEnded) {
+  const Explanation failed = with_failures("failed");
+  const Finding* finding = find(failed, Cause::kWastedTrials);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NEAR(seconds(finding->cost), 20, 0.6);
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("1 of 2 attempts on a GPU did not succeed: 1 failed")));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("was of task bad")));
+  EXPECT_THAT(finding->bound, HasSubstr("1.50x"));
+  EXPECT_THAT(find(with_failures("interrupted"), Cause::kWastedTrials)->advice, HasSubstr("checkpoints"));
+  EXPECT_THAT(find(with_failures(""), Cause::kWastedTrials)->evidence, Contains(HasSubstr("under way")));
+  EXPECT_EQ(find(with_failures("succeeded"), Cause::kWastedTrials), nullptr);
+}
+
+TEST(BatchRules, OutOfMemoryHasItsOwnCause) {
+  const Explanation e = with_failures("gpu_out_of_memory");
+  EXPECT_EQ(find(e, Cause::kWastedTrials), nullptr);
+  const Finding* finding = find(e, Cause::kOomRestartLoop);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->advice, HasSubstr("gpu_memory"));
+}
+
+TEST(BatchRules, ManyStartsAreChurn) {
+  const Explanation e = explain(pairs(60, 5, 0.97, 50, 1.5));
+  const Finding* churn = find(e, Cause::kTrialChurn);
+  ASSERT_NE(churn, nullptr);
+  EXPECT_THAT(churn->evidence, Contains(HasSubstr("24 starts x 1.5 s")));
+  for (const Finding& finding : e.findings)
+    EXPECT_THAT(finding.candidates, Not(Contains(Cause::kStartupLoad))) << "the same time, told twice";
+  // Three long tasks with the same share of start-up are no churn.
+  const Explanation few = explain(pairs(60, 30, 0.97, 30, 9));
+  EXPECT_EQ(find(few, Cause::kTrialChurn), nullptr);
+}
+
+Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const std::string& flag) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.25; });
+  Host host;
+  host.cores = static_cast<int>(cores);
+  host.cores_usable = cores;
+  builder.sink().add_source({SourceKind::kHost, "host", kNoSource, to_attrs(host)});
+  builder.meta().command = {"headroom", "batch", "w.toml", flag};
+  builder.queue(0, 9);
+  for (int i = 0; i < 6; ++i)
+    builder.task("w" + std::to_string(i), 100 + i, {0}, 10 * i, 10 * (i + 1), 0, "succeeded",
+                 {{"peak_gpu_bytes", std::to_string(peak_bytes)}, {"cpu_time_ns", std::to_string(cpu_time)}});
+  return explain(builder.build());
+}
+
+TEST(BatchRules, UnderPackingNeedsRoomForMore) {
+  constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+  const Explanation e = sparse(4 * kGiB, 5 * kSecond, 16, "--no-pack");
+  const Finding* finding = find(e, Cause::kUnderPacking);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NEAR(seconds(finding->cost), 45, 1);
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("1.0 tasks per GPU kept kernels resident for 25 %")));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("the command said --no-pack")));
+  EXPECT_THAT(finding->bound, HasSubstr("4.0x at most, with 4 tasks per GPU"));
+  EXPECT_EQ(find(sparse(40 * kGiB, 5 * kSecond, 16, "--no-pack"), Cause::kUnderPacking), nullptr) << "memory is full";
+  EXPECT_EQ(find(sparse(4 * kGiB, 20 * kSecond, 2, "--no-pack"), Cause::kUnderPacking), nullptr) << "cores are busy";
+  EXPECT_THAT(find(sparse(20 * kGiB, 5 * kSecond, 16, ""), Cause::kUnderPacking)->bound, HasSubstr("2.0x at most"));
+}
+
+TEST(BatchRules, AFullGpuIsNotUnderPacked) {
+  EXPECT_EQ(find(explain(pairs(60, 10, 0.97, 60)), Cause::kUnderPacking), nullptr);
+}
+
+TEST(BatchRules, TasksTooShortToBeSeenAreNoAccusation) {
+  RecordingBuilder builder(20, 0.5);
+  builder.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; }).queue(0, 9);
+  for (int i = 0; i < 100; ++i) builder.attempt("w" + std::to_string(i), 100 + i, {0}, 0.2 * i, 0.2 * (i + 1));
+  const Explanation e = explain(builder.queue(19, 0).build());
+  EXPECT_EQ(find(e, Cause::kJobNeverUsesGpu), nullptr);
+  EXPECT_EQ(find(e, Cause::kWrongGpuAssignment), nullptr);
+  EXPECT_EQ(find(e, Cause::kMonitoringMostlyElse), nullptr);
+  EXPECT_EQ(e.ledger.total(Account::kNotUsed), 0);
+  ASSERT_FALSE(e.ledger.tasks.empty());
+}
+
+TEST(BatchRules, EqualWorkOnBothGpusBoundsTheBatch) {
+  RecordingBuilder builder(100, 0.5);
+  builder.gpu(0, [](double) { return 0.5; }).gpu(1, [](double) { return 0.0; });
+  builder.queue(0, 9);
+  for (int i = 0; i < 10; ++i) builder.task("w" + std::to_string(i), 100 + i, {0}, 10 * i, 10 * (i + 1));
+  const Explanation e = explain(builder.build());
+  ASSERT_TRUE(e.bound);
+  EXPECT_NEAR(e.bound->speedup_high, 4.0, 0.05);  // 50 s of kernels on two GPUs: 25 s
+}
+
+}  // namespace
+}  // namespace headroom
