@@ -89,7 +89,7 @@ class BatchVerb {
   const std::string recording_id_ = new_recording_id();
   std::unique_ptr<batch::Journal> journal_;
   std::vector<batch::KnownTask> known_;
-  std::vector<std::string> fingerprints_, task_names_;
+  std::vector<std::string> fingerprints_;
   std::optional<run::GitState> git_;
   std::size_t earlier_ = 0;
   bool placement_readable_ = false;
@@ -131,9 +131,9 @@ Result<int> BatchVerb::run_tasks() {
   Follower follower([&view](const std::string& lines) { view.output(lines); });
   batch::BatchOptions options = batch_options();
   if (command_.follow) {
-    options.inspect_log = [this, &follower, inspect = options.inspect_log](Attempt& attempt) {
-      if (inspect) inspect(attempt);
-      follower.ended(attempt, task_names_[attempt.task]);
+    options.inspect_log = [&follower, inspect = options.inspect_log](const TaskSpec& task, Attempt& attempt) {
+      inspect(task, attempt);
+      follower.ended(attempt, task.name);
     };
   }
   batch::Batch batch(std::move(options), std::move(plan_), known_,
@@ -310,14 +310,13 @@ batch::BatchOptions BatchVerb::batch_options() {
   }
   if (std::any_of(set_.tasks.begin(), set_.tasks.end(), [](const TaskSpec& task) { return !task.inputs.empty(); }))
     options.inspect_inputs = input_hasher(here());
-  if (!set_.patterns.empty()) options.inspect_log = log_inspector(set_.patterns);
+  options.inspect_log = log_inspector(set_.patterns, here());
   options.count_steps = step_counter(set_.patterns);
   planner.history = run::group_histories(history_, set_.tasks, plan_, gpu_models());
   options.learn = [this](const TaskSpec& task, const Attempt& attempt, const std::string& model, double stretch) {
     if (const auto seen = run::observation_of(task, attempt, model, stretch))
       history_.add(*seen, realtime_now() / kSecond);
   };
-  for (const TaskSpec& task : set_.tasks) task_names_.push_back(task.name);
   options.tasks = std::move(set_.tasks);
   return options;
 }

@@ -149,7 +149,7 @@ Result<int> show_log(const std::string& folder, const std::string& task, bool fo
     const timespec rest{.tv_sec = pause / kSecond, .tv_nsec = pause % kSecond};
     ::nanosleep(&rest, nullptr);
   }
-  if (!shown) say(fmt::format("'{}' has not run yet", task), "");
+  if (!shown) (void)write_all(STDERR_FILENO, "It has not run yet.\n");
   return kExitOk;
 }
 

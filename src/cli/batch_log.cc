@@ -12,15 +12,16 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "run/identity.h"
+#include "run/log_facts.h"
 #include "run/step_counter.h"
 
 namespace headroom::cli {
 
 namespace {
 
-constexpr std::size_t kLookedAt = 128 << 10;  // of a log: results come last
-constexpr std::size_t kPerLook = 64 << 10;    // of a log, for steps: a number that was left out is followed by another
-constexpr std::size_t kPiece = 64 << 10;      // of what is followed
+constexpr std::size_t kLookedAt = 64 << 10;  // of a log: parameters come first, results last
+constexpr std::size_t kPerLook = 64 << 10;   // of a log, for steps: a number that was left out is followed by another
+constexpr std::size_t kPiece = 64 << 10;     // of what is followed
 
 // All that has come, each line with the task's name.
 std::string named_lines_of(LogTail& tail, const std::string& task, bool last) {
@@ -47,31 +48,21 @@ std::function<std::vector<std::pair<std::string, std::string>>(const TaskSpec&)>
   };
 }
 
-std::function<void(Attempt&)> log_inspector(const std::vector<run::LogPattern>& patterns) {
-  struct Compiled {
-    run::LogPattern pattern;
-    std::regex regex;
-  };
-  auto compiled = std::make_shared<std::vector<Compiled>>();
-  for (const auto& pattern : patterns)  // their syntax was checked when they were read
-    if (pattern.kind != run::LogPattern::Kind::kStep)
-      compiled->push_back({.pattern = pattern, .regex = std::regex(pattern.regex, std::regex::ECMAScript)});
-  return [compiled](Attempt& attempt) {
-    const std::string text = read_tail(attempt.log_path, kLookedAt);
-    for (const Compiled& one : *compiled) {
-      std::optional<std::string> found;
-      for (const auto line : split(text, '\n')) {
-        std::cmatch match;
-        if (line.size() <= run::kLongestLogLine &&
-            std::regex_search(line.data(), line.data() + line.size(), match, one.regex))
-          found = match[1].str();
-      }
-      if (!found) continue;
-      if (one.pattern.kind == run::LogPattern::Kind::kParameter)
-        attempt.parameters_resolved.emplace_back(one.pattern.name, *found);
-      else if (const auto value = parse_number<double>(std::string_view(*found)))
-        attempt.metrics.emplace_back(one.pattern.name, *value);
-    }
+std::function<void(const TaskSpec&, Attempt&)> log_inspector(const std::vector<run::LogPattern>& patterns,
+                                                             std::string start_directory) {
+  auto facts = std::make_shared<const run::LogFacts>(patterns);
+  return [facts, start = std::move(start_directory)](const TaskSpec& task, Attempt& attempt) {
+    LogTail log(attempt.log_path);
+    facts->take_log(log.read(kLookedAt, true), attempt);
+    log.skip_to_last(kLookedAt);
+    for (std::string text = log.read(kLookedAt, true); !text.empty(); text = log.read(kLookedAt, true))
+      facts->take_log(text, attempt);
+    if (task.resolved.empty()) return;
+    constexpr std::size_t kLargest = 4 << 20;
+    const auto text = read_file(run::path_of(task, task.resolved, start), kLargest);
+    const bool read = text && run::LogFacts::take_file(*text, attempt);
+    if (!read && attempt.exit_code == 0)
+      attempt.parameters_resolved.emplace_back("(none)", fmt::format("{} is not one JSON object", task.resolved));
   };
 }
 

@@ -18,8 +18,9 @@ namespace headroom::cli {
 [[nodiscard]] std::function<std::vector<std::pair<std::string, std::string>>(const TaskSpec&)> input_hasher(
     std::string start_directory);
 
-// Fills in metrics and resolved parameters of an attempt from the end of its log; the last match counts.
-[[nodiscard]] std::function<void(Attempt&)> log_inspector(const std::vector<run::LogPattern>& patterns);
+// Fills in metrics and resolved parameters of an attempt from its log and its file of them.
+[[nodiscard]] std::function<void(const TaskSpec&, Attempt&)> log_inspector(const std::vector<run::LogPattern>& patterns,
+                                                                           std::string start_directory);
 
 // Counts an attempt's steps by its log, which is read on from where the last call ended. Empty without a pattern for
 // steps.

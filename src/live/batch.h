@@ -45,7 +45,7 @@ struct BatchOptions {
   std::optional<bool> git_dirty;
   // Provenance that others know how to get; may be empty. The second fills in metrics and parameters from the log.
   std::function<std::vector<std::pair<std::string, std::string>>(const TaskSpec&)> inspect_inputs;
-  std::function<void(Attempt&)> inspect_log;
+  std::function<void(const TaskSpec&, Attempt&)> inspect_log;
   // How many steps the attempt has done, by its log so far; empty: nobody said how to tell.
   std::function<std::optional<double>(const Attempt&)> count_steps;
   // For the history across batches: a success, and how many times longer than alone it took because of those beside it.

@@ -179,7 +179,7 @@ void Batch::on_ended(const Ended& ended) {
   count_alone(live, ended.at);
   const AttemptOutcome outcome = judge(live, ended);
   if (options_.count_steps) facts.steps = options_.count_steps(facts);
-  if (options_.inspect_log) options_.inspect_log(facts);
+  if (options_.inspect_log) options_.inspect_log(spec(facts.task), facts);
   run::AttemptEnded event{.attempt = ended.attempt,
                           .outcome = outcome,
                           .peak_gpu_bytes = facts.peak_gpu_bytes,

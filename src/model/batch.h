@@ -55,6 +55,7 @@ struct TaskSpec {
   std::vector<std::pair<std::string, std::string>> parameters;   // as asked
   std::vector<std::string> inputs;   // files whose hashes are recorded, and part of the identity
   std::vector<std::string> outputs;  // files that a finished attempt leaves
+  std::string resolved;              // a JSON file in which it leaves its parameters as it resolved them; "": none
   ResourceRequest resources;
   RetryPolicy retry;
   std::optional<Nanos> timeout;       // of one attempt, from its start

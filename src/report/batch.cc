@@ -144,7 +144,8 @@ ordered_json attempt_json(const NamedAttempt& named) {
           {"peak_gpu_bytes", value_or_null(a.peak_gpu_bytes)},
           {"peak_host_bytes", value_or_null(a.peak_host_bytes)},
           {"cpu_time_ns", value_or_null(a.cpu_time)},
-          {"gpu_time_ns", value_or_null(a.gpu_time)}};
+          {"gpu_time_ns", value_or_null(a.gpu_time)},
+          {"steps", value_or_null(a.steps)}};
 }
 
 }  // namespace

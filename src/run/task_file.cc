@@ -15,13 +15,13 @@ namespace headroom::run {
 
 namespace {
 
-constexpr std::vector<std::string_view>::size_type kCommonKeys = 19;
+constexpr std::vector<std::string_view>::size_type kCommonKeys = 20;
 const std::vector<std::string_view>& task_keys() {
   static const std::vector<std::string_view> kKeys{
       // also in [defaults]
-      "group", "working_directory", "env", "env_file", "inputs", "outputs", "gpus", "gpu_memory", "cpus", "memory",
-      "alone", "retries", "retry_backoff", "retry_backoff_factor", "retry_backoff_max", "timeout", "hang_timeout",
-      "priority", "after",
+      "group", "working_directory", "env", "env_file", "inputs", "outputs", "resolved", "gpus", "gpu_memory", "cpus",
+      "memory", "alone", "retries", "retry_backoff", "retry_backoff_factor", "retry_backoff_max", "timeout",
+      "hang_timeout", "priority", "after",
       // only of a task
       "name", "command", "shell", "grid", "zip", "list"};
   return kKeys;
@@ -136,6 +136,7 @@ Result<void> read_common(const TomlTable& table, TaskTemplate& task) {
   HR_TRYV(read_environment(table, task));
   HR_TRYV(read_fields(table, "inputs", task.inputs));
   HR_TRYV(read_fields(table, "outputs", task.outputs));
+  HR_TRYV(read_field(table, "resolved", task.resolved));
   return read_fields(table, "after", task.after);
 }
 
@@ -163,7 +164,7 @@ bool uses(const TaskTemplate& task, std::string_view name) {
   const auto has = [name](const Field& field) { return has_placeholder(field.pieces, name); };
   const auto any = [&](const std::vector<Field>& fields) { return std::any_of(fields.begin(), fields.end(), has); };
   return has(task.name) || has(task.group) || has(task.working_directory) || any(task.argv) || any(task.env_files) ||
-         any(task.inputs) || any(task.outputs) || any(task.after) ||
+         any(task.inputs) || any(task.outputs) || has(task.resolved) || any(task.after) ||
          std::any_of(task.environment.begin(), task.environment.end(),
                      [&](const auto& one) { return has(one.second); });
 }

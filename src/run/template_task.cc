@@ -182,6 +182,9 @@ Result<TaskSpec> make_task(const TaskTemplate& from, const Row& row, std::size_t
   HR_TRY(task.inputs, all_filled(from.inputs, filling, row.place));
   HR_TRY(task.outputs, all_filled(from.outputs, filling, row.place));
   HR_TRY(task.after, all_filled(from.after, filling, row.place));
+  if (!from.resolved.pieces.empty()) {
+    HR_TRY(task.resolved, filled(from.resolved, filling, Form::kText, row.place));
+  }
   task.parameters = row.parameters;
   return task;
 }

@@ -27,9 +27,9 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 using EnvironmentReader = std::function<Result<Environment>(const std::string& path)>;
 
 struct TaskTemplate {
-  std::vector<Field> argv;               // of a shell line: "/bin/sh", "-c", the line
-  bool shell = false;                    // the last of argv is a shell line
-  Field name, group, working_directory;  // without pieces: not said
+  std::vector<Field> argv;                         // of a shell line: "/bin/sh", "-c", the line
+  bool shell = false;                              // the last of argv is a shell line
+  Field name, group, working_directory, resolved;  // without pieces: not said
   std::vector<std::pair<std::string, Field>> environment;
   std::vector<Field> env_files, inputs, outputs, after;
   EnvironmentReader read_environment;  // needed where there are env_files

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/log_facts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+#include "run/step_counter.h"
+
+namespace headroom::run {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kLongestJson = 64 << 10;  // of a line
+constexpr std::size_t kMostNames = 1000;        // more is data, not parameters
+constexpr int kDeepest = 8;
+
+template <class T>
+void put(std::vector<std::pair<std::string, T>>& list, const std::string& name, T value) {
+  const auto same = std::find_if(list.begin(), list.end(), [&](const auto& one) { return one.first == name; });
+  if (same != list.end())
+    same->second = std::move(value);
+  else if (list.size() < kMostNames)
+    list.emplace_back(name, std::move(value));
+}
+
+std::string text_of(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+void take_parameters(const ordered_json& object, const std::string& above, int depth, Attempt& attempt) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object() && !value.empty() && depth < kDeepest)
+      take_parameters(value, above + key + ".", depth + 1, attempt);
+    else
+      put(attempt.parameters_resolved, above + key, text_of(value));
+  }
+}
+
+void take_metrics(const ordered_json& object, const std::string& above, int depth, Attempt& attempt) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object() && depth < kDeepest)
+      take_metrics(value, above + key + ".", depth + 1, attempt);
+    else if (value.is_number())
+      put(attempt.metrics, above + key, value.get<double>());
+  }
+}
+
+}  // namespace
+
+LogFacts::LogFacts(const std::vector<LogPattern>& patterns) {
+  for (const auto& pattern : patterns)
+    if (pattern.kind != LogPattern::Kind::kStep)
+      patterns_.push_back({.pattern = pattern, .regex = std::regex(pattern.regex, std::regex::ECMAScript)});
+}
+
+void LogFacts::take_log(std::string_view text, Attempt& attempt) const {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\r\n", begin), text.size());
+    if (end > begin) take_line(text.substr(begin, end - begin), attempt);
+    begin = end + 1;
+  }
+}
+
+void LogFacts::take_line(std::string_view line, Attempt& attempt) const {
+  constexpr std::string_view kOurs = "\"headroom\"";
+  if (line.size() <= kLongestJson && trim(line).starts_with('{') && line.find(kOurs) != std::string_view::npos) {
+    const auto json = ordered_json::parse(line, nullptr, false);
+    if (const auto said = json.is_object() ? json.find("headroom") : json.end();
+        said != json.end() && said->is_object()) {
+      if (const auto params = said->find("params"); params != said->end() && params->is_object())
+        take_parameters(*params, "", 0, attempt);
+      if (const auto metrics = said->find("metrics"); metrics != said->end() && metrics->is_object())
+        take_metrics(*metrics, "", 0, attempt);
+      return;
+    }
+  }
+  if (line.size() > kLongestLogLine) return;
+  for (const Compiled& one : patterns_) {
+    std::cmatch match;
+    if (!std::regex_search(line.data(), line.data() + line.size(), match, one.regex)) continue;
+    const std::string found = match[1].str();
+    if (one.pattern.kind == LogPattern::Kind::kParameter)
+      put(attempt.parameters_resolved, one.pattern.name, found);
+    else if (const auto value = parse_number<double>(std::string_view(found)))
+      put(attempt.metrics, one.pattern.name, *value);
+  }
+}
+
+bool LogFacts::take_file(std::string_view text, Attempt& attempt) {
+  const auto json = ordered_json::parse(text, nullptr, false);
+  if (!json.is_object()) return false;
+  take_parameters(json, "", 0, attempt);
+  return true;
+}
+
+}  // namespace headroom::run

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a batch keeps of its tasks: logs, steps, parameters as resolved, durations for the next time."""
+import json
+import subprocess
+import sys
+
+from batch_support import HEADROOM, answer, journal, lines, run
+from headroom_e2e import environment
+
+TASKS = """
+[task]
+name = "t{i}"
+command = ["/bin/sh", "job.sh", "{i}"]
+working_directory = "."
+gpus = 0
+resolved = "params-{i}.json"
+[task.grid]
+i = [1, 2]
+[log]
+step = "step (\\\\d+)"
+metric.loss = "loss=([0-9.]+)"
+"""
+JOB = """
+echo '{"headroom": {"params": {"lr": 0.5, "model": {"depth": 6}}, "metrics": {"auc": 0.75}}}'
+echo "{\\"seed\\": $1}" > params-$1.json
+for s in 10 20 30; do echo "step $s loss=0.$s"; done
+printf 'no newline at the end'
+"""
+
+
+def write(tmp_path):
+    (tmp_path / "job.sh").write_text(JOB)
+    (tmp_path / "tasks.toml").write_text(TASKS)
+    return tmp_path / "tasks.toml"
+
+
+def test_parameters_metrics_and_steps_are_kept(tmp_path):
+    tasks = write(tmp_path)
+    answer(tmp_path, tasks)
+    for attempt in json.loads(run(tmp_path, "show", "--json", "--folder", tasks).stdout)["attempts"]:
+        assert attempt["parameters_resolved"] == {"lr": "0.5", "model.depth": "6", "seed": attempt["task"][1:]}
+        assert attempt["metrics"] == {"auc": 0.75, "loss": 0.3} and attempt["steps"] == 30
+
+
+def test_output_can_be_followed(tmp_path):
+    tasks = write(tmp_path)
+    shown = run(tmp_path, tasks, "--follow").stdout
+    assert [line for line in shown.splitlines() if line.startswith("t1: step")] == [
+        f"t1: step {s} loss=0.{s}" for s in (10, 20, 30)]
+    assert "t2: no newline at the end\n" in shown
+    assert run(tmp_path, "show", "t1", "--log", "--folder", tasks).stdout.count("step") == 3
+    assert "need the name of a task" in run(tmp_path, "show", "--log", "--folder", tasks, code=2).stderr
+
+
+def test_a_task_is_followed_until_it_ends(tmp_path):
+    lists = tmp_path / "tasks.txt"
+    lists.write_text("for i in 1 2 3 4 5 6; do echo line $i; sleep 0.3; done\n")
+    batch = subprocess.Popen([HEADROOM, "batch", str(lists), "--gpus", "none"], cwd=tmp_path,
+                             env=environment(tmp_path), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    while not (tmp_path / "tasks.batch" / "logs").is_dir() or not list((tmp_path / "tasks.batch" / "logs").iterdir()):
+        assert batch.poll() is None
+    followed = run(tmp_path, "show", "task-1", "--follow", "--folder", lists).stdout
+    assert batch.wait(timeout=60) == 0
+    assert followed == "".join(f"line {i}\n" for i in range(1, 7))
+
+
+def test_what_is_long_is_known_the_next_time(tmp_path):
+    """Twelve tasks on one slot, the last one long: run again, it comes first, and the end is expected at once."""
+    (tmp_path / "job.py").write_text("import sys, time\ntime.sleep(float(sys.argv[1]))\n")
+    (tmp_path / "tasks.txt").write_text("".join(
+        f"{sys.executable} job.py {seconds}\n" for seconds in (0.1, 0.11, 0.12, 0.13, 1.5)))
+    order = "SELECT tasks.name FROM attempts JOIN tasks ON tasks.key = attempts.task ORDER BY attempts.id"
+    started = []
+    for options in ((), ("--fresh",)):
+        run(tmp_path, "tasks.txt", "--gpus", "none", "--slots", "2", *options)
+        started.append([name for name, in journal(tmp_path / "tasks.batch", order)])
+    assert started[0][-1] == started[1][0] and started[0] != started[1]
+    kept = [json.loads(line) for line in lines(next(tmp_path.rglob("batch-history.jsonl")))]
+    long = [row for row in kept if row.get("task") and "1.5" in json.dumps(row["task"])]
+    assert len(kept) >= 6 and (not long or long[0]["count"] >= 2)
