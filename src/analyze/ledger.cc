@@ -5,37 +5,12 @@
 #include <map>
 #include <tuple>
 
-#include "analyze/idle_cause.h"
+#include "analyze/uses.h"
 #include "analyze/utilisation.h"
 
 namespace headroom {
 
 namespace {
-
-constexpr Nanos kNever = -1;
-
-// What kind of claim a Use is. All but kContext are attempts of a batch, which had the device from their begin to their
-// end, whatever the driver listed.
-enum class Claim : std::uint8_t {
-  kContext,    // a process was listed with a context
-  kUnseen,     // an attempt of which none was: too short, or the lists could not be read
-  kNeverHeld,  // an attempt that computed elsewhere, or ran long enough to be seen and was not
-  kAttempt,    // an attempt with contexts of its own: answers for the time around them
-};
-
-bool can_own(Claim claim) { return claim == Claim::kContext || claim == Claim::kUnseen; }
-
-// One process's use of the device, or one attempt's, with the instants that divide its time.
-struct Use {
-  ContextUse context;
-  Claim claim = Claim::kContext;
-  std::int32_t task = -1;
-  bool counted = true;                                // its work was not thrown away
-  Nanos first_kernel = kNever, last_kernel = kNever;  // within the sample's precision
-  bool hung = false;                                  // after its last kernel nothing of it moved any more
-  const Track* track = nullptr;                       // its kGpuProcess rows
-  HostView host;
-};
 
 // Everything needed to account for one device.
 class DeviceAccountant {
@@ -55,8 +30,6 @@ class DeviceAccountant {
     const Use* use;  // nullptr: nobody was seen
     double weight;
   };
-  void add_use(const Recording& recording, Use use);
-  void add_attempts(const Recording& recording, SourceId gpu);
   void first_sample();
   void move_to(const UtilSample& sample);
   struct Piece {
@@ -92,12 +65,7 @@ class DeviceAccountant {
 };
 
 DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu)
-    : job_(job), samples_(util_samples(recording, gpu)) {
-  for (const ContextUse& context : job.uses)
-    if (context.device == gpu) add_use(recording, {context});
-  add_attempts(recording, gpu);
-  std::stable_sort(uses_.begin(), uses_.end(),
-                   [](const Use& a, const Use& b) { return a.context.begin < b.context.begin; });
+    : job_(job), samples_(util_samples(recording, gpu)), uses_(uses_of(recording, job, gpu)) {
   idle_before_.reserve(samples_.size() + 1);
   idle_before_.push_back(0);
   for (const UtilSample& sample : samples_)
@@ -105,64 +73,6 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
   find_kernels();
   for (Use& use : uses_) use.hung = hung(use);
   find_cuts();
-}
-
-void DeviceAccountant::add_use(const Recording& recording, Use use) {
-  const ContextUse& context = use.context;
-  if (context.source != kNoSource) use.track = &recording.tracks[static_cast<std::size_t>(context.source)];
-  if (context.attempt >= 0) {
-    const TaskAttempt& attempt = job_.batch.attempts[static_cast<std::size_t>(context.attempt)];
-    use.task = attempt.task;
-    use.counted = attempt.counted();
-  }
-  if (context.ours && context.process && (use.claim == Claim::kContext || use.claim == Claim::kUnseen)) {
-    const auto below = descendants(job_, *context.process);
-    // Which process of an unseen attempt drove the device is only clear where there was one.
-    if (use.claim == Claim::kContext || below.empty()) use.host.driver = activities(recording, *context.process);
-    for (const SourceId id : below)
-      if (!job_.holds[static_cast<std::size_t>(id)]) use.host.helpers.push_back(activities(recording, id));
-  }
-  uses_.push_back(std::move(use));
-}
-
-// Which of the attempts that were given this device never held it: one that was seen on another, one that the live
-// verdict says so of, or one so long that it must have been seen.
-Claim claim_of(const JobView& job, const TaskAttempt& attempt, bool here, bool elsewhere) {
-  constexpr Nanos kMustBeSeen = 20 * kSecond;  // docs/batch.md: a CPU fallback
-  if (here) return Claim::kAttempt;
-  if (!job.has_contexts) return Claim::kUnseen;
-  if (elsewhere || attempt.proof == PlacementProof::kCpuFallback || attempt.proof == PlacementProof::kMisplaced)
-    return Claim::kNeverHeld;
-  const bool proven = attempt.proof == PlacementProof::kVerified;  // by a list that the recording did not keep
-  return !proven && attempt.end - attempt.begin >= kMustBeSeen ? Claim::kNeverHeld : Claim::kUnseen;
-}
-
-void DeviceAccountant::add_attempts(const Recording& recording, SourceId gpu) {
-  const auto& attempts = job_.batch.attempts;
-  if (attempts.empty()) return;
-  std::vector<bool> here(attempts.size(), false), elsewhere(attempts.size(), false);
-  for (const ContextUse& use : job_.uses)
-    if (use.attempt >= 0) (use.device == gpu ? here : elsewhere)[static_cast<std::size_t>(use.attempt)] = true;
-  std::vector<std::optional<SourceId>> first_process(attempts.size());
-  for (const SourceId id : recording.all(SourceKind::kProcess)) {
-    const std::int32_t index = job_.batch.attempt_of_process[static_cast<std::size_t>(id)];
-    if (index >= 0 && !first_process[static_cast<std::size_t>(index)])
-      first_process[static_cast<std::size_t>(index)] = id;
-  }
-  for (std::size_t i = 0; i < attempts.size(); ++i) {
-    const TaskAttempt& attempt = attempts[i];
-    if (std::find(attempt.devices.begin(), attempt.devices.end(), gpu) == attempt.devices.end()) continue;
-    Use use;
-    use.claim = claim_of(job_, attempt, here[i], elsewhere[i]);
-    use.context.device = gpu;
-    use.context.process = first_process[i];
-    use.context.pid = attempt.pid;
-    use.context.ours = true;
-    use.context.begin = use.context.held_from = use.context.first_seen = attempt.begin;
-    use.context.end = use.context.last_seen = attempt.end;
-    use.context.attempt = static_cast<std::int32_t>(i);
-    add_use(recording, std::move(use));
-  }
 }
 
 void DeviceAccountant::find_cuts() {

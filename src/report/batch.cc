@@ -7,6 +7,8 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "report/ledger_json.h"
+#include "report/ledger_text.h"
 
 namespace headroom::report {
 
@@ -148,28 +150,73 @@ ordered_json attempt_json(const NamedAttempt& named) {
           {"steps", value_or_null(a.steps)}};
 }
 
-}  // namespace
-
-std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts, const TextOptions& options) {
-  const TextOptions layout = clamped(options);
-  std::vector<std::string> sentences{first_sentence(summary, facts)};
-  if (const auto text = packing_sentence(summary); !text.empty()) sentences.push_back(text);
-  if (const auto text = placement_sentence(summary, facts); !text.empty()) sentences.push_back(text);
+std::vector<std::string> sentences(const BatchSummary& summary, const BatchEndFacts& facts) {
+  std::vector<std::string> all{first_sentence(summary, facts)};
+  if (const auto text = packing_sentence(summary); !text.empty()) all.push_back(text);
+  if (const auto text = placement_sentence(summary, facts); !text.empty()) all.push_back(text);
   if (!facts.cpu_fallbacks.empty())
-    sentences.push_back(fmt::format("Never used the GPU they were given: {}.", names(facts.cpu_fallbacks)));
+    all.push_back(fmt::format("Never used the GPU they were given: {}.", names(facts.cpu_fallbacks)));
   if (summary.oom_requeues > 0)
-    sentences.push_back(
+    all.push_back(
         fmt::format("{} ran out of memory and ran again with more room.",
                     summary.oom_requeues == 1 ? "One attempt" : fmt::format("{} attempts", summary.oom_requeues)));
   if (!summary.rerun_after_crash.empty())
-    sentences.push_back(fmt::format("Run again because their end had not been written when Headroom died: {}.",
-                                    names(summary.rerun_after_crash)));
-  std::string text = wrap(join(sentences, " "), layout.width, "", "");
+    all.push_back(fmt::format("Run again because their end had not been written when Headroom died: {}.",
+                              names(summary.rerun_after_crash)));
+  return all;
+}
+
+// "GPU 0 computed for 83 %, GPU 1 for 79 %."
+std::string device_shares(const Ledger& ledger) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < ledger.devices.size(); ++i) {
+    const auto share = static_cast<double>(ledger.total(Account::kUseful, i)) / static_cast<double>(ledger.span());
+    parts.push_back(
+        fmt::format("GPU {} {}for {}", ledger.devices[i].index, i == 0 ? "computed " : "", human_percent(share)));
+  }
+  return join(parts, ", ") + ".";
+}
+
+// All GPUs in one table, and the findings by name: the rest is for `headroom why`.
+std::string compact_ledger(const Explanation& e, const TextOptions& layout) {
+  constexpr std::size_t kFindings = 3;
+  const Ledger& ledger = e.ledger;
+  const bool one = ledger.devices.size() == 1;
+  std::string text =
+      account_rows(ledger, std::nullopt, "GPU time",
+                   one ? human_duration(ledger.span()) + " = 100 %"
+                       : fmt::format("{} x {} = 100 %", ledger.devices.size(), human_duration(ledger.span())),
+                   layout);
+  if (!one) text += wrap(device_shares(ledger), layout.width, "  ", "  ");
+  std::size_t shown = 0;
+  for (const Finding& finding : e.findings) {
+    if (finding.cost == 0 || shown == kFindings) continue;
+    if (shown++ == 0) text += "\n";
+    text += wrap(fmt::format("{}: {}", finding.title, human_duration(finding.cost)), layout.width, "- ", "  ");
+  }
+  const std::string name = layout.recording.empty() ? shell_quote(e.path) : layout.recording;
+  if (shown > 0 && !e.path.empty())
+    text += wrap(fmt::format("headroom why {}", name), layout.width, "  evidence and what to try: ", "    ");
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts,
+                    const std::optional<Explanation>& explanation, const TextOptions& options) {
+  const TextOptions layout = clamped(options);
+  std::string text = wrap(join(sentences(summary, facts), " "), layout.width, "", "");
+  if (explanation && explanation->ledger.budget() > 0) text += "\n" + compact_ledger(*explanation, layout) + "\n";
   if (!facts.resume.empty()) text += fmt::format("Go on with: {}\n", facts.resume);
   return text;
 }
 
-std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts) {
+std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts, const TextOptions& options) {
+  return to_text(summary, facts, std::nullopt, options);
+}
+
+std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
+                    const std::optional<Explanation>& explanation) {
   const auto& tasks = summary.tasks;
   ordered_json devices = ordered_json::array(), misplaced = ordered_json::array(), packing = ordered_json::array();
   for (const auto& device : summary.devices) devices.push_back(device_json(device));
@@ -181,6 +228,12 @@ std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts) {
                        {"work_per_second", value_or_null(one.work_per_second)},
                        {"one_per_gpu_work_per_second", value_or_null(one.one_per_gpu_work_per_second)},
                        {"unit", one.unit}});
+  const auto seconds_of = [&](const auto& of) {
+    return explanation ? ordered_json(seconds(of(*explanation))) : nullptr;
+  };
+  const auto account = [&](Account id) {
+    return seconds_of([id](const Explanation& e) { return e.ledger.total(id); });
+  };
   const ordered_json root{
       {"schema", "headroom.batch/1"},
       {"tasks",
@@ -203,6 +256,10 @@ std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts) {
         {"cpu_fallback", facts.cpu_fallbacks}}},
       {"packing", packing},
       {"rerun_after_crash", summary.rerun_after_crash},
+      {"ledger", explanation ? ledger_json(*explanation) : ordered_json(nullptr)},
+      {"tail_seconds", seconds_of([](const Explanation& e) { return e.batch ? e.batch->tail : 0; })},
+      {"discarded_device_seconds", account(Account::kDiscarded)},
+      {"task_waiting_device_seconds", account(Account::kTaskWaiting)},
       {"recording", summary.recording.empty() ? ordered_json(nullptr) : ordered_json(summary.recording)},
       {"journal", summary.journal}};
   return text_of(root);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/batch.h"
+#include "model/explanation.h"
 #include "report/layout.h"
 
 namespace headroom::report {
@@ -15,9 +17,13 @@ struct BatchEndFacts {
   std::size_t earlier = 0;                 // tasks that had succeeded before this run
   bool placement_readable = true;          // the driver's process lists could be read, and mean something here
 };
+// With the ledger of all GPUs together and the largest findings, where the batch was recorded.
+[[nodiscard]] std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts,
+                                  const std::optional<Explanation>& explanation, const TextOptions& options);
 [[nodiscard]] std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts, const TextOptions& options);
 // "headroom.batch/1"
-[[nodiscard]] std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts);
+[[nodiscard]] std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
+                                  const std::optional<Explanation>& explanation = std::nullopt);
 
 // Everything that is known of one attempt. `task` and `group` are names.
 [[nodiscard]] std::string to_text(const Attempt& attempt, const std::string& task, const TextOptions& options);

@@ -7,35 +7,17 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "report/ledger_text.h"
 
 namespace headroom::report {
 
 namespace {
 
-double share_of(Nanos part, Nanos whole) {
-  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
-}
-
-// One row per account of a device. Wide terminals get more evidence, not longer bars.
 std::string device_ledger(const Explanation& e, std::size_t device, const TextOptions& options) {
-  constexpr std::size_t kLabel = 20, kFigures = 19, kLongestBar = 46;
-  const Ledger& ledger = e.ledger;
-  const Device& d = ledger.devices[device];
-  const std::size_t cells = std::min(kLongestBar, options.width - 2 - kLabel - kFigures);
-  const std::size_t line = 2 + kLabel + cells + kFigures;
+  const Device& d = e.ledger.devices[device];
   const std::string title =
       d.name.empty() ? fmt::format("GPU {}", d.index) : fmt::format("GPU {}  {}", d.index, d.name);
-  const std::string total = human_duration(ledger.span()) + " = 100 %";
-  std::string text = pad_right(title, line - display_width(total)) + total + "\n";
-  for (const AccountInfo& account : kAccounts) {
-    const Nanos ns = ledger.total(account.id, device);
-    if (ns == 0) continue;
-    const double share = share_of(ns, ledger.span());
-    text += fmt::format("  {}{} {} {}\n", pad_right(account.label, kLabel), bar(share, cells, options.utf8),
-                        pad_left(share >= 0.0005 ? fmt::format("{:.1f} %", 100 * share) : "< 0.1 %", 7),
-                        pad_left(human_duration(ns), 9));
-  }
-  return text;
+  return account_rows(e.ledger, device, title, human_duration(e.ledger.span()) + " = 100 %", options);
 }
 
 std::string phases(const Explanation& e) {

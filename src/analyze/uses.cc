@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/uses.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headroom {
+
+namespace {
+
+Use complete(const Recording& recording, const JobView& job, Use use) {
+  const ContextUse& context = use.context;
+  if (context.source != kNoSource) use.track = &recording.tracks[static_cast<std::size_t>(context.source)];
+  if (context.attempt >= 0) {
+    const TaskAttempt& attempt = job.batch.attempts[static_cast<std::size_t>(context.attempt)];
+    use.task = attempt.task;
+    use.counted = attempt.counted();
+  }
+  if (context.ours && context.process && (use.claim == Claim::kContext || use.claim == Claim::kUnseen)) {
+    const auto below = descendants(job, *context.process);
+    // Which process of an unseen attempt drove the device is only clear where there was one.
+    if (use.claim == Claim::kContext || below.empty()) use.host.driver = activities(recording, *context.process);
+    for (const SourceId id : below)
+      if (!job.holds[static_cast<std::size_t>(id)]) use.host.helpers.push_back(activities(recording, id));
+  }
+  return use;
+}
+
+// An attempt that was given this device never held it if the batch said so while it ran, or if it ran so long that it
+// must have been seen here.
+Claim claim_of(const JobView& job, const TaskAttempt& attempt, bool here, bool elsewhere) {
+  constexpr Nanos kMustBeSeen = 20 * kSecond;  // docs/batch.md: a CPU fallback
+  if (here) return Claim::kAttempt;
+  if (!job.has_contexts) return Claim::kUnseen;
+  if (attempt.proof == PlacementProof::kCpuFallback || attempt.proof == PlacementProof::kMisplaced)
+    return Claim::kNeverHeld;
+  // Proven by a list that the recording did not keep; of a task with several GPUs the proof is for those it was seen
+  // on.
+  const bool proven = attempt.proof == PlacementProof::kVerified && !elsewhere;
+  return !proven && attempt.end - attempt.begin >= kMustBeSeen ? Claim::kNeverHeld : Claim::kUnseen;
+}
+
+// The attempts that were given the device.
+void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, std::vector<Use>& uses) {
+  const auto& attempts = job.batch.attempts;
+  if (attempts.empty()) return;
+  std::vector<bool> here(attempts.size(), false), elsewhere(attempts.size(), false);
+  for (const ContextUse& use : job.uses)
+    if (use.attempt >= 0) (use.device == gpu ? here : elsewhere)[static_cast<std::size_t>(use.attempt)] = true;
+  std::vector<std::optional<SourceId>> first_process(attempts.size());
+  for (const SourceId id : recording.all(SourceKind::kProcess)) {
+    const std::int32_t index = job.batch.attempt_of_process[static_cast<std::size_t>(id)];
+    if (index >= 0 && !first_process[static_cast<std::size_t>(index)])
+      first_process[static_cast<std::size_t>(index)] = id;
+  }
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    const TaskAttempt& attempt = attempts[i];
+    if (std::find(attempt.devices.begin(), attempt.devices.end(), gpu) == attempt.devices.end()) continue;
+    Use use;
+    use.claim = claim_of(job, attempt, here[i], elsewhere[i]);
+    use.context.device = gpu;
+    use.context.process = first_process[i];
+    use.context.pid = attempt.pid;
+    use.context.ours = true;
+    use.context.begin = use.context.held_from = use.context.first_seen = attempt.begin;
+    use.context.end = use.context.last_seen = attempt.end;
+    use.context.attempt = static_cast<std::int32_t>(i);
+    uses.push_back(complete(recording, job, std::move(use)));
+  }
+}
+
+}  // namespace
+
+std::vector<Use> uses_of(const Recording& recording, const JobView& job, SourceId gpu) {
+  std::vector<Use> uses;
+  for (const ContextUse& context : job.uses)
+    if (context.device == gpu) uses.push_back(complete(recording, job, {context}));
+  add_attempts(recording, job, gpu, uses);
+  std::stable_sort(uses.begin(), uses.end(),
+                   [](const Use& a, const Use& b) { return a.context.begin < b.context.begin; });
+  return uses;
+}
+
+}  // namespace headroom

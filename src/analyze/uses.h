@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "analyze/idle_cause.h"
+#include "analyze/job.h"
+
+namespace headroom {
+
+inline constexpr Nanos kNever = -1;
+
+// What kind of claim a Use is. All but kContext are attempts of a batch, which had the device from their begin to their
+// end, whatever the driver listed.
+enum class Claim : std::uint8_t {
+  kContext,    // a process was listed with a context
+  kUnseen,     // an attempt of which none was: too short, or the lists could not be read
+  kNeverHeld,  // an attempt that computed elsewhere, or ran long enough to be seen and was not
+  kAttempt,    // an attempt with contexts of its own: answers for the time around them
+};
+
+[[nodiscard]] inline bool can_own(Claim claim) { return claim == Claim::kContext || claim == Claim::kUnseen; }
+
+// One process's use of the device, or one attempt's, with the instants that divide its time.
+struct Use {
+  ContextUse context;
+  Claim claim = Claim::kContext;
+  std::int32_t task = -1;
+  bool counted = true;                                // its work was not thrown away
+  Nanos first_kernel = kNever, last_kernel = kNever;  // within the sample's precision
+  bool hung = false;                                  // after its last kernel nothing of it moved any more
+  const Track* track = nullptr;                       // its kGpuProcess rows
+  HostView host;
+};
+
+// Everybody's use of one device, in order of begin. Kernels and hangs are found by who knows the readings.
+[[nodiscard]] std::vector<Use> uses_of(const Recording& recording, const JobView& job, SourceId gpu);
+
+}  // namespace headroom

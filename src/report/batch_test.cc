@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/batch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+
+namespace headroom::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+BatchSummary summary() {
+  BatchSummary s;
+  s.tasks = {.total = 4, .succeeded = 3, .failed = 1};
+  s.attempts = 4;
+  s.wall_seconds = 50;
+  s.journal = "w.batch/journal.sqlite";
+  return s;
+}
+
+Explanation explanation() {
+  Explanation e;
+  e.path = "/state/one.hrec";
+  Ledger& l = e.ledger;
+  l.end = 50 * kSecond;
+  l.devices.resize(2);
+  l.devices[0].uuid = "GPU-a";
+  l.devices[1].uuid = "GPU-b";
+  l.devices[1].index = 1;
+  l.tasks = {"w0", "w1"};
+  const auto add = [&](Account account, std::size_t device, Nanos s, std::int32_t task) {
+    LedgerEntry entry;
+    entry.account = account;
+    entry.device = device;
+    entry.ns = s * kSecond;
+    entry.task = task;
+    l.entries.push_back(entry);
+  };
+  add(Account::kUseful, 0, 50, 0);
+  add(Account::kDiscarded, 1, 20, 1);
+  add(Account::kTaskWaiting, 1, 5, -1);
+  add(Account::kNoTask, 1, 25, -1);
+  e.batch = BatchTimes{.attempts = 4, .not_succeeded = 1, .tail = 25 * kSecond, .tail_lost = 25 * kSecond};
+  Finding finding;
+  finding.cause = Cause::kTailImbalance;
+  finding.title = "The last tasks ran while other GPUs had nothing left to do";
+  finding.cost = 25 * kSecond;
+  e.findings = {finding};
+  return e;
+}
+
+TEST(BatchReport, TheEndShowsTheLedgerOfAllGpus) {
+  TextOptions options;
+  options.recording = "last";
+  const std::string text = to_text(summary(), {.resume = "headroom batch w.toml"}, explanation(), options);
+  EXPECT_THAT(text, HasSubstr("4 tasks in 50.0 s: 3 succeeded, 1 failed"));
+  EXPECT_THAT(text, HasSubstr("2 x 50.0 s = 100 %"));
+  EXPECT_THAT(text, HasSubstr("50.0 %    50.0 s\n"));  // computing
+  EXPECT_THAT(text, HasSubstr("discarded work "));
+  EXPECT_THAT(text, HasSubstr("GPU 0 computed for 100 %, GPU 1 for 0 %."));
+  EXPECT_THAT(text, HasSubstr("- The last tasks ran while other GPUs had nothing left to do: 25.0 s"));
+  EXPECT_THAT(text, HasSubstr("headroom why last"));
+  EXPECT_THAT(text, HasSubstr("Go on with: headroom batch w.toml\n"));
+  for (const auto line : split(text, '\n')) EXPECT_LE(display_width(line), 80U) << line;
+}
+
+TEST(BatchReport, WithoutARecordingThereIsNoLedger) {
+  const std::string text = to_text(summary(), {}, std::nullopt, {});
+  EXPECT_EQ(text, to_text(summary(), {}, TextOptions{}));
+  EXPECT_THAT(text, Not(HasSubstr("GPU time")));
+  const auto json = nlohmann::json::parse(to_json(summary(), {}));
+  for (const char* name : {"ledger", "tail_seconds", "discarded_device_seconds", "task_waiting_device_seconds"}) {
+    ASSERT_TRUE(json.contains(name)) << name;
+    EXPECT_TRUE(json[name].is_null()) << name;
+  }
+}
+
+TEST(BatchReport, TheJsonHoldsTheLedgerByTask) {
+  const auto json = nlohmann::json::parse(to_json(summary(), {}, explanation()));
+  EXPECT_EQ(json["tail_seconds"], 25.0);
+  EXPECT_EQ(json["discarded_device_seconds"], 20.0);
+  EXPECT_EQ(json["task_waiting_device_seconds"], 5.0);
+  const auto& ledger = json["ledger"];
+  EXPECT_EQ(ledger["budget_ns"], 100 * kSecond);
+  std::int64_t sum = 0;
+  for (const auto& account : ledger["accounts"]) sum += account["ns"].get<std::int64_t>();
+  EXPECT_EQ(sum, ledger["budget_ns"]);
+  EXPECT_EQ(ledger["accounts"][1]["task"], "w1");
+  EXPECT_EQ(ledger["accounts"][1]["cause"], "discarded");
+  EXPECT_TRUE(ledger["accounts"][2]["task"].is_null());
+}
+
+}  // namespace
+}  // namespace headroom::report
