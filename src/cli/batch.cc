@@ -354,6 +354,9 @@ int BatchVerb::finish(batch::Batch& batch, const batch::BatchEnd& end) {
       say(fmt::format("{} results could not be written: those tasks run again at the next resume", end.unwritten), "");
   }
   journal_->sync();
+  if (!recorded.path.empty() && !recorded.error)
+    if (const auto copied = batch::copy_journal(folder_, recorded.path); !copied)
+      say(fmt::format("{}; the journal itself is whole", copied.error().what), "");
   std::error_code ignored;
   if (!history_path_.empty()) {
     std::filesystem::create_directories(std::filesystem::path(history_path_).parent_path(), ignored);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 struct Questions {
-  std::string folder, task;
+  std::string folder, task, recording;
   bool json = false, failed = false, log = false, follow = false;
   CLI::App* status = nullptr;
   CLI::App* cancel = nullptr;
@@ -154,8 +154,12 @@ Result<int> show_log(const std::string& folder, const std::string& task, bool fo
 }
 
 Result<int> show(const Questions& asked) {
-  HR_TRY(const std::string folder, find_folder(asked.folder));
-  HR_TRY(const batch::Contents contents, batch::read_journal(folder));
+  std::string folder = asked.recording;
+  if (folder.empty()) {
+    HR_TRY(folder, find_folder(asked.folder));
+  }
+  HR_TRY(const batch::Contents contents,
+         asked.recording.empty() ? batch::read_journal(folder) : batch::read_copied_journal(folder));
   std::vector<report::NamedAttempt> chosen;
   std::vector<std::string_view> names;
   for (const auto& task : contents.tasks) names.push_back(task.name);
@@ -171,6 +175,8 @@ Result<int> show(const Questions& asked) {
                 guess.empty() ? "headroom batch show lists them" : fmt::format("did you mean '{}'?", guess));
   }
   if (asked.log || asked.follow) {
+    if (!asked.recording.empty())
+      return fail(Errc::kInvalidInput, "batch show: a recording holds no logs", "leave out --recording");
     if (asked.task.empty())
       return fail(Errc::kInvalidInput, "batch show: --log and --follow need the name of a task",
                   "headroom batch show lists them; headroom batch --follow TASKS shows all while they run");
@@ -250,6 +256,8 @@ std::function<std::optional<int>()> declare_batch_questions(CLI::App& app) {
   asked->show = app.add_subcommand("show", "what is known of a task, of those that failed, or a list");
   asked->show->add_option("TASK", asked->task, "its name");
   asked->show->add_flag("--failed", asked->failed, "the tasks that failed");
+  asked->show->add_option("--recording", asked->recording, "of a batch that has ended, instead of its folder")
+      ->type_name("FILE");
   asked->show->add_flag("--log", asked->log, "what the task's latest attempt printed");
   asked->show->add_flag("--follow", asked->follow, "likewise, and go on until the task has ended");
   common(asked->show);

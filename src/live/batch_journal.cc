@@ -10,6 +10,7 @@
 #include <map>
 
 #include "base/strings.h"
+#include "live/batch_journal_rows.h"
 #include "record/filesystem.h"
 
 namespace headroom::batch {
@@ -48,88 +49,7 @@ void bind_optional(Statement& statement, int index, const std::optional<std::int
   else
     statement.bind_null(index);
 }
-std::optional<std::int64_t> optional_integer(const Statement& statement, int column) {
-  if (statement.is_null(column)) return std::nullopt;
-  return statement.integer(column);
-}
-
-Run run_of(const Statement& row) {
-  Run run;
-  run.number = row.integer(0);
-  run.start = row.integer(1);
-  run.end = optional_integer(row, 2);
-  run.end_reason = row.bytes(3);
-  run.command = row.bytes(4);
-  run.working_directory = row.bytes(5);
-  run.git_commit = row.bytes(6);
-  if (const auto dirty = optional_integer(row, 7)) run.git_dirty = *dirty != 0;
-  run.recording = row.bytes(8);
-  return run;
-}
-constexpr std::string_view kRunColumns =
-    "number, start, end, end_reason, command, cwd, git_commit, git_dirty, recording";
-
-template <class E>
-E enum_of(std::int64_t stored, std::size_t known, E otherwise) {
-  return stored >= 0 && static_cast<std::size_t>(stored) < known ? static_cast<E>(stored) : otherwise;
-}
-
-Attempt attempt_of(const Statement& row) {
-  Attempt attempt;
-  attempt.id = static_cast<AttemptId>(row.integer(0));
-  attempt.number = static_cast<int>(row.integer(2));
-  attempt.slot = static_cast<int>(row.integer(3));
-  attempt.start = row.integer(4);
-  attempt.pid = row.integer(5);
-  attempt.boot_id = row.bytes(6);
-  attempt.process_start = optional_integer(row, 7);
-  attempt.log_path = row.bytes(8);
-  take_start_facts(row.bytes(9), attempt);
-  attempt.end = optional_integer(row, 10);
-  if (const auto outcome = optional_integer(row, 11))
-    attempt.outcome = enum_of(*outcome, kOutcomes.size(), AttemptOutcome::kFailed);
-  if (const auto code = optional_integer(row, 12)) attempt.exit_code = static_cast<int>(*code);
-  attempt.reason = row.bytes(13);
-  attempt.proof = enum_of(row.integer(14), 4, PlacementProof::kUnseen);
-  take_end_facts(row.bytes(15), attempt);
-  return attempt;
-}
-constexpr std::string_view kAttemptColumns =
-    "id, task, number, slot, start, pid, boot_id, process_start, log, facts, end, outcome, exit_code, reason, proof, "
-    "result";
-
-// Key and the counts that only attempts know.
-Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database) {
-  std::map<TaskKey, KnownTask> known;
-  HR_TRY(Statement rows, database.prepare("SELECT key, name, state, reason, grp, fingerprint FROM tasks"));
-  for (;;) {
-    HR_TRY(const bool more, rows.step());
-    if (!more) break;
-    KnownTask task{.key = rows.integer(0), .name = std::string(rows.bytes(1))};
-    task.state = enum_of(rows.integer(2), kTaskStates.size(), TaskState::kReady);
-    task.reason = rows.bytes(3);
-    task.group = rows.bytes(4);
-    task.fingerprint = rows.bytes(5);
-    known.emplace(task.key, std::move(task));
-  }
-  HR_TRY(Statement attempts, database.prepare("SELECT task, outcome, end FROM attempts ORDER BY id"));
-  for (;;) {
-    HR_TRY(const bool more, attempts.step());
-    if (!more) break;
-    const auto found = known.find(attempts.integer(0));
-    if (found == known.end()) continue;
-    found->second.attempts += 1;
-    const auto outcome = optional_integer(attempts, 1);
-    found->second.in_flight = attempts.is_null(2);  // of the last one; begin_run() gives it an outcome, and no end
-    if (outcome && info(enum_of(*outcome, kOutcomes.size(), AttemptOutcome::kFailed)).tasks_fault)
-      found->second.failures += 1;
-  }
-  return known;
-}
-
 }  // namespace
-
-std::string journal_path(const std::string& folder) { return folder + "/journal.sqlite"; }
 
 Result<std::unique_ptr<Journal>> Journal::open(const std::string& folder) {
   std::unique_ptr<Journal> journal(new Journal());
@@ -406,53 +326,6 @@ Journal::~Journal() {
   }
   if (syncing_.joinable()) syncing_.join();
   ::unlink(reserve_.c_str());
-}
-
-Result<Contents> read_journal(const std::string& folder) {
-  const std::string path = journal_path(folder);
-  if (::access(path.c_str(), R_OK) != 0)
-    return fail(Errc::kNotFound, fmt::format("there is no batch in {}", folder),
-                "name the folder of a batch (….batch), or the task file it was started with");
-  const auto in_journal = [&](Error error) {
-    return tl::unexpected(within(fmt::format("journal {}", path), std::move(error)));
-  };
-  auto database = Database::open(path, Access::kReadOnly);
-  if (!database) return in_journal(database.error());
-  (void)database->execute("PRAGMA busy_timeout=5000");
-  auto contents = [&]() -> Result<Contents> {
-    Contents result;
-    HR_TRYV(database->execute("BEGIN"));
-    HR_TRY(Statement meta, database->prepare("SELECT key, value FROM meta"));
-    for (;;) {
-      HR_TRY(const bool more, meta.step());
-      if (!more) break;
-      if (meta.bytes(0) == "batch_id") result.batch_id = meta.bytes(1);
-    }
-    HR_TRY(Statement runs, database->prepare(fmt::format("SELECT {} FROM runs ORDER BY number", kRunColumns)));
-    for (;;) {
-      HR_TRY(const bool more, runs.step());
-      if (!more) break;
-      result.runs.push_back(run_of(runs));
-    }
-    HR_TRY(auto known, known_tasks(*database));
-    std::map<TaskKey, TaskIndex> index;
-    for (auto& [key, task] : known) {
-      index.emplace(key, static_cast<TaskIndex>(result.tasks.size()));
-      result.tasks.push_back(std::move(task));
-    }
-    HR_TRY(Statement rows, database->prepare(fmt::format("SELECT {} FROM attempts ORDER BY id", kAttemptColumns)));
-    for (;;) {
-      HR_TRY(const bool more, rows.step());
-      if (!more) break;
-      const auto task = index.find(rows.integer(1));
-      if (task == index.end()) continue;
-      result.attempts.push_back(attempt_of(rows));
-      result.attempts.back().task = task->second;
-    }
-    return result;
-  }();
-  if (!contents) return in_journal(contents.error());
-  return contents;
 }
 
 }  // namespace headroom::batch

@@ -136,6 +136,10 @@ class Journal {
 [[nodiscard]] std::string journal_path(const std::string& folder);
 // For everybody else; also while it is written.
 [[nodiscard]] Result<Contents> read_journal(const std::string& folder);
+// Puts all of it into a recording that has ended, as tables of its own (docs/recording-format.md), so that one file can
+// be handed on; all or nothing. The logs stay where they are.
+[[nodiscard]] Result<void> copy_journal(const std::string& folder, const std::string& recording);
+[[nodiscard]] Result<Contents> read_copied_journal(const std::string& recording);
 
 // What an attempt's start and end are stored as; public for tests.
 [[nodiscard]] std::string start_facts(const Attempt& attempt);

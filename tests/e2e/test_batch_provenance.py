@@ -78,3 +78,19 @@ def test_what_is_long_is_known_the_next_time(tmp_path):
     kept = [json.loads(line) for line in lines(next(tmp_path.rglob("batch-history.jsonl")))]
     long = [row for row in kept if row.get("task") and "1.5" in json.dumps(row["task"])]
     assert len(kept) >= 6 and (not long or long[0]["count"] >= 2)
+
+
+def test_the_recording_holds_it_all(tmp_path):
+    """One file can be handed on: what its batch was asked and did is in it, and it can still be read as a recording."""
+    tasks = write(tmp_path)
+    recording = tmp_path / "batch.hrec"
+    run(tmp_path, tasks, "--output", recording)
+    folder = json.loads(run(tmp_path, "show", "--json", "--folder", tasks).stdout)
+    assert json.loads(run(tmp_path, "show", "--json", "--recording", recording).stdout) == folder
+    assert len(folder["attempts"]) == 2 and "2 succeeded" in run(tmp_path, "show", "--recording", recording).stdout
+    subprocess.run([HEADROOM, "why", str(recording)], env=environment(tmp_path), check=True, capture_output=True)
+    other = tmp_path / "other.hrec"
+    subprocess.run([HEADROOM, "run", "--output", str(other), "--", "true"],
+                   env=environment(tmp_path, HEADROOM_NVML="none.so"), check=True, capture_output=True)
+    assert "holds no batch" in run(tmp_path, "show", "--recording", other, code=1).stderr
+    assert "holds no logs" in run(tmp_path, "show", "t1", "--log", "--recording", recording, code=2).stderr
