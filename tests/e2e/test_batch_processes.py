@@ -9,8 +9,8 @@ import signal
 import subprocess
 import time
 
-from batch_support import (HEADROOM, PATIENCE, answer, batch_environment, command, end, guardian_of, journal, lines, run,
-                           start, wait_until)
+from batch_support import (HEADROOM, PATIENCE, answer, batch_environment, command, end, guardian_of, journal, lines,
+                           run, start, wait_until)
 
 HUNG, TIMED_OUT = 5, 4  # AttemptOutcome
 DAEMON = """
@@ -62,8 +62,8 @@ def test_a_task_that_blocks_for_ever_is_hung_and_retried_and_one_that_works_is_n
         tmp_path,
         ("read", f"echo x >> {tmp_path}/tries; read line < {tmp_path}/fifo", 'hang_timeout = "2s"\nretries = 1'),
         ("futex", f'exec /usr/bin/python3 -c "{futex}"', 'hang_timeout = "2s"'),
-        ("works", "i=0; until [ $i -ge 40 ]; do sleep 0.1; j=0; until [ $j -ge 3000 ]; do j=$((j+1)); done; i=$((i+1)); "
-                  "done", 'hang_timeout = "2s"'),
+        ("works", "i=0; until [ $i -ge 40 ]; do sleep 0.1; j=0; until [ $j -ge 3000 ]; do j=$((j+1)); done; "
+                  "i=$((i+1)); done", 'hang_timeout = "2s"'),
         defaults="gpus = 0")
     result = answer(tmp_path, tasks, "--gpus", "none", "--slots", "4", "--interval", "250ms", "--no-record", code=1)
     folder = tmp_path / "batch.batch"
@@ -84,7 +84,8 @@ def test_a_task_that_sleeps_while_its_gpu_works_is_not_hung(tmp_path):
 
 def test_a_task_that_ignores_signals_is_killed_after_the_grace_time(tmp_path):
     seconds = some_seconds()
-    tasks = batch_file(tmp_path, ("deaf", f'trap "" TERM INT HUP; sleep {seconds}; sleep {seconds}', 'timeout = "300ms"'),
+    deaf = f'trap "" TERM INT HUP; sleep {seconds}; sleep {seconds}'
+    tasks = batch_file(tmp_path, ("deaf", deaf, 'timeout = "300ms"'),
                        ("stopped", f"kill -STOP $$; sleep {seconds}", 'timeout = "300ms"'))
     run(tmp_path, tasks, "--gpus", "none", "--grace", "300ms", "--no-record", code=1)
     assert outcomes(tmp_path / "batch.batch", "deaf") == [TIMED_OUT]
@@ -137,8 +138,8 @@ class Terminal:
         self.master, slave = pty.openpty()
         self.said = ""
         os.set_blocking(self.master, False)
-        self.shell = subprocess.Popen(["setsid", "--ctty", "bash", "--norc", "-i"], stdin=slave, stdout=slave, stderr=slave,
-                                      cwd=tmp_path, env=batch_environment(tmp_path) | {"PS1": "", "TERM": "xterm"})
+        self.shell = subprocess.Popen(["setsid", "--ctty", "bash", "--norc", "-i"], stdin=slave, stdout=slave,
+                                      stderr=slave, cwd=tmp_path, env=batch_environment(tmp_path) | {"PS1": "", "TERM": "xterm"})
         os.close(slave)
 
     def type(self, text):
@@ -165,7 +166,8 @@ def headroom_in(tmp_path, folder):
         for entry in pathlib.Path("/proc").iterdir():
             try:
                 words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                if words[0] == HEADROOM and str(folder) in words and "headroom-guard" not in (entry / "comm").read_text():
+                guard = "headroom-guard" in (entry / "comm").read_text()
+                if words[0] == HEADROOM and str(folder) in words and not guard:
                     return int(entry.name)
             except (OSError, ValueError):
                 continue
@@ -190,11 +192,12 @@ def typed(words):
 
 def test_ctrl_z_stops_headroom_and_not_its_tasks_and_fg_goes_on(tmp_path):
     folder, ran = tmp_path / "f", tmp_path / "ran"
-    tasks = batch_file(tmp_path, *[(f"t{i}", f"sleep 0.5; echo {i} >> {ran}", 'hang_timeout = "3s"') for i in range(6)])
+    line = f"echo >> {tmp_path}/begun; sleep 0.5; echo {{task}} >> {ran}"
+    tasks = batch_file(tmp_path, *[(f"t{i}", line, 'hang_timeout = "3s"') for i in range(6)])
     terminal = Terminal(tmp_path)
     terminal.type(typed(command(folder, tasks, slots=3)))
     batch = headroom_in(tmp_path, folder)
-    wait_until(lambda: (terminal.read(), (folder / "control.sock").exists())[1], "the batch")
+    wait_until(lambda: (terminal.read(), len(lines(tmp_path / "begun")) == 3)[1], "three tasks")
     terminal.type("\x1a")
     wait_until(lambda: state_of(batch) == "T", "headroom to stop")
     wait_until(lambda: len(lines(ran)) == 3, "its tasks to end meanwhile")
@@ -202,7 +205,7 @@ def test_ctrl_z_stops_headroom_and_not_its_tasks_and_fg_goes_on(tmp_path):
     assert len(lines(ran)) == 3 and state_of(batch) == "T", "nothing is started by a stopped headroom"
     terminal.type("fg\n")
     wait_until(lambda: (terminal.read(), not alive(batch))[1], "the batch to end")
-    assert sorted(lines(ran)) == list("012345")
+    assert sorted(lines(ran)) == [f"t{i}" for i in range(6)]
     assert "6 succeeded" in terminal.read()
     assert journal(folder, "SELECT count(*), sum(outcome) FROM attempts") == [(6, 0)]
     terminal.close()
