@@ -17,9 +17,11 @@
 #include "cli/batch_view.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "diagnose/explain.h"
 #include "host/host_reader.h"
 #include "live/batch_control.h"
 #include "live/batch_sweep.h"
+#include "record/reader.h"
 #include "record/shelf.h"
 #include "report/batch.h"
 #include "run/history_plan.h"
@@ -73,6 +75,7 @@ class BatchVerb {
   [[nodiscard]] batch::BatchOptions batch_options();
   [[nodiscard]] SessionOptions session();
   [[nodiscard]] int finish(batch::Batch& batch, const batch::BatchEnd& end);
+  [[nodiscard]] std::optional<Explanation> explained(const SessionResult& recorded) const;
   [[nodiscard]] std::string answer(batch::Batch& batch, std::string_view request) const;
   int dry_run();
 
@@ -342,6 +345,17 @@ std::string BatchVerb::answer(batch::Batch& batch, std::string_view request) con
   return "error this batch does not know that request\n\n";
 }
 
+// Of what was recorded of GPUs.
+std::optional<Explanation> BatchVerb::explained(const SessionResult& recorded) const {
+  if (recorded.path.empty() || gpus_.gpus.empty()) return std::nullopt;
+  const auto recording = read_recording(recorded.path);
+  if (!recording) {
+    report_error(within("the ledger of this batch", recording.error()));
+    return std::nullopt;
+  }
+  return explain(*recording, {.path = recorded.path});
+}
+
 int BatchVerb::finish(batch::Batch& batch, const batch::BatchEnd& end) {
   batch::BatchEnd last = end;
   const SessionResult recorded = batch.sensors()->finish({.at = boottime_now(), .stop_reason = "job_ended"});
@@ -368,10 +382,12 @@ int BatchVerb::finish(batch::Batch& batch, const batch::BatchEnd& end) {
                                     .cpu_fallbacks = last.cpu_fallbacks,
                                     .earlier = earlier_,
                                     .placement_readable = placement_readable_};
-  const std::string text =
-      report::to_text(last.summary, facts, text_options(command_.json ? STDERR_FILENO : STDOUT_FILENO));
-  (void)write_all(command_.json ? STDERR_FILENO : STDOUT_FILENO, text);
-  if (command_.json) (void)write_all(STDOUT_FILENO, report::to_json(last.summary, facts));
+  const int to = command_.json ? STDERR_FILENO : STDOUT_FILENO;
+  const std::optional<Explanation> explanation = explained(recorded);
+  report::TextOptions layout = text_options(to);
+  if (command_.live.output.empty()) layout.recording = "last";
+  (void)write_all(to, report::to_text(last.summary, facts, explanation, layout));
+  if (command_.json) (void)write_all(STDOUT_FILENO, report::to_json(last.summary, facts, explanation));
   if (command_.live.output.empty() && !command_.no_record) keep_shelf_small();
   const auto& tasks = last.summary.tasks;
   if (last.signal != 0 && tasks.left > 0) return kExitInterrupted;
