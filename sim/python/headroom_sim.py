@@ -23,8 +23,9 @@ class SimError(RuntimeError):
 
     def __init__(self, code, call):
         self.code = code
-        super().__init__("%s: %s (%d): %s" % (call, _text(_lib.headroom_sim_error_name(code)), code,
-                                              _text(_lib.headroom_sim_error_string(code))))
+        what = "CUDA error: " if code > 0 else ""  # as frameworks word it: log readers look for that
+        super().__init__("%s: %s%s (%d): %s" % (call, what, _text(_lib.headroom_sim_error_name(code)), code,
+                                                _text(_lib.headroom_sim_error_string(code))))
 
 
 class OutOfMemoryError(SimError, MemoryError):
