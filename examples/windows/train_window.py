@@ -134,12 +134,13 @@ def main():
     parser.add_argument("--output", required=True, help="folder for model.json and metadata.json")
     parser.add_argument("--trees", type=int, default=30)
     parser.add_argument("--kernel-ms", type=float, default=10.0, help="GPU time of a tree, on a virtual GPU")
+    parser.add_argument("--gpu-device-id", type=int, default=0, help="as CUDA numbers what the mask shows")
     options = parser.parse_args()
     if options.end <= options.start:
         sys.exit(f"train_window.py: the window ends on {options.end}, before it starts")
 
     begin = time.time()
-    gpu = open_gpu(rows=((options.end - options.start).days + 1) * BARS_PER_DAY)
+    gpu = open_gpu(((options.end - options.start).days + 1) * BARS_PER_DAY, options.gpu_device_id)
     train_window(options.symbol, options.start, options.end, options.output, options.trees, gpu, options.kernel_ms,
                  begin)
     if gpu is not None:

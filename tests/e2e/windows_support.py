@@ -34,7 +34,8 @@ def task_file(tmp_path, *arguments, symbols=None, script="train_window.py", chan
 
 def batch(tmp_path, tasks, *options, gpus="2xA6000", sim=(), code=0, timeout=180):
     """`headroom batch` of a task file in a virtual box; what it said, with its JSON as .answer."""
-    done = headroom(tmp_path, "sim", "--gpus", gpus, *sim, "--", HEADROOM, "batch", tasks, "--json", *options,
+    box = ["--gpus", gpus] if gpus else []
+    done = headroom(tmp_path, "sim", *box, *sim, "--", HEADROOM, "batch", tasks, "--json", *options,
                     check=False, timeout=timeout)
     assert done.returncode == code, f"exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
     done.answer = json.loads(done.stdout) if done.stdout else None
