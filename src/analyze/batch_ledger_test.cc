@@ -132,6 +132,16 @@ TEST(BatchLedger, KernelsRanWhileATaskHadTheGpu) {
   EXPECT_NEAR(total(l, Account::kTaskWaiting), 10, 1e-6);  // the gaps, although readings are a second apart
 }
 
+TEST(BatchLedger, ATaskThatFollowsAnotherHasItsOwnStartUp) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double t) { return t < 10.5 ? 1.0 : t < 11.5 ? 0.2 : t < 13.5 ? 0.0 : 1.0; });
+  builder.task("first", 100, {0}, 0, 10.2).task("second", 101, {0}, 10.2, 20, 0.5);
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "first"), 10.2, 1e-6);  // what ran between 10 s and 11 s was its own
+  EXPECT_NEAR(of_task(l, Account::kStartup, "second"), 2.8, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "second"), 7, 1e-6);
+}
+
 TEST(BatchLedger, StartUpBeginsWithTheAttempt) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double t) { return t > 8 && t <= 18 ? 1.0 : 0.0; });

@@ -2,6 +2,7 @@
 #include "analyze/ledger.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
@@ -35,6 +36,9 @@ class DeviceAccountant {
   struct Piece {
     Nanos begin = 0, end = 0, busy = 0;  // its busy time is at its end
   };
+  enum class Standing : std::uint8_t { kNobody, kThere, kComputing };
+  void find_bounds(const UtilSample& sample);
+  [[nodiscard]] Standing standing(Nanos begin, Nanos end, const UtilSample& sample) const;
   [[nodiscard]] const std::vector<Piece>& lay_out(const UtilSample& sample);  // until the next call
   void find_kernels();
   void find_kernels(const Piece& piece);
@@ -128,39 +132,59 @@ const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin
   return shares_;
 }
 
-// Where the busy time of a sample was. Nothing is known of that in general: at its end. A batch knows when its tasks
-// had the device: none while nobody could own a kernel, and the rest by how long.
-const std::vector<DeviceAccountant::Piece>& DeviceAccountant::lay_out(const UtilSample& sample) {
-  const Nanos busy = busy_ns(sample);
-  pieces_.assign(1, {sample.begin, sample.end, busy});
-  if (!job_.batch.present || busy == 0) return pieces_;
+// Where one task ends and the next begins within the sample at hand.
+void DeviceAccountant::find_bounds(const UtilSample& sample) {
   bounds_.assign({sample.begin, sample.end});
   for (const std::size_t i : around_)
     if (can_own(uses_[i].claim))
       for (const Nanos at : {uses_[i].context.held_from, uses_[i].context.end})
         if (at > sample.begin && at < sample.end) bounds_.push_back(at);
   std::sort(bounds_.begin(), bounds_.end());
-  const auto owned = [&](Nanos begin, Nanos end) {
-    return std::any_of(around_.begin(), around_.end(), [&](std::size_t i) {
-      const ContextUse& context = uses_[i].context;
-      return can_own(uses_[i].claim) && context.held_from < end && context.end > begin;
-    });
+  bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+}
+
+// Who could own kernels of [begin, end), a part of a sample.
+DeviceAccountant::Standing DeviceAccountant::standing(Nanos begin, Nanos end, const UtilSample& sample) const {
+  Standing best = Standing::kNobody;
+  for (const std::size_t i : around_) {
+    const Use& use = uses_[i];
+    if (!can_own(use.claim) || use.context.held_from >= end || use.context.end <= begin) continue;
+    const bool computing =
+        use.claim == Claim::kContext && use.first_kernel != kNever && use.first_kernel < sample.begin;
+    best = std::max(best, computing ? Standing::kComputing : Standing::kThere);
+  }
+  return best;
+}
+
+// Where the busy time of a sample was. Nothing is known of that in general: at its end. A batch knows when its tasks
+// had the device: none while nobody could own a kernel; first where somebody is who computed before this sample, since
+// a task that begins has its start-up before it; the rest elsewhere. Within each of these by length.
+const std::vector<DeviceAccountant::Piece>& DeviceAccountant::lay_out(const UtilSample& sample) {
+  const Nanos busy = busy_ns(sample);
+  pieces_.assign(1, {sample.begin, sample.end, busy});
+  if (!job_.batch.present || busy == 0) return pieces_;
+  find_bounds(sample);
+  struct Part {
+    Nanos length = 0, busy = 0, before = 0, given = 0;
   };
-  Nanos held = 0;
+  std::array<Part, 3> parts;  // by Standing
   for (std::size_t i = 1; i < bounds_.size(); ++i)
-    if (owned(bounds_[i - 1], bounds_[i])) held += bounds_[i] - bounds_[i - 1];
-  if (held < busy) return pieces_;  // the driver's clock and ours differ a little, or a kernel's owner was not seen
+    parts[static_cast<std::size_t>(standing(bounds_[i - 1], bounds_[i], sample))].length += bounds_[i] - bounds_[i - 1];
+  Part &computing = parts[2], &there = parts[1];
+  // The driver's clock and ours differ a little, or a kernel's owner was not seen.
+  if (computing.length + there.length < busy) return pieces_;
+  computing.busy = std::min(busy, computing.length);
+  there.busy = busy - computing.busy;
   pieces_.clear();
-  Nanos before = 0, given = 0;
   for (std::size_t i = 1; i < bounds_.size(); ++i) {
     Piece piece{bounds_[i - 1], bounds_[i], 0};
-    if (piece.end == piece.begin) continue;
-    if (owned(piece.begin, piece.end)) {
-      before += piece.end - piece.begin;
+    Part& part = parts[static_cast<std::size_t>(standing(piece.begin, piece.end, sample))];
+    if (part.busy > 0) {
       __extension__ using Wide = __int128;
-      const auto so_far = static_cast<Nanos>(static_cast<Wide>(busy) * before / held);
-      piece.busy = so_far - given;
-      given = so_far;
+      part.before += piece.end - piece.begin;
+      const auto so_far = static_cast<Nanos>(static_cast<Wide>(part.busy) * part.before / part.length);
+      piece.busy = so_far - part.given;
+      part.given = so_far;
     }
     pieces_.push_back(piece);
   }

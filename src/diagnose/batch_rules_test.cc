@@ -131,6 +131,20 @@ TEST(BatchRules, DiscardedWorkSaysHowItEnded) {
   EXPECT_EQ(find(with_failures("succeeded"), Cause::kWastedTrials), nullptr);
 }
 
+TEST(BatchRules, ABatchEndedWellIfEveryTaskDid) {
+  const auto ended = [](const Explanation& e) {
+    for (const HealthCheck& check : e.health)
+      if (check.check == "ended_well") return check.good;
+    return Answer::kUnknown;
+  };
+  EXPECT_EQ(ended(with_failures("succeeded")), Answer::kYes);
+  EXPECT_EQ(ended(with_failures("failed")), Answer::kNo);
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.97; });
+  builder.task("t", 100, {0}, 0, 2, 0, "failed").task("t", 101, {0}, 2, 60);
+  EXPECT_EQ(ended(explain(builder.build())), Answer::kYes) << "its second attempt succeeded";
+}
+
 TEST(BatchRules, OutOfMemoryHasItsOwnCause) {
   const Explanation e = with_failures("gpu_out_of_memory");
   EXPECT_EQ(find(e, Cause::kWastedTrials), nullptr);

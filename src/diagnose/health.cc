@@ -79,7 +79,18 @@ HealthCheck progress(const Case& c) {
   return {"progress", Answer::kNo, "neither kernels nor CPU work in the last fifth of the time"};
 }
 
-HealthCheck out_of_memory(const Case& c) {
+// Of a batch: how the last attempt of each task went.
+HealthCheck tasks_ended(const Case& c) {
+  std::vector<bool> well(c.job.batch.tasks.size(), false);
+  for (const TaskAttempt& attempt : c.job.batch.attempts)
+    well[static_cast<std::size_t>(attempt.task)] = attempt.counted();
+  const auto bad = std::count(well.begin(), well.end(), false);
+  if (bad == 0) return {"ended_well", Answer::kYes, "every task that was started succeeded"};
+  return {"ended_well", Answer::kNo, fmt::format("{} of {} started tasks did not succeed", bad, well.size())};
+}
+
+HealthCheck ended_well(const Case& c) {
+  if (c.job.batch.present) return tasks_ended(c);
   const auto code = c.recording.meta.exit_code;
   if (!code) return {"ended_well", Answer::kUnknown, "the end of the job was not recorded"};
   if (*code == 0) return {"ended_well", Answer::kYes, "exit code 0"};
@@ -90,7 +101,7 @@ HealthCheck out_of_memory(const Case& c) {
 }  // namespace
 
 std::vector<HealthCheck> health(const Case& c) {
-  return {runs_on_gpu(c), mixed_precision(c), memory(c), clocks(c), progress(c), out_of_memory(c)};
+  return {runs_on_gpu(c), mixed_precision(c), memory(c), clocks(c), progress(c), ended_well(c)};
 }
 
 }  // namespace headroom::diagnose
