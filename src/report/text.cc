@@ -44,7 +44,7 @@ std::string candidate_table(const Finding& finding, const TextOptions& options) 
   left = std::min(left + 2, options.width / 2);
   std::string text = fmt::format("   {}{}\n", pad_right("could be", left + 2), "what would tell");
   for (const Cause cause : finding.candidates)
-    text += wrap(info(cause).observe, options.width, fmt::format("     {}", pad_right(info(cause).words, left)),
+    text += wrap(info(cause).observe, options.width, fmt::format("     {} ", pad_right(info(cause).words, left - 1)),
                  std::string(5 + left, ' '));
   return text;
 }
