@@ -160,6 +160,9 @@ class Batch {
   void do_action(const run::Action& action);
   void prepare(const run::StartAttempt& start);  // notes it; it starts once that is written
   void start_prepared();
+  void abandon_unwanted();
+  [[nodiscard]] bool disk_full() const;
+  [[nodiscard]] bool room_for_logs();
   void start_one(AttemptId attempt);
   void on_ended(const Ended& ended);
   void feed_later(Nanos seen);  // what ended before the GPUs were looked at
@@ -216,9 +219,10 @@ class Batch {
   std::unordered_map<std::string, GpuNow> gpu_now_;
   std::string boot_id_;
   Loop::TimerId wake_ = 0, commit_timer_ = 0, second_ = 0;
-  Nanos start_ = 0, last_sensed_ = 0;
+  Nanos start_ = 0, last_sensed_ = 0, no_room_until_ = 0;
   Nanos wake_at_ = 0, unseen_since_ = 0, lists_read_ = 0;
-  bool draining_ = false, stopping_ = false, journal_failing_ = false, watching_tree_ = false, done_ = false;
+  bool draining_ = false, stopping_ = false, journal_failing_ = false, no_room_ = false, watching_tree_ = false,
+       done_ = false;
   int signal_ = 0;
   host::OwnCgroup cgroup_;
   std::int64_t oom_kills_before_ = 0;

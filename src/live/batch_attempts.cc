@@ -10,6 +10,7 @@
 #include "base/strings.h"
 #include "live/batch.h"
 #include "live/batch_events.h"
+#include "record/filesystem.h"
 #include "run/oom.h"
 #include "run/template.h"
 
@@ -19,6 +20,7 @@ namespace headroom::batch {
 namespace {
 
 constexpr Nanos kWriteAgain = kSecond;              // after the journal could not be written
+constexpr std::int64_t kRoomForLogs = 3 << 20;      // more than the journal's reserve, which is not for them
 constexpr Nanos kCommitWithin = 10 * kMillisecond;  // what is only nice to know
 constexpr std::size_t kTail = 64 * 1024;            // of a log, for the words of an OOM
 
@@ -95,8 +97,9 @@ void Batch::prepare(const run::StartAttempt& start) {
   prepared_.push_back(start.attempt);
 }
 
-// Nothing starts that is not written down.
+// Nothing starts that is not written down, or whose output has no room.
 void Batch::start_prepared() {
+  abandon_unwanted();
   if (auto written = parts_.journal.commit(); !written) {
     if (!std::exchange(journal_failing_, true))
       note(NoteKind::kProblem,
@@ -106,20 +109,50 @@ void Batch::start_prepared() {
     return;
   }
   if (std::exchange(journal_failing_, false)) note(NoteKind::kFact, "the journal can be written again");
+  if (prepared_.empty()) return;
+  if (!room_for_logs()) return commit_soon(kWriteAgain);
   std::vector<AttemptId> ready;
   ready.swap(prepared_);
   for (const AttemptId attempt : ready) start_one(attempt);
-  if (!ready.empty()) commit_soon(kCommitWithin);
+  commit_soon(kCommitWithin);
+}
+
+// What was stopped while it waited for the journal or for room never ran.
+void Batch::abandon_unwanted() {
+  for (const AttemptId attempt : std::vector<AttemptId>(prepared_)) {
+    const auto found = live_.find(attempt);
+    if (found == live_.end() || (!found->second.stop_reason && !draining_)) continue;
+    found->second.facts.reason =
+        found->second.stop_reason ? words_of(*found->second.stop_reason) : "the batch was ended before it started";
+    std::erase(prepared_, attempt);
+    abandon(attempt, AttemptOutcome::kInterrupted);
+  }
+}
+
+bool Batch::disk_full() const {
+  const auto room = free_bytes(options_.folder);
+  return room && *room < static_cast<std::uint64_t>(kRoomForLogs);
+}
+
+// On a full disk one task after the other would fail at its first line of output.
+bool Batch::room_for_logs() {
+  const bool room = boottime_now() >= no_room_until_ && !disk_full();
+  if (!room && !std::exchange(no_room_, true)) {
+    const auto counts = planner_.counts();
+    note(NoteKind::kProblem,
+         fmt::format("the disk of {} is full: what tasks print may be lost; nothing more is started until {} are free "
+                     "({} running, {} not started)",
+                     options_.folder, human_bytes(kRoomForLogs), processes_->running(),
+                     counts.waiting + counts.ready + counts.backing_off + static_cast<std::int64_t>(prepared_.size())));
+  }
+  if (room && std::exchange(no_room_, false)) note(NoteKind::kFact, "there is room on the disk again");
+  return room;
 }
 
 void Batch::start_one(AttemptId attempt) {
   const auto found = live_.find(attempt);
   if (found == live_.end()) return;
   Live& live = found->second;
-  if (live.stop_reason) {  // while it waited for the journal
-    live.facts.reason = words_of(*live.stop_reason);
-    return abandon(attempt, AttemptOutcome::kInterrupted);
-  }
   live.start = live.alone_at = boottime_now();
   const auto pid = processes_->start({.attempt = attempt,
                                       .argv = live.facts.argv,
@@ -128,7 +161,9 @@ void Batch::start_one(AttemptId attempt) {
                                       .log_path = live.facts.log_path});
   if (!pid) {
     live.facts.reason = pid.error().what;
-    return abandon(attempt, AttemptOutcome::kNotStarted);
+    if (pid.error().code != Errc::kNoSpace) return abandon(attempt, AttemptOutcome::kNotStarted);
+    no_room_until_ = boottime_now() + kWriteAgain;
+    return abandon(attempt, AttemptOutcome::kInterrupted);
   }
   live.started = true;
   live.facts.pid = *pid;
@@ -229,7 +264,13 @@ AttemptOutcome Batch::judge(Live& live, const Ended& ended) {
   }
   if (ended.status.signal == SIGKILL) evidence.cgroup_oom_kills = cgroup_.oom_kills() - oom_kills_before_;
   const run::OomVerdict verdict = run::recognise_oom(evidence);
-  if (verdict.kind == run::OomKind::kNone) return AttemptOutcome::kFailed;
+  if (verdict.kind == run::OomKind::kNone) {
+    if (!disk_full()) return AttemptOutcome::kFailed;
+    facts.reason += ", on a full disk";
+    note(NoteKind::kProblem,
+         fmt::format("{}: {}; it runs again once there is room", spec(facts.task).name, facts.reason));
+    return AttemptOutcome::kInterrupted;
+  }
   if (evidence.cgroup_oom_kills > 0) oom_kills_before_ += evidence.cgroup_oom_kills;
   facts.reason = verdict.evidence;
   return run::is_host(verdict.kind) ? AttemptOutcome::kHostOutOfMemory : AttemptOutcome::kGpuOutOfMemory;
