@@ -157,7 +157,7 @@ TEST(BatchRules, ManyStartsAreChurn) {
   const Explanation e = explain(pairs(60, 5, 0.97, 50, 1.5));
   const Finding* churn = find(e, Cause::kTrialChurn);
   ASSERT_NE(churn, nullptr);
-  EXPECT_THAT(churn->evidence, Contains(HasSubstr("24 starts x 1.5 s")));
+  EXPECT_THAT(churn->evidence, Contains(HasSubstr("24 starts of about 1.5 s")));
   for (const Finding& finding : e.findings)
     EXPECT_THAT(finding.candidates, Not(Contains(Cause::kStartupLoad))) << "the same time, told twice";
   // Three long tasks with the same share of start-up are no churn.
@@ -208,6 +208,17 @@ TEST(BatchRules, TasksTooShortToBeSeenAreNoAccusation) {
   EXPECT_EQ(find(e, Cause::kMonitoringMostlyElse), nullptr);
   EXPECT_EQ(e.ledger.total(Account::kNotUsed), 0);
   ASSERT_FALSE(e.ledger.tasks.empty());
+}
+
+TEST(BatchRules, TasksWithoutAnyKernelAreNotToldToShareAGpu) {
+  RecordingBuilder builder(20, 0.5);
+  builder.gpu(0, [](double) { return 0.0; }).queue(0, 9);
+  for (int i = 0; i < 100; ++i) builder.attempt("w" + std::to_string(i), 100 + i, {0}, 0.2 * i, 0.2 * (i + 1));
+  const Explanation e = explain(builder.queue(19, 0).build());
+  EXPECT_EQ(find(e, Cause::kUnderPacking), nullptr);
+  ASSERT_EQ(e.findings.size(), 1U);
+  EXPECT_THAT(e.findings[0].candidates, Contains(Cause::kStartupLoad));
+  EXPECT_THAT(e.findings[0].advice, HasSubstr("--gpus none"));
 }
 
 TEST(BatchRules, EqualWorkOnBothGpusBoundsTheBatch) {

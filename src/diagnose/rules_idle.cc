@@ -78,7 +78,7 @@ Nanos idle_in_pauses(const Case& c, std::size_t device) {
 std::vector<Finding> idle_inseparable(const Case& c) {
   Nanos cost = held_idle(c);
   for (std::size_t device = 0; device < c.times.size(); ++device) cost -= idle_in_pauses(c, device);
-  if (c.job.has_host || c.share(cost) < kMaterial) return {};
+  if (c.job.has_host || c.job.batch.present || c.share(cost) < kMaterial) return {};
   const Nanos busy = c.ledger().busy(), observed = busy + held_idle(c);
   Finding finding;
   finding.candidates = {Cause::kInputTooFewWorkers, Cause::kHostGraphBuilding, Cause::kBatchTooSmall,
@@ -213,7 +213,7 @@ std::vector<Finding> idle_host_code(const Case& c) {
 
 std::vector<Finding> idle_unknown(const Case& c) {
   const Nanos cost = held_idle(c);
-  if (!c.job.has_host || c.share(cost) < kMaterial) return {};
+  if ((!c.job.has_host && !c.job.batch.present) || c.share(cost) < kMaterial) return {};
   const HostSummary s = host_summary(c);
   Finding finding;
   finding.cost = cost;
@@ -236,6 +236,8 @@ std::vector<Finding> idle_unknown(const Case& c) {
   finding.told_apart_from = {"host code and input: neither the process nor its workers were busy"};
   finding.would_overturn = "Python stacks of the main thread while the GPU is idle";
   finding.advice = "look at the stacks of the main thread while the GPU is idle (py-spy dump), or shorten --interval";
+  if (c.job.batch.present && s.drivers == 0)
+    finding.advice = "tasks that need no GPU run with --gpus none --slots N; the others: several in one process";
   finding.bound = fmt::format("{} at most, if the kernels and the rest stay as they are", removal_bound(c, cost));
   return {finding};
 }

@@ -43,7 +43,7 @@ std::vector<Finding> trial_churn(const Case& c) {
   finding.cost = cost;
   finding.confidence = Confidence::kHigh;
   finding.tier = "NPS";
-  finding.evidence = {fmt::format("{} starts x {} in the middle, {} at most: {} of GPU time without a kernel",
+  finding.evidence = {fmt::format("{} starts of about {} ({} at most): {} of GPU time without a kernel",
                                   human_count(static_cast<std::int64_t>(lengths.size())), human_duration(median),
                                   human_duration(lengths.back()), human_duration(cost)),
                       fmt::format("{} of the GPUs' time, {} of it with kernels", human_percent(c.share(cost)),
@@ -112,9 +112,9 @@ struct Room {
 };
 
 Room room_of(const Case& c, const Held& held) {
-  constexpr double kUsableMemory = 0.98, kLeastShare = 0.01;
+  constexpr double kUsableMemory = 0.98;
   Room room;
-  room.by_kernels = held.concurrency() / std::max(kLeastShare, held.kernel_share());
+  room.by_kernels = held.concurrency() / held.kernel_share();
   std::optional<std::int64_t> smallest;
   for (const DeviceTime& time : c.times)
     if (const auto total = time.device.memory_total_bytes) smallest = std::min(smallest.value_or(*total), *total);
@@ -145,10 +145,11 @@ std::string chosen_by(const Case& c) {
 }  // namespace
 
 std::vector<Finding> under_packing(const Case& c) {
-  constexpr double kMostlyIdle = 0.6, kWorthIt = 1.2;
+  constexpr double kMostlyIdle = 0.6, kWorthIt = 1.2, kAnyKernels = 0.01;
   if (!c.job.batch.present) return {};
   const Held held = held_of(c);
   if (c.share(held.idle) < kMaterial || held.kernel_share() > kMostlyIdle) return {};
+  if (held.kernel_share() < kAnyKernels) return {};  // they wait for something else than each other
   const Room room = room_of(c, held);
   const double gain = room.least() / std::max(1.0, held.concurrency());
   if (gain < kWorthIt) return {};
