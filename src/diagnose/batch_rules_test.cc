@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
@@ -11,6 +12,7 @@
 namespace headroom {
 namespace {
 
+using testing::cell;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -165,13 +167,17 @@ TEST(BatchRules, ManyStartsAreChurn) {
   EXPECT_EQ(find(few, Cause::kTrialChurn), nullptr);
 }
 
-Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const std::string& flag) {
+Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const std::string& flag, double busy = 0) {
   RecordingBuilder builder(60, 0.5);
   builder.gpu(0, [](double) { return 0.25; });
   Host host;
   host.cores = static_cast<int>(cores);
   host.cores_usable = cores;
-  builder.sink().add_source({SourceKind::kHost, "host", kNoSource, to_attrs(host)});
+  const SourceId id = builder.sink().add_source({SourceKind::kHost, "host", kNoSource, to_attrs(host)});
+  for (const int second : {0, 60})
+    if (busy > 0)
+      builder.sink().add_row(id, RecordingBuilder::at(second),
+                             std::array{cell(Metric::kHostCpuBusy, RecordingBuilder::ns(busy * second))});
   builder.meta().command = {"headroom", "batch", "w.toml", flag};
   builder.queue(0, 9);
   for (int i = 0; i < 6; ++i)
@@ -191,6 +197,8 @@ TEST(BatchRules, UnderPackingNeedsRoomForMore) {
   EXPECT_THAT(finding->bound, HasSubstr("4.0x at most, with 4 tasks per GPU"));
   EXPECT_EQ(find(sparse(40 * kGiB, 5 * kSecond, 16, "--no-pack"), Cause::kUnderPacking), nullptr) << "memory is full";
   EXPECT_EQ(find(sparse(4 * kGiB, 20 * kSecond, 2, "--no-pack"), Cause::kUnderPacking), nullptr) << "cores are busy";
+  EXPECT_EQ(find(sparse(4 * kGiB, 5 * kSecond, 2, "", 1.9), Cause::kUnderPacking), nullptr) << "tasks wait for cores";
+  EXPECT_NE(find(sparse(4 * kGiB, 5 * kSecond, 2, "", 0.6), Cause::kUnderPacking), nullptr);
   EXPECT_THAT(find(sparse(20 * kGiB, 5 * kSecond, 16, ""), Cause::kUnderPacking)->bound, HasSubstr("2.0x at most"));
 }
 

@@ -109,4 +109,15 @@ double usable_cores(const Recording& recording) {
   return host.cores_usable.value_or(host.cores);
 }
 
+std::optional<double> busy_cores(const Recording& recording) {
+  const auto hosts = recording.all(SourceKind::kHost);
+  if (hosts.empty()) return std::nullopt;
+  const Track& track = recording.tracks[static_cast<std::size_t>(hosts.front())];
+  const Column* busy = track.find(Metric::kHostCpuBusy);
+  if (!busy || track.at.size() < 2 || !busy->has(0) || !busy->has(track.at.size() - 1)) return std::nullopt;
+  const double length = seconds(track.at.back() - track.at.front());
+  if (length <= 0) return std::nullopt;
+  return to_unit(Metric::kHostCpuBusy, busy->values.back() - busy->values.front()) / length;
+}
+
 }  // namespace headroom::diagnose

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct HostSummary {
 
 // Cores the job may use: cpuset and quota applied; 0 where that is not recorded.
 [[nodiscard]] double usable_cores(const Recording& recording);
+
+// Cores that the whole machine kept busy on average; nothing where that is not recorded.
+[[nodiscard]] std::optional<double> busy_cores(const Recording& recording);
 
 // Evidence lines.
 [[nodiscard]] std::string driver_sentence(const HostSummary& s);

@@ -31,17 +31,11 @@ void append(std::vector<std::string>& list, std::vector<std::string> more) {
 
 // What the whole machine used beside the job: whether cores were short because of others.
 std::vector<std::string> cores_sentence(const Case& c, const HostSummary& s) {
-  const auto hosts = c.recording.all(SourceKind::kHost);
-  if (hosts.empty()) return {};
-  const Track& track = c.recording.tracks[static_cast<std::size_t>(hosts.front())];
-  const Column* busy = track.find(Metric::kHostCpuBusy);
-  if (!busy || track.at.size() < 2 || !busy->has(0) || !busy->has(track.at.size() - 1)) return {};
-  const double length = seconds(track.at.back() - track.at.front());
-  if (length <= 0) return {};
-  const double all = to_unit(Metric::kHostCpuBusy, busy->values.back() - busy->values.front()) / length;
+  const auto all = busy_cores(c.recording);
+  if (!all) return {};
   const double job = s.driver_cpu * static_cast<double>(s.drivers) + s.helper_cpu;
   return {fmt::format("of {:.3g} usable cores the machine used {:.1f}, these processes {:.1f}",
-                      usable_cores(c.recording), all, std::min(job, all))};
+                      usable_cores(c.recording), *all, std::min(job, *all))};
 }
 
 Nanos held_idle(const Case& c) { return c.ledger().total(Account::kUnexplained); }

@@ -123,6 +123,9 @@ Room room_of(const Case& c, const Held& held) {
   if (const double cores = usable_cores(c.recording); cores > 0 && held.cpu > 0 && held.cpu_length > 0) {
     const double per_task = static_cast<double>(held.cpu) / static_cast<double>(held.cpu_length);
     room.by_cores = cores / per_task / static_cast<double>(c.times.size());
+    // Tasks that wait for a core seem to need less of it: what the machine has left is the limit then.
+    if (const auto busy = busy_cores(c.recording); busy && *busy > 0)
+      room.by_cores = std::min(*room.by_cores, held.concurrency() * cores / *busy);
   }
   return room;
 }
