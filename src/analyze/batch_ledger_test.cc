@@ -178,6 +178,26 @@ TEST(BatchLedger, AKilledBatchesLastAttemptsAreDiscarded) {
   EXPECT_NEAR(of_task(l, Account::kUseful, "done"), 12, 1e-6);
 }
 
+TEST(BatchLedger, ProcessNumbersThatMeanNothingHereAccuseNobody) {
+  RecordingBuilder builder(40);
+  builder.gpu(0, [](double) { return 0.9; }).process(7, 1, 0, 40, 0.9).context(31337, 0, 0, 40);
+  builder.attempt("t", 7, {0}, 0, 40);
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "t"), 36, 1e-6);
+  EXPECT_EQ(l.total(Account::kForeign), 0);
+  EXPECT_EQ(l.total(Account::kNotUsed), 0);
+}
+
+TEST(BatchLedger, AnotherUsersKernelsStayTheirs) {
+  RecordingBuilder builder(40);
+  builder.gpu(0, [](double) { return 0.8; }).process(900, 1, 0, 40, 0.9, false).context(900, 0, 0, 40);
+  builder.task("t", 100, {0}, 0, 20);
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "t"), 8, 0.5);
+  EXPECT_NEAR(total(l, Account::kForeign), 24, 0.5);
+  EXPECT_NEAR(total(l, Account::kNoTask), 4, 0.5);
+}
+
 TEST(BatchLedger, ARunsRecordingKnowsNoTasks) {
   Recording recording = RecordingBuilder(20)
                             .gpu(0, [](double t) { return t <= 10 ? 1.0 : 0.0; })

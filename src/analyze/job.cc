@@ -104,6 +104,18 @@ void place_in_batch(const Recording& recording, const BatchView& batch, Nanos li
   use.end = std::max(use.last_seen, first_process ? attempt.end : std::min(use.end, attempt.end));
 }
 
+// Inside a container the driver lists processes by numbers that mean nothing there: none of them can be found, although
+// attempts ran long enough to be listed. Then the lists say nothing about whose kernels ran.
+bool strange_pids(const JobView& view) {
+  constexpr Nanos kLookups = 4;
+  const auto& attempts = view.batch.attempts;
+  return !view.uses.empty() &&
+         std::none_of(view.uses.begin(), view.uses.end(), [](const ContextUse& use) { return use.process; }) &&
+         std::any_of(attempts.begin(), attempts.end(), [&](const TaskAttempt& attempt) {
+           return !attempt.devices.empty() && attempt.end - attempt.begin >= kLookups * view.listing_interval;
+         });
+}
+
 }  // namespace
 
 JobView job_view(const Recording& recording) {
@@ -131,6 +143,10 @@ JobView job_view(const Recording& recording) {
     if (view.batch.present) place_in_batch(recording, view.batch, view.listing_interval, use);
     if (use.process && use.kind != ContextKind::kGraphics) view.holds[static_cast<std::size_t>(*use.process)] = true;
     (use.kind == ContextKind::kGraphics ? view.graphics : view.uses).push_back(use);
+  }
+  if (strange_pids(view)) {
+    view.uses.clear();
+    view.has_contexts = false;
   }
   std::stable_sort(view.uses.begin(), view.uses.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
   return view;
