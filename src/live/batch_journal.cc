@@ -17,9 +17,9 @@ namespace headroom::batch {
 
 namespace {
 
-constexpr int kVersion = 1;
 constexpr Nanos kSyncEvery = 10 * kMillisecond;
 constexpr off_t kReserveBytes = 2 << 20;          // given back to the file system when it is full
+constexpr Nanos kReserveAgain = 10 * kSecond;     // after that, where there is room again
 constexpr std::uint64_t kCheckpointEvery = 2000;  // transactions, about 20 MB of log
 
 constexpr const char* kSchema =
@@ -51,18 +51,22 @@ void bind_optional(Statement& statement, int index, const std::optional<std::int
 }
 }  // namespace
 
-Result<std::unique_ptr<Journal>> Journal::open(const std::string& folder) {
+Result<std::unique_ptr<Journal>> Journal::open(const std::string& folder, Medium medium) {
   std::unique_ptr<Journal> journal(new Journal());
-  if (auto ready = journal->prepare(folder); !ready)
-    return tl::unexpected(within(fmt::format("journal {}", journal_path(folder)), ready.error()));
-  return journal;
+  journal->on_network_ = medium == Medium::kDetect ? !network_filesystem(folder).empty() : medium == Medium::kNetwork;
+  auto ready = journal->prepare(folder);
+  if (ready) return journal;
+  Error error = within(fmt::format("journal {}", journal_path(folder)), ready.error());
+  if (error.code == Errc::kInvalidInput) error.code = Errc::kCorrupt;  // not even a database
+  if (error.code == Errc::kCorrupt) error.hint = "--fresh starts over; what is there is kept aside";
+  return tl::unexpected(error);
 }
 
 Result<void> Journal::prepare(const std::string& folder) {
   path_ = journal_path(folder);
-  on_network_ = !network_filesystem(folder).empty();
   HR_TRY(database_, Database::open(path_, Access::kReadWrite));
   HR_TRYV(database_.execute("PRAGMA busy_timeout=5000"));
+  HR_TRYV(check_is_journal(database_));
   HR_TRYV(database_.execute(on_network_ ? "PRAGMA journal_mode=TRUNCATE" : "PRAGMA journal_mode=WAL"));
   HR_TRYV(database_.execute(on_network_ ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL"));
   HR_TRYV(database_.execute("PRAGMA wal_autocheckpoint=0"));
@@ -70,6 +74,14 @@ Result<void> Journal::prepare(const std::string& folder) {
   HR_TRYV(database_.execute(kSchema));
   HR_TRYV(load());
   HR_TRYV(database_.execute("COMMIT"));
+  HR_TRYV(prepare_statements());
+  reserve_ = folder + "/reserve";
+  make_reserve();
+  if (!on_network_) start_syncing();
+  return {};
+}
+
+Result<void> Journal::prepare_statements() {
   HR_TRY(begin_, database_.prepare("BEGIN IMMEDIATE"));
   HR_TRY(commit_, database_.prepare("COMMIT"));
   HR_TRY(rollback_, database_.prepare("ROLLBACK"));
@@ -77,32 +89,30 @@ Result<void> Journal::prepare(const std::string& folder) {
          database_.prepare("INSERT OR REPLACE INTO attempts(id, task, run, number, slot, start, boot_id, log, "
                            "facts) VALUES(?,?,?,?,?,?,?,?,?)"));
   HR_TRY(process_, database_.prepare("UPDATE attempts SET pid=?, process_start=? WHERE id=?"));
-  HR_TRY(ended_, database_.prepare("UPDATE attempts SET end=?, outcome=?, exit_code=?, reason=?, proof=?, result=? "
-                                   "WHERE id=?"));
+  HR_TRY(ended_, database_.prepare("UPDATE attempts SET end=?, outcome=?, exit_code=?, reason=?, proof=?, result=?, "
+                                   "pid=? WHERE id=?"));
   HR_TRY(task_, database_.prepare("UPDATE tasks SET state=?, reason=? WHERE key=?"));
   HR_TRY(fingerprint_, database_.prepare("UPDATE tasks SET fingerprint=? WHERE key=?"));
   HR_TRY(run_text_, database_.prepare("UPDATE runs SET recording=? WHERE number=?"));
   HR_TRY(run_end_, database_.prepare("UPDATE runs SET end=?, end_reason=? WHERE number=?"));
-  reserve_ = folder + "/reserve";
+  return {};
+}
+
+void Journal::make_reserve() {
   if (const Fd reserve(::open(reserve_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); reserve)
     (void)::posix_fallocate(reserve.get(), 0, kReserveBytes);
-  if (!on_network_) start_syncing();
-  return {};
 }
 
 Result<void> Journal::load() {
   HR_TRY(const std::int64_t version, database_.number("SELECT value+0 FROM meta WHERE key='version'"));
-  if (version > kVersion)
-    return fail(Errc::kUnsupported, fmt::format("written by a newer headroom (version {} of the journal)", version),
-                "resume the batch with that version, or start over with --fresh");
   if (version == 0) {
     batch_id_ = random_id();
     HR_TRYV(database_.execute(
-        fmt::format("INSERT INTO meta VALUES('version','{}'),('batch_id','{}')", kVersion, batch_id_).c_str()));
+        fmt::format("INSERT INTO meta VALUES('version','{}'),('batch_id','{}')", kJournalVersion, batch_id_).c_str()));
   } else {
     HR_TRY(Statement id, database_.prepare("SELECT value FROM meta WHERE key='batch_id'"));
     HR_TRY(const bool there, id.step());
-    if (!there) return fail(Errc::kCorrupt, "it has no batch id", "start over with --fresh");
+    if (!there) return fail(Errc::kCorrupt, "it has no batch id");
     batch_id_ = id.bytes(0);
   }
   HR_TRY(const std::int64_t last, database_.number("SELECT max(id) FROM attempts"));
@@ -215,7 +225,15 @@ std::size_t Journal::results_pending() const {
 Result<void> Journal::commit() {
   if (queue_.empty()) return {};
   auto written = write_queue();
-  if (!written && is_full(written.error()) && ::unlink(reserve_.c_str()) == 0) written = write_queue();
+  if (!written && is_full(written.error()) && ::unlink(reserve_.c_str()) == 0) {
+    reserve_again_ = boottime_now() + kReserveAgain;
+    written = write_queue();
+  }
+  if (written && reserve_again_ && boottime_now() > *reserve_again_ &&
+      free_bytes(path_).value_or(0) > std::uint64_t{4} * kReserveBytes) {
+    reserve_again_.reset();
+    make_reserve();
+  }
   if (!written) return tl::unexpected(within(fmt::format("journal {}", path_), written.error()));
   queue_.clear();
   const std::lock_guard lock(mutex_);
@@ -278,7 +296,8 @@ Result<void> Journal::write_ended(const Note& note) {
   ended_.bind(2, static_cast<std::int64_t>(attempt.outcome.value_or(AttemptOutcome::kFailed)));
   bind_optional(ended_, 3, attempt.exit_code ? std::optional<std::int64_t>(*attempt.exit_code) : std::nullopt);
   ended_.bind(4, attempt.reason), ended_.bind(5, static_cast<std::int64_t>(attempt.proof)), ended_.bind(6, facts);
-  ended_.bind(7, static_cast<std::int64_t>(attempt.id));
+  bind_optional(ended_, 7, attempt.pid != 0 ? std::optional(attempt.pid) : std::nullopt);
+  ended_.bind(8, static_cast<std::int64_t>(attempt.id));
   return ended_.run();
 }
 

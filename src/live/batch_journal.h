@@ -60,8 +60,12 @@ struct Contents {
 // division of labour does not exist, commit() does both.
 class Journal {
  public:
-  // The folder must exist. kBusy: another batch writes it.
-  [[nodiscard]] static Result<std::unique_ptr<Journal>> open(const std::string& folder);
+  // What the folder is on. kDetect: the file system is asked; the others are for tests.
+  enum class Medium { kDetect, kLocal, kNetwork };
+  // The folder must exist. kBusy: another batch writes it. kCorrupt: what is there is no journal, and stays as it is.
+  // kUnsupported: it was written by a newer version.
+  [[nodiscard]] static Result<std::unique_ptr<Journal>> open(const std::string& folder,
+                                                             Medium medium = Medium::kDetect);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -106,7 +110,9 @@ class Journal {
   };
   Journal() = default;
   [[nodiscard]] Result<void> prepare(const std::string& folder);
+  [[nodiscard]] Result<void> prepare_statements();
   [[nodiscard]] Result<void> load();
+  void make_reserve();
   [[nodiscard]] Result<void> write_queue();
   [[nodiscard]] Result<void> write(const Note& note);
   [[nodiscard]] Result<void> write_started(const Note& note);
@@ -123,6 +129,7 @@ class Journal {
   std::int64_t run_ = 0;
   std::optional<Run> last_run_;
   bool on_network_ = false;
+  std::optional<Nanos> reserve_again_;  // it was given up; not before this
   Fd wal_;
 
   std::thread syncing_;

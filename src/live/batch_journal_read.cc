@@ -131,6 +131,19 @@ Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database) {
   return known;
 }
 
+Result<void> check_is_journal(Database& database) {
+  HR_TRY(const auto tables, database.number("SELECT count(*) FROM sqlite_schema WHERE type='table'"));
+  if (tables == 0) return {};
+  HR_TRY(const auto ours, database.number("SELECT count(*) FROM sqlite_schema WHERE type='table' AND name IN "
+                                          "('meta','runs','tasks','attempts')"));
+  if (ours != 4) return fail(Errc::kCorrupt, "it is no journal of a batch");
+  HR_TRY(const auto version, database.number("SELECT value+0 FROM meta WHERE key='version'"));
+  if (version > kJournalVersion)
+    return fail(Errc::kUnsupported, fmt::format("written by a newer headroom (version {} of the journal)", version),
+                "use that version, or start over with --fresh");
+  return {};
+}
+
 std::string journal_path(const std::string& folder) { return folder + "/journal.sqlite"; }
 
 Result<Contents> read_journal(const std::string& folder) {
@@ -141,6 +154,7 @@ Result<Contents> read_journal(const std::string& folder) {
   auto contents = [&]() -> Result<Contents> {
     HR_TRY(Database database, Database::open(path, Access::kReadOnly));
     (void)database.execute("PRAGMA busy_timeout=5000");
+    HR_TRYV(check_is_journal(database));
     return read_tables(database);
   }();
   if (!contents) return tl::unexpected(within(fmt::format("journal {}", path), contents.error()));

@@ -15,4 +15,8 @@ inline constexpr std::string_view kRunColumns =
 // Every task, with the counts that only attempts know.
 [[nodiscard]] Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database);
 
+inline constexpr std::int64_t kJournalVersion = 1;
+// An empty database will do. kCorrupt: it belongs to something else. kUnsupported: it was written by a newer version.
+[[nodiscard]] Result<void> check_is_journal(Database& database);
+
 }  // namespace headroom::batch
