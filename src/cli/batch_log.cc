@@ -53,6 +53,7 @@ std::function<void(const TaskSpec&, Attempt&)> log_inspector(const std::vector<r
   auto facts = std::make_shared<const run::LogFacts>(patterns);
   return [facts, start = std::move(start_directory)](const TaskSpec& task, Attempt& attempt) {
     LogTail log(attempt.log_path);
+    if (log.empty() && task.resolved.empty()) return;
     facts->take_log(log.read(kLookedAt, true), attempt);
     log.skip_to_last(kLookedAt);
     for (std::string text = log.read(kLookedAt, true); !text.empty(); text = log.read(kLookedAt, true))
@@ -108,6 +109,11 @@ std::string LogTail::read(std::size_t most, bool last) {
     text.clear();
   offset_ += static_cast<off_t>(text.size());
   return text;
+}
+
+bool LogTail::empty() const {
+  struct stat now {};
+  return ::stat(path_.c_str(), &now) != 0 || now.st_size == 0;
 }
 
 void LogTail::skip_to_last(std::size_t bytes) {

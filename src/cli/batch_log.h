@@ -34,6 +34,7 @@ class LogTail {
   // Whole lines that came since the last call, at most `most` bytes of them; "" for none. `last`: also what lacks its
   // line end, since nothing more will come. A line longer than `most` comes in pieces.
   [[nodiscard]] std::string read(std::size_t most, bool last = false);
+  [[nodiscard]] bool empty() const;  // the file, or there is none
   // Leaves out what is further than `bytes` from the end.
   void skip_to_last(std::size_t bytes);
 

@@ -199,6 +199,7 @@ void Batch::commit_soon(Nanos delay) {
   if (commit_timer_ != 0) return;
   commit_timer_ = parts_.loop.after(delay, [this] {
     commit_timer_ = 0;
+    note_fresh();
     if (!acting_) act();
   });
 }

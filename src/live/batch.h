@@ -164,6 +164,7 @@ class Batch {
   [[nodiscard]] bool disk_full() const;
   [[nodiscard]] bool room_for_logs();
   void start_one(AttemptId attempt);
+  void note_fresh();
   void on_ended(const Ended& ended);
   void feed_later(Nanos seen);  // what ended before the GPUs were looked at
   void close(const run::CloseAttempt& closed);
@@ -207,7 +208,7 @@ class Batch {
   std::unique_ptr<Sensors> sensors_;
   std::vector<run::Action> actions_;
   bool acting_ = false;
-  std::vector<AttemptId> prepared_;
+  std::vector<AttemptId> prepared_, fresh_;
   std::vector<Later> later_;
   std::unordered_map<AttemptId, Live> live_;
   std::unordered_map<AttemptId, Closing> ended_;

@@ -149,6 +149,18 @@ bool Batch::room_for_logs() {
   return room;
 }
 
+// By pid and start time a resume finds a process that has hidden its marker. One that ends within the time of a commit
+// is not worth the look.
+void Batch::note_fresh() {
+  for (const AttemptId attempt : std::exchange(fresh_, {})) {
+    const auto found = live_.find(attempt);
+    if (found == live_.end()) continue;
+    Attempt& facts = found->second.facts;
+    facts.process_start = process_start(static_cast<pid_t>(facts.pid));
+    parts_.journal.note_process(attempt, facts.pid, facts.process_start);
+  }
+}
+
 void Batch::start_one(AttemptId attempt) {
   const auto found = live_.find(attempt);
   if (found == live_.end()) return;
@@ -167,8 +179,7 @@ void Batch::start_one(AttemptId attempt) {
   }
   live.started = true;
   live.facts.pid = *pid;
-  live.facts.process_start = process_start(*pid);
-  parts_.journal.note_process(attempt, *pid, live.facts.process_start);
+  fresh_.push_back(attempt);
   if (sensors_ && !watching_tree_ && parts_.watch_tree) parts_.watch_tree(*pid);
   watching_tree_ = true;
   if (!live.gpus.empty()) unseen_since_ = boottime_now();

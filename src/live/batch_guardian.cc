@@ -22,6 +22,17 @@ namespace headroom::batch {
 namespace {
 constexpr std::size_t kMostGroups = 4096;  // beyond it the environment marker has to do
 constexpr char kGoHome = 'q';
+
+// From 3 on. One by one where the kernel is older than 5.9.
+void close_others(int keep, int keep_too) {
+  const int most = static_cast<int>(std::min(::sysconf(_SC_OPEN_MAX), 65536L));
+  int from = 3;
+  for (const int kept : {std::min(keep, keep_too), std::max(keep, keep_too), most}) {
+    if (kept > from && ::close_range(static_cast<unsigned>(from), static_cast<unsigned>(kept - 1), 0) != 0)
+      for (int fd = from; fd < kept; ++fd) ::close(fd);
+    from = std::max(from, kept + 1);
+  }
+}
 }  // namespace
 
 struct Guardian::Shared {
@@ -51,9 +62,7 @@ void Guardian::keep_watch(int pipe_fd, int lock_fd, const Shared& shared, Nanos 
   ::prctl(PR_SET_NAME, "headroom-guard");
   const int null = ::open("/dev/null", O_RDWR);  // NOLINT: inherited by nobody
   for (int fd = 0; fd < 3; ++fd) ::dup2(null, fd);
-  const long most = std::min(::sysconf(_SC_OPEN_MAX), 65536L);
-  for (int fd = 3; fd < most; ++fd)
-    if (fd != pipe_fd && fd != lock_fd) ::close(fd);
+  close_others(pipe_fd, lock_fd);
   char word = 0;
   ssize_t got = 0;
   do {

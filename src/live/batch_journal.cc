@@ -59,6 +59,10 @@ Result<std::unique_ptr<Journal>> Journal::open(const std::string& folder, Medium
   Error error = within(fmt::format("journal {}", journal_path(folder)), ready.error());
   if (error.code == Errc::kInvalidInput) error.code = Errc::kCorrupt;  // not even a database
   if (error.code == Errc::kCorrupt) error.hint = "--fresh starts over; what is there is kept aside";
+  if (is_full(error) && free_bytes(folder).value_or(kReserveBytes) < kReserveBytes) {
+    error.what += ": the disk is full";
+    error.hint = "make room, then give the same command again";
+  }
   return tl::unexpected(error);
 }
 
@@ -90,7 +94,7 @@ Result<void> Journal::prepare_statements() {
                            "facts) VALUES(?,?,?,?,?,?,?,?,?)"));
   HR_TRY(process_, database_.prepare("UPDATE attempts SET pid=?, process_start=? WHERE id=?"));
   HR_TRY(ended_, database_.prepare("UPDATE attempts SET end=?, outcome=?, exit_code=?, reason=?, proof=?, result=?, "
-                                   "pid=? WHERE id=?"));
+                                   "pid=COALESCE(?, pid) WHERE id=?"));
   HR_TRY(task_, database_.prepare("UPDATE tasks SET state=?, reason=? WHERE key=?"));
   HR_TRY(fingerprint_, database_.prepare("UPDATE tasks SET fingerprint=? WHERE key=?"));
   HR_TRY(run_text_, database_.prepare("UPDATE runs SET recording=? WHERE number=?"));

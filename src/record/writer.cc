@@ -23,8 +23,8 @@ namespace headroom {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kDurable{"job_start",   "job_end",   "attempt_start",
-                                                   "attempt_end", "phase_end", "device_lost",
+// Not the attempts of a batch: they come by the thousand, and its journal keeps them.
+constexpr std::array<std::string_view, 7> kDurable{"job_start",   "job_end",   "phase_end", "device_lost",
                                                    "device_back", "placement", "disk_low"};
 // A segment of absent values takes hardly any bytes; this bounds what decoding it takes (readers refuse more than 4
 // Mi).
