@@ -99,6 +99,27 @@ TEST(BatchLedger, AReusedProcessIdIsTheAttemptsThatRanThen) {
   EXPECT_NEAR(of_task(l, Account::kUseful, "first"), 5, 1.1);
 }
 
+TEST(BatchLedger, TheAttemptBeforeAndTheOneAfterKeepTheirProcesses) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 1.0; }).gpu(1, [](double) { return 1.0; });
+  builder.process(100, 1, 0, 5, 0.9).context(100, 0, 0, 5).attempt("first", 100, {0}, 0, 5);
+  builder.process(200, 1, 6, 20, 0.9).context(200, 1, 6, 20).attempt("second", 200, {1}, 6, 20);
+  builder.process(100, 200, 8, 20, 0.9).context(100, 1, 8, 20);  // its child, with the first one's number
+  builder.attempt("third", 100, {0}, 12, 20);                    // and again, never seen
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "first"), 5, 1.1);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "second"), 14, 1.1);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "third"), 8, 1.1);
+}
+
+TEST(BatchLedger, AProcessThatLeftItsTreeBesideTwoAttemptsIsNobodys) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 1.0; });
+  builder.attempt("a", 100, {0}, 0, 20, "failed").attempt("b", 200, {0}, 0, 20, "failed");
+  builder.process(150, 1, 0, 20, 0.9).context(150, 0, 0, 20);
+  EXPECT_NEAR(total(whole(builder.build()), Account::kUseful), 20, 1e-6);
+}
+
 TEST(BatchLedger, AProcessThatLeftItsTreeBelongsToTheOnlyAttemptThere) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 1.0; }).gpu(1, [](double) { return 1.0; });
@@ -132,6 +153,36 @@ TEST(BatchLedger, KernelsRanWhileATaskHadTheGpu) {
   EXPECT_NEAR(total(l, Account::kTaskWaiting), 10, 1e-6);  // the gaps, although readings are a second apart
 }
 
+TEST(BatchLedger, ATaskOnTheCpuOwnsNoKernels) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 1.0; }).task("gpu", 100, {0}, 0, 20);
+  builder.process(101, 1, 0, 20, 0.9).attempt("cpu", 101, {0}, 0, 20, "failed", {{"proof", "cpu_fallback"}});
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "gpu"), 20, 1e-6);
+  EXPECT_EQ(l.total(Account::kDiscarded), 0);
+}
+
+TEST(BatchLedger, MoreKernelsThanTheTasksHadTimeForGoByTheirTime) {
+  RecordingBuilder builder(10);
+  builder.gpu(0, [](double) { return 1.0; });
+  for (int i = 0; i < 10; ++i)
+    builder.attempt("long", 100 + i, {0}, i, i + 0.72).attempt("short", 200 + i, {0}, i + 0.72, i + 0.96);
+  const Ledger l = whole(builder.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "long"), 7.5, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "short"), 2.5, 1e-6);
+}
+
+TEST(BatchLedger, AShellThatWaitsForAnUnseenTaskIsNoDataLoader) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 0.0; });
+  builder.process(100, 1, 0, 10, 0.0).process(101, 100, 0, 10, 0.9).attempt("t", 100, {0}, 0, 10);
+  builder.process(200, 1, 10, 20, 0.9).attempt("u", 200, {0}, 10, 20);
+  const Ledger l = whole(builder.build());
+  EXPECT_EQ(of_task(l, Account::kInput, "t"), 0);
+  EXPECT_NEAR(of_task(l, Account::kUnexplained, "t"), 10, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kHostCode, "u"), 10, 1.1);
+}
+
 TEST(BatchLedger, ATaskThatFollowsAnotherHasItsOwnStartUp) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double t) { return t < 10.5 ? 1.0 : t < 11.5 ? 0.2 : t < 13.5 ? 0.0 : 1.0; });
@@ -150,6 +201,18 @@ TEST(BatchLedger, StartUpBeginsWithTheAttempt) {
   const Ledger l = whole(builder.build());
   EXPECT_NEAR(of_task(l, Account::kStartup, "t"), 8, 1e-6);
   EXPECT_NEAR(of_task(l, Account::kUseful, "t"), 10, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kTeardown, "t"), 2, 1e-6);
+}
+
+TEST(BatchLedger, TheFirstProcessHasTheTimesOfItsAttempt) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double t) { return t > 8 && t <= 18 ? 1.0 : 0.0; });
+  builder.process(100, 1, 0.05, 19.5, 0.9).context(100, 0, 7, 19).attempt("t", 100, {0}, 0, 20);
+  const Ledger l = whole(builder.build());
+  EXPECT_EQ(std::count_if(l.entries.begin(), l.entries.end(),
+                          [](const auto& entry) { return entry.account == Account::kStartup; }),
+            1);
+  EXPECT_NEAR(of_task(l, Account::kStartup, "t"), 8, 1e-6);
   EXPECT_NEAR(of_task(l, Account::kTeardown, "t"), 2, 1e-6);
 }
 

@@ -22,9 +22,6 @@ class DeviceAccountant {
     return std::any_of(uses_.begin(), uses_.end(),
                        [](const Use& use) { return use.context.ours && use.claim != Claim::kNeverHeld; });
   }
-  [[nodiscard]] bool given_to_attempts() const {
-    return std::any_of(uses_.begin(), uses_.end(), [](const Use& use) { return use.claim != Claim::kContext; });
-  }
 
  private:
   struct Share {
@@ -388,7 +385,7 @@ std::vector<DeviceTime> device_times(const Recording& recording, const JobView& 
     DeviceAccountant accountant(recording, job, id);
     DeviceTime time{id, device_of(recording.sources[static_cast<std::size_t>(id)])};
     time.used = accountant.used_by_job();
-    if (job.has_job && !time.used && !accountant.given_to_attempts() && time.device.given == false) continue;
+    if (job.has_job && !time.used && time.device.given == false) continue;
     time.slices = accountant.slices();
     devices.push_back(std::move(time));
   }

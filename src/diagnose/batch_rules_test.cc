@@ -78,6 +78,18 @@ TEST(BatchRules, AnUnevenTailNamesTheLastTasksAndItsBound) {
   EXPECT_EQ(find(e, Cause::kWrongGpuAssignment), nullptr);
 }
 
+TEST(BatchRules, TheTailBeginsWithTheLastStart) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.97; }).gpu(1, [](double t) { return t <= 20.1 ? 0.97 : 0.0; });
+  builder.queue(0, 9).queue(1, 0);
+  builder.task("a", 100, {0}, 0, 40).task("b", 101, {1}, 0, 20);
+  builder.queue(40, 1).queue(40.01, 0).task("after a", 102, {0}, 40, 60);  // could not start earlier
+  const Explanation e = explain(builder.build());
+  ASSERT_TRUE(e.batch);
+  EXPECT_NEAR(seconds(e.batch->tail), 20, 0.6);
+  EXPECT_NEAR(seconds(e.batch->tail_lost), 20, 0.6);
+}
+
 TEST(BatchRules, AStoppedBatchHasNoTail) {
   RecordingBuilder builder(60, 0.5);
   builder.gpu(0, [](double) { return 0.97; }).gpu(1, [](double t) { return t <= 20 ? 0.97 : 0.0; });
@@ -85,6 +97,8 @@ TEST(BatchRules, AStoppedBatchHasNoTail) {
   const Explanation e = explain(builder.build());
   EXPECT_EQ(find(e, Cause::kTailImbalance), nullptr);
   EXPECT_NE(find(e, Cause::kTaskWaiting), nullptr);
+  ASSERT_TRUE(e.batch);
+  EXPECT_EQ(e.batch->tail, 0);
 }
 
 TEST(BatchRules, AFreeGpuBesideWaitingTasksSaysWhatCameNext) {
@@ -165,11 +179,13 @@ TEST(BatchRules, ManyStartsAreChurn) {
   // Three long tasks with the same share of start-up are no churn.
   const Explanation few = explain(pairs(60, 30, 0.97, 30, 9));
   EXPECT_EQ(find(few, Cause::kTrialChurn), nullptr);
+  EXPECT_EQ(find(explain(pairs(60, 15, 0.97, 45, 4)), Cause::kTrialChurn), nullptr) << "eight starts are not many";
 }
 
-Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const std::string& flag, double busy = 0) {
+Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const std::string& flag, double busy = 0,
+                   double utilisation = 0.25, double empty = 60) {
   RecordingBuilder builder(60, 0.5);
-  builder.gpu(0, [](double) { return 0.25; });
+  builder.gpu(0, [=](double) { return utilisation; });
   Host host;
   host.cores = static_cast<int>(cores);
   host.cores_usable = cores;
@@ -179,7 +195,7 @@ Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const 
       builder.sink().add_row(id, RecordingBuilder::at(second),
                              std::array{cell(Metric::kHostCpuBusy, RecordingBuilder::ns(busy * second))});
   builder.meta().command = {"headroom", "batch", "w.toml", flag};
-  builder.queue(0, 9);
+  builder.queue(0, 9).queue(empty, 0);
   for (int i = 0; i < 6; ++i)
     builder.task("w" + std::to_string(i), 100 + i, {0}, 10 * i, 10 * (i + 1), 0, "succeeded",
                  {{"peak_gpu_bytes", std::to_string(peak_bytes)}, {"cpu_time_ns", std::to_string(cpu_time)}});
@@ -202,7 +218,14 @@ TEST(BatchRules, UnderPackingNeedsRoomForMore) {
   EXPECT_THAT(find(sparse(20 * kGiB, 5 * kSecond, 16, ""), Cause::kUnderPacking)->bound, HasSubstr("2.0x at most"));
 }
 
+TEST(BatchRules, OnlyTimeInWhichTasksWaitedIsUnderPacked) {
+  const Explanation e = sparse(1 << 30, 5 * kSecond, 16, "", 0, 0.25, 20);
+  ASSERT_NE(find(e, Cause::kUnderPacking), nullptr);
+  EXPECT_NEAR(seconds(find(e, Cause::kUnderPacking)->cost), 15, 1);
+}
+
 TEST(BatchRules, AFullGpuIsNotUnderPacked) {
+  EXPECT_EQ(find(sparse(1 << 30, 5 * kSecond, 16, "", 0, 0.7), Cause::kUnderPacking), nullptr);
   EXPECT_EQ(find(explain(pairs(60, 10, 0.97, 60)), Cause::kUnderPacking), nullptr);
 }
 
@@ -215,7 +238,32 @@ TEST(BatchRules, TasksTooShortToBeSeenAreNoAccusation) {
   EXPECT_EQ(find(e, Cause::kWrongGpuAssignment), nullptr);
   EXPECT_EQ(find(e, Cause::kMonitoringMostlyElse), nullptr);
   EXPECT_EQ(e.ledger.total(Account::kNotUsed), 0);
+  for (const Finding& finding : e.findings)
+    EXPECT_THAT(finding.candidates, Not(Contains(Cause::kWrongGpuAssignment))) << finding.title;
   ASSERT_FALSE(e.ledger.tasks.empty());
+}
+
+TEST(BatchRules, ABatchOnOneOfTwoGpusIsNotCrowded) {
+  RecordingBuilder builder(40, 0.5);
+  builder.gpu(0, [](double) { return 0.97; }).gpu(1, [](double) { return 0.0; });
+  builder.task("a", 100, {0}, 0, 20).task("b", 101, {0}, 20, 40);
+  Recording recording = builder.build();
+  for (Source& source : recording.sources) {
+    if (source.kind == SourceKind::kProcess) source.attrs["cuda_visible_devices"] = "GPU-0";
+    if (source.kind == SourceKind::kGpu) source.attrs["given"] = source.key == "GPU-0" ? "true" : "false";
+  }
+  const Explanation e = explain(recording);
+  EXPECT_EQ(e.ledger.devices.size(), 1U);
+  EXPECT_EQ(find(e, Cause::kWrongGpuAssignment), nullptr);
+}
+
+TEST(BatchRules, TheEndsOfManyTasksAreNoGpuThatIsKept) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double t) { return std::fmod(t - 0.1, 10) < 7 ? 0.97 : 0.0; });
+  for (int i = 0; i < 6; ++i) builder.task("w" + std::to_string(i), 100 + i, {0}, 10 * i, 10 * (i + 1));
+  const Explanation e = explain(builder.build());
+  EXPECT_GT(e.ledger.total(Account::kTeardown), 15 * kSecond);
+  EXPECT_EQ(find(e, Cause::kUnreleasedAfterWork), nullptr);
 }
 
 TEST(BatchRules, TasksWithoutAnyKernelAreNotToldToShareAGpu) {

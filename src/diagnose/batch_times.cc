@@ -5,7 +5,6 @@ namespace headroom::diagnose {
 
 std::optional<Tail> tail_of(const Case& c) {
   const BatchView& batch = c.job.batch;
-  if (!batch.queue.empty() && batch.queue.back().waiting) return std::nullopt;
   Nanos from = batch.queue.empty() ? c.ledger().begin : batch.queue.back().at, end = c.ledger().begin;
   bool any = false;
   for (const TaskAttempt& attempt : batch.attempts) {

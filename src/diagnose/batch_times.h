@@ -23,7 +23,8 @@ struct Tail {
   Nanos lost = 0;                // device time without a task in it
   std::vector<Nanos> free_from;  // by device of the ledger: when it had no task any more; `end` where it had one
 };
-// Nothing where no task ran on a GPU, or tasks still waited at the end (the batch was stopped).
+// Nothing where no task ran on a GPU. Where tasks still waited at the end (the batch was stopped) nothing is lost to
+// it.
 [[nodiscard]] std::optional<Tail> tail_of(const Case& c);
 
 // How long some task waited within a stretch of time.
