@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -151,12 +152,21 @@ Result<Contents> read_journal(const std::string& folder) {
   if (::access(path.c_str(), R_OK) != 0)
     return fail(Errc::kNotFound, fmt::format("there is no batch in {}", folder),
                 "name the folder of a batch (….batch), or the task file it was started with");
-  auto contents = [&]() -> Result<Contents> {
-    HR_TRY(Database database, Database::open(path, Access::kReadOnly));
+  const auto read = [](const std::string& name) -> Result<Contents> {
+    HR_TRY(Database database, Database::open(name, Access::kReadOnly));
     (void)database.execute("PRAGMA busy_timeout=5000");
     HR_TRYV(check_is_journal(database));
     return read_tables(database);
-  }();
+  };
+  auto contents = read(path);
+  // On a full disk, or where nothing may be written, SQLite cannot share memory; without a log nobody writes, either.
+  struct stat log {};
+  const bool closed = ::stat((path + "-wal").c_str(), &log) != 0 || log.st_size == 0;
+  const Errc why = contents ? Errc::kIo : contents.error().code;
+  if (!contents && closed && (why == Errc::kIo || why == Errc::kNoSpace || why == Errc::kNoPermission)) {
+    auto again = read(immutable_name(path));
+    if (again) contents = std::move(again);
+  }
   if (!contents) return tl::unexpected(within(fmt::format("journal {}", path), contents.error()));
   return contents;
 }

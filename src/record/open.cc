@@ -30,20 +30,6 @@ Result<Database> try_open(const std::string& name) {
 
 std::string plain_name(const std::string& path) { return path.starts_with("file:") ? "./" + path : path; }
 
-// "file:" URI that tells SQLite that nobody writes, so that it asks for no locks and looks for no log.
-std::string immutable_name(const std::string& path) {
-  std::string uri = "file:";
-  for (const char c : path) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' ||
-                       c == '.' || c == '-' || c == '_';
-    if (plain)
-      uri += c;
-    else
-      uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return uri + "?immutable=1";
-}
-
 std::uintmax_t log_bytes(const std::string& path) {
   std::error_code error;
   const auto size = fs::file_size(path + "-wal", error);

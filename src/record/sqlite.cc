@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/sqlite.h"
 
+#include <fmt/format.h>
+
 #include <mutex>
 
 namespace headroom {
@@ -37,6 +39,19 @@ void configure_once() {
 Error sqlite_error(sqlite3* connection) {
   if (connection == nullptr) return {Errc::kIo, "SQLite has no memory", ""};
   return {errc_of(sqlite3_errcode(connection)), sqlite3_errmsg(connection), ""};
+}
+
+std::string immutable_name(const std::string& path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' ||
+                       c == '.' || c == '-' || c == '_';
+    if (plain)
+      uri += c;
+    else
+      uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return uri + "?immutable=1";
 }
 
 void Statement::bind(int index, std::int64_t value) { sqlite3_bind_int64(statement_.get(), index, value); }

@@ -61,6 +61,9 @@ class Database {
   std::unique_ptr<sqlite3, Close> connection_;
 };
 
+// "file:" URI of `path` that tells SQLite that nobody writes, so that it asks for no locks and looks for no log.
+[[nodiscard]] std::string immutable_name(const std::string& path);
+
 // The connection's last error, with SQLite's own words.
 [[nodiscard]] Error sqlite_error(sqlite3* connection);
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from batch_support import PATIENCE, batch_environment, command, end, journal, lines, start, wait_until
+from batch_support import HEADROOM, PATIENCE, batch_environment, command, end, journal, lines, start, wait_until
 
 
 class SmallDisk:
@@ -123,6 +123,11 @@ def test_a_disk_that_stays_full_can_be_left(tmp_path, disk):
         os.kill(int(pid_in(disk)), 2)
     assert batch.wait(timeout=PATIENCE) == 130, said(tmp_path)
     assert len(lines(ran)) < 40
+    disk.fill()
+    show = subprocess.run(disk.enter + [HEADROOM, "batch", "show", "--folder", str(disk.inside / "f")],
+                          env=batch_environment(tmp_path), capture_output=True, text=True, check=False)
+    assert show.returncode == 0 and "40 tasks" in show.stdout, show.stderr
+    assert "the disk is full\n  make room" in end(start(tmp_path, disk.enter + command(disk.inside / "f", tasks)), code=1)
     disk.free()
     again = start(tmp_path, disk.enter + command(disk.inside / "f", tasks))
     end(again, code=0)
