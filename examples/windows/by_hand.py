@@ -55,11 +55,10 @@ def folder(options, window):
 
 def open_gpu(options):
     try:
-        gpu = train_window.open_gpu(rows=91 * train_window.BARS_PER_DAY, ordinal=options.gpu_device_id or 0)
+        return train_window.open_gpu(rows=91 * train_window.BARS_PER_DAY, ordinal=options.gpu_device_id or 0)
     except RuntimeError as error:  # the line that hides a wrong device number
         print(f"GPU not available ({error}), falling back to CPU", flush=True)
         return None
-    return gpu
 
 
 def train_teacher(options, window, gpu):
@@ -69,11 +68,9 @@ def train_teacher(options, window, gpu):
 
 def worker(options):
     """Trains the teachers of the windows that come on stdin."""
-    if options.mask_late is not None:
-        gpu = open_gpu(options)  # "which GPU do I have?"
+    gpu = open_gpu(options)
+    if options.mask_late is not None:  # CUDA has read the mask already
         os.environ["CUDA_VISIBLE_DEVICES"] = options.mask_late
-    else:
-        gpu = open_gpu(options)
     lines = sys.stdin.read().split()
     pace = Pace(options.pace, len(lines))
     for line in lines:
@@ -127,9 +124,8 @@ def main():
     parser.add_argument("--kernel-ms", type=float, default=10.0)
     parser.add_argument("--phases", type=lambda text: [float(part) for part in text.split(",")], default=[0, 0, 0, 0],
                         help="seconds that each phase lasts at least, such as 3,6,6,3")
-    for internal in ("--mask-late", "--gpu-device-id", "--pace"):
-        parser.add_argument(internal, type={"--mask-late": str, "--gpu-device-id": int, "--pace": float}[internal],
-                            help=argparse.SUPPRESS)
+    for name, kind in (("--mask-late", str), ("--gpu-device-id", int), ("--pace", float)):  # of its own workers
+        parser.add_argument(name, type=kind, help=argparse.SUPPRESS)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
