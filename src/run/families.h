@@ -117,6 +117,30 @@ struct RunResult {
 
 inline std::int64_t bytes(double gb) { return static_cast<std::int64_t>(gb * static_cast<double>(kGb)); }
 
+// What an earlier batch of the same tasks leaves behind, beside their lengths.
+inline std::vector<GroupHistory> history_of(const Family& family, const std::vector<SimTask>& tasks) {
+  std::vector<GroupHistory> all;
+  for (std::size_t k = 0; k < family.kinds.size(); ++k) {
+    GroupHistory past{.group = static_cast<GroupIndex>(k), .gpu_model = "Simulated"};
+    double startup = 0, length = 0, host = 0, kernel = 0, peak = 0;
+    int steps = 0;
+    for (const SimTask& task : tasks) {
+      if (task.kind != static_cast<int>(k)) continue;
+      ++past.finished, steps += task.steps;
+      startup += task.startup, length += task.alone(), host += task.steps * task.host, kernel += task.gpu_work();
+      peak = std::max(peak, task.peak_gb);
+    }
+    const double n = static_cast<double>(past.finished), stepping = host + kernel;
+    past.peak_gpu_bytes = bytes(peak);
+    past.gpu_util_ratio = std::min(1.0, (family.mps ? kOverstatedMps : kOverstated * kSpeed) * kernel / stepping);
+    past.cores = family.kinds[k].busy_wait ? 1.0 : host / stepping;
+    past.startup = static_cast<Nanos>(startup / n * 1e9), past.duration = static_cast<Nanos>(length / n * 1e9);
+    past.seconds_per_step = stepping / steps;
+    all.push_back(past);
+  }
+  return all;
+}
+
 // The planner with the box under it.
 class PlannedRun {
  public:
@@ -157,6 +181,7 @@ class PlannedRun {
     setup.host.cores = family_.cores;
     setup.space_sharing = family_.mps;
     setup.decide_every = options_.decide_every;
+    if (options_.lengths_known) setup.history = history_of(family_, tasks_);
     return setup;
   }
   static std::string fmt_uuid(int g) { return "GPU-" + std::to_string(g); }

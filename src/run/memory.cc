@@ -15,6 +15,8 @@ constexpr double kAlone = 0.1, kFast = 0.05;
 constexpr double kSlow = 0.00001;  // every task that runs adds its bit, and all of them err in this direction
 constexpr double kMarginLeast = 0.03, kMarginFirst = 0.15;
 constexpr double kBoost = 1.3, kMostBoost = 4.0;
+constexpr int kUsualAfter = 3;
+constexpr std::int64_t kFewTasks = 10;  // an earlier batch counts for at least so many
 constexpr int kBoostedFor = 3;
 constexpr double kBelieved = 0.6;      // of the group's usual length, after which a task has shown its peak
 constexpr double kShownMargin = 1.03;  // on what it has shown
@@ -67,6 +69,8 @@ void GroupStats::see_steps(double seconds, double steps, bool alone) {
 
 void GroupStats::finished(double seconds, std::optional<std::int64_t> peak_bytes) {
   ++finished_;
+  const double less = seconds < usual_seconds_ ? 0.3 : 0.1;
+  usual_seconds_ = finished_here_++ == 0 ? seconds : usual_seconds_ + less * (seconds - usual_seconds_);
   if (!duration_)
     duration_ = seconds;
   else
@@ -92,6 +96,10 @@ double GroupStats::load() const {
   // Before one has finished the share of start-up is not known: all of them may just have begun.
   const double startup = finished_ > 0 && seen_seconds_ > 0 ? startup_seconds_ / seen_seconds_ : 0.0;
   return std::clamp(util() * (1.0 - startup), 0.005, 1.0);
+}
+
+std::optional<double> GroupStats::usual_seconds() const {
+  return finished_here_ >= kUsualAfter ? std::optional(usual_seconds_) : std::nullopt;
 }
 
 double GroupStats::cores() const { return cores_.value_or(1.0); }
@@ -121,8 +129,10 @@ void GroupStats::recall_speed(std::optional<double> util, std::optional<double> 
   duration_ = duration_seconds;
   seconds_per_step_ = seconds_per_step;
   if (!startup_seconds || !duration_seconds) return;
-  startup_seconds_ = *startup_seconds;
-  seen_seconds_ = std::max(*duration_seconds, *startup_seconds);
+  // As many seconds as they rest on: the start-ups of this batch's first tasks, all at once, are not the usual share.
+  const double tasks = static_cast<double>(std::max<std::int64_t>(kFewTasks, finished_));
+  startup_seconds_ = tasks * *startup_seconds;
+  seen_seconds_ = tasks * std::max(*duration_seconds, *startup_seconds);
 }
 
 std::int64_t counted_bytes(const RunningMemory& task, const GroupStats& group, std::int64_t total_bytes, Nanos now) {
@@ -130,15 +140,15 @@ std::int64_t counted_bytes(const RunningMemory& task, const GroupStats& group, s
   if (!group.memory_known()) return std::max({task.reserved_bytes, scaled(task.peak_bytes, 1.5)});
   const std::int64_t expected = group.expected_bytes(total_bytes);
   if (task.victim) return std::max({task.reserved_bytes, expected, task.peak_bytes});
-  const auto usual = group.duration_seconds();
-  const bool shown =
-      usual && group.tasks_finished() >= 3 && task.now_bytes > 0 && seconds(now - task.start) > kBelieved * *usual;
+  const auto usual = group.usual_seconds();
+  const bool shown = usual && task.now_bytes > 0 && seconds(now - task.start) > kBelieved * *usual;
   return shown ? scaled(task.peak_bytes, kShownMargin) : std::max(expected, task.peak_bytes);
 }
 
 bool note_memory(RunningMemory& task, std::int64_t bytes, Nanos now) {
   task.now_bytes = bytes;
-  if (bytes > scaled(task.peak_bytes, 1.02)) task.last_growth = now;
+  // Against what it had when it last grew, so that many small steps are seen as growth.
+  if (bytes > scaled(task.grown_bytes, 1.02)) task.grown_bytes = bytes, task.last_growth = now;
   task.peak_bytes = std::max(task.peak_bytes, bytes);
   const Nanos quiet = std::max(5 * kSecond, (now - task.start) / 4);
   return task.peak_bytes > 0 && now - task.last_growth >= quiet;

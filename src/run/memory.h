@@ -38,6 +38,8 @@ class GroupStats {
   [[nodiscard]] std::optional<double> duration_seconds() const { return duration_; }
   [[nodiscard]] std::optional<double> startup_seconds() const;
   [[nodiscard]] std::int64_t tasks_finished() const { return finished_; }
+  // How long a task takes in this batch, with the company it has here; absent until three have finished.
+  [[nodiscard]] std::optional<double> usual_seconds() const;
   [[nodiscard]] bool util_known() const { return util_.has_value(); }
   [[nodiscard]] bool cores_known() const { return cores_.has_value(); }
 
@@ -55,7 +57,8 @@ class GroupStats {
   std::optional<double> util_, cores_, seconds_per_step_, duration_;
   int util_n_ = 0, cores_n_ = 0, step_n_ = 0;
   double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
-  std::int64_t peak_ = 0, finished_ = 0;
+  std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;
+  double usual_seconds_ = 0;
   int unseen_ = 0;
   double boost_ = 1.0;
   int boosted_for_ = 0;  // tasks that must finish until the boost ends
@@ -69,7 +72,8 @@ struct RunningMemory {
   bool victim = false;              // it ran out of memory before
   bool probe = false;               // nothing was known of its group at its start
   Nanos start = 0;
-  Nanos last_growth = 0;  // when its peak last grew by 2 %
+  std::int64_t grown_bytes = 0;  // when it last grew by 2 %
+  Nanos last_growth = 0;
 };
 [[nodiscard]] std::int64_t counted_bytes(const RunningMemory& task, const GroupStats& group, std::int64_t total_bytes,
                                          Nanos now);

@@ -11,11 +11,12 @@ namespace headroom::run {
 namespace {
 
 constexpr double kBinWidth = 0.25;
-constexpr double kForget = 300.0;           // seconds
-constexpr double kSeenEnough = 15.0;        // seconds of a bin before it is compared
-constexpr double kStepAfter = 20.0;         // seconds at a load before it is raised: the guard has looked at it by then
-constexpr double kSameLoad = 0.1;           // a difference that noise makes
-constexpr double kLostTooMuch = 0.9;        // of what a lower load delivered
+constexpr double kForget = 300.0;     // seconds
+constexpr double kSeenEnough = 15.0;  // seconds of a bin before it is compared
+constexpr double kStepAfter = 20.0;   // seconds at a load before it is raised: the guard has looked at it by then
+constexpr double kSameLoad = 0.1;     // a difference that noise makes
+constexpr double kLostTooMuch = 0.9;  // of what a lower load delivered
+constexpr double kWorseThanSerial = 0.85, kStepBack = 0.75;
 constexpr Nanos kHold = 60 * kSecond;       // doubled each time in a row, at most four times
 constexpr Nanos kForgiven = 900 * kSecond;  // after a hold ended: the next one is a first again
 constexpr double kHoldTasks = 3.0;          // lengths of a task: what a wrong step costs is one length
@@ -159,7 +160,14 @@ void Packer::guard(const PackObservation& seen) {
     const double rate = bins_[i].delivered / bins_[i].seconds;
     if (rate > most) most = rate, best = i;
   }
-  if (best == here || bins_[here].delivered / bins_[here].seconds >= kLostTooMuch * most) return;
+  const bool lost = best != here && bins_[here].delivered / bins_[here].seconds < kLostTooMuch * most;
+  if (!lost) {
+    // Where no lower load was seen: one after the other would do more than side by side.
+    const bool worse =
+        step_by_step_ && steady_seconds_ >= kSeenEnough && parallelism_ <= 1.0 && ratio_ < kWorseThanSerial;
+    if (!worse) return;
+    best = bin_of(kStepBack * seen.load);
+  }
   if (seen.now - last_held_ > kForgiven) holds_ = 0;
   max_load_ = kBinWidth * static_cast<double>(best + 1);
   const auto shortest = step_by_step_ ? static_cast<Nanos>(kHoldTasks * seen.task_seconds * 1e9) : 0;

@@ -106,6 +106,15 @@ TEST(Packer, UnderSpaceSharingWhatWasMeasuredDecidesTheNextStep) {
   }
 }
 
+TEST(Packer, UnderSpaceSharingWhatWouldBeFasterOneAfterTheOtherIsTakenBack) {
+  for (const bool space_sharing : {true, false}) {
+    Packer packer(5 * kSecond, space_sharing);
+    Nanos now = 0;
+    for (int s = 0; s < 40; ++s) packer.observe(second(now += kSecond, 2.3, 5, 0.6, 1));
+    EXPECT_EQ(packer.max_load(now).has_value(), space_sharing) << "no lower load was ever seen";
+  }
+}
+
 TEST(Packer, TurnsAreCountedWhileTasksWait) {
   for (const bool queued : {true, false}) {
     Packer packer;
@@ -155,6 +164,21 @@ TEST(Memory, APlateauNeedsTimeWithoutGrowth) {
   EXPECT_TRUE(note_memory(task, 3 * kGib, 9 * kSecond));
   EXPECT_FALSE(note_memory(task, 4 * kGib, 40 * kSecond));
   EXPECT_FALSE(note_memory(task, 4 * kGib, 48 * kSecond)) << "a quarter of its age";
+}
+
+TEST(Memory, ManySmallStepsAreNoPlateau) {
+  RunningMemory task;
+  for (int s = 1; s < 60; ++s)
+    EXPECT_FALSE(note_memory(task, 4 * kGib + s * kGib / 20, s * kSecond)) << s;  // about 1 % a second
+}
+
+TEST(Memory, AnEarlierBatchDoesNotTellHowLongTasksTakeInThisOnesCompany) {
+  GroupStats group;
+  group.recall(50, 20 * kGib);
+  group.recall_speed({}, {}, {}, 100.0, {});
+  RunningMemory task{.reserved_bytes = 21 * kGib};
+  note_memory(task, 8 * kGib, 10 * kSecond);
+  EXPECT_GT(counted_bytes(task, group, 80 * kGib, 90 * kSecond), 20 * kGib);
 }
 
 TEST(Memory, LateInItsLifeATaskCountsForWhatItShows) {

@@ -29,6 +29,7 @@ Planner& Planner::operator=(Planner&&) noexcept = default;
 std::vector<Action> Planner::handle(Nanos now, const Event& event) {
   state_->now = std::max(state_->now, now);
   state_->actions.clear();
+  state_->outlook_.reset();
   std::visit([this](const auto& e) { state_->on(e); }, event);
   state_->wake();
   state_->place();

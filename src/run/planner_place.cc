@@ -12,9 +12,8 @@ namespace {
 
 constexpr double kHostMargin = 1.15;     // on the largest host memory seen of a group
 constexpr double kBackfillMargin = 1.2;  // a task may run before a claimed GPU empties if it surely ends by then
+constexpr Nanos kYoung = 12 * kSecond;   // a task older than this that still grows does not keep others waiting
 constexpr double kSeenMargin = 1.03;     // on the largest GPU memory seen of a group
-constexpr double kTrueShare = 0.7;       // of reported utilisation that is kernel time: the work a GPU can do
-constexpr double kCriticalSlow = 0.75;
 
 std::int64_t scaled(std::int64_t bytes, double factor) {
   return static_cast<std::int64_t>(static_cast<double>(bytes) * factor);
@@ -159,30 +158,20 @@ bool Planner::State::claimed(GpuIndex gpu, const TaskRecord& task, bool behind_c
 
 Nanos Planner::State::remaining(const Running& attempt) const {
   const Nanos expected = tasks[attempt.task].expected;
-  return expected < 0 ? -1 : std::max<Nanos>(0, expected - (now - attempt.start));
+  if (expected < 0) return -1;
+  const auto done = static_cast<Nanos>(attempt.done_seconds * 1e9) + (now - attempt.last_reading);
+  return std::max(expected / 10, expected - done);
 }
 
-// A GPU whose longest task decides when the batch ends takes no shorter ones that would slow it, if the rest gets
-// done elsewhere in the meantime. Only with lengths known from earlier batches: wrong ones cost more than it gains.
-bool Planner::State::delays_critical(const TaskRecord& task, GpuIndex index, double load) {
-  if (unknown_lengths > 0 || task.expected < 0) return false;
-  const Gpu& gpu = gpus[static_cast<std::size_t>(index)];
-  const std::vector<double> there = loads(gpu);
-  const double all = std::accumulate(there.begin(), there.end(), 0.0) + load;
-  if (all <= 1.0) return false;
-  Nanos critical = 0, work = queued_work;
-  for (const AttemptId id : gpu.running) critical = std::max(critical, remaining(running.at(id)));
-  for (const auto& [id, attempt] : running) work += std::max<Nanos>(0, remaining(attempt));
-  const double crit = seconds(critical), rest = seconds(work), length = seconds(task.expected);
-  if (length >= 0.7 * crit) return false;
-  const double slowed = crit * std::max(1.0, kCriticalSlow * all);
-  const auto many = static_cast<double>(usable_gpus());
-  const double unfinished = static_cast<double>(queue.size() + running.size());
-  const double mean_load = std::max(0.01, all / static_cast<double>(there.size() + 1));
-  const double rate = std::min(unfinished, many / (kTrueShare * mean_load));
-  if (slowed <= 1.05 * rest / rate) return false;
-  const double elsewhere = rate * (many - 1.0) / many;
-  return elsewhere > 0 && (rest - crit) / elsewhere + length / 2 <= slowed;
+// Beside others one unknown task at a time in the whole box, until it has shown how it begins.
+bool Planner::State::probe_runs(GroupIndex of) {
+  return std::any_of(running.begin(), running.end(), [&](const auto& entry) {
+    const Running& attempt = entry.second;
+    const bool young = attempt.in_startup || attempt.memory.peak_bytes == 0 || now - attempt.start < kYoung;
+    const GroupIndex group = profile(tasks[attempt.task]).group;
+    return attempt.memory.probe && young && !attempt.gpus.empty() && (group == of || attempt.had_company) &&
+           !stats(group, attempt).memory_known();
+  });
 }
 
 bool Planner::State::fits(const TaskRecord& task, GpuIndex index, const Need& need) {
@@ -192,22 +181,13 @@ bool Planner::State::fits(const TaskRecord& task, GpuIndex index, const Need& ne
   if (std::any_of(gpu.running.begin(), gpu.running.end(), [&](AttemptId id) { return running.at(id).alone; }))
     return false;
   if (setup.pack == PackMode::kFixed) return count < setup.per_gpu && host_fits(task, false);
-  if (count == 0) return memory_fits(gpu, need) && host_fits(task, false);
+  if (count == 0) return memory_fits(gpu, need) && host_fits(task, false) && !delays_critical(task, index, need.load);
   if (setup.pack == PackMode::kOnePerGpu || count >= kMaxPerGpu || gpu.others_compute) return false;
   if (!memory_fits(gpu, need) || !host_fits(task, true)) return false;
-  if (need.probe) {
-    // Beside others one unknown task at a time in the whole box.
-    const GroupIndex of = profile(task).group;
-    const auto unknown = [&](const auto& entry) {
-      const Running& attempt = entry.second;
-      return attempt.memory.probe && !attempt.gpus.empty() &&
-             (profile(tasks[attempt.task]).group == of || attempt.had_company) &&
-             !stats(profile(tasks[attempt.task]).group, attempt).memory_known();
-    };
-    if (std::any_of(running.begin(), running.end(), unknown)) return false;
-  }
+  if (need.probe && probe_runs(profile(task).group)) return false;
   const bool last_round = !setup.space_sharing && 2 * queue.size() <= running.size();
-  const double gain = last_round ? kWorthItLast : kWorthIt;
+  const bool known = unknown_lengths == 0 && !setup.space_sharing;
+  const double gain = last_round ? kWorthItLast : known ? kWorthItKnown : kWorthIt;
   return gpu.packer.admits(now, loads(gpu), need.load, gain) && !delays_critical(task, index, need.load);
 }
 
@@ -298,6 +278,7 @@ void Planner::State::claim(TaskIndex index, int times_overtaken) {
 
 void Planner::State::start(TaskIndex index, std::vector<GpuIndex> on, const Need& need) {
   unqueue(index);
+  outlook_.reset();
   set_state(index, TaskState::kRunning);
   TaskRecord& task = tasks[index];
   const Profile& of = profile(task);
@@ -341,6 +322,15 @@ bool Planner::State::try_bucket(const QueueKey& head, ReadyQueue::Bucket bucket)
 
 void Planner::State::place() {
   if (draining) return;
+  look_through();
+  const auto idle = [](const Gpu& gpu) { return gpu.usable && gpu.running.empty(); };
+  if (queue.empty() || std::none_of(gpus.begin(), gpus.end(), idle)) return;
+  use_outlook = false;  // no GPU idles for the sake of a better one
+  look_through();
+  use_outlook = true;
+}
+
+void Planner::State::look_through() {
   std::vector<ReadyQueue::Bucket> blocked;
   auto at = queue.heads().begin();
   while (at != queue.heads().end() && blocked.size() < kLookThrough) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the planner takes from readings: memory, utilisation, progress, other users.
 #include <algorithm>
+#include <utility>
 
 #include "run/planner_state.h"
 
@@ -10,7 +11,7 @@ namespace {
 
 constexpr double kProgressCores = 0.005;  // less CPU than this is none: a sleeping process still wakes now and then
 constexpr double kProgressUtil = 0.005;
-constexpr Nanos kLooksForHang = 3;  // at least so many without progress
+constexpr Nanos kLooksForHang = 3;                   // at least so many without progress
 constexpr double kWindow = 5.0, kAloneWindow = 1.0;  // seconds
 constexpr double kEnoughSteps = 8;                   // to tell how long one takes
 
@@ -64,7 +65,7 @@ void Planner::State::on(const Readings& event) {
 void Planner::State::observe_gpu(std::size_t index, const std::map<AttemptId, const AttemptReading*>& readings) {
   Gpu& gpu = gpus[index];
   struct Stepping {
-    const AttemptReading* reading;
+    Running* attempt;
     const GroupStats* stats;
     double dt;
     std::optional<double> work;
@@ -74,7 +75,7 @@ void Planner::State::observe_gpu(std::size_t index, const std::map<AttemptId, co
   std::vector<double> utils;
   PackObservation seen{.now = now, .host_busy_ratio = host_busy_ratio, .queued = !queue.empty()};
   for (const AttemptId id : gpu.running) {
-    const Running& attempt = running.at(id);
+    Running& attempt = running.at(id);
     seen.counted += stats(profile(tasks[attempt.task]).group, attempt).load();
     const auto found = readings.find(id);
     if (found == readings.end() || !attempt.seen || attempt.in_startup || found->second->in_startup) continue;
@@ -84,12 +85,14 @@ void Planner::State::observe_gpu(std::size_t index, const std::map<AttemptId, co
     std::optional<double> steps;
     if (reading.steps && attempt.steps) steps = *reading.steps - *attempt.steps;
     const bool by_steps = steps && of.seconds_per_step();
-    stepping.push_back({&reading, &of, dt, measured_work(reading, of, dt, steps, setup.space_sharing), by_steps});
+    stepping.push_back({&attempt, &of, dt, measured_work(reading, of, dt, steps, setup.space_sharing), by_steps});
     utils.push_back(of.util());
     seen.seconds = std::max(seen.seconds, dt);
   }
   if (stepping.empty()) return;
   const std::vector<double> speeds = work_speeds(utils, gpu.packer.parallelism());
+  for (std::size_t i = 0; i < stepping.size(); ++i)
+    stepping[i].attempt->work_seconds = stepping[i].work.value_or(speeds[i] * stepping[i].dt);
   seen.by_steps = true;
   for (std::size_t i = 0; i < stepping.size(); ++i) {
     const Stepping& task = stepping[i];
@@ -177,6 +180,8 @@ void Planner::State::read_attempt(const AttemptReading& reading) {
     auto& host = group(profile(tasks[attempt.task]).group).host_peak;
     host = std::max(host.value_or(0), *reading.host_bytes);
   }
+  // In start-up and where nothing is known, time passed counts as work done.
+  attempt.done_seconds += std::exchange(attempt.work_seconds, std::nullopt).value_or(dt);
   attempt.cores_now = reading.cores.value_or(attempt.cores_now);
   if (reading.steps) attempt.steps = reading.steps;
   if (reading.io_bytes) attempt.io_bytes = reading.io_bytes;

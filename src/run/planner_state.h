@@ -68,6 +68,8 @@ struct Running {
   double cores_now = 0;
   std::optional<double> steps;
   std::optional<std::int64_t> io_bytes;
+  double done_seconds = 0;             // of its work, as if alone, until last_reading
+  std::optional<double> work_seconds;  // the same, of the reading that is being taken in
   struct {
     double seconds = 0, gpu = 0, cpu = 0, step_seconds = 0, steps = 0;
     bool alone = true, steps_alone = true, has_gpu = false, has_cpu = false;
@@ -93,6 +95,18 @@ struct Claim {
   TaskIndex task = 0;
   std::vector<GpuIndex> gpus;
   bool host = false;
+};
+
+// The rest of the batch as a fluid, from lengths known beforehand: tasks of the usual load on the usable GPUs.
+struct Outlook {
+  double work_seconds = 0;               // alone, of all that waits or runs
+  std::vector<double> critical_seconds;  // alone, of the longest task on each usable GPU
+  std::vector<double> speeds;            // of each of n tasks beside each other, relative to alone; from n = 1
+  int full = 1;                          // more of them do not do more
+  double end_seconds = 0;                // from now
+  [[nodiscard]] int most(double speed) const;
+  [[nodiscard]] double capacity(double seconds) const;
+  [[nodiscard]] double end() const;
 };
 
 class Planner::State {
@@ -156,17 +170,18 @@ class Planner::State {
     bool probe = false;            // nothing is known of it there
     double load = 0;
   };
+  void look_through();
   [[nodiscard]] bool try_start(TaskIndex task, bool behind_claim);
   [[nodiscard]] bool try_slot(TaskIndex task);
   [[nodiscard]] bool try_shared(TaskIndex task, bool behind_claim);
   [[nodiscard]] bool try_whole(TaskIndex task, bool behind_claim);
   [[nodiscard]] bool fits(const TaskRecord& task, GpuIndex gpu, const Need& need);
+  [[nodiscard]] bool probe_runs(GroupIndex of);
   [[nodiscard]] bool host_fits(const TaskRecord& task, bool extra);
   [[nodiscard]] bool memory_fits(const Gpu& gpu, const Need& need) const;
   [[nodiscard]] bool claimed(GpuIndex gpu, const TaskRecord& task, bool behind_claim) const;
   [[nodiscard]] Nanos longest_before_claim() const;  // a task so long ends before the claimed GPUs are empty
   [[nodiscard]] bool try_bucket(const QueueKey& head, ReadyQueue::Bucket bucket);
-  [[nodiscard]] bool delays_critical(const TaskRecord& task, GpuIndex gpu, double load);
   [[nodiscard]] bool wants_whole(const TaskRecord& task) const;
   void claim(TaskIndex task, int overtaken);
   [[nodiscard]] Need need_of(const TaskRecord& task, GpuIndex gpu);
@@ -180,6 +195,11 @@ class Planner::State {
   [[nodiscard]] int slots() const;
   [[nodiscard]] std::size_t usable_gpus() const;
   [[nodiscard]] const Profile& profile(const TaskRecord& task) const { return profiles[task.profile]; }
+
+  // planner_outlook.cc
+  [[nodiscard]] const Outlook* outlook(double load);
+  [[nodiscard]] double soonest_place(GpuIndex besides) const;  // seconds, until another GPU's next task ends
+  [[nodiscard]] bool delays_critical(const TaskRecord& task, GpuIndex gpu, double load);
 
   template <class A>
   void act(A action) {
@@ -200,6 +220,7 @@ class Planner::State {
   std::map<std::string, std::uint32_t, std::less<>> profile_index, bucket_index;
   std::set<std::pair<Nanos, TaskIndex>> backing_off;
   std::optional<Claim> claim_;
+  std::optional<Outlook> outlook_;  // of this instant; absent: not asked for yet
   std::optional<std::int64_t> host_available;
   std::set<int> free_slots;  // below the highest ever used
   int next_slot = 0, on_slots = 0;
@@ -209,6 +230,7 @@ class Planner::State {
   Nanos queued_work = 0;             // expected, of tasks that neither run nor ended
   std::int64_t unknown_lengths = 0;  // tasks not ended whose length is not known
   double host_busy_ratio = 0;
+  bool use_outlook = true;
   bool more_tasks = false, draining = false, stopped = false;
 };
 
