@@ -18,6 +18,7 @@ namespace headroom::batch {
 namespace {
 
 constexpr Nanos kLookAtLingering = 100 * kMillisecond;
+constexpr Nanos kClockTick = 10 * kMillisecond;  // start times of processes are as coarse as this
 
 Nanos nanos_of(const timeval& time) { return time.tv_sec * kSecond + time.tv_usec * kMicrosecond; }
 
@@ -66,10 +67,11 @@ Result<pid_t> Processes::start(const Launch& launch) {
                        .signal_mask = mask_,
                        .on_drop = OnDrop::kLeave};  // what is left of its group gets its grace time
   for (const auto& [name, value] : launch.environment) options.set_env.push_back(fmt::format("{}={}", name, value));
+  const Nanos before = boottime_now();
   HR_TRY(Child child, Child::spawn(options));
   const pid_t pid = child.pid();
   guardian_.add_group(pid);
-  by_pid_.emplace(pid, Running{.attempt = launch.attempt, .child = std::move(child)});
+  by_pid_.emplace(pid, Running{.attempt = launch.attempt, .child = std::move(child), .start = before});
   by_attempt_[launch.attempt] = pid;
   return pid;
 }
@@ -147,6 +149,18 @@ void Processes::watch_lingering() {
     lingering_timer_ = loop_.after(kLookAtLingering, [this] { watch_lingering(); });
 }
 
+// The attempt that left this child of ours behind, if that has ended. Without a marker it is not known which (0); but
+// what is older than everything that runs belongs to nothing that runs.
+std::optional<AttemptId> Processes::ended_owner(pid_t orphan) const {
+  if (const auto attempt = attempt_of_process(orphan, batch_id_))
+    return by_attempt_.contains(*attempt) ? std::nullopt : attempt;
+  const auto start = process_start(orphan);
+  if (!start || ::getpgid(orphan) == ::getpgrp()) return std::nullopt;
+  for (const auto& [pid, running] : by_pid_)
+    if (*start + kClockTick >= running.start) return std::nullopt;
+  return 0;
+}
+
 void Processes::look_for_orphans() {
   const Nanos now = boottime_now();
   for (const auto& [pid, kill_at] : orphans_)
@@ -156,8 +170,8 @@ void Processes::look_for_orphans() {
   std::map<AttemptId, std::size_t> left_over;
   for (const pid_t pid : children) {
     if (by_pid_.contains(pid) || orphans_.contains(pid) || pid == guardian_.pid()) continue;
-    const auto attempt = attempt_of_process(pid, batch_id_);
-    if (!attempt || by_attempt_.contains(*attempt)) continue;
+    const auto attempt = ended_owner(pid);
+    if (!attempt) continue;
     ::kill(pid, SIGTERM);
     ::kill(pid, SIGCONT);
     orphans_[pid] = now + grace_;

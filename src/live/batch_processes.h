@@ -39,7 +39,7 @@ class Processes {
     std::function<void(const Ended&)> on_end;
     std::function<void(pid_t, ExitStatus)> on_reaped;  // every child, for the recording
     std::function<void()> on_guardian_gone;
-    std::function<void(AttemptId, std::size_t processes)> on_left_over;
+    std::function<void(AttemptId, std::size_t processes)> on_left_over;  // 0: of one that cannot be told
   };
   Processes(Loop& loop, Guardian& guardian, std::string batch_id, sigset_t mask, Nanos grace, Handlers handlers);
   ~Processes();  // kills what runs
@@ -63,6 +63,7 @@ class Processes {
   struct Running {
     AttemptId attempt = 0;
     Child child;
+    Nanos start = 0;  // CLOCK_BOOTTIME, before it was there
     Loop::TimerId kill_timer = 0;
   };
   struct Lingering {
@@ -72,6 +73,7 @@ class Processes {
   void ended(pid_t pid, int wait_status, Nanos cpu, std::int64_t peak);
   void watch_lingering();
   void kill_marked(AttemptId attempt) const;
+  [[nodiscard]] std::optional<AttemptId> ended_owner(pid_t orphan) const;
 
   Loop& loop_;
   Guardian& guardian_;

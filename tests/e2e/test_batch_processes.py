@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks that hang, do not listen or run away, and terminals that go away or stop: with real processes."""
-import json
 import os
 import pathlib
 import pty
@@ -8,6 +7,8 @@ import random
 import signal
 import subprocess
 import time
+
+import pytest
 
 from batch_support import (HEADROOM, PATIENCE, answer, batch_environment, command, end, guardian_of, journal, lines,
                            run, start, wait_until)
@@ -105,12 +106,13 @@ def test_what_forks_away_does_not_outlive_its_batch(tmp_path):
     assert outcomes(tmp_path / "batch.batch", "long") == [TIMED_OUT]
 
 
-def test_what_forks_away_is_stopped_while_other_tasks_go_on(tmp_path):
+@pytest.mark.parametrize("how", ["marked", "clean"])
+def test_what_forks_away_is_stopped_while_other_tasks_go_on(tmp_path, how):
     seconds = some_seconds()
     (tmp_path / "daemon.py").write_text(DAEMON)
-    tasks = batch_file(tmp_path, ("away", f"/usr/bin/python3 {tmp_path}/daemon.py {seconds} marked; sleep 0.2", ""),
+    tasks = batch_file(tmp_path, ("away", f"/usr/bin/python3 {tmp_path}/daemon.py {seconds} {how}; sleep 0.2", ""),
                        ("long", f"until [ -e {tmp_path}/ok ]; do sleep 0.05; done", ""))
-    batch = start(tmp_path, command(tmp_path / "f", tasks))
+    batch = start(tmp_path, command(tmp_path / "f", tasks, slots=1))
     wait_until(lambda: outcomes_if_any(tmp_path / "f", "away") == [0], "the first task to end")
     wait_until(lambda: not sleeping(seconds), "what it left behind to be stopped")
     (tmp_path / "ok").touch()
