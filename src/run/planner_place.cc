@@ -10,6 +10,7 @@ namespace headroom::run {
 
 namespace {
 
+constexpr std::size_t kRefused = 8;
 constexpr double kHostMargin = 1.15;     // on the largest host memory seen of a group
 constexpr double kBackfillMargin = 1.2;  // a task may run before a claimed GPU empties if it surely ends by then
 constexpr Nanos kYoung = 12 * kSecond;   // a task older than this that still grows does not keep others waiting
@@ -330,17 +331,39 @@ void Planner::State::place() {
   use_outlook = true;
 }
 
+// A task of the group that asks for no less than one that found no place just now: it finds none either. Known lengths
+// matter for a place, so those are asked one by one.
+bool Planner::State::hopeless(const TaskRecord& task, std::span<const TaskIndex> refused) const {
+  if (task.expected >= 0 || task.reserve > 0 || task.host_reserve > 0) return false;
+  const ResourceRequest& more = profile(task).resources;
+  return std::any_of(refused.begin(), refused.end(), [&](TaskIndex index) {
+    const ResourceRequest& less = profile(tasks[index]).resources;
+    return profile(tasks[index]).group == profile(task).group && tasks[index].alone == task.alone &&
+           less.gpus == more.gpus && less.alone == more.alone &&
+           less.gpu_memory_bytes.has_value() == more.gpu_memory_bytes.has_value() &&
+           less.gpu_memory_bytes <= more.gpu_memory_bytes && less.cpus.has_value() == more.cpus.has_value() &&
+           less.cpus <= more.cpus && less.host_memory_bytes.has_value() == more.host_memory_bytes.has_value() &&
+           less.host_memory_bytes <= more.host_memory_bytes;
+  });
+}
+
 void Planner::State::look_through() {
   std::vector<ReadyQueue::Bucket> blocked;
+  std::vector<TaskIndex> refused;  // a few that stand for the others
   auto at = queue.heads().begin();
   while (at != queue.heads().end() && blocked.size() < kLookThrough) {
     const auto [key, bucket] = *at;
-    if (try_bucket(key, bucket)) {
+    const bool asked = !hopeless(tasks[key.task], refused);
+    if (asked && try_bucket(key, bucket)) {
       for (const ReadyQueue::Bucket other : blocked) ++overtaken[other];
       overtaken[bucket] = 0;
+      refused.clear();  // what was in the way may have begun
       at = queue.heads().lower_bound({key, bucket});
       continue;
     }
+    if (asked && refused.size() < kRefused && tasks[key.task].expected < 0 && tasks[key.task].reserve == 0 &&
+        tasks[key.task].host_reserve == 0)
+      refused.push_back(key.task);
     if (!claim_ || key < key_of(claim_->task)) claim(key.task, overtaken[bucket]);
     blocked.push_back(bucket);
     ++at;

@@ -171,6 +171,7 @@ class Planner::State {
     double load = 0;
   };
   void look_through();
+  [[nodiscard]] bool hopeless(const TaskRecord& task, std::span<const TaskIndex> refused) const;
   [[nodiscard]] bool try_start(TaskIndex task, bool behind_claim);
   [[nodiscard]] bool try_slot(TaskIndex task);
   [[nodiscard]] bool try_shared(TaskIndex task, bool behind_claim);
