@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The batch planner on simulated workloads: relative speed against the best fixed concurrency found by trying (told the
-// true memory and lengths), out-of-memory, waste; makespans against the lower bound on skewed sets; the planner's own
-// cost. Everything but the cost is simulated. Arguments: number of seeds (8), first seed (300).
+// true memory and lengths), out-of-memory, waste; makespans against the lower bound on skewed sets; noise and decision
+// intervals; the planner's own cost. Everything but the cost is simulated.
+//   bench_packing [SEEDS [FIRST]]       8 seeds from 700, on which no constant was chosen
+//   bench_packing --trace FAMILY SEED   one run, a line every ten simulated seconds
 #include <fmt/format.h>
 #include <malloc.h>
 
 #include <chrono>
 #include <cstdlib>
+#include <string_view>
 
 #include "run/families.h"
 
@@ -91,17 +94,91 @@ void print_skew(std::uint64_t first, int seeds) {
   fmt::print("\n");
 }
 
+// Geomean over all families, each seed against the best fixed concurrency of the same noise.
+double geomean(std::uint64_t first, int seeds, const RunOptions& options, double* lowest) {
+  double logs = 0;
+  int count = 0;
+  *lowest = 9;
+  for (const Family& family : all_families()) {
+    double relative = 0;
+    for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed) {
+      double best = 0;
+      for (const int k : {2, 3, 4, 5, 6, 8, 10, 12, 16, 20}) {
+        const double makespan = run_fixed(family, seed, k, Order::kLongestFirst, options.noise);
+        if (best == 0 || makespan < best) best = makespan;
+      }
+      relative += best / run_planner(family, seed, options).makespan / seeds;
+    }
+    logs += std::log(relative), ++count;
+    *lowest = std::min(*lowest, relative);
+  }
+  return std::exp(logs / count);
+}
+
+void print_sensitivity(std::uint64_t first, int seeds) {
+  fmt::print("sensitivity; simulated; geomean over the families and lowest family; {} seeds from {}\n", seeds, first);
+  fmt::print("{:<22}{:>14}{:>14}{:>14}\n", "noise, decision every", "2 s", "5 s", "10 s");
+  for (const double noise : {0.05, 0.20}) {
+    fmt::print("{:<22}", fmt::format("{:.0f} %", 100 * noise));
+    for (const int every : {2, 5, 10}) {
+      double lowest = 0;
+      const double all = geomean(first, seeds, {.noise = noise, .decide_every = every * kSecond}, &lowest);
+      fmt::print("{:>14}", fmt::format("{:.3f} / {:.2f}", all, lowest));
+    }
+    fmt::print("\n");
+  }
+  fmt::print("\n");
+}
+
+void print_trace(const Family& family, std::uint64_t seed, bool lengths_known) {
+  RunOptions options{.lengths_known = lengths_known};
+  int reading = 0;
+  options.watch = [&](Nanos now, const Planner& planner) {
+    if (reading++ % 10 != 0) return;
+    fmt::print("{:>6.0f} s {:>5} ready", seconds(now), planner.counts().ready);
+    for (int g = 0; g < family.gpus; ++g) {
+      const GpuView gpu = planner.gpu(g);
+      fmt::print(" | {:>2} tasks load {:.2f} parallelism {:.2f} rate {:.2f} memory {:>3.0f} of {:.0f}",
+                 gpu.running.size(), gpu.load, gpu.parallelism, gpu.predicted_rate,
+                 static_cast<double>(gpu.counted_bytes) / 1e9, static_cast<double>(gpu.limit_bytes) / 1e9);
+      if (gpu.max_load) fmt::print(" held at {:.2f}", *gpu.max_load);
+    }
+    fmt::print(" | {}\n", planner.why_waiting());
+  };
+  const RunResult run = run_planner(family, seed, options);
+  fmt::print("{:.0f} s; lower bound {:.0f} s; {} out of memory; {:.1f} turns a GPU\n", run.makespan,
+             lower_bound(family, tasks_of(family, seed)), run.ooms, run.direction_changes);
+}
+
+int trace(std::string_view name, std::uint64_t seed) {
+  std::vector<Family> all = all_families();
+  for (const Family& family : all) {
+    if (family.name != name) continue;
+    print_trace(family, seed, false);
+    return 0;
+  }
+  if (name != "skew") return 2;
+  print_trace(skewed(2), seed, true);
+  return 0;
+}
+
+enum class Requests { kSlots, kSame, kAllDifferent };
+
 // Measured, not simulated: what the planner itself costs.
-void print_cost(int count) {
+void print_cost(int count, Requests requests) {
   const auto bytes = [] { return static_cast<double>(mallinfo2().uordblks + mallinfo2().hblkhd); };
+  constexpr std::int64_t kGib = 1 << 30;
   PlannerSetup setup;
   setup.slots = 16;
   setup.host.cores = 16;
+  for (int g = 0; g < 4; ++g) setup.gpus.push_back({std::to_string(g), "Model", 80 * kGib});
   TasksAdded all;
   for (int i = 0; i < count; ++i) {
-    all.tasks.emplace_back();
-    all.tasks.back().task = static_cast<TaskIndex>(i);
-    all.tasks.back().resources.gpus = 0;
+    PlannedTask& task = all.tasks.emplace_back();
+    task.task = static_cast<TaskIndex>(i);
+    task.resources.gpus = requests == Requests::kSlots ? 0 : 1;
+    if (requests != Requests::kSlots)
+      task.resources.gpu_memory_bytes = 16 * kGib + (requests == Requests::kAllDifferent ? i * 1024 : 0);
   }
   const double before = bytes();
   const auto begin = std::chrono::steady_clock::now();
@@ -116,9 +193,13 @@ void print_cost(int count) {
     actions = planner.handle(static_cast<Nanos>(i), AttemptEnded{.attempt = running[i]});
   }
   const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - added).count();
-  fmt::print("{:>7} queued tasks: {:.0f} bytes and {:.2f} us to add each, {:.2f} us of planning to run each\n", count,
-             (after - before) / count, 1e6 * std::chrono::duration<double>(added - begin).count() / count,
-             1e6 * total / count);
+  const std::string_view words = requests == Requests::kSlots  ? "on slots"
+                                 : requests == Requests::kSame ? "on GPUs"
+                                                               : "no two requests alike";
+  fmt::print(
+      "{:>7} queued tasks, {:<21}: {:>4.0f} bytes and {:.2f} us to add each, {:>6.2f} us of planning to run each\n",
+      count, words, (after - before) / count, 1e6 * std::chrono::duration<double>(added - begin).count() / count,
+      1e6 * total / count);
 }
 
 }  // namespace
@@ -126,10 +207,15 @@ void print_cost(int count) {
 
 int main(int argc, char** argv) {
   namespace f = headroom::run::families;
+  if (argc == 4 && std::string_view(argv[1]) == "--trace")
+    return f::trace(argv[2], static_cast<std::uint64_t>(std::atoi(argv[3])));
   const int seeds = argc > 1 ? std::atoi(argv[1]) : 8;
-  const auto first = static_cast<std::uint64_t>(argc > 2 ? std::atoi(argv[2]) : 300);
-  for (const int count : {1'000, 10'000, 100'000}) f::print_cost(count);
+  const auto first = static_cast<std::uint64_t>(argc > 2 ? std::atoi(argv[2]) : 700);
+  if (seeds < 1) return 2;
+  for (const auto requests : {f::Requests::kSlots, f::Requests::kSame, f::Requests::kAllDifferent})
+    for (const int count : {1'000, 10'000, 100'000}) f::print_cost(count, requests);
   fmt::print("\n");
   f::print_families(first, seeds);
-  f::print_skew(first, std::min(seeds, 4));
+  f::print_skew(first, seeds);
+  f::print_sensitivity(first, std::min(seeds, 4));
 }
