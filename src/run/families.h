@@ -113,6 +113,7 @@ struct RunResult {
   double direction_changes = 0;  // per GPU
   bool over_memory = false;      // a start was beyond what a GPU may hold
   bool tenant_refused = false;
+  std::vector<AloneRate> alone;
 };
 
 inline std::int64_t bytes(double gb) { return static_cast<std::int64_t>(gb * static_cast<double>(kGb)); }
@@ -170,6 +171,7 @@ class PlannedRun {
     result_.waste = box_.wasted() / std::max(1e-9, box_.wasted() + box_.done());
     for (int g = 0; g < family_.gpus; ++g) result_.direction_changes += planner_.gpu(g).direction_changes;
     result_.direction_changes /= family_.gpus;
+    result_.alone = planner_.alone_rates();
     result_.tenant_refused = box_.tenant_found_no_memory();
     return result_;
   }
@@ -223,7 +225,9 @@ class PlannedRun {
   Readings readings() {
     Readings all;
     for (int g = 0; g < family_.gpus; ++g)
-      all.gpus.push_back({.gpu = g, .others_bytes = bytes(box_.tenant_gb(static_cast<std::size_t>(g)))});
+      all.gpus.push_back({.gpu = g,
+                          .others_bytes = bytes(box_.tenant_gb(static_cast<std::size_t>(g))),
+                          .others_compute = box_.tenant_gb(static_cast<std::size_t>(g)) > 0});
     for (const Job& job : box_.jobs()) all.attempts.push_back(reading(job));
     return all;
   }

@@ -102,6 +102,11 @@ std::optional<double> GroupStats::usual_seconds() const {
   return finished_here_ >= kUsualAfter ? std::optional(usual_seconds_) : std::nullopt;
 }
 
+std::optional<double> GroupStats::alone_duration_seconds() const {
+  if (told_ > 0 && (alone_attempts_ > 0 || recalled_)) return told_seconds_ / static_cast<double>(told_);
+  return recalled_duration_;
+}
+
 double GroupStats::cores() const { return cores_.value_or(1.0); }
 
 std::optional<double> GroupStats::startup_seconds() const {
@@ -126,7 +131,8 @@ void GroupStats::recall_speed(std::optional<double> util, std::optional<double> 
                               std::optional<double> seconds_per_step) {
   util_ = util;
   cores_ = cores;
-  duration_ = duration_seconds;
+  duration_ = recalled_duration_ = duration_seconds;
+  recalled_ = util || seconds_per_step;
   seconds_per_step_ = seconds_per_step;
   if (!startup_seconds || !duration_seconds) return;
   // As many seconds as they rest on: the start-ups of this batch's first tasks, all at once, are not the usual share.

@@ -28,7 +28,9 @@ class GroupStats {
   void see(const Seen& seen);
   void see_steps(double seconds, double steps, bool alone);
   void finished(double seconds, std::optional<std::int64_t> peak_bytes);
-  void plateau(std::int64_t bytes);  // a first task stopped growing here
+  void ran_alone() { ++alone_attempts_; }  // an attempt, long enough to be measured, or all its life
+  void told(double alone_seconds) { ++told_, told_seconds_ += alone_seconds; }  // a finished task's length, if alone
+  void plateau(std::int64_t bytes);                                             // a first task stopped growing here
   void ran_out(std::optional<std::int64_t> peak_bytes);
 
   [[nodiscard]] double load() const;   // utilisation over a task's whole life; kUnknownLoad until seen
@@ -40,6 +42,13 @@ class GroupStats {
   [[nodiscard]] std::int64_t tasks_finished() const { return finished_; }
   // How long a task takes in this batch, with the company it has here; absent until three have finished.
   [[nodiscard]] std::optional<double> usual_seconds() const;
+  [[nodiscard]] std::int64_t tasks_finished_here() const { return finished_here_; }
+  [[nodiscard]] std::int64_t alone_attempts() const { return alone_attempts_; }
+  [[nodiscard]] std::int64_t tasks_told() const { return told_; }
+  [[nodiscard]] double told_seconds() const { return told_seconds_; }
+  [[nodiscard]] bool recalled() const { return recalled_; }
+  // Of one task alone; absent where none was seen alone, here or in an earlier batch.
+  [[nodiscard]] std::optional<double> alone_duration_seconds() const;
   [[nodiscard]] bool util_known() const { return util_.has_value(); }
   [[nodiscard]] bool cores_known() const { return cores_.has_value(); }
 
@@ -59,6 +68,10 @@ class GroupStats {
   double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
   std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;
   double usual_seconds_ = 0;
+  std::int64_t alone_attempts_ = 0, told_ = 0;
+  double told_seconds_ = 0;
+  std::optional<double> recalled_duration_;
+  bool recalled_ = false;  // its speed alone is known from an earlier batch
   int unseen_ = 0;
   double boost_ = 1.0;
   int boosted_for_ = 0;  // tasks that must finish until the boost ends

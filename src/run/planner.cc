@@ -125,6 +125,28 @@ std::string Planner::why_waiting() const {
   return "no GPU has enough free memory for it";
 }
 
+std::vector<AloneRate> Planner::alone_rates() const {
+  std::map<std::string, AloneRate> by_model;
+  for (const Group& group : state_->groups) {
+    for (const auto& [model, stats] : group.stats) {
+      const std::int64_t finished = stats.tasks_finished_here();
+      if (model.empty() || finished == 0) continue;
+      AloneRate& rate = by_model[model];
+      rate.gpu_model = model;
+      const bool measured = stats.alone_attempts() > 0 || stats.recalled();
+      rate.untold_tasks += finished - (measured ? stats.tasks_told() : 0);
+      if (!measured) continue;
+      rate.tasks += stats.tasks_told();
+      rate.alone_seconds += stats.told_seconds();
+      rate.alone_attempts += stats.alone_attempts();
+      rate.from_history = rate.from_history || stats.alone_attempts() == 0;
+    }
+  }
+  std::vector<AloneRate> all;
+  for (auto& [model, rate] : by_model) all.push_back(std::move(rate));
+  return all;
+}
+
 std::vector<GroupHistory> Planner::learned() const {
   std::vector<GroupHistory> all;
   const auto nanos = [](std::optional<double> s) {
@@ -138,7 +160,7 @@ std::vector<GroupHistory> Planner::learned() const {
       if (stats.util_known()) past.gpu_util_ratio = stats.util();
       if (stats.cores_known()) past.cores = stats.cores();
       past.startup = nanos(stats.startup_seconds());
-      past.duration = nanos(stats.duration_seconds());
+      past.duration = nanos(stats.alone_duration_seconds());
       past.seconds_per_step = stats.seconds_per_step();
       all.push_back(std::move(past));
     }

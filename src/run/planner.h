@@ -201,6 +201,17 @@ struct BatchCounts {
   std::int64_t ready_for_gpu = 0;  // of those ready: that want a GPU
 };
 
+// What one task per GPU would have done, of the tasks that finished: `tasks` in `alone_seconds` of a GPU of this model.
+// A task's length alone is its measured work (steps, kernel time or CPU time) at the speed its group had alone.
+struct AloneRate {
+  std::string gpu_model;
+  std::int64_t tasks = 0;  // finished, on one GPU each, whose work was measured
+  double alone_seconds = 0;
+  std::int64_t alone_attempts = 0;  // it rests on: those that had a GPU to themselves for seconds, or all their life
+  std::int64_t untold_tasks = 0;    // finished, but no task of the group was seen alone, or its work was not measured
+  bool from_history = false;        // for some groups it rests on earlier batches only
+};
+
 class Planner {
  public:
   explicit Planner(PlannerSetup setup);
@@ -221,6 +232,7 @@ class Planner {
   [[nodiscard]] double cores_counted() const;  // of the running attempts, as the host gate counts them
   // Why the first task in the queue does not run, in words; "" when none is ready.
   [[nodiscard]] std::string why_waiting() const;
+  [[nodiscard]] std::vector<AloneRate> alone_rates() const;  // one for each GPU model, by its name
   // What was learned, for the next batch's PlannerSetup::history.
   [[nodiscard]] std::vector<GroupHistory> learned() const;
 

@@ -80,6 +80,14 @@ void Planner::State::learn_from_end(const Running& attempt, const AttemptEnded& 
   if (outcome == AttemptOutcome::kGpuOutOfMemory) learned.ran_out(peak);
   if (outcome != AttemptOutcome::kSucceeded) return;
   learned.finished(seconds(now - attempt.start), peak);
+  if (attempt.gpus.size() == 1) {
+    const double rest = seconds(now - attempt.last_reading);
+    if (!attempt.had_company && attempt.alone_seconds < kMeasurable) learned.ran_alone();
+    if (!attempt.had_company)
+      learned.told(seconds(now - attempt.start));
+    else if (attempt.seen && attempt.all_told)  // since the last reading as fast as before it
+      learned.told(attempt.done_seconds * (1 + rest / std::max(0.1, seconds(attempt.last_reading - attempt.start))));
+  }
   if (!attempt.seen && event.startup) learned.see({.seconds = seconds(*event.startup), .in_startup = true});
   if (!attempt.seen && event.gpu_time) {
     const double stepping = seconds(now - attempt.start - event.startup.value_or(0));

@@ -60,6 +60,12 @@ void Planner::State::on(const Readings& event) {
   for (const AttemptReading& reading : event.attempts) read_attempt(reading);
 }
 
+// Beside others what is not measured is not known, only expected.
+void Planner::State::take_work(Running& attempt, std::optional<double> measured, double expected) {
+  attempt.work_seconds = measured.value_or(expected);
+  attempt.all_told = attempt.all_told && (measured || !attempt.had_company);
+}
+
 // Compares what the tasks of a GPU did since the last reading with what was predicted of them. Only tasks that were
 // past their start-up all the while count, so that turnover does not look like a change of speed.
 void Planner::State::observe_gpu(std::size_t index, const std::map<AttemptId, const AttemptReading*>& readings) {
@@ -92,7 +98,7 @@ void Planner::State::observe_gpu(std::size_t index, const std::map<AttemptId, co
   if (stepping.empty()) return;
   const std::vector<double> speeds = work_speeds(utils, gpu.packer.parallelism());
   for (std::size_t i = 0; i < stepping.size(); ++i)
-    stepping[i].attempt->work_seconds = stepping[i].work.value_or(speeds[i] * stepping[i].dt);
+    take_work(*stepping[i].attempt, stepping[i].work, speeds[i] * stepping[i].dt);
   seen.by_steps = true;
   for (std::size_t i = 0; i < stepping.size(); ++i) {
     const Stepping& task = stepping[i];
@@ -113,6 +119,9 @@ void Planner::State::learn_speed(Running& attempt, GroupStats& learned, const At
                                  std::optional<double> steps) {
   const Gpu* gpu = attempt.gpus.empty() ? nullptr : &gpus[static_cast<std::size_t>(attempt.gpus.front())];
   const bool alone = gpu != nullptr && gpu->running.size() == 1 && !gpu->others_compute;
+  const bool before = attempt.alone_seconds >= kMeasurable;
+  if (alone) attempt.alone_seconds += dt;
+  if (!before && attempt.alone_seconds >= kMeasurable) learned.ran_alone();
   auto& window = attempt.window;
   window.seconds += dt;
   window.alone = window.alone && alone;

@@ -20,6 +20,8 @@ inline constexpr double kHostMemory = 0.95;       // of the host's, for everybod
 inline constexpr std::size_t kLookThrough = 256;  // buckets looked at for one event: bounds its cost
 inline constexpr int kOvertaken = 64;             // starts behind a blocked task, until it is given way
 
+inline constexpr double kMeasurable = 3.0;  // seconds with a GPU to itself that tell a task's speed alone
+
 // What tasks have in common; most batches have a handful of these.
 struct Profile {
   GroupIndex group = 0;
@@ -69,6 +71,8 @@ struct Running {
   std::optional<double> steps;
   std::optional<std::int64_t> io_bytes;
   double done_seconds = 0;             // of its work, as if alone, until last_reading
+  bool all_told = true;                // all its work until then was measured
+  double alone_seconds = 0;            // of stepping with the GPU to itself
   std::optional<double> work_seconds;  // the same, of the reading that is being taken in
   struct {
     double seconds = 0, gpu = 0, cpu = 0, step_seconds = 0, steps = 0;
@@ -159,6 +163,7 @@ class Planner::State {
   void read_attempt(const AttemptReading& reading);
   void learn_speed(Running& attempt, GroupStats& learned, const AttemptReading& reading, double dt,
                    std::optional<double> steps);
+  static void take_work(Running& attempt, std::optional<double> measured, double expected);
   void observe_gpu(std::size_t index, const std::map<AttemptId, const AttemptReading*>& readings);
   [[nodiscard]] GroupStats& stats(GroupIndex group, const Running& attempt);
   [[nodiscard]] GroupStats& stats_on(GroupIndex group, GpuIndex gpu);
