@@ -70,8 +70,8 @@ void write_recording(const std::string& path, const SyntheticBox& box) {
   if (const auto closed = (*writer)->close(); !closed) give_up(closed.error());
 }
 
-Recording read(const std::string& path) {
-  auto recording = read_recording(path);
+Recording read(const std::string& path, const ReadOptions& options = {}) {
+  auto recording = read_recording(path, options);
   if (!recording) give_up(recording.error());
   return std::move(*recording);
 }
@@ -110,12 +110,13 @@ int recording(const std::string& folder, double hours, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     std::unique_ptr<Recording> again;
     const double decode = seconds_of([&] { again = std::make_unique<Recording>(read(path)); });
-    const double explained = seconds_of([&] {
-      if (explain(*again).ledger.entries.empty()) give_up({.what = "the ledger is empty"});
-    });
     again.reset();
+    const double explained = seconds_of([&] {  // as `headroom why` does it
+      const Recording wanted = read(path, {.leave_out = metrics_not_explained()});
+      if (explain(wanted).ledger.entries.empty()) give_up({.what = "the ledger is empty"});
+    });
     answer["rounds"].push_back({{"decode_s", decode},
-                                {"explain_s", explained},
+                                {"explained_s", explained},
                                 {"rows_s", seconds_of([&] { (void)wide.means(); })},
                                 {"tall_s", seconds_of([&] { (void)tall.means(); })}});
   }
