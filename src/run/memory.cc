@@ -52,6 +52,7 @@ void GroupStats::see(const Seen& seen) {
   seen_seconds_ += seen.seconds;
   if (seen.in_startup) {
     startup_seconds_ += seen.seconds;
+    if (seen.cores) startup_cpu_seconds_ += *seen.cores * seen.seconds, startup_measured_seconds_ += seen.seconds;
     return;
   }
   if (seen.gpu_util_ratio) {
@@ -108,6 +109,12 @@ std::optional<double> GroupStats::alone_duration_seconds() const {
 }
 
 double GroupStats::cores() const { return cores_.value_or(1.0); }
+
+double GroupStats::startup_cores() const {
+  constexpr double kEnoughSeconds = 1;
+  if (startup_measured_seconds_ < kEnoughSeconds) return 1;
+  return std::min(1.0, startup_cpu_seconds_ / startup_measured_seconds_);
+}
 
 std::optional<double> GroupStats::startup_seconds() const {
   if (!duration_ || seen_seconds_ <= 0) return std::nullopt;

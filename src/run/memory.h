@@ -33,9 +33,10 @@ class GroupStats {
   void plateau(std::int64_t bytes);                                             // a first task stopped growing here
   void ran_out(std::optional<std::int64_t> peak_bytes);
 
-  [[nodiscard]] double load() const;   // utilisation over a task's whole life; kUnknownLoad until seen
-  [[nodiscard]] double util() const;   // while stepping
-  [[nodiscard]] double cores() const;  // 1 until seen
+  [[nodiscard]] double load() const;           // utilisation over a task's whole life; kUnknownLoad until seen
+  [[nodiscard]] double util() const;           // while stepping
+  [[nodiscard]] double cores() const;          // 1 until seen
+  [[nodiscard]] double startup_cores() const;  // until the first kernel; 1 until seen, and at most
   [[nodiscard]] std::optional<double> seconds_per_step() const { return seconds_per_step_; }
   [[nodiscard]] std::optional<double> duration_seconds() const { return duration_; }
   [[nodiscard]] std::optional<double> startup_seconds() const;
@@ -65,6 +66,7 @@ class GroupStats {
  private:
   std::optional<double> util_, cores_, seconds_per_step_, duration_;
   int util_n_ = 0, cores_n_ = 0, step_n_ = 0;
+  double startup_cpu_seconds_ = 0, startup_measured_seconds_ = 0;
   double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
   std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;
   double usual_seconds_ = 0;

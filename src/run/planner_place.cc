@@ -76,7 +76,7 @@ double Planner::State::cores_counted() const {
     if (of.resources.cpus)
       cores += *of.resources.cpus;
     else
-      cores += attempt.in_startup || found == stats.end() ? 1.0 : found->second.cores();
+      cores += found == stats.end() ? 1.0 : attempt.in_startup ? found->second.startup_cores() : found->second.cores();
   }
   return cores;
 }

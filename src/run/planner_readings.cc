@@ -168,7 +168,7 @@ void Planner::State::read_attempt(const AttemptReading& reading) {
   if (reading.steps) steps = *reading.steps - attempt.steps.value_or(0);
   const bool stepping = attempt.seen && !attempt.in_startup && !reading.in_startup;  // all the while
   if (reading.in_startup && attempt.gpus.size() <= 1)
-    learned.see({.seconds = dt, .in_startup = true});
+    learned.see({.seconds = dt, .in_startup = true, .cores = reading.cores});
   else if (stepping && attempt.gpus.size() <= 1)
     learn_speed(attempt, learned, reading, dt, steps);
 
