@@ -29,7 +29,7 @@ Result<std::string> resolve(const std::string& what) {
 
 }  // namespace
 
-Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options) {
+Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options, const ReadOptions& read) {
   OpenedRecording opened;
   HR_TRY(opened.path, resolve(what));
   const auto sniffed = sniff_file(opened.path);
@@ -40,7 +40,7 @@ Result<OpenedRecording> open_recording(const std::string& what, const ImportOpti
   }
   const LogFormat format = options.format.value_or(*sniffed);
   if (format == LogFormat::kRecording) {
-    HR_TRY(opened.recording, read_recording(opened.path));
+    HR_TRY(opened.recording, read_recording(opened.path, read));
     opened.file_bytes = file_bytes(opened.path);
   } else if (format == LogFormat::kJsonl) {
     HR_TRY(const std::string text, read_file(opened.path));

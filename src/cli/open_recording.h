@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "import/import.h"
 #include "model/recording.h"
+#include "record/reader.h"
 
 namespace headroom::cli {
 
@@ -18,7 +19,8 @@ struct OpenedRecording {
   std::string path;
   std::optional<std::int64_t> file_bytes;  // of a .hrec
 };
-[[nodiscard]] Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options = {});
+[[nodiscard]] Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options = {},
+                                                     const ReadOptions& read = {});
 
 // The options about foreign logs, declared on a verb: --format, --columns, --log-interval, --start-date,
 // --power-limit, --memory-total, --device-name, --utc-offset.

@@ -157,7 +157,7 @@ void WatchedJob::report() {
   if (result_.error && !session_->failed()) say(result_.error->what, result_.error->hint);
   if (result_.path.empty()) return;
   if (options_.live.quiet && options_.json.empty()) return;
-  const auto recording = read_recording(result_.path);
+  const auto recording = read_recording(result_.path, {.leave_out = metrics_not_explained()});
   if (!recording) {
     report_error(within("the report of this run", recording.error()));
     return;

@@ -60,7 +60,8 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
 }
 
 Result<void> why(const WhyOptions& options, const ImportOptions& import) {
-  HR_TRY(const OpenedRecording opened, open_recording(options.recording, import));
+  HR_TRY(const OpenedRecording opened,
+         open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
   HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
   const Explanation explanation = explain(opened.recording, explaining);
   if (options.json) {

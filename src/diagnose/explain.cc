@@ -158,7 +158,44 @@ std::string Case::when(Nanos at) const {
   return clock_time(meta.start_realtime + (at - meta.start));
 }
 
+// Counters and states that are recorded for export and for people. explain_test.cc holds this list against the sources.
+constexpr std::array kNotExplained{Metric::kEnergy,
+                                   Metric::kPerformanceState,
+                                   Metric::kEventPowerCap,
+                                   Metric::kEventSyncBoost,
+                                   Metric::kEventSwThermal,
+                                   Metric::kEventHwThermal,
+                                   Metric::kEventPowerBrake,
+                                   Metric::kPcieTx,
+                                   Metric::kPcieRx,
+                                   Metric::kPcieLinkGen,
+                                   Metric::kPcieLinkWidth,
+                                   Metric::kNvlinkTx,
+                                   Metric::kNvlinkRx,
+                                   Metric::kGraphicsActive,
+                                   Metric::kFp64Active,
+                                   Metric::kFp32Active,
+                                   Metric::kFp16Active,
+                                   Metric::kNvlinkTxRate,
+                                   Metric::kNvlinkRxRate,
+                                   Metric::kBar1Used,
+                                   Metric::kEccUncorrected,
+                                   Metric::kMemoryReserved,
+                                   Metric::kMemoryTemperature,
+                                   Metric::kGraphicsProcesses,
+                                   Metric::kProcessMemoryUtil,
+                                   Metric::kThreads,
+                                   Metric::kThreadsRunning,
+                                   Metric::kMinorFaults,
+                                   Metric::kMajorFaults,
+                                   Metric::kReadChars,
+                                   Metric::kWriteChars,
+                                   Metric::kVoluntarySwitches,
+                                   Metric::kInvoluntarySwitches};
+
 }  // namespace diagnose
+
+std::span<const Metric> metrics_not_explained() { return diagnose::kNotExplained; }
 
 Explanation explain(const Recording& recording, const ExplainOptions& options) {
   using diagnose::Case;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -22,5 +23,8 @@ struct ExplainOptions {
 
 // From a recording to an explanation: pure, the same answer for the same recording.
 [[nodiscard]] Explanation explain(const Recording& recording, const ExplainOptions& options = {});
+
+// Metrics that explain() never looks at: the same explanation comes from a recording without them.
+[[nodiscard]] std::span<const Metric> metrics_not_explained();
 
 }  // namespace headroom

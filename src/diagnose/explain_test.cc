@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "analyze/testing.h"
+#include "base/fd.h"
 
 namespace headroom {
 namespace {
@@ -260,6 +263,35 @@ TEST(Explain, FindingsComeMostLostFirst) {
                                     .build());
   for (std::size_t i = 1; i < e.findings.size(); ++i) EXPECT_GE(e.findings[i - 1].cost, e.findings[i].cost);
   EXPECT_GE(e.findings.size(), 2u);
+}
+
+// What is read lazily must not be read at all: every metric that analysis or diagnosis names is one that it gets.
+TEST(Explain, NoSourceNamesAMetricThatIsLeftOut) {
+  std::string sources;
+  for (const char* layer : {"analyze", "diagnose"})
+    for (const auto& entry : std::filesystem::directory_iterator(HEADROOM_SOURCE_DIR "/src/" + std::string(layer))) {
+      const std::string name = entry.path().filename().string();
+      if (name.find("test") == std::string::npos && name != "CMakeLists.txt")
+        sources += read_file(entry.path()).value();
+    }
+  const auto begin = sources.find("kNotExplained{");
+  ASSERT_NE(begin, std::string::npos);
+  sources.erase(begin, sources.find("};", begin) - begin);
+  EXPECT_THAT(sources, HasSubstr("Metric::kGpuUtil"));
+  EXPECT_THAT(sources, Not(HasSubstr(".columns"))) << "metrics are asked for by name only";
+  const auto is_named = [&](std::string_view metric) {
+    for (auto at = sources.find(metric); at != std::string::npos; at = sources.find(metric, at + 1))
+      if (std::isalnum(static_cast<unsigned char>(sources[at + metric.size()])) == 0) return true;
+    return false;
+  };
+#define HEADROOM_METRIC_ROW(id, name, unit, kind, exp10, help) {Metric::id, "Metric::" #id},
+  const std::pair<Metric, std::string_view> all[] = {HEADROOM_METRICS(HEADROOM_METRIC_ROW)};
+#undef HEADROOM_METRIC_ROW
+  const auto out = metrics_not_explained();
+  for (const auto& [metric, named] : all)
+    if (std::find(out.begin(), out.end(), metric) != out.end()) {
+      EXPECT_FALSE(is_named(named)) << named;
+    }
 }
 
 }  // namespace

@@ -22,12 +22,15 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kTables{"meta", "source", "series", "chunk",
                                                   "tail", "event",  "loss",   "sqlite_sequence"};
+// A copy of a batch's journal, which is read by others (docs/recording-format.md).
+constexpr std::array<std::string_view, 4> kTablesOfOthers{"batch_meta", "batch_run", "batch_task", "batch_attempt"};
 
 // How the values of one stored series become those of a metric this program knows.
 struct Series {
   std::optional<Metric> metric;
   std::string name;
   std::int64_t multiply = 1, divide = 1;  // from the stored power of ten to ours
+  bool wanted = true;
 };
 
 struct SourceState {
@@ -145,6 +148,7 @@ Result<void> FileReader::check_tables() {
     HR_TRY(const bool more, row.step());
     if (!more) break;
     const auto name = row.bytes(0);
+    if (std::find(kTablesOfOthers.begin(), kTablesOfOthers.end(), name) != kTablesOfOthers.end()) continue;
     if (std::find(kTables.begin(), kTables.end(), name) == kTables.end()) {
       lose("unknown_table", Severity::kInfo, fmt::format("table {} of a newer program", name));
       continue;
@@ -183,6 +187,8 @@ Result<void> FileReader::read_series() {
       const std::int64_t ours = info(*series.metric).exp10;
       series.multiply = power_of_ten(std::max<std::int64_t>(0, ours - exponent));
       series.divide = power_of_ten(std::max<std::int64_t>(0, exponent - ours));
+      const auto& unwanted = options_.leave_out;
+      series.wanted = std::find(unwanted.begin(), unwanted.end(), *series.metric) == unwanted.end();
     }
     series_[static_cast<std::uint64_t>(row.integer(0))] = std::move(series);
   }
@@ -319,6 +325,7 @@ bool FileReader::decode_chunk(std::span<const FrameColumn> columns, std::uint64_
       lose("unknown_metric", Severity::kNotice, fmt::format("{} is not known to this program", name));
       continue;
     }
+    if (!series->second.wanted) continue;
     if (stored.codec != kCodecPlanes) {
       lose("unknown_codec", Severity::kDataLoss, fmt::format("{} in codec {}", series->second.name, stored.codec));
       continue;
@@ -381,6 +388,7 @@ void FileReader::append_rows(const SegmentView& segment, SourceState& state) {
            fmt::format("series {} is not known to this program", segment.series[i]));
       continue;
     }
+    if (!series->second.wanted) continue;
     if (padded_column(track, *series->second.metric, base).values.size() != base) continue;  // named twice
     rescale(rows_.values[i], series->second);
     append_column(track, *series->second.metric, base, std::span(rows_.values[i]).subspan(skip),

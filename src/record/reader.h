@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/result.h"
@@ -11,6 +12,9 @@ namespace headroom {
 struct ReadOptions {
   // Refuses files that would decode to more values: 2^30 take 8 GiB.
   std::uint64_t max_values = std::uint64_t{1} << 30;
+  // Metrics nobody will look at: their columns are left out, as if they had never been sampled, and cost next to
+  // nothing. Must outlive the call.
+  std::span<const Metric> leave_out = {};
 };
 
 // Reads a .hrec file: one that is being written (a consistent prefix), one that a crash left, or a closed one; no file

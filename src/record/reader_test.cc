@@ -10,6 +10,7 @@
 #include "record/bytes.h"
 #include "record/codec.h"
 #include "record/filesystem.h"
+#include "record/random_recording.h"
 #include "record/shelf.h"
 #include "record/sqlite.h"
 #include "record/writer.h"
@@ -91,6 +92,16 @@ TEST_F(ReaderTest, AdditionsOfANewerMinorAreSkippedAndCounted) {
   EXPECT_EQ(after->sources, before.sources);
   for (const char* what : {"unknown_table", "unknown_source", "unknown_metric", "unknown_chunk_format"})
     EXPECT_NE(loss(*after, what), nullptr) << what;
+}
+
+TEST_F(ReaderTest, TheCopyOfABatchsJournalIsNoLoss) {
+  const std::string path = record();
+  change(path,
+         "CREATE TABLE batch_meta(x); CREATE TABLE batch_run(x); CREATE TABLE batch_task(x); CREATE TABLE "
+         "batch_attempt(x)");
+  const auto recording = read_recording(path);
+  ASSERT_TRUE(recording) << recording.error().what;
+  EXPECT_EQ(loss(*recording, "unknown_table"), nullptr);
 }
 
 TEST_F(ReaderTest, AnotherPowerOfTenIsConverted) {
@@ -225,6 +236,31 @@ TEST_F(ReaderTest, TheShelfListsFindsAndPrunes) {
   ASSERT_TRUE((*live)->close());
   EXPECT_EQ(shelf.prune({.max_age = 3600 * kSecond}, now + 7200 * kSecond).removed.size(), 1U);
   EXPECT_FALSE(shelf.remove("none.hrec"));
+}
+
+TEST_F(ReaderTest, MetricsThatAreLeftOutAreAsIfNeverSampled) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Recording original = testing::RandomRecording(seed).make();
+    const std::string path = file(fmt::format("out{}.hrec", seed));
+    WriterOptions options;
+    options.chunk_rows = 1 + seed;
+    options.when_full = WriterOptions::WhenFull::kWait;
+    auto writer = Writer::create(path, options);
+    ASSERT_TRUE(writer);
+    replay(original, **writer);
+    ASSERT_TRUE(seed % 2 == 0 ? (*writer)->close() : (*writer)->flush());  // chunks alone, and a tail
+    std::vector<Metric> out;
+    for (const auto& track : original.tracks)
+      for (std::size_t i = seed % 2; i < track.columns.size(); i += 2) out.push_back(track.columns[i].metric);
+    for (auto& track : original.tracks)
+      std::erase_if(track.columns, [&](const Column& column) {
+        return std::find(out.begin(), out.end(), column.metric) != out.end();
+      });
+    const auto recording = read_recording(path, {.leave_out = out});
+    ASSERT_TRUE(recording) << recording.error().what;
+    EXPECT_EQ(recording->tracks, original.tracks) << "seed " << seed;
+    EXPECT_EQ(recording->losses, original.losses);
+  }
 }
 
 }  // namespace
