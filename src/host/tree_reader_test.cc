@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <functional>
@@ -143,8 +144,8 @@ TEST_F(LiveTree, TheChildOfAZombieStaysInTheJob) {
       std::thread([] {
         ::usleep(50'000);
         if (::fork() == 0) {
-          const pid_t self = ::getpid();
-          (void)!::write(ready[1], &self, sizeof self);
+          const std::array<pid_t, 2> both{::getpid(), ::getppid()};
+          (void)!::write(ready[1], both.data(), sizeof both);
         }
         sleep_for_long();
       }).detach();
@@ -152,9 +153,10 @@ TEST_F(LiveTree, TheChildOfAZombieStaysInTheJob) {
     }
     sleep_for_long();
   });
-  pid_t child = 0;
-  ASSERT_EQ(::read(ready[0], &child, sizeof child), static_cast<ssize_t>(sizeof child));
-  job.also_kill(child);
+  std::array<pid_t, 2> both{};
+  ASSERT_EQ(::read(ready[0], both.data(), sizeof both), static_cast<ssize_t>(sizeof both));
+  const pid_t child = both[0];
+  for (const pid_t pid : both) job.also_kill(pid);
   TreeReader tree(options(job));
   EXPECT_TRUE(read_until(tree, [&] { return tree.contains(child); }));
   ::close(ready[0]), ::close(ready[1]);
