@@ -34,22 +34,6 @@ namespace {
 
 constexpr Nanos kRepaint = 500 * kMillisecond;
 
-std::string command_line(const BatchCommand& command, const std::vector<std::string>& after_dashes) {
-  std::vector<std::string> words{"headroom", "batch"};
-  if (!command.folder.empty()) words.insert(words.end(), {"--folder", command.folder});
-  if (!command.command.empty()) words.insert(words.end(), {"--command", command.command});
-  if (command.shell) words.emplace_back("--shell");
-  if (!command.gpus.empty()) words.insert(words.end(), {"--gpus", command.gpus});
-  if (command.slots > 0) words.insert(words.end(), {"--slots", fmt::format("{}", command.slots)});
-  if (command.per_gpu > 0) words.insert(words.end(), {"--per-gpu", fmt::format("{}", command.per_gpu)});
-  if (command.no_pack) words.emplace_back("--no-pack");
-  words.insert(words.end(), command.words.begin(), command.words.end());
-  if (!after_dashes.empty()) words.emplace_back("--");
-  words.insert(words.end(), after_dashes.begin(), after_dashes.end());
-  const bool from_stdin = !command.words.empty() && command.words[0] == "-";
-  return shell_join(words) + (from_stdin ? " < the same lines" : "");
-}
-
 std::string here() {
   std::error_code ignored;
   return std::filesystem::current_path(ignored).string();
@@ -74,10 +58,12 @@ class BatchVerb {
   void say_what_follows() const;
   [[nodiscard]] batch::BatchOptions batch_options();
   [[nodiscard]] SessionOptions session();
+  [[nodiscard]] std::vector<std::string> given_gpus() const;
   [[nodiscard]] int finish(batch::Batch& batch, const batch::BatchEnd& end);
   [[nodiscard]] std::optional<Explanation> explained(const SessionResult& recorded) const;
+  int nothing_to_do();
   [[nodiscard]] std::string answer(batch::Batch& batch, std::string_view request) const;
-  int dry_run();
+  [[nodiscard]] Result<int> dry_run();
 
   const BatchCommand& command_;
   const std::vector<std::string>& after_dashes_;
@@ -128,6 +114,7 @@ Result<int> BatchVerb::run_tasks() {
   HR_TRY(plan_, run::plan_tasks(set_.tasks, run::expected_durations(history_, gpu_models())));
   keep_or_rerun();
   warn_of_changes();
+  if (earlier_ == set_.tasks.size()) return nothing_to_do();
   say_what_follows();
   HR_TRY(const std::unique_ptr<Loop> loop, Loop::create());
   BatchView view(command_.live.quiet);
@@ -147,7 +134,8 @@ Result<int> BatchVerb::run_tasks() {
                       .make_sensors =
                           [this, &loop](auto on_sensed, auto on_trouble) {
                             return std::make_unique<batch::Sensors>(*loop, session(), std::move(gpus_.reader),
-                                                                    std::move(on_sensed), std::move(on_trouble));
+                                                                    given_gpus(), std::move(on_sensed),
+                                                                    std::move(on_trouble));
                           },
                       .note = [&view](batch::NoteKind kind, const std::string& text) { view.note(kind, text); },
                       .watch_tree = [this](std::int64_t pid) { raw_tree_->watch(pid); }});
@@ -185,8 +173,7 @@ Result<void> BatchVerb::open_journal(batch::Guardian& guardian) {
   guardian.set_batch(journal_->batch_id());
   git_ = run::git_state(here());
   HR_TRY(known_, journal_->register_tasks(set_.tasks));
-  batch::Run run{
-      .start = realtime_now(), .command = command_line(command_, after_dashes_), .working_directory = here()};
+  batch::Run run{.start = realtime_now(), .command = resume_line(command_, after_dashes_), .working_directory = here()};
   if (git_) run.git_commit = git_->commit, run.git_dirty = git_->dirty;
   return journal_->begin_run(std::move(run));
 }
@@ -236,9 +223,12 @@ void BatchVerb::keep_or_rerun() {
       ++lost;
     }
   }
-  if (lost > 0)
-    say(fmt::format("{} {} succeeded earlier, but their outputs are gone: they run again", lost,
-                    lost == 1 ? "task" : "tasks"),
+  const auto tasks = [](std::size_t count) { return fmt::format("{} {}", count, count == 1 ? "task" : "tasks"); };
+  if (lost > 0) say(fmt::format("{} succeeded earlier, but their outputs are gone: they run again", tasks(lost)), "");
+  const auto changed = std::count_if(known_.begin(), known_.end(), [](const auto& known) { return known.changed; });
+  if (changed > 0)
+    say(fmt::format("{} succeeded earlier with another command, other parameters or other inputs: they run again",
+                    tasks(static_cast<std::size_t>(changed))),
         "");
 }
 
@@ -275,7 +265,7 @@ void BatchVerb::say_what_follows() const {
   if (earlier_ > 0) text += fmt::format(" · {} succeeded earlier", earlier_);
   std::size_t in_flight = 0;
   for (const auto& known : known_) in_flight += known.in_flight ? 1 : 0;
-  text += fmt::format(" · resume: {}\n", command_line(command_, after_dashes_));
+  text += fmt::format(" · resume: {}\n", resume_line(command_, after_dashes_));
   if (in_flight > 0)
     text += fmt::format("- the last run died; {} {} that were under way run again\n", in_flight,
                         in_flight == 1 ? "task" : "tasks");
@@ -291,6 +281,7 @@ batch::BatchOptions BatchVerb::batch_options() {
   options.pin = gpus_.pin;
   options.grace = grace_;
   options.stop_misplaced = command_.stop_misplaced;
+  options.max_failures = command_.max_failures;
   options.gpu_processes_visible =
       gpus_.reader && (std::getenv("HEADROOM_SIM") != nullptr || !host::in_nested_pid_namespace());
   if (gpus_.reader && !options.gpu_processes_visible)
@@ -326,12 +317,17 @@ batch::BatchOptions BatchVerb::batch_options() {
 
 SessionOptions BatchVerb::session() {
   RecordingMeta meta = meta_at(boottime_now(), recording_id_, "batch", interval_);
-  meta.command = {"headroom", "batch"};
-  meta.command.insert(meta.command.end(), command_.words.begin(), command_.words.end());
+  meta.command = command_words(command_, after_dashes_);
   SessionOptions session = session_options(command_.live, std::move(meta), std::move(tree_), GivenGpus::kUnknown);
   if (command_.no_record) session.open_recording = nullptr;
   if (!gpus_.reader) session.why_no_gpus = gpus_.note.empty() ? "not wanted (--gpus none)" : gpus_.note;
   return session;
+}
+
+std::vector<std::string> BatchVerb::given_gpus() const {
+  std::vector<std::string> uuids;
+  for (const auto& gpu : gpus_.gpus) uuids.push_back(gpu.uuid);
+  return uuids;
 }
 
 std::string BatchVerb::answer(batch::Batch& batch, std::string_view request) const {
@@ -348,7 +344,7 @@ std::string BatchVerb::answer(batch::Batch& batch, std::string_view request) con
 // Of what was recorded of GPUs.
 std::optional<Explanation> BatchVerb::explained(const SessionResult& recorded) const {
   if (recorded.path.empty() || gpus_.gpus.empty()) return std::nullopt;
-  const auto recording = read_recording(recorded.path);
+  const auto recording = read_recording(recorded.path, {.leave_out = metrics_not_explained()});
   if (!recording) {
     report_error(within("the ledger of this batch", recording.error()));
     return std::nullopt;
@@ -378,7 +374,7 @@ int BatchVerb::finish(batch::Batch& batch, const batch::BatchEnd& end) {
       say(fmt::format("what was learned is not kept: {}", saved.error().what), "");
   }
   const bool go_on = last.summary.tasks.left > 0 || last.summary.tasks.failed > 0;
-  const report::BatchEndFacts facts{.resume = go_on ? command_line(command_, after_dashes_) : "",
+  const report::BatchEndFacts facts{.resume = go_on ? resume_line(command_, after_dashes_) : "",
                                     .cpu_fallbacks = last.cpu_fallbacks,
                                     .earlier = earlier_,
                                     .placement_readable = placement_readable_};
@@ -394,15 +390,43 @@ int BatchVerb::finish(batch::Batch& batch, const batch::BatchEnd& end) {
   return tasks.succeeded == tasks.total ? kExitOk : kExitFailed;
 }
 
-int BatchVerb::dry_run() {
-  const std::string start = here();
-  std::string text = fmt::format("{} tasks in {} {}, on {} {}; the batch's folder would be {}\n", set_.tasks.size(),
+// Not even a recording.
+int BatchVerb::nothing_to_do() {
+  journal_->note_run_end("finished", realtime_now());
+  if (const auto written = journal_->commit(); !written) report_error(written.error());
+  const auto count = static_cast<std::int64_t>(set_.tasks.size());
+  const std::string words = fmt::format("{} succeeded in earlier runs: nothing is left to do; --fresh starts over.\n",
+                                        count == 1 ? "The task" : fmt::format("All {} tasks", human_count(count)));
+  (void)write_all(command_.json ? STDERR_FILENO : STDOUT_FILENO, words);
+  BatchSummary summary{.tasks = {.total = count, .succeeded = count}};
+  summary.journal = journal_->path();
+  if (command_.json) (void)write_all(STDOUT_FILENO, report::to_json(summary, {.earlier = earlier_}));
+  return kExitOk;
+}
+
+Result<int> BatchVerb::dry_run() {
+  std::error_code ignored;
+  if (std::filesystem::exists(batch::journal_path(folder_), ignored) && !command_.fresh) {
+    HR_TRY(known_, batch::known_in(folder_, set_.tasks));
+    keep_or_rerun();
+  } else {
+    known_.resize(set_.tasks.size());
+  }
+  load_history();
+  HR_TRY(plan_, run::plan_tasks(set_.tasks, run::expected_durations(history_, gpu_models())));
+  std::string text = fmt::format("{} tasks in {} {}, on {} {}; the batch's folder {} {}\n", set_.tasks.size(),
                                  plan_.groups.size(), plan_.groups.size() == 1 ? "group" : "groups", gpus_.gpus.size(),
-                                 gpus_.gpus.size() == 1 ? "GPU" : "GPUs", folder_);
-  for (const auto& task : set_.tasks) {
+                                 gpus_.gpus.size() == 1 ? "GPU" : "GPUs", earlier_ > 0 ? "is" : "would be", folder_);
+  if (earlier_ > 0) text += fmt::format("{} succeeded earlier and would not run again\n", earlier_);
+  for (std::size_t i = 0; i < set_.tasks.size(); ++i) {
+    const TaskSpec& task = set_.tasks[i];
     text += fmt::format("{}  {}", task.name, task.shell ? task.argv.back() : shell_join(task.argv));
-    if (task.resources.gpus != 1) text += fmt::format("  [GPUs {}]", task.resources.gpus);
+    if (!gpus_.gpus.empty() && task.resources.gpus != 1) text += fmt::format("  [GPUs {}]", task.resources.gpus);
     if (!task.after.empty()) text += fmt::format("  [after {}]", join(task.after, ", "));
+    if (known_[i].state == TaskState::kSucceeded)
+      text += "  [done]";
+    else if (plan_.tasks[i].expected)
+      text += fmt::format("  [about {}]", human_duration(*plan_.tasks[i].expected));
     text += "\n";
   }
   (void)write_all(STDOUT_FILENO, text);
@@ -422,47 +446,11 @@ int batch_verb(const BatchCommand& command, const std::vector<std::string>& afte
   leave(code);  // a thread may be left behind in a driver call
 }
 
-void declare_running(CLI::App& app, BatchCommand& o) {
-  app.add_option("TASKS", o.words, "a task file (.toml, .jsonl, .csv), a list of command lines, or - for stdin")
-      ->type_name("");
-  app.add_option("--command", o.command, "command for a list of parameters, with placeholders: 'train.py --lr {lr}'")
-      ->type_name("CMD");
-  app.add_flag("--shell", o.shell, "--command is a shell line");
-  app.add_option("--gpus", o.gpus, "which GPUs: 0,1 or UUIDs; none: tasks run on slots, GPUs are left alone")
-      ->type_name("LIST");
-  app.add_option("--slots", o.slots, "tasks without a GPU that run at once; default: as many as cores")
-      ->check(CLI::Range(1, 4096));
-  app.add_option("--per-gpu", o.per_gpu, "tasks per GPU, instead of as many as pay")->check(CLI::Range(1, 64));
-  app.add_flag("--no-pack", o.no_pack, "one task per GPU");
-  app.add_option("--pin", o.pin, "CUDA_VISIBLE_DEVICES holds the uuid (default) or the index")
-      ->check(CLI::IsMember({"uuid", "index"}));
-  app.add_option("--second-pin", o.second_pin, "a command that chooses a GPU itself: refuse (default), rewrite, allow")
-      ->check(CLI::IsMember({"refuse", "rewrite", "allow"}));
-  app.add_option("--retries", o.retries, "further attempts of a task that fails (lists; a task file says its own)");
-  app.add_option("--timeout", o.timeout, "of an attempt (lists; a task file says its own)")->type_name("TIME");
-  app.add_option("--grace", o.grace, "between SIGTERM and SIGKILL (10s)")->type_name("TIME");
-  app.add_flag("--stop-misplaced", o.stop_misplaced, "stop tasks that compute on another GPU than the one given");
-  app.add_option("--metric", o.metrics, "NAME=REGEX on each task's log; the last match counts")
-      ->type_name("NAME=REGEX");
-  app.add_option("--param", o.parameters, "likewise, a parameter as the task resolved it")->type_name("NAME=REGEX");
-  app.add_option("--folder", o.folder, "journal and logs; default: beside the task file")->type_name("DIR");
-  app.add_flag("--dry-run", o.dry_run, "print the plan and stop");
-  app.add_flag("--fresh", o.fresh, "start over; what was there is kept aside");
-  app.add_flag("--no-record", o.no_record, "make no recording");
-  app.add_flag("--follow", o.follow, "show what the tasks print, each line with the task's name");
-  app.add_flag("--json", o.json, "print headroom.batch/1 on stdout");
-  app.add_flag("-q,--quiet", o.live.quiet, "say only what is wrong");
-  app.add_option("-i,--interval", o.live.interval, "time between samples (500ms)")->type_name("TIME");
-  app.add_option("-o,--output", o.live.output, "where the recording goes; default: $XDG_STATE_HOME/headroom")
-      ->type_name("FILE");
-}
-
 }  // namespace
 
 Action declare_batch(VerbInput input) {
   auto command = std::make_shared<BatchCommand>();
-  command->live.interval = "500ms";
-  declare_running(input.app, *command);
+  declare_batch_options(input.app, *command);
   const auto asked = declare_batch_questions(input.app);
   input.app.footer(
       "\nusage: headroom batch [options] TASKS     a task file, or - for command lines on stdin\n"

@@ -31,31 +31,38 @@ struct Questions {
   CLI::App* show = nullptr;
 };
 
-// The folder itself, or that of a task file; without a name the only (or the latest) one here.
-Result<std::string> find_folder(const std::string& given) {
+// The batch in `parent` that was written last; "" where there is none.
+std::string latest_in(const std::string& parent) {
   std::error_code error;
-  if (!given.empty()) {
-    if (fs::exists(batch::journal_path(given), error)) return given;
-    const std::string beside = fs::path(given).replace_extension(".batch").string();
-    if (fs::exists(batch::journal_path(beside), error)) return beside;
-    return fail(Errc::kNotFound, fmt::format("there is no batch in {} or {}", given, beside),
-                "name the batch's folder, or the task file it was started with");
-  }
   std::string latest;
   fs::file_time_type newest{};
-  for (fs::directory_iterator entry(".", error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
     const std::string folder = entry->path().string();
     const auto journal = batch::journal_path(folder);
-    if (entry->path().extension() != ".batch" || !fs::exists(journal, error)) continue;
-    auto time = fs::last_write_time(journal, error);
     std::error_code none;
+    if (entry->path().extension() != ".batch" || !fs::exists(journal, none)) continue;
+    auto time = fs::last_write_time(journal, none);
     if (const auto log = fs::last_write_time(journal + "-wal", none); !none) time = std::max(time, log);
     if (latest.empty() || time > newest) latest = folder, newest = time;
   }
-  if (latest.empty())
-    return fail(Errc::kNotFound, "there is no batch in this folder",
-                "--folder names the batch's folder or its task file");
   return latest;
+}
+
+// The batch's folder itself, that of a task file, or the latest one in a folder.
+Result<std::string> find_folder(const std::string& given) {
+  std::error_code error;
+  if (given.empty()) {
+    const std::string latest = latest_in(".");
+    if (!latest.empty()) return latest;
+    return fail(Errc::kNotFound, "there is no batch in this folder",
+                "name the batch's folder, its task file, or the folder that it is in");
+  }
+  if (fs::exists(batch::journal_path(given), error)) return given;
+  const std::string beside = fs::path(given).replace_extension(".batch").string();
+  if (fs::exists(batch::journal_path(beside), error)) return beside;
+  if (const std::string latest = latest_in(given); !latest.empty()) return latest;
+  return fail(Errc::kNotFound, fmt::format("there is no batch in {} or {}", given, beside),
+              "name the batch's folder, its task file, or the folder that it is in");
 }
 
 std::string text_of_status(const ordered_json& status) {
@@ -75,7 +82,8 @@ std::string counts_of(const batch::Contents& contents) {
     counts[task.state == TaskState::kReady ? "not run yet" : name(task.state)] += 1;
   std::vector<std::string> words;
   for (const auto& [state, count] : counts) words.push_back(fmt::format("{} {}", count, state));
-  return fmt::format("{} tasks: {}", contents.tasks.size(), join(words, ", "));
+  return fmt::format("{} {}: {}", contents.tasks.size(), contents.tasks.size() == 1 ? "task" : "tasks",
+                     join(words, ", "));
 }
 
 Result<int> status(const Questions& asked) {
@@ -249,6 +257,7 @@ std::function<std::optional<int>()> declare_batch_questions(CLI::App& app) {
     sub->add_flag("--json", asked->json, "print JSON");
   };
   asked->status = app.add_subcommand("status", "how far the batch is");
+  asked->status->add_option("BATCH", asked->folder, "the same as --folder");
   common(asked->status);
   asked->cancel = app.add_subcommand("cancel", "stop a task of a running batch, or keep it from starting");
   asked->cancel->add_option("TASK", asked->task, "its name")->required();

@@ -5,23 +5,13 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "cli/live_parts.h"
+#include "cli/batch_options.h"
 #include "device/nvml_reader.h"
 #include "live/batch.h"
 #include "run/task_list.h"
 
 // The parts of `headroom batch` that are wired together before anything starts.
 namespace headroom::cli {
-
-struct BatchCommand {
-  LiveOptions live;
-  std::vector<std::string> words;  // TASKS
-  std::string command, folder, gpus, pin = "uuid", second_pin = "refuse", grace = "10s", timeout;
-  std::vector<std::string> metrics, parameters;
-  int slots = 0, per_gpu = 0, retries = -1;
-  bool shell = false, no_pack = false, dry_run = false, fresh = false, json = false, follow = false,
-       stop_misplaced = false, no_record = false;
-};
 
 // Tasks from a file, standard input or a command line with ":::"; identities are set.
 [[nodiscard]] Result<run::TaskSet> read_tasks(const BatchCommand& command,

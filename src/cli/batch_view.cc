@@ -6,13 +6,14 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "cli/terminal.h"
 
 namespace headroom::cli {
 
 namespace {
 constexpr Nanos kLineEvery = 30 * kSecond;
-constexpr std::size_t kBarCells = 26;
+constexpr std::size_t kBarCells = 26, kSmallestBar = 8;
 
 std::int64_t ended(const run::BatchCounts& counts) {
   return counts.succeeded + counts.failed + counts.skipped + counts.cancelled;
@@ -33,14 +34,19 @@ std::string progress_words(const batch::Progress& progress) {
   return text;
 }
 
-std::string gpu_words(const batch::Progress::Gpu& gpu) {
-  std::string text = fmt::format("GPU {}  {}  {} running", gpu.gpu.index, gpu.gpu.model, gpu.running);
+std::string gpu_words(const batch::Progress::Gpu& gpu, std::size_t width) {
+  std::string_view model = gpu.gpu.model;
+  if (constexpr std::string_view kMaker = "NVIDIA "; model.starts_with(kMaker)) model.remove_prefix(kMaker.size());
+  std::vector<std::string> parts{fmt::format("GPU {}  {}  {} running", gpu.gpu.index, model, gpu.running)};
+  if (!gpu.usable) parts.emplace_back("out of use");
   if (gpu.used_bytes)
-    text += fmt::format("  {} of {}", human_bytes(*gpu.used_bytes), human_bytes(gpu.gpu.memory_bytes));
-  if (gpu.util_ratio) text += fmt::format("  gpu {}", human_percent(*gpu.util_ratio));
-  if (gpu.tasks_per_second > 0) text += fmt::format("  {:.2g} tasks/s", gpu.tasks_per_second);
-  if (!gpu.usable) text += "  out of use";
-  return text;
+    parts.push_back(fmt::format("{} of {}", human_bytes(*gpu.used_bytes), human_bytes(gpu.gpu.memory_bytes)));
+  if (gpu.util_ratio) parts.push_back("gpu " + human_percent(*gpu.util_ratio));
+  if (gpu.tasks_per_second > 0) parts.push_back(fmt::format("{:.2g} tasks/s", gpu.tasks_per_second));
+  if (gpu.tasks_per_second > 0 && gpu.alone_tasks_per_second)
+    parts.push_back(fmt::format("(1 alone: {:.2g})", *gpu.alone_tasks_per_second));
+  while (parts.size() > 1 && report::display_width(join(parts, "  ")) > width) parts.pop_back();
+  return join(parts, "  ");
 }
 
 BatchView::BatchView(bool quiet)
@@ -65,11 +71,13 @@ void BatchView::note(batch::NoteKind kind, const std::string& text) {
 std::string BatchView::picture(const batch::Progress& progress) const {
   const auto& counts = progress.counts;
   const double share = counts.total > 0 ? static_cast<double>(ended(counts)) / static_cast<double>(counts.total) : 1.0;
-  const std::size_t width = std::max<std::size_t>(layout_.width, 20) - 1;
-  std::string text = report::pad_right(
-      fmt::format("{}  {}", report::bar(share, kBarCells, layout_.utf8), progress_words(progress)), width);
-  text += "\n";
-  for (const auto& gpu : progress.gpus) text += report::pad_right(gpu_words(gpu), width) + "\n";
+  const std::size_t width = std::max<std::size_t>(text_options(STDERR_FILENO).width, 20) - 1;  // it may be resized
+  const std::string words = progress_words(progress);
+  const std::size_t room = width - std::min(width, report::display_width(words) + 2);
+  const std::size_t cells = room < kSmallestBar ? 0 : std::min(room, kBarCells);  // the words come first
+  const std::string bar = cells > 0 ? report::bar(share, cells, layout_.utf8) + "  " : "";
+  std::string text = report::pad_right(bar + words, width) + "\n";
+  for (const auto& gpu : progress.gpus) text += report::pad_right(gpu_words(gpu, width), width) + "\n";
   if (progress.gpus.empty())
     text += report::pad_right(fmt::format("{} running, {} waiting", counts.running,
                                           counts.waiting + counts.ready + counts.backing_off),

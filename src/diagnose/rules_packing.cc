@@ -140,8 +140,10 @@ std::string room_words(const Room& room, const Held& held) {
 }
 
 std::string chosen_by(const Case& c) {
-  for (const std::string& word : c.recording.meta.command)
+  for (const std::string& word : c.recording.meta.command) {
+    if (word == "--") break;  // the tasks' own words
     if (word == "--no-pack" || word.starts_with("--per-gpu")) return word;
+  }
   return "";
 }
 

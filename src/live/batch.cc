@@ -37,7 +37,8 @@ Batch::Batch(BatchOptions options, run::TaskPlan plan, std::vector<KnownTask> kn
       plan_(std::move(plan)),
       known_(std::move(known)),
       parts_(std::move(parts)),
-      planner_(setup_with(options_, parts_.journal.next_attempt())) {
+      planner_(setup_with(options_, parts_.journal.next_attempt())),
+      end_notes_(options_.tasks) {
   if (const auto boot = read_file("/proc/sys/kernel/random/boot_id", 256)) boot_id_ = trim(*boot);
   for (TaskIndex i = 0; i < options_.tasks.size(); ++i) by_name_.emplace(spec(i).name, i);
 }

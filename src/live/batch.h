@@ -10,6 +10,7 @@
 
 #include "host/cgroup.h"
 #include "live/batch_journal.h"
+#include "live/batch_notes.h"
 #include "live/batch_processes.h"
 #include "live/batch_sensors.h"
 #include "live/loop.h"
@@ -40,6 +41,7 @@ struct BatchOptions {
   run::PlannerSetup planner;  // gpus and first_attempt are filled in
   Nanos grace = 10 * kSecond;
   bool stop_misplaced = false;
+  int max_failures = 0;               // so many failed tasks, and nothing more is started; 0: any number
   bool gpu_processes_visible = true;  // false: in a container the driver's pids are not ours
   std::string driver_version, git_commit;
   std::optional<bool> git_dirty;
@@ -63,6 +65,7 @@ struct Progress {
     std::optional<std::int64_t> used_bytes;
     std::optional<double> util_ratio;
     double tasks_per_second = 0;
+    std::optional<double> alone_tasks_per_second;  // what one task per GPU would do, as far as tasks ran alone
     bool usable = true;
   };
   std::vector<Gpu> gpus;
@@ -77,8 +80,6 @@ struct Progress {
   bool draining = false;
 };
 
-enum class NoteKind { kProblem, kFact };
-
 struct BatchEnd {
   BatchSummary summary;
   std::string reason;                      // "finished", "drained", "stopped", "failed"
@@ -86,7 +87,6 @@ struct BatchEnd {
   std::vector<std::string> cpu_fallbacks;  // names
   int signal = 0;                          // that ended it
   std::size_t unwritten = 0;               // results that the journal could not take
-  std::vector<run::GroupHistory> learned;
 };
 
 // One run of a batch: the planner decides, this does. Everything happens on the thread that calls run().
@@ -190,12 +190,16 @@ class Batch {
   [[nodiscard]] run::AttemptReading reading_of(AttemptId id, Live& live, Nanos now);
   void account(Nanos elapsed);
   void note(NoteKind kind, const std::string& text) { parts_.note(kind, text); }
+  void say(const std::vector<Note>& notes) {
+    for (const Note& one : notes) note(one.kind, one.text);
+  }
   void commit_soon(Nanos delay);
   void set_wake();
   void tell_queue();
   void count_alone(Live& live, Nanos now) const;
   void finish_when_done();
   [[nodiscard]] BatchEnd summary();
+  void add_packing(const BatchGpu& gpu, const std::vector<run::AloneRate>& alone);
   [[nodiscard]] const TaskSpec& spec(TaskIndex task) const { return options_.tasks[task]; }
   [[nodiscard]] std::string gpu_name(const std::string& uuid) const;
 
@@ -213,6 +217,7 @@ class Batch {
   std::unordered_map<AttemptId, Live> live_;
   std::unordered_map<AttemptId, Closing> ended_;
   std::optional<run::Eta> eta_;
+  EndNotes end_notes_;
   std::unordered_map<TaskIndex, Nanos> took_;  // of successes, until the task's end
   std::int64_t queue_told_ = 0;                // tasks waiting for a GPU, as the recording was last told
   std::unordered_map<std::int64_t, TreeProcess> tree_;

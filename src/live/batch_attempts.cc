@@ -11,6 +11,7 @@
 #include "live/batch.h"
 #include "live/batch_events.h"
 #include "record/filesystem.h"
+#include "run/log_facts.h"
 #include "run/oom.h"
 #include "run/template.h"
 
@@ -276,7 +277,10 @@ AttemptOutcome Batch::judge(Live& live, const Ended& ended) {
   if (ended.status.signal == SIGKILL) evidence.cgroup_oom_kills = cgroup_.oom_kills() - oom_kills_before_;
   const run::OomVerdict verdict = run::recognise_oom(evidence);
   if (verdict.kind == run::OomKind::kNone) {
-    if (!disk_full()) return AttemptOutcome::kFailed;
+    if (!disk_full()) {
+      if (const std::string last = run::last_words(tail); !last.empty()) facts.reason += ": " + last;
+      return AttemptOutcome::kFailed;
+    }
     facts.reason += ", on a full disk";
     note(NoteKind::kProblem,
          fmt::format("{}: {}; it runs again once there is room", spec(facts.task).name, facts.reason));
@@ -325,7 +329,7 @@ void Batch::requeue(const run::RequeueTask& requeue) {
     next = fmt::format("requeued with {} reserved", human_bytes(requeue.reserved_gpu_bytes));
   else if (const Nanos wait = requeue.at - boottime_now(); wait > kSecond / 2)
     next = fmt::format("runs again in {}", human_duration(wait));
-  note(NoteKind::kProblem, fmt::format("{}: {}, {}", task, info(requeue.after).label, next));
+  say(end_notes_.again(task, info(requeue.after).label, next));
 }
 
 void Batch::end_task(const run::EndTask& end) {
@@ -333,14 +337,18 @@ void Batch::end_task(const run::EndTask& end) {
   if (const auto took = took_.extract(end.task); eta_)
     eta_->ended(end.task, took ? std::optional(took.mapped()) : std::nullopt);
   parts_.journal.note_task(known_[end.task].key, end.state, end.reason);
+  say(end_notes_.ended(task, end.state, end.reason));
   if (end.state == TaskState::kSucceeded) {
     if (end.task < options_.fingerprints.size() && !options_.fingerprints[end.task].empty())
       parts_.journal.note_fingerprint(known_[end.task].key, options_.fingerprints[end.task]);
     return;
   }
-  if (end.state == TaskState::kFailed) failed_.push_back(task.name);
-  note(end.state == TaskState::kFailed ? NoteKind::kProblem : NoteKind::kFact,
-       fmt::format("{}: {}", task.name, end.reason.empty() ? std::string(name(end.state)) : end.reason));
+  if (end.state != TaskState::kFailed) return;
+  failed_.push_back(task.name);
+  if (options_.max_failures == 0 || static_cast<int>(failed_.size()) != options_.max_failures || draining_) return;
+  note(NoteKind::kProblem, fmt::format("{} {} failed, as many as --max-failures allows", failed_.size(),
+                                       failed_.size() == 1 ? "task has" : "tasks have"));
+  drain();
 }
 
 }  // namespace headroom::batch

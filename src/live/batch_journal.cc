@@ -132,43 +132,32 @@ Result<void> Journal::load() {
 }
 
 Result<std::vector<KnownTask>> Journal::register_tasks(std::span<const TaskSpec> specs) {
-  HR_TRY(const auto known, known_tasks(database_));
-  std::map<std::pair<std::string, std::int64_t>, TaskKey> keys;
-  HR_TRY(Statement rows, database_.prepare("SELECT identity, occurrence, key FROM tasks"));
-  for (;;) {
-    HR_TRY(const bool more, rows.step());
-    if (!more) break;
-    keys.emplace(std::pair{std::string(rows.bytes(0)), rows.integer(1)}, rows.integer(2));
-  }
-  TaskKey next = known.empty() ? 1 : known.rbegin()->first + 1;
+  HR_TRY(std::vector<KnownTask> tasks, known_of(database_, specs));
+  HR_TRY(const std::int64_t last, database_.number("SELECT max(key) FROM tasks"));
+  TaskKey next = last + 1;
   std::map<std::string_view, std::int64_t> seen;
-  std::vector<KnownTask> result;
-  result.reserve(specs.size());
   HR_TRY(Statement add, database_.prepare("INSERT INTO tasks(key, identity, occurrence, name, grp, state) "
                                           "VALUES(?,?,?,?,?,?)"));
   HR_TRY(Statement rename, database_.prepare("UPDATE tasks SET name=?, grp=? WHERE key=?"));
   HR_TRYV(begin_.run());
-  for (const TaskSpec& spec : specs) {
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const TaskSpec& spec = specs[i];
+    KnownTask& task = tasks[i];
     const std::int64_t occurrence = seen[spec.identity]++;
-    const auto found = keys.find({spec.identity, occurrence});
-    if (found != keys.end()) {
-      KnownTask task = known.at(found->second);
-      if (task.name != spec.name || task.group != spec.group) {
-        rename.bind(1, spec.name), rename.bind(2, spec.group), rename.bind(3, task.key);
-        HR_TRYV(rename.run());
-        task.name = spec.name, task.group = spec.group;
-      }
-      result.push_back(std::move(task));
-      continue;
+    const bool renamed = task.name != spec.name || task.group != spec.group;
+    task.name = spec.name, task.group = spec.group;
+    if (task.key == 0) {
+      task.key = next++;
+      add.bind(1, task.key), add.bind(2, spec.identity), add.bind(3, occurrence), add.bind(4, spec.name);
+      add.bind(5, spec.group), add.bind(6, static_cast<std::int64_t>(task.state));
+      HR_TRYV(add.run());
+    } else if (renamed) {
+      rename.bind(1, spec.name), rename.bind(2, spec.group), rename.bind(3, task.key);
+      HR_TRYV(rename.run());
     }
-    KnownTask task{.key = next++, .name = spec.name, .group = spec.group};
-    add.bind(1, task.key), add.bind(2, spec.identity), add.bind(3, occurrence), add.bind(4, spec.name);
-    add.bind(5, spec.group), add.bind(6, static_cast<std::int64_t>(task.state));
-    HR_TRYV(add.run());
-    result.push_back(std::move(task));
   }
   HR_TRYV(commit_.run());
-  return result;
+  return tasks;
 }
 
 Result<void> Journal::begin_run(Run run) {

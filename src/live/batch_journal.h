@@ -41,6 +41,7 @@ struct KnownTask {
   std::string reason;
   int attempts = 0;
   int failures = 0;         // that counted against its retries
+  bool changed = false;     // it succeeded under this name with another command, other parameters or other inputs
   bool in_flight = false;   // nobody saw the end of its last attempt: a run of the batch died meanwhile
   std::string fingerprint;  // of the files its command names, when it last started
 };
@@ -76,8 +77,7 @@ class Journal {
   [[nodiscard]] std::optional<Run> last_run() const { return last_run_; }  // the one before this
 
   // One transaction each.
-  // What is known of every task, in their order; a task that is not known is added. Tasks with one identity are told
-  // apart by how many of them came before.
+  // What is known of every task, in their order; a task that is not known is added.
   [[nodiscard]] Result<std::vector<KnownTask>> register_tasks(std::span<const TaskSpec> specs);
   // Attempts that were under way when an earlier run died are closed as kInterrupted.
   [[nodiscard]] Result<void> begin_run(Run run);
@@ -143,6 +143,8 @@ class Journal {
 [[nodiscard]] std::string journal_path(const std::string& folder);
 // For everybody else; also while it is written.
 [[nodiscard]] Result<Contents> read_journal(const std::string& folder);
+// What it knows of each of `specs`, in their order; with key 0 of those that are new.
+[[nodiscard]] Result<std::vector<KnownTask>> known_in(const std::string& folder, std::span<const TaskSpec> specs);
 // Puts all of it into a recording that has ended, as tables of its own (docs/recording-format.md), so that one file can
 // be handed on; all or nothing. The logs stay where they are.
 [[nodiscard]] Result<void> copy_journal(const std::string& folder, const std::string& recording);

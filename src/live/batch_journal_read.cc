@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <set>
 
 #include "base/strings.h"
 #include "live/batch_journal_rows.h"
@@ -132,6 +133,31 @@ Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database) {
   return known;
 }
 
+Result<std::vector<KnownTask>> known_of(Database& database, std::span<const TaskSpec> specs) {
+  HR_TRY(const auto known, known_tasks(database));
+  std::map<std::pair<std::string, std::int64_t>, TaskKey> keys;
+  HR_TRY(Statement rows, database.prepare("SELECT identity, occurrence, key FROM tasks"));
+  for (;;) {
+    HR_TRY(const bool more, rows.step());
+    if (!more) break;
+    keys.emplace(std::pair{std::string(rows.bytes(0)), rows.integer(1)}, rows.integer(2));
+  }
+  std::set<std::string_view> done;
+  for (const auto& [key, task] : known)
+    if (task.state == TaskState::kSucceeded) done.insert(task.name);
+  std::map<std::string_view, std::int64_t> seen;
+  std::vector<KnownTask> result;
+  result.reserve(specs.size());
+  for (const TaskSpec& spec : specs) {
+    const auto found = keys.find({spec.identity, seen[spec.identity]++});
+    KnownTask task;
+    if (found != keys.end()) task = known.at(found->second);
+    task.changed = task.state != TaskState::kSucceeded && done.contains(spec.name);
+    result.push_back(std::move(task));
+  }
+  return result;
+}
+
 Result<void> check_is_journal(Database& database) {
   HR_TRY(const auto tables, database.number("SELECT count(*) FROM sqlite_schema WHERE type='table'"));
   if (tables == 0) return {};
@@ -147,28 +173,40 @@ Result<void> check_is_journal(Database& database) {
 
 std::string journal_path(const std::string& folder) { return folder + "/journal.sqlite"; }
 
-Result<Contents> read_journal(const std::string& folder) {
+namespace {
+
+// Calls `read` with the journal, opened for reading.
+template <class Read>
+auto with_journal(const std::string& folder, const Read& read) -> decltype(read(std::declval<Database&>())) {
   const std::string path = journal_path(folder);
   if (::access(path.c_str(), R_OK) != 0)
     return fail(Errc::kNotFound, fmt::format("there is no batch in {}", folder),
                 "name the folder of a batch (….batch), or the task file it was started with");
-  const auto read = [](const std::string& name) -> Result<Contents> {
+  const auto opened = [&read](const std::string& name) -> decltype(read(std::declval<Database&>())) {
     HR_TRY(Database database, Database::open(name, Access::kReadOnly));
     (void)database.execute("PRAGMA busy_timeout=5000");
     HR_TRYV(check_is_journal(database));
-    return read_tables(database);
+    return read(database);
   };
-  auto contents = read(path);
+  auto answer = opened(path);
   // On a full disk, or where nothing may be written, SQLite cannot share memory; without a log nobody writes, either.
   struct stat log {};
   const bool closed = ::stat((path + "-wal").c_str(), &log) != 0 || log.st_size == 0;
-  const Errc why = contents ? Errc::kIo : contents.error().code;
-  if (!contents && closed && (why == Errc::kIo || why == Errc::kNoSpace || why == Errc::kNoPermission)) {
-    auto again = read(immutable_name(path));
-    if (again) contents = std::move(again);
+  const Errc why = answer ? Errc::kIo : answer.error().code;
+  if (!answer && closed && (why == Errc::kIo || why == Errc::kNoSpace || why == Errc::kNoPermission)) {
+    auto again = opened(immutable_name(path));
+    if (again) answer = std::move(again);
   }
-  if (!contents) return tl::unexpected(within(fmt::format("journal {}", path), contents.error()));
-  return contents;
+  if (!answer) return tl::unexpected(within(fmt::format("journal {}", path), answer.error()));
+  return answer;
+}
+
+}  // namespace
+
+Result<Contents> read_journal(const std::string& folder) { return with_journal(folder, read_tables); }
+
+Result<std::vector<KnownTask>> known_in(const std::string& folder, std::span<const TaskSpec> specs) {
+  return with_journal(folder, [specs](Database& database) { return known_of(database, specs); });
 }
 
 Result<void> copy_journal(const std::string& folder, const std::string& recording) {

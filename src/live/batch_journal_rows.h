@@ -15,6 +15,10 @@ inline constexpr std::string_view kRunColumns =
 // Every task, with the counts that only attempts know.
 [[nodiscard]] Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database);
 
+// What is known of each of `specs`, in their order; with key 0 of those that are new. Tasks with one identity are told
+// apart by how many of them came before.
+[[nodiscard]] Result<std::vector<KnownTask>> known_of(Database& database, std::span<const TaskSpec> specs);
+
 inline constexpr std::int64_t kJournalVersion = 1;
 // An empty database will do. kCorrupt: it belongs to something else. kUnsupported: it was written by a newer version.
 [[nodiscard]] Result<void> check_is_journal(Database& database);

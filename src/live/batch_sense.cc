@@ -17,6 +17,18 @@ constexpr Nanos kNewPlacement = 5 * kSecond;    // process lists are read at eve
 constexpr Nanos kLong = 20 * kSecond;           // an attempt so long would have been seen on a GPU
 constexpr Nanos kWarnAfter = 60 * kSecond;
 
+// Of the GPU's model, if enough of its tasks were measured to speak for the others.
+const run::AloneRate* rate_of(const std::vector<run::AloneRate>& rates, const std::string& model) {
+  constexpr std::int64_t kMostUntold = 10;  // of 100
+  for (const run::AloneRate& rate : rates)
+    if (rate.gpu_model == model && rate.alone_seconds > 0 &&
+        100 * rate.untold_tasks <= kMostUntold * (rate.tasks + rate.untold_tasks))
+      return &rate;
+  return nullptr;
+}
+
+double tasks_per_second(const run::AloneRate& alone) { return static_cast<double>(alone.tasks) / alone.alone_seconds; }
+
 }  // namespace
 
 std::optional<AttemptId> Batch::attempt_of(std::int64_t pid, Nanos now) {
@@ -241,6 +253,7 @@ Progress Batch::progress() const {
   Progress progress{.counts = planner_.counts(), .elapsed = boottime_now() - start_};
   progress.draining = draining_;
   progress.waiting_for = planner_.why_waiting();
+  const auto alone = planner_.alone_rates();
   for (std::size_t i = 0; i < options_.gpus.size(); ++i) {
     const BatchGpu& gpu = options_.gpus[i];
     const auto view = planner_.gpu(static_cast<run::GpuIndex>(i));
@@ -251,6 +264,7 @@ Progress Batch::progress() const {
     }
     if (const auto use = use_.find(gpu.uuid); use != use_.end() && use->second.seconds_with_work > 0)
       row.tasks_per_second = static_cast<double>(use->second.tasks) / use->second.seconds_with_work;
+    if (const auto* rate = rate_of(alone, gpu.model)) row.alone_tasks_per_second = tasks_per_second(*rate);
     progress.gpus.push_back(row);
   }
   const Nanos now = boottime_now();
@@ -270,6 +284,26 @@ Progress Batch::progress() const {
   return progress;
 }
 
+void Batch::add_packing(const BatchGpu& gpu, const std::vector<run::AloneRate>& alone) {
+  const GpuUse& use = use_[gpu.uuid];
+  if (use.seconds_with_work <= 0) return;
+  BatchSummary::Packing packing{.device = gpu.uuid, .concurrency = use.task_seconds / use.seconds_with_work};
+  packing.work_per_second = static_cast<double>(use.tasks) / use.seconds_with_work;
+  if (const auto* rate = rate_of(alone, gpu.model)) {
+    packing.one_per_gpu_work_per_second = tasks_per_second(*rate);
+    packing.one_per_gpu_attempts = rate->alone_attempts;
+    packing.one_per_gpu_from_history = rate->from_history;
+  }
+  if (use.tasks > 0 && use.without_steps == 0) {  // the same in steps
+    const double steps_per_task = use.steps / static_cast<double>(use.tasks);
+    packing.unit = "steps";
+    packing.work_per_second = *packing.work_per_second * steps_per_task;
+    if (packing.one_per_gpu_work_per_second)
+      packing.one_per_gpu_work_per_second = *packing.one_per_gpu_work_per_second * steps_per_task;
+  }
+  summary_.packing.push_back(packing);
+}
+
 BatchEnd Batch::summary() {
   BatchEnd end;
   const auto counts = planner_.counts();
@@ -280,16 +314,7 @@ BatchEnd Batch::summary() {
                     .cancelled = counts.cancelled,
                     .left = counts.waiting + counts.ready + counts.running + counts.backing_off};
   summary_.wall_seconds = seconds(boottime_now() - start_);
-  double alone_seconds = 0;
-  std::int64_t finished = 0;
-  bool alone_known = true;
-  for (const auto& past : planner_.learned()) {
-    finished += past.finished;
-    if (past.duration && past.finished > 0)
-      alone_seconds += seconds(*past.duration) * static_cast<double>(past.finished);
-    else if (past.finished > 0)
-      alone_known = false;
-  }
+  const auto alone = planner_.alone_rates();
   for (const BatchGpu& gpu : options_.gpus) {
     const GpuUse& use = use_[gpu.uuid];
     BatchSummary::DeviceUse device{.uuid = gpu.uuid, .index = gpu.index, .tasks = use.tasks};
@@ -297,19 +322,7 @@ BatchEnd Batch::summary() {
       device.busy_ratio = std::clamp(use.busy_seconds / summary_.wall_seconds, 0.0, 1.0);
     device.quarantined = quarantined_.contains(gpu.uuid);
     summary_.devices.push_back(device);
-    if (use.seconds_with_work <= 0) continue;
-    BatchSummary::Packing packing{.device = gpu.uuid, .concurrency = use.task_seconds / use.seconds_with_work};
-    packing.work_per_second = static_cast<double>(use.tasks) / use.seconds_with_work;
-    if (alone_known && alone_seconds > 0 && finished > 0)
-      packing.one_per_gpu_work_per_second = static_cast<double>(finished) / alone_seconds;
-    if (use.tasks > 0 && use.without_steps == 0) {  // the same in steps
-      const double steps_per_task = use.steps / static_cast<double>(use.tasks);
-      packing.unit = "steps";
-      packing.work_per_second = *packing.work_per_second * steps_per_task;
-      if (packing.one_per_gpu_work_per_second)
-        packing.one_per_gpu_work_per_second = *packing.one_per_gpu_work_per_second * steps_per_task;
-    }
-    summary_.packing.push_back(packing);
+    add_packing(gpu, alone);
   }
   summary_.journal = parts_.journal.path();
   end.reason = stopping_ ? "stopped" : draining_ ? "drained" : summary_.tasks.left > 0 ? "failed" : "finished";
@@ -317,7 +330,6 @@ BatchEnd Batch::summary() {
   end.cpu_fallbacks = cpu_fallbacks_;
   end.signal = signal_;
   end.unwritten = parts_.journal.results_pending();
-  end.learned = planner_.learned();
   end.summary = summary_;
   return end;
 }

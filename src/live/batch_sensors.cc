@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/batch_sensors.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <span>
@@ -169,7 +170,21 @@ class Sensors::Nudge final : public Reader {
   NvmlReader* gpus_;
 };
 
-Sensors::Sensors(Loop& loop, SessionOptions session, std::unique_ptr<NvmlReader> gpus,
+// Says once, after the GPUs were announced, which of them get tasks.
+class Sensors::Given final : public Reader {
+ public:
+  explicit Given(std::map<std::string, bool> given) : given_(std::move(given)) {}
+  void read(Nanos, RecordingSink& sink) override {
+    for (const auto& [uuid, given] : given_)
+      sink.add_source({.kind = SourceKind::kGpu, .key = uuid, .attrs = {{"given", given ? "true" : "false"}}});
+    given_.clear();
+  }
+
+ private:
+  std::map<std::string, bool> given_;
+};
+
+Sensors::Sensors(Loop& loop, SessionOptions session, std::unique_ptr<NvmlReader> gpus, std::vector<std::string> given,
                  std::function<void(Sensed)> on_sensed, std::function<void(Error)> on_trouble)
     : shared_(std::make_shared<Shared>()) {
   shared_->loop = &loop;
@@ -205,13 +220,17 @@ Sensors::Sensors(Loop& loop, SessionOptions session, std::unique_ptr<NvmlReader>
   session.open_gpus = nullptr;
   if (gpus) {
     auto held = std::make_shared<std::unique_ptr<NvmlReader>>(std::move(gpus));
-    session.open_gpus = [shared = shared_, held]() -> Result<GpuReaders> {
+    std::map<std::string, bool> gets_tasks;
+    for (const Device& device : (*held)->devices())
+      gets_tasks[device.uuid] = std::find(given.begin(), given.end(), device.uuid) != given.end();
+    session.open_gpus = [shared = shared_, held, gets_tasks]() -> Result<GpuReaders> {
       GpuReaders readers;
       NvmlReader* raw = held->get();
       readers.gpus = raw->devices().size();
       readers.before_last_look = [raw] { raw->ask_all(); };
       readers.readers.push_back(std::make_unique<Nudge>(shared, raw));
       readers.readers.push_back(std::move(*held));
+      readers.readers.push_back(std::make_unique<Given>(gets_tasks));
       readers.readers.push_back(std::make_unique<Bell>(shared, true));
       return readers;
     };

@@ -49,9 +49,10 @@ struct Sensed {
 class Sensors {
  public:
   // `session` is a complete recording but for its GPUs; `gpus` may be null. `on_sensed` is called on the loop's thread,
-  // `on_trouble` likewise, with what keeps the recording from being made.
-  Sensors(Loop& loop, SessionOptions session, std::unique_ptr<NvmlReader> gpus, std::function<void(Sensed)> on_sensed,
-          std::function<void(Error)> on_trouble);
+  // `on_trouble` likewise, with what keeps the recording from being made. `given`: the UUIDs of the GPUs that get
+  // tasks.
+  Sensors(Loop& loop, SessionOptions session, std::unique_ptr<NvmlReader> gpus, std::vector<std::string> given,
+          std::function<void(Sensed)> on_sensed, std::function<void(Error)> on_trouble);
   ~Sensors();
   Sensors(const Sensors&) = delete;
   Sensors& operator=(const Sensors&) = delete;
@@ -64,6 +65,7 @@ class Sensors {
   class Tee;
   class Bell;
   class Nudge;
+  class Given;
   struct Shared;
   std::shared_ptr<Shared> shared_;
   std::unique_ptr<Session> session_;

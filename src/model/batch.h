@@ -198,6 +198,8 @@ struct BatchSummary {
     double concurrency = 0;                                              // mean over the time it had work
     std::optional<double> work_per_second, one_per_gpu_work_per_second;  // steps, or tasks where no steps were reported
     std::string_view unit = "tasks";
+    std::int64_t one_per_gpu_attempts = 0;  // that rate rests on so many that ran alone on a GPU of this model …
+    bool one_per_gpu_from_history = false;  // … and, for some groups, on earlier batches
   };
   Tasks tasks;
   std::int64_t attempts = 0, retries = 0, oom_requeues = 0;

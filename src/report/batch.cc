@@ -60,6 +60,19 @@ std::string first_sentence(const BatchSummary& summary, const BatchEndFacts& fac
   return text + (tasks.failed > 0 ? " (headroom batch show --failed)." : ".");
 }
 
+// What the rate of one per GPU was measured on; attempts are counted per model, which GPUs share.
+std::string measured_on(const BatchSummary& summary) {
+  std::int64_t attempts = 0;
+  bool history = false;
+  for (const auto& packing : summary.packing) {
+    attempts = std::max(attempts, packing.one_per_gpu_attempts);
+    history = history || packing.one_per_gpu_from_history;
+  }
+  if (attempts == 0) return "measured in earlier batches";
+  return fmt::format("measured on {} that ran alone{}", tasks_words(attempts),
+                     history ? " and in earlier batches" : "");
+}
+
 // One sentence where all GPUs worked; only claims what was measured on both sides.
 std::string packing_sentence(const BatchSummary& summary) {
   double work = 0, alone = 0, concurrency = 0;
@@ -75,7 +88,7 @@ std::string packing_sentence(const BatchSummary& summary) {
   if (gpus == 0 || concurrency / static_cast<double>(gpus) < kPacked) return "";
   const std::string many = fmt::format("Packing {:.1f} tasks per GPU", concurrency / static_cast<double>(gpus));
   if (alone <= 0) return many + "; what one alone does was not measured.";
-  return fmt::format("{} did {} the work of one per GPU.", many, human_factor(work / alone));
+  return fmt::format("{} did {} the work of one per GPU ({}).", many, human_factor(work / alone), measured_on(summary));
 }
 
 std::string placement_sentence(const BatchSummary& summary, const BatchEndFacts& facts) {
@@ -227,6 +240,8 @@ std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
                        {"concurrency", one.concurrency},
                        {"work_per_second", value_or_null(one.work_per_second)},
                        {"one_per_gpu_work_per_second", value_or_null(one.one_per_gpu_work_per_second)},
+                       {"one_per_gpu_attempts", one.one_per_gpu_attempts},
+                       {"one_per_gpu_from_history", one.one_per_gpu_from_history},
                        {"unit", one.unit}});
   const auto seconds_of = [&](const auto& of) {
     return explanation ? ordered_json(seconds(of(*explanation))) : nullptr;
@@ -287,7 +302,7 @@ std::string to_text(const Attempt& a, const std::string& task, const TextOptions
   row("started", clock_time(a.start) + " UTC");
   if (a.end) row("took", human_duration(*a.end - a.start));
   if (a.cpu_time) row("CPU time", human_duration(*a.cpu_time));
-  if (a.gpu_time) row("GPU time", human_duration(*a.gpu_time));
+  if (a.gpu_time) row("GPU time", "at least " + human_duration(*a.gpu_time));  // what came between looks is not in it
   if (a.peak_gpu_bytes) row("GPU memory", human_bytes(*a.peak_gpu_bytes));
   if (a.peak_host_bytes) row("host memory", human_bytes(*a.peak_host_bytes));
   std::vector<std::string> found;

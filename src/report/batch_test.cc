@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
@@ -93,6 +94,33 @@ TEST(BatchReport, TheJsonHoldsTheLedgerByTask) {
   EXPECT_EQ(ledger["accounts"][1]["task"], "w1");
   EXPECT_EQ(ledger["accounts"][1]["cause"], "discarded");
   EXPECT_TRUE(ledger["accounts"][2]["task"].is_null());
+}
+
+BatchSummary packed(std::int64_t alone, bool history) {
+  BatchSummary s = summary();
+  for (const char* device : {"GPU-a", "GPU-b"})
+    s.packing.push_back({.device = device,
+                         .concurrency = 5,
+                         .work_per_second = 2.8,
+                         .one_per_gpu_work_per_second = 0.7,
+                         .one_per_gpu_attempts = alone,
+                         .one_per_gpu_from_history = history});
+  return s;
+}
+
+TEST(BatchReport, ThePackingSaysOnWhatItsGainRests) {
+  const auto said = [](const BatchSummary& of) {
+    std::string text = to_text(of, {}, {});
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+  };
+  EXPECT_THAT(said(packed(3, false)), HasSubstr("Packing 5.0 tasks per GPU did 4.0x the work of one per GPU (measured "
+                                                "on 3 tasks that ran alone)."));
+  EXPECT_THAT(said(packed(1, true)), HasSubstr("(measured on 1 task that ran alone and in earlier batches)"));
+  EXPECT_THAT(said(packed(0, true)), HasSubstr("(measured in earlier batches)"));
+  BatchSummary unknown = packed(0, false);
+  for (auto& packing : unknown.packing) packing.one_per_gpu_work_per_second.reset();
+  EXPECT_THAT(said(unknown), HasSubstr("what one alone does was not measured"));
 }
 
 }  // namespace

@@ -136,13 +136,13 @@ std::string bounds(const Explanation& e, const TextOptions& options) {
                  options.width, "At most ", "  ");
   if (e.pipeline) {
     const Nanos all = e.pipeline->gpu_part + e.pipeline->rest, twice = e.pipeline->gpu_part / 2 + e.pipeline->rest;
-    text += wrap(fmt::format("{} of {} have a GPU at work. Twice as fast there makes {} ({}); however fast, the rest "
-                             "remains: never under {} ({}).",
+    text += wrap(fmt::format("{} of {} have a GPU at work. Twice as fast there makes {} ({}); however fast, while the "
+                             "rest stays as it is: never under {} ({}).",
                              human_duration(e.pipeline->gpu_part), human_duration(all), human_duration(twice),
                              human_factor(static_cast<double>(all) / static_cast<double>(twice)),
                              human_duration(e.pipeline->rest),
                              human_factor(static_cast<double>(all) / static_cast<double>(e.pipeline->rest))),
-                 options.width, "Only ", "  ");
+                 options.width, "By faster GPU work alone: ", "  ");
   }
   for (const Projection& p : e.projections)
     text +=

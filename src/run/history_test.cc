@@ -143,7 +143,13 @@ TEST(History, IsWhatThePlannerIsTold) {
   attempt.peak_gpu_bytes = 7;
   EXPECT_FALSE(observation_of(task, attempt, "A6000"));  // it did not succeed
   attempt.outcome = AttemptOutcome::kSucceeded;
-  const auto alone = observation_of(task, attempt, "A6000", 2);  // it shared the GPU, and took twice as long
+  const auto shared = observation_of(task, attempt, "A6000", 2);  // it shared the GPU, and took twice as long
+  ASSERT_TRUE(shared);
+  EXPECT_EQ(shared->duration, 20 * kSecond);
+  EXPECT_FALSE(shared->cores) << "what it does alone is not known from company";
+  EXPECT_FALSE(shared->gpu_util_ratio);
+  attempt.end = 120 * kSecond;
+  const auto alone = observation_of(task, attempt, "A6000");
   ASSERT_TRUE(alone);
   EXPECT_EQ(alone->duration, 20 * kSecond);
   EXPECT_EQ(alone->cores, 0.5);

@@ -97,4 +97,53 @@ bool LogFacts::take_file(std::string_view text, Attempt& attempt) {
   return true;
 }
 
+namespace {
+
+// Without escape sequences and control characters; what a progress bar has overwritten is gone, too.
+std::string printable(std::string_view line) {
+  while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (const auto from = line.rfind('\r'); from != std::string_view::npos) line.remove_prefix(from + 1);
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b' && i + 1 < line.size() && line[i + 1] == '[') {  // CSI: up to its final byte
+      for (i += 2; i < line.size() && (line[i] < '@' || line[i] > '~');) ++i;
+      continue;
+    }
+    if (static_cast<unsigned char>(line[i]) >= ' ' && line[i] != '\x7f') text += line[i];
+  }
+  return std::string(trim(text));
+}
+
+std::string shortened(std::string text) {
+  constexpr std::size_t kLongest = 160;
+  constexpr std::string_view kMore = "…";
+  if (text.size() <= kLongest) return text;
+  std::size_t end = kLongest - kMore.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not within a character
+  return text.substr(0, end) + std::string(kMore);
+}
+
+}  // namespace
+
+std::string last_words(std::string_view output) {
+  constexpr std::string_view kTraceback = "Traceback (most recent call last):";
+  std::string last, exception;
+  bool in_traceback = false;
+  for (const std::string_view line : split(output, '\n')) {
+    if (line.starts_with(kTraceback)) {
+      in_traceback = true;
+      exception.clear();
+      continue;
+    }
+    std::string text = printable(line);
+    if (text.empty()) continue;
+    if (in_traceback && line.front() != ' ' && line.front() != '\t') {
+      exception = text;
+      in_traceback = false;
+    }
+    last = std::move(text);
+  }
+  return shortened(exception.empty() ? std::move(last) : std::move(exception));
+}
+
 }  // namespace headroom::run

@@ -34,4 +34,8 @@ class LogFacts {
   std::vector<Compiled> patterns_;
 };
 
+// For one line beside an exit code: what went wrong, by the end of what a program printed. The exception where that
+// ends with a Python traceback, else the last line; printable, and at most 160 bytes. "" where it printed nothing.
+[[nodiscard]] std::string last_words(std::string_view output);
+
 }  // namespace headroom::run

@@ -65,5 +65,34 @@ TEST(LogFacts, DeepAndWideJsonIsCutOff) {
   EXPECT_EQ(many.parameters_resolved.size(), 1000U);
 }
 
+TEST(LastWords, TheLastLineThatSaysSomething) {
+  EXPECT_EQ(last_words("loading\ncannot open prices.csv\n\n  \n"), "cannot open prices.csv");
+  EXPECT_EQ(last_words(""), "");
+  EXPECT_EQ(last_words("\n\n"), "");
+}
+
+TEST(LastWords, APythonTracebackIsItsException) {
+  EXPECT_EQ(last_words("Traceback (most recent call last):\n"
+                       "  File \"train.py\", line 3, in <module>\n    main()\n"
+                       "xgboost.core.XGBoostError: [12:00:00] bad value\nStack trace:\n  [bt] (0) lib.so\n"),
+            "xgboost.core.XGBoostError: [12:00:00] bad value");
+  EXPECT_EQ(last_words("Traceback (most recent call last):\n  File \"a\"\nKeyError: 'x'\n\n"
+                       "During handling of the above exception, another exception occurred:\n\n"
+                       "Traceback (most recent call last):\n  File \"b\"\nValueError: second\n"),
+            "ValueError: second");
+}
+
+TEST(LastWords, ControlCharactersAndBarsAreLeftOut) {
+  EXPECT_EQ(last_words("  1%|\r 50%|#\r\x1b[31mfailed\x1b[0m at\a step 7\r\n"), "failed at step 7");
+}
+
+TEST(LastWords, ALongLineIsCutBetweenCharacters) {
+  std::string line(157, 'x');
+  line += "ÄÄÄÄ";
+  const std::string cut = last_words(line);
+  EXPECT_LE(cut.size(), 160u);
+  EXPECT_EQ(cut, std::string(157, 'x') + "…");
+}
+
 }  // namespace
 }  // namespace headroom::run

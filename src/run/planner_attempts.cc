@@ -132,7 +132,8 @@ void Planner::State::after_attempt(const Running& attempt, const AttemptEnded& e
 void Planner::State::after_failure(TaskIndex index, AttemptOutcome outcome, const std::string& reason) {
   TaskRecord& task = tasks[index];
   const RetryPolicy& retry = profile(task).retry;
-  if (++task.failures > retry.retries) {
+  const bool would_again = outcome == AttemptOutcome::kMisplaced;  // on the GPU that its command chooses
+  if (++task.failures > retry.retries || would_again) {
     std::string words(info(outcome).label);
     if (!reason.empty()) words += ": " + reason;
     if (task.failures > 1) words += fmt::format(" ({} attempts)", task.attempts);

@@ -270,6 +270,10 @@ Result<TaskSet> tasks_from_toml(std::string_view text, const std::string& path, 
 
 Result<TaskSet> read_task_file(const std::string& path, ListOptions options) {
   constexpr std::size_t kLargest = std::size_t{256} << 20;
+  for (const std::string_view program : {".py", ".ipynb", ".R", ".jl", ".pl", ".exe"})
+    if (path.ends_with(program))
+      return fail(Errc::kInvalidInput, fmt::format("{} is a program, not a list of tasks", path),
+                  "to run it with several arguments: headroom batch -- python train.py --seed {} ::: 1 2 3");
   HR_TRY(const std::string text, read_file(path, kLargest));
   if (!options.read) options.read = [](const std::string& name) { return read_file(name, kLargest); };
   options.file = path;

@@ -145,7 +145,7 @@ TEST(TaskFile, UnknownKeysAreSuggested) {
             "w.toml:2: unknown key 'command' in [defaults] | kn");
   EXPECT_EQ(error_of("[[task]]\ncommand = [\"x\"]\ncwd = \"/\""),
             "w.toml:3: unknown key 'cwd' in [[task]] | known keys: group, working_directory, env, env_file, inputs, "
-            "outputs, gpus, gpu_memory, cpus, memory, alone, retries, retry_backoff, retry_backoff_factor, "
+            "outputs, resolved, gpus, gpu_memory, cpus, memory, alone, retries, retry_backoff, retry_backoff_factor, "
             "retry_backoff_max, timeout, hang_timeout, priority, after, name, command, shell, grid, zip, list");
   EXPECT_EQ(error_of(with("[log]\nmetrics.a = \"(a)\"")),
             "w.toml:4: unknown key 'metrics' in [log] | did you mean 'metric'?");
