@@ -167,14 +167,8 @@ Result<Child> Child::spawn(const ChildOptions& options) {
   return Child(pid, options);
 }
 
-Child::Child(pid_t pid, const ChildOptions& options)
-    : pid_(pid), own_group_(options.own_group), on_drop_(options.on_drop) {
-  if (auto fd = open_pidfd(pid)) pidfd_ = std::move(*fd);
-}
-
 Child::Child(Child&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
-      pidfd_(std::move(other.pidfd_)),
       own_group_(other.own_group_),
       on_drop_(other.on_drop_),
       status_(other.status_) {}
@@ -184,8 +178,9 @@ Child::~Child() {
   if (own_group_) ::kill(-pid_, SIGKILL);  // also what outlived the child itself
   if (!status_) {
     kill(SIGKILL);
-    pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
-    if (pidfd_ && ::poll(&ended, 1, kReapTimeoutMs) <= 0) return;
+    const auto process = open_pidfd(pid_);
+    pollfd ended{.fd = process ? process->get() : -1, .events = POLLIN, .revents = 0};
+    if (process && ::poll(&ended, 1, kReapTimeoutMs) <= 0) return;
     wait();
   }
   // Orphans of the group are this process's children if it is a subreaper; without this they stay zombies.

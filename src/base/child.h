@@ -52,7 +52,6 @@ class Child {
   ~Child();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  [[nodiscard]] int pidfd() const { return pidfd_.get(); }  // readable once it ended; -1 where the kernel has none
   [[nodiscard]] const std::optional<ExitStatus>& status() const { return status_; }
 
   [[nodiscard]] std::optional<ExitStatus> try_wait();  // reaps it if it has ended
@@ -61,10 +60,10 @@ class Child {
   void kill(int signal) const;                         // its group, if it has its own; nothing once it was reaped
 
  private:
-  Child(pid_t pid, const ChildOptions& options);
+  Child(pid_t pid, const ChildOptions& options)
+      : pid_(pid), own_group_(options.own_group), on_drop_(options.on_drop) {}
 
   pid_t pid_ = -1;
-  Fd pidfd_;
   bool own_group_ = false;
   OnDrop on_drop_ = OnDrop::kKill;
   std::optional<ExitStatus> status_;

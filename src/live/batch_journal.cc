@@ -231,7 +231,7 @@ Result<void> Journal::commit() {
   queue_.clear();
   const std::lock_guard lock(mutex_);
   committed_ += 1;
-  changed_.notify_all();
+  if (idle_) changed_.notify_all();  // else it looks by itself
   return {};
 }
 
@@ -303,7 +303,9 @@ void Journal::start_syncing() {
 void Journal::sync_loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
+    idle_ = true;
     changed_.wait(lock, [&] { return closing_ || durable_ < committed_; });
+    idle_ = false;
     if (durable_ == committed_) return;
     const std::uint64_t through = committed_;
     const bool last = closing_;

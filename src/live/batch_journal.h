@@ -138,6 +138,7 @@ class Journal {
   std::condition_variable changed_;
   std::uint64_t committed_ = 0, durable_ = 0;  // guarded: transactions
   bool closing_ = false;                       // guarded
+  bool idle_ = false;                          // guarded: everything is durable, and that thread waits for more
 };
 
 [[nodiscard]] std::string journal_path(const std::string& folder);
