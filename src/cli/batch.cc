@@ -12,6 +12,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "cli/batch_ask.h"
+#include "cli/batch_earlier.h"
 #include "cli/batch_log.h"
 #include "cli/batch_setup.h"
 #include "cli/batch_view.h"
@@ -20,7 +21,6 @@
 #include "diagnose/explain.h"
 #include "host/host_reader.h"
 #include "live/batch_control.h"
-#include "live/batch_sweep.h"
 #include "record/reader.h"
 #include "record/shelf.h"
 #include "report/batch.h"
@@ -50,11 +50,8 @@ class BatchVerb {
   Result<int> run_tasks();
   Result<void> prepare_gpus();
   Result<void> open_journal(batch::Guardian& guardian);
-  void sweep();
   void load_history();
   [[nodiscard]] std::vector<std::string> gpu_models() const;
-  void keep_or_rerun();
-  void warn_of_changes();
   void say_what_follows() const;
   [[nodiscard]] batch::BatchOptions batch_options();
   [[nodiscard]] SessionOptions session();
@@ -105,15 +102,16 @@ Result<int> BatchVerb::run_tasks() {
   HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}));
   HR_TRY(batch::Guardian guardian, batch::Guardian::start(grace_, lock_.get()));
   HR_TRYV(open_journal(guardian));
-  sweep();
+  stop_what_was_left(*journal_, grace_);
   tree_ = make_tree({}, recording_id_, JobOf::kRecorder);
   raw_tree_ = tree_.get();
   raw_tree_->exclude(guardian.pid());
   HR_TRYV(prepare_gpus());
   load_history();
   HR_TRY(plan_, run::plan_tasks(set_.tasks, run::expected_durations(history_, gpu_models())));
-  keep_or_rerun();
-  warn_of_changes();
+  earlier_ = keep_or_rerun(set_.tasks, known_);
+  fingerprints_ = fingerprints_of(set_.tasks);
+  warn_of_changes(known_, fingerprints_, journal_->last_run(), git_);
   if (earlier_ == set_.tasks.size()) return nothing_to_do();
   say_what_follows();
   HR_TRY(const std::unique_ptr<Loop> loop, Loop::create());
@@ -178,17 +176,6 @@ Result<void> BatchVerb::open_journal(batch::Guardian& guardian) {
   return journal_->begin_run(std::move(run));
 }
 
-// What an earlier run left running: it was killed together with its guardian, or the process had left its tree.
-void BatchVerb::sweep() {
-  const auto roots = journal_->without_end(batch::boot_id());
-  const auto swept =
-      batch::stop_processes(journal_->batch_id(), {}, grace_, roots ? *roots : std::vector<batch::Root>{});
-  if (!swept.empty())
-    say(fmt::format("stopped {} {} that an earlier run of this batch had left behind", swept.size(),
-                    swept.size() == 1 ? "process" : "processes"),
-        "");
-}
-
 void BatchVerb::load_history() {
   const auto shelf = Shelf::open();
   if (!shelf) return;  // nowhere to keep it
@@ -202,54 +189,6 @@ std::vector<std::string> BatchVerb::gpu_models() const {
     if (std::find(models.begin(), models.end(), gpu.model) == models.end()) models.push_back(gpu.model);
   if (models.empty()) models.emplace_back();
   return models;
-}
-
-// A success counts for as long as what it made is there.
-void BatchVerb::keep_or_rerun() {
-  const std::string start = here();
-  std::size_t lost = 0;
-  for (std::size_t i = 0; i < known_.size(); ++i) {
-    batch::KnownTask& known = known_[i];
-    if (known.state != TaskState::kSucceeded) continue;
-    const auto& outputs = set_.tasks[i].outputs;
-    const bool there = std::all_of(outputs.begin(), outputs.end(), [&](const std::string& output) {
-      std::error_code ignored;
-      return std::filesystem::exists(run::path_of(set_.tasks[i], output, start), ignored);
-    });
-    if (there) {
-      ++earlier_;
-    } else {
-      known.state = TaskState::kReady;
-      ++lost;
-    }
-  }
-  const auto tasks = [](std::size_t count) { return fmt::format("{} {}", count, count == 1 ? "task" : "tasks"); };
-  if (lost > 0) say(fmt::format("{} succeeded earlier, but their outputs are gone: they run again", tasks(lost)), "");
-  const auto changed = std::count_if(known_.begin(), known_.end(), [](const auto& known) { return known.changed; });
-  if (changed > 0)
-    say(fmt::format("{} succeeded earlier with another command, other parameters or other inputs: they run again",
-                    tasks(static_cast<std::size_t>(changed))),
-        "");
-}
-
-void BatchVerb::warn_of_changes() {
-  std::size_t changed = 0;
-  fingerprints_.reserve(set_.tasks.size());
-  for (std::size_t i = 0; i < set_.tasks.size(); ++i) {
-    fingerprints_.push_back(fingerprint_of(set_.tasks[i]));
-    const auto& known = known_[i];
-    if (known.state == TaskState::kSucceeded && !known.fingerprint.empty() && known.fingerprint != fingerprints_[i])
-      ++changed;
-  }
-  if (changed > 0)
-    say(fmt::format("{} {} that succeeded earlier did so with another version of the script", changed,
-                    changed == 1 ? "task" : "tasks"),
-        "they are not run again; --fresh starts over");
-  const auto last = journal_->last_run();
-  if (changed == 0 && earlier_ > 0 && last && git_ && last->git_commit != git_->commit)
-    say(fmt::format("git: the earlier results are of commit {}, this is {}", last->git_commit.substr(0, 10),
-                    git_->commit.substr(0, 10)),
-        "they are kept; --fresh starts over");
 }
 
 void BatchVerb::say_what_follows() const {
@@ -408,7 +347,7 @@ Result<int> BatchVerb::dry_run() {
   std::error_code ignored;
   if (std::filesystem::exists(batch::journal_path(folder_), ignored) && !command_.fresh) {
     HR_TRY(known_, batch::known_in(folder_, set_.tasks));
-    keep_or_rerun();
+    earlier_ = keep_or_rerun(set_.tasks, known_);
   } else {
     known_.resize(set_.tasks.size());
   }

@@ -2,14 +2,12 @@
 #include "cli/batch_setup.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 
 #include "base/duration.h"
 #include "base/strings.h"
@@ -299,29 +297,6 @@ Result<GpuChoice> choose_gpus(const BatchCommand& command, host::TreeReader& tre
   if (choice.gpus.empty()) choice.pin = batch::PinBy::kNothing;
   choice.reader = std::move(*reader);
   return choice;
-}
-
-std::string fingerprint_of(const TaskSpec& task) {
-  static constexpr std::string_view kScripts[] = {".py", ".sh", ".R", ".jl", ".pl", ".ipynb"};
-  static std::map<std::string, std::string> known;  // asked once per script, whatever the number of tasks
-  std::string all;
-  for (const std::string& argument : task.argv) {
-    for (const auto part : split(argument, ' ')) {
-      const std::string word(part);
-      const bool script = std::any_of(std::begin(kScripts), std::end(kScripts),
-                                      [&](std::string_view end) { return word.ends_with(end); });
-      if (!script) continue;
-      const std::string path = word.front() == '/' || task.working_directory.empty()
-                                   ? word
-                                   : fmt::format("{}/{}", task.working_directory, word);
-      const auto [entry, fresh] = known.try_emplace(path);
-      struct stat info {};
-      if (fresh && ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode))
-        entry->second = fmt::format("{} {} {}.{:09};", word, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
-      all += entry->second;
-    }
-  }
-  return all;
 }
 
 }  // namespace headroom::cli

@@ -36,7 +36,4 @@ struct GpuChoice {
 // Tasks run on slots. kInvalidInput: one names its GPU, which would be filled in with nothing.
 [[nodiscard]] Result<void> leave_gpus_alone(std::vector<TaskSpec>& tasks, const std::string& why);
 
-// Of the scripts that a task's command names, by size and time; "" where it names none.
-[[nodiscard]] std::string fingerprint_of(const TaskSpec& task);
-
 }  // namespace headroom::cli

@@ -232,6 +232,7 @@ void Batch::on_ended(const Ended& ended) {
                           .peak_gpu_bytes = facts.peak_gpu_bytes,
                           .peak_host_bytes = facts.peak_host_bytes,
                           .gpu_time = facts.gpu_time,
+                          .cpu_time = facts.cpu_time,
                           .reason = facts.reason};
   if (live.first_kernel) event.startup = *live.first_kernel - live.start;
   const double took = seconds(ended.at - live.start);

@@ -83,6 +83,13 @@ void GroupStats::finished(double seconds, std::optional<std::int64_t> peak_bytes
     ++unseen_;
 }
 
+void GroupStats::used_cpu(double cpu_seconds, double seconds, double startup_seconds) {
+  constexpr double kShortest = 0.1;  // seconds: as exact as start-up is seen
+  if (!cores_) cores_ = cpu_seconds / std::max(kShortest, seconds);
+  startup_cores_ =
+      std::min(1.0, std::max(startup_cores_.value_or(0), cpu_seconds / std::max(kShortest, startup_seconds)));
+}
+
 void GroupStats::plateau(std::int64_t bytes) { peak_ = std::max(peak_, bytes); }
 
 void GroupStats::ran_out(std::optional<std::int64_t> peak_bytes) {
@@ -112,7 +119,7 @@ double GroupStats::cores() const { return cores_.value_or(1.0); }
 
 double GroupStats::startup_cores() const {
   constexpr double kEnoughSeconds = 1;
-  if (startup_measured_seconds_ < kEnoughSeconds) return 1;
+  if (startup_measured_seconds_ < kEnoughSeconds) return startup_cores_.value_or(1);
   return std::min(1.0, startup_cpu_seconds_ / startup_measured_seconds_);
 }
 

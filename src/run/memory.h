@@ -30,13 +30,15 @@ class GroupStats {
   void finished(double seconds, std::optional<std::int64_t> peak_bytes);
   void ran_alone() { ++alone_attempts_; }  // an attempt, long enough to be measured, or all its life
   void told(double alone_seconds) { ++told_, told_seconds_ += alone_seconds; }  // a finished task's length, if alone
-  void plateau(std::int64_t bytes);                                             // a first task stopped growing here
+  // What a whole task used, which counts until readings tell more.
+  void used_cpu(double cpu_seconds, double seconds, double startup_seconds);
+  void plateau(std::int64_t bytes);  // a first task stopped growing here
   void ran_out(std::optional<std::int64_t> peak_bytes);
 
   [[nodiscard]] double load() const;           // utilisation over a task's whole life; kUnknownLoad until seen
   [[nodiscard]] double util() const;           // while stepping
   [[nodiscard]] double cores() const;          // 1 until seen
-  [[nodiscard]] double startup_cores() const;  // until the first kernel; 1 until seen, and at most
+  [[nodiscard]] double startup_cores() const;  // until the first kernel; 1 until known, and at most
   [[nodiscard]] std::optional<double> seconds_per_step() const { return seconds_per_step_; }
   [[nodiscard]] std::optional<double> duration_seconds() const { return duration_; }
   [[nodiscard]] std::optional<double> startup_seconds() const;
@@ -66,6 +68,7 @@ class GroupStats {
  private:
   std::optional<double> util_, cores_, seconds_per_step_, duration_;
   int util_n_ = 0, cores_n_ = 0, step_n_ = 0;
+  std::optional<double> startup_cores_;  // at most, by what whole tasks took
   double startup_cpu_seconds_ = 0, startup_measured_seconds_ = 0;
   double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
   std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;

@@ -100,7 +100,8 @@ struct AttemptEnded {
   AttemptOutcome outcome = AttemptOutcome::kSucceeded;
   std::optional<std::int64_t> peak_gpu_bytes;  // per GPU, the largest
   std::optional<std::int64_t> peak_host_bytes;
-  std::optional<Nanos> startup, gpu_time;  // until its first kernel; of its own kernels
+  std::optional<Nanos> startup, gpu_time;  // until its first kernel; of its own kernels, as far as they were seen
+  std::optional<Nanos> cpu_time;           // of all its processes
   std::string reason;                      // in words, for the task's end
 };
 struct GpuReading {

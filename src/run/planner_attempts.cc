@@ -89,8 +89,12 @@ void Planner::State::learn_from_end(const Running& attempt, const AttemptEnded& 
       learned.told(attempt.done_seconds * (1 + rest / std::max(0.1, seconds(attempt.last_reading - attempt.start))));
   }
   if (!attempt.seen && event.startup) learned.see({.seconds = seconds(*event.startup), .in_startup = true});
-  if (!attempt.seen && event.gpu_time) {
-    const double stepping = seconds(now - attempt.start - event.startup.value_or(0));
+  if (event.cpu_time)
+    learned.used_cpu(seconds(*event.cpu_time), seconds(now - attempt.start), seconds(event.startup.value_or(0)));
+  // A short task leaves no whole window of readings.
+  if ((!attempt.seen || !learned.util_known()) && event.gpu_time) {
+    const Nanos looked = attempt.seen ? attempt.last_reading : now;
+    const double stepping = seconds(looked - attempt.start - event.startup.value_or(0));
     const bool alone = !attempt.had_company;
     if (stepping > 0)
       learned.see({.seconds = stepping,

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "live/batch_journal.h"
+#include "model/batch.h"
+#include "run/identity.h"
+
+// What earlier runs of a batch left: tasks that are done, tasks that have changed since, processes.
+namespace headroom::cli {
+
+// Stops what an earlier run left running: it was killed together with its guardian, or the process had left its tree.
+void stop_what_was_left(batch::Journal& journal, Nanos grace);
+
+// A success counts for as long as what it made is there: `known` is changed where it is not. How many count; says why
+// others run again.
+[[nodiscard]] std::size_t keep_or_rerun(const std::vector<TaskSpec>& tasks, std::vector<batch::KnownTask>& known);
+
+// Of the scripts that each task's command names, by size and time; "" where it names none.
+[[nodiscard]] std::vector<std::string> fingerprints_of(const std::vector<TaskSpec>& tasks);
+
+// Says that what is done was done by another version of the script, or of the repository.
+void warn_of_changes(const std::vector<batch::KnownTask>& known, const std::vector<std::string>& fingerprints,
+                     const std::optional<batch::Run>& last, const std::optional<run::GitState>& git);
+
+}  // namespace headroom::cli
