@@ -49,8 +49,8 @@ std::int64_t scaled(std::int64_t bytes, double factor) {
 
 void GroupStats::see(const Seen& seen) {
   if (seen.seconds <= 0) return;
-  seen_seconds_ += seen.seconds;
   if (seen.in_startup) {
+    seen_seconds_ += seen.seconds;
     startup_seconds_ += seen.seconds;
     if (seen.cores) startup_cpu_seconds_ += *seen.cores * seen.seconds, startup_measured_seconds_ += seen.seconds;
     return;

@@ -26,6 +26,7 @@ class GroupStats {
     std::optional<double> gpu_util_ratio, cores;
   };
   void see(const Seen& seen);
+  void stepped(double seconds) { seen_seconds_ += seconds; }  // time past start-up, whatever was read of it
   void see_steps(double seconds, double steps, bool alone);
   void finished(double seconds, std::optional<std::int64_t> peak_bytes);
   void ran_alone() { ++alone_attempts_; }  // an attempt, long enough to be measured, or all its life

@@ -206,6 +206,7 @@ TEST(Speeds, StartUpLowersTheLoadOnceATaskHasFinished) {
   GroupStats group;
   group.see({.seconds = 30, .in_startup = true});
   group.see({.seconds = 30, .alone = true, .gpu_util_ratio = 0.8});
+  group.stepped(30);
   EXPECT_NEAR(group.load(), 0.8, 1e-9);
   group.finished(60, kGib);
   EXPECT_NEAR(group.load(), 0.4, 1e-9);

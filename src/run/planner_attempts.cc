@@ -82,6 +82,7 @@ void Planner::State::learn_from_end(const Running& attempt, const AttemptEnded& 
   learned.finished(seconds(now - attempt.start), peak);
   if (attempt.gpus.size() == 1) {
     const double rest = seconds(now - attempt.last_reading);
+    if (attempt.seen && !attempt.in_startup) learned.stepped(rest);
     if (!attempt.had_company && attempt.alone_seconds < kMeasurable) learned.ran_alone();
     if (!attempt.had_company)
       learned.told(seconds(now - attempt.start));
@@ -96,6 +97,7 @@ void Planner::State::learn_from_end(const Running& attempt, const AttemptEnded& 
     const Nanos looked = attempt.seen ? attempt.last_reading : now;
     const double stepping = seconds(looked - attempt.start - event.startup.value_or(0));
     const bool alone = !attempt.had_company;
+    if (!attempt.seen) learned.stepped(std::max(0.0, stepping));
     if (stepping > 0)
       learned.see({.seconds = stepping,
                    .alone = alone,

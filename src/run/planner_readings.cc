@@ -167,10 +167,13 @@ void Planner::State::read_attempt(const AttemptReading& reading) {
   std::optional<double> steps;
   if (reading.steps) steps = *reading.steps - attempt.steps.value_or(0);
   const bool stepping = attempt.seen && !attempt.in_startup && !reading.in_startup;  // all the while
-  if (reading.in_startup && attempt.gpus.size() <= 1)
-    learned.see({.seconds = dt, .in_startup = true, .cores = reading.cores});
-  else if (stepping && attempt.gpus.size() <= 1)
-    learn_speed(attempt, learned, reading, dt, steps);
+  if (attempt.gpus.size() <= 1) {
+    // Where the first kernel came within this time, half of it is as good a guess as any.
+    const double startup = reading.in_startup ? dt : stepping ? 0 : dt / 2;
+    learned.see({.seconds = startup, .in_startup = true, .cores = reading.cores});
+    learned.stepped(dt - startup);
+    if (stepping) learn_speed(attempt, learned, reading, dt, steps);
+  }
 
   const bool moved = reading.cores.value_or(0) > kProgressCores || reading.gpu_util_ratio.value_or(0) > kProgressUtil ||
                      (steps && *steps > 0) ||
