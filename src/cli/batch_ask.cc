@@ -11,6 +11,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "cli/batch_log.h"
+#include "cli/batch_view.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "live/batch_control.h"
@@ -220,11 +221,10 @@ std::string progress_json(const batch::Progress& progress) {
                     {"memory_used_bytes", gpu.used_bytes ? ordered_json(*gpu.used_bytes) : ordered_json(nullptr)},
                     {"gpu_util_ratio", gpu.util_ratio ? ordered_json(*gpu.util_ratio) : ordered_json(nullptr)},
                     {"usable", gpu.usable},
-                    {"text", fmt::format("GPU {}  {}  {} running", gpu.gpu.index, gpu.gpu.model, gpu.running)}});
+                    {"text", gpu_words(gpu)}});
   constexpr std::size_t kShown = 100;
   for (std::size_t i = 0; i < std::min(progress.running.size(), kShown); ++i)
     running.push_back({{"task", progress.running[i].task}, {"for_ns", progress.running[i].elapsed}});
-  const auto done = counts.succeeded + counts.failed + counts.skipped + counts.cancelled;
   const ordered_json json{
       {"schema", "headroom.batch-status/1"},
       {"running_now", true},
@@ -244,8 +244,7 @@ std::string progress_json(const batch::Progress& progress) {
       {"running", running},
       {"waiting_for", progress.waiting_for},
       {"ending", progress.draining},
-      {"summary", fmt::format("{}/{} tasks, {} running, {}{}", done, counts.total, counts.running,
-                              human_duration(progress.elapsed), progress.draining ? ", ending" : "")}};
+      {"summary", fmt::format("{}  {} running", progress_words(progress), counts.running)}};
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

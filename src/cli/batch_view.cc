@@ -18,6 +18,7 @@ constexpr std::size_t kBarCells = 26, kSmallestBar = 8;
 std::int64_t ended(const run::BatchCounts& counts) {
   return counts.succeeded + counts.failed + counts.skipped + counts.cancelled;
 }
+constexpr double kGib = 1024.0 * 1024 * 1024;
 }  // namespace
 
 std::string progress_words(const batch::Progress& progress) {
@@ -40,7 +41,8 @@ std::string gpu_words(const batch::Progress::Gpu& gpu, std::size_t width) {
   std::vector<std::string> parts{fmt::format("GPU {}  {}  {} running", gpu.gpu.index, model, gpu.running)};
   if (!gpu.usable) parts.emplace_back("out of use");
   if (gpu.used_bytes)
-    parts.push_back(fmt::format("{} of {}", human_bytes(*gpu.used_bytes), human_bytes(gpu.gpu.memory_bytes)));
+    parts.push_back(fmt::format("{:.1f}/{:.3g} GiB", static_cast<double>(*gpu.used_bytes) / kGib,
+                                static_cast<double>(gpu.gpu.memory_bytes) / kGib));
   if (gpu.util_ratio) parts.push_back("gpu " + human_percent(*gpu.util_ratio));
   if (gpu.tasks_per_second > 0) parts.push_back(fmt::format("{:.2g} tasks/s", gpu.tasks_per_second));
   if (gpu.tasks_per_second > 0 && gpu.alone_tasks_per_second)

@@ -32,7 +32,7 @@ class BatchView {
 
 // "171/252  68 %  0:31  about 15 s left (12-19)"
 [[nodiscard]] std::string progress_words(const batch::Progress& progress);
-// "GPU 0  RTX A6000  5 running  8.1 of 48 GiB  gpu 92 %  2.8 tasks/s  (1 alone: 0.7)"; on a narrow terminal the last
+// "GPU 0  RTX A6000  5 running  8.1/48 GiB  gpu 92 %  2.8 tasks/s  (1 alone: 0.7)"; on a narrow terminal the last
 // parts are left out.
 [[nodiscard]] std::string gpu_words(const batch::Progress::Gpu& gpu, std::size_t width = 80);
 

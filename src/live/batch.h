@@ -218,7 +218,7 @@ class Batch {
   std::unordered_map<AttemptId, Closing> ended_;
   std::optional<run::Eta> eta_;
   EndNotes end_notes_;
-  std::unordered_map<TaskIndex, Nanos> took_;  // of successes, until the task's end
+  std::unordered_map<TaskIndex, Nanos> took_;  // of successes, alone, until the task's end
   std::int64_t queue_told_ = 0;                // tasks waiting for a GPU, as the recording was last told
   std::unordered_map<std::int64_t, TreeProcess> tree_;
   std::unordered_map<std::string, TaskIndex> by_name_;

@@ -304,7 +304,7 @@ void Batch::close(const run::CloseAttempt& closed) {
   facts.outcome = closed.outcome;
   if (closed.outcome == AttemptOutcome::kSucceeded) {
     facts.reason.clear();
-    took_[facts.task] = *facts.end - facts.start;
+    took_[facts.task] = static_cast<Nanos>(static_cast<double>(*facts.end - facts.start) / node.mapped().stretch);
   }
   parts_.journal.note_ended(facts);
   count(facts);

@@ -275,7 +275,8 @@ Progress Batch::progress() const {
                                 .elapsed = now - live.start,
                                 .attempt = id,
                                 .log_path = live.facts.log_path});
-    running.push_back({.task = live.facts.task, .elapsed = now - live.start});
+    const double done = live.alone_seconds + live.speed * seconds(now - live.alone_at);
+    running.push_back({.task = live.facts.task, .done = static_cast<Nanos>(done * 1e9), .speed = live.speed});
   }
   std::sort(progress.running.begin(), progress.running.end(),
             [](const auto& a, const auto& b) { return a.elapsed > b.elapsed; });

@@ -10,7 +10,8 @@ namespace {
 constexpr double kAssumedSpread = 0.4;  // of one task, relative, before any guess has met its truth
 constexpr double kDrift = 0.05;         // the machine may become faster or slower: no range is narrower
 constexpr double kFourInFive = 1.2816;  // standard deviations
-constexpr double kNeverDone = 0.9;      // of its expected time is the most that a running task is credited with
+constexpr double kNeverDone = 0.9;      // is the most of itself that a running task is credited with
+constexpr double kSlowest = 0.01;
 }  // namespace
 
 Eta::Eta(std::span<const PlannedTask> tasks) {
@@ -54,7 +55,7 @@ void Eta::ended(TaskIndex index, std::optional<Nanos> took) {
   if (task.expected >= 0) expected_ended_ += task.expected, took_ended_ += truth;
 }
 
-// Beside others a task takes longer than alone; the longest task's weight keeps the first ratios from ruling.
+// Today tasks may take longer than in earlier batches; the longest task's weight keeps the first ratios from ruling.
 double Eta::stretch() const {
   const double weight = longest_expected_;
   return expected_ended_ + weight > 0 ? (took_ended_ + weight) / (expected_ended_ + weight) : 1;
@@ -86,14 +87,17 @@ std::optional<Eta::Estimate> Eta::estimate(std::span<const Running> running) con
         static_cast<double>(group.left) * (group.ended > 0 ? group.seconds / static_cast<double>(group.ended) : *other);
   }
   double longest = 0;  // of what runs: nothing ends before it does
+  double rate = 0;
   for (const Running& one : running) {
     if (one.task >= tasks_.size()) continue;
-    const double whole = guess(tasks_[one.task]).value_or(0);
-    const double done = std::min(seconds(one.elapsed), kNeverDone * whole);
-    total -= done;
-    longest = std::max(longest, whole - done);
+    const double whole = guess(tasks_[one.task]).value_or(0), done = seconds(one.done);
+    const double remaining = std::max(whole - done, done * (1 - kNeverDone) / kNeverDone);  // it may be a longer one
+    const double speed = std::max(kSlowest, one.speed);
+    total += remaining - whole;
+    rate += speed;
+    longest = std::max(longest, remaining / speed);
   }
-  const double left = std::max(total / static_cast<double>(running.size()), longest);
+  const double left = std::max(rate > 0 ? total / rate : 0, longest);
   const double judged = static_cast<double>(judged_);
   const double variance = (misses_ + kAssumedSpread * kAssumedSpread) / (judged + 1);
   const double error = std::sqrt(variance / (judged + 1) + variance / static_cast<double>(left_) + kDrift * kDrift);

@@ -6,19 +6,21 @@
 
 #include "run/planner.h"
 
-// When a batch will be done, from what its tasks took in earlier batches and in this one. Pure.
+// When a batch will be done, from what its tasks took in earlier batches and in this one, all counted as if each had its
+// GPU to itself, and from how much slower they are now. Pure.
 namespace headroom::run {
 
 class Eta {
  public:
   explicit Eta(std::span<const PlannedTask> tasks);  // all of the batch; ended ones count for nothing
 
-  // `took`: the wall time of the attempt that succeeded; absent for a task that ended otherwise.
+  // `took`: what the attempt that succeeded would have taken alone; absent for a task that ended otherwise.
   void ended(TaskIndex task, std::optional<Nanos> took);
 
   struct Running {
     TaskIndex task = 0;
-    Nanos elapsed = 0;
+    Nanos done = 0;    // of its time alone
+    double speed = 1;  // now, of alone
   };
   // Left is an expectation, low to high an interval of about four in five, if tasks go on as they have.
   struct Estimate {
@@ -38,7 +40,7 @@ class Eta {
     double expected = -1;  // seconds alone; < 0: not known
     bool ended = false;
   };
-  [[nodiscard]] std::optional<double> guess(const Task& task) const;  // its wall time, in seconds
+  [[nodiscard]] std::optional<double> guess(const Task& task) const;  // its time alone, in seconds
   [[nodiscard]] double stretch() const;
   [[nodiscard]] std::optional<double> mean() const;  // of all that ended
 

@@ -13,7 +13,7 @@ std::vector<PlannedTask> tasks_of(std::size_t count, std::optional<Nanos> expect
   for (std::size_t i = 0; i < count; ++i) tasks[i].task = static_cast<TaskIndex>(i), tasks[i].expected = expected;
   return tasks;
 }
-const std::vector<Eta::Running> kTwo{{.task = 0, .elapsed = 0}, {.task = 1, .elapsed = 0}};
+const std::vector<Eta::Running> kTwo{{.task = 0, .done = 0}, {.task = 1, .done = 0}};
 
 TEST(Eta, SaysNothingWhereNothingIsKnown) {
   const Eta eta(tasks_of(10));
@@ -41,8 +41,23 @@ TEST(Eta, CountsWhatRunsAsPartlyDone) {
   Eta eta(tasks_of(4));
   eta.ended(2, 10 * kSecond);
   eta.ended(3, 10 * kSecond);
-  const std::vector<Eta::Running> running{{.task = 0, .elapsed = 4 * kSecond}, {.task = 1, .elapsed = 8 * kSecond}};
+  const std::vector<Eta::Running> running{{.task = 0, .done = 4 * kSecond}, {.task = 1, .done = 8 * kSecond}};
   EXPECT_NEAR(seconds(eta.estimate(running)->left), 6, 0.1);  // the one that just began
+}
+
+TEST(Eta, TasksThatShareAGpuTakeLonger) {
+  Eta eta(tasks_of(8));
+  for (TaskIndex i = 4; i < 8; ++i) eta.ended(i, 10 * kSecond);
+  std::vector<Eta::Running> four;
+  for (TaskIndex i = 0; i < 4; ++i) four.push_back({.task = i, .done = 0, .speed = 0.25});
+  EXPECT_NEAR(seconds(eta.estimate(four)->left), 40, 0.1);
+}
+
+TEST(Eta, ATaskThatOverrunsIsNotAboutToEnd) {
+  Eta eta(tasks_of(2));
+  eta.ended(1, 10 * kSecond);
+  const std::vector<Eta::Running> late{{.task = 0, .done = 90 * kSecond}};
+  EXPECT_NEAR(seconds(eta.estimate(late)->left), 10, 0.1);
 }
 
 TEST(Eta, IsNeverShorterThanTheLongestThatRuns) {
@@ -72,7 +87,7 @@ TEST(Eta, TheRangeHoldsTheTruth) {
     for (TaskIndex i = 0; i < 30; ++i) eta.ended(i, static_cast<Nanos>(length(random) * 1e9));
     double truth = 0;
     for (int i = 30; i < 60; ++i) truth += length(random);
-    const std::vector<Eta::Running> running{{.task = 30, .elapsed = 0}};
+    const std::vector<Eta::Running> running{{.task = 30, .done = 0}};
     const auto found = eta.estimate(running);
     ASSERT_TRUE(found);
     held += seconds(found->low) <= truth && truth <= seconds(found->high) ? 1 : 0;

@@ -71,6 +71,30 @@ TEST(Packing, TheHostsCoresAreALimitButNotForTheFirstOnAGpu) {
   EXPECT_THAT(declared.running, SizeIs(2));
 }
 
+// A task of 1.4 s on two GPUs with two cores, as a sampler sees it that looks every half second and reads no CPU.
+Batch after_a_short_task(AttemptEnded end) {
+  Batch batch(2, 2);
+  batch.add(40, task()).begin();
+  for (const bool in_startup : {true, false}) {
+    Readings seen;
+    for (const auto& [task, start] : batch.running)
+      seen.attempts.push_back({.attempt = start.attempt, .gpu_bytes = kGib, .in_startup = in_startup});
+    batch.wait(500 * kMillisecond).tell(seen);
+  }
+  end.attempt = batch.running.at(0).attempt, end.peak_gpu_bytes = kGib, end.startup = kSecond;
+  batch.wait(400 * kMillisecond).tell(end);
+  return batch;
+}
+
+TEST(Packing, AShortTaskShowsItsCoresWhenItEnds) {
+  EXPECT_THAT(after_a_short_task({.cpu_time = 1400 * kMillisecond}).running, SizeIs(3)) << "one core each";
+  EXPECT_GT(after_a_short_task({.cpu_time = 50 * kMillisecond}).running.size(), 3u);
+}
+
+TEST(Packing, AShortTaskIsNotTakenForStartUpAlone) {
+  EXPECT_LE(after_a_short_task({.cpu_time = kMillisecond}).running.size(), 20u) << "of 40: five to ten fill both GPUs";
+}
+
 TEST(Packing, HostMemoryIsALimit) {
   Batch batch;
   batch.setup.host.memory_bytes = 100 * kGib;
@@ -89,6 +113,14 @@ TEST(Packing, AnotherUsersMemoryIsLeftAloneAndHasRoomToGrow) {
   EXPECT_THAT(batch.running, SizeIs(2)) << "a quarter stays free for a while";
   batch.wait(601 * kSecond).tell(Tick{});
   EXPECT_THAT(batch.running, SizeIs(3));
+}
+
+TEST(Failures, AMisplacedTaskWouldChooseItsGpuAgain) {
+  Batch batch;
+  batch.add(1, task().retries(3)).begin().wait(kSecond).end(0, AttemptOutcome::kMisplaced, 0, "computed elsewhere");
+  ASSERT_TRUE(batch.ended.contains(0));
+  EXPECT_EQ(batch.ended.at(0).state, TaskState::kFailed);
+  EXPECT_EQ(batch.ended.at(0).reason, "on the wrong GPU: computed elsewhere");
 }
 
 TEST(Packing, WhatWasLearnedBeforeNeedsNoProbe) {

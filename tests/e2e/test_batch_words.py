@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `headroom batch` tells people: what failed and why, what runs again, what there is to do, what was asked for."""
+import fcntl
 import json
+import os
+import pty
 import re
+import struct
+import subprocess
+import termios
 
-from batch_support import answer, journal, run
+import pytest
+from batch_support import PATIENCE, answer, batch_environment, journal, run
 from headroom_e2e import HEADROOM, headroom, why
 
 
@@ -132,3 +139,42 @@ def test_status_finds_the_batch_by_its_task_file_folder_or_parent(tmp_path):
     for name in (tasks, tmp_path / "tasks.batch", tmp_path):
         assert "1 task: 1 succeeded" in run(tmp_path, "status", name).stdout
     assert "the folder that it is in" in run(tmp_path, "status", "/proc", code=1).stderr
+
+
+# --- the live view ---
+
+def on_a_terminal(tmp_path, columns, *arguments):
+    """What a terminal of this width gets to see of a batch in a virtual box; escape sequences are left out."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    words = [HEADROOM, "sim", "--gpus", "2xA6000", "--", HEADROOM, "batch", "--interval", "200ms", *map(str, arguments)]
+    env = batch_environment(tmp_path)
+    del env["HEADROOM_NVML"]
+    process = subprocess.Popen(words, env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=theirs)
+    os.close(theirs)
+    seen = b""
+    try:
+        while piece := os.read(ours, 65536):
+            seen += piece
+    except OSError:  # the other side has closed it
+        pass
+    os.close(ours)
+    assert process.wait(PATIENCE) == 0, seen.decode()
+    return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", seen.decode()).splitlines()]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_live_view_fits_the_terminal(tmp_path, columns):
+    tasks = write_tasks(tmp_path, *[
+        sim_job("--steps", 40, "--step-gpu-ms", 5, "--host-sleep-ms", 20, "--memory-mib", 900, "--seed", i)
+        for i in range(16)])
+    lines = on_a_terminal(tmp_path, columns, tasks)
+    picture = [line for line in lines if line.startswith("GPU ") or re.search(r"\d+/16 ", line)]
+    assert max(map(len, picture)) < columns
+    assert not any("…" in line for line in picture), "parts are left out, none is cut"
+    rows = [line for line in picture if line.startswith("GPU 0")]
+    assert all(re.match(r"GPU 0  RTX A6000  \d+ running", row) for row in rows)
+    assert any(re.search(r"  \d+\.\d/48 GiB  gpu \d+ %", row) for row in rows)
+    told = any(re.search(r"tasks/s  \(1 alone: [\d.]+\)$", row) for row in rows)
+    assert told if columns > 80 else not told or columns == 80
