@@ -123,7 +123,7 @@ class Batch {
     std::optional<Nanos> first_kernel;
     double gpu_seconds = 0;
     bool gpu_time_known = false;
-    std::optional<Nanos> cpu_before;
+    std::optional<Nanos> cpu_before, core_wait_before;
     Nanos cpu_at = 0;
     bool misplaced_told = false, fallback_told = false;
     double alone_seconds = 0;  // how long it would have taken so far with nothing beside it, as the planner predicts
@@ -143,12 +143,12 @@ class Batch {
   };
   struct TreeProcess {
     std::optional<AttemptId> attempt;
-    Nanos looked = 0, asked = 0, cpu = 0;
+    Nanos looked = 0, asked = 0, cpu = 0, core_wait = 0;
     std::int64_t rss = 0, io = 0;
   };
   struct TreeTotals {
     std::size_t processes = 0;
-    Nanos cpu = 0;
+    Nanos cpu = 0, core_wait = 0;
     std::int64_t rss = 0, io = 0;
   };
 

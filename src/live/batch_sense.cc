@@ -77,6 +77,7 @@ void Batch::look_at_trees(const Sensed& now) {
     if (const auto direct = processes_->attempt_of(static_cast<pid_t>(seen.pid))) process.attempt = direct;
     process.looked = now.at;
     process.cpu = std::max(process.cpu, seen.cpu_time.value_or(0));
+    process.core_wait = std::max(process.core_wait, seen.core_wait.value_or(0));
     process.rss = seen.rss_bytes.value_or(0);
     process.io = std::max(process.io, seen.io_bytes.value_or(0));
   }
@@ -189,10 +190,14 @@ run::AttemptReading Batch::reading_of(AttemptId id, Live& live, Nanos now) {
     reading.host_bytes = tree.rss;
     reading.io_bytes = tree.io;
     live.facts.peak_host_bytes = std::max(tree.rss, live.facts.peak_host_bytes.value_or(0));
-    if (live.cpu_before && now > live.cpu_at)
-      reading.cores =
-          std::max(0.0, static_cast<double>(tree.cpu - *live.cpu_before) / static_cast<double>(now - live.cpu_at));
-    live.cpu_before = tree.cpu;
+    if (live.cpu_before && now > live.cpu_at) {
+      const auto per_time = [&](Nanos amount) {
+        return static_cast<double>(std::max<Nanos>(0, amount)) / static_cast<double>(now - live.cpu_at);
+      };
+      reading.cores = per_time(tree.cpu - *live.cpu_before);
+      reading.cores_wanted = *reading.cores + per_time(tree.core_wait - *live.core_wait_before);
+    }
+    live.cpu_before = tree.cpu, live.core_wait_before = tree.core_wait;
     live.cpu_at = now;
   }
   reading.in_startup = !live.gpus.empty() && !live.first_kernel;
@@ -214,7 +219,8 @@ run::Readings Batch::readings(const Sensed& now) {
     if (!process.attempt || process.looked == 0) continue;
     TreeTotals& totals = totals_[*process.attempt];
     totals.processes += 1;
-    totals.cpu += process.cpu, totals.rss += process.rss, totals.io += process.io;
+    totals.cpu += process.cpu, totals.core_wait += process.core_wait, totals.rss += process.rss,
+        totals.io += process.io;
   }
   for (auto& [id, live] : live_)
     if (live.started) {

@@ -119,6 +119,7 @@ class Sensors::Tee final : public RecordingSink {
       case SourceKind::kProcess:
         now.processes.push_back({.pid = known.pid,
                                  .cpu_time = sum(cells, Metric::kCpuUser, Metric::kCpuSystem),
+                                 .core_wait = value(cells, Metric::kRunDelay),
                                  .rss_bytes = value(cells, Metric::kRss),
                                  .io_bytes = sum(cells, Metric::kReadChars, Metric::kWriteChars)});
         break;

@@ -31,6 +31,7 @@ struct GpuProcessNow {
 struct ProcessNow {
   std::int64_t pid = 0;
   std::optional<Nanos> cpu_time;
+  std::optional<Nanos> core_wait;  // of its main thread: wanted a core, and got none
   std::optional<std::int64_t> rss_bytes, io_bytes;
 };
 

@@ -116,6 +116,7 @@ struct AttemptReading {
   std::optional<std::int64_t> gpu_bytes;   // now, on its (fullest) GPU
   std::optional<double> gpu_util_ratio;    // its own kernels, since the last reading
   std::optional<double> cores;             // CPU time per time, its whole tree, since the last reading
+  std::optional<double> cores_wanted;      // with the time that it waited for a core; absent: as `cores`
   std::optional<double> steps;             // done so far, where the job reports them
   std::optional<std::int64_t> host_bytes;  // now
   std::optional<std::int64_t> io_bytes;    // read and written so far

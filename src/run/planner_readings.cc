@@ -27,6 +27,11 @@ std::optional<double> measured_work(const AttemptReading& reading, const GroupSt
   return std::nullopt;
 }
 
+// What it needs is not what it gets on a host that is full.
+std::optional<double> wanted(const AttemptReading& reading) {
+  return reading.cores_wanted ? reading.cores_wanted : reading.cores;
+}
+
 }  // namespace
 
 GroupStats& Planner::State::stats_on(GroupIndex index, GpuIndex gpu) {
@@ -126,9 +131,9 @@ void Planner::State::learn_speed(Running& attempt, GroupStats& learned, const At
   window.seconds += dt;
   window.alone = window.alone && alone;
   window.has_gpu = reading.gpu_util_ratio.has_value();
-  window.has_cpu = reading.cores.has_value();
+  window.has_cpu = wanted(reading).has_value();
   window.gpu += reading.gpu_util_ratio.value_or(0) * dt;
-  window.cpu += reading.cores.value_or(0) * dt;
+  window.cpu += wanted(reading).value_or(0) * dt;
   window.step_seconds += dt;
   window.steps += steps.value_or(0);
   window.steps_alone = window.steps_alone && alone;
@@ -170,7 +175,7 @@ void Planner::State::read_attempt(const AttemptReading& reading) {
   if (attempt.gpus.size() <= 1) {
     // Where the first kernel came within this time, half of it is as good a guess as any.
     const double startup = reading.in_startup ? dt : stepping ? 0 : dt / 2;
-    learned.see({.seconds = startup, .in_startup = true, .cores = reading.cores});
+    learned.see({.seconds = startup, .in_startup = true, .cores = wanted(reading)});
     learned.stepped(dt - startup);
     if (stepping) learn_speed(attempt, learned, reading, dt, steps);
   }

@@ -91,6 +91,27 @@ TEST(Packing, AShortTaskShowsItsCoresWhenItEnds) {
   EXPECT_GT(after_a_short_task({.cpu_time = 50 * kMillisecond}).running.size(), 3u);
 }
 
+// Twenty tasks on two cores get a tenth of one each; that is no reason to start more.
+TEST(Packing, AFullHostDoesNotMakeTasksLookSmall) {
+  const auto running_after = [](bool wait_is_seen) {
+    Batch batch(2, 2);
+    batch.add(60, task().memory(kGib)).begin();
+    for (int second = 0; second < 60; ++second) {
+      Readings seen;
+      const double share = std::min(1.0, 2.0 / static_cast<double>(batch.running.size()));
+      for (const auto& [task, start] : batch.running) {
+        AttemptReading reading{.attempt = start.attempt, .gpu_bytes = kGib, .cores = share, .in_startup = true};
+        if (wait_is_seen) reading.cores_wanted = 1;
+        seen.attempts.push_back(reading);
+      }
+      batch.wait(kSecond).tell(seen);
+    }
+    return batch.running.size();
+  };
+  EXPECT_EQ(running_after(true), 3u);
+  EXPECT_GE(running_after(false), 3u);
+}
+
 TEST(Packing, AShortTaskIsNotTakenForStartUpAlone) {
   EXPECT_LE(after_a_short_task({.cpu_time = kMillisecond}).running.size(), 20u) << "of 40: five to ten fill both GPUs";
 }
