@@ -20,6 +20,7 @@ std::int64_t scaled(std::int64_t bytes, double factor) {
 }
 
 Nanos backoff(const RetryPolicy& retry, int failures) {
+  if (retry.backoff <= 0) return 0;  // the factor may become infinite, and 0 times that is no number
   const double wait = static_cast<double>(retry.backoff) * std::pow(std::max(1.0, retry.backoff_factor), failures - 1);
   return static_cast<Nanos>(std::min(wait, static_cast<double>(retry.backoff_max)));
 }
