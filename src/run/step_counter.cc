@@ -5,6 +5,10 @@
 
 namespace headroom::run {
 
+namespace {
+constexpr double kMostSteps = 1e15;  // more is no count, as "nan" is none
+}
+
 void StepCounter::take(std::string_view text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find_first_of("\r\n", begin), text.size());  // progress bars return
@@ -20,7 +24,7 @@ void StepCounter::take_line(std::string_view line) {
   seen_ = true;
   const auto number =
       parse_number<double>(std::string_view(match[1].first, static_cast<std::size_t>(match[1].length())));
-  if (!number || *number < 0) {
+  if (!number || !(*number >= 0 && *number <= kMostSteps)) {
     now_ += 1;
     return;
   }

@@ -35,6 +35,14 @@ TEST(StepCounter, WhatIsNoNumberCountsOneByOne) {
   EXPECT_EQ(steps.done(), 2);
 }
 
+TEST(StepCounter, WhatNoTaskCanHaveDoneIsNoNumber) {
+  StepCounter steps = counter("step (\\S+)");
+  steps.take("step 7\nstep nan\nstep inf\nstep 1e300\n");
+  EXPECT_EQ(steps.done(), 10);
+  steps.take("step 20\n");
+  EXPECT_EQ(steps.done(), 20);
+}
+
 TEST(StepCounter, VeryLongLinesAreLeftOut) {
   StepCounter steps = counter("step (\\d+)");
   steps.take(std::string(kLongestLogLine, ' ') + "step 3\nstep 2\n");
