@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "live/batch_journal.h"
@@ -37,6 +38,16 @@ void take(const json& from, const char* name, std::optional<T>& value) {
   T found{};
   take(from, name, found);
   value = std::move(found);
+}
+
+// JSON has null for a loss that became NaN.
+void take_metrics(const json& from, std::vector<std::pair<std::string, double>>& metrics) {
+  const auto found = from.find("metrics");
+  if (found == from.end() || !found->is_array()) return;
+  for (const json& metric : *found)
+    if (metric.is_array() && metric.size() == 2 && metric[0].is_string() &&
+        (metric[1].is_number() || metric[1].is_null()))
+      metrics.emplace_back(metric[0], metric[1].is_null() ? std::nan("") : metric[1].get<double>());
 }
 
 // Arguments are bytes, JSON is UTF-8.
@@ -89,7 +100,7 @@ void take_end_facts(std::string_view text, Attempt& attempt) {
   const json facts = json::parse(text, nullptr, false);
   if (!facts.is_object()) return;
   take(facts, "parameters_resolved", attempt.parameters_resolved);
-  take(facts, "metrics", attempt.metrics);
+  take_metrics(facts, attempt.metrics);
   take(facts, "peak_gpu_bytes", attempt.peak_gpu_bytes);
   take(facts, "peak_host_bytes", attempt.peak_host_bytes);
   take(facts, "cpu_time_ns", attempt.cpu_time);

@@ -5,9 +5,11 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 
 namespace headroom::batch {
 namespace {
@@ -324,6 +326,15 @@ TEST_F(BatchJournal, AnEmptyFileIsANewJournal) {  // of a batch that was killed 
   ASSERT_TRUE(write_file(journal_path(folder), ""));
   begin({"a"});
   EXPECT_EQ(known[0].attempts, 0);
+}
+
+TEST(BatchJournalFacts, AMetricThatIsNoNumberTakesNoOtherWithIt) {
+  Attempt attempt, read;
+  attempt.metrics = {{"loss", std::numeric_limits<double>::quiet_NaN()}, {"auc", 0.75}};
+  take_end_facts(end_facts(attempt), read);
+  ASSERT_EQ(read.metrics.size(), 2U);
+  EXPECT_TRUE(std::isnan(read.metrics[0].second)) << read.metrics[0].second;
+  EXPECT_EQ(read.metrics[1], attempt.metrics[1]);
 }
 
 TEST(BatchJournalFacts, AnOlderOrNewerWayToWriteThemIsReadAsFarAsItGoes) {
