@@ -44,7 +44,8 @@ def test_kernels_are_accounted_to_the_tasks_that_ran_them(tmp_path):
         assert by["discarded", name] == 0
     assert by["useful", "bad"] == 0 and 0.7 < by["discarded", "bad"] < 1.1  # 49 steps of 20 ms
     assert abs(result["discarded_device_seconds"] - by["discarded", "bad"]) < 1e-6
-    assert by["task_waiting", None] == result["task_waiting_device_seconds"] < 0.1 * ledger["budget_ns"] / 1e9
+    assert abs(result["task_waiting_device_seconds"] - by["task_waiting", None]) < 1e-6
+    assert by["task_waiting", None] < 0.1 * ledger["budget_ns"] / 1e9
     assert result["tail_seconds"] > 1 and by["no_task", None] > 1
     assert by["not_used", None] == 0
     told = why(tmp_path, result["recording"])
