@@ -56,7 +56,7 @@ const Outlook* Planner::State::outlook(double load) {
   Outlook& seen = outlook_.emplace();
   double loads = 0, parallelism = 0;
   int count = 0;
-  double work = seconds(queued_work);
+  double work = std::max(0.0, queued_seconds);  // sums of fractions do not end at exactly 0
   for (const Gpu& gpu : gpus) {
     if (!gpu.usable) continue;
     double longest = 0;

@@ -233,7 +233,7 @@ class Planner::State {
   AttemptId next_attempt = 1;
   std::int64_t by_state[8] = {};
   std::int64_t ready_for_gpu = 0;
-  Nanos queued_work = 0;             // expected, of tasks that neither run nor ended
+  double queued_seconds = 0;         // expected, of tasks that neither run nor ended; no Nanos: there may be a million
   std::int64_t unknown_lengths = 0;  // tasks not ended whose length is not known
   double host_busy_ratio = 0;
   bool use_outlook = true;

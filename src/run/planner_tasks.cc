@@ -61,7 +61,7 @@ QueueKey Planner::State::key_of(TaskIndex task) const {
 void Planner::State::set_state(TaskIndex task, TaskState state) {
   TaskRecord& t = tasks[task];
   const int queued = (is_queued(state) ? 1 : 0) - (is_queued(t.state) ? 1 : 0);
-  if (t.expected >= 0) queued_work += queued * t.expected;
+  if (t.expected >= 0) queued_seconds += queued * seconds(t.expected);
   if (t.expected < 0 && has_ended(state) && !has_ended(t.state)) --unknown_lengths;
   --by_state[static_cast<std::size_t>(t.state)];
   ++by_state[static_cast<std::size_t>(state)];
@@ -123,7 +123,7 @@ void Planner::State::add(const PlannedTask& given) {
   tasks.push_back(task);
   ++by_state[static_cast<std::size_t>(TaskState::kWaiting)];
   if (task.expected >= 0)
-    queued_work += task.expected;
+    queued_seconds += seconds(task.expected);
   else
     ++unknown_lengths;
   Group& of = group(given.group);
