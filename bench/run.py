@@ -32,8 +32,8 @@ def say_machine(bench):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--build", default="build/bench", help="build folder (default: %(default)s)")
-    options.add_argument("--quick", action="store_true", help="about a minute, with more noise")
-    options.add_argument("--full", action="store_true", help="every combination, 20 s each: about ten minutes")
+    options.add_argument("--quick", action="store_true", help="a few minutes, with more noise")
+    options.add_argument("--full", action="store_true", help="every combination, and longer")
     options.add_argument("--only", choices=parts.NAMES, action="append", help="this part; may be repeated")
     options.add_argument("--json", metavar="FILE", help="write the figures, too")
     given = options.parse_args()
