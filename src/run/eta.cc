@@ -10,6 +10,7 @@ namespace {
 constexpr double kAssumedSpread = 0.4;  // of one task, relative, before any guess has met its truth
 constexpr double kDrift = 0.05;         // the machine may become faster or slower: no range is narrower
 constexpr double kFourInFive = 1.2816;  // standard deviations
+constexpr double kLongest = 9e9;        // seconds: about the most that Nanos can say
 constexpr double kNeverDone = 0.9;      // is the most of itself that a running task is credited with
 constexpr double kSlowest = 0.01;
 }  // namespace
@@ -102,7 +103,7 @@ std::optional<Eta::Estimate> Eta::estimate(std::span<const Running> running) con
   const double variance = (misses_ + kAssumedSpread * kAssumedSpread) / (judged + 1);
   const double error = std::sqrt(variance / (judged + 1) + variance / static_cast<double>(left_) + kDrift * kDrift);
   const double factor = 1 + kFourInFive * error;
-  const auto nanos = [](double value) { return static_cast<Nanos>(std::max(0.0, value) * 1e9); };
+  const auto nanos = [](double value) { return static_cast<Nanos>(std::clamp(value, 0.0, kLongest) * 1e9); };
   return Estimate{.left = nanos(left), .low = nanos(left / factor), .high = nanos(left * factor)};
 }
 

@@ -76,6 +76,18 @@ TEST(Eta, LeavesOutTasksThatHaveEnded) {
   EXPECT_NEAR(seconds(eta.estimate(kTwo)->left), 9, 0.1);
 }
 
+TEST(Eta, WhatIsLongerThanNanosCanSayIsTheLongestThereIs) {
+  std::vector<PlannedTask> tasks = tasks_of(20);
+  for (PlannedTask& task : tasks) task.expected = 1'000'000'000 * kSecond;
+  const std::vector<Eta::Running> running{{.task = 0, .done = 0}};
+  const auto found = Eta(tasks).estimate(running);
+  ASSERT_TRUE(found);
+  constexpr Nanos kYear = 365 * 86400 * kSecond;
+  EXPECT_GT(found->low, 250 * kYear);
+  EXPECT_GE(found->left, found->low);
+  EXPECT_GE(found->high, found->left);
+}
+
 // The interval holds the truth about as often as it says: simulated batches of tasks whose lengths scatter.
 TEST(Eta, TheRangeHoldsTheTruth) {
   int held = 0;
