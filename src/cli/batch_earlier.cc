@@ -63,7 +63,6 @@ std::size_t keep_or_rerun(const std::vector<TaskSpec>& tasks, std::vector<batch:
     const bool there = std::all_of(outputs.begin(), outputs.end(), [&](const std::string& output) {
       return std::filesystem::exists(run::path_of(tasks[i], output, start), ignored);
     });
-    if (!there) known[i].state = TaskState::kReady;
     if (there) {
       ++kept;
     } else {

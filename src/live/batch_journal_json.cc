@@ -24,20 +24,22 @@ void put_text(json& to, const char* name, const std::string& text) {
 }
 
 template <class T>
-void take(const json& from, const char* name, T& value) {
-  const auto found = from.find(name);
-  if (found == from.end() || found->is_null()) return;
+std::optional<T> found(const json& from, const char* name) {
+  const auto member = from.find(name);
+  if (member == from.end() || member->is_null()) return std::nullopt;
   try {
-    value = found->get<T>();
+    return member->get<T>();
   } catch (const json::exception&) {  // written by a version that meant something else by this name
+    return std::nullopt;
   }
 }
 template <class T>
+void take(const json& from, const char* name, T& value) {
+  if (auto there = found<T>(from, name)) value = std::move(*there);
+}
+template <class T>
 void take(const json& from, const char* name, std::optional<T>& value) {
-  if (!from.contains(name)) return;
-  T found{};
-  take(from, name, found);
-  value = std::move(found);
+  if (auto there = found<T>(from, name)) value = std::move(there);
 }
 
 // JSON has null for a loss that became NaN.

@@ -337,6 +337,14 @@ TEST(BatchJournalFacts, AMetricThatIsNoNumberTakesNoOtherWithIt) {
   EXPECT_EQ(read.metrics[1], attempt.metrics[1]);
 }
 
+TEST(BatchJournalFacts, WhatCannotBeReadIsAbsentAndNotZero) {
+  Attempt attempt;
+  take_end_facts(R"({"steps": null, "peak_gpu_bytes": "much", "gpu_time_ns": 5})", attempt);
+  EXPECT_FALSE(attempt.steps);
+  EXPECT_FALSE(attempt.peak_gpu_bytes);
+  EXPECT_EQ(attempt.gpu_time, 5);
+}
+
 TEST(BatchJournalFacts, AnOlderOrNewerWayToWriteThemIsReadAsFarAsItGoes) {
   Attempt attempt;
   take_start_facts(R"({"argv": "not a list", "driver_version": "5", "unheard_of": 1})", attempt);
