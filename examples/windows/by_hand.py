@@ -138,19 +138,24 @@ def main():
         data.append(train_window.features_of(
             train_window.prices_of(window["symbol"], window["start"], window["end"])))
         pace.window_done()
+    ends = [time.monotonic()]
     teachers(options, windows, options.phases[1])
+    ends.append(time.monotonic())
     students = []
     pace = Pace(options.phases[2], len(windows))
     for features, labels in data:
         students.append(DecisionTreeRegressor(max_depth=2, random_state=0).fit(features, labels))
         pace.window_done()
+    ends.append(time.monotonic())
     error = 0.0
     pace = Pace(options.phases[3], len(windows))
     for (features, labels), student in zip(data, students):
         error += float(((student.predict(features) - labels) ** 2).mean())
         pace.window_done()
+    ends.append(time.monotonic())
     print(f"{len(windows)} windows, mean squared error of the students {error / len(windows):.4f}, "
-          f"{time.monotonic() - BEGIN:.1f} s")
+          f"{ends[-1] - BEGIN:.1f} s")
+    print("phases: " + ", ".join(f"{end - begin:.2f} s" for begin, end in zip([BEGIN, *ends], ends)))
     return None
 
 

@@ -60,8 +60,7 @@ class Child {
   void kill(int signal) const;                         // its group, if it has its own; nothing once it was reaped
 
  private:
-  Child(pid_t pid, const ChildOptions& options)
-      : pid_(pid), own_group_(options.own_group), on_drop_(options.on_drop) {}
+  Child(pid_t pid, const ChildOptions& options) : pid_(pid), own_group_(options.own_group), on_drop_(options.on_drop) {}
 
   pid_t pid_ = -1;
   bool own_group_ = false;

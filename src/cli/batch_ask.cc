@@ -225,26 +225,25 @@ std::string progress_json(const batch::Progress& progress) {
   constexpr std::size_t kShown = 100;
   for (std::size_t i = 0; i < std::min(progress.running.size(), kShown); ++i)
     running.push_back({{"task", progress.running[i].task}, {"for_ns", progress.running[i].elapsed}});
-  const ordered_json json{
-      {"schema", "headroom.batch-status/1"},
-      {"running_now", true},
-      {"tasks",
-       {{"total", counts.total},
-        {"waiting", counts.waiting},
-        {"ready", counts.ready},
-        {"running", counts.running},
-        {"backing_off", counts.backing_off},
-        {"succeeded", counts.succeeded},
-        {"failed", counts.failed},
-        {"skipped", counts.skipped},
-        {"cancelled", counts.cancelled}}},
-      {"elapsed_ns", progress.elapsed},
-      {"left_ns", progress.left ? ordered_json(*progress.left) : ordered_json(nullptr)},
-      {"gpus", gpus},
-      {"running", running},
-      {"waiting_for", progress.waiting_for},
-      {"ending", progress.draining},
-      {"summary", fmt::format("{}  {} running", progress_words(progress), counts.running)}};
+  const ordered_json json{{"schema", "headroom.batch-status/1"},
+                          {"running_now", true},
+                          {"tasks",
+                           {{"total", counts.total},
+                            {"waiting", counts.waiting},
+                            {"ready", counts.ready},
+                            {"running", counts.running},
+                            {"backing_off", counts.backing_off},
+                            {"succeeded", counts.succeeded},
+                            {"failed", counts.failed},
+                            {"skipped", counts.skipped},
+                            {"cancelled", counts.cancelled}}},
+                          {"elapsed_ns", progress.elapsed},
+                          {"left_ns", progress.left ? ordered_json(*progress.left) : ordered_json(nullptr)},
+                          {"gpus", gpus},
+                          {"running", running},
+                          {"waiting_for", progress.waiting_for},
+                          {"ending", progress.draining},
+                          {"summary", fmt::format("{}  {} running", progress_words(progress), counts.running)}};
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -6,8 +6,8 @@
 
 #include "run/planner.h"
 
-// When a batch will be done, from what its tasks took in earlier batches and in this one, all counted as if each had its
-// GPU to itself, and from how much slower they are now. Pure.
+// When a batch will be done, from what its tasks took in earlier batches and in this one, all counted as if each had
+// its GPU to itself, and from how much slower they are now. Pure.
 namespace headroom::run {
 
 class Eta {

@@ -49,6 +49,22 @@ void take_metrics(const ordered_json& object, const std::string& above, int dept
   }
 }
 
+// False where the line is not of ours.
+bool take_json(std::string_view line, Attempt& attempt) {
+  constexpr std::string_view kOurs = "headroom";
+  if (line.size() > kLongestJson || !trim(line).starts_with('{') || line.find(kOurs) == std::string_view::npos)
+    return false;
+  const auto json = ordered_json::parse(line, nullptr, false);
+  if (!json.is_object()) return false;
+  const auto said = json.find(kOurs);
+  if (said == json.end() || !said->is_object()) return false;
+  if (const auto params = said->find("params"); params != said->end() && params->is_object())
+    take_parameters(*params, "", 0, attempt);
+  if (const auto metrics = said->find("metrics"); metrics != said->end() && metrics->is_object())
+    take_metrics(*metrics, "", 0, attempt);
+  return true;
+}
+
 }  // namespace
 
 LogFacts::LogFacts(const std::vector<LogPattern>& patterns) {
@@ -66,18 +82,7 @@ void LogFacts::take_log(std::string_view text, Attempt& attempt) const {
 }
 
 void LogFacts::take_line(std::string_view line, Attempt& attempt) const {
-  constexpr std::string_view kOurs = "\"headroom\"";
-  if (line.size() <= kLongestJson && trim(line).starts_with('{') && line.find(kOurs) != std::string_view::npos) {
-    const auto json = ordered_json::parse(line, nullptr, false);
-    if (const auto said = json.is_object() ? json.find("headroom") : json.end();
-        said != json.end() && said->is_object()) {
-      if (const auto params = said->find("params"); params != said->end() && params->is_object())
-        take_parameters(*params, "", 0, attempt);
-      if (const auto metrics = said->find("metrics"); metrics != said->end() && metrics->is_object())
-        take_metrics(*metrics, "", 0, attempt);
-      return;
-    }
-  }
+  if (take_json(line, attempt)) return;
   if (line.size() > kLongestLogLine) return;
   for (const Compiled& one : patterns_) {
     std::cmatch match;

@@ -6,9 +6,9 @@
 namespace headroom::run {
 namespace {
 
-using ::testing::SizeIs;
 using testing::Batch;
 using testing::kGib;
+using ::testing::SizeIs;
 using testing::task;
 
 TEST(Alone, TheRateOfOnePerGpuRestsOnTasksThatWereAlone) {

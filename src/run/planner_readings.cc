@@ -163,6 +163,15 @@ void Planner::State::note_progress(Running& attempt, const AttemptReading& readi
   attempt.last_progress = std::min(attempt.last_progress, now);
 }
 
+void Planner::State::learn_memory(Running& attempt, GroupStats& learned, const AttemptReading& reading) const {
+  const bool still = note_memory(attempt.memory, *reading.gpu_bytes, now);
+  if (reading.in_startup) attempt.memory.last_growth = now;
+  if (still && !reading.in_startup && !learned.memory_known()) learned.plateau(attempt.memory.peak_bytes);
+  // A task that needs more than its group was thought to: the others will, too.
+  if (learned.memory_known() && attempt.memory.peak_bytes > learned.peak_bytes() && learned.peak_bytes() > 0)
+    learned.plateau(attempt.memory.peak_bytes);
+}
+
 void Planner::State::read_attempt(const AttemptReading& reading) {
   const auto found = running.find(reading.attempt);
   if (found == running.end()) return;
@@ -184,14 +193,7 @@ void Planner::State::read_attempt(const AttemptReading& reading) {
                      (steps && *steps > 0) ||
                      (reading.io_bytes && attempt.io_bytes && *reading.io_bytes != *attempt.io_bytes);
   note_progress(attempt, reading, moved);
-  if (reading.gpu_bytes) {
-    const bool still = note_memory(attempt.memory, *reading.gpu_bytes, now);
-    if (reading.in_startup) attempt.memory.last_growth = now;
-    if (still && !reading.in_startup && !learned.memory_known()) learned.plateau(attempt.memory.peak_bytes);
-    // A task that needs more than its group was thought to: the others will, too.
-    if (learned.memory_known() && attempt.memory.peak_bytes > learned.peak_bytes() && learned.peak_bytes() > 0)
-      learned.plateau(attempt.memory.peak_bytes);
-  }
+  if (reading.gpu_bytes) learn_memory(attempt, learned, reading);
   if (reading.host_bytes) {
     attempt.host_now = *reading.host_bytes;
     auto& host = group(profile(tasks[attempt.task]).group).host_peak;

@@ -163,6 +163,7 @@ class Planner::State {
   void read_attempt(const AttemptReading& reading);
   void learn_speed(Running& attempt, GroupStats& learned, const AttemptReading& reading, double dt,
                    std::optional<double> steps);
+  void learn_memory(Running& attempt, GroupStats& learned, const AttemptReading& reading) const;
   static void take_work(Running& attempt, std::optional<double> measured, double expected);
   void observe_gpu(std::size_t index, const std::map<AttemptId, const AttemptReading*>& readings);
   [[nodiscard]] GroupStats& stats(GroupIndex group, const Running& attempt);

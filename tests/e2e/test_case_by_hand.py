@@ -18,16 +18,20 @@ PHASES = "3,6,6,3"  # the 18 minutes of case 002 as seconds: features, teachers 
 def test_twice_the_speed_makes_15_of_18_and_never_under_12(tmp_path):
     """The case promised 18 -> 9, though its two workers would have shared 6 of the 18 only."""
     job = [*BY_HAND, "--serial", "--windows", "84", "--phases", PHASES, "--trees", "3", "--kernel-ms", "6"]
-    _, answer = watched(tmp_path, "2xA6000", [*job, "--output", tmp_path / "models"])
+    done, answer = watched(tmp_path, "2xA6000", [*job, "--output", tmp_path / "models"])
+    phases = [float(phase) for phase in re.findall(r"([0-9.]+) s", done.stdout.split("phases:")[1])[:4]]
     gpu, rest = answer["pipeline"]["gpu_part_ns"], answer["pipeline"]["rest_ns"]
     all_of_it = gpu + rest
     assert all_of_it == answer["recording"]["duration_ns"]
-    assert gpu / all_of_it == pytest.approx(6 / 18, abs=0.03)
-    assert (gpu / 2 + rest) / all_of_it == pytest.approx(15 / 18, abs=0.015)
-    assert rest / all_of_it == pytest.approx(12 / 18, abs=0.03)
+    assert gpu / all_of_it == pytest.approx(phases[1] / sum(phases), abs=0.03)
+    if max(took - asked for took, asked in zip(phases, map(float, PHASES.split(",")))) < 0.3:  # the machine kept pace
+        assert gpu / all_of_it == pytest.approx(6 / 18, abs=0.03)
+        assert (gpu / 2 + rest) / all_of_it == pytest.approx(15 / 18, abs=0.015)
+        assert rest / all_of_it == pytest.approx(12 / 18, abs=0.03)
 
     text = " ".join(headroom(tmp_path, "why", tmp_path / "run.hrec").stdout.split())
-    said = re.search(r"By faster GPU work alone: ([0-9.]+) s of ([0-9.]+) s have a GPU at work\. Twice as fast there makes ([0-9.]+) s "
+    said = re.search(r"By faster GPU work alone: ([0-9.]+) s of ([0-9.]+) s have a GPU at work\. Twice as fast there "
+                     r"makes ([0-9.]+) s "
                      r"\(([0-9.]+)x\); however fast, while the rest stays as it is: never under ([0-9.]+) s \(([0-9.]+)x\)", text)
     assert said, text
     figures = [float(figure) for figure in said.groups()]
