@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "run/families.h"
+#include "scheduler/testing/families.h"
 
-namespace headroom::run::families {
+namespace headroom::scheduler::families {
 namespace {
 
 struct Row {
@@ -203,10 +203,10 @@ void print_cost(int count, Requests requests) {
 }
 
 }  // namespace
-}  // namespace headroom::run::families
+}  // namespace headroom::scheduler::families
 
 int main(int argc, char** argv) {
-  namespace f = headroom::run::families;
+  namespace f = headroom::scheduler::families;
   if (argc == 4 && std::string_view(argv[1]) == "--trace")
     return f::trace(argv[2], static_cast<std::uint64_t>(std::atoi(argv[3])));
   const int seeds = argc > 1 ? std::atoi(argv[1]) : 8;

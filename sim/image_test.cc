@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "sim/box/presets.h"
 #include "sim/core/faults.h"
-#include "sim/presets.h"
 
 namespace headroom::sim {
 namespace {

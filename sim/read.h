@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "sim/device_info.h"
+#include "sim/box/device_info.h"
 
 // The read side of a box of virtual GPUs: all that the NVML stand-in needs, and nothing that can disturb the box.
 //

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sim/presets.h"
+#include "sim/box/presets.h"
 
 namespace headroom::sim {
 namespace {

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "contention/sharing.h"
-#include "sim/device_info.h"
+#include "sim/box/device_info.h"
 #include "sim/read.h"
 
 // The file `model`: what the processes of a box of virtual GPUs share.

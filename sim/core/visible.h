@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/device_info.h"
+#include "sim/box/device_info.h"
 
 namespace headroom::sim {
 

@@ -11,22 +11,22 @@
 #include "base/duration.h"
 #include "base/human.h"
 #include "base/strings.h"
+#include "batch/control.h"
+#include "batch/history_plan.h"
+#include "batch/identity.h"
+#include "batch/resume.h"
+#include "batch/task_logs.h"
 #include "cli/batch_ask.h"
-#include "cli/batch_earlier.h"
-#include "cli/batch_log.h"
 #include "cli/batch_setup.h"
 #include "cli/batch_view.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
 #include "host/host_reader.h"
-#include "live/batch_control.h"
 #include "record/reader.h"
 #include "record/shelf.h"
 #include "report/batch.h"
-#include "run/history_plan.h"
-#include "run/identity.h"
-#include "run/order.h"
+#include "scheduler/order.h"
 
 namespace headroom::cli {
 
@@ -65,8 +65,8 @@ class BatchVerb {
   const BatchCommand& command_;
   const std::vector<std::string>& after_dashes_;
   const Nanos interval_, grace_;
-  run::TaskSet set_;
-  run::TaskPlan plan_;
+  tasks::TaskSet set_;
+  scheduler::TaskPlan plan_;
   std::string folder_;
   Fd lock_;
   GpuChoice gpus_;
@@ -76,10 +76,10 @@ class BatchVerb {
   std::unique_ptr<batch::Journal> journal_;
   std::vector<batch::KnownTask> known_;
   std::vector<std::string> fingerprints_;
-  std::optional<run::GitState> git_;
+  std::optional<batch::GitState> git_;
   std::size_t earlier_ = 0;
   bool placement_readable_ = false;
-  run::History history_;
+  batch::History history_;
   std::string history_path_;
 };
 
@@ -90,7 +90,7 @@ int BatchVerb::run() {
 
 Result<int> BatchVerb::run_tasks() {
   HR_TRY(set_, read_tasks(command_, after_dashes_));
-  HR_TRY(plan_, run::plan_tasks(set_.tasks));
+  HR_TRY(plan_, scheduler::plan_tasks(set_.tasks));
   folder_ = folder_of(command_, set_);
   if (command_.dry_run) {
     tree_ = make_tree({}, recording_id_, JobOf::kRecorder);
@@ -102,21 +102,21 @@ Result<int> BatchVerb::run_tasks() {
   HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}));
   HR_TRY(batch::Guardian guardian, batch::Guardian::start(grace_, lock_.get()));
   HR_TRYV(open_journal(guardian));
-  stop_what_was_left(*journal_, grace_);
+  batch::stop_what_was_left(*journal_, grace_, say);
   tree_ = make_tree({}, recording_id_, JobOf::kRecorder);
   raw_tree_ = tree_.get();
   raw_tree_->exclude(guardian.pid());
   HR_TRYV(prepare_gpus());
   load_history();
-  HR_TRY(plan_, run::plan_tasks(set_.tasks, run::expected_durations(history_, gpu_models())));
-  earlier_ = keep_or_rerun(set_.tasks, known_);
-  fingerprints_ = fingerprints_of(set_.tasks);
-  warn_of_changes(known_, fingerprints_, journal_->last_run(), git_);
+  HR_TRY(plan_, scheduler::plan_tasks(set_.tasks, batch::expected_durations(history_, gpu_models())));
+  earlier_ = batch::keep_or_rerun(set_.tasks, known_, say);
+  fingerprints_ = batch::fingerprints_of(set_.tasks);
+  batch::warn_of_changes(known_, fingerprints_, journal_->last_run(), git_, say);
   if (earlier_ == set_.tasks.size()) return nothing_to_do();
   say_what_follows();
   HR_TRY(const std::unique_ptr<Loop> loop, Loop::create());
   BatchView view(command_.live.quiet);
-  Follower follower([&view](const std::string& lines) { view.output(lines); });
+  batch::Follower follower([&view](const std::string& lines) { view.output(lines); });
   batch::BatchOptions options = batch_options();
   if (command_.follow) {
     options.inspect_log = [&follower, inspect = options.inspect_log](const TaskSpec& task, Attempt& attempt) {
@@ -169,7 +169,7 @@ Result<void> BatchVerb::prepare_gpus() {
 Result<void> BatchVerb::open_journal(batch::Guardian& guardian) {
   HR_TRY(journal_, batch::Journal::open(folder_));
   guardian.set_batch(journal_->batch_id());
-  git_ = run::git_state(here());
+  git_ = batch::git_state(here());
   HR_TRY(known_, journal_->register_tasks(set_.tasks));
   batch::Run run{.start = realtime_now(), .command = resume_line(command_, after_dashes_), .working_directory = here()};
   if (git_) run.git_commit = git_->commit, run.git_dirty = git_->dirty;
@@ -180,7 +180,7 @@ void BatchVerb::load_history() {
   const auto shelf = Shelf::open();
   if (!shelf) return;  // nowhere to keep it
   history_path_ = shelf->directory() + "/batch-history.jsonl";
-  history_ = run::History::load(history_path_);
+  history_ = batch::History::load(history_path_);
 }
 
 std::vector<std::string> BatchVerb::gpu_models() const {
@@ -228,7 +228,7 @@ batch::BatchOptions BatchVerb::batch_options() {
   placement_readable_ = options.gpu_processes_visible;
   options.driver_version = gpus_.driver_version;
   if (git_) options.git_commit = git_->commit, options.git_dirty = git_->dirty;
-  run::PlannerSetup& planner = options.planner;
+  scheduler::PlannerSetup& planner = options.planner;
   const Host host = host::HostReader({}).describe();
   planner.host.cores = host.cores_usable.value_or(std::max(1, host.cores));
   planner.host.memory_bytes = host.memory_total_bytes.value_or(0);
@@ -236,18 +236,18 @@ batch::BatchOptions BatchVerb::batch_options() {
     planner.host.memory_bytes = std::min(planner.host.memory_bytes, *limit);
   planner.slots = command_.slots;
   if (command_.per_gpu > 0) {
-    planner.pack = run::PackMode::kFixed;
+    planner.pack = scheduler::PackMode::kFixed;
     planner.per_gpu = command_.per_gpu;
   } else if (command_.no_pack || !gpus_.reader) {
-    planner.pack = run::PackMode::kOnePerGpu;
+    planner.pack = scheduler::PackMode::kOnePerGpu;
   }
   if (std::any_of(set_.tasks.begin(), set_.tasks.end(), [](const TaskSpec& task) { return !task.inputs.empty(); }))
-    options.inspect_inputs = input_hasher(here());
-  options.inspect_log = log_inspector(set_.patterns, here());
-  options.count_steps = step_counter(set_.patterns);
-  planner.history = run::group_histories(history_, set_.tasks, plan_, gpu_models());
+    options.inspect_inputs = batch::input_hasher(here());
+  options.inspect_log = batch::log_inspector(set_.patterns, here());
+  options.count_steps = batch::step_counter(set_.patterns);
+  planner.history = batch::group_histories(history_, set_.tasks, plan_, gpu_models());
   options.learn = [this](const TaskSpec& task, const Attempt& attempt, const std::string& model, double stretch) {
-    if (const auto seen = run::observation_of(task, attempt, model, stretch))
+    if (const auto seen = batch::observation_of(task, attempt, model, stretch))
       history_.add(*seen, realtime_now() / kSecond);
   };
   options.tasks = std::move(set_.tasks);
@@ -347,12 +347,12 @@ Result<int> BatchVerb::dry_run() {
   std::error_code ignored;
   if (std::filesystem::exists(batch::journal_path(folder_), ignored) && !command_.fresh) {
     HR_TRY(known_, batch::known_in(folder_, set_.tasks));
-    earlier_ = keep_or_rerun(set_.tasks, known_);
+    earlier_ = batch::keep_or_rerun(set_.tasks, known_, say);
   } else {
     known_.resize(set_.tasks.size());
   }
   load_history();
-  HR_TRY(plan_, run::plan_tasks(set_.tasks, run::expected_durations(history_, gpu_models())));
+  HR_TRY(plan_, scheduler::plan_tasks(set_.tasks, batch::expected_durations(history_, gpu_models())));
   std::string text = fmt::format("{} tasks in {} {}, on {} {}; the batch's folder {} {}\n", set_.tasks.size(),
                                  plan_.groups.size(), plan_.groups.size() == 1 ? "group" : "groups", gpus_.gpus.size(),
                                  gpus_.gpus.size() == 1 ? "GPU" : "GPUs", earlier_ > 0 ? "is" : "would be", folder_);

@@ -10,11 +10,11 @@
 
 #include "base/human.h"
 #include "base/strings.h"
-#include "cli/batch_log.h"
+#include "batch/control.h"
+#include "batch/task_logs.h"
 #include "cli/batch_view.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
-#include "live/batch_control.h"
 #include "report/batch.h"
 
 namespace headroom::cli {
@@ -132,7 +132,7 @@ Result<int> show_log(const std::string& folder, const std::string& task, bool fo
   constexpr Nanos kPause = 200 * kMillisecond;
   constexpr std::size_t kPiece = 1 << 16;
   std::optional<AttemptId> shown;
-  std::optional<LogTail> tail;
+  std::optional<batch::LogTail> tail;
   for (;;) {
     const Nanos begin = boottime_now();
     HR_TRY(const batch::Contents contents, batch::read_journal(folder));

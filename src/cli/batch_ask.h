@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "live/batch.h"
+#include "batch/batch.h"
 
 namespace headroom::cli {
 

@@ -11,12 +11,12 @@
 
 #include "base/duration.h"
 #include "base/strings.h"
-#include "live/batch_control.h"
+#include "batch/control.h"
+#include "batch/identity.h"
 #include "model/visible.h"
-#include "run/identity.h"
-#include "run/task_file.h"
-#include "run/template.h"
-#include "run/template_pinning.h"
+#include "tasks/task_file.h"
+#include "tasks/template.h"
+#include "tasks/template_pinning.h"
 
 namespace headroom::cli {
 
@@ -42,11 +42,12 @@ Result<std::string> read_standard_input() {
   }
 }
 
-Result<run::ListOptions> list_options(const BatchCommand& command) {
-  run::ListOptions options;
+Result<tasks::ListOptions> list_options(const BatchCommand& command) {
+  tasks::ListOptions options;
   options.command = command.command;
   options.shell = command.shell;
-  options.read = [](const std::string& path) { return read_file(path); };
+  constexpr std::size_t kLargest = std::size_t{256} << 20;  // of a task file, or what it names
+  options.read = [](const std::string& path) { return read_file(path, kLargest); };
   if (!command.timeout.empty()) {
     HR_TRY(options.defaults.timeout, parse_duration(command.timeout));
   }
@@ -54,13 +55,13 @@ Result<run::ListOptions> list_options(const BatchCommand& command) {
   return options;
 }
 
-Result<run::TaskSet> tasks_of(const BatchCommand& command, const std::vector<std::string>& after_dashes) {
-  HR_TRY(run::ListOptions options, list_options(command));
+Result<tasks::TaskSet> tasks_of(const BatchCommand& command, const std::vector<std::string>& after_dashes) {
+  HR_TRY(tasks::ListOptions options, list_options(command));
   if (!after_dashes.empty()) {
     if (!command.words.empty())
       return fail(Errc::kInvalidInput, "batch: either a task file or a command after --, not both");
     options.file = "command line";
-    return run::tasks_from_arguments(after_dashes, options);
+    return tasks::tasks_from_arguments(after_dashes, options);
   }
   if (command.words.empty())
     return fail(Errc::kInvalidInput, "batch: no tasks given",
@@ -71,9 +72,9 @@ Result<run::TaskSet> tasks_of(const BatchCommand& command, const std::vector<std
   if (command.words[0] == "-") {
     options.file = "standard input";
     HR_TRY(const std::string text, read_standard_input());
-    return run::tasks_from_lines(text, options);
+    return tasks::tasks_from_lines(text, options);
   }
-  return run::read_task_file(command.words[0], options);
+  return tasks::read_task_file(command.words[0], options);
 }
 
 std::optional<std::string> environment(const char* name) {
@@ -177,31 +178,31 @@ Result<std::vector<std::size_t>> unmasked(const std::vector<Device>& devices, Gp
 
 }  // namespace
 
-Result<run::TaskSet> read_tasks(const BatchCommand& command, const std::vector<std::string>& after_dashes) {
-  HR_TRY(run::TaskSet set, tasks_of(command, after_dashes));
+Result<tasks::TaskSet> read_tasks(const BatchCommand& command, const std::vector<std::string>& after_dashes) {
+  HR_TRY(tasks::TaskSet set, tasks_of(command, after_dashes));
   if (set.tasks.empty()) return fail(Errc::kInvalidInput, "batch: there are no tasks");
   const bool none = command.gpus == "none";
-  const auto policy = command.second_pin == "rewrite" ? run::PinPolicy::kRewrite
-                      : command.second_pin == "allow" ? run::PinPolicy::kAllow
-                                                      : run::PinPolicy::kRefuse;
+  const auto policy = command.second_pin == "rewrite" ? tasks::PinPolicy::kRewrite
+                      : command.second_pin == "allow" ? tasks::PinPolicy::kAllow
+                                                      : tasks::PinPolicy::kRefuse;
   for (TaskSpec& task : set.tasks) {
-    if (!none) HR_TRYV(run::settle_second_pins(task, policy));
+    if (!none) HR_TRYV(tasks::settle_second_pins(task, policy));
   }
   if (none) HR_TRYV(leave_gpus_alone(set.tasks, "--gpus none"));
   for (const auto& text : command.metrics) {
-    HR_TRY(auto pattern, run::parse_log_option(run::LogPattern::Kind::kMetric, text));
+    HR_TRY(auto pattern, output::parse_log_option(output::LogPattern::Kind::kMetric, text));
     set.patterns.push_back(std::move(pattern));
   }
   for (const auto& text : command.parameters) {
-    HR_TRY(auto pattern, run::parse_log_option(run::LogPattern::Kind::kParameter, text));
+    HR_TRY(auto pattern, output::parse_log_option(output::LogPattern::Kind::kParameter, text));
     set.patterns.push_back(std::move(pattern));
   }
-  run::InputHasher hasher;
-  HR_TRYV(run::set_identities(set.tasks, here(), hasher));
+  batch::InputHasher hasher;
+  HR_TRYV(batch::set_identities(set.tasks, here(), hasher));
   return set;
 }
 
-std::string folder_of(const BatchCommand& command, const run::TaskSet& set) {
+std::string folder_of(const BatchCommand& command, const tasks::TaskSet& set) {
   std::error_code ignored;
   if (!command.folder.empty()) return fs::absolute(command.folder, ignored).lexically_normal().string();
   if (!command.words.empty() && command.words[0] != "-")
@@ -245,7 +246,7 @@ Result<void> leave_gpus_alone(std::vector<TaskSpec>& tasks, const std::string& w
     task.resources.gpus = 0;
     std::vector<std::string> texts = task.argv;
     for (const auto& [name, value] : task.environment) texts.push_back(value);
-    if (std::none_of(texts.begin(), texts.end(), run::uses_gpu)) continue;
+    if (std::none_of(texts.begin(), texts.end(), tasks::uses_gpu)) continue;
     const std::string place = task.line > 0 ? fmt::format("{}:{}: ", task.file, task.line) : "";
     return fail(Errc::kInvalidInput, fmt::format("{}task {} names its GPU, and gets none: {}", place, task.name, why),
                 "remove {gpu}, {gpu_index} and {gpu_uuid}; {slot} is known without GPUs, too");

@@ -5,20 +5,20 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "batch/batch.h"
 #include "cli/batch_options.h"
 #include "device/nvml_reader.h"
-#include "live/batch.h"
-#include "run/task_list.h"
+#include "tasks/task_list.h"
 
 // The parts of `headroom batch` that are wired together before anything starts.
 namespace headroom::cli {
 
 // Tasks from a file, standard input or a command line with ":::"; identities are set.
-[[nodiscard]] Result<run::TaskSet> read_tasks(const BatchCommand& command,
-                                              const std::vector<std::string>& after_dashes);
+[[nodiscard]] Result<tasks::TaskSet> read_tasks(const BatchCommand& command,
+                                                const std::vector<std::string>& after_dashes);
 
 // Where the journal and the logs are: beside the task file, or named by the tasks. Absolute.
-[[nodiscard]] std::string folder_of(const BatchCommand& command, const run::TaskSet& set);
+[[nodiscard]] std::string folder_of(const BatchCommand& command, const tasks::TaskSet& set);
 
 // Makes the folder and locks it; waits while the guardian of a batch that died still stops its tasks. With --fresh what
 // was there is moved aside.

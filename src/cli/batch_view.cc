@@ -15,7 +15,7 @@ namespace {
 constexpr Nanos kLineEvery = 30 * kSecond;
 constexpr std::size_t kBarCells = 26, kSmallestBar = 8;
 
-std::int64_t ended(const run::BatchCounts& counts) {
+std::int64_t ended(const scheduler::BatchCounts& counts) {
   return counts.succeeded + counts.failed + counts.skipped + counts.cancelled;
 }
 constexpr double kGib = 1024.0 * 1024 * 1024;

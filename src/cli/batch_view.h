@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
+#include "batch/batch.h"
 #include "cli/screen.h"
-#include "live/batch.h"
 #include "report/layout.h"
 
 namespace headroom::cli {

@@ -8,15 +8,15 @@
 #include <memory>
 #include <thread>
 
+#include "base/filesystem.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "device/doctor_checks.h"
 #include "device/nvml_reader.h"
+#include "doctor/checks.h"
 #include "host/cgroup.h"
 #include "host/proc_dir.h"
 #include "host/tree_reader.h"
 #include "model/device_list.h"
-#include "record/filesystem.h"
 #include "record/shelf.h"
 #include "report/doctor.h"
 

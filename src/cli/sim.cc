@@ -7,8 +7,8 @@
 #include "base/strings.h"
 #include "cli/verbs.h"
 #include "live/job.h"
-#include "sim/janitor.h"
-#include "sim/script.h"
+#include "sim/box/janitor.h"
+#include "sim/box/script.h"
 
 namespace headroom::cli {
 

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "cli/verbs.h"
-#include "sim/job.h"
+#include "sim/job/job.h"
 
 namespace headroom::cli {
 

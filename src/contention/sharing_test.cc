@@ -6,8 +6,6 @@
 #include <memory>
 #include <random>
 
-#include "contention/forecast.h"
-
 namespace headroom::contention {
 namespace {
 
@@ -194,68 +192,6 @@ TEST(Sharing, PredictionEqualsStepping) {
       }
     }
   }
-}
-
-TEST(Forecast, ClosedFormsEqualStepping) {
-  for (std::uint64_t round = 0; round < 2000; ++round) {
-    Dice roll(kSeed * 7 + round);
-    const auto n = static_cast<std::size_t>(roll(1, 12));
-    auto d = device();
-    for (std::size_t s = 0; s < n; ++s) {
-      const auto share = static_cast<std::uint32_t>(roll(1, 10) * 100);
-      EXPECT_GT(submit(*d, s, {.duration = roll(1, 20 * kMillisecond), .share_permille = share}), 0);
-    }
-    const Policy& policy = kPolicies[round % 3];
-    advance(*d, policy, roll(1, 3 * kMillisecond));
-    std::vector<Load> loads;
-    for (std::size_t s = 0; s < n; ++s) {
-      const Stream& stream = d->streams[s];
-      loads.push_back({backlog(stream), stream.segments[stream.head % kMaxSegments].share_permille});
-    }
-    const auto which = static_cast<std::size_t>(roll(0, static_cast<Nanos>(n) - 1));
-    if (loads[which].backlog == 0) continue;
-    const Nanos work = roll(1, loads[which].backlog);
-    const Nanos at = completion(*d, policy, which, d->streams[which].attained + work, d->t + 3600 * kSecond);
-    const Nanos stepped = at - d->t;
-    switch (policy.schedule) {
-      case Schedule::kProcessorSharing:
-        EXPECT_NEAR(static_cast<double>(completion_processor_sharing(loads, which, work)), static_cast<double>(stepped),
-                    static_cast<double>(n))
-            << "seed " << kSeed * 7 + round;
-        break;
-      case Schedule::kSpaceSharing:
-        EXPECT_NEAR(static_cast<double>(completion_space_sharing(loads, which, work)), static_cast<double>(stepped),
-                    static_cast<double>(n))
-            << "seed " << kSeed * 7 + round;
-        break;
-      case Schedule::kRoundRobin: {
-        const auto running = static_cast<std::size_t>(d->running);
-        if (loads[running].backlog == 0 || d->slice_left == 0) continue;  // between two turns
-        EXPECT_EQ(completion_round_robin(loads, which, work, policy.quantum, running, d->slice_left), stepped)
-            << "seed " << kSeed * 7 + round;
-        break;
-      }
-    }
-  }
-}
-
-TEST(Forecast, HalfBusyJobsFitTogether) {
-  const Job job{.device = 10 * kMillisecond, .host = 10 * kMillisecond};
-  const auto alone = run_together(std::vector{job}, {}, 10 * kSecond);
-  EXPECT_NEAR(alone[0].steps_per_second, 50.0, 1.0);
-  EXPECT_NEAR(alone[0].device_share, 0.5, 0.01);
-  const auto three = run_together(std::vector{job, job, job}, {}, 10 * kSecond);
-  double total = 0;
-  for (const JobRate& rate : three) total += rate.steps_per_second;
-  EXPECT_GT(total, 80.0) << "three half-busy jobs nearly fill the device";
-  EXPECT_LE(total, 100.5);
-}
-
-TEST(Forecast, MoreInFlightHidesHostWork) {
-  Job job{.device = 10 * kMillisecond, .host = 5 * kMillisecond};
-  EXPECT_NEAR(run_together(std::vector{job}, {}, 10 * kSecond)[0].steps_per_second, 66.7, 1.0);
-  job.in_flight = 2;
-  EXPECT_NEAR(run_together(std::vector{job}, {}, 10 * kSecond)[0].steps_per_second, 100.0, 1.0);
 }
 
 }  // namespace

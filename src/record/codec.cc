@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-#include "record/bytes.h"
+#include "base/varint.h"
 #include "record/format.h"
 
 namespace headroom {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "record/bytes.h"
+#include "base/varint.h"
 
 namespace headroom {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "record/sqlite.h"
+#include "base/sqlite.h"
 
 namespace headroom {
 

@@ -7,12 +7,12 @@
 #include <filesystem>
 
 #include "base/fd.h"
-#include "record/bytes.h"
+#include "base/filesystem.h"
+#include "base/sqlite.h"
+#include "base/varint.h"
 #include "record/codec.h"
-#include "record/filesystem.h"
 #include "record/random_recording.h"
 #include "record/shelf.h"
-#include "record/sqlite.h"
 #include "record/writer.h"
 
 namespace headroom {

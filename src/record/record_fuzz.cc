@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/fd.h"
-#include "record/bytes.h"
+#include "base/varint.h"
 #include "record/codec.h"
 #include "record/reader.h"
 #include "record/segment.h"

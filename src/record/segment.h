@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/varint.h"
 #include "model/recording.h"
-#include "record/bytes.h"
 
 namespace headroom {
 

@@ -9,8 +9,8 @@
 #include <ctime>
 #include <filesystem>
 
-#include "record/filesystem.h"
-#include "record/sqlite.h"
+#include "base/filesystem.h"
+#include "base/sqlite.h"
 
 namespace headroom {
 

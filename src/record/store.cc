@@ -5,7 +5,7 @@
 #include <limits>
 #include <thread>
 
-#include "record/bytes.h"
+#include "base/varint.h"
 #include "record/format.h"
 #include "record/meta.h"
 

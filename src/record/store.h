@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/sqlite.h"
 #include "record/codec.h"
 #include "record/format.h"
 #include "record/segment.h"
-#include "record/sqlite.h"
 #include "record/writer.h"
 
 namespace headroom {

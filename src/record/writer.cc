@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "base/fd.h"
-#include "record/filesystem.h"
+#include "base/filesystem.h"
 #include "record/segment.h"
 #include "record/store.h"
 

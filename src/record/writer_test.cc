@@ -8,9 +8,9 @@
 #include <random>
 #include <thread>
 
+#include "base/sqlite.h"
 #include "record/random_recording.h"
 #include "record/reader.h"
-#include "record/sqlite.h"
 
 namespace headroom {
 namespace {

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/sqlite.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+namespace headroom {
+
+namespace {
+Errc errc_of(int code) {
+  switch (code & 0xff) {
+    case SQLITE_FULL:
+      return Errc::kNoSpace;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return Errc::kBusy;
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_AUTH:
+    case SQLITE_CANTOPEN:
+      return Errc::kNoPermission;
+    case SQLITE_CORRUPT:
+      return Errc::kCorrupt;
+    case SQLITE_NOTADB:
+      return Errc::kInvalidInput;
+    default:
+      return Errc::kIo;
+  }
+}
+
+// Memory statistics cost a mutex per allocation; must be set before the library starts.
+void configure_once() {
+  static std::once_flag once;
+  std::call_once(once, [] { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); });
+}
+}  // namespace
+
+Error sqlite_error(sqlite3* connection) {
+  if (connection == nullptr) return {Errc::kIo, "SQLite has no memory", ""};
+  return {errc_of(sqlite3_errcode(connection)), sqlite3_errmsg(connection), ""};
+}
+
+std::string immutable_name(const std::string& path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' ||
+                       c == '.' || c == '-' || c == '_';
+    if (plain)
+      uri += c;
+    else
+      uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return uri + "?immutable=1";
+}
+
+void Statement::bind(int index, std::int64_t value) { sqlite3_bind_int64(statement_.get(), index, value); }
+void Statement::bind(int index, std::string_view text) {
+  sqlite3_bind_text64(statement_.get(), index, text.data() ? text.data() : "", text.size(), SQLITE_STATIC, SQLITE_UTF8);
+}
+void Statement::bind_blob(int index, std::string_view bytes) {
+  sqlite3_bind_blob64(statement_.get(), index, bytes.data() ? bytes.data() : "", bytes.size(), SQLITE_STATIC);
+}
+void Statement::bind_null(int index) { sqlite3_bind_null(statement_.get(), index); }
+
+Result<bool> Statement::step() {
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) return true;
+  if (code == SQLITE_DONE) return false;
+  return tl::unexpected(sqlite_error(sqlite3_db_handle(statement_.get())));
+}
+
+Result<void> Statement::run() {
+  Result<void> done;
+  for (;;) {
+    const auto row = step();
+    if (!row) done = tl::unexpected(row.error());
+    if (!row || !*row) break;
+  }
+  reset();
+  return done;
+}
+
+void Statement::reset() {
+  sqlite3_reset(statement_.get());
+  sqlite3_clear_bindings(statement_.get());
+}
+
+bool Statement::is_null(int column) const { return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL; }
+std::int64_t Statement::integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
+std::string_view Statement::bytes(int column) const {
+  const auto* data = static_cast<const char*>(sqlite3_column_blob(statement_.get(), column));
+  const int size = sqlite3_column_bytes(statement_.get(), column);
+  return data == nullptr ? std::string_view() : std::string_view(data, static_cast<std::size_t>(size));
+}
+
+Result<Database> Database::open(const std::string& name, Access access) {
+  configure_once();
+  Database database;
+  sqlite3* connection = nullptr;
+  const int mode = access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+  const int code = sqlite3_open_v2(name.c_str(), &connection, mode | SQLITE_OPEN_URI, nullptr);
+  database.connection_.reset(connection);
+  if (code != SQLITE_OK) return tl::unexpected(sqlite_error(connection));
+  sqlite3_extended_result_codes(connection, 1);
+  return database;
+}
+
+Result<void> Database::execute(const char* sql) {
+  if (sqlite3_exec(connection_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK)
+    return tl::unexpected(sqlite_error(connection_.get()));
+  return {};
+}
+
+Result<Statement> Database::prepare(std::string_view sql) {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(connection_.get(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr) != SQLITE_OK)
+    return tl::unexpected(sqlite_error(connection_.get()));
+  return Statement(statement);
+}
+
+Result<std::int64_t> Database::number(std::string_view sql) {
+  HR_TRY(Statement statement, prepare(sql));
+  HR_TRY(const bool row, statement.step());
+  return row ? statement.integer(0) : 0;
+}
+
+Result<void> Database::sync() {
+  // By SQLite's own descriptor: closing another one would drop its locks.
+  sqlite3_file* file = nullptr;
+  if (sqlite3_file_control(connection_.get(), "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+      file == nullptr || file->pMethods == nullptr || file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) != SQLITE_OK)
+    return fail(Errc::kIo, "the file cannot be synchronised with the disk");
+  return {};
+}
+
+}  // namespace headroom

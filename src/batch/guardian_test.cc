@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/guardian.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+
+#include "batch/sweep.h"
+
+namespace headroom::batch {
+namespace {
+
+constexpr Nanos kGrace = 300 * kMillisecond;
+constexpr Nanos kPatience = 20 * kSecond;
+
+enum class Task { kSleeps, kIgnoresSigterm };
+struct Pids {
+  pid_t guardian = 0, task = 0, marked = 0;
+};
+
+pid_t start_task(Task how) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::setpgid(0, 0);
+  if (how == Task::kIgnoresSigterm) ::signal(SIGTERM, SIG_IGN);
+  ::execlp("sleep", "sleep", "1000", nullptr);
+  ::_exit(127);
+}
+
+// A process that has a guardian and two tasks, as a batch has: one that the guardian knows by its group, one that it
+// can know by its environment only.
+struct BatchGuardian : testing::Test {
+  const std::string batch = fmt::format("{:x}g{:x}", ::getpid(), boottime_now());
+  std::string lock_path = "/tmp/headroom-guardian-XXXXXX";
+  Fd lock;
+  pid_t headroom = -1;
+  Pids pids;
+
+  BatchGuardian() : lock(::mkstemp(lock_path.data())) {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // what it leaves comes to us, and can be waited for
+    EXPECT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+  }
+  ~BatchGuardian() override {
+    for (const pid_t pid : {headroom, pids.guardian, pids.task, pids.marked})
+      if (pid > 0 && ::kill(pid, SIGKILL) == 0) ::waitpid(pid, nullptr, 0);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+    ::unlink(lock_path.c_str());
+  }
+
+  void start(Task how, bool goes_home = false) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    headroom = ::fork();
+    if (headroom == 0) {
+      {
+        auto guardian = Guardian::start(kGrace, lock.get());
+        guardian->set_batch(batch);
+        Pids mine{.guardian = guardian->pid(), .task = start_task(how)};
+        ::setenv("HEADROOM_ATTEMPT", (batch + ".1").c_str(), 1);
+        mine.marked = start_task(how);
+        guardian->add_group(mine.task);
+        guardian->add_group(12345678);  // of a task that has ended since
+        guardian->remove_group(12345678);
+        [[maybe_unused]] const auto told = ::write(ends[1], &mine, sizeof mine);
+        if (!goes_home)
+          for (;;) ::pause();
+      }
+      ::_exit(0);
+    }
+    ::close(ends[1]);
+    ASSERT_EQ(::read(ends[0], &pids, sizeof pids), static_cast<ssize_t>(sizeof pids));
+    ::close(ends[0]);
+    lock.reset();  // the guardian's is another descriptor of the same lock
+    for (const pid_t task : {pids.task, pids.marked})
+      while (::getpgid(task) != task) ::usleep(1000);
+    ::usleep(50'000);  // past their exec
+  }
+  void kill_headroom() {
+    ::kill(headroom, SIGKILL);
+    ASSERT_EQ(::waitpid(headroom, nullptr, 0), headroom);
+    headroom = -1;
+  }
+  // How a child of ours, by birth or inherited, ended; the signal.
+  static int signal_that_ended(pid_t& pid) {
+    int status = 0;
+    const Nanos until = boottime_now() + kPatience;
+    while (boottime_now() < until) {
+      if (::waitpid(pid, &status, WNOHANG) == pid) {
+        pid = 0;
+        return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+      }
+      ::usleep(2000);
+    }
+    return -1;
+  }
+  [[nodiscard]] bool locked() const {
+    const Fd other(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC));
+    return ::flock(other.get(), LOCK_EX | LOCK_NB) != 0;
+  }
+};
+
+TEST_F(BatchGuardian, StopsGroupsAndMarkedProcessesWhenHeadroomIsKilled) {
+  start(Task::kSleeps);
+  kill_headroom();
+  EXPECT_EQ(signal_that_ended(pids.task), SIGTERM);
+  EXPECT_EQ(signal_that_ended(pids.marked), SIGTERM);
+  EXPECT_EQ(signal_that_ended(pids.guardian), 0) << "and goes";
+}
+
+TEST_F(BatchGuardian, KillsAfterTheGraceTimeAndKeepsTheLockUntilThen) {
+  start(Task::kIgnoresSigterm);
+  const Nanos began = boottime_now();
+  kill_headroom();
+  EXPECT_TRUE(locked());
+  EXPECT_EQ(signal_that_ended(pids.task), SIGKILL);
+  EXPECT_EQ(signal_that_ended(pids.marked), SIGKILL);
+  EXPECT_GE(boottime_now() - began, kGrace - 20 * kMillisecond);
+  EXPECT_EQ(signal_that_ended(pids.guardian), 0);
+  EXPECT_FALSE(locked());
+}
+
+TEST_F(BatchGuardian, IgnoresTheSignalsOfATerminalAndOfAShutdown) {
+  start(Task::kSleeps);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::kill(pids.guardian, number);
+  EXPECT_NE(::getsid(pids.guardian), ::getsid(0));
+  ::usleep(50'000);
+  EXPECT_EQ(::waitpid(pids.task, nullptr, WNOHANG), -1) << "it is still the child of headroom";
+  kill_headroom();
+  EXPECT_EQ(signal_that_ended(pids.task), SIGTERM);
+}
+
+TEST_F(BatchGuardian, StopsNothingWhenItIsSentHome) {
+  start(Task::kSleeps, true);
+  ASSERT_EQ(::waitpid(headroom, nullptr, 0), headroom);
+  headroom = -1;
+  pids.guardian = 0;  // waited for by headroom
+  ::usleep(100'000);
+  EXPECT_EQ(::waitpid(pids.task, nullptr, WNOHANG), 0);
+  EXPECT_EQ(::waitpid(pids.marked, nullptr, WNOHANG), 0);
+}
+
+}  // namespace
+}  // namespace headroom::batch

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/identity.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include "base/fd.h"
+
+namespace headroom::batch {
+namespace {
+
+class Identity : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "headroom-identity-XXXXXX").string();
+    folder_ = mkdtemp(pattern.data());
+    put("train.py", "print(1)\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  void put(const std::string& name, std::string_view text) { ASSERT_TRUE(write_file(folder_ + "/" + name, text)); }
+
+  TaskSpec task(const std::string& lr) const {
+    TaskSpec made;
+    made.name = "t" + lr;
+    made.argv = {"python3", "train.py", lr, "{gpu}", "{slot}"};
+    made.parameters = {{"lr", lr}};
+    made.inputs = {"train.py"};
+    return made;
+  }
+  std::vector<std::string> identities(std::vector<TaskSpec> tasks) {
+    const auto done = set_identities(tasks, folder_, hasher_);
+    EXPECT_TRUE(done) << done.error().what;
+    std::vector<std::string> all;
+    for (const TaskSpec& one : tasks) all.push_back(one.identity);
+    return all;
+  }
+
+  std::string folder_;
+  InputHasher hasher_;
+};
+
+TEST_F(Identity, IsOfCommandParametersInputsAndFolder) {
+  const std::string base = identities({task("1")})[0];
+  EXPECT_EQ(base.size(), 16U);
+  EXPECT_EQ(identities({task("1")})[0], base);
+  TaskSpec other = task("1");
+  other.name = "renamed";
+  other.priority = 3;
+  other.retry.retries = 7;
+  EXPECT_EQ(identities({other})[0], base);
+  EXPECT_NE(identities({task("2")})[0], base);
+  other = task("1");
+  other.argv[0] = "python3.11";
+  EXPECT_NE(identities({other})[0], base);
+  other = task("1");
+  other.parameters[0].second = "1.0";
+  EXPECT_NE(identities({other})[0], base);
+  put("train.py", "print(2)\n");
+  EXPECT_NE(identities({task("1")})[0], base);
+  put("train.py", "print(1)\n");
+  EXPECT_EQ(identities({task("1")})[0], base);
+}
+
+TEST_F(Identity, WordsDoNotRunTogether) {
+  TaskSpec one = task("1"), two = task("1");
+  one.argv = {"a", "bc"};
+  two.argv = {"ab", "c"};
+  const auto found = identities({one, two});
+  EXPECT_NE(found[0], found[1]);
+}
+
+TEST_F(Identity, IsTheSameInEveryVersion) {
+  TaskSpec one;
+  one.argv = {"true"};
+  std::vector<TaskSpec> tasks{one};
+  ASSERT_TRUE(set_identities(tasks, "/", hasher_));
+  EXPECT_EQ(tasks[0].identity, "1ec571f116dda576");
+}
+
+TEST_F(Identity, TheSameTaskTwiceIsTwoTasks) {
+  const auto found = identities({task("1"), task("1"), task("1")});
+  EXPECT_EQ(std::set<std::string>(found.begin(), found.end()).size(), 3U);
+  EXPECT_EQ(identities({task("1"), task("1")})[1], found[1]);
+}
+
+TEST_F(Identity, HowAFolderIsWrittenDoesNotMatter) {
+  TaskSpec here = task("1"), also = task("1");
+  also.working_directory = "sub/..";
+  EXPECT_EQ(identities({here})[0], identities({also})[0]);
+  also.working_directory = folder_ + "/./";
+  EXPECT_EQ(identities({here})[0], identities({also})[0]);
+}
+
+TEST_F(Identity, AnInputThatAnotherTaskMakesNeedNotExist) {
+  TaskSpec make = task("1"), use = task("2");
+  make.outputs = {"data.npy"};
+  use.inputs = {"./data.npy"};
+  const auto before = identities({use, make});
+  put("data.npy", "made");
+  EXPECT_EQ(identities({use, make}), before);
+  put("train.py", "other");
+  EXPECT_NE(identities({use, make})[0], before[0]);  // its maker changed
+  make.outputs.clear();
+  std::filesystem::remove(folder_ + "/data.npy");
+  use.file = "w.toml";
+  use.line = 4;
+  std::vector<TaskSpec> tasks{use, make};
+  EXPECT_EQ(set_identities(tasks, folder_, hasher_).error().what,
+            "w.toml:4: inputs: open " + folder_ + "/data.npy: No such file or directory");
+}
+
+TEST_F(Identity, TasksInACircleStillHaveOne) {
+  TaskSpec a = task("1"), b = task("2");
+  a.inputs = b.outputs = {"b"};
+  b.inputs = a.outputs = {"a"};
+  for (const std::string& identity : identities({a, b})) EXPECT_EQ(identity.size(), 16U);
+}
+
+TEST_F(Identity, InputsAreFiles) {
+  EXPECT_EQ(hasher_.hash(folder_).error().code, Errc::kInvalidInput);
+  ASSERT_EQ(::mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(hasher_.hash(folder_ + "/pipe"));  // and does not wait for a writer
+  put("empty", "");
+  EXPECT_EQ(*hasher_.hash(folder_ + "/empty"), "xxh128:99aa06d3014798d86001c324468d497f");
+}
+
+TEST_F(Identity, GitStateOfAWorkTree) {
+  EXPECT_FALSE(git_state(folder_));
+  const auto git = [&](const std::string& what) {
+    const std::string line = "cd '" + folder_ +
+                             "' && GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null git -c user.name=a "
+                             "-c user.email=a@b.c -c init.defaultBranch=main " +
+                             what + " >/dev/null 2>&1";
+    return std::system(line.c_str());
+  };
+  if (git("init -q") != 0) GTEST_SKIP() << "git is not installed";
+  EXPECT_EQ(git_state(folder_)->commit, "");
+  ASSERT_EQ(git("add train.py"), 0);
+  ASSERT_EQ(git("commit -q -m a"), 0);
+  const GitState clean = *git_state(folder_);
+  EXPECT_EQ(clean.commit.size(), 40U);
+  EXPECT_EQ(clean.dirty, false);
+  put("untracked", "");
+  EXPECT_EQ(git_state(folder_), clean);
+  put("train.py", "changed");
+  EXPECT_EQ(git_state(folder_), (GitState{clean.commit, true}));
+  std::filesystem::create_directory(folder_ + "/sub");
+  EXPECT_EQ(git_commit(folder_ + "/sub"), clean.commit);
+  ASSERT_EQ(git("pack-refs --all"), 0);
+  EXPECT_EQ(git_commit(folder_), clean.commit);
+  ASSERT_EQ(git("worktree add -q linked"), 0);
+  EXPECT_EQ(git_commit(folder_ + "/linked"), clean.commit);
+  ASSERT_EQ(git("checkout -q --detach"), 0);
+  EXPECT_EQ(git_commit(folder_), clean.commit);
+}
+
+}  // namespace
+}  // namespace headroom::batch

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/journal.h"
+
+#include <gmock/gmock.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+
+namespace headroom::batch {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+std::vector<TaskSpec> specs(const std::vector<std::string>& names) {
+  std::vector<TaskSpec> result;
+  for (const auto& name : names) result.push_back({.name = name, .identity = "id of " + name, .group = "g"});
+  return result;
+}
+
+struct BatchJournal : testing::Test {
+  std::string folder = [] {
+    std::string name = (std::filesystem::temp_directory_path() / "headroom-journal-XXXXXX").string();
+    return std::string(::mkdtemp(name.data()));
+  }();
+  std::unique_ptr<Journal> journal;
+  std::vector<KnownTask> known;
+
+  ~BatchJournal() override {
+    journal.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+
+  // What a start of `headroom batch` does with it.
+  void begin(const std::vector<std::string>& names, Journal::Medium medium = Journal::Medium::kLocal) {
+    journal.reset();
+    auto opened = Journal::open(folder, medium);
+    ASSERT_TRUE(opened) << opened.error().what;
+    journal = std::move(*opened);
+    auto registered = journal->register_tasks(specs(names));
+    ASSERT_TRUE(registered) << registered.error().what;
+    known = std::move(*registered);
+    ASSERT_TRUE(journal->begin_run({.start = 5, .command = "headroom batch x"}));
+  }
+  // Dies without a word: what is queued is lost.
+  void die() { journal.reset(); }
+
+  AttemptId start(std::size_t task, pid_t pid = 77, Nanos since_boot = 123) {
+    const AttemptId id = start_queued(task, pid, since_boot);
+    EXPECT_TRUE(journal->commit());
+    return id;
+  }
+  AttemptId start_queued(std::size_t task, pid_t pid = 77, Nanos since_boot = 123) {
+    const AttemptId id = next ? next : journal->next_attempt();
+    next = id + 1;
+    Attempt attempt{.id = id, .number = 1, .boot_id = "boot"};
+    attempt.start = 9;
+    journal->note_started(attempt, known[task].key);
+    journal->note_process(id, pid, since_boot);
+    return id;
+  }
+  void end(AttemptId id, AttemptOutcome outcome) {
+    Attempt attempt{.id = id};
+    attempt.end = 10, attempt.outcome = outcome;
+    journal->note_ended(attempt);
+  }
+  [[nodiscard]] Contents contents() const {
+    auto read = read_journal(folder);
+    EXPECT_TRUE(read) << read.error().what;
+    return read ? *read : Contents{};
+  }
+  void resume(const std::vector<std::string>& names) {
+    next = 0;
+    begin(names);
+  }
+  AttemptId next = 0;
+};
+
+TEST_F(BatchJournal, ATaskKeepsItsPlaceAndStateWhenTheFileChanges) {
+  begin({"a", "b"});
+  end(start(0), AttemptOutcome::kSucceeded);
+  journal->note_task(known[0].key, TaskState::kSucceeded, "");
+  journal->note_fingerprint(known[0].key, "print");
+  ASSERT_TRUE(journal->commit());
+  const TaskKey a = known[0].key, b = known[1].key;
+  const std::string id = journal->batch_id();
+  resume({"b", "c", "a"});
+  EXPECT_EQ(journal->batch_id(), id);
+  ASSERT_THAT(known, SizeIs(3));
+  EXPECT_EQ(known[0].key, b);
+  EXPECT_EQ(known[2].key, a);
+  EXPECT_EQ(known[2].state, TaskState::kSucceeded);
+  EXPECT_EQ(known[2].fingerprint, "print");
+  EXPECT_EQ(known[2].attempts, 1);
+  EXPECT_EQ(known[1].state, TaskState::kReady);
+  EXPECT_EQ(journal->last_run()->number, 1);
+}
+
+TEST_F(BatchJournal, TasksWithOneIdentityAreToldApartByTheirOrder) {
+  begin({"a", "a", "b"});
+  EXPECT_NE(known[0].key, known[1].key);
+  journal->note_task(known[1].key, TaskState::kSucceeded, "");
+  ASSERT_TRUE(journal->commit());
+  resume({"b", "a", "a", "a"});
+  EXPECT_EQ(known[1].state, TaskState::kReady);
+  EXPECT_EQ(known[2].state, TaskState::kSucceeded);
+  EXPECT_EQ(known[3].state, TaskState::kReady);
+}
+
+TEST_F(BatchJournal, ATaskThatWasRenamedIsTheSame) {
+  begin({"a"});
+  auto renamed = specs({"a"});
+  renamed[0].name = "other";
+  const auto again = journal->register_tasks(renamed);
+  ASSERT_TRUE(again);
+  EXPECT_EQ((*again)[0].key, known[0].key);
+  EXPECT_EQ(contents().tasks[0].name, "other");
+}
+
+TEST_F(BatchJournal, NumbersOfAttemptsAreNeverUsedTwice) {
+  begin({"a"});
+  const AttemptId first = start(0);
+  die();
+  resume({"a"});
+  EXPECT_GT(journal->next_attempt(), first);
+}
+
+TEST_F(BatchJournal, WhatWasUnderWayIsKnownThroughSeveralDeaths) {
+  begin({"a", "b"});
+  end(start(0, 70, 700), AttemptOutcome::kSucceeded);
+  start(1, 71, 710);
+  die();
+  for (int deaths = 0; deaths < 3; ++deaths) {
+    resume({"a", "b"});
+    EXPECT_FALSE(known[0].in_flight) << deaths;
+    EXPECT_TRUE(known[1].in_flight) << deaths;
+    EXPECT_THAT(*journal->without_end("boot"), ElementsAre(Root{.pid = 71, .start = 710})) << deaths;
+    EXPECT_THAT(*journal->without_end("another"), IsEmpty()) << "pids mean nothing after the machine was started anew";
+    EXPECT_EQ(contents().attempts[1].outcome, AttemptOutcome::kInterrupted);
+    die();
+  }
+  resume({"a", "b"});
+  end(start(1), AttemptOutcome::kSucceeded);
+  ASSERT_TRUE(journal->commit());
+  resume({"a", "b"});
+  EXPECT_FALSE(known[1].in_flight);
+}
+
+TEST_F(BatchJournal, OnlyTheTasksOwnFailuresAreCounted) {
+  begin({"a"});
+  for (const auto outcome : {AttemptOutcome::kFailed, AttemptOutcome::kInterrupted, AttemptOutcome::kTimedOut,
+                             AttemptOutcome::kGpuOutOfMemory, AttemptOutcome::kDeviceLost})
+    end(start(0), outcome);
+  ASSERT_TRUE(journal->commit());
+  resume({"a"});
+  EXPECT_EQ(known[0].attempts, 5);
+  EXPECT_EQ(known[0].failures, 2);
+}
+
+TEST_F(BatchJournal, NothingIsThereBeforeTheCommitAndEverythingAfter) {
+  begin({"a", "b"});
+  const AttemptId one = start(0), two = start(1);
+  end(one, AttemptOutcome::kSucceeded);
+  journal->note_task(known[0].key, TaskState::kSucceeded, "");
+  end(two, AttemptOutcome::kFailed);
+  EXPECT_EQ(journal->results_pending(), 2u);
+  EXPECT_FALSE(contents().attempts[0].end || contents().attempts[1].end);
+  ASSERT_TRUE(journal->commit());
+  EXPECT_EQ(journal->results_pending(), 0u);
+  EXPECT_FALSE(journal->pending());
+  EXPECT_TRUE(contents().attempts[0].end && contents().attempts[1].end);
+  EXPECT_EQ(contents().tasks[0].state, TaskState::kSucceeded);
+  journal->sync();  // returns
+}
+
+TEST_F(BatchJournal, EveryFactOfAnAttemptIsReadBack) {
+  begin({"a"});
+  Attempt attempt{.id = journal->next_attempt(), .number = 3, .gpu_uuids = {"GPU-1", "GPU-2"}, .slot = 4};
+  attempt.boot_id = "boot", attempt.start = 1000, attempt.log_path = "/l";
+  attempt.argv = {"sh", "-c", "x \"y\" \xff"}, attempt.environment = {{"A", "1"}, {"A", "2"}};
+  attempt.working_directory = "/w", attempt.git_commit = "c0ffee", attempt.git_dirty = true;
+  attempt.input_hashes = {{"in", "00"}}, attempt.driver_version = "535", attempt.reserved_gpu_bytes = 1;
+  journal->note_started(attempt, known[0].key);
+  journal->note_process(attempt.id, 4242, 99);
+  attempt.end = 2000, attempt.outcome = AttemptOutcome::kHung, attempt.exit_code = 137, attempt.reason = "why";
+  attempt.proof = PlacementProof::kMisplaced, attempt.parameters_resolved = {{"lr", "0.1"}};
+  attempt.metrics = {{"loss", 0.5}}, attempt.peak_gpu_bytes = 2, attempt.peak_host_bytes = 3, attempt.cpu_time = 4;
+  attempt.gpu_time = 5, attempt.seen_gpu_uuids = {"GPU-9"};
+  journal->note_ended(attempt);
+  ASSERT_TRUE(journal->commit());
+  const Attempt read = contents().attempts.at(0);
+  EXPECT_EQ(read.pid, 4242);
+  EXPECT_EQ(read.process_start, 99);
+  EXPECT_EQ(read.argv[1], "-c");
+  EXPECT_THAT(read.argv[2], HasSubstr("x \"y\" "));  // what is no text is replaced: JSON cannot hold it
+  EXPECT_EQ(read.environment, attempt.environment);
+  EXPECT_EQ(read.gpu_uuids, attempt.gpu_uuids);
+  EXPECT_EQ(read.git_dirty, true);
+  EXPECT_EQ(read.input_hashes, attempt.input_hashes);
+  EXPECT_EQ(read.outcome, AttemptOutcome::kHung);
+  EXPECT_EQ(read.exit_code, 137);
+  EXPECT_EQ(read.proof, PlacementProof::kMisplaced);
+  EXPECT_EQ(read.metrics, attempt.metrics);
+  EXPECT_EQ(read.seen_gpu_uuids, attempt.seen_gpu_uuids);
+  EXPECT_EQ(read.gpu_time, 5);
+  EXPECT_EQ(read.log_path, "/l");
+}
+
+// The disk of a test: no file of this process grows beyond `bytes`.
+struct FileLimit {
+  explicit FileLimit(rlim_t bytes) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileLimit() { ::setrlimit(RLIMIT_FSIZE, &before); }
+  FileLimit(const FileLimit&) = delete;
+  FileLimit& operator=(const FileLimit&) = delete;
+  rlimit before{};
+};
+
+TEST_F(BatchJournal, WhatCannotBeWrittenStaysQueuedAndIsWrittenLater) {
+  begin({"a", "b"});
+  const AttemptId one = start(0);
+  struct stat info {};
+  ASSERT_EQ(::stat((folder + "/reserve").c_str(), &info), 0);
+  {
+    const FileLimit limit(4096);
+    end(one, AttemptOutcome::kSucceeded);
+    journal->note_task(known[0].key, TaskState::kSucceeded, "");
+    const auto failed = journal->commit();
+    ASSERT_FALSE(failed);
+    EXPECT_THAT(failed.error().what, HasSubstr(journal->path()));
+    EXPECT_TRUE(journal->pending());
+    EXPECT_EQ(journal->results_pending(), 1u);
+    EXPECT_NE(::stat((folder + "/reserve").c_str(), &info), 0) << "the reserve was not given up";
+    end(start_queued(1), AttemptOutcome::kFailed);
+    EXPECT_FALSE(journal->commit());
+    EXPECT_EQ(journal->results_pending(), 2u);
+    EXPECT_EQ(contents().tasks[0].state, TaskState::kReady);
+  }
+  ASSERT_TRUE(journal->commit());
+  EXPECT_FALSE(journal->pending());
+  const Contents now = contents();
+  EXPECT_EQ(now.tasks[0].state, TaskState::kSucceeded);
+  EXPECT_EQ(now.attempts.at(1).outcome, AttemptOutcome::kFailed);
+}
+
+TEST_F(BatchJournal, OnANetworkFileSystemThereIsNoLogBesideIt) {
+  begin({"a"}, Journal::Medium::kNetwork);
+  end(start(0), AttemptOutcome::kSucceeded);
+  ASSERT_TRUE(journal->commit());
+  EXPECT_FALSE(std::filesystem::exists(journal->path() + "-wal"));
+  journal->sync();  // nothing to wait for: it returns
+  EXPECT_EQ(contents().attempts.at(0).outcome, AttemptOutcome::kSucceeded);
+  resume({"a"});  // and on a local one it goes on
+  EXPECT_EQ(known[0].attempts, 1);
+}
+
+TEST_F(BatchJournal, WhatIsNoJournalIsLeftAlone) {
+  const auto refused = [&](Errc code, const char* words) {
+    const auto before = read_file(journal_path(folder));
+    const auto opened = Journal::open(folder);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code, code) << opened.error().what;
+    EXPECT_THAT(opened.error().what, HasSubstr(words));
+    EXPECT_THAT(opened.error().hint, HasSubstr("--fresh"));
+    const auto read = read_journal(folder);
+    ASSERT_FALSE(read);
+    EXPECT_THAT(read.error().what, HasSubstr(words));
+    EXPECT_EQ(before, read_file(journal_path(folder)));
+  };
+  ASSERT_TRUE(write_file(journal_path(folder), std::string(8192, 'x')));
+  refused(Errc::kCorrupt, "not a database");
+  ASSERT_TRUE(write_file(journal_path(folder), ""));
+  {
+    auto foreign = Database::open(journal_path(folder), Access::kReadWrite);
+    ASSERT_TRUE(foreign);
+    ASSERT_TRUE(foreign->execute("CREATE TABLE tasks(x); CREATE TABLE recipes(y)"));
+  }
+  refused(Errc::kCorrupt, "no journal of a batch");
+}
+
+TEST_F(BatchJournal, OneOfANewerVersionIsRefused) {
+  begin({"a"});
+  die();
+  {
+    auto newer = Database::open(journal_path(folder), Access::kReadWrite);
+    ASSERT_TRUE(newer);
+    ASSERT_TRUE(newer->execute("UPDATE meta SET value='2' WHERE key='version'"));
+  }
+  const auto opened = Journal::open(folder);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code, Errc::kUnsupported);
+  EXPECT_THAT(opened.error().what, HasSubstr("newer headroom (version 2"));
+  EXPECT_EQ(read_journal(folder).error().code, Errc::kUnsupported);
+}
+
+TEST_F(BatchJournal, OneThatWasCutOffIsAnErrorAndNoCrash) {
+  begin({"a", "b", "c"});
+  for (int i = 0; i < 40; ++i) end(start(static_cast<std::size_t>(i % 3)), AttemptOutcome::kFailed);
+  ASSERT_TRUE(journal->commit());
+  die();
+  const auto whole = read_file(journal_path(folder));
+  ASSERT_TRUE(whole);
+  for (std::size_t size = 0; size < whole->size(); size += 997) {
+    std::string cut = whole->substr(0, size);
+    if (size > 5000) cut.replace(size / 2, 100, std::string(100, '\xee'));
+    ASSERT_TRUE(write_file(journal_path(folder), cut));
+    auto opened = Journal::open(folder, Journal::Medium::kNetwork);
+    if (opened) (void)(*opened)->register_tasks(specs({"a"}));
+    (void)read_journal(folder);
+  }
+}
+
+TEST_F(BatchJournal, AnEmptyFileIsANewJournal) {  // of a batch that was killed while it began
+  ASSERT_TRUE(write_file(journal_path(folder), ""));
+  begin({"a"});
+  EXPECT_EQ(known[0].attempts, 0);
+}
+
+TEST(BatchJournalFacts, AMetricThatIsNoNumberTakesNoOtherWithIt) {
+  Attempt attempt, read;
+  attempt.metrics = {{"loss", std::numeric_limits<double>::quiet_NaN()}, {"auc", 0.75}};
+  take_end_facts(end_facts(attempt), read);
+  ASSERT_EQ(read.metrics.size(), 2U);
+  EXPECT_TRUE(std::isnan(read.metrics[0].second)) << read.metrics[0].second;
+  EXPECT_EQ(read.metrics[1], attempt.metrics[1]);
+}
+
+TEST(BatchJournalFacts, WhatCannotBeReadIsAbsentAndNotZero) {
+  Attempt attempt;
+  take_end_facts(R"({"steps": null, "peak_gpu_bytes": "much", "gpu_time_ns": 5})", attempt);
+  EXPECT_FALSE(attempt.steps);
+  EXPECT_FALSE(attempt.peak_gpu_bytes);
+  EXPECT_EQ(attempt.gpu_time, 5);
+}
+
+TEST(BatchJournalFacts, AnOlderOrNewerWayToWriteThemIsReadAsFarAsItGoes) {
+  Attempt attempt;
+  take_start_facts(R"({"argv": "not a list", "driver_version": "5", "unheard_of": 1})", attempt);
+  take_start_facts("no JSON", attempt);
+  take_end_facts("[]", attempt);
+  EXPECT_THAT(attempt.argv, IsEmpty());
+  EXPECT_EQ(attempt.driver_version, "5");
+}
+
+}  // namespace
+}  // namespace headroom::batch

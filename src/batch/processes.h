@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/child.h"
+#include "batch/guardian.h"
+#include "live/loop.h"
+#include "model/batch.h"
+
+namespace headroom::batch {
+
+struct Launch {
+  AttemptId attempt = 0;
+  std::vector<std::string> argv;
+  std::vector<std::pair<std::string, std::string>> environment;  // on top of this process's
+  std::string working_directory;                                 // "": this process's
+  std::string log_path;                                          // takes stdout and stderr
+};
+
+struct Ended {
+  AttemptId attempt = 0;
+  ExitStatus status;
+  Nanos at = 0;  // CLOCK_BOOTTIME
+  Nanos cpu_time = 0;
+  std::int64_t peak_host_bytes = 0;  // of its largest process
+};
+
+// The processes of a batch: started, stopped and reaped, with everything they start themselves. Each attempt leads a
+// process group; this process is the subreaper of what leaves it. An attempt ends when the process that was started
+// does: what is left of its group, or of its tree elsewhere, is then stopped.
+class Processes {
+ public:
+  struct Handlers {
+    std::function<void(const Ended&)> on_end;
+    std::function<void(pid_t, ExitStatus)> on_reaped;  // every child, for the recording
+    std::function<void()> on_guardian_gone;
+    std::function<void(AttemptId, std::size_t processes)> on_left_over;  // 0: of one that cannot be told
+  };
+  Processes(Loop& loop, Guardian& guardian, std::string batch_id, sigset_t mask, Nanos grace, Handlers handlers);
+  ~Processes();  // kills what runs
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  [[nodiscard]] Result<pid_t> start(const Launch& launch);
+  // SIGTERM to its group, SIGKILL after the grace time. `force`: SIGKILL at once.
+  void stop(AttemptId attempt, bool force = false);
+  void reap();  // after SIGCHLD
+  // Finds processes that left their group and outlived their attempt, and stops them; once a second is enough.
+  void look_for_orphans();
+  // Nothing of any attempt is left; or, after the last attempt has ended, stops what is and waits for it.
+  void stop_everything_left();
+
+  [[nodiscard]] std::size_t running() const { return by_pid_.size(); }
+  [[nodiscard]] std::optional<AttemptId> attempt_of(pid_t pid) const;  // of the process that was started
+  [[nodiscard]] std::vector<pid_t> pids() const;
+
+ private:
+  struct Running {
+    AttemptId attempt = 0;
+    Child child;
+    Nanos start = 0;  // CLOCK_BOOTTIME, before it was there
+    Loop::TimerId kill_timer = 0;
+  };
+  struct Lingering {
+    AttemptId attempt = 0;
+    Nanos kill_at = 0;
+  };
+  void ended(pid_t pid, int wait_status, Nanos cpu, std::int64_t peak);
+  void watch_lingering();
+  void kill_marked(AttemptId attempt) const;
+  [[nodiscard]] std::optional<AttemptId> ended_owner(pid_t orphan) const;
+
+  Loop& loop_;
+  Guardian& guardian_;
+  const std::string batch_id_;
+  const sigset_t mask_;
+  const Nanos grace_;
+  Handlers handlers_;
+  Fd null_;
+  std::map<pid_t, Running> by_pid_;
+  std::map<AttemptId, pid_t> by_attempt_;
+  std::map<pid_t, Lingering> lingering_;  // groups whose leader has ended
+  std::map<pid_t, Nanos> orphans_;        // told to end, and when they are killed
+  Loop::TimerId lingering_timer_ = 0;
+};
+
+}  // namespace headroom::batch

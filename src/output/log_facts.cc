@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/log_facts.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+#include "output/step_counter.h"
+
+namespace headroom::output {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kLongestJson = 64 << 10;  // of a line
+constexpr std::size_t kMostNames = 1000;        // more is data, not parameters
+constexpr int kDeepest = 8;
+
+template <class T>
+void put(std::vector<std::pair<std::string, T>>& list, const std::string& name, T value) {
+  const auto same = std::find_if(list.begin(), list.end(), [&](const auto& one) { return one.first == name; });
+  if (same != list.end())
+    same->second = std::move(value);
+  else if (list.size() < kMostNames)
+    list.emplace_back(name, std::move(value));
+}
+
+std::string text_of(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+void take_parameters(const ordered_json& object, const std::string& above, int depth, Attempt& attempt) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object() && !value.empty() && depth < kDeepest)
+      take_parameters(value, above + key + ".", depth + 1, attempt);
+    else
+      put(attempt.parameters_resolved, above + key, text_of(value));
+  }
+}
+
+void take_metrics(const ordered_json& object, const std::string& above, int depth, Attempt& attempt) {
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_object() && depth < kDeepest)
+      take_metrics(value, above + key + ".", depth + 1, attempt);
+    else if (value.is_number())
+      put(attempt.metrics, above + key, value.get<double>());
+  }
+}
+
+// False where the line is not of ours.
+bool take_json(std::string_view line, Attempt& attempt) {
+  constexpr std::string_view kOurs = "headroom";
+  if (line.size() > kLongestJson || !trim(line).starts_with('{') || line.find(kOurs) == std::string_view::npos)
+    return false;
+  const auto json = ordered_json::parse(line, nullptr, false);
+  if (!json.is_object()) return false;
+  const auto said = json.find(kOurs);
+  if (said == json.end() || !said->is_object()) return false;
+  if (const auto params = said->find("params"); params != said->end() && params->is_object())
+    take_parameters(*params, "", 0, attempt);
+  if (const auto metrics = said->find("metrics"); metrics != said->end() && metrics->is_object())
+    take_metrics(*metrics, "", 0, attempt);
+  return true;
+}
+
+}  // namespace
+
+LogFacts::LogFacts(const std::vector<LogPattern>& patterns) {
+  for (const auto& pattern : patterns)
+    if (pattern.kind != LogPattern::Kind::kStep) patterns_.push_back({.pattern = pattern, .matcher = Matcher(pattern)});
+}
+
+void LogFacts::take_log(std::string_view text, Attempt& attempt) const {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\r\n", begin), text.size());
+    if (end > begin) take_line(text.substr(begin, end - begin), attempt);
+    begin = end + 1;
+  }
+}
+
+void LogFacts::take_line(std::string_view line, Attempt& attempt) const {
+  if (take_json(line, attempt)) return;
+  for (const Compiled& one : patterns_) {
+    const auto found = one.matcher.find(line);
+    if (!found) continue;
+    if (one.pattern.kind == LogPattern::Kind::kParameter)
+      put(attempt.parameters_resolved, one.pattern.name, std::string(*found));
+    else if (const auto value = parse_number<double>(*found))
+      put(attempt.metrics, one.pattern.name, *value);
+  }
+}
+
+bool LogFacts::take_file(std::string_view text, Attempt& attempt) {
+  const auto json = ordered_json::parse(text, nullptr, false);
+  if (!json.is_object()) return false;
+  take_parameters(json, "", 0, attempt);
+  return true;
+}
+
+namespace {
+
+// Without escape sequences and control characters; what a progress bar has overwritten is gone, too.
+std::string printable(std::string_view line) {
+  while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (const auto from = line.rfind('\r'); from != std::string_view::npos) line.remove_prefix(from + 1);
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b' && i + 1 < line.size() && line[i + 1] == '[') {  // CSI: up to its final byte
+      for (i += 2; i < line.size() && (line[i] < '@' || line[i] > '~');) ++i;
+      continue;
+    }
+    if (static_cast<unsigned char>(line[i]) >= ' ' && line[i] != '\x7f') text += line[i];
+  }
+  return std::string(trim(text));
+}
+
+std::string shortened(std::string text) {
+  constexpr std::size_t kLongest = 160;
+  constexpr std::string_view kMore = "…";
+  if (text.size() <= kLongest) return text;
+  std::size_t end = kLongest - kMore.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // not within a character
+  return text.substr(0, end) + std::string(kMore);
+}
+
+}  // namespace
+
+std::string last_words(std::string_view output) {
+  constexpr std::string_view kTraceback = "Traceback (most recent call last):";
+  std::string last, exception;
+  bool in_traceback = false;
+  for (const std::string_view line : split(output, '\n')) {
+    if (line.starts_with(kTraceback)) {
+      in_traceback = true;
+      exception.clear();
+      continue;
+    }
+    std::string text = printable(line);
+    if (text.empty()) continue;
+    if (in_traceback && line.front() != ' ' && line.front() != '\t') {
+      exception = text;
+      in_traceback = false;
+    }
+    last = std::move(text);
+  }
+  return shortened(exception.empty() ? std::move(last) : std::move(exception));
+}
+
+}  // namespace headroom::output

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/batch.h"
+#include "output/log_pattern.h"
+
+// What a task says of itself: parameters as it resolved them, and metrics. Pure; the last word on a name counts.
+namespace headroom::output {
+
+class LogFacts {
+ public:
+  // Patterns for steps are left out. Their syntax was checked when they were read.
+  explicit LogFacts(const std::vector<LogPattern>& patterns);
+
+  // Lines of a log: what the patterns find, and lines that are JSON of this form, whatever else is printed:
+  //   {"headroom": {"params": {"lr": 0.1, "model": {"depth": 6}}, "metrics": {"auc": 0.93}}}
+  // Nested names are joined by dots; what is no number is no metric.
+  void take_log(std::string_view text, Attempt& attempt) const;
+  // A file in which the task leaves its parameters: one JSON object. False where it is none.
+  static bool take_file(std::string_view text, Attempt& attempt);
+
+ private:
+  struct Compiled {
+    LogPattern pattern;
+    Matcher matcher;
+  };
+  void take_line(std::string_view line, Attempt& attempt) const;
+  std::vector<Compiled> patterns_;
+};
+
+// For one line beside an exit code: what went wrong, by the end of what a program printed. The exception where that
+// ends with a Python traceback, else the last line; printable, and at most 160 bytes. "" where it printed nothing.
+[[nodiscard]] std::string last_words(std::string_view output);
+
+}  // namespace headroom::output

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/log_facts.h"
+
+#include <gmock/gmock.h>
+
+namespace headroom::output {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+Attempt facts_of(std::string_view log, const std::vector<LogPattern>& patterns = {}) {
+  Attempt attempt;
+  LogFacts(patterns).take_log(log, attempt);
+  return attempt;
+}
+
+TEST(LogFacts, PatternsFindTheLastMatch) {
+  const std::vector<LogPattern> patterns{{LogPattern::Kind::kMetric, "loss", "loss=([0-9.]+)"},
+                                         {LogPattern::Kind::kParameter, "lr", "lr ([0-9.e-]+)"},
+                                         {LogPattern::Kind::kStep, "", "step (\\d+)"}};
+  const Attempt found = facts_of("lr 1e-3\nstep 1 loss=0.5\nstep 2 loss=0.25\nloss=high\n", patterns);
+  EXPECT_THAT(found.metrics, ElementsAre(Pair("loss", 0.25)));
+  EXPECT_THAT(found.parameters_resolved, ElementsAre(Pair("lr", "1e-3")));
+}
+
+TEST(LogFacts, ALineOfJsonSaysParametersAndMetrics) {
+  const Attempt found = facts_of(
+      "starting\n"
+      R"({"headroom": {"params": {"lr": 0.1, "model": {"depth": 6, "kind": "gbdt"}, "tags": [1, 2]}}})"
+      "\nnoise {\"headroom\"\n"
+      R"({"headroom": {"metrics": {"auc": 0.5, "note": "bad", "test": {"auc": 0.25}}, "params": {"lr": 0.2}}})"
+      "\n");
+  EXPECT_THAT(found.parameters_resolved, ElementsAre(Pair("lr", "0.2"), Pair("model.depth", "6"),
+                                                     Pair("model.kind", "gbdt"), Pair("tags", "[1,2]")));
+  EXPECT_THAT(found.metrics, ElementsAre(Pair("auc", 0.5), Pair("test.auc", 0.25)));
+}
+
+TEST(LogFacts, OtherJsonIsOnlyText) {
+  const Attempt found = facts_of("{\"params\": {\"lr\": 1}}\n{\"headroom\": 3}\n{\"headroom\": {\"params\": [1]}}\n");
+  EXPECT_THAT(found.parameters_resolved, IsEmpty());
+  EXPECT_THAT(found.metrics, IsEmpty());
+}
+
+TEST(LogFacts, AFileOfParametersIsOneObject) {
+  Attempt attempt;
+  EXPECT_TRUE(LogFacts::take_file(R"({"seed": 1, "optimizer": {"name": "adam"}, "resume": null})", attempt));
+  EXPECT_THAT(attempt.parameters_resolved,
+              ElementsAre(Pair("seed", "1"), Pair("optimizer.name", "adam"), Pair("resume", "null")));
+  EXPECT_FALSE(LogFacts::take_file("[1]", attempt));
+  EXPECT_FALSE(LogFacts::take_file("{\"half\": ", attempt));
+}
+
+TEST(LogFacts, DeepAndWideJsonIsCutOff) {
+  std::string deep = "1";
+  for (int i = 0; i < 200; ++i) deep = "{\"a\":" + deep + "}";
+  Attempt attempt;
+  EXPECT_TRUE(LogFacts::take_file(deep, attempt));
+  EXPECT_EQ(attempt.parameters_resolved.size(), 1U);
+  std::string wide = "{\"first\": 0";
+  for (int i = 0; i < 5000; ++i) wide += ",\"p" + std::to_string(i) + "\":1";
+  Attempt many;
+  EXPECT_TRUE(LogFacts::take_file(wide + "}", many));
+  EXPECT_EQ(many.parameters_resolved.size(), 1000U);
+}
+
+TEST(LastWords, TheLastLineThatSaysSomething) {
+  EXPECT_EQ(last_words("loading\ncannot open prices.csv\n\n  \n"), "cannot open prices.csv");
+  EXPECT_EQ(last_words(""), "");
+  EXPECT_EQ(last_words("\n\n"), "");
+}
+
+TEST(LastWords, APythonTracebackIsItsException) {
+  EXPECT_EQ(last_words("Traceback (most recent call last):\n"
+                       "  File \"train.py\", line 3, in <module>\n    main()\n"
+                       "xgboost.core.XGBoostError: [12:00:00] bad value\nStack trace:\n  [bt] (0) lib.so\n"),
+            "xgboost.core.XGBoostError: [12:00:00] bad value");
+  EXPECT_EQ(last_words("Traceback (most recent call last):\n  File \"a\"\nKeyError: 'x'\n\n"
+                       "During handling of the above exception, another exception occurred:\n\n"
+                       "Traceback (most recent call last):\n  File \"b\"\nValueError: second\n"),
+            "ValueError: second");
+}
+
+TEST(LastWords, ControlCharactersAndBarsAreLeftOut) {
+  EXPECT_EQ(last_words("  1%|\r 50%|#\r\x1b[31mfailed\x1b[0m at\a step 7\r\n"), "failed at step 7");
+}
+
+TEST(LastWords, ALongLineIsCutBetweenCharacters) {
+  std::string line(157, 'x');
+  line += "ÄÄÄÄ";
+  const std::string cut = last_words(line);
+  EXPECT_LE(cut.size(), 160u);
+  EXPECT_EQ(cut, std::string(157, 'x') + "…");
+}
+
+}  // namespace
+}  // namespace headroom::output

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/log_pattern.h"
+
+#include <re2/re2.h>
+
+#include "base/strings.h"
+
+namespace headroom::output {
+
+namespace {
+
+RE2::Options quietly() {
+  RE2::Options options;
+  options.set_log_errors(false);
+  return options;
+}
+
+}  // namespace
+
+Result<LogPattern> log_pattern(LogPattern::Kind kind, std::string_view name, std::string_view regex) {
+  constexpr std::size_t kLongest = 1000;
+  if (kind != LogPattern::Kind::kStep && trim(name).empty())
+    return fail(Errc::kInvalidInput, "a pattern without a name", "write NAME=REGEX");
+  if (regex.size() > kLongest)
+    return fail(Errc::kInvalidInput, fmt::format("a pattern of {} characters", regex.size()),
+                fmt::format("at most {}", kLongest));
+  const RE2 compiled(re2::StringPiece(regex.data(), regex.size()), quietly());
+  if (!compiled.ok())
+    return fail(Errc::kInvalidInput, fmt::format("'{}' is no regular expression: {}", regex, compiled.error()),
+                "the syntax is RE2's: as in Perl, without back-references, look-ahead and look-behind");
+  if (compiled.NumberOfCapturingGroups() != 1)
+    return fail(Errc::kInvalidInput, fmt::format("'{}' has {} groups", regex, compiled.NumberOfCapturingGroups()),
+                "put parentheses around the value, and (?: … ) around the rest");
+  return LogPattern{kind, std::string(trim(name)), std::string(regex)};
+}
+
+Result<LogPattern> parse_log_option(LogPattern::Kind kind, std::string_view name_equals_regex) {
+  const auto equals = name_equals_regex.find('=');
+  if (equals == std::string_view::npos)
+    return fail(Errc::kInvalidInput, fmt::format("'{}' has no '='", name_equals_regex), "write NAME=REGEX");
+  return log_pattern(kind, name_equals_regex.substr(0, equals), name_equals_regex.substr(equals + 1));
+}
+
+Matcher::Matcher(const LogPattern& pattern) : regex_(std::make_shared<const RE2>(pattern.regex, quietly())) {}
+
+std::optional<std::string_view> Matcher::find(std::string_view line) const {
+  re2::StringPiece group;
+  if (!RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *regex_, &group)) return std::nullopt;
+  return std::string_view(group.data(), group.size());
+}
+
+}  // namespace headroom::output

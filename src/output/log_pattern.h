@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace re2 {
+class RE2;
+}
+
+namespace headroom::output {
+
+// What to look for in the lines of a task's log: the one group of `regex` (RE2's syntax) is the value.
+struct LogPattern {
+  enum class Kind { kMetric, kParameter, kStep };
+  Kind kind = Kind::kMetric;
+  std::string name;  // "" for kStep
+  std::string regex;
+  bool operator==(const LogPattern&) const = default;
+};
+// kInvalidInput: no name, no regular expression, or not exactly one group. "loss=loss: ([0-9.]+)" of --metric.
+[[nodiscard]] Result<LogPattern> log_pattern(LogPattern::Kind kind, std::string_view name, std::string_view regex);
+[[nodiscard]] Result<LogPattern> parse_log_option(LogPattern::Kind kind, std::string_view name_equals_regex);
+
+// A compiled LogPattern. Matching takes time linear in the line, whatever the pattern (RE2 is an automaton): a task's
+// output cannot hold up who reads it. Copies share the automaton, which any thread may use.
+class Matcher {
+ public:
+  // Of one that log_pattern() let through; any other matches nothing.
+  explicit Matcher(const LogPattern& pattern);
+  // The group of the first match; nothing where the line has none.
+  [[nodiscard]] std::optional<std::string_view> find(std::string_view line) const;
+
+ private:
+  std::shared_ptr<const re2::RE2> regex_;
+};
+
+}  // namespace headroom::output

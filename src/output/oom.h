@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace headroom::output {
+
+// Who ran out of memory, as its own words or the kernel say.
+enum class OomKind : std::uint8_t {
+  kNone,
+  kCuda,
+  kCublas,
+  kPyTorch,
+  kTensorFlow,
+  kJax,
+  kXgboost,
+  kLightgbm,
+  kHostKiller,      // the kernel's (or a cgroup's) OOM killer
+  kHostAllocation,  // the host refused an allocation: std::bad_alloc, MemoryError
+  kFullGpu,         // no words; it failed with the GPU's memory full
+};
+[[nodiscard]] std::string_view oom_kind_name(OomKind kind);
+[[nodiscard]] bool is_host(OomKind kind);
+
+struct OomEvidence {
+  int exit_code = 0;                                // 128+n for signal n; 0: it succeeded
+  std::string_view output_tail;                     // the last lines of stdout and stderr
+  std::optional<std::int64_t> peak_gpu_used_bytes;  // of the whole GPU, in the attempt's last seconds
+  std::optional<std::int64_t> gpu_memory_bytes;
+  std::int64_t cgroup_oom_kills = 0;  // how much oom_kill in memory.events grew meanwhile
+};
+struct OomVerdict {
+  OomKind kind = OomKind::kNone;
+  std::string evidence;  // the line, or the numbers, it rests on
+};
+// A success is never an OOM, whatever was printed on the way.
+[[nodiscard]] OomVerdict recognise_oom(const OomEvidence& evidence);
+
+}  // namespace headroom::output

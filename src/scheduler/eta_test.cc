@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/eta.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace headroom::scheduler {
+namespace {
+
+std::vector<PlannedTask> tasks_of(std::size_t count, std::optional<Nanos> expected = std::nullopt) {
+  std::vector<PlannedTask> tasks(count);
+  for (std::size_t i = 0; i < count; ++i) tasks[i].task = static_cast<TaskIndex>(i), tasks[i].expected = expected;
+  return tasks;
+}
+const std::vector<Eta::Running> kTwo{{.task = 0, .done = 0}, {.task = 1, .done = 0}};
+
+TEST(Eta, SaysNothingWhereNothingIsKnown) {
+  const Eta eta(tasks_of(10));
+  EXPECT_FALSE(eta.estimate(kTwo));
+  EXPECT_FALSE(Eta(tasks_of(10, 5 * kSecond)).estimate({}));
+}
+
+TEST(Eta, ComesFromEarlierBatchesBeforeAnythingHasEnded) {
+  const auto found = Eta(tasks_of(10, 6 * kSecond)).estimate(kTwo);
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(seconds(found->left), 30, 0.1);
+  EXPECT_LT(found->low, found->left);
+  EXPECT_GT(found->high, found->left);
+}
+
+TEST(Eta, FollowsWhatTasksTakeNow) {
+  Eta eta(tasks_of(100, 2 * kSecond));  // alone; beside others they take twice as long
+  for (TaskIndex i = 2; i < 62; ++i) eta.ended(i, 4 * kSecond);
+  const auto found = eta.estimate(kTwo);
+  ASSERT_TRUE(found);
+  EXPECT_NEAR(seconds(found->left), 40 * 4 / 2, 5);
+}
+
+TEST(Eta, CountsWhatRunsAsPartlyDone) {
+  Eta eta(tasks_of(4));
+  eta.ended(2, 10 * kSecond);
+  eta.ended(3, 10 * kSecond);
+  const std::vector<Eta::Running> running{{.task = 0, .done = 4 * kSecond}, {.task = 1, .done = 8 * kSecond}};
+  EXPECT_NEAR(seconds(eta.estimate(running)->left), 6, 0.1);  // the one that just began
+}
+
+TEST(Eta, TasksThatShareAGpuTakeLonger) {
+  Eta eta(tasks_of(8));
+  for (TaskIndex i = 4; i < 8; ++i) eta.ended(i, 10 * kSecond);
+  std::vector<Eta::Running> four;
+  for (TaskIndex i = 0; i < 4; ++i) four.push_back({.task = i, .done = 0, .speed = 0.25});
+  EXPECT_NEAR(seconds(eta.estimate(four)->left), 40, 0.1);
+}
+
+TEST(Eta, ATaskThatOverrunsIsNotAboutToEnd) {
+  Eta eta(tasks_of(2));
+  eta.ended(1, 10 * kSecond);
+  const std::vector<Eta::Running> late{{.task = 0, .done = 90 * kSecond}};
+  EXPECT_NEAR(seconds(eta.estimate(late)->left), 10, 0.1);
+}
+
+TEST(Eta, IsNeverShorterThanTheLongestThatRuns) {
+  auto tasks = tasks_of(10, 1 * kSecond);
+  tasks[0].expected = 100 * kSecond;
+  EXPECT_GE(seconds(Eta(tasks).estimate(kTwo)->left), 99.9);
+}
+
+TEST(Eta, LeavesOutTasksThatHaveEnded) {
+  auto tasks = tasks_of(10, 6 * kSecond);
+  for (std::size_t i = 4; i < 10; ++i) tasks[i].state = TaskState::kSucceeded;
+  Eta eta(tasks);
+  EXPECT_NEAR(seconds(eta.estimate(kTwo)->left), 12, 0.1);
+  eta.ended(2, std::nullopt);  // it failed
+  eta.ended(2, 1 * kSecond);   // and is not counted again
+  EXPECT_NEAR(seconds(eta.estimate(kTwo)->left), 9, 0.1);
+}
+
+TEST(Eta, WhatIsLongerThanNanosCanSayIsTheLongestThereIs) {
+  std::vector<PlannedTask> tasks = tasks_of(20);
+  for (PlannedTask& task : tasks) task.expected = 1'000'000'000 * kSecond;
+  const std::vector<Eta::Running> running{{.task = 0, .done = 0}};
+  const auto found = Eta(tasks).estimate(running);
+  ASSERT_TRUE(found);
+  constexpr Nanos kYear = 365 * 86400 * kSecond;
+  EXPECT_GT(found->low, 250 * kYear);
+  EXPECT_GE(found->left, found->low);
+  EXPECT_GE(found->high, found->left);
+}
+
+// The interval holds the truth about as often as it says: simulated batches of tasks whose lengths scatter.
+TEST(Eta, TheRangeHoldsTheTruth) {
+  int held = 0;
+  constexpr int kBatches = 200;
+  for (int seed = 0; seed < kBatches; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    std::lognormal_distribution<double> length(1.0, 0.5);
+    Eta eta(tasks_of(60));
+    for (TaskIndex i = 0; i < 30; ++i) eta.ended(i, static_cast<Nanos>(length(random) * 1e9));
+    double truth = 0;
+    for (int i = 30; i < 60; ++i) truth += length(random);
+    const std::vector<Eta::Running> running{{.task = 30, .done = 0}};
+    const auto found = eta.estimate(running);
+    ASSERT_TRUE(found);
+    held += seconds(found->low) <= truth && truth <= seconds(found->high) ? 1 : 0;
+  }
+  EXPECT_GE(held, kBatches * 7 / 10);
+  EXPECT_LT(held, kBatches);  // nor is it so wide that it says nothing
+}
+
+}  // namespace
+}  // namespace headroom::scheduler

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "base/time.h"
+
+// What tasks of one group need on one GPU model, learned from those that ran. Pure.
+namespace headroom::scheduler {
+
+inline constexpr double kMemoryLimit = 0.98;    // of a card, for everybody together
+inline constexpr double kProbeMemory = 0.25;    // of a card: an unknown task counts for at least so much
+inline constexpr double kTenantReserve = 0.25;  // of a card, where another user computed lately
+inline constexpr int kUnseenUntilKnown = 3;     // tasks too short to be measured, before a probe's share is believed
+
+// Utilisation, cores and lengths as they are when a task runs alone. Readings beside others only correct them in the
+// direction in which company cannot mislead.
+class GroupStats {
+ public:
+  // What one running task showed between two readings.
+  struct Seen {
+    double seconds = 0;
+    bool in_startup = false;
+    bool alone = false;          // no other task, and nobody else, on its GPU
+    bool space_sharing = false;  // company stretches kernels instead of making them wait
+    std::optional<double> gpu_util_ratio, cores;
+  };
+  void see(const Seen& seen);
+  void stepped(double seconds) { seen_seconds_ += seconds; }  // time past start-up, whatever was read of it
+  void see_steps(double seconds, double steps, bool alone);
+  void finished(double seconds, std::optional<std::int64_t> peak_bytes);
+  void ran_alone() { ++alone_attempts_; }  // an attempt, long enough to be measured, or all its life
+  void told(double alone_seconds) { ++told_, told_seconds_ += alone_seconds; }  // a finished task's length, if alone
+  // What a whole task used, which counts until readings tell more.
+  void used_cpu(double cpu_seconds, double seconds, double startup_seconds);
+  void plateau(std::int64_t bytes);  // a first task stopped growing here
+  void ran_out(std::optional<std::int64_t> peak_bytes);
+
+  [[nodiscard]] double load() const;           // utilisation over a task's whole life; kUnknownLoad until seen
+  [[nodiscard]] double util() const;           // while stepping
+  [[nodiscard]] double cores() const;          // 1 until seen
+  [[nodiscard]] double startup_cores() const;  // until the first kernel; 1 until known, and at most
+  [[nodiscard]] std::optional<double> seconds_per_step() const { return seconds_per_step_; }
+  [[nodiscard]] std::optional<double> duration_seconds() const { return duration_; }
+  [[nodiscard]] std::optional<double> startup_seconds() const;
+  [[nodiscard]] std::int64_t tasks_finished() const { return finished_; }
+  // How long a task takes in this batch, with the company it has here; absent until three have finished.
+  [[nodiscard]] std::optional<double> usual_seconds() const;
+  [[nodiscard]] std::int64_t tasks_finished_here() const { return finished_here_; }
+  [[nodiscard]] std::int64_t alone_attempts() const { return alone_attempts_; }
+  [[nodiscard]] std::int64_t tasks_told() const { return told_; }
+  [[nodiscard]] double told_seconds() const { return told_seconds_; }
+  [[nodiscard]] bool recalled() const { return recalled_; }
+  // Of one task alone; absent where none was seen alone, here or in an earlier batch.
+  [[nodiscard]] std::optional<double> alone_duration_seconds() const;
+  [[nodiscard]] bool util_known() const { return util_.has_value(); }
+  [[nodiscard]] bool cores_known() const { return cores_.has_value(); }
+
+  [[nodiscard]] bool memory_known() const { return peak_ > 0 || unseen_ >= kUnseenUntilKnown; }
+  [[nodiscard]] std::int64_t peak_bytes() const { return peak_; }
+  // What a further task of the group is expected to need at most, on a card of `total_bytes`.
+  [[nodiscard]] std::int64_t expected_bytes(std::int64_t total_bytes) const;
+
+  // From earlier batches.
+  void recall(std::int64_t finished, std::optional<std::int64_t> peak_bytes);
+  void recall_speed(std::optional<double> util, std::optional<double> cores, std::optional<double> startup_seconds,
+                    std::optional<double> duration_seconds, std::optional<double> seconds_per_step);
+
+ private:
+  std::optional<double> util_, cores_, seconds_per_step_, duration_;
+  int util_n_ = 0, cores_n_ = 0, step_n_ = 0;
+  std::optional<double> startup_cores_;  // at most, by what whole tasks took
+  double startup_cpu_seconds_ = 0, startup_measured_seconds_ = 0;
+  double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
+  std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;
+  double usual_seconds_ = 0;
+  std::int64_t alone_attempts_ = 0, told_ = 0;
+  double told_seconds_ = 0;
+  std::optional<double> recalled_duration_;
+  bool recalled_ = false;  // its speed alone is known from an earlier batch
+  int unseen_ = 0;
+  double boost_ = 1.0;
+  int boosted_for_ = 0;  // tasks that must finish until the boost ends
+};
+
+// What a running task counts for: the group's expectation until it has shown more, or is far enough to be believed.
+struct RunningMemory {
+  std::int64_t now_bytes = 0, peak_bytes = 0;
+  std::int64_t reserved_bytes = 0;  // at its start
+  bool declared = false;            // a person said how much it needs
+  bool victim = false;              // it ran out of memory before
+  bool probe = false;               // nothing was known of its group at its start
+  Nanos start = 0;
+  std::int64_t grown_bytes = 0;  // when it last grew by 2 %
+  Nanos last_growth = 0;
+};
+[[nodiscard]] std::int64_t counted_bytes(const RunningMemory& task, const GroupStats& group, std::int64_t total_bytes,
+                                         Nanos now);
+// Takes a reading in; true when it has stopped growing long enough to tell what its group needs.
+bool note_memory(RunningMemory& task, std::int64_t bytes, Nanos now);
+
+}  // namespace headroom::scheduler

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scheduler/planner.h"
+#include "scheduler/testing/families_box.h"
+
+// Workload families on the simulated box, the planner against them, and schedulers of fixed concurrency beside it.
+namespace headroom::scheduler::families {
+
+inline Family thirty_groups() {
+  Family family{.name = "30 groups x 5"};
+  Dice dice(4711);
+  for (int i = 0; i < 30; ++i) {
+    const double step = 0.15 + 0.4 * dice.uniform(), share = 0.1 + 0.5 * dice.uniform();
+    family.kinds.push_back({.count = 5,
+                            .startup = 2 + 6 * dice.uniform(),
+                            .steps = 60 + std::floor(200 * dice.uniform()),
+                            .host = step * (1 - share),
+                            .gpu = step * share,
+                            .memory_gb = 1.5 + 8 * dice.uniform()});
+  }
+  return family;
+}
+
+inline std::vector<Family> all_families() {
+  const Kind small{.count = 240, .steps = 120, .host = 0.33, .gpu = 0.07, .memory_gb = 3};
+  const Kind medium{.count = 80, .steps = 300, .host = 0.1, .gpu = 0.1, .memory_gb = 5};
+  const Kind full{.count = 60, .steps = 240, .host = 0.08, .gpu = 0.17, .memory_gb = 6};
+  const Kind wide{.count = 80, .steps = 200, .host = 0.15, .gpu = 0.15, .sm_share = 0.74, .memory_gb = 4};
+  const auto with = [](Kind kind, auto change) { return change(kind), kind; };
+  std::vector<Family> all{
+      {"tiny", {{.count = 1500, .startup = 1, .steps = 4, .host = 0.06, .gpu = 0.09, .memory_gb = 1.5}}},
+      {"small", {small}},
+      {"medium", {medium}},
+      {"saturating", {full}},
+      {"mixed",
+       {with(small, [](Kind& k) { k.count = 60; }),
+        with(medium, [](Kind& k) { k.count = 40, k.memory_gb = 8; }),
+        with(full, [](Kind& k) { k.count = 30, k.memory_gb = 12; }),
+        {.count = 150, .startup = 2, .steps = 12, .host = 0.2, .gpu = 0.1, .memory_gb = 2}}},
+      {"memory-bound", {{.count = 60, .steps = 120, .host = 0.35, .gpu = 0.15, .memory_gb = 24}}},
+      {"late jump", {{.count = 60, .steps = 120, .host = 0.3, .gpu = 0.2, .memory_gb = 15, .shape = Shape::kLateJump}}},
+      {"grows", {{.count = 60, .steps = 120, .host = 0.3, .gpu = 0.2, .memory_gb = 15, .shape = Shape::kGrows}}},
+      {"host-bound", {{.count = 120, .steps = 100, .host = 0.4, .gpu = 0.1, .memory_gb = 3}}, 2, 6},
+      {"busy-waiting", {with(small, [](Kind& k) { k.count = 120, k.busy_wait = true; })}, 2, 8},
+      {"long", {{.count = 12, .startup = 20, .steps = 2100, .host = 0.5, .gpu = 0.35, .memory_gb = 8}}},
+      {"drift",
+       {{.count = 60,
+         .steps = 250,
+         .host = 0.2,
+         .gpu = 0.023,
+         .drift_gpu = 0.3,
+         .memory_gb = 14,
+         .shape = Shape::kGrows}}},
+      {"heavytail", {{.count = 120, .steps = 120, .host = 0.25, .gpu = 0.25, .memory_gb = 4, .heavy_tail = true}}},
+      {"tenant", {with(small, [](Kind& k) { k.count = 200, k.gpu = 0.1; })}, 2, 16, 80, false, 0, {400, 900, 35, 0.5}},
+      thirty_groups(),
+      {"mps small",
+       {{.count = 200, .steps = 160, .host = 0.12, .gpu = 0.28, .sm_share = 0.25, .memory_gb = 4}},
+       2,
+       16,
+       80,
+       true},
+      {"mps contention", {wide}, 2, 16, 80, true, 0.35},
+      {"mps thrash", {with(wide, [](Kind& k) { k.sm_share = 0.6; })}, 2, 16, 80, true, 1.2},
+      {"mps mixed",
+       {with(wide, [](Kind& k) { k.count = 50; }), with(small, [](Kind& k) { k.count = 80, k.sm_share = 0.5; })},
+       2,
+       16,
+       80,
+       true,
+       0.2},
+  };
+  return all;
+}
+
+// Sets whose order matters: a few long tasks among many short ones, of which every GPU gets its share.
+inline Family skewed(int gpus) {
+  const Kind shortest{.count = 40 * gpus, .startup = 2, .steps = 36, .host = 0.3, .gpu = 0.2};
+  Family family{.name = "skew", .kinds = {shortest, shortest, shortest, shortest}, .gpus = gpus, .cores = 8.0 * gpus};
+  family.kinds[1].count = 10 * gpus, family.kinds[1].steps = 120;
+  family.kinds[2].count = 3 * gpus, family.kinds[2].steps = 400;
+  family.kinds[3].count = gpus, family.kinds[3].steps = 1800;
+  return family;
+}
+inline Family heavy_tailed(int gpus) {
+  return {.name = "heavytail",
+          .kinds = {{.count = 60 * gpus, .steps = 120, .host = 0.25, .gpu = 0.25, .heavy_tail = true}},
+          .gpus = gpus,
+          .cores = 8.0 * gpus};
+}
+
+enum class Signals { kSteps, kShares, kCompletions };
+struct RunOptions {
+  Signals signals = Signals::kSteps;
+  double noise = 0.05;
+  Nanos decide_every = 5 * kSecond;
+  bool lengths_known = false;
+  double length_error_cv = 0;
+  std::function<void(Nanos, const Planner&)> watch = {};  // after each reading
+};
+
+struct RunResult {
+  double makespan = 0;
+  std::int64_t finished = 0, failed = 0, ooms = 0;
+  double waste = 0;              // share of all work done
+  double direction_changes = 0;  // per GPU
+  bool over_memory = false;      // a start was beyond what a GPU may hold
+  bool tenant_refused = false;
+  std::vector<AloneRate> alone;
+};
+
+inline std::int64_t bytes(double gb) { return static_cast<std::int64_t>(gb * static_cast<double>(kGb)); }
+
+// What an earlier batch of the same tasks leaves behind, beside their lengths.
+inline std::vector<GroupHistory> history_of(const Family& family, const std::vector<SimTask>& tasks) {
+  std::vector<GroupHistory> all;
+  for (std::size_t k = 0; k < family.kinds.size(); ++k) {
+    GroupHistory past{.group = static_cast<GroupIndex>(k), .gpu_model = "Simulated"};
+    double startup = 0, length = 0, host = 0, kernel = 0, peak = 0;
+    int steps = 0;
+    for (const SimTask& task : tasks) {
+      if (task.kind != static_cast<int>(k)) continue;
+      ++past.finished, steps += task.steps;
+      startup += task.startup, length += task.alone(), host += task.steps * task.host, kernel += task.gpu_work();
+      peak = std::max(peak, task.peak_gb);
+    }
+    const double n = static_cast<double>(past.finished), stepping = host + kernel;
+    past.peak_gpu_bytes = bytes(peak);
+    past.gpu_util_ratio = std::min(1.0, (family.mps ? kOverstatedMps : kOverstated * kSpeed) * kernel / stepping);
+    past.cores = family.kinds[k].busy_wait ? 1.0 : host / stepping;
+    past.startup = static_cast<Nanos>(startup / n * 1e9), past.duration = static_cast<Nanos>(length / n * 1e9);
+    past.seconds_per_step = stepping / steps;
+    all.push_back(past);
+  }
+  return all;
+}
+
+// The planner with the box under it.
+class PlannedRun {
+ public:
+  PlannedRun(const Family& family, std::uint64_t seed, RunOptions options)
+      : family_(family),
+        options_(options),
+        tasks_(tasks_of(family, seed)),
+        box_(family, tasks_, seed * 31 + 7, options.noise),
+        noise_(seed * 131 + 3),
+        planner_(setup()) {}
+
+  RunResult run() {
+    do_all(planner_.handle(0, TasksAdded{planned()}));
+    Nanos reading = kSecond;
+    const Nanos end = 400'000 * kSecond;
+    while (!planner_.finished() && box_.now() < end) {
+      for (const Ended& ended : box_.step(reading)) end_one(ended);
+      if (box_.now() < reading) continue;
+      do_all(planner_.handle(box_.now(), readings()));
+      if (options_.watch) options_.watch(box_.now(), planner_);
+      reading += kSecond;
+    }
+    const BatchCounts counts = planner_.counts();
+    result_.finished = counts.succeeded;
+    result_.failed = counts.failed;
+    result_.makespan = seconds(box_.now());
+    result_.waste = box_.wasted() / std::max(1e-9, box_.wasted() + box_.done());
+    for (int g = 0; g < family_.gpus; ++g) result_.direction_changes += planner_.gpu(g).direction_changes;
+    result_.direction_changes /= family_.gpus;
+    result_.alone = planner_.alone_rates();
+    result_.tenant_refused = box_.tenant_found_no_memory();
+    return result_;
+  }
+
+ private:
+  PlannerSetup setup() const {
+    PlannerSetup setup;
+    for (int g = 0; g < family_.gpus; ++g) setup.gpus.push_back({fmt_uuid(g), "Simulated", bytes(family_.memory_gb)});
+    setup.host.cores = family_.cores;
+    setup.space_sharing = family_.mps;
+    setup.decide_every = options_.decide_every;
+    if (options_.lengths_known) setup.history = history_of(family_, tasks_);
+    return setup;
+  }
+  static std::string fmt_uuid(int g) { return "GPU-" + std::to_string(g); }
+
+  std::vector<PlannedTask> planned() {
+    std::vector<PlannedTask> planned;
+    Dice dice(99);
+    for (const SimTask& task : tasks_) {
+      PlannedTask entry;
+      entry.task = static_cast<TaskIndex>(planned.size());
+      entry.group = task.kind;
+      if (options_.lengths_known)
+        entry.expected = static_cast<Nanos>(task.alone() * dice.around_one(options_.length_error_cv) * 1e9);
+      planned.push_back(std::move(entry));
+    }
+    return planned;
+  }
+
+  void do_all(const std::vector<Action>& actions) {
+    for (const Action& action : actions) {
+      if (const auto* start = std::get_if<StartAttempt>(&action)) {
+        const auto gpu = static_cast<std::size_t>(start->gpus.at(0));
+        box_.start(start->task, start->attempt, gpu);
+        const GpuView view = planner_.gpu(start->gpus.at(0));
+        result_.over_memory = result_.over_memory || view.counted_bytes > view.limit_bytes;
+      }
+    }
+  }
+
+  void end_one(const Ended& ended) {
+    if (ended.out_of_memory) ++result_.ooms;
+    AttemptEnded event{.attempt = ended.job.attempt,
+                       .outcome = ended.out_of_memory ? AttemptOutcome::kGpuOutOfMemory : AttemptOutcome::kSucceeded};
+    event.peak_gpu_bytes = bytes(ended.job.peak_gb);
+    last_.erase(ended.job.attempt);
+    do_all(planner_.handle(box_.now(), event));
+  }
+
+  Readings readings() {
+    Readings all;
+    for (int g = 0; g < family_.gpus; ++g)
+      all.gpus.push_back({.gpu = g,
+                          .others_bytes = bytes(box_.tenant_gb(static_cast<std::size_t>(g))),
+                          .others_compute = box_.tenant_gb(static_cast<std::size_t>(g)) > 0});
+    for (const Job& job : box_.jobs()) all.attempts.push_back(reading(job));
+    return all;
+  }
+
+  AttemptReading reading(const Job& job) {
+    Last& last = last_.try_emplace(job.attempt, Last{job.start, 0, 0}).first->second;
+    const double dt = seconds(box_.now() - last.at);
+    AttemptReading r{.attempt = job.attempt, .gpu_bytes = bytes(job.memory_gb)};
+    r.in_startup = job.phase == Job::kStartup;
+    const auto blurred = [&](double value) { return std::max(0.0, value * (1 + 0.05 * noise_.normal())); };
+    if (dt > 0 && options_.signals != Signals::kCompletions) {
+      const double overstated = family_.mps ? kOverstatedMps : kOverstated;
+      r.gpu_util_ratio = std::min(1.0, blurred(overstated * (job.gpu_time - last.gpu) / dt));
+      r.cores = blurred((job.cpu_time - last.cpu) / dt);
+    }
+    if (options_.signals == Signals::kSteps) r.steps = job.done;
+    last = {box_.now(), job.gpu_time, job.cpu_time};
+    return r;
+  }
+
+  struct Last {
+    Nanos at = 0;
+    double gpu = 0, cpu = 0;
+  };
+  const Family& family_;
+  RunOptions options_;
+  std::vector<SimTask> tasks_;
+  Box box_;
+  Dice noise_;
+  Planner planner_;
+  std::map<std::uint64_t, Last> last_;
+  RunResult result_;
+};
+
+inline RunResult run_planner(const Family& family, std::uint64_t seed, RunOptions options = {}) {
+  return PlannedRun(family, seed, options).run();
+}
+
+enum class Order { kAsGiven, kLongestFirst, kRoundRobin };  // round robin: task i on GPU i mod G, fixed beforehand
+
+// At most k tasks a GPU, told the true memory, so that none runs out.
+inline double run_fixed(const Family& family, std::uint64_t seed, int k, Order order, double noise = 0.05) {
+  const std::vector<SimTask> tasks = tasks_of(family, seed);
+  Box box(family, tasks, seed * 31 + 7, noise);
+  std::vector<std::size_t> queue(tasks.size());
+  std::iota(queue.begin(), queue.end(), std::size_t{0});
+  if (order == Order::kLongestFirst)
+    std::stable_sort(queue.begin(), queue.end(),
+                     [&](std::size_t a, std::size_t b) { return tasks[a].alone() > tasks[b].alone(); });
+  const auto gpus = static_cast<std::size_t>(family.gpus);
+  std::vector<int> running(gpus, 0);
+  std::vector<double> reserved(gpus, 0);
+  std::uint64_t id = 0;
+  const auto place = [&] {
+    for (auto at = queue.begin(); at != queue.end();) {
+      std::optional<std::size_t> best;
+      for (std::size_t g = 0; g < gpus; ++g) {
+        if (order == Order::kRoundRobin && *at % gpus != g) continue;
+        const bool fits = running[g] < k && reserved[g] + box.tenant_gb(g) + tasks[*at].peak_gb <= family.memory_gb;
+        if (fits && (!best || running[g] < running[*best])) best = g;
+      }
+      if (best) {
+        box.start(*at, ++id, *best);
+        ++running[*best], reserved[*best] += tasks[*at].peak_gb;
+        at = queue.erase(at);
+      } else if (std::all_of(running.begin(), running.end(), [&](int n) { return n >= k; })) {
+        return;
+      } else {
+        ++at;
+      }
+    }
+  };
+  place();
+  while (!queue.empty() || !box.jobs().empty()) {
+    for (const Ended& ended : box.step(box.now() + 10 * kSecond)) {
+      --running[ended.job.gpu], reserved[ended.job.gpu] -= tasks[ended.job.task].peak_gb;
+      if (ended.out_of_memory) queue.insert(queue.begin(), ended.job.task);
+    }
+    place();
+  }
+  return seconds(box.now());
+}
+
+struct Best {
+  int k = 1;
+  double makespan = 0;
+};
+// The best fixed concurrency, found by trying.
+inline Best best_fixed(const Family& family, std::uint64_t seed, const std::vector<int>& ks, Order order) {
+  Best best;
+  for (const int k : ks) {
+    const double makespan = run_fixed(family, seed, k, order);
+    if (best.makespan == 0 || makespan < best.makespan) best = {k, makespan};
+  }
+  return best;
+}
+
+}  // namespace headroom::scheduler::families

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "contention/sharing.h"
+
+// A simulated box for tests and benchmarks of the planner: GPUs as contention/ has them, cores shared by processor
+// sharing, memory that grows as tasks go on, and out-of-memory for the one that asks last. Everything here is a model,
+// nothing is a measurement of a GPU. Same seed, same run.
+namespace headroom::scheduler::families {
+
+inline constexpr std::int64_t kGb = 1'000'000'000;
+inline constexpr double kOverstated = 1.43;  // reported utilisation per true kernel time, fitted to published pairs
+inline constexpr double kOverstatedMps = 0.9;
+inline constexpr double kSpeed = 0.9;  // of a device on an average second: there is room for faster ones
+
+enum class Shape { kRamp, kLateJump, kGrows };
+
+// Tasks that behave alike. Times in seconds, alone.
+struct Kind {
+  int count = 1;
+  double startup = 5;
+  double steps = 100, steps_cv = 0;  // per task
+  double host = 0.1, gpu = 0.1;      // per step
+  double drift_gpu = 0;              // at the end of the task, instead of `gpu` (0: no drift)
+  double sm_share = 1.0;             // of the SMs, under MPS
+  double memory_gb = 4, memory_cv = 0;
+  double large_gb = 0, large_share = 0;  // so many of them need that much instead
+  Shape shape = Shape::kRamp;
+  bool heavy_tail = false;  // lengths Pareto-like
+  bool busy_wait = false;   // a core spins while the GPU works
+};
+
+struct Tenant {
+  double at = -1, until = 0;  // seconds; < 0: never
+  double memory_gb = 0, util = 0;
+};
+
+struct Family {
+  std::string_view name;
+  std::vector<Kind> kinds;
+  int gpus = 2;
+  double cores = 16;
+  double memory_gb = 80;
+  bool mps = false;
+  double beta = 0;  // MPS: loss per SM demand beyond the device
+  Tenant tenant;
+  bool shuffled = true;
+};
+
+struct SimTask {
+  int kind = 0;
+  double startup = 0, host = 0, gpu = 0, drift_gpu = 0;
+  int steps = 0;
+  double peak_gb = 0, sm_share = 1;
+  Shape shape = Shape::kRamp;
+  bool busy_wait = false;
+
+  [[nodiscard]] double mean_gpu() const { return drift_gpu > 0 ? 0.5 * (gpu + drift_gpu) : gpu; }
+  [[nodiscard]] double gpu_work() const { return steps * mean_gpu() / kSpeed; }
+  [[nodiscard]] double cpu_work() const { return startup + steps * host; }
+  [[nodiscard]] double alone() const { return cpu_work() + gpu_work(); }
+  [[nodiscard]] double memory_at(double progress) const {
+    if (progress <= 0) return std::min(peak_gb, 0.45);
+    switch (shape) {
+      case Shape::kRamp:
+        return peak_gb * std::min(1.0, 0.4 + 6.0 * progress);
+      case Shape::kLateJump:
+        return progress < 0.45 ? peak_gb / 1.3 : peak_gb;
+      case Shape::kGrows:
+        return peak_gb * (0.3 + 0.7 * progress);
+    }
+    return peak_gb;
+  }
+};
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+  double uniform() { return std::generate_canonical<double, 53>(engine_); }
+  double normal() { return std::normal_distribution<double>()(engine_); }
+  // Mean 1, coefficient of variation `cv`.
+  double around_one(double cv) {
+    if (cv <= 0) return 1.0;
+    const double variance = std::log1p(cv * cv);
+    return std::exp(std::sqrt(variance) * normal() - variance / 2);
+  }
+  std::mt19937_64& engine() { return engine_; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+inline std::vector<SimTask> tasks_of(const Family& family, std::uint64_t seed) {
+  Dice dice(seed * 7919 + 17);
+  std::vector<SimTask> tasks;
+  for (std::size_t k = 0; k < family.kinds.size(); ++k) {
+    const Kind& kind = family.kinds[k];
+    for (int i = 0; i < kind.count; ++i) {
+      double steps = kind.steps * dice.around_one(kind.steps_cv);
+      if (kind.heavy_tail) steps = kind.steps * 0.4 * std::pow(1.0 - 0.985 * dice.uniform(), -0.9);
+      SimTask task{.kind = static_cast<int>(k),
+                   .startup = kind.startup * dice.around_one(0.1),
+                   .host = kind.host,
+                   .gpu = kind.gpu,
+                   .drift_gpu = kind.drift_gpu,
+                   .steps = std::max(1, static_cast<int>(steps)),
+                   .peak_gb = kind.memory_gb * dice.around_one(kind.memory_cv),
+                   .sm_share = kind.sm_share,
+                   .shape = kind.shape,
+                   .busy_wait = kind.busy_wait};
+      if (dice.uniform() < kind.large_share) task.peak_gb = kind.large_gb;
+      task.peak_gb = std::min(task.peak_gb, 0.95 * family.memory_gb);
+      tasks.push_back(task);
+    }
+  }
+  if (family.shuffled) std::shuffle(tasks.begin(), tasks.end(), dice.engine());
+  return tasks;
+}
+
+// What no schedule can beat: the GPUs' work, the cores' work, the longest task, memory times time.
+inline double lower_bound(const Family& family, const std::vector<SimTask>& tasks) {
+  double gpu = 0, cpu = 0, longest = 0, memory = 0;
+  for (const SimTask& task : tasks) {
+    gpu += task.gpu_work() * (family.mps ? task.sm_share : 1.0);
+    cpu += task.cpu_work();
+    longest = std::max(longest, task.alone());
+    memory += task.alone() * task.peak_gb;
+  }
+  return std::max({gpu / family.gpus, cpu / family.cores, longest, memory / (family.memory_gb * family.gpus)});
+}
+
+// A task under way.
+struct Job {
+  std::size_t task = 0;
+  std::uint64_t attempt = 0;
+  std::size_t gpu = 0, stream = 0;
+  Nanos start = 0;
+  enum { kStartup, kHost, kGpu } phase = kStartup;
+  double host_left = 0;
+  int done = 0;  // steps
+  double memory_gb = 0;
+  double gpu_time = 0, cpu_time = 0;            // as they are accounted, seconds
+  double read_gpu_time = 0, read_cpu_time = 0;  // at the last reading
+  double peak_gb = 0;
+  double work = 0;  // done, as if alone
+};
+
+struct Ended {
+  Job job;
+  bool out_of_memory = false;
+};
+
+// The box and its clock; who decides is outside. step() moves to the next end of a task or to `until`.
+class Box {
+ public:
+  Box(const Family& family, const std::vector<SimTask>& tasks, std::uint64_t seed, double noise = 0.05)
+      : family_(family), tasks_(tasks), dice_(seed), noise_(noise) {
+    for (int i = 0; i < family.gpus; ++i) {
+      gpus_.push_back(std::make_unique<contention::Device>());
+      speed_.push_back(1.0), wander_.push_back(0.0);
+    }
+  }
+
+  Nanos now() const { return now_; }
+  const std::vector<Job>& jobs() const { return jobs_; }
+  const SimTask& task_of(const Job& job) const { return tasks_[job.task]; }
+  double wasted() const { return wasted_; }
+  double done() const { return done_; }
+  double host_load() const { return host_load_; }
+  Dice& dice() { return dice_; }
+
+  bool tenant_here() const {
+    const Tenant& t = family_.tenant;
+    return t.at >= 0 && seconds(now_) >= t.at && seconds(now_) < t.until && tenant_fits_;
+  }
+  double tenant_gb(std::size_t gpu) const { return gpu == 0 && tenant_here() ? family_.tenant.memory_gb : 0.0; }
+  bool tenant_found_no_memory() const { return tenant_refused_; }
+
+  double used_gb(std::size_t gpu) const {
+    double sum = tenant_gb(gpu);
+    for (const Job& job : jobs_) sum += job.gpu == gpu ? job.memory_gb : 0.0;
+    return sum;
+  }
+
+  void start(std::size_t task, std::uint64_t attempt, std::size_t gpu) {
+    Job job{.task = task, .attempt = attempt, .gpu = gpu, .start = now_};
+    std::uint64_t taken = 0;
+    for (const Job& other : jobs_)
+      if (other.gpu == gpu) taken |= std::uint64_t{1} << other.stream;
+    while ((taken >> job.stream & 1) != 0) ++job.stream;
+    job.host_left = tasks_[task].startup;
+    jobs_.push_back(job);
+  }
+
+  // Runs until a task ends or the instant comes.
+  std::vector<Ended> step(Nanos until) {
+    std::vector<Ended> ended;
+    while (now_ < until && ended.empty()) {
+      const Nanos next = std::min(until, next_event());
+      advance(next);
+      act(ended);
+    }
+    return ended;
+  }
+
+ private:
+  double host_speed() const {
+    double busy = 0;
+    for (const Job& job : jobs_) busy += job.phase != Job::kGpu || tasks_[job.task].busy_wait ? 1.0 : 0.0;
+    const double over = std::max(0.0, busy / family_.cores - 1.0);
+    return std::min(1.0, family_.cores / std::max(1.0, busy)) * std::max(0.5, 1.0 - 0.03 * over) *
+           (1.0 + 0.5 * host_wander_);
+  }
+
+  contention::Policy policy(std::size_t g) const {
+    double rate = kSpeed * speed_[g];
+    double demand = 0;
+    int runnable = 0;
+    for (const Job& job : jobs_)
+      if (job.gpu == g && job.phase == Job::kGpu) ++runnable, demand += tasks_[job.task].sm_share;
+    if (g == 0 && tenant_here()) rate *= 1.0 - 0.5 * family_.tenant.util;
+    contention::Policy policy{.schedule = family_.mps ? contention::Schedule::kSpaceSharing
+                                                      : contention::Schedule::kProcessorSharing};
+    if (family_.mps)
+      rate /= 1.0 + family_.beta * std::max(0.0, demand - 1.0);
+    else if (runnable >= 2)
+      rate *= 1.0 - (0.02 + 0.06 * std::min(1.0, (runnable - 2) / 5.0));
+    policy.rate_permille = static_cast<std::uint32_t>(std::clamp(rate * 1000, 20.0, 1000.0));
+    return policy;
+  }
+
+  Nanos next_event() {
+    host_speed_ = host_speed();
+    Nanos next = (now_ / kSecond + 1) * kSecond;  // noise and memory are looked at once a second
+    for (const Job& job : jobs_)
+      if (job.phase != Job::kGpu)
+        next = std::min(next, now_ + std::max<Nanos>(1, static_cast<Nanos>(job.host_left / host_speed_ * 1e9)));
+    policies_.clear();
+    for (std::size_t g = 0; g < gpus_.size(); ++g) {
+      policies_.push_back(policy(g));
+      Nanos least = 0;
+      double price = 0;
+      for (const Job& job : jobs_) {
+        if (job.gpu != g || job.phase != Job::kGpu) continue;
+        const Nanos left = contention::backlog(gpus_[g]->streams[job.stream]);
+        least = least == 0 ? left : std::min(least, left);
+        price += family_.mps ? tasks_[job.task].sm_share : 1.0;
+      }
+      if (least == 0) continue;
+      const double stretch = std::max(1.0, price) * 1000.0 / policies_[g].rate_permille;
+      next = std::min(next, now_ + static_cast<Nanos>(static_cast<double>(least) * stretch) + 1);
+    }
+    return next;
+  }
+
+  void advance(Nanos next) {
+    const double dt = seconds(next - now_);
+    for (std::size_t g = 0; g < gpus_.size(); ++g) contention::advance(*gpus_[g], policies_[g], next);
+    double busy = 0;
+    for (Job& job : jobs_) {
+      const bool on_host = job.phase != Job::kGpu;
+      if (on_host) job.host_left -= dt * host_speed_, job.work += dt * host_speed_;
+      if (on_host || tasks_[job.task].busy_wait) job.cpu_time += dt * std::min(1.0, host_speed_), busy += host_speed_;
+      if (job.phase == Job::kGpu) {
+        // Time slicing: its own kernels' time. MPS: the time its kernels were resident.
+        const Nanos attained = gpus_[job.gpu]->streams[job.stream].kernel;
+        const double served = seconds(attained - kernel_[job.gpu][job.stream]);
+        job.gpu_time += family_.mps ? dt : served;
+        job.work += served;
+        kernel_[job.gpu][job.stream] = attained;
+      }
+    }
+    host_load_ = std::min(1.0, busy / family_.cores);
+    const bool second = next / kSecond != now_ / kSecond;
+    now_ = next;
+    if (second) each_second();
+  }
+
+  void each_second() {
+    constexpr double kMemory = 0.904837;  // exp(-1/10): ten seconds
+    const double fresh = std::sqrt(1 - kMemory * kMemory);
+    for (std::size_t g = 0; g < gpus_.size(); ++g) {
+      wander_[g] = kMemory * wander_[g] + fresh * noise_ * dice_.normal();
+      speed_[g] = 1.0 + wander_[g];
+    }
+    host_wander_ = kMemory * host_wander_ + fresh * noise_ * dice_.normal();
+    const Tenant& t = family_.tenant;
+    if (t.at >= 0 && !tenant_asked_ && seconds(now_) >= t.at) {
+      tenant_asked_ = true;
+      double used = 0;
+      for (const Job& job : jobs_) used += job.gpu == 0 ? job.memory_gb : 0.0;
+      tenant_fits_ = used + t.memory_gb <= family_.memory_gb;
+      tenant_refused_ = !tenant_fits_;
+    }
+  }
+
+  void launch(Job& job) {
+    const SimTask& task = tasks_[job.task];
+    const double progress = static_cast<double>(job.done) / task.steps;
+    const double mean = task.drift_gpu > 0 ? task.gpu + (task.drift_gpu - task.gpu) * progress : task.gpu;
+    const double length = mean * dice_.around_one(0.4);
+    job.phase = Job::kGpu;
+    const auto share = static_cast<std::uint32_t>(std::max(1.0, task.sm_share * 1000));
+    (void)contention::submit(*gpus_[job.gpu], job.stream,
+                             {std::max<Nanos>(1, static_cast<Nanos>(length * 1e9)), share});
+  }
+
+  // False: the memory it asks for is not there.
+  bool grow(Job& job) {
+    const double wanted = tasks_[job.task].memory_at(static_cast<double>(job.done) / tasks_[job.task].steps);
+    if (wanted <= job.memory_gb) return true;
+    if (used_gb(job.gpu) - job.memory_gb + wanted > family_.memory_gb) return false;
+    job.memory_gb = wanted;
+    job.peak_gb = std::max(job.peak_gb, wanted);
+    return true;
+  }
+
+  void act(std::vector<Ended>& ended) {
+    for (std::size_t i = 0; i < jobs_.size();) {
+      Job& job = jobs_[i];
+      const SimTask& task = tasks_[job.task];
+      bool alive = true, over = false;
+      if (job.phase == Job::kGpu && contention::backlog(gpus_[job.gpu]->streams[job.stream]) == 0) {
+        ++job.done;
+        alive = grow(job);
+        over = job.done >= task.steps;
+        job.phase = Job::kHost;
+        job.host_left = task.host * dice_.around_one(0.4);
+      } else if (job.phase == Job::kStartup && job.host_left <= 1e-9) {
+        alive = grow(job);
+        job.phase = Job::kHost;
+        job.host_left = task.host * dice_.around_one(0.4);
+      } else if (job.phase == Job::kHost && job.host_left <= 1e-9) {
+        launch(job);
+      }
+      if (alive && !over) {
+        ++i;
+        continue;
+      }
+      (over ? done_ : wasted_) += job.work;
+      contention::cancel(*gpus_[job.gpu], job.stream);
+      ended.push_back({job, !over});
+      jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  const Family& family_;
+  const std::vector<SimTask>& tasks_;
+  Dice dice_;
+  double noise_;
+  Nanos now_ = 0;
+  std::vector<std::unique_ptr<contention::Device>> gpus_;
+  std::vector<contention::Policy> policies_;
+  std::vector<double> speed_, wander_;
+  double host_wander_ = 0, host_speed_ = 1, host_load_ = 0;
+  std::vector<Job> jobs_;
+  Nanos kernel_[16][contention::kMaxStreams] = {};
+  double wasted_ = 0, done_ = 0;
+  bool tenant_asked_ = false, tenant_fits_ = false, tenant_refused_ = false;
+};
+
+}  // namespace headroom::scheduler::families
