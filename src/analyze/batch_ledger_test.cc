@@ -14,7 +14,7 @@ using testing::RecordingBuilder;
 
 Ledger whole(const Recording& recording) {
   const JobView job = job_view(recording);
-  Ledger l = ledger(device_times(recording, job), recording.meta.start, recording.meta.end);
+  Ledger l = ledger(testing::times_of(recording), recording.meta.start, recording.meta.end);
   l.tasks = job.batch.tasks;
   return l;
 }

@@ -106,30 +106,32 @@ void place_in_batch(const Recording& recording, const BatchView& batch, Nanos li
 
 // Inside a container the driver lists processes by numbers that mean nothing there: none of them can be found, although
 // attempts ran long enough to be listed. Then the lists say nothing about whose kernels ran.
-bool strange_pids(const JobView& view) {
-  constexpr Nanos kLookups = 4;
+bool pids_of_another_namespace(const JobView& view, const Thresholds& limits) {
+  const double listed_after = limits[Threshold::kListings] * static_cast<double>(view.listing_interval);
   const auto& attempts = view.batch.attempts;
   return !view.uses.empty() &&
          std::none_of(view.uses.begin(), view.uses.end(), [](const ContextUse& use) { return use.process; }) &&
          std::any_of(attempts.begin(), attempts.end(), [&](const TaskAttempt& attempt) {
-           return !attempt.devices.empty() && attempt.end - attempt.begin >= kLookups * view.listing_interval;
+           return !attempt.devices.empty() && static_cast<double>(attempt.end - attempt.begin) >= listed_after;
          });
 }
 
 }  // namespace
 
-JobView job_view(const Recording& recording) {
+JobView job_view(const Recording& recording, const Thresholds& limits) {
   JobView view;
   view.batch = batch_view(recording);
   view.has_job = view.batch.present;
   view.children = children_of(recording);
   view.holds.assign(recording.sources.size(), false);
+  view.did.resize(recording.sources.size());
   std::multimap<std::int64_t, SourceId> by_pid;
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     const Process process = process_of(source_of(recording, id));
     by_pid.emplace(process.pid, id);
     view.has_job |= process.in_job;
     view.has_host |= process.in_job && track_of(recording, id).at.size() > 1;
+    view.did[static_cast<std::size_t>(id)] = activities(recording, id);
   }
   const auto contexts = recording.all(SourceKind::kGpuProcess);
   for (const SourceId gpu : recording.all(SourceKind::kGpu))
@@ -144,7 +146,7 @@ JobView job_view(const Recording& recording) {
     if (use.process && use.kind != ContextKind::kGraphics) view.holds[static_cast<std::size_t>(*use.process)] = true;
     (use.kind == ContextKind::kGraphics ? view.graphics : view.uses).push_back(use);
   }
-  if (strange_pids(view)) {
+  if (pids_of_another_namespace(view, limits)) {
     view.uses.clear();
     view.has_contexts = false;
   }
@@ -159,6 +161,12 @@ double growth(const Column* column, std::size_t row) {
   if (!column || !column->has(row) || !column->has(row - 1)) return 0;
   const std::int64_t delta = column->values[row] - column->values[row - 1];
   return delta > 0 ? static_cast<double>(delta) : 0;
+}
+
+// A file may hold any number: of a newer version, or of nobody.
+WaitChannel wait_channel_of(std::int64_t stored) {
+  const bool known = stored >= 0 && stored <= static_cast<std::int64_t>(WaitChannel::kUnknown);
+  return known ? static_cast<WaitChannel>(stored) : WaitChannel::kUnknown;
 }
 
 }  // namespace
@@ -178,11 +186,11 @@ std::vector<Activity> activities(const Recording& recording, SourceId process) {
     activity.cpu = (growth(user, row) + growth(system, row)) / length;
     if (main_cpu && main_cpu->has(row) && main_cpu->has(row - 1)) activity.main_cpu = growth(main_cpu, row) / length;
     activity.run_delay = std::min(1.0, growth(delay, row) / length);
-    activity.io_delay = std::min(1.0, growth(io, row) / length);
+    if (io && io->has(row) && io->has(row - 1)) activity.io_delay = std::min(1.0, growth(io, row) / length);
     activity.read_bytes_per_second = growth(read, row) / seconds(activity.end - activity.begin);
     activity.write_bytes_per_second = growth(write, row) / seconds(activity.end - activity.begin);
     if (state && state->has(row)) activity.state = static_cast<char>(state->values[row]);
-    if (wait && wait->has(row)) activity.wait = static_cast<WaitChannel>(wait->values[row]);
+    if (wait && wait->has(row)) activity.wait = wait_channel_of(wait->values[row]);
     list.push_back(activity);
   }
   return list;

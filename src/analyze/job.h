@@ -7,6 +7,7 @@
 #include "analyze/attempts.h"
 #include "model/entities.h"
 #include "model/recording.h"
+#include "model/thresholds.h"
 
 namespace headroom {
 
@@ -25,6 +26,18 @@ struct ContextUse {
   std::int32_t attempt = -1;  // of a batch: index into BatchView::attempts
 };
 
+// What a process did between two of its rows. Ratios are shares of the interval, per core (4 busy threads: 4.0).
+struct Activity {
+  Nanos begin = 0, end = 0;
+  double cpu = 0;                  // all threads
+  std::optional<double> main_cpu;  // the main thread
+  double run_delay = 0;            // main thread runnable without a core
+  std::optional<double> io_delay;  // blocked on block I/O; absent where the kernel does not count it
+  double read_bytes_per_second = 0, write_bytes_per_second = 0;
+  char state = '?';
+  WaitChannel wait = WaitChannel::kUnknown;
+};
+
 // Who did what: the processes and contexts of a recording, matched by pid and start time.
 struct JobView {
   bool has_contexts = false;         // the recording knows which processes hold which device
@@ -36,20 +49,10 @@ struct JobView {
   BatchView batch;
   std::vector<std::vector<SourceId>> children;  // by SourceId of a process
   std::vector<bool> holds;                      // by SourceId of a process: it holds a context of `uses`
+  std::vector<std::vector<Activity>> did;       // by SourceId of a process; empty for fewer than two rows
 };
 
-[[nodiscard]] JobView job_view(const Recording& recording);
-
-// What a process did between two of its rows. Ratios are shares of the interval, per core (4 busy threads: 4.0).
-struct Activity {
-  Nanos begin = 0, end = 0;
-  double cpu = 0;                      // all threads
-  std::optional<double> main_cpu;      // the main thread
-  double run_delay = 0, io_delay = 0;  // main thread runnable without a core; blocked on block I/O
-  double read_bytes_per_second = 0, write_bytes_per_second = 0;
-  char state = '?';
-  WaitChannel wait = WaitChannel::kUnknown;
-};
+[[nodiscard]] JobView job_view(const Recording& recording, const Thresholds& limits = {});
 
 // The activities of a kProcess source, one per pair of consecutive rows; empty for fewer than two rows.
 [[nodiscard]] std::vector<Activity> activities(const Recording& recording, SourceId process);

@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "analyze/evidence.h"
 #include "analyze/uses.h"
 #include "analyze/utilisation.h"
 
@@ -16,7 +17,8 @@ namespace {
 // Everything needed to account for one device.
 class DeviceAccountant {
  public:
-  DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu);
+  DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu, const Thresholds& limits,
+                   std::span<const std::unique_ptr<Evidence>> evidence, Places& places);
   [[nodiscard]] std::vector<Slice> slices();
   [[nodiscard]] bool used_by_job() const {
     return std::any_of(uses_.begin(), uses_.end(),
@@ -46,13 +48,15 @@ class DeviceAccountant {
   void idle(Nanos begin, Nanos end);
   [[nodiscard]] Slice idle_piece(Nanos begin, Nanos end) const;
   [[nodiscard]] Slice free_piece(Nanos begin, Nanos end) const;
-  [[nodiscard]] Slice active_piece(Nanos begin, Nanos end, const Use& use) const;
-  [[nodiscard]] double idle_share(Nanos begin, Nanos end) const;
+  [[nodiscard]] Slice held_piece(Nanos begin, Nanos end, const Use& use, UsePart part) const;
+  [[nodiscard]] Slice attempt_piece(Nanos begin, Nanos end, const Use& attempt) const;
   void emit(Slice slice);
 
   const JobView& job_;
-  std::vector<UtilSample> samples_;
-  std::vector<Nanos> idle_before_;   // idle nanoseconds in samples_[0..i)
+  const Thresholds& limits_;
+  std::span<const std::unique_ptr<Evidence>> evidence_;
+  Places& places_;
+  IdleTime time_;
   std::vector<Use> uses_;            // in order of begin
   std::vector<std::size_t> around_;  // positions in uses_ of those that touch the sample at hand, in order …
   std::size_t next_ = 0;             // … and of the first that begins after it: ten thousand tasks are not all asked
@@ -65,12 +69,15 @@ class DeviceAccountant {
   bool touched_ = false;
 };
 
-DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu)
-    : job_(job), samples_(util_samples(recording, gpu)), uses_(uses_of(recording, job, gpu)) {
-  idle_before_.reserve(samples_.size() + 1);
-  idle_before_.push_back(0);
-  for (const UtilSample& sample : samples_)
-    idle_before_.push_back(idle_before_.back() + (sample.util ? sample.end - sample.begin - busy_ns(sample) : 0));
+DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu,
+                                   const Thresholds& limits, std::span<const std::unique_ptr<Evidence>> evidence,
+                                   Places& places)
+    : job_(job),
+      limits_(limits),
+      evidence_(evidence),
+      places_(places),
+      time_(util_samples(recording, gpu, limits)),
+      uses_(uses_of(recording, job, gpu, limits)) {
   find_kernels();
   for (Use& use : uses_) use.hung = hung(use);
   find_cuts();
@@ -81,7 +88,7 @@ void DeviceAccountant::find_cuts() {
     for (const Nanos cut : {use.context.begin, use.first_kernel, use.last_kernel, use.context.end})
       if (cut != kNever) cuts_.push_back(cut);
   for (const Use& use : uses_)
-    for (const Activity& activity : use.host.driver) cuts_.push_back(activity.end);
+    for (const auto& evidence : evidence_) evidence->cut(use, cuts_);
   for (const QueueChange& change : job_.batch.queue) cuts_.push_back(change.at);
   std::sort(cuts_.begin(), cuts_.end());
 }
@@ -203,37 +210,37 @@ void DeviceAccountant::find_kernels(const Piece& piece) {
 
 void DeviceAccountant::find_kernels() {
   first_sample();
-  for (const UtilSample& sample : samples_) {
+  for (const UtilSample& sample : time_.samples()) {
     move_to(sample);
     for (const Piece& piece : lay_out(sample))
       if (piece.busy > 0) find_kernels(piece);
   }
 }
 
-// Held for a minute and ten times its longest pause before, while neither it nor its helpers used the CPU or the disk
+// Held for long, and for many times its longest pause before, while neither it nor its helpers used the CPU or the disk
 // and it waited for somebody else (a timer would be a decision, not a hang).
 bool DeviceAccountant::hung(const Use& use) const {
-  constexpr Nanos kShortest = 60 * kSecond;
-  if (use.last_kernel == kNever || use.host.driver.empty()) return false;
+  if (use.last_kernel == kNever || !use.host.owner || use.host.owner->empty()) return false;
   const Nanos tail = use.context.end - use.last_kernel;
-  if (tail < kShortest) return false;
+  if (tail < limits_.time(Threshold::kHangShortest)) return false;
   Nanos pause = 0, longest = 0;
-  auto sample = std::upper_bound(samples_.begin(), samples_.end(), use.first_kernel,
+  const auto& samples = time_.samples();
+  auto sample = std::upper_bound(samples.begin(), samples.end(), use.first_kernel,
                                  [](Nanos at, const UtilSample& s) { return at < s.end; });
-  for (; sample != samples_.end() && sample->begin < use.last_kernel; ++sample) {
+  for (; sample != samples.end() && sample->begin < use.last_kernel; ++sample) {
     pause = busy_ns(*sample) > 0 ? 0 : pause + sample->end - sample->begin;
     longest = std::max(longest, pause);
   }
-  if (tail < 10 * longest) return false;
+  if (static_cast<double>(tail) < limits_[Threshold::kHangPauses] * static_cast<double>(longest)) return false;
   const auto still = [&](const Activity& a) {
-    constexpr double kTrickle = 0.01;
-    return a.begin < use.last_kernel || (a.cpu < kTrickle && a.read_bytes_per_second < 1 &&
+    return a.begin < use.last_kernel || (a.cpu < limits_[Threshold::kHangTrickle] && a.read_bytes_per_second < 1 &&
                                          a.write_bytes_per_second < 1 && a.wait != WaitChannel::kSleep);
   };
   const auto all_still = [&](const std::vector<Activity>& list) {
     return std::all_of(list.begin(), list.end(), still);
   };
-  return all_still(use.host.driver) && std::all_of(use.host.helpers.begin(), use.host.helpers.end(), all_still);
+  return all_still(*use.host.owner) && std::all_of(use.host.helpers.begin(), use.host.helpers.end(),
+                                                   [&](const auto* list) { return all_still(*list); });
 }
 
 void DeviceAccountant::emit(Slice slice) {
@@ -274,7 +281,7 @@ void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
       slice.task = use->task;
       if (!use->counted) slice.account = Account::kDiscarded;
       if (!use->context.ours) slice.account = Account::kForeign;
-      if (use->claim == Claim::kUnseen) slice.tier = 'S', slice.confidence = Confidence::kMedium;
+      if (use->claim == Claim::kUnseen) slice.tiers = "S", slice.confidence = Confidence::kMedium;
       if (shares.size() > 1) slice.confidence = Confidence::kMedium;
     } else if (job_.has_contexts) {
       slice.confidence = Confidence::kLow;  // too short to be listed, or hidden from us
@@ -284,70 +291,90 @@ void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
   }
 }
 
-double DeviceAccountant::idle_share(Nanos begin, Nanos end) const {
-  if (end <= begin) return 0;
-  const auto first = std::upper_bound(samples_.begin(), samples_.end(), begin,
-                                      [](Nanos at, const UtilSample& s) { return at < s.end; });
-  const auto last =
-      std::lower_bound(first, samples_.end(), end, [](const UtilSample& s, Nanos at) { return s.begin < at; });
-  if (first == last) return 0;
-  const Nanos idle = idle_before_[static_cast<std::size_t>(last - samples_.begin())] -
-                     idle_before_[static_cast<std::size_t>(first - samples_.begin())];
-  const Nanos length = (last - 1)->end - first->begin;
-  return static_cast<double>(idle) / static_cast<double>(std::max<Nanos>(1, length));
-}
-
 // `use` holds the device, for the time [begin, end) with this account.
-Slice piece_of(const Use& use, Nanos begin, Nanos end, Account account, char tier, Confidence confidence) {
-  return {begin, end, account, use.context.pid, tier, confidence, -1, use.task};
+Slice piece_of(const Use& use, Nanos begin, Nanos end, Account account, Tiers tiers, Confidence confidence) {
+  return {begin, end, account, use.context.pid, tiers, confidence, -1, use.task};
 }
 
-Slice DeviceAccountant::active_piece(Nanos begin, Nanos end, const Use& use) const {
-  const IdleCause cause =
-      idle_cause_at(use.host, begin + (end - begin + 1) / 2, [this](Nanos a, Nanos b) { return idle_share(a, b); });
-  return piece_of(use, begin, end, cause.account, use.host.driver.empty() ? 'N' : 'P', cause.confidence);
+// The first evidence that speaks for it decides; without any, only where it lies between the kernels is known.
+Slice DeviceAccountant::held_piece(Nanos begin, Nanos end, const Use& use, UsePart part) const {
+  const IdleStretch stretch{use, part, begin, end, time_};
+  for (const auto& evidence : evidence_) {
+    const auto claim = evidence->claim(stretch);
+    if (!claim) continue;
+    Slice slice = piece_of(use, begin, end, claim->account, claim->tiers, claim->confidence);
+    slice.where = places_.index_of(claim->where);
+    return slice;
+  }
+  switch (part) {
+    case UsePart::kStartup:
+      return piece_of(use, begin, end, Account::kStartup, "P", Confidence::kHigh);
+    case UsePart::kTail:
+      if (use.hung) return piece_of(use, begin, end, Account::kHung, "P", Confidence::kMedium);
+      return piece_of(use, begin, end, Account::kTeardown, "N", Confidence::kMedium);
+    case UsePart::kBetween:
+      break;
+  }
+  return piece_of(use, begin, end, Account::kUnexplained, "N", Confidence::kLow);
+}
+
+// An attempt of a batch around its contexts, or one that was too short to be listed.
+Slice DeviceAccountant::attempt_piece(Nanos begin, Nanos end, const Use& attempt) const {
+  const Nanos middle = begin + (end - begin) / 2;
+  const bool ever = attempt.first_kernel != kNever;
+  if (ever && middle < attempt.first_kernel)
+    return piece_of(attempt, begin, end, Account::kStartup, "S", Confidence::kHigh);
+  if (ever && middle >= attempt.last_kernel)
+    return piece_of(attempt, begin, end, Account::kTeardown, "S", Confidence::kMedium);
+  return piece_of(attempt, begin, end, Account::kUnexplained, "S", Confidence::kLow);
 }
 
 Slice DeviceAccountant::free_piece(Nanos begin, Nanos end) const {
   if (job_.batch.present) {
     const bool waiting = job_.batch.waiting(begin + (end - begin) / 2);
-    return {begin, end, waiting ? Account::kTaskWaiting : Account::kNoTask, 0, 'S', Confidence::kHigh};
+    return {begin, end, waiting ? Account::kTaskWaiting : Account::kNoTask, 0, "S", Confidence::kHigh};
   }
-  if (!touched_ && job_.has_job) return {begin, end, Account::kNotUsed, 0, 'N', Confidence::kHigh};
-  return {begin, end, Account::kNoTask, 0, 'N', Confidence::kMedium};
+  if (!touched_ && job_.has_job) return {begin, end, Account::kNotUsed, 0, "N", Confidence::kHigh};
+  return {begin, end, Account::kNoTask, 0, "N", Confidence::kMedium};
+}
+
+// What a use says of an instant, the most telling last: one between its kernels speaks before one that starts, and that
+// before one that has ended; an attempt's own context before the attempt.
+enum class Word : std::uint8_t { kNone, kNeverHeld, kAttempt, kTail, kStartup, kBetween };
+
+Word word_of(const Use& use, Nanos at) {
+  if (!use.context.ours || at < use.context.begin || at >= use.context.end) return Word::kNone;
+  if (use.claim == Claim::kNeverHeld) return Word::kNeverHeld;
+  if (use.claim == Claim::kAttempt) return Word::kAttempt;
+  if (use.first_kernel == kNever) return at >= use.context.held_from ? Word::kBetween : Word::kNone;
+  if (at < use.first_kernel) return Word::kStartup;
+  return at < use.last_kernel ? Word::kBetween : Word::kTail;
 }
 
 Slice DeviceAccountant::idle_piece(Nanos begin, Nanos end) const {
-  const Nanos middle = begin + (end - begin) / 2;
-  if (!job_.has_contexts && !job_.batch.present) return {begin, end, Account::kUnexplained, 0, 'N', Confidence::kLow};
-  const Use *active = nullptr, *starting = nullptr, *ending = nullptr, *attempt = nullptr, *never = nullptr;
+  if (!job_.has_contexts && !job_.batch.present) return {begin, end, Account::kUnexplained, 0, "N", Confidence::kLow};
+  Word best = Word::kNone;
+  const Use* use = nullptr;
   for (const std::size_t i : around_) {
-    const Use& use = uses_[i];
-    if (!use.context.ours || middle < use.context.begin || middle >= use.context.end) continue;
-    const bool ever = use.first_kernel != kNever;
-    if (use.claim == Claim::kNeverHeld)
-      never = &use;
-    else if (use.claim == Claim::kAttempt)
-      attempt = &use;
-    else if (!ever && middle >= use.context.held_from)
-      active = &use;
-    else if (ever && middle < use.first_kernel)
-      starting = &use;
-    else if (ever && middle < use.last_kernel)
-      active = &use;
-    else if (ever)
-      ending = &use;
+    const Word word = word_of(uses_[i], begin + (end - begin) / 2);
+    if (word == Word::kNone || word < best) continue;
+    best = word;
+    use = &uses_[i];
   }
-  if (active) return active_piece(begin, end, *active);
-  if (starting) return piece_of(*starting, begin, end, Account::kStartup, 'P', Confidence::kHigh);
-  if (ending && ending->hung) return piece_of(*ending, begin, end, Account::kHung, 'P', Confidence::kMedium);
-  if (ending) return piece_of(*ending, begin, end, Account::kTeardown, 'N', Confidence::kMedium);
-  if (attempt && attempt->first_kernel != kNever && middle < attempt->first_kernel)
-    return piece_of(*attempt, begin, end, Account::kStartup, 'S', Confidence::kHigh);
-  if (attempt && attempt->first_kernel != kNever && middle >= attempt->last_kernel)
-    return piece_of(*attempt, begin, end, Account::kTeardown, 'S', Confidence::kMedium);
-  if (attempt) return piece_of(*attempt, begin, end, Account::kUnexplained, 'S', Confidence::kLow);
-  if (never) return piece_of(*never, begin, end, Account::kNotUsed, 'S', Confidence::kHigh);
+  switch (best) {
+    case Word::kBetween:
+      return held_piece(begin, end, *use, UsePart::kBetween);
+    case Word::kStartup:
+      return held_piece(begin, end, *use, UsePart::kStartup);
+    case Word::kTail:
+      return held_piece(begin, end, *use, UsePart::kTail);
+    case Word::kAttempt:
+      return attempt_piece(begin, end, *use);
+    case Word::kNeverHeld:
+      return piece_of(*use, begin, end, Account::kNotUsed, "S", Confidence::kHigh);
+    case Word::kNone:
+      break;
+  }
   return free_piece(begin, end);
 }
 
@@ -363,10 +390,10 @@ void DeviceAccountant::idle(Nanos begin, Nanos end) {
 std::vector<Slice> DeviceAccountant::slices() {
   touched_ = used_by_job();
   first_sample();
-  for (const UtilSample& sample : samples_) {
+  for (const UtilSample& sample : time_.samples()) {
     move_to(sample);
     if (!sample.util) {
-      emit({sample.begin, sample.end, Account::kUnobserved, 0, 'N', Confidence::kHigh});
+      emit({sample.begin, sample.end, Account::kUnobserved, 0, "N", Confidence::kHigh});
       continue;
     }
     for (const Piece& piece : lay_out(sample)) {
@@ -379,37 +406,58 @@ std::vector<Slice> DeviceAccountant::slices() {
 
 }  // namespace
 
-std::vector<DeviceTime> device_times(const Recording& recording, const JobView& job) {
-  std::vector<DeviceTime> devices;
+std::int32_t Places::index_of(std::string_view name) {
+  if (name.empty()) return -1;
+  const auto [entry, is_new] = index_.try_emplace(std::string(name), static_cast<std::int32_t>(names_.size()));
+  if (is_new) names_.emplace_back(name);
+  return entry->second;
+}
+
+DeviceTimes device_times(const Recording& recording, const JobView& job, const Thresholds& limits,
+                         std::span<const std::unique_ptr<Evidence>> evidence) {
+  DeviceTimes times;
+  Places places;
   for (const SourceId id : recording.all(SourceKind::kGpu)) {
-    DeviceAccountant accountant(recording, job, id);
+    DeviceAccountant accountant(recording, job, id, limits, evidence, places);
     DeviceTime time{id, device_of(recording.sources[static_cast<std::size_t>(id)])};
     time.used = accountant.used_by_job();
     if (job.has_job && !time.used && time.device.given == false) continue;
     time.slices = accountant.slices();
-    devices.push_back(std::move(time));
+    times.devices.push_back(std::move(time));
   }
-  std::stable_sort(devices.begin(), devices.end(),
+  std::stable_sort(times.devices.begin(), times.devices.end(),
                    [](const auto& a, const auto& b) { return a.device.index < b.device.index; });
-  return devices;
+  times.places = std::move(places).names();
+  return times;
+}
+
+void clip(std::vector<Slice>& slices, Nanos begin, Nanos end) {
+  std::erase_if(slices, [&](const Slice& slice) { return slice.end <= begin || slice.begin >= end; });
+  for (Slice& slice : slices) {
+    slice.begin = std::max(slice.begin, begin);
+    slice.end = std::min(slice.end, end);
+  }
 }
 
 Ledger ledger(const std::vector<DeviceTime>& devices, Nanos begin, Nanos end) {
   Ledger sum;
   sum.begin = begin;
   sum.end = std::max(begin, end);
-  using Key = std::tuple<std::size_t, Account, std::int32_t, std::int32_t, std::int64_t, char, Confidence>;
+  using Key =
+      std::tuple<std::size_t, Account, std::int32_t, std::int32_t, std::int32_t, std::int64_t, Tiers, Confidence>;
   std::map<Key, Nanos> totals;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     sum.devices.push_back(devices[i].device);
     for (const Slice& slice : devices[i].slices) {
       const Nanos ns = std::min(slice.end, sum.end) - std::max(slice.begin, sum.begin);
-      if (ns > 0) totals[{i, slice.account, slice.phase, slice.task, slice.pid, slice.tier, slice.confidence}] += ns;
+      if (ns > 0)
+        totals[{i, slice.account, slice.phase, slice.task, slice.where, slice.pid, slice.tiers, slice.confidence}] +=
+            ns;
     }
   }
   for (const auto& [key, ns] : totals) {
-    const auto& [device, account, phase, task, pid, tier, confidence] = key;
-    sum.entries.push_back({account, device, pid, phase, tier, confidence, ns, task});
+    const auto& [device, account, phase, task, where, pid, tiers, confidence] = key;
+    sum.entries.push_back({account, device, pid, phase, tiers, confidence, ns, task, where});
   }
   return sum;
 }

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/job.h"
 #include "model/ledger.h"
 #include "model/recording.h"
+#include "model/thresholds.h"
 
 namespace headroom {
 
@@ -18,8 +24,29 @@ struct DeviceTime {
   std::vector<Slice> slices;
 };
 
+// Names of functions and phases, once each.
+class Places {
+ public:
+  [[nodiscard]] std::int32_t index_of(std::string_view name);  // -1 for ""
+  [[nodiscard]] std::vector<std::string> names() && { return std::move(names_); }
+
+ private:
+  std::map<std::string, std::int32_t, std::less<>> index_;
+  std::vector<std::string> names_;
+};
+
+class Evidence;
+
 // The devices of the budget, in order of index: those the job was given or ever held; all where there is no job.
-[[nodiscard]] std::vector<DeviceTime> device_times(const Recording& recording, const JobView& job);
+struct DeviceTimes {
+  std::vector<DeviceTime> devices;
+  std::vector<std::string> places;  // what Slice::where names
+};
+[[nodiscard]] DeviceTimes device_times(const Recording& recording, const JobView& job, const Thresholds& limits,
+                                       std::span<const std::unique_ptr<Evidence>> evidence);
+
+// Leaves what lies in [begin, end).
+void clip(std::vector<Slice>& slices, Nanos begin, Nanos end);
 
 // Sums the slices over [begin, end) (clipped to the recording's span). Budget and sum are equal to the nanosecond.
 [[nodiscard]] Ledger ledger(const std::vector<DeviceTime>& devices, Nanos begin, Nanos end);

@@ -14,7 +14,7 @@ namespace {
 using testing::RecordingBuilder;
 
 Ledger whole(const Recording& recording) {
-  return ledger(device_times(recording, job_view(recording)), recording.meta.start, recording.meta.end);
+  return ledger(testing::times_of(recording), recording.meta.start, recording.meta.end);
 }
 
 Nanos sum(const Ledger& l) {
@@ -92,7 +92,7 @@ TEST(Ledger, MergedWindowsAreOneWindow) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(seed);
     const Recording recording = random_recording_or_batch(random);
-    const auto times = device_times(recording, job_view(recording));
+    const auto times = testing::times_of(recording);
     const Nanos begin = recording.meta.start, end = recording.meta.end;
     const Nanos middle = begin + static_cast<Nanos>(random()) % (end - begin);
     const Ledger all = ledger(times, begin, end), first = ledger(times, begin, middle),

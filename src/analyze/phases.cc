@@ -12,9 +12,6 @@ namespace headroom {
 
 namespace {
 
-constexpr double kIdleBelow = 0.05, kFullFrom = 0.85;
-constexpr std::size_t kMinimumWindows = 3, kFlicker = 8;
-constexpr Nanos kMinimumWindow = 200 * kMillisecond;
 constexpr std::array<std::string_view, 3> kNames{"idle", "partly busy", "kernels running"};
 
 // Busy share of consecutive windows over the slices; a negative share where a window is mostly unobserved.
@@ -36,7 +33,9 @@ std::vector<double> busy_shares(const std::vector<Slice>& slices, Nanos window) 
   return shares;
 }
 
-int level_of(double share) { return share < kIdleBelow ? 0 : share >= kFullFrom ? 2 : 1; }
+int level_of(double share, const Thresholds& limits) {
+  return share < limits[Threshold::kPhaseIdleBelow] ? 0 : share >= limits[Threshold::kPhaseFullFrom] ? 2 : 1;
+}
 
 struct Run {
   std::size_t first, count;
@@ -44,10 +43,10 @@ struct Run {
 };
 
 // Runs of equal level; a run too short to be a phase joins the one before it.
-std::vector<Run> runs_of(const std::vector<double>& shares) {
+std::vector<Run> runs_of(const std::vector<double>& shares, const Thresholds& limits) {
   std::vector<Run> runs;
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    const int level = shares[i] < 0 && !runs.empty() ? runs.back().level : level_of(std::max(0.0, shares[i]));
+    const int level = shares[i] < 0 && !runs.empty() ? runs.back().level : level_of(std::max(0.0, shares[i]), limits);
     if (!runs.empty() && runs.back().level == level)
       ++runs.back().count;
     else
@@ -55,7 +54,8 @@ std::vector<Run> runs_of(const std::vector<double>& shares) {
   }
   std::vector<Run> joined;
   for (const Run& run : runs) {
-    const bool join = !joined.empty() && (run.count < kMinimumWindows || joined.back().level == run.level);
+    const bool join = !joined.empty() && (static_cast<double>(run.count) < limits[Threshold::kPhaseWindows] ||
+                                          joined.back().level == run.level);
     if (join)
       joined.back().count += run.count;
     else
@@ -64,7 +64,7 @@ std::vector<Run> runs_of(const std::vector<double>& shares) {
   return joined;
 }
 
-std::optional<Nanos> period_of(const std::vector<Stretch>& list, int level) {
+std::optional<Nanos> period_of(const std::vector<Stretch>& list, int level, const Thresholds& limits) {
   std::vector<Nanos> gaps;
   Nanos last = -1;
   for (const Stretch& stretch : list) {
@@ -78,7 +78,8 @@ std::optional<Nanos> period_of(const std::vector<Stretch>& list, int level) {
   std::vector<Nanos> off;
   for (const Nanos gap : gaps) off.push_back(std::abs(gap - middle));
   std::sort(off.begin(), off.end());
-  if (off[off.size() / 2] * 4 > middle) return std::nullopt;
+  const double spread = limits[Threshold::kPeriodSpread] * static_cast<double>(middle);
+  if (static_cast<double>(off[off.size() / 2]) > spread) return std::nullopt;
   return middle;
 }
 
@@ -95,15 +96,16 @@ struct Trusted {
   MetricStats power, memory_used, memory_util;
 };
 
-Trusted trusted(const Recording& recording, SourceId gpu) {
-  return {excluded_readings(recording, gpu, Metric::kPower), excluded_readings(recording, gpu, Metric::kMemoryUsed),
-          excluded_readings(recording, gpu, Metric::kMemoryUtil)};
+Trusted trusted(const Recording& recording, SourceId gpu, const Thresholds& limits) {
+  const auto kept = [&](Metric metric) { return excluded_readings(recording, gpu, metric, limits); };
+  return {kept(Metric::kPower), kept(Metric::kMemoryUsed), kept(Metric::kMemoryUtil)};
 }
 
-Phase describe(const Track& track, const Trusted& readings, const std::vector<Stretch>& list, int level) {
+Phase describe(const Track& track, const Trusted& readings, const std::vector<Stretch>& list, int level,
+               const Thresholds& limits) {
   Phase phase;
   phase.name = kNames[static_cast<std::size_t>(level)];
-  phase.period = period_of(list, level);
+  phase.period = period_of(list, level, limits);
   const auto mean = [&](const MetricStats& stats) -> std::optional<double> {
     double sum = 0, weight = 0;
     for (const Stretch& stretch : list) {
@@ -150,11 +152,12 @@ std::array<Nanos, 3> mark(std::vector<Slice>& slices, const std::vector<Stretch>
 
 }  // namespace
 
-std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window) {
+std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window, const Thresholds& limits) {
   if (slices.empty() || window <= 0) return {};
   const auto shares = busy_shares(slices, window);
-  const auto runs = runs_of(shares);
-  if (runs.size() < 2 || runs.size() * kFlicker > shares.size()) return {};
+  const auto runs = runs_of(shares, limits);
+  const double phases = static_cast<double>(runs.size()), windows = static_cast<double>(shares.size());
+  if (runs.size() < 2 || phases * limits[Threshold::kPhaseFlicker] > windows) return {};
   std::vector<Stretch> list;
   for (const Run& run : runs) {
     const Nanos begin = slices.front().begin + static_cast<Nanos>(run.first) * window;
@@ -163,16 +166,17 @@ std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window) {
   return list;
 }
 
-std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTime>& devices) {
+std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTime>& devices, const Thresholds& limits) {
   std::vector<Phase> phases;
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const auto list = stretches(devices[i].slices, std::max(kMinimumWindow, recording.meta.interval));
+    const Nanos window = std::max(limits.time(Threshold::kPhaseWindow), recording.meta.interval);
+    const auto list = stretches(devices[i].slices, window, limits);
     if (!recurs(list)) continue;
     std::array<std::int32_t, 3> phase_of_level{-1, -1, -1};
     const SourceId gpu = devices[i].source;
-    const Trusted readings = trusted(recording, gpu);
+    const Trusted readings = trusted(recording, gpu, limits);
     for (const int level : {2, 1, 0}) {
-      Phase phase = describe(recording.tracks[static_cast<std::size_t>(gpu)], readings, list, level);
+      Phase phase = describe(recording.tracks[static_cast<std::size_t>(gpu)], readings, list, level, limits);
       if (phase.count == 0) continue;
       phase.device = i;
       phase_of_level[static_cast<std::size_t>(level)] = static_cast<std::int32_t>(phases.size());

@@ -10,18 +10,20 @@ namespace headroom {
 // A stretch of time at one level of utilisation.
 struct Stretch {
   Nanos begin = 0, end = 0;
-  int level = 0;  // 0 idle (< 5 %), 1 partly busy, 2 kernels running (>= 85 %)
+  int level = 0;  // 0 idle, 1 partly busy, 2 kernels running
   bool operator==(const Stretch&) const = default;
 };
 
 // The stretches of a device at tier N: its utilisation in windows of `window`, each given a level, stretches shorter
 // than three windows joined to the one before. Empty where the levels flicker (more than one stretch in eight windows)
 // or never change: then there are no phases to speak of.
-[[nodiscard]] std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window);
+[[nodiscard]] std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window,
+                                             const Thresholds& limits = {});
 
 // The phases of the devices whose busiest level comes back, one per level that occurs, and the slices marked with them.
 // A phase has a period where the median absolute deviation of the times between its begins is at most a quarter of
 // their median.
-[[nodiscard]] std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTime>& devices);
+[[nodiscard]] std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTime>& devices,
+                                             const Thresholds& limits = {});
 
 }  // namespace headroom

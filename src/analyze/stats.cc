@@ -13,9 +13,6 @@ namespace headroom {
 
 namespace {
 
-constexpr double kOverLimit = 1.25;  // a 1 s average above this multiple of the enforced limit is no power draw
-constexpr double kHampel = 10;       // scaled deviations from the median
-constexpr std::size_t kRareOneIn = 50;
 constexpr double kMadToSigma = 1.4826;  // of a normal distribution
 
 struct Value {
@@ -37,16 +34,15 @@ std::vector<Value> readings(const Track& track, const Column& column) {
   return values;
 }
 
-std::vector<ExcludedReading> above_limit(const std::vector<Value>& values, double limit) {
+std::vector<ExcludedReading> above_limit(const std::vector<Value>& values, double limit, double over) {
   std::vector<ExcludedReading> excluded;
   for (const auto& [at, value] : values)
-    if (value > kOverLimit * limit)
-      excluded.push_back({at, value, fmt::format("above the enforced limit of {:g} W", limit)});
+    if (value > over * limit) excluded.push_back({at, value, fmt::format("above the enforced limit of {:g} W", limit)});
   return excluded;
 }
 
-std::vector<ExcludedReading> hampel(const std::vector<Value>& values) {
-  if (values.size() < 20) return {};
+std::vector<ExcludedReading> hampel(const std::vector<Value>& values, const Thresholds& limits) {
+  if (static_cast<double>(values.size()) < limits[Threshold::kHampelReadings]) return {};
   std::vector<double> plain, deviations;
   for (const auto& v : values) plain.push_back(v.value);
   const double middle = median(plain);
@@ -56,16 +52,18 @@ std::vector<ExcludedReading> hampel(const std::vector<Value>& values) {
   double furthest_kept = 0;
   for (const auto& [at, value] : values) {
     const double score = (value - middle) / std::max(sigma, 1e-9);
-    if (score > kHampel)
+    if (score > limits[Threshold::kHampelScore])
       excluded.push_back(
           {at, value,
            fmt::format("Hampel identifier: {:.0f} scaled deviations above the median {:.1f} W", score, middle)});
     else
       furthest_kept = std::max(furthest_kept, value);
   }
-  const bool rare = excluded.size() * kRareOneIn <= values.size();
-  const bool alone =
-      std::all_of(excluded.begin(), excluded.end(), [&](const auto& e) { return e.value > 2 * furthest_kept; });
+  const bool rare =
+      static_cast<double>(excluded.size()) <= limits[Threshold::kHampelRare] * static_cast<double>(values.size());
+  const bool alone = std::all_of(excluded.begin(), excluded.end(), [&](const auto& e) {
+    return e.value > limits[Threshold::kHampelAlone] * furthest_kept;
+  });
   return rare && alone ? excluded : std::vector<ExcludedReading>{};
 }
 
@@ -136,7 +134,7 @@ bool is_excluded(const MetricStats& stats, Nanos at) {
 
 }  // namespace
 
-MetricStats excluded_readings(const Recording& recording, SourceId gpu, Metric metric) {
+MetricStats excluded_readings(const Recording& recording, SourceId gpu, Metric metric, const Thresholds& limits) {
   MetricStats stats{metric};
   if (metric != Metric::kPower && metric != Metric::kPowerInstant) return stats;
   const Track& track = recording.tracks[static_cast<std::size_t>(gpu)];
@@ -144,20 +142,25 @@ MetricStats excluded_readings(const Recording& recording, SourceId gpu, Metric m
   if (!column) return stats;
   const auto values = readings(track, *column);
   const auto limit = power_limit(recording, gpu);
-  stats.excluded = limit ? above_limit(values, *limit) : hampel(values);
+  stats.excluded = limit ? above_limit(values, *limit, limits[Threshold::kPowerOverLimit]) : hampel(values, limits);
   if (stats.excluded.size() == values.size()) stats.excluded.clear();  // then the limit is what is wrong
   return stats;
 }
 
-std::optional<MetricStats> metric_stats(const Recording& recording, SourceId gpu, Metric metric) {
+std::optional<MetricStats> metric_stats(const Recording& recording, SourceId gpu, Metric metric, const Window& window,
+                                        const Thresholds& limits) {
   const Track& track = recording.tracks[static_cast<std::size_t>(gpu)];
   const Column* column = track.find(metric);
   if (!column) return std::nullopt;
-  MetricStats stats = excluded_readings(recording, gpu, metric);
+  MetricStats stats = excluded_readings(recording, gpu, metric, limits);
+  std::erase_if(stats.excluded, [&](const ExcludedReading& reading) { return !window.holds(reading.at); });
   std::vector<std::int64_t> kept;
   kept.reserve(column->values.size());
-  for (std::size_t row = 0; row < column->values.size(); ++row)
+  const auto first = std::upper_bound(track.at.begin(), track.at.end(), window.begin);
+  for (auto row = static_cast<std::size_t>(first - track.at.begin()); row < column->values.size(); ++row) {
+    if (track.at[row] > window.end) break;
     if (column->has(row) && !is_excluded(stats, track.at[row])) kept.push_back(column->values[row]);
+  }
   if (kept.empty()) {
     stats.absent = column->absent.empty() ? Absent::kNotSampled : static_cast<Absent>(column->absent.back());
     return stats;
@@ -166,14 +169,15 @@ std::optional<MetricStats> metric_stats(const Recording& recording, SourceId gpu
   return stats;
 }
 
-std::vector<MetricStats> device_stats(const Recording& recording, SourceId gpu) {
+std::vector<MetricStats> device_stats(const Recording& recording, SourceId gpu, const Window& window,
+                                      const Thresholds& limits) {
   constexpr std::array kShown{Metric::kGpuUtil,     Metric::kMemoryUtil,   Metric::kMemoryUsed,  Metric::kPower,
                               Metric::kTemperature, Metric::kSmClock,      Metric::kMemoryClock, Metric::kSmActive,
                               Metric::kSmOccupancy, Metric::kTensorActive, Metric::kDramActive,  Metric::kEncoderUtil,
                               Metric::kDecoderUtil, Metric::kFan,          Metric::kPcieTxRate,  Metric::kPcieRxRate};
   std::vector<MetricStats> all;
   for (const Metric metric : kShown)
-    if (auto stats = metric_stats(recording, gpu, metric)) all.push_back(std::move(*stats));
+    if (auto stats = metric_stats(recording, gpu, metric, window, limits)) all.push_back(std::move(*stats));
   return all;
 }
 

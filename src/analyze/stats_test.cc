@@ -24,6 +24,10 @@ Recording with_power(const std::vector<double>& watts, std::optional<double> lim
   return builder.build();
 }
 
+std::optional<MetricStats> power_stats(const Recording& recording) {
+  return metric_stats(recording, 0, Metric::kPower, testing::whole(recording));
+}
+
 std::vector<double> ordinary(std::size_t count) {
   std::vector<double> watts;
   for (std::size_t i = 0; i < count; ++i) watts.push_back(18 + static_cast<double>(i % 6));
@@ -33,7 +37,7 @@ std::vector<double> ordinary(std::size_t count) {
 TEST(Stats, AReadingAboveTheEnforcedLimitIsNamedAndLeftOut) {
   auto watts = ordinary(90);
   watts[40] = 590;
-  const auto stats = metric_stats(with_power(watts, 55), 0, Metric::kPower);
+  const auto stats = power_stats(with_power(watts, 55));
   ASSERT_EQ(stats->excluded.size(), 1u);
   EXPECT_EQ(stats->excluded[0].value, 590);
   EXPECT_EQ(stats->excluded[0].reason, "above the enforced limit of 55 W");
@@ -44,7 +48,7 @@ TEST(Stats, AReadingAboveTheEnforcedLimitIsNamedAndLeftOut) {
 TEST(Stats, WithoutALimitTheHampelIdentifierNamesIt) {
   auto watts = ordinary(90);
   watts[40] = 590;
-  const auto stats = metric_stats(with_power(watts), 0, Metric::kPower);
+  const auto stats = power_stats(with_power(watts));
   ASSERT_EQ(stats->excluded.size(), 1u);
   EXPECT_NE(stats->excluded[0].reason.find("Hampel"), std::string::npos);
 }
@@ -52,17 +56,17 @@ TEST(Stats, WithoutALimitTheHampelIdentifierNamesIt) {
 TEST(Stats, TwoLevelsOfLoadAreNoOutliers) {
   std::vector<double> watts(90, 20);
   for (std::size_t i = 60; i < 90; ++i) watts[i] = 290;  // a third of the time under load
-  EXPECT_TRUE(metric_stats(with_power(watts), 0, Metric::kPower)->excluded.empty());
+  EXPECT_TRUE(power_stats(with_power(watts))->excluded.empty());
   watts.assign(90, 20);
   watts[70] = 290;
   watts[71] = 280;  // twice: not rare enough to be a fault of the sensor
-  EXPECT_TRUE(metric_stats(with_power(watts), 0, Metric::kPower)->excluded.empty());
+  EXPECT_TRUE(power_stats(with_power(watts))->excluded.empty());
 }
 
 TEST(Stats, PercentilesAreReadings) {
   std::vector<double> watts;
   for (int i = 1; i <= 100; ++i) watts.push_back(i);
-  const auto stats = metric_stats(with_power(watts, 1000), 0, Metric::kPower);
+  const auto stats = power_stats(with_power(watts, 1000));
   EXPECT_EQ(stats->p50, 50);
   EXPECT_EQ(stats->p95, 95);
   EXPECT_DOUBLE_EQ(stats->mean, 50.5);
@@ -70,31 +74,31 @@ TEST(Stats, PercentilesAreReadings) {
 
 TEST(IdleCause, StorageGoesBeforeEverything) {
   Activity a{.cpu = 0.05, .main_cpu = 0.05, .run_delay = 0, .io_delay = 0.5};
-  EXPECT_EQ(idle_cause(a, 0, 0, 0.6).account, Account::kInput);
+  EXPECT_EQ(idle_cause(a, {0, 0}, 0.6).account, Account::kInput);
 }
 TEST(IdleCause, LargeWritesAreACheckpoint) {
   Activity a{.cpu = 0.3, .main_cpu = 0.3, .io_delay = 0.2, .write_bytes_per_second = 5e7};
-  EXPECT_EQ(idle_cause(a, 0, 0, 0.9).account, Account::kCheckpoint);
+  EXPECT_EQ(idle_cause(a, {0, 0}, 0.9).account, Account::kCheckpoint);
 }
 TEST(IdleCause, WorkersAtWorkAndASleepingTrainer) {
   Activity a{.cpu = 0.2, .main_cpu = 0.2};
-  EXPECT_EQ(idle_cause(a, 1.9, 0, 0.7), (IdleCause{Account::kInput, Confidence::kHigh}));
+  EXPECT_EQ(idle_cause(a, {1.9, 0}, 0.7), (IdleCause{Account::kInput, Confidence::kHigh}));
 }
 TEST(IdleCause, BothExplanationsLowerTheConfidence) {
   Activity a{.cpu = 0.5, .main_cpu = 0.5};
-  EXPECT_EQ(idle_cause(a, 1.9, 0, 0.5), (IdleCause{Account::kInput, Confidence::kMedium}));
+  EXPECT_EQ(idle_cause(a, {1.9, 0}, 0.5), (IdleCause{Account::kInput, Confidence::kMedium}));
 }
 TEST(IdleCause, ARunningTrainerIsHostCodeEvenWithWorkers) {
   Activity a{.cpu = 0.95, .main_cpu = 0.95};
-  EXPECT_EQ(idle_cause(a, 1.9, 0, 0.7).account, Account::kHostCode);
+  EXPECT_EQ(idle_cause(a, {1.9, 0}, 0.7).account, Account::kHostCode);
 }
 TEST(IdleCause, WantingACoreCountsAsRunning) {
   Activity a{.cpu = 0.1, .main_cpu = 0.1, .run_delay = 0.8};
-  EXPECT_EQ(idle_cause(a, 0, 0, 0.8).account, Account::kHostCode);
+  EXPECT_EQ(idle_cause(a, {0, 0}, 0.8).account, Account::kHostCode);
 }
 TEST(IdleCause, OtherThreadsAreNotTheMainThread) {
   Activity a{.cpu = 3.0, .main_cpu = 0.02};
-  EXPECT_EQ(idle_cause(a, 0, 0, 0.8).account, Account::kUnexplained);
+  EXPECT_EQ(idle_cause(a, {0, 0}, 0.8).account, Account::kUnexplained);
 }
 
 TEST(Phases, EpochsOfFiveOneOneAreFound) {
@@ -105,7 +109,7 @@ TEST(Phases, EpochsOfFiveOneOneAreFound) {
                                          return in_epoch < 300 ? 1.0 : in_epoch < 360 ? 0.30 : 0.0;
                                        })
                                   .build();
-  auto times = device_times(recording, job_view(recording));
+  auto times = testing::times_of(recording);
   const auto phases = find_phases(recording, times);
   ASSERT_EQ(phases.size(), 3u);
   EXPECT_EQ(phases[0].name, "kernels running");
@@ -120,7 +124,7 @@ TEST(Phases, EpochsOfFiveOneOneAreFound) {
 TEST(Phases, FlickerIsNoPhase) {
   const Recording recording =
       RecordingBuilder(300).gpu(0, [](double t) { return static_cast<int>(t) % 2 == 0 ? 0.2 : 0.0; }).build();
-  auto times = device_times(recording, job_view(recording));
+  auto times = testing::times_of(recording);
   EXPECT_TRUE(find_phases(recording, times).empty());
 }
 

@@ -7,10 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "analyze/analysis.h"
+#include "analyze/evidence.h"
 #include "model/entities.h"
 #include "model/recording.h"
 
 namespace headroom::testing {
+
+// The devices' time by the evidence that the recording has.
+inline std::vector<DeviceTime> times_of(const Recording& recording) {
+  const JobView job = job_view(recording);
+  return device_times(recording, job, {}, evidence_of(recording, job, {})).devices;
+}
+inline Window whole(const Recording& recording) { return {recording.meta.start, recording.meta.end}; }
 
 inline Cell cell(Metric metric, std::int64_t value) { return {metric, value, std::nullopt}; }
 

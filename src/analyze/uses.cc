@@ -8,6 +8,10 @@ namespace headroom {
 
 namespace {
 
+const std::vector<Activity>* did(const JobView& job, SourceId process) {
+  return &job.did[static_cast<std::size_t>(process)];
+}
+
 Use complete(const Recording& recording, const JobView& job, Use use) {
   const ContextUse& context = use.context;
   if (context.source != kNoSource) use.track = &recording.tracks[static_cast<std::size_t>(context.source)];
@@ -19,17 +23,16 @@ Use complete(const Recording& recording, const JobView& job, Use use) {
   if (context.ours && context.process && (use.claim == Claim::kContext || use.claim == Claim::kUnseen)) {
     const auto below = descendants(job, *context.process);
     // Which process of an unseen attempt drove the device is only clear where there was one.
-    if (use.claim == Claim::kContext || below.empty()) use.host.driver = activities(recording, *context.process);
+    if (use.claim == Claim::kContext || below.empty()) use.host.owner = did(job, *context.process);
     for (const SourceId id : below)
-      if (!job.holds[static_cast<std::size_t>(id)]) use.host.helpers.push_back(activities(recording, id));
+      if (!job.holds[static_cast<std::size_t>(id)]) use.host.helpers.push_back(did(job, id));
   }
   return use;
 }
 
 // An attempt that was given this device never held it if the batch said so while it ran, or if it ran so long that it
 // must have been seen here.
-Claim claim_of(const JobView& job, const TaskAttempt& attempt, bool here, bool elsewhere) {
-  constexpr Nanos kMustBeSeen = 20 * kSecond;  // docs/batch.md: a CPU fallback
+Claim claim_of(const JobView& job, const TaskAttempt& attempt, bool here, bool elsewhere, Nanos must_be_seen) {
   if (here) return Claim::kAttempt;
   if (!job.has_contexts) return Claim::kUnseen;
   if (attempt.proof == PlacementProof::kCpuFallback || attempt.proof == PlacementProof::kMisplaced)
@@ -37,11 +40,12 @@ Claim claim_of(const JobView& job, const TaskAttempt& attempt, bool here, bool e
   // Proven by a list that the recording did not keep; of a task with several GPUs the proof is for those it was seen
   // on.
   const bool proven = attempt.proof == PlacementProof::kVerified && !elsewhere;
-  return !proven && attempt.end - attempt.begin >= kMustBeSeen ? Claim::kNeverHeld : Claim::kUnseen;
+  return !proven && attempt.end - attempt.begin >= must_be_seen ? Claim::kNeverHeld : Claim::kUnseen;
 }
 
 // The attempts that were given the device.
-void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, std::vector<Use>& uses) {
+void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, Nanos must_be_seen,
+                  std::vector<Use>& uses) {
   const auto& attempts = job.batch.attempts;
   if (attempts.empty()) return;
   std::vector<bool> here(attempts.size(), false), elsewhere(attempts.size(), false);
@@ -57,7 +61,7 @@ void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, 
     const TaskAttempt& attempt = attempts[i];
     if (std::find(attempt.devices.begin(), attempt.devices.end(), gpu) == attempt.devices.end()) continue;
     Use use;
-    use.claim = claim_of(job, attempt, here[i], elsewhere[i]);
+    use.claim = claim_of(job, attempt, here[i], elsewhere[i], must_be_seen);
     use.context.device = gpu;
     use.context.process = first_process[i];
     use.context.pid = attempt.pid;
@@ -71,11 +75,11 @@ void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, 
 
 }  // namespace
 
-std::vector<Use> uses_of(const Recording& recording, const JobView& job, SourceId gpu) {
+std::vector<Use> uses_of(const Recording& recording, const JobView& job, SourceId gpu, const Thresholds& limits) {
   std::vector<Use> uses;
   for (const ContextUse& context : job.uses)
     if (context.device == gpu) uses.push_back(complete(recording, job, {context}));
-  add_attempts(recording, job, gpu, uses);
+  add_attempts(recording, job, gpu, limits.time(Threshold::kMustBeSeen), uses);
   std::stable_sort(uses.begin(), uses.end(),
                    [](const Use& a, const Use& b) { return a.context.begin < b.context.begin; });
   return uses;

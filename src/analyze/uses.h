@@ -2,12 +2,17 @@
 #pragma once
 #include <vector>
 
-#include "analyze/idle_cause.h"
 #include "analyze/job.h"
 
 namespace headroom {
 
 inline constexpr Nanos kNever = -1;
+
+// What the host side was seen to do for one process that owns a context; into JobView::did.
+struct HostView {
+  const std::vector<Activity>* owner = nullptr;       // the process that holds the context
+  std::vector<const std::vector<Activity>*> helpers;  // its descendants that hold none (loader workers)
+};
 
 // What kind of claim a Use is. All but kContext are attempts of a batch, which had the device from their begin to their
 // end, whatever the driver listed.
@@ -33,6 +38,7 @@ struct Use {
 };
 
 // Everybody's use of one device, in order of begin. Kernels and hangs are found by who knows the readings.
-[[nodiscard]] std::vector<Use> uses_of(const Recording& recording, const JobView& job, SourceId gpu);
+[[nodiscard]] std::vector<Use> uses_of(const Recording& recording, const JobView& job, SourceId gpu,
+                                       const Thresholds& limits = {});
 
 }  // namespace headroom

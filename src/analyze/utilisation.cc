@@ -8,7 +8,7 @@ namespace headroom {
 namespace {
 
 // What one track's readings say, clipped to [begin, end): gaps between the samples are simply missing.
-std::vector<UtilSample> readings(const Track& track, Nanos begin, Nanos end, Nanos nominal) {
+std::vector<UtilSample> readings(const Track& track, Nanos begin, Nanos end, Nanos nominal, double gap_factor) {
   std::vector<UtilSample> samples;
   const Column* util = track.find(Metric::kGpuUtil);
   if (!util) return samples;
@@ -24,7 +24,8 @@ std::vector<UtilSample> readings(const Track& track, Nanos begin, Nanos end, Nan
     if (!util->has(i)) continue;
     const Nanos at = track.at[i];
     Nanos from = at - spacing;
-    if (i > 0 && at - track.at[i - 1] <= 3 * spacing) from = track.at[i - 1];
+    if (i > 0 && static_cast<double>(at - track.at[i - 1]) <= gap_factor * static_cast<double>(spacing))
+      from = track.at[i - 1];
     from = std::max({from, begin, samples.empty() ? begin : samples.back().end});
     const Nanos to = std::min(at, end);
     if (to > from) samples.push_back({from, to, std::clamp<std::int64_t>(util->values[i], 0, kFullUtil)});
@@ -59,14 +60,36 @@ std::vector<UtilSample> merge(const std::vector<UtilSample>& first, const std::v
 
 }  // namespace
 
-std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu) {
+std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu, const Thresholds& limits) {
+  const double gap = limits[Threshold::kGapFactor];
   const auto& meta = recording.meta;
   const auto& key = recording.sources[static_cast<std::size_t>(gpu)].key;
   std::vector<UtilSample> ring;
   if (const auto id = recording.find(SourceKind::kGpuUtilRing, key))
-    ring = readings(recording.tracks[static_cast<std::size_t>(*id)], meta.start, meta.end, 0);
-  const auto ticks = readings(recording.tracks[static_cast<std::size_t>(gpu)], meta.start, meta.end, meta.interval);
+    ring = readings(recording.tracks[static_cast<std::size_t>(*id)], meta.start, meta.end, 0, gap);
+  const auto ticks =
+      readings(recording.tracks[static_cast<std::size_t>(gpu)], meta.start, meta.end, meta.interval, gap);
   return merge(ring, ticks, meta.start, meta.end);
+}
+
+IdleTime::IdleTime(std::vector<UtilSample> samples) : samples_(std::move(samples)) {
+  idle_before_.reserve(samples_.size() + 1);
+  idle_before_.push_back(0);
+  for (const UtilSample& sample : samples_)
+    idle_before_.push_back(idle_before_.back() + (sample.util ? sample.end - sample.begin - busy_ns(sample) : 0));
+}
+
+double IdleTime::share(Nanos begin, Nanos end) const {
+  if (end <= begin) return 0;
+  const auto first = std::upper_bound(samples_.begin(), samples_.end(), begin,
+                                      [](Nanos at, const UtilSample& s) { return at < s.end; });
+  const auto last =
+      std::lower_bound(first, samples_.end(), end, [](const UtilSample& s, Nanos at) { return s.begin < at; });
+  if (first == last) return 0;
+  const Nanos idle = idle_before_[static_cast<std::size_t>(last - samples_.begin())] -
+                     idle_before_[static_cast<std::size_t>(first - samples_.begin())];
+  const Nanos length = (last - 1)->end - first->begin;
+  return static_cast<double>(idle) / static_cast<double>(std::max<Nanos>(1, length));
 }
 
 Nanos busy_ns(const UtilSample& sample) {

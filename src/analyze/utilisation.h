@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/recording.h"
+#include "model/thresholds.h"
 
 namespace headroom {
 
@@ -18,9 +19,23 @@ inline constexpr std::int64_t kFullUtil = 10'000;
 // The device's whole span [meta.start, meta.end) as consecutive samples. A reading at t1 speaks for (t0, t1], t0 being
 // the reading before it; where readings are further apart than three times their median spacing it speaks for one
 // median spacing only, and the rest is unobserved. The driver's ring buffer goes before the readings of the ticks.
-[[nodiscard]] std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu);
+[[nodiscard]] std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu,
+                                                   const Thresholds& limits = {});
 
 // Nanoseconds of a sample with a kernel resident; rounded towards the larger of its two parts.
 [[nodiscard]] Nanos busy_ns(const UtilSample& sample);
+
+// How idle a device was: asked for many stretches, each in logarithmic time.
+class IdleTime {
+ public:
+  explicit IdleTime(std::vector<UtilSample> samples);
+  [[nodiscard]] const std::vector<UtilSample>& samples() const { return samples_; }
+  // The share of the samples that touch [begin, end) without a kernel; 0 where none does.
+  [[nodiscard]] double share(Nanos begin, Nanos end) const;
+
+ private:
+  std::vector<UtilSample> samples_;
+  std::vector<Nanos> idle_before_;  // idle nanoseconds in samples_[0..i)
+};
 
 }  // namespace headroom

@@ -67,7 +67,7 @@ TEST(BatchRules, AnUnevenTailNamesTheLastTasksAndItsBound) {
   const Explanation e = explain(builder.build());
   const Finding* tail = find(e, Cause::kTailImbalance);
   ASSERT_NE(tail, nullptr);
-  EXPECT_NEAR(seconds(tail->cost), 40, 0.6);
+  EXPECT_NEAR(seconds(tail->cost()), 40, 0.6);
   EXPECT_THAT(tail->evidence, Contains(HasSubstr("GPU 1 had no task from")));
   EXPECT_THAT(tail->evidence, Contains(HasSubstr("task long ran for 50.0 s")));
   EXPECT_THAT(tail->bound, HasSubstr("1.20x at most (50.0 s instead of 1:00)"));  // not 40 s: the longest is 50 s
@@ -109,7 +109,7 @@ TEST(BatchRules, AFreeGpuBesideWaitingTasksSaysWhatCameNext) {
   const Explanation e = explain(builder.build());
   const Finding* waited = find(e, Cause::kTaskWaiting);
   ASSERT_NE(waited, nullptr);
-  EXPECT_NEAR(seconds(waited->cost), 30, 0.01);
+  EXPECT_NEAR(seconds(waited->cost()), 30, 0.01);
   EXPECT_THAT(waited->evidence, Contains(HasSubstr("GPU 1 stood free for 30.0 s")));
   EXPECT_THAT(waited->evidence, Contains(HasSubstr("double, needs 2 GPUs at once")));
   EXPECT_THAT(waited->bound, HasSubstr("1.33x"));
@@ -138,7 +138,7 @@ TEST(BatchRules, DiscardedWorkSaysHowItEnded) {
   const Explanation failed = with_failures("failed");
   const Finding* finding = find(failed, Cause::kWastedTrials);
   ASSERT_NE(finding, nullptr);
-  EXPECT_NEAR(seconds(finding->cost), 20, 0.6);
+  EXPECT_NEAR(seconds(finding->cost()), 20, 0.6);
   EXPECT_THAT(finding->evidence, Contains(HasSubstr("1 of 2 attempts on a GPU did not succeed: 1 failed")));
   EXPECT_THAT(finding->evidence, Contains(HasSubstr("was of task bad")));
   EXPECT_THAT(finding->bound, HasSubstr("1.50x"));
@@ -207,7 +207,7 @@ TEST(BatchRules, UnderPackingNeedsRoomForMore) {
   const Explanation e = sparse(4 * kGiB, 5 * kSecond, 16, "--no-pack");
   const Finding* finding = find(e, Cause::kUnderPacking);
   ASSERT_NE(finding, nullptr);
-  EXPECT_NEAR(seconds(finding->cost), 45, 1);
+  EXPECT_NEAR(seconds(finding->cost()), 45, 1);
   EXPECT_THAT(finding->evidence, Contains(HasSubstr("1.0 tasks per GPU kept kernels resident for 25 %")));
   EXPECT_THAT(finding->evidence, Contains(HasSubstr("the command said --no-pack")));
   EXPECT_THAT(finding->bound, HasSubstr("4.0x at most, with 4 tasks per GPU"));
@@ -221,7 +221,7 @@ TEST(BatchRules, UnderPackingNeedsRoomForMore) {
 TEST(BatchRules, OnlyTimeInWhichTasksWaitedIsUnderPacked) {
   const Explanation e = sparse(1 << 30, 5 * kSecond, 16, "", 0, 0.25, 20);
   ASSERT_NE(find(e, Cause::kUnderPacking), nullptr);
-  EXPECT_NEAR(seconds(find(e, Cause::kUnderPacking)->cost), 15, 1);
+  EXPECT_NEAR(seconds(find(e, Cause::kUnderPacking)->cost()), 15, 1);
 }
 
 TEST(BatchRules, AFullGpuIsNotUnderPacked) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose/batch_times.h"
 
+#include <algorithm>
+
+#include "diagnose/claims.h"
+
 namespace headroom::diagnose {
 
-std::optional<Tail> tail_of(const Case& c) {
-  const BatchView& batch = c.job.batch;
-  Nanos from = batch.queue.empty() ? c.ledger().begin : batch.queue.back().at, end = c.ledger().begin;
+std::optional<Tail> tail_of(const Analysis& a) {
+  const BatchView& batch = a.job.batch;
+  Nanos from = batch.queue.empty() ? a.ledger.begin : batch.queue.back().at, end = a.ledger.begin;
   bool any = false;
   for (const TaskAttempt& attempt : batch.attempts) {
     if (attempt.devices.empty()) continue;
@@ -13,28 +17,26 @@ std::optional<Tail> tail_of(const Case& c) {
     from = std::max(from, attempt.begin);
     end = std::max(end, attempt.end);
   }
-  if (!any || end <= from) return std::nullopt;
-  Tail tail{end, end, 0, {}};
-  for (const DeviceTime& time : c.times) {
-    Nanos free_from = end;
-    for (const Slice& slice : time.slices) {
-      const Nanos part = slice.account == Account::kNoTask ? part_of(c, slice, from, end) : 0;
-      if (part == 0) continue;
-      tail.lost += part;
-      free_from = std::min(free_from, std::max(slice.begin, from));
+  from = std::max(from, a.window.begin);
+  if (!any || end <= from || end > a.window.end) return std::nullopt;
+  Tail tail{end, end, {}, std::vector<Nanos>(a.devices.size(), end)};
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    for (const Slice& slice : a.devices[device].slices) {
+      const Nanos begin = std::max(slice.begin, from), until = std::min(slice.end, end);
+      if (slice.account != Account::kNoTask || until <= begin) continue;
+      add_piece(tail.lost, {device, begin, until, slice.account, slice.where});
+      tail.free_from[device] = std::min(tail.free_from[device], begin);
+      tail.begin = std::min(tail.begin, begin);
     }
-    tail.free_from.push_back(free_from);
-    tail.begin = std::min(tail.begin, free_from);
-  }
   return tail;
 }
 
-WaitingTime::WaitingTime(const Case& c) {
-  const auto& queue = c.job.batch.queue;
+WaitingTime::WaitingTime(const Analysis& a) {
+  const auto& queue = a.job.batch.queue;
   Nanos sum = 0;
   for (std::size_t i = 0; i < queue.size(); ++i) {
     if (!queue[i].waiting) continue;
-    const Nanos end = i + 1 < queue.size() ? queue[i + 1].at : c.recording.meta.end;
+    const Nanos end = i + 1 < queue.size() ? queue[i + 1].at : a.meta.end;
     stretches_.push_back({queue[i].at, end, sum});
     sum += end - queue[i].at;
   }
@@ -48,17 +50,17 @@ Nanos WaitingTime::until(Nanos at) const {
   return last.before + std::min(at, last.end) - last.begin;
 }
 
-std::optional<BatchTimes> batch_times(const Case& c) {
-  if (!c.job.batch.present) return std::nullopt;
+std::optional<BatchTimes> batch_times(const Analysis& a) {
+  if (!a.job.batch.present) return std::nullopt;
   BatchTimes times;
-  for (const TaskAttempt& attempt : c.job.batch.attempts) {
-    if (attempt.devices.empty()) continue;
+  for (const TaskAttempt& attempt : a.job.batch.attempts) {
+    if (attempt.devices.empty() || attempt.end <= a.window.begin || attempt.begin >= a.window.end) continue;
     ++times.attempts;
     if (!attempt.counted()) ++times.not_succeeded;
   }
-  if (const auto tail = tail_of(c)) {
+  if (const auto tail = tail_of(a)) {
     times.tail = tail->end - tail->begin;
-    times.tail_lost = tail->lost;
+    times.tail_lost = length(tail->lost);
   }
   return times;
 }

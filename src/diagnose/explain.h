@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "model/explanation.h"
 #include "model/recording.h"
+#include "model/thresholds.h"
 
 namespace headroom {
 
@@ -19,6 +20,7 @@ struct ExplainOptions {
   std::optional<std::pair<double, double>> batch;  // batch size now, and the one considered
   std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
   std::optional<std::pair<Nanos, Nanos>> window;   // offsets from the recording's start; default: all of it
+  Thresholds limits;                               // others than the table's only to ask what they decide
 };
 
 // From a recording to an explanation: pure, the same answer for the same recording.

@@ -126,7 +126,7 @@ TEST(Explain, ProcessesCrowdedOnOneGpuWithoutAMask) {
   const Explanation e = explain(recording);
   const Finding* wrong = find(e, Cause::kWrongGpuAssignment);
   ASSERT_NE(wrong, nullptr);
-  EXPECT_EQ(wrong->cost, 30 * kSecond);
+  EXPECT_EQ(wrong->cost(), 30 * kSecond);
   EXPECT_THAT(all_evidence(*wrong), HasSubstr("none of them had CUDA_VISIBLE_DEVICES"));
 }
 
@@ -261,7 +261,7 @@ TEST(Explain, FindingsComeMostLostFirst) {
                                     .process(100, 1, 0, 100, 0.95)
                                     .context(100, 0, 5, 100)
                                     .build());
-  for (std::size_t i = 1; i < e.findings.size(); ++i) EXPECT_GE(e.findings[i - 1].cost, e.findings[i].cost);
+  for (std::size_t i = 1; i < e.findings.size(); ++i) EXPECT_GE(e.findings[i - 1].cost(), e.findings[i].cost());
   EXPECT_GE(e.findings.size(), 2u);
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/human.h"
+#include "diagnose/claims.h"
 
 namespace headroom::diagnose {
 
@@ -31,22 +32,22 @@ constexpr std::array kPhrases{
     Phrase{Account::kUnobserved, "went unobserved for {}"},
 };
 
-std::string subject(const Case& c) {
-  return c.times.size() == 1 ? "The GPU" : fmt::format("The {} GPUs", c.times.size());
+std::string subject(const Analysis& a) {
+  return a.devices.size() == 1 ? "The GPU" : fmt::format("The {} GPUs", a.devices.size());
 }
 
-std::string span_words(const Case& c) { return human_duration(c.ledger().span()); }
+std::string span_words(const Analysis& a) { return human_duration(a.ledger.span()); }
 
-std::string tasks_words(const Case& c) {
-  const std::size_t tasks = c.job.batch.tasks.size();
+std::string tasks_words(const Analysis& a) {
+  const std::size_t tasks = a.job.batch.tasks.size();
   return fmt::format("{} {}", human_count(static_cast<std::int64_t>(tasks)), tasks == 1 ? "task" : "tasks");
 }
 
 // What else a batch's GPU time went into, after "31 % ".
-std::string batch_words(const Case& c, Account account) {
+std::string batch_words(const Analysis& a, Account account) {
   switch (account) {
     case Account::kStartup:
-      return "was start-up of " + tasks_words(c);
+      return "was start-up of " + tasks_words(a);
     case Account::kDiscarded:
       return "went into work that was thrown away";
     case Account::kTaskWaiting:
@@ -65,59 +66,57 @@ std::string batch_words(const Case& c, Account account) {
 }
 
 // "The 2 GPUs computed for 81 % of 0:47 each; 6 % was start-up of 252 tasks."
-std::string batch_headline(const Case& c) {
-  constexpr double kWorthSaying = 0.02;
+std::string batch_headline(const Analysis& a) {
   Account largest = Account::kUseful;
   Nanos most = 0;
   for (const AccountInfo& account : kAccounts)
-    if (const Nanos ns = c.ledger().total(account.id); account.id != Account::kUseful && ns > most) {
+    if (const Nanos ns = a.ledger.total(account.id); account.id != Account::kUseful && ns > most) {
       most = ns;
       largest = account.id;
     }
   std::string text =
-      fmt::format("{} computed for {} of {}{}", subject(c), human_percent(c.share(c.ledger().total(Account::kUseful))),
-                  span_words(c), c.times.size() == 1 ? "" : " each");
-  if (c.share(most) >= kWorthSaying)
-    text += fmt::format("; {} {}", human_percent(c.share(most)), batch_words(c, largest));
+      fmt::format("{} computed for {} of {}{}", subject(a), human_percent(a.share(a.ledger.total(Account::kUseful))),
+                  span_words(a), a.devices.size() == 1 ? "" : " each");
+  if (a.share(most) >= a.limits[Threshold::kWorthSaying])
+    text += fmt::format("; {} {}", human_percent(a.share(most)), batch_words(a, largest));
   return text + ".";
 }
 
 }  // namespace
 
-std::string headline(const Case& c) {
-  if (c.recording.all(SourceKind::kGpu).empty()) return fmt::format("No GPU was recorded in {}.", span_words(c));
-  if (c.times.empty()) return fmt::format("The job was given no GPU and used none in {}.", span_words(c));
-  if (c.job.batch.present) return batch_headline(c);
-  const Nanos budget = std::max<Nanos>(1, c.ledger().budget());
-  const auto useful = c.ledger().total(Account::kUseful);
+std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
+  if (a.machine.empty()) return fmt::format("No GPU was recorded in {}.", span_words(a));
+  if (a.devices.empty()) return fmt::format("The job was given no GPU and used none in {}.", span_words(a));
+  if (a.job.batch.present) return batch_headline(a);
+  const auto useful = a.ledger.total(Account::kUseful);
   const auto set = [&](Cause cause) {
-    return std::any_of(c.so_far.findings.begin(), c.so_far.findings.end(),
-                       [&](const auto& f) { return f.cause == cause; });
+    return std::any_of(findings.begin(), findings.end(), [&](const auto& f) { return f.cause == cause; });
   };
-  if (set(Cause::kJobNeverUsesGpu)) return fmt::format("The job never used a GPU in {}.", span_words(c));
-  const std::string busy = human_percent(c.share(useful));
-  const Nanos idle = c.ledger().total(Account::kUnexplained);
-  Nanos pauses = 0;
-  for (std::size_t device = 0; device < c.times.size(); ++device) pauses += idle_in_pauses(c, device);
-  if (!c.job.has_contexts && c.share(idle - pauses) >= kMaterial) {
-    const bool one = c.times.size() == 1;
+  if (set(Cause::kJobNeverUsesGpu)) return fmt::format("The job never used a GPU in {}.", span_words(a));
+  const std::string busy = human_percent(a.share(useful));
+  const Nanos idle = a.ledger.total(Account::kUnexplained);
+  const Nanos pauses = length(claim(a, [&](std::size_t, const Slice& slice) {
+    return slice.account == Account::kUnexplained && a.is_pause(slice.phase);
+  }));
+  if (!a.job.has_contexts && a.material(idle - pauses)) {
+    const bool one = a.devices.size() == 1;
     return fmt::format("{} {} {} busy for {}. Why {} idle otherwise cannot be told from this recording alone.",
-                       subject(c), one ? "was" : "were", busy, span_words(c), one ? "it was" : "they were");
+                       subject(a), one ? "was" : "were", busy, span_words(a), one ? "it was" : "they were");
   }
-  if (!c.job.has_contexts && pauses > 0 && useful > 0)
-    return fmt::format("{} computed for {} of {} and stood idle {}, in phases that recur.", subject(c), busy,
-                       span_words(c), human_percent(c.share(idle)));
-  std::string text = fmt::format("{} computed for {} of {}.", subject(c), busy, span_words(c));
+  if (!a.job.has_contexts && pauses > 0 && useful > 0)
+    return fmt::format("{} computed for {} of {} and stood idle {}, in phases that recur.", subject(a), busy,
+                       span_words(a), human_percent(a.share(idle)));
+  std::string text = fmt::format("{} computed for {} of {}.", subject(a), busy, span_words(a));
   const Phrase* largest = nullptr;
   Nanos most = 0;
   for (const Phrase& phrase : kPhrases)
-    if (const Nanos ns = c.ledger().total(phrase.account); ns > most) {
+    if (const Nanos ns = a.ledger.total(phrase.account); ns > most) {
       most = ns;
       largest = &phrase;
     }
-  if (largest && most * 50 >= budget)
-    text += fmt::format(" {} {}.", c.times.size() == 1 ? "It" : "They",
-                        fmt::format(fmt::runtime(largest->text), human_percent(c.share(most))));
+  if (largest && a.share(most) >= a.limits[Threshold::kWorthSaying])
+    text += fmt::format(" {} {}.", a.devices.size() == 1 ? "It" : "They",
+                        fmt::format(fmt::runtime(largest->text), human_percent(a.share(most))));
   return text;
 }
 

@@ -6,92 +6,91 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "diagnose/rules.h"
 
 namespace headroom::diagnose {
 
 namespace {
 
-HealthCheck runs_on_gpu(const Case& c) {
-  const Nanos own = c.ledger().total(Account::kUseful);
-  if (!c.job.has_contexts)
+HealthCheck runs_on_gpu(const Analysis& a) {
+  const Nanos own = a.ledger.total(Account::kUseful);
+  if (!a.job.has_contexts)
     return {"runs_on_gpu", own > 0 ? Answer::kYes : Answer::kUnknown,
             own > 0 ? "kernels ran; whose they were is not recorded" : "no kernel ran in the recorded time"};
-  const bool held = std::any_of(c.job.uses.begin(), c.job.uses.end(), [](const auto& use) { return use.ours; });
+  const bool held = std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; });
   if (own > 0) return {"runs_on_gpu", Answer::kYes, fmt::format("its kernels ran for {}", human_duration(own))};
   return {"runs_on_gpu", Answer::kNo, held ? "it held a context and no kernel ran" : "it never held a compute context"};
 }
 
-HealthCheck mixed_precision(const Case& c) {
-  for (std::size_t i = 0; i < c.times.size(); ++i)
-    if (const MetricStats* tensor = c.stats(i, Metric::kTensorActive); tensor && tensor->samples > 0)
-      return {"mixed_precision", tensor->mean > 0.01 ? Answer::kYes : Answer::kNo,
+HealthCheck mixed_precision(const Analysis& a) {
+  for (std::size_t i = 0; i < a.devices.size(); ++i)
+    if (const MetricStats* tensor = a.stats_of(i, Metric::kTensorActive); tensor && tensor->samples > 0)
+      return {"mixed_precision", tensor->mean > a.limits[Threshold::kTensorUsed] ? Answer::kYes : Answer::kNo,
               fmt::format("tensor pipes active {} of the time", human_percent(tensor->mean))};
   return {"mixed_precision", Answer::kUnknown, "needs GPM (Hopper and newer) or CUPTI"};
 }
 
-HealthCheck memory(const Case& c) {
+HealthCheck memory(const Analysis& a) {
   HealthCheck check{"memory", Answer::kUnknown, "memory use was not recorded"};
   double worst = -1;
-  for (std::size_t i = 0; i < c.times.size(); ++i) {
-    const MetricStats* used = c.stats(i, Metric::kMemoryUsed);
-    const auto total = c.times[i].device.memory_total_bytes;
+  for (std::size_t i = 0; i < a.devices.size(); ++i) {
+    const MetricStats* used = a.stats_of(i, Metric::kMemoryUsed);
+    const auto total = a.devices[i].device.memory_total_bytes;
     if (!used || used->samples == 0) continue;
     if (!total || *total <= 0) {
       if (worst < 0)
-        check.evidence = fmt::format("{} at most; the card's size was not recorded",
+        check.evidence = fmt::format("{} at most; the GPU's size was not recorded",
                                      human_bytes(static_cast<std::int64_t>(used->max)));
       continue;
     }
     const double share = used->max / static_cast<double>(*total);
     if (share <= worst) continue;
     worst = share;
-    check.good = share < 0.95 ? Answer::kYes : Answer::kNo;
+    check.good = share < a.limits[Threshold::kMemoryFull] ? Answer::kYes : Answer::kNo;
     check.evidence =
         fmt::format("{} of {} at most", human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
   }
   return check;
 }
 
-HealthCheck clocks(const Case& c) {
-  bool known = false;
-  for (const DeviceTime& time : c.times)
-    known |= c.recording.tracks[static_cast<std::size_t>(time.source)].find(Metric::kEventReasons) != nullptr;
+HealthCheck clocks(const Analysis& a) {
+  bool known = false, low = false;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    known |= a.clocks[device].recorded;
+    low |= clocks_lost(a, device).has_value();
+  }
   if (!known) return {"clocks", Answer::kUnknown, "clock event reasons were not recorded"};
-  const bool low = std::any_of(c.so_far.findings.begin(), c.so_far.findings.end(),
-                               [](const auto& f) { return f.cause == Cause::kThrottling; });
   return {"clocks", low ? Answer::kNo : Answer::kYes, low ? "lowered while busy" : "no lasting limit while busy"};
 }
 
-// Does anything still move in the last fifth of the time?
-HealthCheck progress(const Case& c) {
-  const Nanos from = c.ledger().end - c.ledger().span() / 5;
+// Does anything still move in the last part of the time?
+HealthCheck progress(const Analysis& a) {
   Nanos busy = 0;
-  for (const DeviceTime& time : c.times)
+  for (const DeviceTime& time : a.devices)
     for (const Slice& slice : time.slices)
-      if (is_busy(slice.account)) busy += std::max<Nanos>(0, slice.end - std::max(slice.begin, from));
+      if (is_busy(slice.account)) busy += std::max<Nanos>(0, slice.end - std::max(slice.begin, a.late_from));
   if (busy > 0) return {"progress", Answer::kYes, "kernels ran to the end"};
-  double cpu = 0;
-  for (const SourceId id : c.recording.all(SourceKind::kProcess))
-    for (const Activity& a : activities(c.recording, id))
-      if (a.end > from) cpu = std::max(cpu, a.cpu);
-  if (cpu > 0.05) return {"progress", Answer::kYes, "no kernel in the last fifth of the time, but CPU work"};
-  if (!c.job.has_host) return {"progress", Answer::kUnknown, "no kernel in the last fifth of the time"};
-  return {"progress", Answer::kNo, "neither kernels nor CPU work in the last fifth of the time"};
+  const std::string none =
+      fmt::format("no kernel in the last {} of the time", human_percent(a.limits[Threshold::kProgressTail]));
+  if (a.host.late_cpu > a.limits[Threshold::kProgressCpu]) return {"progress", Answer::kYes, none + ", but CPU work"};
+  if (!a.job.has_host) return {"progress", Answer::kUnknown, none};
+  return {"progress", Answer::kNo, none + ", and no CPU work"};
 }
 
 // Of a batch: how the last attempt of each task went.
-HealthCheck tasks_ended(const Case& c) {
-  std::vector<bool> well(c.job.batch.tasks.size(), false);
-  for (const TaskAttempt& attempt : c.job.batch.attempts)
+HealthCheck tasks_ended(const Analysis& a) {
+  std::vector<bool> well(a.job.batch.tasks.size(), false);
+  for (const TaskAttempt& attempt : a.job.batch.attempts)
     well[static_cast<std::size_t>(attempt.task)] = attempt.counted();
   const auto bad = std::count(well.begin(), well.end(), false);
   if (bad == 0) return {"ended_well", Answer::kYes, "every task that was started succeeded"};
   return {"ended_well", Answer::kNo, fmt::format("{} of {} started tasks did not succeed", bad, well.size())};
 }
 
-HealthCheck ended_well(const Case& c) {
-  if (c.job.batch.present) return tasks_ended(c);
-  const auto code = c.recording.meta.exit_code;
+HealthCheck ended_well(const Analysis& a) {
+  if (a.job.batch.present) return tasks_ended(a);
+  if (a.window.end < a.meta.end) return {"ended_well", Answer::kUnknown, "the window ends before the job"};
+  const auto code = a.meta.exit_code;
   if (!code) return {"ended_well", Answer::kUnknown, "the end of the job was not recorded"};
   if (*code == 0) return {"ended_well", Answer::kYes, "exit code 0"};
   if (*code > 128) return {"ended_well", Answer::kNo, fmt::format("ended by signal {}", *code - 128)};
@@ -100,8 +99,8 @@ HealthCheck ended_well(const Case& c) {
 
 }  // namespace
 
-std::vector<HealthCheck> health(const Case& c) {
-  return {runs_on_gpu(c), mixed_precision(c), memory(c), clocks(c), progress(c), ended_well(c)};
+std::vector<HealthCheck> health(const Analysis& a) {
+  return {runs_on_gpu(a), mixed_precision(a), memory(a), clocks(a), progress(a), ended_well(a)};
 }
 
 }  // namespace headroom::diagnose

@@ -2,11 +2,11 @@
 #pragma once
 #include <vector>
 
-#include "diagnose/rules.h"
+#include "analyze/analysis.h"
 
 namespace headroom::diagnose {
 
 // The checklist that people go through by hand: on the GPU? memory? clocks? progress? out of memory?
-[[nodiscard]] std::vector<HealthCheck> health(const Case& c);
+[[nodiscard]] std::vector<HealthCheck> health(const Analysis& a);
 
 }  // namespace headroom::diagnose

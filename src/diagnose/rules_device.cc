@@ -10,21 +10,21 @@
 
 namespace headroom::diagnose {
 
-std::vector<Finding> sensor_outlier(const Case& c) {
+std::vector<Finding> sensor_outlier(const Analysis& a) {
   std::vector<Finding> findings;
-  for (std::size_t device = 0; device < c.times.size(); ++device) {
-    const MetricStats* power = c.stats(device, Metric::kPower);
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats* power = a.stats_of(device, Metric::kPower);
     if (!power || power->excluded.empty()) continue;
     const ExcludedReading& first = power->excluded.front();
     Finding finding;
     finding.cause = Cause::kSensorOutlier;
     finding.confidence = Confidence::kHigh;
-    finding.tier = "N";
+    finding.tiers = "N";
     finding.title =
         power->excluded.size() == 1
-            ? fmt::format("One power reading of {} cannot be true", c.device_name(device))
-            : fmt::format("{} power readings of {} cannot be true", power->excluded.size(), c.device_name(device));
-    finding.evidence.push_back(fmt::format("power {:.1f} W at {}: {}", first.value, c.when(first.at), first.reason));
+            ? fmt::format("One power reading of {} cannot be true", a.device_name(device))
+            : fmt::format("{} power readings of {} cannot be true", power->excluded.size(), a.device_name(device));
+    finding.evidence.push_back(fmt::format("power {:.1f} W at {}: {}", first.value, a.when(first.at), first.reason));
     const auto n = static_cast<double>(power->samples), out = static_cast<double>(power->excluded.size());
     double with = power->mean * n;
     for (const auto& excluded : power->excluded) with += excluded.value;
@@ -39,34 +39,6 @@ std::vector<Finding> sensor_outlier(const Case& c) {
 }
 
 namespace {
-
-struct Throttle {
-  std::int64_t busy_rows = 0, limited_rows = 0;
-  double clock_sum = 0;
-  std::int64_t clock_rows = 0;
-  std::int64_t reasons = 0;
-};
-
-Throttle throttle_of(const Track& track) {
-  constexpr std::int64_t kLimits =
-      kReasonSwPowerCap | kReasonHwSlowdown | kReasonSwThermal | kReasonHwThermal | kReasonHwPowerBrake;
-  Throttle sum;
-  const Column *util = track.find(Metric::kGpuUtil), *reasons = track.find(Metric::kEventReasons),
-               *clock = track.find(Metric::kSmClock);
-  if (!util || !reasons) return sum;
-  for (std::size_t row = 0; row < track.at.size(); ++row) {
-    if (!util->has(row) || util->values[row] < 5000 || !reasons->has(row)) continue;
-    ++sum.busy_rows;
-    if ((reasons->values[row] & kLimits) == 0) continue;
-    ++sum.limited_rows;
-    sum.reasons |= reasons->values[row] & kLimits;
-    if (clock && clock->has(row)) {
-      sum.clock_sum += static_cast<double>(clock->values[row]);
-      ++sum.clock_rows;
-    }
-  }
-  return sum;
-}
 
 std::string reason_words(std::int64_t reasons) {
   struct Word {
@@ -84,32 +56,62 @@ std::string reason_words(std::int64_t reasons) {
 
 }  // namespace
 
-// Clocks under the power cap are normal on a busy part: reported only where they persist and cost a tenth or more.
-std::vector<Finding> throttling(const Case& c) {
-  constexpr double kPersistent = 0.2, kClockLoss = 0.10;
+// Clocks under the power cap are normal on a busy part: they count where they persist and cost a good share.
+std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
+  const ClockLimits& clocks = a.clocks[device];
+  const auto max_clock = a.devices[device].device.sm_clock_max_mhz;
+  if (clocks.limited == 0 || !clocks.limited_clock_mhz || !max_clock || *max_clock <= 0) return std::nullopt;
+  const double persistent = static_cast<double>(clocks.limited) / static_cast<double>(clocks.readings);
+  const double lost = 1 - *clocks.limited_clock_mhz / static_cast<double>(*max_clock);
+  const bool matters =
+      persistent >= a.limits[Threshold::kThrottlePersistent] && lost >= a.limits[Threshold::kThrottleLoss];
+  return matters ? std::optional(lost) : std::nullopt;
+}
+
+namespace {
+
+// The last part of each stretch of useful kernels in limited readings: what full clocks would not have needed.
+Claims lost_to_clocks(const Analysis& a, std::size_t device, double lost) {
+  Claims claims;
+  auto limited = a.clocks[device].limited_times.begin();
+  const auto end = a.clocks[device].limited_times.end();
+  for (const Slice& slice : a.devices[device].slices) {
+    if (slice.account != Account::kUseful) continue;
+    while (limited != end && limited->end <= slice.begin) ++limited;
+    for (auto at = limited; at != end && at->begin < slice.end; ++at) {
+      const Nanos from = std::max(at->begin, slice.begin), to = std::min(at->end, slice.end);
+      const auto wasted = static_cast<Nanos>(lost * static_cast<double>(to - from));
+      if (wasted > 0) add_piece(claims, {device, to - wasted, to, slice.account, slice.where});
+    }
+  }
+  return claims;
+}
+
+}  // namespace
+
+std::vector<Finding> throttling(const Analysis& a) {
   std::vector<Finding> findings;
-  for (std::size_t device = 0; device < c.times.size(); ++device) {
-    const Throttle sum = throttle_of(c.recording.tracks[static_cast<std::size_t>(c.times[device].source)]);
-    const auto max_clock = c.times[device].device.sm_clock_max_mhz;
-    if (sum.busy_rows == 0 || sum.clock_rows == 0 || !max_clock || *max_clock <= 0) continue;
-    const double persistent = static_cast<double>(sum.limited_rows) / static_cast<double>(sum.busy_rows);
-    const double clock = sum.clock_sum / static_cast<double>(sum.clock_rows);
-    const double kept = clock / static_cast<double>(*max_clock);
-    if (persistent < kPersistent || kept > 1 - kClockLoss) continue;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const auto lost = clocks_lost(a, device);
+    if (!lost) continue;
+    const ClockLimits& clocks = a.clocks[device];
     Finding finding;
     finding.cause = Cause::kThrottling;
-    finding.tier = "N";
-    finding.title = fmt::format("{} runs below its clocks ({})", c.device_name(device), reason_words(sum.reasons));
-    finding.cost = static_cast<Nanos>((1 - kept) * persistent * static_cast<double>(c.ledger().busy(device)));
-    finding.evidence = {fmt::format("in {} of the looks with kernels running the driver named a limit: {}",
-                                    human_percent(persistent), reason_words(sum.reasons)),
-                        fmt::format("SM clock {:.0f} MHz then, of {} MHz", clock, *max_clock)};
-    if (const MetricStats* heat = c.stats(device, Metric::kTemperature); heat && heat->samples > 0)
+    finding.tiers = "N";
+    finding.title = fmt::format("{} runs below its clocks ({})", a.device_name(device), reason_words(clocks.reasons));
+    finding.claims = lost_to_clocks(a, device, *lost);
+    finding.evidence = {fmt::format("in {} of {} readings with kernels running the driver named a limit: {}",
+                                    clocks.limited, clocks.readings, reason_words(clocks.reasons)),
+                        fmt::format("SM clock {:.0f} MHz then, of {} MHz", *clocks.limited_clock_mhz,
+                                    *a.devices[device].device.sm_clock_max_mhz)};
+    if (const MetricStats* heat = a.stats_of(device, Metric::kTemperature); heat && heat->samples > 0)
       finding.evidence.push_back(fmt::format("temperature {:.0f} C at most", heat->max));
-    finding.told_apart_from = {"an idle GPU's low clocks: only looks with 50 % utilisation and more count"};
+    finding.told_apart_from = {fmt::format("an idle GPU's low clocks: only readings with {} utilisation and more count",
+                                           human_percent(a.limits[Threshold::kThrottleUtil]))};
     finding.would_overturn = "the same step time at full clocks: then the work does not depend on them";
     finding.advice = "cooling, or a higher power limit (nvidia-smi -pl, as root)";
-    finding.bound = fmt::format("{} at most, for the compute-bound share of that time only", human_factor(1 / kept));
+    finding.gain = Gain{1.0, 1 / (1 - *lost), "for the compute-bound share of that time only"};
+    finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
     findings.push_back(finding);
   }
   return findings;
@@ -122,24 +124,23 @@ struct KernelLoad {
   double busy = 0;
   std::optional<double> memory, power, sm, limit;  // shares of the time; watts
 
-  [[nodiscard]] bool low() const {
-    constexpr double kBusy = 0.85, kLowMemory = 0.15, kLowPower = 0.75, kLowSm = 0.5;
-    if (busy < kBusy) return false;
-    if (sm) return *sm < kLowSm;
-    const bool low_power = !limit || (power && *power <= kLowPower * *limit);
-    return memory && *memory <= kLowMemory && low_power;
+  [[nodiscard]] bool low(const Thresholds& limits) const {
+    if (busy < limits[Threshold::kFullBusy]) return false;
+    if (sm) return *sm < limits[Threshold::kLowSmActive];
+    const bool low_power = !limit || (power && *power <= limits[Threshold::kLowPower] * *limit);
+    return memory && *memory <= limits[Threshold::kLowMemoryTraffic] && low_power;
   }
 };
 
-KernelLoad kernel_load(const Case& c, std::size_t device) {
+KernelLoad kernel_load(const Analysis& a, std::size_t device) {
   const auto mean = [&](Metric metric) -> std::optional<double> {
-    const MetricStats* stats = c.stats(device, metric);
+    const MetricStats* stats = a.stats_of(device, metric);
     return stats && stats->samples > 0 ? std::optional(stats->mean) : std::nullopt;
   };
   KernelLoad load;
-  const Nanos span = c.ledger().span();
-  load.busy = span > 0 ? static_cast<double>(c.ledger().busy(device)) / static_cast<double>(span) : 0;
-  for (const Phase& phase : c.so_far.phases)
+  const Nanos span = a.ledger.span();
+  load.busy = span > 0 ? static_cast<double>(a.ledger.busy(device)) / static_cast<double>(span) : 0;
+  for (const Phase& phase : a.phases)
     if (phase.device == device && phase.name == "kernels running") {
       load.busy = phase.gpu_util_ratio.value_or(load.busy);
       load.memory = phase.memory_util_ratio;
@@ -148,7 +149,7 @@ KernelLoad kernel_load(const Case& c, std::size_t device) {
   if (!load.memory) load.memory = mean(Metric::kMemoryUtil);
   if (!load.power) load.power = mean(Metric::kPower);
   load.sm = mean(Metric::kSmActive);
-  load.limit = c.times[device].device.power_limit_watts;
+  load.limit = a.devices[device].device.power_limit_watts;
   return load;
 }
 
@@ -167,16 +168,16 @@ std::vector<std::string> evidence_of(const KernelLoad& load) {
 }  // namespace
 
 // "100 %" means that a kernel was resident, not that it did much. A question, not a loss: it costs no idle time.
-std::vector<Finding> busy_but_inefficient(const Case& c) {
+std::vector<Finding> busy_but_inefficient(const Analysis& a) {
   std::vector<Finding> findings;
-  for (std::size_t device = 0; device < c.times.size(); ++device) {
-    const KernelLoad load = kernel_load(c, device);
-    if (!load.low()) continue;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const KernelLoad load = kernel_load(a, device);
+    if (!load.low(a.limits)) continue;
     Finding finding;
     finding.candidates = {Cause::kLaunchBound, Cause::kBusyButInefficient, Cause::kBatchTooSmall};
     finding.confidence = Confidence::kLow;
-    finding.tier = "N";
-    finding.title = fmt::format("{}: busy does not mean full here", c.device_name(device));
+    finding.tiers = "N";
+    finding.title = fmt::format("{}: busy does not mean full here", a.device_name(device));
     finding.evidence = evidence_of(load);
     finding.told_apart_from = {"an efficient compute-bound kernel: cannot be excluded at this tier"};
     finding.would_overturn = "GPM SM and tensor activity near their maximum (Hopper and newer), or CUPTI kernel times";

@@ -8,62 +8,63 @@
 
 #include "base/human.h"
 #include "diagnose/batch_times.h"
-#include "diagnose/host_summary.h"
+#include "diagnose/rules.h"
 
 namespace headroom::diagnose {
 
 namespace {
 
 // Start-ups on the devices: by the process that started, the time from its begin to its first kernel.
-std::vector<Nanos> startups(const Case& c) {
+std::vector<Nanos> startups(const Analysis& a) {
   std::map<std::pair<std::int32_t, std::int64_t>, Nanos> by_process;
-  for (const DeviceTime& time : c.times)
+  for (const DeviceTime& time : a.devices)
     for (const Slice& slice : time.slices)
-      if (slice.account == Account::kStartup && slice.task >= 0)
-        by_process[{slice.task, slice.pid}] += part_of(c, slice);
+      if (slice.account == Account::kStartup && slice.task >= 0 && !a.held_for_nothing(slice))
+        by_process[{slice.task, slice.pid}] += slice.end - slice.begin;
   std::vector<Nanos> lengths;
-  for (const auto& [process, length] : by_process)
-    if (length > 0) lengths.push_back(length);
+  for (const auto& [process, length] : by_process) lengths.push_back(length);
   std::sort(lengths.begin(), lengths.end());
   return lengths;
 }
 
 }  // namespace
 
-std::vector<Finding> trial_churn(const Case& c) {
-  constexpr std::size_t kMany = 10;
-  const Nanos cost = c.ledger().total(Account::kStartup);
-  if (!c.job.batch.present || c.share(cost) < kMaterial) return {};
-  const auto lengths = startups(c);
-  if (lengths.size() < kMany || lengths.size() < 3 * c.times.size()) return {};
-  const Nanos median = lengths[lengths.size() / 2];
+std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
+  if (!a.job.batch.present) return std::nullopt;
+  const auto lengths = startups(a);
+  const double per_gpu = a.limits[Threshold::kChurnStartsPerGpu] * static_cast<double>(a.devices.size());
+  const double starts = static_cast<double>(lengths.size());
+  if (starts < a.limits[Threshold::kChurnStarts] || starts < per_gpu) return std::nullopt;
+  const Nanos median = lengths[lengths.size() / 2], cost = length(startup);
   Finding finding;
   finding.cause = Cause::kTrialChurn;
   finding.title = "Many tasks each start from nothing";
-  finding.cost = cost;
+  finding.claims = startup;
   finding.confidence = Confidence::kHigh;
-  finding.tier = "NPS";
+  finding.tiers = "NPS";
   finding.evidence = {fmt::format("{} starts of about {} ({} at most): {} of GPU time without a kernel",
                                   human_count(static_cast<std::int64_t>(lengths.size())), human_duration(median),
                                   human_duration(lengths.back()), human_duration(cost)),
-                      fmt::format("{} of the GPUs' time, {} of it with kernels", human_percent(c.share(cost)),
-                                  human_percent(c.share(c.ledger().total(Account::kUseful))))};
+                      fmt::format("{} of the GPUs' time, {} of it with kernels", human_percent(a.share(cost)),
+                                  human_percent(a.share(a.ledger.total(Account::kUseful))))};
   finding.told_apart_from = {"input and host code: no kernel of these tasks had run yet"};
   finding.would_overturn = "start-up that is part of the work itself, such as fitting on the CPU before the GPU's part";
   finding.advice =
       "let one process do several tasks: imports, data and the CUDA context then come once; start-up beside another "
       "task's kernels costs nothing, so more tasks per GPU hide it. Wrong where tasks leak state into each other";
   // One start per GPU remains.
-  const Nanos left = median * static_cast<Nanos>(c.times.size());
-  finding.bound = fmt::format("{} at most, if each GPU started once and the rest stays as it is",
-                              removal_bound(c, std::max<Nanos>(0, cost - left)));
-  return {finding};
+  const Nanos left = a.ledger.budget() - std::max<Nanos>(0, cost - median * static_cast<Nanos>(a.devices.size()));
+  finding.gain = Gain{1.0, static_cast<double>(a.ledger.budget()) / static_cast<double>(std::max<Nanos>(1, left)),
+                      "if each GPU started once and the rest stays as it is"};
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+  return finding;
 }
 
 namespace {
 
 // The time in which GPUs were held by tasks while others waited for a place.
 struct Held {
+  Claims claims;                           // the idle part
   Nanos busy = 0, idle = 0, attempts = 0;  // device time, device time, time of attempts on devices
   std::optional<std::int64_t> largest;     // memory of an attempt
   Nanos cpu = 0, cpu_length = 0;           // of attempts whose CPU time is known
@@ -76,20 +77,21 @@ struct Held {
   }
 };
 
-Held held_of(const Case& c) {
-  const WaitingTime waiting(c);
-  const Nanos from = c.ledger().begin, to = c.ledger().end;
+Held held_of(const Analysis& a) {
+  const WaitingTime waiting(a);
+  const Nanos from = a.window.begin, to = a.window.end;
   Held held;
-  for (const DeviceTime& time : c.times)
-    for (const Slice& slice : time.slices) {
-      const Nanos part = waiting.within(std::clamp(slice.begin, from, to), std::clamp(slice.end, from, to));
-      const std::string_view state = info(slice.account).state;
+  // Slices are cut where the queue changes: all of one waits beside tasks, or none of it.
+  for (const DeviceTime& time : a.devices)
+    for (const Slice& slice : time.slices)
       if (slice.account == Account::kUseful || slice.account == Account::kDiscarded)
-        held.busy += part;
-      else if (state == "idle")
-        held.idle += part;
-    }
-  for (const TaskAttempt& attempt : c.job.batch.attempts) {
+        held.busy += waiting.within(slice.begin, slice.end);
+  held.claims = claim(a, [&](std::size_t, const Slice& slice) {
+    return is_held_idle(slice.account) && !a.held_for_nothing(slice) &&
+           a.job.batch.waiting(slice.begin + (slice.end - slice.begin) / 2);
+  });
+  held.idle = length(held.claims);
+  for (const TaskAttempt& attempt : a.job.batch.attempts) {
     held.attempts += static_cast<Nanos>(attempt.devices.size()) *
                      waiting.within(std::clamp(attempt.begin, from, to), std::clamp(attempt.end, from, to));
     if (attempt.devices.empty()) continue;
@@ -111,21 +113,21 @@ struct Room {
   }
 };
 
-Room room_of(const Case& c, const Held& held) {
-  constexpr double kUsableMemory = 0.98;
+Room room_of(const Analysis& a, const Held& held) {
   Room room;
   room.by_kernels = held.concurrency() / held.kernel_share();
   std::optional<std::int64_t> smallest;
-  for (const DeviceTime& time : c.times)
+  for (const DeviceTime& time : a.devices)
     if (const auto total = time.device.memory_total_bytes) smallest = std::min(smallest.value_or(*total), *total);
   if (smallest && held.largest && *held.largest > 0)
-    room.by_memory = std::floor(kUsableMemory * static_cast<double>(*smallest) / static_cast<double>(*held.largest));
-  if (const double cores = usable_cores(c.recording); cores > 0 && held.cpu > 0 && held.cpu_length > 0) {
+    room.by_memory = std::floor(a.limits[Threshold::kPackedMemory] * static_cast<double>(*smallest) /
+                                static_cast<double>(*held.largest));
+  if (const double cores = a.host.usable_cores; cores > 0 && held.cpu > 0 && held.cpu_length > 0) {
     const double per_task = static_cast<double>(held.cpu) / static_cast<double>(held.cpu_length);
-    room.by_cores = cores / per_task / static_cast<double>(c.times.size());
+    room.by_cores = cores / per_task / static_cast<double>(a.devices.size());
     // Tasks that wait for a core seem to need less of it: what the machine has left is the limit then.
-    if (const auto busy = busy_cores(c.recording); busy && *busy > 0)
-      room.by_cores = std::min(*room.by_cores, held.concurrency() * cores / *busy);
+    if (a.host.busy_cores && *a.host.busy_cores > 0)
+      room.by_cores = std::min(*room.by_cores, held.concurrency() * cores / *a.host.busy_cores);
   }
   return room;
 }
@@ -139,8 +141,8 @@ std::string room_words(const Room& room, const Held& held) {
   return words.empty() ? "how many fit was not recorded" : fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string chosen_by(const Case& c) {
-  for (const std::string& word : c.recording.meta.command) {
+std::string chosen_by(const Analysis& a) {
+  for (const std::string& word : a.meta.command) {
     if (word == "--") break;  // the tasks' own words
     if (word == "--no-pack" || word.starts_with("--per-gpu")) return word;
   }
@@ -149,36 +151,38 @@ std::string chosen_by(const Case& c) {
 
 }  // namespace
 
-std::vector<Finding> under_packing(const Case& c) {
-  constexpr double kMostlyIdle = 0.6, kWorthIt = 1.2, kAnyKernels = 0.01;
-  if (!c.job.batch.present) return {};
-  const Held held = held_of(c);
-  if (c.share(held.idle) < kMaterial || held.kernel_share() > kMostlyIdle) return {};
-  if (held.kernel_share() < kAnyKernels) return {};  // they wait for something else than each other
-  const Room room = room_of(c, held);
+std::vector<Finding> under_packing(const Analysis& a) {
+  if (!a.job.batch.present) return {};
+  const Held held = held_of(a);
+  if (!a.material(held.idle) || held.kernel_share() > a.limits[Threshold::kPackedBusy]) return {};
+  if (held.kernel_share() < a.limits[Threshold::kPackedKernels])
+    return {};  // they wait for something else than each other
+  const Room room = room_of(a, held);
   const double gain = room.least() / std::max(1.0, held.concurrency());
-  if (gain < kWorthIt) return {};
+  if (gain < a.limits[Threshold::kPackedGain]) return {};
   Finding finding;
   finding.cause = Cause::kUnderPacking;
   finding.title = "Tasks waited while the GPUs that others held were mostly idle";
-  finding.cost = held.idle;
+  finding.claims = held.claims;
   finding.confidence = room.by_memory && room.by_cores ? Confidence::kHigh : Confidence::kMedium;
-  finding.tier = "NPS";
+  finding.tiers = "NPS";
   finding.evidence = {fmt::format("while tasks waited, {:.1f} tasks per GPU kept kernels resident for {} of the time",
                                   held.concurrency(), human_percent(held.kernel_share())),
                       room_words(room, held)};
-  const std::string flag = chosen_by(c);
+  const std::string flag = chosen_by(a);
   if (!flag.empty()) finding.evidence.push_back(fmt::format("the command said {}", flag));
   finding.told_apart_from = {"a full GPU: the driver saw no kernel for most of that time"};
   finding.would_overturn = "two tasks at once on one GPU that each take twice as long";
   finding.advice = flag.empty()
                        ? "more tasks per GPU (--per-gpu), smaller needs in the task file where they are guesses"
                        : fmt::format("without {}: Headroom then adds tasks for as long as that pays", flag);
-  const auto held_time = static_cast<double>(held.busy + held.idle) / static_cast<double>(c.times.size());
-  const auto span = static_cast<double>(c.ledger().span());
-  finding.bound = fmt::format("{} at most, with {:.0f} tasks per GPU, if {}their kernels do not slow each other down",
-                              human_factor(span / std::max(1.0, span - held_time * (1 - 1 / gain))),
-                              std::max(2.0, std::floor(room.least())), room.by_memory ? "" : "their memory fits and ");
+  const auto held_time = static_cast<double>(held.busy + held.idle) / static_cast<double>(a.devices.size());
+  const auto span = static_cast<double>(a.ledger.span());
+  finding.gain =
+      Gain{1.0, span / std::max(1.0, span - held_time * (1 - 1 / gain)),
+           fmt::format("with {:.0f} tasks per GPU, if {}their kernels do not slow each other down",
+                       std::max(2.0, std::floor(room.least())), room.by_memory ? "" : "their memory fits and ")};
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
   return {finding};
 }
 

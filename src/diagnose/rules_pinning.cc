@@ -60,20 +60,19 @@ void read_ordinal(Placement& placement) {
   }
 }
 
-Board board_of(const Case& c) {
+Board board_of(const Analysis& a) {
   Board board;
-  for (const SourceId id : c.recording.all(SourceKind::kGpu)) board.sources.push_back(id);
-  const auto device = [&](SourceId id) { return device_of(c.recording.sources[static_cast<std::size_t>(id)]); };
-  std::stable_sort(board.sources.begin(), board.sources.end(),
-                   [&](SourceId a, SourceId b) { return device(a).index < device(b).index; });
-  for (const SourceId id : board.sources) board.devices.push_back(device(id));
+  for (const auto& [source, device] : a.machine) {
+    board.sources.push_back(source);
+    board.devices.push_back(device);
+  }
   std::multimap<SourceId, SourceId> devices_of;
-  for (const ContextUse& use : c.job.uses)
+  for (const ContextUse& use : a.job.uses)
     if (use.process) devices_of.emplace(*use.process, use.device);
-  for (const SourceId id : c.recording.all(SourceKind::kProcess)) {
-    Placement placement{process_of(c.recording.sources[static_cast<std::size_t>(id)])};
-    if (!placement.process.in_job) continue;
-    for (auto [entry, last] = devices_of.equal_range(id); entry != last; ++entry) {
+  for (const auto& [source, process] : a.processes) {
+    if (!process.in_job) continue;
+    Placement placement{process};
+    for (auto [entry, last] = devices_of.equal_range(source); entry != last; ++entry) {
       const auto at = std::find(board.sources.begin(), board.sources.end(), entry->second);
       if (at != board.sources.end()) placement.held.insert(static_cast<std::size_t>(at - board.sources.begin()));
     }
@@ -101,19 +100,19 @@ Finding placed(std::string title) {
   Finding finding;
   finding.cause = Cause::kWrongGpuAssignment;
   finding.confidence = Confidence::kHigh;
-  finding.tier = "NP";
+  finding.tiers = "NP";
   finding.title = std::move(title);
   return finding;
 }
 
 // An ordinal beyond what the mask shows: most programs fail, some wrap round or fall back to the CPU.
-void contradictions(const Case& c, const Board& board, std::vector<Finding>& findings) {
+void contradictions(const Analysis& a, const Board& board, std::vector<Finding>& findings) {
   Finding finding = placed("A device number contradicts the mask");
   for (const Placement& p : board.placements) {
     if (!p.ordinal || !p.process.cuda_visible_devices) continue;
     const auto visible = visible_devices(board.devices, p.process.cuda_visible_devices, p.process.cuda_device_order);
     if (*p.ordinal < visible.ordinals.size()) continue;
-    if (p.held.empty()) finding.cost = c.ledger().total(Account::kNotUsed);  // what it was meant for stood free
+    if (p.held.empty()) finding.claims = claim_accounts(a, {Account::kNotUsed});  // what it was meant for stood free
     finding.evidence.push_back(
         fmt::format("process {}: '{}' under CUDA_VISIBLE_DEVICES={}, which shows {} device{}, numbered from 0; the "
                     "driver saw it on {}",
@@ -178,7 +177,7 @@ void not_honoured(const Board& board, std::vector<Finding>& findings) {
 }
 
 // Several processes, none masked at its start, all on the same GPU while others stood free.
-void crowded(const Case& c, const Board& board, std::vector<Finding>& findings) {
+void crowded(const Analysis& a, const Board& board, std::vector<Finding>& findings) {
   if (board.devices.size() < 2) return;
   std::map<std::size_t, std::vector<const Placement*>> on;
   for (const Placement& p : board.placements)
@@ -209,7 +208,7 @@ void crowded(const Case& c, const Board& board, std::vector<Finding>& findings) 
     finding.would_overturn = "code of the trainer that sets the mask before the worker imports its framework";
     finding.advice = "set the mask before each worker starts: inside a worker that has touched CUDA it has no effect";
   }
-  finding.cost = c.ledger().total(Account::kNotUsed);
+  finding.claims = claim_accounts(a, {Account::kNotUsed});
   findings.push_back(std::move(finding));
 }
 
@@ -234,14 +233,14 @@ void cut_short(const Board& board, std::vector<Finding>& findings) {
 
 }  // namespace
 
-std::vector<Finding> pinning(const Case& c) {
+std::vector<Finding> wrong_pins(const Analysis& a) {
   std::vector<Finding> findings;
-  if (!c.job.has_job || !c.job.has_contexts) return findings;
-  const Board board = board_of(c);
-  contradictions(c, board, findings);
+  if (!a.job.has_job || !a.job.has_contexts) return findings;
+  const Board board = board_of(a);
+  contradictions(a, board, findings);
   other_numbering(board, findings);
   not_honoured(board, findings);
-  if (!c.job.batch.present) crowded(c, board, findings);  // a batch places its tasks itself, and proves it
+  if (!a.job.batch.present) crowded(a, board, findings);  // a batch places its tasks itself, and proves it
   cut_short(board, findings);
   return findings;
 }

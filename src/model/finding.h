@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,14 +12,6 @@
 #include "model/ledger.h"
 
 namespace headroom {
-
-// Root causes; identifiers and catalogue numbers are DESIGN section 8's.
-struct CauseInfo {
-  std::string_view id;       // JSON
-  std::string_view number;   // catalogue number, "" for what is no root cause
-  std::string_view words;    // for people, in the middle of a sentence
-  std::string_view observe;  // the cheapest observation that tells it from its look-alikes
-};
 
 enum class Cause : std::uint8_t {
   kJobNeverUsesGpu,
@@ -67,26 +60,60 @@ enum class Cause : std::uint8_t {
   // Not root causes of idle time, but findings all the same.
   kSensorOutlier,
   kMonitoringMostlyElse,
-  kPhaseAlternation,
   kRecordingLosses,
   kTaskWaiting,
 };
+// Root causes; identifiers and catalogue numbers are DESIGN section 8's.
+struct CauseInfo {
+  Cause cause;
+  std::string_view id;       // JSON
+  std::string_view number;   // catalogue number, "" for what is no root cause
+  std::string_view words;    // for people, in the middle of a sentence
+  std::string_view observe;  // the cheapest observation that tells it from its look-alikes
+  std::string_view needs;    // tiers without which no rule names it; "" where this version has no rule for it
+};
 [[nodiscard]] const CauseInfo& info(Cause cause);
+[[nodiscard]] std::span<const CauseInfo> all_causes();
+
+// A piece of a ledger's slice that a finding answers for.
+struct ClaimedPiece {
+  std::size_t device = 0;  // index into Ledger::devices
+  Nanos begin = 0, end = 0;
+  Account account = Account::kUnexplained;
+  std::int32_t where = -1;  // index into Ledger::places, or -1
+  bool operator==(const ClaimedPiece&) const = default;
+};
+using Claims = std::vector<ClaimedPiece>;  // by device, then in order of time; no two overlap
+[[nodiscard]] Nanos length(const Claims& claims);
+
+// How much faster the same work could be done, and on what condition.
+struct Gain {
+  double low = 1.0, high = 1.0;  // factors of time at equal work; low is 1 while the cause may be another
+  std::string condition;
+  bool operator==(const Gain&) const = default;
+};
 
 // A statement about the recording, with what it rests on. A set of candidates where the tier cannot separate them.
+//
+// The law that all findings of one explanation keep (diagnose/law.h): a finding costs what it claims, claims only time
+// that is in the ledger, and no two claim the same nanosecond, unless one is part of the other and says so.
 struct Finding {
-  std::optional<Cause> cause;     // absent for a set
-  std::vector<Cause> candidates;  // for a set: two or more, the likeliest first
-  std::string title;              // one line, a claim, no full stop
-  Nanos cost = 0;                 // device-nanoseconds lost to it; 0 where it costs none
+  std::optional<Cause> cause;          // absent for a set
+  std::vector<Cause> candidates;       // for a set: two or more, the likeliest first
+  std::string title;                   // one line, a claim, no full stop
+  Claims claims;                       // empty for what costs no device time
+  std::optional<std::size_t> part_of;  // index of the finding that claims the same time and more
   Confidence confidence = Confidence::kMedium;
-  std::string tier;                   // evidence tiers it rests on, e.g. "NP"
+  Tiers tiers;                        // the evidence it rests on
   std::vector<std::string> evidence;  // sentences with numbers and times
   std::vector<std::string> told_apart_from;
   std::string would_overturn;  // the one observation that would
   std::string advice;          // what to try; "" where there is nothing to try
-  std::string bound;           // what it can gain at most, and the condition; "" without advice
+  std::optional<Gain> gain;    // of time at equal work, where this recording bounds it
+  std::string bound;           // the gain in words; "" without advice
   bool operator==(const Finding&) const = default;
+
+  [[nodiscard]] Nanos cost() const { return length(claims); }  // device-nanoseconds
 };
 
 }  // namespace headroom

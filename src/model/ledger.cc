@@ -3,6 +3,13 @@
 
 namespace headroom {
 
+std::string Tiers::letters() const {
+  std::string text;
+  for (std::size_t i = 0; i < kLetters.size(); ++i)
+    if (bits_ & (1U << i)) text += kLetters[i];
+  return text;
+}
+
 std::string_view confidence_name(Confidence confidence) {
   switch (confidence) {
     case Confidence::kHigh:

@@ -62,9 +62,38 @@ inline constexpr std::array kAccounts{
 };
 [[nodiscard]] inline const AccountInfo& info(Account account) { return kAccounts[static_cast<std::size_t>(account)]; }
 [[nodiscard]] inline bool is_busy(Account account) { return account <= Account::kForeign; }
+// A process of the job holds the device, and no kernel runs.
+[[nodiscard]] inline bool is_held_idle(Account account) {
+  return account >= Account::kStartup && account <= Account::kUnexplained;
+}
 
 enum class Confidence : std::uint8_t { kHigh, kMedium, kLow };
 [[nodiscard]] std::string_view confidence_name(Confidence confidence);  // "high", "medium", "low"
+
+// A set of evidence tiers: N NVML, P /proc, L output lines, Y Python stacks, X marks, C CUPTI, S what a launcher knows
+// of its tasks.
+class Tiers {
+ public:
+  static constexpr std::string_view kLetters = "NPLYXCS";
+  constexpr Tiers() = default;
+  constexpr Tiers(std::string_view letters) {  // implicit: "NP" is how people write one; other letters are left out
+    for (const char letter : letters)
+      if (const auto place = kLetters.find(letter); place != std::string_view::npos)
+        bits_ = static_cast<std::uint8_t>(bits_ | 1U << place);
+  }
+  constexpr Tiers(const char* letters) : Tiers(std::string_view(letters)) {}
+  [[nodiscard]] std::string letters() const;
+  [[nodiscard]] constexpr bool has(Tiers other) const { return (bits_ & other.bits_) == other.bits_; }
+  [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
+  constexpr Tiers& operator|=(Tiers other) {
+    bits_ = static_cast<std::uint8_t>(bits_ | other.bits_);
+    return *this;
+  }
+  auto operator<=>(const Tiers&) const = default;
+
+ private:
+  std::uint8_t bits_ = 0;
+};
 
 // A piece of one device's time with one account: the unit the ledger is summed from. Slices of a device are in order
 // of time, do not overlap and leave no gap over the ledger's span.
@@ -72,10 +101,11 @@ struct Slice {
   Nanos begin = 0, end = 0;
   Account account = Account::kUnexplained;
   std::int64_t pid = 0;  // whose time it is, where that is known; else 0
-  char tier = 'N';       // the evidence it rests on
+  Tiers tiers = "N";     // the evidence it rests on
   Confidence confidence = Confidence::kHigh;
   std::int32_t phase = -1;  // index into Explanation::phases, or -1
   std::int32_t task = -1;   // of a batch: index into Ledger::tasks, or -1
+  std::int32_t where = -1;  // what code or phase of the job the device waited for: index into Ledger::places, or -1
   bool operator==(const Slice&) const = default;
 };
 
@@ -84,10 +114,11 @@ struct LedgerEntry {
   std::size_t device = 0;  // index into Ledger::devices
   std::int64_t pid = 0;
   std::int32_t phase = -1;
-  char tier = 'N';
+  Tiers tiers = "N";
   Confidence confidence = Confidence::kHigh;
   Nanos ns = 0;
-  std::int32_t task = -1;  // of a batch: index into Ledger::tasks, or -1
+  std::int32_t task = -1;   // of a batch: index into Ledger::tasks, or -1
+  std::int32_t where = -1;  // index into Ledger::places, or -1
   bool operator==(const LedgerEntry&) const = default;
 };
 
@@ -97,6 +128,7 @@ struct Ledger {
   std::vector<Device> devices;       // the budget's devices, in order of index
   std::vector<LedgerEntry> entries;  // merged: no two differ in `ns` alone; sorted by device, account, phase, task, pid
   std::vector<std::string> tasks;    // of a batch: their names
+  std::vector<std::string> places;   // functions and phases of the job, by the evidence that names them
 
   [[nodiscard]] Nanos span() const { return end - begin; }
   [[nodiscard]] Nanos budget() const { return span() * static_cast<Nanos>(devices.size()); }

@@ -203,9 +203,9 @@ std::string compact_ledger(const Explanation& e, const TextOptions& layout) {
   if (!one) text += wrap(device_shares(ledger), layout.width, "  ", "  ");
   std::size_t shown = 0;
   for (const Finding& finding : e.findings) {
-    if (finding.cost == 0 || shown == kFindings) continue;
+    if (finding.cost() == 0 || finding.part_of || shown == kFindings) continue;
     if (shown++ == 0) text += "\n";
-    text += wrap(fmt::format("{}: {}", finding.title, human_duration(finding.cost)), layout.width, "- ", "  ");
+    text += wrap(fmt::format("{}: {}", finding.title, human_duration(finding.cost())), layout.width, "- ", "  ");
   }
   const std::string name = layout.recording.empty() ? shell_quote(e.path) : layout.recording;
   if (shown > 0 && !e.path.empty())

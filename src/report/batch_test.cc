@@ -50,7 +50,7 @@ Explanation explanation() {
   Finding finding;
   finding.cause = Cause::kTailImbalance;
   finding.title = "The last tasks ran while other GPUs had nothing left to do";
-  finding.cost = 25 * kSecond;
+  finding.claims = {{1, 25 * kSecond, 50 * kSecond, Account::kNoTask}};
   e.findings = {finding};
   return e;
 }

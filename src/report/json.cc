@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/json.h"
 
+#include <map>
+#include <tuple>
+
 #include "report/ledger_json.h"
 
 namespace headroom::report {
@@ -57,21 +60,47 @@ Json phase_json(const Explanation& e, const Phase& phase) {
           {"period_ns", optional_json(phase.period)}};
 }
 
-Json finding_json(const Explanation& e, const Finding& finding) {
+// What a finding claims, summed by device, account and place.
+Json claims_json(const Explanation& e, const Claims& claims) {
+  std::map<std::tuple<std::size_t, Account, std::int32_t>, Nanos> sums;
+  for (const ClaimedPiece& piece : claims) sums[{piece.device, piece.account, piece.where}] += piece.end - piece.begin;
+  Json list = Json::array();
+  for (const auto& [key, ns] : sums) {
+    const auto& [device, account, where] = key;
+    list.push_back({{"device", e.ledger.devices[device].uuid},
+                    {"account", info(account).cause},
+                    {"where", where < 0 ? Json(nullptr) : Json(e.ledger.places[static_cast<std::size_t>(where)])},
+                    {"ns", ns}});
+  }
+  return list;
+}
+
+Json gain_json(const std::optional<Gain>& gain) {
+  if (!gain) return nullptr;
+  return {{"low", gain->low}, {"high", gain->high}, {"of", "time at equal work"}, {"if", gain->condition}};
+}
+
+// Identifiers are places in the list, from 1 on.
+Json finding_json(const Explanation& e, std::size_t index) {
+  const Finding& finding = e.findings[index];
   Json candidates = Json::array();
   for (const Cause cause : finding.candidates) candidates.push_back(info(cause).id);
   const Nanos budget = e.ledger.budget();
-  return {{"cause", finding.cause ? Json(info(*finding.cause).id) : Json(nullptr)},
+  return {{"id", index + 1},
+          {"part_of", finding.part_of ? Json(*finding.part_of + 1) : Json(nullptr)},
+          {"cause", finding.cause ? Json(info(*finding.cause).id) : Json(nullptr)},
           {"candidates", candidates},
           {"title", finding.title},
-          {"device_seconds", seconds(finding.cost)},
-          {"share", budget > 0 ? static_cast<double>(finding.cost) / static_cast<double>(budget) : 0.0},
+          {"device_seconds", seconds(finding.cost())},
+          {"share", budget > 0 ? static_cast<double>(finding.cost()) / static_cast<double>(budget) : 0.0},
           {"confidence", confidence_name(finding.confidence)},
-          {"tier", finding.tier},
+          {"tier", finding.tiers.letters()},
+          {"claims", claims_json(e, finding.claims)},
           {"evidence", finding.evidence},
           {"told_apart_from", finding.told_apart_from},
           {"would_overturn", finding.would_overturn},
           {"advice", finding.advice},
+          {"gain", gain_json(finding.gain)},
           {"bound", finding.bound}};
 }
 
@@ -99,7 +128,7 @@ std::string to_json(const Explanation& e) {
        losses = Json::array(), projections = Json::array();
   for (std::size_t i = 0; i < e.ledger.devices.size(); ++i) devices.push_back(device_json(e, i));
   for (const Phase& phase : e.phases) phases.push_back(phase_json(e, phase));
-  for (const Finding& finding : e.findings) findings.push_back(finding_json(e, finding));
+  for (std::size_t i = 0; i < e.findings.size(); ++i) findings.push_back(finding_json(e, i));
   for (const HealthCheck& check : e.health)
     health.push_back({{"check", check.check}, {"answer", answer_name(check.good)}, {"evidence", check.evidence}});
   for (const Loss& loss : e.losses)

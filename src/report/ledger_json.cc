@@ -19,7 +19,8 @@ Json ledger_json(const Explanation& e) {
          {"phase", name_or_null(e.phases, entry.phase, [](const Phase& phase) { return phase.name; })},
          {"task", name_or_null(e.ledger.tasks, entry.task, [](const std::string& name) { return name; })},
          {"pid", entry.pid == 0 ? Json(nullptr) : Json(entry.pid)},
-         {"tier", std::string(1, entry.tier)},
+         {"where", name_or_null(e.ledger.places, entry.where, [](const std::string& name) { return name; })},
+         {"tier", entry.tiers.letters()},
          {"confidence", confidence_name(entry.confidence)}});
   return {
       {"budget_ns", e.ledger.budget()}, {"begin_ns", e.ledger.begin}, {"end_ns", e.ledger.end}, {"accounts", accounts}};

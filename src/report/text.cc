@@ -53,8 +53,10 @@ std::string labelled(std::string_view label, std::string_view text, const TextOp
   return wrap(text, options.width, "   " + pad_right(label, 10), std::string(13, ' '));
 }
 
-std::string one_finding(const Finding& finding, std::size_t number, const TextOptions& options) {
-  const std::string cost = finding.cost > 0 ? "costs " + human_duration(finding.cost) : "";
+// `number`: "2", or "2a" for what is part of finding 2.
+std::string one_finding(const Finding& finding, const std::string& number, const TextOptions& options) {
+  std::string cost = finding.cost() > 0 ? "costs " + human_duration(finding.cost()) : "";
+  if (finding.part_of) cost += " of these";
   const std::string head = fmt::format("{}. {}", number, finding.title);
   std::string text;
   if (display_width(head) + display_width(cost) + 2 <= options.width)
@@ -73,8 +75,8 @@ std::string one_finding(const Finding& finding, std::size_t number, const TextOp
   if (!finding.bound.empty()) text += labelled("Gain", finding.bound, options);
   if (!finding.would_overturn.empty()) text += labelled("Wrong if", finding.would_overturn, options);
   text += labelled("Rests on",
-                   fmt::format("tier{} {}, confidence {}", finding.tier.size() > 1 ? "s" : "", finding.tier,
-                               confidence_name(finding.confidence)),
+                   fmt::format("tier{} {}, confidence {}", finding.tiers.letters().size() > 1 ? "s" : "",
+                               finding.tiers.letters(), confidence_name(finding.confidence)),
                    options);
   return text + "\n";
 }
@@ -205,8 +207,14 @@ std::string to_text(const Explanation& explanation, const TextOptions& wanted) {
   for (std::size_t i = 0; i < explanation.ledger.devices.size(); ++i) text += device_ledger(explanation, i, options);
   if (!explanation.ledger.devices.empty()) text += "\n";
   text += phases(explanation);
-  std::size_t number = 0;
-  for (const Finding& finding : explanation.findings) text += one_finding(finding, ++number, options);
+  std::size_t number = 0, part = 0;
+  for (const Finding& finding : explanation.findings) {
+    part = finding.part_of ? part + 1 : 0;
+    if (part == 0) ++number;
+    constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
+    const std::string_view letter = part == 0 ? "" : kLetters.substr((part - 1) % kLetters.size(), 1);
+    text += one_finding(finding, fmt::format("{}{}", number, letter), options);
+  }
   text += bounds(explanation, options) + statistics(explanation, options) + health_lines(explanation, options);
   return text + footer(explanation, options);
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/host_summary.h"
+#include "analyze/job.h"
+#include "analyze/ledger.h"
+#include "analyze/stats.h"
+#include "model/explanation.h"
+#include "model/thresholds.h"
+
+// From a recording and a window of its time to one value, which is all that the diagnosis looks at. Everything in it is
+// of that window: two lines of a report cannot be of different times.
+namespace headroom {
+
+// A GPU of the machine, whether or not it is in the budget.
+struct MachineGpu {
+  SourceId source = kNoSource;
+  Device device;
+};
+
+// A process that lived in the window.
+struct RecordedProcess {
+  SourceId source = kNoSource;
+  Process facts;
+};
+
+// A process outside the job with a compute context on a device of the budget.
+struct Tenant {
+  ContextUse use;
+  Process process;              // no more than its pid where the host side did not know it
+  std::size_t device = 0;       // position in Analysis::devices
+  std::int64_t peak_bytes = 0;  // of device memory
+};
+
+// What the driver said about a device's clocks in readings with kernels running.
+struct ClockLimits {
+  bool recorded = false;                    // its event reasons were read at all
+  std::int64_t readings = 0, limited = 0;   // with kernels running; and with a reason that lowers clocks
+  std::int64_t reasons = 0;                 // all such reasons, kReason… of model/metric.h
+  std::optional<double> limited_clock_mhz;  // mean SM clock of the limited ones
+  std::vector<Window> limited_times;        // what they speak for, in order
+};
+
+// What a recording cannot know and a person may.
+struct Told {
+  std::optional<Nanos> remaining;                  // the same work still to do, in time at today's pace
+  std::optional<std::pair<double, double>> batch;  // batch size now, and the one considered
+  std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
+};
+
+struct LostDevice {
+  Nanos at = 0;
+  SourceId source = kNoSource;
+};
+
+struct Analysis {
+  RecordingMeta meta;
+  Window window;
+  Thresholds limits;
+  Told told;
+  JobView job;                      // uses: those of the window; attempts: all, the rules clip them
+  std::vector<DeviceTime> devices;  // the budget's, in order of index; their slices end with the window
+  Ledger ledger;
+  std::vector<DeviceStats> stats;  // by position in `devices`
+  std::vector<Phase> phases;
+  std::vector<ClockLimits> clocks;  // by position in `devices`
+  std::vector<bool> idle_peer;      // by position in `devices`: it did nothing while another worked
+  std::vector<MachineGpu> machine;  // in order of index
+  std::vector<RecordedProcess> processes;
+  std::vector<Tenant> tenants;
+  HostSummary host;
+  Nanos late_from = 0;  // the last part of the window, in which something should still move
+  std::vector<LostDevice> lost;
+  std::vector<Loss> losses;
+
+  [[nodiscard]] double share(Nanos ns) const;  // of the budget
+  [[nodiscard]] bool material(Nanos ns) const { return share(ns) >= limits[Threshold::kMaterial]; }
+  [[nodiscard]] const MetricStats* stats_of(std::size_t device, Metric metric) const;
+  [[nodiscard]] std::string device_name(std::size_t device) const;  // "GPU 0"
+  [[nodiscard]] std::string when(Nanos at) const;                   // clock time, or time since the recording's start
+  // Whether an attempt of a batch had the device then that did not succeed.
+  [[nodiscard]] bool held_for_nothing(const Slice& slice) const;
+  [[nodiscard]] const TaskAttempt* attempt_at(std::int32_t task, Nanos at) const;  // nullptr: none
+  // A phase in which a device's work pauses: any but its busiest.
+  [[nodiscard]] bool is_pause(std::int32_t phase) const;
+
+  std::vector<std::vector<std::size_t>> attempts_of_task;  // by task: positions in job.batch.attempts
+};
+
+// `window` is clipped to the recording's span. Pure: the same answer for the same recording.
+[[nodiscard]] Analysis analyze(const Recording& recording, Window window, const Thresholds& limits = {},
+                               const Told& told = {});
+[[nodiscard]] Analysis analyze(const Recording& recording);  // the whole of it
+
+}  // namespace headroom

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/evidence.h"
+
+#include <algorithm>
+
+#include "analyze/process_evidence.h"
+
+namespace headroom {
+
+std::vector<std::unique_ptr<Evidence>> evidence_of(const Recording&, const JobView& job, const Thresholds& limits) {
+  std::vector<std::unique_ptr<Evidence>> ordered;
+  const bool sampled = std::any_of(job.did.begin(), job.did.end(), [](const auto& list) { return !list.empty(); });
+  if (sampled) ordered.push_back(std::make_unique<ProcessCounters>(limits));
+  return ordered;
+}
+
+}  // namespace headroom

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "analyze/uses.h"
+#include "analyze/utilisation.h"
+#include "model/ledger.h"
+
+// Where evidence of another kind comes in: why a device was idle while a process of the job held it. The driver's
+// utilisation decides how much of the time that was, and nothing here can change it (docs/ledger.md).
+namespace headroom {
+
+// Which part of a use: before its first kernel, between kernels, or after its last.
+enum class UsePart : std::uint8_t { kStartup, kBetween, kTail };
+
+// An idle stretch of one use of a device, between two cuts of every kind of evidence.
+struct IdleStretch {
+  const Use& use;
+  UsePart part = UsePart::kBetween;
+  Nanos begin = 0, end = 0;
+  const IdleTime& device;  // how idle the device was around it
+};
+
+// What it was, as far as one kind of evidence can tell.
+struct HostClaim {
+  Account account = Account::kUnexplained;
+  Confidence confidence = Confidence::kMedium;
+  Tiers tiers;
+  std::string_view where = {};  // a phase or function of the job; owned by the evidence; "" for none
+};
+
+// One kind of evidence about the host. Asked in order of trust, and the first that answers decides.
+class Evidence {
+ public:
+  virtual ~Evidence() = default;
+  // Nothing where this kind does not speak for the stretch.
+  [[nodiscard]] virtual std::optional<HostClaim> claim(const IdleStretch& stretch) const = 0;
+  // Adds the instants at which its answer for `use` may change; a stretch never lies across one.
+  virtual void cut(const Use& use, std::vector<Nanos>& cuts) const = 0;
+};
+
+// All that this recording has, the most trusted first (DESIGN: CUPTI, marks, stacks, output, /proc). Lives as long as
+// `job`, which it looks into.
+[[nodiscard]] std::vector<std::unique_ptr<Evidence>> evidence_of(const Recording& recording, const JobView& job,
+                                                                 const Thresholds& limits);
+
+}  // namespace headroom

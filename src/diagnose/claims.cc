@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/claims.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/human.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+using Instant = std::pair<std::size_t, Nanos>;  // of a device
+
+Instant begin_of(const ClaimedPiece& piece) { return {piece.device, piece.begin}; }
+Instant end_of(const ClaimedPiece& piece) { return {piece.device, piece.end}; }
+
+}  // namespace
+
+void add_piece(Claims& claims, const ClaimedPiece& piece) {
+  if (!claims.empty()) {
+    ClaimedPiece& last = claims.back();
+    const bool goes_on = last.device == piece.device && last.end == piece.begin && last.account == piece.account;
+    if (goes_on && last.where == piece.where) {
+      last.end = piece.end;
+      return;
+    }
+  }
+  claims.push_back(piece);
+}
+
+Claims claim_accounts(const Analysis& a, std::initializer_list<Account> accounts) {
+  return claim(a, [&](std::size_t, const Slice& slice) {
+    return std::find(accounts.begin(), accounts.end(), slice.account) != accounts.end() && !a.held_for_nothing(slice);
+  });
+}
+
+Claims common(const Claims& one, const Claims& other) {
+  Claims both;
+  auto b = other.begin();
+  for (const ClaimedPiece& piece : one) {
+    while (b != other.end() && end_of(*b) <= begin_of(piece)) ++b;
+    for (auto at = b; at != other.end() && begin_of(*at) < end_of(piece); ++at) {
+      ClaimedPiece part = piece;
+      part.begin = std::max(piece.begin, at->begin);
+      part.end = std::min(piece.end, at->end);
+      both.push_back(part);
+    }
+  }
+  return both;
+}
+
+Claims without(const Claims& claims, const Claims& taken) {
+  Claims left;
+  auto b = taken.begin();
+  for (ClaimedPiece piece : claims) {
+    while (b != taken.end() && end_of(*b) <= begin_of(piece)) ++b;
+    for (auto at = b; at != taken.end() && begin_of(*at) < end_of(piece); ++at) {
+      if (at->begin > piece.begin) {
+        ClaimedPiece before = piece;
+        before.end = at->begin;
+        left.push_back(before);
+      }
+      piece.begin = std::min(piece.end, at->end);
+    }
+    if (piece.begin < piece.end) left.push_back(piece);
+  }
+  return left;
+}
+
+namespace {
+
+// The claims of a finding changed: so does what their removal can gain.
+void lost_time(const Analysis& a, Finding& finding) {
+  const auto high = removal(a, finding.claims);
+  if (!finding.gain || !high || *high >= finding.gain->high) return;
+  gains_by_removal(a, finding, finding.gain->condition);
+}
+
+// Settles `finding` among those that cost more. False: nothing material is left of it.
+bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) {
+  const Nanos before = finding.cost();
+  for (std::size_t i = 0; i < settled.size() && !finding.part_of; ++i) {
+    if (settled[i].part_of) continue;
+    Claims both = common(finding.claims, settled[i].claims);
+    if (both.empty()) continue;
+    if (2 * length(both) >= finding.cost()) {
+      finding.part_of = i;
+      finding.claims = std::move(both);
+    } else {
+      finding.claims = without(finding.claims, settled[i].claims);
+    }
+  }
+  for (const Finding& other : settled)
+    if (finding.part_of && other.part_of == finding.part_of) finding.claims = without(finding.claims, other.claims);
+  if (finding.cost() == before) return true;
+  lost_time(a, finding);
+  return a.material(finding.cost());
+}
+
+// What puts all else in doubt comes first, then by cost.
+bool comes_first(const Finding& one, const Finding& other) {
+  const auto key = [](const Finding& f) { return std::tuple(f.cause != Cause::kMonitoringMostlyElse, -f.cost()); };
+  return key(one) < key(other);
+}
+
+}  // namespace
+
+std::vector<Finding> keep_the_law(const Analysis& a, std::vector<Finding> findings) {
+  std::stable_sort(findings.begin(), findings.end(), [](const auto& x, const auto& y) { return x.cost() > y.cost(); });
+  std::vector<Finding> settled;
+  for (Finding& finding : findings)
+    if (settle(a, settled, finding)) settled.push_back(std::move(finding));
+  std::vector<std::size_t> wholes;
+  for (std::size_t i = 0; i < settled.size(); ++i)
+    if (!settled[i].part_of) wholes.push_back(i);
+  std::stable_sort(wholes.begin(), wholes.end(),
+                   [&](std::size_t x, std::size_t y) { return comes_first(settled[x], settled[y]); });
+  std::vector<Finding> ordered;
+  for (const std::size_t whole : wholes) {
+    const std::size_t place = ordered.size();
+    ordered.push_back(settled[whole]);
+    for (Finding& part : settled)
+      if (part.part_of == whole) {
+        ordered.push_back(part);
+        ordered.back().part_of = place;
+      }
+  }
+  return ordered;
+}
+
+namespace {
+
+// Tasks can run on any GPU: a batch is over when its kernels are, evenly spread, or with its longest task.
+Bound bound_of_batch(const Analysis& a) {
+  Nanos useful = 0, longest = 0;
+  std::map<std::pair<std::size_t, std::int32_t>, Nanos> of_task;
+  for (const LedgerEntry& entry : a.ledger.entries) {
+    if (entry.account != Account::kUseful) continue;
+    useful += entry.ns;
+    if (entry.task >= 0) longest = std::max(longest, of_task[{entry.device, entry.task}] += entry.ns);
+  }
+  const auto devices = static_cast<Nanos>(std::max<std::size_t>(1, a.devices.size()));
+  const Nanos least = std::max(longest, useful / devices);
+  const Nanos observed = a.ledger.span() - a.ledger.total(Account::kUnobserved) / devices;
+  Bound bound;
+  bound.speedup_high = std::max(1.0, static_cast<double>(observed) / static_cast<double>(std::max<Nanos>(1, least)));
+  bound.condition =
+      "if the kernels of the tasks that succeeded took the time they took, were spread evenly over the GPUs and never "
+      "waited, and nothing else becomes the limit";
+  return bound;
+}
+
+// Time in which some device is claimed.
+Nanos claimed_anywhere(const Claims& claims) {
+  std::vector<std::pair<Nanos, Nanos>> pieces;
+  for (const ClaimedPiece& piece : claims) pieces.emplace_back(piece.begin, piece.end);
+  std::sort(pieces.begin(), pieces.end());
+  Nanos sum = 0, covered = 0;
+  for (const auto& [begin, end] : pieces) {
+    sum += std::max<Nanos>(0, end - std::max(begin, covered));
+    covered = std::max(covered, end);
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::optional<Bound> bound_of(const Analysis& a) {
+  Nanos longest = 0, unobserved = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    longest = std::max(longest, a.ledger.total(Account::kUseful, device));
+    unobserved = std::max(unobserved, a.ledger.total(Account::kUnobserved, device));
+  }
+  if (longest == 0) return std::nullopt;
+  if (a.job.batch.present) return bound_of_batch(a);
+  Bound bound;
+  bound.speedup_high = static_cast<double>(a.ledger.span() - unobserved) / static_cast<double>(longest);
+  bound.speedup_high = std::max(1.0, bound.speedup_high);
+  bound.condition =
+      "if the GPU work itself stays as it is and where it is, all of the idle time could be removed, and nothing else "
+      "becomes the limit";
+  return bound;
+}
+
+std::optional<double> removal(const Analysis& a, const Claims& claims) {
+  const bool batch = a.job.batch.present;
+  const Nanos all = batch ? a.ledger.budget() : a.ledger.span();
+  const Nanos left = all - (batch ? length(claims) : claimed_anywhere(claims));
+  const auto bound = bound_of(a);
+  if (left <= 0) return bound ? std::optional(bound->speedup_high) : std::nullopt;
+  const double high = static_cast<double>(all) / static_cast<double>(left);
+  return bound ? std::min(high, std::max(1.0, bound->speedup_high)) : high;
+}
+
+void gains_by_removal(const Analysis& a, Finding& finding, std::string condition) {
+  const auto high = removal(a, finding.claims);
+  finding.gain.reset();
+  finding.bound = "not bounded by this recording";
+  if (!high) return;
+  finding.bound = fmt::format("{} at most, {}", human_factor(*high), condition);
+  finding.gain = Gain{1.0, *high, std::move(condition)};
+}
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/analysis.h"
+#include "model/finding.h"
+
+namespace headroom::diagnose {
+
+// Appends a piece; one that goes on where the last ended, with the same account, lengthens it.
+void add_piece(Claims& claims, const ClaimedPiece& piece);
+
+// The slices of the ledger that wanted(device, slice) takes.
+template <class Wanted>
+[[nodiscard]] Claims claim(const Analysis& a, const Wanted& wanted) {
+  Claims claims;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    for (const Slice& slice : a.devices[device].slices)
+      if (wanted(device, slice)) add_piece(claims, {device, slice.begin, slice.end, slice.account, slice.where});
+  return claims;
+}
+
+// All time in these accounts, but for what attempts held that did not succeed: that is discarded_work's.
+[[nodiscard]] Claims claim_accounts(const Analysis& a, std::initializer_list<Account> accounts);
+
+[[nodiscard]] Claims common(const Claims& one, const Claims& other);
+[[nodiscard]] Claims without(const Claims& claims, const Claims& taken);
+
+// Holds the findings to the law of model/finding.h. What claims time that a costlier one claims becomes part of that
+// one if at least half of it lies there, and loses the rest; else it loses what both claim. What is then no longer
+// material is left out. Returns them most lost device-time first, parts behind their whole.
+[[nodiscard]] std::vector<Finding> keep_the_law(const Analysis& a, std::vector<Finding> findings);
+
+// At equal work: the busiest device cannot finish earlier than its kernels take. Nothing where no kernel ran.
+[[nodiscard]] std::optional<Bound> bound_of(const Analysis& a);
+
+// How much faster the same work could be done if the claimed time vanished and nothing else changed. Of a job: its
+// devices may all wait for one another, so each instant that is claimed on any of them could go, and no device that the
+// claims are not about makes that less. Of a batch: tasks can go to any GPU, so it is a share of the budget. Never more
+// than bound_of(). Nothing where this recording does not bound it.
+[[nodiscard]] std::optional<double> removal(const Analysis& a, const Claims& claims);
+
+// Sets gain and bound of a finding whose claimed time could vanish: "1.32x at most, CONDITION".
+void gains_by_removal(const Analysis& a, Finding& finding, std::string condition);
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analyze/analysis.h"
+
+// Evidence lines that several rules share.
+namespace headroom::diagnose {
+
+[[nodiscard]] std::string owner_sentence(const HostSummary& s);
+[[nodiscard]] std::string helper_sentence(const HostSummary& s);
+[[nodiscard]] std::string storage_sentence(const HostSummary& s);
+// What the whole machine used beside the job: whether cores were short because of others; nothing where unknown.
+[[nodiscard]] std::vector<std::string> cores_sentence(const HostSummary& s);
+// "GPU 0 reads 0 % for 1:00 on average, 3 times, every 7:00 …" for every device (or this one) with an idle phase that
+// recurs.
+[[nodiscard]] std::vector<std::string> recurrences(const Analysis& a, std::optional<std::size_t> device = std::nullopt);
+
+void append(std::vector<std::string>& list, std::vector<std::string> more);
+
+}  // namespace headroom::diagnose
