@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "base/fd.h"
 #include "batch/identity.h"
 #include "scheduler/order.h"
 #include "tasks/template_pinning.h"
@@ -278,7 +279,9 @@ TEST(TaskFile, PatternsNeedOneGroup) {
 
 TEST(TaskFile, TheWindowsOfTheExamples) {
   const std::string folder = HEADROOM_SOURCE_DIR "/examples/windows";
-  auto set = read_task_file(folder + "/windows.toml", {});
+  ListOptions options;
+  options.read = [](const std::string& file) { return read_file(file); };
+  auto set = read_task_file(folder + "/windows.toml", options);
   ASSERT_TRUE(set) << set.error().what;
   ASSERT_EQ(set->tasks.size(), 252U);
   EXPECT_EQ(set->tasks[8].name, "TCS_2023Q2");
