@@ -5,9 +5,10 @@
 #include <array>
 #include <cstring>
 
+#include "base/fnv.h"
 #include "base/strings.h"
+#include "base/toml_table.h"
 #include "sim/core/layout.h"
-#include "sim/toml.h"
 
 namespace headroom::sim {
 
@@ -210,12 +211,6 @@ Error no_preset(std::string_view name) {
                         : fmt::format("did you mean '{}'? headroom sim --list shows all", guess)};
 }
 
-// The same position and name give the same UUID in every run: that is what makes transcripts comparable.
-std::uint64_t mixed(std::uint64_t hash, std::string_view text) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 void number(std::vector<DeviceInfo>& devices) {
   for (std::uint32_t i = 0; i < devices.size(); ++i) {
     DeviceInfo& info = devices[i];
@@ -224,8 +219,9 @@ void number(std::vector<DeviceInfo>& devices) {
     info.pci_device = 0;
     put(info.pci_bus_id, fmt::format("{:08X}:{:02X}:{:02X}.0", info.pci_domain, info.pci_bus, info.pci_device));
     if (info.uuid[0] != '\0') continue;
-    const std::uint64_t a = mixed(0xcbf29ce484222325, fmt::format("{}#{}", info.name, i));
-    const std::uint64_t b = mixed(a, "headroom");
+    // The same position and name give the same UUID in every run: that is what makes transcripts comparable.
+    const std::uint64_t a = fnv1a(fmt::format("{}#{}", info.name, i));
+    const std::uint64_t b = fnv1a("headroom", a);
     put(info.uuid, fmt::format("GPU-{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", a >> 32, (a >> 16) & 0xffff, a & 0xffff,
                                b >> 48, b & 0xffffffffffff));
   }
@@ -289,10 +285,9 @@ constexpr ClaimKey kClaimKeys[] = {
 Result<void> set_key(const TomlTable& gpu, std::string_view key, DeviceInfo& info) {
   for (const NumberKey& number_key : kNumberKeys) {
     if (number_key.name != key) continue;
-    HR_TRY(const double value, gpu.number(key));
+    const double most = number_key.small != nullptr ? 4e9 : 4e15;
+    HR_TRY(const double value, gpu.need_number(key, 0, most / number_key.scale));
     const double scaled = value * number_key.scale;
-    if (value < 0 || scaled > 4e15 || (number_key.small != nullptr && scaled > 4e9))
-      return tl::unexpected(gpu.wrong(key, "is out of range", "a number from 0 on"));
     if (number_key.small != nullptr)
       info.*number_key.small = static_cast<std::uint32_t>(scaled);
     else
@@ -301,11 +296,11 @@ Result<void> set_key(const TomlTable& gpu, std::string_view key, DeviceInfo& inf
   }
   for (const ClaimKey& claim : kClaimKeys) {
     if (claim.name != key) continue;
-    HR_TRY(const bool value, gpu.boolean(key));
-    info.*claim.field = value ? 1 : 0;
+    HR_TRY(const auto value, gpu.boolean(key));
+    if (value) info.*claim.field = *value ? 1 : 0;
     return {};
   }
-  HR_TRY(const std::string text, gpu.text(key));
+  HR_TRY(const std::string text, gpu.need_text(key));
   if (key == "name")
     put(info.name, text);
   else
@@ -318,7 +313,7 @@ Result<void> add_gpu(BoxPlan& plan, const TomlTable& gpu) {
   for (const NumberKey& key : kNumberKeys) known.push_back(key.name);
   for (const ClaimKey& key : kClaimKeys) known.push_back(key.name);
   HR_TRYV(gpu.only(known));
-  HR_TRY(const std::string name, gpu.text("preset"));
+  HR_TRY(const std::string name, gpu.need_text("preset"));
   const Preset* preset = preset_of(name);
   if (preset == nullptr) {
     Error error = no_preset(name);
@@ -333,10 +328,8 @@ Result<void> add_gpu(BoxPlan& plan, const TomlTable& gpu) {
       info.power_window_bins > 96)
     return tl::unexpected(
         gpu.wrong("preset", "has a window out of range", "util_window_bins 1 to 48, power_window_bins 1 to 96"));
-  std::int64_t count = 1;
-  if (gpu.has("count")) {
-    HR_TRY(count, gpu.integer("count"));
-  }
+  HR_TRY(const auto asked, gpu.integer("count", 1, kMaxDevices));
+  const std::int64_t count = asked.value_or(1);
   if (count > 1 && gpu.has("uuid"))
     return tl::unexpected(gpu.wrong("uuid", "is given to several devices", "one [[gpu]] each"));
   return add(plan, info, count);
@@ -378,17 +371,13 @@ Result<BoxPlan> plan_of_names(std::string_view gpus) {
 }
 
 Result<BoxPlan> plan_of_toml(std::string_view text, const std::string& path) {
-  HR_TRY(const TomlFile file, TomlFile::parse(text, path));
-  const TomlTable root = file.root();
+  HR_TRY(const TomlTable root, TomlTable::parse(text, path));
   HR_TRYV(root.only({"driver_version", "cuda_version", "gpu"}));
   BoxPlan plan;
-  if (root.has("driver_version")) {
-    HR_TRY(plan.driver_version, root.text("driver_version"));
-  }
-  if (root.has("cuda_version")) {
-    HR_TRY(const double version, root.number("cuda_version"));  // 12.4 -> 12040
-    plan.cuda_driver_version = static_cast<int>(version) * 1000 + static_cast<int>(version * 10 + 0.5) % 10 * 10;
-  }
+  HR_TRY(auto driver, root.text("driver_version"));
+  if (driver) plan.driver_version = std::move(*driver);
+  HR_TRY(const auto cuda, root.number("cuda_version", 1, 1000));
+  if (cuda) plan.cuda_driver_version = static_cast<int>(*cuda) * 1000 + static_cast<int>(*cuda * 10 + 0.5) % 10 * 10;
   HR_TRY(const std::vector<TomlTable> gpus, root.tables("gpu"));
   for (const TomlTable& gpu : gpus) HR_TRYV(add_gpu(plan, gpu));
   if (plan.devices.empty())

@@ -3,21 +3,22 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "base/strings.h"
-#include "sim/toml.h"
+#include "base/toml_table.h"
 
 namespace headroom::sim {
 
 namespace {
 
-constexpr double kLongestSeconds = 1e8;  // three years
+constexpr double kLongestSeconds = 1e8;     // three years
+constexpr std::int64_t kHighestCode = 999;  // of NVML, CUDA and the driver's XIDs
+constexpr double kMostWatts = 1e5;
 
 Result<Nanos> seconds_of(const TomlTable& table, std::string_view key, double scale = 1e9) {
-  HR_TRY(const double value, table.number(key));
-  if (!(value >= 0) || value * scale > kLongestSeconds * 1e9)
-    return tl::unexpected(table.wrong(key, "is out of range", "a number from 0 on"));
+  HR_TRY(const double value, table.need_number(key, 0, kLongestSeconds * 1e9 / scale));
   return static_cast<Nanos>(value * scale);
 }
 
@@ -30,11 +31,8 @@ Result<void> set_call(const TomlTable& table, std::string_view key, const std::s
 }
 
 Result<std::uint32_t> count_of(const TomlTable& table, std::string_view key) {
-  if (!table.has(key)) return 0;
-  HR_TRY(const std::int64_t value, table.integer(key));
-  if (value < 1 || value > 1'000'000'000)
-    return tl::unexpected(table.wrong(key, "is out of range", "a whole number from 1 on"));
-  return static_cast<std::uint32_t>(value);
+  HR_TRY(const auto value, table.integer(key, 1, 1'000'000'000));
+  return static_cast<std::uint32_t>(value.value_or(0));
 }
 
 struct Reason {
@@ -45,20 +43,16 @@ constexpr std::array kReasons{Reason{"power_cap", 0x4}, Reason{"hw_slowdown", 0x
                               Reason{"hw_thermal", 0x48}, Reason{"power_brake", 0x88}};
 
 Result<void> lost_fault(const TomlTable& table, Fault& fault) {
-  fault.code = 79;  // the XID of a GPU that has fallen off the bus
-  if (table.has("xid")) {
-    HR_TRY(const std::int64_t xid, table.integer("xid"));
-    fault.code = static_cast<std::int32_t>(xid);
-  }
+  constexpr std::int64_t kOffTheBus = 79;
+  HR_TRY(const auto xid, table.integer("xid", 0, kHighestCode));
+  fault.code = static_cast<std::int32_t>(xid.value_or(kOffTheBus));
   return {};
 }
 
 Result<void> error_fault(const TomlTable& table, Fault& fault) {
-  HR_TRY(const std::string call, table.text("call"));
+  HR_TRY(const std::string call, table.need_text("call"));
   HR_TRYV(set_call(table, "call", call, fault));
-  HR_TRY(const std::int64_t code, table.integer("code"));
-  if (code < 1 || code > 999)
-    return tl::unexpected(table.wrong("code", "is out of range", "an NVML or CUDA return code, 1 to 999"));
+  HR_TRY(const std::int64_t code, table.need_integer("code", 1, kHighestCode));
   fault.code = static_cast<std::int32_t>(code);
   HR_TRY(fault.nth, count_of(table, "nth"));
   HR_TRY(fault.count, count_of(table, "count"));
@@ -66,7 +60,7 @@ Result<void> error_fault(const TomlTable& table, Fault& fault) {
 }
 
 Result<void> slow_fault(const TomlTable& table, Fault& fault) {
-  HR_TRY(const std::string call, table.text("call"));
+  HR_TRY(const std::string call, table.need_text("call"));
   HR_TRYV(set_call(table, "call", call, fault));
   HR_TRY(fault.delay, seconds_of(table, "delay_ms", 1e6));
   HR_TRY(fault.nth, count_of(table, "nth"));
@@ -76,49 +70,42 @@ Result<void> slow_fault(const TomlTable& table, Fault& fault) {
 
 Result<void> stale_fault(const TomlTable& table, Fault& fault) {
   HR_TRY(fault.delay, seconds_of(table, "hold"));
-  if (table.has("memory")) {
-    HR_TRY(const bool keep, table.boolean("memory"));
-    fault.keep_memory = keep ? 1 : 0;
-  }
+  HR_TRY(const auto keep, table.boolean("memory"));
+  if (keep) fault.keep_memory = *keep ? 1 : 0;
   return {};
 }
 
 Result<void> garbage_fault(const TomlTable&, Fault&) { return {}; }
 
 Result<void> power_fault(const TomlTable& table, Fault& fault) {
-  HR_TRY(const double watts, table.number("add_w"));
-  if (watts < 0 || watts > 1e5) return tl::unexpected(table.wrong("add_w", "is out of range", "0 to 100000"));
+  HR_TRY(const double watts, table.need_number("add_w", 0, kMostWatts));
   fault.milliwatts = static_cast<std::int64_t>(watts * 1e3);
   return {};
 }
 
 Result<void> reading_fault(const TomlTable& table, Fault& fault) {
-  HR_TRY(const double watts, table.number("watts"));
-  if (watts < 0 || watts > 1e5) return tl::unexpected(table.wrong("watts", "is out of range", "0 to 100000"));
+  HR_TRY(const double watts, table.need_number("watts", 0, kMostWatts));
   fault.milliwatts = static_cast<std::int64_t>(watts * 1e3);
   return {};
 }
 
 Result<void> throttle_fault(const TomlTable& table, Fault& fault) {
-  HR_TRY(const double rate, table.number("rate"));
-  if (rate < 0.001 || rate > 1)
-    return tl::unexpected(table.wrong("rate", "is out of range", "a share of full speed, 0.001 to 1"));
+  HR_TRY(const double rate, table.need_number("rate", 0.001, 1));  // of full speed
   fault.rate_permille = static_cast<std::uint32_t>(rate * 1000 + 0.5);
   fault.reasons = kReasons[0].bits;
-  if (!table.has("reason")) return {};
-  HR_TRY(const std::string name, table.text("reason"));
+  HR_TRY(const auto name, table.text("reason"));
+  if (!name) return {};
   for (const Reason& reason : kReasons) {
-    if (reason.name != name) continue;
+    if (reason.name != *name) continue;
     fault.reasons = reason.bits;
     return {};
   }
-  return tl::unexpected(table.wrong("reason", fmt::format("is '{}'", name),
+  return tl::unexpected(table.wrong("reason", fmt::format("is '{}'", *name),
                                     "power_cap, hw_slowdown, sw_thermal, hw_thermal or power_brake"));
 }
 
 Result<void> memory_fault(const TomlTable& table, Fault& fault) {
-  HR_TRY(const double mib, table.number("mib"));
-  if (mib < 0 || mib > 1e9) return tl::unexpected(table.wrong("mib", "is out of range", "a number from 0 on"));
+  HR_TRY(const double mib, table.need_number("mib", 0, 1e9));
   fault.bytes = static_cast<std::uint64_t>(mib * 1048576);
   return {};
 }
@@ -129,8 +116,7 @@ Result<void> clock_fault(const TomlTable& table, Fault& fault) {
 }
 
 Result<void> xid_fault(const TomlTable& table, Fault& fault) {
-  HR_TRY(const std::int64_t code, table.integer("code"));
-  if (code < 1 || code > 999) return tl::unexpected(table.wrong("code", "is out of range", "1 to 999"));
+  HR_TRY(const std::int64_t code, table.need_integer("code", 1, kHighestCode));
   fault.code = static_cast<std::int32_t>(code);
   return {};
 }
@@ -161,7 +147,7 @@ const std::vector<Kind>& kinds() {
 }
 
 Result<const Kind*> kind_of(const TomlTable& table) {
-  HR_TRY(const std::string name, table.text("kind"));
+  HR_TRY(const std::string name, table.need_text("kind"));
   std::vector<std::string_view> names;
   std::string list;
   for (const Kind& kind : kinds()) {
@@ -181,21 +167,21 @@ Result<std::int32_t> device_of(const TomlTable& table, const BoxPlan& plan) {
                                       fmt::format("an index from 0 to {}, a UUID, or \"*\"", plan.devices.size() - 1)));
   };
   if (table.is_text("device")) {
-    HR_TRY(const std::string text, table.text("device"));
+    HR_TRY(const std::string text, table.need_text("device"));
     if (text == "*") return -1;
     for (std::size_t i = 0; i < plan.devices.size(); ++i)
       if (text == plan.devices[i].uuid) return static_cast<std::int32_t>(i);
     return none();
   }
-  HR_TRY(const std::int64_t index, table.integer("device"));
-  if (index < 0 || index >= static_cast<std::int64_t>(plan.devices.size())) return none();
+  HR_TRY(const std::int64_t index, table.need_integer("device", 0, std::numeric_limits<std::int32_t>::max()));
+  if (index >= static_cast<std::int64_t>(plan.devices.size())) return none();
   return static_cast<std::int32_t>(index);
 }
 
 Result<void> set_time(const TomlTable& table, Fault& fault) {
   fault.duration = kForEver;
   if (table.is_text("at")) {
-    HR_TRY(const std::string at, table.text("at"));
+    HR_TRY(const std::string at, table.need_text("at"));
     if (at != "first-context")
       return tl::unexpected(table.wrong("at", fmt::format("is '{}'", at), "seconds, or \"first-context\""));
     fault.at_first_context = 1;
@@ -226,6 +212,7 @@ Result<void> add_fault(const TomlTable& table, const BoxPlan& plan, std::vector<
     return {};
   }
   HR_TRY(const std::vector<std::string> symbols, table.texts("symbols"));
+  if (symbols.empty()) return tl::unexpected(table.wrong("symbols", "names none", "symbols = [\"nvmlInit_v2\"]"));
   for (const std::string& symbol : symbols) {
     HR_TRYV(set_call(table, "symbols", symbol, fault));
     faults.push_back(fault);
@@ -236,8 +223,7 @@ Result<void> add_fault(const TomlTable& table, const BoxPlan& plan, std::vector<
 }  // namespace
 
 Result<std::vector<Fault>> parse_faults(std::string_view text, const std::string& path, const BoxPlan& plan) {
-  HR_TRY(const TomlFile file, TomlFile::parse(text, path));
-  const TomlTable root = file.root();
+  HR_TRY(const TomlTable root, TomlTable::parse(text, path));
   HR_TRYV(root.only({"fault"}));
   HR_TRY(const std::vector<TomlTable> tables, root.tables("fault"));
   std::vector<Fault> faults;

@@ -33,10 +33,8 @@ std::optional<AttemptOutcome> outcome_of(const std::string& name) {
 }
 
 std::optional<PlacementProof> proof_of(const std::string& text) {
-  if (text == "unseen") return PlacementProof::kUnseen;
-  if (text == "verified") return PlacementProof::kVerified;
-  if (text == "misplaced") return PlacementProof::kMisplaced;
-  if (text == "cpu_fallback") return PlacementProof::kCpuFallback;
+  for (const auto& proof : kPlacementProofs)
+    if (proof.name == text) return proof.id;
   return std::nullopt;
 }
 

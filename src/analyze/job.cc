@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "base/median.h"
+
 namespace headroom {
 
 namespace {
@@ -23,9 +25,7 @@ Nanos median_spacing(const Recording& recording, const std::vector<SourceId>& so
     for (std::size_t i = 1; i < at.size(); ++i) gaps.push_back(at[i] - at[i - 1]);
   }
   if (gaps.empty()) return fallback;
-  const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
-  std::nth_element(gaps.begin(), middle, gaps.end());
-  return std::max<Nanos>(*middle, kMillisecond);
+  return std::max<Nanos>(median(std::move(gaps)), kMillisecond);
 }
 
 // pids are reused: the process with this start time, else the one that lived when the context was seen.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/median.h"
 #include "model/entities.h"
 
 namespace headroom {
@@ -19,12 +20,6 @@ struct Value {
   Nanos at;
   double value;
 };
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 std::vector<Value> readings(const Track& track, const Column& column) {
   std::vector<Value> values;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/median.h"
+
 namespace headroom {
 
 namespace {
@@ -15,11 +17,7 @@ std::vector<UtilSample> readings(const Track& track, Nanos begin, Nanos end, Nan
   std::vector<Nanos> gaps;
   for (std::size_t i = 1; i < track.at.size(); ++i) gaps.push_back(track.at[i] - track.at[i - 1]);
   Nanos spacing = nominal > 0 ? nominal : kSecond;
-  if (!gaps.empty()) {
-    const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
-    std::nth_element(gaps.begin(), middle, gaps.end());
-    spacing = std::max<Nanos>(*middle, 1);
-  }
+  if (!gaps.empty()) spacing = std::max<Nanos>(median(std::move(gaps)), 1);
   for (std::size_t i = 0; i < track.at.size(); ++i) {
     if (!util->has(i)) continue;
     const Nanos at = track.at[i];
@@ -102,3 +100,5 @@ Nanos busy_ns(const UtilSample& sample) {
 }
 
 }  // namespace headroom
+
+#include "base/median.h"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 namespace headroom {
 
@@ -46,6 +47,11 @@ std::string directory_of(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string current_directory() {
+  std::error_code gone;
+  return std::filesystem::current_path(gone).string();
 }
 
 }  // namespace headroom

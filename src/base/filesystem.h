@@ -16,5 +16,6 @@ namespace headroom {
 [[nodiscard]] std::optional<std::uint64_t> free_bytes(const std::string& path);
 // The directory part of a path, "." if there is none.
 [[nodiscard]] std::string directory_of(const std::string& path);
+[[nodiscard]] std::string current_directory();  // absolute; "" where it was removed
 
 }  // namespace headroom

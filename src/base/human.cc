@@ -54,6 +54,11 @@ std::string human_count(std::int64_t count) {
   return digits;
 }
 
+std::string count_of(std::int64_t count, std::string_view noun, std::string_view nouns) {
+  if (count != 1 && !nouns.empty()) return fmt::format("{} {}", human_count(count), nouns);
+  return fmt::format("{} {}{}", human_count(count), noun, count == 1 ? "" : "s");
+}
+
 std::string clock_time(Nanos unix_ns, Nanos offset) {
   constexpr Nanos kDay = 86'400 * kSecond;
   const Nanos of_day = ((unix_ns + offset) % kDay + kDay) % kDay / kSecond;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "base/time.h"
 
@@ -13,6 +15,12 @@ namespace headroom {
 [[nodiscard]] std::string human_percent(double ratio);      // "61 %", "2.7 %", "0.04 %": two digits below ten
 [[nodiscard]] std::string human_factor(double factor);      // "1.32x", "8.8x", "12x"
 [[nodiscard]] std::string human_count(std::int64_t count);  // "691,200"
+// "1 task", "2,000 tasks", "2 processes": the noun as the count has it. `nouns` where an "s" does not make the plural.
+[[nodiscard]] std::string count_of(std::int64_t count, std::string_view noun, std::string_view nouns = "");
+[[nodiscard]] std::string count_of(std::unsigned_integral auto count, std::string_view noun,
+                                   std::string_view nouns = "") {
+  return count_of(static_cast<std::int64_t>(count), noun, nouns);
+}
 // "21:16:20" of a Unix time, in UTC plus `offset`.
 [[nodiscard]] std::string clock_time(Nanos unix_ns, Nanos offset = 0);
 

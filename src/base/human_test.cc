@@ -30,6 +30,14 @@ TEST(Human, PercentsKeepWhatMatters) {
   EXPECT_EQ(human_percent(0), "0 %");
 }
 
+TEST(Human, OneIsOneAndTheRestAreMany) {
+  EXPECT_EQ(count_of(0, "task"), "0 tasks");
+  EXPECT_EQ(count_of(1, "task"), "1 task");
+  EXPECT_EQ(count_of(std::size_t{1'200}, "task"), "1,200 tasks");
+  EXPECT_EQ(count_of(1, "process", "processes"), "1 process");
+  EXPECT_EQ(count_of(2U, "process", "processes"), "2 processes");
+}
+
 TEST(Human, CountsAndFactorsAndClock) {
   EXPECT_EQ(human_count(691'200), "691,200");
   EXPECT_EQ(human_count(-1'000), "-1,000");

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/human.h"
+#include "base/ids.h"
 #include "base/strings.h"
 #include "batch/events.h"
 #include "live/job.h"
@@ -39,7 +40,7 @@ Batch::Batch(BatchOptions options, scheduler::TaskPlan plan, std::vector<KnownTa
       parts_(std::move(parts)),
       planner_(setup_with(options_, parts_.journal.next_attempt())),
       end_notes_(options_.tasks) {
-  if (const auto boot = read_file("/proc/sys/kernel/random/boot_id", 256)) boot_id_ = trim(*boot);
+  boot_id_ = boot_id();
   for (TaskIndex i = 0; i < options_.tasks.size(); ++i) by_name_.emplace(spec(i).name, i);
 }
 

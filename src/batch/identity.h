@@ -44,12 +44,11 @@ class InputHasher {
 
 struct GitState {
   std::string commit;         // 40 (or 64) hex digits; "" before the first commit
-  std::optional<bool> dirty;  // tracked files differ; absent where git could not say
+  std::optional<bool> dirty;  // tracked files differ; absent where git takes too long to say
   bool operator==(const GitState&) const = default;
 };
-// Of the work tree that the directory is in; nothing where it is in none. The commit is read from git's files, whether
-// it is dirty takes a `git status` (at most 5 s).
-[[nodiscard]] std::optional<GitState> git_state(const std::string& directory);
-[[nodiscard]] std::optional<std::string> git_commit(const std::string& directory);  // without running git
+// Of the work tree that the directory is in, as `git status` says it; nothing where it is in none, git is not there, or
+// git does not trust it (another user's).
+[[nodiscard]] std::optional<GitState> git_state(const std::string& directory, Nanos patience = 5 * kSecond);
 
 }  // namespace headroom::batch

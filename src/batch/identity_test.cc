@@ -128,34 +128,85 @@ TEST_F(Identity, InputsAreFiles) {
   EXPECT_EQ(*hasher_.hash(folder_ + "/empty"), "xxh128:99aa06d3014798d86001c324468d497f");
 }
 
-TEST_F(Identity, GitStateOfAWorkTree) {
-  EXPECT_FALSE(git_state(folder_));
-  const auto git = [&](const std::string& what) {
+// A work tree in the folder of the test, which holds train.py.
+class Git : public Identity {
+ protected:
+  void SetUp() override {
+    Identity::SetUp();
+    if (git("--version") != 0) GTEST_SKIP() << "git is not installed";
+    EXPECT_FALSE(git_state(folder_));  // no work tree yet
+    ASSERT_EQ(git("init -q"), 0);
+  }
+  int git(const std::string& what) const {
     const std::string line = "cd '" + folder_ +
                              "' && GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null git -c user.name=a "
                              "-c user.email=a@b.c -c init.defaultBranch=main " +
                              what + " >/dev/null 2>&1";
     return std::system(line.c_str());
-  };
-  if (git("init -q") != 0) GTEST_SKIP() << "git is not installed";
-  EXPECT_EQ(git_state(folder_)->commit, "");
+  }
+  GitState committed() {
+    EXPECT_EQ(git("add train.py"), 0);
+    EXPECT_EQ(git("commit -q -m a"), 0);
+    return git_state(folder_).value_or(GitState{});
+  }
+};
+
+TEST_F(Git, BeforeTheFirstCommitThereIsNone) {
+  EXPECT_EQ(git_state(folder_), (GitState{"", false}));
   ASSERT_EQ(git("add train.py"), 0);
-  ASSERT_EQ(git("commit -q -m a"), 0);
-  const GitState clean = *git_state(folder_);
+  EXPECT_EQ(git_state(folder_), (GitState{"", true}));
+}
+
+TEST_F(Git, ChangesOfTrackedFilesMakeItDirty) {
+  const GitState clean = committed();
   EXPECT_EQ(clean.commit.size(), 40U);
   EXPECT_EQ(clean.dirty, false);
   put("untracked", "");
   EXPECT_EQ(git_state(folder_), clean);
   put("train.py", "changed");
   EXPECT_EQ(git_state(folder_), (GitState{clean.commit, true}));
+  ASSERT_EQ(git("add train.py"), 0);  // staged
+  EXPECT_EQ(git_state(folder_), (GitState{clean.commit, true}));
+}
+
+TEST_F(Git, TheCommitIsFoundWhereverItIsKept) {
+  const GitState clean = committed();
   std::filesystem::create_directory(folder_ + "/sub");
-  EXPECT_EQ(git_commit(folder_ + "/sub"), clean.commit);
+  EXPECT_EQ(git_state(folder_ + "/sub"), clean);
   ASSERT_EQ(git("pack-refs --all"), 0);
-  EXPECT_EQ(git_commit(folder_), clean.commit);
+  EXPECT_EQ(git_state(folder_), clean);
   ASSERT_EQ(git("worktree add -q linked"), 0);
-  EXPECT_EQ(git_commit(folder_ + "/linked"), clean.commit);
+  EXPECT_EQ(git_state(folder_ + "/linked"), clean);
   ASSERT_EQ(git("checkout -q --detach"), 0);
-  EXPECT_EQ(git_commit(folder_), clean.commit);
+  EXPECT_EQ(git_state(folder_), clean);
+  EXPECT_FALSE(git_state(folder_ + "/.git"));  // not a work tree
+}
+
+// $PATH for one scope.
+class ProgramsFrom {
+ public:
+  explicit ProgramsFrom(const std::string& path) : before_(std::getenv("PATH")) { ::setenv("PATH", path.c_str(), 1); }
+  ~ProgramsFrom() { ::setenv("PATH", before_.c_str(), 1); }
+  ProgramsFrom(const ProgramsFrom&) = delete;
+  ProgramsFrom& operator=(const ProgramsFrom&) = delete;
+
+ private:
+  std::string before_;
+};
+
+TEST_F(Git, WithoutTheProgramNothingIsKnown) {
+  ASSERT_NE(committed().commit, "");
+  const ProgramsFrom nowhere(folder_ + "/nowhere");
+  EXPECT_FALSE(git_state(folder_));
+}
+
+TEST_F(Git, ATreeTooLargeToBeComparedStillHasACommit) {
+  const std::string commit(40, 'c');
+  std::filesystem::create_directory(folder_ + "/bin");
+  put("bin/git", "#!/bin/sh\ncase \"$*\" in *status*) exec sleep 60 ;; *) echo " + commit + " ;; esac\n");
+  ASSERT_EQ(::chmod((folder_ + "/bin/git").c_str(), 0755), 0);
+  const ProgramsFrom slow(folder_ + "/bin:/usr/bin:/bin");
+  EXPECT_EQ(git_state(folder_, 50 * kMillisecond), (GitState{commit, std::nullopt}));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "batch/journal.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <map>
 
 #include "base/filesystem.h"
+#include "base/ids.h"
 #include "base/strings.h"
 #include "batch/journal_rows.h"
 
@@ -34,14 +34,6 @@ constexpr const char* kSchema =
 
 // SQLite says "disk I/O error" for some of the ways in which a disk can be full.
 bool is_full(const Error& error) { return error.code == Errc::kNoSpace || error.code == Errc::kIo; }
-
-std::string random_id() {
-  std::uint64_t bits = 0;
-  if (::getrandom(&bits, sizeof bits, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof bits))
-    bits = static_cast<std::uint64_t>(realtime_now()) * std::uint64_t{0x9e3779b97f4a7c15} ^
-           static_cast<std::uint64_t>(::getpid());
-  return fmt::format("{:016x}", bits);
-}
 
 void bind_optional(Statement& statement, int index, const std::optional<std::int64_t>& value) {
   if (value)

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/ids.h"
 #include "base/strings.h"
 #include "batch/sweep.h"
 

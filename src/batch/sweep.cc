@@ -122,11 +122,6 @@ std::optional<Nanos> process_start(pid_t pid) {
   return stat->start;
 }
 
-std::string boot_id() {
-  const auto id = read_file("/proc/sys/kernel/random/boot_id", 256);
-  return id ? std::string(trim(*id)) : "";
-}
-
 std::vector<Found> find_processes(std::string_view batch_id, std::span<const pid_t> groups,
                                   std::span<const Root> roots) {
   std::vector<Found> found;

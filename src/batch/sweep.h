@@ -29,7 +29,6 @@ struct Root {
   bool operator==(const Root&) const = default;
 };
 [[nodiscard]] std::optional<Nanos> process_start(pid_t pid);  // also of a zombie; one small file is read
-[[nodiscard]] std::string boot_id();                          // "" where the kernel does not tell
 
 struct Found {
   pid_t pid = 0;

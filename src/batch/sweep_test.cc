@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batch/sweep.h"
+#include "base/ids.h"
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>

@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/duration.h"
+#include "base/filesystem.h"
 #include "base/human.h"
+#include "base/ids.h"
 #include "base/strings.h"
 #include "batch/control.h"
 #include "batch/history_plan.h"
@@ -33,11 +35,6 @@ namespace headroom::cli {
 namespace {
 
 constexpr Nanos kRepaint = 500 * kMillisecond;
-
-std::string here() {
-  std::error_code ignored;
-  return std::filesystem::current_path(ignored).string();
-}
 
 // One invocation of `headroom batch` that runs tasks.
 class BatchVerb {
@@ -72,7 +69,7 @@ class BatchVerb {
   GpuChoice gpus_;
   std::unique_ptr<host::TreeReader> tree_;
   host::TreeReader* raw_tree_ = nullptr;
-  const std::string recording_id_ = new_recording_id();
+  const std::string recording_id_ = random_id();
   std::unique_ptr<batch::Journal> journal_;
   std::vector<batch::KnownTask> known_;
   std::vector<std::string> fingerprints_;
@@ -169,9 +166,11 @@ Result<void> BatchVerb::prepare_gpus() {
 Result<void> BatchVerb::open_journal(batch::Guardian& guardian) {
   HR_TRY(journal_, batch::Journal::open(folder_));
   guardian.set_batch(journal_->batch_id());
-  git_ = batch::git_state(here());
+  git_ = batch::git_state(current_directory());
   HR_TRY(known_, journal_->register_tasks(set_.tasks));
-  batch::Run run{.start = realtime_now(), .command = resume_line(command_, after_dashes_), .working_directory = here()};
+  batch::Run run{.start = realtime_now(),
+                 .command = resume_line(command_, after_dashes_),
+                 .working_directory = current_directory()};
   if (git_) run.git_commit = git_->commit, run.git_dirty = git_->dirty;
   return journal_->begin_run(std::move(run));
 }
@@ -242,8 +241,8 @@ batch::BatchOptions BatchVerb::batch_options() {
     planner.pack = scheduler::PackMode::kOnePerGpu;
   }
   if (std::any_of(set_.tasks.begin(), set_.tasks.end(), [](const TaskSpec& task) { return !task.inputs.empty(); }))
-    options.inspect_inputs = batch::input_hasher(here());
-  options.inspect_log = batch::log_inspector(set_.patterns, here());
+    options.inspect_inputs = batch::input_hasher(current_directory());
+  options.inspect_log = batch::log_inspector(set_.patterns, current_directory());
   options.count_steps = batch::step_counter(set_.patterns);
   planner.history = batch::group_histories(history_, set_.tasks, plan_, gpu_models());
   options.learn = [this](const TaskSpec& task, const Attempt& attempt, const std::string& model, double stretch) {

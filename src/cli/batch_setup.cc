@@ -10,6 +10,8 @@
 #include <filesystem>
 
 #include "base/duration.h"
+#include "base/filesystem.h"
+#include "base/fnv.h"
 #include "base/strings.h"
 #include "batch/control.h"
 #include "batch/identity.h"
@@ -25,11 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr Nanos kGuardianPatience = 60 * kSecond;
-
-std::string here() {
-  std::error_code ignored;
-  return fs::current_path(ignored).string();
-}
 
 Result<std::string> read_standard_input() {
   std::string text;
@@ -198,7 +195,7 @@ Result<tasks::TaskSet> read_tasks(const BatchCommand& command, const std::vector
     set.patterns.push_back(std::move(pattern));
   }
   batch::InputHasher hasher;
-  HR_TRYV(batch::set_identities(set.tasks, here(), hasher));
+  HR_TRYV(batch::set_identities(set.tasks, current_directory(), hasher));
   return set;
 }
 
@@ -207,10 +204,9 @@ std::string folder_of(const BatchCommand& command, const tasks::TaskSet& set) {
   if (!command.folder.empty()) return fs::absolute(command.folder, ignored).lexically_normal().string();
   if (!command.words.empty() && command.words[0] != "-")
     return fs::absolute(command.words[0], ignored).replace_extension(".batch").lexically_normal().string();
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a: the same tasks find their journal again
-  for (const TaskSpec& task : set.tasks)
-    for (const char c : task.identity) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return fmt::format("{}/headroom-{:08x}.batch", here(), hash >> 32);
+  std::uint64_t hash = kFnvBasis;  // the same tasks find their journal again
+  for (const TaskSpec& task : set.tasks) hash = fnv1a(task.identity, hash);
+  return fmt::format("{}/headroom-{:08x}.batch", current_directory(), hash >> 32);
 }
 
 Result<Fd> take_folder(const std::string& folder, bool fresh) {

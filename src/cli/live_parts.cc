@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/live_parts.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +9,9 @@
 #include <filesystem>
 
 #include "base/duration.h"
+#include "base/filesystem.h"
 #include "base/human.h"
+#include "base/ids.h"
 #include "base/strings.h"
 #include "device/nvml_reader.h"
 #include "host/host_reader.h"
@@ -118,24 +119,14 @@ Result<Nanos> interval_of(const LiveOptions& options) {
   return interval;
 }
 
-std::string new_recording_id() {
-  std::uint64_t bits = 0;
-  // Unlike std::random_device this raises no glibc version and cannot throw.
-  if (::getrandom(&bits, sizeof bits, GRND_NONBLOCK) != static_cast<ssize_t>(sizeof bits))
-    bits = static_cast<std::uint64_t>(realtime_now()) * std::uint64_t{0x9e3779b97f4a7c15} ^
-           static_cast<std::uint64_t>(::getpid());
-  return fmt::format("{:016x}", bits);
-}
-
 RecordingMeta meta_at(Nanos start, std::string id, std::string origin, Nanos interval) {
   RecordingMeta meta;
   meta.id = std::move(id);
   meta.origin = std::move(origin);
   meta.writer = "headroom " HEADROOM_VERSION;
   meta.host = host_name();
-  if (const auto boot = read_file("/proc/sys/kernel/random/boot_id", 256)) meta.boot_id = trim(*boot);
-  std::error_code ignored;
-  meta.cwd = std::filesystem::current_path(ignored).string();
+  meta.boot_id = boot_id();
+  meta.cwd = current_directory();
   meta.start = start;
   meta.start_realtime = realtime_now() - (boottime_now() - start);
   meta.interval = interval;

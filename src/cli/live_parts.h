@@ -23,7 +23,6 @@ void declare_live_options(CLI::App& app, LiveOptions& options);
 [[nodiscard]] Result<Nanos> interval_of(const LiveOptions& options);
 
 // Random, 16 hex digits; names the recording, also in the environment of the job.
-[[nodiscard]] std::string new_recording_id();
 
 // What is known when a recording starts.
 [[nodiscard]] RecordingMeta meta_at(Nanos start, std::string id, std::string origin, Nanos interval);

@@ -14,6 +14,7 @@
 #include "base/child.h"
 #include "base/duration.h"
 #include "base/human.h"
+#include "base/ids.h"
 #include "base/strings.h"
 #include "cli/live_parts.h"
 #include "cli/verbs.h"
@@ -93,7 +94,7 @@ int OpenEndedRecording::run(Nanos duration) {
 }
 
 void OpenEndedRecording::start_session() {
-  const std::string id = new_recording_id();
+  const std::string id = random_id();
   RecordingMeta meta = meta_at(start_, id, "record", interval_);
   if (options_.pids.size() == 1) meta.job_pid = options_.pids.front();
   SessionOptions session = session_options(options_.live, std::move(meta), make_tree(options_.pids, id, JobOf::kOthers),

@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "base/ids.h"
 #include "base/strings.h"
 #include "cli/live_parts.h"
 #include "cli/terminal.h"
@@ -65,7 +66,7 @@ class WatchedJob {
   const RunOptions& options_;
   const std::vector<std::string>& argv_;
   const Nanos interval_;
-  const std::string id_ = new_recording_id();
+  const std::string id_ = random_id();
   Nanos start_ = 0;
   host::TreeReader* tree_ = nullptr;  // owned by the session
   std::unique_ptr<Session> session_;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/human.h"
+#include "base/median.h"
 #include "diagnose/batch_times.h"
 #include "diagnose/rules.h"
 
@@ -27,10 +28,6 @@ Finding batch_finding(Cause cause, std::string title, Claims claims) {
   return finding;
 }
 
-std::string count_of(std::size_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", human_count(static_cast<std::int64_t>(count)), noun, count == 1 ? "" : "s");
-}
-
 // The attempts that ended last, and how they compare with the others.
 std::vector<std::string> last_tasks(const Analysis& a, const Tail& tail) {
   std::vector<const TaskAttempt*> last;
@@ -48,9 +45,7 @@ std::vector<std::string> last_tasks(const Analysis& a, const Tail& tail) {
                                 human_duration(last[i]->end - last[i]->begin), a.when(last[i]->end)));
   if (last.size() > kShown) lines.push_back(fmt::format("and {} more", count_of(last.size() - kShown, "task")));
   if (durations.size() >= 3) {
-    const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
-    std::nth_element(durations.begin(), middle, durations.end());
-    lines.push_back(fmt::format("half of all tasks took {} or less", human_duration(*middle)));
+    lines.push_back(fmt::format("half of all tasks took {} or less", human_duration(median(durations))));
   }
   return lines;
 }

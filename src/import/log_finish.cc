@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "base/fnv.h"
 #include "import/log_builder.h"
 #include "import/log_order.h"
 
@@ -167,16 +168,15 @@ Nanos nominal_interval(LogData& data, const ImportOptions& options) {
 
 RecordingMeta make_meta(const LogData& data, Nanos interval, std::string_view origin) {
   RecordingMeta meta;
-  std::uint64_t hash = 14695981039346656037U;  // FNV-1a over name and rows: the same log gets the same id
-  const auto mix = [&](std::uint64_t value) { hash = (hash ^ value) * 1099511628211U; };
-  for (const char c : data.name) mix(static_cast<std::uint64_t>(c));
+  std::uint64_t hash = fnv1a(data.name);  // over name and rows: the same log gets the same id
+  const auto mix = [&](std::int64_t value) { hash = fnv1a(static_cast<std::uint64_t>(value), hash); };
   meta.start = std::numeric_limits<Nanos>::max();
   for (const GpuLog& gpu : data.gpus) {
     meta.start = std::min(meta.start, gpu.at.front() - interval);
     meta.end = std::max(meta.end, gpu.at.back());
-    for (const Nanos at : gpu.at) mix(static_cast<std::uint64_t>(at));
+    for (const Nanos at : gpu.at) mix(at);
     for (const Column& column : gpu.columns)
-      for (std::size_t i = 0; i < column.values.size(); i += 97) mix(static_cast<std::uint64_t>(column.values[i]));
+      for (std::size_t i = 0; i < column.values.size(); i += 97) mix(column.values[i]);
   }
   meta.id = fmt::format("{:016x}", hash);
   meta.origin = fmt::format("import:{}", origin);

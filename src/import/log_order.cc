@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/median.h"
 #include "import/log_time.h"
 
 namespace headroom {
@@ -181,9 +182,7 @@ Nanos median_spacing(const std::vector<Nanos>& at) {
   for (std::size_t i = 1; i < at.size(); ++i)
     if (at[i] > at[i - 1]) spacings.push_back(at[i] - at[i - 1]);
   if (spacings.empty()) return 0;
-  const auto middle = spacings.begin() + static_cast<std::ptrdiff_t>(spacings.size() / 2);
-  std::nth_element(spacings.begin(), middle, spacings.end());
-  return *middle;
+  return median(std::move(spacings));
 }
 
 void put_in_order(LogData& data, std::size_t index) {

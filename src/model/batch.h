@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/enum_table.h"
 #include "base/time.h"
 
 // The words of `headroom batch`: what a person asked for (TaskSpec), how it went (Attempt), what it came to
@@ -117,6 +118,7 @@ inline constexpr std::array kOutcomes{
     OutcomeInfo{AttemptOutcome::kMisplaced, "misplaced", "on the wrong GPU", true},
     OutcomeInfo{AttemptOutcome::kNotStarted, "not_started", "could not be started", true},
 };
+static_assert(in_order_of_ids(kOutcomes));
 [[nodiscard]] inline const OutcomeInfo& info(AttemptOutcome outcome) {
   return kOutcomes[static_cast<std::size_t>(outcome)];
 }
@@ -130,6 +132,7 @@ inline constexpr std::array kTaskStates{
     TaskStateInfo{TaskState::kSucceeded, "succeeded"}, TaskStateInfo{TaskState::kFailed, "failed"},
     TaskStateInfo{TaskState::kSkipped, "skipped"},     TaskStateInfo{TaskState::kCancelled, "cancelled"},
 };
+static_assert(in_order_of_ids(kTaskStates));
 [[nodiscard]] inline std::string_view name(TaskState state) {
   return kTaskStates[static_cast<std::size_t>(state)].name;
 }
@@ -142,9 +145,19 @@ enum class PlacementProof : std::uint8_t {
   kMisplaced = 2,    // seen on another GPU
   kCpuFallback = 3,  // ran long and never held a context
 };
-[[nodiscard]] inline std::string_view name(PlacementProof proof) {  // JSON, events
-  constexpr std::array<std::string_view, 4> kNames{"unseen", "verified", "misplaced", "cpu_fallback"};
-  return kNames[static_cast<std::size_t>(proof)];
+struct PlacementProofInfo {
+  PlacementProof id;
+  std::string_view name;  // JSON, events
+};
+inline constexpr std::array kPlacementProofs{
+    PlacementProofInfo{PlacementProof::kUnseen, "unseen"},
+    PlacementProofInfo{PlacementProof::kVerified, "verified"},
+    PlacementProofInfo{PlacementProof::kMisplaced, "misplaced"},
+    PlacementProofInfo{PlacementProof::kCpuFallback, "cpu_fallback"},
+};
+static_assert(in_order_of_ids(kPlacementProofs));
+[[nodiscard]] inline std::string_view name(PlacementProof proof) {
+  return kPlacementProofs[static_cast<std::size_t>(proof)].name;
 }
 
 // One run of a task, with its provenance. Times are Unix nanoseconds; what could not be read is absent.

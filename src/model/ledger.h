@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/enum_table.h"
 #include "base/time.h"
 #include "model/entities.h"
 
@@ -60,6 +61,7 @@ inline constexpr std::array kAccounts{
     AccountInfo{Account::kNoTask, "free", "no_task", "no task", "nothing was queued for the device"},
     AccountInfo{Account::kUnobserved, "unobserved", "unobserved", "unobserved", "no sample covers this time"},
 };
+static_assert(in_order_of_ids(kAccounts));
 [[nodiscard]] inline const AccountInfo& info(Account account) { return kAccounts[static_cast<std::size_t>(account)]; }
 [[nodiscard]] inline bool is_busy(Account account) { return account <= Account::kForeign; }
 // A process of the job holds the device, and no kernel runs.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/enum_table.h"
 #include "model/absent.h"
 
 namespace headroom {
@@ -17,6 +18,7 @@ constexpr std::array kMetrics{
     HEADROOM_METRICS(HEADROOM_METRIC_ROW)
 #undef HEADROOM_METRIC_ROW
 };
+static_assert(in_order_of_ids(kMetrics));
 constexpr std::array kPowersOfTen{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9};
 }  // namespace
 

@@ -6,27 +6,47 @@
 #include <limits>
 #include <utility>
 
+#include "base/enum_table.h"
 #include "base/result.h"
 
 namespace headroom {
 
 namespace {
-constexpr std::array<std::string_view, 8> kSourceKinds{"gpu",     "gpu_util_ring", "gpu_power_ring", "gpu_process",
-                                                       "process", "host",          "cgroup",         "recorder"};
-constexpr std::array<std::string_view, 4> kSeverities{"info", "notice", "data_loss", "error"};
+template <class Enum>
+struct Name {
+  Enum id;
+  std::string_view name;
+};
+constexpr std::array kSourceKinds{
+    Name<SourceKind>{SourceKind::kGpu, "gpu"},
+    Name<SourceKind>{SourceKind::kGpuUtilRing, "gpu_util_ring"},
+    Name<SourceKind>{SourceKind::kGpuPowerRing, "gpu_power_ring"},
+    Name<SourceKind>{SourceKind::kGpuProcess, "gpu_process"},
+    Name<SourceKind>{SourceKind::kProcess, "process"},
+    Name<SourceKind>{SourceKind::kHost, "host"},
+    Name<SourceKind>{SourceKind::kCgroup, "cgroup"},
+    Name<SourceKind>{SourceKind::kRecorder, "recorder"},
+};
+static_assert(in_order_of_ids(kSourceKinds));
+constexpr std::array kSeverities{
+    Name<Severity>{Severity::kInfo, "info"},
+    Name<Severity>{Severity::kNotice, "notice"},
+    Name<Severity>{Severity::kDataLoss, "data_loss"},
+    Name<Severity>{Severity::kError, "error"},
+};
+static_assert(in_order_of_ids(kSeverities));
 
 template <class Enum, std::size_t kSize>
-std::optional<Enum> find_name(const std::array<std::string_view, kSize>& names, std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Enum>(found - names.begin());
+std::optional<Enum> find_name(const std::array<Name<Enum>, kSize>& names, std::string_view name) {
+  const auto found = std::find_if(names.begin(), names.end(), [&](const auto& entry) { return entry.name == name; });
+  return found == names.end() ? std::nullopt : std::optional(found->id);
 }
 }  // namespace
 
-std::string_view source_kind_name(SourceKind kind) { return kSourceKinds[static_cast<std::size_t>(kind)]; }
-std::optional<SourceKind> source_kind_of(std::string_view name) { return find_name<SourceKind>(kSourceKinds, name); }
-std::string_view severity_name(Severity severity) { return kSeverities[static_cast<std::size_t>(severity)]; }
-std::optional<Severity> severity_of(std::string_view name) { return find_name<Severity>(kSeverities, name); }
+std::string_view source_kind_name(SourceKind kind) { return kSourceKinds[static_cast<std::size_t>(kind)].name; }
+std::optional<SourceKind> source_kind_of(std::string_view name) { return find_name(kSourceKinds, name); }
+std::string_view severity_name(Severity severity) { return kSeverities[static_cast<std::size_t>(severity)].name; }
+std::optional<Severity> severity_of(std::string_view name) { return find_name(kSeverities, name); }
 
 const Column* Track::find(Metric metric) const {
   const auto found = std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.metric == metric; });

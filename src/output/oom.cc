@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/enum_table.h"
 #include "base/human.h"
 #include "base/result.h"
 #include "base/strings.h"
@@ -95,14 +96,28 @@ std::string shortened(std::string_view line) {
   return line.size() <= kMost ? std::string(line) : std::string(line.substr(0, kMost)) + "…";
 }
 
+struct OomKindInfo {
+  OomKind id;
+  std::string_view name;
+};
+constexpr std::array kOomKinds{
+    OomKindInfo{OomKind::kNone, "none"},
+    OomKindInfo{OomKind::kCuda, "cuda"},
+    OomKindInfo{OomKind::kCublas, "cublas"},
+    OomKindInfo{OomKind::kPyTorch, "pytorch"},
+    OomKindInfo{OomKind::kTensorFlow, "tensorflow"},
+    OomKindInfo{OomKind::kJax, "jax"},
+    OomKindInfo{OomKind::kXgboost, "xgboost"},
+    OomKindInfo{OomKind::kLightgbm, "lightgbm"},
+    OomKindInfo{OomKind::kHostKiller, "host_oom_killer"},
+    OomKindInfo{OomKind::kHostAllocation, "host_allocation"},
+    OomKindInfo{OomKind::kFullGpu, "full_gpu"},
+};
+static_assert(in_order_of_ids(kOomKinds));
+
 }  // namespace
 
-std::string_view oom_kind_name(OomKind kind) {
-  constexpr std::array<std::string_view, 11> names{
-      "none",    "cuda",     "cublas",          "pytorch",         "tensorflow", "jax",
-      "xgboost", "lightgbm", "host_oom_killer", "host_allocation", "full_gpu"};
-  return names[static_cast<std::size_t>(kind)];
-}
+std::string_view oom_kind_name(OomKind kind) { return kOomKinds[static_cast<std::size_t>(kind)].name; }
 
 bool is_host(OomKind kind) { return kind == OomKind::kHostKiller || kind == OomKind::kHostAllocation; }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/fd.h"
+#include "base/ids.h"
 #include "base/strings.h"
 
 namespace headroom {
@@ -46,11 +47,6 @@ std::string start_ticks(std::string_view pid) {
   constexpr std::size_t kStartTime = 22 - 3;
   const bool gone = fields[0] == "Z" || fields[0] == "X";
   return fields.size() > kStartTime && !gone ? std::string(fields[kStartTime]) : "";
-}
-
-std::string boot_id() {
-  const auto id = read_file("/proc/sys/kernel/random/boot_id", 128);
-  return id ? std::string(trim(*id)) : "";
 }
 
 }  // namespace

@@ -25,20 +25,6 @@ std::string text_of(const ordered_json& json) {
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string_view proof_name(PlacementProof proof) {
-  switch (proof) {
-    case PlacementProof::kUnseen:
-      return "unseen";
-    case PlacementProof::kVerified:
-      return "verified";
-    case PlacementProof::kMisplaced:
-      return "misplaced";
-    case PlacementProof::kCpuFallback:
-      return "cpu_fallback";
-  }
-  return "unseen";
-}
-
 std::string tasks_words(std::int64_t count) {
   return fmt::format("{} {}", human_count(count), count == 1 ? "task" : "tasks");
 }
@@ -142,7 +128,7 @@ ordered_json attempt_json(const NamedAttempt& named) {
           {"end_ns", value_or_null(a.end)},
           {"gpu_uuids", a.gpu_uuids},
           {"seen_gpu_uuids", a.seen_gpu_uuids},
-          {"proof", proof_name(a.proof)},
+          {"proof", name(a.proof)},
           {"slot", a.slot},
           {"pid", a.pid},
           {"argv", a.argv},
@@ -297,7 +283,7 @@ std::string to_text(const Attempt& a, const std::string& task, const TextOptions
   row("environment", join(environment, " "));
   row("folder", a.working_directory);
   row("GPUs", join(a.gpu_uuids, " "));
-  if (!a.gpu_uuids.empty()) row("placement", std::string(proof_name(a.proof)));
+  if (!a.gpu_uuids.empty()) row("placement", std::string(name(a.proof)));
   if (a.proof == PlacementProof::kMisplaced) row("seen on", join(a.seen_gpu_uuids, " "));
   row("started", clock_time(a.start) + " UTC");
   if (a.end) row("took", human_duration(*a.end - a.start));

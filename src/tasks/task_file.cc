@@ -6,8 +6,8 @@
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/strings.h"
+#include "base/toml_table.h"
 #include "tasks/task_file_parameters.h"
-#include "tasks/task_file_toml.h"
 #include "tasks/task_list_make.h"
 
 namespace headroom::tasks {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "tasks/task_file_toml.h"
+#include "base/toml_table.h"
 #include "tasks/template.h"
 
 namespace headroom::tasks {

@@ -60,9 +60,9 @@ command = ["sh", "-c", "echo first >> out"]
 
 @pytest.mark.parametrize("text, error", [
     ('[task]\ncommand = ["true"]\nretrys = 2\n',
-     "headroom: w.toml:3: unknown key 'retrys' in [task]\n  did you mean 'retries'?\n"),
+     "headroom: w.toml:3:1: unknown key 'retrys' in [task]\n  did you mean 'retries'?\n"),
     ('[task]\ncommand = ["t", "{symbl}"]\nname = "{symbol}"\n[task.grid]\nsymbol = ["A"]\n',
-     "headroom: w.toml:2: command: unknown placeholder {symbl}\n  did you mean {symbol}?\n"),
+     "headroom: w.toml:2:11: command: unknown placeholder {symbl}\n  did you mean {symbol}?\n"),
     ('[[task]]\nname = "a"\ncommand = ["true"]\nafter = ["b"]\n[[task]]\nname = "b"\ncommand = ["true"]\nafter = ["a"]\n',
      None)])
 def test_a_wrong_file_is_refused_before_anything_starts(tmp_path, text, error):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tasks/task_file_toml.h"
+#include "base/toml_table.h"
 
 #include <algorithm>
 #include <sstream>
@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "base/toml.h"
 
-namespace headroom::tasks {
+namespace headroom {
 
 // A table and the document it lives in.
 struct TomlTable::Node {
@@ -39,7 +39,22 @@ std::string_view type_name(const toml::node& node) {
 }
 
 std::string place_of(const std::string& path, const toml::source_region& source) {
-  return fmt::format("{}:{}", path, source.begin.line);
+  return fmt::format("{}:{}:{}", path, source.begin.line, source.begin.column);
+}
+
+// The keys as they stand in the file.
+std::vector<const toml::key*> in_order(const toml::table& table) {
+  std::vector<const toml::key*> keys;
+  for (const auto& [key, value] : table) keys.push_back(&key);
+  std::stable_sort(keys.begin(), keys.end(),
+                   [](const auto* a, const auto* b) { return a->source().begin < b->source().begin; });
+  return keys;
+}
+
+Error wrong_at(std::string_view place, std::string_view key, std::string_view label, std::string_view what,
+               std::string hint) {
+  const std::string_view in = label.empty() ? "" : " in ";
+  return {Errc::kInvalidInput, fmt::format("{}: '{}'{}{} {}", place, key, in, label, what), std::move(hint)};
 }
 
 // As a person would write it on a command line.
@@ -79,37 +94,38 @@ bool TomlTable::is_table(std::string_view key) const { return has(key) && node_-
 int TomlTable::line() const { return static_cast<int>(node_->table->source().begin.line); }
 
 std::vector<std::string> TomlTable::keys() const {
-  std::vector<std::pair<toml::source_position, std::string>> found;
-  for (const auto& [key, value] : *node_->table) found.emplace_back(key.source().begin, key.str());
-  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> names;
-  for (auto& [at, name] : found) names.push_back(std::move(name));
+  for (const toml::key* key : in_order(*node_->table)) names.emplace_back(key->str());
   return names;
 }
 
 std::string TomlTable::place(std::string_view key) const {
-  for (const auto& [known, value] : *node_->table)
-    if (known.str() == key) return place_of(node_->path, known.source());
-  return place_of(node_->path, node_->table->source());
+  const toml::node* value = node_->table->get(key);
+  return value != nullptr ? place_of(node_->path, value->source()) : fmt::format("{}:{}", node_->path, line());
 }
 
 Error TomlTable::wrong(std::string_view key, std::string_view what, std::string hint) const {
-  const std::string in = label_.empty() ? "" : " in " + label_;
-  return {Errc::kInvalidInput, fmt::format("{}: '{}'{} {}", place(key), key, in, what), std::move(hint)};
+  return wrong_at(place(key), key, label_, what, std::move(hint));
 }
 
 Error TomlTable::of_type(std::string_view key, std::string_view wanted, std::string hint) const {
   return wrong(key, fmt::format("is {}, not {}", type_name(*node_->table->get(key)), wanted), std::move(hint));
 }
 
+Error TomlTable::missing(std::string_view key, std::string_view example) const {
+  return wrong(key, "is missing", fmt::format("add {} = {}", key, example));
+}
+
 Result<void> TomlTable::only(const std::vector<std::string_view>& known) const {
-  for (const std::string& key : keys()) {
+  for (const toml::key* unknown : in_order(*node_->table)) {
+    const std::string_view key = unknown->str();
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
     const auto guess = closest(key, known);
     std::string list;
     for (const auto name : known) list += (list.empty() ? "" : ", ") + std::string(name);
     const std::string in = label_.empty() ? "" : " in " + label_;
-    return fail(Errc::kInvalidInput, fmt::format("{}: unknown key '{}'{}", place(key), key, in),
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}: unknown key '{}'{}", place_of(node_->path, unknown->source()), key, in),
                 guess.empty() ? "known keys: " + list : fmt::format("did you mean '{}'?", guess));
   }
   return {};
@@ -151,6 +167,24 @@ Result<std::optional<bool>> TomlTable::boolean(std::string_view key) const {
   return value->as_boolean()->get();
 }
 
+Result<std::string> TomlTable::need_text(std::string_view key) const {
+  HR_TRY(auto value, text(key));
+  if (!value) return tl::unexpected(missing(key, "\"…\""));
+  return std::move(*value);
+}
+
+Result<std::int64_t> TomlTable::need_integer(std::string_view key, std::int64_t low, std::int64_t high) const {
+  HR_TRY(const auto value, integer(key, low, high));
+  if (!value) return tl::unexpected(missing(key, "a whole number"));
+  return *value;
+}
+
+Result<double> TomlTable::need_number(std::string_view key, double low, double high) const {
+  HR_TRY(const auto value, number(key, low, high));
+  if (!value) return tl::unexpected(missing(key, "a number"));
+  return *value;
+}
+
 Result<std::vector<std::string>> TomlTable::texts(std::string_view key) const {
   const toml::node* value = node_->table->get(key);
   if (value == nullptr) return std::vector<std::string>{};
@@ -159,8 +193,9 @@ Result<std::vector<std::string>> TomlTable::texts(std::string_view key) const {
   std::vector<std::string> all;
   for (const toml::node& element : *value->as_array()) {
     if (!element.is_string())
-      return tl::unexpected(
-          wrong(key, fmt::format("has an element that is {}", type_name(element)), "write texts in quotes"));
+      return tl::unexpected(wrong_at(place_of(node_->path, element.source()), key, label_,
+                                     fmt::format("has an element that is {}", type_name(element)),
+                                     "write texts in quotes"));
     all.push_back(element.as_string()->get());
   }
   return all;
@@ -181,8 +216,9 @@ Result<std::vector<std::string>> TomlTable::scalars(std::string_view key) const 
   for (const toml::node& element : *value->as_array()) {
     auto text = scalar_text(element);
     if (!text)
-      return tl::unexpected(wrong(key, fmt::format("has a value that is {}", type_name(element)),
-                                  "values are texts, numbers, true, false and dates"));
+      return tl::unexpected(wrong_at(place_of(node_->path, element.source()), key, label_,
+                                     fmt::format("has a value that is {}", type_name(element)),
+                                     "values are texts, numbers, true, false and dates"));
     all.push_back(std::move(*text));
   }
   return all;
@@ -218,11 +254,12 @@ Result<std::vector<TomlTable>> TomlTable::tables(std::string_view key) const {
     return tl::unexpected(of_type(key, "a table", fmt::format("write [[{}]] on a line of its own", key)));
   for (const toml::node& element : *array) {
     if (!element.is_table())
-      return tl::unexpected(
-          wrong(key, fmt::format("has an element that is {}", type_name(element)), "elements are tables"));
+      return tl::unexpected(wrong_at(place_of(node_->path, element.source()), key, label_,
+                                     fmt::format("has an element that is {}", type_name(element)),
+                                     "elements are tables"));
     all.push_back(inside(key, element.as_table(), true));
   }
   return all;
 }
 
-}  // namespace headroom::tasks
+}  // namespace headroom
