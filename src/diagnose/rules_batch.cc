@@ -7,6 +7,7 @@
 
 #include "base/human.h"
 #include "diagnose/batch_times.h"
+#include "model/events.h"
 
 namespace headroom::diagnose {
 
@@ -122,7 +123,7 @@ std::vector<Wait> waits_of(const Case& c) {
 std::string reason_of(const Case& c, const Wait& wait) {
   const SourceId gpu = c.times[wait.device].source;
   for (const Event& event : c.recording.events)
-    if (event.kind == "device_lost" && event.source == gpu && event.at < wait.end)
+    if (is<events::DeviceLost>(event) && event.source == gpu && event.at < wait.end)
       return fmt::format("the driver lost this GPU at {}", c.when(event.at));
   const auto next = std::find_if(c.job.batch.attempts.begin(), c.job.batch.attempts.end(), [&](const auto& attempt) {
     return attempt.begin >= wait.end - kMillisecond &&
