@@ -9,6 +9,7 @@
 #include "analyze/evidence.h"
 #include "analyze/phases.h"
 #include "base/human.h"
+#include "model/events.h"
 
 namespace headroom {
 
@@ -190,7 +191,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.tenants = tenants_of(recording, a);
   a.idle_peer = idle_peers(a);
   for (const Event& event : recording.events)
-    if (event.kind == "device_lost" && a.window.holds(event.at)) a.lost.push_back({event.at, event.source});
+    if (is<events::DeviceLost>(event) && a.window.holds(event.at)) a.lost.push_back({event.at, event.source});
   return a;
 }
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "base/strings.h"
 #include "model/entities.h"
+#include "model/events.h"
 
 namespace headroom {
 
@@ -14,29 +14,6 @@ namespace {
 
 // /proc counts starts in ticks of 10 ms, and an event is written a little before or after what it tells.
 constexpr Nanos kStartTolerance = 100 * kMillisecond;
-
-template <class T>
-std::optional<T> number(const Attrs& attrs, const char* name) {
-  const auto found = attrs.find(name);
-  return found == attrs.end() ? std::nullopt : parse_number<T>(std::string_view(found->second));
-}
-
-std::string text(const Attrs& attrs, const char* name) {
-  const auto found = attrs.find(name);
-  return found == attrs.end() ? std::string() : found->second;
-}
-
-std::optional<AttemptOutcome> outcome_of(const std::string& name) {
-  for (const auto& outcome : kOutcomes)
-    if (outcome.name == name) return outcome.id;
-  return std::nullopt;
-}
-
-std::optional<PlacementProof> proof_of(const std::string& text) {
-  for (const auto& proof : kPlacementProofs)
-    if (proof.name == text) return proof.id;
-  return std::nullopt;
-}
 
 // Puts the events together.
 class Collector {
@@ -48,44 +25,42 @@ class Collector {
 
   BatchView collect() {
     for (const Event& event : recording_.events) {
-      if (event.kind == "queue")
-        view_.queue.push_back({event.at, number<std::int64_t>(event.attrs, "waiting").value_or(0) > 0});
-      else if (event.kind == "attempt_start")
-        start(event);
-      else if (event.kind == "attempt_end")
-        end(event);
+      if (const auto queue = of_event<events::QueueLength>(event))
+        view_.queue.push_back({event.at, queue->waiting > 0});
+      else if (const auto started = of_event<events::AttemptStart>(event))
+        start(event.at, *started);
+      else if (const auto ended = of_event<events::AttemptEnd>(event))
+        end(event.at, *ended);
     }
     view_.present = !view_.queue.empty() || !view_.attempts.empty();
     return std::move(view_);
   }
 
  private:
-  void start(const Event& event) {
+  void start(Nanos at, const events::AttemptStart& told) {
     TaskAttempt attempt;
-    attempt.task = task_of(text(event.attrs, "task"));
-    attempt.group = text(event.attrs, "group");
-    attempt.id = number<AttemptId>(event.attrs, "attempt").value_or(0);
-    attempt.pid = number<std::int64_t>(event.attrs, "pid").value_or(0);
-    attempt.begin = std::clamp(event.at, recording_.meta.start, recording_.meta.end);
+    attempt.task = task_of(told.task);
+    attempt.group = told.group;
+    attempt.id = told.attempt;
+    attempt.pid = told.pid;
+    attempt.begin = std::clamp(at, recording_.meta.start, recording_.meta.end);
     attempt.end = recording_.meta.end;
-    const std::string gpus = text(event.attrs, "gpus");
-    for (const auto uuid : split(gpus, ','))
-      if (const auto known = devices_.find(std::string(uuid)); known != devices_.end())
-        attempt.devices.push_back(known->second);
+    for (const std::string& uuid : told.gpus)
+      if (const auto known = devices_.find(uuid); known != devices_.end()) attempt.devices.push_back(known->second);
     open_[attempt.id] = view_.attempts.size();
     view_.attempts.push_back(std::move(attempt));
   }
 
-  void end(const Event& event) {
-    const auto known = open_.find(number<AttemptId>(event.attrs, "attempt").value_or(0));
+  void end(Nanos at, const events::AttemptEnd& told) {
+    const auto known = open_.find(told.start.attempt);
     if (known == open_.end()) return;  // one that could not be started has no place
     TaskAttempt& attempt = view_.attempts[known->second];
     open_.erase(known);
-    attempt.end = std::clamp(event.at, attempt.begin, recording_.meta.end);
-    attempt.outcome = outcome_of(text(event.attrs, "outcome"));
-    attempt.proof = proof_of(text(event.attrs, "proof"));
-    attempt.cpu_time = number<Nanos>(event.attrs, "cpu_time_ns");
-    attempt.peak_gpu_bytes = number<std::int64_t>(event.attrs, "peak_gpu_bytes");
+    attempt.end = std::clamp(at, attempt.begin, recording_.meta.end);
+    attempt.outcome = told.outcome;
+    attempt.proof = told.proof;
+    attempt.cpu_time = told.cpu_time;
+    attempt.peak_gpu_bytes = told.peak_gpu_bytes;
   }
 
   std::int32_t task_of(const std::string& name) {

@@ -157,7 +157,8 @@ TEST(BatchLedger, ATaskOnTheCpuOwnsNoKernels) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 1.0; });
   builder.process(100, 1, 0, 20, 0.9).context(100, 0, 0, 20, 0.0).attempt("gpu", 100, {0}, 0, 20);  // no share measured
-  builder.process(101, 1, 0, 20, 0.9).attempt("cpu", 101, {0}, 0, 20, "failed", {{"proof", "cpu_fallback"}});
+  builder.process(101, 1, 0, 20, 0.9)
+      .attempt("cpu", 101, {0}, 0, 20, "failed", {.proof = PlacementProof::kCpuFallback});
   const Ledger l = whole(builder.build());
   EXPECT_NEAR(of_task(l, Account::kUseful, "gpu"), 20, 1e-6);
   EXPECT_EQ(l.total(Account::kDiscarded), 0);

@@ -10,6 +10,7 @@
 #include "analyze/analysis.h"
 #include "analyze/evidence.h"
 #include "model/entities.h"
+#include "model/events.h"
 #include "model/recording.h"
 
 namespace headroom::testing {
@@ -100,28 +101,27 @@ class RecordingBuilder {
   // What a batch tells its recording: how many tasks wait, and one run of a task ("" for one that never ended).
   RecordingBuilder& queue(double when, int waiting) {
     meta_.origin = "batch";
-    sink_.add_event({.at = at(when), .kind = "queue", .attrs = {{"waiting", std::to_string(waiting)}}});
+    sink_.add_event(to_event(events::QueueLength{waiting}, at(when)));
     return *this;
   }
   RecordingBuilder& attempt(const std::string& task, std::int64_t pid, const std::vector<int>& gpus, double from,
-                            double to, const std::string& outcome = "succeeded", Attrs more = {}) {
+                            double to, const std::string& outcome = "succeeded", events::AttemptEnd more = {}) {
     meta_.origin = "batch";
-    std::string uuids;
-    for (const int gpu : gpus) uuids += (uuids.empty() ? "GPU-" : ",GPU-") + std::to_string(gpu);
-    Attrs attrs{{"task", task}, {"group", "g"}, {"attempt", std::to_string(++attempts_)}, {"number", "1"}};
-    attrs["pid"] = std::to_string(pid);
-    attrs["gpus"] = uuids;
-    sink_.add_event({.at = at(from), .kind = "attempt_start", .attrs = attrs});
+    events::AttemptStart start{.task = task, .group = "g", .attempt = ++attempts_, .pid = pid};
+    for (const int gpu : gpus) start.gpus.push_back("GPU-" + std::to_string(gpu));
+    sink_.add_event(to_event(start, at(from)));
     if (outcome.empty()) return *this;
-    attrs["outcome"] = outcome;
-    attrs["proof"] = "unseen";
-    for (const auto& [name, value] : more) attrs[name] = value;
-    sink_.add_event({.at = at(to), .kind = "attempt_end", .attrs = attrs});
+    more.start = start;
+    for (const OutcomeInfo& known : kOutcomes)
+      if (known.name == outcome) more.outcome = known.id;
+    if (!more.proof) more.proof = PlacementProof::kUnseen;
+    sink_.add_event(to_event(more, at(to)));
     return *this;
   }
   // The same with its process, and with a context on each GPU from `startup` seconds after its begin on.
   RecordingBuilder& task(const std::string& name, std::int64_t pid, const std::vector<int>& gpus, double from,
-                         double to, double startup = 0, const std::string& outcome = "succeeded", Attrs more = {}) {
+                         double to, double startup = 0, const std::string& outcome = "succeeded",
+                         events::AttemptEnd more = {}) {
     process(pid, 1, from, to, 0.9);
     for (const int gpu : gpus) context(pid, gpu, from + startup, to);
     return attempt(name, pid, gpus, from, to, outcome, std::move(more));
@@ -140,7 +140,7 @@ class RecordingBuilder {
   RecordingMeta meta_;
   MemorySink sink_;
   std::map<std::int64_t, SourceId> ids_;
-  int attempts_ = 0;
+  AttemptId attempts_ = 0;
 };
 
 }  // namespace headroom::testing

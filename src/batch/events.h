@@ -3,7 +3,7 @@
 #include "model/batch.h"
 #include "model/recording.h"
 
-// What a batch tells its recording (kinds and attrs: model/recording.h).
+// What a batch tells its recording (kinds and attributes: model/events.h).
 namespace headroom::batch {
 
 [[nodiscard]] Event start_event(const TaskSpec& task, const Attempt& attempt, Nanos at);

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/strings.h"
+#include "model/events.h"
 
 namespace headroom::batch {
 
@@ -60,11 +61,12 @@ class Sensors::Tee final : public RecordingSink {
   }
   void add_event(const Event& event) override {
     if (recording_) recording_->sink->add_event(event);
-    if (event.kind != "device_lost" && event.kind != "device_back") return;
+    const bool lost = is<events::DeviceLost>(event);
+    if (!lost && !is<events::DeviceBack>(event)) return;
     const auto known = known_.find(event.source);
     if (known == known_.end()) return;
     const std::lock_guard lock(shared_->mutex);
-    (event.kind == "device_lost" ? shared_->now.lost : shared_->now.back).push_back(known->second.key);
+    (lost ? shared_->now.lost : shared_->now.back).push_back(known->second.key);
   }
   void add_loss(const Loss& loss) override {
     if (recording_) recording_->sink->add_loss(loss);

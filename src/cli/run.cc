@@ -14,6 +14,7 @@
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
 #include "live/job.h"
+#include "model/events.h"
 #include "record/reader.h"
 #include "report/json.h"
 #include "report/text.h"
@@ -100,10 +101,8 @@ int WatchedJob::run() {
            },
        .on_stopped =
            [&](Nanos from, Nanos to, int signal) {
-             session_->add_event({.at = from,
-                                  .end = to,
-                                  .kind = "note",
-                                  .attrs = {{"text", fmt::format("stopped by signal {}", signal)}}});
+             session_->add_event(
+                 to_event(events::Note{.text = fmt::format("stopped by signal {}", signal)}, from, kNoSource, to));
            },
        .on_reaped = [&](pid_t who, ExitStatus status) { tree_->exited(who, status.as_code()); }});
   HR_CHECK(job.has_value(), "a fresh event loop takes a descriptor");
@@ -136,20 +135,17 @@ void WatchedJob::start_recording(pid_t pid) {
         "the job runs on, recorded without GPUs; headroom doctor says more");
   };
   session_ = std::make_unique<Session>(std::move(session));
-  session_->add_event(
-      {.at = start_, .kind = "job_start", .attrs = {{"argv", shell_join(argv_)}, {"pid", fmt::format("{}", pid)}}});
+  session_->add_event(to_event(events::JobStart{shell_join(argv_), pid}, start_));
 }
 
 void WatchedJob::ended(const JobEnd& end) {
   end_ = end;
-  Event event{.at = end.at, .kind = "job_end"};
-  if (end.status.signal != 0)
-    event.attrs["signal"] = fmt::format("{}", end.status.signal);
-  else
-    event.attrs["exit_code"] = fmt::format("{}", end.status.code);
-  session_->add_event(event);
+  events::JobEnd event;
+  (end.status.signal != 0 ? event.signal : event.exit_code) =
+      end.status.signal != 0 ? end.status.signal : end.status.code;
+  session_->add_event(to_event(event, end.at));
   if (!end.left_over.empty())
-    session_->add_event({.at = end.at, .kind = "note", .attrs = {{"text", left_over_text(end.left_over)}}});
+    session_->add_event(to_event(events::Note{.text = left_over_text(end.left_over)}, end.at));
   result_ = session_->finish({.at = end.at, .stop_reason = "job_ended", .exit_code = end.status.as_code()});
 }
 

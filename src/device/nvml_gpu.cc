@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "device/driver_version.h"
+#include "model/events.h"
 
 namespace headroom {
 
@@ -14,7 +15,7 @@ constexpr std::array kEveryTick{Metric::kGpuUtil, Metric::kMemoryUtil,   Metric:
                                 Metric::kPower,   Metric::kPowerInstant, Metric::kEnergy};
 
 void note(const Look& look, SourceId source, std::string text) {
-  look.sink.add_event({look.at, std::nullopt, "note", source, {{"text", std::move(text)}}});
+  look.sink.add_event(to_event(events::Note{std::move(text), std::nullopt}, look.at, source));
 }
 
 }  // namespace
@@ -109,9 +110,7 @@ void NvmlGpu::read_memory(const Look& look) {
 }
 
 void NvmlGpu::lose(const Look& look) {
-  if (!lost_) {
-    look.sink.add_event({look.at, std::nullopt, "device_lost", source_, {{"index", fmt::format("{}", device_.index)}}});
-  }
+  if (!lost_) look.sink.add_event(to_event(events::DeviceLost{.index = device_.index}, look.at, source_));
   lost_ = true;
   row_.clear();
   for (const auto metric : kEveryTick) row_.absent(metric, Absent::kDeviceLost);
@@ -144,7 +143,7 @@ bool NvmlGpu::read(const Look& look, Nanos since, ProcessDirectory& directory) {
   if ((lost_ && !lost_due_.take(look.at)) || !read_all(look, since, directory, listed)) {
     lose(look);
   } else if (lost_) {
-    look.sink.add_event({look.at, std::nullopt, "device_back", source_, {{"index", fmt::format("{}", device_.index)}}});
+    look.sink.add_event(to_event(events::DeviceBack{device_.index}, look.at, source_));
     lost_ = false;
     ask_all();
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "device/nvml_device.h"
+#include "model/events.h"
 
 namespace headroom {
 
@@ -86,7 +87,7 @@ void NvmlReader::read_events(Nanos at, RecordingSink& sink) {
     const auto gpu =
         std::find_if(gpus_.begin(), gpus_.end(), [&](const auto& one) { return one->handle() == data.device; });
     const SourceId source = gpu == gpus_.end() ? kNoSource : (*gpu)->source();
-    sink.add_event({at, std::nullopt, "xid", source, {{"code", fmt::format("{}", data.event_data)}}});
+    sink.add_event(to_event(events::Xid{data.event_data}, at, source));
   }
 }
 
@@ -99,7 +100,7 @@ void NvmlReader::read(Nanos at, RecordingSink& sink) {
   if (!options_.since) options_.since = at;
   if (!unusable_told_) {
     unusable_told_ = true;
-    for (const auto& text : unusable_) sink.add_event({at, std::nullopt, "note", kNoSource, {{"text", text}}});
+    for (const auto& text : unusable_) sink.add_event(to_event(events::Note{.text = text}, at));
   }
   const Nanos offset = options_.clock_offset();
   bool listed = false;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "model/losses.h"
+
 namespace headroom {
 
 namespace {
@@ -71,6 +73,7 @@ bool SampleRing::drain(const Look& look, const std::string& uuid, SourceId gpu, 
   std::sort(fresh.begin(), fresh.end(), by_time);
   const bool all_new =
       last_seen_ > 0 && capacity_ > 1 && fresh.size() >= capacity_ && fresh.front().time_stamp > last_seen_;
+  const Nanos before = last_at_.value_or(since);
   std::int64_t strange = 0;
   for (const auto& sample : fresh) {
     if (sample.time_stamp <= last_seen_) continue;
@@ -90,22 +93,23 @@ bool SampleRing::drain(const Look& look, const std::string& uuid, SourceId gpu, 
     last_at_ = at;
     add(look, at, sample.value, type);
   }
-  tell_losses(look, uuid, strange, all_new);
+  tell_losses(look, uuid, strange, all_new ? std::optional(before) : std::nullopt, gpu);
   return true;
 }
 
-void SampleRing::tell_losses(const Look& look, const std::string& uuid, std::int64_t strange, bool overrun) const {
+// No account rests on the fine readings of power; those of utilisation place busy time.
+void SampleRing::tell_losses(const Look& look, const std::string& uuid, std::int64_t strange,
+                             std::optional<Nanos> overrun_since, SourceId gpu) const {
   const auto name = source_kind_name(kind_);
-  if (strange > 0) {
-    look.sink.add_loss({fmt::format("{}_time_stamp", name), strange, Severity::kNotice,
-                        fmt::format("{} of {}: samples out of order or in the future", name, uuid)});
-  }
-  if (!overrun) return;
-  // No account rests on the fine readings of power; those of utilisation place busy time.
-  const auto severity = metric_ == Metric::kGpuUtil ? Severity::kNotice : Severity::kInfo;
+  const bool util = metric_ == Metric::kGpuUtil;
+  if (strange > 0)
+    look.sink.add_loss(make_loss(util ? LossKind::kGpuUtilRingTimeStamp : LossKind::kGpuPowerRingTimeStamp, strange,
+                                 fmt::format("{} of {}: samples out of order or in the future", name, uuid)));
+  if (!overrun_since) return;
   look.sink.add_loss(
-      {fmt::format("{}_overrun", name), 1, severity,
-       fmt::format("{} of {}: the driver's buffer was full when drained; older samples are gone", name, uuid)});
+      make_loss(util ? LossKind::kGpuUtilRingOverrun : LossKind::kGpuPowerRingOverrun, 1,
+                fmt::format("{} of {}: the driver's buffer was full when drained; older samples are gone", name, uuid),
+                LossPlace{*overrun_since, std::max(look.at, *overrun_since), gpu}));
 }
 
 }  // namespace headroom

@@ -18,7 +18,8 @@ class SampleRing {
 
  private:
   bool prepare(const Look& look);
-  void tell_losses(const Look& look, const std::string& uuid, std::int64_t strange, bool overrun) const;
+  void tell_losses(const Look& look, const std::string& uuid, std::int64_t strange, std::optional<Nanos> overrun_since,
+                   SourceId gpu) const;
   void follow_clock_step(Nanos clock_offset);
   void add(const Look& look, Nanos at, const nvml::Value& value, unsigned type);
 

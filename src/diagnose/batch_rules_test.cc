@@ -198,7 +198,7 @@ Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const 
   builder.queue(0, 9).queue(empty, 0);
   for (int i = 0; i < 6; ++i)
     builder.task("w" + std::to_string(i), 100 + i, {0}, 10 * i, 10 * (i + 1), 0, "succeeded",
-                 {{"peak_gpu_bytes", std::to_string(peak_bytes)}, {"cpu_time_ns", std::to_string(cpu_time)}});
+                 {.cpu_time = cpu_time, .peak_gpu_bytes = peak_bytes});
   return explain(builder.build());
 }
 

@@ -68,6 +68,11 @@ Json event_json(const Event& event) {
 Json loss_json(const Loss& loss) {
   Json json{{"loss", loss.what}, {"count", loss.count}, {"severity", severity_name(loss.severity)}};
   if (!loss.detail.empty()) json["detail"] = loss.detail;
+  for (const LossPlace& place : loss.places) {
+    Json one = Json::array({place.begin, place.end});
+    if (place.source != kNoSource) one.push_back(place.source);
+    json["places"].push_back(std::move(one));
+  }
   return json;
 }
 

@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "model/events.h"
+#include "model/losses.h"
 
 namespace headroom::host {
 
@@ -34,10 +36,6 @@ Pace pace_of(std::size_t processes) {
 
 bool holds(const std::vector<std::int64_t>& numbers, std::int64_t number) {
   return std::find(numbers.begin(), numbers.end(), number) != numbers.end();
-}
-
-void count_loss(RecordingSink& sink, const char* what, std::string detail) {
-  sink.add_loss(Loss{what, 1, Severity::kNotice, std::move(detail)});
 }
 
 // 128+n for a death by signal n, as shells say it.
@@ -187,11 +185,7 @@ bool TreeReader::admit(const Candidate& candidate, Nanos at, RecordingSink& sink
   member.source = sink.add_source(
       Source{SourceKind::kProcess, member.key, parent ? parent->source : kNoSource, to_attrs(facts.process)});
   if (!scanning_all_)
-    sink.add_event(Event{start,
-                         std::nullopt,
-                         "process_start",
-                         member.source,
-                         {{"pid", fmt::format("{}", candidate.pid)}, {"comm", facts.process.comm}}});
+    sink.add_event(to_event(events::ProcessStart{candidate.pid, facts.process.comm}, start, member.source));
   count_environment_denial(facts, member, sink);
   if (candidate.session == candidate.pid && !holds(sessions_, candidate.pid)) sessions_.push_back(candidate.pid);
   const auto place = std::lower_bound(members_.begin(), members_.end(), candidate.pid,
@@ -208,9 +202,9 @@ void TreeReader::sample_all(Nanos at, RecordingSink& sink) {
     if (!member.probe.cells().empty()) sink.add_row(member.source, at, member.probe.cells());
     if (outcome == ProcessProbe::Outcome::kAlive) {
       if (member.probe.io_denied() && !std::exchange(member.io_denial_counted, true))
-        count_loss(
-            sink, "proc_io_no_permission",
-            fmt::format("the I/O counters of process {} are not readable: it is another user's", member.probe.pid()));
+        sink.add_loss(make_loss(
+            LossKind::kProcIoNoPermission, 1,
+            fmt::format("the I/O counters of process {} are not readable: it is another user's", member.probe.pid())));
       look_again(member, at, sink);
       continue;
     }
@@ -222,8 +216,9 @@ void TreeReader::sample_all(Nanos at, RecordingSink& sink) {
 
 void TreeReader::count_environment_denial(const ProcessFacts& facts, Member& member, RecordingSink& sink) {
   if (!facts.environment_denied || std::exchange(member.environment_denial_counted, true)) return;
-  count_loss(sink, "proc_environ_no_permission",
-             fmt::format("the environment of process {} is not readable: it is another user's", facts.process.pid));
+  sink.add_loss(
+      make_loss(LossKind::kProcEnvironNoPermission, 1,
+                fmt::format("the environment of process {} is not readable: it is another user's", facts.process.pid)));
 }
 
 // Programs change with exec, and their names with it; the facts of a process that was seen just after its fork may
@@ -246,10 +241,9 @@ void TreeReader::look_again(Member& member, Nanos at, RecordingSink& sink) {
 void TreeReader::end(Member& member, Nanos at, RecordingSink& sink) {
   if (!member.exit_code && member.probe.wait_status()) member.exit_code = exit_code_of(*member.probe.wait_status());
   Attrs attrs{{"end_ns", fmt::format("{}", at)}};
-  Attrs event_attrs{{"pid", fmt::format("{}", member.probe.pid())}};
-  if (member.exit_code) attrs["exit_code"] = event_attrs["exit_code"] = fmt::format("{}", *member.exit_code);
+  if (member.exit_code) attrs["exit_code"] = fmt::format("{}", *member.exit_code);
   sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, std::move(attrs)});
-  sink.add_event(Event{at, std::nullopt, "process_end", member.source, std::move(event_attrs)});
+  sink.add_event(to_event(events::ProcessEnd{member.probe.pid(), member.exit_code}, at, member.source));
   if (member.probe.keeps_open()) kept_open_ -= kFilesPerProbe;
   if (ended_.size() >= kEndedRemembered) ended_.erase(ended_.begin());
   ended_.push_back({member.probe.pid(), std::exchange(member.key, "")});

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "import/jsonl_value.h"
+#include "model/losses.h"
 
 namespace headroom {
 
@@ -31,8 +32,9 @@ class JsonlReader {
   Result<std::int64_t> integer(const JsonValue& json, const char* name, std::int64_t fallback);
   Result<std::int64_t> integer(const JsonValue& json, const char* name);
   Result<SourceId> source_id(const JsonValue& value);
+  Result<std::vector<LossPlace>> read_places(const JsonValue& list);
   [[nodiscard]] tl::unexpected<Error> wrong(std::string_view about, std::string what) const;
-  void lose(const char* what, std::string detail);
+  void lose(LossKind kind, const std::string& detail);
 
   MemorySink sink_;
   std::vector<SourceId> ids_;  // of the file's numbers; kNoSource if their kind is unknown
@@ -54,10 +56,8 @@ tl::unexpected<Error> JsonlReader::wrong(std::string_view about, std::string wha
               "docs/recording-format.md describes the text form of recordings");
 }
 
-void JsonlReader::lose(const char* what, std::string detail) {
-  for (auto& loss : found_)
-    if (loss.what == what) return void(++loss.count);
-  found_.push_back({what, 1, Severity::kNotice, fmt::format("line {}: {}", number_, detail)});
+void JsonlReader::lose(LossKind kind, const std::string& detail) {
+  count_loss(found_, make_loss(kind, 1, fmt::format("line {}: {}", number_, detail)));
 }
 
 Result<std::string> JsonlReader::text(const JsonValue& json, const char* name) {
@@ -156,7 +156,7 @@ Result<void> JsonlReader::read_source(const JsonValue& json) {
   parents_.push_back(parent);
   const auto known = source_kind_of(kind);
   if (!known) {
-    lose("unknown_source", fmt::format("sources of kind '{}' are not known to this program", kind));
+    lose(LossKind::kUnknownSource, fmt::format("sources of kind '{}' are not known to this program", kind));
     ids_.push_back(kNoSource);
     return {};
   }
@@ -202,7 +202,7 @@ Result<void> JsonlReader::read_row(const JsonValue& row) {
   for (const auto& [name, value] : row.items[2].members) {
     const auto metric = metric_of(name);
     if (!metric) {
-      lose("unknown_metric", fmt::format("'{}' is not known to this program", name));
+      lose(LossKind::kUnknownMetric, fmt::format("'{}' is not known to this program", name));
       continue;
     }
     HR_TRY(const Cell cell, read_cell(info(*metric), value));
@@ -227,6 +227,22 @@ Result<void> JsonlReader::read_event(const JsonValue& json) {
   return {};
 }
 
+Result<std::vector<LossPlace>> JsonlReader::read_places(const JsonValue& list) {
+  std::vector<LossPlace> places;
+  for (const JsonValue& item : list.items) {
+    const bool has_source = item.items.size() == 3;
+    if (item.items.size() != 2 && !has_source)
+      return wrong("places", "a place is [begin, end] or [begin, end, source]");
+    const auto begin = item.items[0].integer(), end = item.items[1].integer();
+    if (!begin || !end) return wrong("places", "times are whole numbers of nanoseconds");
+    places.push_back({*begin, *end, kNoSource});
+    if (has_source) {
+      HR_TRY(places.back().source, source_id(item.items[2]));
+    }
+  }
+  return places;
+}
+
 Result<void> JsonlReader::read_loss(const JsonValue& json) {
   Loss loss;
   HR_TRY(loss.what, text(json, "loss"));
@@ -236,6 +252,9 @@ Result<void> JsonlReader::read_loss(const JsonValue& json) {
   if (!known) return wrong("severity", fmt::format("'{}' is none of info, notice, data_loss, error", severity));
   loss.severity = *known;
   HR_TRY(loss.detail, text(json, "detail"));
+  if (const JsonValue* places = json.find("places"); places != nullptr) {
+    HR_TRY(loss.places, read_places(*places));
+  }
   sink_.add_loss(loss);
   return {};
 }
@@ -251,7 +270,7 @@ Result<void> JsonlReader::read_line() {
   if (first == "source") return read_source(json);
   if (first == "event") return read_event(json);
   if (first == "loss") return read_loss(json);
-  lose("unknown_line", fmt::format("lines that begin with '{}' are not known to this program", first));
+  lose(LossKind::kUnknownLine, fmt::format("lines that begin with '{}' are not known to this program", first));
   return {};
 }
 

@@ -134,12 +134,12 @@ void LogBuilder::fact(const ColumnRule& rule, std::string_view text) {
   CellValue value;
   if (is_number_fact(rule.fact)) value = read_cell(text, copy);
   if (value.absent) {
-    data_.losses.add("unreadable_value", Severity::kDataLoss, 1,
+    data_.losses.add(LossKind::kUnreadableValue, 1,
                      [&] { return fmt::format("first at line {}: '{}'", log.lines.back(), text); });
     return;
   }
   if (!last.empty())
-    data_.losses.add("changed_fact", Severity::kNotice, 1, [&] {
+    data_.losses.add(LossKind::kChangedFact, 1, [&] {
       return fmt::format("first at line {}: '{}' was '{}' before; the later one is kept", log.lines.back(), text, last);
     });
   last = text;

@@ -10,6 +10,7 @@
 #include "base/fnv.h"
 #include "import/log_builder.h"
 #include "import/log_order.h"
+#include "model/events.h"
 
 namespace headroom {
 
@@ -58,7 +59,7 @@ void check_memory(LogData& data, GpuLog& gpu) {
   if (!used || !gpu.device.memory_total_bytes) return;
   for (std::size_t i = 0; i < used->values.size(); ++i) {
     if (!used->has(i) || used->values[i] <= *gpu.device.memory_total_bytes) continue;
-    data.losses.add("value_out_of_range", Severity::kDataLoss, 1, [&] {
+    data.losses.add(LossKind::kValueOutOfRange, 1, [&] {
       return fmt::format("first at line {}: {} of {} bytes of memory in use", gpu.lines[i], used->values[i],
                          *gpu.device.memory_total_bytes);
     });
@@ -84,7 +85,7 @@ void check_memory_util(LogData& data, GpuLog& gpu) {
   }
   if (rows < 10 || fullest < 0.05) return;
   std::erase_if(gpu.columns, [](const Column& c) { return c.metric == Metric::kMemoryUtil; });
-  data.losses.add("memory_util_is_occupancy", Severity::kNotice, 1, [] {
+  data.losses.add(LossKind::kMemoryUtilIsOccupancy, 1, [] {
     return std::string(
         "the memory utilisation column is used / total in every row: how full the memory is, not how "
         "busy; left out");
@@ -129,7 +130,7 @@ void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos i
     missing += lost;
     if (lost > 0) per_gpu += fmt::format("{}GPU {}: {}", per_gpu.empty() ? "" : ", ", gpu.device.index, lost);
   }
-  data.losses.add("missing_row", Severity::kDataLoss, missing, [&] {
+  data.losses.add(LossKind::kMissingRow, missing, [&] {
     return fmt::format("{} of {} rows expected at {:.3f} s are not there ({}); {} are", missing, missing + seen,
                        seconds(interval), per_gpu, seen);
   });
@@ -142,15 +143,16 @@ void find_gaps(LogData& data, std::size_t index, Nanos interval) {
   for (std::size_t i = 1; i < gpu.at.size(); ++i) {
     const Nanos space = gpu.at[i] - gpu.at[i - 1];
     if (space / 3 <= usual) continue;
-    data.events.push_back({gpu.at[i - 1],
-                           gpu.at[i] - usual,
-                           "gap",
-                           static_cast<SourceId>(index),
-                           {{"reason", "no rows in the log"}, {"line", fmt::format("{}", gpu.lines[i])}}});
-    data.losses.add("gap", Severity::kDataLoss, 1, [&] {
-      return fmt::format("first at line {}: {:.3f} s without a row of GPU {}; rows are {:.3f} s apart otherwise",
-                         gpu.lines[i], seconds(space), gpu.device.index, seconds(usual));
-    });
+    const LossPlace place{gpu.at[i - 1], gpu.at[i] - usual, static_cast<SourceId>(index)};
+    data.events.push_back(
+        to_event(events::Gap{"no rows in the log", gpu.lines[i]}, place.begin, place.source, place.end));
+    data.losses.add(
+        LossKind::kGap, 1,
+        [&] {
+          return fmt::format("first at line {}: {:.3f} s without a row of GPU {}; rows are {:.3f} s apart otherwise",
+                             gpu.lines[i], seconds(space), gpu.device.index, seconds(usual));
+        },
+        place);
   }
 }
 
@@ -160,7 +162,7 @@ Nanos nominal_interval(LogData& data, const ImportOptions& options) {
                                         [](const auto& a, const auto& b) { return a.at.size() < b.at.size(); });
   const Nanos spacing = median_spacing(longest->at);
   if (spacing > 0) return spacing;
-  data.losses.add("assumed_interval", Severity::kNotice, 1, [] {
+  data.losses.add(LossKind::kAssumedInterval, 1, [] {
     return std::string("one row per GPU: it is taken to speak about 1 s (--log-interval says otherwise)");
   });
   return kSecond;
@@ -226,6 +228,8 @@ Recording assemble(LogData& data, const std::vector<std::size_t>& order, Recordi
   std::stable_sort(recording.events.begin(), recording.events.end(),
                    [](const Event& a, const Event& b) { return a.at < b.at; });
   recording.losses = data.losses.all();
+  for (Loss& loss : recording.losses)
+    for (LossPlace& place : loss.places) place.source = ids[static_cast<std::size_t>(place.source)];
   return recording;
 }
 
@@ -246,7 +250,7 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
                 fmt::format("{}: the rows are about several GPUs, and no column says which", data.name),
                 "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…");
   if (!data.names_gpus)
-    data.losses.add("no_gpu_column", Severity::kInfo, 1,
+    data.losses.add(LossKind::kNoGpuColumn, 1,
                     [] { return std::string("no column says which GPU a row is about: taken as one GPU"); });
   const std::vector<std::size_t> order = by_index(data);
   const Nanos interval = nominal_interval(data, options);

@@ -2,34 +2,36 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "model/recording.h"
+#include "model/losses.h"
 
 namespace headroom {
 
 // What a log lost or had mended, counted by kind; the detail is that of the first occurrence.
 class LogLosses {
  public:
-  // `detail` is called for the first occurrence only: most logs that have an oddity have it in every row.
+  // `detail` is called for the first occurrence only: most logs that have an oddity have it in every row. The source of
+  // `place` is an index into LogData::gpus.
   template <class Detail>
-  void add(std::string_view what, Severity severity, std::int64_t count, const Detail& detail) {
+  void add(LossKind kind, std::int64_t count, const Detail& detail, std::optional<LossPlace> place = std::nullopt,
+           Severity at_least = Severity::kInfo) {
     if (count <= 0) return;
-    const auto known = std::find_if(losses_.begin(), losses_.end(), [&](const Loss& l) { return l.what == what; });
-    if (known != losses_.end())
-      known->count += count;
-    else
-      losses_.push_back({std::string(what), count, severity, detail()});
+    const bool known = find(kind) != losses_.end();
+    count_loss(losses_, make_loss(kind, count, known ? std::string() : detail(), place, at_least));
   }
-  [[nodiscard]] std::int64_t count(std::string_view what) const {
-    const auto known = std::find_if(losses_.begin(), losses_.end(), [&](const Loss& l) { return l.what == what; });
+  [[nodiscard]] std::int64_t count(LossKind kind) const {
+    const auto known = find(kind);
     return known == losses_.end() ? 0 : known->count;
   }
   [[nodiscard]] const std::vector<Loss>& all() const { return losses_; }
 
  private:
+  [[nodiscard]] std::vector<Loss>::const_iterator find(LossKind kind) const {
+    return std::find_if(losses_.begin(), losses_.end(), [&](const Loss& l) { return l.what == info(kind).name; });
+  }
   std::vector<Loss> losses_;
 };
 

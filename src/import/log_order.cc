@@ -8,6 +8,7 @@
 
 #include "base/median.h"
 #include "import/log_time.h"
+#include "model/events.h"
 
 namespace headroom {
 
@@ -65,12 +66,14 @@ void place_stretches(LogData& data, std::size_t index, Nanos spacing) {
   GpuLog& gpu = data.gpus[index];
   std::size_t out_of_order = 0, first = 0;
   const auto parts = stretches(gpu.at, 2 * spacing, out_of_order, first);
-  data.losses.add("out_of_order_row", Severity::kNotice, static_cast<std::int64_t>(out_of_order),
+  data.losses.add(LossKind::kOutOfOrderRow, static_cast<std::int64_t>(out_of_order),
                   [&] { return fmt::format("first at line {}: sorted by time", gpu.lines[first]); });
   constexpr std::size_t kStretchLimit = 256;  // beyond it the times are no clock that was set, but out of order
   if (parts.size() > kStretchLimit) {
-    data.losses.add("out_of_order_row", Severity::kDataLoss, static_cast<std::int64_t>(parts.size() - 1),
-                    [&] { return fmt::format("first at line {}: sorted by time", gpu.lines[parts[1].begin]); });
+    data.losses.add(
+        LossKind::kOutOfOrderRow, static_cast<std::int64_t>(parts.size() - 1),
+        [&] { return fmt::format("first at line {}: sorted by time", gpu.lines[parts[1].begin]); }, std::nullopt,
+        Severity::kDataLoss);
     return;
   }
   std::vector<Span> placed;
@@ -86,18 +89,14 @@ void place_stretches(LogData& data, std::size_t index, Nanos spacing) {
       const Nanos delta = to - span.begin;
       shift += delta;
       span = {span.begin + delta, span.end + delta};
-      data.events.push_back({span.begin,
-                             std::nullopt,
-                             "clock_step",
-                             static_cast<SourceId>(index),
-                             {{"delta_ns", fmt::format("{}", -delta)}, {"line", fmt::format("{}", line)}}});
-      data.losses.add("clock_step_back", Severity::kNotice, 1, [&] {
+      data.events.push_back(to_event(events::ClockStep{-delta, line}, span.begin, static_cast<SourceId>(index)));
+      data.losses.add(LossKind::kClockStepBack, 1, [&] {
         return fmt::format(
             "first at line {}: {:.3f} s back; rows from there on are moved forward, so that durations hold", line,
             seconds(delta - spacing));
       });
     } else if (!placed.empty() && span.begin < placed.back().begin) {
-      data.losses.add("backward_timestamp", Severity::kNotice, 1, [&] {
+      data.losses.add(LossKind::kBackwardTimestamp, 1, [&] {
         return fmt::format("first at line {}: an earlier run follows a later one; sorted by time", line);
       });
     }
@@ -120,21 +119,21 @@ void settle_equal(LogData& data, GpuLog& gpu, const std::vector<std::uint32_t>& 
     if (!copy)
       rows.push_back(order[i]);
     else
-      data.losses.add("duplicate_row", Severity::kNotice, 1, [&] {
+      data.losses.add(LossKind::kDuplicateRow, 1, [&] {
         return fmt::format("first at line {}: equal to an earlier row of the same time; kept once",
                            gpu.lines[order[i]]);
       });
   }
   const auto extra = static_cast<std::int64_t>(rows.size()) - 1;
   if (!data.whole_seconds) {
-    data.losses.add("duplicate_timestamp", Severity::kDataLoss, extra, [&] {
+    data.losses.add(LossKind::kDuplicateTimestamp, extra, [&] {
       return fmt::format("first at line {}: the time of the row before; the last row of a time is kept",
                          gpu.lines[rows.back()]);
     });
     kept.push_back(rows.back());
     return;
   }
-  data.losses.add("shared_second", Severity::kInfo, extra, [&] {
+  data.losses.add(LossKind::kSharedSecond, extra, [&] {
     return fmt::format("first at line {}: the log tells whole seconds; rows of one second are spread over it",
                        gpu.lines[rows[1]]);
   });

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/strings.h"
+#include "model/events.h"
 
 namespace headroom {
 
@@ -109,7 +110,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, Column
                                     [](const LogField& f) { return f.rule.metric == Metric::kEventReasons; });
   if (has_mask) columns.reasons.clear();  // the mask says all of it
   if (!columns.reasons.empty()) columns.reasons_slot = builder_.slot(Metric::kEventReasons);
-  builder_.data().losses.add("column_not_kept", Severity::kInfo, dropped,
+  builder_.data().losses.add(LossKind::kColumnNotKept, dropped,
                              [&] { return fmt::format("line {}: {}", line, not_kept); });
   return columns;
 }
@@ -215,41 +216,41 @@ void LogReader::bad_value(const CellValue& value, std::string_view text, const L
   };
   auto& losses = builder_.data().losses;
   if (value.unreadable)
-    losses.add("unreadable_value", Severity::kDataLoss, 1, place);
+    losses.add(LossKind::kUnreadableValue, 1, place);
   else
-    losses.add("value_out_of_range", Severity::kDataLoss, 1, place);
+    losses.add(LossKind::kValueOutOfRange, 1, place);
 }
 
-void LogReader::note(const LineCursor& at, std::string kind, Attrs attrs) {
-  attrs["line"] = fmt::format("{}", at.number());
+void LogReader::note(Event event) {
   auto& events = builder_.data().events;
-  if (events.size() < kNoteLimit)
-    events.push_back({last_at_, std::nullopt, std::move(kind), kNoSource, std::move(attrs)});
+  if (events.size() < kNoteLimit) events.push_back(std::move(event));
 }
 
 void LogReader::message(const LineCursor& at) {
   const std::string_view text = trim(at.line());
-  builder_.data().losses.add("interleaved_message", Severity::kNotice, 1,
+  builder_.data().losses.add(LossKind::kInterleavedMessage, 1,
                              [&] { return fmt::format("first at line {}: '{}'", at.number(), shorten(text)); });
   if (first_problem_.empty()) first_problem_ = fmt::format("{}: '{}'", at.number(), shorten(text));
-  const bool lost = text.find("GPU is lost") != std::string_view::npos;
-  note(at, lost ? "device_lost" : "note", {{"text", shorten(text)}});
+  if (text.find("GPU is lost") != std::string_view::npos)
+    note(to_event(events::DeviceLost{.index = std::nullopt, .text = shorten(text), .line = at.number()}, last_at_));
+  else
+    note(to_event(events::Note{.text = shorten(text), .line = at.number()}, last_at_));
 }
 
 void LogReader::repeated_header(const LineCursor& at) {
-  builder_.data().losses.add("repeated_header", Severity::kInfo, 1, [&] {
+  builder_.data().losses.add(LossKind::kRepeatedHeader, 1, [&] {
     return fmt::format("first at line {}: runs were appended to one file", at.number());
   });
-  note(at, "repeated_header", {});
+  note(to_event(events::RepeatedHeader{at.number()}, last_at_));
 }
 
 void LogReader::odd_row(const LineCursor& at, std::size_t cells, std::size_t expected) {
   auto& losses = builder_.data().losses;
   if (cells < expected && !at.complete()) {
-    losses.add("truncated_last_line", Severity::kDataLoss, 1,
+    losses.add(LossKind::kTruncatedLastLine, 1,
                [&] { return fmt::format("line {}: {} of {} cells; left out", at.number(), cells, expected); });
   } else {
-    losses.add(cells < expected ? "short_row" : "long_row", Severity::kDataLoss, 1, [&] {
+    losses.add(cells < expected ? LossKind::kShortRow : LossKind::kLongRow, 1, [&] {
       return fmt::format("first at line {}: {} cells where the header has {}; left out", at.number(), cells, expected);
     });
   }
@@ -260,23 +261,23 @@ void LogReader::odd_row(const LineCursor& at, std::size_t cells, std::size_t exp
 void LogReader::unfinished(const LineCursor& at, bool cut) {
   auto& losses = builder_.data().losses;
   if (cut)
-    losses.add("truncated_last_line", Severity::kDataLoss, 1,
+    losses.add(LossKind::kTruncatedLastLine, 1,
                [&] { return fmt::format("line {}: its last cell is cut; left out", at.number()); });
   else
-    losses.add("no_final_newline", Severity::kInfo, 1,
+    losses.add(LossKind::kNoFinalNewline, 1,
                [&] { return fmt::format("line {}: the last value may have lost digits", at.number()); });
 }
 
 void LogReader::problem(std::uint32_t line, std::size_t column, std::string what) {
-  builder_.data().losses.add("unreadable_row", Severity::kDataLoss, 1,
+  builder_.data().losses.add(LossKind::kUnreadableRow, 1,
                              [&] { return fmt::format("first at line {}, column {}: {}", line, column, what); });
   if (first_problem_.empty()) first_problem_ = fmt::format("{}:{}: {}", line, column, what);
 }
 
 Result<Recording> LogReader::finish() {
   LogData& data = builder_.data();
-  const std::int64_t bad =
-      data.losses.count("unreadable_row") + data.losses.count("short_row") + data.losses.count("long_row");
+  const std::int64_t bad = data.losses.count(LossKind::kUnreadableRow) + data.losses.count(LossKind::kShortRow) +
+                           data.losses.count(LossKind::kLongRow);
   if (rows() == 0)
     return fail(Errc::kInvalidInput,
                 first_problem_.empty() ? fmt::format("{}: a header and no rows", data.name)
@@ -288,22 +289,22 @@ Result<Recording> LogReader::finish() {
   data.has_times = !rounds_used_;
   data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
   if (rounds_used_)
-    data.losses.add("no_timestamps", Severity::kNotice, 1, [&] {
+    data.losses.add(LossKind::kNoTimestamps, 1, [&] {
       return fmt::format("rows carry no time: taken as {} s apart (--log-interval says otherwise)",
                          seconds(options_.interval > 0 ? options_.interval : kSecond));
     });
   if (days_used_ && !options_.start_date)
-    data.losses.add("no_date", Severity::kNotice, 1, [] {
+    data.losses.add(LossKind::kNoDate, 1, [] {
       return std::string("times carry no date: the first is taken as 1970-01-01 (--start-date says it)");
     });
   if (times_.zone_was_named())
-    data.losses.add("named_zone", Severity::kNotice, 1, [] {
+    data.losses.add(LossKind::kNamedZone, 1, [] {
       return std::string("a zone given by letters is ambiguous and not used (--utc-offset says it)");
     });
   if (times_.zone_was_missing()) {
     data.extra["time_zone"] = options_.utc_offset ? "given" : "assumed UTC";
     if (!options_.utc_offset && !rounds_used_)
-      data.losses.add("assumed_time_zone", Severity::kInfo, 1,
+      data.losses.add(LossKind::kAssumedTimeZone, 1,
                       [] { return std::string("times carry no zone: read as UTC (--utc-offset says otherwise)"); });
   }
   data.extra["utc_offset_seconds"] = fmt::format("{}", times_.last_offset_seconds());

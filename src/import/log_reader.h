@@ -76,7 +76,7 @@ class LogReader {
   void reading(LogField& field, std::string_view text, const LineCursor& at);
   void reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
   void bad_value(const CellValue& value, std::string_view text, const LineCursor& at);
-  void note(const LineCursor& at, std::string kind, Attrs attrs);
+  void note(Event event);
 
   const ImportOptions& options_;
   LogBuilder builder_;

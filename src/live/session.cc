@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "model/losses.h"
 #include "sample/sampler.h"
 
 namespace headroom {
@@ -288,10 +289,7 @@ void Session::State::close_recording(bool reader_hung) {
   Result<void> closed = fail(Errc::kIo, "the recording could not be closed in time");
   if (gate.shut(kSecond)) {
     if (reader_hung)
-      recording.sink->add_loss({.what = "reader_hung",
-                                .count = 1,
-                                .severity = Severity::kDataLoss,
-                                .detail = "a reader did not come back before the end"});
+      recording.sink->add_loss(make_loss(LossKind::kReaderHung, 1, "a reader did not come back before the end"));
     recording.sink->set_meta(final);
     closed = recording.close();
   }

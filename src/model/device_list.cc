@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "model/events.h"
+
 namespace headroom {
 
 namespace {
@@ -75,8 +77,7 @@ DeviceList device_list_of(const Recording& recording) {
   std::sort(list.devices.begin(), list.devices.end(),
             [](const DeviceStatus& a, const DeviceStatus& b) { return a.device.index < b.device.index; });
   for (const auto& event : recording.events) {
-    const auto text = event.attrs.find("text");
-    if (event.kind == "note" && text != event.attrs.end()) list.notes.push_back(text->second);
+    if (const auto note = of_event<events::Note>(event); note && !note->text.empty()) list.notes.push_back(note->text);
   }
   return list;
 }

@@ -8,6 +8,7 @@
 
 #include "base/enum_table.h"
 #include "base/result.h"
+#include "model/losses.h"
 
 namespace headroom {
 
@@ -112,14 +113,7 @@ void MemorySink::add_row(SourceId source, Nanos at, std::span<const Cell> cells)
 
 void MemorySink::add_event(const Event& event) { recording_.events.push_back(event); }
 
-void MemorySink::add_loss(const Loss& loss) {
-  auto& losses = recording_.losses;
-  const auto known = std::find_if(losses.begin(), losses.end(), [&](const auto& l) { return l.what == loss.what; });
-  if (known == losses.end())
-    losses.push_back(loss);
-  else
-    known->count += loss.count;
-}
+void MemorySink::add_loss(const Loss& loss) { count_loss(recording_.losses, loss); }
 
 Recording MemorySink::take() {
   std::stable_sort(recording_.events.begin(), recording_.events.end(),
@@ -163,7 +157,11 @@ void replay(const Recording& recording, RecordingSink& sink) {
     if (event.source != kNoSource) event.source = ids[static_cast<std::size_t>(event.source)];
     sink.add_event(event);
   }
-  for (const Loss& loss : recording.losses) sink.add_loss(loss);
+  for (Loss loss : recording.losses) {
+    for (LossPlace& place : loss.places)
+      if (place.source != kNoSource) place.source = ids[static_cast<std::size_t>(place.source)];
+    sink.add_loss(loss);
+  }
 }
 
 }  // namespace headroom

@@ -49,13 +49,8 @@ struct Cell {
   bool operator==(const Cell&) const = default;
 };
 
-// Something that happened. Kinds in use (attrs in brackets):
-//   job_start [argv, pid]  job_end [exit_code|signal]  device_lost  device_back  xid [code]  clock_step [delta_ns]
-//   process_start / process_end [pid, exit_code]  placement  gap [reason]  disk_low  note [text]
-//   repeated_header, imported facts
-//   of a batch: queue [waiting], attempt_start [task, group, attempt, number, pid, gpus, slot], attempt_end [the same,
-//   outcome, proof, exit_code, gpu_time_ns, cpu_time_ns, peak_gpu_bytes]
-// `source` is what it is about, or kNoSource; `end` is set for things that lasted.
+// Something that happened. `kind` is a name of kEventKinds (model/events.h), or one that a newer program wrote. `source`
+// is what it is about, or kNoSource; `end` is set for things that lasted.
 struct Event {
   Nanos at = 0;
   std::optional<Nanos> end;
@@ -69,13 +64,21 @@ enum class Severity : std::uint8_t { kInfo = 0, kNotice = 1, kDataLoss = 2, kErr
 [[nodiscard]] std::string_view severity_name(Severity severity);
 [[nodiscard]] std::optional<Severity> severity_of(std::string_view name);
 
-// A way in which data was lost or had to be mended, counted. `what` is an identifier such as "late_tick",
-// "missing_row", "duplicate_timestamp"; `detail` is for people, and names the first place where it happened.
+// Where a loss happened: what is known of [begin, end] is incomplete. kNoSource: of every source.
+struct LossPlace {
+  Nanos begin = 0, end = 0;
+  SourceId source = kNoSource;
+  bool operator==(const LossPlace&) const = default;
+};
+
+// A way in which data was lost or had to be mended, counted. `what` is a name of kLosses (model/losses.h), or one that a
+// newer program wrote; `detail` is for people, and names the first place where it happened.
 struct Loss {
   std::string what;
   std::int64_t count = 0;
   Severity severity = Severity::kNotice;
   std::string detail;
+  std::vector<LossPlace> places{};  // in the order in which they were found; empty: not known for all that was counted
   bool operator==(const Loss&) const = default;
 };
 
@@ -156,7 +159,7 @@ class RecordingSink {
   // Rows of a source come in order of time. Cells not named in a row are kNotSampled there.
   virtual void add_row(SourceId source, Nanos at, std::span<const Cell> cells) = 0;
   virtual void add_event(const Event& event) = 0;
-  // Adds to the counter named `what`; severity and detail are those of the first call.
+  // Adds to the counter named `what` (count_loss in model/losses.h).
   virtual void add_loss(const Loss& loss) = 0;
   // The last call before the sink is closed or dropped wins.
   virtual void set_meta(const RecordingMeta& meta) = 0;

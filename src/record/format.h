@@ -10,7 +10,7 @@ namespace headroom {
 
 inline constexpr std::int64_t kApplicationId = 0x48524543;  // "HREC" in bytes 68..71 of the file
 inline constexpr std::int64_t kFormatMajor = 1;             // PRAGMA user_version; readers refuse newer ones
-inline constexpr std::int64_t kFormatMinor = 0;             // additions that older readers may skip
+inline constexpr std::int64_t kFormatMinor = 1;             // additions that older readers may skip
 
 // Chunks are 1 to 8 KB: with SQLite's usual 4096 a fifth of the file was the unused ends of pages.
 inline constexpr std::int64_t kPageBytes = 1024;
@@ -42,7 +42,7 @@ CREATE TABLE tail(seq INTEGER PRIMARY KEY, t0 INTEGER NOT NULL, t1 INTEGER NOT N
 CREATE TABLE event(id INTEGER PRIMARY KEY, t INTEGER NOT NULL, t_end INTEGER, kind TEXT NOT NULL, source INTEGER,
   attrs TEXT);
 CREATE TABLE loss(id INTEGER PRIMARY KEY, what TEXT NOT NULL UNIQUE, count INTEGER NOT NULL,
-  severity TEXT NOT NULL, detail TEXT);
+  severity TEXT NOT NULL, detail TEXT, places TEXT);
 )sql";
 
 }  // namespace headroom

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/fd.h"
@@ -50,6 +51,29 @@ std::string start_ticks(std::string_view pid) {
 }
 
 }  // namespace
+
+std::string places_to_json(const std::vector<LossPlace>& places) {
+  Json list = Json::array();
+  for (const LossPlace& place : places) {
+    Json one = Json::array({place.begin, place.end});
+    if (place.source != kNoSource) one.push_back(place.source);
+    list.push_back(std::move(one));
+  }
+  return dump(list);
+}
+
+std::vector<LossPlace> places_from_json(std::string_view text) {
+  std::vector<LossPlace> places;
+  const Json list = parse(text);
+  if (!list.is_array()) return places;
+  const auto whole = [](const Json& number) { return number.is_number_integer(); };
+  for (const Json& one : list) {
+    if (!one.is_array() || one.size() < 2 || one.size() > 3 || !std::all_of(one.begin(), one.end(), whole)) continue;
+    places.push_back({one[0].get<Nanos>(), one[1].get<Nanos>(), kNoSource});
+    if (one.size() == 3) places.back().source = one[2].get<SourceId>();
+  }
+  return places;
+}
 
 std::string attrs_to_json(const Attrs& attrs) { return dump(Json(attrs)); }
 

@@ -18,6 +18,11 @@ namespace headroom {
 // Values that are no strings are kept as their JSON text; what is no object reads as empty.
 [[nodiscard]] Attrs attrs_from_json(std::string_view json);
 
+// Where a loss happened, as [[begin, end], [begin, end, source], …].
+[[nodiscard]] std::string places_to_json(const std::vector<LossPlace>& places);
+// Malformed ones are left out.
+[[nodiscard]] std::vector<LossPlace> places_from_json(std::string_view json);
+
 // Who writes a recording: "<boot id>/<pid>/<start ticks>" of the calling process, "" where /proc is missing.
 [[nodiscard]] std::string owner_of_this_process();
 // Is that process still running on this boot of this machine?

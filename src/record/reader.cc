@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/losses.h"
 #include "record/codec.h"
 #include "record/format.h"
 #include "record/meta.h"
@@ -74,14 +75,15 @@ class FileReader {
   Result<void> read_losses();
   Result<void> read_chunk(Statement& row);
   bool decode_chunk(std::span<const FrameColumn> columns, std::uint64_t rows, const SourceState& state);
-  Result<void> read_segments(std::string_view body);
-  void append_rows(const SegmentView& segment, SourceState& state);
-  bool begin_rows(SourceState& state, std::uint64_t first_row, std::uint64_t rows, std::uint64_t& skip);
+  Result<void> read_segments(std::string_view body, const LossPlace& place);
+  void append_rows(const SegmentView& segment, SourceState& state, const LossPlace& place);
+  bool begin_rows(SourceState& state, std::uint64_t first_row, std::uint64_t rows, Nanos first_at, std::uint64_t& skip);
   SourceState& source_state(std::int64_t id);
+  [[nodiscard]] SourceId our_source(std::int64_t id) const;  // kNoSource if its kind is unknown
   Result<void> expect_rows();
   void make_room(std::vector<std::int64_t>& values, const SourceState& state);
   Result<void> charge(std::uint64_t values);
-  void lose(std::string what, Severity severity, std::string detail, std::int64_t count = 1);
+  void lose(LossKind kind, std::string detail, std::optional<LossPlace> place = std::nullopt, std::int64_t count = 1);
   void finish();
 
   Database& database_;
@@ -100,12 +102,8 @@ class FileReader {
   std::size_t room_left_ = std::size_t{1} << 26;  // values to reserve on the file's word: 512 MiB at most
 };
 
-void FileReader::lose(std::string what, Severity severity, std::string detail, std::int64_t count) {
-  const auto known = std::find_if(found_.begin(), found_.end(), [&](const auto& l) { return l.what == what; });
-  if (known != found_.end())
-    known->count += count;
-  else
-    found_.push_back({std::move(what), count, severity, std::move(detail)});
+void FileReader::lose(LossKind kind, std::string detail, std::optional<LossPlace> place, std::int64_t count) {
+  count_loss(found_, make_loss(kind, count, std::move(detail), place));
 }
 
 Result<void> FileReader::charge(std::uint64_t values) {
@@ -135,7 +133,7 @@ Result<void> FileReader::read_everything() {
        {&FileReader::read_chunks, &FileReader::read_tail, &FileReader::read_events, &FileReader::read_losses}) {
     auto done = (this->*part)();
     if (!done && done.error().code == Errc::kUnsupported) return done;
-    if (!done) lose("damaged_file", Severity::kError, done.error().what);
+    if (!done) lose(LossKind::kDamagedFile, done.error().what);
   }
   return {};
 }
@@ -150,7 +148,7 @@ Result<void> FileReader::check_tables() {
     const auto name = row.bytes(0);
     if (std::find(kTablesOfOthers.begin(), kTablesOfOthers.end(), name) != kTablesOfOthers.end()) continue;
     if (std::find(kTables.begin(), kTables.end(), name) == kTables.end()) {
-      lose("unknown_table", Severity::kInfo, fmt::format("table {} of a newer program", name));
+      lose(LossKind::kUnknownTable, fmt::format("table {} of a newer program", name));
       continue;
     }
     if (!row.bytes(1).starts_with("CREATE TABLE")) return fail(Errc::kCorrupt, fmt::format("{} is no table", name));
@@ -203,7 +201,7 @@ Result<void> FileReader::read_sources() {
     SourceState& state = sources_[row.integer(0)];
     const auto kind = source_kind_of(row.bytes(1));
     if (!kind) {
-      lose("unknown_source", Severity::kNotice, fmt::format("source of kind {}, of a newer program", row.bytes(1)));
+      lose(LossKind::kUnknownSource, fmt::format("source of kind {}, of a newer program", row.bytes(1)));
       continue;
     }
     state.position = recording_.sources.size();
@@ -223,17 +221,28 @@ SourceState& FileReader::source_state(std::int64_t id) {
   const auto found = sources_.find(id);
   if (found != sources_.end()) return found->second;
   if (!strays_.contains(id))
-    lose("unknown_source", Severity::kDataLoss, "rows of a source that the file does not name");
+    count_loss(found_, make_loss(LossKind::kUnknownSource, 1, "rows of a source that the file does not name",
+                                 std::nullopt, Severity::kDataLoss));
   return strays_[id];
 }
 
+SourceId FileReader::our_source(std::int64_t id) const {
+  const auto found = sources_.find(id);
+  return found != sources_.end() && found->second.position ? static_cast<SourceId>(*found->second.position) : kNoSource;
+}
+
 // Rows of a source are numbered: what was read already is skipped, what is missing is counted.
-bool FileReader::begin_rows(SourceState& state, std::uint64_t first_row, std::uint64_t rows, std::uint64_t& skip) {
+bool FileReader::begin_rows(SourceState& state, std::uint64_t first_row, std::uint64_t rows, Nanos first_at,
+                            std::uint64_t& skip) {
   constexpr std::uint64_t kBelievable = std::uint64_t{1} << 48;
   if (first_row > kBelievable || rows > kBelievable) return false;
-  if (first_row > state.next_row)
-    lose("missing_rows", Severity::kDataLoss, "rows are missing between those that could be read",
+  if (first_row > state.next_row) {
+    const auto& at = recording_.tracks[*state.position].at;
+    const Nanos last = at.empty() ? recording_.meta.start : at.back();
+    lose(LossKind::kMissingRows, "rows are missing between those that could be read",
+         LossPlace{std::min(last, first_at), first_at, static_cast<SourceId>(*state.position)},
          static_cast<std::int64_t>(first_row - state.next_row));
+  }
   skip = state.next_row > first_row ? state.next_row - first_row : 0;
   if (skip >= rows) return false;
   state.next_row = first_row + rows;
@@ -261,7 +270,7 @@ void FileReader::make_room(std::vector<std::int64_t>& values, const SourceState&
 
 Result<void> FileReader::read_chunks() {
   HR_TRYV(expect_rows());
-  HR_TRY(Statement row, database_.prepare("SELECT source, row0, n, fmt, head, body FROM chunk ORDER BY id"));
+  HR_TRY(Statement row, database_.prepare("SELECT source, row0, n, fmt, head, body, t0, t1 FROM chunk ORDER BY id"));
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
@@ -277,26 +286,27 @@ Result<void> FileReader::read_chunk(Statement& row) {
   const auto where = [&] {
     return fmt::format("{} {} from row {} on", source_kind_name(source.kind), source.key, row.integer(1));
   };
+  const LossPlace place{row.integer(6), row.integer(7), static_cast<SourceId>(*state.position)};
   if (row.integer(3) != kFmtFrame) {
-    lose("unknown_chunk_format", Severity::kDataLoss, where());
+    lose(LossKind::kUnknownChunkFormat, where(), place);
     return {};
   }
   if (rows == 0 || rows > kMaxChunkRows) {
-    lose("damaged_chunk", Severity::kDataLoss, where());
+    lose(LossKind::kDamagedChunk, where(), place);
     return {};
   }
   const auto columns = decoder_.open(row.bytes(4), row.bytes(5));
   if (!columns) {
-    lose("damaged_chunk", Severity::kDataLoss, fmt::format("{}: {}", where(), columns.error().what));
+    lose(LossKind::kDamagedChunk, fmt::format("{}: {}", where(), columns.error().what), place);
     return {};
   }
   HR_TRYV(charge(rows * columns->size()));
   std::uint64_t skip = 0;
-  if (!begin_rows(state, static_cast<std::uint64_t>(row.integer(1)), rows, skip) || skip > 0) {
-    lose("repeated_chunk", Severity::kNotice, where());
+  if (!begin_rows(state, static_cast<std::uint64_t>(row.integer(1)), rows, place.begin, skip) || skip > 0) {
+    lose(LossKind::kRepeatedChunk, where(), place);
     return {};
   }
-  if (!decode_chunk(*columns, rows, state)) lose("damaged_chunk", Severity::kDataLoss, where());
+  if (!decode_chunk(*columns, rows, state)) lose(LossKind::kDamagedChunk, where(), place);
   return {};
 }
 
@@ -322,12 +332,12 @@ bool FileReader::decode_chunk(std::span<const FrameColumn> columns, std::uint64_
     const auto series = series_.find(stored.series);
     if (series == series_.end() || !series->second.metric) {
       const std::string name = series == series_.end() ? fmt::format("series {}", stored.series) : series->second.name;
-      lose("unknown_metric", Severity::kNotice, fmt::format("{} is not known to this program", name));
+      lose(LossKind::kUnknownMetric, fmt::format("{} is not known to this program", name));
       continue;
     }
     if (!series->second.wanted) continue;
     if (stored.codec != kCodecPlanes) {
-      lose("unknown_codec", Severity::kDataLoss, fmt::format("{} in codec {}", series->second.name, stored.codec));
+      lose(LossKind::kUnknownCodec, fmt::format("{} in codec {}", series->second.name, stored.codec));
       continue;
     }
     Column& column = padded_column(track, *series->second.metric, base);
@@ -339,44 +349,45 @@ bool FileReader::decode_chunk(std::span<const FrameColumn> columns, std::uint64_
 }
 
 Result<void> FileReader::read_tail() {
-  HR_TRY(Statement row, database_.prepare("SELECT fmt, body, seq FROM tail ORDER BY seq"));
+  HR_TRY(Statement row, database_.prepare("SELECT fmt, body, seq, t0, t1 FROM tail ORDER BY seq"));
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
     const auto body = row.bytes(1);
+    const LossPlace place{row.integer(3), row.integer(4)};
     if (row.integer(0) != kFmtRows || body.size() < 4 || ByteReader(body).u32() != checksum(body.substr(4))) {
-      lose("damaged_tail", Severity::kDataLoss, fmt::format("tail row {}", row.integer(2)));
+      lose(LossKind::kDamagedTail, fmt::format("tail row {}", row.integer(2)), place);
       continue;
     }
-    HR_TRYV(read_segments(body.substr(4)));
+    HR_TRYV(read_segments(body.substr(4), place));
   }
 }
 
-Result<void> FileReader::read_segments(std::string_view body) {
+Result<void> FileReader::read_segments(std::string_view body, const LossPlace& place) {
   ByteReader reader(body);
   while (reader.left() > 0) {
     const auto segment = read_segment(reader);
     if (!segment) {
-      lose("damaged_tail", Severity::kDataLoss, "rows that cannot be decoded");
+      lose(LossKind::kDamagedTail, "rows that cannot be decoded", place);
       return {};
     }
     SourceState& state = source_state(static_cast<std::int64_t>(segment->source));
     if (!state.position) continue;
     HR_TRYV(charge(segment->rows * (segment->series.size() + 1)));
-    append_rows(*segment, state);
+    append_rows(*segment, state, place);
   }
   return {};
 }
 
-void FileReader::append_rows(const SegmentView& segment, SourceState& state) {
+void FileReader::append_rows(const SegmentView& segment, SourceState& state, const LossPlace& place) {
   Track& track = recording_.tracks[*state.position];
   const std::size_t base = track.at.size();
   if (segment.first_row + segment.rows <= state.next_row) return;  // sealed already
   std::uint64_t skip = 0;
   const bool good = decode_rows(segment, rows_) && std::is_sorted(rows_.at.begin(), rows_.at.end());
-  if (!good || !begin_rows(state, segment.first_row, segment.rows, skip) ||
+  if (!good || !begin_rows(state, segment.first_row, segment.rows, rows_.at[0], skip) ||
       (base > 0 && rows_.at[skip] < track.at.back())) {
-    lose("damaged_tail", Severity::kDataLoss, "rows that cannot be decoded");
+    lose(LossKind::kDamagedTail, "rows that cannot be decoded", place);
     return;
   }
   const auto rest = static_cast<std::ptrdiff_t>(skip);
@@ -384,8 +395,7 @@ void FileReader::append_rows(const SegmentView& segment, SourceState& state) {
   for (std::size_t i = 0; i < segment.series.size(); ++i) {
     const auto series = series_.find(segment.series[i]);
     if (series == series_.end() || !series->second.metric) {
-      lose("unknown_metric", Severity::kNotice,
-           fmt::format("series {} is not known to this program", segment.series[i]));
+      lose(LossKind::kUnknownMetric, fmt::format("series {} is not known to this program", segment.series[i]));
       continue;
     }
     if (!series->second.wanted) continue;
@@ -403,20 +413,22 @@ Result<void> FileReader::read_events() {
     if (!more) return {};
     Event event{row.integer(0), std::nullopt, std::string(row.bytes(2)), kNoSource, attrs_from_json(row.bytes(4))};
     if (!row.is_null(1)) event.end = row.integer(1);
-    const auto source = row.is_null(3) ? sources_.end() : sources_.find(row.integer(3));
-    if (source != sources_.end() && source->second.position)
-      event.source = static_cast<SourceId>(*source->second.position);
+    if (!row.is_null(3)) event.source = our_source(row.integer(3));
     recording_.events.push_back(std::move(event));
   }
 }
 
 Result<void> FileReader::read_losses() {
-  HR_TRY(Statement row, database_.prepare("SELECT what, count, severity, detail FROM loss ORDER BY id"));
+  auto query = database_.prepare("SELECT what, count, severity, detail, places FROM loss ORDER BY id");
+  if (!query) query = database_.prepare("SELECT what, count, severity, detail, NULL FROM loss ORDER BY id");  // minor 0
+  HR_TRY(Statement row, std::move(query));
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
-    recording_.losses.push_back({std::string(row.bytes(0)), row.integer(1),
-                                 severity_of(row.bytes(2)).value_or(Severity::kNotice), std::string(row.bytes(3))});
+    Loss loss{std::string(row.bytes(0)), row.integer(1), severity_of(row.bytes(2)).value_or(Severity::kNotice),
+              std::string(row.bytes(3)), places_from_json(row.bytes(4))};
+    for (LossPlace& place : loss.places) place.source = our_source(place.source);
+    recording_.losses.push_back(std::move(loss));
   }
 }
 

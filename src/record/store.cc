@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/varint.h"
+#include "model/losses.h"
 #include "record/format.h"
 #include "record/meta.h"
 
@@ -81,8 +82,8 @@ Result<void> Store::prepare_statements() {
   HR_TRYV(prepare(drop_tail_, "DELETE FROM tail WHERE seq<?1"));
   HR_TRYV(prepare(event_, "INSERT INTO event(t, t_end, kind, source, attrs) VALUES(?1, ?2, ?3, ?4, ?5)"));
   HR_TRYV(prepare(loss_,
-                  "INSERT INTO loss(what, count, severity, detail) VALUES(?1, ?2, ?3, ?4) "
-                  "ON CONFLICT(what) DO UPDATE SET count=count+?2"));
+                  "INSERT INTO loss(what, count, severity, detail, places) VALUES(?1, ?2, ?3, ?4, ?5) "
+                  "ON CONFLICT(what) DO UPDATE SET count=?2, severity=?3, places=?5"));
   return prepare(meta_, "INSERT OR REPLACE INTO meta(key, value) VALUES(?1, ?2)");
 }
 
@@ -266,11 +267,18 @@ Result<void> Store::put_events(const std::vector<Event>& events) {
 }
 
 Result<void> Store::put_losses(const std::vector<Loss>& losses) {
-  for (const auto& loss : losses) {
+  for (const auto& counted : losses) {
+    count_loss(losses_, counted);
+    const Loss& loss = *std::find_if(losses_.begin(), losses_.end(), [&](auto& l) { return l.what == counted.what; });
+    const std::string places = places_to_json(loss.places);
     loss_.bind(1, loss.what);
     loss_.bind(2, loss.count);
     loss_.bind(3, severity_name(loss.severity));
     loss_.bind(4, loss.detail);
+    if (loss.places.empty())
+      loss_.bind_null(5);
+    else
+      loss_.bind(5, places);
     HR_TRYV(loss_.run());
   }
   return {};

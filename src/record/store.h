@@ -79,6 +79,7 @@ class Store {
   std::map<SourceId, Open> open_;
   std::vector<SourceKind> kinds_;                 // by source id
   std::map<std::string, std::string> meta_rows_;  // as last written
+  std::vector<Loss> losses_;                      // all so far
   std::bitset<512> series_written_;
   FrameEncoder encoder_;
   std::int64_t tail_seq_ = 0;

@@ -16,6 +16,8 @@
 
 #include "base/fd.h"
 #include "base/filesystem.h"
+#include "model/events.h"
+#include "model/losses.h"
 #include "record/segment.h"
 #include "record/store.h"
 
@@ -23,20 +25,9 @@ namespace headroom {
 
 namespace {
 
-// Not the attempts of a batch: they come by the thousand, and its journal keeps them.
-constexpr std::array<std::string_view, 7> kDurable{"job_start",   "job_end",   "phase_end", "device_lost",
-                                                   "device_back", "placement", "disk_low"};
 // A segment of absent values takes hardly any bytes; this bounds what decoding it takes (readers refuse more than 4
 // Mi).
 constexpr std::size_t kSegmentValues = std::size_t{1} << 20;
-
-void count(std::vector<Loss>& losses, const Loss& loss) {
-  const auto known = std::find_if(losses.begin(), losses.end(), [&](const auto& l) { return l.what == loss.what; });
-  if (known == losses.end())
-    losses.push_back(loss);
-  else
-    known->count += loss.count;
-}
 
 // Makes the file, empty, and fails if it is there already. SQLite opens it only after our descriptor is closed.
 Result<void> claim(const std::string& path) {
@@ -51,7 +42,8 @@ Result<void> claim(const std::string& path) {
 }  // namespace
 
 bool durable_event(std::string_view kind) {
-  return std::find(kDurable.begin(), kDurable.end(), kind) != kDurable.end();
+  const auto known = event_kind_of(kind);
+  return known && info(*known).durable;
 }
 
 struct Writer::State {
@@ -83,7 +75,7 @@ struct Writer::State {
   void close_segments();
   void run();
   Result<void> flush_batch(Batch& taken, Seal seal);
-  void stop(const Error& error, std::int64_t rows_lost);
+  void stop(const Error& error, const Batch& unwritten);
 };
 
 // Moves all encoded rows into the batch.
@@ -96,7 +88,7 @@ void Writer::State::close_segments() {
   for (auto& encoder : encoders) encoder.release_if_idle();
 }
 
-void Writer::State::stop(const Error& error, std::int64_t rows_lost) {
+void Writer::State::stop(const Error& error, const Batch& unwritten) {
   if (error.code == Errc::kNoSpace) {
     status.state = WriterState::kDiskFull;
     status.message = fmt::format(
@@ -107,9 +99,13 @@ void Writer::State::stop(const Error& error, std::int64_t rows_lost) {
     status.state = WriterState::kFailed;
     status.message = fmt::format("recording stopped: {}; the job runs on", error.what);
   }
-  rows_lost += batch.rows;
+  const std::int64_t rows_lost = unwritten.rows + batch.rows;
+  const Batch& first = unwritten.rows > 0 ? unwritten : batch;
+  const Batch& last = batch.rows > 0 ? batch : unwritten;
+  const LossPlace lost{std::min(first.first_at, last.first_at), std::max(first.last_at, last.last_at)};
   status.rows_dropped += rows_lost;
-  if (rows_lost > 0) count(late_losses, {"row_not_recorded", rows_lost, Severity::kDataLoss, "recording had stopped"});
+  if (rows_lost > 0)
+    count_loss(late_losses, make_loss(LossKind::kRowNotRecorded, rows_lost, "recording had stopped", lost));
   batch = Batch();
 }
 
@@ -117,11 +113,8 @@ void Writer::State::stop(const Error& error, std::int64_t rows_lost) {
 Result<void> Writer::State::flush_batch(Batch& taken, Seal seal) {
   const auto room = free_bytes(directory);
   if (room && *room < options.min_free_bytes && seal == Seal::kWhenDue) {
-    taken.events.push_back({taken.rows > 0 ? taken.last_at : boottime_now(),
-                            std::nullopt,
-                            "disk_low",
-                            kNoSource,
-                            {{"free_bytes", fmt::format("{}", *room)}}});
+    taken.events.push_back(
+        to_event(events::DiskLow{static_cast<std::int64_t>(*room)}, taken.rows > 0 ? taken.last_at : boottime_now()));
     HR_TRYV(store.write(taken, Seal::kEverything));
     taken.rows = 0;
     return fail(Errc::kNoSpace, fmt::format("{}: {} bytes are free", directory, *room));
@@ -153,7 +146,7 @@ void Writer::State::run() {
       if (written)
         ++status.flushes;
       else
-        stop(written.error(), taken.rows);
+        stop(written.error(), taken);
     }
     flushed = answered;
     done.notify_all();
@@ -211,14 +204,16 @@ void Writer::add_row(SourceId source, Nanos at, std::span<const Cell> cells) {
     s.done.wait(lock, [&] { return s.encoded < s.options.backlog_bytes || s.stopped(); });
   SegmentEncoder& encoder = s.encoders[static_cast<std::size_t>(source)];
   if (s.stopped() || s.encoded >= s.options.backlog_bytes) {
+    const LossPlace since_last_row{encoder.next_row() > 0 ? std::min(encoder.last_at(), at) : at, at, source};
     ++s.status.rows_dropped;
-    count(
-        s.stopped() ? s.late_losses : s.batch.losses,
-        {"row_not_recorded", 1, Severity::kDataLoss, s.stopped() ? "recording had stopped" : "the disk was too slow"});
+    count_loss(s.stopped() ? s.late_losses : s.batch.losses,
+               make_loss(LossKind::kRowNotRecorded, 1, s.stopped() ? "recording had stopped" : "the disk was too slow",
+                         since_last_row));
     return;
   }
   if (encoder.next_row() > 0 && at < encoder.last_at()) {
-    count(s.batch.losses, {"row_out_of_order", 1, Severity::kDataLoss, "a row was older than the one before it"});
+    count_loss(s.batch.losses,
+               make_loss(LossKind::kRowOutOfOrder, 1, "a row was older than the one before it", {{at, at, source}}));
     return;
   }
   const std::size_t before = encoder.bytes();
@@ -254,7 +249,7 @@ void Writer::add_event(const Event& event) {
 void Writer::add_loss(const Loss& loss) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);
-  count(s.stopped() ? s.late_losses : s.batch.losses, loss);
+  count_loss(s.stopped() ? s.late_losses : s.batch.losses, loss);
 }
 
 void Writer::set_meta(const RecordingMeta& meta) {

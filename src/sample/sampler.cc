@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "model/events.h"
+#include "model/losses.h"
 
 namespace headroom {
 
@@ -84,17 +86,16 @@ void Sampler::count_lateness(Nanos now) {
   const auto detail = [&] {
     return fmt::format("first {:.3f} s after the start, {:.3f} s late", seconds(next_ - start_), seconds(late));
   };
+  const LossPlace place{round_to_us(next_ - options_.interval), round_to_us(now)};
   if (late >= options_.interval) {
     const auto missed = late / options_.interval;
-    sink_.add_loss({.what = "missed_tick", .count = missed, .severity = Severity::kDataLoss, .detail = detail()});
+    sink_.add_loss(make_loss(LossKind::kMissedTick, missed, detail(), place));
     if (missed < kGapTicks) return;
     const bool suspended = (now - clock_.monotonic()) - suspended_ > late / 2;
-    sink_.add_event({.at = round_to_us(next_ - options_.interval),
-                     .end = round_to_us(now),
-                     .kind = "gap",
-                     .attrs = {{"reason", suspended ? "suspended" : "late"}}});
+    sink_.add_event(
+        to_event(events::Gap{.reason = suspended ? "suspended" : "late"}, place.begin, kNoSource, place.end));
   } else if (late > options_.interval / 2) {
-    sink_.add_loss({.what = "late_tick", .count = 1, .severity = Severity::kNotice, .detail = detail()});
+    sink_.add_loss(make_loss(LossKind::kLateTick, 1, detail(), place));
   }
 }
 
@@ -109,7 +110,7 @@ void Sampler::watch_clocks(Nanos now) {
   if (now == start_) return;
   const Nanos tolerance = kStepTolerance + elapsed / kSecond * kSlewPerSecond;
   if (delta > tolerance || delta < -tolerance)
-    sink_.add_event({.at = round_to_us(now), .kind = "clock_step", .attrs = {{"delta_ns", fmt::format("{}", delta)}}});
+    sink_.add_event(to_event(events::ClockStep{.delta = delta}, round_to_us(now)));
 }
 
 void Sampler::add_cost(Nanos at) {
