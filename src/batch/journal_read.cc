@@ -5,6 +5,7 @@
 #include <array>
 #include <set>
 
+#include "base/database_copy.h"
 #include "base/strings.h"
 #include "batch/journal_rows.h"
 #include "record/format.h"
@@ -175,27 +176,44 @@ std::string journal_path(const std::string& folder) { return folder + "/journal.
 
 namespace {
 
-// Calls `read` with the journal, opened for reading.
-template <class Read>
-auto with_journal(const std::string& folder, const Read& read) -> decltype(read(std::declval<Database&>())) {
+bool has_content(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && info.st_size > 0;
+}
+
+// `read` of the database of that name; `empty` where it was never filled, since the batch died while it began.
+template <class Answer, class Read>
+Result<Answer> read_as(const std::string& name, Access access, const Answer& empty, const Read& read) {
+  HR_TRY(Database database, Database::open(name, access));
+  (void)database.execute("PRAGMA busy_timeout=5000");
+  HR_TRYV(check_is_journal(database));
+  HR_TRY(const auto tables, database.number("SELECT count(*) FROM sqlite_schema WHERE type='table'"));
+  if (tables == 0) return empty;
+  return read(database);
+}
+
+// The same of the journal, wherever it lies and however its writer ended. Nothing in the folder is changed.
+template <class Answer, class Read>
+Result<Answer> read_in(const std::string& folder, const Answer& empty, const Read& read) {
   const std::string path = journal_path(folder);
   if (::access(path.c_str(), R_OK) != 0)
     return fail(Errc::kNotFound, fmt::format("there is no batch in {}", folder),
                 "name the folder of a batch (….batch), or the task file it was started with");
-  const auto opened = [&read](const std::string& name) -> decltype(read(std::declval<Database&>())) {
-    HR_TRY(Database database, Database::open(name, Access::kReadOnly));
-    (void)database.execute("PRAGMA busy_timeout=5000");
-    HR_TRYV(check_is_journal(database));
-    return read(database);
+  auto answer = read_as(path, Access::kReadOnly, empty, read);
+  const auto unreadable = [&answer] {
+    return !answer && (answer.error().code == Errc::kIo || answer.error().code == Errc::kNoSpace ||
+                       answer.error().code == Errc::kNoPermission);
   };
-  auto answer = opened(path);
-  // On a full disk, or where nothing may be written, SQLite cannot share memory; without a log nobody writes, either.
-  struct stat log {};
-  const bool closed = ::stat((path + "-wal").c_str(), &log) != 0 || log.st_size == 0;
-  const Errc why = answer ? Errc::kIo : answer.error().code;
-  if (!answer && closed && (why == Errc::kIo || why == Errc::kNoSpace || why == Errc::kNoPermission)) {
-    auto again = opened(immutable_name(path));
-    if (again) answer = std::move(again);
+  // On a full disk, or where nothing may be written, SQLite cannot share memory, and a reader may not undo what a
+  // writer died in. Without log and journal nobody writes, and there is nothing to undo; else a copy is read. A batch
+  // that goes on meanwhile spoils the copy, and makes it needless.
+  for (int tries = 0; tries < 3 && unreadable(); ++tries) {
+    if (!has_content(path + "-wal") && !has_content(path + "-journal")) {
+      if (auto again = read_as(immutable_name(path), Access::kReadOnly, empty, read)) return again;
+    } else if (const auto copy = DatabaseCopy::make(path)) {
+      if (auto again = read_as(copy->path(), Access::kReadWrite, empty, read)) return again;
+    }
+    answer = read_as(path, Access::kReadOnly, empty, read);
   }
   if (!answer) return tl::unexpected(within(fmt::format("journal {}", path), answer.error()));
   return answer;
@@ -203,10 +221,11 @@ auto with_journal(const std::string& folder, const Read& read) -> decltype(read(
 
 }  // namespace
 
-Result<Contents> read_journal(const std::string& folder) { return with_journal(folder, read_tables); }
+Result<Contents> read_journal(const std::string& folder) { return read_in(folder, Contents{}, read_tables); }
 
 Result<std::vector<KnownTask>> known_in(const std::string& folder, std::span<const TaskSpec> specs) {
-  return with_journal(folder, [specs](Database& database) { return known_of(database, specs); });
+  return read_in(folder, std::vector<KnownTask>(specs.size()),
+                 [specs](Database& database) { return known_of(database, specs); });
 }
 
 Result<void> copy_journal(const std::string& folder, const std::string& recording) {

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <limits>
 
 namespace headroom::batch {
@@ -305,25 +308,112 @@ TEST_F(BatchJournal, OneOfANewerVersionIsRefused) {
   EXPECT_EQ(read_journal(folder).error().code, Errc::kUnsupported);
 }
 
+// Cut off and damaged in the middle: every byte of a journal matters but those of free pages, so a part that reads as a
+// journal holds no more than the whole did, and opening and reading agree.
 TEST_F(BatchJournal, OneThatWasCutOffIsAnErrorAndNoCrash) {
   begin({"a", "b", "c"});
   for (int i = 0; i < 40; ++i) end(start(static_cast<std::size_t>(i % 3)), AttemptOutcome::kFailed);
   ASSERT_TRUE(journal->commit());
+  const Contents before = contents();
   die();
   const auto whole = read_file(journal_path(folder));
   ASSERT_TRUE(whole);
-  for (std::size_t size = 0; size < whole->size(); size += 997) {
+  int refused = 0;
+  for (std::size_t size = 1; size < whole->size(); size += 997) {
     std::string cut = whole->substr(0, size);
     if (size > 5000) cut.replace(size / 2, 100, std::string(100, '\xee'));
     ASSERT_TRUE(write_file(journal_path(folder), cut));
+    const auto read = read_journal(folder);
+    if (read) {
+      EXPECT_LE(read->attempts.size(), before.attempts.size()) << size;
+    } else {
+      ++refused;
+      EXPECT_THAT(read.error().what, HasSubstr(journal_path(folder))) << size;
+    }
+    EXPECT_EQ(read_file(journal_path(folder)), cut) << "reading changed it, at " << size;
     auto opened = Journal::open(folder, Journal::Medium::kNetwork);
     if (opened) (void)(*opened)->register_tasks(specs({"a"}));
-    (void)read_journal(folder);
+    if (!opened) {
+      EXPECT_THAT(opened.error().hint, HasSubstr("--fresh")) << size << opened.error().what;
+    }
+  }
+  EXPECT_GT(refused, 5);
+}
+
+// Runs `body` in a process that then dies without a word; its exit code.
+int in_child(const std::function<int()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// While SQLite makes the file one with a log, and always on a network file system, a transaction is undone by a journal
+// of its own. A reader may not undo it in place.
+TEST_F(BatchJournal, ATransactionThatItsWriterDiedInIsUndoneForReaders) {
+  begin({"a", "b"}, Journal::Medium::kNetwork);
+  end(start(0), AttemptOutcome::kSucceeded);
+  ASSERT_TRUE(journal->commit());
+  const Contents before = contents();
+  die();
+  ASSERT_EQ(in_child([this] {
+              auto writer = Database::open(journal_path(folder), Access::kReadWrite);
+              if (!writer) return 1;
+              const auto half = writer->execute(
+                  "PRAGMA cache_size=1; PRAGMA journal_mode=DELETE; BEGIN; DELETE FROM attempts;"
+                  "INSERT INTO runs(command) SELECT hex(zeroblob(5000)) FROM (VALUES(1),(2),(3),(4),(5),(6),(7),(8));");
+              ::_exit(half ? 0 : 2);  // before the transaction ends
+            }),
+            0);
+  const std::string undo = journal_path(folder) + "-journal";
+  ASSERT_TRUE(std::filesystem::exists(undo));
+  const auto file = read_file(journal_path(folder)), log = read_file(undo);
+  const Contents after = contents();
+  EXPECT_EQ(after.attempts.size(), before.attempts.size());
+  EXPECT_EQ(after.runs, before.runs);
+  const auto known_now = known_in(folder, specs({"a"}));
+  ASSERT_TRUE(known_now) << known_now.error().what;
+  EXPECT_EQ(known_now->at(0).attempts, 1);
+  EXPECT_EQ(read_file(journal_path(folder)), file) << "a reader changed it";
+  EXPECT_EQ(read_file(undo), log) << "a reader changed it";
+  resume({"a", "b"});
+  EXPECT_EQ(known[0].attempts, 1);
+}
+
+// As somebody else, in a folder that may not be written to: with the log that a dead writer left, and with and without
+// the memory that it shared.
+TEST_F(BatchJournal, ADeadWritersLogIsReadWhereNothingMayBeWritten) {
+  const bool root = ::geteuid() == 0;
+  ASSERT_EQ(in_child([this]() -> int {
+              begin({"a", "b"});
+              end(start(0), AttemptOutcome::kSucceeded);
+              ::_exit(journal->commit() ? 0 : 1);
+            }),
+            0);
+  const auto as_other = [&] {
+    return in_child([&] {
+      if (root && ::setresuid(65534, 65534, 65534) != 0) return 9;
+      const auto read = read_journal(folder);
+      if (!read) std::fprintf(stderr, "%s\n", read.error().what.c_str());
+      return read ? static_cast<int>(read->attempts.size()) : 8;
+    });
+  };
+  ASSERT_GT(std::filesystem::file_size(journal_path(folder) + "-wal"), 0U);
+  for (const bool shared : {true, false}) {
+    if (!shared) std::filesystem::remove(journal_path(folder) + "-shm");
+    std::filesystem::permissions(folder, std::filesystem::perms(0555));
+    EXPECT_EQ(as_other(), 1) << (shared ? "with" : "without") << " shared memory";
+    std::filesystem::permissions(folder, std::filesystem::perms(0755));
   }
 }
 
 TEST_F(BatchJournal, AnEmptyFileIsANewJournal) {  // of a batch that was killed while it began
   ASSERT_TRUE(write_file(journal_path(folder), ""));
+  EXPECT_THAT(contents().runs, IsEmpty());
+  const auto none = known_in(folder, specs({"a"}));
+  ASSERT_TRUE(none) << none.error().what;
+  EXPECT_EQ(none->at(0).key, 0);
   begin({"a"});
   EXPECT_EQ(known[0].attempts, 0);
 }

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "base/sqlite.h"
 #include "record/reader.h"
 #include "record/shelf.h"
 #include "record/writer.h"
@@ -179,7 +180,12 @@ TEST_F(CrashTest, ReadableInADirectoryThatMayNotBeWritten) {
   fs::permissions(folder_, fs::perms(0755));
   ASSERT_TRUE(tidy(crashed));
   // A file closed in WAL mode, as a reader at the wrong moment leaves it (T7).
-  ASSERT_EQ(::system(("sqlite3 '" + crashed + "' 'PRAGMA journal_mode=WAL' >/dev/null 2>&1").c_str()), 0);
+  {
+    auto database = Database::open(crashed, Access::kReadWrite);
+    ASSERT_TRUE(database) << database.error().what;
+    ASSERT_TRUE(database->execute("PRAGMA journal_mode=WAL"));
+  }
+  ASSERT_FALSE(fs::exists(crashed + "-wal"));
   fs::permissions(folder_, fs::perms(0555));
   EXPECT_EQ(as_other(crashed, rows), 0) << "T5: WAL mode without a log";
   fs::permissions(crashed, fs::perms(0600));

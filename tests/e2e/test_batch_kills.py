@@ -13,7 +13,8 @@ import random
 import subprocess
 import time
 
-from batch_support import PATIENCE, SUCCEEDED, batch_environment, command, guardian_of, journal, kill, lines, succeeded
+from batch_support import (HEADROOM, PATIENCE, SUCCEEDED, batch_environment, command, guardian_of, journal, kill, lines,
+                           succeeded)
 
 KILLS = int(os.environ.get("HEADROOM_BATCH_KILLS", "500"))
 SEED = int(os.environ.get("HEADROOM_BATCH_SEED", "20261120"))
@@ -38,7 +39,7 @@ class Killed:
             f"echo start {name} $HEADROOM_ATTEMPT >> {self.ledger}; {rng.choice(['', 'trap : TERM; '])}"
             f"sleep 0.0{rng.randint(0, 6)}; echo end {name} $HEADROOM_ATTEMPT >> {self.ledger}\n"
             for name in self.names))
-        self.kills = self.both_killed = 0
+        self.kills = self.both_killed = self.looks = 0
         self.protected = {}  # tasks whose success was seen in the journal; how many lines the ledger had then
         self.unwritten_ends = 0  # executions that ended, and whose end the journal does not know
 
@@ -81,9 +82,29 @@ class Killed:
             if process.returncode == 0:
                 return self.check(unended, json.loads(out))
             assert process.returncode == -9, f"exit {process.returncode}\n{out}\n{err}"
+            if self.rng.random() < 0.5:
+                self.look()
             seen = len(self.said("start"))
             for name in succeeded(self.batch) if self.in_journal("SELECT 1 FROM tasks LIMIT 1") else ():
                 self.protected.setdefault(name, seen)
+
+    def look(self):
+        """Whoever asks right after a death is answered from what the batch left; of a list, nothing is missing."""
+        if not (self.batch / "journal.sqlite").exists():
+            return
+        status = json.loads(self.ask("status", "--json"))
+        assert not status["running_now"]
+        known = self.in_journal("SELECT count(*) FROM tasks")
+        assert sum(status["tasks"].values()) == (known[0][0] if known else 0)
+        if known and known[0][0]:
+            self.ask("show", self.names[0])
+        self.looks += 1
+
+    def ask(self, *words):
+        done = subprocess.run([HEADROOM, "batch", *words, "--folder", self.batch], env=batch_environment(self.folder),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert done.returncode == 0, f"{words}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
 
     def kill(self, process):
         self.kills_left -= 1
@@ -140,4 +161,5 @@ def test_kills_at_random_points_lose_nothing_and_repeat_nothing(tmp_path):
           f"{protected} of them seen as succeeded before a kill and never run again, {unwritten} ended unseen; "
           f"{(time.monotonic() - began) / kills:.3f} s per kill")
     assert kills >= KILLS and both > 0
+    assert sum(batch.looks for batch in batches) >= kills / 4
     assert protected >= kills / 5, "the kills came too early to show anything"

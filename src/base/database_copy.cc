@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/database_copy.h"
+
+#include <stdlib.h>
+
+#include <array>
+#include <filesystem>
+#include <utility>
+
+namespace headroom {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kSuffixes{"", "-wal", "-journal"};
+
+// When each was last written, and how large it is; changes with every commit.
+auto state_of(const std::string& path) {
+  std::array<std::pair<fs::file_time_type, std::uintmax_t>, kSuffixes.size()> state;
+  std::error_code ignored;
+  for (std::size_t i = 0; i < state.size(); ++i)
+    state[i] = {fs::last_write_time(path + kSuffixes[i], ignored), fs::file_size(path + kSuffixes[i], ignored)};
+  return state;
+}
+
+}  // namespace
+
+Result<DatabaseCopy> DatabaseCopy::make(const std::string& path) {
+  constexpr const char* kHint = "set TMPDIR to a directory with room";
+  std::error_code error;
+  std::string folder = (fs::temp_directory_path(error) / "headroom-XXXXXX").string();
+  if (error || ::mkdtemp(folder.data()) == nullptr)
+    return fail(Errc::kIo, fmt::format("{} must be copied to be read, and no temporary folder can be made", path),
+                kHint);
+  DatabaseCopy copy(std::move(folder));
+  const auto before = state_of(path);
+  for (const char* suffix : kSuffixes) {
+    fs::copy_file(path + suffix, copy.path() + suffix, error);
+    const bool none = *suffix != '\0' && error == std::errc::no_such_file_or_directory;
+    if (error && !none)
+      return fail(Errc::kIo, fmt::format("copy {}{} to a temporary folder: {}", path, suffix, error.message()), kHint);
+  }
+  if (state_of(path) != before) return fail(Errc::kBusy, fmt::format("{} was written while it was copied", path));
+  return copy;
+}
+
+DatabaseCopy::DatabaseCopy(DatabaseCopy&& other) noexcept : folder_(std::exchange(other.folder_, {})) {}
+
+DatabaseCopy::~DatabaseCopy() {
+  std::error_code ignored;
+  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+}
+
+}  // namespace headroom
