@@ -116,7 +116,7 @@ def wait_for(process, job, rng):
         return process.wait()
 
 
-def others_cores(before, after, wall):
+def cores_used(before, after, wall):
     """Cores that the whole machine used, from two readings of /proc/stat."""
     used = sum(after[:3]) + sum(after[5:8]) - sum(before[:3]) - sum(before[5:8])
     return used / os.sysconf("SC_CLK_TCK") / wall
@@ -150,7 +150,8 @@ def run_one(job, stage, output):
         code = wait_for(process, job, rng)
         done.set()
         wall = time.monotonic() - begin
-    result = {"exit_code": code, "wall_s": round(wall, 2), "machine_cores": round(others_cores(ticks, machine_ticks(), wall), 2)}
+    result = {"exit_code": code, "wall_s": round(wall, 2), "cores": os.cpu_count(),
+              "machine_cores": round(cores_used(ticks, machine_ticks(), wall), 2)}
     if master is not None:
         os.close(stdin)
         os.close(master)
