@@ -158,7 +158,8 @@ def compile_first(rng):
 
 def install(rng):
     return {"heavy": True, "shape": "install", "spec": {"kernel_ms": [kernels(rng)], "depth": 3,
-                                                        "install_ms": rng.randrange(900, 2500)}}
+                                                        "install_ms": rng.randrange(900, 2500),
+                                                        "exec": rng.choice((0, 1))}}
 
 
 def unreleased(rng):
@@ -285,10 +286,41 @@ def simjob_epochs(rng):
                   "--checkpoint-mib", rng.randrange(10, 150))
 
 
+def batch(tasks, labels=(), causes=()):
+    """Tasks of `headroom batch`, one at a time on each of two GPUs."""
+    return {"count": 2, "heavy": True, "shape": "batch", "spec": {"tasks": tasks}, "labels": dict(labels),
+            "causes": list(causes)}
+
+
+def task(rng, seconds, **more):
+    return {"kernel_ms": [kernels(rng)], "depth": 3, "seconds": round(seconds, 2), **more}
+
+
+def batch_churn(rng):
+    start = rng.randrange(300, 700)
+    return batch([task(rng, rng.uniform(0.6, 1.0), startup_ms=start) for _ in range(8)], {"startup_ms": "churn"})
+
+
+def batch_tail(rng):
+    return batch([task(rng, rng.uniform(0.8, 1.2)) for _ in range(3)] + [task(rng, rng.uniform(4, 6))],
+                 causes=["tail_imbalance"])
+
+
+def batch_failed(rng):
+    return batch([task(rng, rng.uniform(1.2, 1.8), fails=int(number % 3 == 1)) for number in range(8)],
+                 causes=["wasted_trials"])
+
+
+def batch_healthy(rng):
+    length = rng.uniform(4, 5)
+    return batch([task(rng, length) for _ in range(4)])
+
+
 FAMILIES = {function.__name__: function for function in (
     input_main_cpu, input_main_disk, input_main_remote, input_workers_cpu, input_workers_disk, input_workers_remote,
     input_starved, input_bursty, input_thread, epoch_restart, graph, preprocess_again, launch_bound, sync_points,
     pageable_copies, validation, epoch_end, checkpoint, checkpoint_cpu, upload, gil, startup_cpu, startup_disk,
     startup_remote, compile_first, install, unreleased, hang, interactive, never_uses, holds_only, second_unused,
     both_on_zero, imbalance, straggler, throttled, tenant, churn, out_of_memory, mixed, healthy, healthy_host,
-    healthy_loader, healthy_two, simjob_input, simjob_slow_input, simjob_host, simjob_epochs)}
+    healthy_loader, healthy_two, batch_churn, batch_tail, batch_failed, batch_healthy, simjob_input, simjob_slow_input,
+    simjob_host, simjob_epochs)}

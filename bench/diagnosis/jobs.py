@@ -38,7 +38,7 @@ def make(seed_set, seed, count):
         gpus = made.pop("count", 1)
         job = Job(name=f"{number:03d}-{family}", family=family, gpus=f"{gpus}x{rng.choice(PRESETS)}",
                   interval="1s" if (number + order.randrange(2)) % 2 else "200ms", **made)
-        if job.spec:
+        if job.spec and job.shape != "batch":
             job.spec.setdefault("seed", number)
             job.spec.setdefault("seconds", round(rng.uniform(4.5, 8.5), 1))
         if job.heavy and rng.random() < 0.35:

@@ -23,7 +23,8 @@ import sensitivity  # noqa: E402
 import summary  # noqa: E402
 import truth  # noqa: E402
 
-COUNT, QUICK_COUNT = 288, 48  # six rounds of the families, or one
+QUICK_COUNT = len(random_jobs.families.FAMILIES)  # one of each
+COUNT = 6 * QUICK_COUNT
 
 
 def options():

@@ -76,7 +76,8 @@ def command(job, stage, folder):
     trainer = [PYTHON, HERE / "trainer.py", folder / "spec.json", folder / "truth"]
     text = " ".join(shlex.quote(str(word)) for word in trainer)
     if job.shape == "install":
-        return ["/bin/sh", "-c", f"{stage.tools['pip']} {job.spec['install_ms']}; exec {text}"]
+        become = "exec " if job.spec["exec"] else ""  # the trainer takes the shell's place, or comes after it
+        return ["/bin/sh", "-c", f"{stage.tools['pip']} {job.spec['install_ms']}; {become}{text}"]
     if job.shape == "timeout":
         return ["/usr/bin/timeout", str(job.spec["killed_after"]), *trainer]
     if job.shape == "again":
@@ -84,10 +85,23 @@ def command(job, stage, folder):
     return trainer
 
 
+def batch(job, stage, folder):
+    """A batch of trainers, each with a specification of its own."""
+    text = ""
+    for number, spec in enumerate(job.spec["tasks"]):
+        file = folder / f"spec-{number}.json"
+        file.write_text(json.dumps(dict(spec, data=str(stage.data), port=stage.port)), encoding="utf-8")
+        words = [str(word) for word in (PYTHON, HERE / "trainer.py", file, folder / "truth")]
+        text += f'[[task]]\nname = "task{number}"\ncommand = {json.dumps(words)}\n'
+    (folder / "tasks.toml").write_text(text, encoding="utf-8")
+    return [stage.headroom, "batch", folder / "tasks.toml", "--no-pack", "--quiet", "--interval", job.interval, "--output",
+            folder / "run.hrec", "--folder", folder / "batch"]
+
+
 def boxed(job, stage, folder):
     """… inside a box, with everything around it."""
-    run = [stage.headroom, "run", "--interval", job.interval, "--quiet", "--output", folder / "run.hrec", "--",
-           *command(job, stage, folder)]
+    run = [stage.headroom, "run", "--interval", job.interval, "--quiet", "--output", folder / "run.hrec", "--"]
+    run = batch(job, stage, folder) if job.shape == "batch" else run + command(job, stage, folder)
     box = [stage.headroom, "sim", "--gpus", job.gpus]
     if job.faults:
         (folder / "faults.toml").write_text(job.faults, encoding="utf-8")

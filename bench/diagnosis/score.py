@@ -2,6 +2,8 @@
 """Holds an answer (headroom.why/1) against the truth of the job."""
 import re
 
+from truth import BUSY
+
 WITHIN_RATIO = 0.05       # a bound may be exceeded by so much: rounding, and time that both sides book otherwise
 REAL_RATIO = 0.02         # of the budget: a cause that cost so much is no invention, even if another cost more
 ABOUT_BUSY = {"throttling", "foreign_tenant", "busy_but_inefficient", "wasted_trials", "oom_restart_loop", "under_packing"}
@@ -107,7 +109,7 @@ def score_ledger(truth, ledger):
         for entry in ledger["accounts"]:
             if entry["device"] == uuid:
                 accounts[entry["cause"]] = accounts.get(entry["cause"], 0) + entry["ns"]
-                busy += entry["ns"] if entry["cause"] == "useful" else 0
+                busy += entry["ns"] if (entry["cause"],) in BUSY else 0
         right += matched(sorted(items, key=lambda item: len(item.accounts)), accounts)
         open_ns = sum(item.ns for item in items if "unexplained" in item.accounts)
         could_explain += max(0, accounts.get("unexplained", 0) - open_ns)
@@ -133,10 +135,15 @@ def false_denials(truth, findings, budget):
         unknown += unclear
         explained = sum(ns for right, ns in sums.items() if set(right) & set(named(finding)))
         for right, ns in sums.items():
-            material = ns >= 0.05 * budget and set(right) <= causes and not set(right) & set(named(finding))
+            material = ns >= 0.05 * budget and right[0] in causes and not set(right) & set(named(finding))
             if material and finding["device_seconds"] * 1e9 >= explained + 0.5 * ns:
                 denials.append(f"{finding['title']}: denies {right[0]}")
     return denials, unknown
+
+
+def right_besides_cores(causes):
+    """A lack of cores stretches other causes' time, but it is not all of it."""
+    return set(causes[:1]) | (set(causes[1:]) - {"cpu_oversubscribed"})
 
 
 def broken_bounds(truth, answer):
@@ -144,10 +151,10 @@ def broken_bounds(truth, answer):
     sums = truth.by_causes()
     for finding in answer["findings"]:
         bound = stated_bound(finding)
-        right = [causes for causes in sums if set(causes) & set(named(finding))]
+        right = [causes[0] for causes in sums if right_besides_cores(causes) & set(named(finding))]
         if bound is None or not right:
             continue
-        gain = max(truth.gain(causes) for causes in right)
+        gain = max(truth.gain(cause) for cause in right)
         if gain > bound * (1 + WITHIN_RATIO):
             broken.append(f"{finding['title']}: {bound:.2f}x, true {gain:.2f}x")
     whole = (answer["bound"] or {}).get("speedup_high")

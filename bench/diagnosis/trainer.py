@@ -24,7 +24,10 @@ SECOND = 1_000_000_000
 
 class Trainer:
     def __init__(self, spec, folder):
-        self.spec, self.folder, self.witness = spec, folder, Witness(folder, spec.get("role", "job"))
+        self.spec, self.folder = spec, folder
+        self.witness = Witness(folder, "discarded" if spec.get("fails") else "job")
+        if spec.get("exec"):  # before this program took the process over
+            self.witness.label_until_now("install")
         self.gpus, self.loader, self.disk, self.connection = [], None, None, None
         self.random = random.Random(spec.get("seed", 0))
         self.peer = None  # of two ranks: the other's end
@@ -201,6 +204,8 @@ def main():
         two_ranks(spec, folder)
     else:
         Trainer(spec, folder).run()
+    if spec.get("fails"):
+        sys.exit("trainer: failed, as asked")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ class Item:
     causes: tuple = ()
 
 
+BUSY = {("useful",), ("discarded",), ("foreign",)}
 ANY_IDLE = ("host", "sync", "input", "unexplained")
+BETWEEN = ("no_task", "startup", "teardown")
 KINDS = {
     "loop": Kind(ANY_IDLE),
     "sync": Kind(ANY_IDLE),
@@ -80,21 +82,27 @@ class Truth:
     span: int
     losses: dict           # causes -> ns of device-time, where the time itself was busy or free
     certain: tuple = ()    # the causes of a job that has one whatever it cost
+    batch: bool = False    # of tasks that may run on any GPU
 
     def budget(self):
         return sum(item.ns for items in self.devices.values() for item in items)
 
     def busy(self):
-        return sum(item.ns for items in self.devices.values() for item in items if item.accounts == ("useful",))
+        return sum(item.ns for items in self.devices.values() for item in items if item.accounts in BUSY)
 
     def by_causes(self, uuid=None):
-        """Device-time by the causes that are right for it."""
-        sums = {} if uuid else dict(self.losses)
-        for device, items in self.devices.items():
-            for item in items:
-                if item.causes and uuid in (None, device):
-                    sums[item.causes] = sums.get(item.causes, 0) + item.ns
-        return sums
+        """Device-time by the causes that are right for it: the first one says what it is; the others are right, too, for
+        a material part of it."""
+        sums, names, material = {}, {}, MATERIAL_RATIO * self.budget()
+        lost = [] if uuid else list(self.losses.items())
+        items = [(item.causes, item.ns) for device, items in self.devices.items() for item in items
+                 if item.causes and uuid in (None, device)]
+        for causes, ns in items + lost:
+            sums[causes[0]] = sums.get(causes[0], 0) + ns
+            more = causes[1:] if ns >= material else ()
+            names[causes[0]] = names.get(causes[0], (causes[0],)) + more
+        names = {cause: dict.fromkeys(all_names) for cause, all_names in names.items()}
+        return {tuple(names[cause]): ns for cause, ns in sums.items()}
 
     def primary(self):
         """The causes that are right for the most time; none in a healthy job."""
@@ -105,21 +113,22 @@ class Truth:
             return ()
         return max(sums, key=sums.get)
 
-    def gain(self, causes):
-        """How much faster the job would have been without the time that exactly `causes` are right for; nothing else
-        changes."""
+    def gain(self, cause):
+        """How much faster the job would have been without the time of `cause`; nothing else changes."""
+        if self.batch:
+            return 1.0  # what its tasks would then do is not known
         used = [uuid for uuid, items in self.devices.items() if any(item.accounts == ("useful",) for item in items)]
         spans = []
         for uuid in used:
-            lost = self.by_causes(uuid).get(causes, 0)
-            lost += self.losses.get(causes, 0) if len(used) == 1 else 0
+            lost = sum(ns for causes, ns in self.by_causes(uuid).items() if causes[0] == cause)
+            lost += sum(ns for causes, ns in self.losses.items() if causes[0] == cause) if len(used) == 1 else 0
             spans.append(self.span - lost)
         return self.span / max(1, max(spans)) if spans else 1.0
 
     def whole_gain(self):
         """… without any idle time."""
         busy = [sum(item.ns for item in items if item.accounts == ("useful",)) for items in self.devices.values()]
-        return self.span / max(1, max(busy))
+        return 1.0 if self.batch else self.span / max(1, max(busy))
 
 
 class Job:
@@ -141,7 +150,8 @@ class Job:
         doubts = [f"process {process['pid']} asked for other kernels than the device ran"
                   for process in self.processes for device in process["devices"]
                   if process["end"] and abs(device["asked_ns"] - device["kernel_ns"]) > 0.01 * device["asked_ns"]]
-        wanted = self.job["spec"].get("ranks") or self.job["spec"].get("times") or 1
+        spec = self.job["spec"]
+        wanted = spec.get("ranks") or spec.get("times") or len(spec.get("tasks", [0]))
         if len(self.processes) != wanted:
             doubts.append(f"{len(self.processes)} of {wanted} processes told their truth")
         return doubts
@@ -159,7 +169,8 @@ def before_first(kind):
 
 
 def after_last(kind):
-    return Kind(("teardown", *kind.accounts), kind.causes)
+    """The last validation or checkpoint holds the GPU after the work, which is right to say of it, too."""
+    return Kind(("teardown", *kind.accounts), (*kind.causes, "unreleased_after_work") if kind.causes else ())
 
 
 def outside(changes, busy, begin, end):
@@ -178,12 +189,12 @@ def outside(changes, busy, begin, end):
 
 
 def join(processes, uuid):
-    """Processes that used the device at once, as one."""
+    """Processes that used the device at once, as one. Starts are known to a clock tick only."""
     joined = []
     for process in processes:
         busy = next(device["busy"] for device in process["devices"] if device["uuid"] == uuid)
         last = joined[-1] if joined else None
-        if last and last["end"] is not None and process["begin"] < last["end"]:
+        if last and last["end"] is not None and process["begin"] + 50_000_000 < last["end"]:
             union = sorted(last["busy"] + busy)
             last["busy"] = [[union[0][0], max(stretch[1] for stretch in union)]] if union else []
             last["end"] = max(last["end"], process["end"])
@@ -194,7 +205,8 @@ def join(processes, uuid):
 
 def items_of_process(job, process, begin, end, add):
     busy = [[max(b, begin), min(e, end)] for b, e in process["busy"] if e > begin and b < end]
-    add(sum(e - b for b, e in busy), Kind(("useful",)))
+    thrown_away = process["role"] == "discarded"
+    add(sum(e - b for b, e in busy), Kind(("discarded",), ("wasted_trials",)) if thrown_away else Kind(("useful",)))
     first, last = (busy[0][0], busy[-1][1]) if busy else (None, None)
     for at, until, label in outside(process["changes"], busy, begin, end):
         kind = job.kind(label)
@@ -216,15 +228,18 @@ def items_of_device(job, uuid, begin, end):
             key = (kind.accounts, kind.causes)
             sums[key] = sums.get(key, 0) + ns
 
+    batch = job.job["shape"] == "batch"
     used = [p for p in job.processes if any(device["uuid"] == uuid for device in p["devices"])]
     at = begin
     for number, process in enumerate(join(used, uuid)):
         starts = min(end, max(at, process["begin"]))
         install = job.job["shape"] == "install" and number == 0
-        add(starts - at, KINDS["install"] if install else Kind(("no_task", "startup", "teardown"), ()))
+        add(starts - at, KINDS["install"] if install else Kind((*BETWEEN, "task_waiting") if batch else BETWEEN))
         at = min(end, process["end"] or end)
         items_of_process(job, process, starts, at, add)
     left = Kind(("teardown", "no_task")) if used else Kind(("not_used", "no_task"), tuple(job.job["causes"]))
+    if batch and at < end:  # the last task ends the batch, so the rest of this device's time is its tail
+        left = Kind(("teardown", "no_task"), ("tail_imbalance",))
     add(end - at, left)
     return [Item(ns, accounts, causes) for (accounts, causes), ns in sums.items()]
 
@@ -264,7 +279,7 @@ def of(folder, ledger):
     if job.job["simjob"]:
         uuid, items = of_simjob(job, begin, end)
         devices[uuid] = items
-    truth = Truth(devices, end - begin, {})
+    truth = Truth(devices, end - begin, {}, batch=job.job["shape"] == "batch")
     causes = tuple(job.job["causes"])
     if "throttling" in causes:
         truth.losses[causes] = int(truth.busy() * (1 - job.job["spec"]["speed"]))

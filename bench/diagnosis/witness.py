@@ -74,6 +74,9 @@ class Witness:
         self.folder, self.role, self.begin = pathlib.Path(folder), role, process_start()
         self.stack, self.changes, self.queues = ["loop"], [[self.begin, "loop"]], []
 
+    def label_until_now(self, label):
+        self.changes = [[self.begin, label], [now(), "loop"]]
+
     @contextlib.contextmanager
     def doing(self, label):
         self.stack.append(label)
