@@ -70,13 +70,15 @@ def score_folder(folder, answer):
     return row
 
 
-def right_firsts(answers, truths):
-    right = 0
+def judge(answers, truths):
+    """How right the answers are, in a few words."""
+    right, wrong_account = 0, 0.0
     for folder, answer in answers.items():
         findings = [f for f in answer["findings"] if f["cause"] not in score.ABOUT_RECORDING and not score.is_part(f)]
         wanted = truths[folder].primary() or ("healthy",)
         right += bool(findings) and bool(set(score.named(findings[0])) & set(wanted))
-    return right
+        wrong_account += score.score_ledger(truths[folder], answer["ledger"])["wrong_account"]
+    return f"{right} right, {wrong_account / len(answers):.2f} % in a wrong account"
 
 
 def say_machine(headroom):
@@ -101,7 +103,7 @@ def report(given, answers, base, rows):
         truths = {folder: truth.of(folder, answer["ledger"]) for folder, answer in base.items()}
         print()
         for line in sensitivity.report(answers.headroom, answers.environment, base, answers.all,
-                                       lambda some: right_firsts(some, truths)):
+                                       lambda some: judge(some, truths)):
             print(line, flush=True)
 
 

@@ -147,16 +147,16 @@ def right_besides_cores(causes):
 
 
 def broken_bounds(truth, answer):
+    """What the truth exceeds: for each cause that is named, the highest bound that is stated of it."""
     broken = []
-    sums = truth.by_causes()
-    for finding in answer["findings"]:
-        bound = stated_bound(finding)
-        right = [causes[0] for causes in sums if right_besides_cores(causes) & set(named(finding))]
-        if bound is None or not right:
+    for causes in truth.by_causes():
+        naming = [f for f in answer["findings"] if set(causes) & set(named(f)) and stated_bound(f) is not None]
+        if not any(right_besides_cores(causes) & set(named(f)) for f in naming):
             continue
-        gain = max(truth.gain(cause) for cause in right)
+        highest = max(naming, key=stated_bound)
+        bound, gain = stated_bound(highest), truth.gain(causes[0])
         if gain > bound * (1 + WITHIN_RATIO):
-            broken.append(f"{finding['title']}: {bound:.2f}x, true {gain:.2f}x")
+            broken.append(f"{highest['title']}: {bound:.2f}x, true {gain:.2f}x ({causes[0]})")
     whole = (answer["bound"] or {}).get("speedup_high")
     if whole and truth.whole_gain() > whole * (1 + WITHIN_RATIO):
         broken.append(f"all idle time: {whole:.2f}x, true {truth.whole_gain():.2f}x")

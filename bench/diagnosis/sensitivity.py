@@ -41,14 +41,15 @@ def compare(base, answers):
     return firsts, sum(1 for share in shares if share > 0.01), sum(shares) / max(1, len(shares))
 
 
-def report(headroom, environment, base, explain_all, score_all):
-    """Lines of a table. `explain_all(options)` answers every recording anew, `score_all(answers)` counts right firsts."""
+def report(headroom, environment, base, explain_all, judge):
+    """Lines of a table. `explain_all(options)` answers every recording anew, `judge(answers)` says how right they are."""
     listed = thresholds(headroom, environment)
     if not listed:
         yield "sensitivity to thresholds: not available, this binary does not list them (headroom why --thresholds)"
         return
-    yield (f"| threshold | value | x0.5: first findings, accounts changed, time moved, right firsts | x2: the same |"
-           f" (of {len(base)} jobs, {score_all(base)} right firsts as it is)")
+    yield f"A threshold halved and doubled, {len(base)} jobs; as it is: {judge(base)}"
+    yield "Each time: first findings changed, jobs with over 1 % of their time moved, time moved; then how right it is"
+    yield "| threshold | value | x0.5 | x2 |"
     yield "|---|---|---|---|"
     for threshold in listed:
         cells = []
@@ -56,5 +57,5 @@ def report(headroom, environment, base, explain_all, score_all):
             value = threshold["value"] * factor
             answers = explain_all(["--threshold", f"{threshold['name']}={value:.9g}"])
             firsts, accounts, share = compare(base, answers)
-            cells.append(f"{firsts}, {accounts}, {100 * share:.2f} %, {score_all(answers)}")
+            cells.append(f"{firsts}, {accounts}, {100 * share:.2f} %; {judge(answers)}")
         yield f"| {threshold['name']} | {threshold['value']:g} {threshold.get('unit', '')} | {cells[0]} | {cells[1]} |"
