@@ -62,6 +62,8 @@ def stated_bound(finding):
     """The factor that a finding says is the most to be gained, if it says one of the whole job."""
     if finding.get("bound_speedup") is not None:
         return finding["bound_speedup"]
+    if finding.get("gain"):
+        return finding["gain"].get("speedup_high", finding["gain"].get("high"))
     said = re.search(r"([0-9.]+)x at most|at most ([0-9.]+)x", finding.get("bound", ""))
     return float(said.group(1) or said.group(2)) if said else None
 
