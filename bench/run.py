@@ -3,7 +3,8 @@
 """What Headroom costs and how fast it is, each figure beside its target or a peer in the same run: ./dev bench
 
 Ratios and CPU times are taken because they hurt less on a busy machine than seconds do; where repetitions lie apart it
-is said. Exit 0 also where a target is missed: that is said, too.
+is said. Exit 0 also where a target is missed: that is said, too. `diagnosis` is a benchmark of its own, with options
+of its own: whether the answers are true.
 """
 import argparse
 import json
@@ -11,6 +12,7 @@ import os
 import pathlib
 import platform
 import shutil
+import subprocess
 import sys
 import tempfile
 
@@ -29,6 +31,14 @@ def say_machine(bench):
           f"files in {bench.work}")
 
 
+def split_at_diagnosis(words):
+    """Our own words, and those for the part `diagnosis`."""
+    if "diagnosis" not in words:
+        return words, []
+    at = words.index("diagnosis") + 1
+    return words[:at], words[at:]
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--build", default="build/bench", help="build folder (default: %(default)s)")
@@ -36,7 +46,12 @@ def main():
     options.add_argument("--full", action="store_true", help="every combination, and longer")
     options.add_argument("--only", choices=parts.NAMES, action="append", help="this part; may be repeated")
     options.add_argument("--json", metavar="FILE", help="write the figures, too")
-    given = options.parse_args()
+    options.add_argument("part", nargs="?", choices=["diagnosis"], help="instead: are the answers true? Has its own --help")
+    before, after = split_at_diagnosis(sys.argv[1:])
+    given = options.parse_args(before)
+    if given.part:
+        main = pathlib.Path(__file__).resolve().parent / "diagnosis" / "main.py"
+        return subprocess.run([sys.executable, main, "--build", given.build, *after], check=False).returncode
     work = pathlib.Path(tempfile.mkdtemp(prefix="headroom-bench-"))
     bench = Bench(pathlib.Path(given.build).resolve(), work)
     effort = "quick" if given.quick else "full" if given.full else "normal"

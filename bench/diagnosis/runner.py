@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs jobs under `headroom run` in virtual boxes, and keeps each one's recording and truth in a folder of its own."""
+import concurrent.futures
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import pty
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+PYTHON = "/usr/bin/python3"
+DATA_MIB = 256
+PATIENCE_S = 120
+BURNER = "while True: pass"
+
+
+def environment(work):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("CUDA_", "HEADROOM_", "NVIDIA_", "LD_"))}
+    env.update(HOME=str(work), XDG_STATE_HOME=str(work / "state"), LC_ALL="C.UTF-8", TZ="UTC",
+               PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=str(HERE))
+    return env
+
+
+class Stage:
+    """What the jobs of a run need around them: a file to read, a server that is slow, programs by other names."""
+
+    def __init__(self, work):
+        self.work = work
+        work.mkdir(parents=True, exist_ok=True)
+        self.data = work / "data.bin"
+        if not self.data.exists():
+            block = os.urandom(1 << 20)
+            with open(self.data, "wb") as file:
+                for _ in range(DATA_MIB):
+                    file.write(block)
+                file.flush()
+                os.fsync(file.fileno())
+        self.tools = {}
+        for name in ("pip", "ptxas"):  # what a process is called is what a recording can see of it
+            self.tools[name] = work / name
+            self.tools[name].write_text(f"#!{PYTHON}\nimport sys\nsys.path.insert(0, {str(HERE)!r})\n"
+                                        "import waste\nwaste.burn(float(sys.argv[1]))\n", encoding="utf-8")
+            self.tools[name].chmod(0o755)
+        self.server = subprocess.Popen([PYTHON, HERE / "slow_server.py"], stdout=subprocess.PIPE, text=True)
+        self.port = int(self.server.stdout.readline())
+
+    def close(self):
+        self.server.kill()
+        self.server.wait()
+
+
+@contextlib.contextmanager
+def burners(count):
+    processes = [subprocess.Popen([PYTHON, "-c", BURNER]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def command(job, stage, folder):
+    """The command that `headroom run` is given."""
+    if job.simjob:
+        return [stage.headroom, "sim-job", *job.simjob, "--report", folder / "truth" / "simjob.json", "--checkpoint-dir",
+                folder]
+    trainer = [PYTHON, HERE / "trainer.py", folder / "spec.json", folder / "truth"]
+    text = " ".join(shlex.quote(str(word)) for word in trainer)
+    if job.shape == "install":
+        become = "exec " if job.spec["exec"] else ""  # the trainer takes the shell's place, or comes after it
+        return ["/bin/sh", "-c", f"{stage.tools['pip']} {job.spec['install_ms']}; {become}{text}"]
+    if job.shape == "timeout":
+        return ["/usr/bin/timeout", str(job.spec["killed_after"]), *trainer]
+    if job.shape == "again":
+        return ["/bin/sh", "-c", "; ".join([text] * job.spec["times"])]
+    return trainer
+
+
+def batch(job, stage, folder):
+    """A batch of trainers, each with a specification of its own."""
+    text = ""
+    for number, spec in enumerate(job.spec["tasks"]):
+        file = folder / f"spec-{number}.json"
+        file.write_text(json.dumps(dict(spec, data=str(stage.data), port=stage.port)), encoding="utf-8")
+        words = [str(word) for word in (PYTHON, HERE / "trainer.py", file, folder / "truth")]
+        text += f'[[task]]\nname = "task{number}"\ncommand = {json.dumps(words)}\n'
+    (folder / "tasks.toml").write_text(text, encoding="utf-8")
+    return [stage.headroom, "batch", folder / "tasks.toml", "--no-pack", "--quiet", "--interval", job.interval, "--output",
+            folder / "run.hrec", "--folder", folder / "batch"]
+
+
+def boxed(job, stage, folder):
+    """… inside a box, with everything around it."""
+    run = [stage.headroom, "run", "--interval", job.interval, "--quiet", "--output", folder / "run.hrec", "--"]
+    run = batch(job, stage, folder) if job.shape == "batch" else run + command(job, stage, folder)
+    box = [stage.headroom, "sim", "--gpus", job.gpus]
+    if job.faults:
+        (folder / "faults.toml").write_text(job.faults, encoding="utf-8")
+        box += ["--faults", folder / "faults.toml"]
+    if job.shape != "tenant":
+        return [*box, "--", *run]
+    text = [" ".join(shlex.quote(str(word)) for word in words)
+            for words in ([PYTHON, HERE / "tenant.py"], run)]
+    return [*box, "--", "/bin/sh", "-c", f"{text[0]} & sleep 0.6; {text[1]}; code=$?; kill $!; exit $code"]
+
+
+def press_return(master, rng, done):
+    """A person at the keyboard."""
+    while not done.wait(rng.uniform(0.3, 2.0)):
+        os.write(master, b"\n")
+
+
+def wait_for(process, job, rng):
+    try:
+        return process.wait(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=10)
+        process.kill()
+        return process.wait()
+
+
+def cores_used(before, after, wall):
+    """Cores that the whole machine used, from two readings of /proc/stat."""
+    used = sum(after[:3]) + sum(after[5:8]) - sum(before[:3]) - sum(before[5:8])
+    return used / os.sysconf("SC_CLK_TCK") / wall
+
+
+def machine_ticks():
+    return [int(field) for field in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+
+
+def run_one(job, stage, output):
+    folder = output / job.name
+    if (folder / "result.json").exists():
+        return json.loads((folder / "result.json").read_text())
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "truth").mkdir(parents=True)
+    spec = dict(job.spec, data=str(stage.data), port=stage.port, compiler=str(stage.tools["ptxas"]))
+    (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
+    (folder / "job.json").write_text(json.dumps(dataclasses.asdict(job), indent=1), encoding="utf-8")
+    done, rng, master = threading.Event(), random.Random(job.name), None
+    stdin = subprocess.DEVNULL
+    if job.shape == "terminal":
+        master, stdin = pty.openpty()
+    with burners(job.burners), open(folder / "log.txt", "wb") as log:
+        if job.burners:
+            time.sleep(0.3)
+        begin, ticks = time.monotonic(), machine_ticks()
+        process = subprocess.Popen([str(word) for word in boxed(job, stage, folder)], stdin=stdin, stdout=log, stderr=log,
+                                   env=environment(stage.work), cwd=folder)
+        if master is not None:
+            threading.Thread(target=press_return, args=(master, rng, done), daemon=True).start()
+        code = wait_for(process, job, rng)
+        done.set()
+        wall = time.monotonic() - begin
+    result = {"exit_code": code, "wall_s": round(wall, 2), "cores": os.cpu_count(),
+              "machine_cores": round(cores_used(ticks, machine_ticks(), wall), 2)}
+    if master is not None:
+        os.close(stdin)
+        os.close(master)
+    (folder / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    return result
+
+
+def run_all(jobs, headroom, output, beside):
+    """Jobs that sleep run up to `beside` at a time; those that use the CPU run alone, afterwards."""
+    stage = Stage(output / "stage")
+    stage.headroom = str(headroom)
+    count = 0
+
+    def tell(job, result):
+        nonlocal count
+        count += 1
+        print(f"  {count:>3} of {len(jobs)}  {job.name:<28} {result['wall_s']:5.1f} s, exit {result['exit_code']}",
+              file=sys.stderr, flush=True)
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(max(1, beside)) as pool:
+            light = {pool.submit(run_one, job, stage, output): job for job in jobs if not job.heavy}
+            for future in concurrent.futures.as_completed(light):
+                tell(light[future], future.result())
+        for job in jobs:
+            if job.heavy:
+                tell(job, run_one(job, stage, output))
+    finally:
+        stage.close()

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What moves when a threshold is halved or doubled. The binary knows its thresholds: `headroom why --thresholds`."""
+import json
+import subprocess
+
+
+def thresholds(headroom, environment):
+    """[{name, value, unit}], or None where this binary cannot tell them."""
+    done = subprocess.run([headroom, "why", "--thresholds"], env=environment, capture_output=True, text=True, check=False)
+    try:
+        listed = json.loads(done.stdout)
+    except ValueError:
+        return None
+    return listed.get("thresholds") if isinstance(listed, dict) else listed
+
+
+def accounts_of(answer):
+    sums = {}
+    for entry in answer["ledger"]["accounts"]:
+        key = (entry["device"], entry["cause"])
+        sums[key] = sums.get(key, 0) + entry["ns"]
+    return sums
+
+
+def first_of(answer):
+    findings = answer["findings"]
+    return (findings[0]["cause"], tuple(findings[0]["candidates"])) if findings else None
+
+
+def moved(before, after):
+    """Share of the device-time whose account changed."""
+    was, now = accounts_of(before), accounts_of(after)
+    changed = sum(abs(was.get(key, 0) - now.get(key, 0)) for key in was.keys() | now.keys()) / 2
+    return changed / max(1, before["ledger"]["budget_ns"])
+
+
+def compare(base, answers):
+    """(first findings changed, jobs whose accounts changed by over 1 %, mean share of device-time that moved)."""
+    firsts = sum(1 for name, answer in answers.items() if first_of(answer) != first_of(base[name]))
+    shares = [moved(base[name], answer) for name, answer in answers.items()]
+    return firsts, sum(1 for share in shares if share > 0.01), sum(shares) / max(1, len(shares))
+
+
+def report(headroom, environment, base, explain_all, judge):
+    """Lines of a table. `explain_all(options)` answers every recording anew, `judge(answers)` says how right they are."""
+    listed = thresholds(headroom, environment)
+    if not listed:
+        yield "sensitivity to thresholds: not available, this binary does not list them (headroom why --thresholds)"
+        return
+    yield f"A threshold halved and doubled, {len(base)} jobs; as it is: {judge(base)}"
+    yield "Each time: first findings changed, jobs with over 1 % of their time moved, time moved; then how right it is"
+    yield "| threshold | value | x0.5 | x2 |"
+    yield "|---|---|---|---|"
+    for threshold in listed:
+        cells = []
+        for factor in (0.5, 2):
+            value = threshold["value"] * factor
+            answers = explain_all(["--threshold", f"{threshold['name']}={value:.9g}"])
+            firsts, accounts, share = compare(base, answers)
+            cells.append(f"{firsts}, {accounts}, {100 * share:.2f} %; {judge(answers)}")
+        yield f"| {threshold['name']} | {threshold['value']:g} {threshold.get('unit', '')} | {cells[0]} | {cells[1]} |"
