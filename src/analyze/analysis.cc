@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "analyze/doubt.h"
 #include "analyze/evidence.h"
 #include "analyze/phases.h"
 #include "base/human.h"
@@ -171,6 +172,8 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   const auto evidence = evidence_of(recording, a.job, limits);
   DeviceTimes times = device_times(recording, a.job, limits, evidence);
   a.devices = std::move(times.devices);
+  a.doubtful = doubtful_time(recording, a.devices);
+  lower_confidence(a.devices, a.doubtful);
   for (DeviceTime& time : a.devices) clip(time.slices, a.window.begin, a.window.end);
   a.phases = find_phases(recording, a.devices, limits);
   a.ledger = ledger(a.devices, a.window.begin, a.window.end);

@@ -9,6 +9,7 @@
 #include "analyze/ledger.h"
 #include "analyze/stats.h"
 #include "model/explanation.h"
+#include "model/finding.h"
 #include "model/thresholds.h"
 
 // From a recording and a window of its time to one value, which is all that the diagnosis looks at. Everything in it is
@@ -75,6 +76,7 @@ struct Analysis {
   Nanos late_from = 0;  // the last part of the window, in which something should still move
   std::vector<LostDevice> lost;
   std::vector<Loss> losses;
+  Claims doubtful;  // time of the devices about which readings were lost
 
   [[nodiscard]] double share(Nanos ns) const;  // of the budget
   [[nodiscard]] bool material(Nanos ns) const { return share(ns) >= limits[Threshold::kMaterial]; }

@@ -5,12 +5,14 @@
 
 #include <random>
 
+#include "analyze/random_recording.h"
 #include "analyze/testing.h"
 #include "analyze/utilisation.h"
 
 namespace headroom {
 namespace {
 
+using testing::random_recording_or_batch;
 using testing::RecordingBuilder;
 
 Ledger whole(const Recording& recording) {
@@ -21,62 +23,6 @@ Nanos sum(const Ledger& l) {
   Nanos total = 0;
   for (const auto& entry : l.entries) total += entry.ns;
   return total;
-}
-
-// Two GPUs under a batch: tasks of all lengths, seen or not, failing or not, one after another and side by side.
-Recording random_batch(std::mt19937& random) {
-  std::uniform_real_distribution<double> unit(0, 1);
-  const double length = 20 + 40 * unit(random);
-  RecordingBuilder builder(length, 0.5 + unit(random));
-  builder.gpu(0, [&](double) { return std::floor(unit(random) * 101) / 100; });
-  builder.gpu(1, [&](double) { return unit(random) < 0.5 ? 0.0 : unit(random); });
-  std::int64_t pid = 100;
-  for (double at = unit(random); at < length; at += 4 * unit(random) * unit(random), ++pid) {
-    const double to = std::min(length, at + 15 * unit(random) * unit(random));
-    std::vector<int> gpus{static_cast<int>(random() % 2)};
-    if (unit(random) < 0.1) gpus = {0, 1};
-    if (unit(random) < 0.1) gpus.clear();
-    const char* outcome = unit(random) < 0.2 ? "failed" : unit(random) < 0.1 ? "" : "succeeded";
-    const std::string name = "task" + std::to_string(random() % 20);
-    const std::int64_t id = unit(random) < 0.1 ? pid - 1 : pid;  // a reused process id
-    if (unit(random) < 0.6 && id == pid) {
-      builder.task(name, id, gpus, at, to, unit(random), outcome);
-      if (unit(random) < 0.3) builder.process(10'000 + pid, id, at, to, 1.0).context(10'000 + pid, 0, at, to);
-    } else {
-      builder.attempt(name, id, gpus, at, to, outcome);
-    }
-    if (unit(random) < 0.5) builder.queue(at + unit(random), static_cast<int>(random() % 2));
-  }
-  if (unit(random) < 0.3) builder.process(9000, 1, 0, length, 0.5, false).context(9000, 1, 0, length);
-  return builder.build();
-}
-
-// Two GPUs, a few processes of all kinds, random utilisation, gaps and lost readings.
-Recording random_recording(std::mt19937& random) {
-  std::uniform_real_distribution<double> unit(0, 1);
-  const double length = 20 + 40 * unit(random);
-  RecordingBuilder builder(length, 0.5 + unit(random));
-  builder.gpu(0, [&](double) { return std::floor(unit(random) * 101) / 100; });
-  builder.gpu(1, [&](double) { return unit(random) < 0.5 ? 0.0 : unit(random); });
-  std::int64_t pid = 100;
-  for (int i = 0; i < 4; ++i, ++pid) {
-    const double from = unit(random) * length, to = from + unit(random) * (length - from);
-    builder.process(pid, i == 0 ? 1 : 100, from, to, unit(random), unit(random) < 0.8);
-    if (unit(random) < 0.8) builder.context(pid, static_cast<int>(random() % 2), from + 1, to, unit(random));
-  }
-  Recording recording = builder.build();
-  for (Track& track : recording.tracks)  // lose readings at random
-    for (Column& column : track.columns)
-      if (column.metric == Metric::kGpuUtil && unit(random) < 0.7) {
-        column.absent.assign(column.values.size(), 0);
-        for (auto& absent : column.absent)
-          if (unit(random) < 0.2) absent = static_cast<std::uint8_t>(Absent::kDeviceLost);
-      }
-  return recording;
-}
-
-Recording random_recording_or_batch(std::mt19937& random) {
-  return random() % 2 == 0 ? random_batch(random) : random_recording(random);
 }
 
 TEST(Ledger, ConservesEveryNanosecond) {
@@ -102,6 +48,55 @@ TEST(Ledger, MergedWindowsAreOneWindow) {
         ASSERT_EQ(all.total(account.id, device), first.total(account.id, device) + rest.total(account.id, device))
             << "seed " << seed << " " << account.label;
   }
+}
+
+// A kind of evidence that knows everything, but not how much was busy.
+class KnowsTheFunction final : public Evidence {
+ public:
+  std::optional<HostClaim> claim(const IdleStretch& stretch) const override {
+    if (stretch.part == UsePart::kTail) return std::nullopt;
+    return HostClaim{Account::kHostCode, Confidence::kHigh, "Y", "train.py: build_graph"};
+  }
+  void cut(const Use& use, std::vector<Nanos>& cuts) const override { cuts.push_back(use.context.begin + kSecond); }
+};
+
+TEST(Ledger, MoreEvidenceNeverChangesHowMuchWasBusy) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random(seed);
+    const Recording recording = random_recording_or_batch(random);
+    const JobView job = job_view(recording);
+    std::vector<std::unique_ptr<Evidence>> more = evidence_of(recording, job, {});
+    const auto with = [&](std::span<const std::unique_ptr<Evidence>> evidence) {
+      return ledger(device_times(recording, job, {}, evidence).devices, recording.meta.start, recording.meta.end);
+    };
+    const Ledger none = with({}), some = with(more);
+    more.insert(more.begin(), std::make_unique<KnowsTheFunction>());
+    const Ledger all = with(more);
+    for (std::size_t device = 0; device < all.devices.size(); ++device)
+      for (const Account account : {Account::kUseful, Account::kDiscarded, Account::kForeign, Account::kUnobserved}) {
+        ASSERT_EQ(none.total(account, device), some.total(account, device)) << "seed " << seed;
+        ASSERT_EQ(some.total(account, device), all.total(account, device)) << "seed " << seed;
+      }
+  }
+}
+
+TEST(Ledger, TheFirstEvidenceThatSpeaksDecidesAndNamesThePlace) {
+  const Recording recording = RecordingBuilder(20)
+                                  .gpu(0, [](double t) { return t > 5 ? 0.5 : 0.0; })
+                                  .process(100, 1, 0, 20, 0.9)
+                                  .context(100, 0, 0, 20)
+                                  .build();
+  const JobView job = job_view(recording);
+  std::vector<std::unique_ptr<Evidence>> evidence = evidence_of(recording, job, {});
+  evidence.insert(evidence.begin(), std::make_unique<KnowsTheFunction>());
+  const DeviceTimes times = device_times(recording, job, {}, evidence);
+  EXPECT_EQ(times.places, std::vector<std::string>{"train.py: build_graph"});
+  for (const Slice& slice : times.devices[0].slices)
+    if (is_held_idle(slice.account)) {
+      EXPECT_EQ(slice.account, Account::kHostCode);
+      EXPECT_EQ(slice.where, 0);
+      EXPECT_EQ(slice.tiers, Tiers("Y"));
+    }
 }
 
 TEST(Ledger, RenumberingGpusChangesNothing) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/duration.h"
@@ -12,6 +13,7 @@
 #include "diagnose/explain.h"
 #include "report/json.h"
 #include "report/text.h"
+#include "report/thresholds.h"
 
 namespace headroom::cli {
 
@@ -22,6 +24,8 @@ struct WhyOptions {
   bool json = false;
   std::size_t width = 0;
   std::string remaining, batch, job_duration, from, to;
+  bool list_thresholds = false;
+  std::vector<std::string> thresholds;  // NAME=VALUE
 };
 
 Result<std::optional<Nanos>> optional_duration(const char* flag, const std::string& text) {
@@ -42,6 +46,23 @@ Result<std::optional<std::pair<double, double>>> batch_of(const std::string& tex
               "write the size now and the one considered: --batch 32:128");
 }
 
+Result<Thresholds> thresholds_of(const std::vector<std::string>& settings) {
+  Thresholds limits;
+  for (const std::string& setting : settings) {
+    const auto equals = setting.find('=');
+    const std::string name = setting.substr(0, equals);
+    const auto row = std::find_if(kThresholds.begin(), kThresholds.end(),
+                                  [&](const auto& threshold) { return threshold.name == name; });
+    const auto value =
+        equals == std::string::npos ? std::nullopt : parse_number<double>(std::string_view(setting).substr(equals + 1));
+    if (row == kThresholds.end() || !value || !(*value >= 0) || *value > 1e12)
+      return fail(Errc::kInvalidInput, fmt::format("--threshold: '{}' sets no threshold", setting),
+                  "write NAME=VALUE; headroom why --thresholds lists them");
+    limits.set(row->id, *value);
+  }
+  return limits;
+}
+
 Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRecording& opened) {
   ExplainOptions explain;
   explain.path = opened.path;
@@ -49,6 +70,7 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
   HR_TRY(explain.remaining, optional_duration("--remaining", options.remaining));
   HR_TRY(explain.batch, batch_of(options.batch));
   HR_TRY(explain.job_duration, optional_duration("--job-duration", options.job_duration));
+  HR_TRY(explain.limits, thresholds_of(options.thresholds));
   HR_TRY(const auto from, optional_duration("--from", options.from));
   HR_TRY(const auto to, optional_duration("--to", options.to));
   const Nanos span = opened.recording.meta.end - opened.recording.meta.start;
@@ -60,6 +82,12 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
 }
 
 Result<void> why(const WhyOptions& options, const ImportOptions& import) {
+  if (options.list_thresholds) {
+    fmt::print("{}", report::thresholds_to_json());
+    return {};
+  }
+  if (options.recording.empty())
+    return fail(Errc::kInvalidInput, "why: which recording?", "headroom why last, or the path of a recording or a log");
   HR_TRY(const OpenedRecording opened,
          open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
   HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
@@ -79,7 +107,7 @@ Result<void> why(const WhyOptions& options, const ImportOptions& import) {
 Action declare_why(VerbInput input) {
   auto options = std::make_shared<WhyOptions>();
   auto& app = input.app;
-  app.add_option("recording", options->recording, "'last', a .hrec file, or a foreign log")->required();
+  app.add_option("recording", options->recording, "'last', a .hrec file, or a foreign log");
   app.add_flag("--json", options->json, "machine-readable, schema headroom.why/1");
   app.add_option("--width", options->width, "columns of the text, 60 to 160 (default: the terminal's)");
   app.add_option("--remaining", options->remaining, "work left at today's pace, such as 70h: projected as a range");
@@ -88,6 +116,10 @@ Action declare_why(VerbInput input) {
                  "how long the job itself ran, where the recording cannot know (foreign logs)");
   app.add_option("--from", options->from, "begin of the time to explain, from the recording's start (default 0s)");
   app.add_option("--to", options->to, "end of it (default: the recording's end)");
+  // Not for reports: what one number of the diagnosis decides (./dev bench diagnosis).
+  app.add_flag("--thresholds", options->list_thresholds, "the numbers that decide, schema headroom.thresholds/1")
+      ->group("");
+  app.add_option("--threshold", options->thresholds, "NAME=VALUE: another value for one of them")->group("");
   auto import = declare_import_options(app);
   return [options, import] {
     const auto done = why(*options, *import);

@@ -61,6 +61,15 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   return finding;
 }
 
+// A finding that rests mostly on time about which readings were lost is less sure, and says so.
+void doubt(const Analysis& a, Finding& finding) {
+  const Nanos lost = length(common(finding.claims, a.doubtful));
+  const double share = static_cast<double>(lost) / static_cast<double>(std::max<Nanos>(1, finding.cost()));
+  if (lost == 0 || share < a.limits[Threshold::kMajority]) return;
+  finding.confidence = finding.confidence == Confidence::kHigh ? Confidence::kMedium : Confidence::kLow;
+  finding.evidence.push_back(fmt::format("readings were lost in {} of this time", human_percent(share)));
+}
+
 std::vector<Projection> projections(const Analysis& a, const std::optional<Bound>& bound) {
   if (!a.told.remaining || !bound) return {};
   const double now = seconds(*a.told.remaining);
@@ -152,6 +161,8 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
     for (Finding& finding : rule(a)) findings.push_back(std::move(finding));
   Explanation e;
   e.findings = diagnose::keep_the_law(a, std::move(findings));
+  for (Finding& finding : e.findings)
+    if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   if (auto healthy = diagnose::healthy(a, e.findings)) e.findings.push_back(std::move(*healthy));
   e.path = options.path;
   e.headline = diagnose::headline(a, e.findings);

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+// The edge of every threshold: each is moved past the one quantity of a recording that it is compared with, and the
+// answer has to change there and nowhere else. So a threshold that is compared with something else fails, and so does
+// one that nothing looks at any more.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "analyze/idle_cause.h"
+#include "analyze/testing.h"
+#include "diagnose/explain.h"
+
+namespace headroom {
+namespace {
+
+using testing::cell;
+using testing::RecordingBuilder;
+using Decision = std::function<bool(const Thresholds&)>;
+
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+// Where the answer turns as the threshold grows, by bisection on a logarithmic scale; nothing where it never does.
+std::optional<double> turning_point(Threshold id, const Decision& decision, Thresholds limits) {
+  const auto answer = [&](double value) {
+    limits.set(id, value);
+    return decision(limits);
+  };
+  double low = 1e-6, high = 1e12;
+  const bool at_low = answer(low);
+  if (answer(high) == at_low) return std::nullopt;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = std::sqrt(low * high);
+    (answer(middle) == at_low ? low : high) = middle;
+  }
+  return high;
+}
+
+Explanation explained(const Recording& recording, const Thresholds& limits) {
+  ExplainOptions options;
+  options.limits = limits;
+  return explain(recording, options);
+}
+
+const Finding* find(const Explanation& e, Cause cause) {
+  for (const Finding& finding : e.findings) {
+    if (finding.cause == cause) return &finding;
+    for (const Cause candidate : finding.candidates)
+      if (candidate == cause) return &finding;
+  }
+  return nullptr;
+}
+
+Decision finds(Recording recording, Cause cause) {
+  return [recording = std::move(recording), cause](const Thresholds& limits) {
+    return find(explained(recording, limits), cause) != nullptr;
+  };
+}
+
+Decision books(Recording recording, Account account) {
+  return [recording = std::move(recording), account](const Thresholds& limits) {
+    return explained(recording, limits).ledger.total(account) > 0;
+  };
+}
+
+Decision answers(Recording recording, std::string check, std::string evidence) {
+  return [recording = std::move(recording), check, evidence](const Thresholds& limits) {
+    for (const HealthCheck& one : explained(recording, limits).health)
+      if (one.check == check) return one.evidence.find(evidence) != std::string::npos;
+    return false;
+  };
+}
+
+// Sets a metric of a source's rows by its time in seconds.
+Recording with(Recording recording, SourceKind kind, std::size_t nth, Metric metric,
+               const std::function<double(double)>& value) {
+  const auto id = static_cast<std::size_t>(recording.all(kind)[nth]);
+  Track& track = recording.tracks[id];
+  Column column{metric, {}, {}};
+  for (const Nanos at : track.at) column.values.push_back(from_unit(metric, value(seconds(at - recording.meta.start))));
+  std::erase_if(track.columns, [&](const Column& old) { return old.metric == metric; });
+  track.columns.push_back(std::move(column));
+  return recording;
+}
+
+Recording with_fact(Recording recording, const std::function<void(Device&)>& change) {
+  Source& source = recording.sources[static_cast<std::size_t>(recording.all(SourceKind::kGpu)[0])];
+  Device device = device_of(source);
+  change(device);
+  source.attrs = to_attrs(device);
+  return recording;
+}
+
+// A log of one GPU without any process: tier N.
+Recording log_of(double length, double interval, const std::function<double(double)>& util) {
+  RecordingBuilder builder(length, interval);
+  Device device;
+  device.uuid = "GPU-0";
+  const SourceId id = builder.sink().add_source({SourceKind::kGpu, "GPU-0", kNoSource, to_attrs(device)});
+  builder.meta().origin = "import:dmon";
+  for (double t = interval; t <= length + 1e-9; t += interval)
+    builder.sink().add_row(id, RecordingBuilder::at(t),
+                           std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, util(t)))});
+  return builder.build();
+}
+
+Recording alternating(double high, double low, double each, double interval = 1) {
+  return log_of(400, interval, [=](double t) { return std::fmod(t - interval / 2, 2 * each) < each ? high : low; });
+}
+
+Decision has_phase(Recording recording, std::string name, Threshold relaxed = Threshold::kHampelScore) {
+  return [recording = std::move(recording), name, relaxed](Thresholds limits) {
+    if (relaxed == Threshold::kPhaseFlicker) limits.set(relaxed, 1);
+    for (const Phase& phase : explained(recording, limits).phases)
+      if (phase.name == name) return true;
+    return false;
+  };
+}
+
+// One job on one GPU with this utilisation; the process uses `cpu` cores.
+RecordingBuilder job(double length, double util, double cpu) {
+  RecordingBuilder builder(length);
+  builder.gpu(0, [=](double) { return util; }).process(100, 1, 0, length, cpu).context(100, 0, 0, length);
+  return builder;
+}
+
+// Waits for its loader for 0.75 of the time.
+Recording loader(std::vector<Cell> of_owner = {}, std::vector<Cell> of_helper = {}) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.25; }).process(100, 1, 0, 100, 0.05, true, std::move(of_owner));
+  return builder.context(100, 0, 0, 100).process(101, 100, 0, 100, 0.4, true, std::move(of_helper)).build();
+}
+
+// Kernels until 20 s (with a pause of 4 s), then a process that does `cpu` until 100 s.
+Recording stops(double cpu) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double t) { return t <= 20 && (t <= 8 || t > 12) ? 0.5 : 0.0; });
+  return builder.process(100, 1, 0, 100, cpu).context(100, 0, 0, 100).build();
+}
+
+Decision hangs(double cpu) {
+  return [recording = stops(cpu)](Thresholds limits) {
+    return explained(recording, limits).ledger.total(Account::kHung) > 0;
+  };
+}
+
+Recording powers(double outlier, std::optional<double> limit) {
+  Recording recording = log_of(51, 1, [](double) { return 0.5; });
+  if (limit) recording = with_fact(std::move(recording), [&](Device& device) { device.power_limit_watts = limit; });
+  return with(std::move(recording), SourceKind::kGpu, 0, Metric::kPower, [=](double t) {
+    return t > 50.5 ? outlier : std::fmod(t, 2) < 0.5 ? 19.0 : 21.0;
+  });
+}
+
+Recording throttled(double share_of_rows, double util) {
+  Recording recording = with_fact(job(100, util, 0.9).build(), [](Device& device) { device.sm_clock_max_mhz = 2000; });
+  recording = with(std::move(recording), SourceKind::kGpu, 0, Metric::kSmClock, [](double) { return 1200.0; });
+  return with(std::move(recording), SourceKind::kGpu, 0, Metric::kEventReasons,
+              [=](double t) { return t <= 100 * share_of_rows ? static_cast<double>(kReasonHwThermal) : 0.0; });
+}
+
+Recording half_empty(double util, double memory, std::optional<double> watts, std::optional<double> sm) {
+  Recording recording =
+      with(job(100, util, 0.9).build(), SourceKind::kGpu, 0, Metric::kMemoryUtil, [=](double) { return memory; });
+  if (watts) {
+    recording = with_fact(std::move(recording), [](Device& device) { device.power_limit_watts = 100; });
+    recording = with(std::move(recording), SourceKind::kGpu, 0, Metric::kPower, [=](double) { return *watts; });
+  }
+  if (sm) recording = with(std::move(recording), SourceKind::kGpu, 0, Metric::kSmActive, [=](double) { return *sm; });
+  return recording;
+}
+
+// 24 tasks of 5 s on two GPUs, each with 1.5 s of start-up.
+Recording many_starts() {
+  RecordingBuilder builder(60, 0.5);
+  const auto util = [](double t) { return t - 0.01 - 5 * std::floor((t - 0.01) / 5) < 1.5 ? 0.0 : 0.97; };
+  builder.gpu(0, util).gpu(1, util).queue(0, 9).queue(50, 0);
+  std::int64_t pid = 100;
+  for (double at = 0; at + 5 <= 60; at += 5)
+    for (int gpu = 0; gpu < 2; ++gpu, ++pid) builder.task("w" + std::to_string(pid), pid, {gpu}, at, at + 5, 0.7);
+  return builder.build();
+}
+
+// Tasks one after another, with kernels for a quarter of the time, while others wait.
+Recording sparse(std::int64_t peak_bytes) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.25; });
+  builder.queue(0, 9).queue(60, 0);
+  for (int i = 0; i < 6; ++i)
+    builder.task("w" + std::to_string(i), 100 + i, {0}, 10 * i, 10 * (i + 1), 0, "succeeded",
+                 {.peak_gpu_bytes = peak_bytes});
+  return builder.build();
+}
+
+// Two GPUs without a process: one with this utilisation, one with that.
+Recording two_logs(double first, double second) {
+  RecordingBuilder builder(100);
+  int index = 0;
+  for (const double util : {first, second}) {
+    Device device;
+    device.index = index;
+    device.uuid = "GPU-" + std::to_string(index++);
+    const SourceId id = builder.sink().add_source({SourceKind::kGpu, device.uuid, kNoSource, to_attrs(device)});
+    for (int t = 1; t <= 100; ++t)
+      builder.sink().add_row(id, RecordingBuilder::at(t),
+                             std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, util))});
+  }
+  return builder.build();
+}
+
+// A job beside a process of somebody else on the same GPU, which has a GiB of 48.
+Recording tenant() {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.5; }).process(100, 1, 0, 100, 0.9).context(100, 0, 0, 100, 0.25);
+  return builder.process(900, 1, 0, 100, 0.5, false).context(900, 0, 0, 100, 0.25).build();
+}
+
+Decision causes(Activity owner, HelperWork helpers, Account account) {
+  return [=](const Thresholds& limits) { return idle_cause(owner, helpers, 1.0, limits).account == account; };
+}
+
+struct Edge {
+  Decision decision;
+  double at = 0;            // the quantity that the threshold is compared with
+  double tolerance = 0.02;  // relative
+  std::map<Threshold, double> others = {};
+};
+
+std::map<Threshold, Edge> edges_of_statistics() {
+  std::map<Threshold, Edge> edges;
+  Recording gap = log_of(60, 1, [](double) { return 0.5; });
+  Track& track = gap.tracks[0];
+  track.at.erase(track.at.begin() + 30, track.at.begin() + 33);
+  track.columns[0].values.resize(track.at.size());
+  edges[Threshold::kGapFactor] = {books(gap, Account::kUnobserved), 4};
+  const auto fault = [](double watts, std::optional<double> limit) {
+    return finds(powers(watts, limit), Cause::kSensorOutlier);
+  };
+  edges[Threshold::kPowerOverLimit] = {fault(180, 100), 1.8};
+  edges[Threshold::kHampelScore] = {fault(100, std::nullopt), 79 / (1.4826 * 2)};
+  edges[Threshold::kHampelRare] = {fault(100, std::nullopt), 1.0 / 51};
+  edges[Threshold::kHampelReadings] = {fault(100, std::nullopt), 51};
+  edges[Threshold::kHampelAlone] = {fault(100, std::nullopt), 100.0 / 21};
+  edges[Threshold::kPhaseIdleBelow] = {has_phase(alternating(1, 0.1, 20), "idle"), 0.1};
+  edges[Threshold::kPhaseFullFrom] = {has_phase(alternating(0.9, 0, 20), "kernels running"), 0.9};
+  edges[Threshold::kPhaseWindows] = {has_phase(alternating(1, 0, 6), "idle", Threshold::kPhaseFlicker), 6};
+  edges[Threshold::kPhaseFlicker] = {has_phase(alternating(1, 0, 20), "idle"), 20, 0.06};
+  edges[Threshold::kPhaseWindow] = {has_phase(alternating(1, 0, 8, 0.5), "idle", Threshold::kPhaseFlicker), 8.0 / 3,
+                                    0.3};
+  const auto pauses = log_of(100, 1, [](double t) {
+    for (const double begin : {10, 30, 54, 84})
+      if (t > begin && t <= begin + 8) return 0.0;
+    return 1.0;
+  });
+  edges[Threshold::kPeriodSpread] = {[=](const Thresholds& limits) {
+                                       for (const Phase& phase : explained(pauses, limits).phases)
+                                         if (phase.name == "idle") return phase.period.has_value();
+                                       return false;
+                                     },
+                                     4.0 / 24};
+  return edges;
+}
+
+std::map<Threshold, Edge> edges_of_accounts() {
+  std::map<Threshold, Edge> edges;
+  RecordingBuilder unseen(60);
+  unseen.gpu(0, [](double) { return 0.0; }).queue(0, 0).attempt("a", 100, {0}, 1, 26);
+  edges[Threshold::kMustBeSeen] = {books(unseen.build(), Account::kNotUsed), 25};
+  RecordingBuilder strange(60);
+  strange.gpu(0, [](double) { return 0.5; }).queue(0, 0).context(999, 0, 2, 50).attempt("a", 100, {0}, 1, 11);
+  edges[Threshold::kListings] = {
+      [recording = strange.build()](const Thresholds& limits) { return job_view(recording, limits).has_contexts; }, 10};
+  edges[Threshold::kHangShortest] = {hangs(0), 80, 0.02, {{Threshold::kHangPauses, 1}}};
+  edges[Threshold::kHangPauses] = {hangs(0), 80.0 / 4, 0.1, {{Threshold::kHangShortest, 1}}};
+  edges[Threshold::kHangTrickle] = {hangs(0.05), 0.05};
+  Activity runs, waits_for_disk, reads, writes;
+  runs.main_cpu = 0.5;
+  waits_for_disk.io_delay = 0.4;
+  reads.read_bytes_per_second = 5e6;
+  writes.write_bytes_per_second = 2e7;
+  edges[Threshold::kCovers] = {causes(runs, {}, Account::kHostCode), 0.5};
+  edges[Threshold::kIoWaits] = {causes(waits_for_disk, {}, Account::kInput), 0.4};
+  edges[Threshold::kHelpersAtWork] = {causes({}, {0.2, 0}, Account::kInput), 0.2};
+  edges[Threshold::kReading] = {causes(reads, {}, Account::kInput), 5e6};
+  edges[Threshold::kWriting] = {causes(writes, {}, Account::kCheckpoint), 2e7};
+  return edges;
+}
+
+std::map<Threshold, Edge> edges_of_idle_findings() {
+  std::map<Threshold, Edge> edges;
+  edges[Threshold::kMaterial] = {finds(loader(), Cause::kInputTooFewWorkers), 0.75};
+  edges[Threshold::kHealthyBusy] = {finds(job(100, 0.96, 0.9).build(), Cause::kHealthy), 0.96};
+  edges[Threshold::kBusiestPhaseRest] = {[recording = alternating(0.9, 0, 20)](const Thresholds& limits) {
+                                           const Finding* phases =
+                                               find(explained(recording, limits), Cause::kEpochEndHostWork);
+                                           return phases && phases->told_apart_from.size() == 2;
+                                         },
+                                         0.05, 0.05};
+  edges[Threshold::kHelpersStarved] = {
+      finds(loader({}, {cell(Metric::kRunDelay, 500'000'000)}), Cause::kCpuOversubscribed), 0.5};
+  const Recording stuck =
+      with(loader(), SourceKind::kProcess, 1, Metric::kProcessState, [](double t) { return t > 49.5 ? 'D' : 'S'; });
+  edges[Threshold::kHelpersInDisk] = {finds(stuck, Cause::kSlowStorage), 0.5, 0.05};
+  edges[Threshold::kOwnerIo] = {finds(loader({cell(Metric::kIoDelay, 400'000'000)}), Cause::kSlowStorage), 0.4};
+  edges[Threshold::kHeldLong] = {finds(stops(0.5), Cause::kUnreleasedAfterWork), 80};
+  edges[Threshold::kHeldQuiet] = {finds(stops(0.5), Cause::kHang), 1};
+  return edges;
+}
+
+std::map<Threshold, Edge> edges_of_device_findings() {
+  std::map<Threshold, Edge> edges;
+  edges[Threshold::kThrottleUtil] = {finds(throttled(1, 0.6), Cause::kThrottling), 0.6};
+  edges[Threshold::kThrottlePersistent] = {finds(throttled(0.5, 0.9), Cause::kThrottling), 0.5};
+  edges[Threshold::kThrottleLoss] = {finds(throttled(1, 0.9), Cause::kThrottling), 0.4};
+  const auto odd = [](Recording recording) { return finds(std::move(recording), Cause::kBusyButInefficient); };
+  edges[Threshold::kFullBusy] = {odd(half_empty(0.95, 0.05, {}, {})), 0.95};
+  edges[Threshold::kLowMemoryTraffic] = {odd(half_empty(0.95, 0.3, {}, {})), 0.3};
+  edges[Threshold::kLowPower] = {odd(half_empty(0.95, 0.05, 50, {})), 0.5};
+  edges[Threshold::kLowSmActive] = {odd(half_empty(0.95, 0.05, {}, 0.4)), 0.4};
+  edges[Threshold::kNeverUsedAfter] = {
+      finds(RecordingBuilder(30).gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 30, 1).build(),
+            Cause::kJobNeverUsesGpu),
+      30};
+  edges[Threshold::kQuietUtil] = {
+      finds(two_logs(0.6, 0.1), Cause::kMoreGpusThanUseful), 0.1, 0.02, {{Threshold::kPeerWorks, 0.3}}};
+  edges[Threshold::kPeerWorks] = {finds(two_logs(0.3, 0), Cause::kMoreGpusThanUseful), 0.3};
+  edges[Threshold::kTenantMemory] = {
+      finds(tenant(), Cause::kForeignTenant), 1.0 / 48, 0.02, {{Threshold::kTenantBusy, 2}}};
+  edges[Threshold::kTenantBusy] = {finds(tenant(), Cause::kForeignTenant), 0.25, 0.05, {{Threshold::kTenantMemory, 2}}};
+  return edges;
+}
+
+std::map<Threshold, Edge> edges_of_batch_findings() {
+  std::map<Threshold, Edge> edges;
+  edges[Threshold::kChurnStarts] = {finds(many_starts(), Cause::kTrialChurn), 24};
+  edges[Threshold::kChurnStartsPerGpu] = {finds(many_starts(), Cause::kTrialChurn), 12};
+  const auto packs = [](std::int64_t peak) { return finds(sparse(peak), Cause::kUnderPacking); };
+  edges[Threshold::kPackedMemory] = {packs(12 * kGiB), 0.5};
+  edges[Threshold::kPackedBusy] = {packs(kGiB), 0.25};
+  edges[Threshold::kPackedGain] = {packs(kGiB), 4, 0.05};
+  edges[Threshold::kPackedKernels] = {packs(kGiB), 0.25};
+  RecordingBuilder waits(60, 0.5);
+  waits.gpu(0, [](double t) { return std::fmod(t - 0.01, 13) < 10 ? 0.97 : 0.0; }).queue(0, 9).queue(60, 0);
+  for (int i = 0; i < 4; ++i) waits.task("w" + std::to_string(i), 100 + i, {0}, 13 * i, 13 * i + 10);
+  edges[Threshold::kShortGap] = {[recording = waits.build()](const Thresholds& limits) {
+                                   const Finding* waited = find(explained(recording, limits), Cause::kTaskWaiting);
+                                   return waited && waited->evidence.back().find("short gap") != std::string::npos;
+                                 },
+                                 3, 0.1};
+  RecordingBuilder failing(60, 0.5);
+  failing.gpu(0, [](double) { return 0.97; });
+  failing.task("t", 100, {0}, 0, 30, 0, "gpu_out_of_memory").task("u", 101, {0}, 30, 60, 0, "failed");
+  edges[Threshold::kMajority] = {finds(failing.build(), Cause::kOomRestartLoop), 0.5, 0.05};
+  return edges;
+}
+
+std::map<Threshold, Edge> edges_of_reports() {
+  std::map<Threshold, Edge> edges;
+  const auto short_job = [] {
+    return RecordingBuilder(100)
+        .gpu(0, [](double t) { return t > 30 && t <= 40 ? 0.9 : 0.0; })
+        .process(100, 1, 0, 40, 0.9)
+        .context(100, 0, 0, 40)
+        .build();
+  };
+  edges[Threshold::kJobLifetime] = {finds(short_job(), Cause::kMonitoringMostlyElse), 0.4};
+  const Recording blind = with(log_of(10, 1, [](double) { return 0.0; }), SourceKind::kGpu, 0, Metric::kTemperature,
+                               [](double) { return 50.0; });
+  Recording unobserved = blind;
+  std::erase_if(unobserved.tracks[0].columns, [](const Column& column) { return column.metric == Metric::kGpuUtil; });
+  edges[Threshold::kGapIntervals] = {finds(unobserved, Cause::kRecordingLosses), 10};
+  edges[Threshold::kWorthSaying] = {[recording = loader()](const Thresholds& limits) {
+                                      return explained(recording, limits).headline.find("waited") != std::string::npos;
+                                    },
+                                    0.75};
+  const Recording tensor =
+      with(job(100, 0.9, 0.9).build(), SourceKind::kGpu, 0, Metric::kTensorActive, [](double) { return 0.3; });
+  edges[Threshold::kTensorUsed] = {
+      [tensor](const Thresholds& limits) { return explained(tensor, limits).health[1].good == Answer::kYes; }, 0.3};
+  const Recording half_full = with(job(100, 0.9, 0.9).build(), SourceKind::kGpu, 0, Metric::kMemoryUsed,
+                                   [](double) { return static_cast<double>(24 * kGiB); });
+  edges[Threshold::kMemoryFull] = {
+      [half_full](const Thresholds& limits) { return explained(half_full, limits).health[2].good == Answer::kYes; },
+      0.5};
+  edges[Threshold::kProgressTail] = {answers(stops(0), "progress", "kernels ran to the end"), 0.8};
+  edges[Threshold::kProgressCpu] = {answers(stops(0.3), "progress", "but CPU work"), 0.3};
+  edges[Threshold::kPipelineLife] = {[recording = short_job()](const Thresholds& limits) {
+                                       const auto parts = explained(recording, limits).pipeline;
+                                       return parts && parts->gpu_part > 30 * kSecond;
+                                     },
+                                     0.4};
+  return edges;
+}
+
+std::map<Threshold, Edge> all_edges() {
+  std::map<Threshold, Edge> all;
+  for (auto* part : {&edges_of_statistics, &edges_of_accounts, &edges_of_idle_findings, &edges_of_device_findings,
+                     &edges_of_batch_findings, &edges_of_reports})
+    for (auto& [id, edge] : (*part)()) all.emplace(id, std::move(edge));
+  return all;
+}
+
+TEST(Thresholds, EachIsComparedWithWhatItSaysItIs) {
+  const auto edges = all_edges();
+  for (const ThresholdInfo& row : kThresholds) {
+    const auto edge = edges.find(row.id);
+    if (edge == edges.end()) {
+      ADD_FAILURE() << row.name << " has no test";
+      continue;
+    }
+    Thresholds limits;
+    for (const auto& [id, value] : edge->second.others) limits.set(id, value);
+    const auto turns = turning_point(row.id, edge->second.decision, limits);
+    if (!turns)
+      ADD_FAILURE() << row.name << ": no value of it changes the answer";
+    else
+      EXPECT_NEAR(*turns, edge->second.at, edge->second.tolerance * edge->second.at) << row.name;
+  }
+}
+
+TEST(Thresholds, NamesAreUniqueAndReasonsAreGiven) {
+  std::map<std::string_view, int> names;
+  for (const ThresholdInfo& row : kThresholds) {
+    EXPECT_EQ(++names[row.name], 1) << row.name;
+    EXPECT_GT(row.why.size(), 20U) << row.name;
+    EXPECT_GT(row.value, 0) << row.name;
+  }
+}
+
+}  // namespace
+}  // namespace headroom
