@@ -21,6 +21,7 @@
 #include "cli/batch_ask.h"
 #include "cli/batch_setup.h"
 #include "cli/batch_view.h"
+#include "cli/environment.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
@@ -176,7 +177,7 @@ Result<void> BatchVerb::open_journal(batch::Guardian& guardian) {
 }
 
 void BatchVerb::load_history() {
-  const auto shelf = Shelf::open();
+  const auto shelf = users_shelf();
   if (!shelf) return;  // nowhere to keep it
   history_path_ = shelf->directory() + "/batch-history.jsonl";
   history_ = batch::History::load(history_path_);
@@ -220,8 +221,7 @@ batch::BatchOptions BatchVerb::batch_options() {
   options.grace = grace_;
   options.stop_misplaced = command_.stop_misplaced;
   options.max_failures = command_.max_failures;
-  options.gpu_processes_visible =
-      gpus_.reader && (std::getenv("HEADROOM_SIM") != nullptr || !host::in_nested_pid_namespace());
+  options.gpu_processes_visible = gpus_.reader && (on_virtual_gpus() || !host::in_nested_pid_namespace());
   if (gpus_.reader && !options.gpu_processes_visible)
     say("inside a container the driver's process numbers mean nothing: placement cannot be proven here", "");
   placement_readable_ = options.gpu_processes_visible;

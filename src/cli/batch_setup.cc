@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/duration.h"
@@ -15,6 +14,7 @@
 #include "base/strings.h"
 #include "batch/control.h"
 #include "batch/identity.h"
+#include "cli/environment.h"
 #include "model/visible.h"
 #include "tasks/task_file.h"
 #include "tasks/template.h"
@@ -72,11 +72,6 @@ Result<tasks::TaskSet> tasks_of(const BatchCommand& command, const std::vector<s
     return tasks::tasks_from_lines(text, options);
   }
   return tasks::read_task_file(command.words[0], options);
-}
-
-std::optional<std::string> environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
 // Entries of --gpus: an index as nvidia-smi has it, or a UUID, which may be cut as long as it is unique.
@@ -263,6 +258,7 @@ Result<GpuChoice> choose_gpus(const BatchCommand& command, host::TreeReader& tre
     return named_places(list, fmt::format("tasks are placed on {} by name, one per MIG instance, without proof", list));
   }
   NvmlReaderOptions options;
+  options.path = nvml_library();
   options.describe = [&tree](std::int64_t pid) { return tree.describe(pid); };
   auto reader = NvmlReader::open(std::move(options));
   if (!reader) return unreadable_gpus(command, reader.error());

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <ctime>
 #include <memory>
 
+#include "cli/environment.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "device/nvml_reader.h"
@@ -31,9 +31,10 @@ void pause_for(Nanos duration) {
 
 int devices(const DevicesOptions& options) {
   host::TreeOptions tree_options;
-  tree_options.driver_names_host_pids = std::getenv("HEADROOM_SIM") == nullptr;
+  tree_options.driver_names_host_pids = !on_virtual_gpus();
   host::TreeReader tree(std::move(tree_options));
   NvmlReaderOptions reader_options;
+  reader_options.path = nvml_library();
   reader_options.describe = [&tree](std::int64_t pid) { return tree.describe(pid); };
   auto reader = NvmlReader::open(std::move(reader_options));
   if (!reader) return report_error(reader.error());

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <thread>
 
 #include "base/filesystem.h"
+#include "cli/environment.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "device/nvml_reader.h"
@@ -29,17 +29,13 @@ struct DoctorOptions {
   std::string root;
 };
 
-std::optional<std::string> environment(const char* name) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 void probe_gpus(DoctorFacts& facts) {
-  facts.nvml_path = nvml_path("");
+  facts.nvml_path = nvml_library();
   host::TreeOptions tree_options;
   tree_options.driver_names_host_pids = !facts.virtual_gpus;
   host::TreeReader tree(std::move(tree_options));
   NvmlReaderOptions options;
+  options.path = facts.nvml_path;
   options.describe = [&tree](std::int64_t pid) { return tree.describe(pid); };
   auto reader = NvmlReader::open(std::move(options));
   if (!reader) {
@@ -69,7 +65,7 @@ void probe_limits(DoctorFacts& facts, const std::string& root) {
 
 // Looks only: the folder is made when the first recording is.
 void probe_recordings(DoctorFacts& facts) {
-  const auto shelf = Shelf::open();
+  const auto shelf = users_shelf();
   if (!shelf) {
     facts.recordings_problem = shelf.error().what;
     return;
@@ -89,7 +85,7 @@ void probe_recordings(DoctorFacts& facts) {
 
 int doctor(const DoctorOptions& options) {
   DoctorFacts facts;
-  facts.virtual_gpus = environment("HEADROOM_SIM").has_value();
+  facts.virtual_gpus = on_virtual_gpus();
   facts.cuda_visible_devices = environment("CUDA_VISIBLE_DEVICES");
   facts.cuda_device_order = environment("CUDA_DEVICE_ORDER");
   facts.mps_pipe_directory = environment("CUDA_MPS_PIPE_DIRECTORY");

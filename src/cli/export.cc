@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/fd.h"
+#include "cli/environment.h"
 #include "cli/open_recording.h"
 #include "cli/verbs.h"
 #include "export/chrome.h"
@@ -39,7 +40,7 @@ Result<void> copy(const ExportOptions& options) {
     return fail(Errc::kInvalidInput, "an .hrec file cannot go to standard output", "say where with --output");
   std::string path = options.recording;
   if (path == "last") {
-    HR_TRY(const Shelf shelf, Shelf::open());
+    HR_TRY(const Shelf shelf, users_shelf());
     HR_TRY(path, shelf.last());
   }
   return copy_recording(path, options.output);

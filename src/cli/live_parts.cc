@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/duration.h"
@@ -13,6 +12,7 @@
 #include "base/human.h"
 #include "base/ids.h"
 #include "base/strings.h"
+#include "cli/environment.h"
 #include "device/nvml_reader.h"
 #include "host/host_reader.h"
 #include "model/visible.h"
@@ -32,7 +32,7 @@ std::string host_name() {
 }
 
 Result<std::string> path_on_shelf(const RecordingMeta& meta) {
-  HR_TRY(const Shelf shelf, Shelf::open());
+  HR_TRY(const Shelf shelf, users_shelf());
   HR_TRY(std::string path, shelf.new_path(meta.command, meta.start_realtime));
   if (const std::string network = shelf.network_filesystem(); !network.empty())
     say(fmt::format("{} is on a network file system ({}): the recording can be read once it has ended",
@@ -54,11 +54,6 @@ Result<OpenRecording> open_recording(const std::string& output, const RecordingM
                          if (status.state == WriterState::kFailed) return Error{Errc::kIo, status.message, ""};
                          return std::nullopt;
                        }};
-}
-
-std::optional<std::string> environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
 }
 
 // Says once, after the GPUs were announced, which of them the job was given.
@@ -89,6 +84,7 @@ std::vector<Source> given_by_environment(const std::vector<Device>& devices) {
 
 Result<GpuReaders> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus given) {
   NvmlReaderOptions options;
+  options.path = nvml_library();
   options.describe = [&tree](std::int64_t pid) { return tree.describe(pid); };
   options.since = since;
   HR_TRY(std::unique_ptr<NvmlReader> reader, NvmlReader::open(std::move(options)));
@@ -140,7 +136,7 @@ std::unique_ptr<host::TreeReader> make_tree(std::vector<std::int64_t> pids, cons
   options.recorder_is_subreaper = job_of == JobOf::kRecorder;
   if (job_of == JobOf::kRecorder) options.environment_marker = recording_marker(id);
   // The virtual driver runs beside us; NVIDIA's names processes by the numbers they have outside of any container.
-  options.driver_names_host_pids = !environment("HEADROOM_SIM");
+  options.driver_names_host_pids = !on_virtual_gpus();
   return std::make_unique<host::TreeReader>(std::move(options));
 }
 
@@ -169,7 +165,7 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
 }
 
 void keep_shelf_small() {
-  const auto shelf = Shelf::open();
+  const auto shelf = users_shelf();
   if (!shelf) return;
   std::error_code error;
   std::uintmax_t bytes = 0;  // a quick sum: prune() opens every recording

@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/fd.h"
+#include "cli/environment.h"
 #include "import/jsonl.h"
 #include "record/reader.h"
 #include "record/shelf.h"
@@ -23,7 +24,7 @@ std::optional<std::int64_t> file_bytes(const std::string& path) {
 
 Result<std::string> resolve(const std::string& what) {
   if (what != "last") return what;
-  HR_TRY(const Shelf shelf, Shelf::open());
+  HR_TRY(const Shelf shelf, users_shelf());
   return shelf.last();
 }
 

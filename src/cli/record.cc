@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include "cli/verbs.h"
 #include "live/loop.h"
 #include "live/signals.h"
+#include "report/recordings.h"
 
 namespace headroom::cli {
 
@@ -147,13 +147,10 @@ void OpenEndedRecording::process_ended(std::int64_t pid) {
 }
 
 std::string OpenEndedRecording::what_is_recorded() const {
-  const auto count = [](std::size_t number, std::string_view one, std::string_view more) {
-    return number == 0 ? std::string() : fmt::format("{} {}", number, number == 1 ? one : more);
-  };
-  const std::string gpus = count(session_->gpus(), "GPU", "GPUs");
-  const std::string trees = count(options_.pids.size(), "process tree", "process trees");
-  if (gpus.empty() && trees.empty()) return "nothing yet";
-  return gpus + (gpus.empty() || trees.empty() ? "" : " and ") + trees;
+  std::vector<std::string> parts;
+  if (session_->gpus() > 0) parts.push_back(count_of(session_->gpus(), "GPU"));
+  if (!options_.pids.empty()) parts.push_back(count_of(options_.pids.size(), "process tree"));
+  return parts.empty() ? "nothing yet" : join(parts, " and ");
 }
 
 void OpenEndedRecording::show_progress() {
@@ -193,10 +190,11 @@ int OpenEndedRecording::finish() {
 
 void OpenEndedRecording::print_result(const SessionResult& result, Nanos end) const {
   if (options_.json) {
-    const nlohmann::json answer{{"schema", "headroom.record/1"}, {"path", result.path},
-                                {"duration_ns", end - start_},   {"gpus", session_->gpus()},
-                                {"processes", options_.pids},    {"stop_reason", stop_reason_}};
-    fmt::print("{}\n", answer.dump());
+    fmt::print("{}", report::to_json(report::Recorded{.path = result.path,
+                                                      .duration = end - start_,
+                                                      .gpus = session_->gpus(),
+                                                      .processes = options_.pids,
+                                                      .stop_reason = stop_reason_}));
   } else if (!options_.live.quiet) {
     fmt::print("Recorded {} for {} in {}\nNext: headroom why {}\n", what_is_recorded(), human_duration(end - start_),
                result.path, options_.live.output.empty() ? "last" : shell_quote(options_.live.output));

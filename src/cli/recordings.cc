@@ -5,22 +5,20 @@
 #include <algorithm>
 #include <ctime>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/duration.h"
 #include "base/human.h"
 #include "base/strings.h"
+#include "cli/environment.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "export/csv.h"
 #include "record/shelf.h"
+#include "report/recordings.h"
 
 namespace headroom::cli {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct RecordingsOptions {
   bool json = false, dry_run = false;
@@ -28,8 +26,6 @@ struct RecordingsOptions {
   std::optional<std::size_t> keep;
   std::vector<std::string> names;
 };
-
-std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace); }
 
 std::string local_time(Nanos unix_ns) {
   if (unix_ns == 0) return "-";  // an import that knew no date
@@ -44,32 +40,6 @@ std::string what_of(const RecordingSummary& summary) {
   return summary.meta.command.empty() ? "(" + summary.meta.origin + ")" : shell_join(summary.meta.command);
 }
 
-Json entry_json(const ShelfEntry& entry) {
-  Json json{{"path", entry.path}, {"name", entry.name}, {"bytes", entry.bytes}};
-  if (!entry.summary) {
-    json["problem"] = entry.problem;
-    return json;
-  }
-  const RecordingMeta& meta = entry.summary->meta;
-  json["state"] = file_state_name(entry.summary->state);
-  json["id"] = meta.id;
-  json["origin"] = meta.origin;
-  json["start"] = meta.start_realtime == 0 ? Json(nullptr) : Json(iso_time(meta.start_realtime));
-  json["duration_ns"] = std::max<Nanos>(0, meta.end - meta.start);
-  json["command"] = meta.command;
-  json["devices"] = entry.summary->devices;
-  json["stop_reason"] = meta.stop_reason;
-  json["exit_code"] = meta.exit_code ? Json(*meta.exit_code) : Json(nullptr);
-  json["lost"] = entry.summary->losses;
-  return json;
-}
-
-std::int64_t bytes_of(const std::vector<ShelfEntry>& entries) {
-  std::int64_t bytes = 0;
-  for (const auto& entry : entries) bytes += entry.bytes;
-  return bytes;
-}
-
 void print_table(const std::vector<ShelfEntry>& entries, std::size_t width) {
   std::size_t longest = 4;
   for (const auto& entry : entries) longest = std::max(longest, entry.name.size());
@@ -81,7 +51,7 @@ void print_table(const std::vector<ShelfEntry>& entries, std::size_t width) {
       const RecordingMeta& meta = entry.summary->meta;
       line = fmt::format("{:<19}  {:>8}  {:>4}  {:>8}  {:<11}  {:<{}}  {}", local_time(meta.start_realtime),
                          human_duration(std::max<Nanos>(0, meta.end - meta.start)), entry.summary->devices,
-                         human_bytes(entry.bytes), file_state_name(entry.summary->state), entry.name, longest,
+                         human_bytes(entry.bytes), name(entry.summary->state), entry.name, longest,
                          what_of(*entry.summary));
     } else {
       line = fmt::format("{:<19}  {:>8}  {:>4}  {:>8}  {:<11}  {:<{}}  {}", local_time(entry.modified), "-", "-",
@@ -94,25 +64,22 @@ void print_table(const std::vector<ShelfEntry>& entries, std::size_t width) {
 }
 
 int list(const Shelf& shelf, const RecordingsOptions& options) {
-  const auto entries = shelf.list();
+  const ShelfListing listing{shelf.directory(), shelf.network_filesystem(), shelf.list()};
+  const auto& entries = listing.entries;
   if (options.json) {
-    Json json{{"schema", "headroom.recordings/1"}, {"directory", shelf.directory()}};
-    json["network_filesystem"] = shelf.network_filesystem();
-    json["bytes"] = bytes_of(entries);
-    json["recordings"] = Json::array();
-    for (const auto& entry : entries) json["recordings"].push_back(entry_json(entry));
-    fmt::print("{}\n", dump(json));
+    fmt::print("{}", report::to_json(listing));
     return kExitOk;
   }
   if (entries.empty()) {
-    fmt::print("no recordings in {}\n  make one with: headroom run -- COMMAND\n", shelf.directory());
+    fmt::print("no recordings in {}\n  make one with: headroom run -- COMMAND\n", listing.directory);
     return kExitOk;
   }
   print_table(entries, ::isatty(STDOUT_FILENO) == 1 ? text_options(STDOUT_FILENO).width : 0);
-  fmt::print("{} recording{}, {}, in {}\n", entries.size(), entries.size() == 1 ? "" : "s",
-             human_bytes(bytes_of(entries)), shelf.directory());
-  if (const std::string network = shelf.network_filesystem(); !network.empty())
-    fmt::print("this folder is on {}: a recording there can be read only once it has ended\n", network);
+  fmt::print("{}, {}, in {}\n", count_of(entries.size(), "recording"), human_bytes(bytes_of(entries)),
+             listing.directory);
+  if (!listing.network_filesystem.empty())
+    fmt::print("this folder is on {}: a recording there can be read only once it has ended\n",
+               listing.network_filesystem);
   return kExitOk;
 }
 
@@ -146,24 +113,13 @@ Result<PruneLimits> limits_of(const RecordingsOptions& options) {
   return limits;
 }
 
-Json names_json(const std::vector<ShelfEntry>& entries) {
-  Json list = Json::array();
-  for (const auto& entry : entries) list.push_back(entry.name);
-  return list;
-}
-
 int prune(const Shelf& shelf, const RecordingsOptions& options) {
   const auto limits = limits_of(options);
   if (!limits) return report_error(limits.error());
-  const PruneReport report = shelf.prune(*limits, realtime_now(), options.dry_run ? DryRun::kYes : DryRun::kNo);
+  const DryRun dry_run = options.dry_run ? DryRun::kYes : DryRun::kNo;
+  const PruneReport report = shelf.prune(*limits, realtime_now(), dry_run);
   if (options.json) {
-    fmt::print("{}\n", dump({{"schema", "headroom.recordings-prune/1"},
-                             {"dry_run", options.dry_run},
-                             {"removed", names_json(report.removed)},
-                             {"removed_bytes", bytes_of(report.removed)},
-                             {"kept", names_json(report.kept)},
-                             {"kept_bytes", bytes_of(report.kept)},
-                             {"problems", report.problems}}));
+    fmt::print("{}", report::to_json(report, dry_run));
   } else {
     for (const auto& entry : report.removed)
       fmt::print("{} {} ({})\n", options.dry_run ? "would remove" : "removed", entry.name, human_bytes(entry.bytes));
@@ -208,7 +164,7 @@ Action declare_recordings(VerbInput input) {
   auto* remove_them = app.add_subcommand("rm", "remove recordings by the names that the list shows");
   remove_them->add_option("names", options->names, "names")->required();
   return [options, prune_them, remove_them] {
-    const auto shelf = Shelf::open();
+    const auto shelf = users_shelf();
     if (!shelf) return report_error(shelf.error());
     if (prune_them->parsed()) return prune(*shelf, *options);
     if (remove_them->parsed()) return remove(*shelf, *options);

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 
 #include <array>
-#include <cstdlib>
 #include <initializer_list>
 #include <utility>
 
@@ -81,13 +80,6 @@ Result<NvmlApi> NvmlApi::load(const std::string& path) {
                 "HEADROOM_NVML=PATH names another; headroom doctor says more");
   }
   return api;
-}
-
-std::string nvml_path(const std::string& path) {
-  if (!path.empty()) return path;
-  const char* const from_environment = std::getenv("HEADROOM_NVML");
-  if (from_environment != nullptr && *from_environment != '\0') return from_environment;
-  return "libnvidia-ml.so.1";
 }
 
 std::string nvml_error_name(nvml::Return code) {

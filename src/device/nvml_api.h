@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -88,8 +89,7 @@ struct NvmlApi {
   [[nodiscard]] static Result<NvmlApi> load(const std::string& path);
 };
 
-// The library to load: `path` if given, else $HEADROOM_NVML, else libnvidia-ml.so.1.
-[[nodiscard]] std::string nvml_path(const std::string& path);
+inline constexpr std::string_view kNvmlLibrary = "libnvidia-ml.so.1";  // the driver's, as the loader finds it
 
 // NVML's name of a code, for messages: "NVML_ERROR_GPU_IS_LOST", or "NVML error 77".
 [[nodiscard]] std::string nvml_error_name(nvml::Return code);

@@ -25,7 +25,7 @@ Nanos measure_clock_offset() {
 }
 
 Result<std::unique_ptr<NvmlReader>> NvmlReader::open(NvmlReaderOptions options) {
-  HR_TRY(NvmlApi api, NvmlApi::load(nvml_path(options.path)));
+  HR_TRY(NvmlApi api, NvmlApi::load(options.path));
   return open(std::move(api), std::move(options));
 }
 
@@ -54,7 +54,6 @@ void NvmlReader::open_gpus() {
       unusable_.push_back(device.error().what);
       continue;
     }
-    if (options_.given && index < options_.given->size()) device->given = (*options_.given)[index];
     devices_.push_back(*device);
     gpus_.push_back(std::make_unique<NvmlGpu>(session_->api(), session_->handles()[index], std::move(*device)));
   }

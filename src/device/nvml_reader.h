@@ -15,9 +15,8 @@
 namespace headroom {
 
 struct NvmlReaderOptions {
-  std::string path;                        // of the library; "": $HEADROOM_NVML, else libnvidia-ml.so.1
+  std::string path{kNvmlLibrary};
   DescribeProcess describe;                // who a pid is; asked once per pid that appears on a GPU
-  std::optional<std::vector<bool>> given;  // by NVML index: did the job have the GPU? Absent: not known
   // The first instant the recording speaks about: ring buffers may remember a time before the first tick. Absent: the
   // first tick.
   std::optional<Nanos> since;

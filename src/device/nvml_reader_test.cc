@@ -242,14 +242,5 @@ TEST(NvmlReader, GpmSamplesAreGivenBack) {
   EXPECT_EQ(nvml.gpm_samples_alive, 0);
 }
 
-TEST(NvmlReader, TheMaskIsNoted) {
-  FakeNvml nvml({modern(), modern()});
-  NvmlReaderOptions options;
-  options.given = std::vector<bool>{false, true};
-  Bench bench(nvml, options);
-  EXPECT_EQ(bench.reader->devices()[0].given, false);
-  EXPECT_EQ(bench.reader->devices()[1].given, true);
-}
-
 }  // namespace
 }  // namespace headroom

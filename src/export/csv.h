@@ -12,7 +12,4 @@ namespace headroom {
 // the reason). `only` limits it to sources of one kind.
 [[nodiscard]] Result<void> write_csv(const Recording& recording, std::optional<SourceKind> only, const Output& output);
 
-// "2026-11-20T14:15:03.000000Z" of a Unix time in nanoseconds.
-[[nodiscard]] std::string iso_time(Nanos unix_ns);
-
 }  // namespace headroom

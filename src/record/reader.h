@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "model/recording.h"
+#include "model/shelf.h"
 
 namespace headroom {
 
@@ -23,18 +24,7 @@ struct ReadOptions {
 // "recovered" and meta.end the last instant seen.
 [[nodiscard]] Result<Recording> read_recording(const std::string& path, ReadOptions options = {});
 
-enum class FileState { kRecording, kClosed, kInterrupted };  // interrupted: its recorder is gone and did not close it
-[[nodiscard]] std::string_view file_state_name(FileState state);
-
 // What a list of recordings shows, without reading rows.
-struct RecordingSummary {
-  RecordingMeta meta;  // `end` is the last instant seen where the recording was not closed
-  FileState state = FileState::kClosed;
-  std::int64_t devices = 0;
-  std::int64_t losses = 0;  // that count as loss of data, or worse
-  std::int64_t bytes = 0;   // of the file and its log
-  bool operator==(const RecordingSummary&) const = default;
-};
 [[nodiscard]] Result<RecordingSummary> summarize(const std::string& path);
 
 // A copy as one plain file, also of a recording that is being written. Fails if `to` exists.

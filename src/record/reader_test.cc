@@ -200,9 +200,9 @@ TEST(NetworkFilesystem, IsKnownByItsNumber) {
 }
 
 TEST_F(ReaderTest, TheShelfListsFindsAndPrunes) {
-  EXPECT_EQ(Shelf::directory_for("/x", "/home/u"), "/x/headroom");
-  EXPECT_EQ(Shelf::directory_for("relative", "/home/u"), "/home/u/.local/state/headroom");
-  EXPECT_FALSE(Shelf::directory_for(nullptr, nullptr));
+  EXPECT_EQ(Shelf::of_user("/x", "/home/u")->directory(), "/x/headroom");
+  EXPECT_EQ(Shelf::of_user("relative", "/home/u")->directory(), "/home/u/.local/state/headroom");
+  EXPECT_EQ(Shelf::of_user(std::nullopt, std::nullopt).error().code, Errc::kNotFound);
   const Shelf shelf((folder_ / "shelf").string());
   EXPECT_EQ(shelf.last().error().code, Errc::kNotFound);
   const Nanos t0 = 1'700'000'000 * kSecond;

@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 
 #include "base/filesystem.h"
 #include "base/sqlite.h"
+#include "record/reader.h"
 
 namespace headroom {
 
@@ -105,17 +105,12 @@ Result<void> unlink_recording(const std::string& path) {
 
 }  // namespace
 
-Result<std::string> Shelf::directory_for(const char* xdg_state_home, const char* home) {
+Result<Shelf> Shelf::of_user(const std::optional<std::string>& xdg_state_home, const std::optional<std::string>& home) {
   // The XDG rules: a path that is not absolute is to be ignored.
-  if (xdg_state_home != nullptr && xdg_state_home[0] == '/') return std::string(xdg_state_home) + "/headroom";
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.local/state/headroom";
+  if (xdg_state_home && xdg_state_home->starts_with('/')) return Shelf(*xdg_state_home + "/headroom");
+  if (home && home->starts_with('/')) return Shelf(*home + "/.local/state/headroom");
   return fail(Errc::kNotFound, "there is no place for recordings: neither XDG_STATE_HOME nor HOME is an absolute path",
               "set HOME, or say where with --output");
-}
-
-Result<Shelf> Shelf::open() {
-  HR_TRY(std::string directory, directory_for(std::getenv("XDG_STATE_HOME"), std::getenv("HOME")));
-  return Shelf(std::move(directory));
 }
 
 std::string Shelf::network_filesystem() const {

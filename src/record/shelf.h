@@ -7,18 +7,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "record/reader.h"
+#include "model/shelf.h"
 
 namespace headroom {
-
-struct ShelfEntry {
-  std::string path;
-  std::string name;                         // of the file
-  std::int64_t bytes = 0;                   // with its log
-  Nanos modified = 0;                       // Unix time
-  std::optional<RecordingSummary> summary;  // nothing if it cannot be opened; `problem` says why
-  std::string problem;
-};
 
 // What may stay; everything else goes, oldest first. Recordings that are being written always stay.
 struct PruneLimits {
@@ -28,19 +19,12 @@ struct PruneLimits {
 };
 inline constexpr std::int64_t kDefaultShelfBytes = std::int64_t{2} << 30;
 
-struct PruneReport {
-  std::vector<ShelfEntry> removed, kept;
-  std::vector<std::string> problems;  // a line each: what could not be removed, and why
-};
-
-enum class DryRun { kNo, kYes };
-
 // The folder in which recordings lie unless told otherwise.
 class Shelf {
  public:
-  // $XDG_STATE_HOME/headroom, else ~/.local/state/headroom. Nothing is created.
-  [[nodiscard]] static Result<Shelf> open();
-  [[nodiscard]] static Result<std::string> directory_for(const char* xdg_state_home, const char* home);
+  // $XDG_STATE_HOME/headroom, else $HOME/.local/state/headroom. Nothing is created.
+  [[nodiscard]] static Result<Shelf> of_user(const std::optional<std::string>& xdg_state_home,
+                                             const std::optional<std::string>& home);
   explicit Shelf(std::string directory) : directory_(std::move(directory)) {}
 
   [[nodiscard]] const std::string& directory() const { return directory_; }

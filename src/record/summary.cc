@@ -20,18 +20,6 @@ std::int64_t size_of(const std::string& path) {
 }
 }  // namespace
 
-std::string_view file_state_name(FileState state) {
-  switch (state) {
-    case FileState::kRecording:
-      return "recording";
-    case FileState::kInterrupted:
-      return "interrupted";
-    case FileState::kClosed:
-      break;
-  }
-  return "closed";
-}
-
 Result<RecordingSummary> summarize(const std::string& path) {
   HR_TRY(OpenedFile file, OpenedFile::open(path));
   Database& database = file.database();

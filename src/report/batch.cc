@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "base/human.h"
 #include "base/strings.h"
+#include "report/json_values.h"
 #include "report/ledger_json.h"
 #include "report/ledger_text.h"
 
@@ -14,20 +13,7 @@ namespace headroom::report {
 
 namespace {
 
-using nlohmann::ordered_json;
-
-template <class T>
-ordered_json value_or_null(const std::optional<T>& value) {
-  return value ? ordered_json(*value) : ordered_json(nullptr);
-}
-
-std::string text_of(const ordered_json& json) {
-  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-}
-
-std::string tasks_words(std::int64_t count) {
-  return fmt::format("{} {}", human_count(count), count == 1 ? "task" : "tasks");
-}
+std::string tasks_words(std::int64_t count) { return count_of(count, "task"); }
 
 std::string first_sentence(const BatchSummary& summary, const BatchEndFacts& facts) {
   const auto& tasks = summary.tasks;
@@ -82,9 +68,8 @@ std::string placement_sentence(const BatchSummary& summary, const BatchEndFacts&
   if (all == 0) return "";
   if (!facts.placement_readable) return "Where they ran could not be checked.";
   if (summary.unseen == all) return "None ran long enough to be seen on a GPU by the driver.";
-  std::string text =
-      fmt::format("The driver saw {} {} on the GPU {} given", human_count(summary.verified),
-                  summary.verified == 1 ? "attempt" : "attempts", summary.verified == 1 ? "it was" : "they were");
+  std::string text = fmt::format("The driver saw {} on the GPU {} given", count_of(summary.verified, "attempt"),
+                                 summary.verified == 1 ? "it was" : "they were");
   if (!summary.misplaced.empty()) text += fmt::format(", {} on another one", summary.misplaced.size());
   if (summary.unseen > 0)
     text +=
@@ -100,32 +85,32 @@ std::string names(const std::vector<std::string>& all) {
   return text;
 }
 
-ordered_json device_json(const BatchSummary::DeviceUse& device) {
+Json device_json(const BatchSummary::DeviceUse& device) {
   return {{"uuid", device.uuid},
           {"index", device.index},
           {"tasks", device.tasks},
-          {"busy_ratio", value_or_null(device.busy_ratio)},
+          {"busy_ratio", optional_json(device.busy_ratio)},
           {"quarantined", device.quarantined}};
 }
 
-ordered_json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  ordered_json object = ordered_json::object();
+Json pairs_json(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  Json object = Json::object();
   for (const auto& [name, value] : pairs) object[name] = value;
   return object;
 }
 
-ordered_json attempt_json(const NamedAttempt& named) {
+Json attempt_json(const NamedAttempt& named) {
   const Attempt& a = named.attempt;
-  ordered_json metrics = ordered_json::object();
+  Json metrics = Json::object();
   for (const auto& [name, value] : a.metrics) metrics[name] = value;
   return {{"task", named.task},
           {"attempt", a.id},
           {"number", a.number},
-          {"outcome", a.outcome ? ordered_json(info(*a.outcome).name) : ordered_json(nullptr)},
+          {"outcome", a.outcome ? Json(info(*a.outcome).name) : Json(nullptr)},
           {"reason", a.reason},
-          {"exit_code", value_or_null(a.exit_code)},
+          {"exit_code", optional_json(a.exit_code)},
           {"start_ns", a.start},
-          {"end_ns", value_or_null(a.end)},
+          {"end_ns", optional_json(a.end)},
           {"gpu_uuids", a.gpu_uuids},
           {"seen_gpu_uuids", a.seen_gpu_uuids},
           {"proof", name(a.proof)},
@@ -137,16 +122,16 @@ ordered_json attempt_json(const NamedAttempt& named) {
           {"metrics", metrics},
           {"working_directory", a.working_directory},
           {"git_commit", a.git_commit},
-          {"git_dirty", value_or_null(a.git_dirty)},
+          {"git_dirty", optional_json(a.git_dirty)},
           {"input_hashes", pairs_json(a.input_hashes)},
           {"driver_version", a.driver_version},
           {"log_path", a.log_path},
-          {"reserved_gpu_bytes", value_or_null(a.reserved_gpu_bytes)},
-          {"peak_gpu_bytes", value_or_null(a.peak_gpu_bytes)},
-          {"peak_host_bytes", value_or_null(a.peak_host_bytes)},
-          {"cpu_time_ns", value_or_null(a.cpu_time)},
-          {"gpu_time_ns", value_or_null(a.gpu_time)},
-          {"steps", value_or_null(a.steps)}};
+          {"reserved_gpu_bytes", optional_json(a.reserved_gpu_bytes)},
+          {"peak_gpu_bytes", optional_json(a.peak_gpu_bytes)},
+          {"peak_host_bytes", optional_json(a.peak_host_bytes)},
+          {"cpu_time_ns", optional_json(a.cpu_time)},
+          {"gpu_time_ns", optional_json(a.gpu_time)},
+          {"steps", optional_json(a.steps)}};
 }
 
 std::vector<std::string> sentences(const BatchSummary& summary, const BatchEndFacts& facts) {
@@ -156,9 +141,8 @@ std::vector<std::string> sentences(const BatchSummary& summary, const BatchEndFa
   if (!facts.cpu_fallbacks.empty())
     all.push_back(fmt::format("Never used the GPU they were given: {}.", names(facts.cpu_fallbacks)));
   if (summary.oom_requeues > 0)
-    all.push_back(
-        fmt::format("{} ran out of memory and ran again with more room.",
-                    summary.oom_requeues == 1 ? "One attempt" : fmt::format("{} attempts", summary.oom_requeues)));
+    all.push_back(fmt::format("{} ran out of memory and ran again with more room.",
+                              summary.oom_requeues == 1 ? "One attempt" : count_of(summary.oom_requeues, "attempt")));
   if (!summary.rerun_after_crash.empty())
     all.push_back(fmt::format("Run again because their end had not been written when Headroom died: {}.",
                               names(summary.rerun_after_crash)));
@@ -217,53 +201,50 @@ std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts, con
 std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
                     const std::optional<Explanation>& explanation) {
   const auto& tasks = summary.tasks;
-  ordered_json devices = ordered_json::array(), misplaced = ordered_json::array(), packing = ordered_json::array();
+  Json devices = Json::array(), misplaced = Json::array(), packing = Json::array();
   for (const auto& device : summary.devices) devices.push_back(device_json(device));
   for (const auto& one : summary.misplaced)
     misplaced.push_back({{"task", one.task}, {"wanted", one.wanted}, {"found", one.found}});
   for (const auto& one : summary.packing)
     packing.push_back({{"device", one.device},
                        {"concurrency", one.concurrency},
-                       {"work_per_second", value_or_null(one.work_per_second)},
-                       {"one_per_gpu_work_per_second", value_or_null(one.one_per_gpu_work_per_second)},
+                       {"work_per_second", optional_json(one.work_per_second)},
+                       {"one_per_gpu_work_per_second", optional_json(one.one_per_gpu_work_per_second)},
                        {"one_per_gpu_attempts", one.one_per_gpu_attempts},
                        {"one_per_gpu_from_history", one.one_per_gpu_from_history},
                        {"unit", one.unit}});
-  const auto seconds_of = [&](const auto& of) {
-    return explanation ? ordered_json(seconds(of(*explanation))) : nullptr;
-  };
+  const auto seconds_of = [&](const auto& of) { return explanation ? Json(seconds(of(*explanation))) : nullptr; };
   const auto account = [&](Account id) {
     return seconds_of([id](const Explanation& e) { return e.ledger.total(id); });
   };
-  const ordered_json root{
-      {"schema", "headroom.batch/1"},
-      {"tasks",
-       {{"total", tasks.total},
-        {"succeeded", tasks.succeeded},
-        {"failed", tasks.failed},
-        {"skipped", tasks.skipped},
-        {"cancelled", tasks.cancelled},
-        {"left", tasks.left},
-        {"succeeded_earlier", facts.earlier}}},
-      {"attempts", summary.attempts},
-      {"retries", summary.retries},
-      {"oom_requeues", summary.oom_requeues},
-      {"wall_seconds", summary.wall_seconds},
-      {"devices", devices},
-      {"placement",
-       {{"verified", summary.verified},
-        {"unseen", summary.unseen},
-        {"misplaced", misplaced},
-        {"cpu_fallback", facts.cpu_fallbacks}}},
-      {"packing", packing},
-      {"rerun_after_crash", summary.rerun_after_crash},
-      {"ledger", explanation ? ledger_json(*explanation) : ordered_json(nullptr)},
-      {"tail_seconds", seconds_of([](const Explanation& e) { return e.batch ? e.batch->tail : 0; })},
-      {"discarded_device_seconds", account(Account::kDiscarded)},
-      {"task_waiting_device_seconds", account(Account::kTaskWaiting)},
-      {"recording", summary.recording.empty() ? ordered_json(nullptr) : ordered_json(summary.recording)},
-      {"journal", summary.journal}};
-  return text_of(root);
+  const Json root{{"schema", "headroom.batch/1"},
+                  {"tasks",
+                   {{"total", tasks.total},
+                    {"succeeded", tasks.succeeded},
+                    {"failed", tasks.failed},
+                    {"skipped", tasks.skipped},
+                    {"cancelled", tasks.cancelled},
+                    {"left", tasks.left},
+                    {"succeeded_earlier", facts.earlier}}},
+                  {"attempts", summary.attempts},
+                  {"retries", summary.retries},
+                  {"oom_requeues", summary.oom_requeues},
+                  {"wall_seconds", summary.wall_seconds},
+                  {"devices", devices},
+                  {"placement",
+                   {{"verified", summary.verified},
+                    {"unseen", summary.unseen},
+                    {"misplaced", misplaced},
+                    {"cpu_fallback", facts.cpu_fallbacks}}},
+                  {"packing", packing},
+                  {"rerun_after_crash", summary.rerun_after_crash},
+                  {"ledger", explanation ? ledger_json(*explanation) : Json(nullptr)},
+                  {"tail_seconds", seconds_of([](const Explanation& e) { return e.batch ? e.batch->tail : 0; })},
+                  {"discarded_device_seconds", account(Account::kDiscarded)},
+                  {"task_waiting_device_seconds", account(Account::kTaskWaiting)},
+                  {"recording", text_json(summary.recording)},
+                  {"journal", summary.journal}};
+  return dump(root, 1);
 }
 
 std::string to_text(const Attempt& a, const std::string& task, const TextOptions& options) {
@@ -303,9 +284,9 @@ std::string to_text(const Attempt& a, const std::string& task, const TextOptions
 }
 
 std::string to_json(const std::vector<NamedAttempt>& attempts) {
-  ordered_json list = ordered_json::array();
+  Json list = Json::array();
   for (const auto& attempt : attempts) list.push_back(attempt_json(attempt));
-  return text_of({{"schema", "headroom.batch-show/1"}, {"attempts", list}});
+  return dump({{"schema", "headroom.batch-show/1"}, {"attempts", list}}, 1);
 }
 
 }  // namespace headroom::report

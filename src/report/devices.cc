@@ -6,23 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/human.h"
+#include "report/json_values.h"
 
 namespace headroom::report {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-template <class T>
-Json optional_json(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json text_json(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 // Whole numbers stay whole.
 Json value_json(Metric metric, std::int64_t stored) {
@@ -154,7 +145,7 @@ std::string process_row(const DeviceProcess& process, std::size_t width) {
 
 std::string to_text(const DeviceList& list, const TextOptions& wanted) {
   const TextOptions options = clamped(wanted);
-  std::string out = fmt::format("{} GPU{}, driver {}\n\n", list.devices.size(), list.devices.size() == 1 ? "" : "s",
+  std::string out = fmt::format("{}, driver {}\n\n", count_of(list.devices.size(), "GPU"),
                                 list.driver_version.empty() ? "not known" : list.driver_version);
   const Columns columns(options.width);
   out += bold(columns.row({"GPU", "name", "memory in use", "kernels", "power", "temp"}), options) + "\n";
@@ -175,7 +166,7 @@ std::string to_json(const DeviceList& list) {
   object["devices"] = Json::array();
   for (const auto& status : list.devices) object["devices"].push_back(device_json(status));
   object["notes"] = list.notes;
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump(object);
 }
 
 }  // namespace headroom::report

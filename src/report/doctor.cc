@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+
+#include "report/json_values.h"
 
 namespace headroom::report {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMark = 6, kId = 16;  // columns
 
@@ -73,9 +72,9 @@ std::string to_json(const std::vector<DoctorCheck>& checks) {
     object["checks"].push_back({{"id", check.id},
                                 {"status", check_status_name(check.status)},
                                 {"what", check.what},
-                                {"fix", check.fix.empty() ? Json(nullptr) : Json(check.fix)}});
+                                {"fix", text_json(check.fix)}});
   }
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump(object);
 }
 
 }  // namespace headroom::report

@@ -4,13 +4,12 @@
 #include <map>
 #include <tuple>
 
+#include "report/json_values.h"
 #include "report/ledger_json.h"
 
 namespace headroom::report {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json metric_json(const MetricStats& stats) {
   Json excluded = Json::array();
@@ -26,11 +25,6 @@ Json metric_json(const MetricStats& stats) {
             {"excluded", excluded}};
   return {{"mean", stats.mean}, {"min", stats.min},         {"p50", stats.p50},    {"p95", stats.p95},
           {"max", stats.max},   {"samples", stats.samples}, {"excluded", excluded}};
-}
-
-template <class T>
-Json optional_json(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
 }
 
 Json device_json(const Explanation& e, std::size_t index) {
@@ -125,17 +119,12 @@ Json recording_json(const Explanation& e) {
 
 std::string to_json(const Explanation& e) {
   Json devices = Json::array(), phases = Json::array(), findings = Json::array(), health = Json::array(),
-       losses = Json::array(), projections = Json::array();
+       projections = Json::array();
   for (std::size_t i = 0; i < e.ledger.devices.size(); ++i) devices.push_back(device_json(e, i));
   for (const Phase& phase : e.phases) phases.push_back(phase_json(e, phase));
   for (std::size_t i = 0; i < e.findings.size(); ++i) findings.push_back(finding_json(e, i));
   for (const HealthCheck& check : e.health)
     health.push_back({{"check", check.check}, {"answer", answer_name(check.good)}, {"evidence", check.evidence}});
-  for (const Loss& loss : e.losses)
-    losses.push_back({{"what", loss.what},
-                      {"count", loss.count},
-                      {"severity", severity_name(loss.severity)},
-                      {"detail", loss.detail}});
   for (const Projection& p : e.projections)
     projections.push_back(
         {{"what", p.what}, {"low_seconds", p.low_seconds}, {"high_seconds", p.high_seconds}, {"if", p.condition}});
@@ -156,10 +145,10 @@ std::string to_json(const Explanation& e) {
       {"pipeline", pipeline},
       {"projections", projections},
       {"health", health},
-      {"losses", losses},
+      {"losses", losses_json(e.losses)},
       {"cost",
        {{"cpu_seconds", optional_json(e.cost.cpu_seconds)}, {"max_rss_bytes", optional_json(e.cost.max_rss_bytes)}}}};
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump(document);
 }
 
 }  // namespace headroom::report

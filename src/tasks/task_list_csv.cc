@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/human.h"
 #include "base/strings.h"
 #include "tasks/task_list_make.h"
 
@@ -93,8 +94,7 @@ Result<TaskSet> tasks_from_csv(std::string_view text, const ListOptions& options
     if (fields->size() == 1 && trim((*fields)[0]).empty() && (names->size() > 1 || (*fields)[0].empty())) continue;
     if (fields->size() != names->size())
       return here({Errc::kInvalidInput,
-                   fmt::format("{} field{}, but {} column{}", fields->size(), fields->size() == 1 ? "" : "s",
-                               names->size(), names->size() == 1 ? "" : "s"),
+                   fmt::format("{}, but {}", count_of(fields->size(), "field"), count_of(names->size(), "column")),
                    fmt::format("fields are separated by '{}'",
                                options.separator == '\t' ? "\\t" : std::string(1, options.separator))});
     Parameters parameters;

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "record/shelf.h"
+
+// The only place that reads the environment: what libraries need of it they are given.
+namespace headroom::cli {
+
+// A variable; nothing, too, in a program that runs with other rights than its caller's (secure_getenv(3)).
+[[nodiscard]] std::optional<std::string> environment(const char* name);
+
+[[nodiscard]] std::string nvml_library();   // $HEADROOM_NVML, else as the loader finds the driver's
+[[nodiscard]] bool on_virtual_gpus();       // below `headroom sim`
+[[nodiscard]] Result<Shelf> users_shelf();  // where recordings lie unless told otherwise
+
+}  // namespace headroom::cli

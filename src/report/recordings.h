@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/recording.h"
+#include "model/shelf.h"
+
+// The answers about recordings themselves: what was made, which there are, which went.
+namespace headroom::report {
+
+// What `headroom record` did.
+struct Recorded {
+  std::string path;
+  Nanos duration = 0;
+  std::size_t gpus = 0;
+  std::vector<std::int64_t> processes;  // watched
+  std::string stop_reason;
+};
+[[nodiscard]] std::string to_json(const Recorded& recorded);  // "headroom.record/1", one line
+
+[[nodiscard]] std::string to_json(const ShelfListing& listing);                // "headroom.recordings/1"
+[[nodiscard]] std::string to_json(const PruneReport& report, DryRun dry_run);  // "headroom.recordings-prune/1"
+
+// "headroom.import/1": what of a log was understood, written to `path`.
+[[nodiscard]] std::string import_to_json(const Recording& recording, const std::string& path);
+[[nodiscard]] std::size_t gpu_rows(const Recording& recording);
+
+}  // namespace headroom::report
