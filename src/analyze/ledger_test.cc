@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "analyze/random_recording.h"
+#include "analyze/testing_random.h"
 #include "analyze/testing.h"
 #include "analyze/utilisation.h"
 

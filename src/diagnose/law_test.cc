@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "analyze/random_recording.h"
+#include "analyze/testing_random.h"
 #include "diagnose/claims.h"
 #include "diagnose/explain.h"
 #include "model/losses.h"

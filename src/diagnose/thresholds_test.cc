@@ -119,10 +119,10 @@ Decision has_phase(Recording recording, std::string name, Threshold relaxed = Th
 }
 
 // One job on one GPU with this utilisation; the process uses `cpu` cores.
-RecordingBuilder job(double length, double util, double cpu) {
+Recording job(double length, double util, double cpu) {
   RecordingBuilder builder(length);
   builder.gpu(0, [=](double) { return util; }).process(100, 1, 0, length, cpu).context(100, 0, 0, length);
-  return builder;
+  return builder.build();
 }
 
 // Waits for its loader for 0.75 of the time.
@@ -154,7 +154,7 @@ Recording powers(double outlier, std::optional<double> limit) {
 }
 
 Recording throttled(double share_of_rows, double util) {
-  Recording recording = with_fact(job(100, util, 0.9).build(), [](Device& device) { device.sm_clock_max_mhz = 2000; });
+  Recording recording = with_fact(job(100, util, 0.9), [](Device& device) { device.sm_clock_max_mhz = 2000; });
   recording = with(std::move(recording), SourceKind::kGpu, 0, Metric::kSmClock, [](double) { return 1200.0; });
   return with(std::move(recording), SourceKind::kGpu, 0, Metric::kEventReasons,
               [=](double t) { return t <= 100 * share_of_rows ? static_cast<double>(kReasonHwThermal) : 0.0; });
@@ -162,7 +162,7 @@ Recording throttled(double share_of_rows, double util) {
 
 Recording half_empty(double util, double memory, std::optional<double> watts, std::optional<double> sm) {
   Recording recording =
-      with(job(100, util, 0.9).build(), SourceKind::kGpu, 0, Metric::kMemoryUtil, [=](double) { return memory; });
+      with(job(100, util, 0.9), SourceKind::kGpu, 0, Metric::kMemoryUtil, [=](double) { return memory; });
   if (watts) {
     recording = with_fact(std::move(recording), [](Device& device) { device.power_limit_watts = 100; });
     recording = with(std::move(recording), SourceKind::kGpu, 0, Metric::kPower, [=](double) { return *watts; });
@@ -290,7 +290,7 @@ std::map<Threshold, Edge> edges_of_accounts() {
 std::map<Threshold, Edge> edges_of_idle_findings() {
   std::map<Threshold, Edge> edges;
   edges[Threshold::kMaterial] = {finds(loader(), Cause::kInputTooFewWorkers), 0.75};
-  edges[Threshold::kHealthyBusy] = {finds(job(100, 0.96, 0.9).build(), Cause::kHealthy), 0.96};
+  edges[Threshold::kHealthyBusy] = {finds(job(100, 0.96, 0.9), Cause::kHealthy), 0.96};
   edges[Threshold::kBusiestPhaseRest] = {[recording = alternating(0.9, 0, 20)](const Thresholds& limits) {
                                            const Finding* phases =
                                                find(explained(recording, limits), Cause::kEpochEndHostWork);
@@ -375,10 +375,10 @@ std::map<Threshold, Edge> edges_of_reports() {
                                     },
                                     0.75};
   const Recording tensor =
-      with(job(100, 0.9, 0.9).build(), SourceKind::kGpu, 0, Metric::kTensorActive, [](double) { return 0.3; });
+      with(job(100, 0.9, 0.9), SourceKind::kGpu, 0, Metric::kTensorActive, [](double) { return 0.3; });
   edges[Threshold::kTensorUsed] = {
       [tensor](const Thresholds& limits) { return explained(tensor, limits).health[1].good == Answer::kYes; }, 0.3};
-  const Recording half_full = with(job(100, 0.9, 0.9).build(), SourceKind::kGpu, 0, Metric::kMemoryUsed,
+  const Recording half_full = with(job(100, 0.9, 0.9), SourceKind::kGpu, 0, Metric::kMemoryUsed,
                                    [](double) { return static_cast<double>(24 * kGiB); });
   edges[Threshold::kMemoryFull] = {
       [half_full](const Thresholds& limits) { return explained(half_full, limits).health[2].good == Answer::kYes; },
