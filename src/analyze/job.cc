@@ -161,6 +161,12 @@ double growth(const Column* column, std::size_t row) {
   return delta > 0 ? static_cast<double>(delta) : 0;
 }
 
+// A newer writer may know more of them, and a file may say anything.
+WaitChannel wait_channel_of(std::int64_t stored) {
+  const bool known = stored >= 0 && stored <= static_cast<std::int64_t>(WaitChannel::kUnknown);
+  return known ? static_cast<WaitChannel>(stored) : WaitChannel::kUnknown;
+}
+
 }  // namespace
 
 std::vector<Activity> activities(const Recording& recording, SourceId process) {
@@ -182,7 +188,7 @@ std::vector<Activity> activities(const Recording& recording, SourceId process) {
     activity.read_bytes_per_second = growth(read, row) / seconds(activity.end - activity.begin);
     activity.write_bytes_per_second = growth(write, row) / seconds(activity.end - activity.begin);
     if (state && state->has(row)) activity.state = static_cast<char>(state->values[row]);
-    if (wait && wait->has(row)) activity.wait = static_cast<WaitChannel>(wait->values[row]);
+    if (wait && wait->has(row)) activity.wait = wait_channel_of(wait->values[row]);
     list.push_back(activity);
   }
   return list;
