@@ -257,5 +257,18 @@ TEST(Utilisation, BusyTimeRoundsTowardsTheLargerPart) {
   EXPECT_EQ(busy_ns({0, 900'000'000'000'000'000, 10'000}), 900'000'000'000'000'000);
 }
 
+TEST(Activities, AStoredWaitThatIsNoneOfOursIsUnknown) {
+  for (const std::int64_t stored : {-1, 12, 83, 255}) {
+    const Recording recording =
+        RecordingBuilder(10).process(100, 1, 0, 10, 0.1, true, {testing::cell(Metric::kWaitChannel, stored)}).build();
+    const auto process = std::find_if(recording.sources.begin(), recording.sources.end(),
+                                      [](const Source& source) { return source.kind == SourceKind::kProcess; });
+    ASSERT_NE(process, recording.sources.end());
+    const auto list = activities(recording, static_cast<SourceId>(process - recording.sources.begin()));
+    ASSERT_FALSE(list.empty());
+    for (const Activity& activity : list) EXPECT_EQ(activity.wait, WaitChannel::kUnknown) << stored;
+  }
+}
+
 }  // namespace
 }  // namespace headroom

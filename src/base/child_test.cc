@@ -106,7 +106,7 @@ TEST(Child, GetsTheSignalMaskAskedFor) {
 TEST(Child, ItsPidfdSaysWhenItEnded) {
   Child child = spawn({.argv = {"true"}});
   const auto process = open_pidfd(child.pid());
-  if (!process) GTEST_SKIP() << "this kernel has no pidfd_open";
+  if (!process) GTEST_SKIP() << "not possible here: this kernel has no pidfd_open";
   pollfd ended{.fd = process->get(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&ended, 1, 60'000), 1);
   EXPECT_EQ(child.try_wait(), ExitStatus{});

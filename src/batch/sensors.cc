@@ -222,6 +222,7 @@ Sensors::Sensors(Loop& loop, SessionOptions session, std::unique_ptr<NvmlReader>
   };
   session.open_gpus = nullptr;
   if (gpus) {
+    gpus->speak_from(session.meta.start);  // tasks start before the first look, which may be late
     auto held = std::make_shared<std::unique_ptr<NvmlReader>>(std::move(gpus));
     std::map<std::string, bool> gets_tasks;
     for (const Device& device : (*held)->devices())

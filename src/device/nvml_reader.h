@@ -18,7 +18,7 @@ struct NvmlReaderOptions {
   std::string path{kNvmlLibrary};
   DescribeProcess describe;                // who a pid is; asked once per pid that appears on a GPU
   // The first instant the recording speaks about: ring buffers may remember a time before the first tick. Absent: the
-  // first tick.
+  // first tick. See speak_from().
   std::optional<Nanos> since;
   std::string sys_root = "/sys";
   // CLOCK_BOOTTIME - CLOCK_REALTIME: the driver stamps its samples with the wall clock.
@@ -39,6 +39,8 @@ class NvmlReader final : public Reader {
   void read(Nanos at, RecordingSink& sink) override;
   // The next read leaves nothing out: for a last look, or a single one.
   void ask_all();
+  // NvmlReaderOptions::since, where the recording begins after the driver was opened. Before the first read.
+  void speak_from(Nanos since) { options_.since = since; }
 
   [[nodiscard]] const std::vector<Device>& devices() const { return devices_; }
   // GPUs that the driver counts but could not open, in words.

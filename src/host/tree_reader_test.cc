@@ -391,7 +391,7 @@ TEST_F(LiveTree, TheMarkerFindsWhatEscapedWithoutASubreaper) {
 
 TEST_F(LiveTree, AnotherUsersProcessIsReadAsFarAsAllowedAndTheRestIsSaid) {
   constexpr uid_t kNobody = 65534;
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  if (::geteuid() != 0) GTEST_SKIP() << "not possible here: becoming another user needs root";
   ForkedJob job(sleep_for_long);  // root's
   ForkedJob reader([&] {
     if (::setgid(kNobody) != 0 || ::setuid(kNobody) != 0) ::_exit(10);

@@ -152,7 +152,7 @@ TEST_F(CrashTest, ReadingLeavesTheLogAndTidyMergesIt) {
 // T4, T5, T6: as another user, in a directory that may not be written to, with and without what SQLite would like
 // there.
 TEST_F(CrashTest, ReadableInADirectoryThatMayNotBeWritten) {
-  if (::geteuid() != 0) GTEST_SKIP() << "NOT RUN: becoming another user needs root";
+  if (::geteuid() != 0) GTEST_SKIP() << "not possible here: becoming another user needs root";
   const std::string crashed = file("crashed.hrec");
   std::int64_t rows = -1;
   for (int i = 0; rows < 0 && i < 20; ++i) {
@@ -266,7 +266,7 @@ class FullDiskTest : public CrashTest {
 
 TEST_F(FullDiskTest, TooLittleRoomEndsTheRecordingBeforeTheDiskIsFull) {
   const int code = on_tmpfs("size=20m", [&] { return record_until_stopped(file(), {}, WriterState::kDiskFull); });
-  if (code == 77) GTEST_SKIP() << "NOT RUN: a tmpfs of our own needs root or user namespaces";
+  if (code == 77) GTEST_SKIP() << "not possible here: a tmpfs of our own needs root or user namespaces, and no chroot";
   EXPECT_EQ(code, 0);
 }
 
@@ -275,7 +275,7 @@ TEST_F(FullDiskTest, AFullDiskLosesNothingThatWasAcknowledged) {
   options.min_free_bytes = 0;  // as if someone else took the last bytes between our look and our write
   for (const char* size : {"size=200k", "size=600k", "size=1500k", "size=2m"}) {
     const int code = on_tmpfs(size, [&] { return record_until_stopped(file(), options, WriterState::kDiskFull); });
-    if (code == 77) GTEST_SKIP() << "NOT RUN: a tmpfs of our own needs root or user namespaces";
+    if (code == 77) GTEST_SKIP() << "not possible here: a tmpfs of our own needs root or user namespaces, and no chroot";
     EXPECT_EQ(code, 0) << size;
   }
 }

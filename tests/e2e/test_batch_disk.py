@@ -26,7 +26,7 @@ class SmallDisk:
                 break
             self.holder.wait()
         else:
-            pytest.skip(f"a tmpfs cannot be mounted here, not even in a user namespace: {answer.strip()}")
+            pytest.skip(f"not possible here: a tmpfs cannot be mounted, not even in a user namespace: {answer.strip()}")
         self.enter = ["nsenter", "-t", str(self.holder.pid), "-m"]
         if options == ["-rm"]:
             self.enter += ["-U", "--preserve-credentials"]

@@ -83,7 +83,7 @@ def test_every_member_of_the_json_answers_is_described(tmp_path):
 
 def test_the_dev_script_is_posix_and_lists_its_verbs():
     help_text = subprocess.run(["sh", str(ROOT / "dev"), "help"], capture_output=True, text=True, check=True).stdout
-    for verb in ("demo", "test", "check", "bless", "bench", "dist", "gpu"):
+    for verb in ("demo", "test", "sanitize", "style", "check", "fuzz", "bless", "bench", "dist", "gpu"):
         assert f"./dev {verb}" in help_text
     done = subprocess.run(["sh", str(ROOT / "dev"), "tset"], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "./dev help" in done.stderr

@@ -172,7 +172,7 @@ def test_a_finished_recording_is_one_plain_file(tmp_path, env):
 def mount_tmpfs(folder, size):
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"tmpfs", str(folder).encode(), b"tmpfs", 0, f"size={size}".encode()) != 0:
-        pytest.skip(f"NOT RUN: a small disk to fill needs root ({os.strerror(ctypes.get_errno())})")
+        pytest.skip(f"not possible here: a small disk to fill needs root ({os.strerror(ctypes.get_errno())})")
     return libc
 
 

@@ -344,7 +344,7 @@ def small_disk(tmp_path):
     folder = tmp_path / "disk"
     folder.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", folder], capture_output=True).returncode != 0:
-        pytest.skip("mounting a small file system needs root")
+        pytest.skip("not possible here: mounting a small file system needs root")
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)
 
