@@ -22,7 +22,7 @@ const scheduler::AloneRate* rate_of(const std::vector<scheduler::AloneRate>& rat
   constexpr std::int64_t kMostUntold = 10;  // of 100
   for (const scheduler::AloneRate& rate : rates)
     if (rate.gpu_model == model && rate.alone_seconds > 0 &&
-        100 * rate.untold_tasks <= kMostUntold * (rate.tasks + rate.untold_tasks))
+        100 * rate.unmeasured_tasks <= kMostUntold * (rate.tasks + rate.untold_tasks))
       return &rate;
   return nullptr;
 }

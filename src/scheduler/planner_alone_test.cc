@@ -22,7 +22,7 @@ TEST(Alone, TheRateOfOnePerGpuRestsOnTasksThatWereAlone) {
   ASSERT_THAT(rates, SizeIs(1));
   EXPECT_EQ(rates[0].gpu_model, "Model");
   EXPECT_EQ(rates[0].alone_attempts, 1);
-  EXPECT_EQ(rates[0].tasks + rates[0].untold_tasks, 3);
+  EXPECT_EQ(rates[0].tasks + rates[0].unmeasured_tasks, 3);
   EXPECT_EQ(rates[0].tasks, 3);
   EXPECT_NEAR(rates[0].alone_seconds, (12 + 5) + 2 * (6 + 5), 2);
 }
@@ -37,7 +37,7 @@ TEST(Alone, WhatWasNeverAloneIsNotTold) {
   const auto rates = batch.planner().alone_rates();
   ASSERT_THAT(rates, SizeIs(1));
   EXPECT_EQ(rates[0].tasks, 0);
-  EXPECT_EQ(rates[0].untold_tasks, 2);
+  EXPECT_EQ(rates[0].unmeasured_tasks, 2);
   EXPECT_EQ(rates[0].alone_attempts, 0);
   EXPECT_FALSE(batch.planner().learned().at(0).duration) << "in company is not alone";
 }
