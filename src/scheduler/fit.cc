@@ -88,8 +88,7 @@ bool Fit::probe_runs(GroupIndex of) const {
     const bool young = attempt.in_startup || attempt.memory.peak_bytes == 0 || machine_.now() - attempt.start < kYoung;
     const GroupIndex group = attempt.profile.group;
     if (!attempt.memory.probe || !young || attempt.gpus.empty() || (group != of && !attempt.had_company)) return false;
-    const GroupStats* stats = learned_.find(group, machine_.gpu(attempt.gpus.front()).facts.model);
-    return stats == nullptr || !stats->memory_known();
+    return !machine_.stats(attempt).memory_known();
   });
 }
 

@@ -20,7 +20,7 @@ struct Need {
 
 class Fit {
  public:
-  Fit(const PlannerSetup& setup, const TaskGraph& graph, const Machine& machine, Learned& learned)
+  Fit(const PlannerSetup& setup, const TaskGraph& graph, const Machine& machine, const Learned& learned)
       : setup_(setup), graph_(graph), machine_(machine), learned_(learned) {}
 
   // Why no attempt of this profile can ever run on this machine; absent: one can.
@@ -43,7 +43,7 @@ class Fit {
   const PlannerSetup& setup_;
   const TaskGraph& graph_;
   const Machine& machine_;
-  Learned& learned_;
+  const Learned& learned_;
 };
 
 }  // namespace headroom::scheduler

@@ -8,7 +8,7 @@ namespace headroom::scheduler {
 Learned::Learned(std::span<const GroupHistory> history) {
   const auto in_seconds = [](std::optional<Nanos> ns) { return ns ? std::optional(seconds(*ns)) : std::nullopt; };
   for (const GroupHistory& past : history) {
-    GroupStats& known = stats(past.group, past.gpu_model);
+    GroupStats& known = to_learn(past.group, past.gpu_model);
     known.recall(past.finished, past.peak_gpu_bytes);
     known.recall_speed(past.gpu_util_ratio, past.cores, in_seconds(past.startup), in_seconds(past.duration),
                        past.seconds_per_step);
@@ -21,17 +21,17 @@ Learned::Group& Learned::group(GroupIndex index) {
   return groups_[at];
 }
 
-GroupStats& Learned::stats(GroupIndex index, const std::string& gpu_model) {
+GroupStats& Learned::to_learn(GroupIndex index, const std::string& gpu_model) {
   auto& all = group(index).stats;
   const auto found = all.find(gpu_model);
   return found != all.end() ? found->second : all[gpu_model];
 }
 
-const GroupStats* Learned::find(GroupIndex index, std::string_view gpu_model) const {
+const GroupStats& Learned::stats(GroupIndex index, std::string_view gpu_model) const {
   const auto at = static_cast<std::size_t>(index);
-  if (at >= groups_.size()) return nullptr;
+  if (at >= groups_.size()) return nothing_known_;
   const auto found = groups_[at].stats.find(gpu_model);
-  return found != groups_[at].stats.end() ? &found->second : nullptr;
+  return found != groups_[at].stats.end() ? found->second : nothing_known_;
 }
 
 void Learned::host_used(GroupIndex index, std::int64_t bytes) {

@@ -43,9 +43,9 @@ class Learned {
  public:
   explicit Learned(std::span<const GroupHistory> history);
 
-  // `gpu_model`: "" for tasks without a GPU. Made where nothing was known.
-  [[nodiscard]] GroupStats& stats(GroupIndex group, const std::string& gpu_model);
-  [[nodiscard]] const GroupStats* find(GroupIndex group, std::string_view gpu_model) const;
+  // `gpu_model`: "" for tasks without a GPU.
+  [[nodiscard]] const GroupStats& stats(GroupIndex group, std::string_view gpu_model) const;
+  [[nodiscard]] GroupStats& to_learn(GroupIndex group, const std::string& gpu_model);
   void host_used(GroupIndex group, std::int64_t bytes);
   [[nodiscard]] std::int64_t host_peak_bytes(GroupIndex group) const;  // 0: not known
 
@@ -59,6 +59,7 @@ class Learned {
   };
   [[nodiscard]] Group& group(GroupIndex index);
   std::vector<Group> groups_;
+  GroupStats nothing_known_;
 };
 
 }  // namespace headroom::scheduler

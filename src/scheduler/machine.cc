@@ -14,7 +14,7 @@ constexpr double kHostMemory = 0.95;  // of the host's, for everybody together
 
 }  // namespace
 
-Machine::Machine(const PlannerSetup& setup, Learned& learned) : setup_(setup), learned_(learned) {
+Machine::Machine(const PlannerSetup& setup, const Learned& learned) : setup_(setup), learned_(learned) {
   for (const GpuFacts& facts : setup.gpus)
     gpus_.push_back({.facts = facts, .packer = Packer(setup.decide_every, setup.space_sharing)});
 }
@@ -61,9 +61,8 @@ std::int64_t Machine::counted_bytes(const Gpu& gpu) const {
   std::int64_t bytes = 0;
   for (const AttemptId id : gpu.running) {
     const RunningAttempt& attempt = running_.at(id);
-    const GroupStats* stats = learned_.find(attempt.profile.group, gpu.facts.model);
-    bytes += stats == nullptr ? std::max(attempt.memory.reserved_bytes, attempt.memory.peak_bytes)
-                              : scheduler::counted_bytes(attempt.memory, *stats, gpu.facts.memory_bytes, now_);
+    const GroupStats& known = learned_.stats(attempt.profile.group, gpu.facts.model);
+    bytes += scheduler::counted_bytes(attempt.memory, known, gpu.facts.memory_bytes, now_);
   }
   return bytes;
 }
@@ -76,18 +75,18 @@ std::int64_t Machine::limit_bytes(const Gpu& gpu) const {
 
 std::vector<double> Machine::loads(const Gpu& gpu) const {
   std::vector<double> loads;
-  for (const AttemptId id : gpu.running) loads.push_back(load(running_.at(id)));
+  for (const AttemptId id : gpu.running) loads.push_back(stats(running_.at(id)).load());
   return loads;
 }
 
 double Machine::cores_counted() const {
   double cores = 0;
   for (const auto& [id, attempt] : running_) {
-    const GroupStats* stats = learned_.find(attempt.profile.group, model_of(attempt));
+    const GroupStats& known = stats(attempt);
     if (const auto& declared = attempt.profile.resources.cpus)
       cores += *declared;
     else
-      cores += stats == nullptr ? 1.0 : attempt.in_startup ? stats->startup_cores() : stats->cores();
+      cores += attempt.in_startup ? known.startup_cores() : known.cores();
   }
   return cores;
 }
@@ -117,13 +116,8 @@ const std::string& Machine::model_of(const RunningAttempt& attempt) const {
   return attempt.gpus.empty() ? no_gpu_ : gpu(attempt.gpus.front()).facts.model;
 }
 
-GroupStats& Machine::stats(const RunningAttempt& attempt) {
+const GroupStats& Machine::stats(const RunningAttempt& attempt) const {
   return learned_.stats(attempt.profile.group, model_of(attempt));
-}
-
-double Machine::load(const RunningAttempt& attempt) const {
-  const GroupStats* stats = learned_.find(attempt.profile.group, model_of(attempt));
-  return stats != nullptr ? stats->load() : GroupStats().load();
 }
 
 Nanos Machine::remaining(const RunningAttempt& attempt) const {
@@ -134,9 +128,8 @@ Nanos Machine::remaining(const RunningAttempt& attempt) const {
 
 // Where nothing is known of what its group does on a GPU, company is not held to slow it.
 double Machine::predicted_speed(const RunningAttempt& attempt) const {
-  const GroupStats* stats = learned_.find(attempt.profile.group, model_of(attempt));
   double speed = 1;
-  if (stats == nullptr || !stats->util_known()) return speed;
+  if (!stats(attempt).util_known()) return speed;
   for (const GpuIndex index : attempt.gpus) {
     const Gpu& on = gpu(index);
     const auto at = std::find(on.running.begin(), on.running.end(), attempt.id);

@@ -64,7 +64,7 @@ struct RunningAttempt {
 
 class Machine {
  public:
-  Machine(const PlannerSetup& setup, Learned& learned);
+  Machine(const PlannerSetup& setup, const Learned& learned);
 
   void advance(Nanos now) { now_ = std::max(now_, now); }
   [[nodiscard]] Nanos now() const { return now_; }
@@ -94,17 +94,16 @@ class Machine {
   // nobody declared: an idle GPU is worse than a busy host.
   [[nodiscard]] bool host_fits(std::optional<double> cpus, std::int64_t need_bytes, bool extra) const;
 
-  [[nodiscard]] GroupStats& stats(const RunningAttempt& attempt);
-  [[nodiscard]] double load(const RunningAttempt& attempt) const;
-  [[nodiscard]] Nanos remaining(const RunningAttempt& attempt) const;  // alone; < 0: not known
+  [[nodiscard]] const GroupStats& stats(const RunningAttempt& attempt) const;
+  [[nodiscard]] const std::string& model_of(const RunningAttempt& attempt) const;  // of its GPUs; "" on a slot
+  [[nodiscard]] Nanos remaining(const RunningAttempt& attempt) const;              // alone; < 0: not known
   [[nodiscard]] AloneTime alone_time(const RunningAttempt& attempt, Nanos now) const;
 
  private:
-  [[nodiscard]] const std::string& model_of(const RunningAttempt& attempt) const;
   [[nodiscard]] double predicted_speed(const RunningAttempt& attempt) const;
 
   const PlannerSetup& setup_;
-  Learned& learned_;
+  const Learned& learned_;
   Nanos now_ = 0;
   std::vector<Gpu> gpus_;
   std::map<AttemptId, RunningAttempt> running_;

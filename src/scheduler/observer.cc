@@ -99,7 +99,7 @@ void Observer::observe_gpu(Gpu& gpu, const ById& readings, double host_busy_rati
   PackObservation seen{.now = machine_.now(), .host_busy_ratio = host_busy_ratio, .queued = queued};
   for (const AttemptId id : gpu.running) {
     RunningAttempt& attempt = *machine_.find(id);
-    seen.counted += machine_.load(attempt);
+    seen.counted += machine_.stats(attempt).load();
     const auto found = readings.find(id);
     if (found == readings.end() || !attempt.seen || attempt.in_startup || found->second->in_startup) continue;
     const AttemptReading& reading = *found->second;
@@ -174,7 +174,7 @@ void Observer::read_attempt(const AttemptReading& reading) {
   RunningAttempt& attempt = *found;
   AttemptWork& work = attempt.work;
   const double dt = seconds(machine_.now() - attempt.last_reading);
-  GroupStats& learned = machine_.stats(attempt);
+  GroupStats& learned = learned_.to_learn(attempt.profile.group, machine_.model_of(attempt));
   std::optional<double> steps;
   if (reading.steps) steps = *reading.steps - work.steps.value_or(0);
   const bool stepping = attempt.seen && !attempt.in_startup && !reading.in_startup;  // all the while
@@ -207,7 +207,7 @@ void Observer::ended(const RunningAttempt& attempt, const AttemptEnded& event, A
                      const AloneTime& alone) {
   std::optional<std::int64_t> peak = event.peak_gpu_bytes;
   if (attempt.memory.peak_bytes > 0) peak = std::max(peak.value_or(0), attempt.memory.peak_bytes);
-  GroupStats& learned = machine_.stats(attempt);
+  GroupStats& learned = learned_.to_learn(attempt.profile.group, machine_.model_of(attempt));
   if (outcome == AttemptOutcome::kGpuOutOfMemory) learned.ran_out(peak);
   if (outcome != AttemptOutcome::kSucceeded) return;
   learned.finished(seconds(machine_.now() - attempt.start), peak);
