@@ -213,7 +213,6 @@ scheduler::Readings Batch::readings(const Sensed& now) {
     const std::string& uuid = options_.gpus[i].uuid;
     scheduler::GpuReading reading{.gpu = static_cast<scheduler::GpuIndex>(i),
                                   .others_compute = others_compute_.contains(uuid)};
-    if (const auto gpu = gpu_now_.find(uuid); gpu != gpu_now_.end()) reading.util_ratio = gpu->second.util_ratio;
     if (const auto bytes = others_.find(uuid); bytes != others_.end()) reading.others_bytes = bytes->second;
     result.gpus.push_back(reading);
   }

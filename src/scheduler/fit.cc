@@ -38,12 +38,6 @@ std::optional<std::string> Fit::impossible(const TaskProfile& profile) const {
                      human_bytes(largest));
 }
 
-bool Fit::wants_whole_gpus(TaskIndex task) const {
-  const ResourceRequest& need = graph_.profile(task).resources;
-  if (need.gpus == 0) return false;
-  return need.alone || graph_.tries(task).alone || (need.gpus > 1 && setup_.pack != PackMode::kFixed);
-}
-
 std::int64_t Fit::host_bytes(TaskIndex task) const {
   const TaskProfile& of = graph_.profile(task);
   const std::int64_t learned = scaled(learned_.host_peak_bytes(of.group), kHostMargin);

@@ -25,7 +25,11 @@ class Fit {
 
   // Why no attempt of this profile can ever run on this machine; absent: one can.
   [[nodiscard]] std::optional<std::string> impossible(const TaskProfile& profile) const;
-  [[nodiscard]] bool wants_whole_gpus(TaskIndex task) const;
+  [[nodiscard]] bool wants_whole_gpus(TaskIndex task) const {
+    const ResourceRequest& need = graph_.profile(task).resources;
+    if (need.gpus == 0) return false;
+    return need.alone || graph_.tries(task).alone || (need.gpus > 1 && setup_.pack != PackMode::kFixed);
+  }
   [[nodiscard]] std::int64_t host_bytes(TaskIndex task) const;
   [[nodiscard]] Need need_of(TaskIndex task, GpuIndex gpu) const;
   [[nodiscard]] bool host_fits(TaskIndex task, bool extra) const;

@@ -28,8 +28,7 @@ Placer::Placer(const PlannerSetup& setup, TaskGraph& graph, Machine& machine, co
 ReadyQueue::Bucket Placer::bucket_of(TaskIndex task) {
   // Retries and timeouts do not matter for a place, but tasks that differ in them are rarely many kinds.
   const TaskTries& tries = graph_.tries(task);
-  const std::string key =
-      fmt::format("{} {} {} {}", graph_.profile_index(task), tries.alone, tries.gpu_bytes, tries.host_bytes);
+  const BucketKey key{graph_.profile_index(task), tries.alone, tries.gpu_bytes, tries.host_bytes};
   const auto [found, fresh] = bucket_index_.emplace(key, static_cast<ReadyQueue::Bucket>(bucket_index_.size()));
   if (fresh) passed_.push_back(0);
   return found->second;
@@ -72,7 +71,8 @@ void Placer::scan(LookAhead look_ahead) {
   auto at = queue_.heads().begin();
   while (at != queue_.heads().end() && blocked.size() < kBucketsPerScan) {
     const auto [key, bucket] = *at;
-    const bool asked = !dominated(key.task, rejected);
+    const bool representative = plain(key.task);
+    const bool asked = !representative || !dominated(key.task, rejected);
     if (asked && try_bucket(key, bucket)) {
       for (const ReadyQueue::Bucket other : blocked) ++passed_[other];
       passed_[bucket] = 0;
@@ -80,21 +80,21 @@ void Placer::scan(LookAhead look_ahead) {
       at = queue_.heads().lower_bound({key, bucket});
       continue;
     }
-    if (asked && rejected.size() < kRejectedKept && plain(key.task)) rejected.push_back(key.task);
+    if (asked && rejected.size() < kRejectedKept && representative) rejected.push_back(key.task);
     if (!reservation_ || key < key_of(reservation_->task)) reserve(key.task, passed_[bucket]);
     blocked.push_back(bucket);
     ++at;
   }
 }
 
+// Asks for what its profile says, and its length is not known: known lengths matter for a place.
 bool Placer::plain(TaskIndex task) const {
-  return graph_.expected(task) < 0 && graph_.tries(task).gpu_bytes == 0 && graph_.tries(task).host_bytes == 0;
+  const TaskTries& tries = graph_.tries(task);
+  return graph_.expected(task) < 0 && tries.gpu_bytes == 0 && tries.host_bytes == 0;
 }
 
-// A task of the group that asks for no less than one that found no place just now: it finds none either. Known lengths
-// matter for a place, so those are asked one by one.
+// Asks for no less than one of its group that found no place just now: it finds none either. Of plain tasks only.
 bool Placer::dominated(TaskIndex task, std::span<const TaskIndex> rejected) const {
-  if (!plain(task)) return false;
   const TaskProfile& mine = graph_.profile(task);
   const ResourceRequest& more = mine.resources;
   return std::any_of(rejected.begin(), rejected.end(), [&](TaskIndex index) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "scheduler/fit.h"
@@ -52,7 +52,7 @@ class Placer {
   [[nodiscard]] bool fits(TaskIndex task, GpuIndex gpu, const Need& need);
   [[nodiscard]] double gain() const;
   [[nodiscard]] bool dominated(TaskIndex task, std::span<const TaskIndex> rejected) const;
-  [[nodiscard]] bool plain(TaskIndex task) const;  // asks for what its profile says, and its length is not known
+  [[nodiscard]] bool plain(TaskIndex task) const;
   [[nodiscard]] bool reserved(GpuIndex gpu, TaskIndex task, bool behind) const;
   void reserve(TaskIndex task, int times_passed);
   [[nodiscard]] Nanos longest_before_reservation() const;  // a task so long ends before the reserved GPUs are empty
@@ -65,7 +65,8 @@ class Placer {
   const Fit& fit_;
   CriticalPath critical_path_;
   ReadyQueue queue_;
-  std::map<std::string, ReadyQueue::Bucket, std::less<>> bucket_index_;
+  using BucketKey = std::tuple<std::uint32_t, bool, std::int64_t, std::int64_t>;  // profile, and what tries taught
+  std::map<BucketKey, ReadyQueue::Bucket> bucket_index_;
   std::vector<ReadyQueue::Bucket> buckets_;  // by task
   std::vector<int> passed_;                  // by bucket: starts behind its first task while that was blocked
   std::optional<Reservation> reservation_;
