@@ -102,7 +102,7 @@ TEST(Decide, TheThirdOutOfMemoryPutsTheTaskAloneAndTheFourthEndsIt) {
   const Decision last = decide(
       attempt, {.reported = AttemptOutcome::kGpuOutOfMemory, .peak_gpu_bytes = 2 * kGib, .reason = "CUDA"}, policy());
   EXPECT_EQ(last.end, TaskState::kFailed);
-  EXPECT_EQ(last.reason, "out of GPU memory, 4 times: 2.0 GiB seen, 1.0 GiB reserved: CUDA");
+  EXPECT_EQ(last.reason, "out of GPU memory, 4 times: 2048 MiB seen, 1024 MiB reserved: CUDA");
 }
 
 TEST(Decide, WhatRanOutOfMemoryWithAWholeGpuHasOneMoreTryAloneAndThenFails) {
