@@ -19,10 +19,10 @@ constexpr Nanos kWarnAfter = 60 * kSecond;
 
 // Of the GPU's model, if enough of its tasks were measured to speak for the others.
 const scheduler::AloneRate* rate_of(const std::vector<scheduler::AloneRate>& rates, const std::string& model) {
-  constexpr std::int64_t kMostUntold = 10;  // of 100
+  constexpr std::int64_t kMostUnmeasured = 10;  // of 100
   for (const scheduler::AloneRate& rate : rates)
     if (rate.gpu_model == model && rate.alone_seconds > 0 &&
-        100 * rate.unmeasured_tasks <= kMostUntold * (rate.tasks + rate.untold_tasks))
+        100 * rate.unmeasured_tasks <= kMostUnmeasured * (rate.tasks + rate.unmeasured_tasks))
       return &rate;
   return nullptr;
 }
