@@ -41,13 +41,13 @@ std::optional<std::string> Fit::impossible(const TaskProfile& profile) const {
 std::int64_t Fit::host_bytes(TaskIndex task) const {
   const TaskProfile& of = graph_.profile(task);
   const std::int64_t learned = scaled(learned_.host_peak_bytes(of.group), kHostMargin);
-  return std::max(graph_.tries(task).host_bytes, of.resources.host_memory_bytes.value_or(learned));
+  return std::max(graph_.task(task).tries.host_bytes, of.resources.host_memory_bytes.value_or(learned));
 }
 
 Need Fit::need_of(TaskIndex task, GpuIndex index) const {
   const Gpu& gpu = machine_.gpu(index);
   const TaskProfile& of = graph_.profile(task);
-  const std::int64_t reserve = graph_.tries(task).gpu_bytes;
+  const std::int64_t reserve = graph_.task(task).tries.gpu_bytes;
   const GroupStats& learned = learned_.stats(of.group, gpu.facts.model);
   const std::int64_t total = gpu.facts.memory_bytes;
   Need need{.load = learned.load()};

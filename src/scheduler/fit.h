@@ -10,7 +10,7 @@
 // What a task's next attempt needs, and whether a GPU and the host have it now. Knows no queue and no order.
 namespace headroom::scheduler {
 
-// Of one task on one GPU.
+// What one task needs on one GPU.
 struct Need {
   std::int64_t bytes = 0;        // beside others
   std::int64_t alone_bytes = 0;  // on an empty GPU: without the margin
@@ -28,7 +28,7 @@ class Fit {
   [[nodiscard]] bool wants_whole_gpus(TaskIndex task) const {
     const ResourceRequest& need = graph_.profile(task).resources;
     if (need.gpus == 0) return false;
-    return need.alone || graph_.tries(task).alone || (need.gpus > 1 && setup_.pack != PackMode::kFixed);
+    return need.alone || graph_.task(task).tries.alone || (need.gpus > 1 && setup_.pack != PackMode::kFixed);
   }
   [[nodiscard]] std::int64_t host_bytes(TaskIndex task) const;
   [[nodiscard]] Need need_of(TaskIndex task, GpuIndex gpu) const;

@@ -103,10 +103,10 @@ bool CriticalPath::room_on(TaskIndex task, GpuIndex index) const {
 // others get the rest done in the meantime. Tasks that are long themselves begin at once, on the GPU where the end of
 // the batch is soonest: two long ones side by side leave the other GPUs to the many short ones.
 bool CriticalPath::delayed_by(TaskIndex task, GpuIndex index, double load) {
-  if (graph_.expected(task) < 0) return false;
+  if (graph_.task(task).expected < 0) return false;
   const Forecast* view = forecast(load);
   if (!view) return false;
-  const double length = seconds(graph_.expected(task)), end = view->end_seconds;
+  const double length = seconds(graph_.task(task).expected), end = view->end_seconds;
   // It may wait if it would end in time after the next of the others' places gets free.
   const bool is_long = (length + soonest_place(index)) / view->speeds.back() > kLong * end;
   std::size_t at = 0;

@@ -16,7 +16,8 @@ class GpuFaults {
  public:
   explicit GpuFaults(std::size_t gpus) : gpus_(gpus) {}
 
-  // Of an attempt on one GPU. Returns how many tasks in a row speak against that GPU, where they are enough.
+  // Takes in how an attempt ended that had one GPU. Returns how many tasks in a row speak against that GPU, where they
+  // are enough.
   [[nodiscard]] std::optional<std::size_t> note(GpuIndex gpu, TaskIndex task, GroupIndex group, AttemptOutcome outcome);
   void forget(GpuIndex gpu) { gpus_[static_cast<std::size_t>(gpu)].failures.clear(); }
 

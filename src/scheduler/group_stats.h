@@ -51,7 +51,7 @@ class GroupStats {
   [[nodiscard]] std::int64_t tasks_measured() const { return measured_; }
   [[nodiscard]] double measured_seconds() const { return measured_seconds_; }
   [[nodiscard]] bool recalled() const { return recalled_; }
-  // Of one task alone; absent where none was seen alone, here or in an earlier batch.
+  // How long one task takes alone; absent where none was seen alone, here or in an earlier batch.
   [[nodiscard]] std::optional<double> alone_duration_seconds() const;
   [[nodiscard]] bool util_known() const { return util_.has_value(); }
   [[nodiscard]] bool cores_known() const { return cores_.has_value(); }

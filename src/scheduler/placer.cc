@@ -27,16 +27,16 @@ Placer::Placer(const PlannerSetup& setup, TaskGraph& graph, Machine& machine, co
 
 ReadyQueue::Bucket Placer::bucket_of(TaskIndex task) {
   // Retries and timeouts do not matter for a place, but tasks that differ in them are rarely many kinds.
-  const TaskTries& tries = graph_.tries(task);
-  const BucketKey key{graph_.profile_index(task), tries.alone, tries.gpu_bytes, tries.host_bytes};
+  const TaskTries& tries = graph_.task(task).tries;
+  const BucketKey key{graph_.task(task).profile, tries.alone, tries.gpu_bytes, tries.host_bytes};
   const auto [found, fresh] = bucket_index_.emplace(key, static_cast<ReadyQueue::Bucket>(bucket_index_.size()));
   if (fresh) passed_.push_back(0);
   return found->second;
 }
 
 QueueKey Placer::key_of(TaskIndex task) const {
-  QueueKey key{.minus_priority = -graph_.priority(task), .task = task};
-  if (graph_.expected(task) >= 0) key.minus_expected = -graph_.expected(task);
+  QueueKey key{.minus_priority = -graph_.task(task).priority, .task = task};
+  if (graph_.task(task).expected >= 0) key.minus_expected = -graph_.task(task).expected;
   return key;
 }
 
@@ -89,8 +89,8 @@ void Placer::scan(LookAhead look_ahead) {
 
 // Asks for what its profile says, and its length is not known: known lengths matter for a place.
 bool Placer::plain(TaskIndex task) const {
-  const TaskTries& tries = graph_.tries(task);
-  return graph_.expected(task) < 0 && tries.gpu_bytes == 0 && tries.host_bytes == 0;
+  const TaskTries& tries = graph_.task(task).tries;
+  return graph_.task(task).expected < 0 && tries.gpu_bytes == 0 && tries.host_bytes == 0;
 }
 
 // Asks for no less than one of its group that found no place just now: it finds none either. Of plain tasks only.
@@ -100,7 +100,7 @@ bool Placer::dominated(TaskIndex task, std::span<const TaskIndex> rejected) cons
   return std::any_of(rejected.begin(), rejected.end(), [&](TaskIndex index) {
     const TaskProfile& other = graph_.profile(index);
     const ResourceRequest& less = other.resources;
-    return other.group == mine.group && graph_.tries(index).alone == graph_.tries(task).alone &&
+    return other.group == mine.group && graph_.task(index).tries.alone == graph_.task(task).tries.alone &&
            less.gpus == more.gpus && less.alone == more.alone &&
            less.gpu_memory_bytes.has_value() == more.gpu_memory_bytes.has_value() &&
            less.gpu_memory_bytes <= more.gpu_memory_bytes && less.cpus.has_value() == more.cpus.has_value() &&
@@ -114,7 +114,7 @@ bool Placer::dominated(TaskIndex task, std::span<const TaskIndex> rejected) cons
 bool Placer::try_bucket(const QueueKey& head, ReadyQueue::Bucket bucket) {
   const bool behind = reservation_ && key_of(reservation_->task) < head;
   if (try_start(head.task, behind)) return true;
-  if (!behind || graph_.expected(head.task) < 0) return false;
+  if (!behind || graph_.task(head.task).expected < 0) return false;
   const auto shorter = queue_.from(bucket, {head.minus_priority, -longest_before_reservation(), 0});
   return shorter && *shorter != head && shorter->minus_priority == head.minus_priority &&
          try_start(shorter->task, behind);
@@ -202,7 +202,7 @@ bool Placer::reserved(GpuIndex gpu, TaskIndex task, bool behind) const {
   if (!reservation_ || !behind || task == reservation_->task) return false;
   const auto& taken = reservation_->gpus;
   if (std::find(taken.begin(), taken.end(), gpu) == taken.end()) return false;
-  return graph_.expected(task) < 0 || graph_.expected(task) > longest_before_reservation();
+  return graph_.task(task).expected < 0 || graph_.task(task).expected > longest_before_reservation();
 }
 
 // The first blocked task in the queue that needs whole GPUs, or was passed too often, gets the GPUs that empty soonest.
@@ -239,7 +239,7 @@ void Placer::start(TaskIndex task, std::vector<GpuIndex> on, const Need& need) {
   RunningAttempt attempt{.id = next_attempt_++,
                          .task = task,
                          .profile = graph_.profile(task),
-                         .expected = graph_.expected(task),
+                         .expected = graph_.task(task).expected,
                          .gpus = std::move(on),
                          .start = machine_.now(),
                          .last_reading = machine_.now(),
@@ -247,7 +247,7 @@ void Placer::start(TaskIndex task, std::vector<GpuIndex> on, const Need& need) {
                          .alone = fit_.wants_whole_gpus(task)};
   attempt.work.last_progress = machine_.now();
   attempt.memory = {.declared = attempt.profile.resources.gpu_memory_bytes.has_value(),
-                    .victim = graph_.tries(task).ooms > 0,
+                    .victim = graph_.task(task).tries.ooms > 0,
                     .probe = need.probe};
   attempt.memory.start = attempt.memory.last_growth = machine_.now();
   attempt.memory.reserved_bytes = need.bytes;

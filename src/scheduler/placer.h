@@ -27,9 +27,10 @@ class Placer {
   [[nodiscard]] bool empty() const { return queue_.empty(); }
   // A ready task whose GPUs are there, though they may be taken.
   [[nodiscard]] bool could_start_one() const;
-  // Of the first in the queue, and of any ready task; "" where it is not ready, or only its turn has not come.
+  // For the first task in the queue, and for any; "" where it is not ready.
   [[nodiscard]] std::string why_waiting() const;
   [[nodiscard]] std::string why_waiting(TaskIndex task) const;
+  // What keeps the task from the GPU, with the numbers; "" where only its turn has not come.
   [[nodiscard]] std::string obstacle(TaskIndex task, GpuIndex gpu) const { return fit_.obstacle(task, gpu, gain()); }
 
  private:

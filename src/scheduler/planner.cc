@@ -76,7 +76,7 @@ void Planner::State::on(const AttemptStarted& event) {
 Decision Planner::State::decision_on(const RunningAttempt& attempt, const AttemptEnded& event) const {
   const bool lost =
       std::any_of(attempt.gpus.begin(), attempt.gpus.end(), [&](GpuIndex gpu) { return !machine.gpu(gpu).usable; });
-  AttemptFacts facts{.tries = graph.tries(attempt.task),
+  AttemptFacts facts{.tries = graph.task(attempt.task).tries,
                      .on_gpu = !attempt.gpus.empty(),
                      .had_company = attempt.had_company,
                      .reserved_gpu_bytes = attempt.memory.reserved_bytes,

@@ -12,8 +12,8 @@
 
 // The batch's decisions: state + event -> actions. No clock, no process, no file: time is an argument, and the same
 // events at the same times give the same actions. Whoever owns the processes (the executor) feeds events in and does
-// what the actions say, in their order; an event may be handed in while the actions of the one before are still being
-// done, as long as every StartAttempt is answered by AttemptStarted (or AttemptEnded) in the end.
+// what the actions say, in their order. An event may be handed in while the actions of the one before are still being
+// done: every StartAttempt must be answered by AttemptStarted or AttemptEnded in the end, and nothing else.
 namespace headroom::scheduler {
 
 // --- what can be asked of it, for reports, status and tests ---
@@ -52,7 +52,7 @@ class Planner {
   [[nodiscard]] BatchCounts counts() const;
   [[nodiscard]] GpuView gpu(GpuIndex gpu) const;
   [[nodiscard]] double cores_counted() const;  // of the running attempts, as the host gate counts them
-  // Of an attempt that runs, at this time: for how far it is, and how fast. CloseAttempt has it of one that ended.
+  // How far a running attempt is at this time, and how fast; CloseAttempt says the same of one that ended.
   [[nodiscard]] std::optional<AloneTime> alone_time(AttemptId attempt, Nanos now) const;
   // Why the first task in the queue does not run, in words; "" when none is ready.
   [[nodiscard]] std::string why_waiting() const;

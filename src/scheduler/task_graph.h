@@ -49,6 +49,14 @@ struct TaskChanges {
 
 class TaskGraph {
  public:
+  struct Task {
+    std::uint32_t profile = 0;   // tasks with the same number ask for the same
+    std::uint32_t blockers = 0;  // tasks and groups it still waits for
+    int priority = 0;
+    TaskState state = TaskState::kWaiting;
+    Nanos expected = -1;  // length alone; < 0: not known
+    TaskTries tries;
+  };
   // Says why no attempt with this profile can ever run; absent: one can.
   using Impossible = std::function<std::optional<std::string>(const TaskProfile&)>;
 
@@ -56,22 +64,19 @@ class TaskGraph {
   // ones will come, so no group in `after_groups` is complete yet.
   [[nodiscard]] TaskChanges add(std::span<const PlannedTask> tasks, bool more, const Impossible& impossible = {});
   void limit_group(GroupIndex group, std::optional<int> max_running);
-  // Of a ready task. Returns the attempt's number.
+  // The task must be ready. Returns the attempt's number.
   int start(TaskIndex task);
-  // Of a running one: ends it and skips what comes after it, or has it wait and run again.
+  // The task must be running. Ends it and skips what comes after it, or has it wait and run again.
   [[nodiscard]] TaskChanges end_attempt(TaskIndex task, const Decision& decision, Nanos now);
-  // Of one that does not run; a running one is for its executor to stop.
+  // Ends a task that does not run; a running one is for its executor to stop.
   [[nodiscard]] TaskChanges cancel(TaskIndex task);
   [[nodiscard]] TaskChanges wake(Nanos now);  // retries that are due
   void drain() { draining_ = true; }          // nothing more becomes ready by waiting
 
   [[nodiscard]] std::size_t size() const { return tasks_.size(); }
   [[nodiscard]] TaskState state(TaskIndex task) const { return tasks_.at(task).state; }
+  [[nodiscard]] const Task& task(TaskIndex task) const { return tasks_[task]; }
   [[nodiscard]] const TaskProfile& profile(TaskIndex task) const { return profiles_[tasks_[task].profile]; }
-  [[nodiscard]] std::uint32_t profile_index(TaskIndex task) const { return tasks_[task].profile; }
-  [[nodiscard]] const TaskTries& tries(TaskIndex task) const { return tasks_[task].tries; }
-  [[nodiscard]] int priority(TaskIndex task) const { return tasks_[task].priority; }
-  [[nodiscard]] Nanos expected(TaskIndex task) const { return tasks_[task].expected; }  // alone; < 0: not known
   [[nodiscard]] int running_of_group(GroupIndex group) const;
   [[nodiscard]] bool group_full(GroupIndex group) const;  // as many run as may
   [[nodiscard]] BatchCounts counts() const;
@@ -83,14 +88,6 @@ class TaskGraph {
   [[nodiscard]] bool lengths_known() const { return unknown_lengths_ == 0; }  // of all that have not ended
 
  private:
-  struct Task {
-    std::uint32_t profile = 0;
-    std::uint32_t blockers = 0;  // tasks and groups it still waits for
-    int priority = 0;
-    TaskState state = TaskState::kWaiting;
-    Nanos expected = -1;
-    TaskTries tries;
-  };
   struct Group {
     std::int64_t unfinished = 0;
     bool failed = false;  // a member did not succeed

@@ -39,7 +39,7 @@ class Tasks {
   }
   Tasks& end(TaskIndex index, AttemptOutcome outcome = AttemptOutcome::kSucceeded) {
     const OutcomePolicy policy{.retry = graph.profile(index).retry};
-    take(graph.end_attempt(index, decide({.tries = graph.tries(index)}, {.reported = outcome}, policy), now));
+    take(graph.end_attempt(index, decide({.tries = graph.task(index).tries}, {.reported = outcome}, policy), now));
     return *this;
   }
   void take(TaskChanges changes) {
@@ -135,7 +135,7 @@ TEST(TaskGraph, CancelEndsWhatWaitsAndLeavesWhatRunsToItsExecutor) {
 TEST(TaskGraph, AnOutOfMemoryIsRememberedForTheNextAttempt) {
   Tasks tasks;
   tasks.add(1, task()).read().start(0);
-  const Decision larger = decide({.tries = tasks.graph.tries(0),
+  const Decision larger = decide({.tries = tasks.graph.task(0).tries,
                                   .on_gpu = true,
                                   .had_company = true,
                                   .reserved_gpu_bytes = 100,
@@ -145,7 +145,7 @@ TEST(TaskGraph, AnOutOfMemoryIsRememberedForTheNextAttempt) {
   EXPECT_THAT(changes.ready, ElementsAre(0));
   ASSERT_THAT(changes.events, SizeIs(1));
   EXPECT_EQ(std::get<RequeueTask>(changes.events[0]).reserved_gpu_bytes, 150);
-  EXPECT_EQ(tasks.graph.tries(0).gpu_bytes, 150);
+  EXPECT_EQ(tasks.graph.task(0).tries.gpu_bytes, 150);
 }
 
 TEST(TaskGraph, WhatCanNeverRunFailsAtOnceAndSaysWhy) {
