@@ -19,10 +19,10 @@ constexpr Nanos kWarnAfter = 60 * kSecond;
 
 // Of the GPU's model, if enough of its tasks were measured to speak for the others.
 const scheduler::AloneRate* rate_of(const std::vector<scheduler::AloneRate>& rates, const std::string& model) {
-  constexpr std::int64_t kMostUntold = 10;  // of 100
+  constexpr std::int64_t kMostUnmeasured = 10;  // of 100
   for (const scheduler::AloneRate& rate : rates)
     if (rate.gpu_model == model && rate.alone_seconds > 0 &&
-        100 * rate.untold_tasks <= kMostUntold * (rate.tasks + rate.untold_tasks))
+        100 * rate.unmeasured_tasks <= kMostUnmeasured * (rate.tasks + rate.unmeasured_tasks))
       return &rate;
   return nullptr;
 }
@@ -213,7 +213,6 @@ scheduler::Readings Batch::readings(const Sensed& now) {
     const std::string& uuid = options_.gpus[i].uuid;
     scheduler::GpuReading reading{.gpu = static_cast<scheduler::GpuIndex>(i),
                                   .others_compute = others_compute_.contains(uuid)};
-    if (const auto gpu = gpu_now_.find(uuid); gpu != gpu_now_.end()) reading.util_ratio = gpu->second.util_ratio;
     if (const auto bytes = others_.find(uuid); bytes != others_.end()) reading.others_bytes = bytes->second;
     result.gpus.push_back(reading);
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "scheduler/packing.h"
+#include "scheduler/scaled.h"
 
 namespace headroom::scheduler {
 
@@ -39,10 +40,6 @@ void learn(std::optional<double>& value, int& n, double reading, const GroupStat
   }
   const bool up = !value || reading > *value;
   move(value, reading, weight(up == (trust == Trust::kHigher) ? kFast : kSlow, seen.seconds));
-}
-
-std::int64_t scaled(std::int64_t bytes, double factor) {
-  return static_cast<std::int64_t>(static_cast<double>(bytes) * factor);
 }
 
 }  // namespace
@@ -111,7 +108,7 @@ std::optional<double> GroupStats::usual_seconds() const {
 }
 
 std::optional<double> GroupStats::alone_duration_seconds() const {
-  if (told_ > 0 && (alone_attempts_ > 0 || recalled_)) return told_seconds_ / static_cast<double>(told_);
+  if (measured_ > 0 && (alone_attempts_ > 0 || recalled_)) return measured_seconds_ / static_cast<double>(measured_);
   return recalled_duration_;
 }
 

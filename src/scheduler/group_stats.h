@@ -8,9 +8,8 @@
 // What tasks of one group need on one GPU model, learned from those that ran. Pure.
 namespace headroom::scheduler {
 
-inline constexpr double kMemoryLimit = 0.98;    // of a card, for everybody together
-inline constexpr double kProbeMemory = 0.25;    // of a card: an unknown task counts for at least so much
-inline constexpr double kTenantReserve = 0.25;  // of a card, where another user computed lately
+inline constexpr double kProbeMemory = 0.25;    // of a GPU: an unknown task counts for at least so much
+inline constexpr double kTenantReserve = 0.25;  // of a GPU, where another user computed lately
 inline constexpr int kUnseenUntilKnown = 3;     // tasks too short to be measured, before a probe's share is believed
 
 // Utilisation, cores and lengths as they are when a task runs alone. Readings beside others only correct them in the
@@ -30,7 +29,8 @@ class GroupStats {
   void see_steps(double seconds, double steps, bool alone);
   void finished(double seconds, std::optional<std::int64_t> peak_bytes);
   void ran_alone() { ++alone_attempts_; }  // an attempt, long enough to be measured, or all its life
-  void told(double alone_seconds) { ++told_, told_seconds_ += alone_seconds; }  // a finished task's length, if alone
+  // A finished task's length, had it been alone.
+  void measured(double alone_seconds) { ++measured_, measured_seconds_ += alone_seconds; }
   // What a whole task used, which counts until readings tell more.
   void used_cpu(double cpu_seconds, double seconds, double startup_seconds);
   void plateau(std::int64_t bytes);  // a first task stopped growing here
@@ -48,17 +48,17 @@ class GroupStats {
   [[nodiscard]] std::optional<double> usual_seconds() const;
   [[nodiscard]] std::int64_t tasks_finished_here() const { return finished_here_; }
   [[nodiscard]] std::int64_t alone_attempts() const { return alone_attempts_; }
-  [[nodiscard]] std::int64_t tasks_told() const { return told_; }
-  [[nodiscard]] double told_seconds() const { return told_seconds_; }
+  [[nodiscard]] std::int64_t tasks_measured() const { return measured_; }
+  [[nodiscard]] double measured_seconds() const { return measured_seconds_; }
   [[nodiscard]] bool recalled() const { return recalled_; }
-  // Of one task alone; absent where none was seen alone, here or in an earlier batch.
+  // How long one task takes alone; absent where none was seen alone, here or in an earlier batch.
   [[nodiscard]] std::optional<double> alone_duration_seconds() const;
   [[nodiscard]] bool util_known() const { return util_.has_value(); }
   [[nodiscard]] bool cores_known() const { return cores_.has_value(); }
 
   [[nodiscard]] bool memory_known() const { return peak_ > 0 || unseen_ >= kUnseenUntilKnown; }
   [[nodiscard]] std::int64_t peak_bytes() const { return peak_; }
-  // What a further task of the group is expected to need at most, on a card of `total_bytes`.
+  // What a further task of the group is expected to need at most, on a GPU of `total_bytes`.
   [[nodiscard]] std::int64_t expected_bytes(std::int64_t total_bytes) const;
 
   // From earlier batches.
@@ -74,8 +74,8 @@ class GroupStats {
   double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
   std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;
   double usual_seconds_ = 0;
-  std::int64_t alone_attempts_ = 0, told_ = 0;
-  double told_seconds_ = 0;
+  std::int64_t alone_attempts_ = 0, measured_ = 0;
+  double measured_seconds_ = 0;
   std::optional<double> recalled_duration_;
   bool recalled_ = false;  // its speed alone is known from an earlier batch
   int unseen_ = 0;

@@ -121,10 +121,10 @@ void Packer::learn_parallelism() {
   if (window_.predicted <= 0) return;
   ratio_ += 0.5 * (std::clamp(window_.work / window_.predicted, 0.6, 1.5) - ratio_);
   const double load = window_.load / window_.seconds;
-  const bool told = window_.tasks > 1 && load > 0.7 * parallelism_ && window_.host_busy_ratio < 0.93;
+  const bool telling = window_.tasks > 1 && load > 0.7 * parallelism_ && window_.host_busy_ratio < 0.93;
   const bool steps = window_.by_steps;
   const double band = steps ? kBandSteps : kBandShares;
-  if (!told || (ratio_ >= 1.0 - band && ratio_ <= 1.0 + (step_by_step_ ? kBandUp : band))) return;
+  if (!telling || (ratio_ >= 1.0 - band && ratio_ <= 1.0 + (step_by_step_ ? kBandUp : band))) return;
   parallelism_ = std::clamp(parallelism_ * std::pow(ratio_, steps ? kPowerSteps : kPowerShares), 1.0,
                             steps ? kMaxSteps : kMaxShares);
 }

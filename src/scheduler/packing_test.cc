@@ -131,7 +131,7 @@ TEST(Packer, TurnsAreCountedWhileTasksWait) {
 TEST(Memory, TheMarginShrinksAsMoreTasksAgree) {
   GroupStats group;
   EXPECT_FALSE(group.memory_known());
-  EXPECT_EQ(group.expected_bytes(80 * kGib), 20 * kGib) << "a quarter of the card";
+  EXPECT_EQ(group.expected_bytes(80 * kGib), 20 * kGib) << "a quarter of the GPU";
   group.finished(60, 10 * kGib);
   const auto first = group.expected_bytes(80 * kGib);
   for (int i = 0; i < 40; ++i) group.finished(60, 10 * kGib);

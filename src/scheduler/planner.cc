@@ -3,22 +3,169 @@
 
 #include <algorithm>
 
-#include "base/human.h"
 #include "base/result.h"
-#include "scheduler/planner_state.h"
+#include "scheduler/gpu_faults.h"
+#include "scheduler/machine.h"
+#include "scheduler/observer.h"
+#include "scheduler/placer.h"
 
 namespace headroom::scheduler {
 
-Planner::State::State(PlannerSetup given) : setup(std::move(given)), next_attempt(setup.first_attempt) {
-  for (const GpuFacts& facts : setup.gpus)
-    gpus.push_back({.facts = facts, .packer = Packer(setup.decide_every, setup.space_sharing)});
-  for (const GroupHistory& past : setup.history) {
-    GroupStats& stats = group(past.group).stats[past.gpu_model];
-    const auto in_seconds = [](std::optional<Nanos> ns) { return ns ? std::optional(seconds(*ns)) : std::nullopt; };
-    stats.recall(past.finished, past.peak_gpu_bytes);
-    stats.recall_speed(past.gpu_util_ratio, past.cores, in_seconds(past.startup), in_seconds(past.duration),
-                       past.seconds_per_step);
+// Events in, actions out: each event goes to the parts that it concerns, and what they answer becomes actions.
+class Planner::State {
+ public:
+  explicit State(PlannerSetup given)
+      : setup(std::move(given)),
+        learned(setup.history),
+        machine(setup, learned),
+        fit(setup, graph, machine, learned),
+        placer(setup, graph, machine, fit),
+        observer(setup, machine, learned),
+        faults(setup.gpus.size()) {}
+
+  void on(const TasksAdded& event) {
+    take(graph.add(event.tasks, event.more, [this](const TaskProfile& profile) { return fit.impossible(profile); }));
   }
+  void on(const GroupLimit& event) { graph.limit_group(event.group, event.max_running); }
+  void on(const AttemptStarted& event);
+  void on(const AttemptEnded& event);
+  void on(const Readings& event) { observer.take(event, !placer.empty()); }
+  void on(const GpuLost& event) { quarantine(event.gpu, event.reason); }
+  void on(const GpuBack& event);
+  void on(const CancelTask& event);
+  void on(const Drain&) { graph.drain(); }
+  void on(const Stop&);
+  void on(const Tick&) {}
+  void stop_overdue();
+  void start_what_fits();
+  [[nodiscard]] std::vector<Action> take_actions() { return std::exchange(actions_, {}); }
+
+  PlannerSetup setup;
+  TaskGraph graph;
+  Learned learned;
+  Machine machine;
+  Fit fit;
+  Placer placer;
+  Observer observer;
+  GpuFaults faults;
+
+ private:
+  void take(TaskChanges changes);
+  void stop(RunningAttempt& attempt, StopReason reason);
+  void quarantine(GpuIndex gpu, std::string reason);
+  void suspect_gpu(const RunningAttempt& attempt, AttemptOutcome outcome);
+  [[nodiscard]] Decision decision_on(const RunningAttempt& attempt, const AttemptEnded& event) const;
+
+  std::vector<Action> actions_;  // of the event that is handled
+};
+
+void Planner::State::take(TaskChanges changes) {
+  for (const TaskIndex task : changes.ready) placer.add(task);
+  for (const TaskIndex task : changes.withdrawn) placer.withdraw(task);
+  for (auto& event : changes.events) std::visit([this](auto& one) { actions_.emplace_back(std::move(one)); }, event);
+}
+
+void Planner::State::on(const AttemptStarted& event) {
+  RunningAttempt* const attempt = machine.find(event.attempt);
+  if (attempt == nullptr || attempt->seen) return;
+  // Lengths and deadlines count from the process's start, not from the decision.
+  attempt->start = attempt->memory.start = attempt->memory.last_growth = machine.now();
+  attempt->last_reading = attempt->work.last_progress = machine.now();
+}
+
+Decision Planner::State::decision_on(const RunningAttempt& attempt, const AttemptEnded& event) const {
+  const bool lost =
+      std::any_of(attempt.gpus.begin(), attempt.gpus.end(), [&](GpuIndex gpu) { return !machine.gpu(gpu).usable; });
+  AttemptFacts facts{.tries = graph.task(attempt.task).tries,
+                     .on_gpu = !attempt.gpus.empty(),
+                     .had_company = attempt.had_company,
+                     .reserved_gpu_bytes = attempt.memory.reserved_bytes,
+                     .reserved_host_bytes = attempt.host_need,
+                     .seen_gpu_bytes = attempt.memory.peak_bytes};
+  if (facts.on_gpu) facts.gpu_memory_bytes = machine.gpu(attempt.gpus.front()).facts.memory_bytes;
+  return decide(facts,
+                {.reported = event.outcome,
+                 .stopped = attempt.stopping,
+                 .device_lost = lost,
+                 .peak_gpu_bytes = event.peak_gpu_bytes,
+                 .peak_host_bytes = event.peak_host_bytes,
+                 .reason = event.reason},
+                {.retry = attempt.profile.retry,
+                 .ooms_until_failed = setup.ooms_until_failed,
+                 .shares_gpus = setup.pack == PackMode::kPack,
+                 .most_host_bytes = most_host_bytes(setup.host)});
+}
+
+void Planner::State::on(const AttemptEnded& event) {
+  const RunningAttempt* const found = machine.find(event.attempt);
+  if (found == nullptr) return;
+  const AloneTime alone = machine.alone_time(*found, machine.now());
+  const RunningAttempt attempt = machine.leave(event.attempt);
+  const Decision decision = decision_on(attempt, event);
+  actions_.emplace_back(CloseAttempt{attempt.id, attempt.task, decision.outcome, alone});
+  observer.ended(attempt, event, decision.outcome, alone);
+  suspect_gpu(attempt, decision.outcome);
+  if (decision.outcome == AttemptOutcome::kDeviceLost && attempt.gpus.size() == 1)
+    quarantine(attempt.gpus.front(), event.reason.empty() ? "lost" : event.reason);
+  take(graph.end_attempt(attempt.task, decision, machine.now()));
+}
+
+void Planner::State::suspect_gpu(const RunningAttempt& attempt, AttemptOutcome outcome) {
+  if (attempt.gpus.size() != 1) return;
+  const auto failed = faults.note(attempt.gpus.front(), attempt.task, attempt.profile.group, outcome);
+  if (failed)
+    quarantine(
+        attempt.gpus.front(),
+        fmt::format("{} tasks in a row failed on it, while others of their groups succeeded elsewhere", *failed));
+}
+
+void Planner::State::stop(RunningAttempt& attempt, StopReason reason) {
+  if (attempt.stopping) return;
+  attempt.stopping = reason;
+  actions_.emplace_back(StopAttempt{attempt.id, reason});
+}
+
+void Planner::State::quarantine(GpuIndex index, std::string reason) {
+  if (!machine.has(index) || !machine.gpu(index).usable) return;
+  machine.gpu(index).usable = false;
+  placer.gpu_lost(index);
+  actions_.emplace_back(QuarantineGpu{index, std::move(reason)});
+  for (const AttemptId id : machine.gpu(index).running) stop(*machine.find(id), StopReason::kDeviceLost);
+}
+
+void Planner::State::on(const GpuBack& event) {
+  if (!machine.has(event.gpu) || machine.gpu(event.gpu).usable) return;
+  machine.restore(event.gpu);
+  faults.forget(event.gpu);
+}
+
+void Planner::State::on(const CancelTask& event) {
+  take(graph.cancel(event.task));
+  for (auto& [id, attempt] : machine.running())
+    if (attempt.task == event.task) stop(attempt, StopReason::kCancelled);
+}
+
+void Planner::State::on(const Stop&) {
+  graph.drain();
+  for (auto& [id, attempt] : machine.running()) stop(attempt, StopReason::kBatchStopped);
+}
+
+void Planner::State::stop_overdue() {
+  const Nanos now = machine.now();
+  for (auto& [id, attempt] : machine.running()) {
+    const TaskProfile& limits = attempt.profile;
+    if (limits.timeout && now >= attempt.start + *limits.timeout) stop(attempt, StopReason::kTimedOut);
+    // Only a sample of this instant can tell.
+    const bool sampled = attempt.last_reading == now;
+    if (limits.hang_timeout && sampled && now >= attempt.work.last_progress + *limits.hang_timeout)
+      stop(attempt, StopReason::kHung);
+  }
+}
+
+void Planner::State::start_what_fits() {
+  take(graph.wake(machine.now()));
+  if (graph.draining()) return;
+  for (StartAttempt& start : placer.place()) actions_.emplace_back(std::move(start));
 }
 
 Planner::Planner(PlannerSetup setup) : state_(std::make_unique<State>(std::move(setup))) {}
@@ -27,29 +174,23 @@ Planner::Planner(Planner&&) noexcept = default;
 Planner& Planner::operator=(Planner&&) noexcept = default;
 
 std::vector<Action> Planner::handle(Nanos now, const Event& event) {
-  state_->now = std::max(state_->now, now);
-  state_->actions.clear();
-  state_->outlook_.reset();
+  state_->machine.advance(now);
   std::visit([this](const auto& e) { state_->on(e); }, event);
-  state_->wake();
-  state_->place();
-  return std::move(state_->actions);
+  state_->stop_overdue();
+  state_->start_what_fits();
+  return state_->take_actions();
 }
 
 std::optional<Nanos> Planner::next_wake() const {
   const State& s = *state_;
-  std::optional<Nanos> at;
+  std::optional<Nanos> at = s.graph.next_retry();
   const auto sooner = [&](Nanos due) { at = std::min(at.value_or(due), due); };
-  if (!s.draining && !s.backing_off.empty()) sooner(s.backing_off.begin()->first);
-  for (const auto& [id, attempt] : s.running) {
-    if (attempt.stopping) continue;
-    const Profile& profile = s.profile(s.tasks[attempt.task]);
-    if (profile.timeout) sooner(attempt.start + *profile.timeout);
-  }
-  if (s.draining || s.queue.empty()) return at;
-  for (const Gpu& gpu : s.gpus) {
-    if (const auto held = gpu.packer.held_until(s.now)) sooner(*held);
-    if (gpu.tenant_seen && !gpu.others_compute && *gpu.tenant_seen + s.setup.tenant_memory > s.now)
+  for (const auto& [id, attempt] : s.machine.running())
+    if (!attempt.stopping && attempt.profile.timeout) sooner(attempt.start + *attempt.profile.timeout);
+  if (s.graph.draining() || s.placer.empty()) return at;
+  for (const Gpu& gpu : s.machine.gpus()) {
+    if (const auto held = gpu.packer.held_until(s.machine.now())) sooner(*held);
+    if (gpu.tenant_seen && !gpu.others_compute && *gpu.tenant_seen + s.setup.tenant_memory > s.machine.now())
       sooner(*gpu.tenant_seen + s.setup.tenant_memory);
   }
   return at;
@@ -57,115 +198,57 @@ std::optional<Nanos> Planner::next_wake() const {
 
 bool Planner::finished() const {
   const State& s = *state_;
-  if (!s.running.empty()) return false;
-  if (s.draining) return true;
-  if (s.more_tasks || !s.backing_off.empty()) return false;
-  if (s.queue.empty()) return true;
-  if (s.usable_gpus() == s.gpus.size()) return false;
+  if (!s.machine.running().empty()) return false;
+  if (s.graph.draining()) return true;
+  if (!s.graph.complete() || s.graph.next_retry()) return false;
+  if (s.placer.empty()) return true;
   // Ready tasks, and GPUs lost: is there one that could still run?
-  for (const auto& [key, bucket] : s.queue.heads()) {
-    const TaskRecord& task = s.tasks[key.task];
-    if (static_cast<std::size_t>(s.profile(task).resources.gpus) <= s.usable_gpus()) return false;
-  }
-  return true;
+  return s.machine.usable_gpus() < s.machine.gpu_count() && !s.placer.could_start_one();
 }
 
-TaskState Planner::state(TaskIndex task) const { return state_->tasks.at(task).state; }
-
-BatchCounts Planner::counts() const {
-  const auto of = [&](TaskState state) { return state_->by_state[static_cast<std::size_t>(state)]; };
-  return {.total = static_cast<std::int64_t>(state_->tasks.size()),
-          .waiting = of(TaskState::kWaiting),
-          .ready = of(TaskState::kReady),
-          .running = of(TaskState::kRunning),
-          .backing_off = of(TaskState::kBackingOff),
-          .succeeded = of(TaskState::kSucceeded),
-          .failed = of(TaskState::kFailed),
-          .skipped = of(TaskState::kSkipped),
-          .cancelled = of(TaskState::kCancelled),
-          .ready_for_gpu = state_->ready_for_gpu};
-}
+TaskState Planner::state(TaskIndex task) const { return state_->graph.state(task); }
+BatchCounts Planner::counts() const { return state_->graph.counts(); }
+double Planner::cores_counted() const { return state_->machine.cores_counted(); }
+std::vector<AloneRate> Planner::alone_rates() const { return state_->learned.alone_rates(); }
+std::vector<GroupHistory> Planner::learned() const { return state_->learned.histories(); }
 
 GpuView Planner::gpu(GpuIndex index) const {
-  const Gpu& gpu = state_->gpus.at(static_cast<std::size_t>(index));
+  const Machine& machine = state_->machine;
+  const Gpu& gpu = machine.gpus().at(static_cast<std::size_t>(index));
   GpuView view;
   view.usable = gpu.usable;
   view.running = gpu.running;
-  view.counted_bytes = state_->counted(gpu);
-  view.limit_bytes = state_->limit(gpu);
-  const std::vector<double> loads = state_->loads(gpu);
+  view.counted_bytes = machine.counted_bytes(gpu);
+  view.limit_bytes = machine.limit_bytes(gpu);
+  const std::vector<double> loads = machine.loads(gpu);
   for (const double load : loads) view.load += load;
   view.parallelism = gpu.packer.parallelism();
   view.predicted_rate = work_rate(loads, view.parallelism);
-  view.max_load = gpu.packer.max_load(state_->now);
+  view.max_load = gpu.packer.max_load(machine.now());
   view.direction_changes = gpu.packer.direction_changes();
   return view;
 }
 
-double Planner::cores_counted() const { return state_->cores_counted(); }
+std::optional<AloneTime> Planner::alone_time(AttemptId attempt, Nanos now) const {
+  const auto& running = state_->machine.running();
+  const auto found = running.find(attempt);
+  return found != running.end() ? std::optional(state_->machine.alone_time(found->second, now)) : std::nullopt;
+}
 
 std::string Planner::why_waiting() const {
-  State& s = *state_;
-  if (s.queue.empty()) return "";
-  if (s.draining) return "the batch is ending: nothing more is started";
-  const TaskRecord& task = s.tasks[s.queue.heads().begin()->first.task];
-  const Profile& profile = s.profile(task);
-  const Group& group = s.groups[static_cast<std::size_t>(profile.group)];
-  if (group.max_running && group.running >= *group.max_running)
-    return fmt::format("{} of its group run, and the group may have no more", group.running);
-  if (profile.resources.gpus == 0) return fmt::format("all {} slots are taken", s.slots());
-  if (static_cast<std::size_t>(profile.resources.gpus) > s.usable_gpus())
-    return fmt::format("it needs {} GPUs, and {} of {} can be used", profile.resources.gpus, s.usable_gpus(),
-                       s.gpus.size());
-  if (s.wants_whole(task)) return "it needs GPUs of its own, and waits for them to empty";
-  if (!s.host_fits(task, true)) return "the host's cores or memory are taken";
-  for (std::size_t i = 0; i < s.gpus.size(); ++i)
-    if (s.gpus[i].usable && s.memory_fits(s.gpus[i], s.need_of(task, static_cast<GpuIndex>(i))))
-      return "one more task on a GPU would not raise its measured rate of work";
-  return "no GPU has enough free memory for it";
+  if (state_->placer.empty()) return "";
+  if (state_->graph.draining()) return "the batch is ending: nothing more is started";
+  return state_->placer.why_waiting();
 }
 
-std::vector<AloneRate> Planner::alone_rates() const {
-  std::map<std::string, AloneRate> by_model;
-  for (const Group& group : state_->groups) {
-    for (const auto& [model, stats] : group.stats) {
-      const std::int64_t finished = stats.tasks_finished_here();
-      if (model.empty() || finished == 0) continue;
-      AloneRate& rate = by_model[model];
-      rate.gpu_model = model;
-      const bool measured = stats.alone_attempts() > 0 || stats.recalled();
-      rate.untold_tasks += finished - (measured ? stats.tasks_told() : 0);
-      if (!measured) continue;
-      rate.tasks += stats.tasks_told();
-      rate.alone_seconds += stats.told_seconds();
-      rate.alone_attempts += stats.alone_attempts();
-      rate.from_history = rate.from_history || stats.alone_attempts() == 0;
-    }
-  }
-  std::vector<AloneRate> all;
-  for (auto& [model, rate] : by_model) all.push_back(std::move(rate));
-  return all;
-}
-
-std::vector<GroupHistory> Planner::learned() const {
-  std::vector<GroupHistory> all;
-  const auto nanos = [](std::optional<double> s) {
-    return s ? std::optional(static_cast<Nanos>(*s * 1e9)) : std::nullopt;
-  };
-  for (std::size_t i = 0; i < state_->groups.size(); ++i) {
-    for (const auto& [model, stats] : state_->groups[i].stats) {
-      GroupHistory past{.group = static_cast<GroupIndex>(i), .gpu_model = model};
-      past.finished = stats.tasks_finished();
-      if (stats.peak_bytes() > 0) past.peak_gpu_bytes = stats.peak_bytes();
-      if (stats.util_known()) past.gpu_util_ratio = stats.util();
-      if (stats.cores_known()) past.cores = stats.cores();
-      past.startup = nanos(stats.startup_seconds());
-      past.duration = nanos(stats.alone_duration_seconds());
-      past.seconds_per_step = stats.seconds_per_step();
-      all.push_back(std::move(past));
-    }
-  }
-  return all;
+WhyWaiting Planner::why_waiting(TaskIndex task) const {
+  const State& s = *state_;
+  WhyWaiting why{.reason = s.placer.why_waiting(task)};
+  if (task >= s.graph.size() || s.graph.state(task) != TaskState::kReady) return why;
+  if (s.graph.draining()) why.reason = "the batch is ending: nothing more is started";
+  if (s.graph.profile(task).resources.gpus == 0) return why;
+  for (GpuIndex gpu = 0; gpu < s.machine.gpu_count(); ++gpu) why.gpus.push_back(s.placer.obstacle(task, gpu));
+  return why;
 }
 
 }  // namespace headroom::scheduler

@@ -47,6 +47,8 @@ class Walk {
     return log_;
   }
 
+  [[nodiscard]] int idle_checks() const { return idle_checks_; }
+
  private:
   int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(dice_); }
 
@@ -110,7 +112,10 @@ class Walk {
                               .gpu_util_ratio = pick(0, 100) / 100.0,
                               .cores = pick(0, 20) / 10.0,
                               .in_startup = pick(0, 5) == 0});
-    if (pick(0, 9) == 0) all.gpus.push_back({.gpu = 0, .others_bytes = pick(0, 9) * kGib});
+    if (pick(0, 9) == 0) {
+      all.gpus.push_back({.gpu = 0, .others_bytes = pick(0, 9) * kGib});
+      others_.insert(0);
+    }
     take(planner_->handle(now_, all));
   }
 
@@ -125,6 +130,9 @@ class Walk {
       } else if (const auto* end = std::get_if<EndTask>(&action)) {
         EXPECT_TRUE(ended_.insert(end->task).second) << "seed " << seed_ << ": task " << end->task << " ended twice";
         log_ += "e" + std::to_string(end->task);
+      } else if (const auto* again = std::get_if<RequeueTask>(&action)) {
+        if (again->after == AttemptOutcome::kHostOutOfMemory) out_of_host_memory_.insert(again->task);
+        if (again->alone) wants_alone_.insert(again->task);
       } else if (const auto* stop = std::get_if<StopAttempt>(&action)) {
         EXPECT_TRUE(stopping_.insert(stop->attempt).second) << "asked twice";
       } else if (const auto* gone = std::get_if<QuarantineGpu>(&action)) {
@@ -138,6 +146,7 @@ class Walk {
     }
     if (started) check_gates(onto);
     check_conserving();
+    check_idle_gpus();
   }
 
   void check_start(const StartAttempt& start) {
@@ -155,6 +164,7 @@ class Walk {
     EXPECT_FALSE(slots.contains(start.slot));
     for (const GpuIndex gpu : start.gpus) EXPECT_TRUE(usable_[static_cast<std::size_t>(gpu)]) << "seed " << seed_;
     running_.emplace(start.attempt, start);
+    ++starts_;
   }
 
   void check_gates(const std::set<GpuIndex>& onto) {
@@ -193,6 +203,34 @@ class Walk {
     }
   }
 
+  // Ready, wants any one GPU and nothing of the host, and nobody waits for whole GPUs or was passed often: a GPU that
+  // idles, beside whatever is busy, is wasted.
+  [[nodiscard]] bool takes_any_gpu(std::size_t i) const {
+    const ResourceRequest& need = need_[i].resources;
+    return planner_->state(static_cast<TaskIndex>(i)) == TaskState::kReady && need.gpus == 1 && !need.cpus &&
+           !need.host_memory_bytes && !out_of_host_memory_.contains(static_cast<TaskIndex>(i));
+  }
+  [[nodiscard]] bool may_reserve(std::size_t i) const {
+    const ResourceRequest& need = need_[i].resources;
+    return planner_->state(static_cast<TaskIndex>(i)) == TaskState::kReady &&
+           (need.gpus > 1 || need.alone || wants_alone_.contains(static_cast<TaskIndex>(i)));
+  }
+  void check_idle_gpus() {
+    constexpr int kNobodyPassedOften = 64;
+    if (running_.empty() || starts_ >= kNobodyPassedOften) return;
+    std::size_t waiting = need_.size();
+    for (std::size_t i = 0; i < need_.size(); ++i) {
+      if (may_reserve(i)) return;
+      if (takes_any_gpu(i)) waiting = i;
+    }
+    if (waiting == need_.size()) return;
+    ++idle_checks_;
+    for (std::size_t g = 0; g < usable_.size(); ++g)
+      EXPECT_FALSE(usable_[g] && !others_.contains(static_cast<GpuIndex>(g)) &&
+                   planner_->gpu(static_cast<GpuIndex>(g)).running.empty())
+          << "seed " << seed_ << ": GPU " << g << " idles and task " << waiting << " waits";
+  }
+
   std::uint64_t seed_;
   std::mt19937_64 dice_;
   PlannerSetup setup_;
@@ -203,12 +241,21 @@ class Walk {
   std::set<TaskIndex> ended_;
   std::set<AttemptId> stopping_;
   std::string log_;
+  std::set<TaskIndex> out_of_host_memory_, wants_alone_;
+  std::set<GpuIndex> others_;  // GPUs on which other users' memory was seen
+  int starts_ = 0, idle_checks_ = 0;
   Nanos now_ = 0;
   bool lost_ = false;
 };
 
 TEST(Walks, NoneBreaksALimitAndEveryTaskEndsOnce) {
-  for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) Walk(seed).run();
+  int idle_checks = 0;
+  for (std::uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {
+    Walk walk(seed);
+    walk.run();
+    idle_checks += walk.idle_checks();
+  }
+  EXPECT_GT(idle_checks, 1000) << "else the walks show little of GPUs that idle beside busy ones";
 }
 
 TEST(Walks, TheSameEventsGiveTheSameActions) {

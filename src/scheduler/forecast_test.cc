@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
-#include "scheduler/planner_state.h"
+#include "scheduler/forecast.h"
 #include "scheduler/testing/builders.h"
 
 namespace headroom::scheduler {
@@ -11,8 +11,8 @@ using testing::Batch;
 using testing::kGib;
 using testing::task;
 
-TEST(Outlook, TheEndIsTheWorkOrTheLongestTask) {
-  Outlook view{.work_seconds = 1000, .critical_seconds = {0, 0}, .speeds = {1.0, 0.8, 0.6, 0.48}, .full = 4};
+TEST(Forecast, TheEndIsTheWorkOrTheLongestTask) {
+  Forecast view{.work_seconds = 1000, .critical_seconds = {0, 0}, .speeds = {1.0, 0.8, 0.6, 0.48}, .full = 4};
   EXPECT_NEAR(view.end(), 1.05 * 1000 / (2 * 4 * 0.48), 1) << "both GPUs full";
   view.critical_seconds = {900, 0};
   EXPECT_NEAR(view.end(), 900, 1) << "nothing is faster than alone";
@@ -23,8 +23,8 @@ TEST(Outlook, TheEndIsTheWorkOrTheLongestTask) {
   EXPECT_GT(view.end(), with_one_long + 5);
 }
 
-TEST(Outlook, FewerBesideATaskThatNeedsItsSpeed) {
-  const Outlook view{.speeds = {1.0, 0.8, 0.6, 0.48}, .full = 4};
+TEST(Forecast, FewerBesideATaskThatNeedsItsSpeed) {
+  const Forecast view{.speeds = {1.0, 0.8, 0.6, 0.48}, .full = 4};
   EXPECT_EQ(view.most(0.9), 1);
   EXPECT_EQ(view.most(0.7), 2);
   EXPECT_EQ(view.most(0.1), 4);
@@ -50,7 +50,7 @@ std::size_t long_ones_on(const Batch& batch, GpuIndex gpu) {
   return count;
 }
 
-TEST(Outlook, TwoLongTasksShareAGpuAndLeaveTheOtherToTheShortOnes) {
+TEST(Forecast, TwoLongTasksShareAGpuAndLeaveTheOtherToTheShortOnes) {
   for (const Nanos unit : {kSecond, 2'000'000 * kSecond}) {  // all together they may be longer than Nanos can say
     Batch batch = known_before(2);
     batch.add(2, task().expected(940 * unit)).add(100, task().group(1).expected(40 * unit)).begin();
@@ -60,14 +60,14 @@ TEST(Outlook, TwoLongTasksShareAGpuAndLeaveTheOtherToTheShortOnes) {
   }
 }
 
-TEST(Outlook, WithoutKnownLengthsTheLeastLoadedGpuTakesTheNext) {
+TEST(Forecast, WithoutKnownLengthsTheLeastLoadedGpuTakesTheNext) {
   Batch batch = known_before(2);
   batch.add(2, task()).add(100, task().group(1)).begin();
   EXPECT_EQ(long_ones_on(batch, 0), 1u);
   EXPECT_EQ(long_ones_on(batch, 1), 1u);
 }
 
-TEST(Outlook, NoGpuIdlesForTheSakeOfABetterOne) {
+TEST(Forecast, NoGpuIdlesForTheSakeOfABetterOne) {
   for (const int gpus : {2, 3, 5}) {
     Batch batch = known_before(gpus);
     batch.add(gpus, task().expected(900 * kSecond)).add(1, task().expected(10 * kSecond)).begin();
@@ -75,7 +75,7 @@ TEST(Outlook, NoGpuIdlesForTheSakeOfABetterOne) {
   }
 }
 
-TEST(Outlook, EqualLongTasksAreNotHeldBack) {
+TEST(Forecast, EqualLongTasksAreNotHeldBack) {
   Batch batch = known_before(2);
   for (int i = 0; i < 8; ++i) batch.add(1, task().expected((1500 + 100 * i) * kSecond));
   batch.begin();

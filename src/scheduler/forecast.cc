@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the batch will end, as a fluid: which running tasks decide that, and so how much company they may have. Only
-// with lengths known from earlier batches: wrong ones cost more than it gains.
+#include "scheduler/forecast.h"
+
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-
-#include "scheduler/planner_state.h"
 
 namespace headroom::scheduler {
 
@@ -20,15 +17,13 @@ constexpr int kBisections = 24;
 
 }  // namespace
 
-// The most tasks of which each still has this speed.
-int Outlook::most(double speed) const {
+int Forecast::most(double speed) const {
   int n = 1;
   while (n < full && speeds[static_cast<std::size_t>(n)] >= speed) ++n;
   return n;
 }
 
-// With `time` left: the work the GPUs do if each takes only as many tasks as lets its longest one end in time.
-double Outlook::capacity(double time) const {
+double Forecast::capacity(double time) const {
   double rate = 0;
   for (const double critical : critical_seconds) {
     const int n = most(critical / time);
@@ -37,7 +32,7 @@ double Outlook::capacity(double time) const {
   return rate * time;
 }
 
-double Outlook::end() const {
+double Forecast::end() const {
   const double wanted = kSlack * work_seconds;
   double low = *std::max_element(critical_seconds.begin(), critical_seconds.end());
   if (low > 0 && capacity(low) >= wanted) return low;
@@ -49,80 +44,89 @@ double Outlook::end() const {
   return high;
 }
 
-// Made once for an event, and again after each start: many tasks are held against it.
-const Outlook* Planner::State::outlook(double load) {
-  if (unknown_lengths > 0 || setup.pack != PackMode::kPack || usable_gpus() < 2) return nullptr;
-  if (outlook_) return &*outlook_;
-  Outlook& seen = outlook_.emplace();
+const Forecast* CriticalPath::forecast(double load) {
+  if (!graph_.lengths_known() || setup_.pack != PackMode::kPack || machine_.usable_gpus() < 2) return nullptr;
+  if (!forecast_) forecast_ = make(load);
+  return &*forecast_;
+}
+
+Forecast CriticalPath::make(double load) const {
+  Forecast made;
   double loads = 0, parallelism = 0;
   int count = 0;
-  double work = std::max(0.0, queued_seconds);  // sums of fractions do not end at exactly 0
-  for (const Gpu& gpu : gpus) {
+  double work = std::max(0.0, graph_.queued_seconds());  // sums of fractions do not end at exactly 0
+  for (const Gpu& gpu : machine_.gpus()) {
     if (!gpu.usable) continue;
     double longest = 0;
-    for (const AttemptId id : gpu.running) longest = std::max(longest, kLonger * seconds(remaining(running.at(id))));
-    seen.critical_seconds.push_back(longest);
-    for (const double one : this->loads(gpu)) loads += one, ++count;
+    for (const AttemptId id : gpu.running)
+      longest = std::max(longest, kLonger * seconds(machine_.remaining(machine_.running().at(id))));
+    made.critical_seconds.push_back(longest);
+    for (const double one : machine_.loads(gpu)) loads += one, ++count;
     parallelism += gpu.packer.parallelism();
   }
-  for (const auto& [id, attempt] : running) work += seconds(remaining(attempt));
-  seen.work_seconds = work;
+  for (const auto& [id, attempt] : machine_.running()) work += seconds(machine_.remaining(attempt));
+  made.work_seconds = work;
   const double usual = count > 0 ? loads / count : load;
-  parallelism = parallelism / static_cast<double>(seen.critical_seconds.size());
-  if (!setup.space_sharing) parallelism = std::max(parallelism, 1.0 / kTrueShare);
+  parallelism = parallelism / static_cast<double>(made.critical_seconds.size());
+  if (!setup_.space_sharing) parallelism = std::max(parallelism, 1.0 / kTrueShare);
   double last = 0;
   for (int n = 1; n <= kMaxPerGpu; ++n) {
     const double rate = work_rate(std::vector<double>(static_cast<std::size_t>(n), usual), parallelism);
     if (n > 1 && rate < kWorthIt * last) break;
-    seen.speeds.push_back(rate / n);
+    made.speeds.push_back(rate / n);
     last = rate;
   }
-  seen.full = static_cast<int>(seen.speeds.size());
-  seen.end_seconds = seen.end();
-  return &seen;
+  made.full = static_cast<int>(made.speeds.size());
+  made.end_seconds = made.end();
+  return made;
 }
 
-double Planner::State::soonest_place(GpuIndex besides) const {
+double CriticalPath::soonest_place(GpuIndex besides) const {
   std::optional<double> soonest;
-  for (const auto& [id, attempt] : running) {
+  for (const auto& [id, attempt] : machine_.running()) {
     if (std::find(attempt.gpus.begin(), attempt.gpus.end(), besides) != attempt.gpus.end()) continue;
-    const double left = seconds(remaining(attempt));
+    const double left = seconds(machine_.remaining(attempt));
     soonest = std::min(soonest.value_or(left), left);
   }
   return soonest.value_or(0);
 }
 
+bool CriticalPath::room_on(TaskIndex task, GpuIndex index) const {
+  const Gpu& gpu = machine_.gpu(index);
+  const Need need = fit_.need_of(task, index);
+  return fit_.memory_fits(gpu, need) &&
+         gpu.packer.admits(machine_.now(), machine_.loads(gpu), need.load, kWorthItKnown) &&
+         !(need.probe && !gpu.running.empty() && fit_.probe_runs(graph_.profile(task).group));
+}
+
 // A GPU whose longest task decides when the batch ends takes no shorter ones that would slow it too much, where the
 // others get the rest done in the meantime. Tasks that are long themselves begin at once, on the GPU where the end of
 // the batch is soonest: two long ones side by side leave the other GPUs to the many short ones.
-bool Planner::State::delays_critical(const TaskRecord& task, GpuIndex index, double load) {
-  if (!use_outlook || task.expected < 0 || (claim_ && &task == &tasks[claim_->task])) return false;
-  const Outlook* view = outlook(load);
+bool CriticalPath::delayed_by(TaskIndex task, GpuIndex index, double load) {
+  if (graph_.task(task).expected < 0) return false;
+  const Forecast* view = forecast(load);
   if (!view) return false;
-  const double length = seconds(task.expected), end = view->end_seconds;
+  const double length = seconds(graph_.task(task).expected), end = view->end_seconds;
   // It may wait if it would end in time after the next of the others' places gets free.
   const bool is_long = (length + soonest_place(index)) / view->speeds.back() > kLong * end;
   std::size_t at = 0;
   double here = 0, soonest = 0;
   bool room_here = false, room_elsewhere = false;
-  for (GpuIndex other = 0; other < static_cast<GpuIndex>(gpus.size()); ++other) {
-    const Gpu& gpu = gpus[static_cast<std::size_t>(other)];
+  for (GpuIndex other = 0; other < machine_.gpu_count(); ++other) {
+    const Gpu& gpu = machine_.gpu(other);
     if (!gpu.usable) continue;
-    Outlook with = *view;
+    Forecast with = *view;
     double& critical = with.critical_seconds[at++];
     if (is_long) critical = std::max(critical, kLonger * length);
     if (!is_long && other != index) continue;
     const double then = is_long ? with.end() : end;
     const int most = with.most(critical / then), count = static_cast<int>(gpu.running.size()) + 1;
-    bool room = most == with.full || count <= most;
+    const bool room = most == with.full || count <= most;
     if (other == index) {
       here = then, room_here = room;
       continue;
     }
-    const Need need = need_of(task, other);
-    room = room && memory_fits(gpu, need) && gpu.packer.admits(now, loads(gpu), need.load, kWorthItKnown) &&
-           !(need.probe && count > 1 && probe_runs(profile(task).group));
-    if (!room) continue;
+    if (!room || !room_on(task, other)) continue;
     room_elsewhere = true;
     if (soonest == 0 || then < soonest) soonest = then;
   }

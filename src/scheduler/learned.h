@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "scheduler/group_stats.h"
+#include "scheduler/planned_task.h"
+
+// What is known of each group on each GPU model: from earlier batches, and from what ran in this one.
+namespace headroom::scheduler {
+
+// What earlier batches learned about a group on a GPU model (and what this one learned, for the next).
+struct GroupHistory {
+  GroupIndex group = 0;
+  std::string gpu_model;
+  std::int64_t finished = 0;                   // tasks it rests on
+  std::optional<std::int64_t> peak_gpu_bytes;  // largest seen
+  std::optional<double> gpu_util_ratio;        // alone, while stepping
+  std::optional<double> cores;                 // alone
+  std::optional<Nanos> startup, duration;      // of one task, alone
+  std::optional<double> seconds_per_step;      // alone
+};
+
+// What one task per GPU would have done, of the tasks that finished: `tasks` in `alone_seconds` of a GPU of this model.
+// A task's length alone is its measured work (steps, kernel time or CPU time) at the speed its group had alone.
+struct AloneRate {
+  std::string gpu_model;
+  std::int64_t tasks = 0;  // finished, on one GPU each, whose work was measured
+  double alone_seconds = 0;
+  std::int64_t alone_attempts = 0;    // it rests on: those that had a GPU to themselves for seconds, or all their life
+  std::int64_t unmeasured_tasks = 0;  // finished, but none of the group was seen alone, or its work was not measured
+  bool from_history = false;          // for some groups it rests on earlier batches only
+};
+
+class Learned {
+ public:
+  explicit Learned(std::span<const GroupHistory> history);
+
+  // `gpu_model`: "" for tasks without a GPU.
+  [[nodiscard]] const GroupStats& stats(GroupIndex group, std::string_view gpu_model) const;
+  [[nodiscard]] GroupStats& to_learn(GroupIndex group, const std::string& gpu_model);
+  void host_used(GroupIndex group, std::int64_t bytes);
+  [[nodiscard]] std::int64_t host_peak_bytes(GroupIndex group) const;  // 0: not known
+
+  [[nodiscard]] std::vector<AloneRate> alone_rates() const;  // one for each GPU model, by its name
+  [[nodiscard]] std::vector<GroupHistory> histories() const;
+
+ private:
+  struct Group {
+    std::int64_t host_peak_bytes = 0;
+    std::map<std::string, GroupStats, std::less<>> stats;  // by GPU model
+  };
+  [[nodiscard]] Group& group(GroupIndex index);
+  std::vector<Group> groups_;
+  GroupStats nothing_known_;
+};
+
+}  // namespace headroom::scheduler

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "scheduler/events.h"
+#include "scheduler/learned.h"
+#include "scheduler/packing.h"
+#include "scheduler/setup.h"
+
+// The machine as the placer sees it: GPUs, slots, cores and memory, the attempts that run on them, and how much of
+// each they count for.
+namespace headroom::scheduler {
+
+struct Gpu {
+  GpuFacts facts;
+  bool usable = true;
+  std::vector<AttemptId> running;  // oldest first
+  Packer packer;
+  std::int64_t others_bytes = 0;
+  bool others_compute = false;
+  std::optional<Nanos> tenant_seen;
+};
+
+// What an attempt has done so far, as samples had it.
+struct AttemptWork {
+  double done_seconds = 0;             // as if alone, until the last reading
+  bool all_measured = true;            // none of it is only predicted
+  double alone_seconds = 0;            // of stepping with the GPU to itself
+  std::optional<double> work_seconds;  // as if alone, of the reading that is being taken in
+  std::optional<double> steps;
+  std::optional<std::int64_t> io_bytes;
+  Nanos last_progress = 0;
+  struct {
+    double seconds = 0, gpu = 0, cpu = 0, step_seconds = 0, steps = 0;
+    bool alone = true, steps_alone = true, has_gpu = false, has_cpu = false;
+  } window;  // stepping, not yet shown to its group's statistics
+};
+
+struct RunningAttempt {
+  AttemptId id = 0;
+  TaskIndex task = 0;
+  TaskProfile profile;
+  Nanos expected = -1;  // of its task, alone; < 0: not known
+  std::vector<GpuIndex> gpus;
+  int slot = 0;
+  Nanos start = 0, last_reading = 0;
+  RunningMemory memory;
+  std::int64_t host_need = 0, host_now = 0;  // bytes
+  bool alone = false;                        // asked for: nothing else may join
+  bool had_company = false;
+  bool in_startup = true;
+  bool seen = false;  // a reading of it came
+  AttemptWork work;
+  std::optional<StopReason> stopping;
+};
+
+// That attempts may reserve.
+[[nodiscard]] std::int64_t most_host_bytes(const HostFacts& host);
+
+class Machine {
+ public:
+  Machine(const PlannerSetup& setup, const Learned& learned);
+
+  void advance(Nanos now) { now_ = std::max(now_, now); }
+  [[nodiscard]] Nanos now() const { return now_; }
+
+  [[nodiscard]] GpuIndex gpu_count() const { return static_cast<GpuIndex>(gpus_.size()); }
+  [[nodiscard]] bool has(GpuIndex gpu) const { return gpu >= 0 && gpu < gpu_count(); }
+  [[nodiscard]] const std::vector<Gpu>& gpus() const { return gpus_; }
+  [[nodiscard]] Gpu& gpu(GpuIndex index) { return gpus_[static_cast<std::size_t>(index)]; }
+  [[nodiscard]] const Gpu& gpu(GpuIndex index) const { return gpus_[static_cast<std::size_t>(index)]; }
+  [[nodiscard]] int usable_gpus() const;
+  void restore(GpuIndex gpu);  // usable again, with nothing known of how it shares
+
+  [[nodiscard]] std::map<AttemptId, RunningAttempt>& running() { return running_; }
+  [[nodiscard]] const std::map<AttemptId, RunningAttempt>& running() const { return running_; }
+  [[nodiscard]] RunningAttempt* find(AttemptId id);
+  const RunningAttempt& seat(RunningAttempt attempt);  // on its GPUs or a slot; gives it the smallest free number
+  RunningAttempt leave(AttemptId id);
+
+  [[nodiscard]] int slots() const;
+  [[nodiscard]] bool slot_free() const { return on_slots_ < slots(); }
+  [[nodiscard]] std::int64_t counted_bytes(const Gpu& gpu) const;
+  [[nodiscard]] std::int64_t limit_bytes(const Gpu& gpu) const;
+  [[nodiscard]] std::vector<double> loads(const Gpu& gpu) const;
+  [[nodiscard]] double cores_counted() const;
+  void host_available(std::int64_t bytes) { host_available_ = bytes; }
+  // For one more attempt. `extra`: it would join others on a GPU. The first on a GPU does not ask for cores that
+  // nobody declared: an idle GPU is worse than a busy host.
+  [[nodiscard]] bool host_fits(std::optional<double> cpus, std::int64_t need_bytes, bool extra) const;
+
+  [[nodiscard]] const GroupStats& stats(const RunningAttempt& attempt) const;
+  [[nodiscard]] const std::string& model_of(const RunningAttempt& attempt) const;  // of its GPUs; "" on a slot
+  [[nodiscard]] Nanos remaining(const RunningAttempt& attempt) const;              // alone; < 0: not known
+  [[nodiscard]] AloneTime alone_time(const RunningAttempt& attempt, Nanos now) const;
+
+ private:
+  [[nodiscard]] double predicted_speed(const RunningAttempt& attempt) const;
+
+  const PlannerSetup& setup_;
+  const Learned& learned_;
+  Nanos now_ = 0;
+  std::vector<Gpu> gpus_;
+  std::map<AttemptId, RunningAttempt> running_;
+  std::set<int> free_slots_;  // below the highest ever used
+  int next_slot_ = 0, on_slots_ = 0;
+  std::optional<std::int64_t> host_available_;
+  std::string no_gpu_;  // the model of a task without one
+};
+
+}  // namespace headroom::scheduler

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scheduler/observer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace headroom::scheduler {
+
+namespace {
+
+constexpr double kProgressCores = 0.005;  // less CPU than this is none: a sleeping process still wakes now and then
+constexpr double kProgressUtil = 0.005;
+constexpr Nanos kSamplesForHang = 3;                 // at least so many without progress
+constexpr double kWindow = 5.0, kAloneWindow = 1.0;  // seconds
+constexpr double kEnoughSteps = 8;                   // to tell how long one takes
+constexpr double kMeasurable = 3.0;                  // seconds with a GPU to itself that tell a task's speed alone
+
+// Work done between two readings in tasks' worth of running alone; absent when nothing tells.
+std::optional<double> measured_work(const AttemptReading& reading, const GroupStats& stats, double dt,
+                                    std::optional<double> steps, bool space_sharing) {
+  if (steps && stats.seconds_per_step()) return *steps * *stats.seconds_per_step();
+  // Beside others kernels stretch under space sharing: CPU time tells more than utilisation does.
+  if (space_sharing && reading.cores && stats.cores_known() && stats.cores() > 0.05)
+    return *reading.cores * dt / stats.cores();
+  if (!space_sharing && reading.gpu_util_ratio && stats.util_known())
+    return *reading.gpu_util_ratio * dt / stats.util();
+  return std::nullopt;
+}
+
+// What it needs is not what it gets on a host that is full.
+std::optional<double> wanted(const AttemptReading& reading) {
+  return reading.cores_wanted ? reading.cores_wanted : reading.cores;
+}
+
+// Beside others what is not measured is not known, only expected.
+void take_work(RunningAttempt& attempt, std::optional<double> measured, double expected) {
+  attempt.work.work_seconds = measured.value_or(expected);
+  attempt.work.all_measured = attempt.work.all_measured && (measured || !attempt.had_company);
+}
+
+// A task of a GPU that was past its start-up all the while between two readings.
+struct Stepping {
+  RunningAttempt* attempt;
+  const GroupStats* stats;
+  double dt;
+  std::optional<double> work;
+  bool by_steps;
+};
+
+// Takes the work in; false: of one nothing is known, and the sum would say nothing.
+bool sum_up(const std::vector<Stepping>& stepping, double parallelism, PackObservation& seen) {
+  std::vector<double> utils;
+  for (const Stepping& task : stepping) utils.push_back(task.stats->util());
+  const std::vector<double> speeds = work_speeds(utils, parallelism);
+  for (std::size_t i = 0; i < stepping.size(); ++i)
+    take_work(*stepping[i].attempt, stepping[i].work, speeds[i] * stepping[i].dt);
+  seen.by_steps = true;
+  for (std::size_t i = 0; i < stepping.size(); ++i) {
+    const Stepping& task = stepping[i];
+    if (!task.work) return false;
+    seen.work += *task.work;
+    seen.predicted += speeds[i] * task.dt;
+    seen.delivered += utils[i] * *task.work;
+    seen.load += utils[i];
+    seen.by_steps = seen.by_steps && task.by_steps;
+    seen.task_seconds = std::max(seen.task_seconds, task.stats->duration_seconds().value_or(0));
+  }
+  seen.tasks = static_cast<int>(stepping.size());
+  return true;
+}
+
+}  // namespace
+
+void Observer::take(const Readings& event, bool queued) {
+  for (const GpuReading& reading : event.gpus) read_gpu(reading);
+  if (event.host_available_bytes) machine_.host_available(*event.host_available_bytes);
+  double cores = 0;
+  for (const AttemptReading& reading : event.attempts) cores += reading.cores.value_or(0);
+  const double host_busy_ratio = cores / std::max(1.0, setup_.host.cores);
+  ById by_id;
+  for (const AttemptReading& reading : event.attempts) by_id.emplace(reading.attempt, &reading);
+  for (GpuIndex gpu = 0; gpu < machine_.gpu_count(); ++gpu)
+    observe_gpu(machine_.gpu(gpu), by_id, host_busy_ratio, queued);
+  for (const AttemptReading& reading : event.attempts) read_attempt(reading);
+}
+
+void Observer::read_gpu(const GpuReading& reading) {
+  if (!machine_.has(reading.gpu)) return;
+  Gpu& gpu = machine_.gpu(reading.gpu);
+  if (reading.others_bytes) gpu.others_bytes = *reading.others_bytes;
+  gpu.others_compute = reading.others_compute;
+  if (reading.others_compute) gpu.tenant_seen = machine_.now();
+}
+
+// Compares what the tasks of a GPU did since the last reading with what was predicted of them. Only tasks that were
+// past their start-up all the while count, so that turnover is not taken for a change of speed.
+void Observer::observe_gpu(Gpu& gpu, const ById& readings, double host_busy_ratio, bool queued) {
+  std::vector<Stepping> stepping;
+  PackObservation seen{.now = machine_.now(), .host_busy_ratio = host_busy_ratio, .queued = queued};
+  for (const AttemptId id : gpu.running) {
+    RunningAttempt& attempt = *machine_.find(id);
+    seen.counted += machine_.stats(attempt).load();
+    const auto found = readings.find(id);
+    if (found == readings.end() || !attempt.seen || attempt.in_startup || found->second->in_startup) continue;
+    const AttemptReading& reading = *found->second;
+    const GroupStats& of = machine_.stats(attempt);
+    const double dt = seconds(machine_.now() - attempt.last_reading);
+    std::optional<double> steps;
+    if (reading.steps && attempt.work.steps) steps = *reading.steps - *attempt.work.steps;
+    const bool by_steps = steps && of.seconds_per_step();
+    stepping.push_back({&attempt, &of, dt, measured_work(reading, of, dt, steps, setup_.space_sharing), by_steps});
+    seen.seconds = std::max(seen.seconds, dt);
+  }
+  if (!stepping.empty() && sum_up(stepping, gpu.packer.parallelism(), seen)) gpu.packer.observe(seen);
+}
+
+// Single readings are coarse: steps come in whole ones, utilisation in bursts. A window of a few seconds is shown.
+void Observer::learn_speed(RunningAttempt& attempt, GroupStats& learned, const AttemptReading& reading, double dt,
+                           std::optional<double> steps) {
+  const Gpu* gpu = attempt.gpus.empty() ? nullptr : &machine_.gpu(attempt.gpus.front());
+  const bool alone = gpu != nullptr && gpu->running.size() == 1 && !gpu->others_compute;
+  const bool before = attempt.work.alone_seconds >= kMeasurable;
+  if (alone) attempt.work.alone_seconds += dt;
+  if (!before && attempt.work.alone_seconds >= kMeasurable) learned.ran_alone();
+  auto& window = attempt.work.window;
+  window.seconds += dt;
+  window.alone = window.alone && alone;
+  window.has_gpu = reading.gpu_util_ratio.has_value();
+  window.has_cpu = wanted(reading).has_value();
+  window.gpu += reading.gpu_util_ratio.value_or(0) * dt;
+  window.cpu += wanted(reading).value_or(0) * dt;
+  window.step_seconds += dt;
+  window.steps += steps.value_or(0);
+  window.steps_alone = window.steps_alone && alone;
+  // Alone is rare and true: every reading is taken, and averaged.
+  if (window.seconds >= (alone && window.alone ? kAloneWindow : kWindow)) {
+    GroupStats::Seen seen{.seconds = window.seconds, .alone = window.alone, .space_sharing = setup_.space_sharing};
+    if (window.has_gpu) seen.gpu_util_ratio = window.gpu / window.seconds;
+    if (window.has_cpu) seen.cores = window.cpu / window.seconds;
+    learned.see(seen);
+    window.seconds = window.gpu = window.cpu = 0;
+    window.alone = true;
+  }
+  if (window.steps >= kEnoughSteps && window.step_seconds >= kAloneWindow) {
+    learned.see_steps(window.step_seconds, window.steps, window.steps_alone);
+    window.steps = window.step_seconds = 0;
+    window.steps_alone = true;
+  }
+}
+
+// Time without samples, because Headroom or the machine was stopped, is no sign of a hang: a gap counts for a part of
+// the timeout at most. Where nothing can be read at all, nothing is known.
+void Observer::note_progress(RunningAttempt& attempt, const AttemptReading& reading, bool moved) const {
+  const Nanos now = machine_.now();
+  const bool blind = !reading.cores && !reading.gpu_util_ratio && !reading.io_bytes && !reading.steps;
+  if (moved || blind) attempt.work.last_progress = now;
+  if (const auto& hang = attempt.profile.hang_timeout)
+    attempt.work.last_progress += std::max<Nanos>(0, now - attempt.last_reading - *hang / kSamplesForHang);
+  attempt.work.last_progress = std::min(attempt.work.last_progress, now);
+}
+
+void Observer::learn_memory(RunningAttempt& attempt, GroupStats& learned, const AttemptReading& reading) const {
+  const bool still = note_memory(attempt.memory, *reading.gpu_bytes, machine_.now());
+  if (reading.in_startup) attempt.memory.last_growth = machine_.now();
+  if (still && !reading.in_startup && !learned.memory_known()) learned.plateau(attempt.memory.peak_bytes);
+  // A task that needs more than its group was thought to: the others will, too.
+  if (learned.memory_known() && attempt.memory.peak_bytes > learned.peak_bytes() && learned.peak_bytes() > 0)
+    learned.plateau(attempt.memory.peak_bytes);
+}
+
+void Observer::read_attempt(const AttemptReading& reading) {
+  RunningAttempt* const found = machine_.find(reading.attempt);
+  if (found == nullptr) return;
+  RunningAttempt& attempt = *found;
+  AttemptWork& work = attempt.work;
+  const double dt = seconds(machine_.now() - attempt.last_reading);
+  GroupStats& learned = learned_.to_learn(attempt.profile.group, machine_.model_of(attempt));
+  std::optional<double> steps;
+  if (reading.steps) steps = *reading.steps - work.steps.value_or(0);
+  const bool stepping = attempt.seen && !attempt.in_startup && !reading.in_startup;  // all the while
+  if (attempt.gpus.size() <= 1) {
+    // Where the first kernel came within this time, half of it is as good a guess as any.
+    const double startup = reading.in_startup ? dt : stepping ? 0 : dt / 2;
+    learned.see({.seconds = startup, .in_startup = true, .cores = wanted(reading)});
+    learned.stepped(dt - startup);
+    if (stepping) learn_speed(attempt, learned, reading, dt, steps);
+  }
+  const bool moved = reading.cores.value_or(0) > kProgressCores || reading.gpu_util_ratio.value_or(0) > kProgressUtil ||
+                     (steps && *steps > 0) ||
+                     (reading.io_bytes && work.io_bytes && *reading.io_bytes != *work.io_bytes);
+  note_progress(attempt, reading, moved);
+  if (reading.gpu_bytes) learn_memory(attempt, learned, reading);
+  if (reading.host_bytes) {
+    attempt.host_now = *reading.host_bytes;
+    learned_.host_used(attempt.profile.group, *reading.host_bytes);
+  }
+  // In start-up and where nothing is known, time passed counts as work done.
+  work.done_seconds += std::exchange(work.work_seconds, std::nullopt).value_or(dt);
+  if (reading.steps) work.steps = reading.steps;
+  if (reading.io_bytes) work.io_bytes = reading.io_bytes;
+  attempt.in_startup = reading.in_startup;
+  attempt.seen = true;
+  attempt.last_reading = machine_.now();
+}
+
+void Observer::ended(const RunningAttempt& attempt, const AttemptEnded& event, AttemptOutcome outcome,
+                     const AloneTime& alone) {
+  std::optional<std::int64_t> peak = event.peak_gpu_bytes;
+  if (attempt.memory.peak_bytes > 0) peak = std::max(peak.value_or(0), attempt.memory.peak_bytes);
+  GroupStats& learned = learned_.to_learn(attempt.profile.group, machine_.model_of(attempt));
+  if (outcome == AttemptOutcome::kGpuOutOfMemory) learned.ran_out(peak);
+  if (outcome != AttemptOutcome::kSucceeded) return;
+  learned.finished(seconds(machine_.now() - attempt.start), peak);
+  if (attempt.gpus.size() == 1) {
+    if (attempt.seen && !attempt.in_startup) learned.stepped(seconds(machine_.now() - attempt.last_reading));
+    if (!attempt.had_company && attempt.work.alone_seconds < kMeasurable) learned.ran_alone();
+    if (alone.measured) learned.measured(alone.done_seconds);
+  }
+  learn_from_whole(attempt, learned, event);
+  if (event.peak_host_bytes) learned_.host_used(attempt.profile.group, *event.peak_host_bytes);
+}
+
+// A short task leaves no whole window of readings: what it used in all its life tells instead.
+void Observer::learn_from_whole(const RunningAttempt& attempt, GroupStats& learned, const AttemptEnded& event) const {
+  const Nanos now = machine_.now();
+  if (!attempt.seen && event.startup) learned.see({.seconds = seconds(*event.startup), .in_startup = true});
+  if (event.cpu_time)
+    learned.used_cpu(seconds(*event.cpu_time), seconds(now - attempt.start), seconds(event.startup.value_or(0)));
+  if ((attempt.seen && learned.util_known()) || !event.gpu_time) return;
+  const Nanos until = attempt.seen ? attempt.last_reading : now;
+  const double stepping = seconds(until - attempt.start - event.startup.value_or(0));
+  if (!attempt.seen) learned.stepped(std::max(0.0, stepping));
+  if (stepping > 0)
+    learned.see({.seconds = stepping,
+                 .alone = !attempt.had_company,
+                 .space_sharing = setup_.space_sharing,
+                 .gpu_util_ratio = seconds(*event.gpu_time) / stepping});
+}
+
+}  // namespace headroom::scheduler

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why a task waits, in words, for each GPU.
+#include <gmock/gmock.h>
+
+#include "scheduler/testing/builders.h"
+
+namespace headroom::scheduler {
+namespace {
+
+using testing::Batch;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kGib;
+using testing::task;
+
+TEST(WhyWaiting, NamesTheMemoryThatItNeedsAndThatIsFree) {
+  Batch batch(2);
+  batch.add(2, task().memory(50 * kGib)).add(2, task().memory(40 * kGib)).begin();
+  const WhyWaiting why = batch.planner().why_waiting(3);
+  EXPECT_EQ(why.reason, "no GPU has enough free memory for it");
+  EXPECT_THAT(why.gpus, ElementsAre("needs 40.0 GiB, 28.4 GiB free", "needs 40.0 GiB, 28.4 GiB free"));
+  EXPECT_EQ(batch.planner().why_waiting(), batch.planner().why_waiting(2).reason) << "of the first in the queue";
+}
+
+TEST(WhyWaiting, SaysNothingOfATaskThatIsNotReady) {
+  Batch batch(1);
+  batch.add(1, task()).add(1, task().after({0})).begin();
+  for (const TaskIndex other : {0u, 1u, 99u}) {
+    EXPECT_EQ(batch.planner().why_waiting(other).reason, "");
+    EXPECT_THAT(batch.planner().why_waiting(other).gpus, IsEmpty());
+  }
+}
+
+TEST(WhyWaiting, EachGpuHasItsOwnReason) {
+  Batch single(4);
+  single.setup.pack = PackMode::kOnePerGpu;
+  single.add(5, task()).begin();
+  EXPECT_THAT(single.planner().why_waiting(4).gpus, ::testing::Each("one runs on it, and may not be more"));
+
+  Batch busy(3);
+  busy.add(1, task().memory(kGib).alone()).add(2, task().memory(70 * kGib)).add(1, task().memory(30 * kGib)).begin();
+  busy.tell(GpuLost{1, "lost"}).tell(Readings{.gpus = {{.gpu = 2, .others_compute = true}}});
+  EXPECT_THAT(busy.planner().why_waiting(3).gpus,
+              ElementsAre("what runs on it has it alone", "it cannot be used any more", "another user computes on it"));
+}
+
+TEST(WhyWaiting, AnUnknownTaskWaitsForTheFirstOfItsGroup) {
+  Batch batch(1);
+  batch.add(2, task()).begin();
+  EXPECT_THAT(batch.planner().why_waiting(1).gpus, ElementsAre(HasSubstr("the first of its group")));
+}
+
+TEST(WhyWaiting, FullyUsedGpusTakeNoMore) {
+  Batch batch(1);
+  batch.add(40, task()).begin().learn(2 * kGib, 0.98);
+  EXPECT_THAT(batch.planner().why_waiting(39).gpus, ElementsAre(HasSubstr("would not raise its measured rate")));
+}
+
+TEST(WhyWaiting, OnSlotsThereAreNoGpusToSpeakOf) {
+  Batch batch(1);
+  batch.setup.slots = 1;
+  batch.add(2, task().gpus(0)).begin();
+  EXPECT_EQ(batch.planner().why_waiting(1).reason, "all 1 slots are taken");
+  EXPECT_THAT(batch.planner().why_waiting(1).gpus, IsEmpty());
+}
+
+}  // namespace
+}  // namespace headroom::scheduler
