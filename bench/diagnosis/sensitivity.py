@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moves when a threshold is halved or doubled. The binary knows its thresholds: `headroom why --thresholds`."""
+"""What moves when a threshold is halved or doubled. The binary lists its thresholds: `headroom why --thresholds REC`."""
 import json
 import subprocess
 
 
-def thresholds(headroom, environment):
+def thresholds(headroom, environment, recording):
     """[{name, value, unit}], or None where this binary cannot tell them."""
-    done = subprocess.run([headroom, "why", "--thresholds"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([headroom, "why", "--thresholds", recording], env=environment, capture_output=True, text=True, check=False)
     try:
-        listed = json.loads(done.stdout)
-    except ValueError:
+        return json.loads(done.stdout)["thresholds"]
+    except (ValueError, KeyError):
         return None
-    return listed.get("thresholds") if isinstance(listed, dict) else listed
 
 
 def accounts_of(answer):
@@ -43,7 +42,7 @@ def compare(base, answers):
 
 def report(headroom, environment, base, explain_all, judge):
     """Lines of a table. `explain_all(options)` answers every recording anew, `judge(answers)` says how right they are."""
-    listed = thresholds(headroom, environment)
+    listed = thresholds(headroom, environment, next(iter(base)) / "run.hrec")
     if not listed:
         yield "sensitivity to thresholds: not available, this binary does not list them (headroom why --thresholds)"
         return

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "base/duration.h"
@@ -22,6 +23,8 @@ struct WhyOptions {
   bool json = false;
   std::size_t width = 0;
   std::string remaining, batch, job_duration, from, to;
+  bool list_thresholds = false;         // hidden, like the next: ./dev bench diagnosis asks what each decides
+  std::vector<std::string> thresholds;  // NAME=VALUE
 };
 
 Result<std::optional<Nanos>> optional_duration(const char* flag, const std::string& text) {
@@ -42,6 +45,21 @@ Result<std::optional<std::pair<double, double>>> batch_of(const std::string& tex
               "write the size now and the one considered: --batch 32:128");
 }
 
+Result<Thresholds> thresholds_of(const std::vector<std::string>& settings) {
+  Thresholds limits;
+  for (const std::string& setting : settings) {
+    const auto parts = split(setting, '=');
+    const auto value = parts.size() == 2 ? parse_number<double>(parts[1]) : std::nullopt;
+    const auto row = std::find_if(kThresholds.begin(), kThresholds.end(),
+                                  [&](const ThresholdInfo& known) { return known.name == parts[0]; });
+    if (!value || row == kThresholds.end())
+      return fail(Errc::kInvalidInput, fmt::format("--threshold: '{}' is no NAME=VALUE of a threshold", setting),
+                  "headroom why --thresholds lists them");
+    limits.set(row->id, *value);
+  }
+  return limits;
+}
+
 Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRecording& opened) {
   ExplainOptions explain;
   explain.path = opened.path;
@@ -51,6 +69,7 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
   HR_TRY(explain.job_duration, optional_duration("--job-duration", options.job_duration));
   HR_TRY(const auto from, optional_duration("--from", options.from));
   HR_TRY(const auto to, optional_duration("--to", options.to));
+  HR_TRY(explain.limits, thresholds_of(options.thresholds));
   const Nanos span = opened.recording.meta.end - opened.recording.meta.start;
   if (from || to) explain.window = {from.value_or(0), std::min(span, to.value_or(span))};
   if (explain.window && explain.window->first >= explain.window->second)
@@ -60,6 +79,10 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
 }
 
 Result<void> why(const WhyOptions& options, const ImportOptions& import) {
+  if (options.list_thresholds) {
+    fmt::print("{}", report::thresholds_json());
+    return {};
+  }
   HR_TRY(const OpenedRecording opened,
          open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
   HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
@@ -88,6 +111,8 @@ Action declare_why(VerbInput input) {
                  "how long the job itself ran, where the recording cannot know (foreign logs)");
   app.add_option("--from", options->from, "begin of the time to explain, from the recording's start (default 0s)");
   app.add_option("--to", options->to, "end of it (default: the recording's end)");
+  app.add_option("--threshold", options->thresholds)->group("");
+  app.add_flag("--thresholds", options->list_thresholds)->group("");
   auto import = declare_import_options(app);
   return [options, import] {
     const auto done = why(*options, *import);

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "model/thresholds.h"
 #include "report/ledger_json.h"
 
 namespace headroom::report {
@@ -160,6 +161,13 @@ std::string to_json(const Explanation& e) {
       {"cost",
        {{"cpu_seconds", optional_json(e.cost.cpu_seconds)}, {"max_rss_bytes", optional_json(e.cost.max_rss_bytes)}}}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string thresholds_json() {
+  Json rows = Json::array();
+  for (const ThresholdInfo& row : kThresholds)
+    rows.push_back({{"name", row.name}, {"value", row.value}, {"unit", row.unit}, {"why", row.why}});
+  return Json{{"schema", "headroom.thresholds/1"}, {"thresholds", rows}}.dump(2) + "\n";
 }
 
 }  // namespace headroom::report
