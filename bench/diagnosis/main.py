@@ -74,11 +74,10 @@ def judge(answers, truths):
     """How right the answers are, in a few words."""
     right, wrong_account = 0, 0.0
     for folder, answer in answers.items():
-        findings = [f for f in answer["findings"] if f["cause"] not in score.ABOUT_RECORDING and not score.is_part(f)]
-        wanted = truths[folder].primary() or ("healthy",)
-        right += bool(findings) and bool(set(score.named(findings[0])) & set(wanted))
+        first, wanted = score.first_finding(answer), truths[folder].primary() or ("healthy",)
+        right += first is not None and bool(set(score.named(first)) & set(wanted))
         wrong_account += score.score_ledger(truths[folder], answer["ledger"])["wrong_account"]
-    return f"{right} right, {wrong_account / len(answers):.2f} % in a wrong account"
+    return f"{right} right first findings, {wrong_account / len(answers):.2f} % in a wrong account"
 
 
 def say_machine(headroom):
@@ -127,6 +126,7 @@ def main():
         if doubts := truth.Job(folder).doubts():
             print(f"  left out: {folder}: {'; '.join(doubts)}")
             del base[folder]
+            answers.folders.remove(folder)
     rows = [score_folder(folder, answer) for folder, answer in base.items()]
     if not rows:
         print(f"nothing to score in {output}", file=sys.stderr)

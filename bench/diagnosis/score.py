@@ -44,6 +44,11 @@ def is_part(finding):
     return finding.get("part_of") is not None
 
 
+def first_finding(answer):
+    """The first that is about the job and no part of another; None without any."""
+    return next((f for f in answer["findings"] if f["cause"] not in ABOUT_RECORDING and not is_part(f)), None)
+
+
 def denied(finding):
     """(causes that its sentences deny, sentences that nobody knows)."""
     causes, unknown = set(), []
@@ -179,7 +184,7 @@ def score(truth, answer):
     claims = sum(f["device_seconds"] for f in top if not set(named(f)) & ABOUT_BUSY) * 1e9
     idle = budget - truth.busy()
     row = score_ledger(truth, ledger)
-    first = next(iter(top), None)
+    first = first_finding(answer)
     row.update(
         fault=bool(right), right=list(right), first=kind_of_first(first, right) if right else "",
         first_says=", ".join(named(first)) if first else "",

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What moves when a threshold is halved or doubled. The binary knows its thresholds: `headroom why --thresholds`."""
+"""What moves when a threshold is halved or doubled. The binary lists its thresholds: `headroom why --thresholds REC`."""
 import json
 import subprocess
 
+import score
 
-def thresholds(headroom, environment):
+
+def thresholds(headroom, environment, recording):
     """[{name, value, unit}], or None where this binary cannot tell them."""
-    done = subprocess.run([headroom, "why", "--thresholds"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([headroom, "why", "--thresholds", recording], env=environment, capture_output=True, text=True, check=False)
     try:
-        listed = json.loads(done.stdout)
-    except ValueError:
+        return json.loads(done.stdout)["thresholds"]
+    except (ValueError, KeyError):
         return None
-    return listed.get("thresholds") if isinstance(listed, dict) else listed
 
 
 def accounts_of(answer):
@@ -23,8 +24,8 @@ def accounts_of(answer):
 
 
 def first_of(answer):
-    findings = answer["findings"]
-    return (findings[0]["cause"], tuple(findings[0]["candidates"])) if findings else None
+    first = score.first_finding(answer)
+    return (first["cause"], tuple(first["candidates"])) if first else None
 
 
 def moved(before, after):
@@ -43,19 +44,24 @@ def compare(base, answers):
 
 def report(headroom, environment, base, explain_all, judge):
     """Lines of a table. `explain_all(options)` answers every recording anew, `judge(answers)` says how right they are."""
-    listed = thresholds(headroom, environment)
+    listed = thresholds(headroom, environment, next(iter(base)) / "run.hrec")
     if not listed:
-        yield "sensitivity to thresholds: not available, this binary does not list them (headroom why --thresholds)"
+        yield "sensitivity to thresholds: not available, this binary does not list them (headroom why REC --thresholds)"
         return
-    yield f"A threshold halved and doubled, {len(base)} jobs; as it is: {judge(base)}"
-    yield "Each time: first findings changed, jobs with over 1 % of their time moved, time moved; then how right it is"
+    yield f"A threshold halved and doubled, {len(base)} jobs; as it is: {judge(base)}."
+    yield "Each time: first findings changed, jobs with over 1 % of their time moved, time moved; then how right it is."
     yield "| threshold | value | x0.5 | x2 |"
     yield "|---|---|---|---|"
+    without = []
     for threshold in listed:
         cells = []
         for factor in (0.5, 2):
-            value = threshold["value"] * factor
-            answers = explain_all(["--threshold", f"{threshold['name']}={value:.9g}"])
+            answers = explain_all(["--threshold", f"{threshold['name']}={threshold['value'] * factor:.9g}"])
             firsts, accounts, share = compare(base, answers)
-            cells.append(f"{firsts}, {accounts}, {100 * share:.2f} %; {judge(answers)}")
-        yield f"| {threshold['name']} | {threshold['value']:g} {threshold.get('unit', '')} | {cells[0]} | {cells[1]} |"
+            still = firsts == 0 and share == 0
+            cells.append("nothing" if still else f"{firsts}, {accounts}, {100 * share:.2f} %; {judge(answers)}")
+        if cells == ["nothing", "nothing"]:
+            without.append(threshold["name"])
+        else:
+            yield f"| {threshold['name']} | {threshold['value']:g} {threshold['unit']} | {cells[0]} | {cells[1]} |"
+    yield f"Neither changes anything here: {', '.join(without) or 'none'}."

@@ -13,7 +13,6 @@
 #include "diagnose/explain.h"
 #include "report/json.h"
 #include "report/text.h"
-#include "report/thresholds.h"
 
 namespace headroom::cli {
 
@@ -70,9 +69,9 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
   HR_TRY(explain.remaining, optional_duration("--remaining", options.remaining));
   HR_TRY(explain.batch, batch_of(options.batch));
   HR_TRY(explain.job_duration, optional_duration("--job-duration", options.job_duration));
-  HR_TRY(explain.limits, thresholds_of(options.thresholds));
   HR_TRY(const auto from, optional_duration("--from", options.from));
   HR_TRY(const auto to, optional_duration("--to", options.to));
+  HR_TRY(explain.limits, thresholds_of(options.thresholds));
   const Nanos span = opened.recording.meta.end - opened.recording.meta.start;
   if (from || to) explain.window = {from.value_or(0), std::min(span, to.value_or(span))};
   if (explain.window && explain.window->first >= explain.window->second)
@@ -83,7 +82,7 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
 
 Result<void> why(const WhyOptions& options, const ImportOptions& import) {
   if (options.list_thresholds) {
-    fmt::print("{}", report::thresholds_to_json());
+    fmt::print("{}", report::thresholds_json());
     return {};
   }
   if (options.recording.empty())

@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "model/thresholds.h"
 #include "report/json_values.h"
 #include "report/ledger_json.h"
 
@@ -149,6 +150,13 @@ std::string to_json(const Explanation& e) {
       {"cost",
        {{"cpu_seconds", optional_json(e.cost.cpu_seconds)}, {"max_rss_bytes", optional_json(e.cost.max_rss_bytes)}}}};
   return dump(document);
+}
+
+std::string thresholds_json() {
+  Json rows = Json::array();
+  for (const ThresholdInfo& row : kThresholds)
+    rows.push_back({{"name", row.name}, {"value", row.value}, {"unit", row.unit}, {"why", row.why}});
+  return Json{{"schema", "headroom.thresholds/1"}, {"thresholds", rows}}.dump(2) + "\n";
 }
 
 }  // namespace headroom::report
