@@ -35,7 +35,7 @@ INCLUDE = re.compile(r'\s*#\s*include\s+"([\w.]+)/')
 PURE = {"model", "contention", "analyze", "diagnose", "report", "output", "tasks", "scheduler"}
 WORLD = re.compile(r"\s*#\s*include\s+<((?:sys/|linux/|net|arpa/)[\w./]+|unistd\.h|fcntl\.h|poll\.h|dirent\.h|signal\.h|csignal"
                    r"|pthread\.h|thread|mutex|filesystem|fstream|iostream|chrono|ctime|dlfcn\.h|sqlite3\.h)>")
-WORLDLY = re.compile(r'\s*#\s*include\s+"base/(child|fd|filesystem|sqlite)\.h"')
+WORLDLY = re.compile(r'\s*#\s*include\s+"base/(child|fd|filesystem|sqlite|database_copy|ids)\.h"')
 
 
 def layer_of(path: pathlib.Path) -> str:

@@ -46,7 +46,9 @@ constexpr std::array<Rule, 20> kRules{never_uses_gpu,
 std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& findings) {
   const bool troubled = std::any_of(findings.begin(), findings.end(), [&](const Finding& f) {
     if (f.cause == Cause::kRecordingLosses || f.cause == Cause::kSensorOutlier) return false;
-    return a.material(f.cost()) || f.cause == Cause::kMonitoringMostlyElse;
+    const bool odd =
+        std::find(f.candidates.begin(), f.candidates.end(), Cause::kBusyButInefficient) != f.candidates.end();
+    return odd || a.material(f.cost()) || f.cause == Cause::kMonitoringMostlyElse;
   });
   const double busy = a.share(a.ledger.total(Account::kUseful));
   if (troubled || busy < a.limits[Threshold::kHealthyBusy]) return std::nullopt;

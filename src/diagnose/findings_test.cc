@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Findings by the recordings that must lead to them, and by those that must not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "analyze/testing.h"
+#include "base/fd.h"
+#include "diagnose/explain.h"
+#include "model/losses.h"
+
+namespace headroom {
+namespace {
+
+using testing::cell;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::RecordingBuilder;
+
+const Finding* find(const Explanation& e, Cause cause) {
+  for (const Finding& finding : e.findings) {
+    if (finding.cause == cause) return &finding;
+    if (std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end())
+      return &finding;
+  }
+  return nullptr;
+}
+
+// Idle for 0.75 of the time; the owner's and its helper's counters grow by these per second.
+Recording waits(std::vector<Cell> of_owner, std::vector<Cell> of_helper = {}) {
+  return RecordingBuilder(100)
+      .gpu(0, [](double) { return 0.25; })
+      .process(100, 1, 0, 100, 0.05, true, std::move(of_owner))
+      .context(100, 0, 0, 100)
+      .process(101, 100, 0, 100, 0.4, true, std::move(of_helper))
+      .build();
+}
+
+TEST(Findings, AnOwnerBlockedOnStorageIsSlowStorage) {
+  const Explanation e = explain(waits({cell(Metric::kIoDelay, 600'000'000), cell(Metric::kReadBytes, 20'000'000)}));
+  const Finding* finding = find(e, Cause::kSlowStorage);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("blocked on storage for 60 %")));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("read from storage: 19.1 MiB/s")));
+  EXPECT_EQ(find(explain(waits({})), Cause::kSlowStorage), nullptr);
+}
+
+TEST(Findings, WhatTheKernelDoesNotCountIsNotSaidToBeZero) {
+  const Explanation e = explain(waits({}));
+  for (const Finding& finding : e.findings)
+    for (const std::string& line : finding.evidence) EXPECT_THAT(line, Not(HasSubstr("blocked on storage")));
+}
+
+TEST(Findings, LargeWritesWhileTheGpuIdlesAreACheckpoint) {
+  const Explanation e = explain(waits({cell(Metric::kWriteBytes, 50'000'000)}));
+  const Finding* finding = find(e, Cause::kCheckpointSync);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NEAR(seconds(finding->cost()), 75, 2);
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("written: 47.7 MiB/s")));
+  EXPECT_EQ(find(explain(waits({cell(Metric::kWriteBytes, 100'000)})), Cause::kCheckpointSync), nullptr) << "a log";
+}
+
+Recording starts_with(const std::string& comm) {
+  Recording recording = RecordingBuilder(100)
+                            .gpu(0, [](double t) { return t > 40 ? 0.97 : 0.0; })
+                            .process(100, 1, 0, 100, 0.9)
+                            .context(100, 0, 30, 100)
+                            .process(101, 100, 0, 20, 0.9)
+                            .build();
+  for (Source& source : recording.sources)
+    if (source.kind == SourceKind::kProcess && source.attrs["pid"] == "101") source.attrs["comm"] = comm;
+  return recording;
+}
+
+TEST(Findings, AnInstallerInTheJobExplainsItsStartUp) {
+  const Explanation e = explain(starts_with("pip"));
+  const Finding* finding = find(e, Cause::kEnvironmentInstall);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->evidence, Contains("process 101 of the job is pip"));
+  EXPECT_NEAR(seconds(finding->cost()), 40, 2);
+  EXPECT_EQ(find(explain(starts_with("bash")), Cause::kEnvironmentInstall), nullptr);
+  EXPECT_NE(find(explain(starts_with("bash")), Cause::kStartupLoad), nullptr);
+}
+
+TEST(Findings, LostRowsAreAFindingAndMendedOnesAreNot) {
+  Recording recording = RecordingBuilder(60).gpu(0, [](double) { return 0.97; }).build();
+  recording.losses = {make_loss(LossKind::kLateTick, 3, "")};
+  EXPECT_EQ(find(explain(recording), Cause::kRecordingLosses), nullptr);
+  recording.losses = {make_loss(LossKind::kDamagedChunk, 2, "first at row 5")};
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kRecordingLosses);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->evidence, Contains("damaged_chunk: 2; first at row 5"));
+  EXPECT_EQ(finding->cost(), 0) << "where it was is not known";
+}
+
+TEST(Findings, TimeWithoutSamplesIsClaimedByTheGaps) {
+  Recording recording = RecordingBuilder(60).gpu(0, [](double) { return 0.97; }).build();
+  Track& track = recording.tracks[0];
+  track.at.resize(30);
+  for (Column& column : track.columns) column.values.resize(30);
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kRecordingLosses);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost(), e.ledger.total(Account::kUnobserved));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("50 % of the time is covered by no sample")));
+}
+
+TEST(Findings, OneProcessOnOneOfTwoGpusHasMoreThanItCanUse) {
+  const Explanation e = explain(RecordingBuilder(100)
+                                    .gpu(0, [](double) { return 0.9; })
+                                    .gpu(1, [](double) { return 0.0; })
+                                    .process(100, 1, 0, 100, 0.9)
+                                    .context(100, 0, 0, 100)
+                                    .build());
+  const Finding* finding = find(e, Cause::kMoreGpusThanUseful);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->title, "GPU 1 did nothing while GPU 0 worked");
+  EXPECT_EQ(finding->cost(), e.ledger.span());
+  for (const ClaimedPiece& piece : finding->claims) EXPECT_EQ(piece.device, 1U);
+}
+
+TEST(Findings, AnIdlePeerIsNotAlsoIdleForUnknownReasons) {
+  RecordingBuilder builder(100);
+  for (int index = 0; index < 2; ++index) {
+    Device device;
+    device.index = index;
+    device.uuid = "GPU-" + std::to_string(index);
+    const SourceId id = builder.sink().add_source({SourceKind::kGpu, device.uuid, kNoSource, to_attrs(device)});
+    for (int t = 1; t <= 100; ++t)
+      builder.sink().add_row(id, RecordingBuilder::at(t),
+                             std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, index == 0 ? 0.5 : 0))});
+  }
+  const Explanation e = explain(builder.build());
+  const Finding *peer = find(e, Cause::kMoreGpusThanUseful), *unknown = find(e, Cause::kBatchTooSmall);
+  ASSERT_NE(peer, nullptr);
+  ASSERT_NE(unknown, nullptr);
+  EXPECT_NEAR(seconds(peer->cost()), 100, 1e-6);
+  EXPECT_NEAR(seconds(unknown->cost()), 50, 1) << "of GPU 0 alone";
+  EXPECT_THAT(unknown->bound, HasSubstr("at most 2.0x")) << "a GPU that did nothing takes nothing from it";
+}
+
+Recording full(double memory_traffic, double watts) {
+  RecordingBuilder builder(100);
+  Device device;
+  device.uuid = "GPU-0";
+  device.power_limit_watts = 400;
+  const SourceId id = builder.sink().add_source({SourceKind::kGpu, "GPU-0", kNoSource, to_attrs(device)});
+  for (int t = 1; t <= 100; ++t)
+    builder.sink().add_row(id, RecordingBuilder::at(t),
+                           std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, 0.99)),
+                                      cell(Metric::kMemoryUtil, from_unit(Metric::kMemoryUtil, memory_traffic)),
+                                      cell(Metric::kPower, from_unit(Metric::kPower, watts))});
+  return builder.build();
+}
+
+TEST(Findings, BusyAtLowPowerAndWithoutMemoryTrafficIsAQuestion) {
+  const Explanation odd = explain(full(0.02, 90));
+  const Finding* finding = find(odd, Cause::kBusyButInefficient);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->evidence, Contains("it drew 90 of 400 W"));
+  EXPECT_EQ(finding->cost(), 0) << "no idle time";
+  EXPECT_EQ(find(odd, Cause::kHealthy), nullptr) << "not both in one report";
+  const Explanation well = explain(full(0.6, 380));
+  EXPECT_EQ(find(well, Cause::kBusyButInefficient), nullptr);
+  EXPECT_NE(find(well, Cause::kHealthy), nullptr);
+}
+
+TEST(Findings, AnInvalidEntryOfTheMaskHidesTheGpusBehindIt) {
+  Recording recording = RecordingBuilder(100)
+                            .gpu(0, [](double) { return 0.5; })
+                            .gpu(1, [](double) { return 0.0; })
+                            .process(100, 1, 0, 100, 0.9)
+                            .context(100, 0, 0, 100)
+                            .build();
+  for (Source& source : recording.sources)
+    if (source.kind == SourceKind::kProcess) source.attrs["cuda_visible_devices"] = "0,9,1";
+  const Explanation e = explain(recording);
+  const auto wrong = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& f) {
+    return f.title == "An entry of the mask is invalid and hides what follows";
+  });
+  ASSERT_NE(wrong, e.findings.end());
+  EXPECT_THAT(wrong->evidence, Contains(HasSubstr("'9' names no GPU here, 1 of the list is left")));
+}
+
+TEST(Findings, AWindowEndsWhereItEnds) {
+  // Kernels until 300 s, then idle: of the first part nothing may be said to be idle, and nothing of its later
+  // readings.
+  Recording recording = RecordingBuilder(420).gpu(0, [](double t) { return t <= 300 ? 1.0 : 0.0; }).build();
+  ExplainOptions options;
+  options.window = {0, 300 * kSecond};
+  const Explanation e = explain(recording, options);
+  EXPECT_EQ(e.ledger.total(Account::kUseful), e.ledger.budget());
+  for (const Finding& finding : e.findings) EXPECT_EQ(finding.cost(), 0) << finding.title;
+  EXPECT_EQ(e.devices[0].metrics[0].min, 1.0);
+  EXPECT_THAT(e.headline, HasSubstr("100 %"));
+}
+
+// A cause has tiers in its table if and only if some rule names it.
+TEST(Findings, TheTableSaysWhichCausesHaveARule) {
+  std::string rules;
+  for (const auto& entry : std::filesystem::directory_iterator(HEADROOM_SOURCE_DIR "/src/diagnose")) {
+    const std::string name = entry.path().filename().string();
+    if (name.find("test") == std::string::npos && name.ends_with(".cc")) rules += read_file(entry.path()).value();
+  }
+  const std::string table = read_file(HEADROOM_SOURCE_DIR "/src/model/finding.cc").value();
+  for (const CauseInfo& cause : all_causes()) {
+    const auto id = table.find(fmt::format("\"{}\"", cause.id));
+    const auto begin = table.rfind("Cause::", id);
+    const std::string name = table.substr(begin, table.find(',', begin) - begin);
+    EXPECT_EQ(rules.find(name + ",") != std::string::npos || rules.find(name + ";") != std::string::npos ||
+                  rules.find(name + "}") != std::string::npos || rules.find(name + "\n") != std::string::npos,
+              !cause.needs.empty())
+        << name;
+  }
+}
+
+}  // namespace
+}  // namespace headroom
