@@ -21,16 +21,17 @@ using Decision = std::function<bool(const Thresholds&)>;
 
 constexpr std::int64_t kGiB = std::int64_t{1} << 30;
 
-// Where the answer turns as the threshold grows, by bisection on a logarithmic scale; nothing where it never does.
-std::optional<double> turning_point(Threshold id, const Decision& decision, Thresholds limits) {
+// Where the answer turns as the threshold grows to eight times `expected` from an eighth of it, by bisection on a
+// logarithmic scale; nothing where it never does.
+std::optional<double> turning_point(Threshold id, const Decision& decision, double expected, Thresholds limits) {
   const auto answer = [&](double value) {
     limits.set(id, value);
     return decision(limits);
   };
-  double low = 1e-6, high = 1e12;
+  double low = expected / 8, high = 8 * expected;
   const bool at_low = answer(low);
   if (answer(high) == at_low) return std::nullopt;
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 40; ++i) {
     const double middle = std::sqrt(low * high);
     (answer(middle) == at_low ? low : high) = middle;
   }
@@ -292,8 +293,8 @@ std::map<Threshold, Edge> edges_of_idle_findings() {
   edges[Threshold::kMaterial] = {finds(loader(), Cause::kInputTooFewWorkers), 0.75};
   edges[Threshold::kHealthyBusy] = {finds(job(100, 0.96, 0.9), Cause::kHealthy), 0.96};
   edges[Threshold::kBusiestPhaseRest] = {[recording = alternating(0.9, 0, 20)](const Thresholds& limits) {
-                                           const Finding* phases =
-                                               find(explained(recording, limits), Cause::kEpochEndHostWork);
+                                           const Explanation e = explained(recording, limits);
+                                           const Finding* phases = find(e, Cause::kEpochEndHostWork);
                                            return phases && phases->told_apart_from.size() == 2;
                                          },
                                          0.05, 0.05};
@@ -344,7 +345,8 @@ std::map<Threshold, Edge> edges_of_batch_findings() {
   waits.gpu(0, [](double t) { return std::fmod(t - 0.01, 13) < 10 ? 0.97 : 0.0; }).queue(0, 9).queue(60, 0);
   for (int i = 0; i < 4; ++i) waits.task("w" + std::to_string(i), 100 + i, {0}, 13 * i, 13 * i + 10);
   edges[Threshold::kShortGap] = {[recording = waits.build()](const Thresholds& limits) {
-                                   const Finding* waited = find(explained(recording, limits), Cause::kTaskWaiting);
+                                   const Explanation e = explained(recording, limits);
+                                   const Finding* waited = find(e, Cause::kTaskWaiting);
                                    return waited && waited->evidence.back().find("short gap") != std::string::npos;
                                  },
                                  3, 0.1};
@@ -411,7 +413,7 @@ TEST(Thresholds, EachIsComparedWithWhatItSaysItIs) {
     }
     Thresholds limits;
     for (const auto& [id, value] : edge->second.others) limits.set(id, value);
-    const auto turns = turning_point(row.id, edge->second.decision, limits);
+    const auto turns = turning_point(row.id, edge->second.decision, edge->second.at, limits);
     if (!turns)
       ADD_FAILURE() << row.name << ": no value of it changes the answer";
     else

@@ -144,8 +144,11 @@ class Thresholds {
     for (const ThresholdInfo& row : kThresholds) values_[static_cast<std::size_t>(row.id)] = row.value;
   }
   [[nodiscard]] constexpr double operator[](Threshold id) const { return values_[static_cast<std::size_t>(id)]; }
-  // Of one in seconds.
-  [[nodiscard]] constexpr Nanos time(Threshold id) const { return static_cast<Nanos>((*this)[id] * 1e9); }
+  // Of one in seconds; more than a century is a century.
+  [[nodiscard]] constexpr Nanos time(Threshold id) const {
+    const double capped = (*this)[id] < 3e9 ? (*this)[id] : 3e9;
+    return static_cast<Nanos>(capped * 1e9);
+  }
   constexpr void set(Threshold id, double value) { values_[static_cast<std::size_t>(id)] = value; }
 
  private:
