@@ -342,7 +342,7 @@ std::map<Threshold, Edge> edges_of_batch_findings() {
   edges[Threshold::kPackedGain] = {packs(kGiB), 4, 0.05};
   edges[Threshold::kPackedKernels] = {packs(kGiB), 0.25};
   RecordingBuilder waits(60, 0.5);
-  waits.gpu(0, [](double t) { return std::fmod(t - 0.01, 13) < 10 ? 0.97 : 0.0; }).queue(0, 9).queue(60, 0);
+  waits.gpu(0, [](double t) { return std::fmod(t - 0.01, 13) < 10 ? 1.0 : 0.0; }).queue(0, 9).queue(60, 0);
   for (int i = 0; i < 4; ++i) waits.task("w" + std::to_string(i), 100 + i, {0}, 13 * i, 13 * i + 10);
   edges[Threshold::kShortGap] = {[recording = waits.build()](const Thresholds& limits) {
                                    const Explanation e = explained(recording, limits);
