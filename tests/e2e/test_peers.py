@@ -302,7 +302,7 @@ def run_tool(tmp_path, *command):
 def need(tool):
     """Debian 12 has no package of these in its main archive, so ./dev cannot install them."""
     if shutil.which(tool) is None:
-        pytest.skip(f"not possible here: {tool} is not installed, and Debian 12 has no package of it")
+        pytest.skip(f"not possible here: {tool} is not installed, and Debian 12 has no package of it in main")
 
 
 def test_real_nvtop(tmp_path):
