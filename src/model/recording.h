@@ -25,7 +25,7 @@ enum class SourceKind : std::uint8_t {
   kProcess = 4,       // key: "<pid>/<start ns>", parent: the parent process's source. attrs: see Process
   kHost = 5,          // key: "host". attrs: cores, cores_usable, memory_total_bytes, kernel
   kCgroup = 6,        // key: the cgroup's path. attrs: cpu_quota_cores, cpuset_cores, memory_max_bytes
-  kRecorder = 7,      // key: "recorder"
+  kRecorder = 7,      // key: "recorder"; "recorder/<tier>" for a tier that is sampled on a thread of its own
 };
 [[nodiscard]] std::string_view source_kind_name(SourceKind kind);  // "gpu", "gpu_util_ring", "gpu_process", …
 [[nodiscard]] std::optional<SourceKind> source_kind_of(std::string_view name);

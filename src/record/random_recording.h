@@ -32,9 +32,15 @@ class RandomRecording {
       if (below(2) == 0) event.source = static_cast<SourceId>(below(sources));
       sink.add_event(event);
     }
-    for (std::size_t i = below(3); i > 0; --i)
-      sink.add_loss(
-          {"loss" + std::to_string(i), static_cast<std::int64_t>(below(9)), static_cast<Severity>(below(4)), text()});
+    for (std::size_t i = below(3); i > 0; --i) {
+      Loss loss{"loss" + std::to_string(i), static_cast<std::int64_t>(below(9)), static_cast<Severity>(below(4)),
+                text()};
+      for (std::size_t j = below(3); j > 0; --j) {
+        const auto begin = static_cast<Nanos>(below(1'000'000));
+        loss.places.push_back({begin, begin + 5, static_cast<SourceId>(below(sources + 1)) - 1});
+      }
+      sink.add_loss(loss);
+    }
     return sink.take();
   }
 
