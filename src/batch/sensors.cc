@@ -59,6 +59,13 @@ class Sensors::Tee final : public RecordingSink {
     shared_->now.at = at;
     take(known->second, cells);
   }
+  TextId intern(std::string_view text) override { return recording_ ? recording_->sink->intern(text) : kNoText; }
+  ListId intern_list(std::span<const TextId> texts) override {
+    return recording_ ? recording_->sink->intern_list(texts) : kNoList;
+  }
+  void add_list_row(SourceId source, const ListRow& row) override {
+    if (recording_) recording_->sink->add_list_row(source, row);
+  }
   void add_event(const Event& event) override {
     if (recording_) recording_->sink->add_event(event);
     const bool lost = is<events::DeviceLost>(event);

@@ -38,6 +38,18 @@ class Gate final : public RecordingSink {
     const std::lock_guard lock(mutex_);
     if (sink_ != nullptr) sink_->add_row(source, at, cells);
   }
+  TextId intern(std::string_view text) override {
+    const std::lock_guard lock(mutex_);
+    return sink_ != nullptr ? sink_->intern(text) : kNoText;
+  }
+  ListId intern_list(std::span<const TextId> texts) override {
+    const std::lock_guard lock(mutex_);
+    return sink_ != nullptr ? sink_->intern_list(texts) : kNoList;
+  }
+  void add_list_row(SourceId source, const ListRow& row) override {
+    const std::lock_guard lock(mutex_);
+    if (sink_ != nullptr) sink_->add_list_row(source, row);
+  }
   void add_event(const Event& event) override {
     const std::lock_guard lock(mutex_);
     if (sink_ != nullptr)

@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "model/dictionary.h"
 #include "model/losses.h"
 #include "record/codec.h"
 #include "record/format.h"
+#include "record/lists.h"
 #include "record/meta.h"
 #include "record/open.h"
 #include "record/segment.h"
@@ -23,6 +25,7 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kTables{"meta", "source", "series", "chunk",
                                                   "tail", "event",  "loss",   "sqlite_sequence"};
+constexpr std::array<std::string_view, 3> kListTables{"text", "list", "list_rows"};  // where there are lists
 // A copy of a batch's journal, which is read by others (docs/recording-format.md).
 constexpr std::array<std::string_view, 4> kTablesOfOthers{"batch_meta", "batch_run", "batch_task", "batch_attempt"};
 
@@ -71,6 +74,10 @@ class FileReader {
   Result<void> read_sources();
   Result<void> read_chunks();
   Result<void> read_tail();
+  Result<void> read_lists();
+  Result<void> read_texts();
+  Result<void> read_list_rows();
+  void append_list_rows(const LossPlace& place, std::span<const StoredListRow> rows);
   Result<void> read_events();
   Result<void> read_losses();
   Result<void> read_chunk(Statement& row);
@@ -98,6 +105,10 @@ class FileReader {
   std::vector<std::int64_t> scratch_values_;
   std::vector<std::uint8_t> scratch_absent_;
   std::string state_, owner_;
+  std::size_t list_tables_ = 0;            // that the file has
+  std::map<std::int64_t, TextId> texts_;   // by the file's numbers
+  std::map<std::uint64_t, ListId> lists_;  // likewise; those that could be read
+  std::optional<Dictionary> dictionary_;
   std::uint64_t values_ = 0;
   std::size_t room_left_ = std::size_t{1} << 26;  // values to reserve on the file's word: 512 MiB at most
 };
@@ -130,7 +141,8 @@ Result<void> FileReader::read_everything() {
   // From here on a damaged page costs what lies behind it, not the recording.
   using Part = Result<void> (FileReader::*)();
   for (const Part part :
-       {&FileReader::read_chunks, &FileReader::read_tail, &FileReader::read_events, &FileReader::read_losses}) {
+       {&FileReader::read_chunks, &FileReader::read_tail, &FileReader::read_texts, &FileReader::read_lists,
+        &FileReader::read_list_rows, &FileReader::read_events, &FileReader::read_losses}) {
     auto done = (this->*part)();
     if (!done && done.error().code == Errc::kUnsupported) return done;
     if (!done) lose(LossKind::kDamagedFile, done.error().what);
@@ -147,12 +159,13 @@ Result<void> FileReader::check_tables() {
     if (!more) break;
     const auto name = row.bytes(0);
     if (std::find(kTablesOfOthers.begin(), kTablesOfOthers.end(), name) != kTablesOfOthers.end()) continue;
-    if (std::find(kTables.begin(), kTables.end(), name) == kTables.end()) {
+    const bool of_lists = std::find(kListTables.begin(), kListTables.end(), name) != kListTables.end();
+    if (!of_lists && std::find(kTables.begin(), kTables.end(), name) == kTables.end()) {
       lose(LossKind::kUnknownTable, fmt::format("table {} of a newer program", name));
       continue;
     }
     if (!row.bytes(1).starts_with("CREATE TABLE")) return fail(Errc::kCorrupt, fmt::format("{} is no table", name));
-    ++ours;
+    ++(of_lists ? list_tables_ : ours);
   }
   if (ours < 5) return fail(Errc::kCorrupt, "it holds no recording: tables are missing");
   return {};
@@ -406,6 +419,88 @@ void FileReader::append_rows(const SegmentView& segment, SourceState& state, con
   }
 }
 
+Result<void> FileReader::read_texts() {
+  if (list_tables_ < kListTables.size()) return {};
+  dictionary_.emplace();
+  HR_TRY(Statement row, database_.prepare("SELECT id, text FROM text ORDER BY id"));
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) return {};
+    HR_TRYV(charge(1 + row.bytes(1).size() / sizeof(std::int64_t)));
+    const TextId id = dictionary_->text(row.bytes(1));
+    if (id == kNoText) continue;
+    texts_[row.integer(0)] = id;
+    if (id == recording_.texts.size()) recording_.texts.emplace_back(row.bytes(1));
+  }
+}
+
+// Lists whose texts are not there are left out, and then the rows that name them.
+Result<void> FileReader::read_lists() {
+  if (!dictionary_) return {};
+  HR_TRY(Statement row, database_.prepare("SELECT id, n, fmt, body FROM list ORDER BY id"));
+  std::vector<TextId> ids;
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) return {};
+    const auto lists = row.integer(2) == kFmtLists
+                           ? decode_lists(row.bytes(3), static_cast<std::uint64_t>(row.integer(1)))
+                           : std::nullopt;
+    if (!lists) {
+      lose(LossKind::kDamagedChunk, fmt::format("lists from number {} on", row.integer(0)));
+      continue;
+    }
+    for (std::size_t i = 0; i < lists->size(); ++i) {
+      HR_TRYV(charge(1 + (*lists)[i].size()));
+      ids.clear();
+      for (const std::uint64_t text : (*lists)[i]) {
+        const auto known = texts_.find(static_cast<std::int64_t>(text));
+        ids.push_back(known == texts_.end() ? kNoText : known->second);
+      }
+      const ListId id = dictionary_->list(ids);
+      if (id == kNoList) continue;
+      lists_[static_cast<std::uint64_t>(row.integer(0)) + i] = id;
+      if (id == recording_.lists.size()) recording_.lists.push_back(ids);
+    }
+  }
+}
+
+Result<void> FileReader::read_list_rows() {
+  if (!dictionary_) return {};
+  HR_TRY(Statement row, database_.prepare("SELECT source, t0, t1, n, fmt, body FROM list_rows ORDER BY id"));
+  for (;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) return {};
+    const SourceId source = our_source(row.integer(0));
+    if (source == kNoSource) {
+      (void)source_state(row.integer(0));  // counts one that nobody announced
+      continue;
+    }
+    const LossPlace place{row.integer(1), row.integer(2), source};
+    const auto rows = row.integer(4) == kFmtListRows
+                          ? decode_list_rows(row.bytes(5), static_cast<std::uint64_t>(row.integer(3)))
+                          : std::nullopt;
+    if (!rows) {
+      lose(LossKind::kDamagedChunk, "list rows", place);
+      continue;
+    }
+    HR_TRYV(charge(3 * rows->size()));
+    append_list_rows(place, *rows);
+  }
+}
+
+void FileReader::append_list_rows(const LossPlace& place, std::span<const StoredListRow> rows) {
+  auto& track = recording_.tracks[static_cast<std::size_t>(place.source)].lists;
+  std::int64_t missing = 0;
+  for (const StoredListRow& row : rows) {
+    const auto list = lists_.find(row.list);
+    if (list == lists_.end() || (!track.empty() && row.at < track.back().at))
+      ++missing;
+    else
+      track.push_back({row.at, list->second, row.value});
+  }
+  if (missing > 0) lose(LossKind::kMissingRows, "rows of lists that could not be read", place, missing);
+}
+
 Result<void> FileReader::read_events() {
   HR_TRY(Statement row, database_.prepare("SELECT t, t_end, kind, source, attrs FROM event ORDER BY t, id"));
   for (;;) {
@@ -438,6 +533,7 @@ void FileReader::finish() {
   for (auto& track : recording_.tracks) {
     pad_columns(track);
     if (!track.at.empty()) last = std::max(last, track.at.back());
+    if (!track.lists.empty()) last = std::max(last, track.lists.back().at);
     for (auto& column : track.columns)
       for (auto& code : column.absent)
         if (code > kNewest) code = static_cast<std::uint8_t>(Absent::kError);
