@@ -10,11 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "model/dictionary.h"
 #include "model/losses.h"
 #include "record/codec.h"
 #include "record/format.h"
-#include "record/lists.h"
+#include "record/list_reader.h"
 #include "record/meta.h"
 #include "record/open.h"
 #include "record/segment.h"
@@ -68,6 +67,7 @@ class FileReader {
 
  private:
   Result<void> read_everything();
+  Result<void> damage_counts(Result<void> done);
   Result<void> check_tables();
   Result<void> read_meta();
   Result<void> read_series();
@@ -75,9 +75,6 @@ class FileReader {
   Result<void> read_chunks();
   Result<void> read_tail();
   Result<void> read_lists();
-  Result<void> read_texts();
-  Result<void> read_list_rows();
-  void append_list_rows(const LossPlace& place, std::span<const StoredListRow> rows);
   Result<void> read_events();
   Result<void> read_losses();
   Result<void> read_chunk(Statement& row);
@@ -105,10 +102,7 @@ class FileReader {
   std::vector<std::int64_t> scratch_values_;
   std::vector<std::uint8_t> scratch_absent_;
   std::string state_, owner_;
-  std::size_t list_tables_ = 0;            // that the file has
-  std::map<std::int64_t, TextId> texts_;   // by the file's numbers
-  std::map<std::uint64_t, ListId> lists_;  // likewise; those that could be read
-  std::optional<Dictionary> dictionary_;
+  std::size_t list_tables_ = 0;  // that the file has
   std::uint64_t values_ = 0;
   std::size_t room_left_ = std::size_t{1} << 26;  // values to reserve on the file's word: 512 MiB at most
 };
@@ -140,13 +134,16 @@ Result<void> FileReader::read_everything() {
   HR_TRYV(read_sources());
   // From here on a damaged page costs what lies behind it, not the recording.
   using Part = Result<void> (FileReader::*)();
-  for (const Part part :
-       {&FileReader::read_chunks, &FileReader::read_tail, &FileReader::read_texts, &FileReader::read_lists,
-        &FileReader::read_list_rows, &FileReader::read_events, &FileReader::read_losses}) {
-    auto done = (this->*part)();
-    if (!done && done.error().code == Errc::kUnsupported) return done;
-    if (!done) lose(LossKind::kDamagedFile, done.error().what);
-  }
+  for (const Part part : {&FileReader::read_chunks, &FileReader::read_tail, &FileReader::read_lists,
+                          &FileReader::read_events, &FileReader::read_losses})
+    HR_TRYV(damage_counts((this->*part)()));
+  return {};
+}
+
+// What cannot be read is counted; what must not be read ends it.
+Result<void> FileReader::damage_counts(Result<void> done) {
+  if (!done && done.error().code == Errc::kUnsupported) return done;
+  if (!done) lose(LossKind::kDamagedFile, done.error().what);
   return {};
 }
 
@@ -419,86 +416,20 @@ void FileReader::append_rows(const SegmentView& segment, SourceState& state, con
   }
 }
 
-Result<void> FileReader::read_texts() {
-  if (list_tables_ < kListTables.size()) return {};
-  dictionary_.emplace();
-  HR_TRY(Statement row, database_.prepare("SELECT id, text FROM text ORDER BY id"));
-  for (;;) {
-    HR_TRY(const bool more, row.step());
-    if (!more) return {};
-    HR_TRYV(charge(1 + row.bytes(1).size() / sizeof(std::int64_t)));
-    const TextId id = dictionary_->text(row.bytes(1));
-    if (id == kNoText) continue;
-    texts_[row.integer(0)] = id;
-    if (id == recording_.texts.size()) recording_.texts.emplace_back(row.bytes(1));
-  }
-}
-
-// Lists whose texts are not there are left out, and then the rows that name them.
 Result<void> FileReader::read_lists() {
-  if (!dictionary_) return {};
-  HR_TRY(Statement row, database_.prepare("SELECT id, n, fmt, body FROM list ORDER BY id"));
-  std::vector<TextId> ids;
-  for (;;) {
-    HR_TRY(const bool more, row.step());
-    if (!more) return {};
-    const auto lists = row.integer(2) == kFmtLists
-                           ? decode_lists(row.bytes(3), static_cast<std::uint64_t>(row.integer(1)))
-                           : std::nullopt;
-    if (!lists) {
-      lose(LossKind::kDamagedChunk, fmt::format("lists from number {} on", row.integer(0)));
-      continue;
-    }
-    for (std::size_t i = 0; i < lists->size(); ++i) {
-      HR_TRYV(charge(1 + (*lists)[i].size()));
-      ids.clear();
-      for (const std::uint64_t text : (*lists)[i]) {
-        const auto known = texts_.find(static_cast<std::int64_t>(text));
-        ids.push_back(known == texts_.end() ? kNoText : known->second);
-      }
-      const ListId id = dictionary_->list(ids);
-      if (id == kNoList) continue;
-      lists_[static_cast<std::uint64_t>(row.integer(0)) + i] = id;
-      if (id == recording_.lists.size()) recording_.lists.push_back(ids);
-    }
-  }
-}
-
-Result<void> FileReader::read_list_rows() {
-  if (!dictionary_) return {};
-  HR_TRY(Statement row, database_.prepare("SELECT source, t0, t1, n, fmt, body FROM list_rows ORDER BY id"));
-  for (;;) {
-    HR_TRY(const bool more, row.step());
-    if (!more) return {};
-    const SourceId source = our_source(row.integer(0));
-    if (source == kNoSource) {
-      (void)source_state(row.integer(0));  // counts one that nobody announced
-      continue;
-    }
-    const LossPlace place{row.integer(1), row.integer(2), source};
-    const auto rows = row.integer(4) == kFmtListRows
-                          ? decode_list_rows(row.bytes(5), static_cast<std::uint64_t>(row.integer(3)))
-                          : std::nullopt;
-    if (!rows) {
-      lose(LossKind::kDamagedChunk, "list rows", place);
-      continue;
-    }
-    HR_TRYV(charge(3 * rows->size()));
-    append_list_rows(place, *rows);
-  }
-}
-
-void FileReader::append_list_rows(const LossPlace& place, std::span<const StoredListRow> rows) {
-  auto& track = recording_.tracks[static_cast<std::size_t>(place.source)].lists;
-  std::int64_t missing = 0;
-  for (const StoredListRow& row : rows) {
-    const auto list = lists_.find(row.list);
-    if (list == lists_.end() || (!track.empty() && row.at < track.back().at))
-      ++missing;
-    else
-      track.push_back({row.at, list->second, row.value});
-  }
-  if (missing > 0) lose(LossKind::kMissingRows, "rows of lists that could not be read", place, missing);
+  if (list_tables_ < kListTables.size()) return {};
+  ListReader lists(database_, recording_,
+                   {.charge = [this](std::uint64_t values) { return charge(values); },
+                    .lose = [this](LossKind kind, std::string detail, std::optional<LossPlace> place,
+                                   std::int64_t count) { lose(kind, std::move(detail), place, count); },
+                    .source =
+                        [this](std::int64_t id) {
+                          (void)source_state(id);  // counts one that nobody announced
+                          return our_source(id);
+                        }});
+  for (const auto part : {&ListReader::read_texts, &ListReader::read_lists, &ListReader::read_list_rows})
+    HR_TRYV(damage_counts((lists.*part)()));
+  return {};
 }
 
 Result<void> FileReader::read_events() {
