@@ -17,7 +17,7 @@ MAY_INCLUDE = {
     "record": {"base", "model"},
     "import": {"base", "model"},
     "export": {"base", "model"},
-    "analyze": {"model"},
+    "analyze": {"base", "model"},
     "diagnose": {"base", "model", "analyze"},
     "report": {"base", "model"},
     "output": {"base", "model"},
