@@ -59,6 +59,13 @@ class Sensors::Tee final : public RecordingSink {
     shared_->now.at = at;
     take(known->second, cells);
   }
+  TextId intern(std::string_view text) override { return recording_ ? recording_->sink->intern(text) : kNoText; }
+  ListId intern_list(std::span<const TextId> texts) override {
+    return recording_ ? recording_->sink->intern_list(texts) : kNoList;
+  }
+  void add_list_row(SourceId source, const ListRow& row) override {
+    if (recording_) recording_->sink->add_list_row(source, row);
+  }
   void add_event(const Event& event) override {
     if (recording_) recording_->sink->add_event(event);
     const bool lost = is<events::DeviceLost>(event);
@@ -215,20 +222,21 @@ Sensors::Sensors(Loop& loop, SessionOptions session, std::unique_ptr<NvmlReader>
                            return std::nullopt;  // looking goes on
                          }};
   };
-  session.open_host = [shared = shared_, open = std::move(session.open_host)] {
-    auto readers = open();
-    readers.push_back(std::make_unique<Bell>(shared, false));
-    return readers;
+  EvidenceSource& host = session.source('P');
+  host.open = [shared = shared_, open = std::move(host.open)]() -> Result<OpenSource> {
+    HR_TRY(OpenSource opened, open());
+    opened.readers.push_back(std::make_unique<Bell>(shared, false));
+    return opened;
   };
-  session.open_gpus = nullptr;
+  session.source('N').open = nullptr;
   if (gpus) {
     gpus->speak_from(session.meta.start);  // tasks start before the first look, which may be late
     auto held = std::make_shared<std::unique_ptr<NvmlReader>>(std::move(gpus));
     std::map<std::string, bool> gets_tasks;
     for (const Device& device : (*held)->devices())
       gets_tasks[device.uuid] = std::find(given.begin(), given.end(), device.uuid) != given.end();
-    session.open_gpus = [shared = shared_, held, gets_tasks]() -> Result<GpuReaders> {
-      GpuReaders readers;
+    session.source('N').open = [shared = shared_, held, gets_tasks]() -> Result<OpenSource> {
+      OpenSource readers;
       NvmlReader* raw = held->get();
       readers.gpus = raw->devices().size();
       readers.before_last_look = [raw] { raw->ask_all(); };

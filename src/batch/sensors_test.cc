@@ -40,7 +40,7 @@ TEST(BatchSensors, KernelsBeforeTheFirstLookAreInTheRecording) {
                          },
                          .failure = [] { return std::optional<Error>(); }};
   };
-  session.open_host = [] { return std::vector<std::unique_ptr<Reader>>(); };
+  session.source('P').open = [] { return Result<OpenSource>(OpenSource()); };
   auto loop = Loop::create();
   ASSERT_TRUE(loop);
   Nanos first = 0;

@@ -258,7 +258,7 @@ SessionOptions BatchVerb::session() {
   meta.command = command_words(command_, after_dashes_);
   SessionOptions session = session_options(command_.live, std::move(meta), std::move(tree_), GivenGpus::kUnknown);
   if (command_.no_record) session.open_recording = nullptr;
-  if (!gpus_.reader) session.why_no_gpus = gpus_.note.empty() ? "not wanted (--gpus none)" : gpus_.note;
+  if (!gpus_.reader) session.source('N').why_not = gpus_.note.empty() ? "not wanted (--gpus none)" : gpus_.note;
   return session;
 }
 

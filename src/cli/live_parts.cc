@@ -82,13 +82,13 @@ std::vector<Source> given_by_environment(const std::vector<Device>& devices) {
   return facts;
 }
 
-Result<GpuReaders> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus given) {
+Result<OpenSource> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus given) {
   NvmlReaderOptions options;
   options.path = nvml_library();
   options.describe = [&tree](std::int64_t pid) { return tree.describe(pid); };
   options.since = since;
   HR_TRY(std::unique_ptr<NvmlReader> reader, NvmlReader::open(std::move(options)));
-  GpuReaders gpus;
+  OpenSource gpus;
   gpus.gpus = reader->devices().size();
   gpus.before_last_look = [nvml = reader.get()] { nvml->ask_all(); };
   std::vector<Source> facts;
@@ -147,19 +147,22 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
   SessionOptions session;
   session.interval = meta.interval;
   session.open_recording = [output = options.output, meta] { return open_recording(output, meta); };
-  if (options.no_gpu) {
-    session.why_no_gpus = "not wanted (--no-gpu)";
-  } else {
-    // The reader asks the tree only while it is read: by then both belong to the session's sampler.
-    session.open_gpus = [raw = tree.get(), since = meta.start, given] { return open_gpus(*raw, since, given); };
-  }
+  EvidenceSource gpus{.tier = 'N', .name = "the driver", .where = ReadOn::kSamplerOnceOpen};
+  // The reader asks the tree only while it is read: by then both belong to the session's sampler.
+  if (!options.no_gpu)
+    gpus.open = [raw = tree.get(), since = meta.start, given] { return open_gpus(*raw, since, given); };
+  else
+    gpus.why_not = "not wanted (--no-gpu)";
   auto shared = std::make_shared<std::unique_ptr<host::TreeReader>>(std::move(tree));
-  session.open_host = [shared, job_pid = meta.job_pid] {
-    std::vector<std::unique_ptr<Reader>> readers;
-    readers.push_back(std::move(*shared));
-    readers.push_back(std::make_unique<host::HostReader>(host::HostOptions{.root = "", .job_pid = job_pid}));
-    return readers;
+  EvidenceSource host{.tier = 'P', .name = "the host"};
+  host.open = [shared, job_pid = meta.job_pid]() -> Result<OpenSource> {
+    OpenSource opened;
+    opened.readers.push_back(std::move(*shared));
+    opened.readers.push_back(std::make_unique<host::HostReader>(host::HostOptions{.root = "", .job_pid = job_pid}));
+    return opened;
   };
+  session.sources.push_back(std::move(gpus));
+  session.sources.push_back(std::move(host));
   session.meta = std::move(meta);
   return session;
 }

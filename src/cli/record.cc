@@ -106,7 +106,7 @@ void OpenEndedRecording::start_session() {
       stop("failed");
     });
   };
-  session.on_no_gpus = [this](const Error& error) {
+  session.source('N').on_missing = [this](const Error& error) {
     loop_.post([this, error] {
       const bool goes_on = !options_.pids.empty();
       say(fmt::format("cannot record GPUs: {}", error.what),

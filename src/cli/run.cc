@@ -130,7 +130,7 @@ void WatchedJob::start_recording(pid_t pid) {
     else
       say(fmt::format("cannot record: {}", error.what), "the job runs on, unrecorded");
   };
-  session.on_no_gpus = [](const Error& error) {
+  session.source('N').on_missing = [](const Error& error) {
     say(fmt::format("cannot record GPUs: {}", error.what),
         "the job runs on, recorded without GPUs; headroom doctor says more");
   };

@@ -11,6 +11,9 @@ class NullSink final : public RecordingSink {
  public:
   SourceId add_source(const Source&) override { return next_++; }
   void add_row(SourceId, Nanos, std::span<const Cell> cells) override { cells_ += cells.size(); }
+  TextId intern(std::string_view /*text*/) override { return 0; }
+  ListId intern_list(std::span<const TextId> /*texts*/) override { return 0; }
+  void add_list_row(SourceId /*source*/, const ListRow& /*row*/) override {}
   void add_event(const Event&) override {}
   void add_loss(const Loss&) override {}
   void set_meta(const RecordingMeta&) override {}

@@ -16,7 +16,7 @@ namespace headroom {
 
 struct NvmlReaderOptions {
   std::string path{kNvmlLibrary};
-  DescribeProcess describe;                // who a pid is; asked once per pid that appears on a GPU
+  DescribeProcess describe;  // who a pid is; asked once per pid that appears on a GPU
   // The first instant the recording speaks about: ring buffers may remember a time before the first tick. Absent: the
   // first tick. See speak_from().
   std::optional<Nanos> since;

@@ -156,6 +156,23 @@ Result<void> write_timeline(const Recording& recording, BlockOutput& out) {
   }
 }
 
+// The dictionary, then the rows that use it.
+Result<void> write_lists(const Recording& recording, BlockOutput& out) {
+  const auto line = [&](const Json& json) {
+    out.text() += dump(json) + "\n";
+    return out.line_done();
+  };
+  for (std::size_t i = 0; i < recording.texts.size(); ++i) HR_TRYV(line({{"text", i}, {"is", recording.texts[i]}}));
+  for (std::size_t i = 0; i < recording.lists.size(); ++i) HR_TRYV(line({{"list", i}, {"texts", recording.lists[i]}}));
+  for (std::size_t i = 0; i < recording.tracks.size(); ++i)
+    for (const ListRow& row : recording.tracks[i].lists) {
+      Json json = Json::array({i, row.at, row.list});
+      if (row.value != 0) json.push_back(row.value);
+      HR_TRYV(line({{"list_row", std::move(json)}}));
+    }
+  return {};
+}
+
 }  // namespace
 
 std::string decimal(std::int64_t stored, int exp10) {
@@ -179,6 +196,7 @@ Result<void> write_jsonl(const Recording& recording, const Output& output) {
     HR_TRYV(out.line_done());
   }
   HR_TRYV(write_timeline(recording, out));
+  HR_TRYV(write_lists(recording, out));
   for (const auto& loss : recording.losses) out.text() += dump(loss_json(loss)) + "\n";
   return out.flush();
 }

@@ -31,6 +31,9 @@ class JsonlReader {
   Result<std::string> text(const JsonValue& json, const char* name);
   Result<std::int64_t> integer(const JsonValue& json, const char* name, std::int64_t fallback);
   Result<std::int64_t> integer(const JsonValue& json, const char* name);
+  Result<void> read_text(const JsonValue& json);
+  Result<void> read_list(const JsonValue& json);
+  Result<void> read_list_row(const JsonValue& row);
   Result<SourceId> source_id(const JsonValue& value);
   Result<std::vector<LossPlace>> read_places(const JsonValue& list);
   [[nodiscard]] tl::unexpected<Error> wrong(std::string_view about, std::string what) const;
@@ -40,6 +43,7 @@ class JsonlReader {
   std::vector<SourceId> ids_;  // of the file's numbers; kNoSource if their kind is unknown
   std::vector<std::int64_t> parents_;
   std::vector<Nanos> last_;  // by our id
+  std::vector<Nanos> last_list_;
   std::set<std::pair<SourceKind, std::string>> keys_;
   std::vector<Loss> found_;  // by this reader, after those of the file
   std::vector<Cell> cells_;
@@ -259,6 +263,48 @@ Result<void> JsonlReader::read_loss(const JsonValue& json) {
   return {};
 }
 
+Result<void> JsonlReader::read_text(const JsonValue& json) {
+  HR_TRY(const std::int64_t id, integer(json, "text"));
+  HR_TRY(const std::string is, text(json, "is"));
+  if (id != std::ssize(sink_.recording().texts)) return wrong("text", "texts are numbered in order, from 0");
+  if (sink_.intern(is) != static_cast<TextId>(id)) return wrong("is", "every text is there once, and not too many are");
+  return {};
+}
+
+Result<void> JsonlReader::read_list(const JsonValue& json) {
+  HR_TRY(const std::int64_t id, integer(json, "list"));
+  if (id != std::ssize(sink_.recording().lists)) return wrong("list", "lists are numbered in order, from 0");
+  std::vector<TextId> texts;
+  if (const JsonValue* given = json.find("texts"); given != nullptr)
+    for (const JsonValue& item : given->items) {
+      const auto number = item.integer();
+      if (!number || *number < 0 || *number >= std::ssize(sink_.recording().texts))
+        return wrong("texts", fmt::format("there is no text '{}' above this line", item.text));
+      texts.push_back(static_cast<TextId>(*number));
+    }
+  if (sink_.intern_list(texts) != static_cast<ListId>(id))
+    return wrong("texts", "every list is there once, and not too many are");
+  return {};
+}
+
+Result<void> JsonlReader::read_list_row(const JsonValue& row) {
+  if (row.items.size() < 3 || row.items.size() > 4)
+    return wrong("list_row", "a list row is [source, time, list] or [source, time, list, value]");
+  HR_TRY(const SourceId source, source_id(row.items[0]));
+  const auto at = row.items[1].integer(), list = row.items[2].integer();
+  const auto value = row.items.size() == 4 ? row.items[3].integer() : std::optional<std::int64_t>(0);
+  if (!at || !list || !value) return wrong("list_row", "time, list and value are whole numbers");
+  if (*list < 0 || *list >= std::ssize(sink_.recording().lists))
+    return wrong("list_row", fmt::format("there is no list '{}' above this line", *list));
+  if (source == kNoSource) return {};
+  const auto index = static_cast<std::size_t>(source);
+  if (last_list_.size() <= index) last_list_.resize(index + 1, std::numeric_limits<Nanos>::min());
+  if (*at < last_list_[index]) return wrong("list_row", "rows of a source must be in order of time");
+  last_list_[index] = *at;
+  sink_.add_list_row(source, {*at, static_cast<ListId>(*list), *value});
+  return {};
+}
+
 Result<void> JsonlReader::read_line() {
   auto parsed = parse_json_line(line_);
   if (!parsed) return fail(Errc::kInvalidInput, fmt::format("line {}, {}", number_, parsed.error().what));
@@ -270,6 +316,9 @@ Result<void> JsonlReader::read_line() {
   if (first == "source") return read_source(json);
   if (first == "event") return read_event(json);
   if (first == "loss") return read_loss(json);
+  if (first == "text") return read_text(json);
+  if (first == "list") return read_list(json);
+  if (first == "list_row") return read_list_row(json.members[0].second);
   lose(LossKind::kUnknownLine, fmt::format("lines that begin with '{}' are not known to this program", first));
   return {};
 }

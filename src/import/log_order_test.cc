@@ -73,6 +73,8 @@ TEST(Order, MissingRowsAndGapsAreCounted) {
   EXPECT_EQ(r.events[0].at, r.tracks[0].at[4]);
   EXPECT_EQ(r.events[0].end, r.tracks[0].at[5] - 5 * kSecond);
   EXPECT_EQ(r.events[0].source, 0);
+  const auto gap = std::find_if(r.losses.begin(), r.losses.end(), [](const Loss& l) { return l.what == "gap"; });
+  EXPECT_EQ(gap->places, (std::vector<LossPlace>{{r.events[0].at, *r.events[0].end, 0}}));
 }
 
 TEST(Order, AGpuMissingInSomeRoundsIsCounted) {

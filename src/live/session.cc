@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "live/session.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "live/gate.h"
 #include "model/losses.h"
 #include "sample/sampler.h"
 
@@ -18,69 +20,40 @@ namespace {
 
 constexpr Nanos kClosePatience = 20 * kSecond;  // a slow disk is no reason to leave a recording unfinished
 
-// Passes everything on, one call at a time, until it is shut: what a reader that hung has to say afterwards is dropped.
-class Gate final : public RecordingSink {
- public:
-  void open(RecordingSink* sink) {
-    const std::lock_guard lock(mutex_);
-    sink_ = sink;
-    for (const Event& event : early_) sink_->add_event(event);
-    early_.clear();
-  }
-  // False if a call into the sink does not come back in time.
-  [[nodiscard]] bool shut(Nanos patience) {
-    std::unique_lock lock(mutex_, std::try_to_lock);
-    for (const Nanos until = monotonic_now() + patience; !lock && monotonic_now() < until; lock.try_lock())
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (!lock) return false;
-    sink_ = nullptr;
-    shut_ = true;
-    return true;
-  }
-
-  SourceId add_source(const Source& source) override {
-    const std::lock_guard lock(mutex_);
-    return sink_ != nullptr ? sink_->add_source(source) : kNoSource;
-  }
-  void add_row(SourceId source, Nanos at, std::span<const Cell> cells) override {
-    const std::lock_guard lock(mutex_);
-    if (sink_ != nullptr) sink_->add_row(source, at, cells);
-  }
-  void add_event(const Event& event) override {
-    const std::lock_guard lock(mutex_);
-    if (sink_ != nullptr)
-      sink_->add_event(event);
-    else if (!shut_)
-      early_.push_back(event);
-  }
-  void add_loss(const Loss& loss) override {
-    const std::lock_guard lock(mutex_);
-    if (sink_ != nullptr) sink_->add_loss(loss);
-  }
-  void set_meta(const RecordingMeta& meta) override {
-    const std::lock_guard lock(mutex_);
-    if (sink_ != nullptr) sink_->set_meta(meta);
-  }
-
- private:
-  std::mutex mutex_;
-  RecordingSink* sink_ = nullptr;  // guarded, as is all below
-  std::vector<Event> early_;       // from before it was opened
-  bool shut_ = false;
-};
-
 Error unexpected_error(const char* what) {
   return {.code = Errc::kIo, .what = fmt::format("internal error while recording: {}", what), .hint = ""};
+}
+
+Result<std::unique_ptr<SampleClock>> machine_clock() {
+  HR_TRY(std::unique_ptr<SampleClock> clock, SystemClock::create());
+  return clock;
 }
 
 }  // namespace
 
 struct Session::State {
-  explicit State(SessionOptions given) : options(std::move(given)), meta(options.meta) {}
+  // A source of evidence, and how far it has come. Guarded by `mutex`, save `source`, which stays, and `clock`.
+  struct Part {
+    enum class Is { kUnwanted, kOpening, kOpen, kMissing };
+    EvidenceSource source;
+    Is is = Is::kUnwanted;
+    std::string why = source.why_not;          // it is not there
+    std::optional<Result<OpenSource>> opened;  // not yet taken over by the thread that samples it
+    std::unique_ptr<SampleClock> clock;        // of its own thread
+  };
+
+  explicit State(SessionOptions given) : options(std::move(given)), meta(options.meta) {
+    for (EvidenceSource& source : options.sources) {
+      Part& part = parts.emplace_back(Part{.source = std::move(source)});
+      if (part.source.open) part.is = Part::Is::kOpening;
+    }
+    if (!options.make_clock) options.make_clock = machine_clock;
+  }
 
   SessionOptions options;
   Gate gate;
-  std::unique_ptr<SystemClock> clock;
+  std::unique_ptr<SampleClock> clock;
+  std::vector<Part> parts;
   OpenRecording recording;  // set by the sampling thread before `opened`
   std::thread sampling;
   std::atomic<std::size_t> gpus{0};
@@ -89,39 +62,48 @@ struct Session::State {
   std::mutex mutex;  // guards what follows
   std::condition_variable changed;
   RecordingMeta meta;
-  std::optional<SessionEnd> end;                  // asked to finish
-  std::optional<Result<GpuReaders>> opened_gpus;  // not yet taken over by the sampling thread
-  bool gpus_pending = false;
+  std::optional<SessionEnd> end;  // asked to finish
+  int own_threads = 0;            // that sample
   bool opened = false, closing = false, done = false;
   SessionResult result;
   // Not guarded: the sampling thread's.
   std::unique_ptr<Sampler> sampler;
-  std::function<void()> before_last_look;
+  std::vector<std::function<void()>> before_last_look;
 
-  void open_gpus();
+  Result<void> make_clocks();
+  void start_threads(const std::shared_ptr<State>& self);
+  void open_part(Part& part);
+  std::optional<OpenSource> take_over(Part& part);
+  void run_part(Part& part);
+  void sample_part(Part& part, OpenSource source);
   void sample();
   void sample_until_end();
   bool open_recording();
-  void take_over_gpus();
+  void take_over_all();
+  [[nodiscard]] bool finished();
+  void wake_all();    // with `mutex` held
+  void name_tiers();  // in `meta`, with `mutex` held
   void fail_with(const Error& error);
   RecordingMeta final_meta();  // with `mutex` held
   void close_recording(bool reader_hung);
   void mark_done();
 };
 
+EvidenceSource& SessionOptions::source(char tier) {
+  const auto known = std::find_if(sources.begin(), sources.end(), [&](const auto& one) { return one.tier == tier; });
+  if (known != sources.end()) return *known;
+  return sources.emplace_back(EvidenceSource{.tier = tier});
+}
+
 Session::Session(SessionOptions options) : state_(std::make_shared<State>(std::move(options))) {
   State& state = *state_;
-  auto clock = SystemClock::create();
-  if (!clock) {
-    state.fail_with(clock.error());
+  if (auto made = state.make_clocks(); !made) {
+    state.fail_with(made.error());
     state.mark_done();
     return;
   }
-  state.clock = std::move(*clock);
   try {
-    state.gpus_pending = static_cast<bool>(state.options.open_gpus);
-    if (state.gpus_pending) std::thread([shared = state_] { shared->open_gpus(); }).detach();
-    state.sampling = std::thread([shared = state_] { shared->sample(); });
+    state.start_threads(state_);
   } catch (const std::exception& error) {  // no thread: out of processes or memory
     state.fail_with(unexpected_error(error.what()));
     state.mark_done();
@@ -130,7 +112,7 @@ Session::Session(SessionOptions options) : state_(std::make_shared<State>(std::m
 
 Session::~Session() {
   if (!state_->sampling.joinable()) return;
-  finish({.at = boottime_now(), .stop_reason = "interrupted"});
+  finish({.at = state_->clock->boottime(), .stop_reason = "interrupted"});
 }
 
 void Session::add_event(const Event& event) { state_->gate.add_event(event); }
@@ -141,7 +123,7 @@ SessionResult Session::finish(const SessionEnd& end, Nanos patience) {
   State& state = *state_;
   std::unique_lock lock(state.mutex);
   if (!state.end) state.end = end;
-  if (state.clock) state.clock->interrupt();
+  state.wake_all();
   const auto done_within = [&](Nanos time) {
     return state.changed.wait_for(lock, std::chrono::nanoseconds(time), [&] { return state.done; });
   };
@@ -161,18 +143,110 @@ SessionResult Session::finish(const SessionEnd& end, Nanos patience) {
   return state.result;
 }
 
-void Session::State::open_gpus() {
-  Result<GpuReaders> readers = [&]() -> Result<GpuReaders> {
+Result<void> Session::State::make_clocks() {
+  HR_TRY(clock, options.make_clock());
+  for (Part& part : parts) {
+    HR_CHECK(part.source.interval == 0 || part.source.where == ReadOn::kOwnThread, "a cadence needs its own thread");
+    if (part.source.where != ReadOn::kOwnThread || !part.source.open) continue;
+    HR_TRY(part.clock, options.make_clock());
+  }
+  return {};
+}
+
+// Those that open or sample a part are never waited for longer than the end of the session allows: detached.
+void Session::State::start_threads(const std::shared_ptr<State>& self) {
+  for (Part& part : parts) {
+    if (!part.source.open || part.source.where == ReadOn::kSampler) continue;
+    if (part.source.where == ReadOn::kOwnThread) {
+      std::thread([self, &part] { self->run_part(part); }).detach();
+      const std::lock_guard lock(mutex);
+      ++own_threads;
+    } else {
+      std::thread([self, &part] { self->open_part(part); }).detach();
+    }
+  }
+  sampling = std::thread([self] { self->sample(); });
+}
+
+void Session::State::wake_all() {
+  if (clock) clock->interrupt();
+  for (Part& part : parts)
+    if (part.clock) part.clock->interrupt();
+  changed.notify_all();
+}
+
+bool Session::State::finished() {
+  const std::lock_guard lock(mutex);
+  return end.has_value() || failed;
+}
+
+void Session::State::open_part(Part& part) {
+  Result<OpenSource> source = [&]() -> Result<OpenSource> {
     try {
-      return options.open_gpus();
+      return part.source.open();
     } catch (const std::exception& error) {
       return tl::unexpected(unexpected_error(error.what()));
     }
   }();
   const std::lock_guard lock(mutex);
   if (done) return;
-  opened_gpus = std::move(readers);
+  part.opened = std::move(source);
   clock->interrupt();
+}
+
+// What has been opened since the last call; the recording is told which tier it has, or why it has not.
+std::optional<OpenSource> Session::State::take_over(Part& part) {
+  std::optional<Result<OpenSource>> fresh;
+  {
+    const std::lock_guard lock(mutex);
+    if (!part.opened || part.is != Part::Is::kOpening) return std::nullopt;
+    fresh = std::exchange(part.opened, std::nullopt);
+    part.is = *fresh ? Part::Is::kOpen : Part::Is::kMissing;
+    if (!*fresh) {
+      part.why = fresh->error().what;
+      result.missing += part.source.tier;
+    }
+    name_tiers();
+    gate.set_meta(meta);
+  }
+  if (!*fresh) {
+    if (part.source.on_missing) part.source.on_missing(fresh->error());
+    return std::nullopt;
+  }
+  gpus += (*fresh)->gpus;
+  return std::move(**fresh);
+}
+
+void Session::State::run_part(Part& part) {
+  open_part(part);
+  const bool recording_opened = [&] {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return opened || end || failed; });
+    return opened && !failed;
+  }();
+  try {
+    auto source = recording_opened ? take_over(part) : std::nullopt;
+    if (source) sample_part(part, std::move(*source));
+  } catch (const std::exception& error) {
+    fail_with(unexpected_error(error.what()));
+  }
+  const std::lock_guard lock(mutex);
+  --own_threads;
+  changed.notify_all();
+}
+
+void Session::State::sample_part(Part& part, OpenSource source) {
+  Sampler own(*part.clock, gate,
+              {.interval = part.source.interval > 0 ? part.source.interval : options.interval,
+               .key = fmt::format("recorder/{}", part.source.tier),
+               .is_main = false});
+  for (auto& reader : source.readers) own.add(std::move(reader));
+  while (!finished()) {
+    if (part.clock->boottime() >= own.next()) own.tick();
+    if (!finished()) part.clock->wait_until(own.next());
+  }
+  if (!failed && source.before_last_look) source.before_last_look();
+  if (!failed) own.finish();
 }
 
 void Session::State::sample() {
@@ -188,14 +262,10 @@ void Session::State::sample() {
 void Session::State::sample_until_end() {
   if (!open_recording()) return;
   sampler = std::make_unique<Sampler>(*clock, gate, SamplerOptions{.interval = options.interval});
-  const auto finished = [&] {
-    const std::lock_guard lock(mutex);
-    return end.has_value();
-  };
-  if (options.open_host)
-    for (auto& reader : options.open_host()) sampler->add(std::move(reader));
+  for (Part& part : parts)
+    if (part.source.open && part.source.where == ReadOn::kSampler) open_part(part);
   do {
-    take_over_gpus();
+    take_over_all();
     if (clock->boottime() >= sampler->next()) sampler->tick();
     if (auto failure = recording.failure(); failure) {
       fail_with(*failure);
@@ -203,9 +273,14 @@ void Session::State::sample_until_end() {
     }
     if (!finished()) clock->wait_until(sampler->next());
   } while (!finished());
-  take_over_gpus();
-  if (!failed && before_last_look) before_last_look();
+  take_over_all();
+  if (!failed)
+    for (const auto& prepare : before_last_look) prepare();
   if (!failed) sampler->finish();
+  {
+    std::unique_lock lock(mutex);  // one that hangs: until finish() closes without it
+    changed.wait(lock, [&] { return own_threads == 0 || closing; });
+  }
   close_recording(false);
 }
 
@@ -219,34 +294,31 @@ bool Session::State::open_recording() {
   recording = std::move(*opening);
   result.path = recording.path;
   opened = true;
-  meta.tiers = options.open_host ? "P" : "";
-  if (!options.open_gpus) meta.missing_tiers.push_back({.tier = 'N', .why = options.why_no_gpus});
+  name_tiers();
   gate.open(recording.sink.get());
   gate.set_meta(meta);
+  changed.notify_all();
   return true;
 }
 
-void Session::State::take_over_gpus() {
-  std::optional<Result<GpuReaders>> fresh;
-  {
-    const std::lock_guard lock(mutex);
-    if (!opened_gpus) return;
-    fresh = std::exchange(opened_gpus, std::nullopt);
-    gpus_pending = false;
-    if (*fresh)
-      meta.tiers.insert(0, "N");
-    else
-      meta.missing_tiers.push_back({.tier = 'N', .why = fresh->error().what});
-    result.no_gpus = !*fresh;
-    gate.set_meta(meta);
+void Session::State::name_tiers() {
+  meta.tiers.clear();
+  meta.missing_tiers = options.meta.missing_tiers;
+  for (const Part& part : parts) {
+    if (part.is == Part::Is::kOpen) meta.tiers += part.source.tier;
+    if (part.is == Part::Is::kUnwanted || part.is == Part::Is::kMissing)
+      meta.missing_tiers.push_back({.tier = part.source.tier, .why = part.why});
   }
-  if (!*fresh) {
-    if (options.on_no_gpus) options.on_no_gpus(fresh->error());
-    return;
+}
+
+void Session::State::take_over_all() {
+  for (Part& part : parts) {
+    if (part.source.where == ReadOn::kOwnThread) continue;
+    auto source = take_over(part);
+    if (!source) continue;
+    for (auto& reader : source->readers) sampler->add(std::move(reader));
+    if (source->before_last_look) before_last_look.push_back(std::move(source->before_last_look));
   }
-  gpus = (*fresh)->gpus;
-  for (auto& reader : (*fresh)->readers) sampler->add(std::move(reader));
-  before_last_look = std::move((*fresh)->before_last_look);
 }
 
 void Session::State::fail_with(const Error& error) {
@@ -256,18 +328,22 @@ void Session::State::fail_with(const Error& error) {
     if (failed.exchange(true)) return;
     result.error = error;
     if (opened) when = Failed::kMidway;
+    wake_all();
   }
   if (options.on_failed) options.on_failed(error, when);
 }
 
 RecordingMeta Session::State::final_meta() {
-  RecordingMeta final = meta;
-  if (gpus_pending) {
-    final.missing_tiers.push_back({.tier = 'N', .why = "the driver was not open yet when the recording ended"});
-    result.no_gpus = true;
+  for (Part& part : parts) {
+    if (part.is != Part::Is::kOpening) continue;
+    part.is = Part::Is::kMissing;
+    part.why = fmt::format("{} was not open yet when the recording ended", part.source.name);
+    result.missing += part.source.tier;
   }
+  name_tiers();
+  RecordingMeta final = meta;
   if (failed) final.stop_reason = result.error && result.error->code == Errc::kNoSpace ? "disk_full" : "failed";
-  final.end = boottime_now();
+  final.end = clock->boottime();
   if (!end) return final;
   if (!failed) {
     final.stop_reason = end->stop_reason;
@@ -284,6 +360,7 @@ void Session::State::close_recording(bool reader_hung) {
   {
     const std::lock_guard lock(mutex);
     if (std::exchange(closing, true)) return;
+    changed.notify_all();
     final = final_meta();
   }
   Result<void> closed = fail(Errc::kIo, "the recording could not be closed in time");

@@ -46,6 +46,87 @@ class FakeReader final : public Reader {
   std::function<void()> on_read_;
 };
 
+Result<OpenSource> opened(std::function<void()> on_read, std::size_t gpus = 0) {
+  OpenSource source;
+  source.readers.push_back(std::make_unique<FakeReader>(std::move(on_read)));
+  source.gpus = gpus;
+  return source;
+}
+
+// Time that stands still until the test moves it, for as many clocks as there are threads.
+class ManualTime {
+ public:
+  class Clock final : public SampleClock {
+   public:
+    explicit Clock(ManualTime& world) : world_(world) {}
+    Nanos boottime() override { return world_.now(); }
+    Nanos monotonic() override { return world_.now(); }
+    Nanos realtime() override { return world_.now(); }
+    void wait_until(Nanos until) override {
+      std::unique_lock lock(world_.mutex_);
+      world_.changed_.wait(lock, [&] { return world_.now_ >= until || interrupted_; });
+      interrupted_ = false;
+    }
+    void interrupt() override {
+      const std::lock_guard lock(world_.mutex_);
+      interrupted_ = true;
+      world_.changed_.notify_all();
+    }
+
+   private:
+    ManualTime& world_;
+    bool interrupted_ = false;
+  };
+  Nanos now() {
+    const std::lock_guard lock(mutex_);
+    return now_;
+  }
+  void advance(Nanos by) {
+    const std::lock_guard lock(mutex_);
+    now_ += by;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Nanos now_ = 1000 * kSecond;
+};
+
+// How often something has happened; who waits is let through at a count.
+class Counter {
+ public:
+  void add() {
+    const std::lock_guard lock(mutex_);
+    ++count_;
+    changed_.notify_all();
+  }
+  void wait_for(int count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return count_ >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+};
+
+// Has a source of its own and counts its reads.
+class NamedReader final : public Reader {
+ public:
+  NamedReader(std::string key, std::function<void()> on_read) : key_(std::move(key)), on_read_(std::move(on_read)) {}
+  void read(Nanos at, RecordingSink& sink) override {
+    on_read_();
+    const std::array cells{Cell{.metric = Metric::kHostLoad1, .value = 1}};
+    sink.add_row(sink.add_source({.kind = SourceKind::kProcess, .key = key_}), at, cells);
+  }
+
+ private:
+  std::string key_;
+  std::function<void()> on_read_;
+};
+
 // A session over a recording in memory; everything it needs outlives threads that are left behind.
 struct SessionTest : testing::Test {
   struct World {
@@ -61,7 +142,8 @@ struct SessionTest : testing::Test {
   SessionTest() {
     options.interval = kMillisecond;
     options.meta.id = "test";
-    options.why_no_gpus = "not wanted";
+    options.sources.push_back({.tier = 'N', .name = "the driver", .where = ReadOn::kSamplerOnceOpen});
+    options.source('N').why_not = "not wanted";
     options.open_recording = [w = world]() -> Result<OpenRecording> {
       auto sink = std::make_unique<MemorySink>();
       w->sink = sink.get();
@@ -74,13 +156,9 @@ struct SessionTest : testing::Test {
                            },
                            .failure = [w] { return w->failure; }};
     };
-    options.open_host = [w = world] {
-      std::vector<std::unique_ptr<Reader>> readers;
-      readers.push_back(std::make_unique<FakeReader>([w] { w->read.open(); }));
-      return readers;
-    };
+    options.source('P').open = [w = world] { return opened([w] { w->read.open(); }); };
     options.on_failed = [w = world](const Error&, Failed) { ++w->failures; };
-    options.on_no_gpus = [w = world](const Error&) { ++w->no_gpus; };
+    options.source('N').on_missing = [w = world](const Error&) { ++w->no_gpus; };
   }
   std::int64_t lost(std::string_view what) const {
     for (const Loss& loss : world->closed.losses)
@@ -109,34 +187,29 @@ TEST_F(SessionTest, RecordsUntilItsEndAndClosesOnce) {
 
 TEST_F(SessionTest, GpusThatOpenInTimeAreATier) {
   Barrier asked;
-  options.open_gpus = [&]() -> Result<GpuReaders> {
-    GpuReaders gpus;
-    gpus.gpus = 2;
-    gpus.readers.push_back(std::make_unique<FakeReader>([&] { asked.open(); }));
-    return gpus;
-  };
+  options.source('N').open = [&] { return opened([&] { asked.open(); }, 2); };
   Session session(options);
   asked.wait();
   EXPECT_EQ(session.gpus(), 2U);
-  EXPECT_FALSE(session.finish({.at = 1}).no_gpus);
+  EXPECT_EQ(session.finish({.at = 1}).missing, "");
   EXPECT_EQ(world->closed.meta.tiers, "NP");
   EXPECT_EQ(world->no_gpus, 0);
 }
 
 TEST_F(SessionTest, ADriverThatDoesNotOpenIsToldOnceAndTheRestRecorded) {
-  options.open_gpus = []() -> Result<GpuReaders> { return fail(Errc::kNotFound, "no driver"); };
+  options.source('N').open = []() -> Result<OpenSource> { return fail(Errc::kNotFound, "no driver"); };
   Barrier told;
-  options.on_no_gpus = [&](const Error&) { told.open(); };
+  options.source('N').on_missing = [&](const Error&) { told.open(); };
   Session session(options);
   told.wait();
-  EXPECT_TRUE(session.finish({.at = 1}).no_gpus);
+  EXPECT_EQ(session.finish({.at = 1}).missing, "N");
   EXPECT_EQ(world->closed.meta.missing_tiers, (std::vector<MissingTier>{{'N', "no driver"}}));
 }
 
 TEST_F(SessionTest, ADriverThatThrowsIsADriverThatDoesNotOpen) {
-  options.open_gpus = []() -> Result<GpuReaders> { throw std::runtime_error("boom"); };
+  options.source('N').open = []() -> Result<OpenSource> { throw std::runtime_error("boom"); };
   Barrier told;
-  options.on_no_gpus = [&](const Error& error) {
+  options.source('N').on_missing = [&](const Error& error) {
     EXPECT_THAT(error.what, HasSubstr("boom"));
     told.open();
   };
@@ -146,14 +219,14 @@ TEST_F(SessionTest, ADriverThatThrowsIsADriverThatDoesNotOpen) {
 }
 
 TEST_F(SessionTest, ADriverThatHangsWhileItOpensKeepsNobody) {
-  options.open_gpus = [w = world]() -> Result<GpuReaders> {
+  options.source('N').open = [w = world]() -> Result<OpenSource> {
     w->go_on.wait();
-    return GpuReaders{};
+    return OpenSource{};
   };
   {
     Session session(options);
     world->read.wait();
-    EXPECT_TRUE(session.finish({.at = 1}).no_gpus);
+    EXPECT_EQ(session.finish({.at = 1}).missing, "N");
   }
   ASSERT_EQ(world->closed.meta.missing_tiers.size(), 1U);
   EXPECT_THAT(world->closed.meta.missing_tiers[0].why, HasSubstr("not open yet"));
@@ -161,13 +234,11 @@ TEST_F(SessionTest, ADriverThatHangsWhileItOpensKeepsNobody) {
 }
 
 TEST_F(SessionTest, AReaderThatHangsIsLeftBehindAndSaidSo) {
-  options.open_host = [w = world] {
-    std::vector<std::unique_ptr<Reader>> readers;
-    readers.push_back(std::make_unique<FakeReader>([w] {
+  options.source('P').open = [w = world] {
+    return opened([w] {
       w->read.open();
       w->go_on.wait();
-    }));
-    return readers;
+    });
   };
   Session session(options);
   world->read.wait();
@@ -215,6 +286,87 @@ TEST_F(SessionTest, DroppingItCloses) {
   }
   EXPECT_EQ(world->closes, 1);
   EXPECT_EQ(world->closed.meta.stop_reason, "interrupted");
+}
+
+// The slow one blocks for 300 ms while the fast one is looked at fifteen times.
+TEST_F(SessionTest, ASourceWithAThreadOfItsOwnIsNotHeldByASlowOne) {
+  constexpr Nanos kFast = 20 * kMillisecond;
+  ManualTime time;
+  Counter fast, slow;
+  Barrier go_on;
+  options.make_clock = [&] { return Result<std::unique_ptr<SampleClock>>(std::make_unique<ManualTime::Clock>(time)); };
+  options.interval = kSecond;
+  const auto named = [](std::string key, std::function<void()> on_read) -> Result<OpenSource> {
+    OpenSource source;
+    source.readers.push_back(std::make_unique<NamedReader>(std::move(key), std::move(on_read)));
+    return source;
+  };
+  options.source('P').open = [&] {
+    return named("slow", [&] {
+      slow.add();
+      go_on.wait();
+    });
+  };
+  EvidenceSource own{.tier = 'Y', .name = "the stacks", .where = ReadOn::kOwnThread};
+  own.interval = kFast;
+  own.open = [&] { return named("fast", [&] { fast.add(); }); };
+  options.sources.push_back(std::move(own));
+  Session session(options);
+  slow.wait_for(1);
+  fast.wait_for(1);
+  for (int tick = 1; tick <= 50; ++tick) {
+    if (tick == 16) go_on.open();
+    time.advance(kFast);
+    fast.wait_for(tick + 1);
+  }
+  slow.wait_for(2);
+  EXPECT_EQ(session.finish({.at = time.now(), .stop_reason = "duration"}).missing, "");
+  const Recording& recording = world->closed;
+  EXPECT_EQ(recording.meta.tiers, "PY");
+  EXPECT_THAT(recording.losses, testing::IsEmpty());
+  const auto track = [&](const char* key) {
+    return recording.tracks.at(static_cast<std::size_t>(*recording.find(SourceKind::kProcess, key)));
+  };
+  ASSERT_EQ(track("fast").at.size(), 52U);  // and the last look
+  for (int tick = 0; tick <= 50; ++tick)
+    EXPECT_EQ(track("fast").at[static_cast<std::size_t>(tick)], 1000 * kSecond + tick * kFast);
+  ASSERT_EQ(track("slow").at.size(), 3U);
+  EXPECT_EQ(track("slow").at[0], 1000 * kSecond);
+  EXPECT_EQ(track("slow").at[1], 1001 * kSecond);
+}
+
+TEST_F(SessionTest, AThreadThatHangsInItsOwnSourceIsLeftBehind) {
+  EvidenceSource own{.tier = 'Y', .name = "the stacks", .where = ReadOn::kOwnThread};
+  const auto asked = std::make_shared<Barrier>();
+  own.open = [w = world, asked] {
+    return opened([w, asked] {
+      asked->open();
+      w->go_on.wait();
+    });
+  };
+  options.sources.push_back(std::move(own));
+  Session session(options);
+  asked->wait();
+  world->read.wait();
+  EXPECT_FALSE(session.finish({.at = 9, .stop_reason = "job_ended"}, 50 * kMillisecond).error);
+  EXPECT_EQ(world->closes, 1);
+  EXPECT_EQ(lost("reader_hung"), 1);
+  EXPECT_EQ(world->closed.meta.tiers, "PY");
+  world->go_on.open();
+}
+
+TEST_F(SessionTest, ASourceOfItsOwnThatDoesNotOpenIsAMissingTier) {
+  EvidenceSource own{.tier = 'Y', .name = "the stacks", .where = ReadOn::kOwnThread};
+  Barrier told;
+  own.open = []() -> Result<OpenSource> { return fail(Errc::kNoPermission, "ptrace is not allowed"); };
+  own.on_missing = [&](const Error&) { told.open(); };
+  options.sources.push_back(std::move(own));
+  Session session(options);
+  told.wait();
+  EXPECT_EQ(session.finish({.at = 1}).missing, "Y");
+  EXPECT_EQ(world->closed.meta.tiers, "P");
+  EXPECT_EQ(world->closed.meta.missing_tiers,
+            (std::vector<MissingTier>{{'N', "not wanted"}, {'Y', "ptrace is not allowed"}}));
 }
 
 }  // namespace

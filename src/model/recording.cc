@@ -8,6 +8,7 @@
 
 #include "base/enum_table.h"
 #include "base/result.h"
+#include "model/dictionary.h"
 #include "model/losses.h"
 
 namespace headroom {
@@ -115,12 +116,54 @@ void MemorySink::add_event(const Event& event) { recording_.events.push_back(eve
 
 void MemorySink::add_loss(const Loss& loss) { count_loss(recording_.losses, loss); }
 
+MemorySink::MemorySink() = default;
+MemorySink::~MemorySink() = default;
+
+TextId MemorySink::intern(std::string_view text) {
+  if (!dictionary_) dictionary_ = std::make_unique<Dictionary>();
+  const TextId id = dictionary_->text(text);
+  if (id == recording_.texts.size()) recording_.texts.emplace_back(text);
+  return id;
+}
+
+ListId MemorySink::intern_list(std::span<const TextId> texts) {
+  if (!dictionary_) dictionary_ = std::make_unique<Dictionary>();
+  const ListId id = dictionary_->list(texts);
+  if (id == recording_.lists.size()) recording_.lists.emplace_back(texts.begin(), texts.end());
+  return id;
+}
+
+void MemorySink::add_list_row(SourceId source, const ListRow& row) {
+  HR_CHECK(source >= 0 && static_cast<std::size_t>(source) < recording_.tracks.size(), "rows need an added source");
+  HR_CHECK(row.list < recording_.lists.size(), "list rows need a list that was interned");
+  recording_.tracks[static_cast<std::size_t>(source)].lists.push_back(row);
+}
+
 Recording MemorySink::take() {
   std::stable_sort(recording_.events.begin(), recording_.events.end(),
                    [](const auto& a, const auto& b) { return a.at < b.at; });
   ids_.clear();
+  dictionary_.reset();
   return std::exchange(recording_, Recording{});
 }
+
+namespace {
+
+void replay_lists(const Recording& recording, const std::vector<SourceId>& ids, RecordingSink& sink) {
+  std::vector<TextId> texts, list;
+  std::vector<ListId> lists;
+  for (const std::string& text : recording.texts) texts.push_back(sink.intern(text));
+  for (const auto& known : recording.lists) {
+    list.clear();
+    for (const TextId id : known) list.push_back(texts[id]);
+    lists.push_back(sink.intern_list(list));
+  }
+  for (std::size_t i = 0; i < recording.tracks.size(); ++i)
+    for (const ListRow& row : recording.tracks[i].lists)
+      sink.add_list_row(ids[i], {row.at, lists[row.list], row.value});
+}
+
+}  // namespace
 
 void replay(const Recording& recording, RecordingSink& sink) {
   sink.set_meta(recording.meta);
@@ -153,6 +196,7 @@ void replay(const Recording& recording, RecordingSink& sink) {
       }
     }
   }
+  replay_lists(recording, ids, sink);
   for (Event event : recording.events) {
     if (event.source != kNoSource) event.source = ids[static_cast<std::size_t>(event.source)];
     sink.add_event(event);

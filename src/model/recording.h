@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,7 +26,7 @@ enum class SourceKind : std::uint8_t {
   kProcess = 4,       // key: "<pid>/<start ns>", parent: the parent process's source. attrs: see Process
   kHost = 5,          // key: "host". attrs: cores, cores_usable, memory_total_bytes, kernel
   kCgroup = 6,        // key: the cgroup's path. attrs: cpu_quota_cores, cpuset_cores, memory_max_bytes
-  kRecorder = 7,      // key: "recorder"
+  kRecorder = 7,      // key: "recorder"; "recorder/<tier>" for a tier that is sampled on a thread of its own
 };
 [[nodiscard]] std::string_view source_kind_name(SourceKind kind);  // "gpu", "gpu_util_ring", "gpu_process", …
 [[nodiscard]] std::optional<SourceKind> source_kind_of(std::string_view name);
@@ -49,8 +50,8 @@ struct Cell {
   bool operator==(const Cell&) const = default;
 };
 
-// Something that happened. `kind` is a name of kEventKinds (model/events.h), or one that a newer program wrote. `source`
-// is what it is about, or kNoSource; `end` is set for things that lasted.
+// Something that happened. `kind` is a name of kEventKinds (model/events.h), or one that a newer program wrote.
+// `source` is what it is about, or kNoSource; `end` is set for things that lasted.
 struct Event {
   Nanos at = 0;
   std::optional<Nanos> end;
@@ -71,8 +72,8 @@ struct LossPlace {
   bool operator==(const LossPlace&) const = default;
 };
 
-// A way in which data was lost or had to be mended, counted. `what` is a name of kLosses (model/losses.h), or one that a
-// newer program wrote; `detail` is for people, and names the first place where it happened.
+// A way in which data was lost or had to be mended, counted. `what` is a name of kLosses (model/losses.h), or one that
+// a newer program wrote; `detail` is for people, and names the first place where it happened.
 struct Loss {
   std::string what;
   std::int64_t count = 0;
@@ -124,10 +125,25 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
+// Texts that come again and again (frames of stacks, names of marks) are kept once, and so are lists of them (stacks).
+using TextId = std::uint32_t;  // position in Recording::texts
+using ListId = std::uint32_t;  // position in Recording::lists
+inline constexpr TextId kNoText = UINT32_MAX;
+inline constexpr ListId kNoList = UINT32_MAX;
+
+// A row whose value is a list of texts, with a number of its own where its source has a use for one.
+struct ListRow {
+  Nanos at = 0;
+  ListId list = kNoList;
+  std::int64_t value = 0;
+  bool operator==(const ListRow&) const = default;
+};
+
 // All rows of one source, in order of time. Every column has as many values as `at`.
 struct Track {
   std::vector<Nanos> at;
   std::vector<Column> columns;
+  std::vector<ListRow> lists{};  // at instants of their own
 
   [[nodiscard]] const Column* find(Metric metric) const;
   bool operator==(const Track&) const = default;
@@ -140,6 +156,8 @@ struct Recording {
   std::vector<Track> tracks;
   std::vector<Event> events;  // in order of time
   std::vector<Loss> losses;
+  std::vector<std::string> texts;          // no two are equal
+  std::vector<std::vector<TextId>> lists;  // likewise
 
   [[nodiscard]] std::optional<SourceId> find(SourceKind kind, std::string_view key) const;
   [[nodiscard]] std::vector<SourceId> all(SourceKind kind) const;
@@ -158,6 +176,12 @@ class RecordingSink {
   virtual SourceId add_source(const Source& source) = 0;
   // Rows of a source come in order of time. Cells not named in a row are kNotSampled there.
   virtual void add_row(SourceId source, Nanos at, std::span<const Cell> cells) = 0;
+  // The number of a text, and of a list of texts that have numbers: the same ones always get the same. kNoText and
+  // kNoList when there are too many.
+  virtual TextId intern(std::string_view text) = 0;
+  virtual ListId intern_list(std::span<const TextId> texts) = 0;
+  // List rows of a source come in order of time, whatever its other rows.
+  virtual void add_list_row(SourceId source, const ListRow& row) = 0;
   virtual void add_event(const Event& event) = 0;
   // Adds to the counter named `what` (count_loss in model/losses.h).
   virtual void add_loss(const Loss& loss) = 0;
@@ -165,11 +189,18 @@ class RecordingSink {
   virtual void set_meta(const RecordingMeta& meta) = 0;
 };
 
+class Dictionary;
+
 // Collects a Recording in memory (imports, tests).
 class MemorySink final : public RecordingSink {
  public:
+  MemorySink();
+  ~MemorySink() override;
   SourceId add_source(const Source& source) override;
   void add_row(SourceId source, Nanos at, std::span<const Cell> cells) override;
+  TextId intern(std::string_view text) override;
+  ListId intern_list(std::span<const TextId> texts) override;
+  void add_list_row(SourceId source, const ListRow& row) override;
   void add_event(const Event& event) override;
   void add_loss(const Loss& loss) override;
   void set_meta(const RecordingMeta& meta) override { recording_.meta = meta; }
@@ -181,6 +212,7 @@ class MemorySink final : public RecordingSink {
  private:
   Recording recording_;
   std::map<std::pair<SourceKind, std::string>, SourceId> ids_;
+  std::unique_ptr<Dictionary> dictionary_;  // made when it is used
 };
 
 // Every source, row, event, loss and the meta of `recording`, in an order a file writer likes (rows by time).

@@ -15,8 +15,10 @@ inline constexpr std::int64_t kFormatMinor = 1;             // additions that ol
 // Chunks are 1 to 8 KB: with SQLite's usual 4096 a fifth of the file was the unused ends of pages.
 inline constexpr std::int64_t kPageBytes = 1024;
 
-inline constexpr std::int64_t kFmtFrame = 1;  // chunk.fmt: columns, one zstd frame
-inline constexpr std::int64_t kFmtRows = 1;   // tail.fmt: segments of rows
+inline constexpr std::int64_t kFmtFrame = 1;     // chunk.fmt: columns, one zstd frame
+inline constexpr std::int64_t kFmtRows = 1;      // tail.fmt: segments of rows
+inline constexpr std::int64_t kFmtLists = 1;     // list.fmt
+inline constexpr std::int64_t kFmtListRows = 1;  // list_rows.fmt
 inline constexpr std::uint64_t kCodecPlanes = 1;
 
 inline constexpr std::uint64_t kSeriesTime = 0;  // column 0 of a frame
@@ -43,6 +45,14 @@ CREATE TABLE event(id INTEGER PRIMARY KEY, t INTEGER NOT NULL, t_end INTEGER, ki
   attrs TEXT);
 CREATE TABLE loss(id INTEGER PRIMARY KEY, what TEXT NOT NULL UNIQUE, count INTEGER NOT NULL,
   severity TEXT NOT NULL, detail TEXT, places TEXT);
+)sql";
+
+// Made when the first list is recorded (minor version 1).
+inline constexpr const char* kListSchema = R"sql(
+CREATE TABLE text(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE list(id INTEGER PRIMARY KEY, n INTEGER NOT NULL, fmt INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE list_rows(id INTEGER PRIMARY KEY, source INTEGER NOT NULL, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL,
+  n INTEGER NOT NULL, fmt INTEGER NOT NULL, body BLOB NOT NULL);
 )sql";
 
 }  // namespace headroom

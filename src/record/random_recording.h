@@ -25,6 +25,7 @@ class RandomRecording {
       const SourceId id = sink.add_source(source);
       rows(sink, id, below(4) == 0 ? 0 : below(max_rows));
     }
+    if (below(2) == 0) lists(sink, static_cast<SourceId>(sources), max_rows);
     for (std::size_t i = below(5); i > 0; --i) {
       Event event{static_cast<Nanos>(below(1'000'000)), std::nullopt, "kind" + std::to_string(below(3)), kNoSource,
                   attrs()};
@@ -32,9 +33,15 @@ class RandomRecording {
       if (below(2) == 0) event.source = static_cast<SourceId>(below(sources));
       sink.add_event(event);
     }
-    for (std::size_t i = below(3); i > 0; --i)
-      sink.add_loss(
-          {"loss" + std::to_string(i), static_cast<std::int64_t>(below(9)), static_cast<Severity>(below(4)), text()});
+    for (std::size_t i = below(3); i > 0; --i) {
+      Loss loss{"loss" + std::to_string(i), static_cast<std::int64_t>(below(9)), static_cast<Severity>(below(4)),
+                text()};
+      for (std::size_t j = below(3); j > 0; --j) {
+        const auto begin = static_cast<Nanos>(below(1'000'000));
+        loss.places.push_back({begin, begin + 5, static_cast<SourceId>(below(sources + 1)) - 1});
+      }
+      sink.add_loss(loss);
+    }
     return sink.take();
   }
 
@@ -106,6 +113,28 @@ class RandomRecording {
       if (!cells.empty()) std::shuffle(cells.begin(), cells.end(), random_);
       sink.add_row(id, at, cells);
       at += static_cast<Nanos>(below(3) == 0 ? 0 : below(2'000'000'000));
+    }
+  }
+
+  void lists(MemorySink& sink, SourceId sources, std::size_t max_rows) {
+    std::vector<TextId> texts;
+    for (std::size_t i = 1 + below(20); i > 0; --i) texts.push_back(sink.intern(text() + std::to_string(below(9))));
+    std::vector<ListId> known;
+    for (std::size_t i = 1 + below(20); i > 0; --i) {
+      std::vector<TextId> list(below(9));
+      for (TextId& id : list) id = texts[below(texts.size())];
+      known.push_back(sink.intern_list(list));
+    }
+    for (SourceId id = 0; id < sources; ++id) {
+      const bool wild = below(3) == 0;
+      Nanos at = wild ? std::numeric_limits<Nanos>::min() : static_cast<Nanos>(below(1'000'000'000));
+      if (below(2) == 0) at = at / 1000 * 1000;
+      std::int64_t number = 0;
+      for (std::size_t row = below(max_rows); row > 0; --row) {
+        number = wild ? value(number) : 0;
+        sink.add_list_row(id, {at, known[below(known.size())], number});
+        at += below(3) == 0 ? 0 : static_cast<Nanos>(below(50'000)) * (wild ? 1'000'001 : 1000);
+      }
     }
   }
 

@@ -13,6 +13,7 @@
 #include "model/losses.h"
 #include "record/codec.h"
 #include "record/format.h"
+#include "record/list_reader.h"
 #include "record/meta.h"
 #include "record/open.h"
 #include "record/segment.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kTables{"meta", "source", "series", "chunk",
                                                   "tail", "event",  "loss",   "sqlite_sequence"};
+constexpr std::array<std::string_view, 3> kListTables{"text", "list", "list_rows"};  // where there are lists
 // A copy of a batch's journal, which is read by others (docs/recording-format.md).
 constexpr std::array<std::string_view, 4> kTablesOfOthers{"batch_meta", "batch_run", "batch_task", "batch_attempt"};
 
@@ -65,12 +67,14 @@ class FileReader {
 
  private:
   Result<void> read_everything();
+  Result<void> damage_counts(Result<void> done);
   Result<void> check_tables();
   Result<void> read_meta();
   Result<void> read_series();
   Result<void> read_sources();
   Result<void> read_chunks();
   Result<void> read_tail();
+  Result<void> read_lists();
   Result<void> read_events();
   Result<void> read_losses();
   Result<void> read_chunk(Statement& row);
@@ -98,6 +102,7 @@ class FileReader {
   std::vector<std::int64_t> scratch_values_;
   std::vector<std::uint8_t> scratch_absent_;
   std::string state_, owner_;
+  std::size_t list_tables_ = 0;  // that the file has
   std::uint64_t values_ = 0;
   std::size_t room_left_ = std::size_t{1} << 26;  // values to reserve on the file's word: 512 MiB at most
 };
@@ -129,12 +134,16 @@ Result<void> FileReader::read_everything() {
   HR_TRYV(read_sources());
   // From here on a damaged page costs what lies behind it, not the recording.
   using Part = Result<void> (FileReader::*)();
-  for (const Part part :
-       {&FileReader::read_chunks, &FileReader::read_tail, &FileReader::read_events, &FileReader::read_losses}) {
-    auto done = (this->*part)();
-    if (!done && done.error().code == Errc::kUnsupported) return done;
-    if (!done) lose(LossKind::kDamagedFile, done.error().what);
-  }
+  for (const Part part : {&FileReader::read_chunks, &FileReader::read_tail, &FileReader::read_lists,
+                          &FileReader::read_events, &FileReader::read_losses})
+    HR_TRYV(damage_counts((this->*part)()));
+  return {};
+}
+
+// What cannot be read is counted; what must not be read ends it.
+Result<void> FileReader::damage_counts(Result<void> done) {
+  if (!done && done.error().code == Errc::kUnsupported) return done;
+  if (!done) lose(LossKind::kDamagedFile, done.error().what);
   return {};
 }
 
@@ -147,12 +156,13 @@ Result<void> FileReader::check_tables() {
     if (!more) break;
     const auto name = row.bytes(0);
     if (std::find(kTablesOfOthers.begin(), kTablesOfOthers.end(), name) != kTablesOfOthers.end()) continue;
-    if (std::find(kTables.begin(), kTables.end(), name) == kTables.end()) {
+    const bool of_lists = std::find(kListTables.begin(), kListTables.end(), name) != kListTables.end();
+    if (!of_lists && std::find(kTables.begin(), kTables.end(), name) == kTables.end()) {
       lose(LossKind::kUnknownTable, fmt::format("table {} of a newer program", name));
       continue;
     }
     if (!row.bytes(1).starts_with("CREATE TABLE")) return fail(Errc::kCorrupt, fmt::format("{} is no table", name));
-    ++ours;
+    ++(of_lists ? list_tables_ : ours);
   }
   if (ours < 5) return fail(Errc::kCorrupt, "it holds no recording: tables are missing");
   return {};
@@ -406,6 +416,22 @@ void FileReader::append_rows(const SegmentView& segment, SourceState& state, con
   }
 }
 
+Result<void> FileReader::read_lists() {
+  if (list_tables_ < kListTables.size()) return {};
+  ListReader lists(database_, recording_,
+                   {.charge = [this](std::uint64_t values) { return charge(values); },
+                    .lose = [this](LossKind kind, std::string detail, std::optional<LossPlace> place,
+                                   std::int64_t count) { lose(kind, std::move(detail), place, count); },
+                    .source =
+                        [this](std::int64_t id) {
+                          (void)source_state(id);  // counts one that nobody announced
+                          return our_source(id);
+                        }});
+  for (const auto part : {&ListReader::read_texts, &ListReader::read_lists, &ListReader::read_list_rows})
+    HR_TRYV(damage_counts((lists.*part)()));
+  return {};
+}
+
 Result<void> FileReader::read_events() {
   HR_TRY(Statement row, database_.prepare("SELECT t, t_end, kind, source, attrs FROM event ORDER BY t, id"));
   for (;;) {
@@ -438,6 +464,7 @@ void FileReader::finish() {
   for (auto& track : recording_.tracks) {
     pad_columns(track);
     if (!track.at.empty()) last = std::max(last, track.at.back());
+    if (!track.lists.empty()) last = std::max(last, track.lists.back().at);
     for (auto& column : track.columns)
       for (auto& code : column.absent)
         if (code > kNewest) code = static_cast<std::uint8_t>(Absent::kError);

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/varint.h"
 #include "record/codec.h"
+#include "record/lists.h"
 #include "record/reader.h"
 #include "record/segment.h"
 
@@ -44,6 +45,8 @@ class Folder {
 };
 
 void check(const Recording& recording) {
+  for (const auto& list : recording.lists)
+    for (const TextId text : list) HR_CHECK(text < recording.texts.size(), "a list's texts are there");
   HR_CHECK(recording.tracks.size() == recording.sources.size(), "a track per source");
   for (const auto& track : recording.tracks) {
     for (std::size_t i = 1; i < track.at.size(); ++i) HR_CHECK(track.at[i - 1] <= track.at[i], "rows in order of time");
@@ -51,6 +54,7 @@ void check(const Recording& recording) {
       HR_CHECK(column.values.size() == track.at.size(), "a value per row");
       HR_CHECK(column.absent.empty() || column.absent.size() == track.at.size(), "a reason per row, or none");
     }
+    for (const auto& row : track.lists) HR_CHECK(row.list < recording.lists.size(), "a row's list is there");
   }
 }
 
@@ -98,6 +102,17 @@ void read_rows(std::string_view bytes) {
   }
 }
 
+void read_list_bodies(std::string_view bytes) {
+  if (bytes.empty()) return;
+  std::string body;
+  put_u32(body, checksum(bytes.substr(1)));
+  body += bytes.substr(1);
+  (void)decode_lists(body, static_cast<std::uint8_t>(bytes[0]));
+  const auto rows = decode_list_rows(body, static_cast<std::uint8_t>(bytes[0]));
+  for (std::size_t i = 1; rows && i < rows->size(); ++i)
+    HR_CHECK((*rows)[i - 1].at <= (*rows)[i].at, "list rows in order of time");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -106,5 +121,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_column(bytes);
   read_frame(bytes);
   read_rows(bytes);
+  read_list_bodies(bytes);
   return 0;
 }

@@ -98,6 +98,7 @@ Result<void> Store::write(const Batch& batch, Seal seal) {
 Result<void> Store::write_inside(const Batch& batch, Seal seal) {
   HR_TRYV(put_sources(batch.sources));
   HR_TRYV(put_rows(batch, seal));
+  HR_TRYV(put_lists(batch.lists));
   HR_TRYV(put_events(batch.events));
   HR_TRYV(put_losses(batch.losses));
   if (batch.meta) HR_TRYV(put_meta(*batch.meta));
@@ -245,6 +246,43 @@ Result<void> Store::seal(SourceId source, const Open& open) {
     begin = end;
   }
   return {};
+}
+
+Result<void> Store::prepare_lists() {
+  HR_TRYV(database_.execute(kListSchema));
+  HR_TRY(text_, database_.prepare("INSERT INTO text(id, text) VALUES(?1, ?2)"));
+  HR_TRY(list_, database_.prepare("INSERT INTO list(id, n, fmt, body) VALUES(?1, ?2, ?3, ?4)"));
+  HR_TRY(list_rows_,
+         database_.prepare("INSERT INTO list_rows(source, t0, t1, n, fmt, body) VALUES(?1, ?2, ?3, ?4, ?5, ?6)"));
+  has_list_tables_ = true;
+  return {};
+}
+
+Result<void> Store::put_lists(const NewLists& lists) {
+  if (lists.empty()) return {};
+  if (!has_list_tables_) HR_TRYV(prepare_lists());
+  for (std::size_t i = 0; i < lists.texts.size(); ++i) {
+    text_.bind(1, static_cast<std::int64_t>(lists.first_text + i));
+    text_.bind(2, lists.texts[i]);
+    HR_TRYV(text_.run());
+  }
+  if (!lists.ends.empty()) {
+    const std::string_view body = list_encoder_.lists(lists);
+    list_.bind(1, static_cast<std::int64_t>(lists.first_list));
+    list_.bind(2, static_cast<std::int64_t>(lists.ends.size()));
+    list_.bind(3, kFmtLists);
+    list_.bind_blob(4, body);
+    HR_TRYV(list_.run());
+  }
+  return list_encoder_.rows(lists, [&](SourceId source, std::span<const ListRow> rows, std::string_view body) {
+    list_rows_.bind(1, std::int64_t{source});
+    list_rows_.bind(2, rows.front().at);
+    list_rows_.bind(3, rows.back().at);
+    list_rows_.bind(4, static_cast<std::int64_t>(rows.size()));
+    list_rows_.bind(5, kFmtListRows);
+    list_rows_.bind_blob(6, body);
+    return list_rows_.run();
+  });
 }
 
 Result<void> Store::put_events(const std::vector<Event>& events) {

@@ -9,6 +9,7 @@
 #include "base/sqlite.h"
 #include "record/codec.h"
 #include "record/format.h"
+#include "record/lists.h"
 #include "record/segment.h"
 #include "record/writer.h"
 
@@ -24,12 +25,13 @@ struct Batch {
   std::string segments;
   std::int64_t rows = 0;
   Nanos first_at = 0, last_at = 0;  // of the rows
+  NewLists lists;
   std::vector<Event> events;
   std::vector<Loss> losses;
   std::optional<RecordingMeta> meta;
 
   [[nodiscard]] bool empty() const {
-    return sources.empty() && segments.empty() && events.empty() && losses.empty() && !meta;
+    return sources.empty() && segments.empty() && lists.empty() && events.empty() && losses.empty() && !meta;
   }
 };
 
@@ -61,6 +63,8 @@ class Store {
   [[nodiscard]] Result<void> write_inside(const Batch& batch, Seal seal);
   [[nodiscard]] Result<void> put_sources(const std::vector<Batch::NewSource>& sources);
   [[nodiscard]] Result<void> put_rows(const Batch& batch, Seal seal);
+  [[nodiscard]] Result<void> put_lists(const NewLists& lists);
+  [[nodiscard]] Result<void> prepare_lists();
   [[nodiscard]] Result<void> put_events(const std::vector<Event>& events);
   [[nodiscard]] Result<void> put_losses(const std::vector<Loss>& losses);
   [[nodiscard]] Result<void> put_meta(const RecordingMeta& meta);
@@ -76,12 +80,15 @@ class Store {
   Database database_;
   // Declared after the connection: statements are finalized before it closes.
   Statement begin_, commit_, rollback_, source_, facts_, series_, chunk_, tail_, drop_tail_, event_, loss_, meta_;
+  Statement text_, list_, list_rows_;  // prepared, and their tables made, when there is something for them
   std::map<SourceId, Open> open_;
   std::vector<SourceKind> kinds_;                 // by source id
   std::map<std::string, std::string> meta_rows_;  // as last written
   std::vector<Loss> losses_;                      // all so far
   std::bitset<512> series_written_;
   FrameEncoder encoder_;
+  ListEncoder list_encoder_;
+  bool has_list_tables_ = false;
   std::int64_t tail_seq_ = 0;
   std::int64_t oldest_tail_ = 1;
   std::unique_ptr<std::int64_t> wal_pages_;  // told by SQLite's hook, so its address must not move

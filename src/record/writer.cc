@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/filesystem.h"
+#include "model/dictionary.h"
 #include "model/events.h"
 #include "model/losses.h"
 #include "record/segment.h"
@@ -28,6 +29,17 @@ namespace {
 // A segment of absent values takes hardly any bytes; this bounds what decoding it takes (readers refuse more than 4
 // Mi).
 constexpr std::size_t kSegmentValues = std::size_t{1} << 20;
+
+// The rows of a batch, and widens `place` to their times.
+std::int64_t count_rows(const Batch& batch, LossPlace& place) {
+  const auto widen = [&](Nanos begin, Nanos end) {
+    place.begin = std::min(place.begin, begin);
+    place.end = std::max(place.end, end);
+  };
+  if (batch.rows > 0) widen(batch.first_at, batch.last_at);
+  for (const auto& [source, row] : batch.lists.rows) widen(row.at, row.at);
+  return batch.rows + std::ssize(batch.lists.rows);
+}
 
 // Makes the file, empty, and fails if it is there already. SQLite opens it only after our descriptor is closed.
 Result<void> claim(const std::string& path) {
@@ -59,6 +71,9 @@ struct Writer::State {
   std::vector<SourceId> dirty;           // sources whose encoder holds rows
   std::size_t encoded = 0;               // bytes in `batch.segments` and in the encoders
   std::map<std::pair<SourceKind, std::string>, SourceId> ids;
+  Dictionary dictionary;
+  std::size_t texts_taken = 0, lists_taken = 0;    // of it, that are in the file or in a batch
+  std::vector<std::optional<Nanos>> last_list_at;  // by source id
 
   // Shared: `mutex` guards this and, while a batch is taken, the encoders.
   mutable std::mutex mutex;
@@ -72,17 +87,50 @@ struct Writer::State {
   bool urgent = false, closing = false;
 
   [[nodiscard]] bool stopped() const { return status.state != WriterState::kRecording; }
+  bool admit(std::unique_lock<std::mutex>& lock, LossPlace place, std::optional<Nanos> last);
+  void grow_lists(std::size_t bytes);
+  void wake_if_full();
   void close_segments();
   void run();
   Result<void> flush_batch(Batch& taken, Seal seal);
   void stop(const Error& error, const Batch& unwritten);
 };
 
+// Whether a row may come: waits for room if that is wanted, and counts it as lost if there is none, or if it is older
+// than the source's last.
+bool Writer::State::admit(std::unique_lock<std::mutex>& lock, LossPlace place, std::optional<Nanos> last) {
+  if (encoded >= options.backlog_bytes && options.when_full == WriterOptions::WhenFull::kWait)
+    done.wait(lock, [&] { return encoded < options.backlog_bytes || stopped(); });
+  if (stopped() || encoded >= options.backlog_bytes) {
+    ++status.rows_dropped;
+    if (last) place.begin = std::min(*last, place.begin);
+    count_loss(
+        stopped() ? late_losses : batch.losses,
+        make_loss(LossKind::kRowNotRecorded, 1, stopped() ? "recording had stopped" : "the disk was too slow", place));
+    return false;
+  }
+  if (!last || place.begin >= *last) return true;
+  count_loss(batch.losses, make_loss(LossKind::kRowOutOfOrder, 1, "a row was older than the one before it", place));
+  return false;
+}
+
+void Writer::State::grow_lists(std::size_t bytes) {
+  batch.lists.bytes += bytes;
+  encoded += bytes;
+  wake_if_full();
+}
+
+void Writer::State::wake_if_full() {
+  if (encoded < options.flush_bytes || urgent) return;
+  urgent = true;
+  wake.notify_one();
+}
+
 // Moves all encoded rows into the batch.
 void Writer::State::close_segments() {
   for (const SourceId id : dirty) encoders[static_cast<std::size_t>(id)].close(id, batch.segments);
   dirty.clear();
-  encoded = batch.segments.size();
+  encoded = batch.segments.size() + batch.lists.bytes;
   constexpr std::uint64_t kSweep = 64;  // flushes
   if (++sweeps % kSweep != 0) return;
   for (auto& encoder : encoders) encoder.release_if_idle();
@@ -99,10 +147,8 @@ void Writer::State::stop(const Error& error, const Batch& unwritten) {
     status.state = WriterState::kFailed;
     status.message = fmt::format("recording stopped: {}; the job runs on", error.what);
   }
-  const std::int64_t rows_lost = unwritten.rows + batch.rows;
-  const Batch& first = unwritten.rows > 0 ? unwritten : batch;
-  const Batch& last = batch.rows > 0 ? batch : unwritten;
-  const LossPlace lost{std::min(first.first_at, last.first_at), std::max(first.last_at, last.last_at)};
+  LossPlace lost{INT64_MAX, INT64_MIN};
+  const std::int64_t rows_lost = count_rows(unwritten, lost) + count_rows(batch, lost);
   status.rows_dropped += rows_lost;
   if (rows_lost > 0)
     count_loss(late_losses, make_loss(LossKind::kRowNotRecorded, rows_lost, "recording had stopped", lost));
@@ -116,7 +162,7 @@ Result<void> Writer::State::flush_batch(Batch& taken, Seal seal) {
     taken.events.push_back(
         to_event(events::DiskLow{static_cast<std::int64_t>(*room)}, taken.rows > 0 ? taken.last_at : boottime_now()));
     HR_TRYV(store.write(taken, Seal::kEverything));
-    taken.rows = 0;
+    taken = Batch();
     return fail(Errc::kNoSpace, fmt::format("{}: {} bytes are free", directory, *room));
   }
   return store.write(taken, seal);
@@ -135,6 +181,7 @@ void Writer::State::run() {
     if (!stopped()) close_segments();
     if (!stopped() && (last || !batch.empty())) {
       Batch taken = std::exchange(batch, Batch());
+      batch.lists.rows.reserve(taken.lists.rows.size());  // as many come until the next flush
       encoded = 0;
       lock.unlock();
       done.notify_all();  // there is room again
@@ -200,22 +247,9 @@ void Writer::add_row(SourceId source, Nanos at, std::span<const Cell> cells) {
   State& s = *state_;
   std::unique_lock lock(s.mutex);
   HR_CHECK(source >= 0 && static_cast<std::size_t>(source) < s.encoders.size(), "rows need a source that was added");
-  if (s.encoded >= s.options.backlog_bytes && s.options.when_full == WriterOptions::WhenFull::kWait)
-    s.done.wait(lock, [&] { return s.encoded < s.options.backlog_bytes || s.stopped(); });
   SegmentEncoder& encoder = s.encoders[static_cast<std::size_t>(source)];
-  if (s.stopped() || s.encoded >= s.options.backlog_bytes) {
-    const LossPlace since_last_row{encoder.next_row() > 0 ? std::min(encoder.last_at(), at) : at, at, source};
-    ++s.status.rows_dropped;
-    count_loss(s.stopped() ? s.late_losses : s.batch.losses,
-               make_loss(LossKind::kRowNotRecorded, 1, s.stopped() ? "recording had stopped" : "the disk was too slow",
-                         since_last_row));
-    return;
-  }
-  if (encoder.next_row() > 0 && at < encoder.last_at()) {
-    count_loss(s.batch.losses,
-               make_loss(LossKind::kRowOutOfOrder, 1, "a row was older than the one before it", {{at, at, source}}));
-    return;
-  }
+  const auto last = encoder.next_row() > 0 ? std::optional(encoder.last_at()) : std::nullopt;
+  if (!s.admit(lock, {at, at, source}, last)) return;
   const std::size_t before = encoder.bytes();
   if (!encoder.has_columns(cells)) {
     encoder.close(source, s.batch.segments);
@@ -230,10 +264,52 @@ void Writer::add_row(SourceId source, Nanos at, std::span<const Cell> cells) {
   batch.first_at = batch.rows == 0 ? at : std::min(batch.first_at, at);
   batch.last_at = batch.rows == 0 ? at : std::max(batch.last_at, at);
   ++batch.rows;
-  if (s.encoded >= s.options.flush_bytes && !s.urgent) {
-    s.urgent = true;
-    s.wake.notify_one();
+  s.wake_if_full();
+}
+
+TextId Writer::intern(std::string_view text) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  const TextId id = s.dictionary.text(text);
+  NewLists& fresh = s.batch.lists;
+  if (id != s.texts_taken || s.stopped()) return id;
+  if (fresh.texts.empty()) fresh.first_text = id;
+  ++s.texts_taken;
+  fresh.texts.emplace_back(text);
+  s.grow_lists(text.size() + sizeof(std::string));
+  return id;
+}
+
+ListId Writer::intern_list(std::span<const TextId> texts) {
+  State& s = *state_;
+  const std::lock_guard lock(s.mutex);
+  const ListId id = s.dictionary.list(texts);
+  NewLists& fresh = s.batch.lists;
+  if (id != s.lists_taken || s.stopped()) return id;
+  if (fresh.ends.empty()) fresh.first_list = id;
+  ++s.lists_taken;
+  fresh.ids.insert(fresh.ids.end(), texts.begin(), texts.end());
+  fresh.ends.push_back(fresh.ids.size());
+  s.grow_lists(texts.size() * sizeof(TextId) + sizeof(std::size_t));
+  return id;
+}
+
+void Writer::add_list_row(SourceId source, const ListRow& row) {
+  State& s = *state_;
+  std::unique_lock lock(s.mutex);
+  HR_CHECK(source >= 0 && static_cast<std::size_t>(source) < s.encoders.size(), "rows need a source that was added");
+  const auto index = static_cast<std::size_t>(source);
+  if (s.last_list_at.size() <= index) s.last_list_at.resize(s.encoders.size());
+  if (!s.admit(lock, {row.at, row.at, source}, s.last_list_at[index])) return;
+  if (row.list >= s.lists_taken) {
+    count_loss(s.batch.losses, make_loss(LossKind::kRowNotRecorded, 1, "there are too many different lists",
+                                         LossPlace{row.at, row.at, source}));
+    ++s.status.rows_dropped;
+    return;
   }
+  s.last_list_at[index] = row.at;
+  s.batch.lists.rows.emplace_back(source, row);
+  s.grow_lists(sizeof s.batch.lists.rows[0]);
 }
 
 void Writer::add_event(const Event& event) {

@@ -45,6 +45,9 @@ class Writer final : public RecordingSink {
 
   SourceId add_source(const Source& source) override;
   void add_row(SourceId source, Nanos at, std::span<const Cell> cells) override;
+  TextId intern(std::string_view text) override;
+  ListId intern_list(std::span<const TextId> texts) override;
+  void add_list_row(SourceId source, const ListRow& row) override;
   void add_event(const Event& event) override;
   void add_loss(const Loss& loss) override;
   void set_meta(const RecordingMeta& meta) override;

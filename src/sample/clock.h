@@ -21,9 +21,11 @@ class SampleClock {
   virtual Nanos realtime() = 0;
   // Returns when boottime() has reached `until`, or earlier when interrupted.
   virtual void wait_until(Nanos until) = 0;
+  // Ends the wait under way, or the next one, from any thread.
+  virtual void interrupt() = 0;
 };
 
-// The machine's clocks. One thread waits; any thread may interrupt it, also before it waits.
+// The machine's clocks. One thread waits.
 class SystemClock final : public SampleClock {
  public:
   [[nodiscard]] static Result<std::unique_ptr<SystemClock>> create();
@@ -32,7 +34,7 @@ class SystemClock final : public SampleClock {
   Nanos monotonic() override { return monotonic_now(); }
   Nanos realtime() override { return realtime_now(); }
   void wait_until(Nanos until) override;
-  void interrupt();
+  void interrupt() override;
 
  private:
   Fd timer_, wake_;

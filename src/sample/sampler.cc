@@ -55,13 +55,14 @@ void Sampler::tick() {
   if (start_ == 0) {
     start_ = now;
     next_ = now;
-    recorder_ = sink_.add_source({.kind = SourceKind::kRecorder, .key = "recorder"});
+    recorder_ = sink_.add_source({.kind = SourceKind::kRecorder, .key = options_.key});
   }
   count_lateness(now);
   watch_clocks(now);
   next_ += ((now - next_) / options_.interval + 1) * options_.interval;
   const Nanos at = now_rounded();
   read(at, 0);
+  if (!options_.is_main) return;
   if (last_cost_ == 0 || at - last_cost_ >= options_.cost_interval) add_cost(at);
 }
 
@@ -69,7 +70,7 @@ void Sampler::finish() {
   if (start_ == 0) return;
   const Nanos at = now_rounded();
   read(at, 0);
-  add_cost(at);
+  if (options_.is_main) add_cost(at);
 }
 
 Nanos Sampler::now_rounded() {
@@ -86,14 +87,15 @@ void Sampler::count_lateness(Nanos now) {
   const auto detail = [&] {
     return fmt::format("first {:.3f} s after the start, {:.3f} s late", seconds(next_ - start_), seconds(late));
   };
-  const LossPlace place{round_to_us(next_ - options_.interval), round_to_us(now)};
+  const LossPlace place{round_to_us(next_ - options_.interval), round_to_us(now),
+                        options_.is_main ? kNoSource : recorder_};
   if (late >= options_.interval) {
     const auto missed = late / options_.interval;
     sink_.add_loss(make_loss(LossKind::kMissedTick, missed, detail(), place));
     if (missed < kGapTicks) return;
     const bool suspended = (now - clock_.monotonic()) - suspended_ > late / 2;
     sink_.add_event(
-        to_event(events::Gap{.reason = suspended ? "suspended" : "late"}, place.begin, kNoSource, place.end));
+        to_event(events::Gap{.reason = suspended ? "suspended" : "late"}, place.begin, place.source, place.end));
   } else if (late > options_.interval / 2) {
     sink_.add_loss(make_loss(LossKind::kLateTick, 1, detail(), place));
   }
@@ -107,7 +109,7 @@ void Sampler::watch_clocks(Nanos now) {
   const Nanos offset = realtime - before;
   const Nanos elapsed = before - std::exchange(clocks_at_, before);
   const Nanos delta = offset - std::exchange(realtime_offset_, offset);
-  if (now == start_) return;
+  if (now == start_ || !options_.is_main) return;
   const Nanos tolerance = kStepTolerance + elapsed / kSecond * kSlewPerSecond;
   if (delta > tolerance || delta < -tolerance)
     sink_.add_event(to_event(events::ClockStep{.delta = delta}, round_to_us(now)));

@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "model/reader.h"
@@ -20,6 +21,10 @@ struct SamplerOptions {
   Nanos interval = kSecond;
   Nanos cost_interval = 10 * kSecond;  // between rows of what recording costs
   std::function<OwnCost()> cost = own_cost;
+  std::string key = "recorder";  // of its kRecorder source
+  // One sampler of a recording is the main one: it tells what recording costs and that a clock was set, and what it
+  // misses concerns every source. What another one misses concerns its kRecorder source alone.
+  bool is_main = true;
 };
 
 // Asks many readers at one cadence and hands on what they say, with what went wrong on the way. Ticks are absolute on

@@ -15,6 +15,7 @@ class FakeClock final : public SampleClock {
   Nanos monotonic() override { return now - suspended; }
   Nanos realtime() override { return now + offset; }
   void wait_until(Nanos until) override { now = std::max(now, until); }
+  void interrupt() override {}
 };
 
 // Notes when it was read; may take its time.
@@ -168,6 +169,23 @@ TEST(SystemClock, AnInterruptBeforeTheWaitEndsIt) {
   (*clock)->interrupt();
   (*clock)->wait_until((*clock)->boottime() + 3600 * kSecond);
   (*clock)->wait_until((*clock)->boottime());  // an instant that has passed does not wait either
+}
+
+TEST_F(SamplerTest, WhatIsLateIsSaidWithItsTimeAndForWhom) {
+  Sampler own(clock, sink, {.interval = 20 * kMillisecond, .key = "recorder/Y", .is_main = false});
+  own.tick();
+  run(1);
+  clock.now += 1700 * kMillisecond;
+  run(1);
+  own.tick();
+  const auto& losses = sink.recording().losses;
+  ASSERT_EQ(losses.size(), 2U);
+  EXPECT_THAT(losses[0].places, ElementsAre(LossPlace{1000 * kSecond, 1001 * kSecond + 700 * kMillisecond, kNoSource}));
+  const auto recorder = sink.recording().find(SourceKind::kRecorder, "recorder/Y");
+  ASSERT_TRUE(recorder);
+  EXPECT_EQ(losses[1].what, "missed_tick");
+  EXPECT_THAT(losses[1].places, ElementsAre(LossPlace{1000 * kSecond, 1001 * kSecond + 700 * kMillisecond, *recorder}));
+  EXPECT_TRUE(sink.recording().tracks[static_cast<std::size_t>(*recorder)].at.empty());  // costs are told once
 }
 
 }  // namespace

@@ -27,6 +27,9 @@ class NullSink final : public RecordingSink {
     return ids_.try_emplace({source.kind, source.key}, static_cast<SourceId>(ids_.size())).first->second;
   }
   void add_row(SourceId /*source*/, Nanos /*at*/, std::span<const Cell> cells) override { cells_ += cells.size(); }
+  TextId intern(std::string_view /*text*/) override { return 0; }
+  ListId intern_list(std::span<const TextId> /*texts*/) override { return 0; }
+  void add_list_row(SourceId /*source*/, const ListRow& /*row*/) override {}
   void add_event(const Event& /*event*/) override {}
   void add_loss(const Loss& /*loss*/) override {}
   void set_meta(const RecordingMeta& /*meta*/) override {}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/sqlite.h"
+#include "model/dictionary.h"
+#include "model/losses.h"
+#include "model/recording.h"
+#include "record/lists.h"
+
+namespace headroom {
+
+// Reads the texts, lists and list rows of a file into a recording whose sources are there. Each part is its own call,
+// so that a damaged page costs what lies behind it.
+class ListReader {
+ public:
+  struct Hooks {
+    std::function<Result<void>(std::uint64_t values)> charge;  // fails when there are too many
+    std::function<void(LossKind, std::string, std::optional<LossPlace>, std::int64_t count)> lose;
+    std::function<SourceId(std::int64_t)> source;  // of a number in the file; kNoSource: its rows are left out
+  };
+  ListReader(Database& database, Recording& recording, Hooks hooks)
+      : database_(database), recording_(recording), hooks_(std::move(hooks)) {}
+
+  [[nodiscard]] Result<void> read_texts();
+  [[nodiscard]] Result<void> read_lists();
+  [[nodiscard]] Result<void> read_list_rows();
+
+ private:
+  void append_list_rows(const LossPlace& place, std::span<const StoredListRow> rows);
+
+  Database& database_;
+  Recording& recording_;
+  Hooks hooks_;
+  Dictionary dictionary_;
+  std::map<std::int64_t, TextId> texts_;   // by the file's numbers
+  std::map<std::uint64_t, ListId> lists_;  // likewise; those that could be read
+};
+
+}  // namespace headroom
