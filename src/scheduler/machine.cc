@@ -33,7 +33,7 @@ RunningAttempt* Machine::find(AttemptId id) {
   return found != running_.end() ? &found->second : nullptr;
 }
 
-const RunningAttempt& Machine::seat(RunningAttempt attempt) {
+const RunningAttempt& Machine::seat(RunningAttempt&& attempt) {
   attempt.slot = free_slots_.empty() ? next_slot_++ : free_slots_.extract(free_slots_.begin()).value();
   for (const GpuIndex index : attempt.gpus) {
     Gpu& onto = gpu(index);

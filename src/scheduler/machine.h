@@ -80,7 +80,7 @@ class Machine {
   [[nodiscard]] std::map<AttemptId, RunningAttempt>& running() { return running_; }
   [[nodiscard]] const std::map<AttemptId, RunningAttempt>& running() const { return running_; }
   [[nodiscard]] RunningAttempt* find(AttemptId id);
-  const RunningAttempt& seat(RunningAttempt attempt);  // on its GPUs or a slot; gives it the smallest free number
+  const RunningAttempt& seat(RunningAttempt&& attempt);  // on its GPUs or a slot; gives it the smallest free number
   RunningAttempt leave(AttemptId id);
 
   [[nodiscard]] int slots() const;

@@ -55,13 +55,14 @@ void Placer::gpu_lost(GpuIndex gpu) {
   if (reservation_ && std::count(reservation_->gpus.begin(), reservation_->gpus.end(), gpu) > 0) reservation_.reset();
 }
 
-std::vector<StartAttempt> Placer::place() {
+std::span<StartAttempt> Placer::place() {
+  started_.clear();
   critical_path_.forget();
   scan(LookAhead::kOn);
   const auto idle = [](const Gpu& gpu) { return gpu.usable && gpu.running.empty(); };
   // No GPU idles for the sake of a better one.
   if (!queue_.empty() && std::any_of(machine_.gpus().begin(), machine_.gpus().end(), idle)) scan(LookAhead::kOff);
-  return std::exchange(started_, {});
+  return started_;
 }
 
 void Placer::scan(LookAhead look_ahead) {

@@ -21,8 +21,8 @@ class Placer {
   void add(TaskIndex task);       // it is ready
   void withdraw(TaskIndex task);  // it was, and has ended
   void gpu_lost(GpuIndex gpu);
-  // Starts what fits, in the graph and on the machine.
-  [[nodiscard]] std::vector<StartAttempt> place();
+  // Starts what fits, in the graph and on the machine. The answer holds until the next call.
+  [[nodiscard]] std::span<StartAttempt> place();
 
   [[nodiscard]] bool empty() const { return queue_.empty(); }
   // A ready task whose GPUs are there, though they may be taken.
@@ -72,8 +72,8 @@ class Placer {
   std::vector<int> passed_;                  // by bucket: starts behind its first task while that was blocked
   std::optional<Reservation> reservation_;
   AttemptId next_attempt_;
-  LookAhead look_ahead_ = LookAhead::kOn;  // of the scan under way
-  std::vector<StartAttempt> started_;      // likewise
+  LookAhead look_ahead_ = LookAhead::kOn;  // in the scan under way
+  std::vector<StartAttempt> started_;      // in this call of place()
 };
 
 }  // namespace headroom::scheduler

@@ -146,7 +146,7 @@ class Walk {
     }
     if (started) check_gates(onto);
     check_conserving();
-    check_idle_gpus();
+    check_idle_gpus(started);
   }
 
   void check_start(const StartAttempt& start) {
@@ -215,7 +215,7 @@ class Walk {
     return planner_->state(static_cast<TaskIndex>(i)) == TaskState::kReady &&
            (need.gpus > 1 || need.alone || wants_alone_.contains(static_cast<TaskIndex>(i)));
   }
-  void check_idle_gpus() {
+  void check_idle_gpus(bool started) {
     constexpr int kNobodyPassedOften = 64;
     if (running_.empty() || starts_ >= kNobodyPassedOften) return;
     std::size_t waiting = need_.size();
@@ -229,6 +229,19 @@ class Walk {
       EXPECT_FALSE(usable_[g] && !others_.contains(static_cast<GpuIndex>(g)) &&
                    planner_->gpu(static_cast<GpuIndex>(g)).running.empty())
           << "seed " << seed_ << ": GPU " << g << " idles and task " << waiting << " waits";
+    if (!started && !all_lengths_known()) check_reasons(static_cast<TaskIndex>(waiting));
+  }
+  [[nodiscard]] bool all_lengths_known() const {
+    for (std::size_t i = 0; i < need_.size(); ++i)
+      if (!need_[i].expected && !has_ended(planner_->state(static_cast<TaskIndex>(i)))) return false;
+    return true;
+  }
+  // What keeps a task from a GPU has words, or it would run there. A start may have made room for one more.
+  void check_reasons(TaskIndex waiting) {
+    const WhyWaiting why = planner_->why_waiting(waiting);
+    ASSERT_EQ(why.gpus.size(), usable_.size());
+    for (std::size_t g = 0; g < usable_.size(); ++g)
+      EXPECT_NE(why.gpus[g], "") << "seed " << seed_ << ": task " << waiting << " on GPU " << g;
   }
 
   std::uint64_t seed_;
