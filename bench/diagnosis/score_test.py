@@ -233,6 +233,12 @@ class Thresholds(unittest.TestCase):
         self.assertEqual(sensitivity.compare({"job": before}, {"job": before}), (0, 0, 0))
 
 
+    def test_a_ratio_is_doubled_to_one_at_most(self):
+        self.assertEqual(sensitivity.changed({"value": 0.6, "unit": "ratio"}, 2), 1)
+        self.assertEqual(sensitivity.changed({"value": 0.6, "unit": "ratio"}, 0.5), 0.3)
+        self.assertEqual(sensitivity.changed({"value": 10, "unit": "seconds"}, 2), 20)
+
+
 class Jobs(unittest.TestCase):
     def test_the_same_seed_makes_the_same_jobs_and_another_set_others(self):
         self.assertEqual(random_jobs.make("tune", 1, 60), random_jobs.make("tune", 1, 60))

@@ -42,6 +42,12 @@ def compare(base, answers):
     return firsts, sum(1 for share in shares if share > 0.01), sum(shares) / max(1, len(shares))
 
 
+def changed(threshold, factor):
+    """Twice a ratio is at most 1: beyond it nothing could ever reach it."""
+    value = threshold["value"] * factor
+    return min(value, max(1.0, threshold["value"])) if threshold["unit"] == "ratio" else value
+
+
 def report(headroom, environment, base, explain_all, judge):
     """Lines of a table. `explain_all(options)` answers every recording anew, `judge(answers)` says how right they are."""
     listed = thresholds(headroom, environment, next(iter(base)) / "run.hrec")
@@ -56,7 +62,7 @@ def report(headroom, environment, base, explain_all, judge):
     for threshold in listed:
         cells = []
         for factor in (0.5, 2):
-            answers = explain_all(["--threshold", f"{threshold['name']}={threshold['value'] * factor:.9g}"])
+            answers = explain_all(["--threshold", f"{threshold['name']}={changed(threshold, factor):.9g}"])
             firsts, accounts, share = compare(base, answers)
             still = firsts == 0 and share == 0
             cells.append("nothing" if still else f"{firsts}, {accounts}, {100 * share:.2f} %; {judge(answers)}")
