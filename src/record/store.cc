@@ -54,10 +54,6 @@ Result<Store> Store::create(const std::string& path, const WriterOptions& option
   HR_TRYV(store.put_meta_row("format_minor", fmt::format("{}", kFormatMinor)));
   HR_TRYV(store.put_meta_row("owner", owner_of_this_process()));
   HR_TRYV(store.commit_.run());
-  // A log whose file might be missing after a power cut would be thrown away: the file first, then whatever the log
-  // promises. The next commit synchronises all of the log.
-  HR_TRYV(store.database_.sync());
-  HR_TRYV(store.database_.execute("PRAGMA synchronous=FULL"));
   store.wal_pages_ = std::make_unique<std::int64_t>(0);
   sqlite3_wal_hook(store.database_.raw(), on_commit, store.wal_pages_.get());
   return store;
@@ -87,7 +83,19 @@ Result<void> Store::prepare_statements() {
   return prepare(meta_, "INSERT OR REPLACE INTO meta(key, value) VALUES(?1, ?2)");
 }
 
-Result<void> Store::write(const Batch& batch, Seal seal) {
+// A log whose file might be missing after a power cut would be thrown away: the file first, then whatever the log
+// promises. The commit that follows synchronises all of the log.
+Result<void> Store::wait_for_the_disk() {
+  if (waits_) return {};
+  waits_ = true;
+  HR_TRYV(database_.sync());
+  return database_.execute("PRAGMA synchronous=FULL");
+}
+
+Result<void> Store::write(const Batch& batch, Seal seal, Wait wait) {
+  if (wait == Wait::kNow) HR_TRYV(wait_for_the_disk());
+  // finish() makes all of the log durable at once.
+  if (wait == Wait::kAtFinish) HR_TRYV(database_.execute("PRAGMA synchronous=OFF"));
   HR_TRYV(begin_.run());
   auto written = write_inside(batch, seal);
   if (written) written = commit_.run();

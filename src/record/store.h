@@ -36,6 +36,8 @@ struct Batch {
 };
 
 enum class Seal { kWhenDue, kEverything };
+// When a batch is on the disk: when write() returns, or when finish() does, which follows at once.
+enum class Wait { kNow, kAtFinish };
 
 // The file as its one writer sees it: batches in, transactions out. Used by one thread.
 class Store {
@@ -44,7 +46,7 @@ class Store {
 
   // One transaction: sources, rows (to the tail, or as chunks once a source has enough), events, losses, meta.
   // On an error nothing of the batch is in the file and the store must not be written to again, save by stop().
-  [[nodiscard]] Result<void> write(const Batch& batch, Seal seal);
+  [[nodiscard]] Result<void> write(const Batch& batch, Seal seal, Wait wait = Wait::kNow);
   // Marks the file as finished and makes it one plain file. `meta`, `stop_reason` and `losses` are what came after
   // recording had stopped early; they are empty otherwise.
   [[nodiscard]] Result<void> finish(const std::optional<RecordingMeta>& meta, const std::string& stop_reason,
@@ -60,6 +62,7 @@ class Store {
     Nanos first_at = 0, last_at = 0;
     std::int64_t first_tail = 0;  // the oldest tail row that has some of them
   };
+  [[nodiscard]] Result<void> wait_for_the_disk();
   [[nodiscard]] Result<void> write_inside(const Batch& batch, Seal seal);
   [[nodiscard]] Result<void> put_sources(const std::vector<Batch::NewSource>& sources);
   [[nodiscard]] Result<void> put_rows(const Batch& batch, Seal seal);
@@ -91,6 +94,7 @@ class Store {
   bool has_list_tables_ = false;
   std::int64_t tail_seq_ = 0;
   std::int64_t oldest_tail_ = 1;
+  bool waits_ = false;                       // commits wait for the disk
   std::unique_ptr<std::int64_t> wal_pages_;  // told by SQLite's hook, so its address must not move
 };
 

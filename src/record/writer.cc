@@ -92,7 +92,7 @@ struct Writer::State {
   void wake_if_full();
   void close_segments();
   void run();
-  Result<void> flush_batch(Batch& taken, Seal seal);
+  Result<void> flush_batch(Batch& taken, Seal seal, Wait wait);
   void stop(const Error& error, const Batch& unwritten);
 };
 
@@ -156,16 +156,16 @@ void Writer::State::stop(const Error& error, const Batch& unwritten) {
 }
 
 // Writes one batch. Too little room counts as an error, after what we have has been sealed with a last event.
-Result<void> Writer::State::flush_batch(Batch& taken, Seal seal) {
+Result<void> Writer::State::flush_batch(Batch& taken, Seal seal, Wait wait) {
   const auto room = free_bytes(directory);
   if (room && *room < options.min_free_bytes && seal == Seal::kWhenDue) {
     taken.events.push_back(
         to_event(events::DiskLow{static_cast<std::int64_t>(*room)}, taken.rows > 0 ? taken.last_at : boottime_now()));
-    HR_TRYV(store.write(taken, Seal::kEverything));
+    HR_TRYV(store.write(taken, Seal::kEverything, Wait::kNow));
     taken = Batch();
     return fail(Errc::kNoSpace, fmt::format("{}: {} bytes are free", directory, *room));
   }
-  return store.write(taken, seal);
+  return store.write(taken, seal, wait);
 }
 
 void Writer::State::run() {
@@ -185,7 +185,8 @@ void Writer::State::run() {
       encoded = 0;
       lock.unlock();
       done.notify_all();  // there is room again
-      const auto written = flush_batch(taken, last ? Seal::kEverything : Seal::kWhenDue);
+      const auto written =
+          flush_batch(taken, last ? Seal::kEverything : Seal::kWhenDue, last ? Wait::kAtFinish : Wait::kNow);
       const Nanos cpu = thread_cpu_now();
       lock.lock();
       status.flush_cpu = cpu;
