@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "analyze/doubt.h"
 #include "analyze/evidence.h"
@@ -66,6 +67,7 @@ std::vector<Tenant> tenants_of(const Recording& recording, const Analysis& analy
   return tenants;
 }
 
+// Reasons are read more seldom than utilisation: a reading of them speaks for the time since the one before.
 ClockLimits clocks_of(const Track& track, const Window& window, const Thresholds& limits) {
   constexpr std::int64_t kLimits =
       kReasonSwPowerCap | kReasonHwSlowdown | kReasonSwThermal | kReasonHwThermal | kReasonHwPowerBrake;
@@ -76,13 +78,16 @@ ClockLimits clocks_of(const Track& track, const Window& window, const Thresholds
   if (!util || !reasons) return sum;
   const std::int64_t running = from_unit(Metric::kGpuUtil, limits[Threshold::kThrottleUtil]);
   double clock_sum = 0, clock_rows = 0;
+  std::optional<Nanos> before;  // the reading of reasons before this one
   for (std::size_t row = 0; row < track.at.size(); ++row) {
-    if (!window.holds(track.at[row]) || !util->has(row) || util->values[row] < running || !reasons->has(row)) continue;
+    if (!reasons->has(row)) continue;
+    const Nanos since = std::exchange(before, track.at[row]).value_or(row > 0 ? track.at[row - 1] : track.at[row]);
+    if (!window.holds(track.at[row]) || !util->has(row) || util->values[row] < running) continue;
     ++sum.readings;
     if ((reasons->values[row] & kLimits) == 0) continue;
     ++sum.limited;
     sum.reasons |= reasons->values[row] & kLimits;
-    sum.limited_times.push_back({row > 0 ? track.at[row - 1] : window.begin, track.at[row]});
+    sum.limited_times.push_back({since, track.at[row]});
     if (clock && clock->has(row)) clock_sum += static_cast<double>(clock->values[row]), clock_rows += 1;
   }
   if (clock_rows > 0) sum.limited_clock_mhz = clock_sum / clock_rows;
@@ -182,7 +187,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   const Window readings = readings_of(recording, a.window);
   for (std::size_t i = 0; i < a.devices.size(); ++i) {
     a.stats.push_back({i, device_stats(recording, a.devices[i].source, readings, limits)});
-    a.clocks.push_back(clocks_of(track_of(recording, a.devices[i].source), a.window, limits));
+    a.clocks.push_back(clocks_of(track_of(recording, a.devices[i].source), readings, limits));
   }
   const double tail = limits[Threshold::kProgressTail] * static_cast<double>(a.window.length());
   a.late_from = a.window.end - static_cast<Nanos>(tail);

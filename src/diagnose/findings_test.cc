@@ -169,6 +169,30 @@ TEST(Findings, BusyAtLowPowerAndWithoutMemoryTrafficIsAQuestion) {
   EXPECT_NE(find(well, Cause::kHealthy), nullptr);
 }
 
+// Reasons are read every ten seconds, and of a job of ten seconds at its begin and after its end.
+TEST(Findings, ClockLimitsThatWereReadOnlyAfterTheJobCount) {
+  Recording recording = RecordingBuilder(10)
+                            .gpu(0, [](double) { return 0.97; })
+                            .process(100, 1, 0, 10, 0.9)
+                            .context(100, 0, 0, 10)
+                            .build();
+  recording.meta.end -= kMillisecond;
+  Source& gpu = recording.sources[static_cast<std::size_t>(recording.all(SourceKind::kGpu)[0])];
+  gpu.attrs["sm_clock_max_mhz"] = "2000";
+  Track& track = recording.tracks[static_cast<std::size_t>(recording.all(SourceKind::kGpu)[0])];
+  const std::size_t rows = track.at.size();
+  Column reasons{Metric::kEventReasons, std::vector<std::int64_t>(rows, 0), std::vector<std::uint8_t>(rows, 1)};
+  reasons.absent.front() = reasons.absent.back() = 0;
+  reasons.values.back() = kReasonHwThermal;
+  track.columns.push_back(reasons);
+  track.columns.push_back({Metric::kSmClock, std::vector<std::int64_t>(rows, 1000), {}});
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("in 1 of 2 readings")));
+  EXPECT_NEAR(seconds(finding->cost()), 9 * 0.97 / 2, 0.1) << "half the clock, since the reading before";
+}
+
 TEST(Findings, AnInvalidEntryOfTheMaskHidesTheGpusBehindIt) {
   Recording recording = RecordingBuilder(100)
                             .gpu(0, [](double) { return 0.5; })
