@@ -14,9 +14,12 @@
 #include "base/ids.h"
 #include "base/strings.h"
 #include "batch/control.h"
+#include "batch/event_loop.h"
+#include "batch/executor/local_executor.h"
 #include "batch/history_plan.h"
 #include "batch/identity.h"
 #include "batch/resume.h"
+#include "batch/session_recorder.h"
 #include "batch/task_logs.h"
 #include "cli/batch_ask.h"
 #include "cli/batch_setup.h"
@@ -54,10 +57,10 @@ class BatchVerb {
   [[nodiscard]] batch::BatchOptions batch_options();
   [[nodiscard]] SessionOptions session();
   [[nodiscard]] std::vector<std::string> given_gpus() const;
-  [[nodiscard]] int finish(batch::Batch& batch, const batch::BatchEnd& end);
+  [[nodiscard]] int finish(batch::SessionRecorder& recorder, const batch::BatchEnd& end);
   [[nodiscard]] std::optional<Explanation> explained(const SessionResult& recorded) const;
   int nothing_to_do();
-  [[nodiscard]] std::string answer(batch::Batch& batch, std::string_view request) const;
+  [[nodiscard]] std::string answer(const batch::Batch& batch, batch::BatchLoop& loop, std::string_view request) const;
   [[nodiscard]] Result<int> dry_run();
 
   const BatchCommand& command_;
@@ -122,34 +125,48 @@ Result<int> BatchVerb::run_tasks() {
       follower.ended(attempt, task.name);
     };
   }
+  const batch::MachineClock clock;
+  batch::LocalExecutor executor(
+      *loop, guardian,
+      {.batch_id = journal_->batch_id(), .folder = folder_, .mask = signals.mask_before(), .grace = grace_});
+  batch::BatchLoop* running = nullptr;
+  batch::SessionRecorder recorder({.loop = *loop,
+                                   .session = session(),
+                                   .tree = raw_tree_,
+                                   .gpus = std::move(gpus_.reader),
+                                   .given = given_gpus(),
+                                   .on_snapshot =
+                                       [&running](const batch::Snapshot& now) {
+                                         if (running != nullptr) running->look(now);
+                                       },
+                                   .on_trouble =
+                                       [&view](const Error& error) {
+                                         view.note(batch::MessageKind::kProblem,
+                                                   batch::words::recording_stopped(error.what));
+                                       }});
   batch::Batch batch(std::move(options), std::move(plan_), known_,
-                     {.loop = *loop,
-                      .signals = signals,
-                      .guardian = guardian,
+                     {.executor = executor,
                       .journal = *journal_,
-                      .make_sensors =
-                          [this, &loop](auto on_sensed, auto on_trouble) {
-                            return std::make_unique<batch::Sensors>(*loop, session(), std::move(gpus_.reader),
-                                                                    given_gpus(), std::move(on_sensed),
-                                                                    std::move(on_trouble));
-                          },
-                      .note = [&view](batch::NoteKind kind, const std::string& text) { view.note(kind, text); },
-                      .watch_tree = [this](std::int64_t pid) { raw_tree_->watch(pid); }});
-  auto control =
-      batch::ControlServer::open(*loop, folder_, [&](std::string_view request) { return answer(batch, request); });
+                      .recorder = recorder,
+                      .clock = clock,
+                      .say = [&view](batch::MessageKind kind, const std::string& text) { view.note(kind, text); }});
+  batch::BatchLoop batch_loop(*loop, signals, executor, batch);
+  running = &batch_loop;
+  auto control = batch::ControlServer::open(
+      *loop, folder_, [&](std::string_view request) { return answer(batch, batch_loop, request); });
   if (!control)
-    view.note(batch::NoteKind::kProblem,
+    view.note(batch::MessageKind::kProblem,
               fmt::format("{}: batch status and cancel will not work", control.error().what));
   const std::function<void()> repaint = [&] {
-    const batch::Progress progress = batch.progress();
+    const BatchProgress progress = batch.progress();
     if (command_.follow && !view.output_waits()) follower.look(progress.running);
     view.show(progress);
     loop->after(kRepaint, repaint);
   };
   loop->after(kRepaint, repaint);
-  batch::BatchEnd end = batch.run();
+  batch_loop.run();
   view.finish();
-  return finish(batch, end);
+  return finish(recorder, batch.end());
 }
 
 Result<void> BatchVerb::prepare_gpus() {
@@ -218,7 +235,6 @@ batch::BatchOptions BatchVerb::batch_options() {
   options.fingerprints = fingerprints_;
   options.gpus = gpus_.gpus;
   options.pin = gpus_.pin;
-  options.grace = grace_;
   options.stop_misplaced = command_.stop_misplaced;
   options.max_failures = command_.max_failures;
   options.gpu_processes_visible = gpus_.reader && (on_virtual_gpus() || !host::in_nested_pid_namespace());
@@ -268,11 +284,11 @@ std::vector<std::string> BatchVerb::given_gpus() const {
   return uuids;
 }
 
-std::string BatchVerb::answer(batch::Batch& batch, std::string_view request) const {
+std::string BatchVerb::answer(const batch::Batch& batch, batch::BatchLoop& loop, std::string_view request) const {
   if (request == "ping") return "ok\n";
   if (request == "status") return progress_json(batch.progress());
   if (request.starts_with("cancel ")) {
-    const auto done = batch.cancel(std::string(request.substr(7)));
+    const auto done = loop.cancel(std::string(request.substr(7)));
     if (done) return "ok\n";
     return fmt::format("error {}\n{}\n", done.error().what, done.error().hint);
   }
@@ -290,9 +306,9 @@ std::optional<Explanation> BatchVerb::explained(const SessionResult& recorded) c
   return explain(*recording, {.path = recorded.path});
 }
 
-int BatchVerb::finish(batch::Batch& batch, const batch::BatchEnd& end) {
+int BatchVerb::finish(batch::SessionRecorder& recorder, const batch::BatchEnd& end) {
   batch::BatchEnd last = end;
-  const SessionResult recorded = batch.sensors()->finish({.at = boottime_now(), .stop_reason = "job_ended"});
+  const SessionResult recorded = recorder.finish({.at = boottime_now(), .stop_reason = "job_ended"});
   last.summary.recording = recorded.path;
   journal_->note_recording(recorded.path);
   journal_->note_run_end(end.reason, realtime_now());

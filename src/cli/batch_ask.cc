@@ -11,6 +11,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "batch/control.h"
+#include "batch/journal.h"
 #include "batch/task_logs.h"
 #include "cli/batch_view.h"
 #include "cli/terminal.h"
@@ -211,8 +212,8 @@ Result<int> show(const Questions& asked) {
 
 }  // namespace
 
-std::string progress_json(const batch::Progress& progress) {
-  const auto& counts = progress.counts;
+std::string progress_json(const BatchProgress& progress) {
+  const auto& counts = progress.tasks;
   ordered_json gpus = ordered_json::array(), running = ordered_json::array();
   for (const auto& gpu : progress.gpus)
     gpus.push_back({{"uuid", gpu.gpu.uuid},

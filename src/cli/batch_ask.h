@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "batch/batch.h"
+#include "model/batch_progress.h"
 
 namespace headroom::cli {
 
@@ -14,6 +14,6 @@ namespace headroom::cli {
 [[nodiscard]] std::function<std::optional<int>()> declare_batch_questions(CLI::App& app);
 
 // "headroom.batch-status/1": what the control socket says.
-[[nodiscard]] std::string progress_json(const batch::Progress& progress);
+[[nodiscard]] std::string progress_json(const BatchProgress& progress);
 
 }  // namespace headroom::cli

@@ -25,7 +25,7 @@ namespace headroom::cli {
 [[nodiscard]] Result<Fd> take_folder(const std::string& folder, bool fresh);
 
 struct GpuChoice {
-  std::vector<batch::BatchGpu> gpus;
+  std::vector<BatchGpu> gpus;
   std::unique_ptr<NvmlReader> reader;  // null: none is read
   batch::PinBy pin = batch::PinBy::kUuid;
   std::string driver_version;

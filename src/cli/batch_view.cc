@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/batch_view.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,17 +16,14 @@ namespace {
 constexpr Nanos kLineEvery = 30 * kSecond;
 constexpr std::size_t kBarCells = 26, kSmallestBar = 8;
 
-std::int64_t ended(const scheduler::BatchCounts& counts) {
-  return counts.succeeded + counts.failed + counts.skipped + counts.cancelled;
-}
 constexpr double kGib = 1024.0 * 1024 * 1024;
 }  // namespace
 
-std::string progress_words(const batch::Progress& progress) {
-  const auto& counts = progress.counts;
-  const double share = counts.total > 0 ? static_cast<double>(ended(counts)) / static_cast<double>(counts.total) : 1.0;
-  std::string text =
-      fmt::format("{}/{}  {}  {}", ended(counts), counts.total, human_percent(share), human_duration(progress.elapsed));
+std::string progress_words(const BatchProgress& progress) {
+  const auto& counts = progress.tasks;
+  const double share = counts.total > 0 ? static_cast<double>(counts.ended()) / static_cast<double>(counts.total) : 1.0;
+  std::string text = fmt::format("{}/{}  {}  {}", counts.ended(), counts.total, human_percent(share),
+                                 human_duration(progress.elapsed));
   if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
   if (progress.draining)
     text += fmt::format("  ending, {} running", counts.running);
@@ -35,7 +33,7 @@ std::string progress_words(const batch::Progress& progress) {
   return text;
 }
 
-std::string gpu_words(const batch::Progress::Gpu& gpu, std::size_t width) {
+std::string gpu_words(const BatchProgress::Gpu& gpu, std::size_t width) {
   std::string_view model = gpu.gpu.model;
   if (constexpr std::string_view kMaker = "NVIDIA "; model.starts_with(kMaker)) model.remove_prefix(kMaker.size());
   std::vector<std::string> parts{fmt::format("GPU {}  {}  {} running", gpu.gpu.index, model, gpu.running)};
@@ -64,15 +62,15 @@ void BatchView::clear() {
   lines_ = 0;
 }
 
-void BatchView::note(batch::NoteKind kind, const std::string& text) {
-  if (quiet_ && kind == batch::NoteKind::kFact) return;
+void BatchView::note(batch::MessageKind kind, const std::string& text) {
+  if (quiet_ && kind == batch::MessageKind::kFact) return;
   clear();
-  screen_.put(fmt::format("{} {}\n", kind == batch::NoteKind::kProblem ? "!" : "-", text));
+  screen_.put(fmt::format("{} {}\n", kind == batch::MessageKind::kProblem ? "!" : "-", text));
 }
 
-std::string BatchView::picture(const batch::Progress& progress) const {
-  const auto& counts = progress.counts;
-  const double share = counts.total > 0 ? static_cast<double>(ended(counts)) / static_cast<double>(counts.total) : 1.0;
+std::string BatchView::picture(const BatchProgress& progress) const {
+  const auto& counts = progress.tasks;
+  const double share = counts.total > 0 ? static_cast<double>(counts.ended()) / static_cast<double>(counts.total) : 1.0;
   const std::size_t width = std::max<std::size_t>(text_options(STDERR_FILENO).width, 20) - 1;  // it may be resized
   const std::string words = progress_words(progress);
   const std::size_t room = width - std::min(width, report::display_width(words) + 2);
@@ -88,7 +86,7 @@ std::string BatchView::picture(const batch::Progress& progress) const {
   return text;
 }
 
-void BatchView::show(const batch::Progress& progress) {
+void BatchView::show(const BatchProgress& progress) {
   if (quiet_) return;
   if (!terminal_) {
     if (last_line_ == 0) last_line_ = boottime_now();  // what lasts a moment needs no line
