@@ -26,13 +26,6 @@ struct Sightings {
   bool misplaced = false, warned_of_no_gpu = false;
 };
 
-// How long it would have taken so far with nothing beside it, as the planner predicts.
-struct TimeAlone {
-  double seconds = 0;
-  Nanos at = 0;      // up to when that is counted
-  double speed = 1;  // since then, of alone
-};
-
 enum class Stage : std::uint8_t {
   kPrepared,  // in the journal, but not started
   kStarting,  // the executor was asked
@@ -48,9 +41,7 @@ struct BookedAttempt {
   Stage stage = Stage::kPrepared;
   Nanos start = 0, end = 0;
   Sightings seen;
-  TimeAlone alone;
   EndEvidence evidence;  // complete once it has ended
-  double stretch = 1;    // likewise: how many times longer than alone it took because of those beside it
 };
 
 // The attempts of this run that are not closed yet. Nothing starts and nothing is closed that it has not noted in the

@@ -5,7 +5,6 @@
 #include "batch/batch.h"
 #include "batch/events.h"
 #include "batch/placed_task.h"
-#include "batch/time_alone.h"
 
 // An attempt from the planner's wish to its last line in the journal.
 namespace headroom::batch {
@@ -26,7 +25,7 @@ void Batch::on(const AttemptRuns& runs) {
   BookedAttempt* attempt = book_.under_way(runs.attempt);
   if (attempt == nullptr) return;
   attempt->stage = Stage::kRunning;
-  attempt->start = attempt->alone.at = runs.at;
+  attempt->start = runs.at;
   attempt->facts.pid = runs.pid;
   if (runs.pid != 0 && !std::exchange(told_.tree, true)) parts_.recorder.follow_tree_of(runs.pid);
   if (!attempt->gpus.empty()) watch_.started_on_gpu(runs.at);
@@ -70,8 +69,6 @@ void Batch::on(const AttemptExited& exited) {
   if (seen.gpu_seconds_estimate) facts.gpu_time = static_cast<Nanos>(*seen.gpu_seconds_estimate * 1e9);
   facts.seen_gpu_uuids.assign(seen.gpus.begin(), seen.gpus.end());
   facts.proof = watch_.proof_of(*attempt, exited.at);
-  count_time_alone(*attempt, planner_, exited.at);
-  attempt->stretch = stretch_of(attempt->alone, attempt->start, exited.at);
   complete_evidence(*attempt, exited);
   const Verdict verdict = verdict_of(attempt->evidence);
   if (verdict.for_want_of_disk)
@@ -140,10 +137,12 @@ void Batch::act(const scheduler::CloseAttempt& closed) {
   statistics_.attempt_closed(task.name, *attempt);
   if (attempt->end != 0) parts_.recorder.add_event(end_event(task, facts, parts_.clock.boottime()));
   if (closed.outcome != AttemptOutcome::kSucceeded) return;
-  eta_.ended(facts.task, static_cast<Nanos>(static_cast<double>(*facts.end - facts.start) / attempt->stretch));
+  const double took = seconds(attempt->end - attempt->start);
+  const double stretch = closed.alone.done_seconds > 0 ? std::max(1.0, took / closed.alone.done_seconds) : 1;
+  eta_.ended(facts.task, static_cast<Nanos>(took / stretch * 1e9));
   if (!options_.learn) return;
   const std::string model = attempt->gpus.empty() ? "" : gpu(attempt->gpus.front()).model;
-  options_.learn(task, facts, model, attempt->stretch);
+  options_.learn(task, facts, model, stretch);
 }
 
 void Batch::act(const scheduler::RequeueTask& requeue) {

@@ -86,6 +86,7 @@ class Journal final : public JournalWriter {
   void note_ended(const Attempt& attempt) override;
   void note_task(TaskKey task, TaskState state, const std::string& reason) override;
   void note_fingerprint(TaskKey task, const std::string& fingerprint) override;
+  void note_gpu_time(AttemptId attempt, Nanos gpu_time);  // of one that has ended, better known by now
   void note_recording(const std::string& path);
   void note_run_end(const std::string& reason, Nanos at);
   [[nodiscard]] bool pending() const override { return !queue_.empty(); }
@@ -97,7 +98,7 @@ class Journal final : public JournalWriter {
 
  private:
   struct Note {
-    enum class Kind { kStarted, kProcess, kEnded, kTask, kFingerprint, kRecording, kRunEnd } kind;
+    enum class Kind { kStarted, kProcess, kEnded, kTask, kFingerprint, kGpuTime, kRecording, kRunEnd } kind;
     Attempt attempt = {};
     TaskKey task = 0;
     TaskState state = TaskState::kReady;
@@ -119,7 +120,7 @@ class Journal final : public JournalWriter {
 
   std::string path_, batch_id_, reserve_;
   Database database_;
-  Statement begin_, commit_, rollback_, started_, process_, ended_, task_, fingerprint_, run_text_, run_end_;
+  Statement begin_, commit_, rollback_, started_, process_, ended_, task_, fingerprint_, gpu_time_, run_text_, run_end_;
   std::vector<Note> queue_;
   AttemptId next_attempt_ = 1;
   std::int64_t run_ = 0;

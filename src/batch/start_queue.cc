@@ -38,7 +38,7 @@ void StartQueue::run(std::int64_t not_started) {
   for (const AttemptId id : std::exchange(prepared_, {})) {
     BookedAttempt& attempt = *parts_.book.find(id);
     attempt.stage = Stage::kStarting;
-    attempt.start = attempt.alone.at = parts_.clock.boottime();
+    attempt.start = parts_.clock.boottime();
     launches.push_back({.attempt = id,
                         .argv = attempt.facts.argv,
                         .environment = attempt.facts.environment,

@@ -9,10 +9,10 @@ namespace {
 
 // What one task per GPU of this model would do; null unless enough tasks were measured to speak for the others.
 const scheduler::AloneRate* rate_of(const std::vector<scheduler::AloneRate>& rates, const std::string& model) {
-  constexpr std::int64_t kMostUntold = 10;  // of 100
+  constexpr std::int64_t kMostUnmeasured = 10;  // of 100
   for (const scheduler::AloneRate& rate : rates)
     if (rate.gpu_model == model && rate.alone_seconds > 0 &&
-        100 * rate.untold_tasks <= kMostUntold * (rate.tasks + rate.untold_tasks))
+        100 * rate.unmeasured_tasks <= kMostUnmeasured * (rate.tasks + rate.unmeasured_tasks))
       return &rate;
   return nullptr;
 }
@@ -45,7 +45,11 @@ void BatchStatistics::attempt_closed(const std::string& task, const BookedAttemp
   }
   if (attempt.gpu_uuids.empty()) return;
   if (booked.end > booked.start)
-    on_gpus_.push_back({.attempt = attempt.id, .task = task, .start = booked.start, .end = booked.end});
+    on_gpus_.push_back({.attempt = attempt.id,
+                        .task = task,
+                        .start = booked.start,
+                        .end = booked.end,
+                        .kernels_seen = attempt.gpu_time.has_value()});
   switch (attempt.proof) {
     case PlacementProof::kVerified:
       summary_.verified += 1;

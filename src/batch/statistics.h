@@ -16,7 +16,8 @@ namespace headroom::batch {
 struct AttemptSpan {
   AttemptId attempt = 0;
   std::string task;
-  Nanos start = 0, end = 0;  // CLOCK_BOOTTIME
+  Nanos start = 0, end = 0;   // CLOCK_BOOTTIME
+  bool kernels_seen = false;  // while it ran
 };
 
 // What a run comes to: attempts and tasks are counted as they end, and how many ran on each GPU as time passes.
