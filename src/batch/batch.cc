@@ -8,7 +8,6 @@
 
 #include "base/strings.h"
 #include "batch/events.h"
-#include "batch/time_alone.h"
 
 // What comes from outside: time, signals, snapshots, questions. What attempts do is in batch_attempts.cc.
 namespace headroom::batch {
@@ -110,11 +109,9 @@ void Batch::look(const Snapshot& now) {
   conclude_unsettled(now.at);
   statistics_.time_passed(elapsed, planner_);
   PlacementWatch::Look look = watch_.look(now);
-  for (scheduler::AttemptReading& reading : look.readings.attempts) {
-    BookedAttempt& attempt = *book_.find(reading.attempt);
-    count_time_alone(attempt, planner_, now.at);
-    if (options_.count_steps) reading.steps = options_.count_steps(attempt.facts);
-  }
+  if (options_.count_steps)
+    for (scheduler::AttemptReading& reading : look.readings.attempts)
+      reading.steps = options_.count_steps(book_.find(reading.attempt)->facts);
   feed(look.readings);
   for (const PlacementWatch::Misplaced& one : look.misplaced) is_misplaced(one);
   for (const AttemptId id : look.not_on_gpu)
@@ -250,8 +247,10 @@ BatchProgress Batch::progress() const {
                                 .elapsed = now - attempt->start,
                                 .attempt = attempt->facts.id,
                                 .log_path = attempt->facts.log_path});
-    running.push_back(
-        {.task = attempt->facts.task, .done = time_alone(attempt->alone, now), .speed = attempt->alone.speed});
+    const auto alone_time = planner_.alone_time(attempt->facts.id, now).value_or(scheduler::AloneTime{});
+    running.push_back({.task = attempt->facts.task,
+                       .done = static_cast<Nanos>(alone_time.done_seconds * 1e9),
+                       .speed = alone_time.speed});
   }
   std::stable_sort(progress.running.begin(), progress.running.end(),
                    [](const auto& a, const auto& b) { return a.elapsed > b.elapsed; });

@@ -89,7 +89,7 @@ std::optional<std::string> order_of(const Surroundings& around, const std::strin
 Result<std::vector<std::size_t>> unmasked(const Surroundings& around, const std::vector<Device>& devices,
                                           GpuChoice& choice) {
   const auto mask = around.variable("CUDA_VISIBLE_DEVICES");
-  const auto visible = visible_devices(devices, mask, order_of(mask.value_or("")));
+  const auto visible = visible_devices(devices, mask, order_of(around, mask.value_or("")));
   if (!mask || visible.stopped_at.empty()) {
     if (visible.ordinals.empty())
       choice.note = mask ? "CUDA_VISIBLE_DEVICES is empty: tasks run without a GPU" : "no GPUs here: tasks run without";

@@ -21,6 +21,7 @@
 #include "cli/batch_ask.h"
 #include "cli/batch_options.h"
 #include "cli/batch_view.h"
+#include "cli/environment.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
@@ -285,6 +286,11 @@ Action declare_batch(VerbInput input) {
   return [command, asked, &argv = input.after_dashes] {
     if (const auto code = asked()) return *code;
     command->batch.after_dashes = argv;
+    const auto shelf = users_shelf();
+    command->batch.surroundings = {.variable = environment,
+                                   .nvml_library = nvml_library(),
+                                   .virtual_gpus = on_virtual_gpus(),
+                                   .shelf = shelf ? shelf->directory() : ""};
     return batch_verb(*command);
   };
 }
