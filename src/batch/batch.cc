@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batch/batch.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
-#include <cstring>
+#include <utility>
 #include <variant>
 
-#include "base/human.h"
-#include "base/ids.h"
 #include "base/strings.h"
 #include "batch/events.h"
-#include "live/job.h"
-#include "output/oom.h"
-#include "tasks/template.h"
 
+// What comes from outside: time, signals, snapshots, questions. What attempts do is in batch_attempts.cc.
 namespace headroom::batch {
 
 namespace {
@@ -31,205 +24,252 @@ scheduler::PlannerSetup setup_with(const BatchOptions& options, AttemptId first)
   return setup;
 }
 
-}  // namespace
-
-Batch::Batch(BatchOptions options, scheduler::TaskPlan plan, std::vector<KnownTask> known, Parts parts)
-    : options_(std::move(options)),
-      plan_(std::move(plan)),
-      known_(std::move(known)),
-      parts_(std::move(parts)),
-      planner_(setup_with(options_, parts_.journal.next_attempt())),
-      end_notes_(options_.tasks) {
-  boot_id_ = boot_id();
-  for (TaskIndex i = 0; i < options_.tasks.size(); ++i) by_name_.emplace(spec(i).name, i);
+std::vector<TaskKey> keys_of(const std::vector<KnownTask>& known) {
+  std::vector<TaskKey> keys;
+  for (const KnownTask& task : known) keys.push_back(task.key);
+  return keys;
 }
 
-BatchEnd Batch::run() {
-  ForegroundJob::adopt_orphans();
-  start_ = boottime_now();
-  oom_kills_before_ = cgroup_.oom_kills();
-  processes_ = std::make_unique<Processes>(
-      parts_.loop, parts_.guardian, parts_.journal.batch_id(), parts_.signals.mask_before(), options_.grace,
-      Processes::Handlers{.on_end = [this](const Ended& ended) { on_ended(ended); },
-                          .on_reaped = [](pid_t, ExitStatus) {},
-                          .on_guardian_gone =
-                              [this] {
-                                note(NoteKind::kProblem,
-                                     "the guardian process was killed: should headroom die as well, its tasks run on "
-                                     "until the next resume");
-                              },
-                          .on_left_over =
-                              [this](AttemptId, std::size_t count) {
-                                note(NoteKind::kFact, fmt::format("stopped {} {} that a task left behind", count,
-                                                                  count == 1 ? "process" : "processes"));
-                              }});
-  sensors_ = parts_.make_sensors([this](const Sensed& now) { sensed(now); },
-                                 [this](const Error& error) {
-                                   note(NoteKind::kProblem, fmt::format("the recording has stopped: {}; the batch and "
-                                                                        "its journal go on",
-                                                                        error.what));
-                                 });
-  const auto watched = parts_.loop.watch(parts_.signals.fd(), [this] { handle_signals(); });
-  HR_CHECK(watched.has_value(), "a fresh event loop takes a descriptor");
-  begin();
-  every_second();
-  finish_when_done();
-  if (!done_) parts_.loop.run();
-  parts_.loop.forget(parts_.signals.fd());
-  for (const auto timer : {wake_, commit_timer_, second_}) parts_.loop.cancel(timer);
-  processes_->stop_everything_left();
-  return summary();
+// With what earlier runs did: what has succeeded counts for the tasks after it, and never runs.
+scheduler::TasksAdded with_known(std::vector<scheduler::PlannedTask> tasks, const std::vector<KnownTask>& known) {
+  for (scheduler::PlannedTask& task : tasks) {
+    const KnownTask& before = known[task.task];
+    task.attempts_before = before.attempts;
+    if (before.state == TaskState::kSucceeded) task.state = TaskState::kSucceeded;
+    if (!has_ended(before.state)) task.failures_before = before.failures;
+  }
+  return {.tasks = std::move(tasks)};
+}
+
+}  // namespace
+
+Batch::Batch(BatchOptions options, scheduler::TaskPlan plan, const std::vector<KnownTask>& known, Parts parts)
+    : options_(std::move(options)),
+      parts_(std::move(parts)),
+      planner_(setup_with(options_, parts_.journal.next_attempt())),
+      tasks_(with_known(std::move(plan.tasks), known)),
+      eta_(tasks_.tasks),
+      messages_(parts_.say, options_.tasks),
+      book_(parts_.journal, keys_of(known)),
+      starts_({.book = book_,
+               .journal = parts_.journal,
+               .executor = parts_.executor,
+               .messages = messages_,
+               .clock = parts_.clock,
+               .folder = options_.folder}),
+      watch_(options_.gpus, options_.gpu_processes_visible, parts_.executor, book_),
+      statistics_(options_.gpus) {
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (known[i].in_flight) statistics_.ran_when_headroom_died(options_.tasks[i].name);
+  for (const GroupSpec& limit : options_.group_limits)
+    for (std::size_t i = 0; i < plan.groups.size(); ++i)
+      if (plan.groups[i] == limit.name)
+        limits_.push_back({.group = static_cast<scheduler::GroupIndex>(i), .max_running = limit.max_running});
 }
 
 void Batch::begin() {
-  scheduler::TasksAdded added;
-  for (scheduler::PlannedTask task : plan_.tasks) {
-    const KnownTask& known = known_[task.task];
-    task.attempts_before = known.attempts;
-    if (known.state == TaskState::kSucceeded) task.state = TaskState::kSucceeded;
-    if (!has_ended(known.state)) task.failures_before = known.failures;
-    if (known.in_flight) summary_.rerun_after_crash.push_back(spec(task.task).name);
-    added.tasks.push_back(std::move(task));
-  }
-  eta_.emplace(added.tasks);
-  acting_ = true;  // limits first, then everything at once
-  for (const GroupSpec& limit : options_.group_limits)
-    for (std::size_t i = 0; i < plan_.groups.size(); ++i)
-      if (plan_.groups[i] == limit.name)
-        feed(scheduler::GroupLimit{.group = static_cast<scheduler::GroupIndex>(i), .max_running = limit.max_running});
-  feed(added);
-  acting_ = false;
-  act();
+  times_.begin = parts_.clock.boottime();
+  times_.second = times_.begin + kSecond;
+  for (const scheduler::GroupLimit& limit : limits_) feed(limit);
+  feed(std::exchange(tasks_, {}));
+  settle();
 }
 
-void Batch::handle_signals() {
-  acting_ = true;  // everything that ended together is journalled together
-  for (const Signal& signal : parts_.signals.drain())
-    if (signal.number != SIGCHLD) interrupt(signal.number);
-  processes_->reap();
-  acting_ = false;
-  act();
+void Batch::wake() {
+  const Nanos now = parts_.clock.boottime();
+  if (now >= times_.second) {
+    times_.second = now + kSecond;
+    if (watch_.wants_process_lists(now)) parts_.recorder.read_process_lists();
+    conclude_unsettled(now - kLookLost);
+  }
+  if (const auto due = planner_.next_wake(); due && now >= *due) feed(scheduler::Tick{});
+  settle();
+}
+
+std::optional<Nanos> Batch::next_wake() const {
+  if (ending_.done) return std::nullopt;
+  Nanos next = times_.second;
+  if (const auto due = planner_.next_wake())
+    next = std::min(next, std::max(*due, parts_.clock.boottime() + kMillisecond));
+  if (const auto due = starts_.due()) next = std::min(next, *due);
+  return next;
+}
+
+void Batch::look(const Snapshot& now) {
+  if (ending_.done) return;
+  const Nanos elapsed = times_.last_look == 0 ? 0 : now.at - times_.last_look;
+  times_.last_look = now.at;
+  for (std::size_t i = 0; i < options_.gpus.size(); ++i) {
+    const auto index = static_cast<scheduler::GpuIndex>(i);
+    const auto named = [&](const std::string& uuid) { return uuid == options_.gpus[i].uuid; };
+    if (std::any_of(now.lost.begin(), now.lost.end(), named))
+      feed(scheduler::GpuLost{.gpu = index, .reason = "the driver has lost it"});
+    if (std::any_of(now.back.begin(), now.back.end(), named)) feed(scheduler::GpuBack{.gpu = index});
+  }
+  conclude_unsettled(now.at);
+  statistics_.time_passed(elapsed, planner_);
+  PlacementWatch::Look look = watch_.look(now);
+  if (options_.count_steps)
+    for (scheduler::AttemptReading& reading : look.readings.attempts)
+      reading.steps = options_.count_steps(book_.find(reading.attempt)->facts);
+  feed(look.readings);
+  for (const PlacementWatch::Misplaced& one : look.misplaced) is_misplaced(one);
+  for (const AttemptId id : look.not_on_gpu)
+    if (const BookedAttempt* attempt = book_.find(id))
+      messages_.problem(words::not_on_gpu(spec(attempt->facts.task).name, now.at - attempt->start));
+  settle();
+}
+
+void Batch::is_misplaced(const PlacementWatch::Misplaced& seen) {
+  BookedAttempt& attempt = *book_.find(seen.attempt);
+  messages_.problem(words::misplaced(spec(attempt.facts.task).name, gpu_name(seen.uuid),
+                                     gpu_name(attempt.facts.gpu_uuids.front()), seen.pid));
+  if (!options_.stop_misplaced) return;
+  attempt.evidence.stopped_as_misplaced = true;
+  parts_.executor.stop(seen.attempt, StopHow::kGently);
 }
 
 void Batch::interrupt(int signal) {
-  if (signal == SIGINT && !draining_) {
-    signal_ = signal;
-    return drain();
+  const bool ends = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
+  if (!ends) return;
+  ending_.signal = signal;
+  if (signal == SIGINT && !ending_.draining) {
+    drain();
+  } else if (!ending_.stopping) {
+    ending_.stopping = ending_.draining = true;
+    messages_.fact(words::stopping(running()));
+    feed(scheduler::Stop{});
+  } else {
+    messages_.fact("killing what still runs");
+    for (const Stage stage : {Stage::kStarting, Stage::kRunning})
+      for (const BookedAttempt* attempt : book_.all(stage)) parts_.executor.stop(attempt->facts.id, StopHow::kAtOnce);
   }
-  if (signal != SIGINT && signal != SIGTERM && signal != SIGHUP && signal != SIGQUIT) return;
-  signal_ = signal;
-  if (!stopping_) return stop();
-  note(NoteKind::kFact, "killing what still runs");
-  for (const auto& [id, live] : live_) processes_->stop(id, true);
+  settle();
 }
 
 void Batch::drain() {
-  if (std::exchange(draining_, true)) return;
-  const auto running = processes_->running();
-  note(NoteKind::kFact, fmt::format("ending: nothing more is started; {} {} may finish (Ctrl-C again stops them)",
-                                    running, running == 1 ? "running task" : "running tasks"));
+  if (std::exchange(ending_.draining, true)) return;
+  messages_.fact(words::draining(running()));
   feed(scheduler::Drain{});
 }
 
-void Batch::stop() {
-  if (std::exchange(stopping_, true)) return;
-  draining_ = true;
-  note(NoteKind::kFact, fmt::format("stopping {} running {}; they will run again at the next resume",
-                                    processes_->running(), processes_->running() == 1 ? "task" : "tasks"));
-  feed(scheduler::Stop{});
-}
-
 Result<void> Batch::cancel(const std::string& task) {
-  const auto found = by_name_.find(task);
-  if (found == by_name_.end()) {
+  const auto& tasks = options_.tasks;
+  const auto found = std::find_if(tasks.begin(), tasks.end(), [&](const TaskSpec& one) { return one.name == task; });
+  if (found == tasks.end()) {
     std::vector<std::string_view> names;
-    for (const auto& [name, index] : by_name_) names.push_back(name);
+    for (const TaskSpec& one : tasks) names.push_back(one.name);
     const auto guess = closest(task, names);
     return fail(Errc::kNotFound, fmt::format("there is no task '{}'", task),
                 guess.empty() ? "" : fmt::format("did you mean '{}'?", guess));
   }
-  if (has_ended(planner_.state(found->second)))
-    return fail(Errc::kInvalidInput, fmt::format("task '{}' has ended: {}", task, name(planner_.state(found->second))));
-  feed(scheduler::CancelTask{.task = found->second});
+  const auto index = static_cast<TaskIndex>(found - tasks.begin());
+  if (has_ended(planner_.state(index)))
+    return fail(Errc::kInvalidInput, fmt::format("task '{}' has ended: {}", task, name(planner_.state(index))));
+  feed(scheduler::CancelTask{.task = index});
+  settle();
   return {};
 }
 
 void Batch::feed(const scheduler::Event& event) {
-  auto actions = planner_.handle(boottime_now(), event);
+  auto actions = planner_.handle(parts_.clock.boottime(), event);
   std::move(actions.begin(), actions.end(), std::back_inserter(actions_));
-  if (!acting_) act();
 }
 
-void Batch::act() {
-  acting_ = true;
+void Batch::settle() {
+  auto events = parts_.executor.take_events();
   do {
+    for (const ExecutorEvent& event : events) std::visit([this](const auto& one) { on(one); }, event);
     for (std::size_t i = 0; i < actions_.size(); ++i) {  // grows while it is done
       const scheduler::Action action = std::move(actions_[i]);
-      do_action(action);
+      std::visit([this](const auto& one) { act(one); }, action);
     }
     actions_.clear();
-    start_prepared();
-  } while (!actions_.empty());
-  acting_ = false;
-  tell_queue();
-  set_wake();
+    for (const AttemptId id : starts_.take_unwanted(ending_.draining))
+      never_ran(id, {.ran = EndEvidence::Ran::kNotWanted});
+    const auto counts = planner_.counts();
+    starts_.run(counts.waiting + counts.ready + counts.backing_off);
+    events = parts_.executor.take_events();
+  } while (!events.empty() || !actions_.empty());
+  tell_queue_state();
   finish_when_done();
 }
 
 // The recording needs to know whether a free GPU had work that waited, not how much.
-void Batch::tell_queue() {
-  const std::int64_t waiting = draining_ ? 0 : planner_.counts().ready_for_gpu;
-  if (!sensors_ || (waiting > 0) == (queue_told_ > 0)) return;
-  queue_told_ = waiting;
-  sensors_->add_event(queue_event(waiting, boottime_now()));
-}
-
-void Batch::do_action(const scheduler::Action& action) {
-  if (const auto* start = std::get_if<scheduler::StartAttempt>(&action)) return prepare(*start);
-  if (const auto* stop = std::get_if<scheduler::StopAttempt>(&action)) return stop_attempt(*stop);
-  if (const auto* closed = std::get_if<scheduler::CloseAttempt>(&action)) return close(*closed);
-  if (const auto* again = std::get_if<scheduler::RequeueTask>(&action)) return requeue(*again);
-  if (const auto* end = std::get_if<scheduler::EndTask>(&action)) return end_task(*end);
-  if (const auto* bad = std::get_if<scheduler::QuarantineGpu>(&action)) {
-    const BatchGpu& gpu = options_.gpus[static_cast<std::size_t>(bad->gpu)];
-    note(NoteKind::kProblem, fmt::format("GPU {} gets no more tasks: {}", gpu.index, bad->reason));
-    quarantined_.insert(gpu.uuid);
-  }
-}
-
-void Batch::commit_soon(Nanos delay) {
-  if (commit_timer_ != 0) return;
-  commit_timer_ = parts_.loop.after(delay, [this] {
-    commit_timer_ = 0;
-    note_fresh();
-    if (!acting_) act();
-  });
-}
-
-void Batch::set_wake() {
-  const auto next = planner_.next_wake();
-  if (wake_ != 0 && next && *next == wake_at_) return;
-  if (wake_ != 0) parts_.loop.cancel(std::exchange(wake_, 0));
-  if (!next) return;
-  wake_at_ = *next;
-  wake_ = parts_.loop.at(std::max(*next, boottime_now() + kMillisecond), [this] {
-    wake_ = 0;
-    feed(scheduler::Tick{});
-  });
-}
-
-void Batch::every_second() {
-  second_ = parts_.loop.after(kSecond, [this] { every_second(); });
-  processes_->look_for_orphans();
-  watch_new_placements();
-  if (!later_.empty()) feed_later(boottime_now() - kLookLost);
+void Batch::tell_queue_state() {
+  const std::int64_t waiting = ending_.draining ? 0 : planner_.counts().ready_for_gpu;
+  if ((waiting > 0) == told_.tasks_wait) return;
+  told_.tasks_wait = waiting > 0;
+  parts_.recorder.add_event(queue_event(waiting, parts_.clock.boottime()));
 }
 
 void Batch::finish_when_done() {
-  if (done_ || !planner_.finished() || !prepared_.empty()) return;
-  if (parts_.journal.pending() && !(journal_failing_ && stopping_)) return;  // a person may give it up
-  done_ = true;
-  parts_.loop.stop();
+  if (ending_.done || !planner_.finished() || !starts_.empty()) return;
+  if (parts_.journal.pending() && !(starts_.journal_fails() && ending_.stopping)) return;  // a person may give it up
+  ending_.done = true;
+}
+
+std::size_t Batch::running() const { return book_.count(Stage::kStarting) + book_.count(Stage::kRunning); }
+
+std::string Batch::gpu_name(const std::string& uuid) const {
+  for (const BatchGpu& gpu : options_.gpus)
+    if (gpu.uuid == uuid) return fmt::format("GPU {}", gpu.index);
+  return uuid;
+}
+
+BatchProgress Batch::progress() const {
+  const Nanos now = parts_.clock.boottime();
+  const auto counts = planner_.counts();
+  BatchProgress progress{.tasks = {.total = counts.total,
+                                   .waiting = counts.waiting,
+                                   .ready = counts.ready,
+                                   .running = counts.running,
+                                   .backing_off = counts.backing_off,
+                                   .succeeded = counts.succeeded,
+                                   .failed = counts.failed,
+                                   .skipped = counts.skipped,
+                                   .cancelled = counts.cancelled},
+                         .elapsed = now - times_.begin,
+                         .waiting_for = planner_.why_waiting(),
+                         .draining = ending_.draining};
+  const auto alone = planner_.alone_rates();
+  for (std::size_t i = 0; i < options_.gpus.size(); ++i) {
+    BatchProgress::Gpu row = statistics_.progress_of(options_.gpus[i], alone);
+    const auto view = planner_.gpu(static_cast<scheduler::GpuIndex>(i));
+    row.running = view.running.size(), row.usable = view.usable;
+    if (const GpuSnapshot* seen = watch_.gpu(options_.gpus[i].uuid))
+      row.used_bytes = seen->used_bytes, row.util_ratio = seen->util_ratio;
+    progress.gpus.push_back(row);
+  }
+  std::vector<scheduler::Eta::Running> running;
+  for (const BookedAttempt* attempt : book_.all(Stage::kRunning)) {
+    progress.running.push_back({.task = spec(attempt->facts.task).name,
+                                .elapsed = now - attempt->start,
+                                .attempt = attempt->facts.id,
+                                .log_path = attempt->facts.log_path});
+    const auto alone_time = planner_.alone_time(attempt->facts.id, now).value_or(scheduler::AloneTime{});
+    running.push_back({.task = attempt->facts.task,
+                       .done = static_cast<Nanos>(alone_time.done_seconds * 1e9),
+                       .speed = alone_time.speed});
+  }
+  std::stable_sort(progress.running.begin(), progress.running.end(),
+                   [](const auto& a, const auto& b) { return a.elapsed > b.elapsed; });
+  if (const auto expected = eta_.estimate(running))
+    progress.left = expected->left, progress.left_low = expected->low, progress.left_high = expected->high;
+  return progress;
+}
+
+BatchEnd Batch::end() const {
+  BatchEnd end{.summary = statistics_.summary(planner_, parts_.clock.boottime() - times_.begin),
+               .cpu_fallbacks = statistics_.cpu_fallbacks(),
+               .on_gpus = statistics_.on_gpus(),
+               .signal = ending_.signal,
+               .unwritten = parts_.journal.results_pending()};
+  end.reason = ending_.stopping             ? "stopped"
+               : ending_.draining           ? "drained"
+               : end.summary.tasks.left > 0 ? "failed"
+                                            : "finished";
+  return end;
 }
 
 }  // namespace headroom::batch

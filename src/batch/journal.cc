@@ -89,6 +89,7 @@ Result<void> Journal::prepare_statements() {
                                    "pid=COALESCE(?, pid) WHERE id=?"));
   HR_TRY(task_, database_.prepare("UPDATE tasks SET state=?, reason=? WHERE key=?"));
   HR_TRY(fingerprint_, database_.prepare("UPDATE tasks SET fingerprint=? WHERE key=?"));
+  HR_TRY(gpu_time_, database_.prepare("UPDATE attempts SET result=json_set(result, '$.gpu_time_ns', ?) WHERE id=?"));
   HR_TRY(run_text_, database_.prepare("UPDATE runs SET recording=? WHERE number=?"));
   HR_TRY(run_end_, database_.prepare("UPDATE runs SET end=?, end_reason=? WHERE number=?"));
   return {};
@@ -195,6 +196,11 @@ void Journal::note_task(TaskKey task, TaskState state, const std::string& reason
 void Journal::note_fingerprint(TaskKey task, const std::string& fingerprint) {
   queue_.push_back({.kind = Note::Kind::kFingerprint, .task = task, .text = fingerprint});
 }
+void Journal::note_gpu_time(AttemptId attempt, Nanos gpu_time) {
+  Note note{.kind = Note::Kind::kGpuTime};
+  note.attempt.id = attempt, note.attempt.gpu_time = gpu_time;
+  queue_.push_back(std::move(note));
+}
 void Journal::note_recording(const std::string& path) {
   queue_.push_back({.kind = Note::Kind::kRecording, .text = path});
 }
@@ -254,6 +260,10 @@ Result<void> Journal::write(const Note& note) {
     case Note::Kind::kFingerprint:
       fingerprint_.bind(1, note.text), fingerprint_.bind(2, note.task);
       return fingerprint_.run();
+    case Note::Kind::kGpuTime:
+      gpu_time_.bind(1, note.attempt.gpu_time.value_or(0));
+      gpu_time_.bind(2, static_cast<std::int64_t>(note.attempt.id));
+      return gpu_time_.run();
     case Note::Kind::kRecording:
       run_text_.bind(1, note.text), run_text_.bind(2, run_);
       return run_text_.run();

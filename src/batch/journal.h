@@ -14,13 +14,11 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/sqlite.h"
+#include "batch/journal_writer.h"
 #include "batch/sweep.h"
 #include "model/batch.h"
 
 namespace headroom::batch {
-
-// Position of a task in the journal: stays when the task file changes.
-using TaskKey = std::int64_t;
 
 // One invocation of `headroom batch` on a folder.
 struct Run {
@@ -59,7 +57,7 @@ struct Contents {
 // survives every death of this process. A thread of the journal's own then makes it survive a power cut as well:
 // one fdatasync for everything that was committed meanwhile, at most every 10 ms. On a network file system, where that
 // division of labour does not exist, commit() does both.
-class Journal {
+class Journal final : public JournalWriter {
  public:
   // What the folder is on. kDetect: the file system is asked; the others are for tests.
   enum class Medium { kDetect, kLocal, kNetwork };
@@ -67,13 +65,11 @@ class Journal {
   // kUnsupported: it was written by a newer version.
   [[nodiscard]] static Result<std::unique_ptr<Journal>> open(const std::string& folder,
                                                              Medium medium = Medium::kDetect);
-  ~Journal();
-  Journal(const Journal&) = delete;
-  Journal& operator=(const Journal&) = delete;
+  ~Journal() override;
 
   [[nodiscard]] const std::string& batch_id() const { return batch_id_; }  // random, 16 hex digits
   [[nodiscard]] const std::string& path() const { return path_; }
-  [[nodiscard]] AttemptId next_attempt() const { return next_attempt_; }
+  [[nodiscard]] AttemptId next_attempt() const override { return next_attempt_; }
   [[nodiscard]] std::optional<Run> last_run() const { return last_run_; }  // the one before this
 
   // One transaction each.
@@ -85,23 +81,24 @@ class Journal {
   // The processes of attempts whose end no run has seen, in this run of the machine: some may still be alive.
   [[nodiscard]] Result<std::vector<Root>> without_end(std::string_view boot_id);
 
-  void note_started(const Attempt& attempt, TaskKey task);  // before its process is made
-  void note_process(AttemptId attempt, std::int64_t pid, std::optional<Nanos> process_start);
-  void note_ended(const Attempt& attempt);
-  void note_task(TaskKey task, TaskState state, const std::string& reason);
-  void note_fingerprint(TaskKey task, const std::string& fingerprint);
+  void note_started(const Attempt& attempt, TaskKey task) override;
+  void note_process(AttemptId attempt, std::int64_t pid, std::optional<Nanos> process_start) override;
+  void note_ended(const Attempt& attempt) override;
+  void note_task(TaskKey task, TaskState state, const std::string& reason) override;
+  void note_fingerprint(TaskKey task, const std::string& fingerprint) override;
+  void note_gpu_time(AttemptId attempt, Nanos gpu_time);  // of one that has ended, better known by now
   void note_recording(const std::string& path);
   void note_run_end(const std::string& reason, Nanos at);
-  [[nodiscard]] bool pending() const { return !queue_.empty(); }
-  [[nodiscard]] std::size_t results_pending() const;  // ends of attempts among them
-  // On an error everything stays queued, to be tried again. On a full disk the reserve is given up first.
-  [[nodiscard]] Result<void> commit();
+  [[nodiscard]] bool pending() const override { return !queue_.empty(); }
+  [[nodiscard]] std::size_t results_pending() const override;
+  // On a full disk the reserve is given up first.
+  [[nodiscard]] Result<void> commit() override;
   // Waits until everything committed would survive a power cut.
   void sync();
 
  private:
   struct Note {
-    enum class Kind { kStarted, kProcess, kEnded, kTask, kFingerprint, kRecording, kRunEnd } kind;
+    enum class Kind { kStarted, kProcess, kEnded, kTask, kFingerprint, kGpuTime, kRecording, kRunEnd } kind;
     Attempt attempt = {};
     TaskKey task = 0;
     TaskState state = TaskState::kReady;
@@ -123,7 +120,7 @@ class Journal {
 
   std::string path_, batch_id_, reserve_;
   Database database_;
-  Statement begin_, commit_, rollback_, started_, process_, ended_, task_, fingerprint_, run_text_, run_end_;
+  Statement begin_, commit_, rollback_, started_, process_, ended_, task_, fingerprint_, gpu_time_, run_text_, run_end_;
   std::vector<Note> queue_;
   AttemptId next_attempt_ = 1;
   std::int64_t run_ = 0;

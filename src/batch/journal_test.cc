@@ -107,6 +107,17 @@ TEST_F(BatchJournal, ATaskKeepsItsPlaceAndStateWhenTheFileChanges) {
   EXPECT_EQ(journal->last_run()->number, 1);
 }
 
+TEST_F(BatchJournal, WhatTheLedgerSaysOfGpuTimeReplacesTheEstimate) {
+  begin({"a"});
+  const AttemptId id = start(0);
+  end(id, AttemptOutcome::kSucceeded);
+  journal->note_gpu_time(id, 1500 * kMillisecond);
+  ASSERT_TRUE(journal->commit());
+  const Attempt attempt = contents().attempts.front();
+  EXPECT_EQ(attempt.gpu_time, 1500 * kMillisecond);
+  EXPECT_EQ(attempt.outcome, AttemptOutcome::kSucceeded);
+}
+
 TEST_F(BatchJournal, TasksWithOneIdentityAreToldApartByTheirOrder) {
   begin({"a", "a", "b"});
   EXPECT_NE(known[0].key, known[1].key);

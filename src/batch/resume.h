@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "batch/identity.h"
 #include "batch/journal.h"
+#include "batch/say.h"
 #include "model/batch.h"
 
 // What earlier runs of a batch left: tasks that are done, tasks that have changed since, processes.
 namespace headroom::batch {
-
-// How people are told: what happened, and what to do next ("" for nothing).
-using Say = std::function<void(std::string_view what, std::string_view next)>;
 
 // Stops what an earlier run left running: it was killed together with its guardian, or the process had left its tree.
 void stop_what_was_left(Journal& journal, Nanos grace, const Say& say);

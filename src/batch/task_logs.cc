@@ -120,7 +120,7 @@ void LogTail::skip_to_last(std::size_t bytes) {
   offset_ = std::max(offset_, now.st_size - static_cast<off_t>(bytes));
 }
 
-void Follower::look(const std::vector<batch::Progress::Running>& running) {
+void Follower::look(const std::vector<BatchProgress::Running>& running) {
   std::string text;
   for (const auto& one : running) {
     LogTail& tail = tails_.try_emplace(one.attempt, LogTail(one.log_path)).first->second;

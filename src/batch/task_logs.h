@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "batch/batch.h"
 #include "model/batch.h"
+#include "model/batch_progress.h"
 #include "output/log_pattern.h"
 
 namespace headroom::batch {
@@ -48,7 +48,7 @@ class LogTail {
 class Follower {
  public:
   explicit Follower(std::function<void(const std::string& lines)> out) : out_(std::move(out)) {}
-  void look(const std::vector<batch::Progress::Running>& running);
+  void look(const std::vector<BatchProgress::Running>& running);
   void ended(const Attempt& attempt, const std::string& task);  // its last lines
 
  private:

@@ -4,25 +4,21 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
-#include <nlohmann/json.hpp>
 
-#include "base/human.h"
 #include "base/strings.h"
 #include "batch/control.h"
+#include "batch/folder.h"
+#include "batch/journal.h"
 #include "batch/task_logs.h"
-#include "cli/batch_view.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "report/batch.h"
+#include "report/batch_status.h"
 
 namespace headroom::cli {
 
 namespace {
-
-namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 struct Questions {
   std::string folder, task, recording;
@@ -32,92 +28,30 @@ struct Questions {
   CLI::App* show = nullptr;
 };
 
-// The batch in `parent` that was written last; "" where there is none.
-std::string latest_in(const std::string& parent) {
-  std::error_code error;
-  std::string latest;
-  fs::file_time_type newest{};
-  for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string folder = entry->path().string();
-    const auto journal = batch::journal_path(folder);
-    std::error_code none;
-    if (entry->path().extension() != ".batch" || !fs::exists(journal, none)) continue;
-    auto time = fs::last_write_time(journal, none);
-    if (const auto log = fs::last_write_time(journal + "-wal", none); !none) time = std::max(time, log);
-    if (latest.empty() || time > newest) latest = folder, newest = time;
-  }
-  return latest;
-}
-
-// The batch's folder itself, that of a task file, or the latest one in a folder.
-Result<std::string> find_folder(const std::string& given) {
-  std::error_code error;
-  if (given.empty()) {
-    const std::string latest = latest_in(".");
-    if (!latest.empty()) return latest;
-    return fail(Errc::kNotFound, "there is no batch in this folder",
-                "name the batch's folder, its task file, or the folder that it is in");
-  }
-  if (fs::exists(batch::journal_path(given), error)) return given;
-  const std::string beside = fs::path(given).replace_extension(".batch").string();
-  if (fs::exists(batch::journal_path(beside), error)) return beside;
-  if (const std::string latest = latest_in(given); !latest.empty()) return latest;
-  return fail(Errc::kNotFound, fmt::format("there is no batch in {} or {}", given, beside),
-              "name the batch's folder, its task file, or the folder that it is in");
-}
-
-std::string text_of_status(const ordered_json& status) {
-  std::string text = status.value("summary", "") + "\n";
-  for (const auto& gpu : status["gpus"]) text += gpu.value("text", "") + "\n";
-  for (const auto& task : status["running"])
-    text +=
-        fmt::format("  {}  for {}\n", task.value("task", ""), human_duration(task.value("for_ns", std::int64_t{0})));
-  if (const auto why = status.value("waiting_for", ""); !why.empty())
-    text += fmt::format("The next task waits: {}.\n", why);
-  return text;
-}
-
-std::string counts_of(const batch::Contents& contents) {
-  std::map<std::string_view, std::int64_t> counts;
+report::StatusAtRest at_rest(const std::string& folder, const batch::Contents& contents) {
+  report::StatusAtRest status{.folder = folder, .ran = !contents.runs.empty()};
+  if (status.ran) status.last_run = contents.runs.back().end_reason, status.command = contents.runs.back().command;
   for (const auto& task : contents.tasks)
-    counts[task.state == TaskState::kReady ? "not run yet" : name(task.state)] += 1;
-  std::vector<std::string> words;
-  for (const auto& [state, count] : counts) words.push_back(fmt::format("{} {}", count, state));
-  return fmt::format("{} {}: {}", contents.tasks.size(), contents.tasks.size() == 1 ? "task" : "tasks",
-                     join(words, ", "));
+    status.tasks.push_back({.name = task.name, .state = task.state, .reason = task.reason});
+  return status;
 }
 
 Result<int> status(const Questions& asked) {
-  HR_TRY(const std::string folder, find_folder(asked.folder));
+  HR_TRY(const std::string folder, batch::find_folder(asked.folder));
   if (const auto answer = batch::ask(folder, "status")) {
-    const auto json = ordered_json::parse(*answer, nullptr, false);
-    if (!json.is_object()) return fail(Errc::kIo, "the batch gave no answer that could be read");
-    (void)write_all(STDOUT_FILENO, asked.json ? *answer : text_of_status(json));
+    const std::string text = report::status_text(*answer);
+    if (text.empty()) return fail(Errc::kIo, "the batch gave no answer that could be read");
+    (void)write_all(STDOUT_FILENO, asked.json ? *answer : text);
     return kExitOk;
   }
   HR_TRY(const batch::Contents contents, batch::read_journal(folder));
-  const std::string reason = contents.runs.empty() ? "" : contents.runs.back().end_reason;
-  if (asked.json) {
-    ordered_json tasks = ordered_json::object();
-    for (const auto& info : kTaskStates) tasks[std::string(info.name)] = 0;
-    for (const auto& task : contents.tasks) {
-      auto& count = tasks[std::string(name(task.state))];
-      count = count.get<int>() + 1;
-    }
-    const ordered_json json{
-        {"schema", "headroom.batch-status/1"}, {"running_now", false}, {"last_run", reason}, {"tasks", tasks}};
-    (void)write_all(STDOUT_FILENO, json.dump(1) + "\n");
-    return kExitOk;
-  }
-  std::string text = fmt::format("No batch is running in {}; the last run {}.\n{}\n", folder,
-                                 reason.empty() ? "was killed" : reason, counts_of(contents));
-  if (!contents.runs.empty()) text += fmt::format("Go on with: {}\n", contents.runs.back().command);
-  (void)write_all(STDOUT_FILENO, text);
+  const report::StatusAtRest status = at_rest(folder, contents);
+  (void)write_all(STDOUT_FILENO, asked.json ? report::to_json(status) : report::to_text(status));
   return kExitOk;
 }
 
 Result<int> cancel(const Questions& asked) {
-  HR_TRY(const std::string folder, find_folder(asked.folder));
+  HR_TRY(const std::string folder, batch::find_folder(asked.folder));
   HR_TRY(const std::string answer, batch::ask(folder, "cancel " + asked.task));
   if (answer == "ok\n") return kExitOk;
   const auto lines = split(answer, '\n');
@@ -165,7 +99,7 @@ Result<int> show_log(const std::string& folder, const std::string& task, bool fo
 Result<int> show(const Questions& asked) {
   std::string folder = asked.recording;
   if (folder.empty()) {
-    HR_TRY(folder, find_folder(asked.folder));
+    HR_TRY(folder, batch::find_folder(asked.folder));
   }
   HR_TRY(const batch::Contents contents,
          asked.recording.empty() ? batch::read_journal(folder) : batch::read_copied_journal(folder));
@@ -197,10 +131,7 @@ Result<int> show(const Questions& asked) {
   }
   std::string text;
   if (asked.task.empty() && !asked.failed) {
-    text = counts_of(contents) + "\n";
-    for (const auto& task : contents.tasks)
-      text += fmt::format("  {:<11} {}{}\n", task.state == TaskState::kReady ? "not run yet" : name(task.state),
-                          task.name, task.reason.empty() ? "" : ": " + task.reason);
+    text = report::task_list(at_rest(folder, contents).tasks);
   } else {
     for (const auto& one : chosen) text += report::to_text(one.attempt, one.task, text_options(STDOUT_FILENO));
     if (chosen.empty()) text = asked.failed ? "No task has failed.\n" : "It has not run yet.\n";
@@ -210,42 +141,6 @@ Result<int> show(const Questions& asked) {
 }
 
 }  // namespace
-
-std::string progress_json(const batch::Progress& progress) {
-  const auto& counts = progress.counts;
-  ordered_json gpus = ordered_json::array(), running = ordered_json::array();
-  for (const auto& gpu : progress.gpus)
-    gpus.push_back({{"uuid", gpu.gpu.uuid},
-                    {"index", gpu.gpu.index},
-                    {"running", gpu.running},
-                    {"memory_used_bytes", gpu.used_bytes ? ordered_json(*gpu.used_bytes) : ordered_json(nullptr)},
-                    {"gpu_util_ratio", gpu.util_ratio ? ordered_json(*gpu.util_ratio) : ordered_json(nullptr)},
-                    {"usable", gpu.usable},
-                    {"text", gpu_words(gpu)}});
-  constexpr std::size_t kShown = 100;
-  for (std::size_t i = 0; i < std::min(progress.running.size(), kShown); ++i)
-    running.push_back({{"task", progress.running[i].task}, {"for_ns", progress.running[i].elapsed}});
-  const ordered_json json{{"schema", "headroom.batch-status/1"},
-                          {"running_now", true},
-                          {"tasks",
-                           {{"total", counts.total},
-                            {"waiting", counts.waiting},
-                            {"ready", counts.ready},
-                            {"running", counts.running},
-                            {"backing_off", counts.backing_off},
-                            {"succeeded", counts.succeeded},
-                            {"failed", counts.failed},
-                            {"skipped", counts.skipped},
-                            {"cancelled", counts.cancelled}}},
-                          {"elapsed_ns", progress.elapsed},
-                          {"left_ns", progress.left ? ordered_json(*progress.left) : ordered_json(nullptr)},
-                          {"gpus", gpus},
-                          {"running", running},
-                          {"waiting_for", progress.waiting_for},
-                          {"ending", progress.draining},
-                          {"summary", fmt::format("{}  {} running", progress_words(progress), counts.running)}};
-  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
-}
 
 std::function<std::optional<int>()> declare_batch_questions(CLI::App& app) {
   auto asked = std::make_shared<Questions>();

@@ -3,17 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
-#include <string>
-
-#include "batch/batch.h"
 
 namespace headroom::cli {
 
 // Adds `status`, `cancel` and `show`. What is returned answers, once the command line is parsed, with the exit code if
 // one of them was asked for.
 [[nodiscard]] std::function<std::optional<int>()> declare_batch_questions(CLI::App& app);
-
-// "headroom.batch-status/1": what the control socket says.
-[[nodiscard]] std::string progress_json(const batch::Progress& progress);
 
 }  // namespace headroom::cli

@@ -15,34 +15,38 @@ constexpr const char* kGrace = "10s";
 }  // namespace
 
 void declare_batch_options(CLI::App& app, BatchCommand& o) {
-  o.live.interval = kInterval, o.grace = kGrace;
-  app.add_option("TASKS", o.words, "a task file (.toml, .jsonl, .csv), a list of command lines, or - for stdin")
+  o.live.interval = kInterval, o.batch.grace = kGrace;
+  app.add_option("TASKS", o.batch.words, "a task file (.toml, .jsonl, .csv), a list of command lines, or - for stdin")
       ->type_name("");
-  app.add_option("--command", o.command, "command for a list of parameters, with placeholders: 'train.py --lr {lr}'")
+  app.add_option("--command", o.batch.command,
+                 "command for a list of parameters, with placeholders: 'train.py --lr {lr}'")
       ->type_name("CMD");
-  app.add_flag("--shell", o.shell, "--command is a shell line");
-  app.add_option("--gpus", o.gpus, "which GPUs: 0,1 or UUIDs; none: tasks run on slots, GPUs are left alone")
+  app.add_flag("--shell", o.batch.shell, "--command is a shell line");
+  app.add_option("--gpus", o.batch.gpus, "which GPUs: 0,1 or UUIDs; none: tasks run on slots, GPUs are left alone")
       ->type_name("LIST");
-  app.add_option("--slots", o.slots, "tasks without a GPU that run at once; default: as many as cores")
+  app.add_option("--slots", o.batch.slots, "tasks without a GPU that run at once; default: as many as cores")
       ->check(CLI::Range(1, 4096));
-  app.add_option("--per-gpu", o.per_gpu, "tasks per GPU, instead of as many as pay")->check(CLI::Range(1, 64));
-  app.add_flag("--no-pack", o.no_pack, "one task per GPU");
-  app.add_option("--pin", o.pin, "CUDA_VISIBLE_DEVICES holds the uuid (default) or the index")
+  app.add_option("--per-gpu", o.batch.per_gpu, "tasks per GPU, instead of as many as pay")->check(CLI::Range(1, 64));
+  app.add_flag("--no-pack", o.batch.no_pack, "one task per GPU");
+  app.add_option("--pin", o.batch.pin, "CUDA_VISIBLE_DEVICES holds the uuid (default) or the index")
       ->check(CLI::IsMember({"uuid", "index"}));
-  app.add_option("--second-pin", o.second_pin, "a command that chooses a GPU itself: refuse (default), rewrite, allow")
+  app.add_option("--second-pin", o.batch.second_pin,
+                 "a command that chooses a GPU itself: refuse (default), rewrite, allow")
       ->check(CLI::IsMember({"refuse", "rewrite", "allow"}));
-  app.add_option("--retries", o.retries, "further attempts of a task that fails (lists; a task file says its own)");
-  app.add_option("--max-failures", o.max_failures, "start nothing more once so many tasks have failed")
+  app.add_option("--retries", o.batch.retries,
+                 "further attempts of a task that fails (lists; a task file says its own)");
+  app.add_option("--max-failures", o.batch.max_failures, "start nothing more once so many tasks have failed")
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--timeout", o.timeout, "of an attempt (lists; a task file says its own)")->type_name("TIME");
-  app.add_option("--grace", o.grace, "between SIGTERM and SIGKILL (10s)")->type_name("TIME");
-  app.add_flag("--stop-misplaced", o.stop_misplaced, "stop tasks that compute on another GPU than the one given");
-  app.add_option("--metric", o.metrics, "NAME=REGEX on each task's log; the last match counts")
+  app.add_option("--timeout", o.batch.timeout, "of an attempt (lists; a task file says its own)")->type_name("TIME");
+  app.add_option("--grace", o.batch.grace, "between SIGTERM and SIGKILL (10s)")->type_name("TIME");
+  app.add_flag("--stop-misplaced", o.batch.stop_misplaced, "stop tasks that compute on another GPU than the one given");
+  app.add_option("--metric", o.batch.metrics, "NAME=REGEX on each task's log; the last match counts")
       ->type_name("NAME=REGEX");
-  app.add_option("--param", o.parameters, "likewise, a parameter as the task resolved it")->type_name("NAME=REGEX");
-  app.add_option("--folder", o.folder, "journal and logs; default: beside the task file")->type_name("DIR");
+  app.add_option("--param", o.batch.parameters, "likewise, a parameter as the task resolved it")
+      ->type_name("NAME=REGEX");
+  app.add_option("--folder", o.batch.folder, "journal and logs; default: beside the task file")->type_name("DIR");
   app.add_flag("--dry-run", o.dry_run, "print the plan and stop");
-  app.add_flag("--fresh", o.fresh, "start over; what was there is kept aside");
+  app.add_flag("--fresh", o.batch.fresh, "start over; what was there is kept aside");
   app.add_flag("--no-record", o.no_record, "make no recording");
   app.add_flag("--follow", o.follow, "show what the tasks print, each line with the task's name");
   app.add_flag("--json", o.json, "print headroom.batch/1 on stdout");
@@ -52,7 +56,7 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
       ->type_name("FILE");
 }
 
-std::vector<std::string> command_words(const BatchCommand& o, const std::vector<std::string>& after_dashes) {
+std::vector<std::string> command_words(const BatchCommand& o) {
   std::vector<std::string> words{"headroom", "batch"};
   // One word each, so that what is looked for in a command is found with its value.
   const auto text = [&](std::string_view option, const std::string& value, std::string_view otherwise = "") {
@@ -64,27 +68,28 @@ std::vector<std::string> command_words(const BatchCommand& o, const std::vector<
   const auto flag = [&](std::string_view option, bool given) {
     if (given) words.emplace_back(option);
   };
-  text("--folder", o.folder), text("--command", o.command), flag("--shell", o.shell);
-  text("--gpus", o.gpus), number("--slots", o.slots, 0), number("--per-gpu", o.per_gpu, 0);
-  flag("--no-pack", o.no_pack), text("--pin", o.pin, "uuid"), text("--second-pin", o.second_pin, "refuse");
-  number("--retries", o.retries, -1), number("--max-failures", o.max_failures, 0);
-  text("--timeout", o.timeout), text("--grace", o.grace, kGrace);
-  flag("--stop-misplaced", o.stop_misplaced);
-  for (const auto& metric : o.metrics) text("--metric", metric);
-  for (const auto& parameter : o.parameters) text("--param", parameter);
-  flag("--fresh", o.fresh), flag("--no-record", o.no_record), flag("--follow", o.follow), flag("--json", o.json);
+  text("--folder", o.batch.folder), text("--command", o.batch.command), flag("--shell", o.batch.shell);
+  text("--gpus", o.batch.gpus), number("--slots", o.batch.slots, 0), number("--per-gpu", o.batch.per_gpu, 0);
+  flag("--no-pack", o.batch.no_pack), text("--pin", o.batch.pin, "uuid"),
+      text("--second-pin", o.batch.second_pin, "refuse");
+  number("--retries", o.batch.retries, -1), number("--max-failures", o.batch.max_failures, 0);
+  text("--timeout", o.batch.timeout), text("--grace", o.batch.grace, kGrace);
+  flag("--stop-misplaced", o.batch.stop_misplaced);
+  for (const auto& metric : o.batch.metrics) text("--metric", metric);
+  for (const auto& parameter : o.batch.parameters) text("--param", parameter);
+  flag("--fresh", o.batch.fresh), flag("--no-record", o.no_record), flag("--follow", o.follow), flag("--json", o.json);
   flag("--quiet", o.live.quiet), text("--interval", o.live.interval, kInterval), text("--output", o.live.output);
-  words.insert(words.end(), o.words.begin(), o.words.end());
-  if (!after_dashes.empty()) words.emplace_back("--");
-  words.insert(words.end(), after_dashes.begin(), after_dashes.end());
+  words.insert(words.end(), o.batch.words.begin(), o.batch.words.end());
+  if (!o.batch.after_dashes.empty()) words.emplace_back("--");
+  words.insert(words.end(), o.batch.after_dashes.begin(), o.batch.after_dashes.end());
   return words;
 }
 
-std::string resume_line(BatchCommand command, const std::vector<std::string>& after_dashes) {
-  command.fresh = command.json = command.follow = command.live.quiet = false;
+std::string resume_line(BatchCommand command) {
+  command.batch.fresh = command.json = command.follow = command.live.quiet = false;
   command.live.output.clear();
-  const bool from_stdin = !command.words.empty() && command.words[0] == "-";
-  return shell_join(command_words(command, after_dashes)) + (from_stdin ? " < the same lines" : "");
+  const bool from_stdin = !command.batch.words.empty() && command.batch.words[0] == "-";
+  return shell_join(command_words(command)) + (from_stdin ? " < the same lines" : "");
 }
 
 }  // namespace headroom::cli

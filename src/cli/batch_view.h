@@ -2,8 +2,9 @@
 #pragma once
 #include <string>
 
-#include "batch/batch.h"
+#include "batch/messages.h"
 #include "cli/screen.h"
+#include "model/batch_progress.h"
 #include "report/layout.h"
 
 namespace headroom::cli {
@@ -13,27 +14,21 @@ namespace headroom::cli {
 class BatchView {
  public:
   explicit BatchView(bool quiet);
-  void note(batch::NoteKind kind, const std::string& text);
-  void show(const batch::Progress& progress);  // as often as the caller likes
-  void output(const std::string& lines);       // of the tasks, on stdout
+  void note(batch::MessageKind kind, const std::string& text);
+  void show(const BatchProgress& progress);  // as often as the caller likes
+  void output(const std::string& lines);     // of the tasks, on stdout
   // Nobody has read what came last: more of the tasks' output can wait in their logs.
   [[nodiscard]] bool output_waits() const { return out_.waiting() || screen_.waiting(); }
   void finish();  // clears what is repainted
 
  private:
   void clear();
-  [[nodiscard]] std::string picture(const batch::Progress& progress) const;
+  [[nodiscard]] std::string picture(const BatchProgress& progress) const;
   report::TextOptions layout_;
   bool terminal_ = false, quiet_ = false;
   std::size_t lines_ = 0;
   Screen screen_, out_;
   Nanos last_line_ = 0;
 };
-
-// "171/252  68 %  0:31  about 15 s left (12-19)"
-[[nodiscard]] std::string progress_words(const batch::Progress& progress);
-// "GPU 0  RTX A6000  5 running  8.1/48 GiB  gpu 92 %  2.8 tasks/s  (1 alone: 0.7)"; on a narrow terminal the last
-// parts are left out.
-[[nodiscard]] std::string gpu_words(const batch::Progress::Gpu& gpu, std::size_t width = 80);
 
 }  // namespace headroom::cli

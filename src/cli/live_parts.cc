@@ -13,6 +13,7 @@
 #include "base/ids.h"
 #include "base/strings.h"
 #include "cli/environment.h"
+#include "device/given_gpus.h"
 #include "device/nvml_reader.h"
 #include "host/host_reader.h"
 #include "model/visible.h"
@@ -56,30 +57,14 @@ Result<OpenRecording> open_recording(const std::string& output, const RecordingM
                        }};
 }
 
-// Says once, after the GPUs were announced, which of them the job was given.
-class GivenFacts final : public Reader {
- public:
-  explicit GivenFacts(std::vector<Source> facts) : facts_(std::move(facts)) {}
-  void read(Nanos, RecordingSink& sink) override {
-    for (const Source& fact : facts_) sink.add_source(fact);
-    facts_.clear();
-  }
-
- private:
-  std::vector<Source> facts_;
-};
-
 // The job has this process's environment. Nothing is known under a mask of MIG instances: they are no devices here.
 std::vector<Source> given_by_environment(const std::vector<Device>& devices) {
   const auto mask = environment("CUDA_VISIBLE_DEVICES");
   if (mask && mask->starts_with("MIG-")) return {};
   const auto visible = visible_devices(devices, mask, environment("CUDA_DEVICE_ORDER")).ordinals;
-  std::vector<Source> facts;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const bool given = std::find(visible.begin(), visible.end(), i) != visible.end();
-    facts.push_back({.kind = SourceKind::kGpu, .key = devices[i].uuid, .attrs = {{"given", given ? "true" : "false"}}});
-  }
-  return facts;
+  std::vector<std::string> given;
+  for (const std::size_t i : visible) given.push_back(devices[i].uuid);
+  return given_facts(devices, given);
 }
 
 Result<OpenSource> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus given) {
@@ -94,7 +79,7 @@ Result<OpenSource> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus give
   std::vector<Source> facts;
   if (given == GivenGpus::kByEnvironment) facts = given_by_environment(reader->devices());
   gpus.readers.push_back(std::move(reader));
-  gpus.readers.push_back(std::make_unique<GivenFacts>(std::move(facts)));
+  gpus.readers.push_back(std::make_unique<SourceFacts>(std::move(facts)));
   return gpus;
 }
 

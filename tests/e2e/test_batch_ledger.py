@@ -30,6 +30,26 @@ def seconds(ledger):
     return sums
 
 
+def attempts_of(tmp_path, recording):
+    shown = subprocess.run([HEADROOM, "batch", "show", "--json", "--recording", recording], cwd=tmp_path, check=True,
+                           env=batch_environment(tmp_path), stdout=subprocess.PIPE, timeout=PATIENCE)
+    return json.loads(shown.stdout)["attempts"]
+
+
+def expect_one_accounting(result, attempts):
+    """Devices, attempts and ledger are sums of the same slices."""
+    ledger = result["ledger"]
+    busy = Counter()
+    for account in ledger["accounts"]:
+        if account["state"] == "busy":
+            busy[account["device"]] += account["ns"]
+    span = ledger["budget_ns"] / len(result["devices"])
+    for device in result["devices"]:
+        told = busy[device["uuid"]]
+        assert abs(device["busy_ratio"] * span - told) < 1e3, device
+    assert sum(attempt["gpu_time_ns"] or 0 for attempt in attempts) == sum(busy.values())
+
+
 def test_kernels_are_accounted_to_the_tasks_that_ran_them(tmp_path):
     jobs = [("a", sim_job(tmp_path, "a", 60)), ("b", sim_job(tmp_path, "b", 60)),
             ("bad", sim_job(tmp_path, "bad", 60, "--fail-at-step", "50")), ("c", sim_job(tmp_path, "c", 60)),
@@ -48,6 +68,7 @@ def test_kernels_are_accounted_to_the_tasks_that_ran_them(tmp_path):
     assert by["task_waiting", None] < 0.1 * ledger["budget_ns"] / 1e9
     assert result["tail_seconds"] > 1 and by["no_task", None] > 1
     assert by["not_used", None] == 0
+    expect_one_accounting(result, attempts_of(tmp_path, result["recording"]))
     told = why(tmp_path, result["recording"])
     assert seconds(told["ledger"]) == by
     assert finding(told, "tail_imbalance") and finding(told, "wasted_trials")

@@ -21,7 +21,7 @@ class Guardian {
   Guardian& operator=(Guardian&&) = delete;
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
-  ~Guardian();  // sends it home: nothing is stopped
+  ~Guardian();  // tells it to leave: nothing is stopped
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void set_batch(std::string_view batch_id);

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "batch/sensors.h"
+#include "batch/session_recorder.h"
 
-#include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <span>
 
 #include "base/strings.h"
+#include "device/given_gpus.h"
 #include "model/events.h"
 
 namespace headroom::batch {
 
 // Outlives the session's threads, one of which may be left behind in a driver call.
-struct Sensors::Shared {
+struct SessionRecorder::Shared {
   Loop* loop = nullptr;  // guarded, like all but the flags; null once nobody listens
-  std::function<void(Sensed)> on_sensed;
-  std::function<void(Error)> on_trouble;
+  std::function<void(const Snapshot&)> on_snapshot;
+  std::function<void(const Error&)> on_trouble;
   std::mutex mutex;
-  Sensed now;
+  Snapshot now;
   bool trouble_told = false;
-  std::atomic<bool> gpus_ring{false};  // the GPUs come last in a tick, and end it
-  std::atomic<bool> look{false};
+  std::atomic<bool> gpus_come_last{false};  // in a tick, and end it
+  std::atomic<bool> lists_wanted{false};
 
   void post(Loop::Handler handler) {
     const std::lock_guard lock(mutex);
@@ -36,9 +37,9 @@ struct Sensors::Shared {
 };
 
 // Passes everything on and keeps what the batch wants to know.
-class Sensors::Tee final : public RecordingSink {
+class SessionRecorder::WatchedSink final : public RecordingSink {
  public:
-  Tee(std::shared_ptr<Shared> shared, std::optional<OpenRecording> recording)
+  WatchedSink(std::shared_ptr<Shared> shared, std::optional<OpenRecording> recording)
       : shared_(std::move(shared)), recording_(std::move(recording)) {}
 
   SourceId add_source(const Source& source) override {
@@ -110,7 +111,7 @@ class Sensors::Tee final : public RecordingSink {
     return first.value_or(0) + second.value_or(0);
   }
   void take(const Known& known, std::span<const Cell> cells) {
-    Sensed& now = shared_->now;
+    Snapshot& now = shared_->now;
     switch (known.kind) {
       case SourceKind::kGpu:
         now.gpus.push_back({.uuid = known.key,
@@ -146,33 +147,34 @@ class Sensors::Tee final : public RecordingSink {
   std::map<SourceId, Known> known_;
 };
 
-// Ends a tick: what was seen goes to the loop.
-class Sensors::Bell final : public Reader {
+// The last reader of a tick: what was seen in it goes to the loop.
+class SessionRecorder::EndOfTick final : public Reader {
  public:
-  Bell(std::shared_ptr<Shared> shared, bool with_gpus) : shared_(std::move(shared)), with_gpus_(with_gpus) {
-    if (with_gpus) shared_->gpus_ring = true;
+  EndOfTick(std::shared_ptr<Shared> shared, bool after_gpus) : shared_(std::move(shared)), after_gpus_(after_gpus) {
+    if (after_gpus) shared_->gpus_come_last = true;
   }
   void read(Nanos at, RecordingSink&) override {
-    if (shared_->gpus_ring != with_gpus_) return;
-    Sensed sensed;
+    if (shared_->gpus_come_last != after_gpus_) return;
+    Snapshot snapshot;
     {
       const std::lock_guard lock(shared_->mutex);
-      sensed = std::exchange(shared_->now, {});
+      snapshot = std::exchange(shared_->now, {});
     }
-    sensed.at = at;
-    shared_->post([shared = shared_, sensed = std::move(sensed)] { shared->on_sensed(sensed); });
+    snapshot.at = at;
+    shared_->post([shared = shared_, snapshot = std::move(snapshot)] { shared->on_snapshot(snapshot); });
   }
 
  private:
   std::shared_ptr<Shared> shared_;
-  bool with_gpus_;
+  bool after_gpus_;
 };
 
-class Sensors::Nudge final : public Reader {
+// In front of the GPUs' reader: hands on that the process lists are wanted in this tick.
+class SessionRecorder::ListRequests final : public Reader {
  public:
-  Nudge(std::shared_ptr<Shared> shared, NvmlReader* gpus) : shared_(std::move(shared)), gpus_(gpus) {}
+  ListRequests(std::shared_ptr<Shared> shared, NvmlReader* gpus) : shared_(std::move(shared)), gpus_(gpus) {}
   void read(Nanos, RecordingSink&) override {
-    if (shared_->look.exchange(false)) gpus_->ask_all();
+    if (shared_->lists_wanted.exchange(false)) gpus_->ask_all();
   }
 
  private:
@@ -180,83 +182,79 @@ class Sensors::Nudge final : public Reader {
   NvmlReader* gpus_;
 };
 
-// Says once, after the GPUs were announced, which of them get tasks.
-class Sensors::Given final : public Reader {
- public:
-  explicit Given(std::map<std::string, bool> given) : given_(std::move(given)) {}
-  void read(Nanos, RecordingSink& sink) override {
-    for (const auto& [uuid, given] : given_)
-      sink.add_source({.kind = SourceKind::kGpu, .key = uuid, .attrs = {{"given", given ? "true" : "false"}}});
-    given_.clear();
-  }
-
- private:
-  std::map<std::string, bool> given_;
-};
-
-Sensors::Sensors(Loop& loop, SessionOptions session, std::unique_ptr<NvmlReader> gpus, std::vector<std::string> given,
-                 std::function<void(Sensed)> on_sensed, std::function<void(Error)> on_trouble)
-    : shared_(std::make_shared<Shared>()) {
-  shared_->loop = &loop;
-  shared_->on_sensed = std::move(on_sensed);
-  shared_->on_trouble = std::move(on_trouble);
-  session.open_recording = [shared = shared_, open = std::move(session.open_recording)]() -> Result<OpenRecording> {
-    std::optional<OpenRecording> recording;
-    std::string path;
-    if (open) {
-      auto opened = open();
-      if (opened) {
-        path = opened->path;
-        recording = std::move(*opened);
-      } else {
-        shared->tell(opened.error());
-      }
+Result<OpenRecording> SessionRecorder::open_watched(const std::shared_ptr<Shared>& shared,
+                                                    const std::function<Result<OpenRecording>()>& open) {
+  std::optional<OpenRecording> recording;
+  std::string path;
+  if (open) {
+    auto opened = open();
+    if (opened) {
+      path = opened->path;
+      recording = std::move(*opened);
+    } else {
+      shared->tell(opened.error());
     }
-    auto tee = std::make_unique<Tee>(shared, std::move(recording));
-    Tee* raw = tee.get();
-    return OpenRecording{.sink = std::move(tee),
-                         .path = path,
-                         .close = [raw] { return raw->close(); },
-                         .failure = [raw]() -> std::optional<Error> {
-                           raw->check();
-                           return std::nullopt;  // looking goes on
-                         }};
+  }
+  auto sink = std::make_unique<WatchedSink>(shared, std::move(recording));
+  WatchedSink* raw = sink.get();
+  return OpenRecording{.sink = std::move(sink),
+                       .path = path,
+                       .close = [raw] { return raw->close(); },
+                       .failure = [raw]() -> std::optional<Error> {
+                         raw->check();
+                         return std::nullopt;  // looking goes on
+                       }};
+}
+
+OpenSource SessionRecorder::gpu_source(const std::shared_ptr<Shared>& shared, std::unique_ptr<NvmlReader> gpus,
+                                       const std::vector<std::string>& given) {
+  OpenSource readers;
+  NvmlReader* raw = gpus.get();
+  readers.gpus = raw->devices().size();
+  readers.before_last_look = [raw] { raw->ask_all(); };
+  std::vector<Source> facts = given_facts(raw->devices(), given);
+  readers.readers.push_back(std::make_unique<ListRequests>(shared, raw));
+  readers.readers.push_back(std::move(gpus));
+  readers.readers.push_back(std::make_unique<SourceFacts>(std::move(facts)));
+  readers.readers.push_back(std::make_unique<EndOfTick>(shared, true));
+  return readers;
+}
+
+SessionRecorder::SessionRecorder(Parts parts) : shared_(std::make_shared<Shared>()), tree_(parts.tree) {
+  shared_->loop = &parts.loop;
+  shared_->on_snapshot = std::move(parts.on_snapshot);
+  shared_->on_trouble = std::move(parts.on_trouble);
+  SessionOptions session = std::move(parts.session);
+  session.open_recording = [shared = shared_, open = std::move(session.open_recording)] {
+    return open_watched(shared, open);
   };
   EvidenceSource& host = session.source('P');
   host.open = [shared = shared_, open = std::move(host.open)]() -> Result<OpenSource> {
     HR_TRY(OpenSource opened, open());
-    opened.readers.push_back(std::make_unique<Bell>(shared, false));
+    opened.readers.push_back(std::make_unique<EndOfTick>(shared, false));
     return opened;
   };
   session.source('N').open = nullptr;
-  if (gpus) {
-    gpus->speak_from(session.meta.start);  // tasks start before the first look, which may be late
-    auto held = std::make_shared<std::unique_ptr<NvmlReader>>(std::move(gpus));
-    std::map<std::string, bool> gets_tasks;
-    for (const Device& device : (*held)->devices())
-      gets_tasks[device.uuid] = std::find(given.begin(), given.end(), device.uuid) != given.end();
-    session.source('N').open = [shared = shared_, held, gets_tasks]() -> Result<OpenSource> {
-      OpenSource readers;
-      NvmlReader* raw = held->get();
-      readers.gpus = raw->devices().size();
-      readers.before_last_look = [raw] { raw->ask_all(); };
-      readers.readers.push_back(std::make_unique<Nudge>(shared, raw));
-      readers.readers.push_back(std::move(*held));
-      readers.readers.push_back(std::make_unique<Given>(gets_tasks));
-      readers.readers.push_back(std::make_unique<Bell>(shared, true));
-      return readers;
+  if (parts.gpus) {
+    parts.gpus->speak_from(session.meta.start);  // tasks start before the first look, which may be late
+    auto held = std::make_shared<std::unique_ptr<NvmlReader>>(std::move(parts.gpus));
+    session.source('N').open = [shared = shared_, held, given = std::move(parts.given)]() -> Result<OpenSource> {
+      return gpu_source(shared, std::move(*held), given);
     };
   }
   session_ = std::make_unique<Session>(std::move(session));
 }
 
-Sensors::~Sensors() {
+SessionRecorder::~SessionRecorder() {
   const std::lock_guard lock(shared_->mutex);
   shared_->loop = nullptr;
 }
 
-void Sensors::add_event(const Event& event) { session_->add_event(event); }
-void Sensors::look_at_processes() { shared_->look = true; }
-SessionResult Sensors::finish(const SessionEnd& end) { return session_->finish(end); }
+void SessionRecorder::add_event(const Event& event) { session_->add_event(event); }
+void SessionRecorder::read_process_lists() { shared_->lists_wanted = true; }
+void SessionRecorder::follow_tree_of(std::int64_t pid) {
+  if (tree_ != nullptr) tree_->watch(pid);
+}
+SessionResult SessionRecorder::finish(const SessionEnd& end) { return session_->finish(end); }
 
 }  // namespace headroom::batch

@@ -4,30 +4,22 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/child.h"
-#include "batch/guardian.h"
+#include "batch/executor/executor.h"
+#include "batch/executor/guardian.h"
 #include "live/loop.h"
 #include "model/batch.h"
 
 namespace headroom::batch {
 
-struct Launch {
-  AttemptId attempt = 0;
-  std::vector<std::string> argv;
-  std::vector<std::pair<std::string, std::string>> environment;  // on top of this process's
-  std::string working_directory;                                 // "": this process's
-  std::string log_path;                                          // takes stdout and stderr
-};
-
-struct Ended {
+struct ChildExit {
   AttemptId attempt = 0;
   ExitStatus status;
   Nanos at = 0;  // CLOCK_BOOTTIME
   Nanos cpu_time = 0;
   std::int64_t peak_host_bytes = 0;  // of its largest process
+  bool told_to_stop = false;         // by stop()
 };
 
 // The processes of a batch: started, stopped and reaped, with everything they start themselves. Each attempt leads a
@@ -36,10 +28,10 @@ struct Ended {
 class Processes {
  public:
   struct Handlers {
-    std::function<void(const Ended&)> on_end;
-    std::function<void(pid_t, ExitStatus)> on_reaped;  // every child, for the recording
+    std::function<void(const ChildExit&)> on_exit;
     std::function<void()> on_guardian_gone;
     std::function<void(AttemptId, std::size_t processes)> on_left_over;  // 0: of one that cannot be told
+    std::function<void()> on_reaped_by_timer;                            // not by a call of reap()
   };
   Processes(Loop& loop, Guardian& guardian, std::string batch_id, sigset_t mask, Nanos grace, Handlers handlers);
   ~Processes();  // kills what runs
@@ -55,9 +47,7 @@ class Processes {
   // Nothing of any attempt is left; or, after the last attempt has ended, stops what is and waits for it.
   void stop_everything_left();
 
-  [[nodiscard]] std::size_t running() const { return by_pid_.size(); }
   [[nodiscard]] std::optional<AttemptId> attempt_of(pid_t pid) const;  // of the process that was started
-  [[nodiscard]] std::vector<pid_t> pids() const;
 
  private:
   struct Running {
@@ -65,6 +55,7 @@ class Processes {
     Child child;
     Nanos start = 0;  // CLOCK_BOOTTIME, before it was there
     Loop::TimerId kill_timer = 0;
+    bool told_to_stop = false;
   };
   struct Lingering {
     AttemptId attempt = 0;

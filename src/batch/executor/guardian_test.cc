@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "batch/guardian.h"
+#include "batch/executor/guardian.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "batch/processes.h"
+#include "batch/executor/processes.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 
@@ -80,6 +79,7 @@ void Processes::stop(AttemptId attempt, bool force) {
   const auto found = by_attempt_.find(attempt);
   if (found == by_attempt_.end()) return;
   Running& running = by_pid_.at(found->second);
+  running.told_to_stop = true;
   if (force) {
     running.child.kill(SIGKILL);
     kill_marked(attempt);
@@ -112,7 +112,6 @@ void Processes::ended(pid_t pid, int wait_status, Nanos cpu, std::int64_t peak) 
     guardian_.ended();
     return handlers_.on_guardian_gone();
   }
-  handlers_.on_reaped(pid, status);
   orphans_.erase(pid);
   const auto found = by_pid_.find(pid);
   if (found == by_pid_.end()) return;
@@ -128,13 +127,18 @@ void Processes::ended(pid_t pid, int wait_status, Nanos cpu, std::int64_t peak) 
     guardian_.remove_group(pid);
   }
   running.child.ended(status);
-  handlers_.on_end(
-      {.attempt = attempt, .status = status, .at = boottime_now(), .cpu_time = cpu, .peak_host_bytes = peak});
+  handlers_.on_exit({.attempt = attempt,
+                     .status = status,
+                     .at = boottime_now(),
+                     .cpu_time = cpu,
+                     .peak_host_bytes = peak,
+                     .told_to_stop = running.told_to_stop});
 }
 
 void Processes::watch_lingering() {
   lingering_timer_ = 0;
   reap();
+  handlers_.on_reaped_by_timer();
   const Nanos now = boottime_now();
   for (auto group = lingering_.begin(); group != lingering_.end();) {
     if (!group_lives(group->first)) {
@@ -200,12 +204,6 @@ std::optional<AttemptId> Processes::attempt_of(pid_t pid) const {
   const auto found = by_pid_.find(pid);
   if (found == by_pid_.end()) return std::nullopt;
   return found->second.attempt;
-}
-
-std::vector<pid_t> Processes::pids() const {
-  std::vector<pid_t> result;
-  for (const auto& [pid, running] : by_pid_) result.push_back(pid);
-  return result;
 }
 
 }  // namespace headroom::batch

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "batch/sensors.h"
+#include "batch/session_recorder.h"
 
 #include <gmock/gmock.h>
 
@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 
 // The first look may be late by seconds (a slow disk, no core for the recorder); tasks run meanwhile.
-TEST(BatchSensors, KernelsBeforeTheFirstLookAreInTheRecording) {
+TEST(SessionRecorder, KernelsBeforeTheFirstLookAreInTheRecording) {
   FakeNvml nvml({modern()});
   NvmlReaderOptions with;
   with.clock_offset = [] { return Nanos{0}; };
@@ -44,16 +44,19 @@ TEST(BatchSensors, KernelsBeforeTheFirstLookAreInTheRecording) {
   auto loop = Loop::create();
   ASSERT_TRUE(loop);
   Nanos first = 0;
-  Sensors sensors(
-      **loop, std::move(session), std::move(*reader), {nvml.gpus[0].uuid},
-      [&](const Sensed& sensed) {
-        if (sensed.gpus.empty()) return;
-        first = sensed.at;
-        (*loop)->stop();
-      },
-      [](const Error& error) { ADD_FAILURE() << error.what; });
+  SessionRecorder recorder({.loop = **loop,
+                            .session = std::move(session),
+                            .gpus = std::move(*reader),
+                            .given = {nvml.gpus[0].uuid},
+                            .on_snapshot =
+                                [&](const Snapshot& now) {
+                                  if (now.gpus.empty()) return;
+                                  first = now.at;
+                                  (*loop)->stop();
+                                },
+                            .on_trouble = [](const Error& error) { ADD_FAILURE() << error.what; }});
   (*loop)->run();
-  const SessionResult result = sensors.finish({.at = boottime_now(), .stop_reason = "job_ended"});
+  const SessionResult result = recorder.finish({.at = boottime_now(), .stop_reason = "job_ended"});
   EXPECT_FALSE(result.error) << result.error->what;
   const auto ring = closed.find(SourceKind::kGpuUtilRing, nvml.gpus[0].uuid);
   ASSERT_TRUE(ring);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "batch/guardian.h"
+#include "batch/executor/guardian.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ namespace headroom::batch {
 
 namespace {
 constexpr std::size_t kMostGroups = 4096;  // beyond it the environment marker has to do
-constexpr char kGoHome = 'q';
+constexpr char kLeave = 'q';
 
 // From 3 on. One by one where the kernel is older than 5.9.
 void close_others(int keep, int keep_too) {
@@ -68,7 +68,7 @@ void Guardian::keep_watch(int pipe_fd, int lock_fd, const Shared& shared, Nanos 
   do {
     got = ::read(pipe_fd, &word, 1);
   } while (got < 0 && errno == EINTR);
-  if (got == 1 && word == kGoHome) ::_exit(0);
+  if (got == 1 && word == kLeave) ::_exit(0);
   std::vector<pid_t> groups;
   for (const auto& group : shared.groups)
     if (const pid_t id = group.load(); id > 0) groups.push_back(id);
@@ -83,7 +83,7 @@ Guardian::Guardian(Guardian&& other) noexcept
 
 Guardian::~Guardian() {
   if (pid_ > 0) {
-    [[maybe_unused]] const auto sent = ::write(alive_.get(), &kGoHome, 1);
+    [[maybe_unused]] const auto sent = ::write(alive_.get(), &kLeave, 1);
     alive_.reset();
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }

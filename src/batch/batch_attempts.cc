@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "batch/batch.h"
+#include "batch/events.h"
+#include "batch/placed_task.h"
+
+// An attempt from the planner's wish to its last line in the journal.
+namespace headroom::batch {
+
+namespace {
+constexpr std::size_t kTail = 64 * 1024;  // of the output, for the words of an OOM
+}
+
+void Batch::act(const scheduler::StartAttempt& start) {
+  BookedAttempt attempt = placed_task(start, options_);
+  attempt.facts.start = parts_.clock.realtime();
+  parts_.executor.describe(spec(start.task), attempt.facts);
+  book_.prepare(std::move(attempt));
+  starts_.add(start.attempt);
+}
+
+void Batch::on(const AttemptRuns& runs) {
+  BookedAttempt* attempt = book_.under_way(runs.attempt);
+  if (attempt == nullptr) return;
+  attempt->stage = Stage::kRunning;
+  attempt->start = runs.at;
+  attempt->facts.pid = runs.pid;
+  if (runs.pid != 0 && !std::exchange(told_.tree, true)) parts_.recorder.follow_tree_of(runs.pid);
+  if (!attempt->gpus.empty()) watch_.started_on_gpu(runs.at);
+  parts_.recorder.add_event(start_event(spec(attempt->facts.task), attempt->facts, attempt->start));
+  feed(scheduler::AttemptStarted{.attempt = runs.attempt});
+}
+
+void Batch::on(const AttemptIdentified& identified) {
+  book_.identified(identified.attempt, identified.pid, identified.process_start);
+}
+
+void Batch::on(const AttemptNotStarted& failed) {
+  if (failed.passes) starts_.no_room_for_now();
+  never_ran(
+      failed.attempt,
+      {.ran = EndEvidence::Ran::kCouldNotStart, .not_started_reason = failed.reason, .reason_passes = failed.passes});
+}
+
+void Batch::never_ran(AttemptId id, EndEvidence evidence) {
+  BookedAttempt* attempt = book_.under_way(id);
+  if (attempt == nullptr) return;
+  evidence.stop_reason = attempt->evidence.stop_reason;
+  attempt->evidence = std::move(evidence);
+  attempt->stage = Stage::kEnded;
+  attempt->facts.end = parts_.clock.realtime();
+  conclude(*attempt);
+}
+
+void Batch::on(const AttemptExited& exited) {
+  BookedAttempt* attempt = book_.under_way(exited.attempt);
+  if (attempt == nullptr) return;
+  Attempt& facts = attempt->facts;
+  const Sightings& seen = attempt->seen;
+  attempt->stage = Stage::kEnded;
+  attempt->end = exited.at;
+  facts.end = parts_.clock.realtime();
+  facts.exit_code = exited.status.as_code();
+  facts.cpu_time = exited.cpu_time;
+  if (exited.peak_host_bytes)
+    facts.peak_host_bytes = std::max(*exited.peak_host_bytes, facts.peak_host_bytes.value_or(0));
+  if (seen.gpu_seconds_estimate) facts.gpu_time = static_cast<Nanos>(*seen.gpu_seconds_estimate * 1e9);
+  facts.seen_gpu_uuids.assign(seen.gpus.begin(), seen.gpus.end());
+  facts.proof = watch_.proof_of(*attempt, exited.at);
+  complete_evidence(*attempt, exited);
+  const Verdict verdict = verdict_of(attempt->evidence);
+  if (verdict.for_want_of_disk)
+    messages_.problem(fmt::format("{}: {}; it runs again once there is room", spec(facts.task).name, verdict.reason));
+  if (options_.count_steps) facts.steps = options_.count_steps(facts);
+  if (options_.inspect_log) options_.inspect_log(spec(facts.task), facts);
+  // A task that fails on a GPU may have failed because of it: whether the driver has lost it shows at the next look.
+  // Until then its place stays taken, or a dead GPU would eat the queue.
+  if (verdict.outcome == AttemptOutcome::kFailed && !attempt->gpus.empty() && watch_.looks_at_gpus())
+    unsettled_.push_back({.attempt = exited.attempt, .ended = exited.at});
+  else
+    conclude(*attempt);
+}
+
+void Batch::complete_evidence(BookedAttempt& attempt, const AttemptExited& exited) const {
+  EndEvidence& evidence = attempt.evidence;
+  evidence.status = exited.status;
+  evidence.oom_kills = exited.oom_kills;
+  if (exited.status.as_code() == 0 || evidence.stop_reason || evidence.stopped_as_misplaced) return;
+  evidence.output_tail = parts_.executor.output_tail(attempt.facts, kTail);
+  evidence.disk_full = !parts_.executor.has_room();
+  if (attempt.gpus.empty()) return;
+  const BatchGpu& first = gpu(attempt.gpus.front());
+  if (const GpuSnapshot* now = watch_.gpu(first.uuid)) evidence.gpu_used_bytes = now->used_bytes;
+  if (first.memory_bytes > 0) evidence.gpu_memory_bytes = first.memory_bytes;
+}
+
+// Tells the planner how it ended; its last line in the journal follows from the planner's answer.
+void Batch::conclude(BookedAttempt& attempt) {
+  Attempt& facts = attempt.facts;
+  attempt.evidence.gpu_lost = std::any_of(attempt.gpus.begin(), attempt.gpus.end(),
+                                          [&](scheduler::GpuIndex index) { return !planner_.gpu(index).usable; });
+  Verdict verdict = verdict_of(attempt.evidence);
+  facts.reason = std::move(verdict.reason);
+  scheduler::AttemptEnded event{.attempt = facts.id,
+                                .outcome = verdict.outcome,
+                                .peak_gpu_bytes = facts.peak_gpu_bytes,
+                                .peak_host_bytes = facts.peak_host_bytes,
+                                .gpu_time = facts.gpu_time,
+                                .cpu_time = facts.cpu_time,
+                                .reason = facts.reason};
+  if (attempt.seen.first_kernel) event.startup = *attempt.seen.first_kernel - attempt.start;
+  feed(event);
+}
+
+void Batch::conclude_unsettled(Nanos ended_before) {
+  for (const Unsettled& one : std::exchange(unsettled_, {}))
+    if (one.ended >= ended_before)
+      unsettled_.push_back(one);
+    else if (BookedAttempt* attempt = book_.find(one.attempt))
+      conclude(*attempt);
+}
+
+void Batch::act(const scheduler::StopAttempt& stop) {
+  BookedAttempt* attempt = book_.under_way(stop.attempt);
+  if (attempt == nullptr) return;
+  attempt->evidence.stop_reason = stop.reason;
+  if (attempt->stage != Stage::kPrepared) parts_.executor.stop(stop.attempt, StopHow::kGently);
+}
+
+void Batch::act(const scheduler::CloseAttempt& closed) {
+  const auto attempt = book_.close(closed.attempt, closed.outcome);
+  if (!attempt) return;
+  const Attempt& facts = attempt->facts;
+  const TaskSpec& task = spec(facts.task);
+  statistics_.attempt_closed(task.name, *attempt);
+  if (attempt->end != 0) parts_.recorder.add_event(end_event(task, facts, parts_.clock.boottime()));
+  if (closed.outcome != AttemptOutcome::kSucceeded) return;
+  const double took = seconds(attempt->end - attempt->start);
+  const double stretch = closed.alone.done_seconds > 0 ? std::max(1.0, took / closed.alone.done_seconds) : 1;
+  eta_.ended(facts.task, static_cast<Nanos>(took / stretch * 1e9));
+  if (!options_.learn) return;
+  const std::string model = attempt->gpus.empty() ? "" : gpu(attempt->gpus.front()).model;
+  options_.learn(task, facts, model, stretch);
+}
+
+void Batch::act(const scheduler::RequeueTask& requeue) {
+  statistics_.runs_again(requeue.after);
+  messages_.runs_again(spec(requeue.task).name, {.after = requeue.after,
+                                                 .wait = requeue.at - parts_.clock.boottime(),
+                                                 .reserved_gpu_bytes = requeue.reserved_gpu_bytes,
+                                                 .alone = requeue.alone});
+}
+
+void Batch::act(const scheduler::EndTask& end) {
+  const TaskSpec& task = spec(end.task);
+  const bool told = end.task < options_.fingerprints.size();
+  book_.end_task(end.task, end.state, end.reason, told ? options_.fingerprints[end.task] : "");
+  messages_.ended(task, end.state, end.reason);
+  if (end.state != TaskState::kSucceeded) eta_.ended(end.task, std::nullopt);
+  if (end.state != TaskState::kFailed) return;
+  statistics_.task_failed(task.name);
+  const std::size_t failed = statistics_.failed().size();
+  if (options_.max_failures == 0 || failed != static_cast<std::size_t>(options_.max_failures) || ending_.draining)
+    return;
+  messages_.problem(words::too_many_failures(failed));
+  drain();
+}
+
+void Batch::act(const scheduler::QuarantineGpu& quarantined) {
+  const BatchGpu& bad = gpu(quarantined.gpu);
+  messages_.problem(fmt::format("GPU {} gets no more tasks: {}", bad.index, quarantined.reason));
+  statistics_.quarantined(bad.uuid);
+}
+
+}  // namespace headroom::batch

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/batch.h"
+
+#include <gmock/gmock.h>
+
+#include <csignal>
+
+#include "batch/batch_testing.h"
+#include "model/thresholds.h"
+
+namespace headroom::batch {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kGib;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::SizeIs;
+using testing::task;
+using testing::World;
+
+constexpr Nanos kMustBeSeen = Thresholds().time(Threshold::kMustBeSeen);
+constexpr ExitStatus kFailed{.code = 1};
+constexpr ExitStatus kTerminated{.signal = SIGTERM};
+
+TEST(Batch, EveryTaskRunsAndIsClosedInTheJournal) {
+  World world;
+  world.with(task("a")).with(task("b")).begin();
+  EXPECT_THAT(world.started(), ElementsAre(1));
+  world.exit(1);
+  EXPECT_THAT(world.started(), ElementsAre(1, 2));
+  world.exit(2);
+  ASSERT_TRUE(world.batch->done());
+  const BatchEnd end = world.batch->end();
+  EXPECT_EQ(end.reason, "finished");
+  EXPECT_EQ(end.summary.tasks.succeeded, 2);
+  EXPECT_THAT(world.journal.ended, SizeIs(2));
+  EXPECT_FALSE(world.journal.pending());
+}
+
+TEST(Batch, WhatATaskIsGivenIsFilledIn) {
+  World world(2);
+  world.with(task("a")).with(task("b")).begin();
+  ASSERT_THAT(world.executor.started, SizeIs(2));
+  const Launch& second = world.executor.started[1];
+  EXPECT_THAT(second.argv, ElementsAre("train", "--gpu=1"));
+  EXPECT_THAT(second.environment, Contains(Pair("CUDA_VISIBLE_DEVICES", "GPU-1")));
+}
+
+TEST(Batch, NothingStartsThatIsNotWrittenDown) {
+  World world;
+  world.journal.full = true;
+  world.with(task("a")).begin();
+  world.pass(10 * kSecond);
+  EXPECT_THAT(world.executor.started, IsEmpty());
+  EXPECT_THAT(world.said, ElementsAre(HasSubstr("nothing more is started")));
+  world.journal.full = false;
+  world.pass(2 * kSecond);
+  EXPECT_THAT(world.started(), ElementsAre(1));
+  EXPECT_THAT(world.said.back(), HasSubstr("can be written again"));
+}
+
+TEST(Batch, NothingStartsThatCannotPrint) {
+  World world;
+  world.executor.room = false;
+  world.with(task("a")).begin();
+  world.pass(3 * kSecond);
+  EXPECT_THAT(world.executor.started, IsEmpty());
+  EXPECT_THAT(world.said, ElementsAre(HasSubstr("disk of")));
+  world.executor.room = true;
+  world.pass(2 * kSecond);
+  EXPECT_THAT(world.started(), ElementsAre(1));
+}
+
+TEST(Batch, AFailureIsTriedAgainAfterItsBackoff) {
+  World world;
+  TaskSpec spec = task("a");
+  spec.retry.retries = 1;
+  world.with(spec).begin();
+  world.exit(1, kFailed);
+  EXPECT_THAT(world.started(), ElementsAre(1));
+  world.pass(kSecond + 2 * kMillisecond);
+  EXPECT_THAT(world.started(), ElementsAre(1, 2));
+  world.exit(2, kFailed);
+  ASSERT_TRUE(world.batch->done());
+  EXPECT_EQ(world.batch->end().summary.retries, 1);
+  EXPECT_EQ(world.batch->end().summary.tasks.failed, 1);
+  EXPECT_THAT(world.said, ElementsAre(HasSubstr("runs again in 1"), HasSubstr("(2 attempts)")));
+}
+
+TEST(Batch, WhatRanOutOfGpuMemoryComesBackWithMoreRoom) {
+  World world;
+  TaskSpec spec = task("a");
+  spec.resources.gpu_memory_bytes = 4 * kGib;
+  world.options.planner.pack = scheduler::PackMode::kPack;
+  world.with(spec).with(task("other", "h")).begin();
+  world.executor.output[1] = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB";
+  world.exit(1, kFailed);
+  EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kGpuOutOfMemory);
+  EXPECT_THAT(world.said, ElementsAre(HasSubstr("out of GPU memory, ")));
+  world.pass(kSecond);
+  EXPECT_EQ(world.batch->progress().tasks.failed, 0);
+  EXPECT_EQ(world.batch->end().summary.oom_requeues, 1);
+}
+
+TEST(Batch, AKilledTaskWasShortOfHostMemoryIfTheKernelCountsIt) {
+  World world;
+  world.with(task("a")).begin();
+  world.exit(1, {.signal = SIGKILL}, 1);
+  EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kHostOutOfMemory);
+}
+
+TEST(Batch, ALostGpuIsNotTheTasksFault) {
+  World world(2);
+  world.with(task("a")).with(task("b")).begin();
+  world.where = {{1, 0}, {2, 1}};
+  world.pass(kSecond, true);
+  world.exit(1, kFailed);                       // its GPU has gone, which nobody knows yet
+  EXPECT_THAT(world.journal.ended, IsEmpty());  // so it waits for the next look
+  world.lost = {World::uuid(0)};
+  world.pass(kSecond, true);
+  ASSERT_THAT(world.journal.ended, SizeIs(1));
+  EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kDeviceLost);
+  world.exit(2).exit(3);
+  EXPECT_EQ(world.batch->end().summary.tasks.succeeded, 2);
+  EXPECT_EQ(world.executor.started[2].environment, world.executor.started[1].environment);  // on the GPU that is left
+}
+
+TEST(Batch, AFailureOnAGpuIsJudgedWithoutALookIfNoneComes) {
+  World world;
+  world.with(task("a")).begin();
+  world.look().exit(1, kFailed);
+  EXPECT_THAT(world.journal.ended, IsEmpty());
+  world.pass(5 * kSecond);
+  ASSERT_THAT(world.journal.ended, SizeIs(1));
+  EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kFailed);
+}
+
+TEST(Batch, CtrlCLetsWhatRunsEnd) {
+  World world;
+  world.with(task("a")).with(task("b")).begin();
+  world.batch->interrupt(SIGINT);
+  EXPECT_THAT(world.said, ElementsAre(HasSubstr("1 running task may finish")));
+  EXPECT_THAT(world.executor.stops, IsEmpty());
+  world.exit(1);
+  ASSERT_TRUE(world.batch->done());
+  EXPECT_EQ(world.batch->end().reason, "drained");
+  EXPECT_EQ(world.batch->end().signal, SIGINT);
+  EXPECT_EQ(world.batch->end().summary.tasks.left, 1);
+}
+
+TEST(Batch, CtrlCTwiceStopsAndThriceKills) {
+  World world;
+  world.with(task("a")).begin();
+  world.batch->interrupt(SIGINT);
+  world.batch->interrupt(SIGINT);
+  EXPECT_THAT(world.executor.stops, ElementsAre(Pair(1, StopHow::kGently)));
+  world.batch->interrupt(SIGINT);
+  EXPECT_THAT(world.executor.stops, ElementsAre(Pair(1, StopHow::kGently), Pair(1, StopHow::kAtOnce)));
+  world.exit(1, {.signal = SIGKILL});
+  EXPECT_EQ(world.batch->end().reason, "stopped");
+  EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kInterrupted);
+  EXPECT_THAT(world.journal.tasks, IsEmpty());  // it runs again at the next resume
+}
+
+TEST(Batch, WhatWasOnItsWayWhenTheBatchEndedIsClosedAsInterrupted) {
+  World world;
+  world.executor.room = false;
+  world.with(task("a")).begin();
+  world.batch->interrupt(SIGINT);
+  ASSERT_TRUE(world.batch->done());
+  EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kInterrupted);
+}
+
+TEST(Batch, AStartMayBeAnsweredMuchLater) {
+  World world;
+  world.executor.answers_at_once = false;
+  TaskSpec spec = task("a");
+  spec.timeout = 60 * kSecond;
+  world.with(spec).begin();
+  world.pass(30 * kSecond);
+  EXPECT_THAT(world.batch->progress().running, IsEmpty());
+  world.executor.run(1);
+  world.pass(59 * kSecond);
+  EXPECT_THAT(world.executor.stops, IsEmpty());  // the time in a queue is not the task's
+  world.pass(2 * kSecond);
+  EXPECT_THAT(world.executor.stops, ElementsAre(Pair(1, StopHow::kGently)));
+  world.exit(1, kTerminated);
+  EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kTimedOut);
+}
+
+TEST(Batch, WhatCannotBeStartedFailsWithTheReason) {
+  World world;
+  world.executor.answers_at_once = false;
+  world.with(task("a")).begin();
+  world.executor.refuse(1, "train: no such program");
+  world.batch->wake();
+  EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kNotStarted);
+  EXPECT_THAT(world.journal.tasks.front().reason, HasSubstr("no such program"));
+}
+
+TEST(Batch, WhatComesAfterAFailureIsSkipped) {
+  World world;
+  TaskSpec next = task("b", "h");
+  next.after = {"a"};
+  world.with(task("a")).with(next).begin();
+  world.exit(1, kFailed);
+  ASSERT_TRUE(world.batch->done());
+  EXPECT_EQ(world.batch->end().summary.tasks.skipped, 1);
+  EXPECT_THAT(world.started(), ElementsAre(1));
+}
+
+TEST(Batch, EnoughFailuresEndTheBatch) {
+  World world;
+  world.options.max_failures = 1;
+  world.with(task("a")).with(task("b")).begin();
+  world.exit(1, kFailed);
+  ASSERT_TRUE(world.batch->done());
+  EXPECT_THAT(world.said, Contains(HasSubstr("as many as --max-failures allows")));
+  EXPECT_EQ(world.batch->end().summary.tasks.left, 1);
+}
+
+TEST(Batch, AResumeRunsWhatHasNotSucceededAndGoesOnCounting) {
+  World world;
+  world.journal.first = 8;
+  world.with(task("done")).with(task("died"));
+  world.begin({{.state = TaskState::kSucceeded, .attempts = 1}, {.attempts = 1, .in_flight = true}});
+  EXPECT_THAT(world.started(), ElementsAre(8));
+  world.exit(8);
+  EXPECT_EQ(world.journal.ended.front().number, 2);
+  EXPECT_EQ(world.batch->end().summary.tasks.succeeded, 2);
+  EXPECT_THAT(world.batch->end().summary.rerun_after_crash, ElementsAre("died"));
+}
+
+TEST(Batch, ATaskThatIsCancelledIsStoppedAndNotTriedAgain) {
+  World world;
+  TaskSpec spec = task("a");
+  spec.retry.retries = 5;
+  world.with(spec).begin();
+  EXPECT_FALSE(world.batch->cancel("b"));
+  ASSERT_TRUE(world.batch->cancel("a"));
+  EXPECT_THAT(world.executor.stops, ElementsAre(Pair(1, StopHow::kGently)));
+  world.exit(1, kTerminated);
+  ASSERT_TRUE(world.batch->done());
+  EXPECT_EQ(world.batch->end().summary.tasks.cancelled, 1);
+}
+
+TEST(Batch, WhatWasSeenOnItsGpuIsVerified) {
+  World world;
+  world.with(task("a")).begin();
+  world.where = {{1, 0}};
+  world.pass(5 * kSecond, true).exit(1);
+  EXPECT_EQ(world.batch->end().summary.verified, 1);
+  EXPECT_EQ(world.journal.ended.front().peak_gpu_bytes, 2 * kGib);
+  EXPECT_NEAR(seconds(*world.journal.ended.front().gpu_time), 2.5, 0.3);
+}
+
+TEST(Batch, WhatComputesOnAnotherGpuIsToldAndStoppedIfWished) {
+  World world(2);
+  world.options.stop_misplaced = true;
+  world.with(task("a")).begin();
+  world.where = {{1, 1}};
+  world.pass(kSecond, true);
+  EXPECT_THAT(world.said, ElementsAre(HasSubstr("computes on GPU 1, but was given GPU 0")));
+  EXPECT_THAT(world.executor.stops, ElementsAre(Pair(1, StopHow::kGently)));
+  world.exit(1, kTerminated);
+  EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kMisplaced);
+  EXPECT_EQ(world.journal.ended.front().proof, PlacementProof::kMisplaced);
+  EXPECT_THAT(world.batch->end().summary.misplaced,
+              ElementsAre(Field(&BatchSummary::Misplaced::found, World::uuid(1))));
+}
+
+TEST(Batch, WhatRanLongAndWasNeverOnAGpuFellBackToTheCpu) {
+  World world;
+  world.with(task("a")).begin();
+  world.pass(kMustBeSeen, true).exit(1);
+  EXPECT_EQ(world.journal.ended.front().proof, PlacementProof::kCpuFallback);
+  EXPECT_THAT(world.batch->end().cpu_fallbacks, ElementsAre("a"));
+}
+
+TEST(Batch, WhatWasTooShortToBeSeenIsNotAccused) {
+  World world;
+  world.with(task("a")).begin();
+  world.pass(kMustBeSeen - kSecond, true).exit(1);
+  EXPECT_EQ(world.journal.ended.front().proof, PlacementProof::kUnseen);
+  EXPECT_EQ(world.batch->end().summary.unseen, 1);
+}
+
+TEST(Batch, NobodyIsAccusedWhereTheListsWereNotRead) {
+  World world;
+  world.with(task("a")).begin();
+  world.pass(2 * kMustBeSeen, false).exit(1);
+  EXPECT_EQ(world.journal.ended.front().proof, PlacementProof::kUnseen);
+}
+
+TEST(Batch, WhoSeemsToComputeOnTheCpuIsToldWhileItRuns) {
+  World world;
+  world.with(task("a")).begin();
+  world.pass(3 * kMustBeSeen - kSecond, true);
+  EXPECT_THAT(world.said, IsEmpty());
+  world.pass(60 * kSecond, true);
+  EXPECT_THAT(world.said, ElementsAre(HasSubstr("may be computing on the CPU")));
+}
+
+TEST(Batch, ShortlyAfterAStartTheProcessListsAreWanted) {
+  World world;
+  world.with(task("a")).begin();
+  world.pass(4 * kSecond + 1);
+  const int wanted = world.recorder.lists_wanted;
+  EXPECT_GE(wanted, 4);
+  world.pass(10 * kSecond);
+  EXPECT_LE(world.recorder.lists_wanted, wanted + 1);
+}
+
+TEST(Batch, TheRecordingHearsOfStartsEndsAndWaiting) {
+  World world;
+  world.with(task("a")).with(task("b")).begin();
+  world.exit(1).exit(2);
+  std::vector<std::string> kinds;
+  for (const Event& event : world.recorder.events) kinds.push_back(event.kind);
+  EXPECT_THAT(kinds, ElementsAre("attempt_start", "queue", "attempt_end", "attempt_start", "queue", "attempt_end"));
+  EXPECT_THAT(world.recorder.followed, SizeIs(1));  // one process leads to its siblings
+}
+
+}  // namespace
+}  // namespace headroom::batch

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/event_loop.h"
+
+#include <csignal>
+#include <utility>
+
+namespace headroom::batch {
+
+BatchLoop::BatchLoop(Loop& loop, Signals& signals, Executor& executor, Batch& batch)
+    : loop_(loop), signals_(signals), executor_(executor), batch_(batch) {
+  const auto watched = loop_.watch(signals_.fd(), [this] { handle_signals(); });
+  HR_CHECK(watched.has_value(), "a fresh event loop takes a descriptor");
+  executor_.listen([this] {
+    batch_.wake();
+    set_timer();
+  });
+}
+
+BatchLoop::~BatchLoop() {
+  executor_.listen(nullptr);
+  loop_.forget(signals_.fd());
+  loop_.cancel(timer_);
+}
+
+void BatchLoop::run() {
+  batch_.begin();
+  set_timer();
+  if (!batch_.done()) loop_.run();
+  executor_.finish();
+}
+
+void BatchLoop::look(const Snapshot& now) {
+  batch_.look(now);
+  set_timer();
+}
+
+Result<void> BatchLoop::cancel(const std::string& task) {
+  auto cancelled = batch_.cancel(task);
+  set_timer();
+  return cancelled;
+}
+
+void BatchLoop::handle_signals() {
+  for (const Signal& signal : signals_.drain())
+    if (signal.number != SIGCHLD) batch_.interrupt(signal.number);
+  batch_.wake();
+  set_timer();
+}
+
+void BatchLoop::set_timer() {
+  if (batch_.done()) return loop_.stop();
+  const auto next = batch_.next_wake();
+  if (timer_ != 0 && next && *next >= timer_at_ && *next - timer_at_ < kMillisecond) return;
+  if (timer_ != 0) loop_.cancel(std::exchange(timer_, 0));
+  if (!next) return;
+  timer_at_ = *next;
+  timer_ = loop_.at(*next, [this] {
+    timer_ = 0;
+    batch_.wake();
+    set_timer();
+  });
+}
+
+}  // namespace headroom::batch

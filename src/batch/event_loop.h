@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+
+#include "batch/batch.h"
+#include "live/loop.h"
+#include "live/signals.h"
+
+namespace headroom::batch {
+
+// Runs a batch on an event loop: signals, timers, the executor's events and snapshots of the recording reach it here.
+class BatchLoop {
+ public:
+  BatchLoop(Loop& loop, Signals& signals, Executor& executor, Batch& batch);
+  ~BatchLoop();
+  BatchLoop(const BatchLoop&) = delete;
+  BatchLoop& operator=(const BatchLoop&) = delete;
+
+  void run();  // until the batch is done, and nothing of it runs
+  void look(const Snapshot& now);
+  [[nodiscard]] Result<void> cancel(const std::string& task);
+
+ private:
+  void handle_signals();
+  void set_timer();
+
+  Loop& loop_;
+  Signals& signals_;
+  Executor& executor_;
+  Batch& batch_;
+  Loop::TimerId timer_ = 0;
+  Nanos timer_at_ = 0;
+};
+
+}  // namespace headroom::batch

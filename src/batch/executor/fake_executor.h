@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "batch/executor/executor.h"
+
+namespace headroom::batch {
+
+// An executor for tests: nothing runs. A test says what became of each attempt, and looks at what it was asked.
+class FakeExecutor final : public Executor {
+ public:
+  void describe(const TaskSpec& task, Attempt& attempt) const override { attempt.log_path = "log of " + task.name; }
+  void start(std::vector<Launch> launches) override {
+    for (Launch& launch : launches) {
+      started.push_back(std::move(launch));
+      if (answers_at_once) run(started.back().attempt);
+    }
+  }
+  void stop(AttemptId attempt, StopHow how) override { stops.emplace_back(attempt, how); }
+  [[nodiscard]] std::vector<ExecutorEvent> take_events() override { return std::exchange(events_, {}); }
+  void listen(std::function<void()>) override {}
+  [[nodiscard]] bool has_room() const override { return room; }
+  [[nodiscard]] std::string output_tail(const Attempt& attempt, std::size_t) const override {
+    const auto found = output.find(attempt.id);
+    return found == output.end() ? "" : found->second;
+  }
+  [[nodiscard]] std::optional<AttemptId> started_as(std::int64_t pid) const override {
+    const bool known = std::any_of(started.begin(), started.end(),
+                                   [&](const Launch& launch) { return pid_of(launch.attempt) == pid; });
+    return known ? std::optional(static_cast<AttemptId>(pid - kFirstPid)) : std::nullopt;
+  }
+  void finish() override {}
+
+  // --- what a test lets happen ---
+  [[nodiscard]] static std::int64_t pid_of(AttemptId attempt) { return kFirstPid + static_cast<std::int64_t>(attempt); }
+  void run(AttemptId attempt) {
+    events_.emplace_back(AttemptRuns{.attempt = attempt, .at = now(), .pid = pid_of(attempt)});
+  }
+  void refuse(AttemptId attempt, std::string reason) {
+    events_.emplace_back(AttemptNotStarted{.attempt = attempt, .reason = std::move(reason)});
+  }
+  void exit(AttemptId attempt, ExitStatus status = {}, std::int64_t oom_kills = 0) {
+    events_.emplace_back(AttemptExited{.attempt = attempt, .status = status, .at = now(), .oom_kills = oom_kills});
+  }
+
+  std::function<Nanos()> now;
+  bool answers_at_once = true;  // false: a start is answered when the test calls run() or refuse()
+  bool room = true;
+  std::map<AttemptId, std::string> output;  // what attempts have printed
+  std::vector<Launch> started;              // everything it was asked for
+  std::vector<std::pair<AttemptId, StopHow>> stops;
+
+ private:
+  static constexpr std::int64_t kFirstPid = 100'000;
+  std::vector<ExecutorEvent> events_;
+};
+
+}  // namespace headroom::batch

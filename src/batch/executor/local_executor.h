@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "batch/executor/executor.h"
+#include "batch/executor/guardian.h"
+#include "batch/executor/processes.h"
+#include "host/cgroup.h"
+#include "live/loop.h"
+
+namespace headroom::batch {
+
+struct LocalExecutorOptions {
+  std::string batch_id, folder;  // logs go into folder/logs
+  sigset_t mask{};               // of signals, for the tasks
+  Nanos grace = 10 * kSecond;
+};
+
+// Attempts are processes of this machine, children of this one; a guardian stops them should this process die.
+class LocalExecutor final : public Executor {
+ public:
+  LocalExecutor(Loop& loop, Guardian& guardian, LocalExecutorOptions options);
+  ~LocalExecutor() override;
+
+  void describe(const TaskSpec& task, Attempt& attempt) const override;
+  void start(std::vector<Launch> launches) override;
+  void stop(AttemptId attempt, StopHow how) override;
+  [[nodiscard]] std::vector<ExecutorEvent> take_events() override;  // reaps
+  void listen(std::function<void()> ready) override { ready_ = std::move(ready); }
+  [[nodiscard]] bool has_room() const override;
+  [[nodiscard]] std::string output_tail(const Attempt& attempt, std::size_t bytes) const override;
+  [[nodiscard]] std::optional<AttemptId> started_as(std::int64_t pid) const override;
+  [[nodiscard]] std::optional<AttemptId> owner_of(std::int64_t pid) const override;
+  void finish() override;
+
+ private:
+  void start_one(const Launch& launch);
+  void exited(const ChildExit& exit);
+  void identify_fresh();
+  void look_for_orphans();
+  void tell(MessageKind kind, std::string text);
+
+  Loop& loop_;
+  const LocalExecutorOptions options_;
+  const std::string boot_id_;
+  Processes processes_;
+  std::function<void()> ready_;
+  std::vector<ExecutorEvent> events_;
+  struct Fresh {
+    AttemptId attempt = 0;
+    pid_t pid = 0;
+  };
+  std::vector<Fresh> fresh_;  // started, not yet identified
+  Loop::TimerId identify_timer_ = 0, orphan_timer_ = 0;
+  host::OwnCgroup cgroup_;
+  std::int64_t oom_kills_told_ = 0;
+};
+
+}  // namespace headroom::batch

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/finish.h"
+
+#include <filesystem>
+
+#include "base/time.h"
+#include "batch/ledger_figures.h"
+
+namespace headroom::batch {
+
+void write_end(Prepared& batch, const BatchEnd& end, const SessionResult& recorded, const Say& say) {
+  Journal& journal = *batch.journal;
+  journal.note_recording(recorded.path);
+  journal.note_run_end(end.reason, realtime_now());
+  const auto written = journal.commit();
+  if (written) return;
+  say(written.error().what, written.error().hint);
+  if (end.unwritten > 0)
+    say(fmt::format("{} results could not be written: those tasks run again at the next resume", end.unwritten), "");
+}
+
+void complete_records(Prepared& batch, const BatchEnd& end, const SessionResult& recorded,
+                      const std::optional<Explanation>& explanation, const Say& say) {
+  Journal& journal = *batch.journal;
+  if (explanation && !journal.pending()) {
+    for (const AttemptGpuTime& one : gpu_times(*explanation, end.on_gpus))
+      journal.note_gpu_time(one.attempt, one.gpu_time);
+    if (const auto written = journal.commit(); !written) say(written.error().what, written.error().hint);
+  }
+  journal.sync();
+  if (!recorded.path.empty() && !recorded.error)
+    if (const auto copied = copy_journal(batch.folder, recorded.path); !copied)
+      say(fmt::format("{}; the journal itself is whole", copied.error().what), "");
+  if (batch.history_path.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(batch.history_path).parent_path(), ignored);
+  if (const auto saved = batch.history.save(batch.history_path); !saved)
+    say(fmt::format("what was learned is not kept: {}", saved.error().what), "");
+}
+
+void write_that_nothing_was_left(Prepared& batch, const Say& say) {
+  batch.journal->note_run_end("finished", realtime_now());
+  if (const auto written = batch.journal->commit(); !written) say(written.error().what, written.error().hint);
+}
+
+}  // namespace headroom::batch

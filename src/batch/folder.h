@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "batch/request.h"
+#include "batch/say.h"
+#include "tasks/task_list.h"
+
+// A batch's folder: its journal, logs, lock and control socket.
+namespace headroom::batch {
+
+// Where it is or will be: beside the task file, or named by the tasks. Absolute.
+[[nodiscard]] std::string folder_of(const Request& request, const tasks::TaskSet& set);
+
+// Makes the folder and locks it; waits while the guardian of a batch that died still stops its tasks. With `fresh` what
+// was there is moved aside.
+[[nodiscard]] Result<Fd> take_folder(const std::string& folder, bool fresh, const Say& say);
+
+// The batch's folder itself, that of a task file, or the latest one in a folder.
+[[nodiscard]] Result<std::string> find_folder(const std::string& given);
+
+}  // namespace headroom::batch

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batch/messages.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+#include "base/human.h"
+
+namespace headroom::batch {
+
+namespace {
+
+constexpr int kSaidInFull = 5;             // of one kind
+constexpr std::int64_t kBadBeginning = 5;  // tasks
+constexpr std::size_t kMostKinds = 1000;   // more are not told apart any longer
+
+// "prices_12.csv" and "prices_7.csv" are of one kind.
+std::string without_numbers(std::string_view text) {
+  std::string kind;
+  bool in_number = false;
+  for (const char c : text) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!digit || !in_number) kind += digit ? '#' : c;
+    in_number = digit;
+  }
+  return kind;
+}
+
+}  // namespace
+
+EndMessages::EndMessages(const std::vector<TaskSpec>& tasks) {
+  for (const TaskSpec& task : tasks) groups_[task.group].tasks += 1;
+}
+
+void EndMessages::say(std::vector<Message>& messages, MessageKind kind, const std::string& name,
+                      const std::string& text) {
+  std::string key = without_numbers(text);
+  if (said_.size() >= kMostKinds && !said_.contains(key)) key.clear();
+  const int count = ++said_[std::move(key)];
+  if (count > kSaidInFull) return;
+  messages.push_back({kind, fmt::format("{}: {}", name, text)});
+  if (count == kSaidInFull)
+    messages.push_back(
+        {MessageKind::kFact, "more that end like this are only counted (headroom batch show lists them)"});
+}
+
+std::vector<Message> EndMessages::ended(const TaskSpec& task, TaskState state, const std::string& reason) {
+  std::vector<Message> messages;
+  Group& group = groups_[task.group];
+  group.ended += 1;
+  if (state == TaskState::kSucceeded) return messages;
+  const bool failed = state == TaskState::kFailed;
+  say(messages, failed ? MessageKind::kProblem : MessageKind::kFact, task.name,
+      reason.empty() ? std::string(name(state)) : reason);
+  if (failed) group.failed += 1;
+  if (failed && group.failed == kBadBeginning && group.ended == kBadBeginning && group.tasks > kBadBeginning)
+    messages.push_back(
+        {MessageKind::kProblem,
+         fmt::format("the first {} tasks {}all failed, {} have not ended yet: Ctrl-C ends the batch, and "
+                     "--max-failures N would",
+                     kBadBeginning, groups_.size() > 1 ? fmt::format("of {} ", task.group) : "",
+                     group.tasks - group.ended)});
+  return messages;
+}
+
+std::vector<Message> EndMessages::again(const std::string& task, std::string_view label, const std::string& next) {
+  std::vector<Message> messages;
+  say(messages, MessageKind::kProblem, task, fmt::format("{}, {}", label, next));
+  return messages;
+}
+
+void Messages::ended(const TaskSpec& task, TaskState state, const std::string& reason) {
+  for (const Message& message : ends_.ended(task, state, reason)) say(message);
+}
+
+void Messages::runs_again(const std::string& task, const Again& again) {
+  if (again.after == AttemptOutcome::kInterrupted) return;
+  const bool oom = again.after == AttemptOutcome::kGpuOutOfMemory || again.after == AttemptOutcome::kHostOutOfMemory;
+  std::string next = "runs again";
+  if (again.alone)
+    next = "runs again alone on its GPU";
+  else if (oom && again.reserved_gpu_bytes > 0)
+    next = fmt::format("requeued with {} reserved", human_bytes(again.reserved_gpu_bytes));
+  else if (again.wait > kSecond / 2)
+    next = fmt::format("runs again in {}", human_duration(again.wait));
+  for (const Message& message : ends_.again(task, info(again.after).label, next)) say(message);
+}
+
+namespace words {
+
+std::string guardian_gone() {
+  return "the guardian process was killed: should headroom die as well, its tasks run on until the next resume";
+}
+
+std::string left_over(std::size_t processes) {
+  return fmt::format("stopped {} {} that a task left behind", processes, processes == 1 ? "process" : "processes");
+}
+
+std::string draining(std::size_t running) {
+  return fmt::format("ending: nothing more is started; {} {} may finish (Ctrl-C again stops them)", running,
+                     running == 1 ? "running task" : "running tasks");
+}
+
+std::string stopping(std::size_t running) {
+  return fmt::format("stopping {} running {}; they will run again at the next resume", running,
+                     running == 1 ? "task" : "tasks");
+}
+
+std::string too_many_failures(std::size_t failed) {
+  return fmt::format("{} {} failed, as many as --max-failures allows", failed, failed == 1 ? "task has" : "tasks have");
+}
+
+std::string journal_fails(const std::string& why, std::size_t results_pending) {
+  return fmt::format("{}; nothing more is started until it can be written ({} ended, not yet written)", why,
+                     results_pending);
+}
+
+std::string disk_full(const std::string& folder, std::int64_t bytes, std::size_t running, std::int64_t not_started) {
+  return fmt::format(
+      "the disk of {} is full: what tasks print may be lost; nothing more is started until {} are free ({} running, {} "
+      "not started)",
+      folder, human_bytes(bytes), running, not_started);
+}
+
+std::string misplaced(const std::string& task, const std::string& on, const std::string& given, std::int64_t pid) {
+  return fmt::format("{}: computes on {}, but was given {} (process {})", task, on, given, pid);
+}
+
+std::string not_on_gpu(const std::string& task, Nanos running_for) {
+  return fmt::format("{}: no process of it has used a GPU for {}: it may be computing on the CPU", task,
+                     human_duration(running_for));
+}
+
+std::string recording_stopped(const std::string& why) {
+  return fmt::format("the recording has stopped: {}; the batch and its journal go on", why);
+}
+
+}  // namespace words
+
+}  // namespace headroom::batch

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/batch.h"
+#include "model/batch_progress.h"
+#include "scheduler/planner.h"
+
+namespace headroom::batch {
+
+enum class PinBy { kUuid, kIndex, kNothing };
+
+struct BatchOptions {
+  std::string folder;
+  std::vector<TaskSpec> tasks;
+  std::vector<GroupSpec> group_limits;
+  std::vector<std::string> fingerprints;  // of the scripts that each task names; kept with a success
+  std::vector<BatchGpu> gpus;
+  PinBy pin = PinBy::kUuid;         // kNothing: Headroom leaves CUDA_VISIBLE_DEVICES alone (--gpus none)
+  scheduler::PlannerSetup planner;  // gpus and first_attempt are filled in
+  bool stop_misplaced = false;
+  int max_failures = 0;               // so many failed tasks, and nothing more is started; 0: any number
+  bool gpu_processes_visible = true;  // false: in a container the driver's pids are not ours
+  std::string driver_version, git_commit;
+  std::optional<bool> git_dirty;
+  // Provenance that others know how to get; may be empty. The second fills in metrics and parameters from the log.
+  std::function<std::vector<std::pair<std::string, std::string>>(const TaskSpec&)> inspect_inputs;
+  std::function<void(const TaskSpec&, Attempt&)> inspect_log;
+  // How many steps the attempt has done, by its log so far; empty: nobody said how to tell.
+  std::function<std::optional<double>(const Attempt&)> count_steps;
+  // For the history across batches: a success, and how many times longer than alone it took because of those beside it.
+  std::function<void(const TaskSpec&, const Attempt&, const std::string& gpu_model, double stretch)> learn;
+};
+
+}  // namespace headroom::batch

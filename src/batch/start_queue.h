@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "batch/attempt_book.h"
+#include "batch/clock.h"
+#include "batch/executor/executor.h"
+#include "batch/journal_writer.h"
+#include "batch/messages.h"
+
+namespace headroom::batch {
+
+// Attempts on their way from the plan to the executor. Nothing starts that is not written down, or whose output has no
+// room; what cannot start now is tried again.
+class StartQueue {
+ public:
+  struct Parts {
+    AttemptBook& book;
+    JournalWriter& journal;
+    Executor& executor;
+    Messages& messages;
+    const Clock& clock;
+    std::string folder;  // for people: whose disk is full
+  };
+  explicit StartQueue(Parts parts) : parts_(std::move(parts)) {}
+
+  void add(AttemptId attempt) { prepared_.push_back(attempt); }
+  [[nodiscard]] bool empty() const { return prepared_.empty(); }
+  // Those that are not wanted any more: stopped while they waited, or all of them when the batch ends.
+  [[nodiscard]] std::vector<AttemptId> take_unwanted(bool batch_ends);
+  // Commits the journal, then starts what is in the queue. `not_started`: tasks that wait for a place, for people.
+  void run(std::int64_t not_started);
+  void no_room_for_now();  // the executor could not start one for want of room
+  // When to call run() again, whatever else happens; absent: no need.
+  [[nodiscard]] std::optional<Nanos> due() const { return due_; }
+  [[nodiscard]] bool journal_fails() const { return journal_fails_; }
+
+ private:
+  [[nodiscard]] bool room(std::int64_t not_started);
+
+  Parts parts_;
+  std::vector<AttemptId> prepared_;
+  std::optional<Nanos> due_;
+  bool journal_fails_ = false, no_room_ = false;
+  Nanos no_room_until_ = 0;
+};
+
+}  // namespace headroom::batch
