@@ -182,10 +182,14 @@ class AKnownRecording(unittest.TestCase):
     """The golden recording of examples/train.py: 450 steps of 8 ms, and a loader that is too slow for them. What its short
     validations took was not kept, so its bound cannot be held against anything."""
 
+    HEADROOM = pathlib.Path(os.environ.get("HEADROOM_BUILD", ROOT / "build" / "dev")) / "src" / "cli" / "headroom"
+    RECORDING = ROOT / "tests" / "golden" / "input_bound" / "run.hrec.jsonl"
+
+    def why(self, *options, check=True):
+        return subprocess.run([self.HEADROOM, "why", self.RECORDING, *options], capture_output=True, text=True, check=check)
+
     def score(self, label):
-        headroom = pathlib.Path(os.environ.get("HEADROOM_BUILD", ROOT / "build" / "dev")) / "src" / "cli" / "headroom"
-        recording = ROOT / "tests" / "golden" / "input_bound" / "run.hrec.jsonl"
-        said = json.loads(subprocess.run([headroom, "why", "--json", recording], capture_output=True, check=True).stdout)
+        said = json.loads(self.why("--json").stdout)
         begin, end = said["ledger"]["begin_ns"], said["ledger"]["end_ns"]
         first = begin + 308_000_000
         every = (end - first) // 450
@@ -211,6 +215,16 @@ class AKnownRecording(unittest.TestCase):
         self.assertEqual(len(row["denials"]), 1)
         row = self.score("validation")
         self.assertGreater(row["wrong_account"], 60)
+
+
+    def test_a_threshold_decides_what_is_said(self):
+        listed = {row["name"]: row["value"] for row in sensitivity.thresholds(self.HEADROOM, None, self.RECORDING)}
+        self.assertEqual(json.loads(self.why("--json").stdout),
+                         json.loads(self.why("--json", "--threshold", f"material={listed['material']}").stdout))
+        self.assertEqual(json.loads(self.why("--json", "--threshold", "material=0.9").stdout)["findings"], [])
+        refused = self.why("--threshold", "no_such=1", check=False)
+        self.assertIn("no_such", refused.stderr)
+        self.assertEqual((refused.returncode, self.why("--threshold", "material=", check=False).returncode), (2, 2))
 
 
 class Matching(unittest.TestCase):
