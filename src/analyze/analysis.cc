@@ -12,6 +12,7 @@
 #include "analyze/phases.h"
 #include "base/human.h"
 #include "model/events.h"
+#include "model/losses.h"
 
 namespace headroom {
 
@@ -99,7 +100,8 @@ std::vector<bool> idle_peers(const Analysis& a) {
   std::vector<bool> idle(a.devices.size(), false);
   bool any_works = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const double busy = static_cast<double>(a.ledger.busy(device));
+    const auto busy =
+        static_cast<double>(a.ledger.total(Account::kUseful, device) + a.ledger.total(Account::kDiscarded, device));
     const bool works = busy > a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span());
     const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
     const bool quiet = util && util->samples > 0 && util->max <= a.limits[Threshold::kQuietUtil];
@@ -109,6 +111,24 @@ std::vector<bool> idle_peers(const Analysis& a) {
   // Which GPU of a batch stood free while tasks waited, and which had no task, is known better.
   if (!any_works || a.job.batch.present) idle.assign(idle.size(), false);
   return idle;
+}
+
+// Those that touched the window, as far as it is known when they were; of the rest that they were somewhere.
+std::vector<Loss> losses_of(const Recording& recording, const Window& window) {
+  std::vector<Loss> losses = recording.losses;
+  if (window.begin <= recording.meta.start && window.end >= recording.meta.end) return losses;
+  std::erase_if(losses, [&](const Loss& loss) { return !reaches(loss, kNoSource, window.begin, window.end); });
+  for (Loss& loss : losses)
+    if (loss.places.empty())
+      loss.detail = loss.detail.empty() ? "somewhere in the recording" : "somewhere in the recording; " + loss.detail;
+  return losses;
+}
+
+// Leaves the attempts that had a device, or could have had one, in the window.
+void keep_window(BatchView& batch, const Window& window) {
+  std::erase_if(batch.attempts,
+                [&](const TaskAttempt& attempt) { return attempt.end <= window.begin || attempt.begin >= window.end; });
+  batch.attempt_of_process.clear();  // positions in the list that was
 }
 
 // Leaves the uses of the window, as far as they lie in it.
@@ -169,14 +189,15 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.limits = limits;
   a.window.end = std::clamp(window.end, recording.meta.start, std::max(recording.meta.start, recording.meta.end));
   a.window.begin = std::clamp(window.begin, recording.meta.start, a.window.end);
-  a.losses = recording.losses;
+  a.losses = losses_of(recording, a.window);
   a.job = job_view(recording, limits);
-  a.attempts_of_task.resize(a.job.batch.tasks.size());
-  for (std::size_t i = 0; i < a.job.batch.attempts.size(); ++i)
-    a.attempts_of_task[static_cast<std::size_t>(a.job.batch.attempts[i].task)].push_back(i);
   const auto evidence = evidence_of(recording, a.job, limits);
   DeviceTimes times = device_times(recording, a.job, limits, evidence);
   a.devices = std::move(times.devices);
+  keep_window(a.job.batch, a.window);
+  a.attempts_of_task.resize(a.job.batch.tasks.size());
+  for (std::size_t i = 0; i < a.job.batch.attempts.size(); ++i)
+    a.attempts_of_task[static_cast<std::size_t>(a.job.batch.attempts[i].task)].push_back(i);
   a.doubtful = doubtful_time(recording, a.devices);
   lower_confidence(a.devices, a.doubtful);
   for (DeviceTime& time : a.devices) clip(time.slices, a.window.begin, a.window.end);

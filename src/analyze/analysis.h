@@ -62,7 +62,7 @@ struct Analysis {
   Window window;
   Thresholds limits;
   Told told;
-  JobView job;                      // uses: those of the window; attempts: all, the rules clip them
+  JobView job;                      // uses and attempts: those of the window
   std::vector<DeviceTime> devices;  // the budget's, in order of index; their slices end with the window
   Ledger ledger;
   std::vector<DeviceStats> stats;  // by position in `devices`

@@ -38,7 +38,8 @@ class Evidence {
   virtual ~Evidence() = default;
   // Nothing where this kind does not speak for the stretch.
   [[nodiscard]] virtual std::optional<HostClaim> claim(const IdleStretch& stretch) const = 0;
-  // Adds the instants at which its answer for `use` may change; a stretch never lies across one.
+  // Adds the instants at which its answer for `use` may change; a stretch never lies across one. Evidence that is
+  // sampled may answer for a stretch by what it knows of its middle, and then need not cut more finely than it samples.
   virtual void cut(const Use& use, std::vector<Nanos>& cuts) const = 0;
 };
 

@@ -15,7 +15,7 @@ struct Means {
   double length = 0, samples = 0;
 };
 
-// Of the part of each interval that lies in the window.
+// For the part of each interval that lies in the window.
 Means means_of(const std::vector<Activity>& list, const Window& window) {
   Means mean;
   for (const Activity& a : list) {
@@ -108,9 +108,11 @@ HostSummary host_summary(const Recording& recording, const JobView& job, const W
   add_owners(job, owners, window, summary);
   add_helpers(job, helpers, window, summary);
   add_machine(recording, window, summary);
-  for (const auto& list : job.did)
-    for (const Activity& a : list)
+  for (const SourceId id : recording.all(SourceKind::kProcess)) {
+    if (job.has_job && !process_of(recording.sources[static_cast<std::size_t>(id)]).in_job) continue;
+    for (const Activity& a : job.did[static_cast<std::size_t>(id)])
       if (a.end > late_from && a.begin < window.end) summary.late_cpu = std::max(summary.late_cpu, a.cpu);
+  }
   return summary;
 }
 

@@ -16,11 +16,11 @@ struct HostSummary {
   std::optional<double> owner_io;           // likewise; absent where the kernel does not count it
   double helper_cpu = 0, helper_delay = 0;  // sum of cores; mean run delay
   double helper_disk = 0;                   // share of samples in state D
-  double read_rate = 0, write_rate = 0;     // all of them, bytes per second
+  double read_rate = 0, write_rate = 0;     // bytes per second: of all of them; of the owners
   std::array<double, 12> waits{};           // share of the owners' samples, by WaitChannel
   double usable_cores = 0;                  // cpuset and quota applied; 0 where that is not recorded
   std::optional<double> busy_cores;         // of the whole machine, on average; absent where that is not recorded
-  double late_cpu = 0;                      // cores: the busiest process after `late_from`
+  double late_cpu = 0;                      // cores: the busiest process of the job after `late_from`
 
   // Share of the owners' samples in which the main thread slept in one of these.
   [[nodiscard]] double waiting_in(std::initializer_list<WaitChannel> channels) const;

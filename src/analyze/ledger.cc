@@ -105,7 +105,7 @@ void DeviceAccountant::move_to(const UtilSample& sample) {
     if (uses_[next_].context.end > sample.begin) around_.push_back(next_);
 }
 
-// Of a batch it is known to the millisecond who had the device, and several short tasks may follow one another within
+// In a batch it is known to the millisecond who had the device, and several short tasks may follow one another within
 // one sample: unmeasured time goes by how long each was there.
 double held_within(const Use& use, Nanos begin, Nanos end) {
   const Nanos held = std::min(use.context.end, end) - std::max(use.context.held_from, begin);

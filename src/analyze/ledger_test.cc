@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "analyze/testing_random.h"
 #include "analyze/testing.h"
+#include "analyze/testing_random.h"
 #include "analyze/utilisation.h"
 
 namespace headroom {

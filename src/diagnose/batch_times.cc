@@ -17,8 +17,7 @@ std::optional<Tail> tail_of(const Analysis& a) {
     from = std::max(from, attempt.begin);
     end = std::max(end, attempt.end);
   }
-  from = std::max(from, a.window.begin);
-  if (!any || end <= from || end > a.window.end) return std::nullopt;
+  if (!any || end <= from || from < a.window.begin || end > a.window.end) return std::nullopt;
   Tail tail{end, end, {}, std::vector<Nanos>(a.devices.size(), end)};
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     for (const Slice& slice : a.devices[device].slices) {
@@ -54,7 +53,7 @@ std::optional<BatchTimes> batch_times(const Analysis& a) {
   if (!a.job.batch.present) return std::nullopt;
   BatchTimes times;
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
-    if (attempt.devices.empty() || attempt.end <= a.window.begin || attempt.begin >= a.window.end) continue;
+    if (attempt.devices.empty()) continue;
     ++times.attempts;
     if (!attempt.counted()) ++times.not_succeeded;
   }

@@ -14,7 +14,7 @@ struct Tail {
   Claims lost;                   // device time without a task in it
   std::vector<Nanos> free_from;  // by device of the ledger: when it had no task any more; `end` where it had one
 };
-// Nothing where no task ran on a GPU, or where the window ends before the last one. Where tasks still waited at the end
+// Nothing where no task ran on a GPU, or where the window does not hold all of it. Where tasks still waited at the end
 // (the batch was stopped) nothing is lost to it.
 [[nodiscard]] std::optional<Tail> tail_of(const Analysis& a);
 

@@ -173,8 +173,10 @@ Nanos claimed_anywhere(const Claims& claims) {
 std::optional<Bound> bound_of(const Analysis& a) {
   Nanos longest = 0, unobserved = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    longest = std::max(longest, a.ledger.total(Account::kUseful, device));
-    unobserved = std::max(unobserved, a.ledger.total(Account::kUnobserved, device));
+    const Nanos useful = a.ledger.total(Account::kUseful, device);
+    if (useful <= longest) continue;
+    longest = useful;
+    unobserved = a.ledger.total(Account::kUnobserved, device);
   }
   if (longest == 0) return std::nullopt;
   if (a.job.batch.present) return bound_of_batch(a);

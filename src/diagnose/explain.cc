@@ -51,6 +51,8 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
     return odd || a.material(f.cost()) || f.cause == Cause::kMonitoringMostlyElse;
   });
   const double busy = a.share(a.ledger.total(Account::kUseful));
+  for (const AccountInfo& account : kAccounts)
+    if (account.id != Account::kUseful && a.material(a.ledger.total(account.id))) return std::nullopt;
   if (troubled || busy < a.limits[Threshold::kHealthyBusy]) return std::nullopt;
   Finding finding;
   finding.cause = Cause::kHealthy;
@@ -61,6 +63,16 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   finding.told_apart_from = {"efficient: that cannot be seen from the share of resident kernels"};
   finding.would_overturn = "SM or tensor activity far below this part's usual (GPM, CUPTI)";
   return finding;
+}
+
+// A line per process or piece is too many where there are thousands: the first, and what is said of all at the end.
+void shorten(std::vector<std::string>& evidence) {
+  constexpr std::size_t kFirst = 10, kLast = 2;
+  if (evidence.size() <= kFirst + kLast + 1) return;
+  const std::size_t left_out = evidence.size() - kFirst - kLast;
+  const auto begin = evidence.begin() + kFirst;
+  *begin = fmt::format("and {} more like these", left_out);
+  evidence.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(left_out));
 }
 
 // A finding that rests mostly on time about which readings were lost is less sure, and says so.
@@ -162,6 +174,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
   for (const auto rule : diagnose::kRules)
     for (Finding& finding : rule(a)) findings.push_back(std::move(finding));
   Explanation e;
+  for (Finding& finding : findings) diagnose::shorten(finding.evidence);
   e.findings = diagnose::keep_the_law(a, std::move(findings));
   for (Finding& finding : e.findings)
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/human.h"
 #include "diagnose/claims.h"
@@ -39,7 +40,9 @@ std::string subject(const Analysis& a) {
 std::string span_words(const Analysis& a) { return human_duration(a.ledger.span()); }
 
 std::string tasks_words(const Analysis& a) {
-  const std::size_t tasks = a.job.batch.tasks.size();
+  std::set<std::int32_t> of_window;
+  for (const TaskAttempt& attempt : a.job.batch.attempts) of_window.insert(attempt.task);
+  const std::size_t tasks = of_window.size();
   return fmt::format("{} {}", human_count(static_cast<std::int64_t>(tasks)), tasks == 1 ? "task" : "tasks");
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/human.h"
 #include "diagnose/rules.h"
@@ -17,7 +18,8 @@ HealthCheck runs_on_gpu(const Analysis& a) {
   if (!a.job.has_contexts)
     return {"runs_on_gpu", own > 0 ? Answer::kYes : Answer::kUnknown,
             own > 0 ? "kernels ran; whose they were is not recorded" : "no kernel ran in the recorded time"};
-  const bool held = std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; });
+  const bool held = std::any_of(a.job.uses.begin(), a.job.uses.end(),
+                                [&](const auto& use) { return use.ours && use.held_from < a.window.end; });
   if (own > 0) return {"runs_on_gpu", Answer::kYes, fmt::format("its kernels ran for {}", human_duration(own))};
   return {"runs_on_gpu", Answer::kNo, held ? "it held a context and no kernel ran" : "it never held a compute context"};
 }
@@ -36,7 +38,11 @@ HealthCheck memory(const Analysis& a) {
   for (std::size_t i = 0; i < a.devices.size(); ++i) {
     const MetricStats* used = a.stats_of(i, Metric::kMemoryUsed);
     const auto total = a.devices[i].device.memory_total_bytes;
-    if (!used || used->samples == 0) continue;
+    if (!used) continue;
+    if (used->samples == 0) {
+      if (worst < 0) check.evidence = "no reading of it in this time";
+      continue;
+    }
     if (!total || *total <= 0) {
       if (worst < 0)
         check.evidence = fmt::format("{} at most; the GPU's size was not recorded",
@@ -65,10 +71,16 @@ HealthCheck clocks(const Analysis& a) {
 
 // Does anything still move in the last part of the time?
 HealthCheck progress(const Analysis& a) {
-  Nanos busy = 0;
+  Nanos busy = 0, unseen = 0;
   for (const DeviceTime& time : a.devices)
-    for (const Slice& slice : time.slices)
-      if (is_busy(slice.account)) busy += std::max<Nanos>(0, slice.end - std::max(slice.begin, a.late_from));
+    for (const Slice& slice : time.slices) {
+      const Nanos late = std::max<Nanos>(0, slice.end - std::max(slice.begin, a.late_from));
+      if (is_busy(slice.account)) busy += late;
+      if (slice.account == Account::kUnobserved) unseen += late;
+    }
+  const auto late = static_cast<double>(a.window.end - a.late_from) * static_cast<double>(a.devices.size());
+  if (busy == 0 && static_cast<double>(unseen) >= a.limits[Threshold::kMajority] * late)
+    return {"progress", Answer::kUnknown, "the end is covered by no sample"};
   if (busy > 0) return {"progress", Answer::kYes, "kernels ran to the end"};
   const std::string none =
       fmt::format("no kernel in the last {} of the time", human_percent(a.limits[Threshold::kProgressTail]));
@@ -77,14 +89,15 @@ HealthCheck progress(const Analysis& a) {
   return {"progress", Answer::kNo, none + ", and no CPU work"};
 }
 
-// Of a batch: how the last attempt of each task went.
+// How the last attempt of each task of a batch went.
 HealthCheck tasks_ended(const Analysis& a) {
-  std::vector<bool> well(a.job.batch.tasks.size(), false);
+  std::map<std::int32_t, bool> well;  // by task
   for (const TaskAttempt& attempt : a.job.batch.attempts)
-    well[static_cast<std::size_t>(attempt.task)] = attempt.counted();
-  const auto bad = std::count(well.begin(), well.end(), false);
-  if (bad == 0) return {"ended_well", Answer::kYes, "every task that was started succeeded"};
-  return {"ended_well", Answer::kNo, fmt::format("{} of {} started tasks did not succeed", bad, well.size())};
+    if (attempt.end <= a.window.end) well[attempt.task] = attempt.counted();
+  if (well.empty()) return {"ended_well", Answer::kUnknown, "no task ended in the window"};
+  const auto bad = std::count_if(well.begin(), well.end(), [](const auto& task) { return !task.second; });
+  if (bad == 0) return {"ended_well", Answer::kYes, "every task that ended succeeded"};
+  return {"ended_well", Answer::kNo, fmt::format("{} of {} tasks that ended did not succeed", bad, well.size())};
 }
 
 HealthCheck ended_well(const Analysis& a) {

@@ -52,10 +52,10 @@ std::vector<std::string> last_tasks(const Analysis& a, const Tail& tail) {
 
 // Time at equal work if all GPUs ended together; never less than the longest task takes.
 std::string balanced_bound(const Analysis& a, const Tail& tail) {
-  Nanos begin = tail.end, longest = 0;
+  Nanos begin = tail.end, longest = 0;  // of the window
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
     if (attempt.devices.empty()) continue;
-    begin = std::min(begin, attempt.begin);
+    begin = std::min(begin, std::max(attempt.begin, a.window.begin));
     if (attempt.counted()) longest = std::max(longest, attempt.end - attempt.begin);
   }
   const Nanos now = tail.end - begin, even = now - length(tail.lost) / static_cast<Nanos>(a.devices.size());
@@ -163,7 +163,7 @@ bool out_of_memory(const TaskAttempt& attempt) {
 Discarded discarded_of(const Analysis& a) {
   Discarded sum;
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
-    if (attempt.devices.empty() || attempt.end <= a.window.begin || attempt.begin >= a.window.end) continue;
+    if (attempt.devices.empty()) continue;
     ++sum.attempts;
     if (attempt.counted()) continue;
     ++sum.all;

@@ -100,6 +100,7 @@ std::vector<Finding> throttling(const Analysis& a) {
     finding.tiers = "N";
     finding.title = fmt::format("{} runs below its clocks ({})", a.device_name(device), reason_words(clocks.reasons));
     finding.claims = lost_to_clocks(a, device, *lost);
+    if (!a.material(finding.cost())) continue;
     finding.evidence = {fmt::format("in {} of {} readings with kernels running the driver named a limit: {}",
                                     clocks.limited, clocks.readings, reason_words(clocks.reasons)),
                         fmt::format("SM clock {:.0f} MHz then, of {} MHz", *clocks.limited_clock_mhz,
@@ -110,8 +111,7 @@ std::vector<Finding> throttling(const Analysis& a) {
                                            human_percent(a.limits[Threshold::kThrottleUtil]))};
     finding.would_overturn = "the same step time at full clocks: then the work does not depend on them";
     finding.advice = "cooling, or a higher power limit (nvidia-smi -pl, as root)";
-    finding.gain = Gain{1.0, 1 / (1 - *lost), "for the compute-bound share of that time only"};
-    finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+    gains_by_removal(a, finding, "for the compute-bound share of that time only");
     findings.push_back(finding);
   }
   return findings;

@@ -8,6 +8,15 @@
 
 namespace headroom::diagnose {
 
+namespace {
+
+bool overlaps(const Claims& claims, Nanos begin, Nanos end) {
+  return std::any_of(claims.begin(), claims.end(),
+                     [&](const ClaimedPiece& piece) { return piece.begin < end && piece.end > begin; });
+}
+
+}  // namespace
+
 std::vector<Finding> startup(const Analysis& a) {
   Finding finding;
   finding.claims = claim_accounts(a, {Account::kStartup});
@@ -17,18 +26,23 @@ std::vector<Finding> startup(const Analysis& a) {
   finding.tiers = "NP";
   finding.confidence = Confidence::kHigh;
   std::size_t starts = 0;
-  Nanos longest = 0;
+  Nanos longest = 0, begin = 0;
+  Slice last;
   for (const DeviceTime& time : a.devices)
     for (const Slice& slice : time.slices)
       if (slice.account == Account::kStartup && !a.held_for_nothing(slice)) {
-        ++starts;
-        longest = std::max(longest, slice.end - slice.begin);
+        const bool goes_on = slice.begin == last.end && slice.pid == last.pid && slice.task == last.task;
+        begin = goes_on ? begin : slice.begin;
+        starts += goes_on ? 0U : 1U;
+        longest = std::max(longest, slice.end - begin);
+        last = slice;
       }
   finding.title = "Start-up: the time from process start to the first kernel";
   finding.evidence.push_back(fmt::format("{} stretch{} of start-up, the longest {}", starts, starts == 1 ? "" : "es",
                                          human_duration(longest)));
   for (const auto& [source, process] : a.processes) {
     if (process.comm != "pip" && process.comm != "conda" && process.comm != "apt-get") continue;
+    if (!process.in_job || !overlaps(finding.claims, process.start, process.end.value_or(a.window.end))) continue;
     finding.candidates.clear();
     finding.cause = Cause::kEnvironmentInstall;
     finding.evidence.push_back(fmt::format("process {} of the job is {}", process.pid, process.comm));
@@ -44,9 +58,10 @@ std::vector<Finding> startup(const Analysis& a) {
 namespace {
 
 std::int64_t holder(const Analysis& a, const ClaimedPiece& piece) {
-  for (const Slice& slice : a.devices[piece.device].slices)
-    if (slice.end > piece.begin) return slice.pid;
-  return 0;
+  const auto& slices = a.devices[piece.device].slices;
+  const auto first = std::upper_bound(slices.begin(), slices.end(), piece.begin,
+                                      [](Nanos at, const Slice& slice) { return at < slice.end; });
+  return first == slices.end() ? 0 : first->pid;
 }
 
 }  // namespace
@@ -80,7 +95,7 @@ std::vector<Finding> unreleased(const Analysis& a) {
   finding.told_apart_from = {"validation or a pause: no kernel came afterwards"};
   finding.would_overturn = "a longer recording in which kernels come back";
   finding.advice = "end the process, or free the device, before uploads and post-processing";
-  finding.bound = fmt::format("{} of the GPU's time comes back", human_duration(finding.cost()));
+  finding.bound = "the time in which it was held comes back";
   return {finding};
 }
 

@@ -193,7 +193,12 @@ std::vector<Finding> idle_unknown(const Analysis& a) {
         human_percent(s.waiting_in({WaitChannel::kSocket, WaitChannel::kPoll}))));
   }
   append(finding.evidence, recurrences(a));
-  finding.told_apart_from = {"host code and input: neither the process nor its workers were busy"};
+  // Means over the whole time: they deny something only where they leave no room for it.
+  const bool quiet = s.owners > 0 && s.owner_cpu + s.helper_cpu < a.limits[Threshold::kHelpersAtWork];
+  if (quiet)
+    finding.told_apart_from = {"host code and input: neither the process nor its workers were busy"};
+  else if (s.owners > 0)
+    finding.title = "The GPU was idle, and what the job did meanwhile does not say why";
   finding.would_overturn = "Python stacks of the main thread while the GPU is idle";
   finding.advice = "look at the stacks of the main thread while the GPU is idle (py-spy dump), or shorten --interval";
   if (a.job.batch.present && s.owners == 0)
@@ -212,7 +217,8 @@ std::vector<Finding> idle_checkpoint(const Analysis& a) {
   finding.confidence = Confidence::kLow;
   finding.title = "The GPU waits while the job writes to storage";
   finding.evidence = {storage_sentence(s), owner_sentence(s)};
-  finding.told_apart_from = {"validation: the time coincides with writes of 8 MB/s and more"};
+  finding.told_apart_from = {fmt::format("validation: the time coincides with writes of {}/s and more",
+                                         human_bytes(static_cast<std::int64_t>(a.limits[Threshold::kWriting])))};
   finding.would_overturn = "the same gap in a run without checkpoints";
   finding.advice = "write checkpoints from a thread or less often, first to local disk";
   gains_by_removal(a, finding, "if writing overlapped wholly");

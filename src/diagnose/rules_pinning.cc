@@ -108,17 +108,19 @@ Finding placed(std::string title) {
 // An ordinal beyond what the mask shows: most programs fail, some wrap round or fall back to the CPU.
 void contradictions(const Analysis& a, const Board& board, std::vector<Finding>& findings) {
   Finding finding = placed("A device number contradicts the mask");
+  bool placeless = false;
   for (const Placement& p : board.placements) {
     if (!p.ordinal || !p.process.cuda_visible_devices) continue;
     const auto visible = visible_devices(board.devices, p.process.cuda_visible_devices, p.process.cuda_device_order);
     if (*p.ordinal < visible.ordinals.size()) continue;
-    if (p.held.empty()) finding.claims = claim_accounts(a, {Account::kNotUsed});  // what it was meant for stood free
+    placeless |= p.held.empty();
     finding.evidence.push_back(
         fmt::format("process {}: '{}' under CUDA_VISIBLE_DEVICES={}, which shows {} device{}, numbered from 0; the "
                     "driver saw it on {}",
                     p.process.pid, p.ordinal_flag, *p.process.cuda_visible_devices, visible.ordinals.size(),
                     visible.ordinals.size() == 1 ? "" : "s", gpus(board, p.held)));
   }
+  if (placeless) finding.claims = claim_accounts(a, {Account::kNotUsed});  // what it was meant for stood free
   if (finding.evidence.empty()) return;
   finding.told_apart_from = {"a mask in CUDA's own order: the number is out of range in any order"};
   finding.would_overturn = "a program that counts devices outside the mask (OpenCL platforms may)";

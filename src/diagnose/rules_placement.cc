@@ -34,6 +34,8 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   if (a.job.batch.present && a.ledger.total(Account::kNotUsed) < a.ledger.budget() / 2) return {};
   if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; })) return {};
   if (a.machine.empty()) return {};
+  // At another time of the recording it did.
+  if (std::any_of(a.devices.begin(), a.devices.end(), [](const auto& device) { return device.used; })) return {};
   Finding finding;
   finding.cause = Cause::kJobNeverUsesGpu;
   finding.claims = claim(a, [](std::size_t, const Slice& slice) {
@@ -108,11 +110,12 @@ std::vector<Finding> placement(const Analysis& a) {
   const double works = a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span());
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     if (a.idle_peer[device]) idle.push_back(device);
-    if (static_cast<double>(a.ledger.busy(device)) > works) working.push_back(device);
+    const Nanos own = a.ledger.total(Account::kUseful, device) + a.ledger.total(Account::kDiscarded, device);
+    if (static_cast<double>(own) > works) working.push_back(device);
   }
   const bool explained =
       std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.cost() > 0; });
-  if (!idle.empty() && !explained) findings.push_back(peers_finding(a, idle, working));
+  if (!idle.empty() && !working.empty() && !explained) findings.push_back(peers_finding(a, idle, working));
   return findings;
 }
 
@@ -142,8 +145,7 @@ std::vector<Finding> foreign_tenant(const Analysis& a) {
   finding.told_apart_from = {"the desktop: graphics contexts are not counted"};
   finding.would_overturn = "the process turning out to be started by the job, outside its process tree";
   finding.advice = "move the job or the other process to another GPU";
-  finding.bound =
-      fmt::format("{} at most of the busy time of these GPUs comes back", human_percent(a.share(finding.cost())));
+  finding.bound = fmt::format("{} at most of the GPUs' time comes back", human_percent(a.share(finding.cost())));
   return {finding};
 }
 

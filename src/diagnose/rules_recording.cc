@@ -40,13 +40,19 @@ Window job_lifetime(const Analysis& a) {
 std::vector<Finding> longer_than_told(const Analysis& a, Nanos told) {
   const Nanos span = a.ledger.span(), busy = a.ledger.busy();
   const Nanos most = told * static_cast<Nanos>(std::max<std::size_t>(1, a.devices.size()));
-  const double share = a.limits[Threshold::kJobLifetime];
-  if (static_cast<double>(told) >= share * static_cast<double>(span) && busy <= most) return {};
-  return {
-      mostly(a, "The recording covers mostly something other than the job",
-             {fmt::format("the job ran for {}, the recording covers {}", human_duration(told), human_duration(span)),
-              fmt::format("{} busy GPU time was recorded; the job can account for {} at most{}", human_duration(busy),
-                          human_duration(most), busy > most ? ": most of it was something else" : "")})};
+  const double told_share = static_cast<double>(told) / static_cast<double>(span);
+  const bool smaller_part = told_share < a.limits[Threshold::kJobLifetime];
+  if (!smaller_part && busy <= most) return {};
+  std::string excess;
+  if (busy > most)
+    excess = busy - most > most ? ": most of it was something else"
+                                : fmt::format(": at least {} of it was something else", human_duration(busy - most));
+  return {mostly(a,
+                 smaller_part ? "The recording covers mostly something other than the job"
+                              : "Part of the recorded GPU work was not the job's",
+                 {fmt::format("the job ran for {}, this time is {}", human_duration(told), human_duration(span)),
+                  fmt::format("{} busy GPU time was recorded; the job can account for {} at most{}",
+                              human_duration(busy), human_duration(most), excess)})};
 }
 
 }  // namespace
@@ -69,8 +75,9 @@ std::vector<Finding> mostly_something_else(const Analysis& a) {
 
 std::vector<Finding> losses(const Analysis& a) {
   Finding finding;
+  const bool whole = a.window.begin <= a.meta.start && a.window.end >= a.meta.end;
   for (const Loss& loss : a.losses)
-    if (loss.count > 0 && loss.severity >= Severity::kDataLoss)
+    if (loss.count > 0 && loss.severity >= Severity::kDataLoss && (whole || !loss.places.empty()))
       finding.evidence.push_back(
           fmt::format("{}: {}{}{}", loss.what, human_count(loss.count), loss.detail.empty() ? "" : "; ", loss.detail));
   const Nanos unobserved = a.ledger.total(Account::kUnobserved);

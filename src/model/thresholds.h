@@ -10,7 +10,7 @@
 
 // Every number that decides an account or a finding, in one table: name, value, unit, and why it is that. `./dev bench
 // diagnosis` prints what changes where one is halved or doubled. docs/thresholds.md, docs/ledger.md and docs/causes.md
-// take their figures from here (tools/thresholds_doc.py). A rule says ">= value" or "< value" as its text here does.
+// take their figures from here (tools/diagnosis_doc.py). A rule says ">= value" or "< value" as its text here does.
 //
 // T(name, value, unit, why). Units: ratio (of what the text says), times, seconds, bytes_per_second, cores, count.
 // clang-format off
@@ -144,7 +144,7 @@ class Thresholds {
     for (const ThresholdInfo& row : kThresholds) values_[static_cast<std::size_t>(row.id)] = row.value;
   }
   [[nodiscard]] constexpr double operator[](Threshold id) const { return values_[static_cast<std::size_t>(id)]; }
-  // Of one in seconds; more than a century is a century.
+  // For those in seconds; more than a century is a century.
   [[nodiscard]] constexpr Nanos time(Threshold id) const {
     const double capped = (*this)[id] < 3e9 ? (*this)[id] : 3e9;
     return static_cast<Nanos>(capped * 1e9);

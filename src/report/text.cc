@@ -68,7 +68,7 @@ std::string one_finding(const Finding& finding, const std::string& number, const
       options.width >= 100 ? finding.evidence.size() : std::min<std::size_t>(4, finding.evidence.size());
   for (std::size_t i = 0; i < shown; ++i) text += wrap(finding.evidence[i], options.width, "   - ", "     ");
   if (shown < finding.evidence.size())
-    text += fmt::format("   - and {} more in --json or a wider window\n", finding.evidence.size() - shown);
+    text += fmt::format("   - and {} more in --json or a wider terminal\n", finding.evidence.size() - shown);
   if (!finding.candidates.empty()) text += candidate_table(finding, options);
   if (!finding.told_apart_from.empty()) text += labelled("Not", join(finding.told_apart_from, "; "), options);
   if (!finding.advice.empty()) text += labelled("Try", finding.advice, options);
