@@ -174,13 +174,19 @@ bool Analysis::held_for_nothing(const Slice& slice) const {
   return attempt && !attempt->counted();
 }
 
-bool Analysis::is_pause(std::int32_t phase) const {
-  if (phase < 0) return false;
-  const Phase& this_one = phases[static_cast<std::size_t>(phase)];
-  return std::any_of(phases.begin(), phases.end(), [&](const Phase& other) {
-    return other.device == this_one.device && other.gpu_util_ratio > this_one.gpu_util_ratio;
-  });
+namespace {
+
+// A phase in which its device's work pauses is any but the busiest of that device.
+std::vector<bool> pauses_of(const std::vector<Phase>& phases) {
+  std::vector<bool> pauses;
+  for (const Phase& phase : phases)
+    pauses.push_back(std::any_of(phases.begin(), phases.end(), [&](const Phase& other) {
+      return other.device == phase.device && other.gpu_util_ratio > phase.gpu_util_ratio;
+    }));
+  return pauses;
 }
+
+}  // namespace
 
 Analysis analyze(const Recording& recording, Window window, const Thresholds& limits, const Told& told) {
   Analysis a;
@@ -202,6 +208,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   lower_confidence(a.devices, a.doubtful);
   for (DeviceTime& time : a.devices) clip(time.slices, a.window.begin, a.window.end);
   a.phases = find_phases(recording, a.devices, limits);
+  a.pauses = pauses_of(a.phases);
   a.ledger = ledger(a.devices, a.window.begin, a.window.end);
   a.ledger.tasks = a.job.batch.tasks;
   a.ledger.places = std::move(times.places);

@@ -67,6 +67,7 @@ struct Analysis {
   Ledger ledger;
   std::vector<DeviceStats> stats;  // by position in `devices`
   std::vector<Phase> phases;
+  std::vector<bool> pauses;         // by position in `phases`: any but the busiest of its device
   std::vector<ClockLimits> clocks;  // by position in `devices`
   std::vector<bool> idle_peer;      // by position in `devices`: it did nothing while another worked
   std::vector<MachineGpu> machine;  // in order of index
@@ -86,8 +87,10 @@ struct Analysis {
   // Whether an attempt of a batch had the device then that did not succeed.
   [[nodiscard]] bool held_for_nothing(const Slice& slice) const;
   [[nodiscard]] const TaskAttempt* attempt_at(std::int32_t task, Nanos at) const;  // nullptr: none
-  // A phase in which a device's work pauses: any but its busiest.
-  [[nodiscard]] bool is_pause(std::int32_t phase) const;
+  // Whether a slice or an entry of this phase lies where its device's work pauses.
+  [[nodiscard]] bool is_pause(std::int32_t phase) const {
+    return phase >= 0 && pauses[static_cast<std::size_t>(phase)];
+  }
 
   std::vector<std::vector<std::size_t>> attempts_of_task;  // by task: positions in job.batch.attempts
 };

@@ -34,13 +34,24 @@ void add_piece(Claims& claims, const ClaimedPiece& piece) {
 }
 
 Claims claim_accounts(const Analysis& a, std::initializer_list<Account> accounts) {
-  return claim(a, [&](std::size_t, const Slice& slice) {
-    return std::find(accounts.begin(), accounts.end(), slice.account) != accounts.end() && !a.held_for_nothing(slice);
-  });
+  Claims claims;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    // A day has a million slices: they are not looked through for what the ledger does not have.
+    if (std::none_of(accounts.begin(), accounts.end(), [&](Account id) { return a.ledger.total(id, device) > 0; }))
+      continue;
+    const auto wanted = [&](const Slice& slice) {
+      return std::find(accounts.begin(), accounts.end(), slice.account) != accounts.end() && !a.held_for_nothing(slice);
+    };
+    claim_on(a, device, wanted, claims);
+  }
+  return claims;
 }
 
 Claims common(const Claims& one, const Claims& other) {
   Claims both;
+  if (one.empty() || other.empty() || end_of(one.back()) <= begin_of(other.front()) ||
+      end_of(other.back()) <= begin_of(one.front()))
+    return both;
   auto b = other.begin();
   for (const ClaimedPiece& piece : one) {
     while (b != other.end() && end_of(*b) <= begin_of(piece)) ++b;
@@ -123,10 +134,10 @@ std::vector<Finding> keep_the_law(const Analysis& a, std::vector<Finding> findin
   std::vector<Finding> ordered;
   for (const std::size_t whole : wholes) {
     const std::size_t place = ordered.size();
-    ordered.push_back(settled[whole]);
+    ordered.push_back(std::move(settled[whole]));
     for (Finding& part : settled)
       if (part.part_of == whole) {
-        ordered.push_back(part);
+        ordered.push_back(std::move(part));
         ordered.back().part_of = place;
       }
   }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyze/analysis.h"
@@ -13,13 +15,22 @@ namespace headroom::diagnose {
 // Appends a piece; one that goes on where the last ended, with the same account, lengthens it.
 void add_piece(Claims& claims, const ClaimedPiece& piece);
 
+// The slices of one device that wanted(slice) takes, behind the others.
+template <class Wanted>
+void claim_on(const Analysis& a, std::size_t device, const Wanted& wanted, Claims& claims) {
+  const auto& slices = a.devices[device].slices;
+  claims.reserve(claims.size() + static_cast<std::size_t>(std::count_if(slices.begin(), slices.end(), wanted)));
+  for (const Slice& slice : a.devices[device].slices)
+    if (wanted(slice)) add_piece(claims, {device, slice.begin, slice.end, slice.account, slice.where});
+}
+
 // The slices of the ledger that wanted(device, slice) takes.
 template <class Wanted>
 [[nodiscard]] Claims claim(const Analysis& a, const Wanted& wanted) {
   Claims claims;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
-    for (const Slice& slice : a.devices[device].slices)
-      if (wanted(device, slice)) add_piece(claims, {device, slice.begin, slice.end, slice.account, slice.where});
+    claim_on(
+        a, device, [&](const Slice& slice) { return wanted(device, slice); }, claims);
   return claims;
 }
 
@@ -42,6 +53,13 @@ template <class Wanted>
 // claims are not about makes that less. Of a batch: tasks can go to any GPU, so it is a share of the budget. Never more
 // than bound_of(). Nothing where this recording does not bound it.
 [[nodiscard]] std::optional<double> removal(const Analysis& a, const Claims& claims);
+
+// Claims may be millions of pieces: they are moved, not copied.
+[[nodiscard]] inline std::vector<Finding> only(Finding finding) {
+  std::vector<Finding> findings;
+  findings.push_back(std::move(finding));
+  return findings;
+}
 
 // Sets gain and bound of a finding whose claimed time could vanish: "1.32x at most, CONDITION".
 void gains_by_removal(const Analysis& a, Finding& finding, std::string condition);

@@ -98,9 +98,9 @@ std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
   if (set(Cause::kJobNeverUsesGpu)) return fmt::format("The job never used a GPU in {}.", span_words(a));
   const std::string busy = human_percent(a.share(useful));
   const Nanos idle = a.ledger.total(Account::kUnexplained);
-  const Nanos pauses = length(claim(a, [&](std::size_t, const Slice& slice) {
-    return slice.account == Account::kUnexplained && a.is_pause(slice.phase);
-  }));
+  Nanos pauses = 0;
+  for (const LedgerEntry& entry : a.ledger.entries)
+    if (entry.account == Account::kUnexplained && a.is_pause(entry.phase)) pauses += entry.ns;
   if (!a.job.has_contexts && a.material(idle - pauses)) {
     const bool one = a.devices.size() == 1;
     return fmt::format("{} {} {} busy for {}. Why {} idle otherwise cannot be told from this recording alone.",

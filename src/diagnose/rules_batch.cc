@@ -90,7 +90,7 @@ std::vector<Finding> tail_imbalance(const Analysis& a) {
       "run it again: the durations are kept, and the next batch of this command starts the longest first; until then "
       "give the longest a higher priority, or split it. No help where durations change from run to run";
   finding.bound = balanced_bound(a, *tail);
-  return {finding};
+  return only(std::move(finding));
 }
 
 namespace {
@@ -142,7 +142,7 @@ std::vector<Finding> tasks_waited(const Analysis& a) {
         "headroom batch status says what the first task in the queue waits for: memory, cores, a group's limit or "
         "more GPUs at once; say smaller needs where they are guesses";
   gains_by_removal(a, finding, "if every GPU got its next task at once");
-  return {finding};
+  return only(std::move(finding));
 }
 
 namespace {
@@ -172,17 +172,21 @@ Discarded discarded_of(const Analysis& a) {
     else
       ++sum.under_way;
   }
-  sum.claims = claim(a, [&](std::size_t, const Slice& slice) {
-    const bool kernels = slice.account == Account::kDiscarded;
-    if (slice.task < 0 || (!kernels && !a.held_for_nothing(slice)) || slice.account == Account::kUnobserved)
-      return false;
-    const Nanos part = slice.end - slice.begin;
-    const TaskAttempt* attempt = a.attempt_at(slice.task, slice.begin + part / 2);
-    (kernels ? sum.kernels : sum.held) += part;
-    sum.tasks[slice.task] += part;
-    if (attempt && out_of_memory(*attempt)) sum.out_of_memory += part;
-    return true;
-  });
+  const auto thrown_away = [&](const Slice& slice) {
+    if (slice.task < 0 || slice.account == Account::kUnobserved) return false;
+    return slice.account == Account::kDiscarded || a.held_for_nothing(slice);
+  };
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    claim_on(a, device, thrown_away, sum.claims);
+    for (const Slice& slice : a.devices[device].slices) {
+      if (!thrown_away(slice)) continue;
+      const Nanos part = slice.end - slice.begin;
+      const TaskAttempt* attempt = a.attempt_at(slice.task, slice.begin + part / 2);
+      (slice.account == Account::kDiscarded ? sum.kernels : sum.held) += part;
+      sum.tasks[slice.task] += part;
+      if (attempt && out_of_memory(*attempt)) sum.out_of_memory += part;
+    }
+  }
   return sum;
 }
 
@@ -230,7 +234,7 @@ std::vector<Finding> discarded_work(const Analysis& a) {
   finding.would_overturn = "later attempts that went on from what these had written: then part of it counted";
   finding.advice = discarded_advice(d, memory, a.limits[Threshold::kMajority]);
   gains_by_removal(a, finding, "if none of it had been begun");
-  return {finding};
+  return only(std::move(finding));
 }
 
 }  // namespace headroom::diagnose

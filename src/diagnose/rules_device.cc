@@ -33,7 +33,7 @@ std::vector<Finding> sensor_outlier(const Analysis& a) {
         power->mean, power->max, with / (n + out)));
     finding.told_apart_from = {"a real peak: the readings around it are ordinary"};
     finding.would_overturn = "an energy counter that grew by as much in that second";
-    findings.push_back(finding);
+    findings.push_back(std::move(finding));
   }
   return findings;
 }
@@ -112,7 +112,7 @@ std::vector<Finding> throttling(const Analysis& a) {
     finding.would_overturn = "the same step time at full clocks: then the work does not depend on them";
     finding.advice = "cooling, or a higher power limit (nvidia-smi -pl, as root)";
     gains_by_removal(a, finding, "for the compute-bound share of that time only");
-    findings.push_back(finding);
+    findings.push_back(std::move(finding));
   }
   return findings;
 }
@@ -181,7 +181,7 @@ std::vector<Finding> busy_but_inefficient(const Analysis& a) {
     finding.evidence = evidence_of(load);
     finding.told_apart_from = {"an efficient compute-bound kernel: cannot be excluded at this tier"};
     finding.would_overturn = "GPM SM and tensor activity near their maximum (Hopper and newer), or CUPTI kernel times";
-    findings.push_back(finding);
+    findings.push_back(std::move(finding));
   }
   return findings;
 }

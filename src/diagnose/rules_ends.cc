@@ -21,7 +21,7 @@ std::vector<Finding> startup(const Analysis& a) {
   Finding finding;
   finding.claims = claim_accounts(a, {Account::kStartup});
   if (!a.material(finding.cost())) return {};
-  if (auto churn = trial_churn(a, finding.claims)) return {std::move(*churn)};
+  if (auto churn = trial_churn(a, finding.claims)) return only(std::move(*churn));
   finding.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup};
   finding.tiers = "NP";
   finding.confidence = Confidence::kHigh;
@@ -52,7 +52,7 @@ std::vector<Finding> startup(const Analysis& a) {
   finding.would_overturn = "a second run, with warm caches, that starts as slowly: then it is code, not loading";
   finding.advice = "in a sweep, keep the process warm between trials; cache the data index; import late";
   gains_by_removal(a, finding, "for runs of this length; less for longer ones");
-  return {finding};
+  return only(std::move(finding));
 }
 
 namespace {
@@ -96,7 +96,7 @@ std::vector<Finding> unreleased(const Analysis& a) {
   finding.would_overturn = "a longer recording in which kernels come back";
   finding.advice = "end the process, or free the device, before uploads and post-processing";
   finding.bound = "the time in which it was held comes back";
-  return {finding};
+  return only(std::move(finding));
 }
 
 }  // namespace headroom::diagnose

@@ -13,9 +13,11 @@ namespace {
 
 // Kernels in the last part of the window: nothing hangs then.
 bool still_computing(const Analysis& a) {
-  return !claim(a, [&](std::size_t, const Slice& slice) {
-            return is_busy(slice.account) && slice.end > a.late_from;
-          }).empty();
+  return std::any_of(a.devices.begin(), a.devices.end(), [&](const DeviceTime& device) {
+    for (auto slice = device.slices.rbegin(); slice != device.slices.rend() && slice->end > a.late_from; ++slice)
+      if (is_busy(slice->account)) return true;
+    return false;
+  });
 }
 
 std::string batch_sentence(const Analysis& a, double by_utilisation) {
@@ -64,7 +66,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     finding.bound = fmt::format("whatever the cause, at most {} at equal GPU work; {}",
                                 human_factor(bound->speedup_high), batch_sentence(a, bound->speedup_high));
   }
-  return {finding};
+  return only(std::move(finding));
 }
 
 std::vector<Finding> idle_phases(const Analysis& a) {
@@ -72,9 +74,10 @@ std::vector<Finding> idle_phases(const Analysis& a) {
   if (a.job.has_host || a.job.batch.present) return findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     Finding finding;
-    finding.claims = claim(a, [&](std::size_t of, const Slice& slice) {
-      return of == device && slice.account == Account::kUnexplained && a.is_pause(slice.phase);
-    });
+    const auto paused = [&](const Slice& slice) {
+      return slice.account == Account::kUnexplained && a.is_pause(slice.phase);
+    };
+    claim_on(a, device, paused, finding.claims);
     const Nanos idle = finding.cost();
     if (!a.material(idle)) continue;
     finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kHostGraphBuilding,
@@ -137,7 +140,7 @@ std::vector<Finding> idle_input(const Analysis& a) {
     finding.would_overturn = "the step time stays the same with a cached batch";
   }
   gains_by_removal(a, finding, "if the kernels and the rest stay as they are");
-  return {finding};
+  return only(std::move(finding));
 }
 
 std::vector<Finding> idle_host_code(const Analysis& a) {
@@ -168,7 +171,7 @@ std::vector<Finding> idle_host_code(const Analysis& a) {
         fmt::format("storage: it was blocked on I/O for {} of the time", human_percent(*s.owner_io)));
   finding.would_overturn = "stacks that show the main thread spinning in a CUDA synchronisation call";
   gains_by_removal(a, finding, "if all of it overlapped with the kernels");
-  return {finding};
+  return only(std::move(finding));
 }
 
 std::vector<Finding> idle_unknown(const Analysis& a) {
@@ -204,7 +207,7 @@ std::vector<Finding> idle_unknown(const Analysis& a) {
   if (a.job.batch.present && s.owners == 0)
     finding.advice = "tasks that need no GPU run with --gpus none --slots N; the others: several in one process";
   gains_by_removal(a, finding, "if the kernels and the rest stay as they are");
-  return {finding};
+  return only(std::move(finding));
 }
 
 std::vector<Finding> idle_checkpoint(const Analysis& a) {
@@ -222,7 +225,7 @@ std::vector<Finding> idle_checkpoint(const Analysis& a) {
   finding.would_overturn = "the same gap in a run without checkpoints";
   finding.advice = "write checkpoints from a thread or less often, first to local disk";
   gains_by_removal(a, finding, "if writing overlapped wholly");
-  return {finding};
+  return only(std::move(finding));
 }
 
 }  // namespace headroom::diagnose

@@ -183,7 +183,7 @@ std::vector<Finding> under_packing(const Analysis& a) {
            fmt::format("with {:.0f} tasks per GPU, if {}their kernels do not slow each other down",
                        std::max(2.0, std::floor(room.least())), room.by_memory ? "" : "their memory fits and ")};
   finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
-  return {finding};
+  return only(std::move(finding));
 }
 
 }  // namespace headroom::diagnose

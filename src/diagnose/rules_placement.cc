@@ -56,7 +56,7 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   finding.would_overturn = "the driver listing the job under a pid that cannot be matched (containers): doctor says so";
   finding.advice = "check torch.cuda.is_available() or the library's device setting, the CPU-only build, and the mask";
   finding.bound = "unknown: nothing of this run shows how fast the GPU would be";
-  return {finding};
+  return only(std::move(finding));
 }
 
 namespace {
@@ -146,7 +146,7 @@ std::vector<Finding> foreign_tenant(const Analysis& a) {
   finding.would_overturn = "the process turning out to be started by the job, outside its process tree";
   finding.advice = "move the job or the other process to another GPU";
   finding.bound = fmt::format("{} at most of the GPUs' time comes back", human_percent(a.share(finding.cost())));
-  return {finding};
+  return only(std::move(finding));
 }
 
 }  // namespace headroom::diagnose

@@ -70,7 +70,7 @@ std::vector<Finding> mostly_something_else(const Analysis& a) {
   finding.claims = claim(a, [&](std::size_t, const Slice& slice) {
     return slice.account == Account::kNoTask && (slice.end <= life.begin || slice.begin >= life.end);
   });
-  return {finding};
+  return only(std::move(finding));
 }
 
 std::vector<Finding> losses(const Analysis& a) {
@@ -95,7 +95,7 @@ std::vector<Finding> losses(const Analysis& a) {
   finding.title = "The recording has gaps";
   finding.told_apart_from = {"an idle GPU: idle time has samples that say so"};
   finding.would_overturn = "a recording of the same time without gaps";
-  return {finding};
+  return only(std::move(finding));
 }
 
 }  // namespace headroom::diagnose
