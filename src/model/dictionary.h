@@ -32,9 +32,9 @@ class Dictionary {
  private:
   std::deque<std::string> texts_;  // where the keys of text_ids_ lie
   std::unordered_map<std::string_view, TextId> text_ids_;
-  std::vector<TextId> ids_;          // of all lists, one after another
-  std::vector<std::size_t> ends_;    // by list
-  std::vector<ListId> same_hash_;    // by list: the one before with its hash
+  std::vector<TextId> ids_;                           // of all lists, one after another
+  std::vector<std::size_t> ends_;                     // by list
+  std::vector<ListId> same_hash_;                     // by list: the one before with its hash
   std::unordered_map<std::uint64_t, ListId> newest_;  // by hash
 };
 

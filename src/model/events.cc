@@ -62,8 +62,8 @@ bool read(const std::string& text, AttemptOutcome& value) {
   return false;
 }
 bool read(const std::string& text, PlacementProof& value) {
-  for (const PlacementProof proof : {PlacementProof::kUnseen, PlacementProof::kVerified, PlacementProof::kMisplaced,
-                                     PlacementProof::kCpuFallback}) {
+  for (const PlacementProof proof :
+       {PlacementProof::kUnseen, PlacementProof::kVerified, PlacementProof::kMisplaced, PlacementProof::kCpuFallback}) {
     if (name(proof) != text) continue;
     value = proof;
     return true;

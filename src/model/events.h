@@ -35,7 +35,7 @@ enum class EventKind : std::uint8_t {
 struct EventKindInfo {
   EventKind id;
   std::string_view name;  // stored in recordings
-  bool durable;           // worth a flush of its own. Not attempts: they come by the thousand, in a journal of their own
+  bool durable;  // worth a flush of its own. Not attempts: they come by the thousand, in a journal of their own
   std::string_view help;  // for people
 };
 
@@ -65,8 +65,8 @@ inline constexpr std::array kEventKinds{
 // Nothing for a kind of a newer program.
 [[nodiscard]] std::optional<EventKind> event_kind_of(std::string_view name);
 
-// What is told with an event. Each attribute is named once, in `visit`, which writes and reads it. Plain members are always written; reading, an
-// attribute that is missing or malformed leaves its member as it is.
+// What is told with an event. Each attribute is named once, in `visit`, which writes and reads it. Plain members are
+// always written; reading, an attribute that is missing or malformed leaves its member as it is.
 namespace events {
 
 struct JobStart {
