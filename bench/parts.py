@@ -155,7 +155,7 @@ def logs(bench, table, effort):
 
 
 def sync_ms(folder):
-    """What waiting for the disk costs here: start-up waits six times."""
+    """What waiting for the disk costs here: a job that is over at once waits for it three times."""
     times = []
     with open(folder / "sync", "wb", buffering=0) as file:
         for _ in range(30):
@@ -171,7 +171,7 @@ def startup(bench, table, effort):
     title = f"start-up: `headroom run -- true` against `true`, {rounds} alternating runs in a virtual box of 2 GPUs"
     waits = sync_ms(bench.work)
     table.add(title, "one wait for this disk (fdatasync)", median(waits), "ms", quartiles(waits),
-              beside="a short recording waits six times")
+              beside="a recording this short waits three times")
     slow = bench.work / "slow.toml"
     slow.write_text('[[fault]]\nkind = "slow"\ncall = "nvmlInit_v2"\ndelay_ms = 3000\n', encoding="utf-8")
     for what, faults in (("more than `true`", []), ("more, with nvmlInit delayed by 3 s", ["--faults", str(slow)])):

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/accountant.h"
+
+#include <algorithm>
+#include <array>
+
+namespace headroom {
+
+DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu,
+                                   const Thresholds& limits, std::span<const std::unique_ptr<Evidence>> evidence,
+                                   Places& places)
+    : job_(job),
+      limits_(limits),
+      evidence_(evidence),
+      places_(places),
+      time_(util_samples(recording, gpu, limits)),
+      uses_(uses_of(recording, job, gpu, limits)) {
+  find_kernels();
+  for (Use& use : uses_) use.hung = hung(use);
+  find_cuts();
+}
+
+void DeviceAccountant::find_cuts() {
+  for (const Use& use : uses_)
+    for (const Nanos cut : {use.context.begin, use.first_kernel, use.last_kernel, use.context.end})
+      if (cut != kNever) cuts_.push_back(cut);
+  for (const Use& use : uses_)
+    for (const auto& evidence : evidence_) evidence->cut(use, cuts_);
+  for (const QueueChange& change : job_.batch.queue) cuts_.push_back(change.at);
+  std::sort(cuts_.begin(), cuts_.end());
+}
+
+void DeviceAccountant::first_sample() {
+  around_.clear();
+  next_ = 0;
+}
+
+// Samples come in order of time.
+void DeviceAccountant::move_to(const UtilSample& sample) {
+  std::erase_if(around_, [&](std::size_t i) { return uses_[i].context.end <= sample.begin; });
+  for (; next_ < uses_.size() && uses_[next_].context.begin < sample.end; ++next_)
+    if (uses_[next_].context.end > sample.begin) around_.push_back(next_);
+}
+
+namespace {
+
+// In a batch it is known to the millisecond who had the device, and several short tasks may follow one another within
+// one sample: unmeasured time goes by how long each was there.
+double held_within(const Use& use, Nanos begin, Nanos end) {
+  const Nanos held = std::min(use.context.end, end) - std::max(use.context.held_from, begin);
+  return static_cast<double>(std::max<Nanos>(1, held));
+}
+
+}  // namespace
+
+// The processes that can own kernels of (begin, end], by measured share where the driver gave one. Foreign ones too.
+const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin, Nanos end) {
+  shares_.clear();
+  double measured = 0;
+  for (const std::size_t i : around_) {
+    const Use& use = uses_[i];
+    if (use.context.held_from >= end || use.context.end <= begin) continue;
+    if (!can_own(use.claim)) continue;
+    double weight = 0;
+    if (const Column* util = use.track ? use.track->find(Metric::kProcessSmUtil) : nullptr) {
+      const auto next = std::lower_bound(use.track->at.begin(), use.track->at.end(), end);
+      const auto row = static_cast<std::size_t>(next - use.track->at.begin());
+      if (next != use.track->at.end() && *next <= end + 2 * job_.listing_interval && util->has(row))
+        weight = static_cast<double>(util->values[row]);
+    }
+    measured += weight;
+    shares_.push_back({&use, weight});
+  }
+  if (measured <= 0)
+    for (Share& share : shares_) share.weight = job_.batch.present ? held_within(*share.use, begin, end) : 1;
+  if (shares_.empty()) shares_.push_back({nullptr, 1});
+  return shares_;
+}
+
+// Where one task ends and the next begins within the sample at hand.
+void DeviceAccountant::find_bounds(const UtilSample& sample) {
+  bounds_.assign({sample.begin, sample.end});
+  for (const std::size_t i : around_)
+    if (can_own(uses_[i].claim))
+      for (const Nanos at : {uses_[i].context.held_from, uses_[i].context.end})
+        if (at > sample.begin && at < sample.end) bounds_.push_back(at);
+  std::sort(bounds_.begin(), bounds_.end());
+  bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
+}
+
+// Who could own kernels of [begin, end), a part of a sample.
+DeviceAccountant::Standing DeviceAccountant::standing(Nanos begin, Nanos end, const UtilSample& sample) const {
+  Standing best = Standing::kNobody;
+  for (const std::size_t i : around_) {
+    const Use& use = uses_[i];
+    if (!can_own(use.claim) || use.context.held_from >= end || use.context.end <= begin) continue;
+    const bool computing =
+        use.claim == Claim::kContext && use.first_kernel != kNever && use.first_kernel < sample.begin;
+    best = std::max(best, computing ? Standing::kComputing : Standing::kThere);
+  }
+  return best;
+}
+
+// Where the busy time of a sample was. Nothing is known of that in general: at its end. A batch knows when its tasks
+// had the device: none while nobody could own a kernel; first where somebody is who computed before this sample, since
+// a task that begins has its start-up before it; the rest elsewhere. Within each of these by length.
+const std::vector<DeviceAccountant::Piece>& DeviceAccountant::lay_out(const UtilSample& sample) {
+  const Nanos busy = busy_ns(sample);
+  pieces_.assign(1, {sample.begin, sample.end, busy});
+  if (!job_.batch.present || busy == 0) return pieces_;
+  find_bounds(sample);
+  struct Part {
+    Nanos length = 0, busy = 0, before = 0, given = 0;
+  };
+  std::array<Part, 3> parts;  // by Standing
+  for (std::size_t i = 1; i < bounds_.size(); ++i)
+    parts[static_cast<std::size_t>(standing(bounds_[i - 1], bounds_[i], sample))].length += bounds_[i] - bounds_[i - 1];
+  Part &computing = parts[2], &there = parts[1];
+  // The driver's clock and ours differ a little, or a kernel's owner was not seen.
+  if (computing.length + there.length < busy) return pieces_;
+  computing.busy = std::min(busy, computing.length);
+  there.busy = busy - computing.busy;
+  pieces_.clear();
+  for (std::size_t i = 1; i < bounds_.size(); ++i) {
+    Piece piece{bounds_[i - 1], bounds_[i], 0};
+    Part& part = parts[static_cast<std::size_t>(standing(piece.begin, piece.end, sample))];
+    if (part.busy > 0) {
+      __extension__ using Wide = __int128;
+      part.before += piece.end - piece.begin;
+      const auto so_far = static_cast<Nanos>(static_cast<Wide>(part.busy) * part.before / part.length);
+      piece.busy = so_far - part.given;
+      part.given = so_far;
+    }
+    pieces_.push_back(piece);
+  }
+  return pieces_;
+}
+
+void DeviceAccountant::find_kernels(const Piece& piece) {
+  for (const Share& share : owners(piece.begin, piece.end)) {
+    if (!share.use || share.weight <= 0) continue;
+    const auto note = [&](Use& use) {
+      if (use.first_kernel == kNever) use.first_kernel = std::max(use.context.begin, piece.end - piece.busy);
+      use.last_kernel = std::min(use.context.end, piece.end);
+    };
+    note(uses_[static_cast<std::size_t>(share.use - uses_.data())]);
+    for (const std::size_t i : around_)
+      if (uses_[i].claim == Claim::kAttempt && uses_[i].context.attempt == share.use->context.attempt) note(uses_[i]);
+  }
+}
+
+void DeviceAccountant::find_kernels() {
+  first_sample();
+  for (const UtilSample& sample : time_.samples()) {
+    move_to(sample);
+    for (const Piece& piece : lay_out(sample))
+      if (piece.busy > 0) find_kernels(piece);
+  }
+}
+
+// Held for long, and for many times its longest pause before, while neither it nor its helpers used the CPU or the disk
+// and it waited for somebody else (a timer would be a decision, not a hang).
+bool DeviceAccountant::hung(const Use& use) const {
+  if (use.last_kernel == kNever || !use.host.owner || use.host.owner->empty()) return false;
+  const Nanos tail = use.context.end - use.last_kernel;
+  if (tail < limits_.time(Threshold::kHangShortest)) return false;
+  Nanos pause = 0, longest = 0;
+  const auto& samples = time_.samples();
+  auto sample = std::upper_bound(samples.begin(), samples.end(), use.first_kernel,
+                                 [](Nanos at, const UtilSample& s) { return at < s.end; });
+  for (; sample != samples.end() && sample->begin < use.last_kernel; ++sample) {
+    pause = busy_ns(*sample) > 0 ? 0 : pause + sample->end - sample->begin;
+    longest = std::max(longest, pause);
+  }
+  if (static_cast<double>(tail) < limits_[Threshold::kHangPauses] * static_cast<double>(longest)) return false;
+  const auto still = [&](const Activity& a) {
+    return a.begin < use.last_kernel || (a.cpu < limits_[Threshold::kHangTrickle] && a.read_bytes_per_second < 1 &&
+                                         a.write_bytes_per_second < 1 && a.wait != WaitChannel::kSleep);
+  };
+  const auto all_still = [&](const std::vector<Activity>& list) {
+    return std::all_of(list.begin(), list.end(), still);
+  };
+  return all_still(*use.host.owner) && std::all_of(use.host.helpers.begin(), use.host.helpers.end(),
+                                                   [&](const auto* list) { return all_still(*list); });
+}
+
+void DeviceAccountant::emit(Slice slice) {
+  if (slice.end <= slice.begin) return;
+  if (!slices_.empty()) {
+    Slice& last = slices_.back();
+    Slice same = slice;
+    same.begin = last.begin;
+    same.end = last.end;
+    if (last.end == slice.begin && same == last) {
+      last.end = slice.end;
+      return;
+    }
+  }
+  slices_.push_back(slice);
+}
+
+// Splits (begin, end] among the owners, one after the other; the rounding remainder goes to the largest.
+void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
+  if (end <= begin) return;
+  const auto& shares = owners(sample_begin, end);
+  double sum = 0;
+  for (const Share& share : shares) sum += share.weight;
+  parts_.clear();
+  Nanos given = 0;
+  for (const Share& share : shares) {
+    parts_.push_back(static_cast<Nanos>(static_cast<double>(end - begin) * (share.weight / sum)));
+    given += parts_.back();
+  }
+  const auto largest = std::max_element(shares.begin(), shares.end(),
+                                        [](const Share& a, const Share& b) { return a.weight < b.weight; });
+  parts_[static_cast<std::size_t>(largest - shares.begin())] += end - begin - given;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const Use* use = shares[i].use;
+    Slice slice{begin, begin + parts_[i], Account::kUseful};
+    if (use) {
+      slice.pid = use->context.pid;
+      slice.task = use->task;
+      if (!use->counted) slice.account = Account::kDiscarded;
+      if (!use->context.ours) slice.account = Account::kForeign;
+      if (use->claim == Claim::kUnseen) slice.tiers = "S", slice.confidence = Confidence::kMedium;
+      if (shares.size() > 1) slice.confidence = Confidence::kMedium;
+    } else if (job_.has_contexts) {
+      slice.confidence = Confidence::kLow;  // too short to be listed, or hidden from us
+    }
+    emit(slice);
+    begin += parts_[i];
+  }
+}
+
+namespace {
+
+// `use` holds the device, for the time [begin, end) with this account.
+Slice piece_of(const Use& use, Nanos begin, Nanos end, Account account, Tiers tiers, Confidence confidence) {
+  return {begin, end, account, use.context.pid, tiers, confidence, -1, use.task};
+}
+
+}  // namespace
+
+// The first evidence that speaks for it decides; without any, only where it lies between the kernels is known.
+Slice DeviceAccountant::held_piece(Nanos begin, Nanos end, const Use& use, UsePart part) const {
+  const IdleStretch stretch{use, part, begin, end, time_};
+  for (const auto& evidence : evidence_) {
+    const auto claim = evidence->claim(stretch);
+    if (!claim) continue;
+    Slice slice = piece_of(use, begin, end, claim->account, claim->tiers, claim->confidence);
+    slice.where = places_.index_of(claim->where);
+    return slice;
+  }
+  switch (part) {
+    case UsePart::kStartup:
+      return piece_of(use, begin, end, Account::kStartup, "P", Confidence::kHigh);
+    case UsePart::kTail:
+      if (use.hung) return piece_of(use, begin, end, Account::kHung, "P", Confidence::kMedium);
+      return piece_of(use, begin, end, Account::kTeardown, "N", Confidence::kMedium);
+    case UsePart::kBetween:
+      break;
+  }
+  return piece_of(use, begin, end, Account::kUnexplained, "N", Confidence::kLow);
+}
+
+// An attempt of a batch around its contexts, or one that was too short to be listed.
+Slice DeviceAccountant::attempt_piece(Nanos begin, Nanos end, const Use& attempt) const {
+  const Nanos middle = begin + (end - begin) / 2;
+  const bool ever = attempt.first_kernel != kNever;
+  if (ever && middle < attempt.first_kernel)
+    return piece_of(attempt, begin, end, Account::kStartup, "S", Confidence::kHigh);
+  if (ever && middle >= attempt.last_kernel)
+    return piece_of(attempt, begin, end, Account::kTeardown, "S", Confidence::kMedium);
+  return piece_of(attempt, begin, end, Account::kUnexplained, "S", Confidence::kLow);
+}
+
+Slice DeviceAccountant::free_piece(Nanos begin, Nanos end) const {
+  if (job_.batch.present) {
+    const bool waiting = job_.batch.waiting(begin + (end - begin) / 2);
+    return {begin, end, waiting ? Account::kTaskWaiting : Account::kNoTask, 0, "S", Confidence::kHigh};
+  }
+  if (!touched_ && job_.has_job) return {begin, end, Account::kNotUsed, 0, "N", Confidence::kHigh};
+  return {begin, end, Account::kNoTask, 0, "N", Confidence::kMedium};
+}
+
+namespace {
+
+// What a use says of an instant, the most telling last: one between its kernels speaks before one that starts, and that
+// before one that has ended; an attempt's own context before the attempt.
+enum class Word : std::uint8_t { kNone, kNeverHeld, kAttempt, kTail, kStartup, kBetween };
+
+Word word_of(const Use& use, Nanos at) {
+  if (!use.context.ours || at < use.context.begin || at >= use.context.end) return Word::kNone;
+  if (use.claim == Claim::kNeverHeld) return Word::kNeverHeld;
+  if (use.claim == Claim::kAttempt) return Word::kAttempt;
+  if (use.first_kernel == kNever) return at >= use.context.held_from ? Word::kBetween : Word::kNone;
+  if (at < use.first_kernel) return Word::kStartup;
+  return at < use.last_kernel ? Word::kBetween : Word::kTail;
+}
+
+}  // namespace
+
+Slice DeviceAccountant::idle_piece(Nanos begin, Nanos end) const {
+  if (!job_.has_contexts && !job_.batch.present) return {begin, end, Account::kUnexplained, 0, "N", Confidence::kLow};
+  Word best = Word::kNone;
+  const Use* use = nullptr;
+  for (const std::size_t i : around_) {
+    const Word word = word_of(uses_[i], begin + (end - begin) / 2);
+    if (word == Word::kNone || word < best) continue;
+    best = word;
+    use = &uses_[i];
+  }
+  switch (best) {
+    case Word::kBetween:
+      return held_piece(begin, end, *use, UsePart::kBetween);
+    case Word::kStartup:
+      return held_piece(begin, end, *use, UsePart::kStartup);
+    case Word::kTail:
+      return held_piece(begin, end, *use, UsePart::kTail);
+    case Word::kAttempt:
+      return attempt_piece(begin, end, *use);
+    case Word::kNeverHeld:
+      return piece_of(*use, begin, end, Account::kNotUsed, "S", Confidence::kHigh);
+    case Word::kNone:
+      break;
+  }
+  return free_piece(begin, end);
+}
+
+void DeviceAccountant::idle(Nanos begin, Nanos end) {
+  auto cut = std::upper_bound(cuts_.begin(), cuts_.end(), begin);
+  while (begin < end) {
+    const Nanos stop = cut == cuts_.end() ? end : std::min(*cut++, end);
+    emit(idle_piece(begin, stop));
+    begin = stop;
+  }
+}
+
+std::vector<Slice> DeviceAccountant::slices() {
+  touched_ = used_by_job();
+  first_sample();
+  for (const UtilSample& sample : time_.samples()) {
+    move_to(sample);
+    if (!sample.util) {
+      emit({sample.begin, sample.end, Account::kUnobserved, 0, "N", Confidence::kHigh});
+      continue;
+    }
+    for (const Piece& piece : lay_out(sample)) {
+      idle(piece.begin, piece.end - piece.busy);
+      busy(piece.end - piece.busy, piece.end, piece.begin);
+    }
+  }
+  return std::move(slices_);
+}
+
+}  // namespace headroom

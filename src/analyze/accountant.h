@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "analyze/evidence.h"
+#include "analyze/ledger.h"
+#include "analyze/uses.h"
+#include "analyze/utilisation.h"
+
+namespace headroom {
+
+// Accounts for the time of one device: docs/ledger.md has the rules. Used once, by device_times().
+class DeviceAccountant {
+ public:
+  DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu, const Thresholds& limits,
+                   std::span<const std::unique_ptr<Evidence>> evidence, Places& places);
+  [[nodiscard]] std::vector<Slice> slices();
+  [[nodiscard]] bool used_by_job() const {
+    return std::any_of(uses_.begin(), uses_.end(),
+                       [](const Use& use) { return use.context.ours && use.claim != Claim::kNeverHeld; });
+  }
+
+ private:
+  struct Share {
+    const Use* use;  // nullptr: nobody was seen
+    double weight;
+  };
+  void first_sample();
+  void move_to(const UtilSample& sample);
+  struct Piece {
+    Nanos begin = 0, end = 0, busy = 0;  // its busy time is at its end
+  };
+  enum class Standing : std::uint8_t { kNobody, kThere, kComputing };
+  void find_bounds(const UtilSample& sample);
+  [[nodiscard]] Standing standing(Nanos begin, Nanos end, const UtilSample& sample) const;
+  [[nodiscard]] const std::vector<Piece>& lay_out(const UtilSample& sample);  // until the next call
+  void find_kernels();
+  void find_kernels(const Piece& piece);
+  void find_cuts();
+  [[nodiscard]] bool hung(const Use& use) const;
+  [[nodiscard]] const std::vector<Share>& owners(Nanos begin, Nanos end);  // until the next call
+  void busy(Nanos begin, Nanos end, Nanos sample_begin);
+  void idle(Nanos begin, Nanos end);
+  [[nodiscard]] Slice idle_piece(Nanos begin, Nanos end) const;
+  [[nodiscard]] Slice free_piece(Nanos begin, Nanos end) const;
+  [[nodiscard]] Slice held_piece(Nanos begin, Nanos end, const Use& use, UsePart part) const;
+  [[nodiscard]] Slice attempt_piece(Nanos begin, Nanos end, const Use& attempt) const;
+  void emit(Slice slice);
+
+  const JobView& job_;
+  const Thresholds& limits_;
+  std::span<const std::unique_ptr<Evidence>> evidence_;
+  Places& places_;
+  IdleTime time_;
+  std::vector<Use> uses_;            // in order of begin
+  std::vector<std::size_t> around_;  // positions in uses_ of those that touch the sample at hand, in order …
+  std::size_t next_ = 0;             // … and of the first that begins after it: ten thousand tasks are not all asked
+  std::vector<Nanos> cuts_;          // instants where the account of idle time may change
+  std::vector<Slice> slices_;
+  std::vector<Piece> pieces_;
+  std::vector<Nanos> bounds_;
+  std::vector<Share> shares_;  // kept from call to call: a day has a hundred thousand samples
+  std::vector<Nanos> parts_;
+  bool touched_ = false;
+};
+
+}  // namespace headroom
