@@ -7,5 +7,6 @@ headroom=$1/src/cli/headroom
 /usr/bin/python3 tests/golden/run.py "$headroom" --bless
 /usr/bin/python3 tools/metrics_doc.py
 /usr/bin/python3 tools/losses_doc.py
+/usr/bin/python3 tools/diagnosis_doc.py
 /usr/bin/python3 tools/regen_docs.py "$headroom"
 git --no-pager diff --stat
