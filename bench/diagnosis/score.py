@@ -16,6 +16,7 @@ HOST = {"host_graph_building", "launch_bound", "sync_points", "gil_contention", 
 DENIALS = (
     ("host code and input", HOST | INPUT),
     ("input and host code", HOST | INPUT),
+    ("host code", HOST - {"gil_contention"}),
     ("waiting for loader workers", {"input_too_few_workers", "bursty_input", "epoch_worker_restart"}),
     ("waiting for the loader", {"input_too_few_workers", "bursty_input", "epoch_worker_restart", "slow_storage"}),
     ("a slow data loader", INPUT),

@@ -183,7 +183,7 @@ std::vector<Finding> idle_unknown(const Analysis& a) {
   finding.tiers = "NP";
   finding.confidence = Confidence::kLow;
   finding.candidates = {Cause::kLoggingUpload, Cause::kBurstyInput, Cause::kGilContention};
-  finding.title = "The GPU was idle while the job used neither CPU nor storage";
+  finding.title = "The GPU was idle while the job hardly used the CPU";
   finding.evidence = {owner_sentence(s), helper_sentence(s), storage_sentence(s)};
   if (s.owners == 0) {
     finding.evidence = {"no process on the GPU lived long enough to be looked at twice"};
@@ -199,7 +199,7 @@ std::vector<Finding> idle_unknown(const Analysis& a) {
   // Means over the whole time: they deny something only where they leave no room for it.
   const bool quiet = s.owners > 0 && s.owner_cpu + s.helper_cpu < a.limits[Threshold::kHelpersAtWork];
   if (quiet)
-    finding.told_apart_from = {"host code and input: neither the process nor its workers were busy"};
+    finding.told_apart_from = {"host code: neither the process nor its workers used the CPU"};
   else if (s.owners > 0)
     finding.title = "The GPU was idle, and what the job did meanwhile does not say why";
   finding.would_overturn = "Python stacks of the main thread while the GPU is idle";
