@@ -121,6 +121,7 @@ namespace {
 
 // What the sensors say of a device while it ran kernels.
 struct KernelLoad {
+  const char* when = "all in all";
   double busy = 0;
   std::optional<double> memory, power, sm, limit;  // shares of the time; watts
 
@@ -142,6 +143,7 @@ KernelLoad kernel_load(const Analysis& a, std::size_t device) {
   load.busy = span > 0 ? static_cast<double>(a.ledger.busy(device)) / static_cast<double>(span) : 0;
   for (const Phase& phase : a.phases)
     if (phase.device == device && phase.name == "kernels running") {
+      load.when = "in its busiest phase";
       load.busy = phase.gpu_util_ratio.value_or(load.busy);
       load.memory = phase.memory_util_ratio;
       load.power = phase.power_watts;
@@ -155,7 +157,7 @@ KernelLoad kernel_load(const Analysis& a, std::size_t device) {
 
 std::vector<std::string> evidence_of(const KernelLoad& load) {
   std::vector<std::string> evidence{
-      fmt::format("a kernel was resident {} of the time it ran kernels", human_percent(load.busy))};
+      fmt::format("{} a kernel was resident {} of the time", load.when, human_percent(load.busy))};
   if (load.memory)
     evidence.push_back(fmt::format("its memory was read or written {} of the time", human_percent(*load.memory)));
   if (load.power)

@@ -371,7 +371,11 @@ Result<void> Store::finish(const std::optional<RecordingMeta>& meta, const std::
   sqlite3_busy_timeout(database_.raw(), 0);
   const auto reader_there = database_.number("PRAGMA wal_checkpoint(TRUNCATE)");
   // Now all is in the file and on the disk; should a power cut undo the change of mode, the file is as whole as before.
-  if (reader_there && *reader_there == 0) (void)database_.execute("PRAGMA synchronous=OFF");
+  if (reader_there && *reader_there == 0)
+    (void)database_.execute("PRAGMA synchronous=OFF");
+  else if (marked &&
+           database_.execute("PRAGMA synchronous=FULL"))  // a reader keeps the log: then it is that which waits
+    marked = mark();
   Result<void> plain;
   for (int i = 0; i < kTries; ++i) {
     plain = database_.execute("PRAGMA journal_mode=DELETE");
