@@ -102,11 +102,8 @@ double geomean(std::uint64_t first, int seeds, const RunOptions& options, double
   for (const Family& family : all_families()) {
     double relative = 0;
     for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed) {
-      double best = 0;
-      for (const int k : {2, 3, 4, 5, 6, 8, 10, 12, 16, 20}) {
-        const double makespan = run_fixed(family, seed, k, Order::kLongestFirst, options.noise);
-        if (best == 0 || makespan < best) best = makespan;
-      }
+      const double best =
+          best_fixed(family, seed, {2, 3, 4, 5, 6, 8, 10, 12, 16, 20}, Order::kLongestFirst, options.noise).makespan;
       relative += best / run_planner(family, seed, options).makespan / seeds;
     }
     logs += std::log(relative), ++count;

@@ -10,6 +10,11 @@ import sys
 import time
 
 import batches
+import marks
+import output_lines
+import python_marks
+import stacks
+import tiers
 import watched
 from results import median, number, spread
 
@@ -195,7 +200,9 @@ def quartiles(values):
 
 
 PARTS = {"recorder": recorder, "nvml": nvml, "recording": recording, "store": store, "import": logs, "startup": startup,
-         "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "packed": batches.packed}
+         "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "packed": batches.packed,
+         "stacks": stacks.stacks, "marks": marks.marks, "python_marks": python_marks.python_marks,
+         "output": output_lines.output_lines, "tiers": tiers.tiers}
 NAMES = list(PARTS)
 
 

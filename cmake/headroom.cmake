@@ -7,6 +7,17 @@ target_compile_definitions(headroom_flags INTERFACE HEADROOM_VERSION="${PROJECT_
 target_compile_options(headroom_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
   -Wimplicit-fallthrough -Wno-missing-field-initializers -Wno-restrict $<$<BOOL:${HEADROOM_WERROR}>:-Werror>)
+# Hardening in every build: what a hostile recording reaches must stop, not corrupt. _FORTIFY_SOURCE needs an optimiser,
+# and hides from the address sanitizer what it would report.
+target_compile_options(headroom_flags INTERFACE -fstack-protector-strong -fstack-clash-protection)
+target_compile_definitions(headroom_flags INTERFACE _GLIBCXX_ASSERTIONS)
+target_link_options(headroom_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  target_compile_options(headroom_flags INTERFACE -fcf-protection)
+endif()
+if(NOT HEADROOM_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_options(headroom_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+endif()
 if(HEADROOM_SANITIZE)
   target_compile_options(headroom_flags INTERFACE -fsanitize=${HEADROOM_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer)

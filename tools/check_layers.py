@@ -10,15 +10,19 @@ MAY_INCLUDE = {
     "base": set(),
     "wire": set(),
     "model": {"base"},
+    "stacks": {"base", "model"},
     "contention": {"base"},
     "device": {"base", "model"},
     "host": {"base", "model"},
+    "python": {"base", "model", "host"},
+    "pump": {"base"},
+    "marks": {"base", "model", "host", "wire", "output", "pump"},
     "sample": {"base", "model"},
     "record": {"base", "model"},
     "import": {"base", "model"},
-    "export": {"base", "model"},
-    "analyze": {"base", "model"},
-    "diagnose": {"base", "model", "analyze"},
+    "export": {"base", "model", "stacks"},
+    "analyze": {"base", "model", "stacks"},
+    "diagnose": {"base", "model", "stacks", "analyze"},
     "report": {"base", "model"},
     "output": {"base", "model"},
     "tasks": {"base", "model", "output"},
@@ -26,16 +30,17 @@ MAY_INCLUDE = {
     "live": {"base", "model", "sample"},
     "batch": {"base", "model", "tasks", "scheduler", "output", "device", "host", "record", "live"},
     "doctor": {"base", "model", "device"},
+    "inject": {"wire"},
     "sim": {"base", "contention"},
 }
 EVERYTHING = {"cli", "bench", "tests"}
 INCLUDE = re.compile(r'\s*#\s*include\s+"([\w.]+)/')
 
 # Values in, values out: these rooms may not touch the world, and the headers that would let them are named here.
-PURE = {"model", "contention", "analyze", "diagnose", "report", "output", "tasks", "scheduler"}
+PURE = {"model", "stacks", "contention", "analyze", "diagnose", "report", "output", "tasks", "scheduler"}
 WORLD = re.compile(r"\s*#\s*include\s+<((?:sys/|linux/|net|arpa/)[\w./]+|unistd\.h|fcntl\.h|poll\.h|dirent\.h|signal\.h|csignal"
                    r"|pthread\.h|thread|mutex|filesystem|fstream|iostream|chrono|ctime|dlfcn\.h|sqlite3\.h)>")
-WORLDLY = re.compile(r'\s*#\s*include\s+"base/(child|fd|filesystem|sqlite|database_copy|ids)\.h"')
+WORLDLY = re.compile(r'\s*#\s*include\s+"base/(child|fd|filesystem|output_file|sqlite|database_copy|ids)\.h"')
 
 
 def layer_of(path: pathlib.Path) -> str:

@@ -35,16 +35,49 @@ root=$work/root
 doc=$root/usr/share/doc/headroom
 mkdir -p "$root/DEBIAN" "$root/usr/bin" "$root/usr/share/man/man1" "$doc"
 install -m 755 "$binary" "$root/usr/bin/headroom"
-/usr/bin/python3 tools/manpage.py "$binary" | gzip -9n > "$root/usr/share/man/man1/headroom.1.gz"
+"$binary" manual | gzip -9n > "$root/usr/share/man/man1/headroom.1.gz"
+# Where each shell of Debian's looks for what completes a package's commands.
+while read -r shell path; do
+    mkdir -p "$root/usr/share/$(dirname "$path")"
+    "$binary" completion "$shell" > "$root/usr/share/$path"
+done <<SHELLS
+bash bash-completion/completions/headroom
+zsh zsh/vendor-completions/_headroom
+fish fish/vendor_completions.d/headroom.fish
+SHELLS
 install -m 644 packaging/copyright README.md "$doc/"
+# What jobs use: the libraries for marks, their header, the Python package.
+libraries=$root/usr/lib/headroom
+package_of_python=$root/usr/lib/python3/dist-packages/headroom
+mkdir -p "$libraries" "$root/usr/include" "$package_of_python"
+for library in marks nvtx; do
+    strip --strip-unneeded -o "$libraries/libheadroom_$library.so" "$build/src/lib/headroom/libheadroom_$library.so"
+    /usr/bin/python3 tools/glibc_floor.py "$libraries/libheadroom_$library.so" --at-most $glibc --only-libc >&2
+done
+cp inject/headroom.h "$root/usr/include/"
+(cd python/headroom && find . -name '*.py' -o -name py.typed) | while read -r file; do
+    install -D -m 644 "python/headroom/$file" "$package_of_python/$file"
+done
 gzip -9nc "$licences" > "$doc/third-party-licences.gz"
 gzip -9nc CHANGELOG.md > "$doc/changelog.gz"
 sed -e "s/@VERSION@/$version/" -e "s/@ARCH@/$arch/" -e "s/@GLIBC@/$glibc/" \
     -e "s/@KIB@/$(du -ks "$root/usr" | cut -f 1)/" packaging/control > "$root/DEBIAN/control"
 find "$root" -type d -exec chmod 755 {} +
-find "$root/usr/share" -type f -exec chmod 644 {} +
+find "$root/usr/share" "$root/usr/lib" "$root/usr/include" -type f -exec chmod 644 {} +
 package=$work/headroom_${version}_$arch.deb
 dpkg-deb --root-owner-group --build "$root" "$package" >/dev/null
+
+# The same for people without root: one folder, and how to put it to use.
+tar=$work/$name.tar.gz
+mkdir -p "$work/$name.dir/$name/share" "$work/$name.dir/$name/lib" "$work/$name.dir/$name/python"
+cp -r "$libraries" "$work/$name.dir/$name/lib/"
+cp -r "$root/usr/include" "$work/$name.dir/$name/"
+cp -r "$package_of_python" "$work/$name.dir/$name/python/"
+cp "$binary" "$work/$name.dir/$name/headroom"
+cp -r "$root/usr/share/man" "$root/usr/share/bash-completion" "$root/usr/share/zsh" "$root/usr/share/fish" \
+    "$work/$name.dir/$name/share/"
+cp README.md LICENSE "$licences" "$work/$name.dir/$name/"
+tar -C "$work/$name.dir" --owner=0 --group=0 --numeric-owner -czf "$tar" "$name"
 
 # Installed in a root of its own, and run from there.
 trial=$work/trial
@@ -59,12 +92,14 @@ fi
 dpkg-deb --field "$package" Package Version Architecture Depends >&2
 "$trial/usr/bin/headroom" --version >/dev/null
 XDG_STATE_HOME=$work/state "$trial/usr/bin/headroom" sim --gpus 1xA6000 -- "$trial/usr/bin/headroom" devices >/dev/null
+PYTHONPATH=$trial/usr/lib/python3/dist-packages /usr/bin/python3 -B -c 'import headroom; headroom.step()'
 "$trial/usr/bin/headroom" why tests/logs/small_gpu_4050.csv >/dev/null
 gzip -dc "$trial/usr/share/man/man1/headroom.1.gz" | grep -q '^\.SH NAME'
+bash -n "$trial/usr/share/bash-completion/completions/headroom"
 [ -s "$trial/usr/share/doc/headroom/copyright" ]
 
 mkdir -p "$output"
-mv -f "$binary" "$package" "$licences" "$output/"
-for file in "$output/$name" "$output/$(basename "$package")"; do
+mv -f "$binary" "$tar" "$package" "$licences" "$output/"
+for file in "$output/$name" "$output/$name.tar.gz" "$output/$(basename "$package")"; do
     say "$file, $(($(stat -c %s "$file") / 1024)) KiB"
 done

@@ -4,6 +4,10 @@ import dataclasses
 import random
 
 import families
+import healthy
+import hosts
+
+FAMILIES = {**families.FAMILIES, **hosts.FAMILIES, **healthy.FAMILIES}
 
 PRESETS = ("RTX3090", "A6000", "A100-80", "T4", "RTX4050", "H100")
 
@@ -30,18 +34,20 @@ def make(seed_set, seed, count):
     jobs, queue = [], []
     for number in range(count):
         if not queue:
-            queue = sorted(families.FAMILIES)
+            queue = sorted(FAMILIES)
             order.shuffle(queue)
         family = queue.pop()
         rng = random.Random(f"{seed_set} {seed} {number}")
-        made = families.FAMILIES[family](rng)
+        made = FAMILIES[family](rng)
         gpus = made.pop("count", 1)
-        job = Job(name=f"{number:03d}-{family}", family=family, gpus=f"{gpus}x{rng.choice(PRESETS)}",
+        preset = rng.choice(PRESETS)
+        made.setdefault("gpus", f"{gpus}x{preset}")
+        job = Job(name=f"{number:03d}-{family}", family=family,
                   interval="1s" if (number + order.randrange(2)) % 2 else "200ms", **made)
         if job.spec and job.shape != "batch":
             job.spec.setdefault("seed", number)
             job.spec.setdefault("seconds", round(rng.uniform(4.5, 8.5), 1))
-        if job.heavy and rng.random() < 0.35:
+        if job.heavy and rng.random() < 0.35 and not family.startswith("healthy_"):
             job.burners = rng.choice((1, 2, 3))
         jobs.append(job)
     return jobs

@@ -6,7 +6,7 @@ import random
 import threading
 import time
 
-from waste import Disk, ask, burn, connect
+from waste import Disk, SmallReads, ask, burn, connect
 
 BATCH = b"b" * (40 << 10)  # a pipe holds one and a half: a worker is at most two batches ahead
 
@@ -14,6 +14,7 @@ BATCH = b"b" * (40 << 10)  # a pipe holds one and a half: a worker is at most tw
 def work(spec, first, pipe):
     """One worker: makes batches until nobody wants them."""
     disk = Disk(spec["data"]) if spec.get("worker_disk_mib") else None
+    small = SmallReads(spec["data"]) if spec.get("worker_small_reads") else None
     connection = connect(spec) if spec.get("worker_remote_ms") else None
     rng, number = random.Random(first), first
     burn(spec.get("worker_start_ms", 0))
@@ -26,6 +27,8 @@ def work(spec, first, pipe):
                 burn(spec["worker_ms"] * rng.uniform(0.8, 1.2))
             if disk:
                 disk.read(spec["worker_disk_mib"])
+            if small:
+                small.read(spec["worker_small_reads"])
             if connection:
                 ask(connection, spec["worker_remote_ms"], 1 << 18)
             pipe.send_bytes(BATCH)

@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
 DATA_MIB = 256
 PATIENCE_S = 120
+TOOLS = ("pip", "conda", "uv", "ptxas", "nvcc", "cc1plus", "tar", "curl", "ffmpeg", "java")
 BURNER = "while True: pass"
 
 
@@ -43,12 +44,17 @@ class Stage:
                     file.write(block)
                 file.flush()
                 os.fsync(file.fileno())
-        self.tools = {}
-        for name in ("pip", "ptxas"):  # what a process is called is what a recording can see of it
-            self.tools[name] = work / name
-            self.tools[name].write_text(f"#!{PYTHON}\nimport sys\nsys.path.insert(0, {str(HERE)!r})\n"
-                                        "import waste\nwaste.burn(float(sys.argv[1]))\n", encoding="utf-8")
-            self.tools[name].chmod(0o755)
+        self.tools = work / "tools"
+        self.tools.mkdir(exist_ok=True)
+        for name in TOOLS:  # what a process is called is what a recording can see of it
+            tool = self.tools / name
+            tool.write_text(f"#!{PYTHON}\nimport subprocess, sys\nsys.path.insert(0, {str(HERE)!r})\nimport waste\n"
+                            "waste.burn(float(sys.argv[1]))\nif sys.argv[2:]:\n    subprocess.run(sys.argv[2:], check=True)\n",
+                            encoding="utf-8")
+            tool.chmod(0o755)
+        notebook = work / "ipykernel_launcher.py"
+        if not notebook.exists():
+            notebook.symlink_to(HERE / "trainer.py")
         self.server = subprocess.Popen([PYTHON, HERE / "slow_server.py"], stdout=subprocess.PIPE, text=True)
         self.port = int(self.server.stdout.readline())
 
@@ -73,13 +79,16 @@ def command(job, stage, folder):
     if job.simjob:
         return [stage.headroom, "sim-job", *job.simjob, "--report", folder / "truth" / "simjob.json", "--checkpoint-dir",
                 folder]
-    trainer = [PYTHON, HERE / "trainer.py", folder / "spec.json", folder / "truth"]
+    program = stage.work / "ipykernel_launcher.py" if job.shape == "notebook" else HERE / "trainer.py"
+    trainer = [PYTHON, program, folder / "spec.json", folder / "truth"]
     text = " ".join(shlex.quote(str(word)) for word in trainer)
     if job.shape == "install":
         become = "exec " if job.spec["exec"] else ""  # the trainer takes the shell's place, or comes after it
-        return ["/bin/sh", "-c", f"{stage.tools['pip']} {job.spec['install_ms']}; {become}{text}"]
+        return ["/bin/sh", "-c", f"{stage.tools}/{job.spec.get('installer', 'pip')} {job.spec['install_ms']}; {become}{text}"]
     if job.shape == "timeout":
         return ["/usr/bin/timeout", str(job.spec["killed_after"]), *trainer]
+    if job.shape == "wrapped":  # as launchers do: a parent that only waits
+        return ["/bin/sh", "-c", f"{text} & wait $!"]
     if job.shape == "again":
         return ["/bin/sh", "-c", "; ".join([text] * job.spec["times"])]
     return trainer
@@ -106,10 +115,12 @@ def boxed(job, stage, folder):
     if job.faults:
         (folder / "faults.toml").write_text(job.faults, encoding="utf-8")
         box += ["--faults", folder / "faults.toml"]
-    if job.shape != "tenant":
+    if job.shape == "masked":
+        run = ["/usr/bin/env", "CUDA_VISIBLE_DEVICES=1", *run]
+    if job.shape not in ("tenant", "holder", "desktop"):
         return [*box, "--", *run]
     text = [" ".join(shlex.quote(str(word)) for word in words)
-            for words in ([PYTHON, HERE / "tenant.py"], run)]
+            for words in ([PYTHON, HERE / "tenant.py", job.shape], run)]
     return [*box, "--", "/bin/sh", "-c", f"{text[0]} & sleep 0.6; {text[1]}; code=$?; kill $!; exit $code"]
 
 
@@ -146,7 +157,7 @@ def run_one(job, stage, output):
         return json.loads((folder / "result.json").read_text())
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "truth").mkdir(parents=True)
-    spec = dict(job.spec, data=str(stage.data), port=stage.port, compiler=str(stage.tools["ptxas"]))
+    spec = dict(job.spec, data=str(stage.data), port=stage.port, tools=str(stage.tools))
     (folder / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
     (folder / "job.json").write_text(json.dumps(dataclasses.asdict(job), indent=1), encoding="utf-8")
     done, rng, master = threading.Event(), random.Random(job.name), None

@@ -7,7 +7,8 @@ from truth import BUSY
 WITHIN_RATIO = 0.05       # a bound may be exceeded by so much: rounding, and time that both sides book otherwise
 REAL_RATIO = 0.02         # of the budget: a cause that cost so much is no invention, even if another cost more
 ABOUT_BUSY = {"throttling", "foreign_tenant", "busy_but_inefficient", "wasted_trials", "oom_restart_loop", "under_packing"}
-ABOUT_RECORDING = {"sensor_outlier", "monitoring_mostly_else", "recording_losses"}
+ABOUT_RECORDING = {"sensor_outlier", "monitoring_mostly_else", "recording_losses", "device_lost", "owners_unknown",
+                   "utilisation_not_reported"}
 INPUT = {"input_too_few_workers", "slow_storage", "cpu_oversubscribed", "bursty_input", "input_in_main_process",
          "page_cache_thrash", "epoch_worker_restart"}
 HOST = {"host_graph_building", "launch_bound", "sync_points", "gil_contention", "epoch_end_host_work", "validation",
@@ -18,8 +19,9 @@ DENIALS = (
     ("input and host code", HOST | INPUT),
     ("host code", HOST - {"gil_contention"}),
     ("waiting for loader workers", {"input_too_few_workers", "bursty_input", "epoch_worker_restart"}),
+    ("waiting for data or code", HOST | INPUT),
     ("waiting for the loader", {"input_too_few_workers", "bursty_input", "epoch_worker_restart", "slow_storage"}),
-    ("a slow data loader", INPUT),
+    ("a loader too slow for every step", {"input_too_few_workers"}),
     ("slow storage", {"slow_storage"}),
     ("storage", {"slow_storage", "checkpoint_sync"}),
     ("too few workers", {"input_too_few_workers"}),

@@ -5,6 +5,7 @@ import copy
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -71,6 +72,17 @@ class TruthOfAJob(unittest.TestCase):
         self.assertEqual(items, {("no_task", "startup", "teardown"): 1, ("useful",): 5, ("startup",): 1, ("host",): 3,
                                  ("teardown", "host"): 1})
 
+    def test_a_wait_for_a_core_is_a_cause_of_what_lies_outside_kernels(self):
+        folder = folder_of(self.where.name, CHANGES, BUSY)
+        file = folder / "truth" / "process-7.json"
+        process = json.loads(file.read_text())
+        for change, waited in zip(process["changes"], (0, 0, 2, 4)):  # 2 s of the graph's 3, and 2 s beside kernels
+            change.append(waited * SECOND)
+        file.write_text(json.dumps(process))
+        of = truth.of(folder, ledger(**RIGHT))
+        between = {item.causes: item.ns / SECOND for item in of.devices[GPU] if item.accounts == ("host",)}
+        self.assertEqual(between, {("host_graph_building",): 1, ("host_graph_building", "cpu_oversubscribed"): 2})
+
     def test_it_sums_to_the_budget(self):
         self.assertEqual(self.of().budget(), 11 * SECOND)
         self.assertEqual(self.of(end=None).budget(), 11 * SECOND)
@@ -90,6 +102,17 @@ class TruthOfAJob(unittest.TestCase):
     def test_what_follows_the_last_kernel_belongs_to_its_cause(self):
         self.assertEqual({causes: ns / SECOND for causes, ns in self.of().by_causes().items()},
                          {("startup_load",): 1, ("host_graph_building", "unreleased_after_work"): 4})
+
+    def test_two_processes_that_share_a_gpu_are_one_in_its_ledger(self):
+        folder = folder_of(self.where.name, [[0, "loop"]], [[1, 6]])
+        other = json.loads((folder / "truth" / "process-7.json").read_text())
+        other.update(pid=8, devices=[dict(other["devices"][0], busy=[[2 * SECOND, 9 * SECOND]])])
+        (folder / "truth" / "process-8.json").write_text(json.dumps(other))
+        self.assertEqual(truth.of(folder, ledger(**RIGHT)).busy(), 8 * SECOND)
+
+    def test_a_job_that_hangs_has_that_cause_whatever_its_kernels_did(self):
+        folder = folder_of(self.where.name, [[0, "loop"]], [[1, 10]], causes=["hang", "straggler"])
+        self.assertEqual(truth.of(folder, ledger(**RIGHT)).primary(), ("hang", "straggler"))
 
     def test_kernels_that_did_not_run_make_the_truth_doubtful(self):
         folder = folder_of(self.where.name, CHANGES, BUSY)
@@ -257,6 +280,21 @@ class Jobs(unittest.TestCase):
     def test_the_same_seed_makes_the_same_jobs_and_another_set_others(self):
         self.assertEqual(random_jobs.make("tune", 1, 60), random_jobs.make("tune", 1, 60))
         self.assertNotEqual(random_jobs.make("tune", 1, 60), random_jobs.make("confirm", 1, 60))
+
+    def test_every_word_of_a_specification_is_one_that_a_program_reads(self):
+        programs = "".join((pathlib.Path(__file__).parent / f"{name}.py").read_text()
+                           for name in ("trainer", "loaders", "sources", "runner"))
+        known = set(re.findall(r"""["'](\w+)["']""", programs))
+        for job in random_jobs.make("tune", 1, len(random_jobs.FAMILIES)):
+            for spec in [job.spec, *job.spec.get("tasks", []), job.spec.get("slow", {}), job.spec.get("others", {})]:
+                self.assertEqual(set(spec) - known, set(), job.family)
+            for label in job.labels.values():
+                self.assertIn(label, truth.KINDS, job.family)
+
+    def test_thirty_families_are_well(self):
+        healthy = [job for job in random_jobs.make("tune", 1, len(random_jobs.FAMILIES)) if "healthy" in job.family]
+        self.assertGreaterEqual(len(healthy), 30)
+        self.assertEqual([job.name for job in healthy if job.causes], [])
 
     def test_every_cause_of_a_label_is_one_that_headroom_names(self):
         source = (ROOT / "src" / "model" / "finding.cc").read_text()

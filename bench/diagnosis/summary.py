@@ -82,3 +82,10 @@ def by_family(rows):
                            if any(r["first"] == kind for r in members))
         yield (f"  {family:<22} {len(members)} jobs  wrong account {mean_worst(members, 'wrong_account'):<12} "
                f"unexplained {mean_worst(members, 'unexplained'):<12} {firsts or 'healthy'}")
+
+
+def false_alarms(rows):
+    """Everything that was said against a job that is well."""
+    for row in rows:
+        for title in row["false_alarms"] if not row["fault"] else ():
+            yield f"  {row['name']:<34} {title}"

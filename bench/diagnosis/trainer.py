@@ -5,7 +5,9 @@
 SPEC is a JSON object (jobs.py makes them). The waste is real: CPU, processes, pipes, files read past the page cache,
 sockets, locks. Only the kernels are virtual.
 """
+import ctypes
 import json
+import multiprocessing
 import os
 import pathlib
 import random
@@ -16,10 +18,12 @@ import threading
 import time
 
 import loaders
-from waste import Disk, ask, burn, connect, write_checkpoint
+import sources
+from waste import Disk, SmallReads, ask, burn, connect, write_checkpoint
 from witness import Queue, Witness, now
 
 SECOND = 1_000_000_000
+PR_SET_PDEATHSIG = 1
 
 
 class Trainer:
@@ -29,8 +33,9 @@ class Trainer:
         if spec.get("exec"):  # before this program took the process over
             self.witness.label_until_now("install")
         self.gpus, self.loader, self.disk, self.connection = [], None, None, None
+        self.epoch, self.validation_disk = 1, None
         self.random = random.Random(spec.get("seed", 0))
-        self.peer = None  # of two ranks: the other's end
+        self.peer = None  # of several ranks: waits until all of them are here
 
     def has(self, name):
         return self.spec.get(name, 0)
@@ -41,11 +46,16 @@ class Trainer:
             with self.witness.doing(label or name):
                 burn(self.spec[name])
 
+    def tool(self, label, name, *words):
+        """A program of that name, which the trainer waits for."""
+        with self.witness.doing(label):
+            subprocess.run([f"{self.spec['tools']}/{name}", *map(str, words)], check=True)
+
     def start(self):
         spec, witness = self.spec, self.witness
         if self.has("disk_mib") or self.has("startup_disk_mib"):
             self.disk = Disk(spec["data"])
-        if self.has("remote_ms") or self.has("upload_ms") or self.has("startup_remote_ms") or self.has("final_upload_s"):
+        if any(map(self.has, ("remote_ms", "upload_ms", "startup_remote_ms", "final_upload_s", "person_ms", "send_ms"))):
             self.connection = connect(spec)
         self.host("startup_ms")
         if self.has("startup_disk_mib"):
@@ -54,27 +64,56 @@ class Trainer:
         if self.has("startup_remote_ms"):
             with witness.doing("startup_remote"):
                 ask(self.connection, spec["startup_remote_ms"], 1 << 20)
+        if self.has("startup_reads"):
+            with witness.doing("startup_disk"):
+                SmallReads(spec["data"]).read(spec["startup_reads"])
+        if self.has("startup_tool"):
+            self.tool("startup_ms", *spec["startup_tool"])
         if self.has("compile_ms"):
-            with witness.doing("compile"):
-                subprocess.run([spec["compiler"], str(spec["compile_ms"])], check=True)
+            self.tool("compile", "ptxas", spec["compile_ms"])
+        if self.has("compile_tree"):
+            name, ms, child = spec["compile_tree"]
+            self.tool("compile", name, ms, f"{spec['tools']}/{child}", ms)
         if self.has("workers"):
             self.loader = loaders.Workers(spec, witness)
         elif self.has("thread_ms"):
             self.loader = loaders.Thread(spec, witness)
+        self.sources = sources.named(sources.SOURCES, spec, witness)
+        self.sinks = sources.named(sources.SINKS, spec, witness)
+        if self.has("uploads_beside"):
+            threading.Thread(target=self.upload_beside, daemon=True).start()
         if self.has("gil_burn"):
             threading.Thread(target=lambda: burn(1e9), daemon=True).start()
         if not self.has("no_gpu"):
             for ordinal in spec.get("ordinals", [0]):
-                self.gpus.append(Queue(witness, ordinal, spec.get("speed", 1.0), self.has("flood")))
-            self.weights = [queue.gpu.malloc(spec.get("memory_mib", 512) << 20) for queue in self.gpus]
+                self.gpus.append(Queue(witness, ordinal, spec.get("speed", 1.0), self.has("flood"), self.has("spin")))
+            self.weights = [queue.gpu.malloc(self.memory_of(queue)) for queue in self.gpus]
+
+    def memory_of(self, queue):
+        if self.has("memory_share"):
+            return int(queue.gpu.memory()[1] * self.spec["memory_share"])
+        return self.spec.get("memory_mib", 512) << 20
+
+    def upload_beside(self):
+        """Metrics leave from a thread of their own."""
+        connection = connect(self.spec)
+        while True:
+            ask(connection, self.spec["uploads_beside"], 64)
+            time.sleep(0.05)
+
+    def checkpoint_beside(self):
+        """A checkpoint is written by another process while the training goes on."""
+        multiprocessing.Process(target=write_checkpoint, args=(self.folder, self.spec["checkpoint_beside_mib"])).start()
 
     def fetch(self):
         """One batch."""
         spec, witness = self.spec, self.witness
         if self.loader:
             self.loader.next()
+        for source in self.sources:
+            source.next()
         self.host("input_ms", "input_main")
-        if self.has("disk_mib"):
+        if self.has("disk_mib") and self.epoch <= spec.get("cold_epochs", self.epoch):
             with witness.doing("input_disk"):
                 self.disk.read(spec["disk_mib"])
         if self.has("remote_ms"):
@@ -84,12 +123,18 @@ class Trainer:
     def step(self, number):
         spec, witness = self.spec, self.witness
         self.fetch()
+        if self.has("pause_ms") and number % spec["pause_every"] == 0:
+            self.host("pause_ms", "pause")
         self.host("graph_ms", "graph")
         self.host("slow_rank_ms", "slow_rank")
         self.host("gil_ms", "gil")
         for queue, ms in zip(self.gpus, spec.get("kernel_ms", [10.0])):
             if self.has("copy_mib"):
                 queue.copy(spec["copy_mib"])
+            if self.has("leak_steps"):
+                self.weights.append(queue.gpu.malloc(queue.gpu.memory()[1] // spec["leak_steps"]))
+            if self.has("cache_steps") and number <= spec["cache_steps"]:  # as an allocator's cache grows
+                self.weights.append(queue.gpu.malloc(64 << 20))
             with witness.doing(spec.get("between", "loop")):
                 for _ in range(spec.get("launches", 1)):
                     if self.has("between_ms"):
@@ -97,6 +142,8 @@ class Trainer:
                     queue.launch(ms, spec.get("sm", 0.8))
                     if self.has("sync_each"):
                         queue.sync()
+            if self.has("in_turn"):  # the next GPU works on what this one made
+                queue.sync()
         for queue in self.gpus:
             if spec.get("depth", 0) > 0:
                 queue.keep_in_flight(spec["depth"])
@@ -104,8 +151,9 @@ class Trainer:
                 queue.sync()
         if self.peer:
             with witness.doing("peer"):
-                self.peer.send_bytes(b".")
-                self.peer.recv_bytes()
+                self.peer()
+        for sink in self.sinks:
+            sink.next()
         if self.has("upload_ms") and number % spec.get("upload_every", 1) == 0:
             with witness.doing("upload"):
                 ask(self.connection, spec["upload_ms"], 64)
@@ -113,7 +161,10 @@ class Trainer:
             for queue in self.gpus:
                 queue.sync()
             with witness.doing("person"):
-                sys.stdin.readline()
+                if self.has("person_ms"):
+                    ask(self.connection, self.random.uniform(0.3, 1.7) * spec["person_ms"], 64)
+                else:
+                    sys.stdin.readline()
 
     def epoch_end(self):
         spec, witness = self.spec, self.witness
@@ -122,14 +173,45 @@ class Trainer:
         self.host("validation_ms", "validation")
         self.host("epoch_end_ms", "epoch_end")
         self.host("serialise_ms", "serialise")
+        self.validate()
+        if self.has("metric_ms"):
+            self.tool("metric", "java", spec["metric_ms"])
+        if self.has("send_ms"):
+            with witness.doing("send"):
+                ask(self.connection, spec["send_ms"], 64)
+        if self.has("checkpoint_beside_mib"):
+            self.checkpoint_beside()
+        if self.has("thread_checkpoint_mib"):
+            with witness.doing("checkpoint"):
+                writer = threading.Thread(target=write_checkpoint, args=(self.folder, spec["thread_checkpoint_mib"]))
+                writer.start()
+                writer.join()
         if self.has("checkpoint_mib"):
             with witness.doing("checkpoint"):
                 write_checkpoint(self.folder, spec["checkpoint_mib"])
+
+    def validate(self):
+        """Kernels, with work of the host between them."""
+        spec = self.spec
+        for _ in range(spec.get("validation_steps", 0)):
+            if self.has("validation_reads"):
+                with self.witness.doing("validation_disk"):
+                    self.validation_disk = self.validation_disk or SmallReads(spec["data"])
+                    self.validation_disk.read(spec["validation_reads"])
+            self.host("validation_host_ms", "validation")
+            for queue in self.gpus:
+                queue.launch(spec.get("validation_kernel_ms", 4.0), 0.4)
+                if not self.has("validation_async"):
+                    queue.sync()
+        if self.has("validation_async"):
+            for queue in self.gpus:
+                queue.sync()
 
     def train(self):
         spec, number = self.spec, 0
         epochs, begin = spec.get("epochs", 1), now()
         for epoch in range(1, epochs + 1):
+            self.epoch = epoch
             if epoch > 1 and self.has("restart"):
                 self.loader.restart()
             self.host("preprocess_ms", "preprocess")
@@ -147,6 +229,10 @@ class Trainer:
         if self.has("final_upload_s"):
             with witness.doing("hold"):
                 ask(self.connection, spec["final_upload_s"] * 1e3, 64)
+        if self.has("spin_s"):  # a collective waits in its kernel for a rank that never comes
+            self.gpus[0].launch(spec["spin_s"] * 1e3, 0.02)
+            witness.write(ends=False)
+            self.gpus[0].sync()
         if self.has("hang"):
             with witness.doing("hang"):
                 witness.write(ends=False)
@@ -165,43 +251,81 @@ class Trainer:
             else:
                 self.train()
             self.hold()
+        except MemoryError:
+            for queue in self.gpus:  # what is still queued would be lost, and then nobody knew what ran
+                queue.sync()
+            raise
         finally:
             self.witness.write()
 
 
-def two_ranks(spec, folder):
-    """One process per GPU; rank 0 is given what `slow` says beside."""
-    import multiprocessing
+class Pair:
+    """Two ranks wait for each other at a pipe."""
 
-    ends, ranks = multiprocessing.Pipe(), []
-    for rank in (0, 1):
-        own = {key: value for key, value in spec.items() if key not in ("ranks", "slow")}
-        own.update(spec.get("slow", {}) if rank == 0 else {}, ordinals=[0])
-        ranks.append(multiprocessing.Process(target=one_rank, args=(rank, own, folder, ends)))
+    def __init__(self):
+        self.ends = multiprocessing.Pipe()
+
+    def of(self, rank):
+        ours = self.ends[rank]
+        self.ends[1 - rank].close()
+
+        def wait():
+            ours.send_bytes(b".")
+            ours.recv_bytes()
+        return wait
+
+    def close(self):
+        for end in self.ends:
+            end.close()
+
+
+class Many:
+    """More than two wait at a barrier; whoever is done lets the others go."""
+
+    def __init__(self, count):
+        self.barrier = multiprocessing.Barrier(count)
+
+    def of(self, rank):
+        return self.barrier.wait
+
+    def close(self):
+        pass
+
+
+def several_ranks(spec, folder):
+    """One process per GPU; rank 0 is given what `slow` says beside."""
+    count, ranks = spec["ranks"], []
+    meeting = None if spec.get("apart") else Pair() if count == 2 else Many(count)
+    for rank in range(count):
+        own = {key: value for key, value in spec.items() if key not in ("ranks", "slow", "others")}
+        own.update(spec.get("slow" if rank == 0 else "others", {}), ordinals=[0])
+        ranks.append(multiprocessing.Process(target=one_rank, args=(rank, own, folder, meeting)))
         ranks[-1].start()
-    for end in ends:
-        end.close()
+    if meeting:
+        meeting.close()
     for rank in ranks:
         rank.join()
 
 
-def one_rank(rank, spec, folder, ends):
-    os.environ["CUDA_VISIBLE_DEVICES"] = spec.get("masks", ["0", "1"])[rank]
+def one_rank(rank, spec, folder, meeting):
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.environ["CUDA_VISIBLE_DEVICES"] = spec["masks"][rank] if "masks" in spec else str(rank)
     trainer = Trainer(spec, folder)
-    if not spec.get("apart"):
-        trainer.peer = ends[rank]
-        ends[1 - rank].close()
+    trainer.peer = meeting.of(rank) if meeting else None
     try:
         trainer.run()
-    except (EOFError, ConnectionError):  # the other rank was done a step earlier
+    except (EOFError, ConnectionError, threading.BrokenBarrierError):  # another rank was done a step earlier
         pass
+    finally:
+        if isinstance(meeting, Many):
+            meeting.barrier.abort()
 
 
 def main():
     spec, folder = json.loads(pathlib.Path(sys.argv[1]).read_text()), sys.argv[2]
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if spec.get("ranks"):
-        two_ranks(spec, folder)
+        several_ranks(spec, folder)
     else:
         Trainer(spec, folder).run()
     if spec.get("fails"):

@@ -5,6 +5,7 @@ The truth is a list of items per device. An item is a length of time, the accoun
 it (several where the definition leaves it open, or where only stacks could tell), and the causes that are right for it
 (none for what is nobody's fault).
 """
+import bisect
 import dataclasses
 import json
 import pathlib
@@ -45,6 +46,9 @@ KINDS = {
     "input_disk": Kind(("input",), ("slow_storage",)),
     "input_remote": Kind(("input", "unexplained"), ("slow_storage",)),
     "input_thread": Kind(("input", "host"), ("gil_contention", "input_in_main_process"), cpu=True),
+    "input_helper": Kind(("input", "host", "unexplained"), ("input_in_main_process", "input_too_few_workers"), cpu=True),
+    "input_native": Kind(("input", "host"), ("input_in_main_process", "input_too_few_workers"), cpu=True),
+    "environments": Kind(("input", "host", "unexplained"), ("input_too_few_workers", "input_in_main_process"), cpu=True),
     "workers_cpu": Kind(("input",), ("input_too_few_workers",), cpu=True),
     "workers_disk": Kind(("input",), ("slow_storage",)),
     "workers_remote": Kind(("input", "unexplained"), ("slow_storage",)),
@@ -62,6 +66,13 @@ KINDS = {
     "serialise": Kind(("host", "checkpoint"), ("checkpoint_sync",), cpu=True),
     "checkpoint": Kind(("checkpoint",), ("checkpoint_sync",)),
     "upload": Kind(("unexplained", "host"), ("logging_upload",)),
+    "log_sync": Kind(("checkpoint", "unexplained", "host"), ("logging_upload", "slow_storage", "checkpoint_sync")),
+    "log_pipe": Kind(("unexplained", "host"), ("logging_upload",)),
+    "log_lock": Kind(("unexplained", "host"), ("logging_upload", "gil_contention")),
+    "send": Kind(("checkpoint", "unexplained", "host"), ("checkpoint_sync", "logging_upload")),
+    "pause": Kind(("host",), ("host_graph_building", "epoch_end_host_work"), cpu=True),
+    "metric": Kind(("host", "validation_host", "unexplained"), ("validation", "epoch_end_host_work"), cpu=True),
+    "validation_disk": Kind(("input", "host", "validation_host"), ("validation", "slow_storage")),
     "gil": Kind(("host",), ("gil_contention", "host_graph_building"), cpu=True),
     "hold": Kind(("teardown",), ("unreleased_after_work",)),
     "hang": Kind(("hung", "teardown"), ("hang",)),
@@ -70,6 +81,9 @@ KINDS = {
     "no_kernels": Kind(("startup", "host", "unexplained", "not_used"), ("job_never_uses_gpu",)),
     "slow_rank": Kind(("host",), ("straggler",), cpu=True),
     "peer": Kind(("unexplained", "host"), ("straggler",)),
+    "slow_rank_asleep": Kind(("input", "unexplained"), ("straggler", "slow_storage")),
+    "late_rank": Kind(("unexplained", "host"), ("straggler", "startup_load")),
+    "pipeline": Kind(("unexplained", "sync", "host"), ("one_process_imbalance", "more_gpus_than_useful")),
     "uneven": Kind(("unexplained", "sync", "host"), ("one_process_imbalance",)),
     "churn": Kind(("host",), ("trial_churn", "startup_load"), cpu=True),
 }
@@ -154,13 +168,25 @@ class Job:
         wanted = spec.get("ranks") or spec.get("times") or len(spec.get("tasks", [0]))
         if len(self.processes) != wanted:
             doubts.append(f"{len(self.processes)} of {wanted} processes told their truth")
+        if not spec.get("no_gpu") and not spec.get("no_kernels") and "tasks" not in spec:
+            doubts += [f"process {process['pid']} came to no kernel before its time was over"
+                       for process in self.processes if not any(device["busy"] for device in process["devices"])]
         return doubts
 
-    def kind(self, label):
+    def kind(self, label, waited=False, packable=False):
+        """`waited`: of time in which the thread was ready to run and had no core."""
         kind = KINDS[self.job["labels"].get(label, label)]
-        if not (kind.cpu and self.short_of_cores and kind.causes):
-            return kind
-        return dataclasses.replace(kind, causes=(*kind.causes, "cpu_oversubscribed"))
+        causes = kind.causes
+        if waited or (causes and kind.cpu and self.short_of_cores):
+            causes += ("cpu_oversubscribed",)
+        if causes and packable:
+            causes += ("under_packing",)
+        return dataclasses.replace(kind, causes=causes)
+
+    def packable(self, process):
+        """Whether a task waited all the while that could have used the device beside it."""
+        return self.job["shape"] == "batch" and process["end"] is not None and \
+            process["end"] < self.processes[-1]["begin"]
 
 
 def before_first(kind):
@@ -175,7 +201,7 @@ def after_last(kind):
 
 def outside(changes, busy, begin, end):
     """(begin, end, label) of the stretches of [begin, end) that lie outside kernels."""
-    edges = [(max(at, begin), label) for at, label in changes]
+    edges = [(max(change[0], begin), change[1]) for change in changes]
     kernel = 0  # the first one that does not end before `at`
     for (at, label), (next_at, _) in zip(edges, [*edges[1:], (end, "")]):
         until = min(end, next_at)
@@ -203,21 +229,40 @@ def join(processes, uuid):
     return joined
 
 
+class Delays:
+    """How long the thread waited for a core, from one change of what it did to the next; recordings of old have none."""
+
+    def __init__(self, changes):
+        self.begins = [change[0] for change in changes]
+        self.left = [max(0, after[2] - before[2]) if len(before) > 2 else 0 for before, after in zip(changes, changes[1:])]
+
+    def take(self, at, until):
+        """The part of a stretch outside kernels that was such a wait: it delays what is outside, not the kernels."""
+        number = bisect.bisect_right(self.begins, at) - 1
+        waited = min(self.left[number], until - at) if 0 <= number < len(self.left) else 0
+        if waited:
+            self.left[number] -= waited
+        return waited
+
+
 def items_of_process(job, process, begin, end, add):
     busy = [[max(b, begin), min(e, end)] for b, e in process["busy"] if e > begin and b < end]
     thrown_away = process["role"] == "discarded"
     add(sum(e - b for b, e in busy), Kind(("discarded",), ("wasted_trials",)) if thrown_away else Kind(("useful",)))
     first, last = (busy[0][0], busy[-1][1]) if busy else (None, None)
+    delays, packable = Delays(process["changes"]), job.packable(process)
     for at, until, label in outside(process["changes"], busy, begin, end):
-        kind = job.kind(label)
-        if first is None:
-            add(until - at, kind if label == "no_kernels" else Kind(("startup", *kind.accounts), kind.causes))
-        elif until <= first:
-            add(until - at, before_first(kind))
-        elif at >= last:
-            add(until - at, after_last(kind))
-        else:
-            add(until - at, kind)
+        waited = delays.take(at, until)
+        for ns, short in ((until - at - waited, False), (waited, True)):
+            kind = job.kind(label, short, packable)
+            if first is None:
+                add(ns, kind if label == "no_kernels" else Kind(("startup", *kind.accounts), kind.causes))
+            elif until <= first:
+                add(ns, before_first(kind))
+            elif at >= last:
+                add(ns, after_last(kind))
+            else:
+                add(ns, kind)
 
 
 def items_of_device(job, uuid, begin, end):
@@ -289,6 +334,6 @@ def of(folder, ledger):
         foreign = truth.span - kernels
         truth.devices[uuid] = [Item(kernels, ("useful",)), Item(foreign, ("foreign",))]
         truth.losses[causes] = foreign
-    elif "oom_restart_loop" in causes:
+    elif "oom_restart_loop" in causes or "hang" in causes:
         truth.certain = causes
     return truth

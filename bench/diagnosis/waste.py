@@ -40,8 +40,34 @@ class Disk:
             os.preadv(self.file, [self.block], self.random.randrange(self.blocks) << 20)
 
 
+class SmallReads:
+    """Reads of one page each, past the page cache, one after another."""
+
+    def __init__(self, path):
+        self.file, self.page = os.open(path, os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 4096)
+        self.pages, self.random = os.fstat(self.file).st_size >> 12, random.Random(os.getpid())
+
+    def read(self, count):
+        for _ in range(count):
+            os.preadv(self.file, [self.page], self.random.randrange(self.pages) << 12)
+
+
+class PageReads:
+    """Reads through the page cache, of pages that it does not hold."""
+
+    def __init__(self, path):
+        self.file = os.open(path, os.O_RDONLY)
+        self.pages, self.random = os.fstat(self.file).st_size >> 12, random.Random(os.getpid())
+        os.posix_fadvise(self.file, 0, 0, os.POSIX_FADV_RANDOM)
+
+    def read(self, count):
+        os.posix_fadvise(self.file, 0, 0, os.POSIX_FADV_DONTNEED)
+        for _ in range(count):
+            os.pread(self.file, 4096, self.random.randrange(self.pages) << 12)
+
+
 def write_checkpoint(folder, mebibytes):
-    path = pathlib.Path(folder) / "checkpoint.bin"
+    path = pathlib.Path(folder) / f"checkpoint-{os.getpid()}.bin"
     with open(path, "wb") as file:
         for _ in range(mebibytes):
             file.write(os.urandom(1 << 20))

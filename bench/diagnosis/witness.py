@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import pathlib
+import threading
 import time
 
 
@@ -22,13 +23,23 @@ def process_start():
     return int(fields[19]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
+class RunDelay:
+    """How long this thread was ready to run and had no core."""
+
+    def __init__(self):
+        self.file = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY)
+
+    def read(self):
+        return int(os.pread(self.file, 64, 0).split()[1])
+
+
 class Queue:
     """A virtual GPU, and when its kernels ran."""
 
-    def __init__(self, witness, ordinal, speed=1.0, flood=False):
+    def __init__(self, witness, ordinal, speed=1.0, flood=False, spin=False):
         import headroom_sim  # only inside a box; processes without a GPU need none
 
-        self.witness, self.speed, self.flood = witness, speed, flood
+        self.witness, self.speed, self.flood, self.spin = witness, speed, flood, spin
         self.gpu = headroom_sim.Device(ordinal)
         self.uuid = self.gpu.uuid
         self.busy, self.events, self.kernel_ns = [], [], 0
@@ -47,14 +58,20 @@ class Queue:
 
     def sync(self):
         with self.witness.doing("sync"):
-            self.gpu.sync()
+            self.wait_for(self.gpu.record())
+
+    def wait_for(self, event):
+        """As CUDA waits unless it is told otherwise: by looking, again and again."""
+        while self.spin and not event.done():
+            pass
+        event.wait()
 
     def keep_in_flight(self, depth):
         """Waits until at most `depth` marks of work are unfinished."""
         self.events.append(self.gpu.record())
         while len(self.events) > depth:
             with self.witness.doing("sync"):
-                self.events.pop(0).wait()
+                self.wait_for(self.events.pop(0))
 
     def copy(self, mebibytes):
         with self.witness.doing("copy"):
@@ -72,20 +89,25 @@ class Queue:
 class Witness:
     def __init__(self, folder, role="job"):
         self.folder, self.role, self.begin = pathlib.Path(folder), role, process_start()
-        self.stack, self.changes, self.queues = ["loop"], [[self.begin, "loop"]], []
+        self.run_delay, self.stack, self.queues = RunDelay(), ["loop"], []
+        self.changes = [[self.begin, "loop", 0]]
+
+    def change(self):
+        self.changes.append([now(), self.stack[-1], self.run_delay.read()])
 
     def label_until_now(self, label):
-        self.changes = [[self.begin, label], [now(), "loop"]]
+        self.changes = [[self.begin, label, 0]]
+        self.change()
 
     @contextlib.contextmanager
     def doing(self, label):
         self.stack.append(label)
-        self.changes.append([now(), label])
+        self.change()
         try:
             yield
         finally:
             self.stack.pop()
-            self.changes.append([now(), self.stack[-1]])
+            self.change()
 
     def write(self, ends=True):
         """`ends`: the process is about to end; otherwise it stays as it is until somebody ends it."""

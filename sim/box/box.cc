@@ -116,6 +116,7 @@ void fill_header(Header& header, const BoxOptions& options) {
   put(header.box.nvml_version, sizeof header.box.nvml_version, "12." + options.plan.driver_version);
   header.box.cuda_driver_version = options.plan.cuda_driver_version;
   header.box.device_count = static_cast<std::uint32_t>(options.plan.devices.size());
+  header.box.process_list = options.process_list;
   header.box.start_monotonic_ns = clock_now();
   header.box.realtime_offset_ns = realtime() - header.box.start_monotonic_ns;
   std::copy(options.plan.devices.begin(), options.plan.devices.end(), header.devices);
@@ -220,8 +221,10 @@ Result<void> Box::write_files(const std::vector<Fault>& faults) {
 }
 
 std::vector<std::string> Box::environment() const {
-  return {"HEADROOM_SIM=" + directory_, prepended("LD_LIBRARY_PATH", directory_ + "/lib"),
-          prepended("PYTHONPATH", directory_ + "/python")};
+  struct stat pids {};  // the namespace whose pids the process lists name
+  const std::uint64_t here = ::stat("/proc/self/ns/pid", &pids) == 0 ? pids.st_ino : 0;
+  return {"HEADROOM_SIM=" + directory_, fmt::format("HEADROOM_SIM_PIDS={}", here),
+          prepended("LD_LIBRARY_PATH", directory_ + "/lib"), prepended("PYTHONPATH", directory_ + "/python")};
 }
 
 int sweep_stale_boxes() {

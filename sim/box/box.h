@@ -15,6 +15,7 @@ struct BoxOptions {
   std::vector<Fault> faults;
   contention::Schedule schedule = contention::Schedule::kRoundRobin;
   Nanos quantum = 2 * kMillisecond;
+  ProcessList process_list = ProcessList::kAll;
 };
 
 // A box of virtual GPUs: a private directory with the model, the two libraries and the Python module. It exists as long

@@ -4,6 +4,8 @@
 
 namespace headroom::sim {
 
+inline constexpr std::uint32_t kMostMigInstances = 7;
+
 // What a virtual GPU is: fixed when `headroom sim` starts. Lives in shared memory, so plain data only.
 // Strings end with a zero byte.
 struct DeviceInfo {
@@ -46,7 +48,16 @@ struct DeviceInfo {
   // Claims, 0 or 1.
   std::uint32_t has_gpm, has_ecc, has_energy_counter, has_memory_temperature, has_display, has_power_samples;
   std::uint32_t mig_capable, persistence_mode, ecc_enabled, laptop;
-  std::uint32_t mig_enabled;  // partitioned, but without instances: NVML tells no utilisation then
+  std::uint32_t mig_enabled;    // partitioned: NVML tells no utilisation then
+  std::uint32_t mig_instances;  // that it is cut into: at most kMostMigInstances
+};
+
+// What the driver tells of who is on a device.
+enum class ProcessList : std::uint32_t {
+  kAll,
+  kNone,         // the lists are empty, as inside some containers
+  kHostPids,     // pids that mean nothing here, as inside a container with a pid namespace of its own
+  kUnsupported,  // WSL2, and drivers that are too old
 };
 
 // Of the whole box.
@@ -55,6 +66,8 @@ struct BoxInfo {
   char nvml_version[32];             // "12.550.54.15"
   std::int32_t cuda_driver_version;  // 12040
   std::uint32_t device_count;
+  ProcessList process_list;
+  std::uint32_t unused;
   std::int64_t start_monotonic_ns;  // when the box was started
   std::int64_t
       realtime_offset_ns;  // CLOCK_REALTIME - CLOCK_MONOTONIC then: add it to get time stamps that never run back

@@ -261,6 +261,7 @@ constexpr NumberKey kNumberKeys[] = {
     {"dram_permille", &DeviceInfo::dram_permille, nullptr, 1},
     {"fan_count", &DeviceInfo::fan_count, nullptr, 1},
     {"nvlink_count", &DeviceInfo::nvlink_count, nullptr, 1},
+    {"mig_instances", &DeviceInfo::mig_instances, nullptr, 1},
     {"temperature_idle_c", &DeviceInfo::temperature_idle_c, nullptr, 1},
     {"temperature_full_c", &DeviceInfo::temperature_full_c, nullptr, 1},
     {"temperature_tau_ms", &DeviceInfo::temperature_tau_ms, nullptr, 1},
@@ -328,6 +329,9 @@ Result<void> add_gpu(BoxPlan& plan, const TomlTable& gpu) {
       info.power_window_bins > 96)
     return tl::unexpected(
         gpu.wrong("preset", "has a window out of range", "util_window_bins 1 to 48, power_window_bins 1 to 96"));
+  if (info.mig_instances > kMostMigInstances || (info.mig_instances > 0 && info.mig_enabled == 0))
+    return tl::unexpected(gpu.wrong("mig_instances", "does not go with this device",
+                                    fmt::format("mig_enabled = true, and up to {}", kMostMigInstances)));
   HR_TRY(const auto asked, gpu.integer("count", 1, kMaxDevices));
   const std::int64_t count = asked.value_or(1);
   if (count > 1 && gpu.has("uuid"))
@@ -368,6 +372,12 @@ Result<BoxPlan> plan_of_names(std::string_view gpus) {
   }
   number(plan.devices);
   return plan;
+}
+
+void as_under_wsl2(DeviceInfo& info) {
+  info.has_gpm = info.has_ecc = info.ecc_enabled = info.has_energy_counter = info.has_power_samples = 0;
+  info.mig_capable = info.mig_enabled = 0;
+  info.fan_count = 0;
 }
 
 Result<BoxPlan> plan_of_toml(std::string_view text, const std::string& path) {

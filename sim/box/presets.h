@@ -27,6 +27,8 @@ struct BoxPlan {
 
 // "2xA6000,1xRTX4050,T4"; names in any case.
 [[nodiscard]] Result<BoxPlan> plan_of_names(std::string_view gpus);
+// Takes away what a device under WSL2 does not tell.
+void as_under_wsl2(DeviceInfo& info);
 // A description in TOML: docs/sim.md lists the keys. `path` is for messages.
 [[nodiscard]] Result<BoxPlan> plan_of_toml(std::string_view text, const std::string& path);
 

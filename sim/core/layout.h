@@ -24,7 +24,7 @@
 namespace headroom::sim {
 
 inline constexpr std::uint64_t kMagic = 0x31304d4953524448;  // "HDRSIM01"
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 inline constexpr std::uint32_t kMaxDevices = 16;
 inline constexpr std::uint32_t kMaxFaults = 128;
 inline constexpr std::uint32_t kMaxGhosts = 16;

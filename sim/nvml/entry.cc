@@ -25,12 +25,18 @@ Library& library() {
   return *instance;
 }
 
-std::array<nvmlDevice_st, kMaxDevices> make_handles() {
-  std::array<nvmlDevice_st, kMaxDevices> handles{};
-  for (std::uint32_t i = 0; i < kMaxDevices; ++i) handles[i].index = i;
+constexpr std::uint32_t kPerDevice = 1 + kMostMigInstances;
+
+// Each device, followed by its instances.
+std::array<nvmlDevice_st, kMaxDevices * kPerDevice> make_handles() {
+  std::array<nvmlDevice_st, kMaxDevices * kPerDevice> handles{};
+  for (std::uint32_t i = 0; i < handles.size(); ++i) {
+    handles[i].index = i / kPerDevice;
+    if (i % kPerDevice > 0) handles[i].instance = i % kPerDevice - 1;
+  }
   return handles;
 }
-std::array<nvmlDevice_st, kMaxDevices> g_handles = make_handles();
+std::array<nvmlDevice_st, kMaxDevices* kPerDevice> g_handles = make_handles();
 
 }  // namespace
 
@@ -63,12 +69,16 @@ std::shared_ptr<const Reader> attached() {
   return lib.box;
 }
 
-nvmlDevice_t handle_of(std::uint32_t index) { return &g_handles.at(index); }
+nvmlDevice_t handle_of(std::uint32_t index) { return &g_handles.at(std::size_t{index} * kPerDevice); }
+
+nvmlDevice_t instance_handle(std::uint32_t index, std::uint32_t instance) {
+  return &g_handles.at(std::size_t{index} * kPerDevice + 1 + instance);
+}
 
 std::optional<std::uint32_t> index_of(const Reader& box, const void* handle) {
-  const auto devices = std::min(box.device_count(), kMaxDevices);
-  for (std::uint32_t i = 0; i < devices; ++i) {
-    if (handle == &g_handles[i]) return i;
+  const auto handles = std::min(box.device_count(), kMaxDevices) * kPerDevice;
+  for (std::uint32_t i = 0; i < handles; ++i) {
+    if (handle == &g_handles[i]) return i / kPerDevice;
   }
   return std::nullopt;
 }

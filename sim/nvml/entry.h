@@ -11,6 +11,7 @@
 
 struct nvmlDevice_st {
   std::uint32_t index;
+  std::optional<std::uint32_t> instance;  // of a device that is cut into instances
 };
 
 // What every exported function goes through: is the library initialised, is the handle one of ours, does the fault
@@ -25,6 +26,9 @@ namespace headroom::sim::nvml {
 
 // Handles are addresses in a table that lives as long as the process: one stays valid over shutdown and init.
 [[nodiscard]] nvmlDevice_t handle_of(std::uint32_t index);
+[[nodiscard]] nvmlDevice_t instance_handle(std::uint32_t index, std::uint32_t instance);
+[[nodiscard]] inline std::optional<std::uint32_t> instance_of(nvmlDevice_t handle) { return handle->instance; }
+// Of the device, or of the device that the instance is part of.
 [[nodiscard]] std::optional<std::uint32_t> index_of(const Reader& box, const void* handle);
 
 // Sleeps as a blocking driver call would, through signals.

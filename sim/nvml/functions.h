@@ -146,7 +146,7 @@ NVML_DECLARE(nvmlGpmSampleFree, nvmlGpmSample_t sample);
 NVML_DECLARE(nvmlGpmSampleGet, nvmlDevice_t device, nvmlGpmSample_t sample);
 NVML_DECLARE(nvmlGpmMetricsGet, nvmlGpmMetricsGet_t* request);
 
-// mig.cc: no device is partitioned, so none of these finds an instance
+// mig.cc
 NVML_DECLARE(nvmlDeviceGetMigMode, nvmlDevice_t device, unsigned* current, unsigned* pending);
 NVML_DECLARE_UNSIGNED(nvmlDeviceGetMaxMigDeviceCount);
 NVML_DECLARE_UNSIGNED(nvmlDeviceIsMigDeviceHandle);

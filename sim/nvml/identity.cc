@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "sim/nvml/entry.h"
 
@@ -104,10 +105,23 @@ nvmlReturn_t text(const char* function, nvmlDevice_t device, char* out, unsigned
     return text(#function, device, out, length, [](const DeviceInfo& info) -> const char* { return info.field; }); \
   }
 TEXT_OF(nvmlDeviceGetName, name)
-TEXT_OF(nvmlDeviceGetUUID, uuid)
 TEXT_OF(nvmlDeviceGetSerial, serial)
 TEXT_OF(nvmlDeviceGetVbiosVersion, vbios)
 TEXT_OF(nvmlDeviceGetBoardPartNumber, board_part_number)
+
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char* out, unsigned length) {
+  return on_device(
+      __func__, device,
+      [&](Call& call) {
+        std::string uuid = call.info.uuid;
+        if (const auto instance = instance_of(device)) {
+          uuid.replace(0, 3, "MIG");
+          uuid.back() = static_cast<char>('1' + *instance);
+        }
+        return copy_text(uuid, out, length);
+      },
+      out);
+}
 
 // One row per number: function, type of the answer, its value (nothing = the device does not have it).
 #define NUMBER_OF(function, type, value)                                                               \

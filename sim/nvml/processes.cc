@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who is on the device: process lists in their three layouts, utilisation per process, accounting.
+#include <algorithm>
 #include <numeric>
 #include <vector>
 
@@ -23,11 +24,23 @@ Row& fill(Row& row, const ContextRow& context) {
   return row = {context.pid, context.memory_bytes, kNoInstance, kNoInstance};
 }
 
+constexpr std::uint32_t kForeignPids = 1U << 22U;  // from here on no Linux has a process
+
+// What the box lets the driver tell of the contexts on the device.
+std::vector<ContextRow> listed(Call& call) {
+  const ProcessList list = call.box.box().process_list;
+  if (list == ProcessList::kNone || list == ProcessList::kUnsupported) return {};
+  auto rows = call.state().contexts;
+  if (list == ProcessList::kHostPids)
+    for (auto& row : rows) row.pid += kForeignPids;
+  return rows;
+}
+
+bool lists_processes(const Call& call) { return call.box.box().process_list != ProcessList::kUnsupported; }
+
 std::vector<ContextRow> contexts_of(Call& call, ContextKind kind) {
-  std::vector<ContextRow> rows;
-  for (const auto& context : call.state().contexts) {
-    if (context.kind == kind) rows.push_back(context);
-  }
+  auto rows = listed(call);
+  std::erase_if(rows, [&](const ContextRow& row) { return row.kind != kind; });
   return rows;
 }
 
@@ -37,6 +50,7 @@ nvmlReturn_t running(const char* function, nvmlDevice_t device, unsigned* count,
   return on_device(
       function, device,
       [&](Call& call) {
+        if (!lists_processes(call)) return NVML_ERROR_NOT_SUPPORTED;
         const auto contexts = contexts_of(call, kind);
         const auto needed = static_cast<unsigned>(contexts.size());
         const bool fits = *count >= needed && (rows != nullptr || needed == 0);
@@ -52,7 +66,8 @@ nvmlReturn_t running(const char* function, nvmlDevice_t device, unsigned* count,
 nvmlReturn_t no_mps_clients(const char* function, nvmlDevice_t device, unsigned* count) {
   return on_device(
       function, device,
-      [&](Call&) {
+      [&](Call& call) {
+        if (!lists_processes(call)) return NVML_ERROR_NOT_SUPPORTED;
         *count = 0;
         return NVML_SUCCESS;
       },
@@ -66,10 +81,10 @@ struct Share {
 
 // What each slot's present context did between two edges, weighted by SM share when the kernels overlapped
 // (space sharing): then their resident times add up to more than the device's busy time.
-std::vector<Nanos> service_between(const Snapshot& state, const Bin& first, const Bin& last) {
+std::vector<Nanos> service_between(const std::vector<ContextRow>& contexts, const Bin& first, const Bin& last) {
   Nanos kernels = 0;
   std::vector<Nanos> plain, weighted;
-  for (const auto& context : state.contexts) {
+  for (const auto& context : contexts) {
     const auto& from = first.slots[context.slot];
     const auto& to = last.slots[context.slot];
     plain.push_back(std::max<Nanos>(0, to.kernel_ns - std::max(from.kernel_ns, context.slot_kernel_base_ns)));
@@ -100,7 +115,8 @@ std::vector<Share> shares_since(Call& call, ull last_seen) {
   if (oldest < newest && !first.empty() && !last.empty()) {
     const auto length = last.front().at - first.front().at;
     const auto memory = last.front().dram_active_ns - first.front().dram_active_ns;
-    const auto service = service_between(state, first.front(), last.front());
+    const auto contexts = listed(call);
+    const auto service = service_between(contexts, first.front(), last.front());
     const auto stamp = call.box.timestamp_us(last.front().at);
     const auto total = std::max<Nanos>(1, std::accumulate(service.begin(), service.end(), Nanos{0}));
     const auto memory_up_to = [&](Nanos sum) {  // the device's memory activity, shared out as its service is
@@ -113,7 +129,7 @@ std::vector<Share> shares_since(Call& call, ull last_seen) {
       if (service[i] == 0) continue;
       const auto before = sum;
       sum += service[i];
-      shares.push_back({state.contexts[i].pid, percent(sum, length) - percent(before, length),
+      shares.push_back({contexts[i].pid, percent(sum, length) - percent(before, length),
                         memory_up_to(sum) - memory_up_to(before), stamp});
     }
   }
@@ -151,6 +167,7 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
       [&](Call& call) {
         if (list->version != nvmlProcessDetailList_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         if (list->mode > 2) return NVML_ERROR_INVALID_ARGUMENT;
+        if (!lists_processes(call)) return NVML_ERROR_NOT_SUPPORTED;
         std::vector<ContextRow> contexts;
         if (list->mode < 2)
           contexts = contexts_of(call, list->mode == 0 ? ContextKind::kCompute : ContextKind::kGraphics);
@@ -172,7 +189,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUti
   return on_device(
       __func__, device,
       [&](Call& call) {
-        if (call.mig_enabled()) return NVML_ERROR_NOT_SUPPORTED;
+        if (call.mig_enabled() || !lists_processes(call)) return NVML_ERROR_NOT_SUPPORTED;
         const auto shares = shares_since(call, last_seen);
         const auto needed = static_cast<unsigned>(shares.size());
         if (rows == nullptr || *count < needed) {
@@ -193,7 +210,7 @@ nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProc
       __func__, device,
       [&](Call& call) {
         if (info->version != nvmlProcessesUtilizationInfo_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        if (call.mig_enabled()) return NVML_ERROR_NOT_SUPPORTED;
+        if (call.mig_enabled() || !lists_processes(call)) return NVML_ERROR_NOT_SUPPORTED;
         const auto shares = shares_since(call, info->lastSeenTimeStamp);
         const auto needed = static_cast<unsigned>(shares.size());
         if (info->procUtilArray == nullptr || info->processSamplesCount < needed) {

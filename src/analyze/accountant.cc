@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "analyze/process_evidence.h"
+
 namespace headroom {
 
 DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu,
@@ -14,9 +16,12 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
       evidence_(evidence),
       places_(places),
       time_(util_samples(recording, gpu, limits)),
-      uses_(uses_of(recording, job, gpu, limits)) {
+      uses_(uses_of(recording, job, gpu, limits)),
+      desktop_(job.has_job && std::any_of(job.graphics.begin(), job.graphics.end(),
+                                          [&](const ContextUse& use) { return use.device == gpu && !use.ours; })) {
   find_kernels();
-  for (Use& use : uses_) use.hung = hung(use);
+  leave_out_the_absent();
+  for (Use& use : uses_) use.hung = use.hung || hung(use), use.spins = spins(use, time_, limits_);
   find_cuts();
 }
 
@@ -54,7 +59,7 @@ double held_within(const Use& use, Nanos begin, Nanos end) {
 }  // namespace
 
 // The processes that can own kernels of (begin, end], by measured share where the driver gave one. Foreign ones too.
-const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin, Nanos end) {
+const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin, Nanos end, Nanos busy) {
   shares_.clear();
   double measured = 0;
   for (const std::size_t i : around_) {
@@ -63,18 +68,45 @@ const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin
     if (!can_own(use.claim)) continue;
     double weight = 0;
     if (const Column* util = use.track ? use.track->find(Metric::kProcessSmUtil) : nullptr) {
-      const auto next = std::lower_bound(use.track->at.begin(), use.track->at.end(), end);
-      const auto row = static_cast<std::size_t>(next - use.track->at.begin());
-      if (next != use.track->at.end() && *next <= end + 2 * job_.listing_interval && util->has(row))
-        weight = static_cast<double>(util->values[row]);
+      const auto& at = use.track->at;  // not every look at the list is one at the shares
+      auto row = static_cast<std::size_t>(std::lower_bound(at.begin(), at.end(), end) - at.begin());
+      const Nanos latest = end + 2 * job_.listing_interval;
+      while (row < at.size() && at[row] <= latest && !util->has(row)) ++row;
+      if (row < at.size() && at[row] <= latest) weight = static_cast<double>(util->values[row]);
     }
     measured += weight;
     shares_.push_back({&use, weight});
   }
-  if (measured <= 0)
-    for (Share& share : shares_) share.weight = job_.batch.present ? held_within(*share.use, begin, end) : 1;
+  if (measured <= 0) {
+    const bool any_computes =
+        std::any_of(shares_.begin(), shares_.end(), [](const Share& share) { return !share.use->only_holds; });
+    for (Share& share : shares_)
+      share.weight = any_computes && share.use->only_holds ? 0
+                     : job_.batch.present                  ? held_within(*share.use, begin, end)
+                                                           : 1;
+  }
+  if (!job_.batch.present) leave_to_the_old(begin, end, busy);
   if (shares_.empty()) shares_.push_back({nullptr, 1});
   return shares_;
+}
+
+// Who starts within a sample has its start-up before it: what somebody who was there before had time for is his. (In a
+// batch lay_out() sees to that.)
+void DeviceAccountant::leave_to_the_old(Nanos begin, Nanos end, Nanos busy) {
+  const auto starts = [&](const Share& share) {
+    return share.use->context.process && share.use->context.begin > begin;
+  };
+  const auto had_time = [&](const Share& share) {
+    return !starts(share) && !share.use->only_holds && std::min(end, share.use->context.end) - begin >= busy;
+  };
+  if (std::none_of(shares_.begin(), shares_.end(), had_time)) return;
+  double left = 0;
+  for (Share& share : shares_) {
+    if (starts(share)) share.weight = 0;
+    left += share.weight;
+  }
+  if (left > 0) return;
+  for (Share& share : shares_) share.weight = had_time(share) ? 1 : 0;
 }
 
 // Where one task ends and the next begins within the sample at hand.
@@ -137,7 +169,7 @@ const std::vector<DeviceAccountant::Piece>& DeviceAccountant::lay_out(const Util
 }
 
 void DeviceAccountant::find_kernels(const Piece& piece) {
-  for (const Share& share : owners(piece.begin, piece.end)) {
+  for (const Share& share : owners(piece.begin, piece.end, piece.busy)) {
     if (!share.use || share.weight <= 0) continue;
     const auto note = [&](Use& use) {
       if (use.first_kernel == kNever) use.first_kernel = std::max(use.context.begin, piece.end - piece.busy);
@@ -155,7 +187,23 @@ void DeviceAccountant::find_kernels() {
     move_to(sample);
     for (const Piece& piece : lay_out(sample))
       if (piece.busy > 0) find_kernels(piece);
+    const bool listed = std::any_of(around_.begin(), around_.end(), [&](std::size_t i) {
+      return uses_[i].claim == Claim::kContext && uses_[i].context.held_from < sample.end;
+    });
+    if (busy_ns(sample) > 0 && !listed)
+      for (const std::size_t i : around_) uses_[i].computed = true;
   }
+}
+
+// An attempt that was looked for in vain owns no kernels, unless some ran that can be nobody else's: a context may have
+// been there between two looks.
+void DeviceAccountant::leave_out_the_absent() {
+  bool any = false;
+  for (Use& use : uses_)
+    if (use.claim == Claim::kUnseen && use.looked_for && !use.computed) use.claim = Claim::kNeverHeld, any = true;
+  if (!any) return;
+  for (Use& use : uses_) use.first_kernel = use.last_kernel = kNever;
+  find_kernels();
 }
 
 // Held for long, and for many times its longest pause before, while neither it nor its helpers used the CPU or the disk
@@ -174,8 +222,9 @@ bool DeviceAccountant::hung(const Use& use) const {
   }
   if (static_cast<double>(tail) < limits_[Threshold::kHangPauses] * static_cast<double>(longest)) return false;
   const auto still = [&](const Activity& a) {
-    return a.begin < use.last_kernel || (a.cpu < limits_[Threshold::kHangTrickle] && a.read_bytes_per_second < 1 &&
-                                         a.write_bytes_per_second < 1 && a.wait != WaitChannel::kSleep);
+    return a.begin < use.last_kernel ||
+           (a.cpu < limits_[Threshold::kHangTrickle] && a.read_bytes_per_second.value_or(0) < 1 &&
+            a.write_bytes_per_second.value_or(0) < 1 && a.wait != WaitChannel::kSleep);
   };
   const auto all_still = [&](const std::vector<Activity>& list) {
     return std::all_of(list.begin(), list.end(), still);
@@ -202,7 +251,7 @@ void DeviceAccountant::emit(Slice slice) {
 // Splits (begin, end] among the owners, one after the other; the rounding remainder goes to the largest.
 void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
   if (end <= begin) return;
-  const auto& shares = owners(sample_begin, end);
+  const auto& shares = owners(sample_begin, end, end - begin);
   double sum = 0;
   for (const Share& share : shares) sum += share.weight;
   parts_.clear();
@@ -220,12 +269,13 @@ void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
     if (use) {
       slice.pid = use->context.pid;
       slice.task = use->task;
-      if (!use->counted) slice.account = Account::kDiscarded;
+      slice.account = use->kernels;
       if (!use->context.ours) slice.account = Account::kForeign;
       if (use->claim == Claim::kUnseen) slice.tiers = "S", slice.confidence = Confidence::kMedium;
       if (shares.size() > 1) slice.confidence = Confidence::kMedium;
-    } else if (job_.has_contexts) {
+    } else if (job_.has_contexts || job_.owners_unknown) {
       slice.confidence = Confidence::kLow;  // too short to be listed, or hidden from us
+      if (desktop_ && !touched_) slice.account = Account::kForeign;
     }
     emit(slice);
     begin += parts_[i];
@@ -242,25 +292,31 @@ Slice piece_of(const Use& use, Nanos begin, Nanos end, Account account, Tiers ti
 }  // namespace
 
 // The first evidence that speaks for it decides; without any, only where it lies between the kernels is known.
-Slice DeviceAccountant::held_piece(Nanos begin, Nanos end, const Use& use, UsePart part) const {
+void DeviceAccountant::held_piece(Nanos begin, Nanos end, const Use& use, UsePart part) {
   const IdleStretch stretch{use, part, begin, end, time_};
+  // Of an attempt that nobody saw on the device, and of no kernel, it is not known whether it used it at all.
+  const bool stranger = use.claim == Claim::kUnseen && use.first_kernel == kNever;
   for (const auto& evidence : evidence_) {
-    const auto claim = evidence->claim(stretch);
-    if (!claim) continue;
-    Slice slice = piece_of(use, begin, end, claim->account, claim->tiers, claim->confidence);
-    slice.where = places_.index_of(claim->where);
-    return slice;
+    if (stranger) break;
+    for (const HostShare& share : evidence->claim(stretch)) {
+      const Nanos stop = begin + share.length;
+      Slice slice = piece_of(use, begin, stop, share.claim.account, share.claim.tiers, share.claim.confidence);
+      slice.where = places_.index_of(share.claim.where);
+      emit(slice);
+      begin = stop;
+    }
+    if (begin == end) return;
   }
   switch (part) {
     case UsePart::kStartup:
-      return piece_of(use, begin, end, Account::kStartup, "P", Confidence::kHigh);
+      return emit(piece_of(use, begin, end, Account::kStartup, "P", Confidence::kHigh));
     case UsePart::kTail:
-      if (use.hung) return piece_of(use, begin, end, Account::kHung, "P", Confidence::kMedium);
-      return piece_of(use, begin, end, Account::kTeardown, "N", Confidence::kMedium);
+      if (use.hung) return emit(piece_of(use, begin, end, Account::kHung, "P", Confidence::kMedium));
+      return emit(piece_of(use, begin, end, Account::kTeardown, "N", Confidence::kMedium));
     case UsePart::kBetween:
       break;
   }
-  return piece_of(use, begin, end, Account::kUnexplained, "N", Confidence::kLow);
+  emit(piece_of(use, begin, end, Account::kUnexplained, "N", Confidence::kLow));
 }
 
 // An attempt of a batch around its contexts, or one that was too short to be listed.
@@ -270,7 +326,7 @@ Slice DeviceAccountant::attempt_piece(Nanos begin, Nanos end, const Use& attempt
   if (ever && middle < attempt.first_kernel)
     return piece_of(attempt, begin, end, Account::kStartup, "S", Confidence::kHigh);
   if (ever && middle >= attempt.last_kernel)
-    return piece_of(attempt, begin, end, Account::kTeardown, "S", Confidence::kMedium);
+    return piece_of(attempt, begin, end, attempt.hung ? Account::kHung : Account::kTeardown, "S", Confidence::kMedium);
   return piece_of(attempt, begin, end, Account::kUnexplained, "S", Confidence::kLow);
 }
 
@@ -300,8 +356,9 @@ Word word_of(const Use& use, Nanos at) {
 
 }  // namespace
 
-Slice DeviceAccountant::idle_piece(Nanos begin, Nanos end) const {
-  if (!job_.has_contexts && !job_.batch.present) return {begin, end, Account::kUnexplained, 0, "N", Confidence::kLow};
+void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
+  if (!job_.has_contexts && !job_.batch.present)
+    return emit({begin, end, Account::kUnexplained, 0, "N", Confidence::kLow});
   Word best = Word::kNone;
   const Use* use = nullptr;
   for (const std::size_t i : around_) {
@@ -318,20 +375,20 @@ Slice DeviceAccountant::idle_piece(Nanos begin, Nanos end) const {
     case Word::kTail:
       return held_piece(begin, end, *use, UsePart::kTail);
     case Word::kAttempt:
-      return attempt_piece(begin, end, *use);
+      return emit(attempt_piece(begin, end, *use));
     case Word::kNeverHeld:
-      return piece_of(*use, begin, end, Account::kNotUsed, "S", Confidence::kHigh);
+      return emit(piece_of(*use, begin, end, Account::kNotUsed, "S", Confidence::kHigh));
     case Word::kNone:
       break;
   }
-  return free_piece(begin, end);
+  emit(free_piece(begin, end));
 }
 
 void DeviceAccountant::idle(Nanos begin, Nanos end) {
   auto cut = std::upper_bound(cuts_.begin(), cuts_.end(), begin);
   while (begin < end) {
     const Nanos stop = cut == cuts_.end() ? end : std::min(*cut++, end);
-    emit(idle_piece(begin, stop));
+    idle_piece(begin, stop);
     begin = stop;
   }
 }

@@ -21,6 +21,9 @@ class DeviceAccountant {
     return std::any_of(uses_.begin(), uses_.end(),
                        [](const Use& use) { return use.context.ours && use.claim != Claim::kNeverHeld; });
   }
+  [[nodiscard]] bool spun_on() const {
+    return std::any_of(uses_.begin(), uses_.end(), [](const Use& use) { return use.context.ours && use.spins; });
+  }
 
  private:
   struct Share {
@@ -37,15 +40,17 @@ class DeviceAccountant {
   [[nodiscard]] Standing standing(Nanos begin, Nanos end, const UtilSample& sample) const;
   [[nodiscard]] const std::vector<Piece>& lay_out(const UtilSample& sample);  // until the next call
   void find_kernels();
+  void leave_out_the_absent();
   void find_kernels(const Piece& piece);
   void find_cuts();
   [[nodiscard]] bool hung(const Use& use) const;
-  [[nodiscard]] const std::vector<Share>& owners(Nanos begin, Nanos end);  // until the next call
+  [[nodiscard]] const std::vector<Share>& owners(Nanos begin, Nanos end, Nanos busy);  // until the next call
+  void leave_to_the_old(Nanos begin, Nanos end, Nanos busy);
   void busy(Nanos begin, Nanos end, Nanos sample_begin);
   void idle(Nanos begin, Nanos end);
-  [[nodiscard]] Slice idle_piece(Nanos begin, Nanos end) const;
+  void idle_piece(Nanos begin, Nanos end);
   [[nodiscard]] Slice free_piece(Nanos begin, Nanos end) const;
-  [[nodiscard]] Slice held_piece(Nanos begin, Nanos end, const Use& use, UsePart part) const;
+  void held_piece(Nanos begin, Nanos end, const Use& use, UsePart part);
   [[nodiscard]] Slice attempt_piece(Nanos begin, Nanos end, const Use& attempt) const;
   void emit(Slice slice);
 
@@ -63,6 +68,7 @@ class DeviceAccountant {
   std::vector<Nanos> bounds_;
   std::vector<Share> shares_;  // kept from call to call: a day has a hundred thousand samples
   std::vector<Nanos> parts_;
+  bool desktop_ = false;  // a desktop draws on it: kernels without an owner are its own, where the job has no context
   bool touched_ = false;
 };
 

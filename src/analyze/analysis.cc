@@ -9,7 +9,10 @@
 
 #include "analyze/doubt.h"
 #include "analyze/evidence.h"
+#include "analyze/named_phases.h"
 #include "analyze/phases.h"
+#include "analyze/stack_evidence.h"
+#include "analyze/work.h"
 #include "base/human.h"
 #include "model/events.h"
 #include "model/losses.h"
@@ -68,31 +71,23 @@ std::vector<Tenant> tenants_of(const Recording& recording, const Analysis& analy
   return tenants;
 }
 
-// Reasons are read more seldom than utilisation: a reading of them speaks for the time since the one before.
-ClockLimits clocks_of(const Track& track, const Window& window, const Thresholds& limits) {
-  constexpr std::int64_t kLimits =
-      kReasonSwPowerCap | kReasonHwSlowdown | kReasonSwThermal | kReasonHwThermal | kReasonHwPowerBrake;
-  const Column *util = track.find(Metric::kGpuUtil), *reasons = track.find(Metric::kEventReasons),
-               *clock = track.find(Metric::kSmClock);
-  ClockLimits sum;
-  sum.recorded = reasons != nullptr;
-  if (!util || !reasons) return sum;
-  const std::int64_t running = from_unit(Metric::kGpuUtil, limits[Threshold::kThrottleUtil]);
-  double clock_sum = 0, clock_rows = 0;
-  std::optional<Nanos> before;  // the reading of reasons before this one
+// Bytes that came to the device over PCIe; a counter that wraps loses the reading.
+std::optional<double> copied_to(const Track& track, const Window& window) {
+  const Column *total = track.find(Metric::kPcieRx), *rate = track.find(Metric::kPcieRxRate);
+  std::optional<double> bytes;
+  std::optional<std::size_t> before;
   for (std::size_t row = 0; row < track.at.size(); ++row) {
-    if (!reasons->has(row)) continue;
-    const Nanos since = std::exchange(before, track.at[row]).value_or(row > 0 ? track.at[row - 1] : track.at[row]);
-    if (!window.holds(track.at[row]) || !util->has(row) || util->values[row] < running) continue;
-    ++sum.readings;
-    if ((reasons->values[row] & kLimits) == 0) continue;
-    ++sum.limited;
-    sum.reasons |= reasons->values[row] & kLimits;
-    sum.limited_times.push_back({since, track.at[row]});
-    if (clock && clock->has(row)) clock_sum += static_cast<double>(clock->values[row]), clock_rows += 1;
+    const Column* column = total ? total : rate;
+    if (!column || !column->has(row)) continue;
+    const auto last = std::exchange(before, row);
+    if (!last || track.at[row] <= window.begin || track.at[*last] >= window.end) continue;
+    if (total)
+      bytes =
+          bytes.value_or(0) + static_cast<double>(std::max<std::int64_t>(0, total->values[row] - total->values[*last]));
+    else
+      bytes = bytes.value_or(0) + static_cast<double>(rate->values[row]) * seconds(track.at[row] - track.at[*last]);
   }
-  if (clock_rows > 0) sum.limited_clock_mhz = clock_sum / clock_rows;
-  return sum;
+  return bytes;
 }
 
 // Without any activity while another device works: no context where contexts are known, else no utilisation.
@@ -100,8 +95,7 @@ std::vector<bool> idle_peers(const Analysis& a) {
   std::vector<bool> idle(a.devices.size(), false);
   bool any_works = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const auto busy =
-        static_cast<double>(a.ledger.total(Account::kUseful, device) + a.ledger.total(Account::kDiscarded, device));
+    const auto busy = static_cast<double>(a.ledger.busy(device) - a.ledger.total(Account::kForeign, device));
     const bool works = busy > a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span());
     const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
     const bool quiet = util && util->samples > 0 && util->max <= a.limits[Threshold::kQuietUtil];
@@ -122,6 +116,57 @@ std::vector<Loss> losses_of(const Recording& recording, const Window& window) {
     if (loss.places.empty())
       loss.detail = loss.detail.empty() ? "somewhere in the recording" : "somewhere in the recording; " + loss.detail;
   return losses;
+}
+
+// The last time of which a GPU of the recording was read. What is still being written lacks the last seconds.
+Nanos last_reading(const Recording& recording) {
+  Nanos last = recording.meta.start;
+  for (const SourceKind kind : {SourceKind::kGpu, SourceKind::kGpuUtilRing})
+    for (const SourceId id : recording.all(kind))
+      if (const auto& at = track_of(recording, id).at; !at.empty()) last = std::max(last, at.back());
+  return std::min(last, recording.meta.end);
+}
+
+// It has readings in the window and none of its utilisation; a GPU that was lost is something else.
+bool utilisation_unreported(const Recording& recording, const Analysis& a, std::size_t device) {
+  if (a.ledger.span() == 0 || a.ledger.total(Account::kUnobserved, device) < a.ledger.span()) return false;
+  const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
+  const auto& at = track_of(recording, a.devices[device].source).at;
+  const bool any = std::any_of(at.begin(), at.end(), [&](Nanos reading) { return a.window.holds(reading); });
+  return any && (!util || (util->samples == 0 && util->absent != Absent::kDeviceLost));
+}
+
+// From the driver's events, and of a log from the cells that say it.
+std::vector<LostDevice> lost_devices(const Recording& recording, const Analysis& a) {
+  std::vector<LostDevice> lost;
+  // A job that ends because of it ends before the next look at the device.
+  const bool to_the_end = a.window.end >= recording.meta.end;
+  for (const Event& event : recording.events)
+    if (const auto told = of_event<events::DeviceLost>(event);
+        told && (a.window.holds(event.at) || (to_the_end && event.at >= a.window.end)))
+      lost.push_back({event.at, event.source, told->text.value_or("GPU is lost")});
+  if (!lost.empty()) return lost;
+  for (const DeviceTime& time : a.devices) {
+    const Track& track = track_of(recording, time.source);
+    const Column* util = track.find(Metric::kGpuUtil);
+    // From its last reading on.
+    const std::size_t rows = util ? track.at.size() : 0;
+    std::size_t since = rows;
+    while (since > 0 && !util->has(since - 1)) --since;
+    while (since < rows && util->at(since) != tl::unexpected(Absent::kDeviceLost)) ++since;
+    if (since < rows && a.window.holds(track.at[since])) lost.push_back({track.at[since], time.source, "GPU is lost"});
+  }
+  return lost;
+}
+
+// The share of kernels and the mean utilisation are of the same readings: a report says one number for both.
+void say_as_the_ledger(Analysis& a) {
+  for (DeviceStats& stats : a.stats) {
+    const Nanos observed = a.ledger.span() - a.ledger.total(Account::kUnobserved, stats.device);
+    for (MetricStats& metric : stats.metrics)
+      if (metric.metric == Metric::kGpuUtil && metric.samples > 0 && observed > 0)
+        metric.mean = static_cast<double>(a.ledger.busy(stats.device)) / static_cast<double>(observed);
+  }
 }
 
 // Leaves the attempts that had a device, or could have had one, in the window.
@@ -171,7 +216,7 @@ const TaskAttempt* Analysis::attempt_at(std::int32_t task, Nanos at) const {
 
 bool Analysis::held_for_nothing(const Slice& slice) const {
   const TaskAttempt* attempt = attempt_at(slice.task, slice.begin + (slice.end - slice.begin) / 2);
-  return attempt && !attempt->counted();
+  return attempt && attempt->in_vain();
 }
 
 namespace {
@@ -186,20 +231,58 @@ std::vector<bool> pauses_of(const std::vector<Phase>& phases) {
   return pauses;
 }
 
+// A job may have set no marks, and what was read of its output may have said nothing.
+void leave_out_unsaid(const Recording& recording, RecordingMeta& meta) {
+  std::string said;
+  for (const SourceId id : recording.all(SourceKind::kMarks)) {
+    const Attrs& attrs = recording.sources[static_cast<std::size_t>(id)].attrs;
+    const auto via = attrs.find("via");
+    if (via != attrs.end()) said += via->second == "output" ? 'L' : 'X';
+  }
+  for (const auto& [tier, why] :
+       {std::pair('X', "the job set none"), std::pair('L', "what was read of it told no phase, step or metric")}) {
+    if (meta.tiers.find(tier) == std::string::npos || said.find(tier) != std::string::npos) continue;
+    std::erase(meta.tiers, tier);
+    meta.missing_tiers.push_back({.tier = tier, .why = why});
+  }
+}
+
+// Stacks could be read, but there may have been no Python to read them of, or none that lets itself be read.
+void leave_out_unused(const Recording& recording, RecordingMeta& meta) {
+  const auto threads = recording.all(SourceKind::kPythonThread);
+  if (std::any_of(threads.begin(), threads.end(),
+                  [&](SourceId id) { return !recording.tracks[static_cast<std::size_t>(id)].lists.empty(); }))
+    return;
+  std::erase(meta.tiers, 'Y');
+  for (const SourceId id : recording.all(SourceKind::kProcess)) {
+    const Attrs& attrs = recording.sources[static_cast<std::size_t>(id)].attrs;
+    const auto declined = attrs.find("python_declined");
+    if (declined == attrs.end() || declined->second.empty()) continue;
+    meta.missing_tiers.push_back({.tier = 'Y', .why = declined->second});
+    return;
+  }
+}
+
 }  // namespace
 
 Analysis analyze(const Recording& recording, Window window, const Thresholds& limits, const Told& told) {
   Analysis a;
   a.told = told;
   a.meta = recording.meta;
+  leave_out_unsaid(recording, a.meta);
+  leave_out_unused(recording, a.meta);
   a.limits = limits;
   a.window.end = std::clamp(window.end, recording.meta.start, std::max(recording.meta.start, recording.meta.end));
+  a.goes_on = goes_on(recording.meta);
+  if (a.goes_on) a.window.end = std::min(a.window.end, last_reading(recording));
   a.window.begin = std::clamp(window.begin, recording.meta.start, a.window.end);
   a.losses = losses_of(recording, a.window);
   a.job = job_view(recording, limits);
-  const auto evidence = evidence_of(recording, a.job, limits);
-  DeviceTimes times = device_times(recording, a.job, limits, evidence);
+  const StackView stacks = stack_view(recording, stacks::Families(told.families));
+  DeviceTimes times = device_times(recording, a.job, limits, evidence_of(a.job, stacks, limits));
   a.devices = std::move(times.devices);
+  const NamedPhases named = named_phases(recording, a.job, stacks);
+  mark_phases(named, a.devices);
   keep_window(a.job.batch, a.window);
   a.attempts_of_task.resize(a.job.batch.tasks.size());
   for (std::size_t i = 0; i < a.job.batch.attempts.size(); ++i)
@@ -208,15 +291,29 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   lower_confidence(a.devices, a.doubtful);
   for (DeviceTime& time : a.devices) clip(time.slices, a.window.begin, a.window.end);
   a.phases = find_phases(recording, a.devices, limits);
+  a.worker_looks = worker_looks(stacks, a.job, a.devices);
+  a.kernel_waits = kernel_waits(stacks, a.job, a.devices);
+  a.other_threads = thread_code(stacks, a.job, a.devices);
   a.pauses = pauses_of(a.phases);
+  describe_phases(recording, named, a.devices, limits, a.phases);
+  a.pauses.resize(a.phases.size(), false);
+  if (!a.job.batch.present) a.work = step_counts(recording).work(a.window);  // its tasks count each for itself
+  a.said = said_of(recording, a.window);
   a.ledger = ledger(a.devices, a.window.begin, a.window.end);
   a.ledger.tasks = a.job.batch.tasks;
   a.ledger.places = std::move(times.places);
   const Window readings = readings_of(recording, a.window);
   for (std::size_t i = 0; i < a.devices.size(); ++i) {
+    const Track& track = track_of(recording, a.devices[i].source);
     a.stats.push_back({i, device_stats(recording, a.devices[i].source, readings, limits)});
-    a.clocks.push_back(clocks_of(track_of(recording, a.devices[i].source), readings, limits));
+    a.clocks.push_back(clock_limits(track, a.devices[i].slices, readings, limits));
+    a.stalls.push_back(find_stall(track, a.devices[i].slices, readings, limits));
+    a.quiet_ends.push_back(find_quiet_end(track, a.devices[i].slices, readings, limits));
+    a.unreported.push_back(utilisation_unreported(recording, a, i));
+    a.busy_error.push_back(busy_error(recording, a.devices[i].source, a.window.begin, a.window.end, limits));
+    a.copied_bytes.push_back(copied_to(track, a.window));
   }
+  say_as_the_ledger(a);
   const double tail = limits[Threshold::kProgressTail] * static_cast<double>(a.window.length());
   a.late_from = a.window.end - static_cast<Nanos>(tail);
   a.host = host_summary(recording, a.job, a.window, a.late_from);
@@ -226,8 +323,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.processes = processes_of(recording, a.window);
   a.tenants = tenants_of(recording, a);
   a.idle_peer = idle_peers(a);
-  for (const Event& event : recording.events)
-    if (is<events::DeviceLost>(event) && a.window.holds(event.at)) a.lost.push_back({event.at, event.source});
+  a.lost = lost_devices(recording, a);
   return a;
 }
 

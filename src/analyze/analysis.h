@@ -4,13 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "analyze/clocks.h"
 #include "analyze/host_summary.h"
 #include "analyze/job.h"
 #include "analyze/ledger.h"
+#include "analyze/regimes.h"
 #include "analyze/stats.h"
+#include "analyze/worker_code.h"
 #include "model/explanation.h"
 #include "model/finding.h"
 #include "model/thresholds.h"
+#include "stacks/families.h"
 
 // From a recording and a window of its time to one value, which is all that the diagnosis looks at. Everything in it is
 // of that window: two lines of a report cannot be of different times.
@@ -36,25 +40,18 @@ struct Tenant {
   std::int64_t peak_bytes = 0;  // of device memory
 };
 
-// What the driver said about a device's clocks in readings with kernels running.
-struct ClockLimits {
-  bool recorded = false;                    // its event reasons were read at all
-  std::int64_t readings = 0, limited = 0;   // with kernels running; and with a reason that lowers clocks
-  std::int64_t reasons = 0;                 // all such reasons, kReason… of model/metric.h
-  std::optional<double> limited_clock_mhz;  // mean SM clock of the limited ones
-  std::vector<Window> limited_times;        // what they speak for, in order
-};
-
 // What a recording cannot know and a person may.
 struct Told {
   std::optional<Nanos> remaining;                  // the same work still to do, in time at today's pace
   std::optional<std::pair<double, double>> batch;  // batch size now, and the one considered
   std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
+  std::vector<stacks::FamilyRule> families;        // before the rules that are built in
 };
 
 struct LostDevice {
   Nanos at = 0;
-  SourceId source = kNoSource;
+  SourceId source = kNoSource;  // kNoSource: a log did not say which
+  std::string word;             // the driver's
 };
 
 struct Analysis {
@@ -65,26 +62,37 @@ struct Analysis {
   JobView job;                      // uses and attempts: those of the window
   std::vector<DeviceTime> devices;  // the budget's, in order of index; their slices end with the window
   Ledger ledger;
-  std::vector<DeviceStats> stats;  // by position in `devices`
-  std::vector<Phase> phases;
-  std::vector<bool> pauses;         // by position in `phases`: any but the busiest of its device
-  std::vector<ClockLimits> clocks;  // by position in `devices`
-  std::vector<bool> idle_peer;      // by position in `devices`: it did nothing while another worked
+  std::vector<DeviceStats> stats;                   // by position in `devices`
+  std::vector<Phase> phases;                        // those found in the utilisation, then those with a name
+  std::vector<bool> pauses;                         // by position in `phases`: any but the busiest of its device
+  std::vector<ClockLimits> clocks;                  // by position in `devices`
+  std::vector<std::optional<Stall>> stalls;         // by position in `devices`
+  std::vector<std::optional<QuietEnd>> quiet_ends;  // by position in `devices`
+  std::vector<std::optional<double>> copied_bytes;  // by position in `devices`: to it over PCIe; absent if not counted
+  std::vector<bool> idle_peer;                      // by position in `devices`: it did nothing while another worked
+  std::vector<bool> unreported;     // by position in `devices`: it has readings, and never one of its utilisation
+  std::vector<Nanos> busy_error;    // by position in `devices`: its busy time may be so much less or more
   std::vector<MachineGpu> machine;  // in order of index
   std::vector<RecordedProcess> processes;
   std::vector<Tenant> tenants;
+  std::optional<Work> work;
+  Said said;
+  WorkerLooks worker_looks;
+  std::vector<ThreadCode> other_threads;
+  CodeShare kernel_waits;
   HostSummary host;
   Nanos late_from = 0;  // the last part of the window, in which something should still move
   std::vector<LostDevice> lost;
   std::vector<Loss> losses;
-  Claims doubtful;  // time of the devices about which readings were lost
+  bool goes_on = false;  // somebody still writes the recording: the window ends with its last reading
+  Claims doubtful;       // time of the devices about which readings were lost
 
   [[nodiscard]] double share(Nanos ns) const;  // of the budget
   [[nodiscard]] bool material(Nanos ns) const { return share(ns) >= limits[Threshold::kMaterial]; }
   [[nodiscard]] const MetricStats* stats_of(std::size_t device, Metric metric) const;
   [[nodiscard]] std::string device_name(std::size_t device) const;  // "GPU 0"
   [[nodiscard]] std::string when(Nanos at) const;                   // clock time, or time since the recording's start
-  // Whether an attempt of a batch had the device then that did not succeed.
+  // Whether an attempt of a batch had the device then whose work was thrown away.
   [[nodiscard]] bool held_for_nothing(const Slice& slice) const;
   [[nodiscard]] const TaskAttempt* attempt_at(std::int32_t task, Nanos at) const;  // nullptr: none
   // Whether a slice or an entry of this phase lies where its device's work pauses.

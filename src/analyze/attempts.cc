@@ -32,6 +32,9 @@ class Collector {
       else if (const auto ended = of_event<events::AttemptEnd>(event))
         end(event.at, *ended);
     }
+    // A full disk ends the recording and not the batch.
+    if (goes_on(recording_.meta) || recording_.meta.stop_reason == "disk_full")
+      for (const auto& [id, index] : open_) view_.attempts[index].running = true;
     view_.present = !view_.queue.empty() || !view_.attempts.empty();
     return std::move(view_);
   }
@@ -53,7 +56,10 @@ class Collector {
 
   void end(Nanos at, const events::AttemptEnd& told) {
     const auto known = open_.find(told.start.attempt);
-    if (known == open_.end()) return;  // one that could not be started has no place
+    if (known == open_.end()) {  // one that could not be started has no place
+      if (told.outcome == AttemptOutcome::kNotStarted) view_.never_started.push_back({task_of(told.start.task), at});
+      return;
+    }
     TaskAttempt& attempt = view_.attempts[known->second];
     open_.erase(known);
     attempt.end = std::clamp(at, attempt.begin, recording_.meta.end);

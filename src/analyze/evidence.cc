@@ -4,11 +4,14 @@
 #include <algorithm>
 
 #include "analyze/process_evidence.h"
+#include "analyze/stack_evidence.h"
 
 namespace headroom {
 
-std::vector<std::unique_ptr<Evidence>> evidence_of(const Recording&, const JobView& job, const Thresholds& limits) {
+std::vector<std::unique_ptr<Evidence>> evidence_of(const JobView& job, const StackView& stacks,
+                                                   const Thresholds& limits) {
   std::vector<std::unique_ptr<Evidence>> ordered;
+  if (!stacks.looks.empty()) ordered.push_back(std::make_unique<Stacks>(stacks, limits));
   const bool sampled = std::any_of(job.did.begin(), job.did.end(), [](const auto& list) { return !list.empty(); });
   if (sampled) ordered.push_back(std::make_unique<ProcessCounters>(limits));
   return ordered;

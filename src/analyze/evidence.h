@@ -32,20 +32,28 @@ struct HostClaim {
   std::string_view where = {};  // a phase or function of the job; owned by the evidence; "" for none
 };
 
+// A part of a stretch, and what it was.
+struct HostShare {
+  Nanos length = 0;
+  HostClaim claim;
+};
+
 // One kind of evidence about the host. Asked in order of trust, and the first that answers decides.
 class Evidence {
  public:
   virtual ~Evidence() = default;
-  // Nothing where this kind does not speak for the stretch.
-  [[nodiscard]] virtual std::optional<HostClaim> claim(const IdleStretch& stretch) const = 0;
+  // Parts one after the other that make up the stretch; none where this kind does not speak for it.
+  [[nodiscard]] virtual std::vector<HostShare> claim(const IdleStretch& stretch) const = 0;
   // Adds the instants at which its answer for `use` may change; a stretch never lies across one. Evidence that is
   // sampled may answer for a stretch by what it knows of its middle, and then need not cut more finely than it samples.
   virtual void cut(const Use& use, std::vector<Nanos>& cuts) const = 0;
 };
 
-// All that this recording has, the most trusted first (DESIGN: CUPTI, marks, stacks, output, /proc). Lives as long as
-// `job`, which it looks into.
-[[nodiscard]] std::vector<std::unique_ptr<Evidence>> evidence_of(const Recording& recording, const JobView& job,
+struct StackView;
+
+// All that a recording has, the most trusted first. Lives as long as `job` and `stacks`, which it looks into. What a
+// job says of itself is not among it: that says when, not what the device waited for (named_phases.h).
+[[nodiscard]] std::vector<std::unique_ptr<Evidence>> evidence_of(const JobView& job, const StackView& stacks,
                                                                  const Thresholds& limits);
 
 }  // namespace headroom

@@ -2,112 +2,153 @@
 #include "analyze/host_summary.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "analyze/ledger.h"
 #include "model/entities.h"
 
 namespace headroom {
 
 namespace {
 
-struct Means {
-  double cpu = 0, main_cpu = 0, delay = 0, io = 0, io_length = 0, read = 0, write = 0, disk = 0;
-  double length = 0, samples = 0;
+// A mean over the time for which there is something to average.
+struct Mean {
+  double sum = 0, length = 0;
+  void add(double value, double dt) { sum += value * dt, length += dt; }
+  [[nodiscard]] double value() const { return length > 0 ? sum / length : 0; }
+  [[nodiscard]] std::optional<double> known() const { return length > 0 ? std::optional(value()) : std::nullopt; }
 };
 
-// For the part of each interval that lies in the window.
-Means means_of(const std::vector<Activity>& list, const Window& window) {
-  Means mean;
-  for (const Activity& a : list) {
-    const double dt = seconds(std::min(a.end, window.end) - std::max(a.begin, window.begin));
-    if (dt <= 0) continue;
-    mean.length += dt;
-    mean.samples += 1;
-    mean.cpu += a.cpu * dt;
-    mean.main_cpu += a.main_cpu.value_or(std::min(1.0, a.cpu)) * dt;
-    mean.delay += a.run_delay * dt;
-    if (a.io_delay) mean.io += *a.io_delay * dt, mean.io_length += dt;
-    mean.read += a.read_bytes_per_second * dt;
-    mean.write += a.write_bytes_per_second * dt;
-    mean.disk += a.state == 'D' ? 1 : 0;
+struct Means {
+  Mean cpu, main_cpu, delay, io, read, write, unseen;
+};
+
+using Windows = std::vector<Window>;  // in order of time, none overlaps another
+
+// Calls use(entry, seconds of it that lie in the windows) for each that touches them.
+template <class Entry, class Use>
+void within(const std::vector<Entry>& list, const Windows& windows, const Use& use) {
+  auto window = windows.begin();
+  for (const Entry& entry : list) {
+    while (window != windows.end() && window->end <= entry.begin) ++window;
+    Nanos ns = 0;
+    for (auto at = window; at != windows.end() && at->begin < entry.end; ++at)
+      ns += std::max<Nanos>(0, std::min(entry.end, at->end) - std::max(entry.begin, at->begin));
+    if (ns > 0) use(entry, seconds(ns));
   }
-  if (mean.length <= 0) return mean;
-  for (double* value : {&mean.cpu, &mean.main_cpu, &mean.delay, &mean.read, &mean.write}) *value /= mean.length;
-  mean.disk /= mean.samples;
+}
+
+Means means_of(const std::vector<Activity>& list, const Windows& windows, Looks& looks) {
+  Means mean;
+  within(list, windows, [&](const Activity& a, double dt) {
+    mean.cpu.add(a.cpu, dt);
+    mean.main_cpu.add(a.main_cpu.value_or(std::min(1.0, a.cpu)), dt);
+    mean.delay.add(a.run_delay, dt);
+    mean.unseen.add(a.unseen_cpu, dt);
+    if (a.io_delay) mean.io.add(*a.io_delay, dt);
+    if (a.read_bytes_per_second) mean.read.add(*a.read_bytes_per_second, dt);
+    if (a.write_bytes_per_second) mean.write.add(*a.write_bytes_per_second, dt);
+    const double weight = dt / seconds(a.end - a.begin);
+    if (a.state != '?') looks.states += weight, looks.blocked += a.state == 'D' ? weight : 0;
+    if (a.wait != WaitChannel::kUnknown) looks.count += weight, looks.in[static_cast<std::size_t>(a.wait)] += weight;
+  });
   return mean;
 }
 
-void add_owners(const JobView& job, const std::set<SourceId>& owners, const Window& window, HostSummary& summary) {
-  double samples = 0, io = 0, io_length = 0;
-  for (const SourceId owner : owners) {
-    const auto& list = job.did[static_cast<std::size_t>(owner)];
-    const Means mean = means_of(list, window);
-    if (mean.length <= 0) continue;
-    ++summary.owners;
-    summary.owner_cpu += mean.main_cpu;
-    summary.owner_delay += mean.delay;
-    summary.read_rate += mean.read;
-    summary.write_rate += mean.write;
-    io += mean.io;
-    io_length += mean.io_length;
-    samples += mean.samples;
-    for (const Activity& a : list)
-      if (a.end > window.begin && a.begin < window.end) summary.waits[static_cast<std::size_t>(a.wait)] += 1;
-  }
-  const double count = std::max(1.0, static_cast<double>(summary.owners));
-  summary.owner_cpu /= count;
-  summary.owner_delay /= count;
-  if (io_length > 0) summary.owner_io = io / io_length;
-  for (double& share : summary.waits) share /= std::max(1.0, samples);
+void sum_up(std::optional<double>& sum, const Mean& mean, double weight = 1) {
+  if (mean.length > 0) sum = sum.value_or(0) + mean.value() * weight;
 }
 
-void add_helpers(const JobView& job, const std::set<SourceId>& helpers, const Window& window, HostSummary& summary) {
+// The helpers of one owner. Each counts for as long as it lived: one that follows another does not double its work.
+void add_helpers(const JobView& job, const std::set<SourceId>& helpers, const Windows& windows, double owner_length,
+                 HostSummary& summary, Mean& delay) {
+  std::vector<std::pair<Nanos, int>> lives;
   for (const SourceId helper : helpers) {
-    const Means mean = means_of(job.did[static_cast<std::size_t>(helper)], window);
-    if (mean.length <= 0) continue;
-    ++summary.helpers;
-    summary.helper_cpu += mean.cpu;
-    summary.helper_delay += mean.delay;
-    summary.helper_disk += mean.disk;
-    summary.read_rate += mean.read;
+    const auto& list = job.did[static_cast<std::size_t>(helper)];
+    const Means mean = means_of(list, windows, summary.helper_looks);
+    if (mean.cpu.length <= 0) continue;
+    lives.emplace_back(list.front().begin, 1);
+    lives.emplace_back(list.back().end, -1);
+    const double lived = owner_length > 0 ? std::min(1.0, mean.cpu.length / owner_length) : 1;
+    summary.helper_cpu += mean.cpu.value() * lived;
+    sum_up(summary.helper_read, mean.read, lived);
+    delay.add(mean.delay.value(), mean.cpu.length);
   }
-  const double count = std::max(1.0, static_cast<double>(summary.helpers));
-  summary.helper_delay /= count;
-  summary.helper_disk /= count;
+  std::sort(lives.begin(), lives.end());
+  int now = 0, most = 0;
+  for (const auto& [at, change] : lives) most = std::max(most, now += change);
+  summary.helpers += static_cast<std::size_t>(most);
 }
 
-void add_machine(const Recording& recording, const Window& window, HostSummary& summary) {
-  const auto hosts = recording.all(SourceKind::kHost);
-  if (hosts.empty()) return;
-  const Host host = host_of(recording.sources[static_cast<std::size_t>(hosts.front())]);
-  summary.usable_cores = host.cores_usable.value_or(host.cores);
-  const Track& track = recording.tracks[static_cast<std::size_t>(hosts.front())];
-  const Column* busy = track.find(Metric::kHostCpuBusy);
-  if (!busy) return;
-  std::optional<std::size_t> first, last;
-  for (std::size_t row = 0; row < track.at.size(); ++row) {
-    if (track.at[row] < window.begin || track.at[row] > window.end || !busy->has(row)) continue;
-    if (!first) first = row;
-    last = row;
+struct Owned {
+  SourceId process;
+  Windows windows;
+};
+
+HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
+  HostSummary summary;
+  Mean cpu, delay, io, threads, helper_delay, busy, pressure;
+  std::set<SourceId> seen;
+  for (const Owned& owner : owners) seen.insert(owner.process);
+  for (const Owned& owner : owners) {
+    const Means mean = means_of(job.did[static_cast<std::size_t>(owner.process)], owner.windows, summary.owner_looks);
+    if (mean.cpu.length > 0) {
+      const double all = mean.cpu.value(), wanted = all + mean.delay.value();
+      summary.least_owner_cpu = summary.owners == 0 ? wanted : std::min(summary.least_owner_cpu, wanted);
+      summary.most_owner_cpu = std::max(summary.most_owner_cpu, wanted);
+      ++summary.owners;
+      cpu.add(mean.main_cpu.value(), 1);
+      delay.add(mean.delay.value(), 1);
+      threads.add(std::max(0.0, all - mean.main_cpu.value()), 1);
+      if (mean.io.length > 0) io.add(mean.io.value(), mean.io.length);
+      sum_up(summary.owner_read, mean.read);
+      sum_up(summary.owner_write, mean.write);
+      summary.unseen_cpu += mean.unseen.value();
+    }
+    std::set<SourceId> helpers;
+    for (const SourceId below : descendants(job, owner.process))
+      if (seen.insert(below).second) helpers.insert(below);
+    add_helpers(job, helpers, owner.windows, mean.cpu.length, summary, helper_delay);
+    within(job.machine, owner.windows, [&](const MachineActivity& machine, double dt) {
+      if (machine.busy_cores) busy.add(*machine.busy_cores, dt);
+      if (machine.io_pressure) pressure.add(*machine.io_pressure, dt);
+    });
   }
-  if (!first || track.at[*last] <= track.at[*first]) return;
-  summary.busy_cores = to_unit(Metric::kHostCpuBusy, busy->values[*last] - busy->values[*first]) /
-                       seconds(track.at[*last] - track.at[*first]);
+  summary.owner_cpu = cpu.value();
+  summary.owner_delay = delay.value();
+  summary.owner_threads = threads.value();
+  summary.owner_io = io.known();
+  summary.helper_cpu += summary.unseen_cpu;
+  summary.helper_delay = helper_delay.value();
+  summary.usable_cores = job.usable_cores;
+  summary.busy_cores = busy.known();
+  summary.io_pressure = pressure.known();
+  return summary;
 }
 
 }  // namespace
 
+double Looks::share(std::initializer_list<WaitChannel> channels) const {
+  double sum = 0;
+  for (const WaitChannel channel : channels) sum += in[static_cast<std::size_t>(channel)];
+  return count > 0 ? sum / count : 0;
+}
+
 HostSummary host_summary(const Recording& recording, const JobView& job, const Window& window, Nanos late_from) {
-  HostSummary summary;
-  std::set<SourceId> owners, helpers;
+  std::map<SourceId, Windows> owned;
   for (const ContextUse& use : job.uses)
-    if (use.ours && use.process && use.begin < window.end && use.end > window.begin) owners.insert(*use.process);
-  for (const SourceId owner : owners)
-    for (const SourceId below : descendants(job, owner))
-      if (!owners.contains(below)) helpers.insert(below);
-  add_owners(job, owners, window, summary);
-  add_helpers(job, helpers, window, summary);
-  add_machine(recording, window, summary);
+    if (use.ours && use.process && use.begin < window.end && use.end > window.begin) owned[*use.process] = {window};
+  std::vector<Owned> owners;
+  for (auto& [process, windows] : owned) owners.push_back({process, std::move(windows)});
+  HostSummary summary = summarise(job, owners);
+  if (owners.empty()) {
+    Mean busy;
+    within(job.machine, {window}, [&](const MachineActivity& machine, double dt) {
+      if (machine.busy_cores) busy.add(*machine.busy_cores, dt);
+    });
+    summary.busy_cores = busy.known();
+  }
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     if (job.has_job && !process_of(recording.sources[static_cast<std::size_t>(id)]).in_job) continue;
     for (const Activity& a : job.did[static_cast<std::size_t>(id)])
@@ -116,10 +157,33 @@ HostSummary host_summary(const Recording& recording, const JobView& job, const W
   return summary;
 }
 
-double HostSummary::waiting_in(std::initializer_list<WaitChannel> channels) const {
-  double sum = 0;
-  for (const WaitChannel channel : channels) sum += waits[static_cast<std::size_t>(channel)];
-  return sum;
+HostSummary host_during(const JobView& job, const std::vector<DeviceTime>& devices, const Claims& claims) {
+  std::map<SourceId, Windows> owned;
+  for (const ContextUse& use : job.uses) {
+    const auto device =
+        std::find_if(devices.begin(), devices.end(), [&](const DeviceTime& time) { return time.source == use.device; });
+    if (!use.ours || !use.process || device == devices.end()) continue;
+    const auto place = static_cast<std::size_t>(device - devices.begin());
+    Windows& windows = owned[*use.process];
+    auto piece = std::partition_point(claims.begin(), claims.end(), [&](const ClaimedPiece& p) {
+      return p.device < place || (p.device == place && p.end <= use.begin);
+    });
+    for (; piece != claims.end() && piece->device == place && piece->begin < use.end; ++piece)
+      windows.push_back({std::max(piece->begin, use.begin), std::min(piece->end, use.end)});
+  }
+  std::vector<Owned> owners;
+  for (auto& [process, windows] : owned) {
+    // One process on several devices: what is claimed on any of them.
+    std::sort(windows.begin(), windows.end(), [](const Window& a, const Window& b) { return a.begin < b.begin; });
+    Windows apart;
+    for (const Window& window : windows)
+      if (!apart.empty() && window.begin <= apart.back().end)
+        apart.back().end = std::max(apart.back().end, window.end);
+      else
+        apart.push_back(window);
+    if (!apart.empty()) owners.push_back({process, std::move(apart)});
+  }
+  return summarise(job, owners);
 }
 
 }  // namespace headroom

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "analyze/utilisation.h"
 #include "base/median.h"
 
 namespace headroom {
@@ -40,8 +41,15 @@ std::optional<SourceId> match_process(const Recording& recording, const std::mul
   return best;
 }
 
+// It was not on the list yet when that was read last before `seen`; without such a reading it always may have been.
+Nanos not_listed_until(const Recording& recording, const std::vector<Nanos>& looks, Nanos seen, Nanos listing) {
+  if (looks.empty()) return std::max(recording.meta.start, seen - listing);
+  const auto first = std::lower_bound(looks.begin(), looks.end(), seen);
+  return first == looks.begin() ? recording.meta.start : std::max(recording.meta.start, *std::prev(first));
+}
+
 ContextUse use_of(const Recording& recording, SourceId id, const std::multimap<std::int64_t, SourceId>& by_pid,
-                  Nanos listing) {
+                  const std::vector<Nanos>& looks, Nanos listing) {
   const Source& source = source_of(recording, id);
   const GpuContext context = context_of(source);
   const auto& seen = track_of(recording, id).at;
@@ -53,13 +61,13 @@ ContextUse use_of(const Recording& recording, SourceId id, const std::multimap<s
   use.first_seen = seen.front();
   use.last_seen = seen.back();
   use.process = match_process(recording, by_pid, context, use.first_seen);
-  use.held_from = std::max(recording.meta.start, use.first_seen - listing);
+  use.held_from = not_listed_until(recording, looks, use.first_seen, listing);
   use.begin = use.held_from;
   use.end = std::min(recording.meta.end, use.last_seen + listing);
   if (use.process) {
     const Process process = process_of(source_of(recording, *use.process));
     use.ours = process.in_job;
-    use.begin = std::min(use.begin, std::max(recording.meta.start, process.start));
+    use.begin = std::min(use.first_seen, std::max(recording.meta.start, process.start));
     use.held_from = std::max(use.held_from, use.begin);
     if (process.end && *process.end <= use.last_seen + 2 * listing)
       use.end = std::max(use.last_seen, std::min(recording.meta.end, *process.end));
@@ -99,21 +107,168 @@ void place_in_batch(const Recording& recording, const BatchView& batch, Nanos li
   if (use.attempt < 0) return;
   const TaskAttempt& attempt = batch.attempts[static_cast<std::size_t>(use.attempt)];
   const bool first_process = process_of(source_of(recording, *use.process)).pid == attempt.pid;
-  use.begin = first_process ? attempt.begin : std::clamp(use.begin, attempt.begin, use.first_seen);
+  use.begin = first_process ? attempt.begin : std::min(std::max(use.begin, attempt.begin), use.first_seen);
   use.held_from = std::max(use.held_from, use.begin);
   use.end = std::max(use.last_seen, first_process ? attempt.end : std::min(use.end, attempt.end));
 }
 
-// Inside a container the driver lists processes by numbers that mean nothing there: none of them can be found, although
-// attempts ran long enough to be listed. Then the lists say nothing about whose kernels ran.
-bool pids_of_another_namespace(const JobView& view, const Thresholds& limits) {
+bool kernels_ran(const Recording& recording, const Thresholds& limits) {
+  const double span = static_cast<double>(recording.meta.end - recording.meta.start);
+  for (const SourceId gpu : recording.all(SourceKind::kGpu)) {
+    if (device_of(source_of(recording, gpu)).given == false) continue;
+    Nanos busy = 0;
+    for (const UtilSample& sample : util_samples(recording, gpu, limits)) busy += busy_ns(sample);
+    if (static_cast<double>(busy) >= limits[Threshold::kPeerWorks] * span) return true;
+  }
+  return false;
+}
+
+// A log may say how many processes held a GPU without saying which: then it is not known when nobody did.
+bool counts_without_names(const Recording& recording) {
+  for (const SourceId gpu : recording.all(SourceKind::kGpu)) {
+    const Column* count = track_of(recording, gpu).find(Metric::kComputeProcesses);
+    for (std::size_t row = 0; count && row < count->values.size(); ++row)
+      if (count->has(row) && count->values[row] > 0) return true;
+  }
+  return false;
+}
+
+// In a container, on WSL2 or under hidepid the driver lists nothing, or numbers that mean nothing here: none of the
+// processes it lists can be found, although kernels ran. Then the lists say nothing about whose they were. Of a batch
+// some attempt must have run long enough to be listed.
+bool owners_unknown(const Recording& recording, const JobView& view, const Thresholds& limits) {
+  if (!view.has_job || !view.has_contexts) return false;
+  const auto found = [](const ContextUse& use) { return use.process.has_value(); };
+  if (std::any_of(view.uses.begin(), view.uses.end(), found) ||
+      std::any_of(view.graphics.begin(), view.graphics.end(), found))
+    return false;
   const double listed_after = limits[Threshold::kListings] * static_cast<double>(view.listing_interval);
   const auto& attempts = view.batch.attempts;
-  return !view.uses.empty() &&
-         std::none_of(view.uses.begin(), view.uses.end(), [](const ContextUse& use) { return use.process; }) &&
-         std::any_of(attempts.begin(), attempts.end(), [&](const TaskAttempt& attempt) {
-           return !attempt.devices.empty() && static_cast<double>(attempt.end - attempt.begin) >= listed_after;
-         });
+  const bool listable = std::any_of(attempts.begin(), attempts.end(), [&](const TaskAttempt& attempt) {
+    return !attempt.devices.empty() && static_cast<double>(attempt.end - attempt.begin) >= listed_after;
+  });
+  if (view.batch.present && !listable) return false;
+  return (view.batch.present && !view.uses.empty()) || kernels_ran(recording, limits);
+}
+
+// Growth of a counter from one row to the next, up to the first row from 0; nothing where it was not read.
+std::optional<double> grown(const Column* column, std::size_t row) {
+  if (!column || !column->has(row) || (row > 0 && !column->has(row - 1))) return std::nullopt;
+  const std::int64_t before = row > 0 ? column->values[row - 1] : 0;
+  return static_cast<double>(std::max<std::int64_t>(0, column->values[row] - before));
+}
+
+double growth(const Column* column, std::size_t row) { return grown(column, row).value_or(0); }
+
+// A file may hold any number: of a newer version, or of nobody.
+WaitChannel wait_channel_of(std::int64_t stored) {
+  const bool known = stored >= 0 && stored <= static_cast<std::int64_t>(WaitChannel::kUnknown);
+  return known ? static_cast<WaitChannel>(stored) : WaitChannel::kUnknown;
+}
+
+}  // namespace
+
+namespace {
+
+using Rates = std::vector<std::optional<double>>;
+
+// Growth per second of a counter that need not be read in every row: of each row, since the row before it.
+Rates rates(const Track& track, Metric metric) {
+  Rates list(track.at.size());
+  const Column* column = track.find(metric);
+  if (!column) return list;
+  std::optional<std::size_t> before;
+  for (std::size_t row = 0; row < track.at.size(); ++row) {
+    if (!column->has(row)) continue;
+    if (before && track.at[row] > track.at[*before]) {
+      const auto grown = static_cast<double>(std::max<std::int64_t>(0, column->values[row] - column->values[*before]));
+      const double rate = grown / seconds(track.at[row] - track.at[*before]);
+      for (std::size_t i = *before + 1; i <= row; ++i) list[i] = rate;
+    }
+    before = row;
+  }
+  return list;
+}
+
+}  // namespace
+
+std::vector<Activity> activities(const Recording& recording, SourceId process) {
+  const Track& track = track_of(recording, process);
+  const Column *user = track.find(Metric::kCpuUser), *system = track.find(Metric::kCpuSystem),
+               *main_cpu = track.find(Metric::kMainCpu), *delay = track.find(Metric::kRunDelay),
+               *io = track.find(Metric::kIoDelay), *state = track.find(Metric::kProcessState),
+               *wait = track.find(Metric::kWaitChannel), *children = track.find(Metric::kChildrenCpu);
+  std::vector<Activity> list;
+  // Of a process that was born while somebody watched, all that it did is known: its counters began at 0.
+  const Nanos start = process_of(source_of(recording, process)).start;
+  const bool born = start >= recording.meta.start && !track.at.empty() && start < track.at.front();
+  if (track.at.size() < (born ? 1U : 2U)) return list;
+  const Rates read = rates(track, Metric::kReadBytes), written = rates(track, Metric::kWriteBytes);
+  for (std::size_t row = born ? 0 : 1; row < track.at.size(); ++row) {
+    Activity activity{row > 0 ? track.at[row - 1] : start, track.at[row]};
+    const auto length = static_cast<double>(activity.end - activity.begin);
+    if (length <= 0) continue;
+    activity.cpu = (growth(user, row) + growth(system, row)) / length;
+    if (const auto main = grown(main_cpu, row)) activity.main_cpu = *main / length;
+    activity.run_delay = std::min(1.0, growth(delay, row) / length);
+    if (const auto blocked = grown(io, row)) activity.io_delay = std::min(1.0, *blocked / length);
+    activity.unseen_cpu = growth(children, row) / length;
+    activity.read_bytes_per_second = read[row];
+    activity.write_bytes_per_second = written[row];
+    if (state && state->has(row)) activity.state = static_cast<char>(state->values[row]);
+    if (wait && wait->has(row)) activity.wait = wait_channel_of(wait->values[row]);
+    list.push_back(activity);
+  }
+  return list;
+}
+
+namespace {
+
+// What ended children had used was counted in rows of their own, where they had any.
+void leave_out_the_seen(const Recording& recording, JobView& view) {
+  for (std::size_t parent = 0; parent < view.did.size(); ++parent)
+    for (const SourceId child : view.children[parent]) {
+      const auto end = process_of(source_of(recording, child)).end;
+      const Track& track = track_of(recording, child);
+      const Column *user = track.find(Metric::kCpuUser), *system = track.find(Metric::kCpuSystem);
+      if (!end || !user || !system || track.at.empty()) continue;
+      const std::size_t last = track.at.size() - 1;
+      if (!user->has(last) || !system->has(last)) continue;
+      double seen = static_cast<double>(user->values[last]) + static_cast<double>(system->values[last]);
+      if (const Column* below = track.find(Metric::kChildrenCpu); below && below->has(last))
+        seen += static_cast<double>(below->values[last]);
+      // It is waited for around the time at which it is found gone.
+      for (Activity& a : view.did[parent]) {
+        if (a.end < track.at[last]) continue;
+        if (a.begin > *end || seen <= 0) break;
+        const auto length = static_cast<double>(a.end - a.begin);
+        const double taken = std::min(seen, a.unseen_cpu * length);
+        a.unseen_cpu -= taken / length;
+        seen -= taken;
+      }
+    }
+}
+
+std::vector<MachineActivity> machine_activities(const Track& track) {
+  std::vector<MachineActivity> list;
+  const Column *busy = track.find(Metric::kHostCpuBusy), *pressure = track.find(Metric::kPsiIoSome);
+  for (std::size_t row = 1; row < track.at.size(); ++row) {
+    MachineActivity activity{track.at[row - 1], track.at[row], std::nullopt, std::nullopt};
+    const auto length = static_cast<double>(activity.end - activity.begin);
+    if (length <= 0) continue;
+    if (const auto used = grown(busy, row)) activity.busy_cores = *used / length;
+    if (const auto waited = grown(pressure, row)) activity.io_pressure = std::min(1.0, *waited / length);
+    list.push_back(activity);
+  }
+  return list;
+}
+
+void add_machine(const Recording& recording, JobView& view) {
+  const auto hosts = recording.all(SourceKind::kHost);
+  if (hosts.empty()) return;
+  const Host host = host_of(source_of(recording, hosts.front()));
+  view.usable_cores = host.cores_usable.value_or(host.cores);
+  view.machine = machine_activities(track_of(recording, hosts.front()));
 }
 
 }  // namespace
@@ -133,20 +288,26 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
     view.has_host |= process.in_job && track_of(recording, id).at.size() > 1;
     view.did[static_cast<std::size_t>(id)] = activities(recording, id);
   }
+  leave_out_the_seen(recording, view);
+  add_machine(recording, view);
   const auto contexts = recording.all(SourceKind::kGpuProcess);
   for (const SourceId gpu : recording.all(SourceKind::kGpu))
     view.has_contexts |= track_of(recording, gpu).find(Metric::kComputeProcesses) != nullptr;
   view.has_contexts |= !contexts.empty();
+  if (!view.has_job && contexts.empty() && counts_without_names(recording)) view.has_contexts = false;
   view.listing_interval = median_spacing(recording, contexts, kSecond);
+  std::map<SourceId, std::vector<Nanos>> looks;  // by device
+  for (const SourceId gpu : recording.all(SourceKind::kGpu)) looks[gpu] = list_readings(recording, gpu);
   for (const SourceId id : contexts) {
     if (track_of(recording, id).at.empty()) continue;
-    ContextUse use = use_of(recording, id, by_pid, view.listing_interval);
+    ContextUse use = use_of(recording, id, by_pid, looks[source_of(recording, id).parent], view.listing_interval);
     if (!view.has_job) use.ours = true;
     if (view.batch.present) place_in_batch(recording, view.batch, view.listing_interval, use);
     if (use.process && use.kind != ContextKind::kGraphics) view.holds[static_cast<std::size_t>(*use.process)] = true;
     (use.kind == ContextKind::kGraphics ? view.graphics : view.uses).push_back(use);
   }
-  if (pids_of_another_namespace(view, limits)) {
+  view.owners_unknown = owners_unknown(recording, view, limits);
+  if (view.owners_unknown) {
     view.uses.clear();
     view.has_contexts = false;
   }
@@ -154,46 +315,13 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
   return view;
 }
 
-namespace {
-
-// Growth of a counter from one row to the next; 0 where either is absent or the counter went backwards.
-double growth(const Column* column, std::size_t row) {
-  if (!column || !column->has(row) || !column->has(row - 1)) return 0;
-  const std::int64_t delta = column->values[row] - column->values[row - 1];
-  return delta > 0 ? static_cast<double>(delta) : 0;
-}
-
-// A file may hold any number: of a newer version, or of nobody.
-WaitChannel wait_channel_of(std::int64_t stored) {
-  const bool known = stored >= 0 && stored <= static_cast<std::int64_t>(WaitChannel::kUnknown);
-  return known ? static_cast<WaitChannel>(stored) : WaitChannel::kUnknown;
-}
-
-}  // namespace
-
-std::vector<Activity> activities(const Recording& recording, SourceId process) {
-  const Track& track = track_of(recording, process);
-  const Column *user = track.find(Metric::kCpuUser), *system = track.find(Metric::kCpuSystem),
-               *main_cpu = track.find(Metric::kMainCpu), *delay = track.find(Metric::kRunDelay),
-               *io = track.find(Metric::kIoDelay), *read = track.find(Metric::kReadBytes),
-               *write = track.find(Metric::kWriteBytes), *state = track.find(Metric::kProcessState),
-               *wait = track.find(Metric::kWaitChannel);
-  std::vector<Activity> list;
-  for (std::size_t row = 1; row < track.at.size(); ++row) {
-    Activity activity{track.at[row - 1], track.at[row]};
-    const auto length = static_cast<double>(activity.end - activity.begin);
-    if (length <= 0) continue;
-    activity.cpu = (growth(user, row) + growth(system, row)) / length;
-    if (main_cpu && main_cpu->has(row) && main_cpu->has(row - 1)) activity.main_cpu = growth(main_cpu, row) / length;
-    activity.run_delay = std::min(1.0, growth(delay, row) / length);
-    if (io && io->has(row) && io->has(row - 1)) activity.io_delay = std::min(1.0, growth(io, row) / length);
-    activity.read_bytes_per_second = growth(read, row) / seconds(activity.end - activity.begin);
-    activity.write_bytes_per_second = growth(write, row) / seconds(activity.end - activity.begin);
-    if (state && state->has(row)) activity.state = static_cast<char>(state->values[row]);
-    if (wait && wait->has(row)) activity.wait = wait_channel_of(wait->values[row]);
-    list.push_back(activity);
-  }
-  return list;
+std::vector<Nanos> list_readings(const Recording& recording, SourceId gpu) {
+  const Track& track = track_of(recording, gpu);
+  const Column* listed = track.find(Metric::kComputeProcesses);
+  std::vector<Nanos> readings;
+  for (std::size_t row = 0; listed && row < track.at.size(); ++row)
+    if (listed->has(row)) readings.push_back(track.at[row]);
+  return readings;
 }
 
 std::vector<SourceId> descendants(const JobView& job, SourceId process) {

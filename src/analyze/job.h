@@ -20,7 +20,7 @@ struct ContextUse {
   ContextKind kind = ContextKind::kCompute;
   bool ours = false;    // of the recorded job; everything is, where there is no job
   Nanos begin = 0;      // process start, else one listing before it was first seen
-  Nanos held_from = 0;  // first seen holding the context, less one listing interval
+  Nanos held_from = 0;  // the last reading of the list before it was first seen there
   Nanos end = 0;        // process end, else one listing after it was last seen
   Nanos first_seen = 0, last_seen = 0;
   std::int32_t attempt = -1;  // of a batch: index into BatchView::attempts
@@ -33,14 +33,24 @@ struct Activity {
   std::optional<double> main_cpu;  // the main thread
   double run_delay = 0;            // main thread runnable without a core
   std::optional<double> io_delay;  // blocked on block I/O; absent where the kernel does not count it
-  double read_bytes_per_second = 0, write_bytes_per_second = 0;
-  char state = '?';
-  WaitChannel wait = WaitChannel::kUnknown;
+  double unseen_cpu = 0;           // of children that ended meanwhile and lived too shortly to have rows of their own
+  // To and from storage; absent where the counters were not read. A reading speaks for the time since the one before.
+  std::optional<double> read_bytes_per_second, write_bytes_per_second;
+  char state = '?';                          // when looked at, at its end
+  WaitChannel wait = WaitChannel::kUnknown;  // likewise; kUnknown where nobody looked
+};
+
+// What the whole machine did between two of its rows; absent is what it does not count.
+struct MachineActivity {
+  Nanos begin = 0, end = 0;
+  std::optional<double> busy_cores;
+  std::optional<double> io_pressure;  // share of the time in which some process waited for I/O
 };
 
 // Who did what: the processes and contexts of a recording, matched by pid and start time.
 struct JobView {
   bool has_contexts = false;         // the recording knows which processes hold which device
+  bool owners_unknown = false;       // kernels ran, and no listed process can be found: whose they were is unknown
   bool has_job = false;              // it is about one job (`run`, `record --pid`, `batch`), not about a whole box
   bool has_host = false;             // it has rows of processes (tier P)
   std::vector<ContextUse> uses;      // compute and MPS contexts only, in order of begin
@@ -50,12 +60,18 @@ struct JobView {
   std::vector<std::vector<SourceId>> children;  // by SourceId of a process
   std::vector<bool> holds;                      // by SourceId of a process: it holds a context of `uses`
   std::vector<std::vector<Activity>> did;       // by SourceId of a process; empty for fewer than two rows
+  std::vector<MachineActivity> machine;
+  double usable_cores = 0;  // cpuset and quota applied; 0 where that is not recorded
 };
 
 [[nodiscard]] JobView job_view(const Recording& recording, const Thresholds& limits = {});
 
-// The activities of a kProcess source, one per pair of consecutive rows; empty for fewer than two rows.
+// The activities of a kProcess source, one per pair of consecutive rows; of a process that started within the recording
+// also the one up to its first row, without what it read and wrote: that was mostly its program.
 [[nodiscard]] std::vector<Activity> activities(const Recording& recording, SourceId process);
+
+// When the driver's list of the processes on this device was read; empty where that is not recorded.
+[[nodiscard]] std::vector<Nanos> list_readings(const Recording& recording, SourceId gpu);
 
 // The sources of processes below `process` (children, grandchildren, …), itself excluded.
 [[nodiscard]] std::vector<SourceId> descendants(const JobView& job, SourceId process);

@@ -24,6 +24,7 @@ DeviceTimes device_times(const Recording& recording, const JobView& job, const T
     DeviceAccountant accountant(recording, job, id, limits, evidence, places);
     DeviceTime time{id, device_of(recording.sources[static_cast<std::size_t>(id)])};
     time.used = accountant.used_by_job();
+    time.spins = accountant.spun_on();
     if (job.has_job && !time.used && time.device.given == false) continue;
     time.slices = accountant.slices();
     times.devices.push_back(std::move(time));

@@ -20,7 +20,8 @@ namespace headroom {
 struct DeviceTime {
   SourceId source = kNoSource;
   Device device;
-  bool used = false;  // a process of the job held a compute context on it
+  bool used = false;   // a process of the job held a compute context on it
+  bool spins = false;  // the main thread of one uses the CPU while its kernels run
   std::vector<Slice> slices;
 };
 

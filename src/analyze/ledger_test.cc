@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "analyze/stack_evidence.h"
 #include "analyze/testing.h"
 #include "analyze/testing_random.h"
 #include "analyze/utilisation.h"
@@ -12,6 +13,7 @@
 namespace headroom {
 namespace {
 
+using testing::cell;
 using testing::random_recording_or_batch;
 using testing::RecordingBuilder;
 
@@ -53,9 +55,9 @@ TEST(Ledger, MergedWindowsAreOneWindow) {
 // A kind of evidence that knows everything, but not how much was busy.
 class KnowsTheFunction final : public Evidence {
  public:
-  std::optional<HostClaim> claim(const IdleStretch& stretch) const override {
-    if (stretch.part == UsePart::kTail) return std::nullopt;
-    return HostClaim{Account::kHostCode, Confidence::kHigh, "Y", "train.py: build_graph"};
+  std::vector<HostShare> claim(const IdleStretch& stretch) const override {
+    if (stretch.part == UsePart::kTail) return {};
+    return {{stretch.end - stretch.begin, {Account::kHostCode, Confidence::kHigh, "Y", "train.py: build_graph"}}};
   }
   void cut(const Use& use, std::vector<Nanos>& cuts) const override { cuts.push_back(use.context.begin + kSecond); }
 };
@@ -65,7 +67,8 @@ TEST(Ledger, MoreEvidenceNeverChangesHowMuchWasBusy) {
     std::mt19937 random(seed);
     const Recording recording = random_recording_or_batch(random);
     const JobView job = job_view(recording);
-    std::vector<std::unique_ptr<Evidence>> more = evidence_of(recording, job, {});
+    const StackView stacks = stack_view(recording, stacks::Families());
+    std::vector<std::unique_ptr<Evidence>> more = evidence_of(job, stacks, {});
     const auto with = [&](std::span<const std::unique_ptr<Evidence>> evidence) {
       return ledger(device_times(recording, job, {}, evidence).devices, recording.meta.start, recording.meta.end);
     };
@@ -87,7 +90,8 @@ TEST(Ledger, TheFirstEvidenceThatSpeaksDecidesAndNamesThePlace) {
                                   .context(100, 0, 0, 20)
                                   .build();
   const JobView job = job_view(recording);
-  std::vector<std::unique_ptr<Evidence>> evidence = evidence_of(recording, job, {});
+  const StackView stacks = stack_view(recording, stacks::Families());
+  std::vector<std::unique_ptr<Evidence>> evidence = evidence_of(job, stacks, {});
   evidence.insert(evidence.begin(), std::make_unique<KnowsTheFunction>());
   const DeviceTimes times = device_times(recording, job, {}, evidence);
   EXPECT_EQ(times.places, std::vector<std::string>{"train.py: build_graph"});
@@ -236,6 +240,16 @@ TEST(Ledger, AMaskedGpuIsNotInTheBudget) {
   EXPECT_EQ(whole(recording).budget(), 20 * kSecond);
 }
 
+TEST(Ledger, AProcessThatStartsOwnsNoKernelOfTheOneBefore) {
+  RecordingBuilder builder(40);
+  builder.gpu(0, [](double t) { return t <= 20 || t > 26 ? 0.8 : 0.0; });
+  builder.process(100, 1, 0, 19.95, 0.9).process(101, 1, 19.9, 40, 0.9);
+  builder.context(100, 0, 0, 19.5).context(101, 0, 20, 40);
+  const Ledger sum = whole(builder.build());
+  EXPECT_NEAR(seconds(sum.total(Account::kStartup)), 6.2, 0.3) << "of the second process; its kernels begin at 26 s";
+  EXPECT_LT(sum.total(Account::kHostCode), 9 * kSecond);
+}
+
 TEST(Utilisation, TheRingGoesBeforeTheTicks) {
   RecordingBuilder builder(10);
   builder.gpu(0, [](double) { return 0.0; });
@@ -267,6 +281,40 @@ TEST(Activities, AStoredWaitThatIsNoneOfOursIsUnknown) {
     const auto list = activities(recording, static_cast<SourceId>(process - recording.sources.begin()));
     ASSERT_FALSE(list.empty());
     for (const Activity& activity : list) EXPECT_EQ(activity.wait, WaitChannel::kUnknown) << stored;
+  }
+}
+
+// Such is our own CSV, read back.
+TEST(Ledger, ALogThatCountsProcessesWithoutNamingThemDoesNotSayThatThereWereNone) {
+  RecordingBuilder builder(10);
+  builder.gpu(0, [](double) { return 0.2; });
+  const SourceId gpu = *builder.sink().recording().find(SourceKind::kGpu, "GPU-0");
+  builder.sink().add_row(gpu, RecordingBuilder::at(10.5), std::array{cell(Metric::kComputeProcesses, 1)});
+  const auto times = testing::times_of(builder.build());
+  const Ledger l = ledger(times, RecordingBuilder::at(0), RecordingBuilder::at(10));
+  EXPECT_EQ(l.total(Account::kNoTask), 0);
+  EXPECT_NEAR(seconds(l.total(Account::kUnexplained)), 8, 1e-6);
+}
+
+// The list was read at the start, after a second and at the end: it is that second reading which says since when.
+TEST(Ledger, WhatComesAfterAKernelIsNoStartUp) {
+  RecordingBuilder builder(1.2);
+  builder.gpu(0, [](double) { return 0.5; }).process(100, 1, 0, 1.2, 0.1).context(100, 0, 0, 1.2);
+  MemorySink& sink = builder.sink();
+  const SourceId gpu = *sink.recording().find(SourceKind::kGpu, "GPU-0");
+  const SourceId context = *sink.recording().find(SourceKind::kGpuProcess, "GPU-0/100/0");
+  const SourceId ring = sink.add_source({SourceKind::kGpuUtilRing, "GPU-0", gpu, {}});
+  for (int i = 1; i <= 12; ++i)
+    sink.add_row(ring, RecordingBuilder::at(0.1 * i),
+                 std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, i > 1 ? 0.5 : 0.0))});
+  sink.add_row(gpu, RecordingBuilder::at(1.2), std::array{cell(Metric::kComputeProcesses, 1)});
+  sink.add_row(context, RecordingBuilder::at(1.2), std::array{cell(Metric::kProcessGpuMemory, 1 << 30)});
+  const auto times = testing::times_of(builder.build());
+  const Ledger l = ledger(times, RecordingBuilder::at(0), RecordingBuilder::at(1.2));
+  EXPECT_NEAR(seconds(l.total(Account::kStartup)), 0.15, 1e-6);
+  for (const LedgerEntry& entry : l.entries) {
+    if (entry.account != Account::kUseful) continue;
+    EXPECT_EQ(entry.pid, 100);
   }
 }
 

@@ -14,21 +14,38 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"idle", "partly busy", "kernels running"};
 
-// Busy share of consecutive windows over the slices; a negative share where a window is mostly unobserved.
-std::vector<double> busy_shares(const std::vector<Slice>& slices, Nanos window) {
-  std::vector<double> shares;
-  std::size_t next = 0;
+constexpr int kUnseen = -1;  // the level of windows in which nobody looked
+
+// Windows one after the other with one share of busy time; a negative share where they are mostly unobserved.
+struct Share {
+  std::size_t first, count;
+  double busy;
+};
+
+// Over the slices. Windows within one that nobody observed are not gone through: it may be as long as a file claims.
+std::vector<Share> busy_shares(const std::vector<Slice>& slices, Nanos window) {
+  std::vector<Share> shares;
+  std::size_t next = 0, number = 0;
   const Nanos last = slices.back().end;
-  for (Nanos begin = slices.front().begin; begin < last; begin += window) {
+  for (Nanos begin = slices.front().begin; begin < last;) {
     const Nanos end = std::min(begin + window, last);
     Nanos busy = 0, seen = 0;
     while (next < slices.size() && slices[next].end <= begin) ++next;
+    if (const Slice& slice = slices[next]; slice.account == Account::kUnobserved && slice.end - begin >= window) {
+      const Nanos windows = (slice.end - begin) / window;
+      shares.push_back({number, static_cast<std::size_t>(windows), -1});
+      number += shares.back().count;
+      begin += windows * window;
+      continue;
+    }
     for (std::size_t i = next; i < slices.size() && slices[i].begin < end; ++i) {
       const Nanos ns = std::min(end, slices[i].end) - std::max(begin, slices[i].begin);
       if (slices[i].account != Account::kUnobserved) seen += ns;
       if (is_busy(slices[i].account)) busy += ns;
     }
-    shares.push_back(2 * seen < end - begin ? -1 : static_cast<double>(busy) / static_cast<double>(seen));
+    const bool observed = 2 * seen >= end - begin;
+    shares.push_back({number++, 1, observed ? static_cast<double>(busy) / static_cast<double>(seen) : -1});
+    begin = end;
   }
   return shares;
 }
@@ -42,24 +59,35 @@ struct Run {
   int level;
 };
 
-// Runs of equal level; a run too short to be a phase joins the one before it.
-std::vector<Run> runs_of(const std::vector<double>& shares, const Thresholds& limits) {
+// Runs of equal level; a run too short to be a phase joins the one before it, the first the one
+// after it. Where nobody looked for as long as a
+// phase takes, none is known.
+std::vector<Run> runs_of(const std::vector<Share>& shares, const Thresholds& limits) {
   std::vector<Run> runs;
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    const int level = shares[i] < 0 && !runs.empty() ? runs.back().level : level_of(std::max(0.0, shares[i]), limits);
+  for (const Share& share : shares) {
+    const bool unseen = share.busy < 0 && static_cast<double>(share.count) >= limits[Threshold::kPhaseWindows];
+    const bool goes_on = share.busy < 0 && !runs.empty();
+    const int level = unseen ? kUnseen : goes_on ? runs.back().level : level_of(std::max(0.0, share.busy), limits);
     if (!runs.empty() && runs.back().level == level)
-      ++runs.back().count;
+      runs.back().count += share.count;
     else
-      runs.push_back({i, 1, level});
+      runs.push_back({share.first, share.count, level});
   }
   std::vector<Run> joined;
   for (const Run& run : runs) {
-    const bool join = !joined.empty() && (static_cast<double>(run.count) < limits[Threshold::kPhaseWindows] ||
-                                          joined.back().level == run.level);
+    const bool is_short = static_cast<double>(run.count) < limits[Threshold::kPhaseWindows];
+    const bool join = !joined.empty() && (joined.back().level == run.level ||
+                                          (is_short && run.level != kUnseen && joined.back().level != kUnseen));
     if (join)
       joined.back().count += run.count;
     else
       joined.push_back(run);
+  }
+  if (joined.size() > 1 && static_cast<double>(joined[0].count) < limits[Threshold::kPhaseWindows] &&
+      joined[0].level != kUnseen && joined[1].level != kUnseen) {
+    joined[1].count += joined[0].count;
+    joined[1].first = joined[0].first;
+    joined.erase(joined.begin());
   }
   return joined;
 }
@@ -68,6 +96,7 @@ std::optional<Nanos> period_of(const std::vector<Stretch>& list, int level, cons
   std::vector<Nanos> gaps;
   Nanos last = -1;
   for (const Stretch& stretch : list) {
+    if (stretch.level == kUnseen) last = -1;
     if (stretch.level != level) continue;
     if (last >= 0) gaps.push_back(stretch.begin - last);
     last = stretch.begin;
@@ -85,9 +114,13 @@ std::optional<Nanos> period_of(const std::vector<Stretch>& list, int level, cons
 
 // Does the busiest level come back? A rise and a fall alone are the ends of the work, not a pattern.
 bool recurs(const std::vector<Stretch>& list) {
-  int highest = 0, times = 0;
+  int highest = 0, times = 0, before = kUnseen;
   for (const Stretch& stretch : list) highest = std::max(highest, stretch.level);
-  for (const Stretch& stretch : list) times += stretch.level == highest ? 1 : 0;
+  for (const Stretch& stretch : list) {
+    if (stretch.level == kUnseen) continue;  // and what follows goes on with what was before
+    times += stretch.level == highest && before != highest ? 1 : 0;
+    before = stretch.level;
+  }
   return highest > 0 && times > 1;
 }
 
@@ -139,9 +172,11 @@ std::array<Nanos, 3> mark(std::vector<Slice>& slices, const std::vector<Stretch>
       while (next + 1 < list.size() && list[next].end <= slice.begin) ++next;
       Slice part = slice;
       if (next + 1 < list.size()) part.end = std::min(part.end, list[next].end);
-      const auto level = static_cast<std::size_t>(list[next].level);
-      part.phase = phase_of_level[level];
-      if (is_busy(part.account)) busy[level] += part.end - part.begin;
+      if (list[next].level != kUnseen) {
+        const auto level = static_cast<std::size_t>(list[next].level);
+        part.phase = phase_of_level[level];
+        if (is_busy(part.account)) busy[level] += part.end - part.begin;
+      }
       marked.push_back(part);
       slice.begin = part.end;
     }
@@ -156,7 +191,8 @@ std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window, c
   if (slices.empty() || window <= 0) return {};
   const auto shares = busy_shares(slices, window);
   const auto runs = runs_of(shares, limits);
-  const double phases = static_cast<double>(runs.size()), windows = static_cast<double>(shares.size());
+  const double phases = static_cast<double>(runs.size());
+  const double windows = static_cast<double>(shares.back().first + shares.back().count);
   if (runs.size() < 2 || phases * limits[Threshold::kPhaseFlicker] > windows) return {};
   std::vector<Stretch> list;
   for (const Run& run : runs) {
@@ -169,10 +205,16 @@ std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window, c
 std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTime>& devices, const Thresholds& limits) {
   std::vector<Phase> phases;
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const Nanos window = std::max(limits.time(Threshold::kPhaseWindow), recording.meta.interval);
+    Nanos window = limits.time(Threshold::kPhaseWindow);
+    // The driver's ring is as fine as that, however rarely it is drained.
+    const std::string& key = recording.sources[static_cast<std::size_t>(devices[i].source)].key;
+    if (!recording.find(SourceKind::kGpuUtilRing, key)) window = std::max(window, recording.meta.interval);
+    constexpr Nanos kMostWindows = 1 << 20;  // of a recording of 12 days; of a longer one they are longer
+    window = std::max(window, recording.meta.end / kMostWindows - recording.meta.start / kMostWindows);
     const auto list = stretches(devices[i].slices, window, limits);
     if (!recurs(list)) continue;
     std::array<std::int32_t, 3> phase_of_level{-1, -1, -1};
+    const std::size_t first = phases.size();
     const SourceId gpu = devices[i].source;
     const Trusted readings = trusted(recording, gpu, limits);
     for (const int level : {2, 1, 0}) {
@@ -188,6 +230,12 @@ std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTim
         Phase& phase = phases[static_cast<std::size_t>(phase_of_level[level])];
         phase.gpu_util_ratio = static_cast<double>(busy[level]) / static_cast<double>(std::max<Nanos>(1, phase.total));
       }
+    const auto begin = phases.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto [least, most] = std::minmax_element(
+        begin, phases.end(), [](const Phase& x, const Phase& y) { return x.gpu_util_ratio < y.gpu_util_ratio; });
+    if (*most->gpu_util_ratio - *least->gpu_util_ratio >= limits[Threshold::kPhaseContrast]) continue;
+    phases.erase(begin, phases.end());  // a level that was crossed by little is no change of what is done
+    for (Slice& slice : devices[i].slices) slice.phase = -1;
   }
   return phases;
 }

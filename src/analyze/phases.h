@@ -10,7 +10,7 @@ namespace headroom {
 // A stretch of time at one level of utilisation.
 struct Stretch {
   Nanos begin = 0, end = 0;
-  int level = 0;  // 0 idle, 1 partly busy, 2 kernels running
+  int level = 0;  // 0 idle, 1 partly busy, 2 kernels running; -1 where nobody looked
   bool operator==(const Stretch&) const = default;
 };
 

@@ -5,11 +5,12 @@
 namespace headroom {
 
 // Tier P: what /proc counted of the process that owns the context, and of its helpers. It cannot tell one part of a
-// start-up from another, so it speaks between kernels only.
+// start-up from another, so it speaks between kernels only; after the last one, of a model's state that is written.
 class ProcessCounters final : public Evidence {
  public:
   explicit ProcessCounters(const Thresholds& limits) : limits_(limits) {}
-  [[nodiscard]] std::optional<HostClaim> claim(const IdleStretch& stretch) const override;
+  [[nodiscard]] std::vector<HostShare> claim(const IdleStretch& stretch) const override;
+  [[nodiscard]] std::optional<HostClaim> claim_whole(const IdleStretch& stretch, bool with_helpers = true) const;
   void cut(const Use& use, std::vector<Nanos>& cuts) const override;
 
  private:
@@ -18,5 +19,9 @@ class ProcessCounters final : public Evidence {
 
 // The activity whose interval holds `at`, or nullptr.
 [[nodiscard]] const Activity* activity_at(const std::vector<Activity>& list, Nanos at);
+
+// A main thread that looks again and again whether its kernels are done uses a core while they run, and none while it
+// waits for something else: in each interval it ran for as long as they did, and longer where they ran longer.
+[[nodiscard]] bool spins(const Use& use, const IdleTime& device, const Thresholds& limits);
 
 }  // namespace headroom

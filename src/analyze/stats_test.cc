@@ -96,9 +96,80 @@ TEST(IdleCause, WantingACoreCountsAsRunning) {
   Activity a{.cpu = 0.1, .main_cpu = 0.1, .run_delay = 0.8};
   EXPECT_EQ(idle_cause(a, {0, 0}, 0.8).account, Account::kHostCode);
 }
-TEST(IdleCause, OtherThreadsAreNotTheMainThread) {
+TEST(IdleCause, AWaitForACoreIsNoProofOfCode) {
+  Activity a{.cpu = 0.1, .main_cpu = 0.1, .run_delay = 0.8};
+  EXPECT_EQ(idle_cause(a, {0, 0}, 0.9), (IdleCause{Account::kHostCode, Confidence::kMedium}));
+  a.read_bytes_per_second = 2e7;  // it wakes after each read and wants a core again
+  EXPECT_EQ(idle_cause(a, {0, 0}, 0.9).account, Account::kInput);
+  a.main_cpu = 0.7;
+  EXPECT_EQ(idle_cause(a, {0, 0}, 0.9), (IdleCause{Account::kHostCode, Confidence::kHigh}));
+}
+
+TEST(IdleCause, OtherThreadsAreCodeOfTheJobToo) {
   Activity a{.cpu = 3.0, .main_cpu = 0.02};
+  EXPECT_EQ(idle_cause(a, {0, 0}, 0.8), (IdleCause{Account::kHostCode, Confidence::kLow}));
+  a.cpu = 0.1;
   EXPECT_EQ(idle_cause(a, {0, 0}, 0.8).account, Account::kUnexplained);
+}
+TEST(IdleCause, ASleepOnTheDiskIsInputWhereItReadsAndACheckpointAfterWriting) {
+  Activity a{.cpu = 0.05, .main_cpu = 0.05, .read_bytes_per_second = 5e7, .state = 'D', .wait = WaitChannel::kDisk};
+  EXPECT_EQ(idle_cause(a, {}, 0.5).account, Account::kInput);
+  a.read_bytes_per_second = 0;
+  EXPECT_EQ(idle_cause(a, {}, 0.5).account, Account::kUnexplained);
+  EXPECT_EQ(idle_cause(a, {}, 0.5, {}, true).account, Account::kCheckpoint);
+}
+TEST(IdleCause, WorkersAsleepOnANetworkAreInput) {
+  const Activity a{.cpu = 0.05, .main_cpu = 0.05};
+  EXPECT_EQ(idle_cause(a, {.cpu = 0.01, .waits_for_data = true}, 0.5).account, Account::kInput);
+  EXPECT_EQ(idle_cause(a, {.cpu = 0.01}, 0.5).account, Account::kUnexplained);
+}
+TEST(IdleCause, WritingTakesNoMoreTimeThanItCan) {
+  Activity a{.main_cpu = 0.9, .write_bytes_per_second = 4e7};
+  EXPECT_NEAR(*writing_share(a, {}), 0.1 + 0.2, 1e-9) << "the rest of what it ran was other work";
+  a.main_cpu = 0.1;
+  EXPECT_NEAR(*writing_share(a, {}), 1.0, 1e-9);
+  a.write_bytes_per_second = 1e6;
+  EXPECT_EQ(writing_share(a, {}), std::nullopt);
+}
+
+Recording counters(const std::vector<std::pair<double, std::int64_t>>& read) {
+  RecordingBuilder builder(1, 0.2);
+  const SourceId id =
+      builder.sink().add_source({SourceKind::kProcess, "1/1", kNoSource, {{"pid", "1"}, {"start_ns", "1"}}});
+  for (double t = 0; t < 1.01; t += 0.2) {
+    std::vector<Cell> cells{testing::cell(Metric::kCpuUser, 0)};
+    for (const auto& [at, value] : read)
+      if (std::abs(at - t) < 0.01) cells.push_back(testing::cell(Metric::kReadBytes, value));
+    builder.sink().add_row(id, RecordingBuilder::at(t), cells);
+  }
+  return builder.build();
+}
+
+TEST(Activities, ACounterThatIsReadSeldomSpeaksForTheTimeSinceItWasReadLast) {
+  const auto list = activities(counters({{0, 0}, {0.6, 600}}), 0);
+  ASSERT_EQ(list.size(), 5u);
+  EXPECT_NEAR(list[0].read_bytes_per_second.value(), 1000, 1);
+  EXPECT_NEAR(list[2].read_bytes_per_second.value(), 1000, 1);
+  EXPECT_EQ(list[3].read_bytes_per_second, std::nullopt) << "nobody read it since";
+  EXPECT_EQ(list[0].write_bytes_per_second, std::nullopt) << "nobody ever read it";
+  EXPECT_EQ(list[0].wait, WaitChannel::kUnknown);
+}
+
+TEST(Activities, TheFirstRowSpeaksForTheTimeSinceTheProcessBegan) {
+  RecordingBuilder builder(10);
+  builder.process(100, 1, 2.5, 10, 0.4, true, {testing::cell(Metric::kReadBytes, 1000)});
+  builder.process(101, 1, -5, 10, 0.4);
+  const Recording recording = builder.build();
+  const auto processes = recording.all(SourceKind::kProcess);
+  const auto born = activities(recording, processes[0]);
+  ASSERT_FALSE(born.empty());
+  EXPECT_EQ(born[0].begin, RecordingBuilder::at(2.5));
+  EXPECT_EQ(born[0].end, RecordingBuilder::at(3));
+  EXPECT_NEAR(*born[0].main_cpu, 0.4, 1e-6);
+  EXPECT_EQ(born[0].read_bytes_per_second, std::nullopt) << "a program is read before it runs";
+  const auto older = activities(recording, processes[1]);
+  ASSERT_FALSE(older.empty());
+  EXPECT_EQ(older[0].begin, RecordingBuilder::at(0)) << "what it did before is of no time that was watched";
 }
 
 TEST(Phases, EpochsOfFiveOneOneAreFound) {
@@ -119,6 +190,26 @@ TEST(Phases, EpochsOfFiveOneOneAreFound) {
   ASSERT_TRUE(phases[2].period);
   EXPECT_EQ(*phases[2].period, 420 * kSecond);
   EXPECT_NEAR(*phases[1].gpu_util_ratio, 0.30, 0.01);
+}
+
+TEST(Phases, TheDriversRingIsFineHoweverRarelyItIsDrained) {
+  const auto util = [](double t) { return t > 0.4 && std::fmod(t - 0.01, 6) < 5 ? 1.0 : 0.2; };
+  RecordingBuilder builder(30);
+  builder.gpu(0, util);
+  const SourceId gpu = *builder.sink().recording().find(SourceKind::kGpu, "GPU-0");
+  const auto phases_of = [](const Recording& recording) {
+    auto times = testing::times_of(recording);
+    return find_phases(recording, times);
+  };
+  EXPECT_TRUE(phases_of(builder.sink().recording()).empty()) << "a second is no phase among seconds";
+  const SourceId ring = builder.sink().add_source({SourceKind::kGpuUtilRing, "GPU-0", gpu, {}});
+  for (double t = 0.2; t < 30; t += 0.2)
+    builder.sink().add_row(ring, RecordingBuilder::at(t),
+                           std::array{testing::cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, util(t)))});
+  const auto phases = phases_of(builder.build());
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_EQ(phases[1].name, "partly busy");
+  EXPECT_EQ(phases[1].count, 5);
 }
 
 TEST(Phases, FlickerIsNoPhase) {

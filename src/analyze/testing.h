@@ -9,6 +9,8 @@
 
 #include "analyze/analysis.h"
 #include "analyze/evidence.h"
+#include "analyze/stack_evidence.h"
+#include "base/strings.h"
 #include "model/entities.h"
 #include "model/events.h"
 #include "model/recording.h"
@@ -18,7 +20,8 @@ namespace headroom::testing {
 // The devices' time by the evidence that the recording has.
 inline std::vector<DeviceTime> times_of(const Recording& recording) {
   const JobView job = job_view(recording);
-  return device_times(recording, job, {}, evidence_of(recording, job, {})).devices;
+  const StackView stacks = stack_view(recording, stacks::Families());
+  return device_times(recording, job, {}, evidence_of(job, stacks, {})).devices;
 }
 inline Window whole(const Recording& recording) { return {recording.meta.start, recording.meta.end}; }
 
@@ -32,6 +35,7 @@ class RecordingBuilder {
     meta_.end = kStart + ns(length);
     meta_.interval = interval_;
     meta_.origin = "run";
+    meta_.stop_reason = "job_ended";
     meta_.tiers = "NP";
     meta_.start_realtime = 1'760'000'000 * kSecond;
   }
@@ -54,6 +58,25 @@ class RecordingBuilder {
     return *this;
   }
 
+  // The machine: its cores, and how many of them are used.
+  RecordingBuilder& machine(int cores, double used) {
+    Host host;
+    host.cores = cores;
+    const SourceId id = sink_.add_source({SourceKind::kHost, "host", kNoSource, to_attrs(host)});
+    for (Nanos t = kStart; t <= meta_.end; t += interval_)
+      sink_.add_row(
+          id, t,
+          std::array{cell(Metric::kHostCpuBusy, static_cast<std::int64_t>(used * static_cast<double>(t - kStart)))});
+    return *this;
+  }
+
+  // Of processes from now on: where their main threads sleep, and cores that their other threads use.
+  RecordingBuilder& sleeping_in(WaitChannel wait, double other_threads = 0) {
+    wait_ = wait;
+    other_threads_ = other_threads;
+    return *this;
+  }
+
   // A process of the job (or not) that lives over [from, to], using `cpu` cores on its main thread.
   RecordingBuilder& process(std::int64_t pid, std::int64_t ppid, double from, double to, double cpu, bool in_job = true,
                             std::vector<Cell> extra = {}) {
@@ -71,9 +94,10 @@ class RecordingBuilder {
     for (Nanos t = kStart; t <= meta_.end; t += interval_) {
       if (t < process.start || t > *process.end) continue;
       const auto used = static_cast<std::int64_t>(cpu * static_cast<double>(t - process.start));
-      std::vector<Cell> cells{cell(Metric::kCpuUser, used), cell(Metric::kCpuSystem, 0), cell(Metric::kMainCpu, used),
-                              cell(Metric::kProcessState, cpu > 0.5 ? 'R' : 'S'),
-                              cell(Metric::kWaitChannel, static_cast<std::int64_t>(WaitChannel::kPoll))};
+      const auto others = static_cast<std::int64_t>(other_threads_ * static_cast<double>(t - process.start));
+      std::vector<Cell> cells{cell(Metric::kCpuUser, used + others), cell(Metric::kCpuSystem, 0),
+                              cell(Metric::kMainCpu, used), cell(Metric::kProcessState, cpu > 0.5 ? 'R' : 'S'),
+                              cell(Metric::kWaitChannel, static_cast<std::int64_t>(wait_))};
       for (Cell c : extra) {  // rates per second become counters
         c.value = static_cast<std::int64_t>(static_cast<double>(c.value) * seconds(t - process.start));
         cells.push_back(c);
@@ -95,6 +119,42 @@ class RecordingBuilder {
         sink_.add_row(id, t,
                       std::array{cell(Metric::kProcessGpuMemory, std::int64_t{1} << 30),
                                  cell(Metric::kProcessSmUtil, from_unit(Metric::kProcessSmUtil, sm))});
+    return *this;
+  }
+
+  // Stacks of a thread of a process at 20 Hz over (from, to]; thread 0 is the main one.
+  RecordingBuilder& stacks(std::int64_t pid, double from, double to, const std::vector<std::string>& frames,
+                           int thread = 0, bool has_interpreter = false) {
+    const SourceId process = ids_.at(pid);
+    const SourceId id = sink_.add_source({SourceKind::kPythonThread,
+                                          std::to_string(pid) + "/" + std::to_string(thread),
+                                          process,
+                                          {{"main", thread == 0 ? "true" : "false"}}});
+    std::vector<TextId> texts;
+    for (const std::string& frame : frames) texts.push_back(sink_.intern(frame));
+    const ListId list = sink_.intern_list(texts);
+    Nanos& last = last_stack_[id];
+    for (int i = 1; i <= static_cast<int>((to - from) * 20 + 0.5); ++i)
+      if (const Nanos when = at(from) + i * kSecond / 20; when >= last)
+        sink_.add_list_row(id, {.at = last = when, .list = list, .value = has_interpreter ? 1 : 0});
+    return *this;
+  }
+
+  // The phases that a thread of a process is in, each from an instant on ("a/b": b within a; "": none), and steps done
+  // by then.
+  RecordingBuilder& marks(std::int64_t pid, const std::string& via,
+                          const std::vector<std::pair<double, std::string>>& phases,
+                          const std::vector<std::pair<double, std::int64_t>>& steps = {}, std::int64_t samples = 0) {
+    const SourceId id =
+        sink_.add_source({SourceKind::kMarks, std::to_string(pid) + "/0/1/" + via, ids_.at(pid), {{"via", via}}});
+    for (const auto& [from, name] : phases) {
+      std::vector<TextId> texts;
+      for (const std::string_view part : split(name, '/'))
+        if (!part.empty()) texts.push_back(sink_.intern(part));
+      sink_.add_list_row(id, {.at = at(from), .list = sink_.intern_list(texts)});
+    }
+    for (const auto& [when, count] : steps)
+      sink_.add_row(id, at(when), std::array{cell(Metric::kSteps, count), cell(Metric::kSamples, count * samples)});
     return *this;
   }
 
@@ -136,10 +196,13 @@ class RecordingBuilder {
 
  private:
   static constexpr Nanos kStart = 1000 * kSecond;
+  WaitChannel wait_ = WaitChannel::kPoll;
+  double other_threads_ = 0;
   Nanos interval_;
   RecordingMeta meta_;
   MemorySink sink_;
   std::map<std::int64_t, SourceId> ids_;
+  std::map<SourceId, Nanos> last_stack_;
   AttemptId attempts_ = 0;
 };
 

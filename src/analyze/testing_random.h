@@ -37,6 +37,20 @@ inline Recording random_batch(std::mt19937& random) {
   return builder.build();
 }
 
+inline std::vector<std::string> random_stack(std::mt19937& random) {
+  const std::vector<std::string> frames{"train (/u/train.py:1)",
+                                        "validate (/u/train.py:9)",
+                                        "Net.forward (/u/net.py:2)",
+                                        "fetch (/x/site-packages/torch/utils/data/_utils/fetch.py:1)",
+                                        "save (/x/site-packages/torch/serialization.py:1)",
+                                        "synchronize (/x/site-packages/torch/cuda/__init__.py:1)",
+                                        "wait (/usr/lib/python3.11/threading.py:1)",
+                                        "_find_and_load (<frozen importlib._bootstrap>:1)"};
+  std::vector<std::string> stack;
+  for (auto n = random() % 4; n > 0; --n) stack.push_back(frames[random() % frames.size()]);
+  return stack;
+}
+
 // Two GPUs, a few processes of all kinds, random utilisation, gaps and lost readings.
 inline Recording random_recording(std::mt19937& random) {
   std::uniform_real_distribution<double> unit(0, 1);
@@ -49,6 +63,8 @@ inline Recording random_recording(std::mt19937& random) {
     const double from = unit(random) * length, to = from + unit(random) * (length - from);
     builder.process(pid, i == 0 ? 1 : 100, from, to, unit(random), unit(random) < 0.8);
     if (unit(random) < 0.8) builder.context(pid, static_cast<int>(random() % 2), from + 1, to, unit(random));
+    for (double at = from; at < to && i % 2 == 0; at += 4 * unit(random))
+      builder.stacks(pid, at, at + unit(random), random_stack(random), static_cast<int>(random() % 3));
   }
   Recording recording = builder.build();
   for (Track& track : recording.tracks)  // lose readings at random
@@ -58,6 +74,32 @@ inline Recording random_recording(std::mt19937& random) {
         for (auto& absent : column.absent)
           if (unit(random) < 0.2) absent = static_cast<std::uint8_t>(Absent::kDeviceLost);
       }
+  return recording;
+}
+
+// The same on a machine that says less: no utilisation of a GPU, no process that can be found, a failed job, a log.
+inline Recording random_machine(std::mt19937& random) {
+  Recording recording = random_recording(random);
+  const auto one_in = [&](unsigned n) { return random() % n == 0; };
+  if (one_in(3)) recording.meta.exit_code = static_cast<int>(random() % 3);
+  if (one_in(4)) {  // MIG
+    Track& track = recording.tracks[static_cast<std::size_t>(recording.all(SourceKind::kGpu)[random() % 2])];
+    for (Column& column : track.columns)
+      if (column.metric == Metric::kGpuUtil)
+        column.absent.assign(column.values.size(), static_cast<std::uint8_t>(Absent::kNotSupported));
+  }
+  if (one_in(4))  // another pid namespace
+    for (const SourceId id : recording.all(SourceKind::kGpuProcess))
+      recording.sources[static_cast<std::size_t>(id)].attrs["pid"] = std::to_string(70'000 + id);
+  if (one_in(4)) {  // a log of nvidia-smi
+    recording.meta.origin = "import:nvidia-smi";
+    for (std::size_t i = 0; i < recording.sources.size(); ++i) {
+      Source& source = recording.sources[i];
+      if (source.kind == SourceKind::kProcess) source.attrs["in_job"] = "false";
+      if (source.kind == SourceKind::kProcess || source.kind == SourceKind::kGpuProcess) recording.tracks[i] = Track{};
+      std::erase_if(recording.tracks[i].columns, [](const Column& c) { return c.metric == Metric::kComputeProcesses; });
+    }
+  }
   return recording;
 }
 

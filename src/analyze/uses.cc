@@ -8,6 +8,14 @@ namespace headroom {
 
 namespace {
 
+bool only_holds(const Track* track) {
+  const Column* util = track ? track->find(Metric::kProcessSmUtil) : nullptr;
+  if (!util) return false;
+  for (std::size_t row = 0; row < track->at.size(); ++row)
+    if (util->has(row) && util->values[row] > 0) return false;
+  return true;
+}
+
 const std::vector<Activity>* did(const JobView& job, SourceId process) {
   return &job.did[static_cast<std::size_t>(process)];
 }
@@ -15,10 +23,12 @@ const std::vector<Activity>* did(const JobView& job, SourceId process) {
 Use complete(const Recording& recording, const JobView& job, Use use) {
   const ContextUse& context = use.context;
   if (context.source != kNoSource) use.track = &recording.tracks[static_cast<std::size_t>(context.source)];
+  use.only_holds = !context.ours && only_holds(use.track);
   if (context.attempt >= 0) {
     const TaskAttempt& attempt = job.batch.attempts[static_cast<std::size_t>(context.attempt)];
     use.task = attempt.task;
-    use.counted = attempt.counted();
+    use.hung = attempt.outcome == AttemptOutcome::kHung;  // the batch's own verdict
+    if (!attempt.counted()) use.kernels = attempt.running ? Account::kUnderWay : Account::kDiscarded;
   }
   if (context.ours && context.process && (use.claim == Claim::kContext || use.claim == Claim::kUnseen)) {
     const auto below = descendants(job, *context.process);
@@ -43,11 +53,26 @@ Claim claim_of(const JobView& job, const TaskAttempt& attempt, bool here, bool e
   return !proven && attempt.end - attempt.begin >= must_be_seen ? Claim::kNeverHeld : Claim::kUnseen;
 }
 
+// Whether the list was read so often while the attempt ran that it would have been found there; not where the list
+// named somebody whom nobody knows.
+bool looked_for(const JobView& job, const TaskAttempt& attempt, SourceId gpu, const std::vector<Nanos>& looks,
+                const Thresholds& limits) {
+  if (attempt.proof == PlacementProof::kVerified) return false;
+  const auto first = std::upper_bound(looks.begin(), looks.end(), attempt.begin);
+  const auto count = std::lower_bound(first, looks.end(), attempt.end) - first;
+  if (static_cast<double>(count) < limits[Threshold::kListings]) return false;
+  return std::none_of(job.uses.begin(), job.uses.end(), [&](const ContextUse& use) {
+    return use.device == gpu && !use.process && use.begin < attempt.end && use.end > attempt.begin;
+  });
+}
+
 // The attempts that were given the device.
-void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, Nanos must_be_seen,
+void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, const Thresholds& limits,
                   std::vector<Use>& uses) {
   const auto& attempts = job.batch.attempts;
   if (attempts.empty()) return;
+  const Nanos must_be_seen = limits.time(Threshold::kMustBeSeen);
+  const std::vector<Nanos> looks = list_readings(recording, gpu);
   std::vector<bool> here(attempts.size(), false), elsewhere(attempts.size(), false);
   for (const ContextUse& use : job.uses)
     if (use.attempt >= 0) (use.device == gpu ? here : elsewhere)[static_cast<std::size_t>(use.attempt)] = true;
@@ -62,6 +87,7 @@ void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, 
     if (std::find(attempt.devices.begin(), attempt.devices.end(), gpu) == attempt.devices.end()) continue;
     Use use;
     use.claim = claim_of(job, attempt, here[i], elsewhere[i], must_be_seen);
+    use.looked_for = looked_for(job, attempt, gpu, looks, limits);
     use.context.device = gpu;
     use.context.process = first_process[i];
     use.context.pid = attempt.pid;
@@ -79,7 +105,7 @@ std::vector<Use> uses_of(const Recording& recording, const JobView& job, SourceI
   std::vector<Use> uses;
   for (const ContextUse& context : job.uses)
     if (context.device == gpu) uses.push_back(complete(recording, job, {context}));
-  add_attempts(recording, job, gpu, limits.time(Threshold::kMustBeSeen), uses);
+  add_attempts(recording, job, gpu, limits, uses);
   std::stable_sort(uses.begin(), uses.end(),
                    [](const Use& a, const Use& b) { return a.context.begin < b.context.begin; });
   return uses;

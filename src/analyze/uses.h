@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "analyze/job.h"
+#include "model/ledger.h"
 
 namespace headroom {
 
@@ -30,10 +31,15 @@ struct Use {
   ContextUse context;
   Claim claim = Claim::kContext;
   std::int32_t task = -1;
-  bool counted = true;                                // its work was not thrown away
+  Account kernels = Account::kUseful;                 // the account of its kernels
   Nanos first_kernel = kNever, last_kernel = kNever;  // within the sample's precision
   bool hung = false;                                  // after its last kernel nothing of it moved any more
+  bool spins = false;                                 // its main thread uses the CPU while its kernels run
   const Track* track = nullptr;                       // its kGpuProcess rows
+  bool only_holds = false;                            // a foreign one of which the driver never measured a share
+  bool looked_for =
+      false;              // an attempt: the lists were read so often while it ran that a context would have been there
+  bool computed = false;  // kernels ran while it had the device and nobody was listed there
   HostView host;
 };
 

@@ -2,6 +2,7 @@
 #include "analyze/utilisation.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/median.h"
 
@@ -68,6 +69,26 @@ std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu, c
   const auto ticks =
       readings(recording.tracks[static_cast<std::size_t>(gpu)], meta.start, meta.end, meta.interval, gap);
   return merge(ring, ticks, meta.start, meta.end);
+}
+
+Nanos busy_error(const Recording& recording, SourceId gpu, Nanos begin, Nanos end, const Thresholds& limits) {
+  const auto& key = recording.sources[static_cast<std::size_t>(gpu)].key;
+  if (recording.find(SourceKind::kGpuUtilRing, key)) return 0;
+  double squares = 0, pairs = 0;
+  const UtilSample* before = nullptr;
+  const auto samples = util_samples(recording, gpu, limits);
+  for (const UtilSample& sample : samples) {
+    if (!sample.util || sample.begin < begin || sample.end > end) continue;
+    if (before) {
+      const double step = static_cast<double>(*sample.util - *before->util) / static_cast<double>(kFullUtil);
+      squares += step * step;
+      pairs += 1;
+    }
+    before = &sample;
+  }
+  if (pairs == 0) return 0;
+  const double error = 2 * std::sqrt(squares / 2 / pairs / (pairs + 1));
+  return static_cast<Nanos>(error * static_cast<double>(end - begin));
 }
 
 IdleTime::IdleTime(std::vector<UtilSample> samples) : samples_(std::move(samples)) {

@@ -22,6 +22,13 @@ inline constexpr std::int64_t kFullUtil = 10'000;
 [[nodiscard]] std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu,
                                                    const Thresholds& limits = {});
 
+// How much the busy time of the window may differ from what the readings say: a reading of a tick covers a fraction of
+// its interval (the driver looks back a second at most), so that they are a sample; twice its standard error, by the
+// differences of neighbours (von Neumann 1941: a slow change is none). 0 where the driver's ring covers all of the
+// time.
+[[nodiscard]] Nanos busy_error(const Recording& recording, SourceId gpu, Nanos begin, Nanos end,
+                               const Thresholds& limits = {});
+
 // Nanoseconds of a sample with a kernel resident; rounded towards the larger of its two parts.
 [[nodiscard]] Nanos busy_ns(const UtilSample& sample);
 

@@ -83,10 +83,17 @@ std::vector<char*> environment_with(const std::vector<std::string>& set_env) {
   return result;
 }
 
+// Want of something that others give back, or a file system that does not answer: no fault of the program.
+bool passes(int number) {
+  return number == EAGAIN || number == EMFILE || number == ENFILE || number == ENOMEM || number == ETXTBSY ||
+         number == EIO || number == ESTALE || number == ETIMEDOUT;
+}
+
 Error spawn_error(int number, const std::string& program) {
   errno = number;
   Error error = errno_error(fmt::format("run {}", program));
   if (number == EACCES || number == ENOEXEC || number == EISDIR) error.code = Errc::kNoPermission;
+  if (passes(number)) error.code = Errc::kBusy;
   return error;
 }
 
@@ -135,7 +142,7 @@ Result<std::string> find_program(const std::string& program) {
     std::string file = folder.empty() ? program : fmt::format("{}/{}", folder, program);
     const int number = why_not_runnable(file);
     if (number == 0) return file;
-    if (number == EACCES) worst = EACCES;  // as execvp(): keep looking, but remember
+    if (number == EACCES || passes(number)) worst = number;  // as execvp(): keep looking, but remember
   }
   return cannot(worst);
 }

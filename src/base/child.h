@@ -42,7 +42,8 @@ struct ChildOptions {
 // A child process. The one that spawned it reaps it: either through this class, or by telling it what waitpid() said.
 class Child {
  public:
-  // Errc::kNotFound: no such program. Errc::kNoPermission: not executable. Anything else: no process could be made.
+  // kNotFound: no such program. kNoPermission: not executable. kBusy: the box cannot now, it may later. Else: it
+  // cannot.
   [[nodiscard]] static Result<Child> spawn(const ChildOptions& options);
 
   Child(Child&& other) noexcept;

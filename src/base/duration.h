@@ -7,7 +7,7 @@
 
 namespace headroom {
 
-// "1s", "100ms", "2.5m", "70h", "1d"; a bare number is seconds. kInvalidInput for anything else, and negative ones.
+// "1s", "100ms", "2.5m", "70h", "1d"; "0". kInvalidInput for anything else: a number without a unit, a negative one.
 [[nodiscard]] Result<Nanos> parse_duration(std::string_view text);
 
 }  // namespace headroom

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
+
+#include "base/output_file.h"
 
 namespace headroom {
 
@@ -16,7 +17,7 @@ void Fd::reset() {
 
 namespace {
 Result<Fd> open_with(const std::string& path, int flags) {
-  Fd fd(::open(path.c_str(), flags | O_CLOEXEC, 0644));
+  Fd fd(::open(path.c_str(), flags | O_CLOEXEC, 0600));
   if (!fd) return tl::unexpected(errno_error(fmt::format("open {}", path)));
   return fd;
 }
@@ -62,18 +63,10 @@ Result<void> write_all(int fd, std::string_view bytes) {
 }
 
 Result<void> write_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = fmt::format("{}.tmp{}", path, ::getpid());
-  const auto written = [&]() -> Result<void> {
-    HR_TRY(const Fd fd, open_write(temporary));
-    HR_TRYV(write_all(fd.get(), bytes));
-    if (::fsync(fd.get()) != 0 && errno != EINVAL) return tl::unexpected(errno_error("fsync"));
-    if (::rename(temporary.c_str(), path.c_str()) != 0) return tl::unexpected(errno_error("rename"));
-    return {};
-  }();
-  if (!written) {
-    ::unlink(temporary.c_str());
-    return tl::unexpected(within(fmt::format("write {}", path), written.error()));
-  }
+  HR_TRY(OutputFile file, OutputFile::open(path));
+  auto written = write_all(file.fd(), bytes);
+  if (written) written = file.keep();
+  if (!written) return tl::unexpected(within(fmt::format("write {}", path), written.error()));
   return {};
 }
 

@@ -36,14 +36,14 @@ class Fd {
 };
 
 [[nodiscard]] Result<Fd> open_read(const std::string& path);
-// Creates or truncates, mode 0644.
+// Creates or truncates, mode 0600.
 [[nodiscard]] Result<Fd> open_write(const std::string& path);
 // The whole file, at most `limit` bytes (kInvalidInput beyond it); works for /proc, whose sizes read 0.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 // The last `most` bytes of a regular file; "" where it cannot be read.
 [[nodiscard]] std::string read_tail(const std::string& path, std::size_t most);
 [[nodiscard]] Result<void> write_all(int fd, std::string_view bytes);
-// Writes to a temporary name beside `path`, then renames: `path` is never half written.
+// As an OutputFile: a regular file is never half written.
 [[nodiscard]] Result<void> write_file(const std::string& path, std::string_view bytes);
 
 }  // namespace headroom

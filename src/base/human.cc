@@ -3,19 +3,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace headroom {
 
 std::string human_duration(Nanos ns) {
-  if (ns < 0) return "-" + human_duration(-ns);
+  if (ns < 0) return "-" + human_duration(-std::max(ns, -std::numeric_limits<Nanos>::max()));
   if (ns == 0) return "0 s";
   if (ns < 10 * kMicrosecond) return fmt::format("{} ns", ns);
   if (ns < kMillisecond) return fmt::format("{} us", ns / kMicrosecond);
   if (ns < 999'500'000) return fmt::format("{} ms", (ns + kMillisecond / 2) / kMillisecond);
   if (ns < 59'950'000'000) return fmt::format("{:.1f} s", seconds(ns));
-  const Nanos whole = (ns + kSecond / 2) / kSecond;
+  const Nanos whole = ns / kSecond + (ns % kSecond >= kSecond / 2 ? 1 : 0);
   if (whole >= 36'000) return fmt::format("{:.1f} h", seconds(ns) / 3600);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);

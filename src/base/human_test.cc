@@ -6,6 +6,11 @@
 namespace headroom {
 namespace {
 
+TEST(Human, TheLongestDurationsHaveWords) {
+  EXPECT_EQ(human_duration(INT64_MIN), human_duration(-INT64_MAX));
+  EXPECT_EQ(human_duration(INT64_MIN), "-" + human_duration(INT64_MAX));
+}
+
 TEST(Human, DurationsChooseTheirUnit) {
   EXPECT_EQ(human_duration(0), "0 s");
   EXPECT_EQ(human_duration(340 * kMillisecond), "340 ms");

@@ -20,6 +20,7 @@ Errc errc_of(int code) {
     case SQLITE_AUTH:
     case SQLITE_CANTOPEN:
       return Errc::kNoPermission;
+    case SQLITE_INTERRUPT:  // limit_steps()
     case SQLITE_CORRUPT:
       return Errc::kCorrupt;
     case SQLITE_NOTADB:
@@ -123,6 +124,38 @@ Result<std::int64_t> Database::number(std::string_view sql) {
   HR_TRY(Statement statement, prepare(sql));
   HR_TRY(const bool row, statement.step());
   return row ? statement.integer(0) : 0;
+}
+
+namespace {
+// Table names are the same to SQLite in capitals or not.
+Result<void> check_stored_table(Database& database, std::string_view name) {
+  HR_TRY(Statement found, database.prepare("SELECT type, sql FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE"
+                                           " AND type IN ('table', 'view')"));
+  found.bind(1, name);
+  HR_TRY(const bool exists, found.step());
+  if (!exists) return {};
+  constexpr std::string_view kTable = "CREATE TABLE";
+  if (found.bytes(0) != "table" || !found.bytes(1).starts_with(kTable))
+    return fail(Errc::kCorrupt, fmt::format("{} is no table", name));
+  HR_TRY(Statement columns, database.prepare("SELECT count(*) FROM pragma_table_xinfo(?1) WHERE hidden <> 0"));
+  columns.bind(1, name);
+  HR_TRY(const bool counted, columns.step());
+  if (counted && columns.integer(0) != 0)
+    return fail(Errc::kCorrupt, fmt::format("{} has columns that are computed", name));
+  return {};
+}
+}  // namespace
+
+Result<void> Database::check_stored_tables(std::span<const std::string_view> names) {
+  for (const std::string_view name : names) HR_TRYV(check_stored_table(*this, name));
+  return {};
+}
+
+void Database::limit_steps(std::int64_t steps) {
+  constexpr int kBetween = 1 << 16;
+  steps_left_ = std::make_unique<std::int64_t>(steps);
+  const auto count = [](void* left) { return (*static_cast<std::int64_t*>(left) -= kBetween) < 0 ? 1 : 0; };
+  sqlite3_progress_handler(connection_.get(), kBetween, count, steps_left_.get());
 }
 
 Result<void> Database::sync() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,12 @@ class Database {
   [[nodiscard]] Result<Statement> prepare(std::string_view sql);
   // The first column of the first row, or 0 if there is none.
   [[nodiscard]] Result<std::int64_t> number(std::string_view sql);
+  // For files that may be anybody's: fails unless each of `names` that exists is an ordinary table whose columns are
+  // all stored. A view, a virtual table or a generated column would compute what they hold, for as long as they like.
+  [[nodiscard]] Result<void> check_stored_tables(std::span<const std::string_view> names);
+  // Ends a statement that goes on and on: pages of a damaged file may point at each other. `steps` of SQLite's virtual
+  // machine for all statements together.
+  void limit_steps(std::int64_t steps);
   [[nodiscard]] sqlite3* raw() const { return connection_.get(); }
   [[nodiscard]] bool in_transaction() const { return connection_ && sqlite3_get_autocommit(connection_.get()) == 0; }
   // Waits until the main file, not its log, is on the disk: for what was written with synchronous=OFF.
@@ -58,6 +65,7 @@ class Database {
   struct Close {
     void operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
   };
+  std::unique_ptr<std::int64_t> steps_left_;  // known to the connection
   std::unique_ptr<sqlite3, Close> connection_;
 };
 

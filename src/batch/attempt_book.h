@@ -23,6 +23,8 @@ struct Sightings {
   std::optional<double> gpu_seconds_estimate;  // so far; the ledger says it better once the batch has ended
   std::optional<Nanos> cpu_before, core_wait_before;
   Nanos cpu_at = 0;
+  std::optional<double> steps;  // done, by its log
+  bool reading_steps = false;   // somebody does
   bool misplaced = false, warned_of_no_gpu = false;
 };
 
@@ -41,7 +43,8 @@ struct BookedAttempt {
   Stage stage = Stage::kPrepared;
   Nanos start = 0, end = 0;
   Sightings seen;
-  EndEvidence evidence;  // complete once it has ended
+  EndEvidence evidence;      // complete once it has ended …
+  bool output_read = false;  // … and this is so
 };
 
 // The attempts of this run that are not closed yet. Nothing starts and nothing is closed that it has not noted in the
@@ -50,6 +53,7 @@ class AttemptBook {
  public:
   AttemptBook(JournalWriter& journal, std::vector<TaskKey> keys) : journal_(journal), keys_(std::move(keys)) {}
 
+  void add_key(TaskKey key) { keys_.push_back(key); }  // of the next task
   void prepare(BookedAttempt attempt);
   [[nodiscard]] BookedAttempt* find(AttemptId id);
   [[nodiscard]] BookedAttempt* under_way(AttemptId id);  // null once it has ended

@@ -3,11 +3,18 @@
 
 #include <algorithm>
 #include <csignal>
+#include <limits>
+#include <map>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
 #include "base/strings.h"
+#include "batch/choose_tasks.h"
 #include "batch/events.h"
+#include "batch/read_tasks.h"
+#include "batch/resume.h"
 
 // What comes from outside: time, signals, snapshots, questions. What attempts do is in batch_attempts.cc.
 namespace headroom::batch {
@@ -15,6 +22,8 @@ namespace headroom::batch {
 namespace {
 
 constexpr Nanos kLookLost = 3 * kSecond;  // without a look at the GPUs for so long, none will come
+
+constexpr int kSetAsideAfter = 3;  // runs of the batch that died while a task was under way
 
 scheduler::PlannerSetup setup_with(const BatchOptions& options, AttemptId first) {
   scheduler::PlannerSetup setup = options.planner;
@@ -37,6 +46,8 @@ scheduler::TasksAdded with_known(std::vector<scheduler::PlannedTask> tasks, cons
     task.attempts_before = before.attempts;
     if (before.state == TaskState::kSucceeded) task.state = TaskState::kSucceeded;
     if (!has_ended(before.state)) task.failures_before = before.failures;
+    // Whatever it does to the batch, the others come first.
+    if (before.deaths >= kSetAsideAfter) task.priority = -std::numeric_limits<int>::max();
   }
   return {.tasks = std::move(tasks)};
 }
@@ -59,8 +70,11 @@ Batch::Batch(BatchOptions options, scheduler::TaskPlan plan, const std::vector<K
                .folder = options_.folder}),
       watch_(options_.gpus, options_.gpu_processes_visible, parts_.executor, book_),
       statistics_(options_.gpus) {
-  for (std::size_t i = 0; i < known.size(); ++i)
+  for (std::size_t i = 0; i < known.size(); ++i) {
     if (known[i].in_flight) statistics_.ran_when_headroom_died(options_.tasks[i].name);
+    if (known[i].deaths >= kSetAsideAfter && !has_ended(known[i].state))
+      messages_.problem(words::set_aside(options_.tasks[i].name, known[i].deaths));
+  }
   for (const GroupSpec& limit : options_.group_limits)
     for (std::size_t i = 0; i < plan.groups.size(); ++i)
       if (plan.groups[i] == limit.name)
@@ -81,6 +95,8 @@ void Batch::wake() {
     times_.second = now + kSecond;
     if (watch_.wants_process_lists(now)) parts_.recorder.read_process_lists();
     conclude_unsettled(now - kLookLost);
+    const std::string damage = parts_.journal.damage();
+    if (!damage.empty() && damage != std::exchange(told_.damage, damage)) messages_.problem(damage);
   }
   if (const auto due = planner_.next_wake(); due && now >= *due) feed(scheduler::Tick{});
   settle();
@@ -97,8 +113,6 @@ std::optional<Nanos> Batch::next_wake() const {
 
 void Batch::look(const Snapshot& now) {
   if (ending_.done) return;
-  const Nanos elapsed = times_.last_look == 0 ? 0 : now.at - times_.last_look;
-  times_.last_look = now.at;
   for (std::size_t i = 0; i < options_.gpus.size(); ++i) {
     const auto index = static_cast<scheduler::GpuIndex>(i);
     const auto named = [&](const std::string& uuid) { return uuid == options_.gpus[i].uuid; };
@@ -107,11 +121,15 @@ void Batch::look(const Snapshot& now) {
     if (std::any_of(now.back.begin(), now.back.end(), named)) feed(scheduler::GpuBack{.gpu = index});
   }
   conclude_unsettled(now.at);
-  statistics_.time_passed(elapsed, planner_);
+  eta_.observe(now.at, how_far(now.at), planner_.prices());
   PlacementWatch::Look look = watch_.look(now);
-  if (options_.count_steps)
-    for (scheduler::AttemptReading& reading : look.readings.attempts)
-      reading.steps = options_.count_steps(book_.find(reading.attempt)->facts);
+  if (options_.count_steps) {
+    for (scheduler::AttemptReading& reading : look.readings.attempts) {
+      BookedAttempt& attempt = *book_.find(reading.attempt);
+      reading.steps = attempt.seen.steps;
+      read_steps(attempt);
+    }
+  }
   feed(look.readings);
   for (const PlacementWatch::Misplaced& one : look.misplaced) is_misplaced(one);
   for (const AttemptId id : look.not_on_gpu)
@@ -153,22 +171,68 @@ void Batch::drain() {
   feed(scheduler::Drain{});
 }
 
-Result<void> Batch::cancel(const std::string& task) {
-  const auto& tasks = options_.tasks;
-  const auto found = std::find_if(tasks.begin(), tasks.end(), [&](const TaskSpec& one) { return one.name == task; });
-  if (found == tasks.end()) {
-    std::vector<std::string_view> names;
-    for (const TaskSpec& one : tasks) names.push_back(one.name);
-    const auto guess = closest(task, names);
-    return fail(Errc::kNotFound, fmt::format("there is no task '{}'", task),
-                guess.empty() ? "" : fmt::format("did you mean '{}'?", guess));
+Result<std::vector<std::string>> Batch::cancel(const std::vector<std::string>& patterns) {
+  HR_TRY(const std::vector<TaskIndex> tasks, tasks_named(options_.tasks, patterns));
+  std::vector<std::string> cancelled;
+  for (const TaskIndex task : tasks) {
+    if (has_ended(planner_.state(task))) continue;
+    cancelled.push_back(spec(task).name);
+    feed(scheduler::CancelTask{.task = task});
   }
-  const auto index = static_cast<TaskIndex>(found - tasks.begin());
-  if (has_ended(planner_.state(index)))
-    return fail(Errc::kInvalidInput, fmt::format("task '{}' has ended: {}", task, name(planner_.state(index))));
-  feed(scheduler::CancelTask{.task = index});
+  if (cancelled.empty())
+    return fail(Errc::kInvalidInput, tasks.size() == 1
+                                         ? fmt::format("task '{}' has ended: {}", spec(tasks.front()).name,
+                                                       name(planner_.state(tasks.front())))
+                                         : fmt::format("all {} tasks of this name have ended", tasks.size()));
   settle();
-  return {};
+  return cancelled;
+}
+
+Result<Batch::Addition> Batch::plan_addition(const std::vector<TaskSpec>& given) const {
+  if (ending_.draining || ending_.done)
+    return fail(Errc::kBusy, "the batch is ending: nothing more is started", "give the tasks as a batch of their own");
+  std::unordered_map<std::string_view, std::string_view> identities;  // by name
+  for (const TaskSpec& task : options_.tasks) identities.emplace(task.name, task.identity);
+  Addition addition;
+  for (const TaskSpec& task : given) {
+    const auto same = identities.find(task.name);
+    if (same == identities.end())
+      addition.tasks.push_back(task);
+    else if (same->second != task.identity)
+      return fail(Errc::kInvalidInput, fmt::format("the batch has a task '{}', with another command", task.name),
+                  "give it another name");
+  }
+  if (options_.pin == PinBy::kNothing) HR_TRYV(leave_gpus_alone(addition.tasks, "the batch has none"));
+  std::vector<TaskSpec> all = options_.tasks;
+  all.insert(all.end(), addition.tasks.begin(), addition.tasks.end());
+  HR_TRY(addition.plan, scheduler::plan_tasks(all));
+  for (std::size_t i = options_.tasks.size(); i < all.size(); ++i)
+    for (const TaskIndex before : addition.plan.tasks[i].after)
+      if (before < options_.tasks.size() && has_ended(planner_.state(before)) &&
+          planner_.state(before) != TaskState::kSucceeded)
+        return fail(Errc::kInvalidInput,
+                    fmt::format("task '{}' comes after '{}', which did not succeed", all[i].name, all[before].name));
+  return addition;
+}
+
+void Batch::add(Addition addition, const std::vector<KnownTask>& known) {
+  const std::size_t first = options_.tasks.size();
+  auto& planned = addition.plan.tasks;
+  planned.erase(planned.begin(), planned.begin() + static_cast<std::ptrdiff_t>(first));
+  const std::vector<std::string> prints = fingerprints_of(addition.tasks);
+  options_.fingerprints.resize(first);
+  options_.fingerprints.insert(options_.fingerprints.end(), prints.begin(), prints.end());
+  messages_.expect(addition.tasks);
+  for (std::size_t i = 0; i < addition.tasks.size(); ++i) {
+    planned[i].resources = addition.tasks[i].resources;
+    planned[i].attempts_before = known[i].attempts;
+    if (known[i].state == TaskState::kSucceeded) planned[i].state = TaskState::kSucceeded;
+    book_.add_key(known[i].key);
+    options_.tasks.push_back(std::move(addition.tasks[i]));
+  }
+  eta_.add(planned);
+  feed(scheduler::TasksAdded{.tasks = std::move(planned)});
+  settle();
 }
 
 void Batch::feed(const scheduler::Event& event) {
@@ -217,44 +281,57 @@ std::string Batch::gpu_name(const std::string& uuid) const {
   return uuid;
 }
 
+std::vector<scheduler::Eta::Running> Batch::how_far(Nanos now) const {
+  std::vector<scheduler::Eta::Running> running;
+  for (const BookedAttempt* attempt : book_.all(Stage::kRunning)) {
+    const auto alone_time = planner_.alone_time(attempt->facts.id, now).value_or(scheduler::AloneTime{});
+    running.push_back({.task = attempt->facts.task,
+                       .done = static_cast<Nanos>(alone_time.done_seconds * 1e9),
+                       .speed = alone_time.speed});
+  }
+  return running;
+}
+
 BatchProgress Batch::progress() const {
   const Nanos now = parts_.clock.boottime();
   const auto counts = planner_.counts();
+  const auto prepared = static_cast<std::int64_t>(starts_.size());  // the planner gave them a place; nothing runs yet
   BatchProgress progress{.tasks = {.total = counts.total,
                                    .waiting = counts.waiting,
-                                   .ready = counts.ready,
-                                   .running = counts.running,
+                                   .ready = counts.ready + prepared,
+                                   .running = counts.running - prepared,
                                    .backing_off = counts.backing_off,
                                    .succeeded = counts.succeeded,
                                    .failed = counts.failed,
                                    .skipped = counts.skipped,
                                    .cancelled = counts.cancelled},
                          .elapsed = now - times_.begin,
-                         .waiting_for = planner_.why_waiting(),
+                         .waiting_for = starts_.why_waiting(),
                          .draining = ending_.draining};
+  if (progress.waiting_for.empty()) progress.waiting_for = planner_.why_waiting();
+  std::map<std::string_view, std::size_t> begun;  // by GPU: the planner counts what has a place as well
+  for (const Stage stage : {Stage::kStarting, Stage::kRunning})
+    for (const BookedAttempt* attempt : book_.all(stage))
+      for (const std::string& uuid : attempt->facts.gpu_uuids) begun[uuid] += 1;
   const auto alone = planner_.alone_rates();
   for (std::size_t i = 0; i < options_.gpus.size(); ++i) {
     BatchProgress::Gpu row = statistics_.progress_of(options_.gpus[i], alone);
     const auto view = planner_.gpu(static_cast<scheduler::GpuIndex>(i));
-    row.running = view.running.size(), row.usable = view.usable;
+    row.usable = view.usable;
+    row.running = begun[options_.gpus[i].uuid];
     if (const GpuSnapshot* seen = watch_.gpu(options_.gpus[i].uuid))
-      row.used_bytes = seen->used_bytes, row.util_ratio = seen->util_ratio;
+      row.used_bytes = seen->used_bytes, row.util_ratio = seen->util_ratio, row.power_watts = seen->power_watts,
+      row.temperature_celsius = seen->temperature_celsius;
     progress.gpus.push_back(row);
   }
-  std::vector<scheduler::Eta::Running> running;
-  for (const BookedAttempt* attempt : book_.all(Stage::kRunning)) {
+  for (const BookedAttempt* attempt : book_.all(Stage::kRunning))
     progress.running.push_back({.task = spec(attempt->facts.task).name,
                                 .elapsed = now - attempt->start,
                                 .attempt = attempt->facts.id,
                                 .log_path = attempt->facts.log_path});
-    const auto alone_time = planner_.alone_time(attempt->facts.id, now).value_or(scheduler::AloneTime{});
-    running.push_back({.task = attempt->facts.task,
-                       .done = static_cast<Nanos>(alone_time.done_seconds * 1e9),
-                       .speed = alone_time.speed});
-  }
   std::stable_sort(progress.running.begin(), progress.running.end(),
                    [](const auto& a, const auto& b) { return a.elapsed > b.elapsed; });
-  if (const auto expected = eta_.estimate(running))
+  if (const auto expected = eta_.estimate(how_far(now)))
     progress.left = expected->left, progress.left_low = expected->low, progress.left_high = expected->high;
   return progress;
 }

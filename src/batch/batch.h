@@ -50,8 +50,18 @@ class Batch {
   void wake();  // the time of next_wake() has come, or the executor has events
   void look(const Snapshot& now);
   void interrupt(int signal);  // SIGINT ends it once what runs has ended; again, or another: stops; and then: kills
-  // Fails with the reason in words where the task is unknown or has ended.
-  [[nodiscard]] Result<void> cancel(const std::string& task);
+  // Those of these names or patterns that have not ended: which they were. Fails with the reason in words where one
+  // names no task, or all have ended.
+  [[nodiscard]] Result<std::vector<std::string>> cancel(const std::vector<std::string>& patterns);
+
+  // Further tasks, of which those that it has already are left out. Fails where a name is taken, a task to come after
+  // is not known or did not succeed, or the batch is ending.
+  struct Addition {
+    std::vector<TaskSpec> tasks;
+    scheduler::TaskPlan plan;  // of all
+  };
+  [[nodiscard]] Result<Addition> plan_addition(const std::vector<TaskSpec>& given) const;
+  void add(Addition addition, const std::vector<KnownTask>& known);  // they are in the journal
 
   [[nodiscard]] std::optional<Nanos> next_wake() const;
   [[nodiscard]] bool done() const { return ending_.done; }
@@ -74,12 +84,17 @@ class Batch {
   void on(const AttemptIdentified& identified);
   void on(const AttemptNotStarted& failed);
   void on(const AttemptExited& exited);
+  void on(const OutputRead& read);
   void on(const Message& message) { messages_.say(message); }
   void never_ran(AttemptId id, EndEvidence evidence);
   void is_misplaced(const PlacementWatch::Misplaced& seen);
   void conclude(BookedAttempt& attempt);
   void conclude_unsettled(Nanos ended_before);
   void complete_evidence(BookedAttempt& attempt, const AttemptExited& exited) const;
+  [[nodiscard]] bool has_to_read(const BookedAttempt& attempt) const;
+  [[nodiscard]] ReadOutput reading_of(const BookedAttempt& attempt) const;
+  void read_steps(BookedAttempt& attempt);
+  void settle_end(BookedAttempt& attempt);
 
   void act(const scheduler::StartAttempt& start);
   void act(const scheduler::StopAttempt& stop);
@@ -93,9 +108,10 @@ class Batch {
     return options_.gpus[static_cast<std::size_t>(index)];
   }
   [[nodiscard]] std::size_t running() const;
+  [[nodiscard]] std::vector<scheduler::Eta::Running> how_far(Nanos now) const;
   [[nodiscard]] std::string gpu_name(const std::string& uuid) const;
 
-  const BatchOptions options_;
+  BatchOptions options_;  // its tasks may become more
   Parts parts_;
   scheduler::Planner planner_;
   scheduler::TasksAdded tasks_;  // until begin()
@@ -109,7 +125,7 @@ class Batch {
   std::vector<scheduler::Action> actions_;  // that wait to be done
   std::vector<Unsettled> unsettled_;
   struct {
-    Nanos begin = 0, last_look = 0, second = 0;
+    Nanos begin = 0, second = 0;
   } times_;
   struct {
     bool draining = false, stopping = false, done = false;
@@ -118,6 +134,7 @@ class Batch {
   struct {
     bool tasks_wait = false;  // as the recording was last told: for a GPU
     bool tree = false;        // the recorder follows this process's children
+    std::string damage;       // of the journal
   } told_;
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/regular_file.h"
 #include "batch/batch.h"
 #include "batch/events.h"
 #include "batch/placed_task.h"
@@ -27,9 +28,16 @@ void Batch::on(const AttemptRuns& runs) {
   attempt->stage = Stage::kRunning;
   attempt->start = runs.at;
   attempt->facts.pid = runs.pid;
+  starts_.started();
+  statistics_.attempt_runs(attempt->facts, runs.at);
   if (runs.pid != 0 && !std::exchange(told_.tree, true)) parts_.recorder.follow_tree_of(runs.pid);
   if (!attempt->gpus.empty()) watch_.started_on_gpu(runs.at);
   parts_.recorder.add_event(start_event(spec(attempt->facts.task), attempt->facts, attempt->start));
+  if (options_.on_running) {
+    Attempt copy = attempt->facts;
+    copy.log_path = parts_.executor.readable_log(attempt->facts);
+    options_.on_running(spec(copy.task), copy);
+  }
   feed(scheduler::AttemptStarted{.attempt = runs.attempt});
 }
 
@@ -38,7 +46,7 @@ void Batch::on(const AttemptIdentified& identified) {
 }
 
 void Batch::on(const AttemptNotStarted& failed) {
-  if (failed.passes) starts_.no_room_for_now();
+  if (failed.passes) starts_.refused(failed.reason);
   never_ran(
       failed.attempt,
       {.ran = EndEvidence::Ran::kCouldNotStart, .not_started_reason = failed.reason, .reason_passes = failed.passes});
@@ -61,6 +69,7 @@ void Batch::on(const AttemptExited& exited) {
   const Sightings& seen = attempt->seen;
   attempt->stage = Stage::kEnded;
   attempt->end = exited.at;
+  statistics_.attempt_left(facts, exited.at);
   facts.end = parts_.clock.realtime();
   facts.exit_code = exited.status.as_code();
   facts.cpu_time = exited.cpu_time;
@@ -70,15 +79,81 @@ void Batch::on(const AttemptExited& exited) {
   facts.seen_gpu_uuids.assign(seen.gpus.begin(), seen.gpus.end());
   facts.proof = watch_.proof_of(*attempt, exited.at);
   complete_evidence(*attempt, exited);
+  starts_.ended();
+  if (options_.on_exit) options_.on_exit(spec(facts.task), facts);
+  if (has_to_read(*attempt))
+    parts_.executor.read_output(facts.id, reading_of(*attempt));
+  else
+    settle_end(*attempt);
+}
+
+bool Batch::has_to_read(const BookedAttempt& attempt) const {
+  const TaskSpec& task = spec(attempt.facts.task);
+  return !task.resolved.empty() || (!task.outputs.empty() && attempt.facts.exit_code == 0) ||
+         parts_.executor.has_printed(attempt.facts);
+}
+
+// Everything that is read of an attempt that has ended.
+ReadOutput Batch::reading_of(const BookedAttempt& attempt) const {
+  const EndEvidence& evidence = attempt.evidence;
+  const bool succeeded = evidence.status.as_code() == 0;
+  const bool why = !succeeded && !evidence.stop_reason && !evidence.stopped_as_misplaced;
+  Attempt copy = attempt.facts;
+  copy.log_path = parts_.executor.readable_log(attempt.facts);
+  return [task = spec(attempt.facts.task), attempt = std::move(copy), why, succeeded, inspect = options_.inspect_log,
+          count = options_.count_steps, missing = options_.missing_outputs]() mutable {
+    OutputFacts facts{.ended = true};
+    if (why) facts.tail = read_regular_tail(attempt.log_path, kTail);
+    if (count) facts.steps = count(attempt);
+    if (inspect) inspect(task, attempt);
+    if (missing && succeeded) facts.missing_outputs = missing(task);
+    facts.metrics = std::move(attempt.metrics);
+    facts.parameters_resolved = std::move(attempt.parameters_resolved);
+    return facts;
+  };
+}
+
+// For the next look: this one does not wait for a file.
+void Batch::read_steps(BookedAttempt& attempt) {
+  if (std::exchange(attempt.seen.reading_steps, true)) return;
+  Attempt copy = attempt.facts;
+  copy.log_path = parts_.executor.readable_log(attempt.facts);
+  parts_.executor.read_output(attempt.facts.id, [copy = std::move(copy), count = options_.count_steps] {
+    return OutputFacts{.steps = count(copy)};
+  });
+}
+
+void Batch::on(const OutputRead& read) {
+  BookedAttempt* attempt = book_.find(read.attempt);
+  if (attempt == nullptr) return;
+  if (read.given_up) messages_.problem(words::output_not_read(spec(attempt->facts.task).name));
+  if (attempt->stage != Stage::kEnded) {  // once given up, its steps are not asked for again
+    attempt->seen.steps = read.facts.steps;
+    attempt->seen.reading_steps = read.given_up;
+    return;
+  }
+  if (attempt->output_read || (!read.facts.ended && !read.given_up)) return;  // its steps when it still ran
+  Attempt& facts = attempt->facts;
+  facts.steps = read.facts.steps;
+  facts.metrics = read.facts.metrics;
+  facts.parameters_resolved = read.facts.parameters_resolved;
+  attempt->evidence.output_tail = read.facts.tail;
+  if (!read.facts.missing_outputs.empty()) attempt->evidence.missing_output = read.facts.missing_outputs.front();
+  settle_end(*attempt);
+}
+
+// All that will ever be known of it is.
+void Batch::settle_end(BookedAttempt& booked) {
+  BookedAttempt* const attempt = &booked;
+  attempt->output_read = true;
+  const Attempt& facts = booked.facts;
   const Verdict verdict = verdict_of(attempt->evidence);
   if (verdict.for_want_of_disk)
     messages_.problem(fmt::format("{}: {}; it runs again once there is room", spec(facts.task).name, verdict.reason));
-  if (options_.count_steps) facts.steps = options_.count_steps(facts);
-  if (options_.inspect_log) options_.inspect_log(spec(facts.task), facts);
   // A task that fails on a GPU may have failed because of it: whether the driver has lost it shows at the next look.
   // Until then its place stays taken, or a dead GPU would eat the queue.
   if (verdict.outcome == AttemptOutcome::kFailed && !attempt->gpus.empty() && watch_.looks_at_gpus())
-    unsettled_.push_back({.attempt = exited.attempt, .ended = exited.at});
+    unsettled_.push_back({.attempt = facts.id, .ended = attempt->end});
   else
     conclude(*attempt);
 }
@@ -88,8 +163,7 @@ void Batch::complete_evidence(BookedAttempt& attempt, const AttemptExited& exite
   evidence.status = exited.status;
   evidence.oom_kills = exited.oom_kills;
   if (exited.status.as_code() == 0 || evidence.stop_reason || evidence.stopped_as_misplaced) return;
-  evidence.output_tail = parts_.executor.output_tail(attempt.facts, kTail);
-  evidence.disk_full = !parts_.executor.has_room();
+  evidence.disk_full = parts_.executor.room() != Room::kEnough;
   if (attempt.gpus.empty()) return;
   const BatchGpu& first = gpu(attempt.gpus.front());
   if (const GpuSnapshot* now = watch_.gpu(first.uuid)) evidence.gpu_used_bytes = now->used_bytes;
@@ -135,7 +209,8 @@ void Batch::act(const scheduler::CloseAttempt& closed) {
   const Attempt& facts = attempt->facts;
   const TaskSpec& task = spec(facts.task);
   statistics_.attempt_closed(task.name, *attempt);
-  if (attempt->end != 0) parts_.recorder.add_event(end_event(task, facts, parts_.clock.boottime()));
+  if (attempt->end != 0 || closed.outcome == AttemptOutcome::kNotStarted)
+    parts_.recorder.add_event(end_event(task, facts, parts_.clock.boottime()));
   if (closed.outcome != AttemptOutcome::kSucceeded) return;
   const double took = seconds(attempt->end - attempt->start);
   const double stretch = closed.alone.done_seconds > 0 ? std::max(1.0, took / closed.alone.done_seconds) : 1;

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "batch/batch_testing.h"
+#include "model/events.h"
 #include "model/thresholds.h"
 
 namespace headroom::batch {
@@ -66,14 +67,104 @@ TEST(Batch, NothingStartsThatIsNotWrittenDown) {
 
 TEST(Batch, NothingStartsThatCannotPrint) {
   World world;
-  world.executor.room = false;
+  world.executor.room_left = Room::kTooFewBytes;
   world.with(task("a")).begin();
   world.pass(3 * kSecond);
   EXPECT_THAT(world.executor.started, IsEmpty());
   EXPECT_THAT(world.said, ElementsAre(HasSubstr("disk of")));
-  world.executor.room = true;
+  const BatchProgress progress = world.batch->progress();
+  EXPECT_THAT(progress.waiting_for, HasSubstr("until there is room on the disk of"));
+  EXPECT_EQ(progress.tasks.running, 0);
+  for (const auto& gpu : progress.gpus) EXPECT_EQ(gpu.running, 0U) << "it has a place, and does not run";
+  world.executor.room_left = Room::kEnough;
   world.pass(2 * kSecond);
   EXPECT_THAT(world.started(), ElementsAre(1));
+  EXPECT_EQ(world.batch->progress().waiting_for, "");
+  EXPECT_EQ(world.batch->progress().gpus.front().running, 1U);
+}
+
+TEST(Batch, WhatTheBoxRefusesToStartIsTriedAgainAndAgain) {
+  World world;
+  world.executor.answers_at_once = false;
+  world.with(task("a")).begin();
+  for (AttemptId id = 1; id <= 8; ++id) {  // pauses of 1, 2, 4, 8, 16, 30, 30 and 30 s
+    world.executor.refuse(id, "cannot run 'train': Resource temporarily unavailable", true);
+    world.batch->wake();
+    const auto pause = std::min<Nanos>(kSecond << (id - 1), 30 * kSecond);
+    world.pass(pause - kMillisecond);
+    EXPECT_EQ(world.executor.started.size(), id) << "not before the pause is over";
+    world.pass(2 * kMillisecond);
+    EXPECT_EQ(world.executor.started.size(), id + 1);
+  }
+  world.executor.run(9);
+  world.batch->wake();
+  world.exit(9);
+  EXPECT_EQ(world.batch->end().summary.tasks.succeeded, 1);
+  EXPECT_EQ(world.batch->end().summary.tasks.failed, 0);
+  EXPECT_THAT(world.said, ElementsAre(HasSubstr("no fault of the task")));
+}
+
+TEST(Batch, AnEndMakesRoomForAStartThatWasRefused) {
+  World world;
+  world.options.planner.slots = 2;
+  for (const char* name : {"a", "b"}) {
+    TaskSpec spec = task(name);
+    spec.resources.gpus = 0;
+    spec.argv = {"train"};
+    world.with(spec);
+  }
+  world.executor.answers_at_once = false;
+  world.begin();
+  ASSERT_THAT(world.started(), ElementsAre(1, 2));
+  world.executor.run(1);
+  world.executor.refuse(2, "no process", true);
+  world.batch->wake();
+  EXPECT_EQ(world.batch->progress().tasks.running, 1) << "what waits for its start does not run";
+  EXPECT_EQ(world.batch->progress().tasks.ready, 1);
+  world.exit(1);
+  EXPECT_THAT(world.started(), ElementsAre(1, 2, 3));
+}
+
+TEST(Batch, AReadingThatHangsHoldsUpNobodyElse) {
+  World world(2);
+  TaskSpec other = task("b");
+  other.timeout = 3 * kSecond;
+  world.with(task("a")).with(other).begin();
+  ASSERT_THAT(world.started(), ElementsAre(1, 2));
+  world.executor.hangs = true;
+  world.exit(1);
+  EXPECT_THAT(world.executor.readings, ElementsAre(1));
+  world.pass(4 * kSecond);
+  EXPECT_THAT(world.executor.stops, ElementsAre(Pair(2, StopHow::kGently)));
+  EXPECT_THAT(world.journal.ended, IsEmpty());
+  world.executor.give_up_reading(1);
+  world.batch->wake();
+  ASSERT_EQ(world.journal.ended.size(), 1U);
+  EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kSucceeded);
+  EXPECT_THAT(world.said, Contains(HasSubstr("a: reading what it printed took too long")));
+}
+
+TEST(Batch, ATaskUnderWayInThreeRunsThatDiedComesLast) {
+  World world;
+  world.with(task("poison")).with(task("b")).with(task("c"));
+  world.begin({{.attempts = 3, .in_flight = true, .deaths = 3}, {.attempts = 2, .in_flight = true, .deaths = 2}, {}});
+  EXPECT_THAT(world.said, ElementsAre(HasSubstr("poison: it was under way in 3 runs")));
+  for (AttemptId id = 1; id <= 2; ++id) world.exit(id);
+  world.exit(3);
+  ASSERT_EQ(world.journal.tasks.size(), 3U);
+  EXPECT_EQ(world.journal.tasks.back().key, 1);
+}
+
+TEST(Batch, AnOutputThatIsNotThereIsAFailure) {
+  World world;
+  TaskSpec spec = task("a");
+  spec.outputs = {"model.pt"};
+  world.options.missing_outputs = [](const TaskSpec& one) { return one.outputs; };
+  world.with(spec).begin();
+  world.exit(1);
+  ASSERT_TRUE(world.batch->done());
+  EXPECT_EQ(world.batch->end().summary.tasks.failed, 1);
+  EXPECT_THAT(world.said, ElementsAre(HasSubstr("it left no model.pt")));
 }
 
 TEST(Batch, AFailureIsTriedAgainAfterItsBackoff) {
@@ -169,7 +260,7 @@ TEST(Batch, CtrlCTwiceStopsAndThriceKills) {
 
 TEST(Batch, WhatWasOnItsWayWhenTheBatchEndedIsClosedAsInterrupted) {
   World world;
-  world.executor.room = false;
+  world.executor.room_left = Room::kTooFewBytes;
   world.with(task("a")).begin();
   world.batch->interrupt(SIGINT);
   ASSERT_TRUE(world.batch->done());
@@ -200,6 +291,12 @@ TEST(Batch, WhatCannotBeStartedFailsWithTheReason) {
   world.executor.refuse(1, "train: no such program");
   world.batch->wake();
   EXPECT_EQ(world.journal.ended.front().outcome, AttemptOutcome::kNotStarted);
+  EXPECT_EQ(world.batch->end().summary.unseen, 0) << "it was not too short to be seen";
+  const auto& told = world.recorder.events;
+  EXPECT_TRUE(std::any_of(told.begin(), told.end(), [](const Event& event) {
+    const auto ended = of_event<events::AttemptEnd>(event);
+    return ended && ended->outcome == AttemptOutcome::kNotStarted;
+  })) << "the recording does not know of it";
   EXPECT_THAT(world.journal.tasks.front().reason, HasSubstr("no such program"));
 }
 
@@ -241,8 +338,8 @@ TEST(Batch, ATaskThatIsCancelledIsStoppedAndNotTriedAgain) {
   TaskSpec spec = task("a");
   spec.retry.retries = 5;
   world.with(spec).begin();
-  EXPECT_FALSE(world.batch->cancel("b"));
-  ASSERT_TRUE(world.batch->cancel("a"));
+  EXPECT_FALSE(world.batch->cancel({"b"}));
+  ASSERT_TRUE(world.batch->cancel({"a"}));
   EXPECT_THAT(world.executor.stops, ElementsAre(Pair(1, StopHow::kGently)));
   world.exit(1, kTerminated);
   ASSERT_TRUE(world.batch->done());

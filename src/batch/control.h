@@ -16,32 +16,37 @@ namespace headroom::batch {
 class ControlServer {
  public:
   using Answer = std::function<std::string(std::string_view request)>;
-  [[nodiscard]] static Result<std::unique_ptr<ControlServer>> open(Loop& loop, const std::string& folder,
-                                                                   Answer answer);
+  // `directory` is the batch's folder, and has to outlive the server.
+  [[nodiscard]] static Result<std::unique_ptr<ControlServer>> open(Loop& loop, const Fd& directory, Answer answer);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
  private:
-  ControlServer(Loop& loop, std::string path, Fd listening, Answer answer);
+  ControlServer(Loop& loop, const Fd& directory, Fd listening, Answer answer);
+  [[nodiscard]] Result<void> listen();
+  void rest();
   void accept();
+  [[nodiscard]] bool make_way();
   void read(int fd);
+  void drop(int fd);
 
   struct Client {
     Fd fd;
     std::string request;
+    Nanos since = 0;
+    Loop::TimerId deadline = 0;
   };
   Loop& loop_;
-  std::string path_;
+  const Fd& directory_;
   Fd listening_;
   Answer answer_;
   std::map<int, Client> clients_;
+  Loop::TimerId resting_ = 0;  // nobody is let in until then
 };
 
-// What the running batch in `folder` answers. kNotFound: none runs there.
+// What the running batch in `folder` answers. kNotFound: none listens there. kNoPermission: another user's does. kBusy:
+// it gave no answer within a few seconds.
 [[nodiscard]] Result<std::string> ask(const std::string& folder, const std::string& request);
-
-// The folder's lock, held by the batch and, after it died, by its guardian. kBusy: held.
-[[nodiscard]] Result<Fd> lock_folder(const std::string& folder);
 
 }  // namespace headroom::batch

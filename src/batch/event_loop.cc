@@ -34,10 +34,15 @@ void BatchLoop::look(const Snapshot& now) {
   set_timer();
 }
 
-Result<void> BatchLoop::cancel(const std::string& task) {
-  auto cancelled = batch_.cancel(task);
+Result<std::vector<std::string>> BatchLoop::cancel(const std::vector<std::string>& patterns) {
+  auto cancelled = batch_.cancel(patterns);
   set_timer();
   return cancelled;
+}
+
+void BatchLoop::interrupt(int signal) {
+  batch_.interrupt(signal);
+  set_timer();
 }
 
 void BatchLoop::handle_signals() {

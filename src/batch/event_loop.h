@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "batch/batch.h"
 #include "live/loop.h"
@@ -19,7 +20,9 @@ class BatchLoop {
 
   void run();  // until the batch is done, and nothing of it runs
   void look(const Snapshot& now);
-  [[nodiscard]] Result<void> cancel(const std::string& task);
+  [[nodiscard]] Result<std::vector<std::string>> cancel(const std::vector<std::string>& patterns);
+  void interrupt(int signal);    // as if it had come
+  void woken() { set_timer(); }  // the batch was told something by somebody else
 
  private:
   void handle_signals();

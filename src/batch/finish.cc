@@ -8,15 +8,20 @@
 
 namespace headroom::batch {
 
-void write_end(Prepared& batch, const BatchEnd& end, const SessionResult& recorded, const Say& say) {
+bool write_end(Prepared& batch, const BatchEnd& end, const SessionResult& recorded, const Say& say) {
   Journal& journal = *batch.journal;
   journal.note_recording(recorded.path);
   journal.note_run_end(end.reason, realtime_now());
   const auto written = journal.commit();
-  if (written) return;
-  say(written.error().what, written.error().hint);
-  if (end.unwritten > 0)
-    say(fmt::format("{} results could not be written: those tasks run again at the next resume", end.unwritten), "");
+  if (!written) {
+    say(written.error().what, written.error().hint);
+    if (end.unwritten > 0)
+      say(fmt::format("{} results could not be written: those tasks run again at the next resume", end.unwritten), "");
+    return end.unwritten == 0;
+  }
+  const std::string lost = journal.check_whole();
+  if (!lost.empty()) say(lost, "");
+  return lost.empty();
 }
 
 void complete_records(Prepared& batch, const BatchEnd& end, const SessionResult& recorded,
@@ -29,7 +34,7 @@ void complete_records(Prepared& batch, const BatchEnd& end, const SessionResult&
   }
   journal.sync();
   if (!recorded.path.empty() && !recorded.error)
-    if (const auto copied = copy_journal(batch.folder, recorded.path); !copied)
+    if (const auto copied = copy_journal(batch.place.folder_now(), recorded.path); !copied)
       say(fmt::format("{}; the journal itself is whole", copied.error().what), "");
   if (batch.history_path.empty()) return;
   std::error_code ignored;

@@ -10,8 +10,8 @@
 
 namespace headroom::batch {
 
-// Writes the run's end into the journal. Says what cannot be written, here and below.
-void write_end(Prepared& batch, const BatchEnd& end, const SessionResult& recorded, const Say& say);
+// Writes the run's end into the journal. Says what cannot be written, here and below. False: results are lost.
+[[nodiscard]] bool write_end(Prepared& batch, const BatchEnd& end, const SessionResult& recorded, const Say& say);
 
 // What follows from the recording and may take a while: the attempts' GPU time goes into the journal, the journal into
 // the recording, and what tasks taught is kept for the next batch.

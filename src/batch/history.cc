@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/strings.h"
 
 namespace headroom::batch {
@@ -81,7 +82,7 @@ std::optional<Expectation> expectation(const DurationStat& stat) {
 }
 
 bool History::read_line(std::string_view line) {
-  const Json row = Json::parse(line, nullptr, false);
+  const Json row = parse_json<Json>(line);
   if (!row.is_object()) return false;
   const auto text = [&](const char* key) -> std::optional<std::string> {
     const auto value = row.find(key);

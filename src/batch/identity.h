@@ -45,10 +45,11 @@ class InputHasher {
 struct GitState {
   std::string commit;         // 40 (or 64) hex digits; "" before the first commit
   std::optional<bool> dirty;  // tracked files differ; absent where git takes too long to say
+  bool refused = false;       // it is another user's, so git says nothing of it
   bool operator==(const GitState&) const = default;
 };
-// Of the work tree that the directory is in, as `git status` says it; nothing where it is in none, git is not there, or
-// git does not trust it (another user's).
+// Of the work tree that the directory is in, as `git status` says it; nothing where it is in none, or git is not there.
+// No program that the work tree's own configuration names is run.
 [[nodiscard]] std::optional<GitState> git_state(const std::string& directory, Nanos patience = 5 * kSecond);
 
 }  // namespace headroom::batch

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -167,6 +168,27 @@ TEST_F(Git, ChangesOfTrackedFilesMakeItDirty) {
   EXPECT_EQ(git_state(folder_), (GitState{clean.commit, true}));
   ASSERT_EQ(git("add train.py"), 0);  // staged
   EXPECT_EQ(git_state(folder_), (GitState{clean.commit, true}));
+}
+
+TEST_F(Git, NoProgramOfTheRepositorysOwnIsRun) {
+  const GitState clean = committed();
+  const std::string trap = "touch " + folder_ + "/sprung; cat";
+  ASSERT_EQ(git("config core.fsmonitor '" + trap + "'"), 0);
+  ASSERT_EQ(git("config filter.trap.clean '" + trap + "'"), 0);
+  ASSERT_EQ(git("config filter.trap.required true"), 0);
+  put(".git/info/attributes", "*.py filter=trap\n");
+  put("train.py", "changed");
+  EXPECT_EQ(git_state(folder_), (GitState{clean.commit, true}));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/sprung"));
+}
+
+TEST_F(Git, ARepositoryOfAnotherUserIsNamedAsSuch) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  (void)committed();
+  for (const std::string& path : {folder_, folder_ + "/.git"}) ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  const auto state = git_state(folder_);
+  ASSERT_TRUE(state);
+  EXPECT_TRUE(state->refused);
 }
 
 TEST_F(Git, TheCommitIsFoundWhereverItIsKept) {

@@ -2,14 +2,18 @@
 #include "batch/journal.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <map>
+#include <system_error>
 
 #include "base/filesystem.h"
 #include "base/ids.h"
+#include "base/secrets.h"
 #include "base/strings.h"
 #include "batch/journal_rows.h"
 
@@ -27,10 +31,13 @@ constexpr const char* kSchema =
     "CREATE TABLE IF NOT EXISTS runs(number INTEGER PRIMARY KEY, start INTEGER, end INTEGER, end_reason TEXT,"
     " command TEXT, cwd TEXT, git_commit TEXT, git_dirty INTEGER, recording TEXT);"
     "CREATE TABLE IF NOT EXISTS tasks(key INTEGER PRIMARY KEY, identity TEXT, occurrence INTEGER, name TEXT,"
-    " grp TEXT, state INTEGER, reason TEXT, fingerprint TEXT, UNIQUE(identity, occurrence));"
+    " grp TEXT, state INTEGER, reason TEXT, fingerprint TEXT, parameters TEXT, run INTEGER,"
+    " added INTEGER, UNIQUE(identity, occurrence));"
     "CREATE TABLE IF NOT EXISTS attempts(id INTEGER PRIMARY KEY, task INTEGER, run INTEGER, number INTEGER,"
     " slot INTEGER, start INTEGER, pid INTEGER, boot_id TEXT, process_start INTEGER, log TEXT, facts TEXT,"
     " end INTEGER, outcome INTEGER, exit_code INTEGER, reason TEXT, proof INTEGER, result TEXT);";
+
+constexpr std::string_view kWhyIo = " (a disk that fails, a quota, or a limit on the size of files: ulimit -f)";
 
 // SQLite says "disk I/O error" for some of the ways in which a disk can be full.
 bool is_full(const Error& error) { return error.code == Errc::kNoSpace || error.code == Errc::kIo; }
@@ -54,12 +61,19 @@ Result<std::unique_ptr<Journal>> Journal::open(const std::string& folder, Medium
   if (is_full(error) && free_bytes(folder).value_or(kReserveBytes) < kReserveBytes) {
     error.what += ": the disk is full";
     error.hint = "make room, then give the same command again";
+  } else if (error.code == Errc::kIo) {
+    error.what += kWhyIo;
+    error.hint = "--folder chooses another place";
   }
   return tl::unexpected(error);
 }
 
 Result<void> Journal::prepare(const std::string& folder) {
   path_ = journal_path(folder);
+  folder_ = Fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  // With this mode SQLite makes the files beside it, too. Closed before it has any lock on the file.
+  if (!Fd(::open(path_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, S_IRUSR | S_IWUSR)))
+    return tl::unexpected(errno_error("open"));
   HR_TRY(database_, Database::open(path_, Access::kReadWrite));
   HR_TRYV(database_.execute("PRAGMA busy_timeout=5000"));
   HR_TRYV(check_is_journal(database_));
@@ -68,12 +82,14 @@ Result<void> Journal::prepare(const std::string& folder) {
   HR_TRYV(database_.execute("PRAGMA wal_autocheckpoint=0"));
   HR_TRYV(database_.execute("BEGIN IMMEDIATE"));
   HR_TRYV(database_.execute(kSchema));
+  HR_TRYV(add_new_columns(database_));
   HR_TRYV(load());
   HR_TRYV(database_.execute("COMMIT"));
   HR_TRYV(prepare_statements());
   reserve_ = folder + "/reserve";
   make_reserve();
   if (!on_network_) start_syncing();
+  remember_files();
   return {};
 }
 
@@ -84,6 +100,9 @@ Result<void> Journal::prepare_statements() {
   HR_TRY(started_,
          database_.prepare("INSERT OR REPLACE INTO attempts(id, task, run, number, slot, start, boot_id, log, "
                            "facts) VALUES(?,?,?,?,?,?,?,?,?)"));
+  // What an earlier run said of its end: should this run be killed, the task has not ended.
+  HR_TRY(begun_, database_.prepare(fmt::format("UPDATE tasks SET state={0}, reason='' WHERE key=? AND state<>{0}",
+                                               static_cast<int>(TaskState::kReady))));
   HR_TRY(process_, database_.prepare("UPDATE attempts SET pid=?, process_start=? WHERE id=?"));
   HR_TRY(ended_, database_.prepare("UPDATE attempts SET end=?, outcome=?, exit_code=?, reason=?, proof=?, result=?, "
                                    "pid=COALESCE(?, pid) WHERE id=?"));
@@ -96,7 +115,8 @@ Result<void> Journal::prepare_statements() {
 }
 
 void Journal::make_reserve() {
-  if (const Fd reserve(::open(reserve_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644)); reserve)
+  ::unlink(reserve_.c_str());
+  if (const Fd reserve(::open(reserve_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR)); reserve)
     (void)::posix_fallocate(reserve.get(), 0, kReserveBytes);
 }
 
@@ -124,28 +144,32 @@ Result<void> Journal::load() {
   return {};
 }
 
-Result<std::vector<KnownTask>> Journal::register_tasks(std::span<const TaskSpec> specs) {
+Result<std::vector<KnownTask>> Journal::register_tasks(std::span<const TaskSpec> specs, When when) {
   HR_TRY(std::vector<KnownTask> tasks, known_of(database_, specs));
   HR_TRY(const std::int64_t last, database_.number("SELECT max(key) FROM tasks"));
   TaskKey next = last + 1;
   std::map<std::string_view, std::int64_t> seen;
-  HR_TRY(Statement add, database_.prepare("INSERT INTO tasks(key, identity, occurrence, name, grp, state) "
-                                          "VALUES(?,?,?,?,?,?)"));
-  HR_TRY(Statement rename, database_.prepare("UPDATE tasks SET name=?, grp=? WHERE key=?"));
+  HR_TRY(Statement add, database_.prepare("INSERT INTO tasks(key, identity, occurrence, name, grp, state, parameters, "
+                                          "run, added) VALUES(?,?,?,?,?,?,?,?,?)"));
+  HR_TRY(Statement rename,
+         database_.prepare("UPDATE tasks SET name=?, grp=?, parameters=?, run=?, added=? WHERE key=?"));
   HR_TRYV(begin_.run());
   for (std::size_t i = 0; i < specs.size(); ++i) {
     const TaskSpec& spec = specs[i];
     KnownTask& task = tasks[i];
     const std::int64_t occurrence = seen[spec.identity]++;
-    const bool renamed = task.name != spec.name || task.group != spec.group;
-    task.name = spec.name, task.group = spec.group;
+    task.name = spec.name, task.group = spec.group, task.parameters = spec.parameters,
+    task.run = run_ + (when == When::kBeforeRun ? 1 : 0), task.added = when == When::kDuringRun;
+    const std::string parameters = pairs_text(without_secrets(spec));
     if (task.key == 0) {
       task.key = next++;
       add.bind(1, task.key), add.bind(2, spec.identity), add.bind(3, occurrence), add.bind(4, spec.name);
-      add.bind(5, spec.group), add.bind(6, static_cast<std::int64_t>(task.state));
+      add.bind(5, spec.group), add.bind(6, static_cast<std::int64_t>(task.state)), add.bind(7, parameters);
+      add.bind(8, task.run), add.bind(9, std::int64_t{task.added});
       HR_TRYV(add.run());
-    } else if (renamed) {
-      rename.bind(1, spec.name), rename.bind(2, spec.group), rename.bind(3, task.key);
+    } else {
+      rename.bind(1, spec.name), rename.bind(2, spec.group), rename.bind(3, parameters), rename.bind(4, task.run);
+      rename.bind(5, std::int64_t{task.added}), rename.bind(6, task.key);
       HR_TRYV(rename.run());
     }
   }
@@ -162,7 +186,8 @@ Result<void> Journal::begin_run(Run run) {
   HR_TRYV(close.run());
   run_ += 1;
   add.bind(1, run_), add.bind(2, run.start), add.bind_null(3), add.bind(4, std::string_view(""));
-  add.bind(5, run.command), add.bind(6, run.working_directory), add.bind(7, run.git_commit);
+  const std::string command = hide_secrets(run.command);
+  add.bind(5, std::string_view(command)), add.bind(6, run.working_directory), add.bind(7, run.git_commit);
   bind_optional(add, 8, run.git_dirty ? std::optional<std::int64_t>(*run.git_dirty ? 1 : 0) : std::nullopt);
   add.bind(9, run.recording);
   HR_TRYV(add.run());
@@ -181,8 +206,29 @@ Result<std::vector<Root>> Journal::without_end(std::string_view boot_id) {
   }
 }
 
+TextPairs Journal::without_secrets(TextPairs pairs) const {
+  for (auto& [name, value] : pairs)
+    if (is_secret(name, value)) value = hidden_value(value, batch_id_);
+  return pairs;
+}
+
+// A parameter is called by its place, too: what the command hides is hidden here.
+TextPairs Journal::without_secrets(const TaskSpec& spec) const {
+  TextPairs pairs = without_secrets(spec.parameters);
+  const std::vector<std::string> shown = hide_secrets(spec.argv);
+  for (auto& [name, value] : pairs)
+    for (std::size_t i = 0; i < std::min(shown.size(), spec.argv.size()); ++i)
+      if (!value.empty() && shown[i].find(value) == std::string::npos && spec.argv[i].find(value) != std::string::npos)
+        value = hidden_value(value, batch_id_);
+  return pairs;
+}
+
+// Secrets are no part of it: it is copied into the recording, which people send around.
 void Journal::note_started(const Attempt& attempt, TaskKey task) {
-  queue_.push_back({.kind = Note::Kind::kStarted, .attempt = attempt, .task = task});
+  Note note{.kind = Note::Kind::kStarted, .attempt = attempt, .task = task};
+  note.attempt.argv = hide_secrets(attempt.argv);
+  note.attempt.environment = without_secrets(attempt.environment);
+  queue_.push_back(std::move(note));
 }
 void Journal::note_process(AttemptId attempt, std::int64_t pid, std::optional<Nanos> process_start) {
   Note note{.kind = Note::Kind::kProcess};
@@ -225,8 +271,14 @@ Result<void> Journal::commit() {
     reserve_again_.reset();
     make_reserve();
   }
-  if (!written) return tl::unexpected(within(fmt::format("journal {}", path_), written.error()));
+  if (!written) {
+    Error error = within(fmt::format("journal {}", path_), written.error());
+    if (error.code == Errc::kIo) error.what += kWhyIo;
+    return tl::unexpected(error);
+  }
+  results_ += static_cast<std::int64_t>(results_pending());
   queue_.clear();
+  remember_log_size();
   const std::lock_guard lock(mutex_);
   committed_ += 1;
   if (idle_) changed_.notify_all();  // else it looks by itself
@@ -281,7 +333,9 @@ Result<void> Journal::write_started(const Note& note) {
   started_.bind(4, std::int64_t{attempt.number}), started_.bind(5, std::int64_t{attempt.slot});
   started_.bind(6, attempt.start), started_.bind(7, attempt.boot_id), started_.bind(8, attempt.log_path);
   started_.bind(9, facts);
-  return started_.run();
+  HR_TRYV(started_.run());
+  begun_.bind(1, note.task);
+  return begun_.run();
 }
 
 Result<void> Journal::write_ended(const Note& note) {
@@ -299,7 +353,12 @@ Result<void> Journal::write_ended(const Note& note) {
 void Journal::start_syncing() {
   // SQLite's locks are on the database and its index, so a descriptor of the log may be opened and closed at will.
   wal_ = Fd(::open((path_ + "-wal").c_str(), O_RDONLY | O_CLOEXEC));
-  if (wal_) syncing_ = std::thread([this] { sync_loop(); });
+  if (!wal_) return;
+  try {
+    syncing_ = std::thread([this] { sync_loop(); });
+  } catch (const std::system_error&) {  // no more threads for this user: then the batch itself waits for the disk
+    (void)database_.execute("PRAGMA synchronous=FULL");
+  }
 }
 
 void Journal::sync_loop() {
@@ -312,7 +371,7 @@ void Journal::sync_loop() {
     const std::uint64_t through = committed_;
     const bool last = closing_;
     lock.unlock();
-    ::fdatasync(wal_.get());
+    if (::fdatasync(wal_.get()) != 0) sync_error_ = errno;
     if (through - checkpointed_ >= kCheckpointEvery) checkpoint(through);
     lock.lock();
     durable_ = through;

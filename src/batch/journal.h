@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <sys/types.h>
+
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -20,6 +23,8 @@
 
 namespace headroom::batch {
 
+using TextPairs = std::vector<std::pair<std::string, std::string>>;
+
 // One invocation of `headroom batch` on a folder.
 struct Run {
   std::int64_t number = 0;
@@ -38,10 +43,17 @@ struct KnownTask {
   TaskState state = TaskState::kReady;  // kReady: not ended
   std::string reason;
   int attempts = 0;
-  int failures = 0;         // that counted against its retries
-  bool changed = false;     // it succeeded under this name with another command, other parameters or other inputs
-  bool in_flight = false;   // nobody saw the end of its last attempt: a run of the batch died meanwhile
-  std::string fingerprint;  // of the files its command names, when it last started
+  int failures = 0;          // that counted against its retries
+  bool changed = false;      // it succeeded under this name with another command, other parameters or other inputs
+  bool in_flight = false;    // nobody saw the end of its last attempt: a run of the batch died meanwhile
+  bool interrupted = false;  // its last attempt was, or nobody saw its end
+  bool under_way = false;    // by what is written so far; only if a batch runs there is that so
+  int deaths = 0;            // so many attempts ended like this, one after the other
+  std::string fingerprint;   // of the files its command names and its environment, when it last succeeded
+  std::vector<std::pair<std::string, std::string>> parameters;
+  std::int64_t run = 0;     // the last one that was asked for it; 0: not known
+  bool added = false;       // to that run while it went on: the run's command does not name it
+  bool superseded = false;  // a later run asked for another task of this name
 };
 
 struct Contents {
@@ -74,7 +86,9 @@ class Journal final : public JournalWriter {
 
   // One transaction each.
   // What is known of every task, in their order; a task that is not known is added.
-  [[nodiscard]] Result<std::vector<KnownTask>> register_tasks(std::span<const TaskSpec> specs);
+  enum class When { kBeforeRun, kDuringRun };
+  [[nodiscard]] Result<std::vector<KnownTask>> register_tasks(std::span<const TaskSpec> specs,
+                                                              When when = When::kBeforeRun);
   // Attempts that were under way when an earlier run died are closed as kInterrupted.
   [[nodiscard]] Result<void> begin_run(Run run);
 
@@ -96,6 +110,10 @@ class Journal final : public JournalWriter {
   // Waits until everything committed would survive a power cut.
   void sync();
 
+  [[nodiscard]] std::string damage() override;
+  // Of this run, by what the next one would read; a file that was removed is written again. Empty: everything is there.
+  [[nodiscard]] std::string check_whole();
+
  private:
   struct Note {
     enum class Kind { kStarted, kProcess, kEnded, kTask, kFingerprint, kGpuTime, kRecording, kRunEnd } kind;
@@ -109,7 +127,13 @@ class Journal final : public JournalWriter {
   [[nodiscard]] Result<void> prepare(const std::string& folder);
   [[nodiscard]] Result<void> prepare_statements();
   [[nodiscard]] Result<void> load();
+  [[nodiscard]] std::string folder_now() const;
+  [[nodiscard]] bool write_again();
+  [[nodiscard]] TextPairs without_secrets(TextPairs pairs) const;
+  [[nodiscard]] TextPairs without_secrets(const TaskSpec& spec) const;
   void make_reserve();
+  void remember_files();
+  void remember_log_size();
   [[nodiscard]] Result<void> write_queue();
   [[nodiscard]] Result<void> write(const Note& note);
   [[nodiscard]] Result<void> write_started(const Note& note);
@@ -120,16 +144,24 @@ class Journal final : public JournalWriter {
 
   std::string path_, batch_id_, reserve_;
   Database database_;
-  Statement begin_, commit_, rollback_, started_, process_, ended_, task_, fingerprint_, gpu_time_, run_text_, run_end_;
+  Statement begin_, commit_, rollback_, started_, begun_, process_, ended_, task_, fingerprint_, gpu_time_, run_text_,
+      run_end_;
   std::vector<Note> queue_;
   AttemptId next_attempt_ = 1;
   std::int64_t run_ = 0;
   std::optional<Run> last_run_;
   bool on_network_ = false;
   std::optional<Nanos> reserve_again_;  // it was given up; not before this
-  Fd wal_;
+  Fd folder_, wal_;
+  struct {
+    dev_t device = 0;
+    ino_t database = 0, log = 0;
+    off_t log_size = 0;
+  } files_;                   // as they were found
+  std::int64_t results_ = 0;  // ends of attempts that this run has committed
 
   std::thread syncing_;
+  std::atomic<int> sync_error_{0};  // errno
   std::uint64_t checkpointed_ = 0;  // of that thread
   std::mutex mutex_;
   std::condition_variable changed_;

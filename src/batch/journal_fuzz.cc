@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any file is a journal that can be read, or an error that says where; any text in its columns of JSON is facts, or
 // none; any bytes are a request to the running batch, which answers or closes.
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -60,7 +61,8 @@ void read_as_facts(std::string_view bytes) {
 // The batch's side of the socket: whatever comes, the client is answered or let go.
 void send_as_request(const std::string& folder, std::string_view bytes) {
   auto loop = std::move(*Loop::create());
-  auto server = batch::ControlServer::open(*loop, folder, [](std::string_view request) {
+  const Fd directory(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  auto server = batch::ControlServer::open(*loop, directory, [](std::string_view request) {
     HR_CHECK(request.find('\n') == std::string_view::npos, "a request is a line");
     return std::string("ok\n");
   });

@@ -2,7 +2,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "batch/journal.h"
+#include "base/json.h"
+#include "batch/journal_rows.h"
 
 // The long tail of an attempt's facts is JSON in two columns: they are written once, shown, and never searched.
 namespace headroom::batch {
@@ -57,6 +58,17 @@ std::string text_of(const json& facts) { return facts.dump(-1, ' ', false, json:
 
 }  // namespace
 
+std::string pairs_text(const TextPairs& pairs) { return pairs.empty() ? "" : text_of(json(pairs)); }
+
+TextPairs pairs_of(std::string_view text) {
+  const json pairs = parse_json<json>(text);
+  try {
+    return pairs.is_array() ? pairs.get<TextPairs>() : TextPairs{};
+  } catch (const json::exception&) {
+    return {};
+  }
+}
+
 std::string start_facts(const Attempt& attempt) {
   json facts = json::object();
   put_list(facts, "gpu_uuids", attempt.gpu_uuids);
@@ -72,7 +84,7 @@ std::string start_facts(const Attempt& attempt) {
 }
 
 void take_start_facts(std::string_view text, Attempt& attempt) {
-  const json facts = json::parse(text, nullptr, false);
+  const json facts = parse_json<json>(text);
   if (!facts.is_object()) return;
   take(facts, "gpu_uuids", attempt.gpu_uuids);
   take(facts, "argv", attempt.argv);
@@ -99,7 +111,7 @@ std::string end_facts(const Attempt& attempt) {
 }
 
 void take_end_facts(std::string_view text, Attempt& attempt) {
-  const json facts = json::parse(text, nullptr, false);
+  const json facts = parse_json<json>(text);
   if (!facts.is_object()) return;
   take(facts, "parameters_resolved", attempt.parameters_resolved);
   take_metrics(facts, attempt.metrics);

@@ -106,9 +106,52 @@ Run run_of(const Statement& row) {
   return run;
 }
 
+namespace {
+
+struct NewColumn {
+  const char *name, *type;
+};
+constexpr std::array kNewColumns{NewColumn{"parameters", "TEXT"}, NewColumn{"run", "INTEGER"},
+                                 NewColumn{"added", "INTEGER"}};  // of the tasks
+
+Result<std::set<std::string>> columns_there(Database& database) {
+  std::set<std::string> there;
+  HR_TRY(Statement rows, database.prepare("SELECT name FROM pragma_table_info('tasks')"));
+  for (;;) {
+    HR_TRY(const bool more, rows.step());
+    if (!more) return there;
+    there.emplace(rows.bytes(0));
+  }
+}
+
+// Of tasks with one name that of the latest run counts, and of one run the one that was added last.
+void mark_superseded(std::map<TaskKey, KnownTask>& tasks) {
+  std::map<std::string_view, KnownTask*> latest;
+  for (auto& [key, task] : tasks) {
+    KnownTask*& best = latest[task.name];
+    const bool newer = best == nullptr || task.run >= best->run;
+    if (best != nullptr) (newer ? best : &task)->superseded = true;
+    if (newer) best = &task;
+  }
+}
+
+}  // namespace
+
+Result<void> add_new_columns(Database& database) {
+  HR_TRY(const auto there, columns_there(database));
+  for (const NewColumn& column : kNewColumns)
+    if (!there.contains(column.name))
+      HR_TRYV(database.execute(fmt::format("ALTER TABLE tasks ADD COLUMN {} {}", column.name, column.type).c_str()));
+  return {};
+}
+
 Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database) {
   std::map<TaskKey, KnownTask> known;
-  HR_TRY(Statement rows, database.prepare("SELECT key, name, state, reason, grp, fingerprint FROM tasks"));
+  HR_TRY(const auto columns, columns_there(database));
+  HR_TRY(Statement rows,
+         database.prepare(fmt::format("SELECT key, name, state, reason, grp, fingerprint, {}, {} FROM tasks",
+                                      columns.contains("run") ? "parameters, run" : "NULL, 0",
+                                      columns.contains("added") ? "added" : "0")));
   for (;;) {
     HR_TRY(const bool more, rows.step());
     if (!more) break;
@@ -117,6 +160,8 @@ Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database) {
     task.reason = rows.bytes(3);
     task.group = rows.bytes(4);
     task.fingerprint = rows.bytes(5);
+    task.parameters = pairs_of(rows.bytes(6));
+    task.run = rows.integer(7), task.added = rows.integer(8) != 0;
     known.emplace(task.key, std::move(task));
   }
   HR_TRY(Statement attempts, database.prepare("SELECT task, outcome, end FROM attempts ORDER BY id"));
@@ -127,10 +172,15 @@ Result<std::map<TaskKey, KnownTask>> known_tasks(Database& database) {
     if (found == known.end()) continue;
     found->second.attempts += 1;
     const auto outcome = optional_integer(attempts, 1);
+    found->second.deaths = attempts.is_null(2) ? found->second.deaths + 1 : 0;
+    found->second.under_way = attempts.is_null(2) && !outcome;
+    found->second.interrupted =
+        attempts.is_null(2) || outcome == static_cast<std::int64_t>(AttemptOutcome::kInterrupted);
     found->second.in_flight = attempts.is_null(2);  // of the last one; begin_run() gives it an outcome, and no end
     if (outcome && info(enum_of(*outcome, kOutcomes.size(), AttemptOutcome::kFailed)).tasks_fault)
       found->second.failures += 1;
   }
+  mark_superseded(known);
   return known;
 }
 

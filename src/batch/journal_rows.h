@@ -19,6 +19,13 @@ inline constexpr std::string_view kRunColumns =
 // apart by how many of them came before.
 [[nodiscard]] Result<std::vector<KnownTask>> known_of(Database& database, std::span<const TaskSpec> specs);
 
+// Names and values as one text, and back; what is no such text gives none.
+[[nodiscard]] std::string pairs_text(const TextPairs& pairs);
+[[nodiscard]] TextPairs pairs_of(std::string_view text);
+
+// Columns that came later, in a journal that began without them.
+[[nodiscard]] Result<void> add_new_columns(Database& database);
+
 inline constexpr std::int64_t kJournalVersion = 1;
 // An empty database will do. kCorrupt: it belongs to something else. kUnsupported: it was written by a newer version.
 [[nodiscard]] Result<void> check_is_journal(Database& database);

@@ -14,78 +14,17 @@
 #include <functional>
 #include <limits>
 
+#include "batch/journal_testing.h"
+
 namespace headroom::batch {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
-
-std::vector<TaskSpec> specs(const std::vector<std::string>& names) {
-  std::vector<TaskSpec> result;
-  for (const auto& name : names) result.push_back({.name = name, .identity = "id of " + name, .group = "g"});
-  return result;
-}
-
-struct BatchJournal : testing::Test {
-  std::string folder = [] {
-    std::string name = (std::filesystem::temp_directory_path() / "headroom-journal-XXXXXX").string();
-    return std::string(::mkdtemp(name.data()));
-  }();
-  std::unique_ptr<Journal> journal;
-  std::vector<KnownTask> known;
-
-  ~BatchJournal() override {
-    journal.reset();
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  }
-
-  // What a start of `headroom batch` does with it.
-  void begin(const std::vector<std::string>& names, Journal::Medium medium = Journal::Medium::kLocal) {
-    journal.reset();
-    auto opened = Journal::open(folder, medium);
-    ASSERT_TRUE(opened) << opened.error().what;
-    journal = std::move(*opened);
-    auto registered = journal->register_tasks(specs(names));
-    ASSERT_TRUE(registered) << registered.error().what;
-    known = std::move(*registered);
-    ASSERT_TRUE(journal->begin_run({.start = 5, .command = "headroom batch x"}));
-  }
-  // Dies without a word: what is queued is lost.
-  void die() { journal.reset(); }
-
-  AttemptId start(std::size_t task, pid_t pid = 77, Nanos since_boot = 123) {
-    const AttemptId id = start_queued(task, pid, since_boot);
-    EXPECT_TRUE(journal->commit());
-    return id;
-  }
-  AttemptId start_queued(std::size_t task, pid_t pid = 77, Nanos since_boot = 123) {
-    const AttemptId id = next ? next : journal->next_attempt();
-    next = id + 1;
-    Attempt attempt{.id = id, .number = 1, .boot_id = "boot"};
-    attempt.start = 9;
-    journal->note_started(attempt, known[task].key);
-    journal->note_process(id, pid, since_boot);
-    return id;
-  }
-  void end(AttemptId id, AttemptOutcome outcome) {
-    Attempt attempt{.id = id};
-    attempt.end = 10, attempt.outcome = outcome;
-    journal->note_ended(attempt);
-  }
-  [[nodiscard]] Contents contents() const {
-    auto read = read_journal(folder);
-    EXPECT_TRUE(read) << read.error().what;
-    return read ? *read : Contents{};
-  }
-  void resume(const std::vector<std::string>& names) {
-    next = 0;
-    begin(names);
-  }
-  AttemptId next = 0;
-};
+using testing::BatchJournal;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using testing::specs;
 
 TEST_F(BatchJournal, ATaskKeepsItsPlaceAndStateWhenTheFileChanges) {
   begin({"a", "b"});
@@ -166,6 +105,23 @@ TEST_F(BatchJournal, WhatWasUnderWayIsKnownThroughSeveralDeaths) {
   ASSERT_TRUE(journal->commit());
   resume({"a", "b"});
   EXPECT_FALSE(known[1].in_flight);
+}
+
+TEST_F(BatchJournal, ATaskThatBeganAgainHasNotEndedAndIsInterrupted) {
+  begin({"a", "b", "c"});
+  for (std::size_t i : {0U, 1U}) journal->note_task(known[i].key, TaskState::kCancelled, "cancelled");
+  ASSERT_TRUE(journal->commit());
+  resume({"a", "b", "c"});
+  end(start(0), AttemptOutcome::kInterrupted);
+  start(2);
+  ASSERT_TRUE(journal->commit());
+  const auto tasks = contents().tasks;
+  EXPECT_EQ(tasks[0].state, TaskState::kReady);
+  EXPECT_EQ(tasks[0].reason, "");
+  EXPECT_TRUE(tasks[0].interrupted);
+  EXPECT_EQ(tasks[1].state, TaskState::kCancelled) << "it did not begin again";
+  EXPECT_FALSE(tasks[1].interrupted);
+  EXPECT_TRUE(tasks[2].interrupted && tasks[2].under_way) << "if no batch runs there";
 }
 
 TEST_F(BatchJournal, OnlyTheTasksOwnFailuresAreCounted) {
@@ -414,6 +370,8 @@ TEST_F(BatchJournal, ADeadWritersLogIsReadWhereNothingMayBeWritten) {
   for (const bool shared : {true, false}) {
     if (!shared) std::filesystem::remove(journal_path(folder) + "-shm");
     std::filesystem::permissions(folder, std::filesystem::perms(0555));
+    for (const auto& entry : std::filesystem::directory_iterator(folder))  // as if its owner had given it away
+      std::filesystem::permissions(entry.path(), std::filesystem::perms(0644));
     EXPECT_EQ(as_other(), 1) << (shared ? "with" : "without") << " shared memory";
     std::filesystem::permissions(folder, std::filesystem::perms(0755));
   }
@@ -453,6 +411,70 @@ TEST(BatchJournalFacts, AnOlderOrNewerWayToWriteThemIsReadAsFarAsItGoes) {
   take_end_facts("[]", attempt);
   EXPECT_THAT(attempt.argv, IsEmpty());
   EXPECT_EQ(attempt.driver_version, "5");
+}
+
+TEST_F(BatchJournal, ParametersAreKeptWithoutSecrets) {
+  std::vector<TaskSpec> tasks = specs({"a"});
+  tasks[0].parameters = {{"lr", "0.1"}, {"api_token", "abcdef"}, {"1", "hunter22"}};
+  tasks[0].argv = {"train", "--password", "hunter22", "--lr", "0.1"};
+  journal = std::move(*Journal::open(folder, Journal::Medium::kLocal));
+  ASSERT_TRUE(journal->register_tasks(tasks));
+  journal.reset();
+  const auto contents = read_journal(folder);
+  ASSERT_TRUE(contents);
+  const auto& kept = contents->tasks.at(0).parameters;
+  ASSERT_EQ(kept.size(), 3u);
+  EXPECT_EQ(kept[0].second, "0.1");
+  EXPECT_THAT(kept[1].second, ::testing::StartsWith("***"));
+  EXPECT_THAT(kept[2].second, ::testing::StartsWith("***"));
+}
+
+TEST_F(BatchJournal, AJournalWithoutTheNewColumnsGoesOn) {
+  begin({"a", "b"});
+  die();
+  {
+    auto database = Database::open(journal_path(folder), Access::kReadWrite);
+    ASSERT_TRUE(database);
+    ASSERT_TRUE(database->execute("ALTER TABLE tasks DROP COLUMN parameters"));
+    ASSERT_TRUE(database->execute("ALTER TABLE tasks DROP COLUMN run"));
+  }
+  const auto read = read_journal(folder);
+  ASSERT_TRUE(read) << read.error().what;
+  EXPECT_TRUE(read->tasks.at(0).parameters.empty());
+  begin({"a", "b"});
+  EXPECT_EQ(known.at(1).key, 2);
+}
+
+TEST_F(BatchJournal, WhatWasAddedIsNotOfTheRunsCommand) {
+  begin({"a"});
+  ASSERT_TRUE(journal->register_tasks(specs({"b"}), Journal::When::kDuringRun));
+  EXPECT_FALSE(contents().tasks[0].added);
+  EXPECT_TRUE(contents().tasks[1].added);
+  resume({"a", "b"});
+  EXPECT_FALSE(contents().tasks[1].added) << "asked for by a command now";
+}
+
+TEST_F(BatchJournal, OfTasksWithOneNameTheLatestRunsCounts) {
+  std::vector<TaskSpec> first = specs({"a", "b"}), second = first;
+  second[0].identity = "changed";
+  for (const auto* tasks : {&first, &second, &first}) {
+    journal = std::move(*Journal::open(folder, Journal::Medium::kLocal));
+    ASSERT_TRUE(journal->register_tasks(*tasks));
+    ASSERT_TRUE(journal->begin_run({.start = 5}));
+    const auto contents = read_journal(folder);
+    ASSERT_TRUE(contents);
+    int superseded = 0;
+    for (const auto& task : contents->tasks) superseded += task.superseded ? 1 : 0;
+    EXPECT_EQ(superseded, static_cast<int>(contents->tasks.size()) - 2);
+    if (tasks == &second) {
+      EXPECT_TRUE(contents->tasks.at(0).superseded);
+    }
+    journal.reset();
+  }
+  const auto last = read_journal(folder);
+  ASSERT_TRUE(last);
+  EXPECT_FALSE(last->tasks.at(0).superseded) << "asked for again";
+  EXPECT_TRUE(last->tasks.at(2).superseded);
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ class JournalWriter {
   [[nodiscard]] virtual std::size_t results_pending() const = 0;  // ends of attempts among them
   // On an error everything stays queued, to be tried again.
   [[nodiscard]] virtual Result<void> commit() = 0;
+  // What somebody has done to its files meanwhile, in words; "" for nothing. Asked once a second.
+  [[nodiscard]] virtual std::string damage() { return ""; }
 };
 
 }  // namespace headroom::batch

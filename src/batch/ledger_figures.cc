@@ -8,7 +8,7 @@ namespace headroom::batch {
 
 namespace {
 
-bool of_the_batch(Account account) { return account == Account::kUseful || account == Account::kDiscarded; }
+bool of_the_batch(Account account) { return is_busy(account) && account != Account::kForeign; }
 
 // One attempt of a task follows another: a slice belongs to the last that had begun by its middle.
 std::size_t attempt_at(const std::vector<std::size_t>& of_task, std::span<const AttemptSpan> attempts, Nanos at) {

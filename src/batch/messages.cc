@@ -29,7 +29,7 @@ std::string without_numbers(std::string_view text) {
 
 }  // namespace
 
-EndMessages::EndMessages(const std::vector<TaskSpec>& tasks) {
+void EndMessages::expect(const std::vector<TaskSpec>& tasks) {
   for (const TaskSpec& task : tasks) groups_[task.group].tasks += 1;
 }
 
@@ -93,8 +93,26 @@ std::string guardian_gone() {
   return "the guardian process was killed: should headroom die as well, its tasks run on until the next resume";
 }
 
-std::string left_over(std::size_t processes) {
-  return fmt::format("stopped {} {} that a task left behind", processes, processes == 1 ? "process" : "processes");
+std::string left_over(std::int64_t pid, const std::string& name, const std::string& log) {
+  return fmt::format("stopped process {} ({}) that {} left behind", pid, name,
+                     log.empty() ? "a task" : fmt::format("the task of logs/{}", log));
+}
+
+std::string not_ours(std::int64_t pid, const std::string& name) {
+  return fmt::format("process {} ({}) became a child of this batch, and may be a task's or somebody else's: left alone",
+                     pid, name);
+}
+
+std::string cannot_start(const std::string& why, std::size_t running, std::int64_t not_started) {
+  return fmt::format(
+      "{}: that is want of something on this machine and no fault of the task; it is tried again until it works, at "
+      "least every 30 s ({} running, {} not started)",
+      why, running, not_started);
+}
+
+std::string set_aside(const std::string& task, int deaths) {
+  return fmt::format("{}: it was under way in {} runs in a row in which headroom died, so all others come first", task,
+                     deaths);
 }
 
 std::string draining(std::size_t running) {
@@ -103,8 +121,8 @@ std::string draining(std::size_t running) {
 }
 
 std::string stopping(std::size_t running) {
-  return fmt::format("stopping {} running {}; they will run again at the next resume", running,
-                     running == 1 ? "task" : "tasks");
+  return fmt::format("stopping {} running {}; {} will run again at the next resume", running,
+                     running == 1 ? "task" : "tasks", running == 1 ? "it" : "they");
 }
 
 std::string too_many_failures(std::size_t failed) {
@@ -116,11 +134,20 @@ std::string journal_fails(const std::string& why, std::size_t results_pending) {
                      results_pending);
 }
 
-std::string disk_full(const std::string& folder, std::int64_t bytes, std::size_t running, std::int64_t not_started) {
+std::string disk_full(const std::string& folder, const std::string& missing, std::size_t running,
+                      std::int64_t not_started) {
   return fmt::format(
       "the disk of {} is full: what tasks print may be lost; nothing more is started until {} are free ({} running, {} "
       "not started)",
-      folder, human_bytes(bytes), running, not_started);
+      folder, missing, running, not_started);
+}
+
+std::string output_not_read(const std::string& task) {
+  return fmt::format(
+      "{}: reading what it printed took too long: its metrics, parameters and outputs are not known (too many "
+      "patterns, "
+      "too much output, or a file system that does not answer)",
+      task);
 }
 
 std::string misplaced(const std::string& task, const std::string& on, const std::string& given, std::int64_t pid) {

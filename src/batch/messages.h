@@ -24,7 +24,8 @@ struct Message {
 // group has begun with nothing but failures.
 class EndMessages {
  public:
-  explicit EndMessages(const std::vector<TaskSpec>& tasks);
+  explicit EndMessages(const std::vector<TaskSpec>& tasks) { expect(tasks); }
+  void expect(const std::vector<TaskSpec>& tasks);  // further ones
 
   [[nodiscard]] std::vector<Message> ended(const TaskSpec& task, TaskState state, const std::string& reason);
   // An attempt failed, and the task goes on: `next` says how.
@@ -46,6 +47,7 @@ class Messages {
   using Sink = std::function<void(MessageKind, const std::string&)>;
   Messages(Sink sink, const std::vector<TaskSpec>& tasks) : sink_(std::move(sink)), ends_(tasks) {}
 
+  void expect(const std::vector<TaskSpec>& tasks) { ends_.expect(tasks); }
   void say(const Message& message) { sink_(message.kind, message.text); }
   void problem(const std::string& text) { sink_(MessageKind::kProblem, text); }
   void fact(const std::string& text) { sink_(MessageKind::kFact, text); }
@@ -66,13 +68,19 @@ class Messages {
 
 namespace words {
 [[nodiscard]] std::string guardian_gone();
-[[nodiscard]] std::string left_over(std::size_t processes);
+// `log`: the name of the log of the attempt that left it; "" where it cannot be told.
+[[nodiscard]] std::string left_over(std::int64_t pid, const std::string& name, const std::string& log);
+[[nodiscard]] std::string not_ours(std::int64_t pid, const std::string& name);
+[[nodiscard]] std::string cannot_start(const std::string& why, std::size_t running, std::int64_t not_started);
+[[nodiscard]] std::string set_aside(const std::string& task, int deaths);
 [[nodiscard]] std::string draining(std::size_t running);
 [[nodiscard]] std::string stopping(std::size_t running);
 [[nodiscard]] std::string too_many_failures(std::size_t failed);
 [[nodiscard]] std::string journal_fails(const std::string& why, std::size_t results_pending);
-[[nodiscard]] std::string disk_full(const std::string& folder, std::int64_t bytes, std::size_t running,
+// `missing`: what has to be free again.
+[[nodiscard]] std::string disk_full(const std::string& folder, const std::string& missing, std::size_t running,
                                     std::int64_t not_started);
+[[nodiscard]] std::string output_not_read(const std::string& task);
 [[nodiscard]] std::string misplaced(const std::string& task, const std::string& on, const std::string& given,
                                     std::int64_t pid);
 [[nodiscard]] std::string not_on_gpu(const std::string& task, Nanos running_for);

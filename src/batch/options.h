@@ -29,9 +29,14 @@ struct BatchOptions {
   std::optional<bool> git_dirty;
   // Provenance that others know how to get; may be empty. The second fills in metrics and parameters from the log.
   std::function<std::vector<std::pair<std::string, std::string>>(const TaskSpec&)> inspect_inputs;
+  // These read files, on another thread and perhaps after the batch's end.
   std::function<void(const TaskSpec&, Attempt&)> inspect_log;
+  std::function<std::vector<std::string>(const TaskSpec&)> missing_outputs;
   // How many steps the attempt has done, by its log so far; empty: nobody said how to tell.
   std::function<std::optional<double>(const Attempt&)> count_steps;
+  // For those who follow what is printed; may be empty. The first has a path of the log that only this process can
+  // read.
+  std::function<void(const TaskSpec&, const Attempt&)> on_running, on_exit;
   // For the history across batches: a success, and how many times longer than alone it took because of those beside it.
   std::function<void(const TaskSpec&, const Attempt&, const std::string& gpu_model, double stretch)> learn;
 };

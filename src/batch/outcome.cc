@@ -72,7 +72,7 @@ Verdict by_itself(const EndEvidence& evidence) {
 
 Verdict without_gpu(const EndEvidence& evidence) {
   if (evidence.ran != EndEvidence::Ran::kToItsEnd) return never_ran(evidence);
-  if (evidence.status.as_code() == 0) return {};
+  if (evidence.status.as_code() == 0 && evidence.missing_output.empty()) return {};
   if (evidence.stop_reason) {
     const Stopped stopped = stopped_by(*evidence.stop_reason);
     return {.outcome = stopped.outcome, .reason = fmt::format("{} ({})", stopped.words, words_of(evidence.status))};
@@ -80,6 +80,10 @@ Verdict without_gpu(const EndEvidence& evidence) {
   if (evidence.stopped_as_misplaced)
     return {.outcome = AttemptOutcome::kMisplaced,
             .reason = "stopped: it computed on another GPU than the one it was given"};
+  if (evidence.status.as_code() == 0)
+    return {
+        .outcome = AttemptOutcome::kFailed,
+        .reason = fmt::format("exit code 0, but it left no {}, which is among its outputs", evidence.missing_output)};
   return by_itself(evidence);
 }
 

@@ -21,6 +21,7 @@ struct EndEvidence {
   bool gpu_lost = false;                             // a GPU that it was given is out of use by now
   bool disk_full = false;                            // where it prints
   std::string output_tail;
+  std::string missing_output;                                    // it should have left this file, and there is none
   std::optional<std::int64_t> gpu_used_bytes, gpu_memory_bytes;  // of its (first) GPU
   std::int64_t oom_kills = 0;                                    // by the kernel, of processes of tasks
 };
@@ -32,8 +33,9 @@ struct Verdict {
   bool operator==(const Verdict&) const = default;
 };
 
-// The one place where it is decided how an attempt ended. Exit code 0 is believed, whatever else happened; then counts
-// why it was told to stop; then its output and the kernel are asked whether memory ran out.
+// The one place where it is decided how an attempt ended. Exit code 0 is believed, whatever else happened, if the
+// files that it should have left are there; then counts why it was told to stop; then its output and the kernel are
+// asked whether memory ran out.
 [[nodiscard]] Verdict verdict_of(const EndEvidence& evidence);
 
 }  // namespace headroom::batch

@@ -87,5 +87,11 @@ TEST(Outcome, WhatNeverRanIsNotAFailureUnlessItCouldNotStart) {
             AttemptOutcome::kCancelled);
 }
 
+TEST(Outcome, ASuccessLeavesWhatItPromised) {
+  const Verdict verdict = verdict_of({.status = {}, .missing_output = "model.pt"});
+  EXPECT_EQ(verdict.outcome, AttemptOutcome::kFailed);
+  EXPECT_EQ(verdict.reason, "exit code 0, but it left no model.pt, which is among its outputs");
+}
+
 }  // namespace
 }  // namespace headroom::batch

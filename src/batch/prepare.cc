@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/filesystem.h"
+#include "batch/choose_tasks.h"
 #include "batch/folder.h"
 #include "batch/history_plan.h"
 #include "batch/read_tasks.h"
@@ -49,13 +50,26 @@ scheduler::PlannerSetup planner_setup(const Prepared& batch, const Request& requ
   return planner;
 }
 
+// What is known of the ends of these tasks: they run again. Which had succeeded.
+Result<std::vector<TaskKey>> forget(Prepared& batch, const std::vector<std::string>& patterns) {
+  HR_TRY(const std::vector<TaskIndex> tasks, tasks_named(batch.set.tasks, patterns));
+  std::vector<TaskKey> forgotten;
+  for (const TaskIndex task : tasks) {
+    KnownTask& known = batch.known[task];
+    if (known.state == TaskState::kSucceeded) forgotten.push_back(known.key);
+    known.state = TaskState::kReady, known.failures = 0, known.changed = false;
+  }
+  return forgotten;
+}
+
 }  // namespace
 
 Result<Prepared> read_batch(const Request& request) {
   Prepared batch;
   HR_TRY(batch.set, read_tasks(request));
-  HR_TRY(batch.plan, scheduler::plan_tasks(batch.set.tasks));
   batch.folder = folder_of(request, batch.set);
+  if (!request.only.empty()) HR_TRYV(keep_only(batch.set.tasks, request.only));
+  HR_TRY(batch.plan, scheduler::plan_tasks(batch.set.tasks));
   return batch;
 }
 
@@ -64,6 +78,11 @@ Result<void> open_journal(Prepared& batch, const std::string& command, Guardian&
   HR_TRY(batch.journal, Journal::open(batch.folder));
   guardian.set_batch(batch.journal->batch_id());
   batch.git = git_state(current_directory());
+  if (batch.git && batch.git->refused) {
+    say("git: this repository belongs to another user, so no commit is noted",
+        "git config --global --add safe.directory DIR trusts it");
+    batch.git.reset();
+  }
   HR_TRY(batch.known, batch.journal->register_tasks(batch.set.tasks));
   Run run{.start = realtime_now(), .command = command, .working_directory = current_directory()};
   if (batch.git) run.git_commit = batch.git->commit, run.git_dirty = batch.git->dirty;
@@ -72,13 +91,14 @@ Result<void> open_journal(Prepared& batch, const std::string& command, Guardian&
   return {};
 }
 
-Result<void> look_into_journal(Prepared& batch, bool fresh, const Say& say) {
+Result<void> look_into_journal(Prepared& batch, const Request& request, const Say& say) {
   std::error_code ignored;
-  if (fresh || !std::filesystem::exists(journal_path(batch.folder), ignored)) {
+  if (request.fresh || !std::filesystem::exists(journal_path(batch.folder), ignored)) {
     batch.known.resize(batch.set.tasks.size());
     return {};
   }
   HR_TRY(batch.known, known_in(batch.folder, batch.set.tasks));
+  if (const auto again = forget(batch, request.rerun); !again) return tl::unexpected(again.error());
   batch.earlier = keep_or_rerun(batch.set.tasks, batch.known, say);
   return {};
 }
@@ -101,10 +121,20 @@ Result<void> settle_places(Prepared& batch, const Request& request, host::TreeRe
   return {};
 }
 
-void compare_with_earlier(Prepared& batch, const Say& say) {
+Result<void> compare_with_earlier(Prepared& batch, const Request& request, const Say& say) {
+  HR_TRY(const auto again, forget(batch, request.rerun));
+  for (const TaskKey task : again) batch.journal->note_task(task, TaskState::kReady, "");  // also if this run dies
+  if (!again.empty()) {
+    HR_TRYV(batch.journal->commit());
+    say(fmt::format("{} succeeded earlier and {} again, as asked",
+                    again.size() == 1 ? "1 task" : fmt::format("{} tasks", again.size()),
+                    again.size() == 1 ? "runs" : "run"),
+        "");
+  }
   batch.earlier = keep_or_rerun(batch.set.tasks, batch.known, say);
   batch.fingerprints = fingerprints_of(batch.set.tasks);
   warn_of_changes(batch.known, batch.fingerprints, batch.journal->last_run(), batch.git, say);
+  return {};
 }
 
 BatchOptions options_of(Prepared& batch, const Request& request, const Say& say) {
@@ -127,6 +157,7 @@ BatchOptions options_of(Prepared& batch, const Request& request, const Say& say)
   if (std::any_of(tasks.begin(), tasks.end(), [](const TaskSpec& task) { return !task.inputs.empty(); }))
     options.inspect_inputs = input_hasher(current_directory());
   options.inspect_log = log_inspector(batch.set.patterns, current_directory());
+  options.missing_outputs = output_check(current_directory());
   options.count_steps = step_counter(batch.set.patterns);
   options.learn = [&batch](const TaskSpec& task, const Attempt& attempt, const std::string& model, double stretch) {
     if (const auto seen = observation_of(task, attempt, model, stretch))

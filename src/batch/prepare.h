@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
 #include "base/result.h"
 #include "batch/choose_gpus.h"
 #include "batch/executor/guardian.h"
@@ -13,6 +12,7 @@
 #include "batch/identity.h"
 #include "batch/journal.h"
 #include "batch/options.h"
+#include "batch/place.h"
 #include "batch/request.h"
 #include "batch/say.h"
 #include "scheduler/order.h"
@@ -25,7 +25,7 @@ struct Prepared {
   tasks::TaskSet set;
   scheduler::TaskPlan plan;
   std::string folder;
-  Fd lock;
+  Place place;
   std::unique_ptr<Journal> journal;
   std::optional<GitState> git;
   std::vector<KnownTask> known;  // what the journal knows of each task
@@ -42,12 +42,12 @@ struct Prepared {
 [[nodiscard]] Result<void> open_journal(Prepared& batch, const std::string& command, Guardian& guardian, Nanos grace,
                                         const Say& say);
 // Instead, for a plan that is only shown: the journal is read, if there is one.
-[[nodiscard]] Result<void> look_into_journal(Prepared& batch, bool fresh, const Say& say);
+[[nodiscard]] Result<void> look_into_journal(Prepared& batch, const Request& request, const Say& say);
 // The GPUs, and how long tasks took on such in earlier batches.
 [[nodiscard]] Result<void> settle_places(Prepared& batch, const Request& request, host::TreeReader& tree,
                                          const Say& say);
-// What need not run again; says what has changed since it ran.
-void compare_with_earlier(Prepared& batch, const Say& say);
+// What need not run again; says what has changed since it ran. kNotFound: a task that is to run again does not exist.
+[[nodiscard]] Result<void> compare_with_earlier(Prepared& batch, const Request& request, const Say& say);
 // Takes the tasks along. What tasks teach goes into `batch`, which has to outlive the options.
 [[nodiscard]] BatchOptions options_of(Prepared& batch, const Request& request, const Say& say);
 

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/fd.h"
 #include "base/filesystem.h"
+#include "base/regular_file.h"
 #include "base/strings.h"
 #include "batch/identity.h"
 #include "output/log_pattern.h"
@@ -35,7 +36,11 @@ Result<tasks::ListOptions> list_options(const Request& request) {
   options.command = request.command;
   options.shell = request.shell;
   constexpr std::size_t kLargest = std::size_t{256} << 20;  // of a task file, or what it names
-  options.read = [](const std::string& path) { return read_file(path, kLargest); };
+  // A FIFO that nobody writes to would keep us for ever; what a shell's <(…) stands for has a writer.
+  options.read = [](const std::string& path) {
+    return path.starts_with("/dev/") || path.starts_with("/proc/") ? read_file(path, kLargest)
+                                                                   : read_regular(path, kLargest);
+  };
   if (!request.timeout.empty()) {
     HR_TRY(options.defaults.timeout, parse_duration(request.timeout));
   }
@@ -84,6 +89,10 @@ Result<tasks::TaskSet> read_tasks(const Request& request) {
   }
   for (const auto& text : request.parameters) {
     HR_TRY(auto pattern, output::parse_log_option(output::LogPattern::Kind::kParameter, text));
+    set.patterns.push_back(std::move(pattern));
+  }
+  for (const auto& text : request.phases) {
+    HR_TRY(auto pattern, output::parse_log_option(output::LogPattern::Kind::kPhase, text));
     set.patterns.push_back(std::move(pattern));
   }
   InputHasher hasher;

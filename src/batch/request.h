@@ -20,9 +20,10 @@ struct Request {
   std::vector<std::string> words;         // TASKS
   std::vector<std::string> after_dashes;  // a command with its ":::"
   std::string command, folder, gpus, pin = "uuid", second_pin = "refuse", grace, timeout;
-  std::vector<std::string> metrics, parameters;
+  std::vector<std::string> metrics, parameters, phases;
+  std::vector<std::string> only, rerun;  // names or patterns of tasks
   int slots = 0, per_gpu = 0, retries = -1, max_failures = 0;
-  bool shell = false, no_pack = false, fresh = false, stop_misplaced = false;
+  bool shell = false, no_pack = false, fresh = false, stop_misplaced = false, trust_folder = false;
   Surroundings surroundings;
 };
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/fnv.h"
 #include "base/ids.h"
 #include "base/strings.h"
 #include "batch/sweep.h"
@@ -16,10 +17,36 @@ namespace headroom::batch {
 
 namespace {
 
+constexpr std::size_t kNamed = 8;  // processes
+
 std::string tasks_words(std::size_t count) { return fmt::format("{} {}", count, count == 1 ? "task" : "tasks"); }
 
+// A fingerprint is "SCRIPTS|ENVIRONMENT"; of an older version, or of nothing, it has no '|'.
+constexpr char kBar = '|';
+
+std::string environment_print(const TaskSpec& task) {
+  std::map<std::string, std::string> last;  // the last one of a name wins
+  for (const auto& [name, value] : task.environment) last[name] = value;
+  std::uint64_t hash = kFnvBasis;
+  for (const auto& [name, value] : last)
+    for (const std::string_view text : {std::string_view(name), std::string_view(value)})
+      hash = fnv1a(text, fnv1a(std::uint64_t{text.size()}, hash));
+  return last.empty() ? "" : fmt::format("{:016x}", hash);
+}
+
+struct Changes {
+  bool script = false, environment = false;
+};
+Changes changes_between(std::string_view before, std::string_view now) {
+  if (before.empty()) return {};
+  const auto bar = before.rfind(kBar), bar_now = now.rfind(kBar);
+  Changes changes{.script = before.substr(0, bar) != now.substr(0, bar_now)};
+  if (bar != std::string_view::npos) changes.environment = before.substr(bar) != now.substr(bar_now);
+  return changes;
+}
+
 // Of the scripts that a task's command names, by size and time; "" where it names none.
-std::string fingerprint_of(const TaskSpec& task, std::map<std::string, std::string>& known) {
+std::string script_print(const TaskSpec& task, std::map<std::string, std::string>& known) {
   static constexpr std::string_view kScripts[] = {".py", ".sh", ".R", ".jl", ".pl", ".ipynb"};
   std::string all;
   for (const std::string& argument : task.argv) {
@@ -46,10 +73,14 @@ std::string fingerprint_of(const TaskSpec& task, std::map<std::string, std::stri
 void stop_what_was_left(Journal& journal, Nanos grace, const Say& say) {
   const auto roots = journal.without_end(boot_id());
   const auto swept = stop_processes(journal.batch_id(), {}, grace, roots ? *roots : std::vector<Root>{});
-  if (!swept.empty())
-    say(fmt::format("stopped {} {} that an earlier run of this batch had left behind", swept.size(),
-                    swept.size() == 1 ? "process" : "processes"),
-        "");
+  if (swept.empty()) return;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(swept.size(), kNamed); ++i)
+    names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", swept[i].pid, swept[i].name);
+  if (swept.size() > kNamed) names += ", …";
+  say(fmt::format("stopped {} {} that an earlier run of this batch had left behind: {}", swept.size(),
+                  swept.size() == 1 ? "process" : "processes", names),
+      "");
 }
 
 std::size_t keep_or_rerun(const std::vector<TaskSpec>& tasks, std::vector<KnownTask>& known, const Say& say) {
@@ -83,22 +114,29 @@ std::vector<std::string> fingerprints_of(const std::vector<TaskSpec>& tasks) {
   std::map<std::string, std::string> known;  // asked once per script, whatever the number of tasks
   std::vector<std::string> all;
   all.reserve(tasks.size());
-  for (const TaskSpec& task : tasks) all.push_back(fingerprint_of(task, known));
+  for (const TaskSpec& task : tasks) all.push_back(script_print(task, known) + kBar + environment_print(task));
   return all;
 }
 
 void warn_of_changes(const std::vector<KnownTask>& known, const std::vector<std::string>& fingerprints,
                      const std::optional<Run>& last, const std::optional<GitState>& git, const Say& say) {
-  std::size_t done = 0, changed = 0;
+  std::size_t done = 0, scripts = 0, environments = 0;
   for (std::size_t i = 0; i < known.size(); ++i) {
     if (known[i].state != TaskState::kSucceeded) continue;
     done += 1;
-    if (!known[i].fingerprint.empty() && known[i].fingerprint != fingerprints[i]) changed += 1;
+    const Changes changes = changes_between(known[i].fingerprint, fingerprints[i]);
+    scripts += changes.script ? 1U : 0U;
+    environments += changes.environment ? 1U : 0U;
   }
-  if (changed > 0)
-    say(fmt::format("{} that succeeded earlier did so with another version of the script", tasks_words(changed)),
-        "they are not run again; --fresh starts over");
-  else if (done > 0 && last && git && last->git_commit != git->commit)
+  const auto warn = [&](std::size_t count, std::string_view what) {
+    if (count > 0)
+      say(fmt::format("{} that succeeded earlier did so with {}", tasks_words(count), what),
+          "they are not run again; --rerun PATTERN runs some, --fresh starts over");
+  };
+  warn(scripts, "another version of the script");
+  warn(environments, "another environment (env, env_file)");
+  if (scripts + environments > 0) return;
+  if (done > 0 && last && git && last->git_commit != git->commit)
     say(fmt::format("git: the earlier results are of commit {}, this is {}", last->git_commit.substr(0, 10),
                     git->commit.substr(0, 10)),
         "they are kept; --fresh starts over");

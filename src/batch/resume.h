@@ -20,10 +20,10 @@ void stop_what_was_left(Journal& journal, Nanos grace, const Say& say);
 [[nodiscard]] std::size_t keep_or_rerun(const std::vector<TaskSpec>& tasks, std::vector<KnownTask>& known,
                                         const Say& say);
 
-// Of the scripts that each task's command names, by size and time; "" where it names none.
+// Of the scripts that each task's command names, by size and time, and of the environment it is given.
 [[nodiscard]] std::vector<std::string> fingerprints_of(const std::vector<TaskSpec>& tasks);
 
-// Says that what is done was done by another version of the script, or of the repository.
+// Says that what is done was done by another version of the script or of the repository, or in another environment.
 void warn_of_changes(const std::vector<KnownTask>& known, const std::vector<std::string>& fingerprints,
                      const std::optional<Run>& last, const std::optional<GitState>& git, const Say& say);
 

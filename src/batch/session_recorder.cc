@@ -100,7 +100,7 @@ class SessionRecorder::WatchedSink final : public RecordingSink {
       if (cell.metric == metric && !cell.absent) return cell.value;
     return std::nullopt;
   }
-  static std::optional<double> ratio(std::span<const Cell> cells, Metric metric) {
+  static std::optional<double> in_units(std::span<const Cell> cells, Metric metric) {
     const auto stored = value(cells, metric);
     if (!stored) return std::nullopt;
     return to_unit(metric, *stored);
@@ -115,8 +115,10 @@ class SessionRecorder::WatchedSink final : public RecordingSink {
     switch (known.kind) {
       case SourceKind::kGpu:
         now.gpus.push_back({.uuid = known.key,
-                            .util_ratio = ratio(cells, Metric::kGpuUtil),
+                            .util_ratio = in_units(cells, Metric::kGpuUtil),
                             .used_bytes = value(cells, Metric::kMemoryUsed),
+                            .power_watts = in_units(cells, Metric::kPower),
+                            .temperature_celsius = in_units(cells, Metric::kTemperature),
                             .processes_listed = value(cells, Metric::kComputeProcesses).has_value()});
         break;
       case SourceKind::kGpuProcess:
@@ -124,7 +126,7 @@ class SessionRecorder::WatchedSink final : public RecordingSink {
                                      .pid = known.pid,
                                      .kind = known.context,
                                      .memory_bytes = value(cells, Metric::kProcessGpuMemory),
-                                     .sm_util_ratio = ratio(cells, Metric::kProcessSmUtil)});
+                                     .sm_util_ratio = in_units(cells, Metric::kProcessSmUtil)});
         break;
       case SourceKind::kProcess:
         now.processes.push_back({.pid = known.pid,

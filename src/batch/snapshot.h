@@ -15,6 +15,7 @@ struct GpuSnapshot {
   std::string uuid;
   std::optional<double> util_ratio;
   std::optional<std::int64_t> used_bytes;
+  std::optional<double> power_watts, temperature_celsius;
   bool processes_listed = false;  // the driver's process lists were read in this tick
 };
 struct GpuProcessSnapshot {

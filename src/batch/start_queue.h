@@ -32,19 +32,30 @@ class StartQueue {
   [[nodiscard]] std::vector<AttemptId> take_unwanted(bool batch_ends);
   // Commits the journal, then starts what is in the queue. `not_started`: tasks that wait for a place, for people.
   void run(std::int64_t not_started);
-  void no_room_for_now();  // the executor could not start one for want of room
+  // The executor could not start one, for a reason that will pass: nothing is started for a while, longer each time.
+  void refused(const std::string& why);
+  void started();  // one
+  void ended();    // likewise: there may be room for another
+  [[nodiscard]] std::size_t size() const { return prepared_.size(); }
   // When to call run() again, whatever else happens; absent: no need.
   [[nodiscard]] std::optional<Nanos> due() const { return due_; }
+  // What keeps those in the queue from starting, for people: "until …"; "" where nothing does.
+  [[nodiscard]] std::string why_waiting() const;
   [[nodiscard]] bool journal_fails() const { return journal_fails_; }
 
  private:
   [[nodiscard]] bool room(std::int64_t not_started);
+  void tell_refusal(std::int64_t not_started);
 
   Parts parts_;
   std::vector<AttemptId> prepared_;
   std::optional<Nanos> due_;
   bool journal_fails_ = false, no_room_ = false;
-  Nanos no_room_until_ = 0;
+  struct {
+    std::string why;  // not told yet
+    Nanos until = 0, pause = 0, last = 0;
+    bool told = false;
+  } refused_;
 };
 
 }  // namespace headroom::batch

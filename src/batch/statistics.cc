@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batch/statistics.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/strings.h"
 
 namespace headroom::batch {
@@ -17,19 +20,48 @@ const scheduler::AloneRate* rate_of(const std::vector<scheduler::AloneRate>& rat
   return nullptr;
 }
 
+constexpr double kShared = 1.2;  // tasks on a GPU, on average
+
+// Running out of memory is a price of packing. What else did not succeed says nothing of how fast work is done.
+bool came_to_nothing(const Attempt& attempt) {
+  const auto outcome = attempt.outcome.value_or(AttemptOutcome::kFailed);
+  return outcome != AttemptOutcome::kSucceeded && outcome != AttemptOutcome::kGpuOutOfMemory &&
+         outcome != AttemptOutcome::kHostOutOfMemory;
+}
+
+std::string_view why_unknown(const std::vector<scheduler::AloneRate>& rates, const std::string& model) {
+  for (const scheduler::AloneRate& rate : rates)
+    if (rate.gpu_model == model && rate.alone_attempts > 0)
+      return "too few of them had a GPU to themselves for long enough";
+  return "none of them had a GPU to itself for long enough";
+}
+
 double tasks_per_second(const scheduler::AloneRate& alone) {
   return static_cast<double>(alone.tasks) / alone.alone_seconds;
 }
 
 }  // namespace
 
-void BatchStatistics::time_passed(Nanos elapsed, const scheduler::Planner& planner) {
-  const double time = seconds(elapsed);
-  for (std::size_t i = 0; i < gpus_.size(); ++i) {
-    const auto running = planner.gpu(static_cast<scheduler::GpuIndex>(i)).running.size();
-    GpuUse& use = use_[gpus_[i].uuid];
-    if (running > 0) use.seconds_with_work += time;
-    use.task_seconds += static_cast<double>(running) * time;
+void BatchStatistics::GpuUse::advance(Nanos now) {
+  const Nanos elapsed = std::max<Nanos>(0, now - std::exchange(at, std::max(at, now)));
+  if (running.empty() || elapsed == 0) return;
+  const auto count = static_cast<Nanos>(running.size());
+  for (const AttemptId id : running) shares[id] += elapsed / count;
+  seconds_with_work += seconds(elapsed);
+  task_seconds += static_cast<double>(count) * seconds(elapsed);
+}
+
+void BatchStatistics::attempt_runs(const Attempt& attempt, Nanos at) {
+  for (const auto& uuid : attempt.gpu_uuids) {
+    use_[uuid].advance(at);
+    use_[uuid].running.insert(attempt.id);
+  }
+}
+
+void BatchStatistics::attempt_left(const Attempt& attempt, Nanos at) {
+  for (const auto& uuid : attempt.gpu_uuids) {
+    use_[uuid].advance(at);
+    use_[uuid].running.erase(attempt.id);
   }
 }
 
@@ -38,8 +70,11 @@ void BatchStatistics::attempt_closed(const std::string& task, const BookedAttemp
   summary_.attempts += 1;
   for (const auto& uuid : attempt.gpu_uuids) {
     GpuUse& use = use_[uuid];
-    use.steps += attempt.steps.value_or(0);
+    use.running.erase(attempt.id);
+    const auto share = use.shares.extract(attempt.id);
+    if (share && !came_to_nothing(attempt)) use.working_seconds += seconds(share.mapped());
     if (attempt.outcome != AttemptOutcome::kSucceeded) continue;
+    use.steps += attempt.steps.value_or(0);
     use.tasks += 1;
     if (!attempt.steps) use.without_steps += 1;
   }
@@ -55,7 +90,7 @@ void BatchStatistics::attempt_closed(const std::string& task, const BookedAttemp
       summary_.verified += 1;
       break;
     case PlacementProof::kUnseen:
-      summary_.unseen += 1;
+      summary_.unseen += attempt.outcome == AttemptOutcome::kNotStarted ? 0 : 1;
       break;
     case PlacementProof::kCpuFallback:
       cpu_fallbacks_.push_back(task);
@@ -75,23 +110,32 @@ void BatchStatistics::runs_again(AttemptOutcome after) {
 BatchProgress::Gpu BatchStatistics::progress_of(const BatchGpu& gpu,
                                                 const std::vector<scheduler::AloneRate>& alone) const {
   BatchProgress::Gpu row{.gpu = gpu};
-  if (const auto use = use_.find(gpu.uuid); use != use_.end() && use->second.seconds_with_work > 0)
-    row.tasks_per_second = static_cast<double>(use->second.tasks) / use->second.seconds_with_work;
-  if (const auto* rate = rate_of(alone, gpu.model)) row.alone_tasks_per_second = tasks_per_second(*rate);
+  if (const auto use = use_.find(gpu.uuid); use != use_.end() && use->second.working_seconds > 0)
+    row.tasks_per_second = static_cast<double>(use->second.tasks) / use->second.working_seconds;
+  // Beside what runs one by one the same figure would say nothing.
+  if (const auto* rate = rate_of(alone, gpu.model); rate != nullptr && shares_gpu(gpu))
+    row.alone_tasks_per_second = tasks_per_second(*rate);
   return row;
+}
+
+bool BatchStatistics::shares_gpu(const BatchGpu& gpu) const {
+  const auto use = use_.find(gpu.uuid);
+  return use != use_.end() && use->second.task_seconds > kShared * use->second.seconds_with_work;
 }
 
 std::optional<BatchSummary::Packing> BatchStatistics::packing_of(const BatchGpu& gpu,
                                                                  const std::vector<scheduler::AloneRate>& alone) const {
   const auto found = use_.find(gpu.uuid);
-  if (found == use_.end() || found->second.seconds_with_work <= 0) return std::nullopt;
+  if (found == use_.end() || found->second.working_seconds <= 0) return std::nullopt;
   const GpuUse& use = found->second;
   BatchSummary::Packing packing{.device = gpu.uuid, .concurrency = use.task_seconds / use.seconds_with_work};
-  packing.work_per_second = static_cast<double>(use.tasks) / use.seconds_with_work;
+  packing.work_per_second = static_cast<double>(use.tasks) / use.working_seconds;
   if (const auto* rate = rate_of(alone, gpu.model)) {
     packing.one_per_gpu_work_per_second = tasks_per_second(*rate);
     packing.one_per_gpu_attempts = rate->alone_attempts;
     packing.one_per_gpu_from_history = rate->from_history;
+  } else {
+    packing.one_per_gpu_unknown = why_unknown(alone, gpu.model);
   }
   if (use.tasks > 0 && use.without_steps == 0) {  // the same in steps
     const double steps_per_task = use.steps / static_cast<double>(use.tasks);

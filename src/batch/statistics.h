@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -20,12 +21,14 @@ struct AttemptSpan {
   bool kernels_seen = false;  // while it ran
 };
 
-// What a run comes to: attempts and tasks are counted as they end, and how many ran on each GPU as time passes.
+// What a run comes to: attempts and tasks are counted as they end, and how many ran on each GPU as time passes. The
+// time of a GPU is shared equally by the attempts on it: what a failed one had of it is no time in which work was done.
 class BatchStatistics {
  public:
   explicit BatchStatistics(std::vector<BatchGpu> gpus) : gpus_(std::move(gpus)) {}
 
-  void time_passed(Nanos elapsed, const scheduler::Planner& planner);
+  void attempt_runs(const Attempt& attempt, Nanos at);
+  void attempt_left(const Attempt& attempt, Nanos at);  // its processes have ended; how is said later
   void attempt_closed(const std::string& task, const BookedAttempt& attempt);
   void runs_again(AttemptOutcome after);
   void task_failed(const std::string& task) { failed_.push_back(task); }
@@ -42,9 +45,15 @@ class BatchStatistics {
 
  private:
   struct GpuUse {
+    void advance(Nanos at);
+    std::map<AttemptId, Nanos> shares;  // of its time; of attempts that were not closed
+    std::set<AttemptId> running;
+    Nanos at = 0;
     double seconds_with_work = 0, task_seconds = 0, steps = 0;
+    double working_seconds = 0;  // without the shares of attempts that came to nothing
     std::int64_t tasks = 0, without_steps = 0;
   };
+  [[nodiscard]] bool shares_gpu(const BatchGpu& gpu) const;
   [[nodiscard]] std::optional<BatchSummary::Packing> packing_of(const BatchGpu& gpu,
                                                                 const std::vector<scheduler::AloneRate>& alone) const;
 

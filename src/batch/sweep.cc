@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <memory>
 #include <set>
 
+#include "base/child.h"
 #include "base/fd.h"
 #include "base/strings.h"
 
@@ -98,6 +100,16 @@ bool still_lives(const Found& process) {
   return stat && stat->lives() && stat->start == process.start;
 }
 
+// Through a descriptor of the process, so that its number cannot become another's between the look and the signal.
+void send(const Found& process, int signal) {
+  const auto fd = open_pidfd(process.pid);
+  if (!still_lives(process)) return;
+#ifdef SYS_pidfd_send_signal
+  if (fd && ::syscall(SYS_pidfd_send_signal, fd->get(), signal, nullptr, 0) == 0) return;
+#endif
+  ::kill(process.pid, signal);
+}
+
 }  // namespace
 
 std::string marker(std::string_view batch_id, AttemptId attempt) {
@@ -122,6 +134,23 @@ std::optional<Nanos> process_start(pid_t pid) {
   return stat->start;
 }
 
+std::optional<ProcessNow> process_now(pid_t pid) {
+  const auto stat = stat_of(pid);
+  if (!stat) return std::nullopt;
+  return ProcessNow{.start = stat->start, .lives = stat->lives(), .stopped = stat->state == 'T' || stat->state == 't'};
+}
+
+std::string process_name(pid_t pid) {
+  const auto text = read_file(fmt::format("/proc/{}/comm", pid), 256);
+  return text ? std::string(trim(*text)) : "?";
+}
+
+std::size_t processes_named(std::string_view name) {
+  const Box box = all_processes();
+  return static_cast<std::size_t>(
+      std::count_if(box.begin(), box.end(), [&](const auto& one) { return process_name(one.first) == name; }));
+}
+
 std::vector<Found> find_processes(std::string_view batch_id, std::span<const pid_t> groups,
                                   std::span<const Root> roots) {
   std::vector<Found> found;
@@ -137,6 +166,7 @@ std::vector<Found> find_processes(std::string_view batch_id, std::span<const pid
       found.push_back({.pid = pid, .start = stat.start, .attempt = attempt});
   }
   add_descendants(box, found);
+  for (Found& process : found) process.name = process_name(process.pid);
   return found;
 }
 
@@ -144,14 +174,14 @@ std::vector<Found> stop_processes(std::string_view batch_id, std::span<const pid
                                   std::span<const Root> roots) {
   std::vector<Found> first = find_processes(batch_id, groups, roots);
   for (const Found& process : first) {
-    ::kill(process.pid, SIGTERM);
-    ::kill(process.pid, SIGCONT);  // a stopped one would not hear it
+    send(process, SIGTERM);
+    send(process, SIGCONT);  // a stopped one would not hear it
   }
   const Nanos kill_at = boottime_now() + grace, give_up = kill_at + kGiveUp;
   std::vector<Found> left = first;
   while (!left.empty() && boottime_now() < give_up) {
     if (boottime_now() >= kill_at)
-      for (const Found& process : left) ::kill(process.pid, SIGKILL);
+      for (const Found& process : left) send(process, SIGKILL);
     sleep_for(kLook);
     // What was found by its parent alone is not found again once the parent is gone.
     std::vector<Found> now = find_processes(batch_id, groups, roots);

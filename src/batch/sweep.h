@@ -29,11 +29,21 @@ struct Root {
   bool operator==(const Root&) const = default;
 };
 [[nodiscard]] std::optional<Nanos> process_start(pid_t pid);  // also of a zombie; one small file is read
+struct ProcessNow {
+  Nanos start = 0;
+  bool lives = true;     // no zombie
+  bool stopped = false;  // by a signal, or traced
+};
+[[nodiscard]] std::optional<ProcessNow> process_now(pid_t pid);
+// What the kernel calls it; "?" where it is gone.
+[[nodiscard]] std::string process_name(pid_t pid);
+[[nodiscard]] std::size_t processes_named(std::string_view name);  // living ones, of anybody
 
 struct Found {
   pid_t pid = 0;
   Nanos start = 0;
   std::optional<AttemptId> attempt;  // absent: it does not carry the marker
+  std::string name = {};             // what the kernel calls it
 };
 // Living processes that carry the batch's marker, are in one of the process groups, are one of `roots` or in the group
 // it leads; and all that descend from these. Zombies are not living. This process and its ancestors are never found.

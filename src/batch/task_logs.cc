@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <memory>
+#include <mutex>
 #include <optional>
 
-#include "base/fd.h"
+#include "base/regular_file.h"
 #include "base/strings.h"
 #include "batch/identity.h"
 #include "output/log_facts.h"
@@ -18,13 +20,15 @@ namespace headroom::batch {
 
 namespace {
 
-constexpr std::size_t kLookedAt = 64 << 10;  // of a log: parameters come first, results last
-constexpr std::size_t kPerLook = 64 << 10;   // of a log, for steps: a number that was left out is followed by another
-constexpr std::size_t kPiece = 64 << 10;     // of what is followed
+constexpr std::size_t kLookedAt = 64 << 10;   // of a log: parameters come first, results last
+constexpr std::size_t kPerLook = 64 << 10;    // of a log, for steps: a number that was left out is followed by another
+constexpr std::size_t kPiece = 64 << 10;      // of what is followed
+constexpr std::size_t kMostAtOnce = 4 << 20;  // likewise: nobody reads more at a time, and the batch has to go on
 
-// All that has come, each line with the task's name.
+// What has come, each line with the task's name.
 std::string named_lines_of(LogTail& tail, const std::string& task, bool last) {
   std::string result;
+  tail.skip_to_last(kMostAtOnce);
   for (std::string text = tail.read(kPiece, last); !text.empty(); text = tail.read(kPiece, last)) {
     if (text.back() == '\n') text.pop_back();
     for (const auto line : split(text, '\n')) result += fmt::format("{}: {}\n", task, line);
@@ -47,6 +51,17 @@ std::function<std::vector<std::pair<std::string, std::string>>(const TaskSpec&)>
   };
 }
 
+std::function<std::vector<std::string>(const TaskSpec&)> output_check(std::string start_directory) {
+  return [start = std::move(start_directory)](const TaskSpec& task) {
+    std::vector<std::string> missing;
+    for (const std::string& output : task.outputs) {
+      struct stat info {};
+      if (::stat(batch::path_of(task, output, start).c_str(), &info) != 0 && errno == ENOENT) missing.push_back(output);
+    }
+    return missing;
+  };
+}
+
 std::function<void(const TaskSpec&, Attempt&)> log_inspector(const std::vector<output::LogPattern>& patterns,
                                                              std::string start_directory) {
   auto facts = std::make_shared<const output::LogFacts>(patterns);
@@ -59,7 +74,7 @@ std::function<void(const TaskSpec&, Attempt&)> log_inspector(const std::vector<o
       facts->take_log(text, attempt);
     if (task.resolved.empty()) return;
     constexpr std::size_t kLargest = 4 << 20;
-    const auto text = read_file(batch::path_of(task, task.resolved, start), kLargest);
+    const auto text = read_regular(batch::path_of(task, task.resolved, start), kLargest);
     const bool read = text && output::LogFacts::take_file(*text, attempt);
     if (!read && attempt.exit_code == 0)
       attempt.parameters_resolved.emplace_back("(none)", fmt::format("{} is not one JSON object", task.resolved));
@@ -73,28 +88,35 @@ std::function<std::optional<double>(const Attempt&)> step_counter(const std::vec
   struct Counted {
     LogTail tail;
     output::StepCounter steps;
+    std::mutex mutex{};  // held for as long as its file is read
   };
   struct State {
     output::Matcher pattern;
-    std::map<AttemptId, Counted> attempts;
+    std::mutex mutex{};
+    std::map<AttemptId, std::shared_ptr<Counted>> attempts{};
   };
-  auto state = std::make_shared<State>(State{output::Matcher(*found), {}});
-  return [state](const Attempt& attempt) {
-    const auto entry = state->attempts.try_emplace(
-        attempt.id, Counted{.tail = LogTail(attempt.log_path), .steps = output::StepCounter(state->pattern)});
-    Counted& counted = entry.first->second;
+  auto state = std::make_shared<State>(output::Matcher(*found));
+  return [state](const Attempt& attempt) -> std::optional<double> {
     const bool ended = attempt.end.has_value();
-    counted.tail.skip_to_last(kPerLook);
-    counted.steps.take(counted.tail.read(kPerLook, ended));
-    const auto done = counted.steps.done();
-    if (ended) state->attempts.erase(entry.first);
-    return done;
+    std::shared_ptr<Counted> counted;
+    {
+      const std::lock_guard lock(state->mutex);
+      std::shared_ptr<Counted>& entry = state->attempts[attempt.id];
+      if (!entry) entry = std::make_shared<Counted>(LogTail(attempt.log_path), output::StepCounter(state->pattern));
+      counted = entry;
+      if (ended) state->attempts.erase(attempt.id);
+    }
+    const std::unique_lock lock(counted->mutex, std::try_to_lock);
+    if (!lock) return std::nullopt;  // a reading that was given up hangs in it
+    counted->tail.skip_to_last(kPerLook);
+    counted->steps.take(counted->tail.read(kPerLook, ended));
+    return counted->steps.done();
   };
 }
 
 std::string LogTail::read(std::size_t most, bool last) {
   if (!file_) {
-    auto opened = open_read(path_);
+    auto opened = open_regular(path_);
     if (!opened) return "";
     file_ = std::move(*opened);
   }

@@ -18,6 +18,9 @@ namespace headroom::batch {
 [[nodiscard]] std::function<std::vector<std::pair<std::string, std::string>>(const TaskSpec&)> input_hasher(
     std::string start_directory);
 
+// Those of a task's outputs that are not there.
+[[nodiscard]] std::function<std::vector<std::string>(const TaskSpec&)> output_check(std::string start_directory);
+
 // Fills in metrics and resolved parameters of an attempt from its log and its file of them.
 [[nodiscard]] std::function<void(const TaskSpec&, Attempt&)> log_inspector(
     const std::vector<output::LogPattern>& patterns, std::string start_directory);
@@ -27,7 +30,7 @@ namespace headroom::batch {
 [[nodiscard]] std::function<std::optional<double>(const Attempt&)> step_counter(
     const std::vector<output::LogPattern>& patterns);
 
-// What is appended to a file, piece by piece.
+// What is appended to a file, piece by piece. What is no regular file is empty.
 class LogTail {
  public:
   explicit LogTail(std::string path) : path_(std::move(path)) {}

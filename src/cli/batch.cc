@@ -9,11 +9,15 @@
 #include "base/human.h"
 #include "base/ids.h"
 #include "base/strings.h"
+#include "base/visible.h"
+#include "batch/add_tasks.h"
 #include "batch/control.h"
+#include "batch/control_words.h"
 #include "batch/event_loop.h"
 #include "batch/executor/local_executor.h"
 #include "batch/finish.h"
 #include "batch/folder.h"
+#include "batch/folder_lock.h"
 #include "batch/ledger_figures.h"
 #include "batch/prepare.h"
 #include "batch/session_recorder.h"
@@ -22,12 +26,16 @@
 #include "cli/batch_options.h"
 #include "cli/batch_view.h"
 #include "cli/environment.h"
+#include "cli/families.h"
+#include "cli/job_lines.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
+#include "model/events.h"
 #include "record/reader.h"
 #include "report/batch.h"
 #include "report/batch_status.h"
+#include "tasks/template.h"
 
 namespace headroom::cli {
 
@@ -50,6 +58,7 @@ class BatchVerb {
   void say_what_follows() const;
   [[nodiscard]] int run_prepared(Loop& loop, Signals& signals, batch::Guardian& guardian);
   [[nodiscard]] batch::SessionRecorder::Parts recorder_parts(Loop& loop, BatchView& view);
+  void read_logs(batch::BatchOptions& options);
   [[nodiscard]] std::optional<Explanation> explained(const SessionResult& recorded) const;
   [[nodiscard]] int finish(batch::SessionRecorder& recorder, batch::BatchEnd end);
 
@@ -58,17 +67,31 @@ class BatchVerb {
   const std::string recording_id_ = random_id();
   batch::Prepared batch_;
   std::unique_ptr<host::TreeReader> tree_;
+  JobMarks marks_;
   bool placement_readable_ = false;
+  std::shared_ptr<TaskLogs> logs_;  // null where nothing is recorded
 };
 
 // What the control socket answers.
-std::string answer(const batch::Batch& batch, batch::BatchLoop& loop, std::string_view request) {
+std::string answer(batch::Batch& batch, batch::BatchLoop& loop, batch::Journal& journal, std::string_view request) {
   if (request == "ping") return "ok\n";
   if (request == "status") return report::to_json(batch.progress());
-  if (request.starts_with("cancel ")) {
-    const auto done = loop.cancel(std::string(request.substr(7)));
-    if (done) return "ok\n";
-    return fmt::format("error {}\n{}\n", done.error().what, done.error().hint);
+  if (request.starts_with(batch::kCancelRequest)) {
+    const auto patterns = batch::words_of(request.substr(batch::kCancelRequest.size()));
+    if (!patterns) return batch::refusal(patterns.error());
+    const auto done = loop.cancel(*patterns);
+    return done ? fmt::format("ok {}\n", done->size()) : batch::refusal(done.error());
+  }
+  if (request == batch::kStopRequest || request == batch::kStopNowRequest) {
+    const bool now = request == batch::kStopNowRequest;
+    const BatchProgress before = batch.progress();
+    if (now || !before.draining) loop.interrupt(now ? SIGTERM : SIGINT);  // a second "stop" is no second Ctrl-C
+    return fmt::format("ok {}\n", before.tasks.running);
+  }
+  if (request.starts_with(batch::kAddRequest)) {
+    const auto added = batch::add_tasks(request.substr(batch::kAddRequest.size()), batch, journal);
+    loop.woken();
+    return added ? fmt::format("ok {}\n", *added) : batch::refusal(added.error());
   }
   return "error this batch does not know that request\n\n";
 }
@@ -81,10 +104,14 @@ int BatchVerb::run() {
 Result<int> BatchVerb::run_tasks() {
   HR_TRY(batch_, batch::read_batch(command_.batch));
   if (command_.dry_run) return dry_run();
-  HR_TRY(batch_.lock, batch::take_folder(batch_.folder, command_.batch.fresh, say));
+  HR_TRY(batch_.place, batch::take_folder(batch_.folder, command_.batch, say));
+  if (!command_.live.quiet)
+    batch::warn_of_others(batch_.folder,
+                          on_virtual_gpus() || command_.batch.gpus == "none" ? "cores" : "GPUs and cores", say);
   // Before any thread: they inherit the blocked signals, and the guardian is a fork.
   HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD}));
-  HR_TRY(batch::Guardian guardian, batch::Guardian::start(grace_, batch_.lock.get()));
+  HR_TRY(batch::Guardian guardian, batch::Guardian::start(grace_, batch_.place.lock.get()));
+  batch::note_holder(batch_.place, guardian.pid(), grace_);
   return prepare_and_run(signals, guardian);
 }
 
@@ -93,7 +120,7 @@ Result<int> BatchVerb::prepare_and_run(Signals& signals, batch::Guardian& guardi
   tree_ = make_tree({}, recording_id_, JobOf::kRecorder);
   tree_->exclude(guardian.pid());
   HR_TRYV(batch::settle_places(batch_, command_.batch, *tree_, say));
-  batch::compare_with_earlier(batch_, say);
+  HR_TRYV(batch::compare_with_earlier(batch_, command_.batch, say));
   if (batch_.earlier == batch_.set.tasks.size()) return nothing_to_do();
   say_what_follows();
   HR_TRY(const std::unique_ptr<Loop> loop, Loop::create());
@@ -106,17 +133,16 @@ int BatchVerb::run_prepared(Loop& loop, Signals& signals, batch::Guardian& guard
   batch::BatchOptions options = batch::options_of(batch_, command_.batch, say);
   placement_readable_ = options.gpu_processes_visible;
   if (command_.follow) {
-    options.inspect_log = [&follower, inspect = options.inspect_log](const TaskSpec& task, Attempt& attempt) {
-      inspect(task, attempt);
-      follower.ended(attempt, task.name);
-    };
+    options.on_exit = [&follower](const TaskSpec& task, const Attempt& attempt) { follower.ended(attempt, task.name); };
   }
+  if (!command_.no_record) read_logs(options);
   const batch::MachineClock clock;
-  batch::LocalExecutor executor(loop, guardian,
+  if (!command_.no_record) marks_ = JobMarks::prepare(command_.marks);
+  batch::LocalExecutor executor(loop, guardian, batch_.place,
                                 {.batch_id = batch_.journal->batch_id(),
-                                 .folder = batch_.folder,
                                  .mask = signals.mask_before(),
-                                 .grace = grace_});
+                                 .grace = grace_,
+                                 .environment = marks_.environment()});
   batch::BatchLoop* running = nullptr;
   batch::SessionRecorder::Parts parts = recorder_parts(loop, view);
   parts.on_snapshot = [&running](const batch::Snapshot& now) { running->look(now); };  // not before the loop runs
@@ -129,8 +155,12 @@ int BatchVerb::run_prepared(Loop& loop, Signals& signals, batch::Guardian& guard
                       .say = [&view](batch::MessageKind kind, const std::string& text) { view.note(kind, text); }});
   batch::BatchLoop batch_loop(loop, signals, executor, batch);
   running = &batch_loop;
-  const auto control = batch::ControlServer::open(
-      loop, batch_.folder, [&](std::string_view request) { return answer(batch, batch_loop, request); });
+  if (!marks_.no_nvtx().empty())
+    recorder.add_event(
+        to_event(events::Note{.text = "NVTX ranges are not recorded: " + marks_.no_nvtx()}, boottime_now()));
+  const auto control = batch::ControlServer::open(loop, batch_.place.directory, [&](std::string_view request) {
+    return answer(batch, batch_loop, *batch_.journal, request);
+  });
   if (!control)
     view.note(batch::MessageKind::kProblem,
               fmt::format("{}: batch status and cancel will not work", control.error().what));
@@ -146,13 +176,26 @@ int BatchVerb::run_prepared(Loop& loop, Signals& signals, batch::Guardian& guard
   return finish(recorder, batch.end());
 }
 
+// What tasks print tells their phases, steps and metrics.
+void BatchVerb::read_logs(batch::BatchOptions& options) {
+  logs_ = std::make_shared<TaskLogs>(batch_.set.patterns);
+  options.on_running = [logs = logs_](const TaskSpec&, const Attempt& attempt) { logs->add(attempt); };
+  options.on_exit = [logs = logs_, then = std::move(options.on_exit)](const TaskSpec& task, const Attempt& attempt) {
+    logs->end(attempt.id);
+    if (then) then(task, attempt);
+  };
+}
+
 batch::SessionRecorder::Parts BatchVerb::recorder_parts(Loop& loop, BatchView& view) {
-  RecordingMeta meta = meta_at(boottime_now(), recording_id_, "batch", interval_);
+  const Nanos start = boottime_now();
+  RecordingMeta meta = meta_at(start, recording_id_, "batch", interval_);
   meta.command = command_words(command_);
   host::TreeReader* const tree = tree_.get();
   SessionOptions session = session_options(command_.live, std::move(meta), std::move(tree_), GivenGpus::kUnknown);
+  marks_.add_to(session, start);
   batch::GpuChoice& gpus = batch_.gpus;
   if (command_.no_record) session.open_recording = nullptr;
+  if (logs_) logs_->add_to(session);
   if (!gpus.reader) session.source('N').why_not = gpus.note.empty() ? "not wanted (--gpus none)" : gpus.note;
   std::vector<std::string> given;
   for (const auto& gpu : gpus.gpus) given.push_back(gpu.uuid);
@@ -169,7 +212,7 @@ batch::SessionRecorder::Parts BatchVerb::recorder_parts(Loop& loop, BatchView& v
 
 void BatchVerb::say_what_follows() const {
   if (command_.live.quiet) return;
-  std::string text = fmt::format("{} tasks", batch_.set.tasks.size());
+  std::string text = count_of(batch_.set.tasks.size(), "task");
   if (batch_.gpus.gpus.empty())
     text += " · no GPUs";
   else
@@ -177,13 +220,15 @@ void BatchVerb::say_what_follows() const {
                         command_.batch.no_pack || !batch_.gpus.reader ? "one per GPU"
                         : command_.batch.per_gpu > 0 ? fmt::format("{} per GPU", command_.batch.per_gpu)
                                                      : "packing on");
-  if (batch_.earlier > 0) text += fmt::format(" · {} succeeded earlier", batch_.earlier);
+  if (batch_.earlier > 0)
+    text += fmt::format(" · {} of {} succeeded in earlier runs", batch_.earlier, batch_.set.tasks.size());
   std::size_t in_flight = 0;
   for (const auto& known : batch_.known) in_flight += known.in_flight ? 1 : 0;
   text += fmt::format(" · resume: {}\n", resume_line(command_));
   if (in_flight > 0)
-    text += fmt::format("- the last run died; {} {} that were under way run again\n", in_flight,
-                        in_flight == 1 ? "task" : "tasks");
+    text += fmt::format("- the last run died; {} under way {} again\n",
+                        in_flight == 1 ? "1 task that was" : fmt::format("{} tasks that were", in_flight),
+                        in_flight == 1 ? "runs" : "run");
   (void)write_all(STDERR_FILENO, text);
 }
 
@@ -195,12 +240,13 @@ std::optional<Explanation> BatchVerb::explained(const SessionResult& recorded) c
     report_error(within("the ledger of this batch", recording.error()));
     return std::nullopt;
   }
-  return explain(*recording, {.path = recorded.path});
+  return explain(*recording, {.path = recorded.path, .families = users_families_if_good()});
 }
 
 int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   const SessionResult recorded = recorder.finish({.at = boottime_now(), .stop_reason = "job_ended"});
-  batch::write_end(batch_, end, recorded, say);
+  marks_.remove();
+  const bool kept = batch::write_end(batch_, end, recorded, say);
   const std::optional<Explanation> explanation = explained(recorded);
   batch::complete_records(batch_, end, recorded, explanation, say);
   end.summary.recording = recorded.path;
@@ -215,11 +261,17 @@ int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   const int to = command_.json ? STDERR_FILENO : STDOUT_FILENO;
   report::TextOptions layout = text_options(to);
   if (command_.live.output.empty()) layout.recording = "last";
-  (void)write_all(to, report::to_text(end.summary, facts, explanation, layout));
-  if (command_.json) (void)write_all(STDOUT_FILENO, report::to_json(end.summary, facts, explanation));
+  const bool all_well =
+      kept && tasks.succeeded == tasks.total && end.summary.misplaced.empty() && end.cpu_fallbacks.empty();
+  // --quiet: only what is wrong, and that without where the time went.
+  const std::string text = !command_.live.quiet ? report::to_text(end.summary, facts, explanation, layout)
+                           : all_well           ? ""
+                                                : report::to_text(end.summary, facts, layout);
+  command_.json ? (void)write_all(STDERR_FILENO, text) : (void)put(text);
+  if (command_.json) put(report::to_json(end.summary, facts, explanation));
   if (command_.live.output.empty() && !command_.no_record) keep_shelf_small();
   if (end.signal != 0 && tasks.left > 0) return kExitInterrupted;
-  return tasks.succeeded == tasks.total ? kExitOk : kExitFailed;
+  return kept && tasks.succeeded == tasks.total ? kExitOk : kExitFailed;
 }
 
 // Not even a recording.
@@ -228,34 +280,57 @@ int BatchVerb::nothing_to_do() {
   const auto count = static_cast<std::int64_t>(batch_.set.tasks.size());
   const std::string words = fmt::format("{} succeeded in earlier runs: nothing is left to do; --fresh starts over.\n",
                                         count == 1 ? "The task" : fmt::format("All {} tasks", human_count(count)));
-  (void)write_all(command_.json ? STDERR_FILENO : STDOUT_FILENO, words);
+  if (!command_.live.quiet) command_.json ? (void)write_all(STDERR_FILENO, words) : (void)put(words);
   BatchSummary summary{.tasks = {.total = count, .succeeded = count}};
   summary.journal = batch_.journal->path();
-  if (command_.json) (void)write_all(STDOUT_FILENO, report::to_json(summary, {.earlier = batch_.earlier}));
+  if (command_.json) put(report::to_json(summary, {.earlier = batch_.earlier}));
   return kExitOk;
+}
+
+// As it is run, but for what is filled in when it starts. After ":::" {slot} is written {%}.
+std::string shown_command(const TaskSpec& task, bool arguments) {
+  const auto shown = [&](const std::string& word) {
+    std::string text;
+    const tasks::Pieces pieces = tasks::parse_template(word).value_or(tasks::Pieces{{word, false}});
+    for (const tasks::Piece& piece : pieces)
+      text += !piece.placeholder ? piece.text : arguments && piece.text == "slot" ? "{%}" : "{" + piece.text + "}";
+    const bool plain = std::all_of(pieces.begin(), pieces.end(), [](const tasks::Piece& piece) {
+      return piece.placeholder || shell_quote(piece.text) == piece.text;
+    });
+    return task.shell || (plain && !pieces.empty()) ? text : shell_quote(text);
+  };
+  if (task.shell) return shown(task.argv.back());
+  std::vector<std::string> words;
+  for (const std::string& word : task.argv) words.push_back(shown(word));
+  return join(words, " ");
 }
 
 Result<int> BatchVerb::dry_run() {
   tree_ = make_tree({}, recording_id_, JobOf::kRecorder);
   HR_TRYV(batch::settle_places(batch_, command_.batch, *tree_, say));
-  HR_TRYV(batch::look_into_journal(batch_, command_.batch.fresh, say));
-  std::string text = fmt::format("{} tasks in {} {}, on {} {}; the batch's folder {} {}\n", batch_.set.tasks.size(),
-                                 batch_.plan.groups.size(), batch_.plan.groups.size() == 1 ? "group" : "groups",
-                                 batch_.gpus.gpus.size(), batch_.gpus.gpus.size() == 1 ? "GPU" : "GPUs",
-                                 batch_.earlier > 0 ? "is" : "would be", batch_.folder);
-  if (batch_.earlier > 0) text += fmt::format("{} succeeded earlier and would not run again\n", batch_.earlier);
+  HR_TRYV(batch::look_into_journal(batch_, command_.batch, say));
+  std::string text =
+      fmt::format("{} in {}, {}; the batch's folder {} {}\n", count_of(batch_.set.tasks.size(), "task"),
+                  count_of(batch_.plan.groups.size(), "group"),
+                  batch_.gpus.gpus.empty() ? "without GPUs" : "on " + count_of(batch_.gpus.gpus.size(), "GPU"),
+                  batch_.earlier > 0 ? "is" : "would be", batch_.folder);
+  if (batch_.earlier > 0)
+    text += fmt::format("{} of {} succeeded in earlier runs and would not run again\n", batch_.earlier,
+                        batch_.set.tasks.size());
   for (std::size_t i = 0; i < batch_.set.tasks.size(); ++i) {
     const TaskSpec& task = batch_.set.tasks[i];
-    text += fmt::format("{}  {}", task.name, task.shell ? task.argv.back() : shell_join(task.argv));
+    text += visible(fmt::format("{}  {}", task.name, shown_command(task, !command_.batch.after_dashes.empty())));
     if (!batch_.gpus.gpus.empty() && task.resources.gpus != 1) text += fmt::format("  [GPUs {}]", task.resources.gpus);
-    if (!task.after.empty()) text += fmt::format("  [after {}]", join(task.after, ", "));
+    if (!task.after.empty()) text += fmt::format("  [after {}]", visible(join(task.after, ", ")));
     if (batch_.known[i].state == TaskState::kSucceeded)
       text += "  [done]";
     else if (batch_.plan.tasks[i].expected)
       text += fmt::format("  [about {}]", human_duration(*batch_.plan.tasks[i].expected));
     text += "\n";
   }
-  (void)write_all(STDOUT_FILENO, text);
+  if (text.find("{%}") != std::string::npos || text.find("{slot}") != std::string::npos)
+    text += "{%} and {slot} are the number of the place that a task gets: known when it starts.\n";
+  put(text);
   return kExitOk;
 }
 
@@ -277,11 +352,8 @@ int batch_verb(const BatchCommand& command) {
 Action declare_batch(VerbInput input) {
   auto command = std::make_shared<BatchCommand>();
   declare_batch_options(input.app, *command);
-  const auto asked = declare_batch_questions(input.app);
+  const auto asked = declare_batch_questions(input.app, input.after_dashes);
   input.app.footer(
-      "\nusage: headroom batch [options] TASKS     a task file, or - for command lines on stdin\n"
-      "       headroom batch [options] -- CMD {} ::: A B C\n"
-      "       headroom batch status|show|cancel ...\n\n"
       "The same command goes on where the last one ended. Ctrl-C lets running tasks finish, twice stops them.");
   return [command, asked, &argv = input.after_dashes] {
     if (const auto code = asked()) return *code;
@@ -289,7 +361,7 @@ Action declare_batch(VerbInput input) {
     const auto shelf = users_shelf();
     command->batch.surroundings = {.variable = environment,
                                    .nvml_library = nvml_library(),
-                                   .virtual_gpus = on_virtual_gpus(),
+                                   .virtual_gpus = on_virtual_gpus() && !foreign_pids(),
                                    .shelf = shelf ? shelf->directory() : ""};
     return batch_verb(*command);
   };

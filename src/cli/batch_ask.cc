@@ -4,60 +4,216 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 
+#include "base/filesystem.h"
+#include "base/human.h"
 #include "base/strings.h"
 #include "batch/control.h"
+#include "batch/control_words.h"
 #include "batch/folder.h"
+#include "batch/folder_lock.h"
+#include "batch/identity.h"
 #include "batch/journal.h"
+#include "batch/read_tasks.h"
+#include "batch/task_json.h"
 #include "batch/task_logs.h"
+#include "cli/arguments.h"
+#include "cli/open_recording.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
 #include "report/batch.h"
 #include "report/batch_status.h"
+#include "report/batch_table.h"
 
 namespace headroom::cli {
 
 namespace {
 
 struct Questions {
-  std::string folder, task, recording;
-  bool json = false, failed = false, log = false, follow = false;
+  std::string folder, task, recording, sort;
+  std::vector<std::string> patterns;
+  bool json = false, failed = false, log = false, follow = false, every = false, now = false, csv = false,
+       reverse = false;
+  batch::Request added;
+  const std::vector<std::string>* after_dashes = nullptr;
+  CLI::App* add = nullptr;
   CLI::App* status = nullptr;
   CLI::App* cancel = nullptr;
+  CLI::App* stop = nullptr;
   CLI::App* show = nullptr;
+  CLI::App* table = nullptr;
 };
 
-report::StatusAtRest at_rest(const std::string& folder, const batch::Contents& contents) {
+// "": no batch runs there.
+std::string why_no_answer(const batch::Holder& holder) {
+  using State = batch::Holder::State;
+  switch (holder.state) {
+    case State::kNobody:
+      return "";
+    case State::kRuns:
+      return holder.pid != 0 ? fmt::format("process {} is ending, busy, or frozen", holder.pid)
+                             : "it is ending, busy, or frozen";
+    case State::kStopped:
+      return fmt::format("process {} was stopped, as by Ctrl-Z; kill -CONT {} lets it go on", holder.pid, holder.pid);
+    case State::kGuardian:
+      return fmt::format("it died, and its guardian (process {}) still stops its tasks", holder.guardian);
+    case State::kAnothers:
+      return "it is another user's";
+  }
+  return "";
+}
+
+// What else runs beside it: status asks one at a time.
+void name_others(const std::string& folder) {
+  std::error_code error;
+  const auto parent = std::filesystem::absolute(folder, error).lexically_normal().parent_path().string();
+  for (const auto& other : batch::running_in(parent.empty() ? "." : parent))
+    if (!std::filesystem::equivalent(other, folder, error))
+      (void)write_all(STDERR_FILENO,
+                      fmt::format("- another batch runs: headroom batch status {}\n", shell_quote(other)));
+}
+
+// `goes_on`: the batch, so that what is under way by its journal runs.
+report::TaskAndState state_of(const batch::KnownTask& task, bool goes_on) {
+  using Last = report::LastAttempt;
+  report::TaskAndState told{.name = task.name, .state = task.state, .reason = task.reason};
+  if (has_ended(task.state)) return told;
+  if (goes_on && task.under_way)
+    told.state = TaskState::kRunning;
+  else if (task.attempts > 0)
+    told.last = task.interrupted ? Last::kInterrupted : Last::kOther;
+  return told;
+}
+
+// A run of a part of the tasks goes on with the others without --only.
+std::string without_only(const std::string& command) {
+  constexpr std::string_view kOnly = "--only=";
+  std::string text;
+  for (std::size_t at = 0; at < command.size();) {
+    const bool quoted = command[at] == '\'';
+    const std::size_t begin = at + (quoted ? 1 : 0);
+    const std::size_t end = std::min(quoted ? command.find('\'', begin) : command.find(' ', begin), command.size());
+    if (std::string_view(command).substr(begin).starts_with("-- ")) return text + command.substr(at);  // the task's own
+    if (std::string_view(command).substr(begin).starts_with(kOnly)) {
+      at = std::min(end + (quoted ? 2 : 1), command.size());
+      continue;
+    }
+    const std::size_t next = std::min(end + (quoted ? 2 : 1), command.size());
+    text += command.substr(at, next - at);
+    at = next;
+  }
+  return text;
+}
+
+void say_how_to_go_on(const batch::Contents& contents, report::StatusAtRest& status) {
+  if (!status.ran) return;
+  std::int64_t left = 0;
+  bool of_earlier = false;
+  for (const auto& task : contents.tasks) {
+    if (task.superseded || task.state == TaskState::kSucceeded) continue;
+    (task.added ? status.added : left) += 1;
+    of_earlier = of_earlier || task.run != contents.runs.back().number;
+  }
+  const std::string& command = contents.runs.back().command;
+  if (left > 0) status.command = of_earlier ? without_only(command) : command;
+}
+
+// `every`: those as well that a later run asked for in another way, under the same name.
+report::StatusAtRest at_rest(const std::string& folder, const batch::Contents& contents, bool every = false) {
   report::StatusAtRest status{.folder = folder, .ran = !contents.runs.empty()};
-  if (status.ran) status.last_run = contents.runs.back().end_reason, status.command = contents.runs.back().command;
-  for (const auto& task : contents.tasks)
-    status.tasks.push_back({.name = task.name, .state = task.state, .reason = task.reason});
+  if (status.ran) status.last_run = contents.runs.back().end_reason;
+  status.no_answer = why_no_answer(batch::holder_of(folder));
+  for (const auto& task : contents.tasks) {
+    if (task.superseded && !every) continue;
+    status.tasks.push_back(state_of(task, !status.no_answer.empty()));
+  }
+  say_how_to_go_on(contents, status);
   return status;
 }
 
 Result<int> status(const Questions& asked) {
   HR_TRY(const std::string folder, batch::find_folder(asked.folder));
+  if (!asked.json) name_others(folder);
   if (const auto answer = batch::ask(folder, "status")) {
     const std::string text = report::status_text(*answer);
     if (text.empty()) return fail(Errc::kIo, "the batch gave no answer that could be read");
-    (void)write_all(STDOUT_FILENO, asked.json ? *answer : text);
+    put(asked.json ? *answer : text);
     return kExitOk;
   }
   HR_TRY(const batch::Contents contents, batch::read_journal(folder));
   const report::StatusAtRest status = at_rest(folder, contents);
-  (void)write_all(STDOUT_FILENO, asked.json ? report::to_json(status) : report::to_text(status));
+  put(asked.json ? report::to_json(status) : report::to_text(status));
   return kExitOk;
 }
 
 Result<int> cancel(const Questions& asked) {
+  if (asked.patterns.empty() != asked.every)
+    return fail(Errc::kInvalidInput, "batch cancel: name tasks, or give --all",
+                "names, or patterns in quotes: headroom batch cancel 'lr0.1*'");
   HR_TRY(const std::string folder, batch::find_folder(asked.folder));
-  HR_TRY(const std::string answer, batch::ask(folder, "cancel " + asked.task));
-  if (answer == "ok\n") return kExitOk;
-  const auto lines = split(answer, '\n');
-  std::string_view what = lines.front();
-  if (what.starts_with("error ")) what.remove_prefix(6);
-  return fail(Errc::kNotFound, std::string(what), lines.size() > 1 ? std::string(lines[1]) : "");
+  const std::vector<std::string> patterns = asked.every ? std::vector<std::string>{"*"} : asked.patterns;
+  HR_TRY(const std::string answer,
+         batch::ask(folder, std::string(batch::kCancelRequest) + batch::words_text(patterns)));
+  HR_TRY(const std::int64_t count, batch::done_of(answer));
+  put(fmt::format("Cancelled {}.\n", count_of(count, "task")));
+  return kExitOk;
+}
+
+// What Ctrl-C does in its terminal, once or twice.
+Result<int> stop(const Questions& asked) {
+  HR_TRY(const std::string folder, batch::find_folder(asked.folder));
+  HR_TRY(const std::string answer,
+         batch::ask(folder, std::string(asked.now ? batch::kStopNowRequest : batch::kStopRequest)));
+  HR_TRY(const std::int64_t running, batch::done_of(answer));
+  const std::string what = count_of(running, "running task");
+  const std::string words =
+      running == 0 ? "Nothing more is started.\n"
+      : asked.now
+          ? fmt::format("Nothing more is started; {} being stopped.\n", what + (running == 1 ? " is" : " are"))
+          : fmt::format("Nothing more is started; {} may end (--now stops {}).\n", what, running == 1 ? "it" : "them");
+  put(words);
+  return kExitOk;
+}
+
+// The tasks are those that a batch of their own would have; the running one takes them, in its journal first.
+Result<int> add(const Questions& asked) {
+  HR_TRY(const std::string folder, batch::find_folder(asked.folder));
+  batch::Request request = asked.added;
+  request.after_dashes = *asked.after_dashes;
+  HR_TRY(tasks::TaskSet set, batch::read_tasks(request));
+  for (TaskSpec& task : set.tasks) task.working_directory = batch::directory_of(task, current_directory());
+  HR_TRY(const std::string text, batch::tasks_text(set.tasks));
+  HR_TRY(const std::string answer, batch::ask(folder, std::string(batch::kAddRequest) + text));
+  HR_TRY(const std::int64_t count, batch::done_of(answer));
+  const auto there = static_cast<std::int64_t>(set.tasks.size()) - count;
+  print("Added {}{}. They belong to this run: to go on with them later, add them again.\n", count_of(count, "task"),
+        there > 0 ? fmt::format("; {} it had already", there) : "");
+  return kExitOk;
+}
+
+Result<int> table(const Questions& asked) {
+  HR_TRY(const std::string folder,
+         asked.recording.empty() ? batch::find_folder(asked.folder) : path_of_recording(asked.recording));
+  HR_TRY(const batch::Contents contents,
+         asked.recording.empty() ? batch::read_journal(folder) : batch::read_copied_journal(folder));
+  std::vector<std::vector<const Attempt*>> attempts(contents.tasks.size());
+  for (const auto& attempt : contents.attempts) attempts[attempt.task].push_back(&attempt);
+  const bool goes_on = asked.recording.empty() && !why_no_answer(batch::holder_of(folder)).empty();
+  const Nanos now = realtime_now();
+  std::vector<report::TableRow> rows;
+  for (std::size_t i = 0; i < contents.tasks.size(); ++i) {
+    const auto& task = contents.tasks[i];
+    if (!task.superseded || asked.every)
+      rows.push_back(report::table_row(state_of(task, goes_on), task.parameters, attempts[i], now));
+  }
+  if (!asked.sort.empty()) HR_TRYV(report::sort_table(rows, asked.sort, asked.reverse));
+  const std::string text = asked.json  ? report::table_json(rows)
+                           : asked.csv ? report::table_csv(rows)
+                                       : report::table_text(rows);
+  put(text);
+  return kExitOk;
 }
 
 // Prints the log of the task's latest attempt; to follow is to go on until the task has ended, further attempts
@@ -85,7 +241,7 @@ Result<int> show_log(const std::string& folder, const std::string& task, bool fo
     }
     if (tail)
       for (std::string text = tail->read(kPiece, last); !text.empty(); text = tail->read(kPiece, last))
-        if (!write_all(STDOUT_FILENO, text)) return kExitOk;  // the reader has gone
+        if (!put(text)) return kExitOk;  // the reader has gone
     if (!follow || !running || ended) break;
     const Nanos pause =
         std::max(kPause, 5 * (boottime_now() - begin));  // a journal of many tasks takes a while to read
@@ -97,20 +253,21 @@ Result<int> show_log(const std::string& folder, const std::string& task, bool fo
 }
 
 Result<int> show(const Questions& asked) {
-  std::string folder = asked.recording;
-  if (folder.empty()) {
-    HR_TRY(folder, batch::find_folder(asked.folder));
-  }
+  HR_TRY(const std::string folder,
+         asked.recording.empty() ? batch::find_folder(asked.folder) : path_of_recording(asked.recording));
   HR_TRY(const batch::Contents contents,
          asked.recording.empty() ? batch::read_journal(folder) : batch::read_copied_journal(folder));
   std::vector<report::NamedAttempt> chosen;
   std::vector<std::string_view> names;
-  for (const auto& task : contents.tasks) names.push_back(task.name);
+  std::int64_t hidden = 0;
+  for (const auto& task : contents.tasks) names.push_back(task.name), hidden += task.superseded ? 1 : 0;
+  if (asked.every) hidden = 0;
   for (const auto& attempt : contents.attempts) {
     const auto& task = contents.tasks[attempt.task];
+    if (task.superseded && !asked.every) continue;
     const bool failed = attempt.outcome && *attempt.outcome != AttemptOutcome::kSucceeded;
     if (asked.failed ? failed && task.state == TaskState::kFailed : asked.task.empty() || task.name == asked.task)
-      chosen.push_back({.task = task.name, .attempt = attempt});
+      chosen.push_back({.task = task.name, .parameters = task.parameters, .attempt = attempt});
   }
   if (!asked.task.empty() && std::find(names.begin(), names.end(), asked.task) == names.end()) {
     const auto guess = closest(asked.task, names);
@@ -126,24 +283,30 @@ Result<int> show(const Questions& asked) {
     return show_log(folder, asked.task, asked.follow);
   }
   if (asked.json) {
-    (void)write_all(STDOUT_FILENO, report::to_json(chosen));
+    put(report::to_json(chosen));
     return kExitOk;
   }
   std::string text;
   if (asked.task.empty() && !asked.failed) {
-    text = report::task_list(at_rest(folder, contents).tasks);
+    text = report::task_list(at_rest(folder, contents, asked.every).tasks);
   } else {
-    for (const auto& one : chosen) text += report::to_text(one.attempt, one.task, text_options(STDOUT_FILENO));
+    for (const auto& one : chosen) text += report::to_text(one, text_options(STDOUT_FILENO));
     if (chosen.empty()) text = asked.failed ? "No task has failed.\n" : "It has not run yet.\n";
   }
-  (void)write_all(STDOUT_FILENO, text);
+  if (hidden > 0 && asked.task.empty() && !asked.failed)
+    text += fmt::format(
+        "{} of earlier runs, with another command, other parameters or other inputs, {} not shown (--all).\n",
+        count_of(hidden, "task"), hidden == 1 ? "is" : "are");
+  put(text);
   return kExitOk;
 }
 
 }  // namespace
 
-std::function<std::optional<int>()> declare_batch_questions(CLI::App& app) {
+std::function<std::optional<int>()> declare_batch_questions(CLI::App& app,
+                                                            const std::vector<std::string>& after_dashes) {
   auto asked = std::make_shared<Questions>();
+  asked->after_dashes = &after_dashes;
   const auto common = [&](CLI::App* sub) {
     sub->add_option("--folder", asked->folder, "the batch's folder or task file; default: the latest here")
         ->type_name("DIR");
@@ -152,22 +315,57 @@ std::function<std::optional<int>()> declare_batch_questions(CLI::App& app) {
   asked->status = app.add_subcommand("status", "how far the batch is");
   asked->status->add_option("BATCH", asked->folder, "the same as --folder");
   common(asked->status);
-  asked->cancel = app.add_subcommand("cancel", "stop a task of a running batch, or keep it from starting");
-  asked->cancel->add_option("TASK", asked->task, "its name")->required();
+  asked->cancel = app.add_subcommand("cancel", "stop tasks of a running batch, or keep them from starting");
+  asked->cancel->add_option("TASK", asked->patterns, "names, or patterns in quotes: 'lr0.1*'")->type_name("");
+  asked->cancel->add_flag("--all", asked->every, "all that have not ended");
   common(asked->cancel);
+  asked->add = app.add_subcommand("add", "put further tasks into a running batch: a task file, - or -- CMD {} ::: A B");
+  asked->add->add_option("TASKS", asked->added.words, "as for headroom batch")->type_name("");
+  asked->add->add_option("--command", asked->added.command, "command for a list of parameters")->type_name("CMD");
+  asked->add->add_flag("--shell", asked->added.shell, "--command is a shell line");
+  asked->add->add_option("--retries", asked->added.retries, "further attempts of a task that fails (lists)")
+      ->check(CLI::Range(0, 1'000'000));
+  asked->add->add_option("--timeout", asked->added.timeout, "of an attempt (lists)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  asked->add
+      ->add_option("--second-pin", asked->added.second_pin,
+                   "a command that chooses a GPU itself: refuse (default), rewrite, allow")
+      ->check(CLI::IsMember({"refuse", "rewrite", "allow"}));
+  common(asked->add);
+  asked->stop = app.add_subcommand("stop", "end a running batch: what runs may finish, nothing more is started");
+  asked->stop->add_option("BATCH", asked->folder, "the same as --folder")->type_name("");
+  asked->stop->add_flag("--now", asked->now, "stop what runs as well");
+  common(asked->stop);
+  asked->table = app.add_subcommand("table", "all tasks with their parameters, metrics, time and GPU memory");
+  asked->table->add_option("BATCH", asked->folder, "the same as --folder")->type_name("");
+  asked->table->add_option("--sort", asked->sort, "by a metric, a parameter, task, time or gpu_memory")
+      ->type_name("NAME");
+  asked->table->add_flag("--reverse", asked->reverse, "the largest first");
+  asked->table->add_flag("--csv", asked->csv, "as CSV, numbers in full");
+  asked->table->add_option("--recording", asked->recording, "of a batch that has ended, instead of its folder")
+      ->type_name("RECORDING");
+  asked->table->add_flag("--all", asked->every,
+                         "tasks of earlier runs as well, of which a later one changed the command");
+  common(asked->table);
   asked->show = app.add_subcommand("show", "what is known of a task, of those that failed, or a list");
   asked->show->add_option("TASK", asked->task, "its name");
+  asked->show->add_flag("--all", asked->every,
+                        "tasks of earlier runs as well, of which a later one changed the command");
   asked->show->add_flag("--failed", asked->failed, "the tasks that failed");
   asked->show->add_option("--recording", asked->recording, "of a batch that has ended, instead of its folder")
-      ->type_name("FILE");
-  asked->show->add_flag("--log", asked->log, "what the task's latest attempt printed");
+      ->type_name("RECORDING");
+  asked->show->add_flag("--log", asked->log, "what the task's latest attempt printed, byte for byte");
   asked->show->add_flag("--follow", asked->follow, "likewise, and go on until the task has ended");
   common(asked->show);
   return [asked]() -> std::optional<int> {
-    if (!asked->status->parsed() && !asked->cancel->parsed() && !asked->show->parsed()) return std::nullopt;
-    const auto code = asked->status->parsed()   ? status(*asked)
-                      : asked->cancel->parsed() ? cancel(*asked)
-                                                : show(*asked);
+    const std::pair<const CLI::App*, Result<int> (*)(const Questions&)> answers[] = {
+        {asked->status, status}, {asked->cancel, cancel}, {asked->stop, stop},
+        {asked->add, add},       {asked->show, show},     {asked->table, table}};
+    const auto found =
+        std::find_if(std::begin(answers), std::end(answers), [](const auto& answer) { return answer.first->parsed(); });
+    if (found == std::end(answers)) return std::nullopt;
+    const auto code = found->second(*asked);
     return code ? *code : report_error(code.error());
   };
 }

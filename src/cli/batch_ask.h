@@ -3,11 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace headroom::cli {
 
-// Adds `status`, `cancel` and `show`. What is returned answers, once the command line is parsed, with the exit code if
-// one of them was asked for.
-[[nodiscard]] std::function<std::optional<int>()> declare_batch_questions(CLI::App& app);
+// Adds `status`, `show`, `table`, `add`, `cancel` and `stop`. What is returned answers, once the command line is
+// parsed, with the exit code if one of them was asked for.
+[[nodiscard]] std::function<std::optional<int>()> declare_batch_questions(CLI::App& app,
+                                                                          const std::vector<std::string>& after_dashes);
 
 }  // namespace headroom::cli

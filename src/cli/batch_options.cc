@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.h"
+#include "cli/arguments.h"
 
 namespace headroom::cli {
 
@@ -22,7 +23,8 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
                  "command for a list of parameters, with placeholders: 'train.py --lr {lr}'")
       ->type_name("CMD");
   app.add_flag("--shell", o.batch.shell, "--command is a shell line");
-  app.add_option("--gpus", o.batch.gpus, "which GPUs: 0,1 or UUIDs; none: tasks run on slots, GPUs are left alone")
+  app.add_option("--gpus", o.batch.gpus,
+                 "which GPUs: 0,1 or UUIDs; all (default); none: tasks run on slots, GPUs are left alone")
       ->type_name("LIST");
   app.add_option("--slots", o.batch.slots, "tasks without a GPU that run at once; default: as many as cores")
       ->check(CLI::Range(1, 4096));
@@ -34,24 +36,45 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
                  "a command that chooses a GPU itself: refuse (default), rewrite, allow")
       ->check(CLI::IsMember({"refuse", "rewrite", "allow"}));
   app.add_option("--retries", o.batch.retries,
-                 "further attempts of a task that fails (lists; a task file says its own)");
+                 "further attempts of a task that fails (lists; a task file says its own)")
+      ->check(CLI::Range(0, 1'000'000));
   app.add_option("--max-failures", o.batch.max_failures, "start nothing more once so many tasks have failed")
       ->check(CLI::Range(1, 1'000'000));
-  app.add_option("--timeout", o.batch.timeout, "of an attempt (lists; a task file says its own)")->type_name("TIME");
-  app.add_option("--grace", o.batch.grace, "between SIGTERM and SIGKILL (10s)")->type_name("TIME");
+  app.add_option("--timeout", o.batch.timeout, "of an attempt (lists; a task file says its own)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--grace", o.batch.grace, "between SIGTERM and SIGKILL (10s)")
+      ->type_name("DURATION")
+      ->check(duration_check());
   app.add_flag("--stop-misplaced", o.batch.stop_misplaced, "stop tasks that compute on another GPU than the one given");
   app.add_option("--metric", o.batch.metrics, "NAME=REGEX on each task's log; the last match counts")
-      ->type_name("NAME=REGEX");
+      ->type_name("NAME=REGEX")
+      ->allow_extra_args(false);
   app.add_option("--param", o.batch.parameters, "likewise, a parameter as the task resolved it")
-      ->type_name("NAME=REGEX");
+      ->type_name("NAME=REGEX")
+      ->allow_extra_args(false);
+  app.add_option("--phase", o.batch.phases,
+                 "NAME=REGEX: a line of a log that matches begins the phase NAME of its task")
+      ->type_name("NAME=REGEX")
+      ->allow_extra_args(false);
   app.add_option("--folder", o.batch.folder, "journal and logs; default: beside the task file")->type_name("DIR");
+  app.add_option("--only", o.batch.only, "only these tasks, and what they come after: names, or patterns in quotes")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
+  app.add_option("--rerun", o.batch.rerun, "run these tasks again, though they have succeeded")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
+  app.add_flag("--trust-folder", o.batch.trust_folder, "go on in a folder that others own or may write to");
   app.add_flag("--dry-run", o.dry_run, "print the plan and stop");
   app.add_flag("--fresh", o.batch.fresh, "start over; what was there is kept aside");
   app.add_flag("--no-record", o.no_record, "make no recording");
-  app.add_flag("--follow", o.follow, "show what the tasks print, each line with the task's name");
+  declare_marks_options(app, o.marks);
+  app.add_flag("--follow", o.follow, "show what the tasks print, byte for byte, each line with the task's name");
   app.add_flag("--json", o.json, "print headroom.batch/1 on stdout");
   app.add_flag("-q,--quiet", o.live.quiet, "say only what is wrong");
-  app.add_option("-i,--interval", o.live.interval, "time between samples (500ms)")->type_name("TIME");
+  app.add_option("-i,--interval", o.live.interval, "time between samples (500ms)")
+      ->type_name("DURATION")
+      ->check(duration_check());
   app.add_option("-o,--output", o.live.output, "where the recording goes; default: $XDG_STATE_HOME/headroom")
       ->type_name("FILE");
 }
@@ -77,7 +100,12 @@ std::vector<std::string> command_words(const BatchCommand& o) {
   flag("--stop-misplaced", o.batch.stop_misplaced);
   for (const auto& metric : o.batch.metrics) text("--metric", metric);
   for (const auto& parameter : o.batch.parameters) text("--param", parameter);
-  flag("--fresh", o.batch.fresh), flag("--no-record", o.no_record), flag("--follow", o.follow), flag("--json", o.json);
+  for (const auto& phase : o.batch.phases) text("--phase", phase);
+  for (const auto& pattern : o.batch.only) text("--only", pattern);
+  for (const auto& pattern : o.batch.rerun) text("--rerun", pattern);
+  flag("--trust-folder", o.batch.trust_folder);
+  flag("--fresh", o.batch.fresh), flag("--no-record", o.no_record), flag("--no-marks", o.marks.no_marks),
+      flag("--no-nvtx", o.marks.no_nvtx), flag("--follow", o.follow), flag("--json", o.json);
   flag("--quiet", o.live.quiet), text("--interval", o.live.interval, kInterval), text("--output", o.live.output);
   words.insert(words.end(), o.batch.words.begin(), o.batch.words.end());
   if (!o.batch.after_dashes.empty()) words.emplace_back("--");
@@ -87,7 +115,7 @@ std::vector<std::string> command_words(const BatchCommand& o) {
 
 std::string resume_line(BatchCommand command) {
   command.batch.fresh = command.json = command.follow = command.live.quiet = false;
-  command.live.output.clear();
+  command.live.output.clear(), command.batch.rerun.clear();
   const bool from_stdin = !command.batch.words.empty() && command.batch.words[0] == "-";
   return shell_join(command_words(command)) + (from_stdin ? " < the same lines" : "");
 }

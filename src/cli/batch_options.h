@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "batch/request.h"
+#include "cli/job_marks.h"
 #include "cli/live_parts.h"
 
 // What `headroom batch` was asked for, from its command line and back to one.
@@ -13,6 +14,7 @@ namespace headroom::cli {
 struct BatchCommand {
   batch::Request batch;
   LiveOptions live;
+  MarksChoice marks;
   bool dry_run = false, json = false, follow = false, no_record = false;
 };
 

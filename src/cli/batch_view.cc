@@ -8,8 +8,10 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "cli/terminal.h"
 #include "report/batch_status.h"
+#include "report/palette.h"
 
 namespace headroom::cli {
 
@@ -21,31 +23,33 @@ constexpr std::size_t kBarCells = 26, kSmallestBar = 8;
 
 BatchView::BatchView(bool quiet)
     : layout_(text_options(STDERR_FILENO)),
-      terminal_(::isatty(STDERR_FILENO) != 0),
+      terminal_(can_repaint(STDERR_FILENO)),
       quiet_(quiet),
       screen_(STDERR_FILENO),
       out_(STDOUT_FILENO) {}
 
 void BatchView::clear() {
   if (lines_ == 0) return;
-  screen_.put(fmt::format("\x1b[{}A\x1b[J", lines_));
+  screen_.put(fmt::format("\r\x1b[{}A\x1b[J", lines_));  // the terminal shows ^C where the cursor was
   lines_ = 0;
 }
 
 void BatchView::note(batch::MessageKind kind, const std::string& text) {
   if (quiet_ && kind == batch::MessageKind::kFact) return;
   clear();
-  screen_.put(fmt::format("{} {}\n", kind == batch::MessageKind::kProblem ? "!" : "-", text));
+  const bool problem = kind == batch::MessageKind::kProblem;
+  std::string line = fmt::format("{} {}\n", problem ? "!" : "-", visible_lines(text));
+  if (terminal_) line = report::wrap(text, text_options(STDERR_FILENO).width, problem ? "! " : "- ", "  ");
+  screen_.put(problem ? report::warning(line, layout_) : line);
 }
 
 std::string BatchView::picture(const BatchProgress& progress) const {
   const auto& counts = progress.tasks;
-  const double share = counts.total > 0 ? static_cast<double>(counts.ended()) / static_cast<double>(counts.total) : 1.0;
   const std::size_t width = std::max<std::size_t>(text_options(STDERR_FILENO).width, 20) - 1;  // it may be resized
   const std::string words = report::progress_words(progress);
   const std::size_t room = width - std::min(width, report::display_width(words) + 2);
   const std::size_t cells = room < kSmallestBar ? 0 : std::min(room, kBarCells);  // the words come first
-  const std::string bar = cells > 0 ? report::bar(share, cells, layout_.utf8) + "  " : "";
+  const std::string bar = cells > 0 ? report::progress_bar(counts, cells, layout_.utf8) + "  " : "";
   std::string text = report::pad_right(bar + words, width) + "\n";
   for (const auto& gpu : progress.gpus) text += report::pad_right(report::gpu_words(gpu, width), width) + "\n";
   if (progress.gpus.empty())
@@ -53,6 +57,8 @@ std::string BatchView::picture(const BatchProgress& progress) const {
                                           counts.waiting + counts.ready + counts.backing_off),
                               width) +
             "\n";
+  if (const std::string running = report::running_words(progress, width); !running.empty())
+    text += report::pad_right(running, width) + "\n";
   return text;
 }
 

@@ -31,7 +31,7 @@ void pause_for(Nanos duration) {
 
 int devices(const DevicesOptions& options) {
   host::TreeOptions tree_options;
-  tree_options.driver_names_host_pids = !on_virtual_gpus();
+  tree_options.driver_names_host_pids = foreign_pids();
   host::TreeReader tree(std::move(tree_options));
   NvmlReaderOptions reader_options;
   reader_options.path = nvml_library();
@@ -46,7 +46,7 @@ int devices(const DevicesOptions& options) {
   DeviceList list = device_list_of(sink.take());
   if (list.driver_version.empty()) list.driver_version = (*reader)->driver_version();
   const std::string text = options.json ? report::to_json(list) : report::to_text(list, text_options(STDOUT_FILENO));
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  put(text);
   return (*reader)->unusable().empty() ? kExitOk : kExitFailed;
 }
 

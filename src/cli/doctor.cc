@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/filesystem.h"
+#include "cli/config.h"
 #include "cli/environment.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -18,6 +19,7 @@
 #include "host/tree_reader.h"
 #include "model/device_list.h"
 #include "record/shelf.h"
+#include "record/writer.h"
 #include "report/doctor.h"
 
 namespace headroom::cli {
@@ -32,7 +34,7 @@ struct DoctorOptions {
 void probe_gpus(DoctorFacts& facts) {
   facts.nvml_path = nvml_library();
   host::TreeOptions tree_options;
-  tree_options.driver_names_host_pids = !facts.virtual_gpus;
+  tree_options.driver_names_host_pids = facts.foreign_pids;
   host::TreeReader tree(std::move(tree_options));
   NvmlReaderOptions options;
   options.path = facts.nvml_path;
@@ -81,6 +83,18 @@ void probe_recordings(DoctorFacts& facts) {
   }
   facts.recordings_network = network_filesystem(there.string());
   facts.recordings_free_bytes = free_bytes(there.string());
+  facts.recordings_least_bytes = WriterOptions().min_free_bytes;
+}
+
+void probe_config(DoctorFacts& facts) {
+  facts.config_path = config_path();
+  if (!config()) {
+    facts.config_problem = config().error().what;
+    facts.config_fix = config().error().hint;
+    return;
+  }
+  facts.config_there = config()->there;
+  facts.config_lines = config()->lines;
 }
 
 int doctor(const DoctorOptions& options) {
@@ -91,14 +105,15 @@ int doctor(const DoctorOptions& options) {
   facts.mps_pipe_directory = environment("CUDA_MPS_PIPE_DIRECTORY");
   facts.uid = ::geteuid();
   probe_machine(options.root, facts);
-  facts.nested_pid_namespace = host::in_nested_pid_namespace();
+  facts.foreign_pids = foreign_pids();
   probe_gpus(facts);
   probe_limits(facts, options.root);
   probe_recordings(facts);
+  probe_config(facts);
   const auto checks = examine(facts);
   const std::string text =
       options.json ? report::to_json(checks) : report::to_text(checks, text_options(STDOUT_FILENO));
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  put(text);
   const bool failed = std::any_of(checks.begin(), checks.end(),
                                   [](const DoctorCheck& check) { return check.status == CheckStatus::kFail; });
   return failed ? kExitFailed : kExitOk;

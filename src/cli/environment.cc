@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/environment.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
+
 #include <cstdlib>
 
+#include "cli/config.h"
 #include "device/nvml_api.h"
+#include "host/tree_reader.h"
 
 namespace headroom::cli {
 
@@ -19,6 +24,16 @@ std::string nvml_library() {
 
 bool on_virtual_gpus() { return environment("HEADROOM_SIM").has_value(); }
 
-Result<Shelf> users_shelf() { return Shelf::of_user(environment("XDG_STATE_HOME"), environment("HOME")); }
+bool foreign_pids() {
+  if (!on_virtual_gpus()) return host::in_nested_pid_namespace();
+  const auto theirs = environment("HEADROOM_SIM_PIDS");  // virtual GPUs name processes as their box sees them
+  struct stat ours {};
+  return theirs && ::stat("/proc/self/ns/pid", &ours) == 0 && *theirs != fmt::format("{}", ours.st_ino);
+}
+
+Result<Shelf> users_shelf() {
+  if (config() && config()->recordings) return Shelf(*config()->recordings);
+  return Shelf::of_user(environment("XDG_STATE_HOME"), environment("HOME"));
+}
 
 }  // namespace headroom::cli

@@ -14,6 +14,7 @@ namespace headroom::cli {
 
 [[nodiscard]] std::string nvml_library();   // $HEADROOM_NVML, else as the loader finds the driver's
 [[nodiscard]] bool on_virtual_gpus();       // below `headroom sim`
+[[nodiscard]] bool foreign_pids();          // the driver's process numbers are those of another pid namespace
 [[nodiscard]] Result<Shelf> users_shelf();  // where recordings lie unless told otherwise
 
 }  // namespace headroom::cli

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
 #include <memory>
 #include <optional>
 
-#include "base/fd.h"
-#include "cli/environment.h"
+#include "base/output_file.h"
+#include "cli/families.h"
 #include "cli/open_recording.h"
+#include "cli/output.h"
 #include "cli/verbs.h"
+#include "diagnose/explain.h"
 #include "export/chrome.h"
 #include "export/csv.h"
 #include "export/jsonl.h"
+#include "export/share.h"
 #include "record/reader.h"
-#include "record/shelf.h"
+#include "record/writer.h"
 
 namespace headroom::cli {
 
@@ -22,15 +23,17 @@ namespace {
 
 struct ExportOptions {
   std::string recording, format = "csv", output, source;
+  bool share = false;
 };
 
 Result<void> write_as(const ExportOptions& options, const Recording& recording, const Output& output) {
   if (options.format == "jsonl") return write_jsonl(recording, output);
-  if (options.format == "chrome") return write_chrome_trace(recording, output);
+  if (options.format == "chrome")
+    return write_chrome_trace(recording, explain(recording, {.families = users_families_if_good()}), output);
   const auto kind = source_kind_of(options.source);
   if (!kind && !options.source.empty())
     return fail(Errc::kInvalidInput, fmt::format("--source: there are no sources of kind '{}'", options.source),
-                "gpu, gpu_util_ring, gpu_power_ring, gpu_process, process, host, cgroup and recorder are known");
+                "gpu, gpu_util_ring, gpu_power_ring, gpu_process, process, marks, host, cgroup and recorder are known");
   return write_csv(recording, kind, output);
 }
 
@@ -38,37 +41,30 @@ Result<void> write_as(const ExportOptions& options, const Recording& recording, 
 Result<void> copy(const ExportOptions& options) {
   if (options.output.empty())
     return fail(Errc::kInvalidInput, "an .hrec file cannot go to standard output", "say where with --output");
-  std::string path = options.recording;
-  if (path == "last") {
-    HR_TRY(const Shelf shelf, users_shelf());
-    HR_TRY(path, shelf.last());
+  HR_TRY(const std::string path, path_of_recording(options.recording));
+  if (const auto log = LogText::open(path); log && sniff_log(log->text()) != LogFormat::kRecording) {
+    HR_TRY(OpenedRecording opened, open_recording(options.recording));
+    if (options.share) opened.recording = to_share(std::move(opened.recording));
+    return write_recording(opened.recording, options.output);
   }
-  return copy_recording(path, options.output);
-}
-
-Result<void> export_to_file(const ExportOptions& options, const Recording& recording) {
-  const std::string temporary = fmt::format("{}.tmp{}", options.output, ::getpid());
-  HR_TRY(const Fd file, open_write(temporary));
-  auto written = write_as(options, recording, [&](std::string_view block) { return write_all(file.get(), block); });
-  if (written && std::rename(temporary.c_str(), options.output.c_str()) != 0)
-    written = tl::unexpected(errno_error("rename"));
-  if (written) return {};
-  ::unlink(temporary.c_str());
-  return tl::unexpected(within(fmt::format("write {}", options.output), written.error()));
+  if (!options.share) return copy_recording(path, options.output);
+  HR_TRY(Recording recording, read_recording(path));
+  return write_recording(to_share(std::move(recording)), options.output);
 }
 
 Result<void> export_recording(const ExportOptions& options) {
   if (options.format == "hrec") return copy(options);
-  HR_TRY(const OpenedRecording opened, open_recording(options.recording));
-  if (!options.output.empty()) return export_to_file(options, opened.recording);
-  return write_as(options, opened.recording, [](std::string_view block) { return write_all(STDOUT_FILENO, block); });
+  if (!options.output.empty()) HR_TRYV(can_write(options.output));
+  HR_TRY(OpenedRecording opened, open_recording(options.recording));
+  if (options.share) opened.recording = to_share(std::move(opened.recording));
+  return write_to(options.output, [&](const Output& output) { return write_as(options, opened.recording, output); });
 }
 
 }  // namespace
 
 Action declare_export(VerbInput input) {
   auto options = std::make_shared<ExportOptions>();
-  input.app.add_option("recording", options->recording, "'last', a .hrec file, or a foreign log")->required();
+  input.app.add_option("RECORDING", options->recording, kRecordingWords)->required();
   input.app
       .add_option("-f,--format", options->format,
                   "csv: a line per row; jsonl: the text form, which can be read back; chrome: for ui.perfetto.dev; "
@@ -78,6 +74,8 @@ Action declare_export(VerbInput input) {
   input.app.add_option("-o,--output", options->output, "a file (default, and '-': standard output)")->type_name("FILE");
   input.app.add_option("--source", options->source, "csv: rows of this kind of source only, such as gpu or process")
       ->type_name("KIND");
+  input.app.add_flag("--share", options->share,
+                     "leave out what tells who ran what: commands, folders, host, users, names of tasks, the journal");
   return [options] {
     if (options->output == "-") options->output.clear();
     const auto done = export_recording(*options);

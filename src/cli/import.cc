@@ -29,23 +29,15 @@ Result<std::string> output_path(const ImportVerb& options) {
   return shelf.new_path({options.file}, realtime_now());
 }
 
-Result<void> write_recording(const Recording& recording, const std::string& path) {
-  WriterOptions options;
-  options.when_full = WriterOptions::WhenFull::kWait;
-  HR_TRY(auto writer, Writer::create(path, options));
-  replay(recording, *writer);
-  return writer->close();
-}
-
 void print_text(const Recording& recording, const std::string& path) {
   const std::size_t width = text_options(STDOUT_FILENO).width;
   const auto& meta = recording.meta;
-  fmt::print("{} of {} over {}, {} apart ({})\n", count_of(report::gpu_rows(recording), "row"),
-             count_of(recording.all(SourceKind::kGpu).size(), "GPU"), human_duration(meta.end - meta.start),
-             human_duration(meta.interval), meta.origin);
+  print("{} of {} over {}, {} apart ({})\n", count_of(report::gpu_rows(recording), "row"),
+        count_of(recording.all(SourceKind::kGpu).size(), "GPU"), human_duration(meta.end - meta.start),
+        human_duration(meta.interval), meta.origin);
   for (const Loss& loss : recording.losses)
-    fmt::print("{}", report::wrap(fmt::format("{} ({}): {}", loss.what, loss.count, loss.detail), width, "  ", "    "));
-  fmt::print("{}\n", path);
+    put(report::wrap(fmt::format("{} ({}): {}", loss.what, loss.count, loss.detail), width, "  ", "    "));
+  print("{}\n", path);
 }
 
 Result<void> import_log_file(const ImportVerb& options, const ImportOptions& import) {
@@ -53,7 +45,7 @@ Result<void> import_log_file(const ImportVerb& options, const ImportOptions& imp
   HR_TRY(const std::string path, output_path(options));
   HR_TRYV(write_recording(opened.recording, path));
   if (options.json)
-    fmt::print("{}", report::import_to_json(opened.recording, path));
+    put(report::import_to_json(opened.recording, path));
   else
     print_text(opened.recording, path);
   return {};
@@ -63,11 +55,12 @@ Result<void> import_log_file(const ImportVerb& options, const ImportOptions& imp
 
 Action declare_import(VerbInput input) {
   auto options = std::make_shared<ImportVerb>();
-  input.app.add_option("file", options->file, "a log of nvidia-smi, dmon or a monitor of your own, or JSONL")
-      ->required();
-  input.app.add_option("--output,-o", options->output, "the recording to write (default: where recordings lie)");
+  input.app.add_option("LOG", options->file, "a log, packed by gzip or zstd or not; '-': standard input")->required();
+  input.app.add_option("--output,-o", options->output, "the recording to write (default: where recordings lie)")
+      ->type_name("FILE");
   input.app.add_flag("--json", options->json, "machine-readable, schema headroom.import/1");
   auto import = declare_import_options(input.app);
+  input.app.footer("\nWhat can be read, told by the content:\n" + formats_text());
   return [options, import] {
     const auto done = import_log_file(*options, *import);
     return done ? kExitOk : report_error(done.error());

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/duration.h"
@@ -12,11 +11,14 @@
 #include "base/human.h"
 #include "base/ids.h"
 #include "base/strings.h"
+#include "cli/arguments.h"
 #include "cli/environment.h"
 #include "device/given_gpus.h"
 #include "device/nvml_reader.h"
 #include "host/host_reader.h"
 #include "model/visible.h"
+#include "python/access.h"
+#include "python/stack_reader.h"
 #include "record/shelf.h"
 #include "record/writer.h"
 
@@ -25,6 +27,7 @@ namespace headroom::cli {
 namespace {
 
 constexpr Nanos kShortestInterval = 10 * kMillisecond, kLongestInterval = 3600 * kSecond;
+constexpr int kMostStacks = 50;  // per second: 1,000 slow a process down by 6 %, 100 are lost in the noise
 
 std::string host_name() {
   char name[256] = "";
@@ -42,9 +45,11 @@ Result<std::string> path_on_shelf(const RecordingMeta& meta) {
   return path;
 }
 
-Result<OpenRecording> open_recording(const std::string& output, const RecordingMeta& meta) {
+Result<OpenRecording> open_recording(const std::string& output, bool keep_secrets, const RecordingMeta& meta) {
   HR_TRY(const std::string path, output.empty() ? path_on_shelf(meta) : Result<std::string>(output));
-  HR_TRY(std::unique_ptr<Writer> writer, Writer::create(path));
+  WriterOptions options;
+  options.keep_secrets = keep_secrets;
+  HR_TRY(std::unique_ptr<Writer> writer, Writer::create(path, options));
   Writer* raw = writer.get();
   return OpenRecording{.sink = std::move(writer),
                        .path = path,
@@ -86,10 +91,23 @@ Result<OpenSource> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus give
 }  // namespace
 
 void declare_live_options(CLI::App& app, LiveOptions& options) {
-  app.add_option("-i,--interval", options.interval, "time between samples: 100ms, 1s (default)")->type_name("TIME");
+  app.add_option("-i,--interval", options.interval, "time between samples, such as 200ms; default: 1s")
+      ->type_name("DURATION")
+      ->check(duration_check());
   app.add_option("-o,--output", options.output, "where the recording goes; default: $XDG_STATE_HOME/headroom")
       ->type_name("FILE");
   app.add_flag("--no-gpu", options.no_gpu, "leave the GPUs alone: record processes and host only");
+  app.add_option("--stacks", options.stacks, "Python stacks per second, read from outside; 0: none")
+      ->type_name("COUNT")
+      ->check([](const std::string& text) {
+        const auto count = parse_number<int>(std::string_view(text));
+        return count && *count >= 0 && *count <= kMostStacks
+                   ? std::string()
+                   : fmt::format("'{}' is no number from 0 to {}; 20 is usual, 0 takes none", text, kMostStacks);
+      })
+      ->capture_default_str();
+  app.add_flag("--keep-environment", options.keep_environment,
+               "write commands as they are: without it what looks like a secret in them becomes ***");
 }
 
 Result<Nanos> interval_of(const LiveOptions& options) {
@@ -121,7 +139,7 @@ std::unique_ptr<host::TreeReader> make_tree(std::vector<std::int64_t> pids, cons
   options.recorder_is_subreaper = job_of == JobOf::kRecorder;
   if (job_of == JobOf::kRecorder) options.environment_marker = recording_marker(id);
   // The virtual driver runs beside us; NVIDIA's names processes by the numbers they have outside of any container.
-  options.driver_names_host_pids = !on_virtual_gpus();
+  options.driver_names_host_pids = foreign_pids();
   return std::make_unique<host::TreeReader>(std::move(options));
 }
 
@@ -131,7 +149,9 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
                                GivenGpus given) {
   SessionOptions session;
   session.interval = meta.interval;
-  session.open_recording = [output = options.output, meta] { return open_recording(output, meta); };
+  session.open_recording = [output = options.output, keep = options.keep_environment, meta] {
+    return open_recording(output, keep, meta);
+  };
   EvidenceSource gpus{.tier = 'N', .name = "the driver", .where = ReadOn::kSamplerOnceOpen};
   // The reader asks the tree only while it is read: by then both belong to the session's sampler.
   if (!options.no_gpu)
@@ -150,6 +170,24 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
   session.sources.push_back(std::move(host));
   session.meta = std::move(meta);
   return session;
+}
+
+void add_stacks(SessionOptions& session, const LiveOptions& options, std::vector<std::int64_t> pids, JobOf job_of) {
+  EvidenceSource stacks{.tier = 'Y', .name = "the Python stacks", .where = ReadOn::kOwnThread};
+  if (options.stacks > 0) {
+    stacks.interval = kSecond / options.stacks;
+    stacks.open = [pids = std::move(pids), job_of, interval = stacks.interval]() -> Result<OpenSource> {
+      const bool own = job_of == JobOf::kRecorder;
+      HR_TRYV(python::can_read_stacks(own ? python::Whose::kOwn : python::Whose::kOthers));
+      OpenSource opened;
+      opened.readers.push_back(std::make_unique<python::StackReader>(python::StackOptions{
+          .pids = pids, .recorder_pid = ::getpid(), .recorder_is_subreaper = own, .spread = interval}));
+      return opened;
+    };
+  } else {
+    stacks.why_not = "not wanted (--stacks 0)";
+  }
+  session.sources.push_back(std::move(stacks));
 }
 
 void keep_shelf_small() {
@@ -171,15 +209,6 @@ void keep_shelf_small() {
         "headroom recordings lists them; copy what must stay");
 }
 
-void say(std::string_view what, std::string_view next) {
-  std::string text = fmt::format("headroom: {}\n", what);
-  if (!next.empty()) text += fmt::format("  {}\n", next);
-  (void)write_all(STDERR_FILENO, text);
-}
-
-void leave(int code) {
-  std::fflush(nullptr);
-  ::_exit(code);
-}
+void leave(int code) { ::_exit(output_code(code)); }
 
 }  // namespace headroom::cli

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/output.h"
 #include "host/tree_reader.h"
 #include "live/session.h"
 
@@ -16,13 +17,13 @@ struct LiveOptions {
   std::string output;
   bool quiet = false;
   bool no_gpu = false;
+  bool keep_environment = false;
+  int stacks = 20;  // Python stacks per second; 0: none
 };
 void declare_live_options(CLI::App& app, LiveOptions& options);
 
 // kInvalidInput unless it is a duration between 10 ms and an hour.
 [[nodiscard]] Result<Nanos> interval_of(const LiveOptions& options);
-
-// Random, 16 hex digits; names the recording, also in the environment of the job.
 
 // What is known when a recording starts.
 [[nodiscard]] RecordingMeta meta_at(Nanos start, std::string id, std::string origin, Nanos interval);
@@ -41,11 +42,11 @@ enum class GivenGpus { kByEnvironment, kUnknown };
 [[nodiscard]] SessionOptions session_options(const LiveOptions& options, RecordingMeta meta,
                                              std::unique_ptr<host::TreeReader> tree, GivenGpus given);
 
+// Adds the Python stacks of these processes and what they start, unless they are not wanted.
+void add_stacks(SessionOptions& session, const LiveOptions& options, std::vector<std::int64_t> pids, JobOf job_of);
+
 // Removes the oldest recordings of the default folder when it has grown beyond its limit, and says so.
 void keep_shelf_small();
-
-// "headroom: what", and a second line for the next step; safe from any thread.
-void say(std::string_view what, std::string_view next);
 
 // Ends the process without destructors: a thread may be left behind in a driver call.
 [[noreturn]] void leave(int code);

@@ -1,115 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <exception>
+#include <new>
 #include <span>
+#include <system_error>
 #include <vector>
 
 #include "base/strings.h"
+#include "cli/arguments.h"
+#include "cli/command_text.h"
+#include "cli/config.h"
+#include "cli/job_lines.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 
 namespace headroom::cli {
 
 namespace {
 
-// In the order in which a newcomer meets them. Add a verb: its file, verbs.h, and a row here.
-const std::vector<Verb> kVerbs{
-    {"run", "record a command and explain where its GPU time went", declare_run},
-    {"record", "record what is already running", declare_record},
-    {"batch", "run many tasks over all GPUs, packed, with a journal; resumable", declare_batch},
-    {"why", "say where a recording's GPU time went, and why", declare_why},
-    {"devices", "show the GPUs of this machine and who uses them", declare_devices},
-    {"recordings", "list, prune or remove what has been recorded", declare_recordings},
-    {"import", "turn a log of nvidia-smi, dmon or another monitor into a recording", declare_import},
-    {"export", "write a recording as CSV, JSONL, a Chrome/Perfetto trace, or a whole copy", declare_export},
-    {"sim", "run a command on virtual GPUs", declare_sim},
-    {"sim-job", "a virtual training program, for use inside sim", declare_sim_job},
-    {"doctor", "say what can and cannot be seen here, and what to do about it", declare_doctor},
-};
-
-void print_help() {
-  fmt::print(
-      "headroom {}: where every GPU-second of your training went, and what to change\n\n"
-      "usage: headroom VERB [options]\n\n",
-      HEADROOM_VERSION);
-  for (const auto& verb : kVerbs) fmt::print("  {:<12}{}\n", verb.name, verb.summary);
-  fmt::print(
-      "\nheadroom VERB --help says more. Exit codes: 0 ok, 1 failed, 2 usage, 70 internal bug,\n"
-      "130 interrupted; `headroom run -- CMD` returns CMD's own.\n");
-}
-
 int unknown_verb(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const auto& verb : kVerbs) names.push_back(verb.name);
-  fmt::print(stderr, "headroom: unknown verb '{}'\n", name);
+  for (const auto& verb : verbs()) names.push_back(verb.name);
   const auto guess = closest(name, names);
-  if (guess.empty())
-    fmt::print(stderr, "  headroom --help lists the verbs\n");
-  else
-    fmt::print(stderr, "  did you mean 'headroom {}'?\n", guess);
+  say(fmt::format("unknown verb '{}'", name),
+      guess.empty() ? "headroom --help lists the verbs; headroom run CMD records a command"
+                    : fmt::format("did you mean 'headroom {}'?", guess));
   return kExitUsage;
 }
 
+int help_of(const Verb& verb, std::span<const std::string> words) {
+  put(help_text(part_of(text_of(verb), words), text_options(STDOUT_FILENO)));
+  return kExitOk;
+}
+
+int wrong_usage(const Verb& verb, const std::string& what, const std::string& hint) {
+  say(fmt::format("{}: {}", verb.name, what),
+      hint.empty() ? fmt::format("headroom help {} lists the options", verb.name) : hint);
+  return kExitUsage;
+}
+
+// CLI11's "Could not convert: --pid = abc", for people.
+std::string no_number(std::string_view what) {
+  constexpr std::string_view kBegin = "Could not convert: ", kBetween = " = ";
+  const auto between = what.find(kBetween);
+  if (!what.starts_with(kBegin) || between == what.npos) return std::string(what);
+  return fmt::format("{}: '{}' is no number that it can be", what.substr(kBegin.size(), between - kBegin.size()),
+                     what.substr(between + kBetween.size()));
+}
+
 int run_verb(const Verb& verb, std::span<char*> arguments) {
-  std::vector<std::string> own, after;
-  bool dashes = false;
-  for (const char* argument : arguments) {
-    if (dashes)
-      after.emplace_back(argument);
-    else if (std::string_view(argument) == "--")
-      dashes = true;
-    else
-      own.emplace_back(argument);
-  }
-  CLI::App app{std::string(verb.summary), fmt::format("headroom {}", verb.name)};
-  const Action action = verb.declare({app, after, dashes});
+  const auto declared = declare(verb);
+  Words words = part_words(*declared, arguments);
+  declared->after_dashes = std::move(words.after);
+  const std::vector<std::string> own = words.own;
   try {
-    std::reverse(own.begin(), own.end());  // CLI11 takes its vector from the back
-    app.parse(own);
+    std::reverse(words.own.begin(), words.own.end());  // CLI11 takes its vector from the back
+    declared->app.parse(words.own);
+    apply_config(verb.name, declared->app);
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return kExitOk;
+    return help_of(verb, own);
+  } catch (const CLI::ConversionError& error) {
+    return wrong_usage(verb, no_number(error.what()), "");
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "headroom {}: {}\n  headroom {} --help lists the options\n", verb.name, error.what(), verb.name);
-    return kExitUsage;
+    if (const auto known = nothing_left_over(declared->app); !known)
+      return wrong_usage(verb, known.error().what, known.error().hint);
+    return wrong_usage(verb, error.what(), "");
   }
-  return action();
+  if (const auto known = nothing_left_over(declared->app); !known)
+    return wrong_usage(verb, known.error().what, known.error().hint);
+  if (!config() && verb.needs_config) return report_error(config().error());
+  return declared->action();
+}
+
+int help(std::span<char*> words) {
+  if (words.empty()) {
+    put(overview(text_options(STDOUT_FILENO)));
+    return kExitOk;
+  }
+  const Verb* verb = find_verb(words[0]);
+  if (verb == nullptr) return unknown_verb(words[0]);
+  const std::vector<std::string> parts(words.begin() + 1, words.end());
+  return help_of(*verb, parts);
 }
 
 int run(std::span<char*> arguments) {
-  if (arguments.empty() || std::string_view(arguments[0]) == "--help" || std::string_view(arguments[0]) == "-h" ||
-      std::string_view(arguments[0]) == "help") {
-    print_help();
-    return arguments.empty() ? kExitUsage : kExitOk;
+  if (arguments.empty()) {
+    put(overview(text_options(STDOUT_FILENO)));
+    return kExitUsage;
   }
   const std::string_view name = arguments[0];
+  if (name == "--help" || name == "-h" || name == "help") return help(arguments.subspan(1));
   if (name == "--version" || name == "-V") {
-    fmt::print("headroom {}\n", HEADROOM_VERSION);
+    print("headroom {}\n", HEADROOM_VERSION);
     return kExitOk;
   }
-  const auto verb = std::find_if(kVerbs.begin(), kVerbs.end(), [&](const auto& v) { return v.name == name; });
-  return verb == kVerbs.end() ? unknown_verb(name) : run_verb(*verb, arguments.subspan(1));
+  if (name == "output-pump") return output_pump(arguments.subspan(1));
+  const Verb* verb = find_verb(name);
+  return verb == nullptr ? unknown_verb(name) : run_verb(*verb, arguments.subspan(1));
+}
+
+// It loads the driver's library, starts commands and writes files where its caller says: with another's rights, that
+// would be a way to become them.
+bool has_other_rights() {
+  if (::getauxval(AT_SECURE) == 0) return false;
+  say("this program has other rights than its caller (setuid, setgid or file capabilities), and refuses to run so",
+      "chmod u-s,g-s or setcap -r take them away; sudo headroom runs as root for those who may");
+  return true;
 }
 
 }  // namespace
 
 int report_error(const Error& error) {
-  fmt::print(stderr, "headroom: {}\n", error.what);
-  if (!error.hint.empty()) fmt::print(stderr, "  {}\n", error.hint);
+  say(error.what, error.hint);
   return error.code == Errc::kInvalidInput ? kExitUsage : kExitFailed;
 }
 
 }  // namespace headroom::cli
 
 int main(int argc, char** argv) {
+  using namespace headroom::cli;
+  reserve_standard_files();
+  if (has_other_rights()) return kExitFailed;
   try {
-    return headroom::cli::run(std::span(argv, static_cast<std::size_t>(argc)).subspan(1));
+    return output_code(run(std::span(argv, static_cast<std::size_t>(argc)).subspan(1)));
+  } catch (const std::system_error& error) {
+    say(fmt::format("this machine gives no more: {}", error.what()),
+        "limits on processes (ulimit -u) and memory (ulimit -v) are worth a look");
+    return kExitFailed;
+  } catch (const std::bad_alloc&) {
+    say("not enough memory for this", "the limit on memory (ulimit -v, or of the job or container) is worth a look");
+    return kExitFailed;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "headroom: internal error: {}\n  please report this with the command that led to it\n",
-               error.what());
-    return headroom::cli::kExitBug;
+    say(fmt::format("internal error: {}", error.what()), "please report this with the command that led to it");
+    return kExitBug;
   }
 }

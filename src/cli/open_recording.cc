@@ -2,11 +2,15 @@
 #include "cli/open_recording.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <ctime>
 
 #include "base/duration.h"
 #include "base/fd.h"
+#include "base/human.h"
+#include "base/strings.h"
+#include "cli/arguments.h"
 #include "cli/environment.h"
 #include "import/jsonl.h"
 #include "record/reader.h"
@@ -16,40 +20,94 @@ namespace headroom::cli {
 
 namespace {
 
+// With the log that a recorder which died left beside it.
 std::optional<std::int64_t> file_bytes(const std::string& path) {
-  struct stat status {};
+  struct stat status {
+  }, log{};
   if (::stat(path.c_str(), &status) != 0) return std::nullopt;
-  return static_cast<std::int64_t>(status.st_size);
+  const bool has_log = ::stat((path + "-wal").c_str(), &log) == 0;
+  return static_cast<std::int64_t>(status.st_size) + (has_log ? static_cast<std::int64_t>(log.st_size) : 0);
 }
 
-Result<std::string> resolve(const std::string& what) {
-  if (what != "last") return what;
-  HR_TRY(const Shelf shelf, users_shelf());
-  return shelf.last();
+// The newest but `n`.
+Result<std::string> last_but(const Shelf& shelf, std::size_t n) {
+  const std::vector<std::string> names = shelf.names();
+  if (n < names.size()) return names[n];
+  if (names.empty())
+    return fail(Errc::kNotFound, fmt::format("there is no last recording: {} is empty", shelf.directory()),
+                "headroom run CMD makes one; headroom why LOG explains a log of nvidia-smi");
+  return fail(
+      Errc::kNotFound,
+      fmt::format("there is no last~{}: {} holds {}", n, shelf.directory(), count_of(names.size(), "recording")),
+      "headroom recordings lists them");
+}
+
+// The one that is called so, or the only one whose name begins so; "" where there is none.
+Result<std::string> named(const Shelf& shelf, const std::string& what) {
+  constexpr std::size_t kShown = 6;
+  std::vector<std::string> found;
+  for (const std::string& name : shelf.names()) {
+    if (name == what || name == what + ".hrec") return name;
+    if (!what.empty() && name.starts_with(what)) found.push_back(name);
+  }
+  if (found.size() <= 1) return found.empty() ? "" : found.front();
+  const std::size_t more = found.size() - std::min(found.size(), kShown);
+  found.resize(found.size() - more);
+  return fail(Errc::kInvalidInput, fmt::format("{} recordings are called {}...", found.size() + more, what),
+              fmt::format("which: {}{}", join(found, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
 }
 
 }  // namespace
 
+Result<std::string> name_of_recording(const std::string& what) {
+  HR_TRY(const Shelf shelf, users_shelf());
+  if (what == "last") return last_but(shelf, 0);
+  if (what.starts_with("last~"))
+    if (const auto n = parse_number<std::size_t>(std::string_view(what).substr(5))) return last_but(shelf, *n);
+  HR_TRY(std::string name, named(shelf, what));
+  if (name.empty())
+    return fail(Errc::kNotFound, fmt::format("there is no recording {} in {}", what, shelf.directory()),
+                "headroom recordings lists their names");
+  return name;
+}
+
+Result<std::string> path_of_recording(const std::string& what) {
+  const auto shelf = users_shelf();
+  if (what == "-") return what;  // standard input
+  if (what != "last" && !what.starts_with("last~") &&
+      (!shelf || what.find('/') != std::string::npos || ::access(what.c_str(), F_OK) == 0))
+    return what;
+  auto name = name_of_recording(what);
+  if (name) return shelf->directory() + "/" + *name;
+  if (name.error().code == Errc::kNotFound && !what.starts_with("last")) return what;
+  return name;
+}
+
 Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options, const ReadOptions& read) {
   OpenedRecording opened;
-  HR_TRY(opened.path, resolve(what));
-  const auto sniffed = sniff_file(opened.path);
-  if (!sniffed) {
-    Error error = sniffed.error();
+  HR_TRY(opened.path, path_of_recording(what));
+  const auto log = LogText::open(opened.path);
+  if (!log) {
+    Error error = log.error();
     if (error.hint.empty()) error.hint = "headroom recordings lists what was recorded; 'last' is the newest";
     return tl::unexpected(error);
   }
-  const LogFormat format = options.format.value_or(*sniffed);
+  const LogFormat format = options.format.value_or(sniff_log(log->text()));
   if (format == LogFormat::kRecording) {
-    HR_TRY(opened.recording, read_recording(opened.path, read));
+    if (opened.path == "-" || log->was_packed())
+      return fail(Errc::kInvalidInput, fmt::format("{}: a recording is read where it lies, as it is", opened.path),
+                  "unpack it to a file first");
+    auto recording = read_recording(opened.path, read);
+    if (!recording && recording.error().code == Errc::kCorrupt && recording.error().hint.empty())
+      recording.error().hint = "the file is damaged or was not copied whole: copy it again, or record again";
+    HR_TRY(opened.recording, std::move(recording));
     opened.file_bytes = file_bytes(opened.path);
   } else if (format == LogFormat::kJsonl) {
-    HR_TRY(const std::string text, read_file(opened.path));
-    auto recording = read_jsonl(text);
+    auto recording = read_jsonl(log->text());
     if (!recording) return tl::unexpected(within(opened.path, recording.error()));
     opened.recording = std::move(*recording);
   } else {
-    HR_TRY(opened.recording, import_file(opened.path, options));
+    HR_TRY(opened.recording, import_log(opened.path, log->text(), options));
   }
   return opened;
 }
@@ -62,20 +120,23 @@ std::shared_ptr<ImportOptions> declare_import_options(CLI::App& app) {
          [options](const std::string& name) {
            options->format = log_format_of(name);
            if (!options->format)
-             throw CLI::ValidationError("--format", "'" + name + "' is none of nvidia-smi, dmon, monitor-csv, jsonl");
+             throw CLI::ValidationError("--format", "'" + name + "' is none of:\n" + formats_text());
          },
-         "nvidia-smi, dmon, monitor-csv or jsonl, instead of looking at the content")
+         "one of the formats that headroom import --help lists, instead of looking at the content")
+      ->type_name("FORMAT")
       ->group(group);
-  app.add_option("--columns", options->columns, "names of the columns of a log without a header")->group(group);
+  app.add_option("--columns", options->columns, "names of the columns of a log without a header")
+      ->type_name("NAMES")
+      ->group(group);
   app.add_option_function<std::string>(
          "--log-interval",
          [options](const std::string& text) {
-           const auto interval = parse_duration(text);
-           if (!interval || *interval <= 0)
-             throw CLI::ValidationError("--log-interval", "'" + text + "' is no duration");
-           options->interval = *interval;
+           options->interval = parse_duration(text).value_or(0);
+           if (options->interval == 0) throw CLI::ValidationError("--log-interval", "rows have some time between them");
          },
          "time between the rows of a GPU: for logs without times (default 1s), and to tell rows that are missing")
+      ->type_name("DURATION")
+      ->check(duration_check())
       ->group(group);
   app.add_option_function<std::string>(
          "--start-date",
@@ -85,6 +146,7 @@ std::shared_ptr<ImportOptions> declare_import_options(CLI::App& app) {
            options->start_date = *date;
          },
          "date of the first row of a log whose times have none, such as 2025-11-05")
+      ->type_name("DATE")
       ->group(group);
   app.add_option_function<std::string>(
          "--utc-offset",
@@ -94,19 +156,24 @@ std::shared_ptr<ImportOptions> declare_import_options(CLI::App& app) {
            options->utc_offset = *offset;
          },
          "zone of a log's times where they have none: utc (default), local, or +05:30")
+      ->type_name("ZONE")
       ->group(group);
   app.add_option_function<double>(
          "--power-limit", [options](const double& watts) { options->power_limit_watts = watts; },
          "enforced power limit in watts, where the log does not say")
+      ->type_name("WATTS")
       ->check(CLI::PositiveNumber)
       ->group(group);
   app.add_option_function<double>(
          "--memory-total",
          [options](const double& mib) { options->memory_total_bytes = static_cast<std::int64_t>(mib * 1048576); },
          "memory of the GPU in MiB, where the log does not say")
+      ->type_name("MIB")
       ->check(CLI::PositiveNumber)
       ->group(group);
-  app.add_option("--device-name", options->device_name, "name of the GPU, where the log does not say")->group(group);
+  app.add_option("--device-name", options->device_name, "name of the GPU, where the log does not say")
+      ->type_name("NAME")
+      ->group(group);
   return options;
 }
 

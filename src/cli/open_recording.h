@@ -13,7 +13,16 @@
 
 namespace headroom::cli {
 
-// What every verb that takes a recording accepts: `last`, a .hrec file, JSONL, or a foreign log (imported on the fly).
+// What every verb that takes a recording accepts: the path of a .hrec file, of JSONL or of a foreign log (imported on
+// the fly), `last`, `last~1` (the one before), or the name of a recording in its folder, or how that name begins.
+inline constexpr const char* kRecordingWords =
+    "last, last~1 (the one before), a name that headroom recordings shows or how it begins, a .hrec file, or a log";
+
+// Where that lies. What names no recording is taken for a path.
+[[nodiscard]] Result<std::string> path_of_recording(const std::string& what);
+// The same for those in their folder only; its name.
+[[nodiscard]] Result<std::string> name_of_recording(const std::string& what);
+
 struct OpenedRecording {
   Recording recording;
   std::string path;

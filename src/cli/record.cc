@@ -15,7 +15,10 @@
 #include "base/human.h"
 #include "base/ids.h"
 #include "base/strings.h"
+#include "cli/arguments.h"
+#include "cli/job_lines.h"
 #include "cli/live_parts.h"
+#include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "live/loop.h"
 #include "live/signals.h"
@@ -29,6 +32,7 @@ constexpr Nanos kProgressOnTerminal = 2 * kSecond, kProgressInLog = 60 * kSecond
 
 struct RecordOptions {
   LiveOptions live;
+  LinesOptions lines;
   std::vector<std::int64_t> pids;
   std::string duration;
   bool json = false;
@@ -49,8 +53,8 @@ Result<void> check(const RecordOptions& options) {
 // A recording of what runs already, until a signal, the duration's end, or the end of the watched processes.
 class OpenEndedRecording {
  public:
-  OpenEndedRecording(const RecordOptions& options, Loop& loop, Signals& signals, Nanos interval)
-      : options_(options), loop_(loop), signals_(signals), interval_(interval) {}
+  OpenEndedRecording(const RecordOptions& options, Loop& loop, Signals& signals, Nanos interval, JobLines lines)
+      : options_(options), loop_(loop), signals_(signals), interval_(interval), lines_(std::move(lines)) {}
   int run(Nanos duration);
 
  private:
@@ -69,8 +73,9 @@ class OpenEndedRecording {
   Loop& loop_;
   Signals& signals_;
   const Nanos interval_;
+  JobLines lines_;
   const Nanos start_ = boottime_now();
-  const bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  const bool terminal_ = can_repaint(STDERR_FILENO);
   std::unique_ptr<Session> session_;
   std::vector<std::pair<std::int64_t, Fd>> watched_;  // processes by pidfd
   std::set<std::int64_t> unwatched_;                  // those without: looked for now and then
@@ -99,6 +104,9 @@ void OpenEndedRecording::start_session() {
   if (options_.pids.size() == 1) meta.job_pid = options_.pids.front();
   SessionOptions session = session_options(options_.live, std::move(meta), make_tree(options_.pids, id, JobOf::kOthers),
                                            GivenGpus::kUnknown);
+  if (!options_.pids.empty()) add_stacks(session, options_.live, options_.pids, JobOf::kOthers);
+  if (!lines_.logs.empty())
+    add_lines(session, std::move(lines_), nullptr, options_.pids.size() == 1 ? options_.pids.front() : 0);
   session.on_failed = [this](const Error& error, Failed when) {
     loop_.post([this, error, when] {
       end_progress();
@@ -190,14 +198,14 @@ int OpenEndedRecording::finish() {
 
 void OpenEndedRecording::print_result(const SessionResult& result, Nanos end) const {
   if (options_.json) {
-    fmt::print("{}", report::to_json(report::Recorded{.path = result.path,
-                                                      .duration = end - start_,
-                                                      .gpus = session_->gpus(),
-                                                      .processes = options_.pids,
-                                                      .stop_reason = stop_reason_}));
+    put(report::to_json(report::Recorded{.path = result.path,
+                                         .duration = end - start_,
+                                         .gpus = session_->gpus(),
+                                         .processes = options_.pids,
+                                         .stop_reason = stop_reason_}));
   } else if (!options_.live.quiet) {
-    fmt::print("Recorded {} for {} in {}\nNext: headroom why {}\n", what_is_recorded(), human_duration(end - start_),
-               result.path, options_.live.output.empty() ? "last" : shell_quote(options_.live.output));
+    print("Recorded {} for {} in {}\nNext: headroom why {}\n", what_is_recorded(), human_duration(end - start_),
+          result.path, options_.live.output.empty() ? "last" : shell_quote(options_.live.output));
   }
 }
 
@@ -208,13 +216,15 @@ int record_verb(const RecordOptions& options) {
   if (!options.duration.empty()) duration = parse_duration(options.duration);
   if (!duration) return report_error(duration.error());
   if (const auto checked = check(options); !checked) return report_error(checked.error());
+  auto lines = open_lines(options.lines, LinesOf::kOthers);
+  if (!lines) return report_error(lines.error());
   ::mallopt(M_ARENA_MAX, 1);  // an arena per thread costs memory and would gain nothing here
   auto signals = Signals::block({SIGINT, SIGTERM, SIGHUP});
   if (!signals) return report_error(signals.error());
   auto loop = Loop::create();
   if (!loop) return report_error(loop.error());
   // Not destroyed: see leave().
-  auto& recording = *new OpenEndedRecording(options, **loop, *signals, *interval);
+  auto& recording = *new OpenEndedRecording(options, **loop, *signals, *interval, std::move(*lines));
   leave(recording.run(*duration));
 }
 
@@ -226,13 +236,15 @@ Action declare_record(VerbInput input) {
       .add_option("-p,--pid", options->pids,
                   "record these processes and all that they start; ends when they have ended")
       ->type_name("PID");
-  input.app.add_option("-d,--duration", options->duration, "end after this time: 90s, 10m, 2h")->type_name("TIME");
+  input.app.add_option("-d,--duration", options->duration, "end after this time: 90s, 10m, 2h")
+      ->type_name("DURATION")
+      ->check(duration_check());
   declare_live_options(input.app, options->live);
+  declare_lines_options(input.app, options->lines, LinesOf::kOthers);
   input.app.add_flag("-q,--quiet", options->live.quiet, "say nothing but errors");
   input.app.add_flag("--json", options->json, "say what was recorded as JSON");
   input.app.footer(
-      "\nWithout --pid all GPUs are recorded, with every process that the driver sees on them. Ctrl-C, SIGTERM and "
-      "the\n"
+      "Without --pid all GPUs are recorded, with every process that the driver sees on them. Ctrl-C, SIGTERM and the "
       "duration's end are ways to complete a recording: the exit code is 0. It is 1 if recording failed.");
   return [options] { return record_verb(*options); };
 }

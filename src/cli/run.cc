@@ -8,7 +8,11 @@
 #include <filesystem>
 
 #include "base/ids.h"
+#include "base/output_file.h"
 #include "base/strings.h"
+#include "cli/families.h"
+#include "cli/job_lines.h"
+#include "cli/job_marks.h"
 #include "cli/live_parts.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -25,8 +29,13 @@ namespace {
 
 struct RunOptions {
   LiveOptions live;
+  MarksChoice marks;
+  LinesOptions lines;
   std::string json;
 };
+
+// What a terminal or a pipe takes in a moment; where nobody reads, the pump goes on after us.
+constexpr Nanos kOutputPatience = 3 * kSecond;
 
 // The job as it would be without Headroom: for when Headroom cannot even watch.
 [[noreturn]] void become(const std::vector<std::string>& argv, const Error& why) {
@@ -53,21 +62,24 @@ std::string left_over_text(const std::vector<pid_t>& pids) {
 // Everything about one watched job, from its start to Headroom's exit code.
 class WatchedJob {
  public:
-  WatchedJob(const RunOptions& options, const std::vector<std::string>& argv, Nanos interval)
-      : options_(options), argv_(argv), interval_(interval) {}
+  WatchedJob(const RunOptions& options, const std::vector<std::string>& argv, Nanos interval, JobLines lines)
+      : options_(options), argv_(argv), interval_(interval), lines_(std::move(lines)) {}
 
   int run();
 
  private:
   void start_recording(pid_t pid);
   void ended(const JobEnd& end);
-  void report();
-  [[noreturn]] void exit_as_job();
+  [[nodiscard]] bool report();  // false where what was asked for could not be given
+  [[noreturn]] void exit_as_job(bool reported);
 
   const RunOptions& options_;
   const std::vector<std::string>& argv_;
   const Nanos interval_;
+  JobLines lines_;
+  std::unique_ptr<pump::JobOutput> output_;  // null where it is not read
   const std::string id_ = random_id();
+  JobMarks marks_;
   Nanos start_ = 0;
   host::TreeReader* tree_ = nullptr;  // owned by the session
   std::unique_ptr<Session> session_;
@@ -84,12 +96,19 @@ int WatchedJob::run() {
     become(argv_, loop.error());
   }
   ForegroundJob::adopt_orphans();
+  output_ = open_job_output(lines_);
   start_ = boottime_now();
+  marks_ = JobMarks::prepare(options_.marks);
+  std::vector<std::string> set_env{recording_marker(id_)};
+  set_env.insert(set_env.end(), marks_.environment().begin(), marks_.environment().end());
   auto child = Child::spawn({.argv = argv_,
-                             .set_env = {recording_marker(id_)},
+                             .set_env = std::move(set_env),
+                             .standard_out = output_ ? output_->standard_out() : -1,
+                             .standard_error = output_ ? output_->standard_error() : -1,
                              .signal_mask = signals->mask_before(),
                              .on_drop = OnDrop::kLeave});
   if (!child) return not_started(child.error());
+  if (output_) output_->job_started();
   const pid_t pid = child->pid();
   start_recording(pid);
   auto job = ForegroundJob::follow(
@@ -104,17 +123,21 @@ int WatchedJob::run() {
              session_->add_event(
                  to_event(events::Note{.text = fmt::format("stopped by signal {}", signal)}, from, kNoSource, to));
            },
-       .on_reaped = [&](pid_t who, ExitStatus status) { tree_->exited(who, status.as_code()); }});
+       .on_reaped =
+           [&](pid_t who, ExitStatus status) {
+             if (!output_ || !output_->ended(who, status)) tree_->exited(who, status.as_code());
+           }});
   HR_CHECK(job.has_value(), "a fresh event loop takes a descriptor");
   (*loop)->run();
   signals->release();
+  bool reported = true;
   try {  // a bug of ours must not cost the job its exit code
-    report();
+    reported = report();
     if (options_.live.output.empty()) keep_shelf_small();
   } catch (const std::exception& error) {
     say(fmt::format("internal error: {}", error.what()), "the recording is kept; headroom why last tries again");
   }
-  exit_as_job();
+  exit_as_job(reported);
 }
 
 void WatchedJob::start_recording(pid_t pid) {
@@ -124,6 +147,13 @@ void WatchedJob::start_recording(pid_t pid) {
   auto tree = make_tree({pid}, id_, JobOf::kRecorder);
   tree_ = tree.get();
   SessionOptions session = session_options(options_.live, std::move(meta), std::move(tree), GivenGpus::kByEnvironment);
+  add_stacks(session, options_.live, {pid}, JobOf::kRecorder);
+  marks_.add_to(session, start_);
+  add_lines(session, std::move(lines_), output_.get(), pid);
+  if (output_) {
+    for (const pid_t pump : output_->pumps()) tree_->exclude(pump);
+    output_->on_pump = [this](pid_t pump) { tree_->exclude(pump); };
+  }
   session.on_failed = [](const Error& error, Failed when) {
     if (when == Failed::kMidway)
       say(error.what, error.hint);
@@ -136,59 +166,91 @@ void WatchedJob::start_recording(pid_t pid) {
   };
   session_ = std::make_unique<Session>(std::move(session));
   session_->add_event(to_event(events::JobStart{shell_join(argv_), pid}, start_));
+  if (!marks_.no_nvtx().empty())
+    session_->add_event(to_event(events::Note{.text = "NVTX ranges are not recorded: " + marks_.no_nvtx()}, start_));
 }
 
 void WatchedJob::ended(const JobEnd& end) {
   end_ = end;
+  if (output_) {
+    for (const pid_t pump : output_->pumps()) std::erase(end_.left_over, pump);
+    output_->flush(kOutputPatience);
+  }
   events::JobEnd event;
   (end.status.signal != 0 ? event.signal : event.exit_code) =
       end.status.signal != 0 ? end.status.signal : end.status.code;
   session_->add_event(to_event(event, end.at));
-  if (!end.left_over.empty())
-    session_->add_event(to_event(events::Note{.text = left_over_text(end.left_over)}, end.at));
+  if (!end_.left_over.empty())
+    session_->add_event(to_event(events::Note{.text = left_over_text(end_.left_over)}, end.at));
   result_ = session_->finish({.at = end.at, .stop_reason = "job_ended", .exit_code = end.status.as_code()});
+  marks_.remove();
 }
 
-void WatchedJob::report() {
+bool WatchedJob::report() {
   if (!end_.left_over.empty() && !options_.live.quiet) say(left_over_text(end_.left_over), "");
   if (result_.error && !session_->failed()) say(result_.error->what, result_.error->hint);
-  if (result_.path.empty()) return;
-  if (options_.live.quiet && options_.json.empty()) return;
-  const auto recording = read_recording(result_.path, {.leave_out = metrics_not_explained()});
+  const bool wanted = !options_.json.empty();
+  if (result_.path.empty()) return !wanted;
+  if (options_.live.quiet && !wanted) return true;
+  auto recording = read_recording(result_.path, {.leave_out = metrics_not_explained()});
   if (!recording) {
     report_error(within("the report of this run", recording.error()));
-    return;
+    return !wanted;
   }
+  // On a disk that is full to the last byte the file cannot say it.
+  if (session_->failed() && recording->meta.stop_reason.empty())
+    recording->meta.stop_reason = result_.error && result_.error->code == Errc::kNoSpace ? "disk_full" : "failed";
   std::error_code ignored;
   const Explanation explanation =
       explain(*recording, {.path = result_.path,
-                           .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(result_.path, ignored))});
+                           .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(result_.path, ignored)),
+                           .families = users_families_if_good()});
+  const auto written = wanted ? write_file(options_.json, report::to_json(explanation)) : Result<void>();
+  if (!written) report_error(written.error());
   report::TextOptions layout = text_options(STDERR_FILENO);
   if (options_.live.output.empty()) layout.recording = "last";
   if (!options_.live.quiet) (void)write_all(STDERR_FILENO, "\n" + report::to_text(explanation, layout));
-  if (options_.json.empty()) return;
-  if (const auto written = write_file(options_.json, report::to_json(explanation)); !written)
-    report_error(written.error());
+  return written.has_value();
 }
 
-void WatchedJob::exit_as_job() {
+void WatchedJob::exit_as_job(bool reported) {
   // A shell that is running a loop stops it on Ctrl-C only if what it ran died of it, too.
   if (end_.died_of_terminal && end_.status.signal == SIGINT) {
     std::fflush(nullptr);
     ::signal(SIGINT, SIG_DFL);
     ::raise(SIGINT);
   }
-  leave(end_.status.as_code());
+  const int code = end_.status.as_code();
+  leave(code == kExitOk && !reported ? kExitFailed : code);
 }
 
-int run_verb(const RunOptions& options, const std::vector<std::string>& argv) {
+// A job is not kept from running, nor left unrecorded, because its last recording is still there.
+std::string free_name(const std::string& wanted) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(wanted, ignored)) return wanted;  // a folder or a device is a mistake
+  const std::filesystem::path path(wanted);
+  for (int n = 2;; ++n) {
+    const auto next = path.parent_path() / fmt::format("{}-{}{}", path.stem().string(), n, path.extension().string());
+    if (std::filesystem::exists(next, ignored)) continue;
+    say(fmt::format("{} exists already: this recording goes to {}", wanted, next.string()), "");
+    return next.string();
+  }
+}
+
+int run_verb(RunOptions options, const std::vector<std::string>& argv) {
   if (argv.empty())
     return report_error(
-        {.code = Errc::kInvalidInput, .what = "run: no command given", .hint = "headroom run [options] -- CMD..."});
+        {.code = Errc::kInvalidInput, .what = "run: no command given", .hint = "headroom run python3 train.py"});
   const auto interval = interval_of(options.live);
   if (!interval) return report_error(interval.error());
+  if (!options.json.empty()) {
+    if (const auto can = can_write(options.json); !can) return report_error(can.error());
+  }
+  auto lines = open_lines(options.lines, LinesOf::kOwnJob);
+  if (!lines) return report_error(lines.error());
+  options.live.output = free_name(options.live.output);
   ::mallopt(M_ARENA_MAX, 1);  // an arena per thread costs memory and would gain nothing here
-  return WatchedJob(options, argv, *interval).run();
+  return WatchedJob(options, argv, *interval, std::move(*lines)).run();
 }
 
 }  // namespace
@@ -196,12 +258,17 @@ int run_verb(const RunOptions& options, const std::vector<std::string>& argv) {
 Action declare_run(VerbInput input) {
   auto options = std::make_shared<RunOptions>();
   declare_live_options(input.app, options->live);
+  declare_marks_options(input.app, options->marks);
+  declare_lines_options(input.app, options->lines, LinesOf::kOwnJob);
   input.app.add_flag("-q,--quiet", options->live.quiet, "no report at the end");
-  input.app.add_option("--json", options->json, "write the report as JSON to this file, too")->type_name("FILE");
+  input.app
+      .add_option("--json", options->json,
+                  "write the report as JSON to this file, too; where that fails, a job that succeeded ends with 1")
+      ->type_name("FILE");
   input.app.footer(
-      "\nusage: headroom run [options] -- CMD...\n\n"
       "The command keeps its terminal, its signals and its exit code, which headroom run returns (128+n for a\n"
-      "death by signal n; 127 if there is no such command, 126 if it cannot be run). The report goes to stderr.");
+      "death by signal n; 127 if there is no such command, 126 if it cannot be run). The report goes to stderr.\n"
+      "Options of headroom come before the command; all that follows its first word, or --, is the command's.");
   return [options, &argv = input.after_dashes] { return run_verb(*options, argv); };
 }
 

@@ -2,6 +2,7 @@
 #include "cli/screen.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "cli/output.h"
 
 namespace headroom::cli {
 
@@ -37,7 +39,10 @@ struct Screen::State {
       left_out = 0;
       writing = true;
       lock.unlock();
-      (void)write_all(fd, now);  // a terminal that is gone takes nothing, and nothing can be said about it
+      if (fd == STDOUT_FILENO)
+        cli::put(now);
+      else
+        (void)write_all(fd, now);  // a terminal that is gone takes nothing, and nothing can be said about it
       lock.lock();
       writing = false;
       changed.notify_all();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <memory>
@@ -18,18 +19,20 @@ struct SimOptions {
   std::string gpus = "2xA6000";
   std::string describe, faults;
   std::string schedule = "time-slice";
+  std::string processes = "all";
+  bool wsl2 = false;
   double quantum_ms = 2;
   bool list = false;
 };
 
 int list_presets() {
-  fmt::print("{:<10}{:<38}{:>10}{:>8}{:>6}  {}\n", "name", "shows as", "memory", "limit", "SMs", "notes");
+  print("{:<10}{:<38}{:>10}{:>8}{:>6}  {}\n", "name", "shows as", "memory", "limit", "SMs", "notes");
   for (const sim::Preset& preset : sim::presets()) {
     const sim::DeviceInfo& info = preset.info;
-    fmt::print("{:<10}{:<38}{:>6} MiB{:>6} W{:>6}  {}\n", preset.name, info.name, info.memory_total_bytes >> 20,
-               info.power_limit_mw / 1000, info.sm_count, info.has_gpm != 0 ? "GPM" : "");
+    print("{:<10}{:<38}{:>6} MiB{:>6} W{:>6}  {}\n", preset.name, info.name, info.memory_total_bytes >> 20,
+          info.power_limit_mw / 1000, info.sm_count, info.has_gpm != 0 ? "GPM" : "");
   }
-  fmt::print("\nheadroom sim --gpus 2xA6000,1xRTX4050 -- CMD; docs/sim.md says how to describe others\n");
+  print("\nheadroom sim --gpus 2xA6000,1xRTX4050 -- CMD; docs/sim.md says how to describe others\n");
   return kExitOk;
 }
 
@@ -48,6 +51,11 @@ Result<sim::BoxOptions> box_options(const SimOptions& options) {
   box.schedule = options.schedule == "mps"                 ? contention::Schedule::kSpaceSharing
                  : options.schedule == "processor-sharing" ? contention::Schedule::kProcessorSharing
                                                            : contention::Schedule::kRoundRobin;
+  box.process_list = options.wsl2 || options.processes == "unsupported" ? sim::ProcessList::kUnsupported
+                     : options.processes == "none"                      ? sim::ProcessList::kNone
+                     : options.processes == "host-pids"                 ? sim::ProcessList::kHostPids
+                                                                        : sim::ProcessList::kAll;
+  if (options.wsl2) std::for_each(box.plan.devices.begin(), box.plan.devices.end(), sim::as_under_wsl2);
   box.quantum = static_cast<Nanos>(options.quantum_ms * 1e6);
   return box;
 }
@@ -104,12 +112,21 @@ Action declare_sim(VerbInput input) {
   app.add_option("--faults", options->faults, "a fault script in TOML")->type_name("FILE");
   app.add_option("--schedule", options->schedule, "how processes share a GPU: time-slice, processor-sharing or mps")
       ->check(CLI::IsMember({"time-slice", "processor-sharing", "mps"}));
-  app.add_option("--quantum-ms", options->quantum_ms, "time slice, in milliseconds")->check(CLI::Range(0.01, 1000.0));
+  app.add_option("--quantum-ms", options->quantum_ms, "time slice, in milliseconds")
+      ->type_name("NUMBER")
+      ->check(CLI::Range(0.01, 1000.0));
+  auto* processes =
+      app.add_option(
+             "--processes", options->processes,
+             "which processes the driver lists: all, none, host-pids (numbers that mean nothing here) or unsupported")
+          ->check(CLI::IsMember({"all", "none", "host-pids", "unsupported"}));
+  app.add_flag("--wsl2", options->wsl2, "as under WSL2: no process list, energy counter, ECC, fans or GPM")
+      ->excludes(processes);
   app.add_flag("--list", options->list, "show the presets and stop");
   app.footer(
-      "\nusage: headroom sim [options] -- CMD...\n\n"
       "CMD and all it starts see the virtual GPUs through NVML, `import headroom_sim` in Python, and\n"
-      "libheadroom_sim.so; its exit code is returned. Kernels and memory are simulated, host work is real.");
+      "libheadroom_sim.so; its exit code is returned. Kernels and memory are simulated, host work is real.\n"
+      "PyTorch and other CUDA programs see none of these GPUs: there is no CUDA behind them.");
   return [options, &argv = input.after_dashes] { return run_verb(*options, argv); };
 }
 

@@ -36,7 +36,7 @@ void declare_phases(CLI::App& app, sim::JobOptions& o) {
       ->check(CLI::Range(0.0, 1.0))
       ->group("Phases");
   app.add_option("--checkpoint-mib", o.checkpoint_mib, "written and synced per epoch")->group("Phases");
-  app.add_option("--checkpoint-dir", o.checkpoint_dir, "where; default TMPDIR")->group("Phases");
+  app.add_option("--checkpoint-dir", o.checkpoint_dir, "where; default TMPDIR")->type_name("DIR")->group("Phases");
   app.add_option("--hold-s", o.hold_s, "seconds with an idle context at the end")->group("Phases");
   app.add_option("--loader-workers", o.loader_workers, "processes that make batches")
       ->check(CLI::Range(0, 256))
@@ -53,6 +53,7 @@ void declare_trouble(CLI::App& app, sim::JobOptions& o) {
   app.add_option("--exit-code", o.exit_code, "with this code")->check(CLI::Range(0, 255))->group("Trouble");
   app.add_option("--oom-at-step", o.oom_at_step, "allocate there until it fails")->group("Trouble");
   app.add_option("--set-visible-late", o.set_visible_late, "set CUDA_VISIBLE_DEVICES after the context exists")
+      ->type_name("LIST")
       ->group("Trouble");
   app.add_option("--jitter", o.jitter, "relative standard deviation of a step")
       ->check(CLI::Range(0.0, 1.0))
@@ -70,7 +71,6 @@ Action declare_sim_job(VerbInput input) {
   declare_phases(input.app, *options);
   declare_trouble(input.app, *options);
   input.app.footer(
-      "\nusage: headroom sim -- headroom sim-job [options]\n\n"
       "Kernels, copies and device memory are virtual; CPU, processes, pipes and files are real. It ends with 1 if the\n"
       "virtual GPU fails it (out of memory, lost), as a training program would.");
   return [options] {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/strings.h"
+#include "cli/config.h"
 #include "cli/environment.h"
 
 namespace headroom::cli {
@@ -29,13 +30,20 @@ bool utf8_locale() {
 report::TextOptions text_options(int fd) {
   report::TextOptions options;
   winsize size{};
-  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+  const bool terminal = ::isatty(fd) != 0;
+  if (config() && config()->width)
+    options.width = *config()->width;
+  else if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     options.width = size.ws_col;
   else if (const auto columns = parse_number<std::size_t>(text_of("COLUMNS")))
     options.width = *columns;
-  options.colour = ::isatty(fd) != 0 && text_of("NO_COLOR").empty() && text_of("TERM") != "dumb";
+  options.colour = terminal && text_of("TERM") != "dumb";
+  if (config() && config()->colour) options.colour = *config()->colour;
+  if (!text_of("NO_COLOR").empty()) options.colour = false;
   options.utf8 = utf8_locale();
   return options;
 }
+
+bool can_repaint(int fd) { return ::isatty(fd) != 0 && text_of("TERM") != "dumb"; }
 
 }  // namespace headroom::cli

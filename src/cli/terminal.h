@@ -4,8 +4,12 @@
 
 namespace headroom::cli {
 
-// How to lay out text for the terminal (or file) behind `fd`: its width, or COLUMNS, or 80; colour only on a terminal
-// without NO_COLOR; block characters where the locale's character set is UTF-8.
+// How to lay out text for the terminal (or file) behind `fd`: its width, or COLUMNS, or 80, and colour only on a
+// terminal, unless the configuration says otherwise; no colour with NO_COLOR; block characters where the locale is
+// UTF-8.
 [[nodiscard]] report::TextOptions text_options(int fd);
+
+// Whether lines can be painted over there: on a terminal, and not on a dumb one.
+[[nodiscard]] bool can_repaint(int fd);
 
 }  // namespace headroom::cli

@@ -2,33 +2,53 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
+#include "cli/output.h"
 
 namespace headroom::cli {
 
-// Exit codes of every verb (`headroom run -- CMD` returns CMD's own).
+// Exit codes of every verb (`headroom run CMD` returns CMD's own).
 inline constexpr int kExitOk = 0, kExitFailed = 1, kExitUsage = 2, kExitBug = 70, kExitInterrupted = 130;
 
 // Runs after the command line was parsed; returns the exit code.
 using Action = std::function<int()>;
 
-// One verb: a row of the table in main.cc. `declare` adds the verb's options to `app` and returns what to run.
-// Everything after a bare "--" reaches the verb unparsed in `after_dashes`.
+// One verb: a row of the table in verbs.cc. `declare` adds the verb's options to `app` and returns what to run.
+// Everything after a bare "--" reaches the verb unparsed in `after_dashes`; of a verb that takes a command, everything
+// from its first word on, too.
 struct VerbInput {
   CLI::App& app;
   const std::vector<std::string>& after_dashes;
-  bool has_dashes = false;
 };
 struct Verb {
   std::string_view name;
   std::string_view summary;
   Action (*declare)(VerbInput input);
+  std::string_view usage;     // a line per form: what follows "headroom NAME"
+  std::string_view examples;  // a line per example: what follows "headroom "
+  bool takes_command = false;
+  bool hidden = false;
+  bool needs_config = true;  // where the configuration cannot be used, this verb says so and ends
 };
+[[nodiscard]] std::span<const Verb> verbs();  // in the order in which a newcomer meets them
+[[nodiscard]] const Verb* find_verb(std::string_view name);
 
-// Prints "headroom: what" and the hint on stderr; returns the exit code that suits the error.
+// A verb with its options declared.
+struct DeclaredVerb {
+  const Verb& verb;
+  std::vector<std::string> after_dashes;
+  CLI::App app;
+  Action action;
+};
+[[nodiscard]] std::unique_ptr<DeclaredVerb> declare(const Verb& verb);
+
+// Says what went wrong on standard error; returns the exit code that suits the error.
 int report_error(const Error& error);
 
 }  // namespace headroom::cli

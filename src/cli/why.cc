@@ -7,7 +7,10 @@
 
 #include "base/duration.h"
 #include "base/strings.h"
+#include "cli/arguments.h"
+#include "cli/families.h"
 #include "cli/open_recording.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
@@ -19,9 +22,10 @@ namespace headroom::cli {
 namespace {
 
 struct WhyOptions {
-  std::string recording;
+  std::string recording = "last";
   bool json = false;
-  std::size_t width = 0;
+  std::optional<std::size_t> width;
+  bool full = false;
   std::string remaining, batch, job_duration, from, to;
   bool list_thresholds = false;
   std::vector<std::string> thresholds;  // NAME=VALUE
@@ -71,6 +75,7 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
   HR_TRY(explain.job_duration, optional_duration("--job-duration", options.job_duration));
   HR_TRY(const auto from, optional_duration("--from", options.from));
   HR_TRY(const auto to, optional_duration("--to", options.to));
+  HR_TRY(explain.families, users_families());
   HR_TRY(explain.limits, thresholds_of(options.thresholds));
   const Nanos span = opened.recording.meta.end - opened.recording.meta.start;
   if (from || to) explain.window = {from.value_or(0), std::min(span, to.value_or(span))};
@@ -80,23 +85,32 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
   return explain;
 }
 
+// Whether a batch size that was told stands in the answer.
+bool speaks_of_batches(const Explanation& e) {
+  if (!e.projections.empty()) return true;
+  return std::any_of(e.findings.begin(), e.findings.end(),
+                     [](const Finding& finding) { return finding.bound.find("batch ") != std::string::npos; });
+}
+
 Result<void> why(const WhyOptions& options, const ImportOptions& import) {
   if (options.list_thresholds) {
-    fmt::print("{}", report::thresholds_json());
+    put(report::thresholds_json());
     return {};
   }
-  if (options.recording.empty())
-    return fail(Errc::kInvalidInput, "why: which recording?", "headroom why last, or the path of a recording or a log");
   HR_TRY(const OpenedRecording opened,
          open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
   HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
   const Explanation explanation = explain(opened.recording, explaining);
+  if (explaining.batch && !speaks_of_batches(explanation))
+    say("--batch says nothing here: no finding of this recording leaves open whether the batch is too small");
   if (options.json) {
-    fmt::print("{}", report::to_json(explanation));
+    put(report::to_json(explanation));
   } else {
     report::TextOptions layout = text_options(STDOUT_FILENO);
-    if (options.width > 0) layout.width = options.width;
-    fmt::print("{}", report::to_text(explanation, layout));
+    if (options.width) layout.width = *options.width;
+    layout.full = options.full;
+    layout.recording = shell_quote(options.recording);
+    put(report::to_text(explanation, layout));
   }
   return {};
 }
@@ -106,15 +120,27 @@ Result<void> why(const WhyOptions& options, const ImportOptions& import) {
 Action declare_why(VerbInput input) {
   auto options = std::make_shared<WhyOptions>();
   auto& app = input.app;
-  app.add_option("recording", options->recording, "'last', a .hrec file, or a foreign log");
+  app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
   app.add_flag("--json", options->json, "machine-readable, schema headroom.why/1");
-  app.add_option("--width", options->width, "columns of the text, 60 to 160 (default: the terminal's)");
-  app.add_option("--remaining", options->remaining, "work left at today's pace, such as 70h: projected as a range");
-  app.add_option("--batch", options->batch, "batch size now and the one considered, such as 32:128: bounds the gain");
+  app.add_flag("--full", options->full, "all findings with all their evidence, phases, readings and checks");
+  app.add_option("--width", options->width, "columns of the text, 40 to 160 (default: the terminal's)")
+      ->check(CLI::Range(report::kNarrowest, report::kWidest))
+      ->type_name("COUNT");
+  app.add_option("--remaining", options->remaining, "work left at today's pace, such as 70h: projected as a range")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--batch", options->batch, "batch size now and the one considered, such as 32:128: bounds the gain")
+      ->type_name("NOW:THEN");
   app.add_option("--job-duration", options->job_duration,
-                 "how long the job itself ran, where the recording cannot know (foreign logs)");
-  app.add_option("--from", options->from, "begin of the time to explain, from the recording's start (default 0s)");
-  app.add_option("--to", options->to, "end of it (default: the recording's end)");
+                 "how long the job itself ran, where the recording cannot know (foreign logs)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--from", options->from, "begin of the time to explain, from the recording's start (default 0s)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--to", options->to, "end of it (default: the recording's end)")
+      ->type_name("DURATION")
+      ->check(duration_check());
   // Not for reports: what one number of the diagnosis decides (./dev bench diagnosis).
   app.add_flag("--thresholds", options->list_thresholds, "the numbers that decide, schema headroom.thresholds/1")
       ->group("");

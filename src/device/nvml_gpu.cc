@@ -14,6 +14,8 @@ namespace {
 constexpr std::array kEveryTick{Metric::kGpuUtil, Metric::kMemoryUtil,   Metric::kMemoryUsed,
                                 Metric::kPower,   Metric::kPowerInstant, Metric::kEnergy};
 
+constexpr int kLooksWithoutOwner = 3;  // a utilisation outlives the process by a second
+
 void note(const Look& look, SourceId source, std::string text) {
   look.sink.add_event(to_event(events::Note{std::move(text), std::nullopt}, look.at, source));
 }
@@ -61,6 +63,7 @@ nvml::Return NvmlGpu::read_utilization(const Look& look) {
   }
   nvml::Utilization utilization{};
   const auto code = look.api.utilization(look.handle, &utilization);
+  computes_ = code == nvml::kSuccess && utilization.gpu > 0;
   if (code == nvml::kSuccess) {
     put_percent(row_, Metric::kGpuUtil, utilization.gpu);
     put_percent(row_, Metric::kMemoryUtil, utilization.memory);
@@ -110,10 +113,30 @@ void NvmlGpu::read_memory(const Look& look) {
 }
 
 void NvmlGpu::lose(const Look& look) {
-  if (!lost_) look.sink.add_event(to_event(events::DeviceLost{.index = device_.index}, look.at, source_));
+  if (!lost_) {
+    events::DeviceLost lost{.index = device_.index};
+    lost.text = nvml_error_name(row_.lost_code());
+    look.sink.add_event(to_event(lost, look.at, source_));
+  }
   lost_ = true;
   row_.clear();
   for (const auto metric : kEveryTick) row_.absent(metric, Absent::kDeviceLost);
+}
+
+// Once: whoever reads the recording could not know whose kernels those were, nor how to see them the next time.
+void NvmlGpu::tell_of_unknown_owners(const Look& look) {
+  const Owners seen = processes_.seen();
+  if (owners_told_ || seen == Owners::kNotRead) return;
+  without_owner_ = computes_ && seen != Owners::kSomebody ? without_owner_ + 1 : 0;
+  if (without_owner_ < kLooksWithoutOwner) return;
+  owners_told_ = true;
+  const char* const why =
+      seen == Owners::kUnlisted ? "the driver gives no list of processes; WSL2 and old drivers have none"
+      : seen == Owners::kNobody
+          ? "the driver lists no process; in a container, docker run --pid=host shows them"
+          : "no process that the driver lists can be seen here: its numbers are those of another pid namespace (in a "
+            "container: docker run --pid=host), or /proc hides them (hidepid)";
+  note(look, source_, fmt::format("GPU {}: kernels run, and whose they are is unknown: {}", device_.index, why));
 }
 
 // False when the GPU is lost; then nothing more is asked. The order is by cost, so that a lost GPU costs one cheap
@@ -130,6 +153,7 @@ bool NvmlGpu::read_all(const Look& look, Nanos since, ProcessDirectory& director
   if (row_.lost()) return false;
   listed = processes_.read(look, device_.uuid, source_, directory, row_);
   if (row_.lost()) return false;
+  if (listed) tell_of_unknown_owners(look);
   if (util_ring_due_.take(look.at) && !mig() && !util_ring_.drain(look, device_.uuid, source_, since)) return false;
   if (power_ring_due_.take(look.at) && !power_ring_.drain(look, device_.uuid, source_, since)) return false;
   if (gpm_due_.take(look.at)) gpm_.read(look, row_);

@@ -35,6 +35,7 @@ class NvmlGpu {
   nvml::Return read_utilization(const Look& look);
   void read_memory(const Look& look);
   void put_memory(std::uint64_t used, std::uint64_t total);
+  void tell_of_unknown_owners(const Look& look);
   bool mig() const { return device_.mig_mode == "enabled"; }
 
   nvml::Device handle_;
@@ -42,6 +43,9 @@ class NvmlGpu {
   SourceId source_ = kNoSource;
   Row row_;
   bool lost_ = false;
+  bool computes_ = false;  // by the utilisation read now
+  int without_owner_ = 0;  // looks one after the other at kernels that nobody who can be seen has launched
+  bool owners_told_ = false;
   bool memory_v2_ = true;
   bool utilization_off_ = false;
   FieldBatch fields_;

@@ -228,6 +228,18 @@ void GpuProcesses::put_counts(Row& row) const {
   }
 }
 
+Owners GpuProcesses::seen() const {
+  if (const auto code = lists_[kComputeList].code; code != nvml::kSuccess)
+    return absent_for(code) == Absent::kNotSupported ? Owners::kUnlisted : Owners::kNotRead;
+  Owners seen = Owners::kNobody;
+  for (const auto& context : contexts_) {
+    if (context.kind == ContextKind::kGraphics) continue;
+    if (context.start) return Owners::kSomebody;
+    seen = Owners::kStrangers;
+  }
+  return seen;
+}
+
 bool GpuProcesses::read(const Look& look, const std::string& uuid, SourceId gpu, ProcessDirectory& directory,
                         Row& row) {
   for (auto& list : lists_) read_list(look, list);

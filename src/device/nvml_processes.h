@@ -32,6 +32,15 @@ class ProcessDirectory {
   std::uint64_t round_ = 1;
 };
 
+// What the driver tells of who computes on a GPU.
+enum class Owners {
+  kSomebody,   // a process that can be looked at
+  kStrangers,  // numbers of no process that can be seen here: of another pid namespace, or hidden
+  kNobody,
+  kUnlisted,  // there is none: WSL2, old drivers
+  kNotRead,   // this time
+};
+
 // The driver's process lists of one GPU, and how much of it each process used.
 class GpuProcesses {
  public:
@@ -41,6 +50,8 @@ class GpuProcesses {
   // Reads the lists that are due, adds a row per process listed, and puts the counts into the GPU's `row`.
   // False when none was due.
   bool read(const Look& look, const std::string& uuid, SourceId gpu, ProcessDirectory& directory, Row& row);
+  // By the lists as they were read last; desktop programs do not count.
+  [[nodiscard]] Owners seen() const;
   // Forgets when each list is due: the next read asks for all.
   void ask_all();
 

@@ -94,6 +94,41 @@ TEST(NvmlProcesses, WithoutADescriptionTheyAreSeenAllTheSame) {
   EXPECT_EQ(bench.described.size(), 1U);
 }
 
+TEST(NvmlProcesses, KernelsOfNobodyWhoCanBeSeenAreSaidOnce) {
+  struct Case {
+    std::vector<nvml::ProcessInfo> compute;
+    nvml::Return code;
+    const char* says;
+  };
+  for (const auto& [compute, code, says] : std::vector<Case>{
+           {{}, nvml::kSuccess, "lists no process"},
+           {{process(9001)}, nvml::kSuccess, "can be seen here"},
+           {{process(9001), process(11)}, nvml::kSuccess, nullptr},
+           {{}, nvml::kNotSupported, "gives no list of processes"},
+           {{}, nvml::kUnknown, nullptr},
+       }) {
+    FakeNvml nvml({FakeGpu{}});
+    nvml.gpus[0].compute = compute;
+    if (code != nvml::kSuccess) nvml.gpus[0].errors["compute_processes"] = code;
+    Bench bench(nvml);
+    bench.tick(2);
+    EXPECT_TRUE(bench.sink.recording().events.empty()) << "a utilisation outlives the process by a second";
+    bench.tick(10);
+    const auto& events = bench.sink.recording().events;
+    ASSERT_EQ(events.size(), says == nullptr ? 0U : 1U);
+    if (says == nullptr) continue;
+    EXPECT_THAT(events[0].attrs.at("text"), testing::HasSubstr(says));
+  }
+}
+
+TEST(NvmlProcesses, AnIdleGpuWithoutAListIsNoQuestion) {
+  FakeNvml nvml({FakeGpu{}});
+  nvml.gpus[0].util = 0;
+  Bench bench(nvml);
+  bench.tick(20);
+  EXPECT_TRUE(bench.sink.recording().events.empty());
+}
+
 TEST(NvmlProcesses, TheDesktopIsGraphicsAndAProcessWithBothIsCompute) {
   FakeNvml nvml({FakeGpu{}});
   nvml.gpus[0].graphics = {process(20), process(21)};

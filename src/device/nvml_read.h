@@ -32,14 +32,14 @@ class Row {
  public:
   void clear() {
     cells_.clear();
-    lost_ = false;
+    lost_.reset();
   }
   void put(Metric metric, std::int64_t stored) { cells_.push_back({metric, stored, std::nullopt}); }
   void absent(Metric metric, Absent why) { cells_.push_back({metric, 0, why}); }
   // `code` is not kSuccess.
   void failed(Metric metric, nvml::Return code) {
     const Absent why = absent_for(code);
-    lost_ = lost_ || why == Absent::kDeviceLost;
+    if (why == Absent::kDeviceLost && !lost_) lost_ = code;
     absent(metric, why);
   }
   // `stored` if it lies in [low, high], else kGarbage.
@@ -49,14 +49,16 @@ class Row {
     else
       put(metric, stored);
   }
-  void lose() { lost_ = true; }
-  [[nodiscard]] bool lost() const { return lost_; }
+  void lose() { lost_ = lost_.value_or(nvml::kGpuIsLost); }
+  [[nodiscard]] bool lost() const { return lost_.has_value(); }
+  // What the driver answered.
+  [[nodiscard]] nvml::Return lost_code() const { return lost_.value_or(nvml::kGpuIsLost); }
   [[nodiscard]] bool empty() const { return cells_.empty(); }
   [[nodiscard]] std::span<const Cell> cells() const { return cells_; }
 
  private:
   std::vector<Cell> cells_;
-  bool lost_ = false;  // some call said that the GPU fell off the bus
+  std::optional<nvml::Return> lost_;  // some call said that the GPU fell off the bus
 };
 
 // One GPU at one tick.

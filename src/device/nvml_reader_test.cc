@@ -144,6 +144,7 @@ TEST(NvmlReader, FastTicksDoNotMultiplyDearCalls) {
 
 TEST(NvmlReader, LostGpuIsSaidOnceCostsOneCallASecondAndComesBack) {
   FakeNvml nvml({modern()});
+  nvml.gpus[0].util = 0;
   Bench bench(nvml);
   bench.tick(2);
   nvml.gpus[0].errors["*"] = nvml::kGpuIsLost;
@@ -157,7 +158,7 @@ TEST(NvmlReader, LostGpuIsSaidOnceCostsOneCallASecondAndComesBack) {
   nvml.gpus[0].errors.clear();
   bench.tick(2);
   EXPECT_THAT(bench.events(), testing::ElementsAre("device_lost", "device_back"));
-  EXPECT_EQ(bench.gpu(Metric::kGpuUtil), 4000);
+  EXPECT_EQ(bench.gpu(Metric::kGpuUtil), 0);
 }
 
 TEST(NvmlReader, TheXidOfALossIsAskedForAtOnce) {
@@ -168,6 +169,7 @@ TEST(NvmlReader, TheXidOfALossIsAskedForAtOnce) {
   nvml.events.push_back({reinterpret_cast<nvml::Device>(std::uintptr_t{1}), nvml::kEventXid, 79, 0, 0});
   bench.tick();
   EXPECT_THAT(bench.events(), testing::ElementsAre("device_lost", "xid"));
+  EXPECT_EQ(bench.sink.recording().events[0].attrs.at("text"), "NVML_ERROR_GPU_IS_LOST");
 }
 
 TEST(NvmlReader, OnlyOneCallSayingLostDoesNotFlicker) {

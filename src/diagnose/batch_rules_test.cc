@@ -51,6 +51,68 @@ TEST(BatchRules, AHealthyBatchHasNoFindingButThat) {
   EXPECT_EQ(e.batch->tail_lost, 0);
 }
 
+TEST(BatchRules, TasksThatNeverTouchAGpuAreNamedAndPromiseNoGain) {
+  const auto told = [](double length) {
+    RecordingBuilder builder(length + 0.1);
+    builder.gpu(0, [](double) { return 0.0; }).queue(0, 0);
+    return explain(builder.process(100, 1, 0, length, 0.9).attempt("cpu", 100, {0}, 0, length).build());
+  };
+  const Explanation seen = told(12), brief = told(3);
+  ASSERT_EQ(seen.findings.size(), 1u);
+  EXPECT_EQ(seen.findings[0].cause, Cause::kJobNeverUsesGpu);
+  ASSERT_EQ(brief.findings.size(), 1u);
+  EXPECT_EQ(brief.findings[0].title, "No task was seen on the GPU: too short, or they do not use it");
+  EXPECT_FALSE(brief.findings[0].gain);
+}
+
+TEST(BatchRules, TheHeadlineSaysThatKernelsRanWhoseWorkCountsForNothing) {
+  const auto headline = [](const std::string& outcome, const std::string& stop_reason) {
+    RecordingBuilder builder(20);
+    builder.gpu(0, [](double t) { return t <= 10 ? 0.8 : 0.0; }).queue(0, 0).task("a", 100, {0}, 0, 20, 0, outcome);
+    builder.meta().stop_reason = stop_reason;
+    return explain(builder.build()).headline;
+  };
+  EXPECT_THAT(headline("interrupted", "job_ended"), HasSubstr("computed for 40 % of 20.0 s, all for work that was"));
+  EXPECT_THAT(headline("", ""), HasSubstr("computed for 40 % of 20.0 s, all for tasks that are still under way;"));
+  EXPECT_THAT(headline("", "disk_full"), HasSubstr("all for tasks that were under way when the recording ended"));
+  EXPECT_THAT(headline("succeeded", "job_ended"), HasSubstr("computed for 40 % of 20.0 s;"));
+}
+
+TEST(BatchRules, NoOrderMakesTheLongestTaskShorterWhateverCameOfIt) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; }).queue(0, 0);
+  const Explanation e = explain(builder.task("only", 100, {0}, 0, 20, 0, "hung").build());
+  const Finding* tail = find(e, Cause::kTailImbalance);
+  ASSERT_TRUE(tail);
+  EXPECT_EQ(tail->title, "The only task ran while other GPUs had nothing to do");
+  EXPECT_THAT(tail->bound, HasSubstr("none by order alone: the longest task took 20.0 s"));
+  EXPECT_THAT(tail->advice, Not(HasSubstr("longest")));
+}
+
+TEST(BatchRules, WhereAllWorkWasThrownAwayNoFactorIsNamed) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 0.9; }).queue(0, 0);
+  const Explanation e = explain(builder.task("a", 100, {0}, 0, 20, 0, "failed").build());
+  const Finding* lost = find(e, Cause::kWastedTrials);
+  ASSERT_TRUE(lost);
+  EXPECT_FALSE(lost->gain);
+  EXPECT_THAT(lost->bound, HasSubstr("none: nothing ran beside it"));
+}
+
+TEST(BatchRules, ATaskThatCouldNotBeStartedIsOneThatDidNotSucceed) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 0.9; }).queue(0, 0).task("good", 100, {0}, 0, 20);
+  events::AttemptEnd refused{.start = {.task = "bad", .group = "g", .attempt = 9}};
+  refused.outcome = AttemptOutcome::kNotStarted;
+  refused.proof = PlacementProof::kUnseen;
+  builder.sink().add_event(to_event(refused, RecordingBuilder::at(1)));
+  for (const HealthCheck& check : explain(builder.build()).health)
+    if (check.check == "ended_well") {
+      EXPECT_EQ(check.good, Answer::kNo);
+      EXPECT_EQ(check.evidence, "1 of 2 tasks that ended did not succeed");
+    }
+}
+
 TEST(BatchRules, TheHeadlineIsTheBatchs) {
   const Explanation e = explain(pairs(60, 10, 0.97, 50));
   EXPECT_THAT(e.headline, HasSubstr("The 2 GPUs computed for 97 % of 1:00 each"));

@@ -55,7 +55,7 @@ std::optional<BatchTimes> batch_times(const Analysis& a) {
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
     if (attempt.devices.empty()) continue;
     ++times.attempts;
-    if (!attempt.counted()) ++times.not_succeeded;
+    if (attempt.in_vain()) ++times.not_succeeded;
   }
   if (const auto tail = tail_of(a)) {
     times.tail = tail->end - tail->begin;

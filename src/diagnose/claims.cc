@@ -47,6 +47,15 @@ Claims claim_accounts(const Analysis& a, std::initializer_list<Account> accounts
   return claims;
 }
 
+double part_claimed(const Claims& claims) {
+  Nanos all = 0;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    const bool first = i == 0 || claims[i - 1].device != claims[i].device;
+    all += claims[i].end - (first ? claims[i].begin : claims[i - 1].end);
+  }
+  return static_cast<double>(length(claims)) / static_cast<double>(std::max<Nanos>(1, all));
+}
+
 Claims common(const Claims& one, const Claims& other) {
   Claims both;
   if (one.empty() || other.empty() || end_of(one.back()) <= begin_of(other.front()) ||
@@ -92,6 +101,17 @@ void lost_time(const Analysis& a, Finding& finding) {
   gains_by_removal(a, finding, finding.gain->condition);
 }
 
+// A job without a kernel has nothing that could wait: what else was said of its idle time is said by this.
+bool says_all(const Finding& finding) { return finding.cause == Cause::kJobNeverUsesGpu; }
+
+// What is left of it is less than its sentences were made for.
+void say_of_which(Finding& finding, Nanos before) {
+  finding.evidence.insert(finding.evidence.begin(),
+                          fmt::format("{} of {} count here; the rest belongs to another finding, and what follows is "
+                                      "about all of it",
+                                      human_duration(finding.cost()), human_duration(before)));
+}
+
 // Settles `finding` among those that cost more. False: nothing material is left of it.
 bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) {
   const Nanos before = finding.cost();
@@ -99,6 +119,7 @@ bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) 
     if (settled[i].part_of) continue;
     Claims both = common(finding.claims, settled[i].claims);
     if (both.empty()) continue;
+    if (says_all(settled[i]) && is_held_idle(both.front().account)) return false;
     if (2 * length(both) >= finding.cost()) {
       finding.part_of = i;
       finding.claims = std::move(both);
@@ -110,13 +131,18 @@ bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) 
     if (finding.part_of && other.part_of == finding.part_of) finding.claims = without(finding.claims, other.claims);
   if (finding.cost() == before) return true;
   lost_time(a, finding);
+  say_of_which(finding, before);
   return a.material(finding.cost());
 }
 
-// What puts all else in doubt comes first, then by cost.
+// What puts all else in doubt comes first, then by cost; that a job could do without a GPU is a note at the end.
+int rank_of(const Finding& finding) {
+  if (finding.cause == Cause::kOwnersUnknown || finding.cause == Cause::kMonitoringMostlyElse) return 0;
+  return !finding.candidates.empty() && finding.candidates.front() == Cause::kMoreGpusThanUseful ? 2 : 1;
+}
+
 bool comes_first(const Finding& one, const Finding& other) {
-  const auto key = [](const Finding& f) { return std::tuple(f.cause != Cause::kMonitoringMostlyElse, -f.cost()); };
-  return key(one) < key(other);
+  return std::tuple(rank_of(one), -one.cost()) < std::tuple(rank_of(other), -other.cost());
 }
 
 }  // namespace
@@ -151,7 +177,7 @@ Bound bound_of_batch(const Analysis& a) {
   Nanos useful = 0, longest = 0;
   std::map<std::pair<std::size_t, std::int32_t>, Nanos> of_task;
   for (const LedgerEntry& entry : a.ledger.entries) {
-    if (entry.account != Account::kUseful) continue;
+    if (entry.account != Account::kUseful && entry.account != Account::kUnderWay) continue;
     useful += entry.ns;
     if (entry.task >= 0) longest = std::max(longest, of_task[{entry.device, entry.task}] += entry.ns);
   }
@@ -181,33 +207,62 @@ Nanos claimed_anywhere(const Claims& claims) {
 
 }  // namespace
 
-std::optional<Bound> bound_of(const Analysis& a) {
+namespace {
+
+// Kernels of the job that are claimed on a device.
+Nanos claimed_kernels(const Claims& claims, std::size_t device) {
+  Nanos sum = 0;
+  for (const ClaimedPiece& piece : claims)
+    if (piece.device == device && piece.account == Account::kUseful) sum += piece.end - piece.begin;
+  return sum;
+}
+
+// The device whose kernels take longest if those of `claims` were gone; readings may have missed or added some.
+std::optional<double> least_time_factor(const Analysis& a, const Claims& claims) {
   Nanos longest = 0, unobserved = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const Nanos useful = a.ledger.total(Account::kUseful, device);
+    const Nanos useful =
+        a.ledger.total(Account::kUseful, device) - a.busy_error[device] - claimed_kernels(claims, device);
     if (useful <= longest) continue;
     longest = useful;
     unobserved = a.ledger.total(Account::kUnobserved, device);
   }
   if (longest == 0) return std::nullopt;
-  if (a.job.batch.present) return bound_of_batch(a);
+  return std::max(1.0, static_cast<double>(a.ledger.span() - unobserved) / static_cast<double>(longest));
+}
+
+}  // namespace
+
+std::optional<Bound> bound_of(const Analysis& a) {
+  if (a.job.batch.present) {
+    const bool any = a.ledger.total(Account::kUseful) + a.ledger.total(Account::kUnderWay) > 0;
+    return any ? std::optional(bound_of_batch(a)) : std::nullopt;
+  }
+  const auto factor = least_time_factor(a, {});
+  if (!factor) return std::nullopt;
   Bound bound;
-  bound.speedup_high = static_cast<double>(a.ledger.span() - unobserved) / static_cast<double>(longest);
-  bound.speedup_high = std::max(1.0, bound.speedup_high);
-  bound.condition =
-      "if the GPU work itself stays as it is and where it is, all of the idle time could be removed, and nothing else "
-      "becomes the limit";
+  bound.speedup_high = *factor;
+  const bool others = a.material(a.ledger.total(Account::kForeign));
+  bound.condition = fmt::format(
+      "if the GPU work itself stays as it is and where it is, all of the idle time{} could be removed, and nothing "
+      "else "
+      "becomes the limit",
+      others ? " and all kernels of others" : "");
   return bound;
 }
 
 std::optional<double> removal(const Analysis& a, const Claims& claims) {
   const bool batch = a.job.batch.present;
+  const Nanos work = a.ledger.total(Account::kUseful) + a.ledger.total(Account::kUnderWay);
+  if (work == 0) return std::nullopt;  // none to be done faster
   const Nanos all = batch ? a.ledger.budget() : a.ledger.span();
-  const Nanos left = all - (batch ? length(claims) : claimed_anywhere(claims));
-  const auto bound = bound_of(a);
-  if (left <= 0) return bound ? std::optional(bound->speedup_high) : std::nullopt;
+  Nanos left = all - (batch ? length(claims) : claimed_anywhere(claims));
+  if (!batch && !claims.empty()) left -= a.busy_error[claims.front().device];
+  const auto bound = batch ? bound_of(a) : std::nullopt;
+  const auto most = bound ? std::optional(std::max(1.0, bound->speedup_high)) : least_time_factor(a, claims);
+  if (left <= 0) return most;
   const double high = static_cast<double>(all) / static_cast<double>(left);
-  return bound ? std::min(high, std::max(1.0, bound->speedup_high)) : high;
+  return most ? std::min(high, *most) : high;
 }
 
 void gains_by_removal(const Analysis& a, Finding& finding, std::string condition) {

@@ -42,7 +42,8 @@ template <class Wanted>
 
 // Holds the findings to the law of model/finding.h. What claims time that a costlier one claims becomes part of that
 // one if at least half of it lies there, and loses the rest; else it loses what both claim. What is then no longer
-// material is left out. Returns them most lost device-time first, parts behind their whole.
+// material is left out, and what is left says of which part of its time it speaks. Returns what puts the rest in doubt
+// first, then most lost device-time first, a GPU that the job could do without last, parts behind their whole.
 [[nodiscard]] std::vector<Finding> keep_the_law(const Analysis& a, std::vector<Finding> findings);
 
 // At equal work: the busiest device cannot finish earlier than its kernels take. Nothing where no kernel ran.
@@ -53,6 +54,9 @@ template <class Wanted>
 // claims are not about makes that less. Of a batch: tasks can go to any GPU, so it is a share of the budget. Never more
 // than bound_of(). Nothing where this recording does not bound it.
 [[nodiscard]] std::optional<double> removal(const Analysis& a, const Claims& claims);
+
+// How much of the time from their first piece to their last the claims are, over their devices.
+[[nodiscard]] double part_claimed(const Claims& claims);
 
 // Claims may be millions of pieces: they are moved, not copied.
 [[nodiscard]] inline std::vector<Finding> only(Finding finding) {

@@ -5,15 +5,19 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "analyze/analysis.h"
 #include "base/human.h"
+#include "diagnose/alike.h"
 #include "diagnose/batch_times.h"
 #include "diagnose/headline.h"
 #include "diagnose/health.h"
+#include "diagnose/named_code.h"
 #include "diagnose/pipeline.h"
 #include "diagnose/rules.h"
+#include "model/losses.h"
 
 namespace headroom {
 
@@ -21,35 +25,48 @@ namespace diagnose {
 
 namespace {
 
-constexpr std::array<Rule, 20> kRules{never_uses_gpu,
+constexpr std::array<Rule, 35> kRules{never_uses_gpu,
                                       placement,
+                                      owners_unknown,
+                                      utilisation_not_reported,
+                                      device_lost,
                                       idle_inseparable,
                                       idle_phases,
+                                      quiet_end,
+                                      no_kernel_seen,
                                       idle_input,
                                       idle_host_code,
                                       idle_unknown,
                                       idle_checkpoint,
+                                      idle_validation,
+                                      idle_copies,
+                                      idle_sync,
+                                      restarted_workers,
+                                      waiting_ranks,
+                                      uneven_gpus,
+                                      installed_first,
                                       startup,
+                                      out_of_memory,
                                       unreleased,
                                       foreign_tenant,
                                       throttling,
                                       sensor_outlier,
+                                      stalled,
                                       busy_but_inefficient,
                                       mostly_something_else,
+                                      no_process_there,
                                       losses,
                                       tail_imbalance,
                                       tasks_waited,
                                       discarded_work,
                                       under_packing};
 
-// "No change is worth its risk" is a finding too, where nothing else says otherwise.
+// That no idle time is worth removing is a finding too, where nothing else says otherwise.
 std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& findings) {
-  const bool troubled = std::any_of(findings.begin(), findings.end(), [&](const Finding& f) {
-    if (f.cause == Cause::kRecordingLosses || f.cause == Cause::kSensorOutlier) return false;
-    const bool odd =
-        std::find(f.candidates.begin(), f.candidates.end(), Cause::kBusyButInefficient) != f.candidates.end();
-    return odd || a.material(f.cost()) || f.cause == Cause::kMonitoringMostlyElse;
+  const bool troubled = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
+    return f.cause != Cause::kRecordingLosses && f.cause != Cause::kSensorOutlier;
   });
+  if (a.meta.exit_code.value_or(0) != 0) return std::nullopt;
   const double busy = a.share(a.ledger.total(Account::kUseful));
   for (const AccountInfo& account : kAccounts)
     if (account.id != Account::kUseful && a.material(a.ledger.total(account.id))) return std::nullopt;
@@ -57,11 +74,13 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   Finding finding;
   finding.cause = Cause::kHealthy;
   finding.tiers = a.job.has_host ? "NP" : "N";
-  finding.title = "Healthy: no change is worth its risk";
+  finding.title = "Healthy: no idle time is worth removing";
   finding.evidence = {fmt::format("kernels were resident for {} of the budget; no other account reaches {}",
                                   human_percent(busy), human_percent(a.limits[Threshold::kMaterial]))};
   finding.told_apart_from = {"efficient: that cannot be seen from the share of resident kernels"};
-  finding.would_overturn = "SM or tensor activity far below this part's usual (GPM, CUPTI)";
+  finding.would_overturn =
+      "SM or tensor activity (DCGM, or Nsight Systems): far below what this GPU reaches elsewhere, there is more to "
+      "gain";
   return finding;
 }
 
@@ -75,13 +94,23 @@ void shorten(std::vector<std::string>& evidence) {
   evidence.erase(begin + 1, begin + static_cast<std::ptrdiff_t>(left_out));
 }
 
-// A finding that rests mostly on time about which readings were lost is less sure, and says so.
+void less_sure(Finding& finding, std::string why) {
+  finding.confidence = finding.confidence == Confidence::kHigh ? Confidence::kMedium : Confidence::kLow;
+  finding.evidence.push_back(std::move(why));
+}
+
+// A finding that rests mostly on time about which readings were lost is less sure, and says so; and so is every one
+// where nobody knows which time that was.
 void doubt(const Analysis& a, Finding& finding) {
   const Nanos lost = length(common(finding.claims, a.doubtful));
   const double share = static_cast<double>(lost) / static_cast<double>(std::max<Nanos>(1, finding.cost()));
-  if (lost == 0 || share < a.limits[Threshold::kMajority]) return;
-  finding.confidence = finding.confidence == Confidence::kHigh ? Confidence::kMedium : Confidence::kLow;
-  finding.evidence.push_back(fmt::format("readings were lost in {} of this time", human_percent(share)));
+  const bool anywhere = std::any_of(a.losses.begin(), a.losses.end(), [](const Loss& loss) {
+    return loss.count > 0 && loss.places.empty() && loss.severity >= Severity::kDataLoss && touches_slices(loss);
+  });
+  if (lost > 0 && share >= a.limits[Threshold::kMajority])
+    less_sure(finding, fmt::format("readings were lost in {} of this time", human_percent(share)));
+  else if (anywhere)
+    less_sure(finding, "readings were lost somewhere in the recording, perhaps in this time");
 }
 
 std::vector<Projection> projections(const Analysis& a, const std::optional<Bound>& bound) {
@@ -125,43 +154,47 @@ RecordingCost cost_of(const Recording& recording, const ExplainOptions& options)
 std::span<const Rule> all_rules() { return kRules; }
 
 // Counters and states that are recorded for export and for people. explain_test.cc holds this list against the sources.
-constexpr std::array kNotExplained{Metric::kEnergy,
-                                   Metric::kPerformanceState,
-                                   Metric::kEventPowerCap,
-                                   Metric::kEventSyncBoost,
-                                   Metric::kEventSwThermal,
-                                   Metric::kEventHwThermal,
-                                   Metric::kEventPowerBrake,
-                                   Metric::kPcieTx,
-                                   Metric::kPcieRx,
-                                   Metric::kPcieLinkGen,
-                                   Metric::kPcieLinkWidth,
-                                   Metric::kNvlinkTx,
-                                   Metric::kNvlinkRx,
-                                   Metric::kGraphicsActive,
-                                   Metric::kFp64Active,
-                                   Metric::kFp32Active,
-                                   Metric::kFp16Active,
-                                   Metric::kNvlinkTxRate,
-                                   Metric::kNvlinkRxRate,
-                                   Metric::kBar1Used,
-                                   Metric::kEccUncorrected,
-                                   Metric::kMemoryReserved,
-                                   Metric::kMemoryTemperature,
-                                   Metric::kGraphicsProcesses,
-                                   Metric::kProcessMemoryUtil,
-                                   Metric::kThreads,
-                                   Metric::kThreadsRunning,
-                                   Metric::kMinorFaults,
-                                   Metric::kMajorFaults,
-                                   Metric::kReadChars,
-                                   Metric::kWriteChars,
-                                   Metric::kVoluntarySwitches,
-                                   Metric::kInvoluntarySwitches};
+constexpr std::array kNotExplained{
+    Metric::kEnergy,         Metric::kPerformanceState,  Metric::kEventSyncBoost,    Metric::kPcieTx,
+    Metric::kPcieLinkGen,    Metric::kPcieLinkWidth,     Metric::kNvlinkTx,          Metric::kNvlinkRx,
+    Metric::kGraphicsActive, Metric::kFp64Active,        Metric::kFp32Active,        Metric::kFp16Active,
+    Metric::kNvlinkTxRate,   Metric::kNvlinkRxRate,      Metric::kBar1Used,          Metric::kEccUncorrected,
+    Metric::kMemoryReserved, Metric::kMemoryTemperature, Metric::kGraphicsProcesses, Metric::kProcessMemoryUtil,
+    Metric::kThreads,        Metric::kThreadsRunning,    Metric::kMinorFaults,       Metric::kMajorFaults,
+    Metric::kReadChars,      Metric::kWriteChars,        Metric::kVoluntarySwitches, Metric::kInvoluntarySwitches};
 
 }  // namespace diagnose
 
 std::span<const Metric> metrics_not_explained() { return diagnose::kNotExplained; }
+
+namespace {
+
+// Of each device the phases with names, if it has any, else those found in its utilisation: in the slices, the ledger
+// and the list. For after the rules, which look at both.
+void choose_phases(Analysis& a) {
+  std::set<std::size_t> with_names;
+  for (const Phase& phase : a.phases)
+    if (!phase.named_by.empty()) with_names.insert(phase.device);
+  if (with_names.empty()) return;
+  std::vector<std::int32_t> place(a.phases.size(), -1);
+  std::vector<Phase> chosen;
+  for (std::size_t i = 0; i < a.phases.size(); ++i) {
+    if (a.phases[i].named_by.empty() == with_names.contains(a.phases[i].device)) continue;
+    place[i] = static_cast<std::int32_t>(chosen.size());
+    chosen.push_back(std::move(a.phases[i]));
+  }
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    for (Slice& slice : a.devices[device].slices) {
+      const std::int32_t phase = with_names.contains(device) ? slice.named : slice.phase;
+      slice.phase = phase < 0 ? -1 : place[static_cast<std::size_t>(phase)];
+      slice.named = -1;
+    }
+  a.phases = std::move(chosen);
+  Ledger summed = ledger(a.devices, a.window.begin, a.window.end);
+  a.ledger.entries = std::move(summed.entries);
+}
+
+}  // namespace
 
 Explanation explain(const Recording& recording, const ExplainOptions& options) {
   Window window{recording.meta.start, recording.meta.end};
@@ -169,15 +202,19 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
     window.end = std::min(window.end, window.begin + options.window->second);
     window.begin = std::min(window.end, window.begin + options.window->first);
   }
-  Analysis a = analyze(recording, window, options.limits, {options.remaining, options.batch, options.job_duration});
+  Analysis a = analyze(recording, window, options.limits,
+                       {options.remaining, options.batch, options.job_duration, options.families});
   std::vector<Finding> findings;
   for (const auto rule : diagnose::kRules)
-    for (Finding& finding : rule(a)) findings.push_back(std::move(finding));
+    for (Finding& finding : diagnose::join_alike(a, rule(a))) findings.push_back(std::move(finding));
   Explanation e;
   for (Finding& finding : findings) diagnose::shorten(finding.evidence);
   e.findings = diagnose::keep_the_law(a, std::move(findings));
-  for (Finding& finding : e.findings)
+  for (Finding& finding : e.findings) {
+    diagnose::name_the_code(a, finding);
+    diagnose::name_the_phase(a, finding);
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
+  }
   if (auto healthy = diagnose::healthy(a, e.findings)) e.findings.push_back(std::move(*healthy));
   e.path = options.path;
   e.headline = diagnose::headline(a, e.findings);
@@ -187,6 +224,9 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
   e.projections = diagnose::projections(a, e.bound);
   e.health = diagnose::health(a);
   e.cost = diagnose::cost_of(recording, options);
+  choose_phases(a);
+  e.work = std::move(a.work);
+  e.said = std::move(a.said);
   e.meta = std::move(a.meta);
   e.ledger = std::move(a.ledger);
   e.devices = std::move(a.stats);

@@ -9,6 +9,7 @@
 #include "model/explanation.h"
 #include "model/recording.h"
 #include "model/thresholds.h"
+#include "stacks/families.h"
 
 namespace headroom {
 
@@ -20,6 +21,7 @@ struct ExplainOptions {
   std::optional<std::pair<double, double>> batch;  // batch size now, and the one considered
   std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
   std::optional<std::pair<Nanos, Nanos>> window;   // offsets from the recording's start; default: all of it
+  std::vector<stacks::FamilyRule> families;        // of stacks: the user's own rules
   Thresholds limits;                               // others than the table's only to ask what they decide
 };
 

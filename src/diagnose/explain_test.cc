@@ -57,14 +57,15 @@ Recording log_of(double length, double interval, const std::function<double(doub
   return builder.build();
 }
 
-TEST(Explain, ALowFlatLogNamesFourCandidatesAndABound) {
+TEST(Explain, ALowLogNamesCandidatesAndABound) {
   const Explanation e = explain(log_of(300, 3, [](double t) { return std::fmod(t, 7) / 30; }));
   const Finding* set = find_set(e, Cause::kBatchTooSmall);
   ASSERT_NE(set, nullptr);
-  EXPECT_EQ(set->candidates.size(), 4u);
+  EXPECT_GT(set->candidates.size(), 4u);
   EXPECT_FALSE(set->cause);
   ASSERT_TRUE(e.bound);
-  EXPECT_NEAR(e.bound->speedup_high, 10, 0.5);
+  EXPECT_GT(e.bound->speedup_high, 10) << "a reading every 3 s of what changes within them";
+  EXPECT_LT(e.bound->speedup_high, 12.5);
   EXPECT_FALSE(e.bound->condition.empty());
 }
 
@@ -292,6 +293,38 @@ TEST(Explain, NoSourceNamesAMetricThatIsLeftOut) {
     if (std::find(out.begin(), out.end(), metric) != out.end()) {
       EXPECT_FALSE(is_named(named)) << named;
     }
+}
+
+TEST(Explain, AShortRunIsNotToldToBeRecordedAsItWas) {
+  RecordingBuilder builder(0.9, 0.5);
+  builder.gpu(0, [](double) { return 0.5; }).process(100, 1, 0.1, 0.9, 0.1).context(100, 0, 0.1, 0.9);
+  const SourceId gpu = *builder.sink().recording().find(SourceKind::kGpu, "GPU-0");
+  const SourceId ring = builder.sink().add_source({SourceKind::kGpuUtilRing, "GPU-0", gpu, {}});
+  for (int i = 1; i <= 9; ++i)
+    builder.sink().add_row(ring, RecordingBuilder::at(0.1 * i),
+                           std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, 0.5))});
+  const Explanation e = explain(builder.build());  // no process was looked at twice
+  ASSERT_FALSE(e.findings.empty());
+  EXPECT_THAT(e.findings[0].advice, HasSubstr("-i 100ms"));
+}
+
+TEST(Explain, StepsOfAScriptThatUseNoGpuAreNamed) {
+  const auto told = [](double cpu) {
+    RecordingBuilder builder(30, 0.5);
+    builder.gpu(0, [](double t) { return t > 10 && t <= 20 ? 0.95 : 0.0; });
+    builder.process(90, 1, 0, 30, 0).process(91, 90, 0, 9.5, cpu).process(92, 90, 10, 20, 0.9).context(92, 0, 10.5, 20);
+    return explain(builder.process(93, 90, 20.5, 30, cpu).build());
+  };
+  for (const double cpu : {1.0, 0.0}) {
+    const Explanation e = told(cpu);
+    const auto found = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) {
+      return finding.title == "The job went on while none of its processes was on the GPU";
+    });
+    ASSERT_NE(found, e.findings.end());
+    EXPECT_NEAR(seconds(found->cost()), 20, 1.1);
+    EXPECT_THAT(found->evidence[0], HasSubstr(cpu > 0 ? "it used 0.9" : "it hardly used the CPU"));
+    EXPECT_THAT(e.headline, HasSubstr("stood without a process of the job"));
+  }
 }
 
 }  // namespace

@@ -14,12 +14,17 @@ namespace headroom::diagnose {
 namespace {
 
 HealthCheck runs_on_gpu(const Analysis& a) {
-  const Nanos own = a.ledger.total(Account::kUseful);
+  const Nanos own = a.ledger.busy() - a.ledger.total(Account::kForeign);
+  const bool unseen = a.ledger.budget() > 0 && a.ledger.total(Account::kUnobserved) == a.ledger.budget();
+  if (unseen) return {"runs_on_gpu", Answer::kUnknown, "no reading says whether kernels ran"};
   if (!a.job.has_contexts)
     return {"runs_on_gpu", own > 0 ? Answer::kYes : Answer::kUnknown,
             own > 0 ? "kernels ran; whose they were is not recorded" : "no kernel ran in the recorded time"};
   const bool held = std::any_of(a.job.uses.begin(), a.job.uses.end(),
                                 [&](const auto& use) { return use.ours && use.held_from < a.window.end; });
+  if (own > 0 && !held && !a.job.batch.present)
+    return {"runs_on_gpu", Answer::kUnknown,
+            fmt::format("kernels of unlisted processes ran for {}", human_duration(own))};
   if (own > 0) return {"runs_on_gpu", Answer::kYes, fmt::format("its kernels ran for {}", human_duration(own))};
   return {"runs_on_gpu", Answer::kNo, held ? "it held a context and no kernel ran" : "it never held a compute context"};
 }
@@ -29,7 +34,7 @@ HealthCheck mixed_precision(const Analysis& a) {
     if (const MetricStats* tensor = a.stats_of(i, Metric::kTensorActive); tensor && tensor->samples > 0)
       return {"mixed_precision", tensor->mean > a.limits[Threshold::kTensorUsed] ? Answer::kYes : Answer::kNo,
               fmt::format("tensor pipes active {} of the time", human_percent(tensor->mean))};
-  return {"mixed_precision", Answer::kUnknown, "needs GPM (Hopper and newer) or CUPTI"};
+  return {"mixed_precision", Answer::kUnknown, "needs tensor activity, which the driver tells on Hopper and newer"};
 }
 
 HealthCheck memory(const Analysis& a) {
@@ -92,8 +97,13 @@ HealthCheck progress(const Analysis& a) {
 // How the last attempt of each task of a batch went.
 HealthCheck tasks_ended(const Analysis& a) {
   std::map<std::int32_t, bool> well;  // by task
+  for (const NeverStarted& attempt : a.job.batch.never_started)
+    if (attempt.at >= a.window.begin && attempt.at <= a.window.end) well[attempt.task] = false;
   for (const TaskAttempt& attempt : a.job.batch.attempts)
-    if (attempt.end <= a.window.end) well[attempt.task] = attempt.counted();
+    if (attempt.outcome == AttemptOutcome::kInterrupted)
+      well.erase(attempt.task);  // it runs again
+    else if (!attempt.running && attempt.end <= a.window.end)
+      well[attempt.task] = attempt.counted();
   if (well.empty()) return {"ended_well", Answer::kUnknown, "no task ended in the window"};
   const auto bad = std::count_if(well.begin(), well.end(), [](const auto& task) { return !task.second; });
   if (bad == 0) return {"ended_well", Answer::kYes, "every task that ended succeeded"};
@@ -102,6 +112,7 @@ HealthCheck tasks_ended(const Analysis& a) {
 
 HealthCheck ended_well(const Analysis& a) {
   if (a.job.batch.present) return tasks_ended(a);
+  if (a.goes_on) return {"ended_well", Answer::kUnknown, "the recording goes on"};
   if (a.window.end < a.meta.end) return {"ended_well", Answer::kUnknown, "the window ends before the job"};
   const auto code = a.meta.exit_code;
   if (!code) return {"ended_well", Answer::kUnknown, "the end of the job was not recorded"};

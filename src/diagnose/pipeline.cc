@@ -25,6 +25,17 @@ Stretch kernels_of(const Analysis& a, const ContextUse& use) {
   return stretch;
 }
 
+// How long the stretches last together, where they overlap counted once.
+Nanos together(std::vector<Stretch> stretches, Nanos from) {
+  std::sort(stretches.begin(), stretches.end());
+  Nanos sum = 0, covered = from;
+  for (const auto& [begin, end] : stretches) {
+    sum += std::max<Nanos>(0, end - std::max(begin, covered));
+    covered = std::max(covered, end);
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::optional<Pipeline> pipeline(const Analysis& a) {
@@ -40,16 +51,16 @@ std::optional<Pipeline> pipeline(const Analysis& a) {
     stretch.second = std::min(stretch.second, a.ledger.end);
     if (stretch.second > stretch.first) stretches.push_back(stretch);
   }
-  std::sort(stretches.begin(), stretches.end());
   Pipeline parts;
-  Nanos covered = a.ledger.begin;
-  for (const auto& [begin, end] : stretches) {
-    parts.gpu_part += std::max<Nanos>(0, end - std::max(begin, covered));
-    covered = std::max(covered, end);
-  }
+  parts.gpu_part = together(std::move(stretches), a.ledger.begin);
   parts.rest = span - parts.gpu_part;
   const double material = a.limits[Threshold::kMaterial] * static_cast<double>(span);
   if (parts.gpu_part == 0 || static_cast<double>(parts.rest) < material) return std::nullopt;
+  std::vector<Stretch> kernels;
+  for (const DeviceTime& time : a.devices)
+    for (const Slice& slice : time.slices)
+      if (slice.account == Account::kUseful) kernels.emplace_back(slice.begin, slice.end);
+  parts.kernels = together(std::move(kernels), a.ledger.begin);
   return parts;
 }
 

@@ -16,16 +16,35 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 
 [[nodiscard]] std::span<const Rule> all_rules();  // order only breaks ties
 
-// rules_idle.cc
-[[nodiscard]] std::vector<Finding> idle_inseparable(const Analysis&);  // tier N alone: four causes look the same
+// rules_readings.cc: of readings of GPUs alone
+[[nodiscard]] std::vector<Finding> idle_inseparable(const Analysis&);  // all causes look the same
 [[nodiscard]] std::vector<Finding> idle_phases(const Analysis&);       // idle time that recurs in phases
+[[nodiscard]] std::vector<Finding> quiet_end(const Analysis&);
+[[nodiscard]] std::vector<Finding> no_kernel_seen(const Analysis&);
+// rules_unknown.cc
+[[nodiscard]] std::vector<Finding> owners_unknown(const Analysis&);
+[[nodiscard]] std::vector<Finding> utilisation_not_reported(const Analysis&);
+[[nodiscard]] std::vector<Finding> device_lost(const Analysis&);
+// rules_input.cc: the job waits for its data
 [[nodiscard]] std::vector<Finding> idle_input(const Analysis&);
-[[nodiscard]] std::vector<Finding> idle_host_code(const Analysis&);
-[[nodiscard]] std::vector<Finding> idle_unknown(const Analysis&);  // tier P, and still nothing to see
+[[nodiscard]] std::vector<Finding> restarted_workers(const Analysis&);
+// rules_host.cc
+[[nodiscard]] std::vector<Finding> idle_host_code(const Analysis&);  // code of the job runs on the CPU
+[[nodiscard]] std::vector<Finding> idle_unknown(const Analysis&);    // tier P, and still nothing to see
 [[nodiscard]] std::vector<Finding> idle_checkpoint(const Analysis&);
+// rules_stacks.cc: what only stacks tell apart
+[[nodiscard]] std::vector<Finding> idle_validation(const Analysis&);
+[[nodiscard]] std::vector<Finding> idle_copies(const Analysis&);
+[[nodiscard]] std::vector<Finding> idle_sync(const Analysis&);
+// rules_ranks.cc: several GPUs
+[[nodiscard]] std::vector<Finding> waiting_ranks(const Analysis&);
+[[nodiscard]] std::vector<Finding> uneven_gpus(const Analysis&);
+// rules_install.cc
+[[nodiscard]] std::vector<Finding> installed_first(const Analysis&);  // before any process holds the device
 // rules_ends.cc: before the first kernel and after the last
 [[nodiscard]] std::vector<Finding> startup(const Analysis&);
 [[nodiscard]] std::vector<Finding> unreleased(const Analysis&);
+[[nodiscard]] std::vector<Finding> out_of_memory(const Analysis&);
 // rules_placement.cc, rules_pinning.cc
 [[nodiscard]] std::vector<Finding> never_uses_gpu(const Analysis&);
 [[nodiscard]] std::vector<Finding> placement(
@@ -35,8 +54,10 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> sensor_outlier(const Analysis&);
 [[nodiscard]] std::vector<Finding> throttling(const Analysis&);
 [[nodiscard]] std::vector<Finding> busy_but_inefficient(const Analysis&);
+[[nodiscard]] std::vector<Finding> stalled(const Analysis&);
 // rules_recording.cc
 [[nodiscard]] std::vector<Finding> mostly_something_else(const Analysis&);
+[[nodiscard]] std::vector<Finding> no_process_there(const Analysis&);
 [[nodiscard]] std::vector<Finding> losses(const Analysis&);
 // rules_batch.cc, rules_packing.cc: of a batch only
 [[nodiscard]] std::vector<Finding> tail_imbalance(const Analysis&);
@@ -46,6 +67,8 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 
 // What the rules share.
 
+// How much of the claims compilers of the job ran in (rules_install.cc).
+[[nodiscard]] Nanos compiling(const Analysis& a, const Claims& claims);
 // What the environment of the processes of the job told them, against where the driver saw them (rules_pinning.cc).
 [[nodiscard]] std::vector<Finding> wrong_pins(const Analysis& a);
 // Many tasks that each start from nothing, of a batch; nothing where there are few starts (rules_packing.cc).

@@ -50,13 +50,19 @@ std::vector<std::string> last_tasks(const Analysis& a, const Tail& tail) {
   return lines;
 }
 
+bool one_task(const Analysis& a) {
+  const auto& attempts = a.job.batch.attempts;
+  return std::all_of(attempts.begin(), attempts.end(),
+                     [&](const TaskAttempt& attempt) { return attempt.task == attempts.front().task; });
+}
+
 // Time at equal work if all GPUs ended together; never less than the longest task takes.
 std::string balanced_bound(const Analysis& a, const Tail& tail) {
   Nanos begin = tail.end, longest = 0;  // of the window
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
     if (attempt.devices.empty()) continue;
     begin = std::min(begin, std::max(attempt.begin, a.window.begin));
-    if (attempt.counted()) longest = std::max(longest, attempt.end - attempt.begin);
+    longest = std::max(longest, attempt.end - attempt.begin);  // whatever came of it: order makes none shorter
   }
   const Nanos now = tail.end - begin, even = now - length(tail.lost) / static_cast<Nanos>(a.devices.size());
   const Nanos best = std::max(even, longest);
@@ -85,10 +91,15 @@ std::vector<Finding> tail_imbalance(const Analysis& a) {
   for (auto& line : last_tasks(a, *tail)) finding.evidence.push_back(std::move(line));
   finding.told_apart_from = {"waiting tasks: nothing was queued any more"};
   finding.would_overturn =
-      "the same tail when the longest tasks start first: then one task alone is longer than an even share";
+      "start the longest tasks first: if the tail stays, one task alone is longer than an even share";
   finding.advice =
       "run it again: the durations are kept, and the next batch of this command starts the longest first; until then "
       "give the longest a higher priority, or split it. No help where durations change from run to run";
+  if (one_task(a)) {
+    finding.title = "The only task ran while other GPUs had nothing to do";
+    finding.would_overturn = "the driver's process list: if the task is on the other GPUs as well, this is wrong";
+    finding.advice = "split it, give it more GPUs at once if it can use them, or run other tasks beside it";
+  }
   finding.bound = balanced_bound(a, *tail);
   return only(std::move(finding));
 }
@@ -134,7 +145,8 @@ std::vector<Finding> tasks_waited(const Analysis& a) {
                                            count_of(short_ones, "short gap"), human_duration(gaps),
                                            human_duration(gaps / static_cast<Nanos>(short_ones))));
   finding.told_apart_from = {"nothing to do: a task that wants a GPU was ready all that time"};
-  finding.would_overturn = "a limit that is meant: max_running of a group, memory or cores that the waiting tasks need";
+  finding.would_overturn =
+      "the limits of the waiting tasks (max_running, memory, cores): if they are meant, nothing is lost";
   if (static_cast<double>(gaps) >= a.limits[Threshold::kMajority] * static_cast<double>(cost))
     finding.advice = "fewer and longer tasks: each start costs the launcher and the system some milliseconds";
   else
@@ -163,7 +175,7 @@ bool out_of_memory(const TaskAttempt& attempt) {
 Discarded discarded_of(const Analysis& a) {
   Discarded sum;
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
-    if (attempt.devices.empty()) continue;
+    if (attempt.devices.empty() || attempt.running) continue;
     ++sum.attempts;
     if (attempt.counted()) continue;
     ++sum.all;
@@ -198,6 +210,13 @@ std::string outcomes_words(const Discarded& d) {
                      fmt::join(words, ", "));
 }
 
+std::string largest_part(const Analysis& a, const Discarded& d, const std::pair<const std::int32_t, Nanos>& task) {
+  const std::string& name = a.job.batch.tasks[static_cast<std::size_t>(task.first)];
+  if (d.tasks.size() == 1) return fmt::format("all of this was of task {}", name);
+  return fmt::format("the largest part, {} of {}, was of task {}", human_duration(task.second),
+                     human_duration(d.kernels + d.held), name);
+}
+
 std::string discarded_advice(const Discarded& d, bool memory, double majority) {
   if (memory)
     return "say the need in the task file (gpu_memory), so that the first attempt already gets the room; or a smaller "
@@ -227,13 +246,12 @@ std::vector<Finding> discarded_work(const Analysis& a) {
                                                      human_duration(d.kernels), human_duration(d.held))};
   const auto most = std::max_element(d.tasks.begin(), d.tasks.end(),
                                      [](const auto& x, const auto& y) { return x.second < y.second; });
-  if (most != d.tasks.end())
-    finding.evidence.push_back(fmt::format("most of it, {}, was of task {}", human_duration(most->second),
-                                           a.job.batch.tasks[static_cast<std::size_t>(most->first)]));
+  if (most != d.tasks.end()) finding.evidence.push_back(largest_part(a, d, *most));
   finding.told_apart_from = {"slow work: it is the outcome of these attempts that makes it lost, not their speed"};
-  finding.would_overturn = "later attempts that went on from what these had written: then part of it counted";
+  finding.would_overturn = "whether later attempts went on from what these had written: then part of it counted";
   finding.advice = discarded_advice(d, memory, a.limits[Threshold::kMajority]);
   gains_by_removal(a, finding, "if none of it had been begun");
+  if (!finding.gain) finding.bound = "none: nothing ran beside it that could have been done sooner";
   return only(std::move(finding));
 }
 

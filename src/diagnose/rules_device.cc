@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "base/human.h"
 #include "base/strings.h"
 #include "diagnose/rules.h"
+#include "diagnose/words.h"
 
 namespace headroom::diagnose {
 
@@ -32,7 +34,7 @@ std::vector<Finding> sensor_outlier(const Analysis& a) {
         "left out of the statistics (kept in the recording): mean {:.1f} W, maximum {:.1f} W; with it {:.1f} W",
         power->mean, power->max, with / (n + out)));
     finding.told_apart_from = {"a real peak: the readings around it are ordinary"};
-    finding.would_overturn = "an energy counter that grew by as much in that second";
+    finding.would_overturn = "the energy counter of that second: if it grew by as much, the reading was true";
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -60,8 +62,8 @@ std::string reason_words(std::int64_t reasons) {
 std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
   const ClockLimits& clocks = a.clocks[device];
   const auto max_clock = a.devices[device].device.sm_clock_max_mhz;
-  if (clocks.limited == 0 || !clocks.limited_clock_mhz || !max_clock || *max_clock <= 0) return std::nullopt;
-  const double persistent = static_cast<double>(clocks.limited) / static_cast<double>(clocks.readings);
+  if (clocks.times.empty() || !clocks.limited_clock_mhz || !max_clock || *max_clock <= 0) return std::nullopt;
+  const double persistent = static_cast<double>(clocks.limited_kernels) / static_cast<double>(clocks.kernels);
   const double lost = 1 - *clocks.limited_clock_mhz / static_cast<double>(*max_clock);
   const bool matters =
       persistent >= a.limits[Threshold::kThrottlePersistent] && lost >= a.limits[Threshold::kThrottleLoss];
@@ -70,21 +72,39 @@ std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
 
 namespace {
 
-// The last part of each stretch of useful kernels in limited readings: what full clocks would not have needed.
+// The last part of each stretch of useful kernels in limited time: what full clocks would not have needed.
 Claims lost_to_clocks(const Analysis& a, std::size_t device, double lost) {
   Claims claims;
-  auto limited = a.clocks[device].limited_times.begin();
-  const auto end = a.clocks[device].limited_times.end();
+  auto limited = a.clocks[device].times.begin();
+  const auto end = a.clocks[device].times.end();
   for (const Slice& slice : a.devices[device].slices) {
     if (slice.account != Account::kUseful) continue;
-    while (limited != end && limited->end <= slice.begin) ++limited;
-    for (auto at = limited; at != end && at->begin < slice.end; ++at) {
-      const Nanos from = std::max(at->begin, slice.begin), to = std::min(at->end, slice.end);
-      const auto wasted = static_cast<Nanos>(lost * static_cast<double>(to - from));
+    while (limited != end && limited->time.end <= slice.begin) ++limited;
+    for (auto at = limited; at != end && at->time.begin < slice.end; ++at) {
+      const Nanos from = std::max(at->time.begin, slice.begin), to = std::min(at->time.end, slice.end);
+      const auto wasted = static_cast<Nanos>(lost * at->share * static_cast<double>(to - from));
       if (wasted > 0) add_piece(claims, {device, to - wasted, to, slice.account, slice.where});
     }
   }
   return claims;
+}
+
+// What the driver said, and how often it was asked.
+std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
+  const ClockLimits& clocks = a.clocks[device];
+  std::vector<std::string> evidence;
+  if (clocks.counted)
+    evidence.push_back(fmt::format("the driver counted {} of {} with kernels under a limit: {}",
+                                   human_duration(clocks.limited_kernels), human_duration(clocks.kernels),
+                                   reason_words(clocks.reasons)));
+  if (clocks.looks > 0)
+    evidence.push_back(fmt::format("it was asked for the limits in force {} while kernels ran, and named one in {}",
+                                   clocks.looks == 1 ? "once" : fmt::format("{} times", clocks.looks), clocks.limited));
+  evidence.push_back(fmt::format("SM clock {:.0f} MHz then, of {} MHz", *clocks.limited_clock_mhz,
+                                 *a.devices[device].device.sm_clock_max_mhz));
+  if (const MetricStats* heat = a.stats_of(device, Metric::kTemperature); heat && heat->samples > 0)
+    evidence.push_back(fmt::format("temperature {:.0f} C at most", heat->max));
+  return evidence;
 }
 
 }  // namespace
@@ -98,18 +118,15 @@ std::vector<Finding> throttling(const Analysis& a) {
     Finding finding;
     finding.cause = Cause::kThrottling;
     finding.tiers = "N";
+    const bool guess = !clocks.counted && static_cast<double>(clocks.looks) < a.limits[Threshold::kThrottleLooks];
+    finding.confidence = guess ? Confidence::kLow : Confidence::kMedium;
     finding.title = fmt::format("{} runs below its clocks ({})", a.device_name(device), reason_words(clocks.reasons));
     finding.claims = lost_to_clocks(a, device, *lost);
     if (!a.material(finding.cost())) continue;
-    finding.evidence = {fmt::format("in {} of {} readings with kernels running the driver named a limit: {}",
-                                    clocks.limited, clocks.readings, reason_words(clocks.reasons)),
-                        fmt::format("SM clock {:.0f} MHz then, of {} MHz", *clocks.limited_clock_mhz,
-                                    *a.devices[device].device.sm_clock_max_mhz)};
-    if (const MetricStats* heat = a.stats_of(device, Metric::kTemperature); heat && heat->samples > 0)
-      finding.evidence.push_back(fmt::format("temperature {:.0f} C at most", heat->max));
+    finding.evidence = limit_evidence(a, device);
     finding.told_apart_from = {fmt::format("an idle GPU's low clocks: only readings with {} utilisation and more count",
                                            human_percent(a.limits[Threshold::kThrottleUtil]))};
-    finding.would_overturn = "the same step time at full clocks: then the work does not depend on them";
+    finding.would_overturn = "the step time at full clocks: if it stays the same, the work does not depend on them";
     finding.advice = "cooling, or a higher power limit (nvidia-smi -pl, as root)";
     gains_by_removal(a, finding, "for the compute-bound share of that time only");
     findings.push_back(std::move(finding));
@@ -174,18 +191,54 @@ std::vector<Finding> busy_but_inefficient(const Analysis& a) {
   std::vector<Finding> findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const KernelLoad load = kernel_load(a, device);
-    if (!load.low(a.limits)) continue;
+    if (!load.low(a.limits) || a.stalls[device]) continue;
     Finding finding;
     finding.candidates = {Cause::kLaunchBound, Cause::kBusyButInefficient, Cause::kBatchTooSmall};
     finding.confidence = Confidence::kLow;
     finding.tiers = "N";
     finding.title = fmt::format("{}: busy does not mean full here", a.device_name(device));
     finding.evidence = evidence_of(load);
-    finding.told_apart_from = {"an efficient compute-bound kernel: cannot be excluded at this tier"};
-    finding.would_overturn = "GPM SM and tensor activity near their maximum (Hopper and newer), or CUPTI kernel times";
+    finding.told_apart_from = {"an efficient compute-bound kernel: cannot be excluded from these readings"};
+    finding.would_overturn = "SM and tensor activity (DCGM, or Nsight Systems): near their maximum, the GPU is full";
     findings.push_back(std::move(finding));
   }
   return findings;
+}
+
+// Kernels that are resident and do nothing: one side of a collective that waits for the other.
+std::vector<Finding> stalled(const Analysis& a) {
+  Finding finding;
+  std::vector<std::size_t> waiting;
+  Nanos longest = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const auto& stall = a.stalls[device];
+    if (!stall) continue;
+    for (const Slice& slice : a.devices[device].slices) {
+      const Nanos from = std::max(slice.begin, stall->time.begin), to = std::min(slice.end, stall->time.end);
+      if (slice.account == Account::kUseful && from < to)
+        add_piece(finding.claims, {device, from, to, slice.account, slice.where});
+    }
+    waiting.push_back(device);
+    longest = std::max(longest, stall->time.length());
+    finding.evidence.push_back(
+        fmt::format("{}: busy from {} on, for {}, at {:.0f} W, its memory untouched; its working kernels draw {:.0f} W",
+                    a.device_name(device), a.when(stall->time.begin), human_duration(stall->time.length()),
+                    stall->watts, stall->usual_watts));
+  }
+  if (!a.material(finding.cost())) return {};
+  finding.candidates = {Cause::kHang, Cause::kExposedCommunication, Cause::kStraggler, Cause::kBusyButInefficient};
+  finding.confidence = Confidence::kMedium;
+  finding.tiers = "N";
+  finding.title = fmt::format("{} looked busy for {} and did no work: kernels only waited", gpu_names(a, waiting),
+                              human_duration(longest));
+  if (waiting.size() == 1) std::swap(finding.candidates[1], finding.candidates[3]);  // a peer is not in sight
+  finding.told_apart_from = {"an idle GPU: a kernel was resident all that time"};
+  finding.would_overturn = "an energy or SM counter that shows work in that time";
+  finding.advice =
+      "look at the stacks of every rank (py-spy dump): one is late or gone while the others wait in a collective; "
+      "NCCL_DEBUG=INFO and a shorter timeout of the process group name it";
+  gains_by_removal(a, finding, "if nothing of it was needed and the rest stays as it is");
+  return only(std::move(finding));
 }
 
 }  // namespace headroom::diagnose

@@ -4,11 +4,39 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 
 namespace headroom::diagnose {
 
 namespace {
+
+// Processes of the job that held a device, each after the one before it had ended; the longest such row of any device.
+std::vector<const ContextUse*> in_turn(const Analysis& a) {
+  std::vector<const ContextUse*> best;
+  for (const DeviceTime& time : a.devices) {
+    std::vector<const ContextUse*> uses, row;
+    for (const ContextUse& use : a.job.uses)
+      if (use.ours && use.device == time.source) uses.push_back(&use);
+    std::sort(uses.begin(), uses.end(), [](const auto* x, const auto* y) { return x->end < y->end; });
+    for (const ContextUse* use : uses)
+      if (row.empty() || (use->pid != row.back()->pid && use->begin >= row.back()->end - a.job.listing_interval))
+        row.push_back(use);
+    if (row.size() > best.size()) best = std::move(row);
+  }
+  return best;
+}
+
+bool many_in_turn(const Analysis& a, const std::vector<const ContextUse*>& row) {
+  return static_cast<double>(row.size()) >= a.limits[Threshold::kInTurn];
+}
+
+// It ended by itself, and not well; nobody knows that of one of which only a window is looked at.
+bool failed(const Analysis& a) {
+  constexpr int kSignals = 128;  // and above: somebody ended it
+  const int code = a.meta.exit_code.value_or(0);
+  return !a.job.batch.present && a.window.end >= a.meta.end && code > 0 && code < kSignals;
+}
 
 bool overlaps(const Claims& claims, Nanos begin, Nanos end) {
   return std::any_of(claims.begin(), claims.end(),
@@ -48,8 +76,29 @@ std::vector<Finding> startup(const Analysis& a) {
     finding.evidence.push_back(fmt::format("process {} of the job is {}", process.pid, process.comm));
     break;
   }
+  const Nanos compiled = compiling(a, finding.claims);
+  if (!finding.cause && compiled > 0) {
+    std::reverse(finding.candidates.begin(), finding.candidates.end());
+    if (static_cast<double>(compiled) >= a.limits[Threshold::kMajority] * static_cast<double>(finding.cost())) {
+      finding.candidates.clear();
+      finding.cause = Cause::kCompileWarmup;
+    }
+    finding.evidence.push_back(
+        fmt::format("compilers that the job started ran for {} of it", human_duration(compiled)));
+  }
+  if (const auto row = in_turn(a); !finding.cause && !a.job.batch.present && many_in_turn(a, row)) {
+    finding.candidates.clear();
+    finding.cause = Cause::kTrialChurn;
+    finding.confidence = Confidence::kMedium;
+    finding.title = fmt::format("{} processes one after the other each start from nothing", row.size());
+    if (failed(a)) {  // then each may have been one more try
+      finding.cause.reset();
+      finding.candidates = {Cause::kTrialChurn, Cause::kOomRestartLoop};
+      finding.evidence.push_back(fmt::format("the job ended with exit code {}", *a.meta.exit_code));
+    }
+  }
   finding.told_apart_from = {"input and host code: no kernel had run yet"};
-  finding.would_overturn = "a second run, with warm caches, that starts as slowly: then it is code, not loading";
+  finding.would_overturn = "run it twice in a row: if the second start is as slow, it is code, not loading";
   finding.advice = "in a sweep, keep the process warm between trials; cache the data index; import late";
   gains_by_removal(a, finding, "for runs of this length; less for longer ones");
   return only(std::move(finding));
@@ -64,22 +113,45 @@ std::int64_t holder(const Analysis& a, const ClaimedPiece& piece) {
   return first == slices.end() ? 0 : first->pid;
 }
 
+// Stretches after a last kernel, until the device is let go or used again; checkpoints may lie in them, and are no part
+// of what is claimed.
+std::vector<ClaimedPiece> tails_of(const Analysis& a, Nanos lasting) {
+  std::vector<ClaimedPiece> tails;
+  for (const ClaimedPiece& piece : claim_accounts(a, {Account::kTeardown, Account::kHung, Account::kCheckpoint})) {
+    if (tails.empty() || tails.back().device != piece.device || tails.back().end != piece.begin) {
+      tails.push_back(piece);
+      continue;
+    }
+    tails.back().end = piece.end;
+    if (piece.account != Account::kCheckpoint) tails.back().account = piece.account;
+  }
+  std::erase_if(tails, [&](const ClaimedPiece& tail) {
+    return tail.end - tail.begin < lasting || tail.account == Account::kCheckpoint;
+  });
+  return tails;
+}
+
 }  // namespace
 
 std::vector<Finding> unreleased(const Analysis& a) {
-  const Nanos lasting = a.limits.time(Threshold::kHeldLong);
+  // Of a recording that is too short for a hang to be told, most of it is long.
+  Nanos lasting = a.limits.time(Threshold::kHeldLong);
+  if (a.window.length() < a.limits.time(Threshold::kHangShortest)) lasting = std::min(lasting, a.window.length() / 2);
   Finding finding;
   // Many short ones are the ends of processes, not a device kept.
-  finding.claims = claim_accounts(a, {Account::kTeardown, Account::kHung});
-  std::erase_if(finding.claims, [&](const ClaimedPiece& piece) { return piece.end - piece.begin < lasting; });
+  // Code of the job that stacks name is no end of a process.
+  if (!code_in(a, claim_accounts(a, {Account::kTeardown})).empty()) lasting = std::min(lasting, kSecond);
+  const std::vector<ClaimedPiece> tails = tails_of(a, lasting);
+  finding.claims = common(claim_accounts(a, {Account::kTeardown, Account::kHung}), tails);
   if (!a.material(finding.cost())) return {};
   const HostSummary& s = a.host;
   finding.tiers = a.job.has_host ? "NP" : "N";
   finding.title = "The GPU was held after its last kernel";
   const bool hung = std::any_of(finding.claims.begin(), finding.claims.end(),
                                 [](const ClaimedPiece& piece) { return piece.account == Account::kHung; });
-  const bool quiet = hung || (s.owners > 0 && s.waiting_in({WaitChannel::kFutex, WaitChannel::kPoll}) >
-                                                  a.limits[Threshold::kHeldQuiet]);
+  const bool quiet =
+      hung || s.owners == 0 ||
+      (s.owners > 0 && s.waiting_in({WaitChannel::kFutex, WaitChannel::kPoll}) > a.limits[Threshold::kHeldQuiet]);
   if (quiet)
     finding.candidates = {Cause::kUnreleasedAfterWork, Cause::kHang};
   else
@@ -88,14 +160,77 @@ std::vector<Finding> unreleased(const Analysis& a) {
     std::reverse(finding.candidates.begin(), finding.candidates.end());
     finding.title = "Nothing of the job moved after its last kernel";
   }
-  for (const ClaimedPiece& piece : finding.claims)
+  for (const ClaimedPiece& piece : tails)
     finding.evidence.push_back(fmt::format("{}: no kernel from {} on, for {}, while process {} held its context",
                                            a.device_name(piece.device), a.when(piece.begin),
                                            human_duration(piece.end - piece.begin), holder(a, piece)));
-  finding.told_apart_from = {"validation or a pause: no kernel came afterwards"};
-  finding.would_overturn = "a longer recording in which kernels come back";
+  const bool sure = std::any_of(tails.begin(), tails.end(), [&](const ClaimedPiece& piece) {
+    return piece.end - piece.begin >= a.limits.time(Threshold::kHeldLong);
+  });
+  if (!sure) finding.confidence = Confidence::kLow;
+  // A process that works may well validate what it trained.
+  if (quiet) finding.told_apart_from = {"validation or a pause: no kernel came afterwards"};
+  finding.would_overturn = "record for longer: if kernels come back, it was a pause";
   finding.advice = "end the process, or free the device, before uploads and post-processing";
+  if (hung)
+    finding.advice =
+        fmt::format("py-spy dump --pid {} first: it names what each thread waits for; then end the process",
+                    holder(a, finding.claims.front()));
   finding.bound = "the time in which it was held comes back";
+  return only(std::move(finding));
+}
+
+// A failed job whose processes filled the memory of a GPU: in turn, it was started again and again. In turn alone, it
+// may have been.
+std::vector<Finding> out_of_memory(const Analysis& a) {
+  if (!failed(a)) return {};
+  double fullest = 0;
+  std::string memory;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats* used = a.stats_of(device, Metric::kMemoryUsed);
+    const auto total = a.devices[device].device.memory_total_bytes;
+    if (!used || used->samples == 0 || !total || *total <= 0 || a.ledger.busy(device) == 0) continue;
+    const double share = used->max / static_cast<double>(*total);
+    if (share <= fullest) continue;
+    fullest = share;
+    memory = fmt::format("{}: {} of {} in use at most", a.device_name(device),
+                         human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
+  }
+  const bool full = fullest >= a.limits[Threshold::kOutOfMemory];
+  const auto row = in_turn(a);
+  const bool again = many_in_turn(a, row);
+  if (memory.empty() || (!full && !again)) return {};
+  Finding finding;
+  finding.tiers = a.job.has_host ? "NP" : "N";
+  finding.evidence = {memory, fmt::format("the job ended with exit code {}", *a.meta.exit_code)};
+  if (again) {
+    finding.confidence = Confidence::kMedium;
+    finding.title =
+        fmt::format("{} processes one after the other filled the GPU's memory, and the job failed", row.size());
+    // Each start but the first was one more try.
+    finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
+      return slice.account == Account::kStartup && a.devices[device].source == row.front()->device &&
+             slice.begin >= row.front()->end;
+    });
+    finding.advice = "give up after the first, or start the next with a smaller batch";
+    gains_by_removal(a, finding, "if the later starts had not been needed");
+    if (full) {
+      finding.cause = Cause::kOomRestartLoop;
+    } else {
+      finding.candidates = {Cause::kOomRestartLoop, Cause::kTrialChurn};
+      finding.confidence = Confidence::kLow;
+      finding.title = fmt::format("{} processes used the GPU one after the other, and the job failed", row.size());
+      finding.evidence.push_back("memory is read now and then: what is full for a moment only is not seen");
+      finding.advice = "look for \"out of memory\" in its output: each may be a new try after a failure";
+    }
+  } else {
+    finding.cause = Cause::kMemoryLimited;
+    finding.confidence = Confidence::kLow;
+    finding.title = "The job failed with the GPU's memory nearly full";
+    finding.advice = "look for \"out of memory\" in its output; a smaller batch";
+    finding.bound = "not a matter of speed";
+  }
+  finding.would_overturn = "another reason in the job's own output";
   return only(std::move(finding));
 }
 

@@ -48,7 +48,8 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
                       fmt::format("{} of the GPUs' time, {} of it with kernels", human_percent(a.share(cost)),
                                   human_percent(a.share(a.ledger.total(Account::kUseful))))};
   finding.told_apart_from = {"input and host code: no kernel of these tasks had run yet"};
-  finding.would_overturn = "start-up that is part of the work itself, such as fitting on the CPU before the GPU's part";
+  finding.would_overturn =
+      "what a task does before its first kernel: if it is work, such as fitting on the CPU, this is wrong";
   finding.advice =
       "let one process do several tasks: imports, data and the CUDA context then come once; start-up beside another "
       "task's kernels costs nothing, so more tasks per GPU hide it. Wrong where tasks leak state into each other";
@@ -84,7 +85,7 @@ Held held_of(const Analysis& a) {
   // Slices are cut where the queue changes: all of one waits beside tasks, or none of it.
   for (const DeviceTime& time : a.devices)
     for (const Slice& slice : time.slices)
-      if (slice.account == Account::kUseful || slice.account == Account::kDiscarded)
+      if (is_busy(slice.account) && slice.account != Account::kForeign)
         held.busy += waiting.within(slice.begin, slice.end);
   held.claims = claim(a, [&](std::size_t, const Slice& slice) {
     return is_held_idle(slice.account) && !a.held_for_nothing(slice) &&
@@ -172,7 +173,7 @@ std::vector<Finding> under_packing(const Analysis& a) {
   const std::string flag = chosen_by(a);
   if (!flag.empty()) finding.evidence.push_back(fmt::format("the command said {}", flag));
   finding.told_apart_from = {"a full GPU: the driver saw no kernel for most of that time"};
-  finding.would_overturn = "two tasks at once on one GPU that each take twice as long";
+  finding.would_overturn = "two tasks at once on one GPU: if each takes twice as long, nothing is gained";
   finding.advice = flag.empty()
                        ? "more tasks per GPU (--per-gpu), smaller needs in the task file where they are guesses"
                        : fmt::format("without {}: Headroom then adds tasks for as long as that pays", flag);

@@ -123,7 +123,7 @@ void contradictions(const Analysis& a, const Board& board, std::vector<Finding>&
   if (placeless) finding.claims = claim_accounts(a, {Account::kNotUsed});  // what it was meant for stood free
   if (finding.evidence.empty()) return;
   finding.told_apart_from = {"a mask in CUDA's own order: the number is out of range in any order"};
-  finding.would_overturn = "a program that counts devices outside the mask (OpenCL platforms may)";
+  finding.would_overturn = "how the program counts devices: if outside the mask (OpenCL may), this is wrong";
   finding.advice = "pin once: set the mask and let the program use device 0";
   findings.push_back(std::move(finding));
 }
@@ -149,7 +149,7 @@ void other_numbering(const Board& board, std::vector<Finding>& findings) {
   if (finding.evidence.empty()) return;
   finding.evidence.push_back("CUDA_DEVICE_ORDER was not PCI_BUS_ID, so CUDA counted the fastest GPU first");
   finding.told_apart_from = {"a mask set too late: the process is where CUDA's own order puts it"};
-  finding.would_overturn = "the same placement with CUDA_DEVICE_ORDER=PCI_BUS_ID";
+  finding.would_overturn = "run with CUDA_DEVICE_ORDER=PCI_BUS_ID: if it lands on the same GPU, this is wrong";
   finding.advice = "set CUDA_DEVICE_ORDER=PCI_BUS_ID, or mask by UUID (headroom devices)";
   findings.push_back(std::move(finding));
 }
@@ -173,9 +173,20 @@ void not_honoured(const Board& board, std::vector<Finding>& findings) {
   }
   if (finding.evidence.empty()) return;
   finding.told_apart_from = {"CUDA's own order: no order of the mask's numbers leads to this GPU"};
-  finding.would_overturn = "a parent that changed the environment between fork and exec";
+  finding.would_overturn = "whether the parent changes the environment between fork and exec: then this is wrong";
   finding.advice = "look for code that sets CUDA_VISIBLE_DEVICES itself, and remove one of the two";
   findings.push_back(std::move(finding));
+}
+
+// Processes one after the other need no second GPU.
+bool two_at_once(std::vector<const Placement*> processes) {
+  std::sort(processes.begin(), processes.end(),
+            [](const Placement* x, const Placement* y) { return x->process.start < y->process.start; });
+  for (std::size_t i = 1; i < processes.size(); ++i) {
+    const auto& end = processes[i - 1]->process.end;
+    if (!end || processes[i]->process.start < *end) return true;
+  }
+  return false;
 }
 
 // Several processes, none masked at its start, all on the same GPU while others stood free.
@@ -189,7 +200,7 @@ void crowded(const Analysis& a, const Board& board, std::vector<Finding>& findin
   const bool one_way = std::all_of(crowd.begin(), crowd.end(), [&](const Placement* p) {
     return p->process.cuda_visible_devices == crowd.front()->process.cuda_visible_devices;
   });
-  if (!one_way) return;
+  if (!one_way || !two_at_once(crowd)) return;
   Finding finding =
       placed(fmt::format("All processes of the job went to GPU {}", board.devices[on.begin()->first].index));
   const auto& mask = crowd.front()->process.cuda_visible_devices;
@@ -203,11 +214,12 @@ void crowded(const Analysis& a, const Board& board, std::vector<Finding>& findin
   if (!flags.empty()) finding.evidence.push_back(fmt::format("their arguments say {}", fmt::join(flags, ", ")));
   if (mask) {
     finding.told_apart_from = {"a mask set too late: the mask was there at the start, and it names one GPU for all"};
-    finding.would_overturn = "a device list longer than this mask in the trainer's settings";
+    finding.would_overturn = "the device list in the trainer's settings: if it is longer than this mask, this is wrong";
     finding.advice = "give each worker another entry of the device list; the list holds one GPU only";
   } else {
     finding.told_apart_from = {"CUDA's own order: no mask was there to be counted in any order"};
-    finding.would_overturn = "code of the trainer that sets the mask before the worker imports its framework";
+    finding.would_overturn =
+        "where the trainer sets the mask: if before the worker imports its framework, this is wrong";
     finding.advice = "set the mask before each worker starts: inside a worker that has touched CUDA it has no effect";
   }
   finding.claims = claim_accounts(a, {Account::kNotUsed});
@@ -226,7 +238,8 @@ void cut_short(const Board& board, std::vector<Finding>& findings) {
         "process {}: CUDA_VISIBLE_DEVICES={}: '{}' names no GPU here, {} of the list {} left", p.process.pid, *mask,
         visible.stopped_at, visible.ordinals.size(), visible.ordinals.size() == 1 ? "is" : "are")};
     finding.told_apart_from = {"a GPU that was lost: the machine's GPUs all answered"};
-    finding.would_overturn = "a driver that accepts the entry";
+    finding.would_overturn =
+        "CUDA_VISIBLE_DEVICES=ENTRY nvidia-smi -L and a CUDA program: if it sees the GPU, this is wrong";
     finding.advice = "use the UUIDs that headroom devices prints";
     findings.push_back(std::move(finding));
     return;  // children inherit it: once is enough

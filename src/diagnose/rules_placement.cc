@@ -7,6 +7,7 @@
 
 #include "base/human.h"
 #include "diagnose/rules.h"
+#include "diagnose/words.h"
 
 namespace headroom::diagnose {
 
@@ -27,15 +28,13 @@ std::string mask_words(const std::optional<Process>& process) {
 
 }  // namespace
 
-std::vector<Finding> never_uses_gpu(const Analysis& a) {
-  const Nanos long_enough = a.limits.time(Threshold::kNeverUsedAfter);
-  if (!a.job.has_job || !a.job.has_contexts || a.ledger.span() < long_enough) return {};
-  // Short tasks escape the driver's lists: only kernels or a verdict of the batch itself tell.
-  if (a.job.batch.present && a.ledger.total(Account::kNotUsed) < a.ledger.budget() / 2) return {};
-  if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; })) return {};
-  if (a.machine.empty()) return {};
-  // At another time of the recording it did.
-  if (std::any_of(a.devices.begin(), a.devices.end(), [](const auto& device) { return device.used; })) return {};
+namespace {
+
+constexpr const char* kChecks =
+    "check torch.cuda.is_available(), the CUDA build (torch.version.cuda is None for a CPU-only one), "
+    "CUDA_VISIBLE_DEVICES, and that the model and its data are moved to the GPU";
+
+Finding never_finding(const Analysis& a, std::string title) {
   Finding finding;
   finding.cause = Cause::kJobNeverUsesGpu;
   finding.claims = claim(a, [](std::size_t, const Slice& slice) {
@@ -43,7 +42,50 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   });
   finding.confidence = Confidence::kHigh;
   finding.tiers = "NP";
-  finding.title = "The job never used a GPU";
+  finding.title = std::move(title);
+  finding.advice = kChecks;
+  finding.bound = "unknown: nothing of this run shows how fast the GPU would be";
+  return finding;
+}
+
+// A context and never a kernel: imports and device queries open one.
+std::vector<Finding> holds_and_never_computes(const Analysis& a) {
+  const bool whole = a.window.begin <= a.meta.start && a.window.end >= a.meta.end;
+  const Nanos unobserved = a.ledger.total(Account::kUnobserved);
+  if (!whole || a.job.batch.present || a.ledger.total(Account::kUseful) > 0 || 2 * unobserved > a.ledger.budget())
+    return {};
+  std::vector<std::size_t> held;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (a.devices[device].used) held.push_back(device);
+  Finding finding = never_finding(a, fmt::format("The job held {} and never ran a kernel on {}", gpu_names(a, held),
+                                                 held.size() == 1 ? "it" : "them"));
+  std::erase_if(finding.claims, [&](const ClaimedPiece& piece) { return !a.devices[piece.device].used; });
+  finding.evidence = {fmt::format("its processes had a context there, and the driver saw no kernel of theirs in {}",
+                                  human_duration(a.ledger.span())),
+                      mask_words(job_root(a)) + " when it started"};
+  finding.told_apart_from = {"waiting for data or code: there was no kernel that could have waited"};
+  finding.would_overturn = "Nsight Systems: if it sees kernels, they are too short for the driver's utilisation";
+  return only(std::move(finding));
+}
+
+}  // namespace
+
+std::vector<Finding> never_uses_gpu(const Analysis& a) {
+  const Nanos long_enough = a.limits.time(Threshold::kNeverUsedAfter);
+  if (!a.job.has_job || !a.job.has_contexts || a.ledger.span() < long_enough) return {};
+  // Short tasks escape the driver's lists: only kernels or a verdict of the batch itself tell.
+  if (a.job.batch.present && a.ledger.total(Account::kNotUsed) < a.ledger.budget() / 2) return {};
+  if (a.machine.empty()) return {};
+  // In the window, or at another time of the recording.
+  if (std::any_of(a.devices.begin(), a.devices.end(), [](const auto& device) { return device.used; }))
+    return holds_and_never_computes(a);
+  if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; })) return {};
+  const double own = static_cast<double>(a.ledger.total(Account::kUseful));
+  if (own >= a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span())) return {};  // of whom, then?
+  // Neither lists with anybody in them nor a reading of the utilisation: nobody could have seen it.
+  const bool listed = !a.job.uses.empty() || !a.job.graphics.empty();
+  if (!listed && 2 * a.ledger.total(Account::kUnobserved) > a.ledger.budget()) return {};
+  Finding finding = never_finding(a, "The job never used a GPU");
   finding.evidence = {
       fmt::format("no process of the job held a compute context on any GPU in {}", human_duration(a.ledger.span())),
       mask_words(job_root(a)) + " when it started"};
@@ -53,36 +95,48 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   }
   finding.told_apart_from = {"a slow start: nothing came until the end of the recording",
                              "an idle GPU: the driver listed no process of the job at all"};
-  finding.would_overturn = "the driver listing the job under a pid that cannot be matched (containers): doctor says so";
-  finding.advice = "check torch.cuda.is_available() or the library's device setting, the CPU-only build, and the mask";
-  finding.bound = "unknown: nothing of this run shows how fast the GPU would be";
+  finding.would_overturn =
+      "headroom doctor: in a container the driver may list the job under a pid that cannot be matched";
   return only(std::move(finding));
 }
 
 namespace {
 
+// Processes of the job that held one GPU at the same time.
+std::size_t most_at_once(const Analysis& a) {
+  std::map<SourceId, std::vector<std::pair<Nanos, int>>> changes;  // by GPU: one more, or one less
+  for (const ContextUse& use : a.job.uses) {
+    if (!use.ours) continue;
+    changes[use.device].emplace_back(use.first_seen, 1);
+    changes[use.device].emplace_back(use.last_seen + 1, -1);
+  }
+  int most = 0;
+  for (auto& [device, list] : changes) {
+    std::sort(list.begin(), list.end());
+    int now = 0;
+    for (const auto& [at, change] : list) most = std::max(most, now += change);
+  }
+  return static_cast<std::size_t>(most);
+}
+
 Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
                       const std::vector<std::size_t>& working) {
   Finding finding;
-  std::vector<std::string> names;
-  for (const std::size_t device : idle) names.push_back(a.device_name(device));
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
     return a.idle_peer[device] && !is_busy(slice.account) && slice.account != Account::kUnobserved;
   });
-  finding.title = fmt::format("{} did nothing while {} worked", fmt::join(names, ", "), a.device_name(working.front()));
+  finding.title = fmt::format("{} did nothing while {} worked", gpu_names(a, idle), gpu_names(a, working));
   finding.confidence = Confidence::kHigh;
   finding.tiers = a.job.has_host ? "NP" : "N";
   for (const std::size_t device : working)
     finding.evidence.push_back(
-        fmt::format("{} was busy for {}", a.device_name(device), human_duration(a.ledger.busy(device))));
-  std::map<SourceId, std::set<std::int64_t>> pids;
-  for (const ContextUse& use : a.job.uses)
-    if (use.ours) pids[use.device].insert(use.pid);
-  std::size_t most = 0;
-  for (const auto& [device, set] : pids) most = std::max(most, set.size());
+        fmt::format("{} was busy for {}", a.device_name(device),
+                    human_duration(a.ledger.busy(device) - a.ledger.total(Account::kForeign, device))));
+  const std::size_t most = most_at_once(a);
   if (a.job.has_contexts) {
-    finding.evidence.push_back(fmt::format("the driver listed {} process{} of the job on the busiest GPU, none on {}",
-                                           most, most == 1 ? "" : "es", fmt::join(names, ", ")));
+    finding.evidence.push_back(
+        fmt::format("the driver listed at most {} process{} of the job at once on a GPU, none on {}", most,
+                    most == 1 ? "" : "es", gpu_names(a, idle)));
     finding.evidence.push_back(mask_words(job_root(a)) + " when the job started");
   }
   if (most > 1) {
@@ -92,9 +146,10 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
     finding.candidates = {Cause::kMoreGpusThanUseful, Cause::kWrongGpuAssignment};
     finding.told_apart_from = {"a fault of the GPU: it answered every query"};
   }
-  finding.would_overturn = "a process of the job seen on the idle GPU in a finer recording";
+  finding.would_overturn = "nvidia-smi while it runs: if a process of the job is on the idle GPU, this is wrong";
   finding.advice =
-      "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID), or ask for fewer GPUs";
+      most > 1 ? "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID)"
+               : "ask for fewer GPUs, run something else there, or let the job use all of them (one process each)";
   finding.bound = fmt::format(
       "{} the work per second at most, if it can be split evenly over all {}, and nothing for a "
       "single task that uses one GPU",
@@ -110,7 +165,7 @@ std::vector<Finding> placement(const Analysis& a) {
   const double works = a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span());
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     if (a.idle_peer[device]) idle.push_back(device);
-    const Nanos own = a.ledger.total(Account::kUseful, device) + a.ledger.total(Account::kDiscarded, device);
+    const Nanos own = a.ledger.busy(device) - a.ledger.total(Account::kForeign, device);
     if (static_cast<double>(own) > works) working.push_back(device);
   }
   const bool explained =
@@ -143,9 +198,12 @@ std::vector<Finding> foreign_tenant(const Analysis& a) {
   finding.tiers = "NP";
   finding.title = "Processes outside the job used its GPUs";
   finding.told_apart_from = {"the desktop: graphics contexts are not counted"};
-  finding.would_overturn = "the process turning out to be started by the job, outside its process tree";
+  finding.would_overturn = "ps -o ppid,cmd -p PID of that process: if the job started it, this is wrong";
   finding.advice = "move the job or the other process to another GPU";
-  finding.bound = fmt::format("{} at most of the GPUs' time comes back", human_percent(a.share(finding.cost())));
+  if (finding.cost() > 0)
+    gains_by_removal(a, finding, "if the others' kernels were gone and the job's stay as they are");
+  else
+    finding.bound = "device memory comes back; no kernel of theirs was seen";
   return only(std::move(finding));
 }
 

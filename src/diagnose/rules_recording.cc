@@ -6,6 +6,8 @@
 
 #include "base/human.h"
 #include "diagnose/rules.h"
+#include "model/damage.h"
+#include "model/losses.h"
 
 namespace headroom::diagnose {
 
@@ -19,9 +21,17 @@ Finding mostly(const Analysis& a, std::string title, std::vector<std::string> ev
   finding.title = std::move(title);
   finding.evidence = std::move(evidence);
   finding.told_apart_from = {"a slow job: its own time is a small part of what was recorded"};
-  finding.would_overturn = "a recording of the job alone with the same means";
-  finding.advice = "record the job itself: headroom run -- CMD";
+  finding.would_overturn = "record the job alone (headroom run -- CMD): if it looks like this recording, this is wrong";
+  finding.advice = a.meta.origin == "run" ? "" : "record the job itself: headroom run -- CMD";
   return finding;
+}
+
+std::string shortened(std::string text) {
+  constexpr std::size_t kLongest = 60;
+  if (text.size() <= kLongest) return text;
+  const std::size_t space = text.rfind(' ', kLongest);
+  text.resize(space == std::string::npos ? kLongest : space);
+  return text + " ...";
 }
 
 // From the first process of the job to its last, within the window.
@@ -73,28 +83,131 @@ std::vector<Finding> mostly_something_else(const Analysis& a) {
   return only(std::move(finding));
 }
 
+namespace {
+
+struct Work {
+  double cores = 0;  // of the job's processes together, on average
+  double most = 0;   // of the one that used most …
+  Process busiest;   // … which is this
+};
+
+// When any of it was, in order.
+std::vector<Window> times_of(const Claims& claims) {
+  std::vector<Window> sorted, times;
+  for (const ClaimedPiece& piece : claims) sorted.push_back({piece.begin, piece.end});
+  std::sort(sorted.begin(), sorted.end(), [](const Window& x, const Window& y) { return x.begin < y.begin; });
+  for (const Window& window : sorted)
+    if (!times.empty() && window.begin <= times.back().end)
+      times.back().end = std::max(times.back().end, window.end);
+    else
+      times.push_back(window);
+  return times;
+}
+
+Work work_during(const Analysis& a, const Claims& claims) {
+  Work work;
+  const std::vector<Window> times = times_of(claims);
+  double time = 1e-9;
+  for (const Window& window : times) time += seconds(window.length());
+  for (const auto& [source, process] : a.processes) {
+    if (!process.in_job) continue;
+    double used = 0;  // seconds
+    auto next = times.begin();
+    for (const Activity& activity : a.job.did[static_cast<std::size_t>(source)]) {
+      while (next != times.end() && next->end <= activity.begin) ++next;
+      for (auto at = next; at != times.end() && at->begin < activity.end; ++at)
+        used += activity.cpu * seconds(std::min(activity.end, at->end) - std::max(activity.begin, at->begin));
+    }
+    work.cores += used / time;
+    if (used / time <= work.most) continue;
+    work.most = used / time;
+    work.busiest = process;
+  }
+  return work;
+}
+
+}  // namespace
+
+// Between the steps of a script: the job goes on, and none of its processes is on the GPU.
+std::vector<Finding> no_process_there(const Analysis& a) {
+  if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present || a.ledger.total(Account::kUseful) == 0) return {};
+  const Window life = job_lifetime(a);
+  Finding finding;
+  finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin &&
+           slice.begin < life.end;
+  });
+  if (!a.material(finding.cost())) return {};
+  const Work work = work_during(a, finding.claims);
+  finding.confidence = Confidence::kMedium;
+  finding.tiers = "NP";
+  finding.title = "The job went on while none of its processes was on the GPU";
+  if (work.cores >= a.limits[Threshold::kHelpersAtWork]) {
+    finding.candidates = {Cause::kEpochEndHostWork, Cause::kValidation};
+    const std::string name = work.busiest.cmdline.empty() ? work.busiest.comm : work.busiest.cmdline;
+    finding.evidence = {fmt::format("meanwhile it used {:.2g} cores, {:.2g} of them process {} ({})", work.cores,
+                                    work.most, work.busiest.pid, shortened(name))};
+    finding.advice =
+        "run the steps that need no GPU beside the others, or before a GPU is asked for; if these were meant to use "
+        "it, "
+        "check that they can (torch.cuda.is_available())";
+  } else {
+    finding.candidates = {Cause::kSlowStorage, Cause::kLoggingUpload, Cause::kEpochEndHostWork};
+    finding.evidence = {
+        "meanwhile it hardly used the CPU: it slept, or waited for a copy, a download or somebody else"};
+    finding.advice = "see in the script what comes between the steps that use the GPU, then overlap it with them";
+  }
+  finding.evidence.push_back("the end of a process is known to a sample only");
+  finding.told_apart_from = {"an idle GPU of a running step: the driver listed no process of the job there"};
+  finding.would_overturn = "nvidia-smi in that time: if it lists a process of the job, this is wrong";
+  gains_by_removal(a, finding, "if these steps ran beside the others");
+  return only(std::move(finding));
+}
+
+namespace {
+
+bool after_its_loss(const Analysis& a, std::size_t device, const Slice& slice) {
+  return std::any_of(a.lost.begin(), a.lost.end(), [&](const LostDevice& lost) {
+    return lost.source == a.devices[device].source && slice.end > lost.at;
+  });
+}
+
+}  // namespace
+
 std::vector<Finding> losses(const Analysis& a) {
   Finding finding;
   const bool whole = a.window.begin <= a.meta.start && a.window.end >= a.meta.end;
-  for (const Loss& loss : a.losses)
-    if (loss.count > 0 && loss.severity >= Severity::kDataLoss && (whole || !loss.places.empty()))
-      finding.evidence.push_back(
-          fmt::format("{}: {}{}{}", loss.what, human_count(loss.count), loss.detail.empty() ? "" : "; ", loss.detail));
-  const Nanos unobserved = a.ledger.total(Account::kUnobserved);
+  bool unread = false, full = false;
+  for (const Loss& loss : a.losses) {
+    if (loss.count <= 0 || loss.severity < Severity::kDataLoss || (!whole && loss.places.empty())) continue;
+    if (is_little(loss, a.meta.end - a.meta.start)) continue;
+    unread = unread || lost_in_reading(loss);
+    full = full || loss.what == info(LossKind::kRowNotRecorded).name;
+    finding.evidence.push_back(
+        fmt::format("{}: {}{}{}", loss.what, human_count(loss.count), loss.detail.empty() ? "" : "; ", loss.detail));
+  }
+  // What was lost, or never reported, has a finding of its own.
+  Claims unobserved = claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kUnobserved && !a.unreported[device] && !after_its_loss(a, device, slice);
+  });
   const double shortest = a.limits[Threshold::kGapIntervals] * static_cast<double>(a.meta.interval);
   const bool long_enough = static_cast<double>(a.ledger.span()) >= shortest;  // else there was no time for samples
-  if (a.material(unobserved) && long_enough) {
+  if (a.material(length(unobserved)) && long_enough) {
     finding.evidence.push_back(
-        fmt::format("{} of the time is covered by no sample", human_percent(a.share(unobserved))));
-    finding.claims = claim_accounts(a, {Account::kUnobserved});
+        fmt::format("{} of the time is covered by no sample", human_percent(a.share(length(unobserved)))));
+    finding.claims = std::move(unobserved);
   }
   if (finding.evidence.empty()) return {};
   finding.cause = Cause::kRecordingLosses;
   finding.confidence = Confidence::kHigh;
   finding.tiers = "N";
-  finding.title = "The recording has gaps";
+  finding.title = unread ? "A part of the recording could not be read" : "The recording has gaps";
   finding.told_apart_from = {"an idle GPU: idle time has samples that say so"};
-  finding.would_overturn = "a recording of the same time without gaps";
+  finding.would_overturn =
+      unread ? "copy the file again from where it came; if it is no better there, record again"
+      : full
+          ? "record again with more room on the disk, or on a faster one: if rows are lost again, this is wrong"
+          : "record again: if the gaps stay, the driver or the machine does not answer in that time (headroom doctor)";
   return only(std::move(finding));
 }
 

@@ -59,6 +59,15 @@ Decision finds(Recording recording, Cause cause) {
   };
 }
 
+// … alone, not in a set.
+Decision one_cause(Recording recording, Cause cause) {
+  return [recording = std::move(recording), cause](const Thresholds& limits) {
+    const Explanation e = explained(recording, limits);
+    const Finding* finding = find(e, cause);
+    return finding && finding->cause == cause;
+  };
+}
+
 Decision books(Recording recording, Account account) {
   return [recording = std::move(recording), account](const Thresholds& limits) {
     return explained(recording, limits).ledger.total(account) > 0;
@@ -210,6 +219,31 @@ Recording two_logs(double first, double second) {
   return builder.build();
 }
 
+// A full GPU that works for 120 s and then only waits until 200 s.
+Recording stall() {
+  Recording recording = log_of(200, 1, [](double) { return 1.0; });
+  recording = with(std::move(recording), SourceKind::kGpu, 0, Metric::kPower,
+                   [](double t) { return t > 120.5 ? 80.0 : 320.0; });
+  return with(std::move(recording), SourceKind::kGpu, 0, Metric::kMemoryUtil,
+              [](double t) { return t > 120.5 ? 0.01 : 0.4; });
+}
+
+// Kernels until 100 s with a pause of 8 s, then none until 180 s, and a fifth of the memory.
+Recording ends_quietly() {
+  Recording recording = log_of(180, 1, [](double t) { return t <= 100.5 && (t <= 40.5 || t > 48.5) ? 1.0 : 0.0; });
+  return with(std::move(recording), SourceKind::kGpu, 0, Metric::kMemoryUsed,
+              [](double t) { return t > 100.5 ? 2e9 : 1e10; });
+}
+
+// Five processes one after the other, each with a start-up.
+Recording five_in_turn() {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double t) { return std::fmod(t - 0.5, 20) < 8 ? 0.0 : 1.0; });
+  for (int i = 0; i < 5; ++i)
+    builder.process(100 + i, 1, 20 * i, 20 * i + 20, 0.9).context(100 + i, 0, 20 * i + 2, 20 * i + 19);
+  return builder.build();
+}
+
 // A job beside a process of somebody else on the same GPU, which has a GiB of 48.
 Recording tenant() {
   RecordingBuilder builder(100);
@@ -245,6 +279,7 @@ std::map<Threshold, Edge> edges_of_statistics() {
   edges[Threshold::kHampelAlone] = {fault(100, std::nullopt), 100.0 / 21};
   edges[Threshold::kPhaseIdleBelow] = {has_phase(alternating(1, 0.1, 20), "idle"), 0.1};
   edges[Threshold::kPhaseFullFrom] = {has_phase(alternating(0.9, 0, 20), "kernels running"), 0.9};
+  edges[Threshold::kPhaseContrast] = {has_phase(alternating(0.2, 0, 20), "idle"), 0.2};
   edges[Threshold::kPhaseWindows] = {has_phase(alternating(1, 0, 6), "idle", Threshold::kPhaseFlicker), 6};
   edges[Threshold::kPhaseFlicker] = {has_phase(alternating(1, 0, 20), "idle"), 20, 0.06};
   edges[Threshold::kPhaseWindow] = {has_phase(alternating(1, 0, 8, 0.5), "idle", Threshold::kPhaseFlicker), 8.0 / 3,
@@ -265,7 +300,7 @@ std::map<Threshold, Edge> edges_of_statistics() {
 
 std::map<Threshold, Edge> edges_of_accounts() {
   std::map<Threshold, Edge> edges;
-  RecordingBuilder unseen(60);
+  RecordingBuilder unseen(60, 10);  // too few looks to tell by their number
   unseen.gpu(0, [](double) { return 0.0; }).queue(0, 0).attempt("a", 100, {0}, 1, 26);
   edges[Threshold::kMustBeSeen] = {books(unseen.build(), Account::kNotUsed), 25};
   RecordingBuilder strange(60);
@@ -285,6 +320,21 @@ std::map<Threshold, Edge> edges_of_accounts() {
   edges[Threshold::kHelpersAtWork] = {causes({}, {0.2, 0}, Account::kInput), 0.2};
   edges[Threshold::kReading] = {causes(reads, {}, Account::kInput), 5e6};
   edges[Threshold::kWriting] = {causes(writes, {}, Account::kCheckpoint), 2e7};
+  Activity runs_and_writes, threads;
+  runs_and_writes.main_cpu = 0.9;
+  runs_and_writes.write_bytes_per_second = 4e7;
+  edges[Threshold::kWritingPace] = {
+      [=](const Thresholds& limits) { return *writing_share(runs_and_writes, limits) >= 0.5; }, 1e8};
+  // Its running is off by 0.05 from its kernels, and by 0.45 and 0.75 in turn from the time without them.
+  const auto odd = [](double t) { return std::lround(t) % 2 == 1; };
+  RecordingBuilder spinning(100);
+  spinning.gpu(0, [=](double t) { return odd(t) ? 0.9 : 0.7; }).process(100, 1, 0, 100, 0.8).context(100, 0, 0, 100);
+  const Recording spins = with(spinning.build(), SourceKind::kProcess, 0, Metric::kMainCpu,
+                               [=](double t) { return 0.8 * t + (odd(t) ? 0.05 : 0.0); });
+  edges[Threshold::kSpinning] = {books(spins, Account::kHostCode), 0.05 / 0.6, 0.1};
+  threads.main_cpu = 0.1;
+  threads.cpu = 0.4;
+  edges[Threshold::kOtherThreads] = {causes(threads, {}, Account::kHostCode), 0.3};
   return edges;
 }
 
@@ -300,11 +350,53 @@ std::map<Threshold, Edge> edges_of_idle_findings() {
                                          0.05, 0.05};
   edges[Threshold::kHelpersStarved] = {
       finds(loader({}, {cell(Metric::kRunDelay, 500'000'000)}), Cause::kCpuOversubscribed), 0.5};
+  RecordingBuilder crowded(100);
+  crowded.machine(2, 1.6).gpu(0, [](double) { return 0.25; }).process(100, 1, 0, 100, 0.05).context(100, 0, 0, 100);
+  crowded.process(101, 100, 0, 100, 0.4, true, {cell(Metric::kRunDelay, 500'000'000)});
+  edges[Threshold::kCoresFull] = {one_cause(crowded.build(), Cause::kCpuOversubscribed), 0.8};
   const Recording stuck =
       with(loader(), SourceKind::kProcess, 1, Metric::kProcessState, [](double t) { return t > 49.5 ? 'D' : 'S'; });
   edges[Threshold::kHelpersInDisk] = {finds(stuck, Cause::kSlowStorage), 0.5, 0.05};
   edges[Threshold::kOwnerIo] = {finds(loader({cell(Metric::kIoDelay, 400'000'000)}), Cause::kSlowStorage), 0.4};
+  const auto pauses = [](double t) { return std::fmod(t - 0.01, 10) < 2 ? 0.0 : 1.0; };
+  RecordingBuilder epochs(100, 0.5);
+  epochs.gpu(0, pauses).process(100, 1, 0, 100, 1).context(100, 0, 0, 100);
+  edges[Threshold::kLongPause] = {
+      finds(epochs.build(), Cause::kValidation), 2, 0.05, {{Threshold::kPhaseFlicker, 1000}}};
+  edges[Threshold::kWorkersFull] = {one_cause(loader(), Cause::kInputTooFewWorkers), 0.4};
+  const Recording locked = with(job(100, 0.5, 0.02), SourceKind::kProcess, 0, Metric::kWaitChannel, [](double t) {
+    return static_cast<double>(t > 49.5 ? WaitChannel::kTerminal : WaitChannel::kPoll);
+  });
+  edges[Threshold::kChannelShare] = {
+      finds(locked, Cause::kInteractiveHoldingGpu), 0.5, 0.05, {{Threshold::kMajority, 2}}};
+  RecordingBuilder ranks(100);
+  ranks.gpu(0, [](double) { return 0.4; }).gpu(1, [](double) { return 0.4; });
+  ranks.process(100, 1, 0, 100, 0.9).context(100, 0, 0, 100).process(101, 1, 0, 100, 0.1).context(101, 1, 0, 100);
+  edges[Threshold::kRanksApart] = {finds(ranks.build(), Cause::kStraggler), 0.8};
+  RecordingBuilder uneven(100);
+  uneven.gpu(0, [](double) { return 0.8; }).gpu(1, [](double) { return 0.2; });
+  uneven.process(100, 1, 0, 100, 0.5).context(100, 0, 0, 100).context(100, 1, 0, 100);
+  edges[Threshold::kUneven] = {one_cause(uneven.build(), Cause::kOneProcessImbalance), 0.25};
+  const Recording copies =
+      with(job(100, 0.5, 0.02), SourceKind::kGpu, 0, Metric::kPcieRxRate, [](double) { return 6e8; });
+  edges[Threshold::kPageable] = {finds(copies, Cause::kPageableCopies), 2e9, 0.05};
+  RecordingBuilder restarts(100);
+  restarts.gpu(0, [](double t) { return t > 40 && t <= 50 ? 0.0 : 1.0; }).process(100, 1, 0, 100, 0.5);
+  restarts.context(100, 0, 0, 100).process(101, 100, 0, 40, 0.5).process(102, 100, 43, 100, 0.5);
+  edges[Threshold::kRestartClose] = {finds(restarts.build(), Cause::kEpochWorkerRestart), 2};
   edges[Threshold::kHeldLong] = {finds(stops(0.5), Cause::kUnreleasedAfterWork), 80};
+  edges[Threshold::kQuietEnd] = {finds(ends_quietly(), Cause::kHang), 10};
+  edges[Threshold::kMemoryFreed] = {[recording = ends_quietly()](const Thresholds& limits) {
+                                      const Explanation e = explained(recording, limits);
+                                      const Finding* end = find(e, Cause::kHang);
+                                      return end && end->title.find("given back") != std::string::npos;
+                                    },
+                                    0.2};
+  edges[Threshold::kInTurn] = {finds(five_in_turn(), Cause::kTrialChurn), 5};
+  Recording failed = with(job(100, 0.9, 0.9), SourceKind::kGpu, 0, Metric::kMemoryUsed,
+                          [](double) { return static_cast<double>(24 * kGiB); });
+  failed.meta.exit_code = 1;
+  edges[Threshold::kOutOfMemory] = {finds(failed, Cause::kMemoryLimited), 0.5};
   edges[Threshold::kHeldQuiet] = {finds(stops(0.5), Cause::kHang), 1};
   return edges;
 }
@@ -314,6 +406,14 @@ std::map<Threshold, Edge> edges_of_device_findings() {
   edges[Threshold::kThrottleUtil] = {finds(throttled(1, 0.6), Cause::kThrottling), 0.6};
   edges[Threshold::kThrottlePersistent] = {finds(throttled(0.5, 0.9), Cause::kThrottling), 0.5};
   edges[Threshold::kThrottleLoss] = {finds(throttled(1, 0.9), Cause::kThrottling), 0.4};
+  edges[Threshold::kThrottleLooks] = {[recording = throttled(1, 0.9)](const Thresholds& limits) {
+                                        const Explanation e = explained(recording, limits);
+                                        return find(e, Cause::kThrottling)->confidence == Confidence::kLow;
+                                      },
+                                      100};
+  edges[Threshold::kStallShortest] = {finds(stall(), Cause::kExposedCommunication), 80};
+  edges[Threshold::kStallPower] = {finds(stall(), Cause::kExposedCommunication), 0.25};
+  edges[Threshold::kStallMemory] = {finds(stall(), Cause::kExposedCommunication), 0.01};
   const auto odd = [](Recording recording) { return finds(std::move(recording), Cause::kBusyButInefficient); };
   edges[Threshold::kFullBusy] = {odd(half_empty(0.95, 0.05, {}, {})), 0.95};
   edges[Threshold::kLowMemoryTraffic] = {odd(half_empty(0.95, 0.3, {}, {})), 0.3};
@@ -370,7 +470,11 @@ std::map<Threshold, Edge> edges_of_reports() {
   const Recording blind = with(log_of(10, 1, [](double) { return 0.0; }), SourceKind::kGpu, 0, Metric::kTemperature,
                                [](double) { return 50.0; });
   Recording unobserved = blind;
-  std::erase_if(unobserved.tracks[0].columns, [](const Column& column) { return column.metric == Metric::kGpuUtil; });
+  for (Column& column : unobserved.tracks[0].columns)
+    if (column.metric == Metric::kGpuUtil) {
+      column.absent.assign(column.values.size(), static_cast<std::uint8_t>(Absent::kError));
+      column.absent.front() = 0;
+    }
   edges[Threshold::kGapIntervals] = {finds(unobserved, Cause::kRecordingLosses), 10};
   edges[Threshold::kWorthSaying] = {[recording = loader()](const Thresholds& limits) {
                                       return explained(recording, limits).headline.find("waited") != std::string::npos;

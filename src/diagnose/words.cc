@@ -14,6 +14,7 @@ std::string owner_sentence(const HostSummary& s) {
   std::string text = fmt::format(
       "the main thread of the process on the GPU used {} of a core and waited {} of the time for a free one",
       human_percent(s.owner_cpu), human_percent(s.owner_delay));
+  if (s.owner_threads >= 0.005) text += fmt::format("; its other threads used {:.2g} cores", s.owner_threads);
   if (s.owner_io) text += fmt::format("; it was blocked on storage for {}", human_percent(*s.owner_io));
   return text;
 }
@@ -24,30 +25,57 @@ std::string helper_sentence(const HostSummary& s) {
                      s.helpers == 1 ? "" : "es", s.helper_cpu, human_percent(s.helper_delay));
 }
 
-std::string storage_sentence(const HostSummary& s) {
-  return fmt::format("read from storage: {}/s, written: {}/s", human_bytes(static_cast<std::int64_t>(s.read_rate)),
-                     human_bytes(static_cast<std::int64_t>(s.write_rate)));
+std::vector<std::string> storage_sentences(const HostSummary& s) {
+  const auto rate = [](double bytes) { return human_bytes(static_cast<std::int64_t>(bytes)) + "/s"; };
+  std::string text;
+  if (s.owner_read || s.helper_read)
+    text = "read from storage: " + rate(s.owner_read.value_or(0) + s.helper_read.value_or(0));
+  if (s.owner_write) text += (text.empty() ? "written to storage: " : ", written: ") + rate(*s.owner_write);
+  if (text.empty()) return {};
+  return {std::move(text)};
 }
 
 std::vector<std::string> cores_sentence(const HostSummary& s) {
   if (!s.busy_cores) return {};
-  const double job = s.owner_cpu * static_cast<double>(s.owners) + s.helper_cpu;
+  const double job = (s.owner_cpu + s.owner_threads) * static_cast<double>(s.owners) + s.helper_cpu;
   return {fmt::format("of {:.3g} usable cores the machine used {:.1f}, these processes {:.1f}", s.usable_cores,
                       *s.busy_cores, std::min(job, *s.busy_cores))};
 }
 
 std::vector<std::string> recurrences(const Analysis& a, std::optional<std::size_t> device) {
+  constexpr double kQuiet = 0.05;  // an idle phase in which more is read is idle for the most part only
   std::vector<std::string> sentences;
-  for (const Phase& phase : a.phases)
-    if ((!device || phase.device == *device) && phase.name == "idle" && phase.count > 1)
-      sentences.push_back(fmt::format("{} reads 0 % for {} on average, {} times{}; a single 0 % reading is no alarm",
-                                      a.device_name(phase.device), human_duration(phase.total / phase.count),
-                                      phase.count, phase.period ? ", every " + human_duration(*phase.period) : ""));
+  for (const Phase& phase : a.phases) {
+    if ((device && phase.device != *device) || phase.name != "idle" || phase.count < 2) continue;
+    const double util = phase.gpu_util_ratio.value_or(0);
+    const std::string idle = util < kQuiet ? "idle" : fmt::format("mostly idle ({} on average)", human_percent(util));
+    sentences.push_back(fmt::format("{} is {} for {} at a time, {} times{}", a.device_name(phase.device), idle,
+                                    human_duration(phase.total / phase.count), phase.count,
+                                    phase.period ? ", every " + human_duration(*phase.period) : "") +
+                        (util < kQuiet ? "; a single 0 % reading is no alarm" : ""));
+  }
   return sentences;
+}
+
+std::string gpu_names(const Analysis& a, const std::vector<std::size_t>& devices) {
+  std::vector<int> indices;
+  for (const std::size_t device : devices) indices.push_back(a.devices[device].device.index);
+  if (indices.size() == 1) return fmt::format("GPU {}", indices[0]);
+  const bool in_a_row = indices.back() - indices.front() + 1 == static_cast<int>(indices.size());
+  if (indices.size() > 2 && in_a_row) return fmt::format("GPUs {} to {}", indices.front(), indices.back());
+  std::string text = "GPUs ";
+  for (std::size_t i = 0; i < indices.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == indices.size() ? " and " : ", ", indices[i]);
+  return text;
 }
 
 void append(std::vector<std::string>& list, std::vector<std::string> more) {
   list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+bool too_short_to_list(const Analysis& a) {
+  return static_cast<double>(a.meta.end - a.meta.start) <
+         a.limits[Threshold::kListings] * static_cast<double>(a.job.listing_interval);
 }
 
 }  // namespace headroom::diagnose

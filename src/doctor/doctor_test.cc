@@ -26,7 +26,7 @@ DeviceStatus gpu(int index, const std::string& name) {
   status.device.mig_mode = "disabled";
   for (const auto metric : {Metric::kGpuUtil, Metric::kMemoryUsed, Metric::kPower, Metric::kEnergy, Metric::kSmClock,
                             Metric::kComputeProcesses}) {
-    status.readings.emplace_back(metric, 1);
+    status.readings.emplace_back(metric, metric == Metric::kGpuUtil ? 0 : 1);
   }
   status.readings.emplace_back(Metric::kSmActive, tl::unexpected(Absent::kNotSupported));
   return status;
@@ -86,6 +86,31 @@ TEST(Doctor, WithoutADriverGpusAreAbsentAndNothingFails) {
   for (const auto& check : examine(facts)) EXPECT_NE(check.status, CheckStatus::kFail) << check.id;
 }
 
+void set(DoctorFacts& facts, std::size_t gpu, Metric metric, Reading<std::int64_t> value) {
+  for (auto& [known, reading] : facts.gpus->devices.at(gpu).readings)
+    if (known == metric) reading = value;
+}
+
+TEST(Doctor, WhoComputesIsToldByTheListAndOthersAreOnlyThoseWhoAreKnown) {
+  DoctorFacts facts = healthy();
+  EXPECT_THAT(check_of(facts, "process_list").what, HasSubstr("nobody computes"));
+  DeviceProcess stranger;
+  stranger.pid = 77;
+  facts.gpus->devices[0].processes = {stranger};
+  EXPECT_EQ(check_of(facts, "other_users").status, CheckStatus::kOk);
+  EXPECT_THAT(check_of(facts, "process_list").fix, HasSubstr("--pid=host"));
+  facts.hidepid = "invisible";
+  EXPECT_THAT(check_of(facts, "process_list").fix, HasSubstr("gid="));
+  DeviceProcess mine = stranger;
+  mine.uid = facts.uid;
+  facts.gpus->devices[0].processes.push_back(mine);
+  set(facts, 0, Metric::kGpuUtil, 400);
+  EXPECT_EQ(check_of(facts, "process_list").status, CheckStatus::kOk);
+  facts.wsl = true;
+  set(facts, 0, Metric::kComputeProcesses, tl::unexpected(Absent::kNotSupported));
+  EXPECT_THAT(check_of(facts, "process_list").fix, HasSubstr("WSL2 has none"));
+}
+
 struct Sick {
   const char* id;
   CheckStatus status;
@@ -110,6 +135,12 @@ TEST(Doctor, EachTroubleIsNamedWithItsFix) {
       {"gpus", CheckStatus::kWarn, "no GPU", [](auto& f) { f.gpus->devices.clear(); }},
       {"readings", CheckStatus::kWarn, "compute_processes (no permission)",
        [](auto& f) { f.gpus->devices[1].readings[5].second = tl::unexpected(Absent::kNoPermission); }},
+      {"process_list", CheckStatus::kWarn, "no process list for GPU 1",
+       [](auto& f) { set(f, 1, Metric::kComputeProcesses, tl::unexpected(Absent::kNotSupported)); }},
+      {"process_list", CheckStatus::kWarn, "kernels run on GPU 0, and the driver lists no process",
+       [](auto& f) { set(f, 0, Metric::kGpuUtil, 400); }},
+      {"process_list", CheckStatus::kWarn, "on GPU 0 cannot be seen here",
+       [](auto& f) { f.gpus->devices[0].processes.push_back({.pid = 77}); }},
       {"mig", CheckStatus::kWarn, "GPU 1", [](auto& f) { f.gpus->devices[1].device.mig_mode = "enabled"; }},
       {"mps", CheckStatus::kWarn, "/tmp/mps", [](auto& f) { f.mps_pipe_directory = "/tmp/mps"; }},
       {"persistence", CheckStatus::kWarn, "GPU 0", [](auto& f) { f.gpus->devices[0].device.persistence_mode = "off"; }},
@@ -137,8 +168,10 @@ TEST(Doctor, EachTroubleIsNamedWithItsFix) {
       {"container", CheckStatus::kWarn, "docker",
        [](auto& f) {
          f.container = "docker";
-         f.nested_pid_namespace = true;
+         f.foreign_pids = true;
        }},
+      {"recordings", CheckStatus::kFail, "less than 16.0 MiB are free",
+       [](auto& f) { f.recordings_free_bytes = 0, f.recordings_least_bytes = 16U << 20U; }},
       {"pressure", CheckStatus::kWarn, "PSI", [](auto& f) { f.pressure = false; }},
       {"schedstat", CheckStatus::kWarn, "core", [](auto& f) { f.schedstat = false; }},
       {"io_delay", CheckStatus::kAbsent, "block I/O", [](auto& f) { f.io_delay = false; }},
@@ -146,6 +179,8 @@ TEST(Doctor, EachTroubleIsNamedWithItsFix) {
        [](auto& f) { f.recordings_problem = "Permission denied"; }},
       {"recordings", CheckStatus::kWarn, "nfs", [](auto& f) { f.recordings_network = "nfs"; }},
       {"recordings", CheckStatus::kWarn, "512 MiB free", [](auto& f) { f.recordings_free_bytes = 512U << 20U; }},
+      {"config", CheckStatus::kFail, "unknown key",
+       [](auto& f) { f.config_problem = "config.toml:1: unknown key", f.config_fix = "did you mean 'run'?"; }},
   };
   for (const auto& sick : cases) {
     DoctorFacts facts = healthy();
@@ -155,6 +190,18 @@ TEST(Doctor, EachTroubleIsNamedWithItsFix) {
     EXPECT_THAT(check.what, HasSubstr(sick.says));
     EXPECT_FALSE(check.fix.empty()) << sick.id << " says no next step";
   }
+}
+
+TEST(Doctor, NothingIsSaidOfADriverThatIsNotThere) {
+  DoctorFacts facts = healthy();
+  facts.virtual_gpus = true;
+  EXPECT_THAT(check_of(facts, "driver_version").what, HasSubstr(facts.gpus->driver_version));
+  facts.virtual_gpus = false, facts.container = "docker";
+  EXPECT_THAT(check_of(facts, "container").what, HasSubstr("shows the pids the driver uses"));
+  facts.gpus.reset(), facts.nvml_error = Error{Errc::kNotFound, "no driver", "install it"};
+  const auto check = check_of(facts, "container");
+  EXPECT_EQ(check.status, CheckStatus::kAbsent);
+  EXPECT_THAT(check.what, HasSubstr("no driver here tells which pids it uses"));
 }
 
 TEST(Doctor, WhatIsHarmlessIsOk) {
@@ -183,6 +230,11 @@ TEST(Doctor, WhatIsHarmlessIsOk) {
          f.gpus->devices[0].processes.push_back({.pid = 6, .name = "python", .uid = 1000});
        }},
       {"gpm", CheckStatus::kOk, "GPU 1", [](auto& f) { f.gpus->devices[1].readings.back().second = 4; }},
+      {"config", CheckStatus::kOk, "c.toml sets run.interval = 5s",
+       [](auto& f) {
+         f.config_path = "/c.toml", f.config_there = true;
+         f.config_lines = {"run.interval = 5s"};
+       }},
       {"mps", CheckStatus::kOk, "pid 99", [](auto& f) { f.mps_daemons = {99}; }},
       {"cgroup_limits", CheckStatus::kOk, "2.5 cores of CPU time, 8 of 16 cores, 4",
        [](auto& f) {

@@ -99,6 +99,8 @@ void probe_machine(const std::string& root, DoctorFacts& facts) {
   facts.hidepid = hidepid_of(mounts);
   facts.yama_ptrace_scope = parse_number<int>(trim(text_of(proc + "/sys/kernel/yama/ptrace_scope")));
   facts.container = container_of(root);
+  const std::string release = text_of(proc + "/sys/kernel/osrelease");
+  facts.wsl = release.find("microsoft") != std::string::npos || release.find("Microsoft") != std::string::npos;
   facts.pressure = !text_of(proc + "/pressure/cpu").empty();
   const std::string schedstat = text_of(proc + "/self/schedstat");
   facts.schedstat = !schedstat.empty() && trim(schedstat) != "0 0 0";

@@ -31,11 +31,12 @@ struct DoctorFacts {
   std::int64_t uid = 0;
 
   // The machine.
-  std::vector<std::int64_t> mps_daemons;  // pids of MPS control daemons and servers
-  std::string hidepid;                    // of /proc: "" if off
-  std::optional<int> yama_ptrace_scope;   // absent: no Yama
-  std::string container;                  // "docker", "podman", "lxc", …; "" outside
-  bool nested_pid_namespace = false;
+  std::vector<std::int64_t> mps_daemons;     // pids of MPS control daemons and servers
+  std::string hidepid;                       // of /proc: "" if off
+  std::optional<int> yama_ptrace_scope;      // absent: no Yama
+  std::string container;                     // "docker", "podman", "lxc", …; "" outside
+  bool foreign_pids = false;                 // the driver's process numbers are those of another pid namespace
+  bool wsl = false;                          // Linux as a guest of Windows
   bool pressure = false, schedstat = false;  // the kernel has PSI; counts run delay
   bool io_delay = false;                     // kernel.task_delayacct is on
   std::optional<double> cpu_quota_cores;
@@ -48,6 +49,13 @@ struct DoctorFacts {
   std::string recordings_problem;  // why nothing can be written there; "" if it can
   std::string recordings_network;  // "nfs", …; "" on a local file system
   std::optional<std::uint64_t> recordings_free_bytes;
+  std::uint64_t recordings_least_bytes = 0;  // with less free, nothing is recorded
+
+  // Defaults that this person has set.
+  std::string config_path;  // "" where there is no folder for it
+  bool config_there = false;
+  std::vector<std::string> config_lines;   // "run.interval = 200ms"
+  std::string config_problem, config_fix;  // why it cannot be used; "" if it can
 };
 
 // The facts under `root` ("" is this machine): kernel module, device files, MPS, hidepid, Yama, container, PSI, …

@@ -59,7 +59,10 @@ DoctorCheck driver(const DoctorFacts& facts) {
 
 DoctorCheck driver_version(const DoctorFacts& facts) {
   if (!facts.gpus) return no_gpus();
-  if (facts.virtual_gpus) return {"", kAbsent, "virtual GPUs have no driver", ""};
+  if (facts.virtual_gpus)
+    return {"", kAbsent,
+            fmt::format("driver {} is what the virtual GPUs call theirs; there is none", facts.gpus->driver_version),
+            ""};
   const std::string& version = facts.gpus->driver_version;
   if (scrambles_process_list(version)) {
     return {"", kWarn,
@@ -238,7 +241,8 @@ DoctorCheck other_users(const DoctorFacts& facts) {
   std::vector<std::string> others;
   for (const auto& status : facts.gpus->devices) {
     for (const auto& process : status.processes) {
-      if (process.kind == ContextKind::kGraphics || process.uid == facts.uid) continue;
+      // Of a number that means nothing here nobody knows whose it is: see process_list.
+      if (process.kind == ContextKind::kGraphics || !process.uid || process.uid == facts.uid) continue;
       const std::string who = process.user.empty() ? "someone" : process.user;
       others.push_back(fmt::format("{}'s {} (pid {}) on GPU {}", who, process.name.empty() ? "process" : process.name,
                                    process.pid, status.device.index));
@@ -249,6 +253,44 @@ DoctorCheck other_users(const DoctorFacts& facts) {
   if (others.size() > 3) others.resize(3);
   return {"", kWarn, fmt::format("{}{}: their kernels will be counted as others'", join(others, ", "), more),
           "headroom devices shows who uses what"};
+}
+
+bool computes(const DeviceProcess& process) { return process.kind != ContextKind::kGraphics; }
+bool seen_here(const DeviceProcess& process) { return computes(process) && process.uid.has_value(); }
+
+DoctorCheck process_list(const DoctorFacts& facts) {
+  if (no_list(facts)) return no_gpus();
+  const auto some = [](const DeviceStatus& status, bool (*is)(const DeviceProcess&)) {
+    return std::any_of(status.processes.begin(), status.processes.end(), is);
+  };
+  const auto refused = named(facts, [](const auto& status) {
+    const auto listed = status.reading(Metric::kComputeProcesses);
+    return !listed && listed.error() == Absent::kNotSupported;
+  });
+  if (!refused.empty())
+    return {"", kWarn, fmt::format("the driver has no process list for {}: whose kernels run cannot be told", refused),
+            facts.wsl ? "WSL2 has none: record on Linux itself" : "a newer driver has one; under WSL2 there is none"};
+  const auto strange =
+      named(facts, [&](const auto& status) { return some(status, computes) && !some(status, seen_here); });
+  if (!strange.empty())
+    return {"", kWarn,
+            fmt::format("the processes that the driver lists on {} cannot be seen here: their numbers are those of "
+                        "another pid namespace, or /proc hides them",
+                        strange),
+            facts.hidepid.empty() ? "docker run --pid=host, or record on the host"
+                                  : "ask for the group named by gid= of the /proc mount; docker run --pid=host"};
+  const auto silent = named(facts, [&](const auto& status) {
+    return status.reading(Metric::kGpuUtil).value_or(0) > 0 && !some(status, computes);
+  });
+  if (!silent.empty())
+    return {"", kWarn,
+            fmt::format("kernels run on {}, and the driver lists no process: whose they are cannot be told", silent),
+            "docker run --pid=host, or record on the host; under WSL2 there is no list"};
+  const bool anybody = !named(facts, [&](const auto& status) { return some(status, computes); }).empty();
+  return {
+      "", kOk,
+      anybody ? "the driver lists who computes on the GPUs" : "nobody computes on the GPUs now, by the driver's list",
+      ""};
 }
 
 constexpr std::array kRules{
@@ -264,6 +306,7 @@ constexpr std::array kRules{
     DoctorRule{"compute_mode", "whether processes may share a GPU", compute_mode},
     DoctorRule{"visible_devices", "what CUDA_VISIBLE_DEVICES hides", visible},
     DoctorRule{"index_order", "whether CUDA and nvidia-smi number GPUs alike", index_order},
+    DoctorRule{"process_list", "whether the driver lists who computes", process_list},
     DoctorRule{"other_users", "who else computes here", other_users},
 };
 

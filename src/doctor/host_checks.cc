@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "doctor/checks.h"
 
 namespace headroom {
@@ -28,24 +29,29 @@ DoctorCheck yama(const DoctorFacts& facts) {
   const int scope = facts.yama_ptrace_scope.value_or(0);
   if (scope == 0) return {"", kOk, "one's own processes may be looked into (no ptrace restriction)", ""};
   if (scope == 1) {
-    return {"", kOk, "Yama (ptrace_scope=1) lets a debugger into its own children only; recording does not need more",
+    return {"", kOk,
+            "Yama (ptrace_scope=1) lets a program look into what it started only: `headroom run` reads Python stacks, "
+            "`headroom record --pid` cannot",
             ""};
   }
   return {"", kWarn,
-          fmt::format("Yama (ptrace_scope={}) lets no ordinary user look into processes: tools such as py-spy and "
-                      "gdb will fail; recording is not affected",
+          fmt::format("Yama (ptrace_scope={}) lets no ordinary user look into processes: recordings are without Python "
+                      "stacks, and tools such as py-spy and gdb will fail",
                       scope),
           "sudo sysctl kernel.yama.ptrace_scope=1"};
 }
 
 DoctorCheck container(const DoctorFacts& facts) {
-  if (facts.nested_pid_namespace && !facts.virtual_gpus) {
+  if (facts.foreign_pids) {
     return {"", kWarn,
             fmt::format("a pid namespace of its own ({}): the driver names processes by the host's pids, which "
                         "mean nothing here, so processes on a GPU cannot be told to be yours",
                         facts.container.empty() ? "container" : facts.container),
             "docker run --pid=host, or record on the host"};
   }
+  if (!facts.container.empty() && !facts.gpus)
+    return {"", kAbsent,
+            fmt::format("inside a container ({}); no driver here tells which pids it uses", facts.container), ""};
   if (!facts.container.empty())
     return {"", kOk, fmt::format("inside a container ({}) that shows the pids the driver uses", facts.container), ""};
   return {"", kOk, "not inside a container", ""};
@@ -91,6 +97,12 @@ DoctorCheck recordings(const DoctorFacts& facts) {
                                ? human_bytes(static_cast<std::int64_t>(*facts.recordings_free_bytes)) + " free"
                                : "free room not known";
   const std::string where = fmt::format("recordings go to {} ({})", facts.recordings, room);
+  if (facts.recordings_free_bytes && *facts.recordings_free_bytes < facts.recordings_least_bytes) {
+    return {"", kFail,
+            fmt::format("{}: nothing is recorded where less than {} are free", where,
+                        human_bytes(static_cast<std::int64_t>(facts.recordings_least_bytes))),
+            "headroom recordings prune, or --output on another disk"};
+  }
   if (!facts.recordings_network.empty()) {
     return {"", kWarn,
             fmt::format("{}: a network file system ({}), where they can be read only once they have ended", where,
@@ -103,6 +115,15 @@ DoctorCheck recordings(const DoctorFacts& facts) {
   return {"", kOk, where, ""};
 }
 
+DoctorCheck config(const DoctorFacts& facts) {
+  if (!facts.config_problem.empty()) return {"", kFail, facts.config_problem, facts.config_fix};
+  if (facts.config_path.empty()) return {"", kAbsent, "no folder for a configuration: HOME is not set", ""};
+  if (!facts.config_there)
+    return {"", kAbsent, fmt::format("no defaults of your own: {} is not there", facts.config_path), ""};
+  const std::string set = facts.config_lines.empty() ? "nothing" : join(facts.config_lines, "; ");
+  return {"", kOk, fmt::format("{} sets {}", facts.config_path, set), ""};
+}
+
 constexpr std::array kRules{
     DoctorRule{"hidepid", "whether /proc shows other users' processes", hidepid},
     DoctorRule{"yama", "whether processes may be looked into", yama},
@@ -112,6 +133,7 @@ constexpr std::array kRules{
     DoctorRule{"io_delay", "time blocked on block I/O", io_delay},
     DoctorRule{"cgroup_limits", "limits of CPU and memory", limits},
     DoctorRule{"recordings", "where recordings go, and how much room there is", recordings},
+    DoctorRule{"config", "your own defaults", config},
 };
 
 }  // namespace

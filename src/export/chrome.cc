@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/chrome.h"
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "export/jsonl.h"
+#include "export/nested_slices.h"
 #include "model/entities.h"
+#include "model/events.h"
 
 namespace headroom {
 
@@ -12,14 +17,22 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Trace "processes": the job's processes, events, then the GPUs from 10 on.
-constexpr int kHostGroup = 1, kEventGroup = 2, kFirstGpuGroup = 10;
+// Trace "processes": the job's processes, events, stacks, phases, then the GPUs from 10 on.
+constexpr int kHostGroup = 1, kEventGroup = 2, kStackGroup = 3, kPhaseGroup = 4, kFirstGpuGroup = 10;
+constexpr Nanos kLongestLook = 200 * kMillisecond;  // a stack says nothing of what comes long after it
+// Threads of a GPU that are no processes: above every pid that Linux gives (2^22 at most).
+constexpr int kLedgerThread = (1 << 22) + 1, kFindingsThread = kLedgerThread + 1, kPartsThread = kLedgerThread + 2;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 class TraceWriter {
  public:
-  TraceWriter(const Recording& recording, const Output& output) : recording_(recording), out_(output) {}
+  TraceWriter(const Recording& recording, const Explanation& explanation, const Output& output)
+      : recording_(recording), explanation_(explanation), out_(output), origin_(first_instant(recording)) {
+    for (const Event& event : recording.events)
+      if (const auto started = of_event<events::AttemptStart>(event))
+        tasks_[started->pid].emplace_back(event.at, started->task);
+  }
 
   Result<void> write() {
     out_.text() = "{\"displayTimeUnit\":\"ms\",\"otherData\":" + dump({{"writer", recording_.meta.writer}}) +
@@ -28,12 +41,27 @@ class TraceWriter {
     HR_TRYV(name_group(kEventGroup, "events"));
     for (std::size_t i = 0; i < recording_.sources.size(); ++i) HR_TRYV(write_source(i));
     for (const auto& event : recording_.events) HR_TRYV(write_event(event));
+    for (std::size_t i = 0; i < explanation_.slices.size(); ++i) HR_TRYV(write_ledger(i));
+    for (const Finding& finding : explanation_.findings) HR_TRYV(write_finding(finding));
     out_.text() += "\n]}\n";
     return out_.flush();
   }
 
  private:
-  [[nodiscard]] std::string micros(Nanos at) const { return decimal(at - recording_.meta.start, 3); }
+  // Viewers drop what is before 0: processes may be older than the recording.
+  static Nanos first_instant(const Recording& recording) {
+    Nanos first = recording.meta.start;
+    for (const Source& source : recording.sources)
+      if (source.kind == SourceKind::kProcess)
+        if (const Nanos start = process_of(source).start; start > 0) first = std::min(first, start);
+    for (const Track& track : recording.tracks) {
+      if (!track.at.empty()) first = std::min(first, track.at.front());
+      if (!track.lists.empty()) first = std::min(first, track.lists.front().at);
+    }
+    for (const Event& event : recording.events) first = std::min(first, event.at);
+    return first;
+  }
+  [[nodiscard]] std::string micros(Nanos at) const { return decimal(at - origin_, 3); }
 
   Result<void> put(std::string_view entry) {
     if (!first_) out_.text() += ",\n";
@@ -43,6 +71,10 @@ class TraceWriter {
   }
   Result<void> name_group(int group, const std::string& name) {
     return put(dump({{"ph", "M"}, {"name", "process_name"}, {"pid", group}, {"args", {{"name", name}}}}));
+  }
+  Result<void> name_thread(int group, int thread, const std::string& name) {
+    return put(
+        dump({{"ph", "M"}, {"name", "thread_name"}, {"pid", group}, {"tid", thread}, {"args", {{"name", name}}}}));
   }
   [[nodiscard]] int gpu_group(SourceId gpu) const { return kFirstGpuGroup + static_cast<int>(gpu); }
 
@@ -67,15 +99,47 @@ class TraceWriter {
       case SourceKind::kCgroup:
       case SourceKind::kRecorder:
         return write_counters(id, kHostGroup, "");
+      case SourceKind::kPythonThread:
+        return write_lists(id, kStackGroup, "Python stacks", kLongestLook);
+      case SourceKind::kMarks:
+        return write_lists(id, kPhaseGroup, "phases", recording_.meta.end);
     }
     return {};
+  }
+
+  // Stacks and phases, each thread a track of its own.
+  Result<void> write_lists(std::size_t id, int group, const std::string& name, Nanos longest) {
+    const std::vector<ListRow>& rows = recording_.tracks[id].lists;
+    if (rows.empty()) return {};
+    const Attrs& attrs = recording_.sources[id].attrs;
+    const auto attr = [&](const char* key) {
+      const auto found = attrs.find(key);
+      return found == attrs.end() ? std::string() : found->second;
+    };
+    HR_TRYV(name_group(group, name));
+    const auto thread = static_cast<int>(id);  // threads of several containers may have one number
+    HR_TRYV(name_thread(group, thread, fmt::format("pid {} thread {} {}", attr("pid"), attr("tid"), attr("via"))));
+    for (const NestedSlice& slice : nested_slices(recording_, rows, longest, recording_.meta.end))
+      HR_TRYV(put_slice(recording_.texts[slice.name], group, thread, slice.begin, slice.end, Json::object()));
+    return {};
+  }
+
+  // A line that never moves shows nothing.
+  static bool constant(const Track& track, const Column& column) {
+    std::optional<std::int64_t> first;
+    for (std::size_t row = 0; row < track.at.size(); ++row) {
+      if (!column.has(row)) continue;
+      if (first && *first != column.values[row]) return false;
+      first = column.values[row];
+    }
+    return true;
   }
 
   Result<void> write_counters(std::size_t id, int group, std::string_view suffix) {
     const Track& track = recording_.tracks[id];
     for (const Column& column : track.columns) {
       const MetricInfo& metric = info(column.metric);
-      if (metric.kind != MetricKind::kGauge) continue;
+      if (metric.kind != MetricKind::kGauge || constant(track, column)) continue;
       for (std::size_t row = 0; row < track.at.size(); ++row) {
         if (!column.has(row)) continue;
         HR_TRYV(put(fmt::format(R"({{"ph":"C","name":"{}{}","pid":{},"ts":{},"args":{{"value":{}}}}})", metric.name,
@@ -109,8 +173,71 @@ class TraceWriter {
     if (end < begin) end = begin;
     Json args{{"pid", process.pid}, {"command", process.cmdline}};
     if (process.exit_code) args["exit_code"] = *process.exit_code;
-    return put_slice(process.comm.empty() ? fmt::format("pid {}", process.pid) : process.comm, kHostGroup, process.pid,
-                     begin, end, args);
+    std::string name = process.comm.empty() ? fmt::format("pid {}", process.pid) : process.comm;
+    if (const std::string task = task_of(process.pid, begin); !task.empty()) args["task"] = name = task;
+    return put_slice(name, kHostGroup, process.pid, begin, end, args);
+  }
+
+  // The task of a batch that was started as this process; "" for all others. Pids come again.
+  [[nodiscard]] std::string task_of(std::int64_t pid, Nanos begin) const {
+    constexpr Nanos kStartTolerance = kSecond;  // an event is written a little before or after what it tells
+    const auto known = tasks_.find(pid);
+    if (known == tasks_.end()) return "";
+    for (const auto& [at, task] : known->second)
+      if (std::abs(at - begin) <= kStartTolerance) return task;
+    return "";
+  }
+
+  // Of a device of the ledger; where the recording does not have it, its place in the ledger.
+  [[nodiscard]] int group_of_device(std::size_t device) const {
+    for (const SourceId id : recording_.all(SourceKind::kGpu))
+      if (recording_.sources[static_cast<std::size_t>(id)].key == explanation_.ledger.devices[device].uuid)
+        return gpu_group(id);
+    return kFirstGpuGroup + static_cast<int>(device);
+  }
+
+  Result<void> write_ledger(std::size_t device) {
+    const int group = group_of_device(device);
+    HR_TRYV(name_thread(group, kLedgerThread, "where its time went"));
+    HR_TRYV(name_thread(group, kFindingsThread, "findings"));
+    HR_TRYV(name_thread(group, kPartsThread, "parts of findings"));
+    const auto& slices = explanation_.slices[device];
+    for (std::size_t i = 0; i < slices.size();) {
+      const Slice& first = slices[i];
+      std::size_t next = i + 1;
+      while (next < slices.size() && slices[next].account == first.account && slices[next].task == first.task &&
+             slices[next].where == first.where)
+        ++next;
+      Json args{{"account", info(first.account).cause}, {"confidence", confidence_name(first.confidence)}};
+      if (first.task >= 0) args["task"] = explanation_.ledger.tasks[static_cast<std::size_t>(first.task)];
+      if (first.where >= 0) args["where"] = explanation_.ledger.places[static_cast<std::size_t>(first.where)];
+      HR_TRYV(put_slice(std::string(info(first.account).label), group, kLedgerThread, first.begin, slices[next - 1].end,
+                        args));
+      i = next;
+    }
+    return {};
+  }
+
+  // A slice over each stretch that it claims; what claims none is an instant at the start.
+  Result<void> write_finding(const Finding& finding) {
+    Json args{{"confidence", confidence_name(finding.confidence)}};
+    if (finding.cause) args["cause"] = info(*finding.cause).id;
+    if (!finding.advice.empty()) args["try"] = finding.advice;
+    if (!finding.bound.empty()) args["gain"] = finding.bound;
+    if (finding.claims.empty())
+      return put(fmt::format(R"({{"ph":"i","s":"g","name":{},"pid":{},"tid":0,"ts":{},"args":{}}})",
+                             dump(finding.title), kEventGroup, micros(explanation_.ledger.begin), dump(args)));
+    const Claims& claims = finding.claims;
+    for (std::size_t i = 0; i < claims.size();) {
+      std::size_t next = i + 1;
+      while (next < claims.size() && claims[next].device == claims[i].device &&
+             claims[next].begin == claims[next - 1].end)
+        ++next;
+      HR_TRYV(put_slice(finding.title, group_of_device(claims[i].device),
+                        finding.part_of ? kPartsThread : kFindingsThread, claims[i].begin, claims[next - 1].end, args));
+      i = next;
+    }
+    return {};
   }
 
   Result<void> write_event(const Event& event) {
@@ -122,14 +249,17 @@ class TraceWriter {
   }
 
   const Recording& recording_;
+  const Explanation& explanation_;
   BlockOutput out_;
+  Nanos origin_;
+  std::map<std::int64_t, std::vector<std::pair<Nanos, std::string>>> tasks_;  // by pid
   bool first_ = true;
 };
 
 }  // namespace
 
-Result<void> write_chrome_trace(const Recording& recording, const Output& output) {
-  return TraceWriter(recording, output).write();
+Result<void> write_chrome_trace(const Recording& recording, const Explanation& explanation, const Output& output) {
+  return TraceWriter(recording, explanation, output).write();
 }
 
 }  // namespace headroom

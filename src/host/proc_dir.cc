@@ -98,6 +98,12 @@ Reading<std::span<const std::int64_t>> ProcDir::list_numbers(const char* relativ
   }
 }
 
+std::optional<std::string_view> ProcDir::read_link(const char* relative) {
+  const ssize_t got = folder_ ? ::readlinkat(folder_.get(), relative, buffer_.data(), buffer_.size()) : -1;
+  if (got < 0) return std::nullopt;
+  return std::string_view(buffer_.data(), static_cast<std::size_t>(got));
+}
+
 bool ProcDir::exists(const char* relative) const {
   struct stat unused {};
   return folder_ && ::fstatat(folder_.get(), relative, &unused, AT_SYMLINK_NOFOLLOW) == 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ class ProcDir {
   // The entries of the folder `relative` ("." for itself) whose names are numbers, in the kernel's order; they live
   // until the next call of this function.
   [[nodiscard]] Reading<std::span<const std::int64_t>> list_numbers(const char* relative);
+  // What the link at `relative` points to; nothing where it cannot be read. Lives until the next call of read().
+  [[nodiscard]] std::optional<std::string_view> read_link(const char* relative);
   [[nodiscard]] bool exists(const char* relative) const;
   [[nodiscard]] bool open() const { return static_cast<bool>(folder_); }
 

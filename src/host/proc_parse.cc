@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <limits>
 
 #include "base/strings.h"
@@ -67,15 +68,17 @@ std::optional<PidStat> parse_pid_stat(std::string_view text) {
   const auto state = next_word(rest);
   if (state.size() != 1) return std::nullopt;
   stat.state = state[0];
-  std::int64_t ignored = 0;
+  std::int64_t ignored = 0, children_user = 0, children_system = 0;
   // Fields 4 (ppid) to 24 (rss), proc(5).
   const bool whole = next_number(rest, stat.ppid) && next_number(rest, ignored) && next_number(rest, stat.session) &&
                      skip_words(rest, 2) && next_number(rest, stat.flags) && next_number(rest, stat.minor_faults) &&
                      skip_words(rest, 1) && next_number(rest, stat.major_faults) && skip_words(rest, 1) &&
                      next_number(rest, stat.user_ticks) && next_number(rest, stat.system_ticks) &&
-                     skip_words(rest, 4) && next_number(rest, stat.threads) && skip_words(rest, 1) &&
-                     next_number(rest, stat.start_ticks) && skip_words(rest, 1) && next_number(rest, stat.rss_pages);
+                     next_number(rest, children_user) && next_number(rest, children_system) && skip_words(rest, 2) &&
+                     next_number(rest, stat.threads) && skip_words(rest, 1) && next_number(rest, stat.start_ticks) &&
+                     skip_words(rest, 1) && next_number(rest, stat.rss_pages);
   if (!whole) return std::nullopt;
+  stat.children_ticks = children_user + children_system;
   std::uint64_t start_code = 0;
   if (skip_words(rest, 1) && next_number(rest, start_code)) stat.start_code = start_code;  // field 26
   std::int64_t last = 0;
@@ -153,10 +156,10 @@ WaitChannel parse_wchan(std::string_view text, char state) {
       Family{WaitChannel::kSleep,
              {"hrtimer_nanosleep", "do_nanosleep", "nanosleep", "common_nsleep", "clock_nanosleep", "sigtimedwait",
               "do_sigtimedwait", "sigsuspend", "pause"}},
-      Family{WaitChannel::kPipe, {"pipe_", "anon_pipe", "fifo_", "wait_for_partner"}},
+      Family{WaitChannel::kPipe, {"pipe_", "anon_pipe", "fifo_", "wait_for_partner", "unix_stream"}},
       Family{WaitChannel::kSocket,
-             {"sk_wait", "sk_stream", "wait_for_more_packets", "skb_wait", "skb_recv", "unix_", "tcp_", "inet_", "udp_",
-              "sock_", "wait_for_connect", "vsock", "netlink"}},
+             {"sk_wait", "sk_stream", "wait_for_more_packets", "skb_wait", "skb_recv", "unix_dgram", "tcp_", "inet_",
+              "udp_", "sock_", "wait_for_connect", "vsock", "netlink"}},
       Family{WaitChannel::kDisk,
              {"io_schedule",
               "folio_wait",
@@ -192,11 +195,30 @@ WaitChannel parse_wchan(std::string_view text, char state) {
               "swap_",
               "migration_entry"}},
       Family{WaitChannel::kChild, {"do_wait", "kernel_wait", "wait4", "do_waitid"}},
-      Family{WaitChannel::kTerminal, {"n_tty", "tty_", "read_chan", "wait_woken"}},
+      Family{WaitChannel::kTerminal, {"n_tty", "tty_", "read_chan"}},
   };
   for (const Family& family : kFamilies)
     if (starts_with_any(text, family.prefixes)) return family.channel;
   return WaitChannel::kOther;
+}
+
+bool reads_socket_or_terminal(std::string_view wchan_text) { return trim(wchan_text) == "wait_woken"; }
+
+std::optional<int> parse_syscall_file(std::string_view text) {
+  int number = 0;
+  if (!next_number(text, number) || number < 0) return std::nullopt;  // "running", or -1: not in a system call
+  const auto file = next_word(text);
+  if (!file.starts_with("0x")) return std::nullopt;
+  int descriptor = 0;
+  const auto [end, error] = std::from_chars(file.data() + 2, file.data() + file.size(), descriptor, 16);
+  if (error != std::errc() || end != file.data() + file.size()) return std::nullopt;
+  return descriptor;
+}
+
+WaitChannel channel_of_file(std::string_view target) {
+  if (target.starts_with("socket:")) return WaitChannel::kSocket;
+  return starts_with_any(target, {"/dev/pts/", "/dev/tty", "/dev/console"}) ? WaitChannel::kTerminal
+                                                                            : WaitChannel::kOther;
 }
 
 std::optional<std::string_view> find_environment(std::string_view environ_text, std::string_view name) {

@@ -27,6 +27,7 @@ struct PidStat {
   std::int64_t major_faults = 0;
   std::int64_t user_ticks = 0;
   std::int64_t system_ticks = 0;
+  std::int64_t children_ticks = 0;  // of children that ended and were waited for, and theirs
   std::int64_t threads = 0;
   std::int64_t start_ticks = 0;
   std::int64_t rss_pages = 0;
@@ -66,6 +67,12 @@ struct PidIo {
 // /proc/<pid>/wchan: the kernel function the main thread sleeps in, by family. `state` is the state letter: "0" means
 // running for 'R', and hidden from us for a sleeping thread.
 [[nodiscard]] WaitChannel parse_wchan(std::string_view text, char state);
+// Network connections and terminals are read in one and the same function of the kernel.
+[[nodiscard]] bool reads_socket_or_terminal(std::string_view wchan_text);
+// /proc/<pid>/syscall, of a thread that reads from a file: which one.
+[[nodiscard]] std::optional<int> parse_syscall_file(std::string_view text);
+// What /proc/<pid>/fd/<n> points to: "socket:[4026]" and "/dev/pts/3".
+[[nodiscard]] WaitChannel channel_of_file(std::string_view target);
 
 // /proc/<pid>/environ and cmdline: texts that end in NUL.
 [[nodiscard]] std::optional<std::string_view> find_environment(std::string_view environ_text, std::string_view name);

@@ -11,7 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr std::string_view kStat =
-    "20063 (python3) R 20062 20057 5771 0 -1 4194368 379 4 2 6 71 9 0 0 20 0 3 0 271925 17563648 2607 "
+    "20063 (python3) R 20062 20057 5771 0 -1 4194368 379 4 2 6 71 9 5 2 20 0 3 0 271925 17563648 2607 "
     "18446744073709551615 4321280 7148169 140725429344032 0 0 0 0 16781312 2 0 0 0 17 1 0 0 55 0 0 9723336 11027064 "
     "679747584 140725429352838 140725429352895 140725429352895 140725429354471 256\n";
 
@@ -27,6 +27,7 @@ TEST(PidStat, HasEveryFieldAtItsPlace) {
   EXPECT_EQ(stat->major_faults, 2);
   EXPECT_EQ(stat->user_ticks, 71);
   EXPECT_EQ(stat->system_ticks, 9);
+  EXPECT_EQ(stat->children_ticks, 7);
   EXPECT_EQ(stat->threads, 3);
   EXPECT_EQ(stat->start_ticks, 271925);
   EXPECT_EQ(stat->rss_pages, 2607);
@@ -110,7 +111,7 @@ TEST(WaitChannels, AreTheSameFamilyOnEveryKernel) {
       {"anon_pipe_read", WaitChannel::kPipe},
       {"sk_wait_data", WaitChannel::kSocket},
       {"__skb_wait_for_more_packets", WaitChannel::kSocket},
-      {"unix_stream_read_generic", WaitChannel::kSocket},
+      {"unix_stream_read_generic", WaitChannel::kPipe},
       {"inet_csk_accept", WaitChannel::kSocket},
       {"io_schedule", WaitChannel::kDisk},
       {"folio_wait_bit_common", WaitChannel::kDisk},
@@ -132,6 +133,18 @@ TEST(WaitChannels, ZeroIsRunningOnlyForWhatRuns) {
   EXPECT_EQ(parse_wchan("0", 'R'), WaitChannel::kRunning);
   EXPECT_EQ(parse_wchan("0", 'S'), WaitChannel::kUnknown);
   EXPECT_EQ(parse_wchan("", 'D'), WaitChannel::kUnknown);
+}
+
+TEST(WaitChannels, TheFileSaysWhetherAConnectionOrATerminalIsRead) {
+  EXPECT_TRUE(reads_socket_or_terminal("wait_woken\n"));
+  EXPECT_FALSE(reads_socket_or_terminal("wait_woken_up"));
+  EXPECT_EQ(parse_syscall_file("45 0x6 0x7f1f77512060 0xa 0x0 0x0 0x0 0x7ffd 0x7f1f\n"), 6);
+  EXPECT_EQ(parse_syscall_file("0 0x1f 0x7f1f"), 31);
+  for (const auto* text : {"running", "-1 0x7ffd 0x7f1f", "45", "45 6", "45 0x", "45 0xfffffffff", ""})
+    EXPECT_EQ(parse_syscall_file(text), std::nullopt) << text;
+  EXPECT_EQ(channel_of_file("socket:[162417]"), WaitChannel::kSocket);
+  EXPECT_EQ(channel_of_file("/dev/pts/3"), WaitChannel::kTerminal);
+  EXPECT_EQ(channel_of_file("/dev/net/tun"), WaitChannel::kOther);
 }
 
 TEST(Environment, EmptyIsNotUnsetAndNamesMatchWhole) {

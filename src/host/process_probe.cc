@@ -14,8 +14,7 @@ namespace {
 
 // Due a little before the period is over: ticks jitter, and a tick that comes 1 ms early must not double the period.
 constexpr Nanos due_after(Nanos at, Nanos period) { return at + period - period / 16; }
-constexpr Nanos kFullPeriod = 10 * kSecond, kWaitPeriod = kSecond, kIoPeriod = kSecond, kSwitchesPeriod = 5 * kSecond,
-                kThreadsPeriod = 10 * kSecond;
+constexpr Nanos kFullPeriod = 10 * kSecond, kSwitchesPeriod = 5 * kSecond, kThreadsPeriod = 10 * kSecond;
 constexpr Nanos kSettled = kSecond;
 constexpr std::int64_t kStaggers = 8;
 constexpr std::int64_t kLightShare = 50;   // a process is light that uses less than this part of a core: 2 %
@@ -85,8 +84,8 @@ ProcessProbe::Outcome ProcessProbe::sample(ProcDir& proc, const KernelFacts& ker
   owed_ = std::numeric_limits<Nanos>::max();
   if (const auto over = read_stat(proc, kernel)) return *over;
   read_schedstat(proc);
-  read_wait_channel(proc, at);
-  read_io(proc, at);
+  read_wait_channel(proc, at, pace.dear);
+  read_io(proc, at, pace.dear);
   read_switches(proc, at);
   read_thread_states(proc, at);
   // The first full look is early and differs by pid, so that a tree that sleeps is not re-read all in one tick.
@@ -102,8 +101,8 @@ std::optional<ProcessProbe::Outcome> ProcessProbe::read_stat(ProcDir& proc, cons
   const auto stat = text ? parse_pid_stat(*text) : std::nullopt;
   if (!stat) {
     const Absent why = text ? Absent::kGarbage : text.error();
-    for (const Metric metric :
-         {Metric::kCpuUser, Metric::kCpuSystem, Metric::kProcessState, Metric::kRss, Metric::kThreads})
+    for (const Metric metric : {Metric::kCpuUser, Metric::kCpuSystem, Metric::kChildrenCpu, Metric::kProcessState,
+                                Metric::kRss, Metric::kThreads})
       put_absent(metric, why);
     state_ = '?';
     return std::nullopt;
@@ -115,6 +114,7 @@ std::optional<ProcessProbe::Outcome> ProcessProbe::read_stat(ProcDir& proc, cons
   std::memcpy(comm_.data(), stat->comm.data(), comm_size_);
   put(Metric::kCpuUser, stat->user_ticks * kernel.ns_per_tick);
   put(Metric::kCpuSystem, stat->system_ticks * kernel.ns_per_tick);
+  put(Metric::kChildrenCpu, stat->children_ticks * kernel.ns_per_tick);
   put(Metric::kProcessState, state_);
   put(Metric::kThreads, threads_);
   put(Metric::kMinorFaults, stat->minor_faults);
@@ -148,7 +148,18 @@ void ProcessProbe::read_schedstat(ProcDir& proc) {
   put_absent(Metric::kRunDelay, why);
 }
 
-void ProcessProbe::read_wait_channel(ProcDir& proc, Nanos at) {
+// Which of a connection and a terminal it is, the file that the main thread reads from says.
+WaitChannel ProcessProbe::what_it_reads(ProcDir& proc) {
+  const auto text = proc.read(path("syscall"));
+  const auto file = text ? parse_syscall_file(*text) : std::nullopt;
+  if (!file) return WaitChannel::kOther;
+  std::array<char, 64> link{};
+  fmt::format_to_n(link.data(), link.size() - 1, "{}/fd/{}", pid_, *file);
+  const auto target = proc.read_link(link.data());
+  return target ? channel_of_file(*target) : WaitChannel::kOther;
+}
+
+void ProcessProbe::read_wait_channel(ProcDir& proc, Nanos at, Nanos period) {
   if (state_ == 'R') {
     put(Metric::kWaitChannel, static_cast<std::int64_t>(WaitChannel::kRunning));
     wait_timeslices_.reset();
@@ -158,12 +169,12 @@ void ProcessProbe::read_wait_channel(ProcDir& proc, Nanos at) {
   if (!same_sleep) {
     if (not_due(at, next_wait_)) return;
     const auto text = read(proc, wchan_fd_, "wchan");
-    next_wait_ = due_after(at, kWaitPeriod);
+    next_wait_ = due_after(at, period);
     if (!text) {
       put_absent(Metric::kWaitChannel, text.error() == Absent::kGone ? Absent::kNotSupported : text.error());
       return;
     }
-    wait_channel_ = parse_wchan(*text, state_);
+    wait_channel_ = reads_socket_or_terminal(*text) ? what_it_reads(proc) : parse_wchan(*text, state_);
     if (wait_channel_ == WaitChannel::kUnknown)
       wait_timeslices_.reset();  // it ran between stat and wchan, or is hidden
     else
@@ -172,11 +183,11 @@ void ProcessProbe::read_wait_channel(ProcDir& proc, Nanos at) {
   put(Metric::kWaitChannel, static_cast<std::int64_t>(wait_channel_));
 }
 
-void ProcessProbe::read_io(ProcDir& proc, Nanos at) {
+void ProcessProbe::read_io(ProcDir& proc, Nanos at, Nanos period) {
   constexpr std::array kMetrics{Metric::kReadBytes, Metric::kWriteBytes, Metric::kReadChars, Metric::kWriteChars};
   if (!io_absent_) {
     if (not_due(at, next_io_)) return;
-    next_io_ = due_after(at, kIoPeriod);
+    next_io_ = due_after(at, period);
     const auto text = read(proc, io_fd_, "io");
     if (text) {
       const PidIo io = parse_pid_io(*text);

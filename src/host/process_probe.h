@@ -19,13 +19,15 @@ inline constexpr std::size_t kFilesPerProbe = 4;
 struct Pace {
   Nanos busy = 0;
   Nanos light = 0;
+  Nanos dear = kSecond;  // between two looks at the dearer files, io and wchan
 };
 
 // The numbers of one process over time. Cheap by four rules:
 //   1. A process whose CPU clock stands still since the last look (one system call) has changed none of its counters:
 //      nothing is read, the last values hold. A full look follows at least every ten seconds all the same.
-//   2. Dearer files are read at most once a second (io, wchan), every 5 s (status) or 10 s (states of the threads), and
-//      only if the process ran since; in between their cells are left out, never repeated.
+//   2. Dearer files are read at most once a second (io, wchan; every 200 ms of the process on the GPU), every 5 s
+//      (status) or 10 s (states of the threads), and only if the process ran since; in between their cells are left
+//      out, never repeated.
 //   3. A main thread that was not scheduled since still sleeps in the same place: wchan is not read again.
 //   4. What is read often stays open where the caller has descriptors to spare.
 //   5. In a large tree a process that ran is looked at every few seconds only, see Pace.
@@ -57,8 +59,9 @@ class ProcessProbe {
   [[nodiscard]] bool not_due(Nanos at, Nanos due);
   [[nodiscard]] std::optional<Outcome> read_stat(ProcDir& proc, const KernelFacts& kernel);
   void read_schedstat(ProcDir& proc);
-  void read_wait_channel(ProcDir& proc, Nanos at);
-  void read_io(ProcDir& proc, Nanos at);
+  void read_wait_channel(ProcDir& proc, Nanos at, Nanos period);
+  [[nodiscard]] WaitChannel what_it_reads(ProcDir& proc);
+  void read_io(ProcDir& proc, Nanos at, Nanos period);
   void read_switches(ProcDir& proc, Nanos at);
   void read_thread_states(ProcDir& proc, Nanos at);
 

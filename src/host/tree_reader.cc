@@ -20,13 +20,14 @@ constexpr std::size_t kEndedRemembered = 64;
 constexpr int kMarkerReads = 32;  // environments read per tick in search of the marker
 constexpr int kFactLooks = 16;    // second looks at facts per tick; the rest waits for the next
 constexpr int kMostLooks = 6;     // at a process's facts: exec changes them, and a program may rename itself for ever
+constexpr Pace kWatched{.dear = 200 * kMillisecond};
 constexpr Nanos kYoung = kSecond, kJustForked = 50 * kMillisecond, kSecondLook = 200 * kMillisecond;
 
 // A full look costs about 25 us when the caches are cold. These paces keep the looks of one second below about 60
 // however large the tree is, and every tick's for small ones.
 Pace pace_of(std::size_t processes) {
   constexpr std::size_t kEveryTick = 8, kSmall = 40, kBusyPerSecond = 40, kLightPerSecond = 25, kLongest = 8;
-  if (processes <= kEveryTick) return {};
+  if (processes <= kEveryTick) return kWatched;
   if (processes <= kSmall) return {0, 2 * kSecond};
   const auto seconds = [&](std::size_t per_second) {
     return static_cast<Nanos>(std::min((processes + per_second - 1) / per_second, kLongest)) * kSecond;
@@ -198,7 +199,7 @@ void TreeReader::sample_all(Nanos at, RecordingSink& sink) {
   bool any_ended = false;
   const Pace pace = pace_of(members_.size());
   for (Member& member : members_) {
-    const auto outcome = member.probe.sample(proc_, kernel_, member.watched ? Pace{} : pace, at);
+    const auto outcome = member.probe.sample(proc_, kernel_, member.watched ? kWatched : pace, at);
     if (!member.probe.cells().empty()) sink.add_row(member.source, at, member.probe.cells());
     if (outcome == ProcessProbe::Outcome::kAlive) {
       if (member.probe.io_denied() && !std::exchange(member.io_denial_counted, true))

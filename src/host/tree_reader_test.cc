@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <netinet/in.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,6 +112,30 @@ TEST_F(LiveTree, FindsChildrenAndGrandchildren) {
   for (const Source& source : sink_.recording().sources) EXPECT_TRUE(process_of(source).in_job);
   EXPECT_EQ(sink_.recording().sources[0].parent, kNoSource);
   EXPECT_EQ(sink_.recording().sources[1].parent, 0);
+}
+
+TEST_F(LiveTree, AWaitForTheNetworkIsToldFromOneForATerminal) {
+  const int server = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const place = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(server, place, size), 0);
+  ASSERT_EQ(::listen(server, 1), 0);
+  ASSERT_EQ(::getsockname(server, place, &size), 0);
+  ForkedJob job([&] {
+    const int connection = ::socket(AF_INET, SOCK_STREAM, 0);
+    char byte = 0;
+    if (::connect(connection, place, size) == 0) (void)!::recv(connection, &byte, 1, 0);
+  });
+  TreeReader tree(options(job));
+  const auto asleep = [&] {
+    const auto seen = values(job.pid(), Metric::kWaitChannel);
+    return !seen.empty() && seen.back() == static_cast<std::int64_t>(WaitChannel::kSocket);
+  };
+  EXPECT_TRUE(read_until(tree, asleep));
+  ::close(server);
 }
 
 TEST_F(LiveTree, ADoubleForkWithANewSessionStaysInTheJob) {
@@ -408,7 +434,8 @@ TEST_F(LiveTree, AnotherUsersProcessIsReadAsFarAsAllowedAndTheRestIsSaid) {
     if (track.find(Metric::kReadBytes)->at(0) != Reading<std::int64_t>(tl::unexpected(Absent::kNoPermission)))
       ::_exit(12);
     if (!track.find(Metric::kCpuUser)->has(0)) ::_exit(13);
-    if (track.find(Metric::kWaitChannel)->values[0] == static_cast<std::int64_t>(WaitChannel::kRunning)) ::_exit(14);
+    if (track.find(Metric::kWaitChannel)->values.back() == static_cast<std::int64_t>(WaitChannel::kRunning))
+      ::_exit(14);
     std::set<std::string> losses;
     for (const Loss& loss : recording.losses) losses.insert(loss.what);
     if (losses != std::set<std::string>{"proc_environ_no_permission", "proc_io_no_permission"}) ::_exit(15);

@@ -212,9 +212,31 @@ bool is_csv_header(const std::vector<std::string_view>& names) {
   return telling && known * 2 >= names.size();
 }
 
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Where cells stand between semicolons, a comma between digits is a decimal point.
+std::optional<std::string> with_points(std::string_view text) {
+  constexpr std::uint32_t kHeaderWithin = 200;  // lines
+  LineCursor lines(text);
+  while (lines.next() && lines.number() < kHeaderWithin && !is_csv_header(csv_cells(lines.line()))) continue;
+  if (lines.line().find(';') == std::string_view::npos || !is_csv_header(csv_cells(lines.line()))) return std::nullopt;
+  std::optional<std::string> changed;
+  for (std::size_t i = 1; i + 1 < text.size(); ++i) {
+    if (text[i] != ',' || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) continue;
+    if (!changed) changed = text;
+    (*changed)[i] = '.';
+  }
+  return changed;
+}
+
+}  // namespace
+
 Result<Recording> read_csv_log(const std::string& name, std::string_view text, LogFormat format,
                                const ImportOptions& options) {
-  return CsvReader(name, format, options).read(text);
+  const auto pointed = with_points(text);
+  return CsvReader(name, format, options).read(pointed ? std::string_view(*pointed) : text);
 }
 
 }  // namespace headroom

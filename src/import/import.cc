@@ -4,14 +4,19 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <ctime>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/strings.h"
 #include "import/log_reader.h"
+#include "import/table.h"
+#include "import/unpack.h"
 
 namespace headroom {
 
@@ -19,17 +24,27 @@ namespace {
 
 struct FormatName {
   LogFormat format;
-  std::string_view name;
+  std::string_view name, written_by;
 };
 constexpr std::array kFormatNames{
-    FormatName{LogFormat::kUnknown, "unknown"}, FormatName{LogFormat::kRecording, "hrec"},
-    FormatName{LogFormat::kJsonl, "jsonl"},     FormatName{LogFormat::kNvidiaSmi, "nvidia-smi"},
-    FormatName{LogFormat::kDmon, "dmon"},       FormatName{LogFormat::kMonitorCsv, "monitor-csv"},
+    FormatName{LogFormat::kUnknown, "unknown", ""},
+    FormatName{LogFormat::kRecording, "hrec", ""},
+    FormatName{LogFormat::kJsonl, "jsonl", "headroom export --format jsonl"},
+    FormatName{LogFormat::kNvidiaSmi, "nvidia-smi",
+               "nvidia-smi --query-gpu=timestamp,index,utilization.gpu,… --format=csv"},
+    FormatName{LogFormat::kDmon, "dmon", "nvidia-smi dmon -o DT"},
+    FormatName{LogFormat::kMonitorCsv, "monitor-csv",
+               "a monitor of your own: timestamp,gpu_id,gpu_util_%,mem_used_mb,…"},
+    FormatName{LogFormat::kSmiXml, "nvidia-smi-xml", "nvidia-smi -q -x, once or with -l"},
+    FormatName{LogFormat::kPmon, "pmon", "nvidia-smi pmon -o DT (the processes of a GPU together)"},
+    FormatName{LogFormat::kGpustat, "gpustat", "gpustat --json, again and again into one file"},
+    FormatName{LogFormat::kDcgm, "dcgm", "dcgmi dmon -e 203,204,155,252,1002,…"},
+    FormatName{LogFormat::kPrometheus, "prometheus", "a range query of dcgm-exporter's metrics, as JSON"},
+    FormatName{LogFormat::kExportCsv, "headroom-csv", "headroom export --format csv"},
 };
 
 constexpr std::string_view kBom = "\xef\xbb\xbf";
-constexpr std::string_view kAccepted =
-    "accepted: nvidia-smi --query-gpu=… --format=csv, nvidia-smi dmon, CSV with timestamp,gpu_id,gpu_util_%,…";
+constexpr std::string_view kAccepted = "headroom import --help lists what can be read";
 
 bool is_utf16(std::string_view text) { return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"); }
 
@@ -49,16 +64,12 @@ Error not_a_log(const std::string& name, std::string_view text) {
     return Error{Errc::kInvalidInput, fmt::format("{}: {}", name, what), std::string(hint)};
   };
   if (trim(text.substr(0, 4096)).empty()) return error("the file is empty", kAccepted);
-  if (text.starts_with("\x1f\x8b") || text.starts_with("\x28\xb5\x2f\xfd"))
-    return error("the file is compressed", "unpack it first: gunzip or zstd -d");
   const std::string_view head = text.substr(0, 4096);
   if (head.find('\0') != std::string_view::npos) return error("a binary file, not a log", kAccepted);
   if (head.find("NVSMI LOG") != std::string_view::npos || head.find("| NVIDIA-SMI ") != std::string_view::npos)
     return error("this is nvidia-smi's text for people",
                  "log with: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw "
                  "--format=csv -l 1");
-  if (head.find("# gpu") != std::string_view::npos && head.find(" pid ") != std::string_view::npos)
-    return error("this is a log of nvidia-smi pmon: processes without the device", "log with nvidia-smi dmon -o DT");
   if (head.find("process_name") != std::string_view::npos || head.find("used_gpu_memory") != std::string_view::npos)
     return error("this is a log of --query-compute-apps: processes without the device", "log with --query-gpu=…");
   const std::string_view line = head.substr(0, std::min(head.find('\n'), std::size_t{120}));
@@ -74,7 +85,8 @@ bool is_headerless_row(std::string_view line) {
 std::optional<LogFormat> format_of_line(std::string_view line) {
   if (is_dmon_header(line)) return LogFormat::kDmon;
   const auto cells = csv_cells(line);
-  if (cells.size() > 1 && is_csv_header(cells)) {
+  const bool one_column = cells.size() == 1 && line.find_first_of(".[") == std::string_view::npos;
+  if (!one_column && is_csv_header(cells)) {
     const bool dotted = std::any_of(cells.begin(), cells.end(), [](std::string_view cell) {
       return cell.find('.') != std::string_view::npos && csv_column(cell);
     });
@@ -91,55 +103,18 @@ bool is_message(std::string_view line) {
   return std::any_of(kBeginnings.begin(), kBeginnings.end(), [&](std::string_view b) { return line.starts_with(b); });
 }
 
-// A file in memory without a copy; unmapped when dropped.
-class Mapping {
- public:
-  static Result<Mapping> open(const std::string& path) {
-    HR_TRY(const Fd fd, open_read(path));
-    struct stat info {};
-    if (::fstat(fd.get(), &info) != 0) return tl::unexpected(errno_error(fmt::format("stat {}", path)));
-    if (S_ISDIR(info.st_mode)) return fail(Errc::kInvalidInput, fmt::format("{}: a folder, not a log", path));
-    if (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode) || S_ISCHR(info.st_mode))
-      return fail(Errc::kInvalidInput, fmt::format("{}: a pipe or terminal, which can be read only once", path),
-                  "save it to a file first: nvidia-smi … > gpu.csv");
-    Mapping mapping;
-    if (!S_ISREG(info.st_mode) || info.st_size == 0) {  // /proc, empty files
-      HR_TRY(mapping.copy_, read_file(path));
-      return mapping;
-    }
-    mapping.size_ = static_cast<std::size_t>(info.st_size);
-    mapping.data_ = ::mmap(nullptr, mapping.size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-    if (mapping.data_ == MAP_FAILED) {
-      mapping.data_ = nullptr;
-      return tl::unexpected(errno_error(fmt::format("map {}", path)));
-    }
-    ::madvise(mapping.data_, mapping.size_, MADV_SEQUENTIAL);
-    return mapping;
-  }
-  Mapping(Mapping&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(other.size_), copy_(std::move(other.copy_)) {}
-  Mapping& operator=(Mapping&&) = delete;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  ~Mapping() {
-    if (data_) ::munmap(data_, size_);
-  }
-  [[nodiscard]] std::string_view text() const {
-    return data_ ? std::string_view(static_cast<const char*>(data_), size_) : std::string_view(copy_);
-  }
-
- private:
-  Mapping() = default;
-  void* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::string copy_;
-};
-
 }  // namespace
 
 std::string_view log_format_name(LogFormat format) {
   return std::find_if(kFormatNames.begin(), kFormatNames.end(), [&](const auto& f) { return f.format == format; })
       ->name;
+}
+
+std::string formats_text() {
+  std::string text;
+  for (const FormatName& one : kFormatNames)
+    if (!one.written_by.empty()) text += fmt::format("  {:15}{}\n", one.name, one.written_by);
+  return text;
 }
 
 std::optional<LogFormat> log_format_of(std::string_view name) {
@@ -158,6 +133,7 @@ LogFormat sniff_log(std::string_view text) {
   }
   if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
   if (text.substr(0, 4096).find('\0') != std::string_view::npos) return LogFormat::kUnknown;
+  if (const LogFormat format = sniff_table(text); format != LogFormat::kUnknown) return format;
   LineCursor lines(text);
   bool messages = false;
   while (lines.next() && lines.number() <= kLines) {
@@ -170,9 +146,60 @@ LogFormat sniff_log(std::string_view text) {
   return messages ? LogFormat::kNvidiaSmi : LogFormat::kUnknown;
 }
 
-Result<LogFormat> sniff_file(const std::string& path) {
-  HR_TRY(const Mapping mapping, Mapping::open(path));
-  return sniff_log(mapping.text().substr(0, 1 << 16));
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // of what cannot be mapped
+
+Result<std::string> read_to_the_end(int fd, const std::string& name) {
+  std::string bytes;
+  std::vector<char> block(std::size_t{1} << 16);
+  for (;;) {
+    const ssize_t got = ::read(fd, block.data(), block.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return tl::unexpected(errno_error(fmt::format("read {}", name)));
+    if (got == 0) return bytes;
+    bytes.append(block.data(), static_cast<std::size_t>(got));
+    if (bytes.size() > kMostBytes)
+      return fail(Errc::kInvalidInput, fmt::format("{}: more than {} MiB", name, kMostBytes >> 20),
+                  "save it to a file first");
+  }
+}
+
+}  // namespace
+
+Result<LogText> LogText::open(const std::string& path) {
+  LogText log;
+  Fd file;
+  if (path != "-") {
+    HR_TRY(file, open_read(path));
+  }
+  const int fd = file ? file.get() : STDIN_FILENO;
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return tl::unexpected(errno_error(fmt::format("stat {}", path)));
+  if (S_ISDIR(info.st_mode)) return fail(Errc::kInvalidInput, fmt::format("{}: a folder, not a log", path));
+  if (::isatty(fd) == 1)
+    return fail(Errc::kInvalidInput, fmt::format("{}: a terminal, not a log", path),
+                "zcat gpu.csv.gz | headroom why -");
+  if (S_ISREG(info.st_mode) && info.st_size > 0 && ::lseek(fd, 0, SEEK_CUR) == 0) {
+    log.size_ = static_cast<std::size_t>(info.st_size);
+    void* data = ::mmap(nullptr, log.size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED) return tl::unexpected(errno_error(fmt::format("map {}", path)));
+    log.data_ = data;
+    ::madvise(data, log.size_, MADV_SEQUENTIAL);
+  } else {  // pipes, /proc, empty files
+    HR_TRY(log.copy_, read_to_the_end(fd, path));
+  }
+  if (!is_packed(log.text())) return log;
+  auto unpacked = unpack(log.text());
+  if (!unpacked) return tl::unexpected(within(path, unpacked.error()));
+  LogText plain;
+  plain.copy_ = std::move(*unpacked);
+  plain.packed_ = true;
+  return plain;
+}
+
+LogText::~LogText() {
+  if (data_) ::munmap(data_, size_);
 }
 
 Result<std::function<std::int64_t(std::int64_t)>> utc_offset_of(std::string_view text) {
@@ -219,6 +246,16 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kMonitorCsv:
       if (!unreadable) return read_csv_log(name, text, format, options);
       break;
+    case LogFormat::kSmiXml:
+    case LogFormat::kPmon:
+    case LogFormat::kGpustat:
+    case LogFormat::kDcgm:
+    case LogFormat::kPrometheus:
+    case LogFormat::kExportCsv: {
+      auto table = table_of(format, text);
+      if (!table) return tl::unexpected(within(name, table.error()));
+      return read_csv_log(name + " as a table", table->csv(), format, options);
+    }
     case LogFormat::kUnknown:
       break;
   }
@@ -226,8 +263,8 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
 }
 
 Result<Recording> import_file(const std::string& path, const ImportOptions& options) {
-  HR_TRY(const Mapping mapping, Mapping::open(path));
-  return import_log(path, mapping.text(), options);
+  HR_TRY(const LogText log, LogText::open(path));
+  return import_log(path, log.text(), options);
 }
 
 }  // namespace headroom

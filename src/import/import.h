@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "model/recording.h"
@@ -12,7 +13,21 @@
 namespace headroom {
 
 // What a file that a person calls a log turns out to be. Recordings and JSONL have readers of their own.
-enum class LogFormat : std::uint8_t { kUnknown, kRecording, kJsonl, kNvidiaSmi, kDmon, kMonitorCsv };
+enum class LogFormat : std::uint8_t {
+  kUnknown,
+  kRecording,
+  kJsonl,
+  kNvidiaSmi,
+  kDmon,
+  kMonitorCsv,
+  kSmiXml,
+  kPmon,
+  kGpustat,
+  kDcgm,
+  kPrometheus,
+  kExportCsv,
+};
+
 [[nodiscard]] std::string_view log_format_name(LogFormat format);  // "nvidia-smi", "dmon", "monitor-csv", "hrec", …
 [[nodiscard]] std::optional<LogFormat> log_format_of(std::string_view name);
 
@@ -43,9 +58,33 @@ struct ImportOptions {
 // kInvalidInput when nothing of it can be used: "NAME:LINE:COLUMN: what", and the next step as the hint.
 [[nodiscard]] Result<Recording> import_log(const std::string& name, std::string_view text,
                                            const ImportOptions& options);
-// The same for a file, which is mapped, not read.
+// The same for a file, a pipe or "-".
 [[nodiscard]] Result<Recording> import_file(const std::string& path, const ImportOptions& options);
-// The format of a file, by its first 64 KiB.
-[[nodiscard]] Result<LogFormat> sniff_file(const std::string& path);
+// What can be read, a line each with the command that writes it: for people.
+[[nodiscard]] std::string formats_text();
+
+// The text of a log, unpacked if it is packed. A plain file is mapped, not read; a pipe and standard input ("-") are
+// read to their end.
+class LogText {
+ public:
+  [[nodiscard]] static Result<LogText> open(const std::string& path);
+  LogText(LogText&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(other.size_), copy_(std::move(other.copy_)) {}
+  LogText& operator=(LogText&&) = delete;
+  LogText(const LogText&) = delete;
+  LogText& operator=(const LogText&) = delete;
+  ~LogText();
+  [[nodiscard]] std::string_view text() const {
+    return data_ ? std::string_view(static_cast<const char*>(data_), size_) : std::string_view(copy_);
+  }
+  [[nodiscard]] bool was_packed() const { return packed_; }
+
+ private:
+  LogText() = default;
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::string copy_;
+  bool packed_ = false;
+};
 
 }  // namespace headroom

@@ -15,6 +15,10 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+double mean(const std::vector<double>& all) {
+  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
+}
+
 TEST(Sniff, TellsFilesByContent) {
   EXPECT_EQ(sniff_log(std::string_view("SQLite format 3\0xyz", 19)), LogFormat::kRecording);
   EXPECT_EQ(sniff_log("{\"headroom\":1}\n"), LogFormat::kJsonl);
@@ -32,19 +36,18 @@ TEST(Errors, SayWhatItIsAndWhatNext) {
     EXPECT_THAT(error.what, HasSubstr(what));
     EXPECT_THAT(error.hint, HasSubstr(hint));
   };
-  says("", "empty", "accepted");
-  says(" \n\n", "empty", "accepted");
+  says("", "empty", "import --help");
+  says(" \n\n", "empty", "import --help");
   says(std::string_view("\x7f"
                         "ELF\0\0",
                         6),
-       "binary", "accepted");
-  says("\x1f\x8bxyz", "compressed", "gunzip");
-  says("name,age\nann,5\n", "line 1", "accepted");
+       "binary", "import --help");
+  says("name,age\nann,5\n", "line 1", "import --help");
   says("==============NVSMI LOG==============\n", "for people", "--query-gpu");
   says(
       "# gpu         pid   type     sm    mem    enc    dec    command\n# Idx           #    C/G      %      %      %  "
       "    %    name\n",
-      "pmon", "dmon");
+      "no row of a GPU", "pmon -o DT");
   says("timestamp, utilization.gpu [%]\n", "a header and no rows", "");
   says("timestamp, name\n2025/11/05 21:13:00.000, A100\n", "no column that a recording can hold", "utilization.gpu");
   says("{\"headroom\":1}\n", "recording", "headroom why");
@@ -57,22 +60,65 @@ TEST(Errors, AMissingFileIsSaid) {
   EXPECT_THAT(r.error().what, HasSubstr("/nonexistent/gpu.csv"));
 }
 
-TEST(Errors, APipeIsRefusedBecauseItIsReadTwice) {
+TEST(Files, APipeIsReadToItsEnd) {
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
-  const Fd reading(ends[0]), writing(ends[1]);
+  const Fd reading(ends[0]);
+  {
+    const Fd writing(ends[1]);
+    ASSERT_TRUE(write_all(writing.get(), smi({{0, 50}, {1, 60}})));
+  }
   const auto r = import_file(fmt::format("/dev/fd/{}", ends[0]), {});
-  ASSERT_FALSE(r.has_value());
-  EXPECT_THAT(r.error().hint, HasSubstr("save it to a file"));
+  ASSERT_TRUE(r.has_value()) << r.error().what;
+  EXPECT_THAT(values(*r, Metric::kGpuUtil), ElementsAre(0.5, 0.6));
+}
+
+TEST(Forms, EachTellsTheSameMinute) {
+  struct Form {
+    const char *file, *origin;
+    bool two, power;
+  };
+  for (const auto& [file, origin, two, power] :
+       {Form{"semicolons.csv", "import:nvidia-smi", true, true},
+        Form{"one_column.csv", "import:nvidia-smi", false, false}, Form{"gpustat.json", "import:gpustat", true, true},
+        Form{"dcgm.txt", "import:dcgm", true, true}, Form{"pmon.txt", "import:pmon", true, false},
+        Form{"prometheus.json", "import:prometheus", true, true}, Form{"smi.xml", "import:nvidia-smi-xml", true, true},
+        Form{"headroom.csv", "import:headroom-csv", true, true}}) {
+    const auto r = import_file(logs(fmt::format("forms/{}", file)), {});
+    ASSERT_TRUE(r.has_value()) << file << ": " << r.error().what;
+    EXPECT_EQ(r->meta.origin, origin);
+    EXPECT_EQ(r->meta.end - r->meta.start, 60 * kSecond) << file;
+    EXPECT_EQ(r->sources.size(), two ? 2u : 1u) << file;
+    EXPECT_EQ(values(*r, Metric::kGpuUtil).size(), 60u) << file;
+    EXPECT_NEAR(mean(values(*r, Metric::kGpuUtil)), 0.9, 1e-9) << file;
+    if (two) {
+      EXPECT_NEAR(mean(values(*r, Metric::kGpuUtil, 1)), 0, 1e-9) << file;
+    }
+    if (power) {
+      EXPECT_NEAR(mean(values(*r, Metric::kPower)), 288, 1e-9) << file;
+    }
+    for (const Loss& loss : r->losses) EXPECT_LT(loss.severity, Severity::kDataLoss) << file << ": " << loss.detail;
+  }
+}
+
+TEST(Forms, KeepWhatOnlyTheyTell) {
+  const auto xml = import_file(logs("forms/smi.xml"), {});
+  const Device device = device_of(xml->sources[0]);
+  EXPECT_EQ(device.name, "NVIDIA GeForce RTX 3090");
+  EXPECT_EQ(device.driver_version, "550.54.14");
+  EXPECT_EQ(device.memory_total_bytes, std::int64_t{24576} << 20);
+  EXPECT_EQ(device.power_limit_watts, 350);
+  EXPECT_EQ(values(*xml, Metric::kEventReasons)[0], static_cast<double>(kReasonSwPowerCap));
+  EXPECT_EQ(xml->sources[1].key, "GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9");
+  const auto dcgm = import_file(logs("forms/dcgm.txt"), {});
+  EXPECT_NEAR(mean(values(*dcgm, Metric::kSmActive)), 0.9, 1e-9);
+  const auto prometheus = import_file(logs("forms/prometheus.json"), {});
+  EXPECT_EQ(device_of(prometheus->sources[0]).name, "NVIDIA A100-SXM4-40GB");
 }
 
 TEST(Errors, OtherTablesOfNvidiaSmiAreRefused) {
   EXPECT_THAT(import_error("pid, process_name, used_gpu_memory [MiB]\n12, python, 5 MiB\n").what,
               HasSubstr("processes"));
-}
-
-double mean(const std::vector<double>& all) {
-  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
 }
 
 TEST(Samples, SmallGpuHasTheFiguresOfItsCase) {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/jsonl.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 
 #include "base/strings.h"
 #include "import/jsonl_value.h"
+#include "import/log_builder.h"
+#include "model/bounds.h"
 #include "model/losses.h"
 
 namespace headroom {
@@ -334,6 +337,10 @@ Result<Recording> JsonlReader::read(std::string_view text) {
   if (!has_head_) return fail(Errc::kInvalidInput, "line 1, column 1: the text is empty");
   for (const auto& loss : found_) sink_.add_loss(loss);
   Recording recording = sink_.take();
+  if (std::count_if(recording.sources.begin(), recording.sources.end(), [](const Source& source) {
+        return source.kind == SourceKind::kGpu;
+      }) > static_cast<std::ptrdiff_t>(LogBuilder::kMostGpus))
+    return fail(Errc::kInvalidInput, fmt::format("more than {} GPUs", LogBuilder::kMostGpus));
   for (std::size_t i = 0; i < ids_.size(); ++i) {
     const std::int64_t parent = parents_[i];
     if (parent != kNoSource && (parent < 0 || parent >= static_cast<std::int64_t>(ids_.size())))
@@ -342,6 +349,7 @@ Result<Recording> JsonlReader::read(std::string_view text) {
     recording.sources[static_cast<std::size_t>(ids_[i])].parent =
         parent == kNoSource ? kNoSource : ids_[static_cast<std::size_t>(parent)];
   }
+  keep_in_bounds(recording);
   return recording;
 }
 

@@ -315,10 +315,26 @@ std::string bare_header(std::string_view header) {
   return canonical(bare);
 }
 
+namespace {
+// A metric of a GPU by our own name, in its own unit: what `headroom export` writes.
+ColumnRule own_column(Metric metric) {
+  ColumnRule rule;
+  rule.role = ColumnRole::kMetric;
+  rule.metric = metric;
+  rule.low = info(metric).low;
+  rule.high = info(metric).high;
+  for (int i = 0; i < info(metric).exp10; ++i) rule.multiplier *= 10;
+  return rule;
+}
+}  // namespace
+
 std::optional<ColumnRule> csv_column(std::string_view header) {
   std::string_view bare;
   const std::string_view unit = header_unit(trim(header), bare);
   auto rule = find_rule(kCsvNames, kNotKeptNames, canonical(bare));
+  if (!rule)
+    if (const auto metric = metric_of(trim(header)); metric && *metric <= Metric::kEccUncorrected)
+      return own_column(*metric);
   if (rule && !unit.empty())
     if (const auto multiplier = unit_multiplier(unit, *rule)) rule->multiplier = *multiplier;
   return rule;

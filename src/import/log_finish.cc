@@ -10,6 +10,7 @@
 #include "base/fnv.h"
 #include "import/log_builder.h"
 #include "import/log_order.h"
+#include "model/bounds.h"
 #include "model/events.h"
 
 namespace headroom {
@@ -236,8 +237,9 @@ Recording assemble(LogData& data, const std::vector<std::size_t>& order, Recordi
 }  // namespace
 
 Result<Recording> finish_log(LogData data, const ImportOptions& options) {
+  for (std::size_t i = 0; i < data.gpus.size(); ++i) put_in_order(data, i);
+  close_leaps(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) {
-    put_in_order(data, i);
     GpuLog& gpu = data.gpus[i];
     apply_overrides(gpu.device, options);
     take_power_limit(gpu);
@@ -257,7 +259,9 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   for (const std::size_t index : order) find_gaps(data, index, interval);
   count_missing(data, order, interval, options.interval > 0);
   RecordingMeta meta = make_meta(data, interval, log_format_name(data.format));
-  return assemble(data, order, std::move(meta));
+  Recording recording = assemble(data, order, std::move(meta));
+  keep_in_bounds(recording);
+  return recording;
 }
 
 }  // namespace headroom

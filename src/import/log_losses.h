@@ -26,6 +26,11 @@ class LogLosses {
     const auto known = find(kind);
     return known == losses_.end() ? 0 : known->count;
   }
+  template <class Moved>
+  void move_places(const Moved& moved) {
+    for (Loss& loss : losses_)
+      for (LossPlace& place : loss.places) place = {moved(place.begin), moved(place.end), place.source};
+  }
   [[nodiscard]] const std::vector<Loss>& all() const { return losses_; }
 
  private:

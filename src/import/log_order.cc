@@ -14,7 +14,7 @@ namespace headroom {
 
 namespace {
 
-constexpr Nanos kLatest = 8'000'000'000 * kSecond;  // the year 2223: below it, sums of instants fit
+constexpr Nanos kLatest = 4'200'000'000 * kSecond;  // the year 2103: within the bounds of recordings
 
 struct Span {
   Nanos begin = 0, end = 0;
@@ -204,6 +204,43 @@ void put_in_order(LogData& data, std::size_t index) {
       settle_equal(data, gpu, order, begin, end, kept);
   }
   keep_rows(gpu, kept);
+}
+
+void close_leaps(LogData& data) {
+  constexpr Nanos kLeap = 366 * kDay;
+  struct Leap {
+    Nanos before, after;  // the rows beside it
+  };
+  std::vector<Nanos> all;
+  for (const GpuLog& gpu : data.gpus) all.insert(all.end(), gpu.at.begin(), gpu.at.end());
+  std::sort(all.begin(), all.end());
+  std::vector<Leap> leaps;
+  for (std::size_t i = 1; i < all.size(); ++i)
+    if (all[i] - all[i - 1] > kLeap) leaps.push_back({all[i - 1], all[i]});
+  if (leaps.empty()) return;
+  const Nanos spacing = std::clamp<Nanos>(median_spacing(data.gpus[0].at), 1, kDay);
+  const auto moved = [&](Nanos at) {
+    Nanos sum = at;
+    for (const Leap& leap : leaps)
+      if (at <= leap.before) sum += leap.after - leap.before - spacing;
+    return sum;
+  };
+  for (const Leap& leap : leaps) {
+    const Nanos delta = leap.after - leap.before - spacing;
+    data.events.push_back(to_event(events::ClockStep{delta, 0}, leap.after, kNoSource));
+    data.losses.add(LossKind::kClockStepAhead, 1, [&] {
+      return fmt::format(
+          "the clock jumps ahead by {:.1f} days; earlier rows are moved up to it, so that durations hold",
+          seconds(delta) / 86'400);
+    });
+  }
+  for (GpuLog& gpu : data.gpus)
+    for (Nanos& at : gpu.at) at = moved(at);
+  for (Event& event : data.events) {
+    event.at = moved(event.at);
+    if (event.end) event.end = moved(*event.end);
+  }
+  data.losses.move_places(moved);
 }
 
 }  // namespace headroom

@@ -19,4 +19,8 @@ namespace headroom {
 // Counts each in data.losses, and adds clock_step events.
 void put_in_order(LogData& data, std::size_t gpu);
 
+// More than a year without a row of any GPU is a clock that was set, say from 1970 when a network was there: the rows
+// before are moved up to those after. Rows must be in order.
+void close_leaps(LogData& data);
+
 }  // namespace headroom

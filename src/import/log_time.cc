@@ -24,7 +24,7 @@ int digits(std::string_view text) {
 }
 
 std::optional<Nanos> civil(int year, int month, int day) {
-  if (year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1) return std::nullopt;  // fits Nanos
+  if (year < 1970 || year >= 2100 || month < 1 || month > 12 || day < 1) return std::nullopt;  // fits Nanos
   const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{static_cast<unsigned>(month)},
                                          std::chrono::day{static_cast<unsigned>(day)}};
   if (!date.ok()) return std::nullopt;
@@ -129,7 +129,8 @@ std::optional<Nanos> TimeReader::read_epoch(std::string_view text) {
                      : *whole < kSecondsEnd * 1000      ? kMillisecond
                      : *whole < kSecondsEnd * 1'000'000 ? kMicrosecond
                                                         : Nanos{1};
-  if (*whole > std::numeric_limits<Nanos>::max() / 2 / unit) return std::nullopt;
+  constexpr Nanos kEnd = 4'102'444'800 * kSecond;  // the year 2100
+  if (*whole >= kEnd / unit) return std::nullopt;
   Nanos at = *whole * unit, scale = unit;
   for (std::size_t i = point + 1; i < text.size(); ++i) {
     if (!is_digit(text[i])) return std::nullopt;

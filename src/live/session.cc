@@ -221,7 +221,8 @@ void Session::State::run_part(Part& part) {
   open_part(part);
   const bool recording_opened = [&] {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return opened || end || failed; });
+    // The recording is opened even where the end has come already, and a source may have something for it.
+    changed.wait(lock, [&] { return opened || failed || done; });
     return opened && !failed;
   }();
   try {
@@ -245,8 +246,17 @@ void Session::State::sample_part(Part& part, OpenSource source) {
     if (part.clock->boottime() >= own.next()) own.tick();
     if (!finished()) part.clock->wait_until(own.next());
   }
-  if (!failed && source.before_last_look) source.before_last_look();
-  if (!failed) own.finish();
+  if (failed) return;
+  if (source.before_last_look) {
+    if (own.next() == 0) own.tick();  // a job that was over at once
+    source.before_last_look();
+  }
+  own.finish();
+  const std::string nothing = source.nothing_seen ? source.nothing_seen() : "";
+  if (nothing.empty()) return;
+  const std::lock_guard lock(mutex);
+  part.is = Part::Is::kMissing;
+  part.why = nothing;
 }
 
 void Session::State::sample() {

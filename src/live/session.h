@@ -26,6 +26,8 @@ struct OpenSource {
   std::vector<std::unique_ptr<Reader>> readers;
   std::size_t gpus = 0;                    // that it looks at
   std::function<void()> before_last_look;  // the last read then leaves nothing out; may be empty
+  // After the last read, of one with its own thread: why there is nothing of it in the recording; "": there is.
+  std::function<std::string()> nothing_seen;
 };
 
 // The thread that opens a source and asks its readers. One that is looked at more often than the rest, or that must not

@@ -369,5 +369,46 @@ TEST_F(SessionTest, ASourceOfItsOwnThatDoesNotOpenIsAMissingTier) {
             (std::vector<MissingTier>{{'N', "not wanted"}, {'Y', "ptrace is not allowed"}}));
 }
 
+// A job that is over before anybody looked has said what it said.
+TEST_F(SessionTest, ASourceThatKeepsWhatItSawIsLookedAtEvenIfTheEndComesFirst) {
+  EvidenceSource own{.tier = 'X', .name = "the marks", .where = ReadOn::kOwnThread};
+  const auto ended = std::make_shared<Barrier>();
+  const auto reads = std::make_shared<Counter>(), last = std::make_shared<Counter>();
+  own.open = [=] {
+    ended->wait();
+    OpenSource source;
+    source.readers.push_back(std::make_unique<NamedReader>("marks", [=] { reads->add(); }));
+    source.before_last_look = [=] { last->add(); };
+    source.nothing_seen = [] { return ""; };
+    return Result<OpenSource>(std::move(source));
+  };
+  options.sources.push_back(std::move(own));
+  Session session(options);
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    ended->open();
+  });
+  EXPECT_EQ(session.finish({.at = 1}, 60 * kSecond).missing, "");
+  later.join();
+  last->wait_for(1);
+  reads->wait_for(1);
+  EXPECT_EQ(world->closed.meta.tiers, "PX");
+}
+
+TEST_F(SessionTest, ASourceThatSawNothingIsNoTier) {
+  EvidenceSource own{.tier = 'X', .name = "the marks", .where = ReadOn::kOwnThread};
+  own.open = [] {
+    OpenSource source;
+    source.nothing_seen = [] { return "the job set none"; };
+    return Result<OpenSource>(std::move(source));
+  };
+  options.sources.push_back(std::move(own));
+  Session session(options);
+  world->read.wait();
+  EXPECT_EQ(session.finish({.at = 1}).missing, "") << "nothing went wrong";
+  EXPECT_EQ(world->closed.meta.tiers, "P");
+  EXPECT_EQ(world->closed.meta.missing_tiers.back(), (MissingTier{'X', "the job set none"}));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -213,6 +213,7 @@ struct BatchSummary {
     std::string_view unit = "tasks";
     std::int64_t one_per_gpu_attempts = 0;  // that rate rests on so many that ran alone on a GPU of this model …
     bool one_per_gpu_from_history = false;  // … and, for some groups, on earlier batches
+    std::string_view one_per_gpu_unknown;   // why that rate is absent, in words; "" where it is not
   };
   Tasks tasks;
   std::int64_t attempts = 0, retries = 0, oom_requeues = 0;

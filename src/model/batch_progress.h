@@ -27,7 +27,7 @@ struct BatchProgress {
     BatchGpu gpu;
     std::size_t running = 0;
     std::optional<std::int64_t> used_bytes;
-    std::optional<double> util_ratio;
+    std::optional<double> util_ratio, power_watts, temperature_celsius;
     double tasks_per_second = 0;
     std::optional<double> alone_tasks_per_second;  // what one task per GPU would do, as far as tasks ran alone
     bool usable = true;

@@ -3,11 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/strings.h"
+#include "model/bounds.h"
 
 namespace headroom {
 
 namespace {
+
+constexpr int kMany = 10'000'000;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 54;
+constexpr double kMostWatts = 20'000;
 
 void put(Attrs& attrs, const char* name, const std::string& value) {
   if (!value.empty()) attrs[name] = value;
@@ -29,6 +36,16 @@ template <class T>
 std::optional<T> number(const Attrs& attrs, const char* name) {
   const auto* value = get(attrs, name);
   return value ? parse_number<T>(*value) : std::nullopt;
+}
+// The files that hold these may be anybody's.
+std::optional<Nanos> instant(const Attrs& attrs, const char* name) {
+  const auto at = number<Nanos>(attrs, name);
+  return at ? std::optional(std::clamp(*at, kEarliest, kLatest)) : std::nullopt;
+}
+template <class T>
+std::optional<T> number_of(const Attrs& attrs, const char* name, T most) {
+  const auto value = number<T>(attrs, name);
+  return value && *value >= T{0} && *value <= most ? value : std::nullopt;
 }
 std::optional<bool> flag(const Attrs& attrs, const char* name) {
   const auto* value = get(attrs, name);
@@ -67,22 +84,22 @@ Device device_of(const Source& source) {
   const Attrs& attrs = source.attrs;
   Device device;
   device.uuid = source.key;
-  device.index = number<int>(attrs, "index").value_or(0);
+  device.index = number_of(attrs, "index", kMany).value_or(0);
   device.name = text(attrs, "name");
   device.pci_bus_id = text(attrs, "pci_bus_id");
-  device.memory_total_bytes = number<std::int64_t>(attrs, "memory_total_bytes");
-  device.power_limit_watts = number<double>(attrs, "power_limit_watts");
-  device.sm_clock_max_mhz = number<std::int64_t>(attrs, "sm_clock_max_mhz");
+  device.memory_total_bytes = number_of(attrs, "memory_total_bytes", kMostBytes);
+  device.power_limit_watts = number_of(attrs, "power_limit_watts", kMostWatts);
+  device.sm_clock_max_mhz = number_of(attrs, "sm_clock_max_mhz", info(Metric::kSmClock).high);
   device.compute_capability = text(attrs, "compute_capability");
   device.driver_version = text(attrs, "driver_version");
   device.mig_mode = text(attrs, "mig_mode");
   device.compute_mode = text(attrs, "compute_mode");
   device.persistence_mode = text(attrs, "persistence_mode");
-  device.pcie_link_gen_max = number<int>(attrs, "pcie_link_gen_max");
-  device.pcie_link_width_max = number<int>(attrs, "pcie_link_width_max");
+  device.pcie_link_gen_max = number_of(attrs, "pcie_link_gen_max", kMany);
+  device.pcie_link_width_max = number_of(attrs, "pcie_link_width_max", kMany);
   device.numa_node = number<int>(attrs, "numa_node");
   device.given = flag(attrs, "given");
-  device.cuda_cores = number<int>(attrs, "cuda_cores");
+  device.cuda_cores = number_of(attrs, "cuda_cores", kMany);
   return device;
 }
 
@@ -111,8 +128,8 @@ Process process_of(const Source& source) {
   process.ppid = number<std::int64_t>(attrs, "ppid").value_or(0);
   process.uid = number<std::int64_t>(attrs, "uid");
   process.user = text(attrs, "user");
-  process.start = number<Nanos>(attrs, "start_ns").value_or(0);
-  process.end = number<Nanos>(attrs, "end_ns");
+  process.start = instant(attrs, "start_ns").value_or(0);
+  process.end = instant(attrs, "end_ns");
   process.exit_code = number<int>(attrs, "exit_code");
   process.comm = text(attrs, "comm");
   process.cmdline = text(attrs, "cmdline");
@@ -150,7 +167,7 @@ GpuContext context_of(const Source& source) {
   context.kind = kind == "graphics" ? ContextKind::kGraphics
                  : kind == "mps"    ? ContextKind::kMps
                                     : ContextKind::kCompute;
-  context.start = number<Nanos>(source.attrs, "start_ns");
+  context.start = instant(source.attrs, "start_ns");
   return context;
 }
 

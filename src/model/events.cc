@@ -12,7 +12,7 @@ namespace {
 constexpr bool in_order() {
   for (std::size_t i = 0; i < kEventKinds.size(); ++i)
     if (kEventKinds[i].id != static_cast<EventKind>(i)) return false;
-  return kEventKinds.back().id == EventKind::kAttemptEnd;
+  return kEventKinds.back().id == EventKind::kParameter;
 }
 static_assert(in_order(), "kEventKinds[i] is the i-th kind");
 

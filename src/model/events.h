@@ -30,6 +30,8 @@ enum class EventKind : std::uint8_t {
   kQueue,
   kAttemptStart,
   kAttemptEnd,
+  kMetricValue,
+  kParameter,
 };
 
 struct EventKindInfo {
@@ -56,6 +58,8 @@ inline constexpr std::array kEventKinds{
     EventKindInfo{EventKind::kQueue, "queue", false, "tasks of a batch that are ready and want a GPU: from now on so many"},
     EventKindInfo{EventKind::kAttemptStart, "attempt_start", false, "a batch started a task"},
     EventKindInfo{EventKind::kAttemptEnd, "attempt_end", false, "a task that a batch had started ended"},
+    EventKindInfo{EventKind::kMetricValue, "metric_value", false, "the job said what one of its metrics is: a loss, a score"},
+    EventKindInfo{EventKind::kParameter, "parameter", false, "the job said what one of its parameters is"},
 };
 // clang-format on
 
@@ -91,8 +95,8 @@ struct JobEnd {  // one of the two
 struct DeviceLost {
   static constexpr EventKind kKind = EventKind::kDeviceLost;
   std::optional<std::int64_t> index;
-  std::optional<std::string> text;   // the message of a log that says so,
-  std::optional<std::int64_t> line;  // and where it stands
+  std::optional<std::string> text;   // the driver's word, or the message of a log
+  std::optional<std::int64_t> line;  // of the log
   static void visit(auto& self, auto&& attribute) {
     attribute("index", self.index);
     attribute("text", self.text);
@@ -217,6 +221,25 @@ struct AttemptEnd {
     attribute("cpu_time_ns", self.cpu_time);
     attribute("peak_gpu_bytes", self.peak_gpu_bytes);
     attribute("steps", self.steps);
+  }
+};
+
+struct MetricValue {
+  static constexpr EventKind kKind = EventKind::kMetricValue;
+  std::string name;
+  double value = 0;
+  static void visit(auto& self, auto&& attribute) {
+    attribute("name", self.name);
+    attribute("value", self.value);
+  }
+};
+
+struct Parameter {
+  static constexpr EventKind kKind = EventKind::kParameter;
+  std::string name, value;
+  static void visit(auto& self, auto&& attribute) {
+    attribute("name", self.name);
+    attribute("value", self.value);
   }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/finding.h"
@@ -34,16 +35,35 @@ struct DeviceStats {
   bool operator==(const DeviceStats&) const = default;
 };
 
-// A phase of a device's time that recurs, found from its utilisation (tier N) or named by finer evidence.
+// A phase of a device's time: one that recurs, found in its utilisation, or one that has a name.
 struct Phase {
-  std::string name;        // "kernels running", "partly busy", "idle"; a name of the user's where there is one
+  std::string name;        // "kernels running", "partly busy", "idle"; or as the job or its stacks name it
+  std::string named_by;    // "marks", "nvtx", "output", "stacks"; "": found in the utilisation
   std::size_t device = 0;  // index into Ledger::devices
   std::int64_t count = 0;  // occurrences
   Nanos total = 0;
   std::optional<double> gpu_util_ratio, power_watts;
   std::optional<double> memory_used_bytes, memory_util_ratio;
   std::optional<Nanos> period;  // time from one begin to the next, where it is regular
+  std::optional<double> steps;  // done in it, where the job counts them
   bool operator==(const Phase&) const = default;
+};
+
+// How fast the job did what it is for, by its own count.
+struct Work {
+  double steps = 0;            // in the window
+  Nanos counted = 0;           // from its first count in the window to its last
+  std::string via;             // "marks", "nvtx", "output"
+  std::int64_t processes = 1;  // that count steps: this is the one that counted most
+  std::optional<double> steps_per_second, samples_per_second;
+  bool operator==(const Work&) const = default;
+};
+
+// What a job said of itself last.
+struct Said {
+  std::vector<std::pair<std::string, double>> metrics;          // by name
+  std::vector<std::pair<std::string, std::string>> parameters;  // likewise
+  bool operator==(const Said&) const = default;
 };
 
 enum class Answer : std::uint8_t { kYes, kNo, kUnknown };
@@ -66,8 +86,9 @@ struct Bound {
 
 // A job of which only a part uses a GPU: however fast that part becomes, the rest remains.
 struct Pipeline {
-  Nanos gpu_part = 0;  // some process of the job was working on a GPU, its start-up included
-  Nanos rest = 0;      // none was
+  Nanos gpu_part = 0;  // from the first kernel of a process to its last, its waits included; short ones: as they lived
+  Nanos kernels = 0;   // a kernel of the job ran on some GPU
+  Nanos rest = 0;      // no process was at its GPU part
   bool operator==(const Pipeline&) const = default;
 };
 
@@ -104,7 +125,9 @@ struct Explanation {
   Ledger ledger;
   std::vector<std::vector<Slice>> slices;  // per device of the ledger
   std::vector<DeviceStats> devices;
-  std::vector<Phase> phases;
+  std::vector<Phase> phases;  // of a device either those with names or those found in its utilisation
+  std::optional<Work> work;   // where the job counts it
+  Said said;
   std::vector<Finding> findings;  // most lost device-time first
   std::optional<Bound> bound;
   std::optional<Pipeline> pipeline;  // where the rest is a material part

@@ -62,6 +62,9 @@ enum class Cause : std::uint8_t {
   kMonitoringMostlyElse,
   kRecordingLosses,
   kTaskWaiting,
+  kDeviceLost,
+  kOwnersUnknown,
+  kUtilisationNotReported,
 };
 // Root causes; identifiers and catalogue numbers are DESIGN section 8's.
 struct CauseInfo {

@@ -17,6 +17,7 @@ namespace headroom {
 enum class Account : std::uint8_t {
   kUseful,
   kDiscarded,
+  kUnderWay,
   kForeign,
   kStartup,
   kInput,
@@ -45,6 +46,7 @@ struct AccountInfo {
 inline constexpr std::array kAccounts{
     AccountInfo{Account::kUseful, "busy", "useful", "computing", "a kernel was resident, for work that counted"},
     AccountInfo{Account::kDiscarded, "busy", "discarded", "discarded work", "a kernel ran for work thrown away"},
+    AccountInfo{Account::kUnderWay, "busy", "under_way", "work under way", "a kernel of a task that was still running"},
     AccountInfo{Account::kForeign, "busy", "foreign", "others' kernels", "a kernel of a process outside the job ran"},
     AccountInfo{Account::kStartup, "idle", "startup", "start-up", "from process start to its first kernel"},
     AccountInfo{Account::kInput, "idle", "input", "input", "the training loop waited for its data"},
@@ -59,7 +61,7 @@ inline constexpr std::array kAccounts{
     AccountInfo{Account::kTaskWaiting, "free", "task_waiting", "task waiting", "work was queued and the device free"},
     AccountInfo{Account::kNotUsed, "free", "not_used", "not used", "the job had the device and never used it"},
     AccountInfo{Account::kNoTask, "free", "no_task", "no task", "nothing was queued for the device"},
-    AccountInfo{Account::kUnobserved, "unobserved", "unobserved", "unobserved", "no sample covers this time"},
+    AccountInfo{Account::kUnobserved, "unobserved", "unobserved", "unobserved", "no reading says what the GPU did"},
 };
 static_assert(in_order_of_ids(kAccounts));
 [[nodiscard]] inline const AccountInfo& info(Account account) { return kAccounts[static_cast<std::size_t>(account)]; }
@@ -105,9 +107,10 @@ struct Slice {
   std::int64_t pid = 0;  // whose time it is, where that is known; else 0
   Tiers tiers = "N";     // the evidence it rests on
   Confidence confidence = Confidence::kHigh;
-  std::int32_t phase = -1;  // index into Explanation::phases, or -1
+  std::int32_t phase = -1;  // of those found in the utilisation: index into Explanation::phases, or -1
   std::int32_t task = -1;   // of a batch: index into Ledger::tasks, or -1
-  std::int32_t where = -1;  // what code or phase of the job the device waited for: index into Ledger::places, or -1
+  std::int32_t where = -1;  // what code of the job the device waited for: index into Ledger::places, or -1
+  std::int32_t named = -1;  // of the phases that the job or its stacks name: index into Explanation::phases, or -1
   bool operator==(const Slice&) const = default;
 };
 
@@ -130,12 +133,12 @@ struct Ledger {
   std::vector<Device> devices;       // the budget's devices, in order of index
   std::vector<LedgerEntry> entries;  // merged: no two differ in `ns` alone; sorted by device, account, phase, task, pid
   std::vector<std::string> tasks;    // of a batch: their names
-  std::vector<std::string> places;   // functions and phases of the job, by the evidence that names them
+  std::vector<std::string> places;   // functions of the job, by the evidence that names them
 
   [[nodiscard]] Nanos span() const { return end - begin; }
   [[nodiscard]] Nanos budget() const { return span() * static_cast<Nanos>(devices.size()); }
   [[nodiscard]] Nanos total(Account account, std::optional<std::size_t> device = std::nullopt) const;
-  [[nodiscard]] Nanos busy(std::optional<std::size_t> device = std::nullopt) const;  // all three busy accounts
+  [[nodiscard]] Nanos busy(std::optional<std::size_t> device = std::nullopt) const;  // all busy accounts
 };
 
 }  // namespace headroom

@@ -2,6 +2,7 @@
 #include "model/losses.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace headroom {
 
@@ -63,12 +64,20 @@ void count_loss(std::vector<Loss>& losses, const Loss& loss) {
     losses.push_back(loss);
     return;
   }
-  known->count += loss.count;
+  if (__builtin_add_overflow(known->count, loss.count, &known->count))
+    known->count = std::numeric_limits<std::int64_t>::max();
   known->severity = std::max(known->severity, loss.severity);
   if (known->places.empty() || loss.places.empty())
     known->places.clear();
   else
     for (const LossPlace& place : loss.places) add_place(known->places, place);
+}
+
+bool is_little(const Loss& loss, Nanos span) {
+  double touched = 0;
+  for (const LossPlace& place : loss.places)
+    touched += static_cast<double>(place.end) - static_cast<double>(place.begin);
+  return !loss.places.empty() && loss.severity < Severity::kError && 100 * touched < static_cast<double>(span);
 }
 
 }  // namespace headroom

@@ -26,6 +26,13 @@ enum class LossKind : std::uint8_t {
   kGpuPowerRingTimeStamp,
   kProcIoNoPermission,
   kProcEnvironNoPermission,
+  kStackRejected,
+  kStackCut,
+  kStackLeftOut,
+  kMarkLost,
+  kMarkShort,
+  kMarkCut,
+  kOutputLost,
   // reading a recording
   kMissingRows,
   kDamagedChunk,
@@ -38,6 +45,8 @@ enum class LossKind : std::uint8_t {
   kUnknownSource,
   kUnknownTable,
   kUnknownLine,
+  kUnknownValue,
+  kUnknownTime,
   // importing a log
   kGap,
   kMissingRow,
@@ -54,6 +63,7 @@ enum class LossKind : std::uint8_t {
   kOutOfOrderRow,
   kBackwardTimestamp,
   kClockStepBack,
+  kClockStepAhead,
   kNoTimestamps,
   kNoDate,
   kNamedZone,
@@ -89,6 +99,13 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kGpuPowerRingTimeStamp, "gpu_power_ring_time_stamp", Severity::kNotice, false, "fine power samples of the driver were out of order or in the future, and were left out"},
     LossInfo{LossKind::kProcIoNoPermission, "proc_io_no_permission", Severity::kNotice, false, "the I/O counters of another user's process may not be read; its rows say so"},
     LossInfo{LossKind::kProcEnvironNoPermission, "proc_environ_no_permission", Severity::kNotice, false, "the environment of another user's process may not be read; its facts are fewer"},
+    LossInfo{LossKind::kStackRejected, "stack_rejected", Severity::kInfo, false, "a Python stack changed while it was read, and was left out"},
+    LossInfo{LossKind::kStackCut, "stack_cut", Severity::kInfo, false, "a Python stack was deeper than is read: its outermost frames are missing, and three dots stand for them"},
+    LossInfo{LossKind::kStackLeftOut, "stack_left_out", Severity::kNotice, false, "Python processes, threads or interpreters of which no stack is read: there are more than are looked at, or what they are could not be told"},
+    LossInfo{LossKind::kMarkLost, "mark_lost", Severity::kNotice, false, "the job made marks faster than they were read, and the oldest were written over: phases and steps are incomplete there"},
+    LossInfo{LossKind::kMarkShort, "mark_short", Severity::kInfo, false, "phases too short to be told apart: their time belongs to the phase around them"},
+    LossInfo{LossKind::kMarkCut, "mark_cut", Severity::kNotice, false, "marks that were left out: there are too many names, or what the job wrote is no mark"},
+    LossInfo{LossKind::kOutputLost, "output_lost", Severity::kInfo, false, "lines of the job's output that were passed on and not looked at: they came faster than they are read"},
     /* reading a recording */
     LossInfo{LossKind::kMissingRows, "missing_rows", Severity::kDataLoss, true, "rows that were written are missing between those that could be read"},
     LossInfo{LossKind::kDamagedChunk, "damaged_chunk", Severity::kDataLoss, true, "a block of rows is damaged and was left out"},
@@ -101,6 +118,8 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kUnknownSource, "unknown_source", Severity::kNotice, false, "a kind of source that a newer program wrote, left out; or rows of a source that the file does not name"},
     LossInfo{LossKind::kUnknownTable, "unknown_table", Severity::kInfo, false, "a table that a newer program wrote; left out"},
     LossInfo{LossKind::kUnknownLine, "unknown_line", Severity::kNotice, false, "a kind of line of the text form that a newer program wrote; left out"},
+    LossInfo{LossKind::kUnknownValue, "unknown_value", Severity::kNotice, false, "a state that a newer program wrote; taken as unknown"},
+    LossInfo{LossKind::kUnknownTime, "unknown_time", Severity::kError, true, "times that cannot be true; what they stand by was left out"},
     /* importing a log */
     LossInfo{LossKind::kGap, "gap", Severity::kDataLoss, true, "more than three intervals without a row of a GPU"},
     LossInfo{LossKind::kMissingRow, "missing_row", Severity::kDataLoss, true, "rows that the interval leads to expect are not there"},
@@ -117,6 +136,7 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kOutOfOrderRow, "out_of_order_row", Severity::kNotice, false, "rows were not in order of time; sorted"},
     LossInfo{LossKind::kBackwardTimestamp, "backward_timestamp", Severity::kNotice, false, "an earlier run follows a later one; sorted by time"},
     LossInfo{LossKind::kClockStepBack, "clock_step_back", Severity::kNotice, false, "the clock was set back while the log was written; later rows are moved, so that durations hold"},
+    LossInfo{LossKind::kClockStepAhead, "clock_step_ahead", Severity::kNotice, false, "more than a year without a row: a clock that was set; earlier rows are moved up, so that durations hold"},
     LossInfo{LossKind::kNoTimestamps, "no_timestamps", Severity::kNotice, true, "rows carry no time: their spacing is assumed"},
     LossInfo{LossKind::kNoDate, "no_date", Severity::kNotice, false, "times carry no date: the first is taken as 1970-01-01"},
     LossInfo{LossKind::kNamedZone, "named_zone", Severity::kNotice, false, "a zone given by letters is ambiguous and was not used"},
@@ -149,5 +169,8 @@ inline constexpr std::array kLosses{
 // source that meet become one; beyond kMostLossPlaces the last one grows, so that nothing is left out.
 inline constexpr std::size_t kMostLossPlaces = 256;
 void count_loss(std::vector<Loss>& losses, const Loss& loss);
+
+// It is known where, and all of that is less than a percent of `span`.
+[[nodiscard]] bool is_little(const Loss& loss, Nanos span);
 
 }  // namespace headroom

@@ -72,5 +72,13 @@ TEST(Losses, WithoutAPlaceItMayBeAnywhere) {
   EXPECT_TRUE(reaches(losses[0], 1, 20, 30));
 }
 
+TEST(Losses, ALittleIsLessThanAPercentOfATimeThatIsKnown) {
+  const Loss missed = make_loss(LossKind::kMissedTick, 1, "", LossPlace{0, 65 * kMillisecond, kNoSource});
+  EXPECT_TRUE(is_little(missed, 10 * kSecond));
+  EXPECT_FALSE(is_little(missed, 6 * kSecond));
+  EXPECT_FALSE(is_little(make_loss(LossKind::kMissedTick, 1, ""), 10 * kSecond)) << "it may be anywhere";
+  EXPECT_FALSE(is_little(make_loss(LossKind::kDamagedFile, 1, "", LossPlace{0, 1, kNoSource}), 10 * kSecond));
+}
+
 }  // namespace
 }  // namespace headroom

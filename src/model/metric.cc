@@ -12,9 +12,57 @@
 namespace headroom {
 
 namespace {
+
+struct Bounds {
+  std::int64_t low = 0, high = std::numeric_limits<std::int64_t>::max();
+  std::optional<std::int64_t> unknown = std::nullopt;
+};
+
+constexpr bool is_of_the_driver(Metric metric) {  // whole percents; performance counters may overshoot
+  return metric == Metric::kGpuUtil || metric == Metric::kMemoryUtil || metric == Metric::kEncoderUtil ||
+         metric == Metric::kDecoderUtil || metric == Metric::kProcessSmUtil || metric == Metric::kProcessMemoryUtil;
+}
+
+// What can be true of any machine, in units of the metric; tighter doubts are the analysis's.
+constexpr Bounds bounds_of(Metric metric, std::string_view unit, MetricKind kind) {
+  constexpr auto kLastChannel = static_cast<std::int64_t>(WaitChannel::kUnknown);
+  constexpr std::int64_t kPebibyte = std::int64_t{1} << 50, kMany = std::int64_t{1} << 32;
+  switch (metric) {
+    case Metric::kWaitChannel:
+      return {0, kLastChannel, kLastChannel};
+    case Metric::kProcessState:
+      return {0, 127, '?'};
+    case Metric::kPerformanceState:
+      return {0, 32};
+    case Metric::kPcieLinkGen:
+      return {0, 16};
+    case Metric::kPcieLinkWidth:
+      return {0, 64};
+    case Metric::kFan:
+      return {0, 2};
+    default:
+      break;
+  }
+  if (kind != MetricKind::kGauge) return {};
+  if (unit == "ratio") return {0, is_of_the_driver(metric) ? 1 : 2};
+  if (unit == "watts") return {0, 20'000};
+  if (unit == "celsius") return {-60, 200};
+  if (unit == "mhz") return {0, 20'000};
+  if (unit == "bytes" || unit == "bytes/s") return {0, 16 * kPebibyte};
+  return {0, kMany};
+}
+
+constexpr MetricInfo row(Metric id, std::string_view name, std::string_view unit, MetricKind kind, int exp10,
+                         std::string_view help) {
+  Bounds bounds = bounds_of(id, unit, kind);
+  if (bounds.high != std::numeric_limits<std::int64_t>::max())
+    for (int i = 0; i < exp10; ++i) bounds.low *= 10, bounds.high *= 10;
+  return {id, name, unit, kind, exp10, help, bounds.low, bounds.high, bounds.unknown};
+}
+
 constexpr std::array kMetrics{
 #define HEADROOM_METRIC_ROW(id, name, unit, kind, exp10, help) \
-  MetricInfo{Metric::id, name, unit, MetricKind::kind, exp10, help},
+  row(Metric::id, name, unit, MetricKind::kind, exp10, help),
     HEADROOM_METRICS(HEADROOM_METRIC_ROW)
 #undef HEADROOM_METRIC_ROW
 };

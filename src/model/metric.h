@@ -98,8 +98,13 @@ enum class MetricKind : std::uint8_t { kGauge = 0, kCounter = 1, kState = 2, kBi
   /* recorder: what watching costs */                                                                                  \
   X(kRecorderCpu, "recorder_cpu_seconds_total", "seconds", kCounter, 9, "CPU time of the recorder")                    \
   X(kRecorderRss, "recorder_rss_bytes", "bytes", kGauge, 0, "resident memory of the recorder")                         \
-  /* job: counted by the job itself (virtual jobs, later marks) */                                                     \
-  X(kSteps, "steps_total", "", kCounter, 0, "optimizer steps done")
+  /* marks: counted by the job itself */                                                                               \
+  X(kSteps, "steps_total", "", kCounter, 0, "optimizer steps done")                                                    \
+  /* process, later */                                                                                                 \
+  X(kChildrenCpu, "children_cpu_seconds_total", "seconds", kCounter, 9,                                                \
+    "CPU time of children that ended and were waited for")                                                             \
+  /* marks, later */                                                                                                   \
+  X(kSamples, "samples_total", "", kCounter, 0, "samples (records, images, tokens) that went through the steps done")
 
 enum class Metric : std::uint16_t {
 #define HEADROOM_METRIC_ID(id, name, unit, kind, exp10, help) id,
@@ -114,6 +119,9 @@ struct MetricInfo {
   MetricKind kind;
   int exp10;  // value = stored / 10^exp10
   std::string_view help;
+  // Stored values outside [low, high] cannot be true of any machine.
+  std::int64_t low, high;
+  std::optional<std::int64_t> unknown;  // of a state whose numbers are ours: stands for those of a newer program
 };
 
 [[nodiscard]] std::span<const MetricInfo> metrics();

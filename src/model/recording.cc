@@ -28,6 +28,8 @@ constexpr std::array kSourceKinds{
     Name<SourceKind>{SourceKind::kHost, "host"},
     Name<SourceKind>{SourceKind::kCgroup, "cgroup"},
     Name<SourceKind>{SourceKind::kRecorder, "recorder"},
+    Name<SourceKind>{SourceKind::kPythonThread, "python_thread"},
+    Name<SourceKind>{SourceKind::kMarks, "marks"},
 };
 static_assert(in_order_of_ids(kSourceKinds));
 constexpr std::array kSeverities{
@@ -49,6 +51,8 @@ std::string_view source_kind_name(SourceKind kind) { return kSourceKinds[static_
 std::optional<SourceKind> source_kind_of(std::string_view name) { return find_name(kSourceKinds, name); }
 std::string_view severity_name(Severity severity) { return kSeverities[static_cast<std::size_t>(severity)].name; }
 std::optional<Severity> severity_of(std::string_view name) { return find_name(kSeverities, name); }
+
+bool goes_on(const RecordingMeta& meta) { return meta.stop_reason.empty() && !meta.origin.starts_with("import"); }
 
 const Column* Track::find(Metric metric) const {
   const auto found = std::find_if(columns.begin(), columns.end(), [&](const auto& c) { return c.metric == metric; });

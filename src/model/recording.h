@@ -27,6 +27,14 @@ enum class SourceKind : std::uint8_t {
   kHost = 5,          // key: "host". attrs: cores, cores_usable, memory_total_bytes, kernel
   kCgroup = 6,        // key: the cgroup's path. attrs: cpu_quota_cores, cpuset_cores, memory_max_bytes
   kRecorder = 7,      // key: "recorder"; "recorder/<tier>" for a tier that is sampled on a thread of its own
+  // key: "<pid>/<start ns>/<tid>", parent: the process. attrs: pid, tid, main=true|false, python. List rows only: its
+  // stack, outermost frame first, "qualname (file:first line)"; value 1: it holds the GIL, 0: it does not, 2: not
+  // known.
+  kPythonThread = 8,
+  // key: "<pid>/<start ns>/<tid>/<via>", parent: the process, if it is known. What the job says of itself. attrs:
+  // via=marks|nvtx|output, and pid and tid where these are known. List rows: the phases that are open from then on,
+  // the outermost first; none: no phase. Columns: kSteps and kSamples, at the instant of the last step counted.
+  kMarks = 9,
 };
 [[nodiscard]] std::string_view source_kind_name(SourceKind kind);  // "gpu", "gpu_util_ring", "gpu_process", …
 [[nodiscard]] std::optional<SourceKind> source_kind_of(std::string_view name);
@@ -110,6 +118,9 @@ struct RecordingMeta {
   Attrs extra;                   // anything a newer or foreign writer knew
   bool operator==(const RecordingMeta&) const = default;
 };
+
+// Somebody is still writing it: it has no end yet, and what it has may lack the last seconds.
+[[nodiscard]] bool goes_on(const RecordingMeta& meta);
 
 // One metric of one source. `absent` is empty when every value was read; else it holds, per row, 0 or an Absent.
 struct Column {

@@ -17,6 +17,7 @@ enum class FileState : std::uint8_t {
   kRecording,
   kClosed,
   kInterrupted,  // its recorder is gone and did not close it
+  kCut,          // it was closed, and its last part is missing since
 };
 struct FileStateInfo {
   FileState id;
@@ -26,6 +27,7 @@ inline constexpr std::array kFileStates{
     FileStateInfo{FileState::kRecording, "recording"},
     FileStateInfo{FileState::kClosed, "closed"},
     FileStateInfo{FileState::kInterrupted, "interrupted"},
+    FileStateInfo{FileState::kCut, "cut"},
 };
 static_assert(in_order_of_ids(kFileStates));
 [[nodiscard]] inline std::string_view name(FileState state) {

@@ -40,13 +40,16 @@
     "windows per phase on average, below which levels flicker and there are no phases")                               \
   T(kPhaseWindow, "phase_window", 0.2, "seconds",                                                                     \
     "shortest window: the driver's ring has about six readings a second")                                             \
+  T(kPhaseContrast, "phase_contrast", 0.2, "ratio",                                                                   \
+    "between the shares of kernels in the busiest phase and in the least busy one, below which there are no phases")  \
   T(kPeriodSpread, "period_spread", 0.25, "ratio",                                                                    \
     "median deviation of the times between begins, of their median, up to which a phase has a period")                \
   /* Who used a device */                                                                                             \
   T(kMustBeSeen, "must_be_seen", 20, "seconds",                                                                       \
     "an attempt that ran so long without a context was not too short to be listed: lists are read every second "      \
     "or two")                                                                                                         \
-  T(kListings, "listings", 4, "times", "listing intervals after which a process must have been listed")               \
+  T(kListings, "listings", 4, "times",                                                                                \
+    "listing intervals, or readings of the list, after which a process must have been listed")                        \
   /* Why a device was idle */                                                                                         \
   T(kHangShortest, "hang_shortest", 60, "seconds",                                                                    \
     "of standstill: shorter ones are checkpoints, downloads and validation")                                          \
@@ -58,9 +61,13 @@
   T(kIoWaits, "io_waits", 0.3, "ratio", "of the idle time blocked on block I/O, from which it waited for storage")    \
   T(kHelpersAtWork, "helpers_at_work", 0.05, "cores",                                                                 \
     "CPU time of loader processes below which they only wait themselves")                                             \
+  T(kSpinning, "spinning", 0.5, "ratio",                                                                              \
+    "of how far a main thread's running is from the idle time, up to which it follows the kernels: it spins")         \
   T(kReading, "reading", 1e6, "bytes_per_second",                                                                     \
-    "from storage, from which a process reads data and not just its program")                                         \
+    "from storage, from which a process reads data and not just its program; to it, from which it may wait for that") \
   T(kWriting, "writing", 8e6, "bytes_per_second", "to storage, from which it writes a model's state and not a log")   \
+  T(kWritingPace, "writing_pace", 2e8, "bytes_per_second",                                                            \
+    "that a process which only writes its state gets through: what it ran for longer than that was other work")       \
   /* Findings */                                                                                                      \
   T(kMaterial, "material", 0.05, "ratio", "of the budget: less is not worth a finding of its own")                    \
   T(kHealthyBusy, "healthy_busy", 0.85, "ratio",                                                                      \
@@ -71,10 +78,35 @@
     "of their time that loader processes wait for a core, from which cores are short")                                \
   T(kHelpersInDisk, "helpers_in_disk", 0.3, "ratio",                                                                  \
     "of samples that show loader processes in state D, from which storage is slow")                                   \
+  T(kCoresFull, "cores_full", 0.85, "ratio",                                                                          \
+    "of the usable cores that the machine uses, from which hardly any is left: below, a wait for one is a part only") \
+  T(kLongPause, "long_pause", 0.4, "seconds",                                                                         \
+    "without a kernel, from which a pause is no matter of a usual step: the driver's ring shows two readings of 0")   \
+  T(kWorkersFull, "workers_full", 0.65, "ratio",                                                                       \
+    "of the time that each loader worker runs or waits for a core, from which there are too few of them")             \
+  T(kChannelShare, "channel_share", 0.2, "ratio",                                                                     \
+    "of the looks that show a thread asleep in one place, from which what it waits for there is a candidate")         \
+  T(kOtherThreads, "other_threads", 0.2, "cores",                                                                     \
+    "CPU time of the other threads of the process on the GPU, from which they may keep its main thread waiting")      \
+  T(kRanksApart, "ranks_apart", 0.3, "cores",                                                                         \
+    "CPU time by which one process of several GPUs exceeds another, from which one may wait for the other")           \
+  T(kUneven, "uneven", 0.5, "ratio",                                                                                  \
+    "of the busiest GPU's kernels, below which another GPU of the same process has too few")                          \
+  T(kPageable, "pageable", 3e9, "bytes_per_second",                                                                   \
+    "that pageable memory is copied to a GPU at best, on average: more time than the bytes take has another cause")   \
+  T(kRestartClose, "restart_close", 1, "seconds",                                                                     \
+    "between the end of a worker and the start of the next, up to which one replaced the other")                      \
   T(kOwnerIo, "owner_io", 0.2, "ratio",                                                                               \
     "of its time that the process on the GPU is blocked on block I/O, from which storage is slow")                    \
   T(kHeldLong, "held_long", 10, "seconds",                                                                            \
     "held after the last kernel: shorter is the end of a process, not a device kept")                                 \
+  T(kQuietEnd, "quiet_end", 3, "times",                                                                               \
+    "the longest pause before: a log that ends with a longer one ends without work")                                  \
+  T(kMemoryFreed, "memory_freed", 0.5, "ratio",                                                                       \
+    "of the device memory in use at the last kernel, up to which a job has given its memory back")                    \
+  T(kInTurn, "in_turn", 3, "count", "processes that hold a GPU one after the other, from which starts are a pattern") \
+  T(kOutOfMemory, "out_of_memory", 0.9, "ratio",                                                                      \
+    "of device memory in use, from which the next allocation may fail: an allocator asks for large pieces")           \
   T(kHeldQuiet, "held_quiet", 0.5, "ratio", "of samples in a lock or poll, from which what holds the GPU may hang")   \
   T(kThrottleUtil, "throttle_util", 0.5, "ratio",                                                                     \
     "utilisation from which a reading counts for clocks: an idle GPU's are low anyway")                               \
@@ -82,6 +114,13 @@
     "of busy readings that name a limit, from which it is lasting")                                                   \
   T(kThrottleLoss, "throttle_loss", 0.1, "ratio",                                                                     \
     "of the highest SM clock that is missing: boost clocks vary by some percent")                                     \
+  T(kThrottleLooks, "throttle_looks", 3, "count",                                                                     \
+    "looks at the reasons, below which what they say of the whole time is a guess")                                   \
+  T(kStallShortest, "stall_shortest", 30, "seconds",                                                                  \
+    "of kernels that neither draw power nor touch memory: shorter ones are exchanges between GPUs")                   \
+  T(kStallPower, "stall_power", 0.5, "ratio",                                                                         \
+    "of the power that its busy readings usually show, up to which a busy GPU may only wait")                         \
+  T(kStallMemory, "stall_memory", 0.02, "ratio", "of time that memory was used, up to which kernels do not work")     \
   T(kFullBusy, "full_busy", 0.85, "ratio", "busy share from which low readings of the sensors below are odd")         \
   T(kLowMemoryTraffic, "low_memory_traffic", 0.15, "ratio",                                                           \
     "of time that memory was read or written, up to which it hardly is")                                              \

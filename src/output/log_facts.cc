@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/json.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "output/step_counter.h"
 
 namespace headroom::output {
@@ -54,7 +56,7 @@ bool take_json(std::string_view line, Attempt& attempt) {
   constexpr std::string_view kOurs = "headroom";
   if (line.size() > kLongestJson || !trim(line).starts_with('{') || line.find(kOurs) == std::string_view::npos)
     return false;
-  const auto json = ordered_json::parse(line, nullptr, false);
+  const auto json = parse_json<ordered_json>(line);
   if (!json.is_object()) return false;
   const auto said = json.find(kOurs);
   if (said == json.end() || !said->is_object()) return false;
@@ -69,7 +71,8 @@ bool take_json(std::string_view line, Attempt& attempt) {
 
 LogFacts::LogFacts(const std::vector<LogPattern>& patterns) {
   for (const auto& pattern : patterns)
-    if (pattern.kind != LogPattern::Kind::kStep) patterns_.push_back({.pattern = pattern, .matcher = Matcher(pattern)});
+    if (pattern.kind == LogPattern::Kind::kMetric || pattern.kind == LogPattern::Kind::kParameter)
+      patterns_.push_back({.pattern = pattern, .matcher = Matcher(pattern)});
 }
 
 void LogFacts::take_log(std::string_view text, Attempt& attempt) const {
@@ -93,7 +96,7 @@ void LogFacts::take_line(std::string_view line, Attempt& attempt) const {
 }
 
 bool LogFacts::take_file(std::string_view text, Attempt& attempt) {
-  const auto json = ordered_json::parse(text, nullptr, false);
+  const auto json = parse_json<ordered_json>(text);
   if (!json.is_object()) return false;
   take_parameters(json, "", 0, attempt);
   return true;
@@ -101,7 +104,8 @@ bool LogFacts::take_file(std::string_view text, Attempt& attempt) {
 
 namespace {
 
-// Without escape sequences and control characters; what a progress bar has overwritten is gone, too.
+// Without escape sequences and control characters, and with others from outside made visible; what a progress bar has
+// overwritten is gone, too.
 std::string printable(std::string_view line) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (const auto from = line.rfind('\r'); from != std::string_view::npos) line.remove_prefix(from + 1);
@@ -113,7 +117,7 @@ std::string printable(std::string_view line) {
     }
     if (static_cast<unsigned char>(line[i]) >= ' ' && line[i] != '\x7f') text += line[i];
   }
-  return std::string(trim(text));
+  return visible(trim(text));
 }
 
 std::string shortened(std::string text) {

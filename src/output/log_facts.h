@@ -14,7 +14,7 @@ namespace headroom::output {
 
 class LogFacts {
  public:
-  // Patterns for steps are left out. Their syntax was checked when they were read.
+  // Patterns for steps and phases are left out. Their syntax was checked when they were read.
   explicit LogFacts(const std::vector<LogPattern>& patterns);
 
   // Lines of a log: what the patterns find, and lines that are JSON of this form, whatever else is printed:

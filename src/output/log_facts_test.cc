@@ -54,10 +54,12 @@ TEST(LogFacts, AFileOfParametersIsOneObject) {
 
 TEST(LogFacts, DeepAndWideJsonIsCutOff) {
   std::string deep = "1";
-  for (int i = 0; i < 200; ++i) deep = "{\"a\":" + deep + "}";
+  for (int i = 0; i < 40; ++i) deep = "{\"a\":" + deep + "}";
   Attempt attempt;
   EXPECT_TRUE(LogFacts::take_file(deep, attempt));
   EXPECT_EQ(attempt.parameters_resolved.size(), 1U);
+  for (int i = 0; i < 40; ++i) deep = "{\"a\":" + deep + "}";
+  EXPECT_FALSE(LogFacts::take_file(deep, attempt)) << "deeper than is read at all";
   std::string wide = "{\"first\": 0";
   for (int i = 0; i < 5000; ++i) wide += ",\"p" + std::to_string(i) + "\":1";
   Attempt many;

@@ -28,7 +28,7 @@ Result<LogPattern> log_pattern(LogPattern::Kind kind, std::string_view name, std
   if (!compiled.ok())
     return fail(Errc::kInvalidInput, fmt::format("'{}' is no regular expression: {}", regex, compiled.error()),
                 "the syntax is RE2's: as in Perl, without back-references, look-ahead and look-behind");
-  if (compiled.NumberOfCapturingGroups() != 1)
+  if (kind != LogPattern::Kind::kPhase && compiled.NumberOfCapturingGroups() != 1)
     return fail(Errc::kInvalidInput, fmt::format("'{}' has {} groups", regex, compiled.NumberOfCapturingGroups()),
                 "put parentheses around the value, and (?: … ) around the rest");
   return LogPattern{kind, std::string(trim(name)), std::string(regex)};
@@ -47,6 +47,10 @@ std::optional<std::string_view> Matcher::find(std::string_view line) const {
   re2::StringPiece group;
   if (!RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *regex_, &group)) return std::nullopt;
   return std::string_view(group.data(), group.size());
+}
+
+bool Matcher::matches(std::string_view line) const {
+  return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *regex_);
 }
 
 }  // namespace headroom::output

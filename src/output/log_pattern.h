@@ -13,15 +13,17 @@ class RE2;
 
 namespace headroom::output {
 
-// What to look for in the lines of a task's log: the one group of `regex` (RE2's syntax) is the value.
+// What to look for in the lines of a job's output: the one group of `regex` (RE2's syntax) is the value. Of a phase the
+// line alone counts, and groups are as they may be.
 struct LogPattern {
-  enum class Kind { kMetric, kParameter, kStep };
+  enum class Kind { kMetric, kParameter, kStep, kPhase };
   Kind kind = Kind::kMetric;
   std::string name;  // "" for kStep
   std::string regex;
   bool operator==(const LogPattern&) const = default;
 };
-// kInvalidInput: no name, no regular expression, or not exactly one group. "loss=loss: ([0-9.]+)" of --metric.
+// kInvalidInput: no name, no regular expression, or, save for a phase, not exactly one group. "loss=loss: ([0-9.]+)" of
+// --metric.
 [[nodiscard]] Result<LogPattern> log_pattern(LogPattern::Kind kind, std::string_view name, std::string_view regex);
 [[nodiscard]] Result<LogPattern> parse_log_option(LogPattern::Kind kind, std::string_view name_equals_regex);
 
@@ -33,6 +35,7 @@ class Matcher {
   explicit Matcher(const LogPattern& pattern);
   // The group of the first match; nothing where the line has none.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view line) const;
+  [[nodiscard]] bool matches(std::string_view line) const;  // whatever its groups
 
  private:
   std::shared_ptr<const re2::RE2> regex_;

@@ -164,6 +164,7 @@ TEST_F(CrashTest, ReadableInADirectoryThatMayNotBeWritten) {
   (*closed)->add_row((*closed)->add_source({SourceKind::kGpu, "GPU-1", kNoSource, {}}), 0,
                      std::array{Cell{Metric::kPower, 0, std::nullopt}});
   ASSERT_TRUE((*closed)->close());
+  for (const auto& entry : fs::directory_iterator(folder_)) fs::permissions(entry, fs::perms(0644));  // by their owner
   fs::permissions(folder_, fs::perms(0555));
   const auto as_other = [&](const std::string& path, std::int64_t at_least) {
     return in_child([&] {

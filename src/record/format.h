@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "model/metric.h"
 
@@ -29,6 +31,14 @@ inline constexpr std::size_t kMaxChunkRows = 65'536;
 inline constexpr std::size_t kMaxColumns = 4'096;
 inline constexpr std::size_t kMaxSegmentValues = std::size_t{4} << 20;
 inline constexpr std::size_t kMaxBlobBytes = std::size_t{64} << 20;
+
+inline constexpr std::size_t kMostGpus = 256;
+
+inline constexpr std::array<std::string_view, 7> kTables{"meta", "source", "series", "chunk", "tail", "event", "loss"};
+inline constexpr std::array<std::string_view, 3> kListTables{"text", "list", "list_rows"};  // where there are lists
+// A copy of a batch's journal, which the batch reads (docs/recording-format.md).
+inline constexpr std::array<std::string_view, 4> kTablesOfJournal{"batch_meta", "batch_run", "batch_task",
+                                                                  "batch_attempt"};
 
 inline constexpr const char* kSchema = R"sql(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;

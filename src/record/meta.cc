@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "record/meta.h"
 
+#include <dirent.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/fd.h"
 #include "base/ids.h"
+#include "base/json.h"
 #include "base/strings.h"
 
 namespace headroom {
@@ -18,7 +22,12 @@ using Json = nlohmann::json;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 std::string as_text(const Json& json) { return json.is_string() ? json.get<std::string>() : dump(json); }
-Json parse(std::string_view text) { return Json::parse(text, nullptr, /*allow_exceptions=*/false); }
+
+// A list of small numbers takes many times its length in memory.
+Json parse(std::string_view text) {
+  constexpr std::size_t kLongest = std::size_t{4} << 20;  // the longest command that Linux starts takes half of it
+  return text.size() > kLongest ? Json(Json::value_t::discarded) : parse_json<Json>(text);
+}
 
 std::string missing_tiers_to_json(const std::vector<MissingTier>& missing) {
   Json list = Json::array();
@@ -48,6 +57,22 @@ std::string start_ticks(std::string_view pid) {
   constexpr std::size_t kStartTime = 22 - 3;
   const bool gone = fields[0] == "Z" || fields[0] == "X";
   return fields.size() > kStartTime && !gone ? std::string(fields[kStartTime]) : "";
+}
+
+// A file may name any process as its recorder. A recorder has the file open; where that cannot be seen, at least it and
+// the file have one owner.
+bool may_be_writing(std::string_view pid, const std::string& path) {
+  const std::string process = fmt::format("/proc/{}", pid);
+  struct stat file {
+  }, other{};
+  if (::stat(path.c_str(), &file) != 0) return false;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir((process + "/fd").c_str()), ::closedir);
+  if (!folder) return ::stat(process.c_str(), &other) == 0 && other.st_uid == file.st_uid;
+  while (const dirent* entry = ::readdir(folder.get()))
+    if (::stat(fmt::format("{}/fd/{}", process, entry->d_name).c_str(), &other) == 0 && other.st_dev == file.st_dev &&
+        other.st_ino == file.st_ino)
+      return true;
+  return false;
 }
 
 }  // namespace
@@ -136,10 +161,11 @@ std::string owner_of_this_process() {
   return ticks.empty() || boot.empty() ? "" : fmt::format("{}/{}/{}", boot, ::getpid(), ticks);
 }
 
-bool owner_is_alive(std::string_view owner) {
+bool owner_is_alive(std::string_view owner, const std::string& path) {
   const auto parts = split(owner, '/');
   if (parts.size() != 3 || parts[0].empty() || parts[2].empty() || !parse_number<int>(parts[1])) return false;
-  return parts[0] == boot_id() && start_ticks(parts[1]) == parts[2];
+  if (parts[0] != boot_id() || start_ticks(parts[1]) != parts[2]) return false;
+  return may_be_writing(parts[1], path);
 }
 
 }  // namespace headroom

@@ -25,7 +25,7 @@ namespace headroom {
 
 // Who writes a recording: "<boot id>/<pid>/<start ticks>" of the calling process, "" where /proc is missing.
 [[nodiscard]] std::string owner_of_this_process();
-// Is that process still running on this boot of this machine?
-[[nodiscard]] bool owner_is_alive(std::string_view owner);
+// Is that process still running on this boot of this machine, and does it write the file `path`?
+[[nodiscard]] bool owner_is_alive(std::string_view owner, const std::string& path);
 
 }  // namespace headroom

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/fd.h"
 #include "record/format.h"
 
 namespace headroom {
@@ -15,12 +16,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Enough to see whether SQLite can read here at all: schema, log and locks.
-Result<Database> try_open(const std::string& name) {
+enum class Missing { kNothing, kPages };
+
+// Enough to see whether SQLite can read here at all: schema, log and locks. Of a file that was cut SQLite reads
+// nothing, unless it is told that its schema is being mended.
+Result<Database> try_open(const std::string& name, Missing missing = Missing::kNothing) {
   HR_TRY(Database database, Database::open(name, Access::kReadOnly));
   sqlite3_busy_timeout(database.raw(), 1000);
   sqlite3_limit(database.raw(), SQLITE_LIMIT_LENGTH, static_cast<int>(kMaxBlobBytes));
-  sqlite3_db_config(database.raw(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(database.raw(), SQLITE_DBCONFIG_DEFENSIVE, missing == Missing::kNothing ? 1 : 0, nullptr);
+  if (missing == Missing::kPages) HR_TRYV(database.execute("PRAGMA writable_schema=ON"));
   sqlite3_db_config(database.raw(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   HR_TRYV(database.execute("PRAGMA query_only=1; PRAGMA cell_size_check=1; PRAGMA cache_size=-2048;"));
   HR_TRY(const auto tables, database.number("SELECT count(*) FROM sqlite_schema"));
@@ -66,12 +71,52 @@ Result<void> check_file(const std::string& path) {
   return {};
 }
 
+std::uint64_t big_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (const char c : bytes) value = value << 8 | static_cast<unsigned char>(c);
+  return value;
+}
+
+// What a file lacks of the pages that its own header counts, in words; "" if it is whole or cannot tell. The count is
+// right where the version that wrote it is the last one that wrote anything (SQLite's file format, 1.3.7).
+std::string missing_part(const std::string& path) {
+  constexpr std::size_t kHeader = 100;
+  const auto file = open_read(path);
+  std::string header(kHeader, '\0');
+  std::error_code error;
+  const std::uint64_t size = fs::file_size(path, error);
+  if (!file || error || ::pread(file->get(), header.data(), kHeader, 0) != static_cast<ssize_t>(kHeader)) return "";
+  const std::string_view bytes = header;
+  if (big_endian(bytes.substr(24, 4)) != big_endian(bytes.substr(92, 4))) return "";
+  const std::uint64_t page = big_endian(bytes.substr(16, 2)), pages = big_endian(bytes.substr(28, 4));
+  const std::uint64_t whole = (page == 1 ? 65536 : page) * pages;
+  if (size >= whole) return "";
+  return fmt::format("the file was cut: its last {} of {} bytes are missing", whole - size, whole);
+}
+
+// What a recorder writes is in the log first: the file alone is one page, marked for a log and without a table.
+Result<void> check_log_is_there(const std::string& path, Database& database) {
+  constexpr off_t kWriteVersion = 18;
+  constexpr char kUsesLog = 2;
+  char version = 0;
+  const auto file = open_read(path);
+  if (!file || ::pread(file->get(), &version, 1, kWriteVersion) != 1 || version != kUsesLog || log_bytes(path) > 0)
+    return {};
+  HR_TRY(const auto tables, database.number("SELECT count(*) FROM sqlite_schema"));
+  if (tables > 0) return {};
+  return fail(Errc::kCorrupt, fmt::format("{0}: what was recorded is in {0}-wal, which is not beside it", path),
+              "a recording that did not come to its end is two files: copy both, or one whole copy of it: "
+              "headroom export NAME -f hrec");
+}
+
 Error explain(const std::string& path, Error error) {
   if (error.code == Errc::kInvalidInput)
     return {Errc::kInvalidInput, fmt::format("{} is not a Headroom recording", path), ""};
   if (error.code == Errc::kBusy)
     return {Errc::kBusy, fmt::format("{} is locked by its recorder", path),
             "on a network file system a recording can be read once it has ended"};
+  if (error.code == Errc::kCorrupt && error.hint.empty())
+    error.hint = "it was damaged after it was written; copy it again from where it came, or record again";
   return within(fmt::format("open {}", path), std::move(error));
 }
 
@@ -81,6 +126,7 @@ OpenedFile& OpenedFile::operator=(OpenedFile&& other) noexcept {
   if (this != &other) {
     remove_copy();
     database_ = std::move(other.database_);
+    cut_ = std::move(other.cut_);
     copy_folder_ = std::exchange(other.copy_folder_, {});
   }
   return *this;
@@ -110,10 +156,42 @@ Result<OpenedFile> OpenedFile::open(const std::string& path) {
       database = try_open(file.copy_folder_ + "/copy.hrec");
     }
   }
+  if (!database && database.error().code == Errc::kCorrupt) {
+    file.cut_ = missing_part(path);
+    if (!file.cut_.empty()) {
+      auto rest = try_open(immutable_name(path), Missing::kPages);
+      if (!rest) rest = tl::unexpected(file.explained(rest.error()));
+      database = std::move(rest);
+    }
+  }
   if (!database) return tl::unexpected(explain(path, database.error()));
+  if (log_bytes(path) == 0) file.cut_ = missing_part(path);  // within a page, SQLite reads zeros for the rest
   file.database_ = std::move(*database);
-  if (auto known = file.check_format(); !known) return tl::unexpected(within(path, known.error()));
+  if (auto known = file.check_format(); !known) {
+    HR_TRYV(check_log_is_there(path, file.database_));
+    return tl::unexpected(within(path, known.error()));
+  }
+  if (auto stored = file.check_contents(path); !stored)
+    return tl::unexpected(explain(path, file.explained(stored.error())));
   return file;
+}
+
+Error OpenedFile::explained(Error error) const {
+  if (cut_.empty() || (error.code != Errc::kCorrupt && error.code != Errc::kInvalidInput)) return error;
+  return {Errc::kCorrupt, fmt::format("{}, and what is left cannot be read", cut_),
+          "copy it again from where it came, or record again"};
+}
+
+Result<void> OpenedFile::check_contents(const std::string& path) {
+  constexpr std::int64_t kAnyFile = std::int64_t{1} << 28, kPerByte = 1000;
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  database_.limit_steps(kAnyFile + kPerByte * static_cast<std::int64_t>((error ? 0 : size) + log_bytes(path)));
+  for (const std::span<const std::string_view> names :
+       {std::span<const std::string_view>(kTables), std::span<const std::string_view>(kListTables),
+        std::span<const std::string_view>(kTablesOfJournal)})
+    HR_TRYV(database_.check_stored_tables(names));
+  return {};
 }
 
 Result<void> OpenedFile::check_format() {

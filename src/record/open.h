@@ -16,12 +16,18 @@ class OpenedFile {
   OpenedFile& operator=(OpenedFile&& other) noexcept;
   ~OpenedFile();
   [[nodiscard]] Database& database() { return database_; }
+  // What is missing of a file that was cut, in words; "" of a whole one.
+  [[nodiscard]] const std::string& cut() const { return cut_; }
+  // What came of reading it: of a file that was cut, that it was cut.
+  [[nodiscard]] Error explained(Error error) const;
 
  private:
   OpenedFile() = default;
   void remove_copy();
   [[nodiscard]] Result<void> check_format();
+  [[nodiscard]] Result<void> check_contents(const std::string& path);
   Database database_;
+  std::string cut_;
   std::string copy_folder_;  // "" unless the file had to be copied to be read
 };
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "model/recording.h"
+#include "model/bounds.h"
 
 // Recordings for property tests: legal, and as odd as a legal recording can be.
 namespace headroom::testing {
@@ -48,6 +48,7 @@ class RandomRecording {
   std::size_t below(std::size_t limit) { return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_); }
 
  private:
+  static constexpr Nanos kSpan = kLongestGpuTime / 8;  // of up to 6 GPUs
   std::string text() {
     static constexpr std::array<std::string_view, 9> kTexts{"",      "GPU-1", "a b",          "\"q\"\\\n\t", "µ-Größe",
                                                             "[N/A]", "0",     "\x01\x7f end", "日本"};
@@ -68,7 +69,7 @@ class RandomRecording {
     meta.tiers = "NP";
     if (below(2) == 0) meta.missing_tiers.push_back({'Y', text()});
     meta.start = static_cast<Nanos>(below(1'000'000));
-    meta.end = std::numeric_limits<Nanos>::max() - static_cast<Nanos>(below(10));
+    meta.end = kSpan - static_cast<Nanos>(below(10));
     meta.start_realtime = 1'700'000'000'000'000'000;
     meta.interval = kSecond;
     if (below(2) == 0) meta.job_pid = 77;
@@ -76,6 +77,7 @@ class RandomRecording {
     meta.extra = attrs();
     return meta;
   }
+  // Of anything: the numbers of list rows. Readings are kept within the bounds of their metrics.
   std::int64_t value(std::int64_t before) {
     constexpr auto kMin = std::numeric_limits<std::int64_t>::min(), kMax = std::numeric_limits<std::int64_t>::max();
     switch (below(8)) {
@@ -100,12 +102,13 @@ class RandomRecording {
                                          Metric::kEventPowerCap, Metric::kTemperature, Metric::kHostLoad1};
     const bool wild = below(3) == 0, complete = below(3) == 0;
     std::array<std::int64_t, kMetrics.size()> last{};
-    Nanos at = wild ? std::numeric_limits<Nanos>::min() : static_cast<Nanos>(below(1'000'000'000));
+    Nanos at = wild ? -kSpan / 2 : static_cast<Nanos>(below(1'000'000'000));
     for (std::size_t row = 0; row < count; ++row) {
       std::vector<Cell> cells;
       for (std::size_t i = 0; i < kMetrics.size(); ++i) {
         if (!complete && below(5) == 0) continue;
         last[i] = wild ? value(last[i]) : last[i] + static_cast<std::int64_t>(below(300)) - 100;
+        last[i] = std::clamp(last[i], info(kMetrics[i]).low, info(kMetrics[i]).high);
         Cell cell{kMetrics[i], last[i], std::nullopt};
         if (!complete && below(9) == 0) cell.absent = kAbsents[below(kAbsents.size())].id;
         cells.push_back(cell);
@@ -127,7 +130,7 @@ class RandomRecording {
     }
     for (SourceId id = 0; id < sources; ++id) {
       const bool wild = below(3) == 0;
-      Nanos at = wild ? std::numeric_limits<Nanos>::min() : static_cast<Nanos>(below(1'000'000'000));
+      Nanos at = wild ? -kSpan / 2 : static_cast<Nanos>(below(1'000'000'000));
       if (below(2) == 0) at = at / 1000 * 1000;
       std::int64_t number = 0;
       for (std::size_t row = below(max_rows); row > 0; --row) {

@@ -2,7 +2,7 @@
 #include "record/reader.h"
 
 #include <algorithm>
-#include <array>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <map>
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/bounds.h"
 #include "model/losses.h"
 #include "record/codec.h"
 #include "record/format.h"
@@ -21,12 +22,6 @@
 namespace headroom {
 
 namespace {
-
-constexpr std::array<std::string_view, 8> kTables{"meta", "source", "series", "chunk",
-                                                  "tail", "event",  "loss",   "sqlite_sequence"};
-constexpr std::array<std::string_view, 3> kListTables{"text", "list", "list_rows"};  // where there are lists
-// A copy of a batch's journal, which is read by others (docs/recording-format.md).
-constexpr std::array<std::string_view, 4> kTablesOfOthers{"batch_meta", "batch_run", "batch_task", "batch_attempt"};
 
 // How the values of one stored series become those of a metric this program knows.
 struct Series {
@@ -62,12 +57,14 @@ void rescale(std::span<std::int64_t> values, const Series& series) {
 
 class FileReader {
  public:
-  FileReader(Database& database, ReadOptions options) : database_(database), options_(options) {}
+  FileReader(OpenedFile& file, const std::string& path, ReadOptions options)
+      : file_(file), database_(file.database()), path_(path), options_(options) {}
   Result<Recording> read();
 
  private:
   Result<void> read_everything();
   Result<void> damage_counts(Result<void> done);
+  [[nodiscard]] Result<void> something_is_left() const;
   Result<void> check_tables();
   Result<void> read_meta();
   Result<void> read_series();
@@ -87,10 +84,14 @@ class FileReader {
   Result<void> expect_rows();
   void make_room(std::vector<std::int64_t>& values, const SourceState& state);
   Result<void> charge(std::uint64_t values);
+  Result<void> charge_rows(std::uint64_t rows, std::uint64_t columns);
+  Result<void> charge_text(const Statement& row, int column);
   void lose(LossKind kind, std::string detail, std::optional<LossPlace> place = std::nullopt, std::int64_t count = 1);
   void finish();
 
+  OpenedFile& file_;
   Database& database_;
+  const std::string& path_;
   ReadOptions options_;
   Recording recording_;
   std::map<std::uint64_t, Series> series_;
@@ -103,6 +104,7 @@ class FileReader {
   std::vector<std::uint8_t> scratch_absent_;
   std::string state_, owner_;
   std::size_t list_tables_ = 0;  // that the file has
+  std::size_t gpus_ = 0;
   std::uint64_t values_ = 0;
   std::size_t room_left_ = std::size_t{1} << 26;  // values to reserve on the file's word: 512 MiB at most
 };
@@ -118,11 +120,24 @@ Result<void> FileReader::charge(std::uint64_t values) {
               "record with a longer interval, or cut the recording");
 }
 
+// The analysis keeps more of a row than its values.
+Result<void> FileReader::charge_rows(std::uint64_t rows, std::uint64_t columns) {
+  constexpr std::uint64_t kPerRow = 8;
+  return charge(rows * (columns + kPerRow));
+}
+
+Result<void> FileReader::charge_text(const Statement& row, int column) {
+  constexpr std::uint64_t kPerText = 8;
+  return charge(kPerText + row.bytes(column).size() / sizeof(std::int64_t));
+}
+
 // One transaction, so that chunks and tail belong together: a seal in between would show rows twice or not at all.
 Result<Recording> FileReader::read() {
   HR_TRYV(database_.execute("BEGIN"));
+  if (!file_.cut().empty()) lose(LossKind::kDamagedFile, file_.cut());  // first: it is why the rest is as it is
   HR_TRYV(read_everything());
   (void)database_.execute("COMMIT");
+  HR_TRYV(something_is_left());
   finish();
   return std::move(recording_);
 }
@@ -147,21 +162,31 @@ Result<void> FileReader::damage_counts(Result<void> done) {
   return {};
 }
 
-// Only ordinary tables are read: a view or a virtual table of that name could run anything.
+// A report on nothing would be an answer; that a file is damaged is an error.
+Result<void> FileReader::something_is_left() const {
+  const auto damage = std::find_if(found_.begin(), found_.end(),
+                                   [](const Loss& loss) { return loss.what == info(LossKind::kDamagedFile).name; });
+  const bool left = std::any_of(recording_.tracks.begin(), recording_.tracks.end(),
+                                [](const Track& track) { return !track.at.empty() || !track.lists.empty(); });
+  if (damage == found_.end() || left) return {};
+  return fail(Errc::kCorrupt, fmt::format("{}, and what is left holds no reading", damage->detail));
+}
+
+// What is computed instead of stored was refused when the file was opened.
 Result<void> FileReader::check_tables() {
-  HR_TRY(Statement row, database_.prepare("SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'view')"));
+  HR_TRY(Statement row, database_.prepare("SELECT name FROM sqlite_schema WHERE type IN ('table', 'view')"));
   std::size_t ours = 0;
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) break;
     const auto name = row.bytes(0);
-    if (std::find(kTablesOfOthers.begin(), kTablesOfOthers.end(), name) != kTablesOfOthers.end()) continue;
-    const bool of_lists = std::find(kListTables.begin(), kListTables.end(), name) != kListTables.end();
-    if (!of_lists && std::find(kTables.begin(), kTables.end(), name) == kTables.end()) {
+    const auto is_in = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+    if (is_in(kTablesOfJournal)) continue;
+    const bool of_lists = is_in(kListTables);
+    if (!of_lists && !is_in(kTables) && name != "sqlite_sequence") {
       lose(LossKind::kUnknownTable, fmt::format("table {} of a newer program", name));
       continue;
     }
-    if (!row.bytes(1).starts_with("CREATE TABLE")) return fail(Errc::kCorrupt, fmt::format("{} is no table", name));
     ++(of_lists ? list_tables_ : ours);
   }
   if (ours < 5) return fail(Errc::kCorrupt, "it holds no recording: tables are missing");
@@ -174,6 +199,7 @@ Result<void> FileReader::read_meta() {
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) break;
+    HR_TRYV(charge_text(row, 1));
     rows.emplace(row.bytes(0), row.bytes(1));
   }
   recording_.meta = meta_from_rows(rows);
@@ -187,6 +213,7 @@ Result<void> FileReader::read_series() {
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
+    HR_TRYV(charge_text(row, 1));
     Series series{metric_of(row.bytes(1)), std::string(row.bytes(1))};
     const std::int64_t exponent = row.integer(3);
     if (series.metric && (info(*series.metric).unit != row.bytes(2) || exponent < 0 || exponent > 18))
@@ -208,12 +235,15 @@ Result<void> FileReader::read_sources() {
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) break;
+    HR_TRYV(charge_text(row, 4));
     SourceState& state = sources_[row.integer(0)];
     const auto kind = source_kind_of(row.bytes(1));
     if (!kind) {
       lose(LossKind::kUnknownSource, fmt::format("source of kind {}, of a newer program", row.bytes(1)));
       continue;
     }
+    if (*kind == SourceKind::kGpu && ++gpus_ > kMostGpus)
+      return fail(Errc::kUnsupported, fmt::format("it holds more than {} GPUs", kMostGpus));
     state.position = recording_.sources.size();
     if (!row.is_null(3)) parents.emplace_back(*state.position, row.integer(3));
     recording_.sources.push_back({*kind, std::string(row.bytes(2)), kNoSource, attrs_from_json(row.bytes(4))});
@@ -279,7 +309,7 @@ void FileReader::make_room(std::vector<std::int64_t>& values, const SourceState&
 }
 
 Result<void> FileReader::read_chunks() {
-  HR_TRYV(expect_rows());
+  (void)expect_rows();  // it sees all of a file, also what is damaged; the rows before that can be read
   HR_TRY(Statement row, database_.prepare("SELECT source, row0, n, fmt, head, body, t0, t1 FROM chunk ORDER BY id"));
   for (;;) {
     HR_TRY(const bool more, row.step());
@@ -310,7 +340,7 @@ Result<void> FileReader::read_chunk(Statement& row) {
     lose(LossKind::kDamagedChunk, fmt::format("{}: {}", where(), columns.error().what), place);
     return {};
   }
-  HR_TRYV(charge(rows * columns->size()));
+  HR_TRYV(charge_rows(rows, columns->size()));
   std::uint64_t skip = 0;
   if (!begin_rows(state, static_cast<std::uint64_t>(row.integer(1)), rows, place.begin, skip) || skip > 0) {
     lose(LossKind::kRepeatedChunk, where(), place);
@@ -383,7 +413,7 @@ Result<void> FileReader::read_segments(std::string_view body, const LossPlace& p
     }
     SourceState& state = source_state(static_cast<std::int64_t>(segment->source));
     if (!state.position) continue;
-    HR_TRYV(charge(segment->rows * (segment->series.size() + 1)));
+    HR_TRYV(charge_rows(segment->rows, segment->series.size() + 1));
     append_rows(*segment, state, place);
   }
   return {};
@@ -437,6 +467,7 @@ Result<void> FileReader::read_events() {
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
+    HR_TRYV(charge_text(row, 4));
     Event event{row.integer(0), std::nullopt, std::string(row.bytes(2)), kNoSource, attrs_from_json(row.bytes(4))};
     if (!row.is_null(1)) event.end = row.integer(1);
     if (!row.is_null(3)) event.source = our_source(row.integer(3));
@@ -451,6 +482,7 @@ Result<void> FileReader::read_losses() {
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
+    HR_TRYV(charge_text(row, 4));
     Loss loss{std::string(row.bytes(0)), row.integer(1), severity_of(row.bytes(2)).value_or(Severity::kNotice),
               std::string(row.bytes(3)), places_from_json(row.bytes(4))};
     for (LossPlace& place : loss.places) place.source = our_source(place.source);
@@ -472,17 +504,33 @@ void FileReader::finish() {
   for (const auto& event : recording_.events) last = std::max({last, event.at, event.end.value_or(event.at)});
   if (state_ != "closed") {
     recording_.meta.end = last;
-    if (!owner_is_alive(owner_)) recording_.meta.stop_reason = "recovered";
+    if (!owner_is_alive(owner_, path_)) recording_.meta.stop_reason = "recovered";
   }
   recording_.losses.insert(recording_.losses.end(), found_.begin(), found_.end());
+  keep_in_bounds(recording_);
 }
 
 }  // namespace
 
+namespace {
+// What a small file may claim to hold: rows that are all equal take next to nothing.
+std::uint64_t believable_values(const std::string& path) {
+  constexpr std::uint64_t kAnyFile = std::uint64_t{1} << 27, kPerByte = 64;
+  std::uint64_t bytes = 0;
+  for (const char* suffix : {"", "-wal"}) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path + suffix, error);
+    if (!error) bytes += size;
+  }
+  return kAnyFile + kPerByte * bytes;
+}
+}  // namespace
+
 Result<Recording> read_recording(const std::string& path, ReadOptions options) {
   HR_TRY(OpenedFile file, OpenedFile::open(path));
-  auto recording = FileReader(file.database(), options).read();
-  if (!recording) return tl::unexpected(within(path, recording.error()));
+  options.max_values = std::min(options.max_values, believable_values(path));
+  auto recording = FileReader(file, path, options).read();
+  if (!recording) return tl::unexpected(within(path, file.explained(recording.error())));
   return recording;
 }
 

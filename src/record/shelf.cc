@@ -122,7 +122,8 @@ std::string Shelf::network_filesystem() const {
 
 Result<std::string> Shelf::new_path(const std::vector<std::string>& command, Nanos realtime) const {
   std::error_code error;
-  fs::create_directories(directory_, error);
+  fs::create_directories(fs::path(directory_).parent_path(), error);
+  if (!error && ::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) error = {errno, std::generic_category()};
   if (error)
     return fail(Errc::kNoPermission, fmt::format("make the folder for recordings {}: {}", directory_, error.message()),
                 "set XDG_STATE_HOME, or say where with --output");
@@ -144,6 +145,15 @@ Result<std::string> Shelf::last() const {
   return directory_ + "/" + *std::max_element(names.begin(), names.end(), [&](const auto& a, const auto& b) {
            return sort_key(directory_, a) < sort_key(directory_, b);
          });
+}
+
+std::vector<std::string> Shelf::names() const {
+  std::vector<std::pair<std::string, std::string>> keyed;
+  for (auto& name : recordings_in(directory_)) keyed.emplace_back(sort_key(directory_, name), std::move(name));
+  std::sort(keyed.rbegin(), keyed.rend());
+  std::vector<std::string> names;
+  for (auto& [key, name] : keyed) names.push_back(std::move(name));
+  return names;
 }
 
 std::vector<ShelfEntry> Shelf::list() const {
@@ -173,7 +183,9 @@ PruneReport Shelf::prune(const PruneLimits& limits, Nanos now, DryRun dry_run) c
     const bool too_old = limits.max_age && now - entry.modified > *limits.max_age;
     const bool too_many = limits.keep && report.kept.size() >= *limits.keep;
     full = full || (limits.max_bytes && bytes + entry.bytes > *limits.max_bytes);
-    if (!(too_old || too_many || full) || in_use(entry, now)) {
+    const bool spared =
+        limits.among && std::find(limits.among->begin(), limits.among->end(), entry.name) == limits.among->end();
+    if (!(too_old || too_many || full) || spared || in_use(entry, now)) {
       if (dry_run == DryRun::kNo && !in_use(entry, now) && stat_of(entry.path + "-wal"))
         if (const auto tidied = tidy(entry.path); !tidied) report.problems.push_back(tidied.error().what);
       bytes += entry.bytes;

@@ -15,7 +15,8 @@ namespace headroom {
 struct PruneLimits {
   std::optional<std::int64_t> max_bytes;
   std::optional<Nanos> max_age;
-  std::optional<std::size_t> keep;  // so many of the newest
+  std::optional<std::size_t> keep;                // so many of the newest
+  std::optional<std::vector<std::string>> among;  // of these only; all others stay
 };
 inline constexpr std::int64_t kDefaultShelfBytes = std::int64_t{2} << 30;
 
@@ -34,6 +35,8 @@ class Shelf {
   [[nodiscard]] Result<std::string> new_path(const std::vector<std::string>& command, Nanos realtime) const;
   // The path of the recording that was started last.
   [[nodiscard]] Result<std::string> last() const;
+  // The names of all recordings, newest first; opens none of them.
+  [[nodiscard]] std::vector<std::string> names() const;
   // All recordings, newest first.
   [[nodiscard]] std::vector<ShelfEntry> list() const;
   // Removes what exceeds the limits at Unix time `now`; what is left of recorders that were killed is tidied into plain

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -34,7 +36,9 @@ Result<RecordingSummary> summarize(const std::string& path) {
   RecordingSummary summary;
   summary.meta = meta_from_rows(rows);
   if (rows["state"] != "closed")
-    summary.state = owner_is_alive(rows["owner"]) ? FileState::kRecording : FileState::kInterrupted;
+    summary.state = owner_is_alive(rows["owner"], path) ? FileState::kRecording : FileState::kInterrupted;
+  else if (!file.cut().empty())
+    summary.state = FileState::kCut;
   HR_TRY(summary.devices, database.number("SELECT count(*) FROM source WHERE kind='gpu'"));
   HR_TRY(summary.losses,
          database.number("SELECT coalesce(sum(count), 0) FROM loss WHERE severity IN ('data_loss', 'error')"));
@@ -55,6 +59,9 @@ Result<void> copy_recording(const std::string& path, const std::string& to) {
   HR_TRYV(file.database().execute("PRAGMA query_only=0"));  // it keeps VACUUM INTO from writing the copy
   HR_TRY(Statement copy, file.database().prepare("VACUUM INTO ?1"));
   copy.bind(1, to);
+  // SQLite writes into a file that is there and empty, with the mode that it has.
+  if (!Fd(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)))
+    return tl::unexpected(errno_error(fmt::format("create {}", to)));
   if (auto done = copy.run(); !done) {
     fs::remove(to, error);
     return tl::unexpected(within(fmt::format("copy {} to {}", path, to), done.error()));

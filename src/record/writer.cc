@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/filesystem.h"
+#include "base/secrets.h"
 #include "model/dictionary.h"
 #include "model/events.h"
 #include "model/losses.h"
@@ -43,12 +44,23 @@ std::int64_t count_rows(const Batch& batch, LossPlace& place) {
 
 // Makes the file, empty, and fails if it is there already. SQLite opens it only after our descriptor is closed.
 Result<void> claim(const std::string& path) {
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (fd) return {};
   if (errno == EEXIST)
     return fail(Errc::kBusy, fmt::format("{} exists already", path),
                 "a recording is never overwritten: choose another name, or remove it first");
   return tl::unexpected(errno_error(fmt::format("create {}", path), "choose another place with --output"));
+}
+
+// Of texts of other people's making commands are kept, and what a job says of itself.
+void hide_secret_parameter(Event& event) {
+  auto parameter = of_event<events::Parameter>(event);
+  if (parameter && is_secret(parameter->name, parameter->value)) event.attrs["value"] = kHidden;
+}
+
+void hide_secrets_in(Attrs& attrs, const char* name) {
+  const auto found = attrs.find(name);
+  if (found != attrs.end()) found->second = hide_secrets(found->second);
 }
 
 }  // namespace
@@ -245,7 +257,9 @@ SourceId Writer::add_source(const Source& source) {
   const std::lock_guard lock(s.mutex);
   const auto [entry, is_new] = s.ids.try_emplace({source.kind, source.key}, static_cast<SourceId>(s.encoders.size()));
   if (is_new) s.encoders.emplace_back();
-  if (!s.stopped()) s.batch.sources.push_back({entry->second, source});
+  if (s.stopped()) return entry->second;
+  s.batch.sources.push_back({entry->second, source});
+  if (!s.options.keep_secrets) hide_secrets_in(s.batch.sources.back().source.attrs, "cmdline");
   return entry->second;
 }
 
@@ -323,6 +337,10 @@ void Writer::add_event(const Event& event) {
   const std::lock_guard lock(s.mutex);
   if (s.stopped()) return;
   s.batch.events.push_back(event);
+  if (!s.options.keep_secrets) {
+    hide_secrets_in(s.batch.events.back().attrs, "argv");
+    hide_secret_parameter(s.batch.events.back());
+  }
   if (!durable_event(event.kind)) return;
   s.urgent = true;
   s.wake.notify_one();
@@ -337,7 +355,9 @@ void Writer::add_loss(const Loss& loss) {
 void Writer::set_meta(const RecordingMeta& meta) {
   State& s = *state_;
   const std::lock_guard lock(s.mutex);
-  (s.stopped() ? s.late_meta : s.batch.meta) = meta;
+  auto& last = s.stopped() ? s.late_meta : s.batch.meta;
+  last = meta;
+  if (!s.options.keep_secrets) last->command = hide_secrets(meta.command);
 }
 
 Result<void> Writer::flush() {
@@ -369,6 +389,14 @@ Result<void> Writer::close() {
   s.status.state = WriterState::kClosed;
   s.done.notify_all();
   return finished;
+}
+
+Result<void> write_recording(const Recording& recording, const std::string& path) {
+  WriterOptions options;
+  options.when_full = WriterOptions::WhenFull::kWait;
+  HR_TRY(auto writer, Writer::create(path, options));
+  replay(recording, *writer);
+  return writer->close();
 }
 
 WriterStatus Writer::status() const {

@@ -18,6 +18,7 @@ struct WriterOptions {
   std::uint64_t min_free_bytes = 16UL << 20;  // below it recording stops, so that the job keeps its room
   std::size_t chunk_rows = 256;               // GPUs, rings, host
   std::size_t process_chunk_rows = 64;        // processes: many, and their open rows are what takes memory
+  bool keep_secrets = false;                  // else commands are written without them (base/secrets.h)
   bool exclusive = false;                     // no shared memory: set by itself on a network file system
 };
 
@@ -66,6 +67,9 @@ class Writer final : public RecordingSink {
   std::string path_;
   std::unique_ptr<State> state_;
 };
+
+// A whole recording as a new file.
+[[nodiscard]] Result<void> write_recording(const Recording& recording, const std::string& path);
 
 // Events that are flushed at once: the begin and end of a job, an attempt or a phase, and a lost device.
 [[nodiscard]] bool durable_event(std::string_view kind);

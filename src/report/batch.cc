@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
+#include "report/batch_table.h"
 #include "report/json_values.h"
 #include "report/ledger_json.h"
-#include "report/ledger_text.h"
+#include "report/text.h"
 
 namespace headroom::report {
 
@@ -28,18 +32,26 @@ std::string first_sentence(const BatchSummary& summary, const BatchEndFacts& fac
   add(tasks.failed, "failed");
   add(tasks.skipped, "skipped");
   add(tasks.cancelled, "cancelled");
-  add(tasks.left, "not run yet");
+  add(tasks.left, "left to run");
   return text + (tasks.failed > 0 ? " (headroom batch show --failed)." : ".");
 }
 
 // What the rate of one per GPU was measured on; attempts are counted per model, which GPUs share.
-std::string measured_on(const BatchSummary& summary) {
+struct MeasuredAlone {
   std::int64_t attempts = 0;
   bool history = false;
+};
+MeasuredAlone measured_alone(const BatchSummary& summary) {
+  MeasuredAlone alone;
   for (const auto& packing : summary.packing) {
-    attempts = std::max(attempts, packing.one_per_gpu_attempts);
-    history = history || packing.one_per_gpu_from_history;
+    alone.attempts = std::max(alone.attempts, packing.one_per_gpu_attempts);
+    alone.history = alone.history || packing.one_per_gpu_from_history;
   }
+  return alone;
+}
+
+std::string measured_on(const BatchSummary& summary) {
+  const auto [attempts, history] = measured_alone(summary);
   if (attempts == 0) return "measured in earlier batches";
   return fmt::format("measured on {} that ran alone{}", tasks_words(attempts),
                      history ? " and in earlier batches" : "");
@@ -59,7 +71,15 @@ std::string packing_sentence(const BatchSummary& summary) {
   constexpr double kPacked = 1.2;
   if (gpus == 0 || concurrency / static_cast<double>(gpus) < kPacked) return "";
   const std::string many = fmt::format("Packing {:.1f} tasks per GPU", concurrency / static_cast<double>(gpus));
-  if (alone <= 0) return many + "; what one alone does was not measured.";
+  if (alone <= 0)
+    return fmt::format("{}; what that gained was not measured: {}.", many, summary.packing.front().one_per_gpu_unknown);
+  // Stopped before anything that shared a GPU was done: those that were alone would be compared with themselves.
+  if (const MeasuredAlone on = measured_alone(summary); !on.history && on.attempts >= summary.tasks.succeeded)
+    return fmt::format("{}; what that gained was not measured: no task that shared a GPU has succeeded.", many);
+  // A failed task takes a place and counts as no work: less of it is no fault of the packing.
+  if (work < alone && summary.tasks.failed > 0)
+    return fmt::format("{}; what that gained cannot be told, because {} failed.", many,
+                       tasks_words(summary.tasks.failed));
   return fmt::format("{} did {} the work of one per GPU ({}).", many, human_factor(work / alone), measured_on(summary));
 }
 
@@ -67,13 +87,12 @@ std::string placement_sentence(const BatchSummary& summary, const BatchEndFacts&
   const std::int64_t all = summary.verified + summary.unseen + static_cast<std::int64_t>(summary.misplaced.size());
   if (all == 0) return "";
   if (!facts.placement_readable) return "Where they ran could not be checked.";
-  if (summary.unseen == all) return "None ran long enough to be seen on a GPU by the driver.";
+  if (summary.unseen == all) return "The driver saw none of them on a GPU.";
   std::string text = fmt::format("The driver saw {} on the GPU {} given", count_of(summary.verified, "attempt"),
                                  summary.verified == 1 ? "it was" : "they were");
   if (!summary.misplaced.empty()) text += fmt::format(", {} on another one", summary.misplaced.size());
   if (summary.unseen > 0)
-    text +=
-        fmt::format("; {} {} too short to be seen", human_count(summary.unseen), summary.unseen == 1 ? "was" : "were");
+    text += fmt::format("; {} it did not list: too short for that, or not on a GPU", human_count(summary.unseen));
   return text + ".";
 }
 
@@ -104,6 +123,7 @@ Json attempt_json(const NamedAttempt& named) {
   Json metrics = Json::object();
   for (const auto& [name, value] : a.metrics) metrics[name] = value;
   return {{"task", named.task},
+          {"parameters", pairs_json(named.parameters)},
           {"attempt", a.id},
           {"number", a.number},
           {"outcome", a.outcome ? Json(info(*a.outcome).name) : Json(nullptr)},
@@ -149,48 +169,18 @@ std::vector<std::string> sentences(const BatchSummary& summary, const BatchEndFa
   return all;
 }
 
-// "GPU 0 computed for 83 %, GPU 1 for 79 %."
-std::string device_shares(const Ledger& ledger) {
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < ledger.devices.size(); ++i) {
-    const auto share = static_cast<double>(ledger.total(Account::kUseful, i)) / static_cast<double>(ledger.span());
-    parts.push_back(
-        fmt::format("GPU {} {}for {}", ledger.devices[i].index, i == 0 ? "computed " : "", human_percent(share)));
-  }
-  return join(parts, ", ") + ".";
-}
-
-// All GPUs in one table, and the findings by name: the rest is for `headroom why`.
-std::string compact_ledger(const Explanation& e, const TextOptions& layout) {
-  constexpr std::size_t kFindings = 3;
-  const Ledger& ledger = e.ledger;
-  const bool one = ledger.devices.size() == 1;
-  std::string text =
-      account_rows(ledger, std::nullopt, "GPU time",
-                   one ? human_duration(ledger.span()) + " = 100 %"
-                       : fmt::format("{} x {} = 100 %", ledger.devices.size(), human_duration(ledger.span())),
-                   layout);
-  if (!one) text += wrap(device_shares(ledger), layout.width, "  ", "  ");
-  std::size_t shown = 0;
-  for (const Finding& finding : e.findings) {
-    if (finding.cost() == 0 || finding.part_of || shown == kFindings) continue;
-    if (shown++ == 0) text += "\n";
-    text += wrap(fmt::format("{}: {}", finding.title, human_duration(finding.cost())), layout.width, "- ", "  ");
-  }
-  const std::string name = layout.recording.empty() ? shell_quote(e.path) : layout.recording;
-  if (shown > 0 && !e.path.empty())
-    text += wrap(fmt::format("headroom why {}", name), layout.width, "  evidence and what to try: ", "    ");
-  return text;
-}
-
 }  // namespace
 
 std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts,
                     const std::optional<Explanation>& explanation, const TextOptions& options) {
   const TextOptions layout = clamped(options);
   std::string text = wrap(join(sentences(summary, facts), " "), layout.width, "", "");
-  if (explanation && explanation->ledger.budget() > 0) text += "\n" + compact_ledger(*explanation, layout) + "\n";
-  if (!facts.resume.empty()) text += fmt::format("Go on with: {}\n", facts.resume);
+  if (explanation && explanation->ledger.budget() > 0) {
+    const std::size_t limit = line_limit(explanation->ledger.devices.size(), layout);
+    const auto taken = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 2;
+    text += "\n" + shared_part(*explanation, layout, limit - taken);
+  }
+  if (!facts.resume.empty()) text += fmt::format("Go on with: {}\n", visible(facts.resume));
   return text;
 }
 
@@ -212,6 +202,7 @@ std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
                        {"one_per_gpu_work_per_second", optional_json(one.one_per_gpu_work_per_second)},
                        {"one_per_gpu_attempts", one.one_per_gpu_attempts},
                        {"one_per_gpu_from_history", one.one_per_gpu_from_history},
+                       {"one_per_gpu_unknown", text_json(std::string(one.one_per_gpu_unknown))},
                        {"unit", one.unit}});
   const auto seconds_of = [&](const auto& of) { return explanation ? Json(seconds(of(*explanation))) : nullptr; };
   const auto account = [&](Account id) {
@@ -247,17 +238,21 @@ std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
   return dump(root, 1);
 }
 
-std::string to_text(const Attempt& a, const std::string& task, const TextOptions& options) {
+std::string to_text(const NamedAttempt& named, const TextOptions& options) {
+  const Attempt& a = named.attempt;
   const TextOptions layout = clamped(options);
   std::string text;
   const auto row = [&](std::string_view label, const std::string& value) {
     if (!value.empty()) text += wrap(value, layout.width, "  " + pad_right(label, 14), std::string(16, ' '));
   };
-  text +=
-      bold(fmt::format("{}  attempt {}: {}", task, a.number, a.outcome ? info(*a.outcome).label : "running"), layout) +
-      "\n";
+  const std::string_view outcome = a.outcome ? info(*a.outcome).label : "running";
+  text += bold(fmt::format("{}  attempt {}: {}\n", visible(named.task), a.number, outcome), layout);
   row("why", a.reason);
   if (a.exit_code) row("exit code", fmt::format("{}", *a.exit_code));
+  std::vector<std::string> given;
+  for (const auto& [name, value] : named.parameters)
+    given.push_back(fmt::format("{}={}", parameter_label(name), value));
+  row("parameters", join(given, " "));
   row("command", shell_join(a.argv));
   std::vector<std::string> environment;
   for (const auto& [name, value] : a.environment) environment.push_back(fmt::format("{}={}", name, shell_quote(value)));

@@ -25,13 +25,13 @@ struct BatchEndFacts {
 [[nodiscard]] std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
                                   const std::optional<Explanation>& explanation = std::nullopt);
 
-// Everything that is known of one attempt. `task` and `group` are names.
-[[nodiscard]] std::string to_text(const Attempt& attempt, const std::string& task, const TextOptions& options);
-// An element of "attempts" in "headroom.batch-show/1".
+// Everything that is known of one attempt; an element of "attempts" in "headroom.batch-show/1".
 struct NamedAttempt {
   std::string task;
-  Attempt attempt;
+  std::vector<std::pair<std::string, std::string>> parameters = {};  // of the task, as asked
+  Attempt attempt = {};
 };
+[[nodiscard]] std::string to_text(const NamedAttempt& attempt, const TextOptions& options);
 [[nodiscard]] std::string to_json(const std::vector<NamedAttempt>& attempts);
 
 }  // namespace headroom::report

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "report/layout.h"
 
 namespace headroom::report {
@@ -18,6 +20,7 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
+constexpr std::int64_t kLeastShown = std::int64_t{1} << 26;  // bytes: what would round to 0.1 GiB
 constexpr const char* kSchema = "headroom.batch-status/1";
 
 template <class T>
@@ -25,11 +28,16 @@ ordered_json value_or_null(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-std::string_view state_words(TaskState state) { return state == TaskState::kReady ? "not run yet" : name(state); }
+std::string_view end_words(std::string_view reason) {
+  if (reason.empty()) return "was killed";
+  if (reason == "drained") return "was ended when its running tasks had finished";
+  if (reason == "stopped") return "was stopped";
+  return reason == "failed" ? "ended before all had run" : reason;
+}
 
 std::string counts_of(const std::vector<TaskAndState>& tasks) {
   std::map<std::string_view, std::int64_t> counts;
-  for (const TaskAndState& task : tasks) counts[state_words(task.state)] += 1;
+  for (const TaskAndState& task : tasks) counts[state_words(task.state, task.last)] += 1;
   std::vector<std::string> words;
   for (const auto& [state, count] : counts) words.push_back(fmt::format("{} {}", count, state));
   return fmt::format("{} {}: {}", tasks.size(), tasks.size() == 1 ? "task" : "tasks", join(words, ", "));
@@ -37,12 +45,27 @@ std::string counts_of(const std::vector<TaskAndState>& tasks) {
 
 }  // namespace
 
+std::string_view state_words(TaskState state, LastAttempt last) {
+  if (state != TaskState::kReady) return name(state);
+  switch (last) {
+    case LastAttempt::kNone:
+      return "not run yet";
+    case LastAttempt::kInterrupted:
+      return "interrupted";
+    case LastAttempt::kOther:
+      return "to run again";
+  }
+  return "";
+}
+
 std::string progress_words(const BatchProgress& progress) {
   const auto& counts = progress.tasks;
-  const double share = counts.total > 0 ? static_cast<double>(counts.ended()) / static_cast<double>(counts.total) : 1.0;
-  std::string text = fmt::format("{}/{}  {}  {}", counts.ended(), counts.total, human_percent(share),
-                                 human_duration(progress.elapsed));
+  const std::int64_t done = counts.succeeded + counts.failed, all = counts.total - counts.skipped - counts.cancelled;
+  const double share = all > 0 ? static_cast<double>(done) / static_cast<double>(all) : 1.0;
+  std::string text = fmt::format("{}/{}  {}  {}", done, all, human_percent(share), human_duration(progress.elapsed));
   if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
+  if (counts.skipped > 0) text += fmt::format("  {} skipped", counts.skipped);
+  if (counts.cancelled > 0) text += fmt::format("  {} cancelled", counts.cancelled);
   if (progress.draining)
     text += fmt::format("  ending, {} running", counts.running);
   else if (progress.left)
@@ -56,15 +79,47 @@ std::string gpu_words(const BatchProgress::Gpu& gpu, std::size_t width) {
   if (constexpr std::string_view kMaker = "NVIDIA "; model.starts_with(kMaker)) model.remove_prefix(kMaker.size());
   std::vector<std::string> parts{fmt::format("GPU {}  {}  {} running", gpu.gpu.index, model, gpu.running)};
   if (!gpu.usable) parts.emplace_back("out of use");
-  if (gpu.used_bytes)
+  // A task that has just begun has no memory yet: 0.0 beside it would look like a fault.
+  if (gpu.used_bytes && (gpu.running == 0 || *gpu.used_bytes >= kLeastShown))
     parts.push_back(fmt::format("{:.1f}/{:.3g} GiB", static_cast<double>(*gpu.used_bytes) / kGib,
                                 static_cast<double>(gpu.gpu.memory_bytes) / kGib));
   if (gpu.util_ratio) parts.push_back("gpu " + human_percent(*gpu.util_ratio));
+  if (gpu.power_watts) parts.push_back(fmt::format("{:.0f} W", *gpu.power_watts));
+  if (gpu.temperature_celsius) parts.push_back(fmt::format("{:.0f} °C", *gpu.temperature_celsius));
   if (gpu.tasks_per_second > 0) parts.push_back(fmt::format("{:.2g} tasks/s", gpu.tasks_per_second));
   if (gpu.tasks_per_second > 0 && gpu.alone_tasks_per_second)
     parts.push_back(fmt::format("(1 alone: {:.2g})", *gpu.alone_tasks_per_second));
   while (parts.size() > 1 && display_width(join(parts, "  ")) > width) parts.pop_back();
   return join(parts, "  ");
+}
+
+std::string progress_bar(const BatchProgress::Tasks& counts, std::size_t cells, bool utf8) {
+  const auto share = [&](std::int64_t count) {
+    const double of = counts.total > 0 ? static_cast<double>(count) / static_cast<double>(counts.total) : 1.0;
+    return static_cast<std::size_t>(std::lround(std::clamp(of, 0.0, 1.0) * static_cast<double>(cells)));
+  };
+  const std::size_t ended = share(counts.ended());
+  std::size_t begun = share(counts.ended() + counts.running);
+  if (counts.running > 0) begun = std::max(begun, std::min(cells, ended + 1));
+  std::string text;
+  for (std::size_t i = 0; i < cells; ++i)
+    text += i < ended ? (utf8 ? "█" : "#") : i < begun ? (utf8 ? "▒" : "+") : (utf8 ? "░" : ".");
+  return text;
+}
+
+std::string running_words(const BatchProgress& progress, std::size_t width) {
+  const auto more = [&](std::size_t shown) {
+    const auto left = static_cast<std::int64_t>(progress.running.size() - shown);
+    return left == 0 ? "" : fmt::format(" and {} more", left);
+  };
+  std::string text;
+  for (std::size_t i = 0; i < progress.running.size(); ++i) {
+    const auto& one = progress.running[i];
+    const std::string next = fmt::format("{}{} {}", i == 0 ? "running: " : ", ", one.task, human_duration(one.elapsed));
+    if (i > 0 && display_width(text + next + more(i + 1)) > width) return text + more(i);
+    text += next;
+  }
+  return text;
 }
 
 std::string to_json(const BatchProgress& progress) {
@@ -76,43 +131,49 @@ std::string to_json(const BatchProgress& progress) {
                     {"running", gpu.running},
                     {"memory_used_bytes", value_or_null(gpu.used_bytes)},
                     {"gpu_util_ratio", value_or_null(gpu.util_ratio)},
+                    {"power_watts", value_or_null(gpu.power_watts)},
+                    {"temperature_celsius", value_or_null(gpu.temperature_celsius)},
                     {"usable", gpu.usable},
                     {"text", gpu_words(gpu)}});
   constexpr std::size_t kShown = 100;
   for (std::size_t i = 0; i < std::min(progress.running.size(), kShown); ++i)
     running.push_back({{"task", progress.running[i].task}, {"for_ns", progress.running[i].elapsed}});
-  const ordered_json json{{"schema", "headroom.batch-status/1"},
-                          {"running_now", true},
-                          {"tasks",
-                           {{"total", counts.total},
-                            {"waiting", counts.waiting},
-                            {"ready", counts.ready},
-                            {"running", counts.running},
-                            {"backing_off", counts.backing_off},
-                            {"succeeded", counts.succeeded},
-                            {"failed", counts.failed},
-                            {"skipped", counts.skipped},
-                            {"cancelled", counts.cancelled}}},
-                          {"elapsed_ns", progress.elapsed},
-                          {"left_ns", value_or_null(progress.left)},
-                          {"gpus", gpus},
-                          {"running", running},
-                          {"waiting_for", progress.waiting_for},
-                          {"ending", progress.draining},
-                          {"summary", fmt::format("{}  {} running", progress_words(progress), counts.running)}};
+  const ordered_json json{
+      {"schema", "headroom.batch-status/1"},
+      {"running_now", true},
+      {"folder", nullptr},
+      {"last_run", nullptr},
+      {"tasks",
+       {{"total", counts.total},
+        {"waiting", counts.waiting},
+        {"ready", counts.ready},
+        {"running", counts.running},
+        {"backing_off", counts.backing_off},
+        {"succeeded", counts.succeeded},
+        {"failed", counts.failed},
+        {"skipped", counts.skipped},
+        {"cancelled", counts.cancelled}}},
+      {"elapsed_ns", progress.elapsed},
+      {"left_ns", value_or_null(progress.left)},
+      {"gpus", gpus},
+      {"running", running},
+      {"waiting_for", progress.waiting_for},
+      {"ending", progress.draining},
+      {"summary", progress.draining ? progress_words(progress)  // which says it
+                                    : fmt::format("{}  {} running", progress_words(progress), counts.running)}};
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string status_text(std::string_view answer) {
   const auto status = ordered_json::parse(answer, nullptr, false);
   if (!status.is_object() || !status.contains("gpus") || !status.contains("running")) return "";
-  std::string text = status.value("summary", "") + "\n";
-  for (const auto& gpu : status["gpus"]) text += gpu.value("text", "") + "\n";
+  std::string text = visible(status.value("summary", "")) + "\n";
+  for (const auto& gpu : status["gpus"]) text += visible(gpu.value("text", "")) + "\n";
   for (const auto& task : status["running"])
-    text +=
-        fmt::format("  {}  for {}\n", task.value("task", ""), human_duration(task.value("for_ns", std::int64_t{0})));
+    text += fmt::format("  {}  for {}\n", visible(task.value("task", "")),
+                        human_duration(task.value("for_ns", std::int64_t{0})));
   if (const auto why = status.value("waiting_for", ""); !why.empty())
-    text += fmt::format("The next task waits: {}.\n", why);
+    text += fmt::format("The next task waits: {}.\n", visible(why));
   return text;
 }
 
@@ -123,22 +184,41 @@ std::string to_json(const StatusAtRest& status) {
     auto& count = tasks[std::string(name(task.state))];
     count = count.get<int>() + 1;
   }
-  const ordered_json json{{"schema", kSchema}, {"running_now", false}, {"last_run", status.last_run}, {"tasks", tasks}};
-  return json.dump(1) + "\n";
+  tasks["total"] = status.tasks.size();
+  const ordered_json json{{"schema", kSchema},
+                          {"running_now", !status.no_answer.empty()},
+                          {"folder", status.folder},
+                          {"last_run", status.ran ? ordered_json(status.last_run) : ordered_json(nullptr)},
+                          {"tasks", tasks},
+                          {"elapsed_ns", nullptr},
+                          {"left_ns", nullptr},
+                          {"gpus", ordered_json::array()},
+                          {"running", ordered_json::array()},
+                          {"waiting_for", ""},
+                          {"ending", false},
+                          {"summary", counts_of(status.tasks)}};
+  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string to_text(const StatusAtRest& status) {
-  std::string text = fmt::format("No batch is running in {}; the last run {}.\n{}\n", status.folder,
-                                 status.last_run.empty() ? "was killed" : status.last_run, counts_of(status.tasks));
-  if (status.ran) text += fmt::format("Go on with: {}\n", status.command);
+  if (!status.no_answer.empty())
+    return fmt::format("The batch in {} gives no answer: {}.\n{}\n", visible(status.folder), visible(status.no_answer),
+                       counts_of(status.tasks));
+  std::string text = fmt::format("No batch is running in {}; the last run {}.\n{}\n", visible(status.folder),
+                                 end_words(status.last_run), counts_of(status.tasks));
+  if (!status.command.empty()) text += fmt::format("Go on with: {}\n", visible(status.command));
+  if (status.added > 0)
+    text += fmt::format("{} {} added while it ran: to go on with {}, add {} again (headroom batch add).\n",
+                        count_of(status.added, "task"), status.added == 1 ? "was" : "were",
+                        status.added == 1 ? "it" : "them", status.added == 1 ? "it" : "them");
   return text;
 }
 
 std::string task_list(const std::vector<TaskAndState>& tasks) {
   std::string text = counts_of(tasks) + "\n";
   for (const TaskAndState& task : tasks)
-    text += fmt::format("  {:<11} {}{}\n", state_words(task.state), task.name,
-                        task.reason.empty() ? "" : ": " + task.reason);
+    text += fmt::format("  {:<11} {}{}\n", state_words(task.state, task.last), visible(task.name),
+                        task.reason.empty() ? "" : ": " + visible(task.reason));
   return text;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,20 +16,33 @@ namespace headroom::report {
 // parts are left out.
 [[nodiscard]] std::string gpu_words(const BatchProgress::Gpu& gpu, std::size_t width = 80);
 
+// Ended, running and the rest, as three shades.
+[[nodiscard]] std::string progress_bar(const BatchProgress::Tasks& counts, std::size_t cells, bool utf8);
+// "running: lr0.1 0:31, lr0.01 0:12 and 3 more"; as many names as there is room for. "" where none runs.
+[[nodiscard]] std::string running_words(const BatchProgress& progress, std::size_t width);
+
 // "headroom.batch-status/1": what a running batch answers …
 [[nodiscard]] std::string to_json(const BatchProgress& progress);
 // … the same for people; "" where `answer` cannot be read.
 [[nodiscard]] std::string status_text(std::string_view answer);
 
+// What came of the last attempt of a task that has not ended.
+enum class LastAttempt : std::uint8_t { kNone, kInterrupted, kOther };
+[[nodiscard]] std::string_view state_words(TaskState state, LastAttempt last);
+
 struct TaskAndState {
   std::string name;
-  TaskState state = TaskState::kReady;  // not ended: it has not run yet, or not to its end
+  TaskState state = TaskState::kReady;
   std::string reason;
+  LastAttempt last = LastAttempt::kNone;
 };
-// A batch that does not run now. `last_run` is how the last run ended, "" if it was killed.
+// By the journal. `command` is that of the last run; "" where it does nothing. `last_run` is how the last run ended, ""
+// if it was killed, or goes on and gives no answer: then `no_answer` says why.
 struct StatusAtRest {
   std::string folder, last_run, command;  // the command goes on with it
+  std::string no_answer;                  // "": it does not run now
   bool ran = false;                       // there was a last run
+  std::int64_t added = 0;                 // tasks left that were added to it while it ran: `command` does not name them
   std::vector<TaskAndState> tasks;
 };
 [[nodiscard]] std::string to_json(const StatusAtRest& status);

@@ -28,10 +28,15 @@ BatchProgress half_done() {
   return progress;
 }
 
-TEST(BatchStatus, ProgressIsWhatHasEndedOfAll) {
+TEST(BatchStatus, ProgressIsWhatWasDoneOfWhatIsStillWanted) {
   EXPECT_THAT(progress_words(half_done()), HasSubstr("5/10  50 %"));
   EXPECT_THAT(progress_words(half_done()), HasSubstr("1 failed"));
   EXPECT_THAT(progress_words(half_done()), HasSubstr("about 50"));
+  BatchProgress progress = half_done();
+  progress.tasks.cancelled = 2, progress.tasks.skipped = 1, progress.draining = true;
+  EXPECT_THAT(progress_words(progress), HasSubstr("5/7  71 %  1:00  1 failed  1 skipped  2 cancelled  ending"));
+  const std::string text = status_text(to_json(progress));
+  EXPECT_EQ(text.find("2 running"), text.substr(0, text.find('\n')).rfind("2 running")) << "once: " << text;
 }
 
 TEST(BatchStatus, OnANarrowTerminalTheLastPartsOfAGpuAreLeftOut) {
@@ -39,6 +44,37 @@ TEST(BatchStatus, OnANarrowTerminalTheLastPartsOfAGpuAreLeftOut) {
   EXPECT_THAT(gpu_words(gpu), HasSubstr("0.1 tasks/s"));
   EXPECT_THAT(gpu_words(gpu, 30), Not(HasSubstr("tasks/s")));
   EXPECT_THAT(gpu_words(gpu, 1), HasSubstr("GPU 0  H200  2 running"));
+}
+
+TEST(BatchStatus, WhatIsNotYetSeenIsNotSaidToBeZero) {
+  auto gpu = half_done().gpus.front();
+  gpu.used_bytes = 1 << 20;
+  EXPECT_THAT(gpu_words(gpu), Not(HasSubstr("GiB")));
+  gpu.used_bytes = 1 << 26;
+  EXPECT_THAT(gpu_words(gpu), HasSubstr("0.1/143 GiB"));
+  gpu.used_bytes = 0, gpu.running = 0;
+  EXPECT_THAT(gpu_words(gpu), HasSubstr("0.0/143 GiB"));
+  EXPECT_THAT(gpu_words(gpu, 100), Not(HasSubstr(" W")));
+  gpu.power_watts = 212.4, gpu.temperature_celsius = 64;
+  EXPECT_THAT(gpu_words(gpu, 100), HasSubstr("gpu 50 %  212 W  64 °C  0.1 tasks/s"));
+}
+
+TEST(BatchStatus, TheBarShowsWhatRunsBeforeAnythingHasEnded) {
+  EXPECT_EQ(progress_bar({.total = 12, .running = 12}, 4, false), "++++");
+  EXPECT_EQ(progress_bar({.total = 100, .running = 1}, 4, false), "+...");
+  EXPECT_EQ(progress_bar({.total = 4, .running = 1, .succeeded = 2}, 4, false), "##+.");
+  EXPECT_EQ(progress_bar({.total = 4, .succeeded = 3, .failed = 1}, 4, true), "████");
+  EXPECT_EQ(progress_bar({}, 2, false), "##");
+}
+
+TEST(BatchStatus, TheNamesOfWhatRunsAsFarAsThereIsRoom) {
+  BatchProgress progress = half_done();
+  progress.running.push_back({.task = "train-4", .elapsed = 2 * kSecond});
+  progress.running.push_back({.task = "train-5", .elapsed = kSecond});
+  EXPECT_EQ(running_words(progress, 80), "running: train-3 5.0 s, train-4 2.0 s, train-5 1.0 s");
+  EXPECT_EQ(running_words(progress, 50), "running: train-3 5.0 s, train-4 2.0 s and 1 more");
+  EXPECT_EQ(running_words(progress, 5), "running: train-3 5.0 s and 2 more") << "one is named in any case";
+  EXPECT_EQ(running_words({}, 80), "");
 }
 
 TEST(BatchStatus, WhatARunningBatchAnswersIsReadBackForPeople) {
@@ -62,6 +98,12 @@ TEST(BatchStatus, AtRestItSaysHowTheLastRunEndedAndHowToGoOn) {
   EXPECT_THAT(to_text(status), HasSubstr("Go on with: headroom batch f"));
   EXPECT_EQ(nlohmann::json::parse(to_json(status))["tasks"]["ready"], 1);
   EXPECT_THAT(task_list(status.tasks), HasSubstr("not run yet b"));
+  status.tasks.push_back({.name = "c", .last = LastAttempt::kInterrupted});
+  status.last_run = "drained", status.command = "", status.added = 2;
+  EXPECT_THAT(to_text(status), HasSubstr("the last run was ended when its running tasks had finished"));
+  EXPECT_THAT(to_text(status), Not(HasSubstr("Go on with")));
+  EXPECT_THAT(to_text(status), HasSubstr("2 tasks were added while it ran: to go on with them, add them again"));
+  EXPECT_THAT(to_text(status), HasSubstr("3 tasks: 1 interrupted, 1 not run yet, 1 succeeded"));
 }
 
 }  // namespace

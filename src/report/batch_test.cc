@@ -60,12 +60,13 @@ TEST(BatchReport, TheEndShowsTheLedgerOfAllGpus) {
   options.recording = "last";
   const std::string text = to_text(summary(), {.resume = "headroom batch w.toml"}, explanation(), options);
   EXPECT_THAT(text, HasSubstr("4 tasks in 50.0 s: 3 succeeded, 1 failed"));
-  EXPECT_THAT(text, HasSubstr("2 x 50.0 s = 100 %"));
-  EXPECT_THAT(text, HasSubstr("50.0 %    50.0 s\n"));  // computing
+  EXPECT_THAT(text, HasSubstr("\nGPU 1  "));
+  EXPECT_THAT(text, HasSubstr(" 50.0 s = 100 %\n"));
+  EXPECT_THAT(text, HasSubstr("100.0 %     50.0 s\n"));  // computing, on GPU 0
   EXPECT_THAT(text, HasSubstr("discarded work "));
-  EXPECT_THAT(text, HasSubstr("GPU 0 computed for 100 %, GPU 1 for 0 %."));
-  EXPECT_THAT(text, HasSubstr("- The last tasks ran while other GPUs had nothing left to do: 25.0 s"));
-  EXPECT_THAT(text, HasSubstr("headroom why last"));
+  EXPECT_THAT(text, HasSubstr("\n1. The last tasks ran while other GPUs had nothing left to do"));
+  EXPECT_THAT(text, HasSubstr("costs 25.0 s"));
+  EXPECT_THAT(text, HasSubstr("Next: headroom why last --full\n"));
   EXPECT_THAT(text, HasSubstr("Go on with: headroom batch w.toml\n"));
   for (const auto line : split(text, '\n')) EXPECT_LE(display_width(line), 80U) << line;
 }
@@ -73,7 +74,7 @@ TEST(BatchReport, TheEndShowsTheLedgerOfAllGpus) {
 TEST(BatchReport, WithoutARecordingThereIsNoLedger) {
   const std::string text = to_text(summary(), {}, std::nullopt, {});
   EXPECT_EQ(text, to_text(summary(), {}, TextOptions{}));
-  EXPECT_THAT(text, Not(HasSubstr("GPU time")));
+  EXPECT_THAT(text, Not(HasSubstr("= 100 %")));
   const auto json = nlohmann::json::parse(to_json(summary(), {}));
   for (const char* name : {"ledger", "tail_seconds", "discarded_device_seconds", "task_waiting_device_seconds"}) {
     ASSERT_TRUE(json.contains(name)) << name;
@@ -98,6 +99,7 @@ TEST(BatchReport, TheJsonHoldsTheLedgerByTask) {
 
 BatchSummary packed(std::int64_t alone, bool history) {
   BatchSummary s = summary();
+  s.tasks.succeeded = 20;
   for (const char* device : {"GPU-a", "GPU-b"})
     s.packing.push_back({.device = device,
                          .concurrency = 5,
@@ -106,6 +108,15 @@ BatchSummary packed(std::int64_t alone, bool history) {
                          .one_per_gpu_attempts = alone,
                          .one_per_gpu_from_history = history});
   return s;
+}
+
+TEST(BatchReport, FailedTasksAreNoFaultOfThePacking) {
+  BatchSummary slower = packed(3, false);
+  for (auto& packing : slower.packing) packing.work_per_second = 0.4;
+  slower.tasks.failed = 12;
+  EXPECT_THAT(to_text(slower, {}, {}), ::testing::Not(HasSubstr("0.57x")));
+  slower.tasks.failed = 0;
+  EXPECT_THAT(to_text(slower, {}, {}), HasSubstr("0.57x"));
 }
 
 TEST(BatchReport, ThePackingSaysOnWhatItsGainRests) {
@@ -118,9 +129,16 @@ TEST(BatchReport, ThePackingSaysOnWhatItsGainRests) {
                                                 "on 3 tasks that ran alone)."));
   EXPECT_THAT(said(packed(1, true)), HasSubstr("(measured on 1 task that ran alone and in earlier batches)"));
   EXPECT_THAT(said(packed(0, true)), HasSubstr("(measured in earlier batches)"));
+  BatchSummary stopped = packed(1, false);
+  stopped.tasks.succeeded = 1;
+  EXPECT_THAT(said(stopped),
+              HasSubstr("; what that gained was not measured: no task that shared a GPU has succeeded."));
   BatchSummary unknown = packed(0, false);
-  for (auto& packing : unknown.packing) packing.one_per_gpu_work_per_second.reset();
-  EXPECT_THAT(said(unknown), HasSubstr("what one alone does was not measured"));
+  for (auto& packing : unknown.packing) {
+    packing.one_per_gpu_work_per_second.reset();
+    packing.one_per_gpu_unknown = "none of them had a GPU to itself";
+  }
+  EXPECT_THAT(said(unknown), HasSubstr("; what that gained was not measured: none of them had a GPU to itself."));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/human.h"
+#include "base/visible.h"
 #include "report/json_values.h"
 
 namespace headroom::report {
@@ -146,7 +147,7 @@ std::string process_row(const DeviceProcess& process, std::size_t width) {
 std::string to_text(const DeviceList& list, const TextOptions& wanted) {
   const TextOptions options = clamped(wanted);
   std::string out = fmt::format("{}, driver {}\n\n", count_of(list.devices.size(), "GPU"),
-                                list.driver_version.empty() ? "not known" : list.driver_version);
+                                list.driver_version.empty() ? "not known" : visible(list.driver_version));
   const Columns columns(options.width);
   out += bold(columns.row({"GPU", "name", "memory in use", "kernels", "power", "temp"}), options) + "\n";
   Missing missing;

@@ -14,7 +14,8 @@ namespace {
 
 Json metric_json(const MetricStats& stats) {
   Json excluded = Json::array();
-  for (const auto& e : stats.excluded) excluded.push_back({{"at_ns", e.at}, {"value", e.value}, {"reason", e.reason}});
+  for (const auto& reading : stats.excluded)
+    excluded.push_back({{"at_ns", reading.at}, {"value", reading.value}, {"reason", reading.reason}});
   if (stats.samples == 0)
     return {{"mean", nullptr},
             {"min", nullptr},
@@ -52,7 +53,9 @@ Json phase_json(const Explanation& e, const Phase& phase) {
           {"memory_used_bytes", optional_json(phase.memory_used_bytes)},
           {"memory_util_ratio", optional_json(phase.memory_util_ratio)},
           {"power_watts", optional_json(phase.power_watts)},
-          {"period_ns", optional_json(phase.period)}};
+          {"period_ns", optional_json(phase.period)},
+          {"named_by", phase.named_by.empty() ? Json(nullptr) : Json(phase.named_by)},
+          {"steps", optional_json(phase.steps)}};
 }
 
 // What a finding claims, summed by device, account and place.
@@ -64,6 +67,7 @@ Json claims_json(const Explanation& e, const Claims& claims) {
     const auto& [device, account, where] = key;
     list.push_back({{"device", e.ledger.devices[device].uuid},
                     {"account", info(account).cause},
+                    {"label", info(account).label},
                     {"where", where < 0 ? Json(nullptr) : Json(e.ledger.places[static_cast<std::size_t>(where)])},
                     {"ns", ns}});
   }
@@ -78,13 +82,18 @@ Json gain_json(const std::optional<Gain>& gain) {
 // Identifiers are places in the list, from 1 on.
 Json finding_json(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
-  Json candidates = Json::array();
-  for (const Cause cause : finding.candidates) candidates.push_back(info(cause).id);
+  Json candidates = Json::array(), candidate_labels = Json::array();
+  for (const Cause cause : finding.candidates) {
+    candidates.push_back(info(cause).id);
+    candidate_labels.push_back(info(cause).words);
+  }
   const Nanos budget = e.ledger.budget();
   return {{"id", index + 1},
           {"part_of", finding.part_of ? Json(*finding.part_of + 1) : Json(nullptr)},
           {"cause", finding.cause ? Json(info(*finding.cause).id) : Json(nullptr)},
+          {"label", finding.cause ? Json(info(*finding.cause).words) : Json(nullptr)},
           {"candidates", candidates},
+          {"candidate_labels", candidate_labels},
           {"title", finding.title},
           {"device_seconds", seconds(finding.cost())},
           {"share", budget > 0 ? static_cast<double>(finding.cost()) / static_cast<double>(budget) : 0.0},
@@ -107,6 +116,9 @@ Json recording_json(const Explanation& e) {
           {"id", e.meta.id},
           {"origin", e.meta.origin},
           {"start", e.meta.start_realtime},
+          {"start_ns", e.meta.start_realtime},
+          {"clock", e.meta.start == e.meta.start_realtime ? "unix" : "boottime"},
+          {"clock_start_ns", e.meta.start},
           {"duration_ns", e.meta.end - e.meta.start},
           {"interval_ns", e.meta.interval},
           {"command", e.meta.command},
@@ -114,6 +126,16 @@ Json recording_json(const Explanation& e) {
           {"stop_reason", e.meta.stop_reason},
           {"tiers", tiers},
           {"missing_tiers", missing}};
+}
+
+Json work_json(const std::optional<Work>& work) {
+  if (!work) return nullptr;
+  return {{"steps", work->steps},
+          {"counted_ns", work->counted},
+          {"counted_by", work->via},
+          {"processes", work->processes},
+          {"steps_per_second", optional_json(work->steps_per_second)},
+          {"samples_per_second", optional_json(work->samples_per_second)}};
 }
 
 }  // namespace
@@ -132,14 +154,22 @@ std::string to_json(const Explanation& e) {
   Json bound = nullptr;
   if (e.bound)
     bound = {{"speedup_high", e.bound->speedup_high}, {"of", "time at equal work"}, {"if", e.bound->condition}};
+  Json metrics = Json::object(), parameters = Json::object();
+  for (const auto& [name, value] : e.said.metrics) metrics[name] = value;
+  for (const auto& [name, value] : e.said.parameters) parameters[name] = value;
   Json pipeline = nullptr;
-  if (e.pipeline) pipeline = {{"gpu_part_ns", e.pipeline->gpu_part}, {"rest_ns", e.pipeline->rest}};
+  if (e.pipeline)
+    pipeline = {
+        {"gpu_part_ns", e.pipeline->gpu_part}, {"kernels_ns", e.pipeline->kernels}, {"rest_ns", e.pipeline->rest}};
   const Json document{
       {"schema", "headroom.why/1"},
       {"headline", e.headline},
       {"recording", recording_json(e)},
       {"devices", devices},
       {"phases", phases},
+      {"work", work_json(e.work)},
+      {"metrics", metrics},
+      {"parameters", parameters},
       {"ledger", ledger_json(e)},
       {"findings", findings},
       {"bound", bound},

@@ -5,10 +5,12 @@
 #include <array>
 #include <cmath>
 
+#include "base/visible.h"
+
 namespace headroom::report {
 
 TextOptions clamped(TextOptions options) {
-  options.width = std::clamp<std::size_t>(options.width, 60, 160);
+  options.width = std::clamp<std::size_t>(options.width, kNarrowest, kWidest);
   return options;
 }
 
@@ -17,9 +19,10 @@ std::size_t display_width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-std::string pad_right(std::string_view text, std::size_t width) {
+std::string pad_right(std::string_view field, std::size_t width) {
+  const std::string text = visible(field);
   const std::size_t have = display_width(text);
-  if (have <= width) return std::string(text) + std::string(width - have, ' ');
+  if (have <= width) return text + std::string(width - have, ' ');
   std::string cut;
   std::size_t columns = 0;
   for (const char c : text) {
@@ -30,18 +33,47 @@ std::string pad_right(std::string_view text, std::size_t width) {
   return cut + "~";
 }
 
-std::string pad_left(std::string_view text, std::size_t width) {
+std::string pad_left(std::string_view field, std::size_t width) {
+  const std::string text = visible(field);
   const std::size_t have = display_width(text);
-  return std::string(have < width ? width - have : 0, ' ') + std::string(text);
+  return std::string(have < width ? width - have : 0, ' ') + text;
 }
 
-std::string wrap(std::string_view text, std::size_t width, std::string_view first, std::string_view rest) {
+namespace {
+
+// "48.0 GiB", "0.8 %" and "GPU 1" stand on one line.
+bool belong_together(std::string_view word, std::string_view rest) {
+  constexpr std::array kUnits{"%", "B", "KiB", "MiB", "GiB", "W", "C", "MHz", "ms", "s", "h"};
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (word.empty() || rest.empty()) return false;
+  if (word == "GPU" || word == "GPUs") return digit(rest.front());
+  const auto unit = rest.substr(0, rest.find_first_of(" ,;:.)"));
+  return digit(word.back()) && std::find(kUnits.begin(), kUnits.end(), unit) != kUnits.end();
+}
+
+// The first word of `text`, and what belongs to it.
+std::string_view first_word(std::string_view text) {
+  auto blank = text.find(' ');
+  auto begin = text.substr(0, 0);
+  while (blank != std::string_view::npos) {
+    const auto last = text.substr(begin.size(), blank - begin.size());
+    if (!belong_together(last, text.substr(blank + 1))) break;
+    begin = text.substr(0, blank + 1);
+    blank = text.find(' ', blank + 1);
+  }
+  return text.substr(0, blank);
+}
+
+}  // namespace
+
+std::string wrap(std::string_view words, std::size_t width, std::string_view first, std::string_view rest) {
+  const std::string shown = visible(words);
+  std::string_view text = shown;
   std::string out, line(first);
   bool empty = true;
   while (!text.empty()) {
-    const auto blank = text.find(' ');
-    const auto word = text.substr(0, blank);
-    text.remove_prefix(blank == std::string_view::npos ? text.size() : blank + 1);
+    const auto word = first_word(text);
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
     if (word.empty()) continue;
     if (!empty && display_width(line) + 1 + display_width(word) > width) {
       out += line + "\n";
@@ -74,8 +106,9 @@ std::string bar(double share, std::size_t cells, bool utf8) {
 }
 
 std::string bold(std::string_view text, const TextOptions& options) {
-  if (!options.colour) return std::string(text);
-  return "\033[1m" + std::string(text) + "\033[0m";
+  if (!options.colour || text.empty()) return std::string(text);
+  const bool line = text.ends_with('\n');
+  return "\033[1m" + std::string(text.substr(0, text.size() - (line ? 1 : 0))) + "\033[0m" + (line ? "\n" : "");
 }
 
 }  // namespace headroom::report

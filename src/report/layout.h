@@ -6,11 +6,16 @@
 
 namespace headroom::report {
 
-// How a text report is laid out. The width is clamped to 60..160.
+// Fields from outside are made visible (base/visible.h) where they are padded and wrapped.
+
+inline constexpr std::size_t kNarrowest = 40, kWidest = 160;  // columns
+
+// How a text report is laid out. The width is clamped to 40..160.
 struct TextOptions {
   std::size_t width = 80;
   bool colour = false;    // ANSI; only supports what the words say
   bool utf8 = true;       // block characters in bars; else '#'
+  bool full = false;      // all that is known, however long
   std::string recording;  // how the next commands name the recording; "": by its path
 };
 [[nodiscard]] TextOptions clamped(TextOptions options);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/ledger_json.h"
 
-namespace headroom::report {
+#include "report/json_values.h"
 
-using Json = nlohmann::ordered_json;
+namespace headroom::report {
 
 Json ledger_json(const Explanation& e) {
   const auto name_or_null = [](const auto& list, std::int32_t index, const auto& name_of) {
@@ -14,6 +14,7 @@ Json ledger_json(const Explanation& e) {
     accounts.push_back(
         {{"state", info(entry.account).state},
          {"cause", info(entry.account).cause},
+         {"label", info(entry.account).label},
          {"ns", entry.ns},
          {"device", e.ledger.devices[entry.device].uuid},
          {"phase", name_or_null(e.phases, entry.phase, [](const Phase& phase) { return phase.name; })},

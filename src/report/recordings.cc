@@ -22,6 +22,7 @@ Json entry_json(const ShelfEntry& entry) {
   json["id"] = meta.id;
   json["origin"] = meta.origin;
   json["start"] = meta.start_realtime == 0 ? Json(nullptr) : Json(iso_time(meta.start_realtime));
+  json["start_ns"] = meta.start_realtime == 0 ? Json(nullptr) : Json(meta.start_realtime);
   json["duration_ns"] = std::max<Nanos>(0, meta.end - meta.start);
   json["command"] = meta.command;
   json["devices"] = entry.summary->devices;

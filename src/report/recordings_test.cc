@@ -49,6 +49,7 @@ TEST(RecordingsJson, SaysWhatIsThereAndWhyAFileCannotBeRead) {
       "id": "0123456789abcdef",
       "origin": "run",
       "start": "2025-11-20T14:15:03.250000Z",
+      "start_ns": 1763648103250000000,
       "duration_ns": 60000000000,
       "command": [
         "python3",

@@ -9,25 +9,35 @@ namespace headroom::scheduler {
 namespace {
 constexpr double kAssumedSpread = 0.4;  // of one task, relative, before any guess has met its truth
 constexpr double kDrift = 0.05;         // the machine may become faster or slower: no range is narrower
+// How fast tasks are beside each other is predicted, and more of them may still be started: until what runs has been
+// replaced a few times, the rate of work is not proven.
+constexpr double kUnproven = 0.5;
 constexpr double kFourInFive = 1.2816;  // standard deviations
+constexpr double kLook = 0.33;          // of the time so far: over so much the rate of work is seen …
+constexpr double kShortestLook = 5;     // … and over so many seconds at least
+constexpr std::size_t kParts = 4;       // of that time: what they differ by is what the rate may change by
 constexpr double kLongest = 9e9;        // seconds: about the most that Nanos can say
 constexpr double kNeverDone = 0.9;      // is the most of itself that a running task is credited with
 constexpr double kSlowest = 0.01;
+constexpr double kRevised = 0.6;     // of what the expectation moved lately: it may move so much again
+constexpr double kMostLonger = 0.9;  // share of the lengths that the last task is not expected to exceed
 }  // namespace
 
-Eta::Eta(std::span<const PlannedTask> tasks) {
-  tasks_.reserve(tasks.size());
+void Eta::add(std::span<const PlannedTask> tasks) {
+  tasks_.reserve(tasks_.size() + tasks.size());
   for (const PlannedTask& given : tasks) {
     Task task{.group = given.group, .ended = has_ended(given.state)};
     if (given.expected) task.expected = seconds(*given.expected);
-    const auto group = static_cast<std::size_t>(given.group);
-    if (group >= groups_.size()) groups_.resize(group + 1);
+    const auto index = static_cast<std::size_t>(given.group);
+    if (index >= groups_.size()) groups_.resize(index + 1);
+    Group& group = groups_[index];
+    ++group.tasks;
     if (!task.ended) {
       ++left_;
       if (task.expected >= 0)
-        expected_left_ += task.expected, longest_expected_ = std::max(longest_expected_, task.expected);
+        group.expected_left += task.expected, longest_expected_ = std::max(longest_expected_, task.expected);
       else
-        ++groups_[group].left;
+        ++group.left;
     }
     tasks_.push_back(task);
   }
@@ -36,23 +46,24 @@ Eta::Eta(std::span<const PlannedTask> tasks) {
 void Eta::ended(TaskIndex index, std::optional<Nanos> took) {
   if (index >= tasks_.size() || tasks_[index].ended) return;
   Task& task = tasks_[index];
-  const auto guessed = guess(task);
   task.ended = true;
   --left_;
   Group& group = groups_[static_cast<std::size_t>(task.group)];
   if (task.expected >= 0)
-    expected_left_ -= task.expected;
+    group.expected_left = std::max(0.0, group.expected_left - task.expected);
   else
     --group.left;
   if (!took) return;
+  ++succeeded_;
   const double truth = seconds(*took);
-  if (guessed && *guessed > 0) {
-    const double miss = (truth - *guessed) / *guessed;
+  group.succeeded_seconds += truth;
+  if (task.expected > 0) {
+    const double guessed = task.expected * stretch(), miss = (truth - guessed) / guessed;
     misses_ += std::min(miss * miss, 1.0);
     ++judged_;
   }
-  ++group.ended;
-  group.seconds += truth;
+  group.ended.add(truth);
+  ended_.add(truth);
   if (task.expected >= 0) expected_ended_ += task.expected, took_ended_ += truth;
 }
 
@@ -62,49 +73,152 @@ double Eta::stretch() const {
   return expected_ended_ + weight > 0 ? (took_ended_ + weight) / (expected_ended_ + weight) : 1;
 }
 
-std::optional<double> Eta::mean() const {
-  double sum = 0;
-  std::int64_t count = 0;
-  for (const Group& group : groups_) sum += group.seconds, count += group.ended;
-  if (count > 0) return sum / static_cast<double>(count);
-  return std::nullopt;
+// Of tasks without an expectation: of their group, or of all (-1) where none of the group has ended.
+const LengthCurve& Eta::curve_of(GroupIndex group, std::span<const Running> running, Curves& made) const {
+  if (group >= 0 && groups_[static_cast<std::size_t>(group)].ended.count() == 0) group = -1;
+  if (const auto found = made.find(group); found != made.end()) return found->second;
+  std::vector<double> far;
+  for (const Running& one : running)
+    if (one.task < tasks_.size() && (group < 0 || tasks_[one.task].group == group)) far.push_back(seconds(one.done));
+  std::sort(far.begin(), far.end());
+  const Lengths& ended = group < 0 ? ended_ : groups_[static_cast<std::size_t>(group)].ended;
+  return made.emplace(group, LengthCurve(ended, far)).first->second;
 }
 
-std::optional<double> Eta::guess(const Task& task) const {
-  if (task.expected >= 0) return task.expected * stretch();
-  const Group& group = groups_[static_cast<std::size_t>(task.group)];
-  if (group.ended > 0) return group.seconds / static_cast<double>(group.ended);
-  return mean();
+// Relative to the usual task's, so that they say nothing of how fast the machine is.
+void Eta::take_prices(std::span<const double> prices) {
+  double sum = 0, weight = 0;
+  const std::size_t count = std::min(prices.size(), groups_.size());
+  for (std::size_t g = 0; g < count; ++g)
+    if (prices[g] > 0)
+      sum += prices[g] * static_cast<double>(groups_[g].tasks), weight += static_cast<double>(groups_[g].tasks);
+  if (sum <= 0) return;
+  for (std::size_t g = 0; g < count; ++g) groups_[g].price = prices[g] > 0 ? prices[g] * weight / sum : 1;
+}
+
+void Eta::observe(Nanos now, std::span<const Running> running, std::span<const double> prices) {
+  const double at = seconds(now);
+  if (begin_ < 0) begin_ = at;
+  take_prices(prices);
+  std::vector<double> done(groups_.size());
+  for (std::size_t g = 0; g < groups_.size(); ++g) done[g] = groups_[g].succeeded_seconds;
+  for (const Running& one : running)
+    if (one.task < tasks_.size()) done[static_cast<std::size_t>(tasks_[one.task].group)] += seconds(one.done);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    priced_ += groups_[g].price * (done[g] - groups_[g].seen_seconds);
+    groups_[g].seen_seconds = done[g];
+  }
+  progress_.push_back({.at = at, .done = priced_});
+  if (const auto found = estimate(running)) progress_.back().end = at + seconds(found->left);
+  const double since = at - std::max(kShortestLook, (at - begin_) * kLook);
+  while (progress_.size() > 2 && progress_[1].at <= since) progress_.pop_front();
+}
+
+std::optional<Eta::Rate> Eta::seen_rate() const {
+  if (progress_.empty()) return std::nullopt;
+  const Progress first = progress_.front(), last = progress_.back();
+  const double time = last.at - first.at, done = last.done - first.done;
+  if (time < kShortestLook || done <= 0) return std::nullopt;
+  Rate rate{.mean = done / time};
+  Progress before = first;
+  double squares = 0, parts = 0;
+  for (std::size_t part = 1; part <= kParts; ++part) {
+    const double until = first.at + time * static_cast<double>(part) / static_cast<double>(kParts);
+    const auto end = std::lower_bound(progress_.begin(), progress_.end(), until - 1e-6,
+                                      [](const Progress& one, double instant) { return one.at < instant; });
+    if (end == progress_.end() || end->at <= before.at) continue;
+    const double relative = (end->done - before.done) / (end->at - before.at) / rate.mean - 1;
+    squares += relative * relative, ++parts;
+    before = *end;
+  }
+  rate.scatter = parts > 1 ? std::sqrt(squares / (parts - 1)) : 0;
+  return rate;
+}
+
+// As it was revised in the time that is looked back on: like a walk whose steps go on.
+double Eta::revised(double left) const {
+  const auto known = std::find_if(progress_.begin(), progress_.end(), [](const Progress& one) { return one.end >= 0; });
+  if (known == progress_.end() || left <= 0) return 0;
+  const Progress& last = progress_.back();
+  const double time = last.at - known->at;
+  if (time < kShortestLook || last.end < 0) return 0;
+  double most = 0;
+  for (auto one = known; one != progress_.end(); ++one) most = std::max(most, std::abs(last.end - one->end));
+  return std::min(1.0, kRevised * most / std::sqrt(left * time));
+}
+
+// All that has not ended, as if none of it had begun.
+std::optional<Eta::Rest> Eta::unfinished(std::span<const Running> running, Curves& curves) const {
+  Rest rest;
+  double known = 0;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const Group& group = groups_[g];
+    known += group.price * group.expected_left * stretch();
+    if (group.left == 0) continue;
+    if (ended_.count() == 0) return std::nullopt;
+    const LengthCurve& curve = curve_of(static_cast<GroupIndex>(g), running, curves);
+    const double seen = static_cast<double>(group.ended.count()), left = static_cast<double>(group.left);
+    rest.work += group.price * left * curve.mean();
+    rest.variance += group.price * group.price * curve.variance() * (left + left * left / (seen + 1));
+    if (left > static_cast<double>(running.size()))
+      rest.last = std::max(rest.last, curve.left_at_most(0, kMostLonger) - 0.5 * curve.mean());
+  }
+  const double judged = static_cast<double>(judged_);
+  rest.spread = (misses_ + kAssumedSpread * kAssumedSpread) / (judged + 1);
+  rest.work += known;
+  rest.variance += known * known * rest.spread * (1 / (judged + 1) + 1 / static_cast<double>(left_));
+  return rest;
+}
+
+void Eta::count_running(std::span<const Running> running, Curves& curves, Rest& rest) const {
+  for (const Running& one : running) {
+    if (one.task >= tasks_.size()) continue;
+    const Task& task = tasks_[one.task];
+    const double done = seconds(one.done), speed = std::max(kSlowest, one.speed);
+    double whole = task.expected * stretch(), remaining = 0, at_most = 0;
+    if (task.expected >= 0) {
+      remaining = std::max(whole - done, done * (1 - kNeverDone) / kNeverDone);
+      at_most = remaining + std::sqrt(rest.spread) * whole;
+    } else {
+      const LengthCurve& curve = curve_of(task.group, running, curves);
+      whole = curve.mean(), remaining = curve.left(done), at_most = curve.left_at_most(done, kMostLonger);
+    }
+    const double price = groups_[static_cast<std::size_t>(task.group)].price;
+    rest.work += price * (remaining - whole);
+    rest.rate += price * speed;
+    rest.speeds += speed;
+    rest.longest = std::max(rest.longest, remaining / speed);
+    rest.overdue = std::max(rest.overdue, at_most / speed);
+  }
+  rest.work = std::max(rest.work, 0.0);
 }
 
 std::optional<Eta::Estimate> Eta::estimate(std::span<const Running> running) const {
   if (running.empty() || left_ <= 0) return std::nullopt;
-  double total = expected_left_ * stretch();
-  const auto other = mean();
-  for (const Group& group : groups_) {
-    if (group.left == 0) continue;
-    if (group.ended == 0 && !other) return std::nullopt;
-    total +=
-        static_cast<double>(group.left) * (group.ended > 0 ? group.seconds / static_cast<double>(group.ended) : *other);
+  Curves curves;
+  std::optional<Rest> rest = unfinished(running, curves);
+  if (!rest) return std::nullopt;
+  count_running(running, curves, *rest);
+  if (rest->rate <= 0) return std::nullopt;
+  const double count = static_cast<double>(running.size()), replaced = static_cast<double>(succeeded_) / count;
+  double doubt = 0, scatter = 0, rate = rest->rate;
+  if (const auto seen = seen_rate()) {
+    const double believed = replaced / (1 + replaced), apart = std::log(seen->mean / rate);
+    rate *= std::exp(believed * apart);
+    doubt = std::abs(apart) * (1 - believed);
+    scatter = seen->scatter;
   }
-  double longest = 0;  // of what runs: nothing ends before it does
-  double rate = 0;
-  for (const Running& one : running) {
-    if (one.task >= tasks_.size()) continue;
-    const double whole = guess(tasks_[one.task]).value_or(0), done = seconds(one.done);
-    const double remaining = std::max(whole - done, done * (1 - kNeverDone) / kNeverDone);  // it may be a longer one
-    const double speed = std::max(kSlowest, one.speed);
-    total += remaining - whole;
-    rate += speed;
-    longest = std::max(longest, remaining / speed);
-  }
-  const double left = std::max(rate > 0 ? total / rate : 0, longest);
-  const double judged = static_cast<double>(judged_);
-  const double variance = (misses_ + kAssumedSpread * kAssumedSpread) / (judged + 1);
-  const double error = std::sqrt(variance / (judged + 1) + variance / static_cast<double>(left_) + kDrift * kDrift);
+  const double shared = rest->work / rate;  // if the work were a fluid
+  const double left = std::max(shared, rest->longest);
+  const double unproven = kUnproven / (1 + replaced), again = revised(left);
+  const double error = std::sqrt(rest->variance / std::max(1e-9, rest->work * rest->work) + kDrift * kDrift +
+                                 scatter * scatter + unproven * unproven + doubt * doubt + again * again);
   const double factor = 1 + kFourInFive * error;
+  const double ragged = shared + rest->last * count / rest->speeds;  // the last ones begin when all the rest has
   const auto nanos = [](double value) { return static_cast<Nanos>(std::clamp(value, 0.0, kLongest) * 1e9); };
-  return Estimate{.left = nanos(left), .low = nanos(left / factor), .high = nanos(left * factor)};
+  return Estimate{.left = nanos(left),
+                  .low = nanos(left / factor),
+                  .high = nanos(std::max({left * factor, rest->overdue, ragged}))};
 }
 
 }  // namespace headroom::scheduler

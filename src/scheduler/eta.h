@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <deque>
+#include <map>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "scheduler/lengths.h"
 #include "scheduler/planner.h"
 
 // When a batch will be done, from what its tasks took in earlier batches and in this one, all counted as if each had
@@ -12,7 +15,8 @@ namespace headroom::scheduler {
 
 class Eta {
  public:
-  explicit Eta(std::span<const PlannedTask> tasks);  // all of the batch; ended ones count for nothing
+  explicit Eta(std::span<const PlannedTask> tasks) { add(tasks); }  // of the batch; ended ones count for nothing
+  void add(std::span<const PlannedTask> tasks);                     // further ones
 
   // `took`: what the attempt that succeeded would have taken alone; absent for a task that ended otherwise.
   void ended(TaskIndex task, std::optional<Nanos> took);
@@ -22,6 +26,10 @@ class Eta {
     Nanos done = 0;    // of its time alone
     double speed = 1;  // now, of alone
   };
+  // How far everything is at this time: shows the rate at which work is really done. `prices`, of each group: how
+  // much of the machine a second of its work takes (Planner::prices()); a batch does more seconds of cheap work in
+  // the same time. Empty, or 0: not known.
+  void observe(Nanos now, std::span<const Running> running, std::span<const double> prices = {});
   // Left is an expectation, low to high an interval of about four in five, if tasks go on as they have.
   struct Estimate {
     Nanos left = 0, low = 0, high = 0;
@@ -31,26 +39,52 @@ class Eta {
 
  private:
   struct Group {
-    std::int64_t left = 0;  // that have no expectation of their own
-    std::int64_t ended = 0;
-    double seconds = 0;  // of those ended
+    std::int64_t left = 0;   // that have no expectation of their own
+    std::int64_t tasks = 0;  // ever
+    Lengths ended;
+    double succeeded_seconds = 0, seen_seconds = 0;  // alone; until now, and with what ran, at the last observation
+    double expected_left = 0;                        // seconds, of those with an expectation
+    double price = 1;
   };
   struct Task {
     GroupIndex group = 0;
     double expected = -1;  // seconds alone; < 0: not known
     bool ended = false;
   };
-  [[nodiscard]] std::optional<double> guess(const Task& task) const;  // its time alone, in seconds
+  struct Progress {
+    double at = 0, done = 0;  // seconds; work at its price, of what has succeeded or runs
+    double end = -1;          // when the end was expected then; < 0: not known
+  };
+  struct Rate {
+    double mean = 0, scatter = 0;  // of the work per second, lately; relative
+  };
+  struct Rest {
+    double work = 0, variance = 0;  // at its price
+    double last = 0;                // seconds that the longest of what waits is likely to take beyond half a usual one
+    double spread = 0;              // relative variance of a task around its expectation
+    double rate = 0, speeds = 0;    // of what runs, priced and not
+    double longest = 0;             // seconds until what runs has ended: nothing ends before …
+    double overdue = 0;             // … and until it likely has
+  };
+  [[nodiscard]] std::optional<Rate> seen_rate() const;
+  [[nodiscard]] double revised(double left) const;  // by how much the expectation may still change, relative
   [[nodiscard]] double stretch() const;
-  [[nodiscard]] std::optional<double> mean() const;  // of all that ended
+  using Curves = std::map<GroupIndex, LengthCurve>;  // made for one estimate; -1: of all groups
+  [[nodiscard]] const LengthCurve& curve_of(GroupIndex group, std::span<const Running> running, Curves& made) const;
+  [[nodiscard]] std::optional<Rest> unfinished(std::span<const Running> running, Curves& curves) const;
+  void count_running(std::span<const Running> running, Curves& curves, Rest& rest) const;
+  void take_prices(std::span<const double> prices);
 
   std::vector<Task> tasks_;
+  std::deque<Progress> progress_;  // of the last third of the time
+  double begin_ = -1, priced_ = 0;
+  Lengths ended_;  // of all groups
   std::vector<Group> groups_;
-  double expected_left_ = 0;                    // seconds, of those with an expectation
   std::int64_t left_ = 0;                       // tasks
   double expected_ended_ = 0, took_ended_ = 0;  // of those with an expectation
   double longest_expected_ = 0;                 // of any task: weighs the first ratios
   double misses_ = 0;                           // squared relative errors of the guesses
+  std::int64_t succeeded_ = 0;                  // since the batch began
   std::int64_t judged_ = 0;                     // guesses that met their truth
 };
 

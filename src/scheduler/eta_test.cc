@@ -57,7 +57,61 @@ TEST(Eta, ATaskThatOverrunsIsNotAboutToEnd) {
   Eta eta(tasks_of(2));
   eta.ended(1, 10 * kSecond);
   const std::vector<Eta::Running> late{{.task = 0, .done = 90 * kSecond}};
-  EXPECT_NEAR(seconds(eta.estimate(late)->left), 10, 0.1);
+  const auto found = eta.estimate(late);
+  EXPECT_GE(seconds(found->left), 9.9);
+  EXPECT_LE(seconds(found->left), 40) << "nor is all that it took a sign of more";
+  EXPECT_GE(found->high, found->left);
+}
+
+// The short ones end first: what still runs says that they are not all there is.
+TEST(Eta, WhatRunsLongerThanAllThatEndedIsNotLeftOut) {
+  Eta eta(tasks_of(20));
+  for (TaskIndex i = 4; i < 8; ++i) eta.ended(i, 10 * kSecond);
+  std::vector<Eta::Running> beginning, far;
+  for (TaskIndex i = 0; i < 4; ++i) beginning.push_back({.task = i}), far.push_back({.task = i, .done = 60 * kSecond});
+  EXPECT_GT(seconds(eta.estimate(far)->left), 1.5 * seconds(eta.estimate(beginning)->left));
+}
+
+// Two groups of equal tasks, of which one leaves the machine to four at a time and the other to one.
+TEST(Eta, CheapWorkPassesFasterThanDearWork) {
+  std::vector<PlannedTask> tasks = tasks_of(80, 10 * kSecond);
+  for (std::size_t i = 40; i < 80; ++i) tasks[i].group = 1;
+  const auto left = [&](std::vector<double> prices) {
+    Eta eta(tasks);
+    Nanos now = 0;
+    for (TaskIndex first = 0; first < 40; first += 4) {  // the cheap ones, four at a time
+      std::vector<Eta::Running> running;
+      for (TaskIndex i = first; i < first + 4; ++i) running.push_back({.task = i});
+      eta.observe(now, running, prices);
+      for (TaskIndex i = first; i < first + 4; ++i) eta.ended(i, 10 * kSecond);
+      now += 10 * kSecond;
+    }
+    const std::vector<Eta::Running> four{{.task = 40, .speed = 0.25}};
+    eta.observe(now, four, prices);
+    return seconds(eta.estimate(four)->left);
+  };
+  EXPECT_LT(left({}), 150) << "as fast as until now";
+  EXPECT_NEAR(left({0.25, 1}), 400, 60);
+}
+
+// What moved much is expected to move again.
+TEST(Eta, AnExpectationThatWasRevisedIsNotSaidNarrowly) {
+  const auto width = [](double slower) {
+    Eta eta(tasks_of(400, 10 * kSecond));
+    Nanos now = 0;
+    for (TaskIndex i = 0; i < 100; ++i) {
+      const std::vector<Eta::Running> one{{.task = i}};
+      eta.observe(now, one);
+      eta.ended(i, 10 * kSecond);
+      now += static_cast<Nanos>((i < 70 ? 10 : 10 * slower) * 1e9);
+    }
+    const std::vector<Eta::Running> one{{.task = 100}};
+    eta.observe(now, one);
+    const auto found = eta.estimate(one);
+    return static_cast<double>(found->high) / static_cast<double>(found->low);
+  };
+  EXPECT_LT(width(1), 1.3);
+  EXPECT_GT(width(3) - 1, 2 * (width(1) - 1));
 }
 
 TEST(Eta, IsNeverShorterThanTheLongestThatRuns) {

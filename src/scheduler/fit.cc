@@ -11,9 +11,11 @@ namespace headroom::scheduler {
 
 namespace {
 
-constexpr double kHostMargin = 1.15;    // on the largest host memory seen of a group
-constexpr double kSeenMargin = 1.03;    // on the largest GPU memory seen of a group
-constexpr Nanos kYoung = 12 * kSecond;  // a task older than this that still grows does not keep others waiting
+constexpr double kHostMargin = 1.15;         // on the largest host memory seen of a group
+constexpr double kSeenMargin = 1.03;         // on the largest GPU memory seen of a group
+constexpr std::int64_t kWorthMeasuring = 8;  // tasks of a group that are left: of fewer there is little to gain
+constexpr Nanos kMeasuredBy = 60 * kSecond;  // what takes longer to begin does not keep others waiting
+constexpr Nanos kYoung = 12 * kSecond;       // a task older than this that still grows does not keep others waiting
 
 }  // namespace
 
@@ -86,6 +88,18 @@ bool Fit::probe_runs(GroupIndex of) const {
   });
 }
 
+bool Fit::is_measured_alone(GroupIndex group, const Gpu& gpu) const {
+  if (!setup_.measure_alone) return false;
+  const auto waits_for = [&](GroupIndex of) {
+    return !learned_.stats(of, gpu.facts.model).alone_known() && graph_.unfinished_of_group(of) >= kWorthMeasuring;
+  };
+  const auto old = [&](AttemptId id) { return machine_.now() - machine_.running().at(id).start > kMeasuredBy; };
+  if (std::any_of(gpu.running.begin(), gpu.running.end(), old)) return false;
+  return waits_for(group) || std::any_of(gpu.running.begin(), gpu.running.end(), [&](AttemptId id) {
+           return waits_for(machine_.running().at(id).profile.group);
+         });
+}
+
 bool Fit::has_lone_attempt(const Gpu& gpu) const {
   return std::any_of(gpu.running.begin(), gpu.running.end(),
                      [&](AttemptId id) { return machine_.running().at(id).alone; });
@@ -100,6 +114,7 @@ bool Fit::fits(TaskIndex task, GpuIndex index, const Need& need, double gain) co
   if (setup_.pack == PackMode::kOnePerGpu || count >= kMaxPerGpu || gpu.others_compute) return false;
   if (!memory_fits(gpu, need) || !host_fits(task, true)) return false;
   if (need.probe && probe_runs(graph_.profile(task).group)) return false;
+  if (is_measured_alone(graph_.profile(task).group, gpu)) return false;
   return gpu.packer.admits(machine_.now(), machine_.loads(gpu), need.load, gain);
 }
 
@@ -128,6 +143,8 @@ std::string Fit::obstacle(TaskIndex task, GpuIndex index, double gain) const {
   if (fixed || count == 0) return "";
   if (need.probe && probe_runs(graph_.profile(task).group))
     return "waits until the first of its group has shown what it needs";
+  if (is_measured_alone(graph_.profile(task).group, gpu))
+    return "waits until tasks of its group have shown what they do alone";
   if (!gpu.packer.admits(machine_.now(), machine_.loads(gpu), need.load, gain))
     return "one more task on it would not raise its measured rate of work";
   return "";

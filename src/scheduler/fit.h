@@ -38,6 +38,8 @@ class Fit {
   [[nodiscard]] bool fits(TaskIndex task, GpuIndex gpu, const Need& need, double gain) const;
   // Beside others one unknown task at a time on the whole machine, until it has shown how it begins.
   [[nodiscard]] bool probe_runs(GroupIndex group) const;
+  // What packing gains is measured against tasks alone: until enough is known of the group's, its tasks are alone.
+  [[nodiscard]] bool is_measured_alone(GroupIndex group, const Gpu& gpu) const;
   // Why it does not fit on the GPU now, with the numbers; "" where it would.
   [[nodiscard]] std::string obstacle(TaskIndex task, GpuIndex gpu, double gain) const;
 

@@ -112,6 +112,11 @@ std::optional<double> GroupStats::alone_duration_seconds() const {
   return recalled_duration_;
 }
 
+std::optional<double> GroupStats::mean_alone_seconds() const {
+  if (whole_alone_ < kEnoughAlone) return std::nullopt;
+  return whole_alone_seconds_ / static_cast<double>(whole_alone_);
+}
+
 double GroupStats::cores() const { return cores_.value_or(1.0); }
 
 double GroupStats::startup_cores() const {

@@ -10,6 +10,7 @@ namespace headroom::scheduler {
 
 inline constexpr double kProbeMemory = 0.25;    // of a GPU: an unknown task counts for at least so much
 inline constexpr double kTenantReserve = 0.25;  // of a GPU, where another user computed lately
+inline constexpr int kEnoughAlone = 2;          // tasks alone from start to end, before their mean speaks for others
 inline constexpr int kUnseenUntilKnown = 3;     // tasks too short to be measured, before a probe's share is believed
 
 // Utilisation, cores and lengths as they are when a task runs alone. Readings beside others only correct them in the
@@ -28,7 +29,10 @@ class GroupStats {
   void stepped(double seconds) { seen_seconds_ += seconds; }  // time past start-up, whatever was read of it
   void see_steps(double seconds, double steps, bool alone);
   void finished(double seconds, std::optional<std::int64_t> peak_bytes);
-  void ran_alone() { ++alone_attempts_; }  // an attempt, long enough to be measured, or all its life
+  void ran_alone() { ++alone_attempts_; }    // an attempt, long enough to be measured, or all its life
+  void seen_alone() { seen_alone_ = true; }  // long enough for its speed to be known, whatever becomes of it
+  void took_alone(double seconds) { ++whole_alone_, whole_alone_seconds_ += seconds; }  // from its start to its end
+  void failed_alone() { ++failed_alone_; }  // tells nothing of the speed, but who only fails keeps nobody waiting
   // A finished task's length, had it been alone.
   void measured(double alone_seconds) { ++measured_, measured_seconds_ += alone_seconds; }
   // What a whole task used, which counts until readings tell more.
@@ -50,6 +54,12 @@ class GroupStats {
   [[nodiscard]] std::int64_t alone_attempts() const { return alone_attempts_; }
   [[nodiscard]] std::int64_t tasks_measured() const { return measured_; }
   [[nodiscard]] double measured_seconds() const { return measured_seconds_; }
+  // Enough is known of tasks alone to say later what packing gained.
+  [[nodiscard]] bool alone_known() const {
+    return recalled_ || seen_alone_ || whole_alone_ + failed_alone_ >= kEnoughAlone;
+  }
+  // Of a task alone, by those that were; absent until there were enough.
+  [[nodiscard]] std::optional<double> mean_alone_seconds() const;
   [[nodiscard]] bool recalled() const { return recalled_; }
   // How long one task takes alone; absent where none was seen alone, here or in an earlier batch.
   [[nodiscard]] std::optional<double> alone_duration_seconds() const;
@@ -74,9 +84,10 @@ class GroupStats {
   double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
   std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;
   double usual_seconds_ = 0;
-  std::int64_t alone_attempts_ = 0, measured_ = 0;
-  double measured_seconds_ = 0;
+  std::int64_t alone_attempts_ = 0, measured_ = 0, whole_alone_ = 0, failed_alone_ = 0;
+  double measured_seconds_ = 0, whole_alone_seconds_ = 0;
   std::optional<double> recalled_duration_;
+  bool seen_alone_ = false;
   bool recalled_ = false;  // its speed alone is known from an earlier batch
   int unseen_ = 0;
   double boost_ = 1.0;

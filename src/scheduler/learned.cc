@@ -53,10 +53,12 @@ std::vector<AloneRate> Learned::alone_rates() const {
       AloneRate& rate = by_model[model];
       rate.gpu_model = model;
       const bool measured = stats.alone_attempts() > 0 || stats.recalled();
-      rate.unmeasured_tasks += finished - (measured ? stats.tasks_measured() : 0);
+      const std::int64_t known = measured ? stats.tasks_measured() : 0;
+      const auto mean = stats.mean_alone_seconds();
+      if (!mean) rate.unmeasured_tasks += finished - known;
       if (!measured) continue;
-      rate.tasks += stats.tasks_measured();
-      rate.alone_seconds += stats.measured_seconds();
+      rate.tasks += mean ? finished : known;
+      rate.alone_seconds += stats.measured_seconds() + static_cast<double>(finished - known) * mean.value_or(0);
       rate.alone_attempts += stats.alone_attempts();
       rate.from_history = rate.from_history || stats.alone_attempts() == 0;
     }

@@ -29,13 +29,14 @@ struct GroupHistory {
 };
 
 // What one task per GPU would have done, of the tasks that finished: `tasks` in `alone_seconds` of a GPU of this model.
-// A task's length alone is its measured work (steps, kernel time or CPU time) at the speed its group had alone.
+// A task's length alone is its measured work (steps, kernel time or CPU time) at the speed its group had alone; of one
+// too short for that, the mean of those of its group that were alone.
 struct AloneRate {
   std::string gpu_model;
-  std::int64_t tasks = 0;  // finished, on one GPU each, whose work was measured
+  std::int64_t tasks = 0;  // finished, on one GPU each, whose length alone is known
   double alone_seconds = 0;
   std::int64_t alone_attempts = 0;    // it rests on: those that had a GPU to themselves for seconds, or all their life
-  std::int64_t unmeasured_tasks = 0;  // finished, but none of the group was seen alone, or its work was not measured
+  std::int64_t unmeasured_tasks = 0;  // finished, but too few of the group were alone, or its work was not measured
   bool from_history = false;          // for some groups it rests on earlier batches only
 };
 
@@ -46,6 +47,7 @@ class Learned {
   // `gpu_model`: "" for tasks without a GPU.
   [[nodiscard]] const GroupStats& stats(GroupIndex group, std::string_view gpu_model) const;
   [[nodiscard]] GroupStats& to_learn(GroupIndex group, const std::string& gpu_model);
+  [[nodiscard]] std::size_t group_count() const { return groups_.size(); }
   void host_used(GroupIndex group, std::int64_t bytes);
   [[nodiscard]] std::int64_t host_peak_bytes(GroupIndex group) const;  // 0: not known
 

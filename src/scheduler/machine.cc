@@ -140,6 +140,33 @@ double Machine::predicted_speed(const RunningAttempt& attempt) const {
   return speed;
 }
 
+// The work rate of a GPU that is full of such tasks, in tasks' worth: its kernels, its memory or the rule is the limit.
+double Machine::full_rate(const Gpu& gpu, const GroupStats& of) const {
+  const double most = setup_.pack == PackMode::kOnePerGpu ? 1
+                      : setup_.pack == PackMode::kFixed   ? setup_.per_gpu
+                                                          : kMaxPerGpu;
+  const double memory = static_cast<double>(std::max<std::int64_t>(1, of.expected_bytes(gpu.facts.memory_bytes)));
+  const double fit =
+      setup_.pack == PackMode::kPack ? std::max(1.0, static_cast<double>(limit_bytes(gpu)) / memory) : most;
+  return std::min({most, fit, std::max(1.0, gpu.packer.parallelism() / std::max(of.load(), 1.0 / kMaxPerGpu))});
+}
+
+std::vector<double> Machine::prices() const {
+  std::vector<double> prices(learned_.group_count(), 0);
+  for (std::size_t group = 0; group < prices.size(); ++group) {
+    double rate = 0, cores = 0;
+    for (const Gpu& gpu : gpus_) {
+      const GroupStats& of = learned_.stats(static_cast<GroupIndex>(group), gpu.facts.model);
+      if (!gpu.usable || !of.util_known()) continue;
+      rate += full_rate(gpu, of);
+      cores = std::max(cores, of.cores());
+    }
+    if (cores > 0) rate = std::min(rate, setup_.host.cores / cores);
+    if (rate > 0) prices[group] = 1 / rate;
+  }
+  return prices;
+}
+
 AloneTime Machine::alone_time(const RunningAttempt& attempt, Nanos now) const {
   const double elapsed = seconds(now - attempt.start);
   if (!attempt.had_company) return {.done_seconds = elapsed};

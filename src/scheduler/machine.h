@@ -97,9 +97,11 @@ class Machine {
   [[nodiscard]] const GroupStats& stats(const RunningAttempt& attempt) const;
   [[nodiscard]] const std::string& model_of(const RunningAttempt& attempt) const;  // of its GPUs; "" on a slot
   [[nodiscard]] Nanos remaining(const RunningAttempt& attempt) const;              // alone; < 0: not known
+  [[nodiscard]] std::vector<double> prices() const;                                // of each group; see Planner
   [[nodiscard]] AloneTime alone_time(const RunningAttempt& attempt, Nanos now) const;
 
  private:
+  [[nodiscard]] double full_rate(const Gpu& gpu, const GroupStats& of) const;
   [[nodiscard]] double predicted_speed(const RunningAttempt& attempt) const;
 
   const PlannerSetup& setup_;

@@ -52,8 +52,10 @@ bool sum_up(const std::vector<Stepping>& stepping, double parallelism, PackObser
   std::vector<double> utils;
   for (const Stepping& task : stepping) utils.push_back(task.stats->util());
   const std::vector<double> speeds = work_speeds(utils, parallelism);
+  // As Machine::alone_time() has it: of what nothing is known, company is not held to slow it.
   for (std::size_t i = 0; i < stepping.size(); ++i)
-    take_work(*stepping[i].attempt, stepping[i].work, speeds[i] * stepping[i].dt);
+    take_work(*stepping[i].attempt, stepping[i].work,
+              (stepping[i].stats->util_known() ? speeds[i] : 1.0) * stepping[i].dt);
   seen.by_steps = true;
   for (std::size_t i = 0; i < stepping.size(); ++i) {
     const Stepping& task = stepping[i];
@@ -121,7 +123,7 @@ void Observer::learn_speed(RunningAttempt& attempt, GroupStats& learned, const A
   const bool alone = gpu != nullptr && gpu->running.size() == 1 && !gpu->others_compute;
   const bool before = attempt.work.alone_seconds >= kMeasurable;
   if (alone) attempt.work.alone_seconds += dt;
-  if (!before && attempt.work.alone_seconds >= kMeasurable) learned.ran_alone();
+  if (!before && attempt.work.alone_seconds >= kMeasurable) learned.ran_alone(), learned.seen_alone();
   auto& window = attempt.work.window;
   window.seconds += dt;
   window.alone = window.alone && alone;
@@ -209,11 +211,13 @@ void Observer::ended(const RunningAttempt& attempt, const AttemptEnded& event, A
   if (attempt.memory.peak_bytes > 0) peak = std::max(peak.value_or(0), attempt.memory.peak_bytes);
   GroupStats& learned = learned_.to_learn(attempt.profile.group, machine_.model_of(attempt));
   if (outcome == AttemptOutcome::kGpuOutOfMemory) learned.ran_out(peak);
+  if (outcome != AttemptOutcome::kSucceeded && !attempt.had_company) learned.failed_alone();
   if (outcome != AttemptOutcome::kSucceeded) return;
   learned.finished(seconds(machine_.now() - attempt.start), peak);
   if (attempt.gpus.size() == 1) {
     if (attempt.seen && !attempt.in_startup) learned.stepped(seconds(machine_.now() - attempt.last_reading));
     if (!attempt.had_company && attempt.work.alone_seconds < kMeasurable) learned.ran_alone();
+    if (!attempt.had_company) learned.took_alone(alone.done_seconds);
     if (alone.measured) learned.measured(alone.done_seconds);
   }
   learn_from_whole(attempt, learned, event);

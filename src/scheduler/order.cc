@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/names.h"
 #include "base/strings.h"
 
 namespace headroom::scheduler {
@@ -31,7 +32,8 @@ std::string did_you_mean(std::string_view word, const Names& names) {
 
 Result<void> resolve_after(const TaskSpec& spec, const Names& names, PlannedTask& task) {
   for (const std::string& name : spec.after) {
-    const auto other = names.tasks.find(name);
+    auto other = names.tasks.find(name);
+    if (other == names.tasks.end()) other = names.tasks.find(file_name_of(name, name.size()));  // as tasks are named
     const auto group = names.groups.find(name);
     if (other != names.tasks.end()) {
       task.after.push_back(other->second);

@@ -282,9 +282,13 @@ std::string Placer::why_waiting(TaskIndex task) const {
                        machine_.gpu_count());
   if (fit_.wants_whole_gpus(task)) return "it needs GPUs of its own, and waits for them to empty";
   if (!fit_.host_fits(task, true)) return "the host's cores or memory are taken";
-  for (GpuIndex gpu = 0; gpu < machine_.gpu_count(); ++gpu)
-    if (machine_.gpu(gpu).usable && fit_.memory_fits(machine_.gpu(gpu), fit_.need_of(task, gpu)))
-      return "one more task on a GPU would not raise its measured rate of work";
+  for (GpuIndex gpu = 0; gpu < machine_.gpu_count(); ++gpu) {
+    if (!machine_.gpu(gpu).usable || !fit_.memory_fits(machine_.gpu(gpu), fit_.need_of(task, gpu))) continue;
+    constexpr std::string_view kWaits = "waits ";
+    const std::string why = obstacle(task, gpu);
+    if (why.empty()) return "others come first";
+    return why.starts_with(kWaits) ? why.substr(kWaits.size()) : "on a GPU with room for it: " + why;
+  }
   return "no GPU has enough free memory for it";
 }
 

@@ -235,6 +235,8 @@ std::optional<AloneTime> Planner::alone_time(AttemptId attempt, Nanos now) const
   return found != running.end() ? std::optional(state_->machine.alone_time(found->second, now)) : std::nullopt;
 }
 
+std::vector<double> Planner::prices() const { return state_->machine.prices(); }
+
 std::string Planner::why_waiting() const {
   if (state_->placer.empty()) return "";
   if (state_->graph.draining()) return "the batch is ending: nothing more is started";

@@ -54,6 +54,9 @@ class Planner {
   [[nodiscard]] double cores_counted() const;  // of the running attempts, as the host gate counts them
   // How far a running attempt is at this time, and how fast; CloseAttempt says the same of one that ended.
   [[nodiscard]] std::optional<AloneTime> alone_time(AttemptId attempt, Nanos now) const;
+  // Of each group: how much of the machine a second of its work alone takes, where the machine is full of its tasks.
+  // 0: not known yet.
+  [[nodiscard]] std::vector<double> prices() const;
   // Why the first task in the queue does not run, in words; "" when none is ready.
   [[nodiscard]] std::string why_waiting() const;
   // The same of any ready task, with what is in its way on each GPU.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 
+#include <functional>
+
 #include "scheduler/testing/builders.h"
 
 namespace headroom::scheduler {
@@ -40,6 +42,69 @@ TEST(Alone, WhatWasNeverAloneIsNotTold) {
   EXPECT_EQ(rates[0].unmeasured_tasks, 2);
   EXPECT_EQ(rates[0].alone_attempts, 0);
   EXPECT_FALSE(batch.planner().learned().at(0).duration) << "in company is not alone";
+}
+
+// Twelve tasks that say what memory they need, on one GPU; `seconds` of the first with readings each second.
+std::size_t running_after(int seconds_of_first, const std::function<void(Batch&)>& then = {}) {
+  Batch batch(1);
+  batch.setup.measure_alone = true;
+  batch.add(12, task().memory(kGib)).begin();
+  EXPECT_THAT(batch.running, SizeIs(1)) << "nothing joins it";
+  for (int second = 0; second < seconds_of_first; ++second) batch.wait(kSecond).read(kGib);
+  if (then) then(batch);
+  batch.tell(Tick{});
+  return batch.running.size();
+}
+
+TEST(Alone, NothingIsPackedUntilATaskWasSeenAlone) {
+  EXPECT_EQ(running_after(1), 1u);
+  EXPECT_GT(running_after(6), 1u);
+}
+
+TEST(Alone, OfShortTasksTwoAreAlone) {
+  EXPECT_EQ(running_after(0, [](Batch& batch) { batch.wait(kSecond).end(0); }), 1u);
+  EXPECT_GT(running_after(0, [](Batch& batch) { batch.wait(kSecond).end(0).wait(kSecond).end(1); }), 1u);
+}
+
+TEST(Alone, WhoOnlyFailsKeepsNobodyWaiting) {
+  EXPECT_GT(running_after(0,
+                          [](Batch& batch) {
+                            for (const TaskIndex failing : {0u, 1u})
+                              batch.wait(kSecond).end(failing, AttemptOutcome::kFailed);
+                          }),
+            1u);
+}
+
+TEST(Alone, WhatTakesLongToBeginKeepsNobodyWaiting) {
+  const auto starts_for = [](Nanos time) {
+    return running_after(0, [time](Batch& batch) { batch.wait(time).read(kGib, 0, true); });
+  };
+  EXPECT_EQ(starts_for(50 * kSecond), 1u);
+  EXPECT_GT(starts_for(61 * kSecond), 1u);
+}
+
+TEST(Alone, FewTasksAndThoseOfAnEarlierBatchArePackedAtOnce) {
+  Batch few(1);
+  few.setup.measure_alone = true;
+  few.add(7, task().memory(kGib)).begin();
+  EXPECT_GT(few.running.size(), 1u);
+  Batch known(1);
+  known.setup.measure_alone = true;
+  known.setup.history = {{.group = 0, .gpu_model = "Model", .finished = 9, .gpu_util_ratio = 0.2}};
+  known.add(9, task().memory(kGib)).begin();
+  EXPECT_GT(known.running.size(), 1u);
+}
+
+// Too short for a reading: what those took that had the GPU to themselves speaks for the others, if it were enough.
+TEST(Alone, ShortTasksThatWereAloneSpeakForTheOthers) {
+  Batch batch(1);
+  batch.add(2, task()).begin();
+  for (TaskIndex i = 0; i < 2; ++i) batch.wait(2 * kSecond).end(i);
+  const auto alone = batch.planner().alone_rates();
+  ASSERT_THAT(alone, SizeIs(1));
+  EXPECT_EQ(alone[0].tasks, 2);
+  EXPECT_EQ(alone[0].unmeasured_tasks, 0);
+  EXPECT_DOUBLE_EQ(alone[0].alone_seconds, 4);
 }
 
 AloneTime alone_of(const Batch& batch) { return batch.all<CloseAttempt>().at(0).alone; }

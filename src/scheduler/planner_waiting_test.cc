@@ -49,12 +49,25 @@ TEST(WhyWaiting, AnUnknownTaskWaitsForTheFirstOfItsGroup) {
   Batch batch(1);
   batch.add(2, task()).begin();
   EXPECT_THAT(batch.planner().why_waiting(1).gpus, ElementsAre(HasSubstr("the first of its group")));
+  EXPECT_EQ(batch.planner().why_waiting(1).reason, "until the first of its group has shown what it needs");
+}
+
+TEST(WhyWaiting, NothingIsSaidOfRatesBeforeTheyWereMeasured) {
+  Batch batch(1);
+  batch.setup.measure_alone = true;
+  batch.add(12, task().memory(kGib)).begin();
+  EXPECT_EQ(batch.planner().why_waiting(11).reason, "until tasks of its group have shown what they do alone");
+  Batch single(1);
+  single.setup.pack = PackMode::kOnePerGpu;
+  single.add(2, task()).begin();
+  EXPECT_EQ(single.planner().why_waiting(1).reason, "on a GPU with room for it: one runs on it, and may not be more");
 }
 
 TEST(WhyWaiting, FullyUsedGpusTakeNoMore) {
   Batch batch(1);
   batch.add(40, task()).begin().learn(2 * kGib, 0.98);
   EXPECT_THAT(batch.planner().why_waiting(39).gpus, ElementsAre(HasSubstr("would not raise its measured rate")));
+  EXPECT_THAT(batch.planner().why_waiting(39).reason, HasSubstr("would not raise its measured rate"));
 }
 
 TEST(WhyWaiting, OnSlotsThereAreNoGpusToSpeakOf) {

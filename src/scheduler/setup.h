@@ -36,6 +36,7 @@ struct PlannerSetup {
   HostFacts host;
   PackMode pack = PackMode::kPack;
   int per_gpu = 1;             // kFixed
+  bool measure_alone = true;   // kPack: tasks are alone until enough is known of that to say what packing gained
   int slots = 0;               // places for tasks without a GPU; 0: as many as cores
   bool space_sharing = false;  // MPS runs on the GPUs: kernels of several processes run side by side
   Nanos decide_every = 5 * kSecond;

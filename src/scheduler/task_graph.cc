@@ -222,6 +222,11 @@ int TaskGraph::running_of_group(GroupIndex index) const {
   return at < groups_.size() ? groups_[at].running : 0;
 }
 
+std::int64_t TaskGraph::unfinished_of_group(GroupIndex index) const {
+  const auto at = static_cast<std::size_t>(index);
+  return at < groups_.size() ? groups_[at].unfinished : 0;
+}
+
 bool TaskGraph::group_full(GroupIndex index) const {
   const auto at = static_cast<std::size_t>(index);
   return at < groups_.size() && groups_[at].max_running && groups_[at].running >= *groups_[at].max_running;

@@ -78,6 +78,7 @@ class TaskGraph {
   [[nodiscard]] const Task& task(TaskIndex task) const { return tasks_[task]; }
   [[nodiscard]] const TaskProfile& profile(TaskIndex task) const { return profiles_[tasks_[task].profile]; }
   [[nodiscard]] int running_of_group(GroupIndex group) const;
+  [[nodiscard]] std::int64_t unfinished_of_group(GroupIndex group) const;
   [[nodiscard]] bool group_full(GroupIndex group) const;  // as many run as may
   [[nodiscard]] BatchCounts counts() const;
   [[nodiscard]] bool draining() const { return draining_; }

@@ -187,7 +187,7 @@ Result<void> add_tasks(const TomlTable& table, TaskTemplate task, TaskCollector&
 }
 
 Result<void> read_patterns(const TomlTable& log, TaskSet& set) {
-  HR_TRYV(log.only({"metric", "param", "step"}));
+  HR_TRYV(log.only({"metric", "param", "step", "phase"}));
   const auto add = [&](const TomlTable& table, output::LogPattern::Kind kind, const std::string& name) -> Result<void> {
     const std::string key = kind == output::LogPattern::Kind::kStep ? "step" : name;
     HR_TRY(const auto regex, table.text(key));
@@ -206,6 +206,9 @@ Result<void> read_patterns(const TomlTable& log, TaskSet& set) {
   if (parameters)
     for (const std::string& name : parameters->keys())
       HR_TRYV(add(*parameters, output::LogPattern::Kind::kParameter, name));
+  HR_TRY(const auto phases, log.table("phase"));
+  if (phases)
+    for (const std::string& name : phases->keys()) HR_TRYV(add(*phases, output::LogPattern::Kind::kPhase, name));
   if (log.has("step")) HR_TRYV(add(log, output::LogPattern::Kind::kStep, ""));
   return {};
 }
@@ -257,7 +260,8 @@ Result<TaskSet> tasks_from_toml(std::string_view text, const std::string& path, 
   }
   HR_TRY(const std::vector<TomlTable> tables, root.tables("task"));
   if (tables.empty())
-    return fail(Errc::kInvalidInput, fmt::format("{}: no [task]", path), "see `headroom batch --help` for an example");
+    return fail(Errc::kInvalidInput, fmt::format("{}: no [task]", path),
+                "write [task] with command = \"python3 train.py --lr {lr}\"; docs/batch-files.md has an example");
   TaskCollector collector;
   for (const TomlTable& table : tables) HR_TRYV(add_tasks(table, base, collector));
   HR_TRY(set.tasks, collector.finish());

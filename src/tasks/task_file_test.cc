@@ -79,6 +79,7 @@ max_running = 4
 step = "iter (\\d+)"
 metric.loss = "loss=([0-9.]+)"
 param.lr = "lr ([0-9.]+)"
+phase.validate = "^Validating"
 )TOML");
   ASSERT_TRUE(set) << set.error().what;
   EXPECT_EQ(set->name, "windows");
@@ -109,8 +110,9 @@ param.lr = "lr ([0-9.]+)"
   EXPECT_EQ(task.priority, -2);
   EXPECT_EQ(task.after, Words{"prepare"});
   EXPECT_EQ(set->groups, (std::vector{GroupSpec{"train", 4}}));
-  ASSERT_EQ(set->patterns.size(), 3U);
-  EXPECT_EQ(set->patterns[2].kind, output::LogPattern::Kind::kStep);
+  ASSERT_EQ(set->patterns.size(), 4U);
+  EXPECT_EQ(set->patterns[2].kind, output::LogPattern::Kind::kPhase);
+  EXPECT_EQ(set->patterns[3].kind, output::LogPattern::Kind::kStep);
 }
 
 TEST(TaskFile, TheLastAxisVariesFastestInTheOrderOfTheFile) {
@@ -188,7 +190,9 @@ TEST(TaskFile, WrongTypesSayWhatIsThere) {
             "w.toml:1: 'command' in [task] is missing | add command = [\"python3\", \"train.py\"]");
   EXPECT_EQ(error_of("[task]\ncommand = []"),
             "w.toml:2:11: command: no program to run | the first word is the program");
-  EXPECT_EQ(error_of(""), "w.toml: no [task] | see `headroom batch --help` for an example");
+  EXPECT_EQ(error_of(""),
+            "w.toml: no [task] | write [task] with command = \"python3 train.py --lr {lr}\"; docs/batch-files.md has "
+            "an example");
   EXPECT_EQ(error_of("[task\n").substr(0, 12), "w.toml:1:6: ");
 }
 
@@ -245,8 +249,21 @@ TEST(TaskFile, TwoTasksMayNotShareAName) {
             "w.toml:4: two tasks are named 'a' (the first: line 1) | put the parameters that tell them apart into the "
             "name, or leave the name out");
   EXPECT_EQ(error_of(with("name = \"a/b\"")),
-            "w.toml:3:8: name: 'a/b' is no name for a task | a name has 1 to 200 characters, no '/' and no control "
-            "characters");
+            "w.toml:3:8: name: 'a/b' is no name for a task | a name has no '/' and no control characters, and is not "
+            "empty");
+  EXPECT_EQ(error_of(with("name = \"a\\nb\"")),
+            "w.toml:3:8: name: 'a b' is no name for a task | a name has no '/' and no control characters, and is not "
+            "empty");
+}
+
+TEST(TaskFile, NamesKeepEveryScriptAndWhatNoFileMayBeNamedIsReplaced) {
+  const auto set = parse(
+      "[task]\ncommand = [\"t\", \"{p}\"]\nname = \"run {p}\"\n"
+      "[task.grid]\np = [\"größe\", \"data/模型.csv\", \"a\\nb\"]\n");
+  ASSERT_TRUE(set) << set.error().what;
+  EXPECT_EQ(set->tasks[0].name, "run größe");
+  EXPECT_EQ(set->tasks[1].name, "run data-模型.csv");
+  EXPECT_EQ(set->tasks[2].name, "run a-b");
 }
 
 TEST(TaskFile, DependenciesAreResolvedByThePlan) {

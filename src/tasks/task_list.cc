@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <unordered_set>
 
+#include "base/json.h"
 #include "base/strings.h"
 #include "tasks/task_list_make.h"
 #include "tasks/template_words.h"
@@ -12,9 +15,45 @@ namespace headroom::tasks {
 
 namespace {
 
+// The names of the outermost object: of two values under one name the library would keep one, and say nothing.
+class OuterNames final : public nlohmann::json_sax<nlohmann::ordered_json> {
+ public:
+  std::string twice;  // "": none
+  [[nodiscard]] std::size_t count() const { return seen_.size(); }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++depth_ > 0; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool start_array(std::size_t) override { return ++depth_ > 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(string_t& name) override {
+    if (depth_ == 1 && !seen_.insert(name).second) twice = name;
+    return twice.empty() && seen_.size() <= kMostParameters;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  int depth_ = 0;
+  std::unordered_set<std::string> seen_;
+};
+
+Result<void> check_names(std::string_view line) {
+  OuterNames names;
+  (void)nlohmann::ordered_json::sax_parse(line, &names);
+  if (names.count() > kMostParameters) return too_many_parameters();
+  if (names.twice.empty()) return {};
+  return fail(Errc::kInvalidInput, fmt::format("'{}' is there twice", names.twice), "a name has one value");
+}
+
 Result<Parameters> parameters_of_object(std::string_view line) {
   using Json = nlohmann::ordered_json;
-  const Json row = Json::parse(line, nullptr, false);
+  HR_TRYV(check_names(line));
+  const Json row = parse_json<Json>(line);
   if (row.is_discarded()) return fail(Errc::kInvalidInput, "not valid JSON", "a line is one object: {\"lr\": 0.1}");
   if (!row.is_object()) return fail(Errc::kInvalidInput, "not an object", "a line is one object: {\"lr\": 0.1}");
   Parameters parameters;

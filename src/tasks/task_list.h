@@ -23,6 +23,9 @@ struct TaskSet {
 
 // More is a mistake in the file, or another kind of program.
 inline constexpr std::size_t kMostTasks = 1'000'000;
+inline constexpr std::size_t kMostParameters = 10'000;  // of a task
+inline constexpr std::size_t kMostBytes = std::size_t{512}
+                                          << 20;  // of all tasks' commands, environments and parameters
 
 using FileReader = std::function<Result<std::string>(const std::string& path)>;
 

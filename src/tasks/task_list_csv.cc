@@ -66,6 +66,7 @@ class CsvReader {
 
 Result<std::vector<std::string>> header_of(CsvReader& reader) {
   HR_TRY(const std::vector<std::string> fields, reader.record());
+  if (fields.size() > kMostParameters) return too_many_parameters();
   std::vector<std::string> names;
   for (const std::string& field : fields) {
     const std::string name(trim(field));

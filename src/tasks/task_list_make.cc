@@ -22,6 +22,11 @@ Result<std::vector<Field>> fields_of(const std::vector<std::string>& texts, std:
 
 }  // namespace
 
+tl::unexpected<Error> too_many_parameters() {
+  return fail(Errc::kInvalidInput, fmt::format("more than {} parameters", kMostParameters),
+              "a task of so many is data: name a file instead");
+}
+
 EnvironmentReader cached_environments(FileReader read) {
   return [read = std::move(read), known = std::make_shared<std::map<std::string, Environment>>()](
              const std::string& path) -> Result<Environment> {

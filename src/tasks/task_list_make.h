@@ -20,4 +20,6 @@ namespace headroom::tasks {
 [[nodiscard]] EnvironmentReader cached_environments(FileReader read);
 [[nodiscard]] Result<void> check_parameter_name(std::string_view name);
 
+[[nodiscard]] tl::unexpected<Error> too_many_parameters();
+
 }  // namespace headroom::tasks

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tasks/template_task.h"
+
 namespace headroom::tasks {
 namespace {
 
@@ -43,6 +45,11 @@ TEST(Jsonl, ErrorsNameTheLine) {
   EXPECT_EQ(what("{\"lx\": 1}"), "p.jsonl:1: --command: unknown placeholder {lr}");
   EXPECT_EQ(what("{\"gpu\": 1}"), "p.jsonl:1: 'gpu' is no name for a parameter");
   EXPECT_EQ(what("\n"), "p.jsonl: no tasks");
+  EXPECT_EQ(what(R"({"lr": 1, "b": {"lr": 2, "c": 3}, "lr": 4})"), "p.jsonl:1: 'lr' is there twice");
+  EXPECT_EQ(what(std::string(100'000, '[')), "p.jsonl:1: not valid JSON");
+  std::string many = "{\"lr\": 1";
+  for (std::size_t i = 0; i < 300'000; ++i) many += ",\"k" + std::to_string(i) + "\":1";
+  EXPECT_EQ(what(many + "}"), "p.jsonl:1: more than 10000 parameters");
   EXPECT_EQ(what("{}", ""), "p.jsonl: parameters without a command");
   EXPECT_EQ(what("{}", "t 'x"), "--command: the ' at character 3 is not closed");
 }
@@ -62,6 +69,7 @@ TEST(Csv, ErrorsNameTheLine) {
   const auto what = [](std::string_view text) { return tasks_from_csv(text, options("t {a}", "p.csv")).error().what; };
   EXPECT_EQ(what("a,b\n1"), "p.csv:2: 1 field, but 2 columns");
   EXPECT_EQ(what("a,a\n"), "p.csv:1: two columns are named 'a'");
+  EXPECT_EQ(what(std::string(300'000, ',') + "\n"), "p.csv:1: more than 10000 parameters");
   EXPECT_EQ(what("a,,b\n"), "p.csv:1: '' is no name for a parameter");
   EXPECT_EQ(what("a\n\"x"), "p.csv:2: a quote that is not closed");
   EXPECT_EQ(what("a\n\"x\"y"), "p.csv:2: 'y' after a closing quote");
@@ -164,6 +172,27 @@ TEST(Lists, WhatTheOptionsSayHoldsForEveryTask) {
   EXPECT_EQ(task.environment, (Parameters{{"A", "1"}, {"B", "{{gpu}}"}, {"SEED", "1{gpu}"}}));
   EXPECT_EQ(task.resources.gpu_memory_bytes, 5);
   EXPECT_EQ(task.retry.retries, 2);
+}
+
+TEST(Lists, VariablesThatNoEnvironmentCanHoldAreRefused) {
+  for (const auto& [name, value] : {std::pair<std::string, std::string>{"A=B", "1"}, {"", "1"}, {"A", {'x', 0, 'y'}}}) {
+    ListOptions with = options("t {lr}");
+    with.defaults.environment = {{name, value}};
+    const auto set = tasks_from_jsonl("{\"lr\": 1}", with);
+    ASSERT_FALSE(set) << name;
+    EXPECT_NE(set.error().what.find("no variable of an environment"), std::string::npos) << set.error().what;
+  }
+}
+
+TEST(Lists, CommandsThatWouldFillTheMemoryAreRefused) {
+  TaskTemplate from;
+  ASSERT_TRUE(set_command(from, {"t", std::string(300 << 10, 'x')}, Field{"command", "", {}}));
+  TaskCollector collector(1 << 20);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(collector.add(from, Row{{}, "f:2", {}}));
+  const auto fourth = collector.add(from, Row{{}, "f:5", {}});
+  ASSERT_FALSE(fourth);
+  EXPECT_EQ(fourth.error().what, "f:5: the commands of the first 4 tasks alone have 1 MiB");
+  EXPECT_EQ(kMostBytes >> 20, 512U);
 }
 
 TEST(Lists, NamesThatNobodyChoseAreMadeUnique) {

@@ -5,8 +5,8 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/names.h"
 #include "base/strings.h"
-#include "tasks/task_list.h"
 #include "tasks/template_words.h"
 
 namespace headroom::tasks {
@@ -37,28 +37,42 @@ Result<std::vector<std::string>> all_filled(const std::vector<Field>& fields, co
   return texts;
 }
 
+// For an error: whatever stands in it, it is one short line.
+std::string one_line(std::string_view text) {
+  constexpr std::size_t kShown = 80;
+  std::string line(text.substr(0, kShown));
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; }, ' ');
+  return line;
+}
+
 bool has_parameters(const Field& field) {
   return std::any_of(field.pieces.begin(), field.pieces.end(), [](const Piece& piece) { return piece.placeholder; });
 }
 
 std::string name_of_values(const Parameters& parameters) {
-  constexpr std::size_t kLongest = 60;
+  constexpr std::size_t kLongest = 120;  // bytes
   constexpr std::string_view kKept = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+=:@-";
   std::string name;
   for (const auto& [key, value] : parameters) name += (name.empty() ? "" : "_") + value;
+  name = file_name_of(name, name.size());
+  // What a shell would read otherwise goes, too: these names are typed again.
   std::replace_if(
-      name.begin(), name.end(), [&](char c) { return kKept.find(c) == std::string_view::npos; }, '-');
+      name.begin(), name.end(),
+      [&](char c) { return static_cast<unsigned char>(c) < 0x80 && kKept.find(c) == std::string_view::npos; }, '-');
   if (name.size() > kLongest || name.find_first_not_of("._-") == std::string::npos) return "";
   return name;
 }
 
-Result<void> check_name(const std::string& name) {
-  constexpr std::size_t kLongest = 200;
-  const bool odd =
-      std::any_of(name.begin(), name.end(), [](char c) { return c == '/' || (c >= 0 && c < ' ') || c == 127; });
-  if (!name.empty() && name.size() <= kLongest && !odd && name != "." && name != "..") return {};
-  return fail(Errc::kInvalidInput, fmt::format("'{}' is no name for a task", name.substr(0, kLongest)),
-              "a name has 1 to 200 characters, no '/' and no control characters");
+constexpr std::size_t kLongestName = 200;  // bytes
+
+// What a person wrote is not changed behind their back; what values put into it is.
+Result<void> check_name(const Field& written, const std::string& name) {
+  const bool odd = std::any_of(written.pieces.begin(), written.pieces.end(),
+                               [](const Piece& piece) { return !piece.placeholder && !fits_file_name(piece.text); });
+  if (!name.empty() && !odd && name != "." && name != "..") return {};
+  return fail(Errc::kInvalidInput, fmt::format("'{}' is no name for a task", one_line(name)),
+              "a name has no '/' and no control characters, and is not empty");
 }
 
 Result<std::string> task_name(const TaskTemplate& from, const Row& row, std::size_t number, const Filling& filling) {
@@ -67,8 +81,8 @@ Result<std::string> task_name(const TaskTemplate& from, const Row& row, std::siz
   HR_TRY(std::string name, filled(from.name, filling, Form::kText, row.place));
   if (!row.parameters.empty() && !has_parameters(from.name))
     name += values.empty() ? fmt::format("-{}", number) : "-" + values;
-  if (auto good = check_name(name); !good) return at(from.name, row.place, good.error());
-  return name;
+  if (auto good = check_name(from.name, name); !good) return at(from.name, row.place, good.error());
+  return file_name_of(name, kLongestName);
 }
 
 Filling with_computed(Filling filling, const Row& row) {
@@ -104,6 +118,11 @@ Result<void> set_environment(const TaskTemplate& from, const Filling& filling, c
   }
   for (const auto& [name, field] : from.environment) {
     HR_TRY(std::string value, filled(field, filling, Form::kWord, place));
+    if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos ||
+        value.find('\0') != std::string::npos)
+      return at(
+          field, place,
+          Error{Errc::kInvalidInput, "no variable of an environment", "a name has no '=', and nothing a zero byte"});
     task.environment.emplace_back(name, std::move(value));
   }
   return {};
@@ -189,10 +208,29 @@ Result<TaskSpec> make_task(const TaskTemplate& from, const Row& row, std::size_t
   return task;
 }
 
+namespace {
+
+// Of what is written out for each task.
+std::size_t bytes_of(const TaskSpec& task) {
+  std::size_t bytes = 0;
+  for (const std::string& word : task.argv) bytes += word.size();
+  for (const auto& [name, value] : task.environment) bytes += name.size() + value.size();
+  for (const auto& [name, value] : task.parameters) bytes += name.size() + value.size();
+  return bytes;
+}
+
+}  // namespace
+
 Result<void> TaskCollector::add(const TaskTemplate& from, const Row& row) {
   if (tasks_.size() >= kMostTasks)
     return fail(Errc::kInvalidInput, fmt::format("{}: more than {} tasks", row.place, kMostTasks), "split the batch");
   HR_TRY(TaskSpec task, make_task(from, row, tasks_.size() + 1));
+  bytes_ += bytes_of(task);
+  if (bytes_ > most_bytes_)
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}: the commands of the first {} tasks alone have {} MiB", row.place, tasks_.size() + 1,
+                            most_bytes_ >> 20),
+                "split the batch, or let a script hold what all of them share");
   tasks_.push_back(std::move(task));
   chosen_.push_back(!from.name.pieces.empty());
   return {};

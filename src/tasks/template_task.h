@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "model/batch.h"
+#include "tasks/task_list.h"
 #include "tasks/template.h"
 
 // A task before its parameters: what task files and lists of parameters have in common.
@@ -52,9 +53,11 @@ struct Row {
 // `number` counts from 1 and names the task where nothing better does. Fills in everything but the identity.
 [[nodiscard]] Result<TaskSpec> make_task(const TaskTemplate& from, const Row& row, std::size_t number);
 
-// Ends the making of a batch: names are made unique. kInvalidInput where two tasks were given one name.
+// Ends the making of a batch: names are made unique. kInvalidInput where two tasks were given one name, or where more
+// than `most_bytes` of commands, environments and parameters were to be kept.
 class TaskCollector {
  public:
+  explicit TaskCollector(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
   Result<void> add(const TaskTemplate& from, const Row& row);
   [[nodiscard]] std::size_t size() const { return tasks_.size(); }
   [[nodiscard]] Result<std::vector<TaskSpec>> finish();
@@ -62,6 +65,8 @@ class TaskCollector {
  private:
   std::vector<TaskSpec> tasks_;
   std::vector<bool> chosen_;  // the name: by a person
+  std::size_t most_bytes_;
+  std::size_t bytes_ = 0;  // of commands, environments and parameters
 };
 
 // "python3 train.py" of a command with its arguments: what tasks that behave alike have in common.

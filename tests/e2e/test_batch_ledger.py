@@ -90,7 +90,9 @@ def test_what_a_killed_batch_had_under_way_is_discarded(tmp_path):
     def second_computes():
         """Also flushed: a recording loses its last two seconds when it is killed."""
         found = list(recordings.glob("*.hrec"))
-        return found and seconds(why(tmp_path, found[0])["ledger"])["discarded", "second"] > 1
+        by = seconds(why(tmp_path, found[0])["ledger"]) if found else Counter()
+        assert by["discarded", "second"] == 0, "it still runs"
+        return by["under_way", "second"] > 1
 
     wait_until(lambda: lines(pid) and (tmp_path / "first").exists(), "the first task")
     wait_until(second_computes, "the second task's kernels")
@@ -99,5 +101,5 @@ def test_what_a_killed_batch_had_under_way_is_discarded(tmp_path):
     told = why(tmp_path, next(recordings.glob("*.hrec")))
     by = seconds(told["ledger"])
     assert told["recording"]["stop_reason"] == "recovered"
-    assert by["discarded", "second"] > 1 and by["useful", "second"] == 0
+    assert by["discarded", "second"] > 1 and by["useful", "second"] == by["under_way", "second"] == 0
     assert 0.7 < by["useful", "first"] < 1.3

@@ -26,7 +26,7 @@ def test_ctrl_c_lets_running_tasks_finish(tmp_path):
     wait_until(lambda: len(lines(ran)) >= 2, "two tasks")
     os.kill(batch.pid, signal.SIGINT)
     output = end(batch, code=130)
-    assert "nothing more is started" in output and "not run yet" in output
+    assert "nothing more is started" in output and "left to run" in output
     begun = {line[1] for line in lines(ran) if line[0] == "s"}
     assert begun == {line[1] for line in lines(ran) if line[0] == "e"} and 2 <= len(begun) < 6
     end(start(tmp_path, words), code=0)

@@ -119,7 +119,7 @@ def test_a_dry_run_tells_what_is_done_and_how_long_the_rest_took(tmp_path):
     assert "[done]" not in before and not (tmp_path / "tasks.batch").exists()
     run(tmp_path, tasks, "--gpus", "none", code=1)
     shown = run(tmp_path, tasks, "--gpus", "none", "--dry-run").stdout
-    assert "1 succeeded earlier and would not run again" in shown
+    assert "1 of 2 succeeded in earlier runs and would not run again" in shown
     assert re.search(r"^task-1  true  \[done\]$", shown, re.M) and re.search(r"fixed$", shown, re.M)
     (tmp_path / "fixed").touch()
     run(tmp_path, tasks, "--gpus", "none")
@@ -168,9 +168,9 @@ def on_a_terminal(tmp_path, columns, *arguments):
 def test_the_live_view_fits_the_terminal(tmp_path, columns):
     tasks = write_tasks(tmp_path, *[
         sim_job("--steps", 40, "--step-gpu-ms", 5, "--host-sleep-ms", 20, "--memory-mib", 900, "--seed", i)
-        for i in range(16)])
+        for i in range(40)])
     lines = on_a_terminal(tmp_path, columns, tasks)
-    picture = [line for line in lines if line.startswith("GPU ") or re.search(r"\d+/16 ", line)]
+    picture = [line for line in lines if line.startswith("GPU ") or re.search(r"\d+/40 ", line)]
     assert max(map(len, picture)) < columns
     assert not any("…" in line for line in picture), "parts are left out, none is cut"
     rows = [line for line in picture if line.startswith("GPU 0")]

@@ -55,7 +55,9 @@ def test_a_trainer_that_overrides_its_mask_is_reported_and_stopped(tmp_path):
     assert_all_done(done.answer, 7)
     assert {row["task"] for row in done.answer["placement"]["misplaced"]} == set(given(tmp_path))
     assert not set(trained_on(tmp_path / "models").values()) & set(given(tmp_path).values())  # it was so
-    stopped = batch(tmp_path, tasks, "--gpus", "0", "--per-gpu", "4", "--fresh", "--stop-misplaced", code=1)
+    long = task_file(tmp_path, "--trees", "100", "--kernel-ms", "60", symbols=1, script=script,
+                     change=[("retries = 1", "retries = 0")])  # none ends before it is seen
+    stopped = batch(tmp_path, long, "--gpus", "0", "--per-gpu", "4", "--fresh", "--stop-misplaced", code=1)
     assert stopped.answer["tasks"]["failed"] == 7 and stopped.answer["tasks"]["succeeded"] == 0
 
 

@@ -29,15 +29,18 @@ def test_twice_the_speed_makes_15_of_18_and_never_under_12(tmp_path):
         assert (gpu / 2 + rest) / all_of_it == pytest.approx(15 / 18, abs=0.015)
         assert rest / all_of_it == pytest.approx(12 / 18, abs=0.03)
 
-    text = " ".join(headroom(tmp_path, "why", tmp_path / "run.hrec").stdout.split())
-    said = re.search(r"By faster GPU work alone: ([0-9.]+) s of ([0-9.]+) s have a GPU at work\. Twice as fast there "
-                     r"makes ([0-9.]+) s "
+    text = " ".join(headroom(tmp_path, "why", "--full", tmp_path / "run.hrec").stdout.split())
+    said = re.search(r"By a faster GPU part of the job: ([0-9.]+) s of ([0-9.]+) s, its waits included\. Twice as fast "
+                     r"as a whole makes ([0-9.]+) s "
                      r"\(([0-9.]+)x\); however fast, while the rest stays as it is: never under ([0-9.]+) s \(([0-9.]+)x\)", text)
     assert said, text
     figures = [float(figure) for figure in said.groups()]
     assert figures[:3:2] + figures[4:5] == pytest.approx([gpu / 1e9, (gpu / 2 + rest) / 1e9, rest / 1e9], abs=0.051)
     assert figures[3] == pytest.approx(all_of_it / (gpu / 2 + rest), abs=0.0051)  # 1.20x
     assert figures[5] == pytest.approx(all_of_it / rest, abs=0.0051)  # 1.50x
+
+    kernels = answer["pipeline"]["kernels_ns"]
+    assert 0 < kernels < gpu and re.search(r"By faster kernels alone: ([0-9.]+) s of", text).group(1) == f"{kernels / 1e9:.1f}"
 
 
 # --- GPU 0 stayed idle: the four candidate faults, each injected into this trainer ---

@@ -37,12 +37,12 @@ def test_the_glibc_check_can_fail():
 
 
 def test_the_man_page_has_every_verb():
-    page = tool("manpage.py", HEADROOM).stdout
+    page = subprocess.run([HEADROOM, "manual"], capture_output=True, text=True, check=True).stdout
     verbs = re.findall(r"^  ([a-z-]+) {2,}\S", subprocess.run([HEADROOM, "--help"], capture_output=True, text=True,
                                                                 check=True).stdout, flags=re.M)
     assert len(verbs) > 5
     for verb in verbs:
-        assert f".SH HEADROOM {verb.upper()}".replace("-", "\\-") in page
+        assert f'.SH "headroom {verb}"'.replace("-", "\\-") in page
 
 
 def test_every_document_that_is_named_exists():
@@ -56,7 +56,7 @@ def test_the_ledgers_page_has_every_account():
     page = (ROOT / "docs" / "ledger.md").read_text("utf-8")
     header = (ROOT / "src" / "model" / "ledger.h").read_text("utf-8")
     causes = re.findall(r'AccountInfo\{Account::k\w+, "\w+", "(\w+)"', header)
-    assert len(causes) == 17
+    assert len(causes) == 18
     for cause in causes:
         assert f"`{cause}`" in page, cause
 

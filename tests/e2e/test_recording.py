@@ -100,10 +100,20 @@ def test_chrome_traces_are_json_with_counters_and_slices(tmp_path, env):
     events = json.loads(out.read_text())["traceEvents"]
     power = [e for e in events if e["ph"] == "C" and e["name"] == "power_watts"]
     assert [(e["ts"], e["args"]["value"]) for e in power] == [(0, 590), (2000000, 20.5)]
-    [process] = [e for e in events if e["ph"] == "X"]
+    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    named = [(e, threads.get((e["pid"], e["tid"]))) for e in events if e["ph"] == "X"]
+    [process] = [e for e, thread in named if thread is None]
     assert process["name"] == "python3" and process["dur"] == 3000000 and process["tid"] == 7
-    assert [e["name"] for e in events if e["ph"] == "i"] == ["job_start"]
+    assert [e["name"] for e in events if e["ph"] == "i"] == ["job_start", "The driver lost GPU 3 at 22:13:22"]
     assert list(tmp_path.glob("*.tmp*")) == []
+
+
+def test_the_text_form_becomes_a_recording_file(tmp_path, env):
+    text, made = tmp_path / "small.hrec.jsonl", tmp_path / "made.hrec"
+    text.write_text(SMALL)
+    assert headroom(env, "export", text, "-f", "hrec", "-o", made).returncode == 0
+    assert made.read_bytes().startswith(b"SQLite format 3")
+    assert headroom(env, "export", made, "-f", "csv").stdout == headroom(env, "export", text, "-f", "csv").stdout
 
 
 def test_a_broken_text_says_where(tmp_path, env):
@@ -126,9 +136,10 @@ def test_reading_beside_the_recorder_and_after_it_was_killed(tmp_path, env):
         assert refused.returncode == 1 and "is being recorded" in refused.stderr
         pruned = json.loads(headroom(env, "recordings", "prune", "--keep", "0", "--json").stdout)
         assert pruned["removed"] == [] and pruned["kept"] == ["live.hrec"]
-        # A second recorder on the same file is refused before its job is harmed.
+        # A second recorder on the same file records beside it.
         second = headroom(env, "run", "--no-gpu", "-q", "-o", path, "--", "sh", "-c", "exit 7")
         assert second.returncode == 7 and "exists already" in second.stderr
+        path.with_name("live-2.hrec").unlink()
         # A copy of a growing file is whole.
         copy = tmp_path / "copy.hrec"
         assert headroom(env, "export", path, "-f", "hrec", "-o", copy).returncode == 0
@@ -191,9 +202,43 @@ def test_a_full_disk_ends_the_recording_with_one_message_and_not_the_job(tmp_pat
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
             assert database.execute("SELECT value FROM meta WHERE key='stop_reason'").fetchone() == ("disk_full",)
             assert database.execute("SELECT count(*) FROM event WHERE kind='disk_low'").fetchone() == (1,)
+        said = " ".join(headroom(env, "why", path).stdout.split())
+        assert "the recording was cut short (the disk was full)" in said, said
     finally:
         libc.umount2(str(disk).encode(), 2)
         shutil.rmtree(disk, ignore_errors=True)
+
+
+def test_a_disk_full_to_the_last_byte_is_said_by_the_report_of_the_run(tmp_path, env):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    libc = mount_tmpfs(disk, 24 << 20)
+    try:
+        job = f"sleep 1.5; dd if=/dev/zero of={disk}/fill bs=1M 2>/dev/null; sleep 4"
+        done = headroom(env, "run", "--no-gpu", "-i", "100ms", "-o", disk / "a.hrec", "--", "sh", "-c", job)
+        assert "the recording was cut short (the disk was full)" in " ".join(done.stderr.split()), done.stderr
+    finally:
+        libc.umount2(str(disk).encode(), 2)
+        shutil.rmtree(disk, ignore_errors=True)
+
+
+def test_a_recording_that_was_cut_short_says_so_and_its_copy_names_what_is_missing(tmp_path, env):
+    path, copy = tmp_path / "a.hrec", tmp_path / "b.hrec"
+    recorder = recording(env, path)
+    os.kill(recorder.pid, signal.SIGKILL)
+    end_session(recorder)
+    cut_short = "the recording was cut short (its recorder died or could not write"
+    said = headroom(env, "why", path, "--full").stdout
+    assert cut_short in " ".join(said.split()), said
+    assert path.stat().st_size == 1024 and " 1.0 KiB on disk" not in said, said  # the log beside it is part of it
+    shutil.copy(path, copy)
+    alone = headroom(env, "why", copy)
+    assert alone.returncode == 1 and f"{copy}-wal, which is not beside it" in alone.stderr, alone.stderr
+    assert "copy both" in alone.stderr
+    shutil.copy(f"{path}-wal", f"{copy}-wal")
+    assert cut_short in " ".join(headroom(env, "why", copy).stdout.split())
+    assert headroom(env, "export", path, "-f", "hrec", "-o", tmp_path / "c.hrec").returncode == 0
+    assert cut_short in " ".join(headroom(env, "why", tmp_path / "c.hrec").stdout.split())
 
 
 def test_a_dash_is_standard_output(tmp_path):
@@ -201,3 +246,25 @@ def test_a_dash_is_standard_output(tmp_path):
     binary = str(pathlib.Path(os.environ["HEADROOM_BUILD"]) / "src" / "cli" / "headroom")
     done = subprocess.run([binary, "export", log, "--output", "-"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "gpu_util_ratio" in done.stdout and not list(tmp_path.iterdir())
+
+
+def test_a_chrome_trace_of_a_batch_shows_ledger_findings_and_tasks(tmp_path, env):
+    golden = pathlib.Path(__file__).resolve().parents[1] / "golden" / "batch_two_gpus" / "run.hrec.jsonl"
+    out = tmp_path / "trace.json"
+    assert headroom(env, "export", golden, "-f", "chrome", "-o", out).returncode == 0
+    events = json.loads(out.read_text())["traceEvents"]
+    assert min(e["ts"] for e in events if "ts" in e) >= 0  # viewers drop the others
+    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    slices = [(threads.get((e["pid"], e["tid"])), e) for e in events if e["ph"] == "X"]
+    ledger = [e for thread, e in slices if thread == "where its time went"]
+    assert {"computing", "start-up", "no task"} <= {e["name"] for e in ledger}
+    said = json.loads(headroom(env, "why", golden, "--json").stdout)
+    assert abs(sum(e["dur"] for e in ledger) * 1000 - said["ledger"]["budget_ns"]) < 1000
+    findings = [e for thread, e in slices if thread == "findings"]
+    assert {f["title"] for f in said["findings"] if f["claims"] and not f["part_of"]} == {e["name"] for e in findings}
+    assert {e["name"] for thread, e in slices if thread is None and "task" in e["args"]} >= {"window-1", "window-4"}
+    by_counter = {}
+    for event in events:
+        if event["ph"] == "C":
+            by_counter.setdefault((event["pid"], event["name"]), set()).add(event["args"]["value"])
+    assert all(len(values) > 1 for values in by_counter.values())

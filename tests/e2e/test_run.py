@@ -112,11 +112,13 @@ def test_descriptors_signal_mask_and_dispositions_are_those_of_a_plain_start(tmp
     assert b"SigIgn" in watched.stdout
 
 
-def test_the_environment_gains_the_recordings_id_and_nothing_else(tmp_path):
+def test_the_environment_gains_the_recordings_id_and_where_marks_go_and_nothing_else(tmp_path):
     env = environment(tmp_path, CUDA_VISIBLE_DEVICES="")
     _, out, _ = run(tmp_path, PYTHON, "-c", "import os, json; print(json.dumps(dict(os.environ)))", env=env)
     seen = json.loads(out)
     assert seen.pop("HEADROOM_RECORDING") == recorded(tmp_path).meta["id"]
+    assert not os.path.exists(seen.pop("HEADROOM_MARKS"))  # any more
+    assert os.path.basename(seen.pop("NVTX_INJECTION64_PATH")) == "libheadroom_nvtx.so"
     env.setdefault("LC_CTYPE", seen.get("LC_CTYPE"))  # set by Python itself in the C locale
     assert seen == {k: v for k, v in env.items() if v is not None}
 
@@ -188,7 +190,7 @@ def test_a_key_is_one_signal_and_the_job_decides(on_terminal, key, name):
     terminal.type(key)
     assert os.waitstatus_to_exitcode(terminal.status()) == 41
     assert "count 1" in terminal.text
-    assert "Recorded with" in terminal.text
+    assert "Evidence: process times" in terminal.text
 
 
 def test_a_loop_in_a_shell_ends_with_ctrl_c(on_terminal):
@@ -215,7 +217,7 @@ def test_ctrl_z_and_fg_work_in_a_shell(on_terminal, tmp_path):
     wait_until(lambda: "T" not in [state_of(pid) for pid in pids], "job and headroom to continue")
     terminal.type("words\n")
     terminal.wait_for("got words")
-    terminal.wait_for("Recorded with")
+    terminal.wait_for("Evidence: process times")
     terminal.type("echo code $?; exit\n")
     terminal.wait_for("code 6")
     assert os.waitstatus_to_exitcode(terminal.status()) == 0
@@ -296,15 +298,13 @@ def test_no_gpu_asks_no_driver_and_says_nothing(tmp_path):
     assert "--no-gpu" in recorded(tmp_path).meta["missing_tiers"]
 
 
-@pytest.mark.parametrize("place", ["missing/run.hrec", "file/run.hrec", "taken.hrec"])
+@pytest.mark.parametrize("place", ["missing/run.hrec", "file/run.hrec"])
 def test_where_nothing_can_be_written_there_is_one_message_and_the_job_runs(tmp_path, place):
     (tmp_path / "file").touch()
-    (tmp_path / "taken.hrec").write_text("someone's")
     process = subprocess.run([HEADROOM, "run", "--no-gpu", "-o", tmp_path / place, "--", "sh", "-c", "sleep 0.3; exit 4"],
                              env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE)
     assert process.returncode == 4
     assert process.stderr.count("headroom: ") == 1 and "the job runs on" in process.stderr
-    assert (tmp_path / "taken.hrec").read_text() == "someone's"
 
 
 def run_until_told(tmp_path, output, when_begun, **more):
@@ -371,7 +371,7 @@ def test_a_driver_that_opens_late_is_recorded_from_then_on(tmp_path):
     env = environment(tmp_path, HEADROOM_NVML=stub_nvml(tmp_path), STUB_INIT_SECONDS="1", CUDA_VISIBLE_DEVICES="")
     assert run(tmp_path, "sleep", "2.5", env=env)[0] == 0
     recording = recorded(tmp_path)
-    assert recording.meta["tiers"] == "NP"
+    assert recording.meta["tiers"] == "NPY"
     [(uuid, attrs)] = recording.of_kind("gpu")
     assert (uuid, attrs["given"]) == ("GPU-stub", "false")
 
@@ -423,7 +423,7 @@ raise SystemExit(f"children of headroom: {children}")
 def test_the_report_is_on_stderr_and_in_a_file_if_asked(tmp_path):
     code, out, err = run(tmp_path, "sh", "-c", "echo out; echo err >&2", options=["--json", str(tmp_path / "why.json")])
     assert (code, out) == (0, b"out\n")
-    assert "err\n" in err and "Recorded with" in err
+    assert "err\n" in err and "Evidence: process times" in err
     assert "\x1b" not in err
     answer = json.loads((tmp_path / "why.json").read_text())
     assert answer["schema"] == "headroom.why/1"
@@ -437,3 +437,20 @@ def test_a_recording_lies_in_the_state_folder_by_default(tmp_path):
     meta = Recording(path).meta
     assert json.loads(meta["command"]) == ["true"]
     assert meta["interval_ns"] == "200000000"
+
+
+def test_a_recording_that_is_there_is_kept_and_the_job_is_recorded_all_the_same(tmp_path):
+    (tmp_path / "run.hrec").write_text("someone's")
+    done = subprocess.run([HEADROOM, "run", "-q", "-o", str(tmp_path / "run.hrec"), "--", "true"],
+                          env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0 and (tmp_path / "run.hrec").read_text() == "someone's"
+    assert "run.hrec exists already: this recording goes to" in done.stderr
+    assert (tmp_path / "run-2.hrec").exists()
+
+
+def test_a_device_or_a_folder_is_no_recording_and_none_is_made_beside_it(tmp_path):
+    (tmp_path / "folder").mkdir()
+    done = subprocess.run([HEADROOM, "run", "--no-gpu", "-q", "-o", str(tmp_path / "folder"), "--", "sh", "-c", "exit 4"],
+                          env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 4 and "the job runs on" in done.stderr
+    assert not (tmp_path / "folder-2").exists()

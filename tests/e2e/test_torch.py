@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from headroom_e2e import ROOT, finding_or_no_core, idle_cores, share, watched
+from headroom_e2e import ROOT, finding_or_no_core, headroom, idle_cores, share, watched
 
 pytest.importorskip("torch", reason="python3-torch is not installed")
 PYTHON = "/usr/bin/python3"
 
 
-def trained(tmp_path, workers):
+def trained(tmp_path, workers, *run):
     job = [PYTHON, str(ROOT / "examples" / "torch_train.py"), "--workers", str(workers), "--epochs", "2"]
-    done, answer = watched(tmp_path, "1xA6000", job)
+    done, answer = watched(tmp_path, "1xA6000", job, run=("--interval", "200ms", *run))
     return json.loads(done.stdout.splitlines()[-1]), answer
 
 
@@ -29,13 +29,13 @@ def test_workers_too_slow_are_input(tmp_path):
     waited = share(answer, "input") * span
     assert 0.6 * truth["loader_wait_seconds"] < waited < 1.4 * truth["loader_wait_seconds"]
     found = finding_or_no_core(answer, "input_too_few_workers", cores)
-    assert found["cause"] and found["tier"] == "NP"
+    assert found["cause"] and found["tier"] == "NPY" and "Samples.__getitem__ (torch_train.py)" in found["title"]
     assert share(answer, "startup") * span == pytest.approx(truth["import_seconds"], abs=1.5)
 
 
-def test_loading_in_the_main_process_is_a_set_of_candidates(tmp_path):
+def test_without_stacks_loading_in_the_main_process_is_a_set_of_candidates(tmp_path):
     with idle_cores() as cores:
-        truth, answer = trained(tmp_path, workers=0)
+        truth, answer = trained(tmp_path, 0, "--stacks", "0")
     span = span_seconds(answer)
     assert share(answer, "useful") * span == pytest.approx(truth["device_busy_seconds"], rel=0.05, abs=0.1)
     idle = 1 - share(answer, "useful", "startup")
@@ -45,3 +45,21 @@ def test_loading_in_the_main_process_is_a_set_of_candidates(tmp_path):
     assert found["device_seconds"] > 0
     if found["cause"] is None:  # tiers N and P cannot tell; the report must not pretend
         assert len(found["candidates"]) >= 3 and "stacks" in found["advice"]
+
+
+def test_stacks_name_the_function_of_the_loader(tmp_path):
+    with idle_cores() as cores:
+        truth, answer = trained(tmp_path, 0)
+    span = span_seconds(answer)
+    assert share(answer, "useful") * span == pytest.approx(truth["device_busy_seconds"], rel=0.05, abs=0.1)
+    # 2 points on a quiet machine; what is started beside it costs more
+    assert share(answer, "input") == pytest.approx(truth["loader_wait_seconds"] / span, abs=0.08)
+    assert share(answer, "unexplained") < 0.05
+    found = next(f for f in answer["findings"] if "Samples.__getitem__ (torch_train.py)" in f["title"])
+    assert "input_in_main_process" in (found["cause"], *found["candidates"]) and "Y" in found["tier"]
+    assert any("import torch" in e for f in answer["findings"] for e in f["evidence"]), "the start-up has its name, too"
+    lines = headroom(tmp_path, "stacks", tmp_path / "run.hrec").stdout.splitlines()
+    assert "Samples.__getitem__" in lines[0] and int(lines[0].rsplit(" ", 1)[1]) > 0
+    svg = headroom(tmp_path, "stacks", tmp_path / "run.hrec", "-f", "svg").stdout
+    assert svg.startswith("<svg") and "Samples.__getitem__" in svg
+    assert json.loads(headroom(tmp_path, "stacks", tmp_path / "run.hrec", "-f", "speedscope").stdout)["profiles"]

@@ -10,9 +10,12 @@ small_gpu_4050*.csv   90 readings of an RTX 4050 Laptop in 300 s, 3.33 s apart o
                       enforced limit of 55 W.
 epochs_a100.dmon      three epochs of 300 s training, 60 s validation and 60 s of graph building at 1 Hz, with -o DT:
                       the GPU is busy for (300 + 0.3 * 60) / 420 of the time, so idle for 24.3 %.
+forms/                one minute of two GPUs at 1 Hz in each form that is read: GPU 0 at 85 and 95 % in turn (mean 90 %) and
+                      288 W, GPU 1 idle at 21.5 W; 10240 and 4 of 24576 MiB.
 two_gpus_103_rows.csv a home-made monitor of two GPUs, every 5 s for 390 s: 158 rows, of which 103 were written.
 """
 import datetime
+import json
 import pathlib
 import random
 
@@ -20,6 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def write(name, lines):
+    (HERE / name).parent.mkdir(exist_ok=True)
     (HERE / name).write_text("".join(line + "\n" for line in lines), encoding="ascii")
 
 
@@ -109,7 +113,83 @@ def two_gpus():
     write("two_gpus_103_rows.csv", lines)
 
 
+FORMS_BEGIN = datetime.datetime(2025, 11, 5, 12, 0, 0)
+FORMS_UUIDS = ["GPU-5f2c9e1a-7b34-4d0e-9c11-a1b2c3d4e5f6", "GPU-0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9"]
+
+
+def readings(second, gpu):
+    return {"util": (85 if second % 2 else 95) if gpu == 0 else 0, "mem_util": 40 if gpu == 0 else 0,
+            "power": 288.0 if gpu == 0 else 21.5, "used": 10240 if gpu == 0 else 4, "temp": 66 if gpu == 0 else 31,
+            "sm_active": (0.85 if second % 2 else 0.95) if gpu == 0 else 0.0}
+
+
+def forms():
+    rounds = [(second, [readings(second, gpu) for gpu in (0, 1)]) for second in range(60)]
+    at = [FORMS_BEGIN + datetime.timedelta(seconds=second) for second in range(60)]
+    write("forms/semicolons.csv", ["timestamp;index;utilization.gpu [%];memory.used [MiB];power.draw [W]"] + [
+        f"{at[second]:%Y/%m/%d %H:%M:%S},000;{gpu};{r['util']} %;{r['used']} MiB;{r['power']:.2f} W".replace(".", ",")
+        for second, gpus in rounds for gpu, r in enumerate(gpus)])
+    write("forms/one_column.csv", ["utilization.gpu [%]"] + [f"{gpus[0]['util']} %" for _, gpus in rounds])
+    write("forms/gpustat.json", [json.dumps({
+        "hostname": "box", "driver_version": "550.54.14", "query_time": at[second].isoformat() + ".250000",
+        "gpus": [{"index": gpu, "uuid": FORMS_UUIDS[gpu], "name": "NVIDIA GeForce RTX 3090",
+                  "temperature.gpu": r["temp"], "fan.speed": 30, "utilization.gpu": r["util"], "utilization.enc": 0,
+                  "utilization.dec": None, "power.draw": round(r["power"]), "enforced.power.limit": 350,
+                  "memory.used": r["used"], "memory.total": 24576, "processes": []} for gpu, r in enumerate(gpus)]},
+        indent=4) for second, gpus in rounds])
+    dcgm = []
+    for second, gpus in rounds:
+        if second % 20 == 0:
+            dcgm += ["#Entity   GPUTL                       POWER                       FBUSD                       SMACT",
+                     "ID                                    W                                                       "]
+        dcgm += [f"GPU {gpu}     {r['util']:<28}{r['power']:<28.3f}{r['used']:<28}{r['sm_active']:<.3f}"
+                 for gpu, r in enumerate(gpus)]
+    write("forms/dcgm.txt", dcgm)
+    write("forms/pmon.txt", [line for second, gpus in rounds for line in (
+        (["#Date       Time        gpu        pid  type    sm   mem   enc   dec   command        ",
+          "#YYYYMMDD   HH:MM:SS    Idx          #   C/G     %     %     %     %   name           "]
+         if second % 30 == 0 else []) +
+        [f" {at[second]:%Y%m%d   %H:%M:%S}      0       4711     C    {gpus[0]['util'] - 10}    30     -     -   python3",
+         f" {at[second]:%Y%m%d   %H:%M:%S}      0       4712     C    10    10     -     -   python3 eval.py",
+         f" {at[second]:%Y%m%d   %H:%M:%S}      1          -     -     -     -     -     -   -"])])
+    unix = int(FORMS_BEGIN.replace(tzinfo=datetime.timezone.utc).timestamp())
+    fields = [("DCGM_FI_DEV_GPU_UTIL", "util"), ("DCGM_FI_DEV_POWER_USAGE", "power"), ("DCGM_FI_DEV_FB_USED", "used"),
+              ("DCGM_FI_PROF_SM_ACTIVE", "sm_active")]
+    write("forms/prometheus.json", [json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [
+        {"metric": {"__name__": name, "gpu": str(gpu), "UUID": FORMS_UUIDS[gpu], "device": f"nvidia{gpu}",
+                    "modelName": "NVIDIA A100-SXM4-40GB", "Hostname": "box", "instance": "box:9400"},
+         "values": [[unix + second, str(gpus[gpu][key])] for second, gpus in rounds]}
+        for gpu in (0, 1) for name, key in fields]}})])
+    xml = []
+    for second, gpus in rounds:
+        xml += ['<?xml version="1.0" ?>', '<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">', "<nvidia_smi_log>",
+                f"\t<timestamp>{at[second].ctime()}</timestamp>", "\t<driver_version>550.54.14</driver_version>",
+                "\t<attached_gpus>2</attached_gpus>"]
+        for gpu, r in enumerate(gpus):
+            xml += [f'\t<gpu id="00000000:0{gpu + 1}:00.0">', "\t\t<product_name>NVIDIA GeForce RTX 3090</product_name>",
+                    f"\t\t<uuid>{FORMS_UUIDS[gpu]}</uuid>", "\t\t<fan_speed>30 %</fan_speed>",
+                    "\t\t<performance_state>P2</performance_state>", "\t\t<clocks_event_reasons>",
+                    "\t\t\t<clocks_event_reason_gpu_idle>Not Active</clocks_event_reason_gpu_idle>",
+                    "\t\t\t<clocks_event_reason_sw_power_cap>Active</clocks_event_reason_sw_power_cap>",
+                    "\t\t</clocks_event_reasons>", "\t\t<fb_memory_usage>", "\t\t\t<total>24576 MiB</total>",
+                    f"\t\t\t<used>{r['used']} MiB</used>", "\t\t</fb_memory_usage>", "\t\t<utilization>",
+                    f"\t\t\t<gpu_util>{r['util']} %</gpu_util>", f"\t\t\t<memory_util>{r['mem_util']} %</memory_util>",
+                    "\t\t\t<encoder_util>N/A</encoder_util>", "\t\t</utilization>", "\t\t<temperature>",
+                    f"\t\t\t<gpu_temp>{r['temp']} C</gpu_temp>", "\t\t</temperature>", "\t\t<gpu_power_readings>",
+                    f"\t\t\t<power_draw>{r['power']:.2f} W</power_draw>",
+                    "\t\t\t<current_power_limit>350.00 W</current_power_limit>", "\t\t</gpu_power_readings>", "\t</gpu>"]
+        xml += ["</nvidia_smi_log>", ""]
+    write("forms/smi.xml", xml)
+    write("forms/headroom.csv",
+          ["at_ns,time,source,key,gpu_index,gpu_util_ratio,power_watts,memory_used_bytes,cpu_user_seconds_total"] + [
+              line for second, gpus in rounds for line in
+              [f"{second}000000000,{at[second].isoformat()}.000000000Z,gpu,{FORMS_UUIDS[gpu]},{gpu},{r['util'] / 100:g},"
+               f"{r['power']:g},{r['used'] << 20}," for gpu, r in enumerate(gpus)] +
+              [f"{second}000000000,{at[second].isoformat()}.000000000Z,process,4711/5,,,,,{second}.5"]])
+
+
 if __name__ == "__main__":
     small_gpu()
     epochs()
     two_gpus()
+    forms()

@@ -40,7 +40,7 @@ struct AttemptIdentified {
 struct AttemptNotStarted {
   AttemptId attempt = 0;
   std::string reason;
-  bool passes = false;  // the reason will pass (no room for its log): not the task's fault
+  bool passes = false;  // the reason will pass (no process, no descriptor, no log to be had now): not the task's fault
 };
 struct AttemptExited {
   AttemptId attempt = 0;
@@ -50,9 +50,29 @@ struct AttemptExited {
   std::optional<std::int64_t> peak_host_bytes;  // of its largest process
   std::int64_t oom_kills = 0;                   // by the kernel, where it ran, that nobody has been told of yet
 };
-using ExecutorEvent = std::variant<AttemptRuns, AttemptIdentified, AttemptNotStarted, AttemptExited, Message>;
+// What an attempt says of itself, and what it left.
+struct OutputFacts {
+  bool ended = false;           // this is all of it
+  std::string tail;             // of what it printed
+  std::optional<double> steps;  // done
+  std::vector<std::pair<std::string, std::string>> parameters_resolved;
+  std::vector<std::pair<std::string, double>> metrics;
+  std::vector<std::string> missing_outputs;  // of those that it should have left
+};
+struct OutputRead {
+  AttemptId attempt = 0;
+  OutputFacts facts;
+  bool given_up = false;  // it took too long: nothing is known
+};
+using ReadOutput = std::function<OutputFacts()>;  // owns all that it uses
+
+using ExecutorEvent =
+    std::variant<AttemptRuns, AttemptIdentified, AttemptNotStarted, AttemptExited, OutputRead, Message>;
 
 inline constexpr std::int64_t kRoomForLogs = 3 << 20;  // bytes; more than the journal's reserve, which is not for them
+inline constexpr std::int64_t kFilesForLogs = 16;      // likewise, files that may still be made
+
+enum class Room { kEnough, kTooFewBytes, kTooFewFiles };
 
 enum class StopHow { kGently, kAtOnce };
 
@@ -77,9 +97,12 @@ class Executor {
   virtual void listen(std::function<void()> ready) = 0;
 
   // Is there room where the output goes? Nothing is started while there is none.
-  [[nodiscard]] virtual bool has_room() const = 0;
-  // The end of what an attempt has printed; "" where that cannot be read.
-  [[nodiscard]] virtual std::string output_tail(const Attempt& attempt, std::size_t bytes) const = 0;
+  [[nodiscard]] virtual Room room() const = 0;
+  // A path by which what an attempt has printed can be read now; any thread may open it.
+  [[nodiscard]] virtual std::string readable_log(const Attempt& attempt) const = 0;
+  [[nodiscard]] virtual bool has_printed(const Attempt& attempt) const = 0;
+  // Calls `read`, which may take its time or hang, on a thread that may. The answer is OutputRead.
+  virtual void read_output(AttemptId attempt, ReadOutput read) = 0;
 
   // Which attempt a process of this machine was started as, or belongs to. The second may read a file.
   [[nodiscard]] virtual std::optional<AttemptId> started_as(std::int64_t /*pid*/) const { return std::nullopt; }

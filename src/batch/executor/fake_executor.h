@@ -23,10 +23,14 @@ class FakeExecutor final : public Executor {
   void stop(AttemptId attempt, StopHow how) override { stops.emplace_back(attempt, how); }
   [[nodiscard]] std::vector<ExecutorEvent> take_events() override { return std::exchange(events_, {}); }
   void listen(std::function<void()>) override {}
-  [[nodiscard]] bool has_room() const override { return room; }
-  [[nodiscard]] std::string output_tail(const Attempt& attempt, std::size_t) const override {
-    const auto found = output.find(attempt.id);
-    return found == output.end() ? "" : found->second;
+  [[nodiscard]] Room room() const override { return room_left; }
+  [[nodiscard]] std::string readable_log(const Attempt& attempt) const override { return attempt.log_path; }
+  [[nodiscard]] bool has_printed(const Attempt&) const override { return true; }
+  void read_output(AttemptId attempt, ReadOutput read) override {
+    if (hangs) return readings.push_back(attempt);
+    OutputFacts facts = read();
+    if (const auto printed = output.find(attempt); printed != output.end()) facts.tail = printed->second;
+    events_.emplace_back(OutputRead{.attempt = attempt, .facts = std::move(facts)});
   }
   [[nodiscard]] std::optional<AttemptId> started_as(std::int64_t pid) const override {
     const bool known = std::any_of(started.begin(), started.end(),
@@ -40,17 +44,20 @@ class FakeExecutor final : public Executor {
   void run(AttemptId attempt) {
     events_.emplace_back(AttemptRuns{.attempt = attempt, .at = now(), .pid = pid_of(attempt)});
   }
-  void refuse(AttemptId attempt, std::string reason) {
-    events_.emplace_back(AttemptNotStarted{.attempt = attempt, .reason = std::move(reason)});
+  void refuse(AttemptId attempt, std::string reason, bool passes = false) {
+    events_.emplace_back(AttemptNotStarted{.attempt = attempt, .reason = std::move(reason), .passes = passes});
   }
+  void give_up_reading(AttemptId attempt) { events_.emplace_back(OutputRead{.attempt = attempt, .given_up = true}); }
   void exit(AttemptId attempt, ExitStatus status = {}, std::int64_t oom_kills = 0) {
     events_.emplace_back(AttemptExited{.attempt = attempt, .status = status, .at = now(), .oom_kills = oom_kills});
   }
 
   std::function<Nanos()> now;
   bool answers_at_once = true;  // false: a start is answered when the test calls run() or refuse()
-  bool room = true;
+  Room room_left = Room::kEnough;
   std::map<AttemptId, std::string> output;  // what attempts have printed
+  bool hangs = false;                       // what is to be read is not read …
+  std::vector<AttemptId> readings;          // … but kept here
   std::vector<Launch> started;              // everything it was asked for
   std::vector<std::pair<AttemptId, StopHow>> stops;
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batch/executor/local_executor.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
 #include <algorithm>
-#include <cctype>
-#include <cstring>
 
 #include "base/fd.h"
 #include "base/filesystem.h"
 #include "base/ids.h"
+#include "base/names.h"
 #include "base/strings.h"
 #include "batch/messages.h"
 #include "batch/sweep.h"
@@ -18,31 +21,45 @@ namespace headroom::batch {
 namespace {
 
 constexpr Nanos kIdentifyWithin = 10 * kMillisecond;  // what ends sooner is not worth the look
+constexpr std::size_t kNamesKept = 10'000;
+constexpr Nanos kReadingTime = 3 * kSecond;  // of what an attempt has printed
 
-std::string file_name_of(const std::string& task) {
-  constexpr std::size_t kLongest = 80;
-  std::string name = task.substr(0, kLongest);
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && std::strchr("._-+=@", c) == nullptr) c = '_';
-  return name;
+std::string last_part_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+constexpr std::size_t kLongestName = 220;  // of a file 255 bytes: with the attempt's number before it, and ".log"
+
+Launch with_environment(Launch launch, const std::vector<std::string>& more) {
+  for (const std::string& variable : more) {
+    const std::string name = variable.substr(0, variable.find('='));
+    const auto is_set = [&](const auto& own) { return own.first == name; };
+    if (std::none_of(launch.environment.begin(), launch.environment.end(), is_set))
+      launch.environment.emplace_back(name, variable.substr(std::min(variable.size(), name.size() + 1)));
+  }
+  return launch;
 }
 
 }  // namespace
 
-LocalExecutor::LocalExecutor(Loop& loop, Guardian& guardian, LocalExecutorOptions options)
+LocalExecutor::LocalExecutor(Loop& loop, Guardian& guardian, Place& place, LocalExecutorOptions options)
     : loop_(loop),
+      place_(place),
       options_(std::move(options)),
       boot_id_(boot_id()),
-      processes_(loop, guardian, options_.batch_id, options_.mask, options_.grace,
-                 Processes::Handlers{
-                     .on_exit = [this](const ChildExit& exit) { exited(exit); },
-                     .on_guardian_gone = [this] { tell(MessageKind::kProblem, words::guardian_gone()); },
-                     .on_left_over = [this](AttemptId,
-                                            std::size_t count) { tell(MessageKind::kFact, words::left_over(count)); },
-                     .on_reaped_by_timer =
-                         [this] {
-                           if (ready_ && !events_.empty()) ready_();
-                         }}),
+      processes_(
+          loop, guardian, options_.batch_id, options_.mask, options_.grace,
+          Processes::Handlers{.on_exit = [this](const ChildExit& exit) { exited(exit); },
+                              .on_guardian_gone = [this] { tell(MessageKind::kProblem, words::guardian_gone()); },
+                              .on_left_over = [this](const LeftOver& process) { tell_left_over(process); },
+                              .on_reaped_by_timer =
+                                  [this] {
+                                    if (ready_ && !events_.empty()) ready_();
+                                  }}),
+      reader_(kReadingTime,
+              [this] {
+                loop_.post([this] {
+                  if (ready_) ready_();
+                });
+              }),
       oom_kills_told_(cgroup_.oom_kills()) {
   ForegroundJob::adopt_orphans();
   orphan_timer_ = loop_.after(kSecond, [this] { look_for_orphans(); });
@@ -57,25 +74,41 @@ void LocalExecutor::tell(MessageKind kind, std::string text) {
   events_.emplace_back(Message{.kind = kind, .text = std::move(text)});
 }
 
+void LocalExecutor::tell_left_over(const LeftOver& process) {
+  const auto name = names_.find(process.attempt);
+  const std::string owner = name == names_.end() ? "" : name->second;
+  tell(process.stopped ? MessageKind::kFact : MessageKind::kProblem,
+       process.stopped ? words::left_over(process.pid, process.name, owner)
+                       : words::not_ours(process.pid, process.name));
+}
+
 void LocalExecutor::describe(const TaskSpec& task, Attempt& attempt) const {
   attempt.boot_id = boot_id_;
-  attempt.log_path = fmt::format("{}/logs/{}-{}.log", options_.folder, attempt.id, file_name_of(task.name));
+  attempt.log_path = fmt::format("{}/logs/{}-{}.log", place_.folder, attempt.id, file_name_of(task.name, kLongestName));
 }
 
 void LocalExecutor::start(std::vector<Launch> launches) {
-  for (const Launch& launch : launches) start_one(launch);
+  for (const Launch& launch : launches) {
+    spare_.give();
+    start_one(launch);
+    spare_.take();
+  }
   if (!fresh_.empty() && identify_timer_ == 0)
     identify_timer_ = loop_.after(kIdentifyWithin, [this] { identify_fresh(); });
 }
 
 void LocalExecutor::start_one(const Launch& launch) {
+  const auto cannot = [&](const Error& error, bool passes) {
+    events_.emplace_back(AttemptNotStarted{.attempt = launch.attempt, .reason = error.what, .passes = passes});
+  };
+  const std::string name = last_part_of(launch.log_path);
+  const auto log = open_log(place_, name);
+  if (!log) return cannot(log.error(), true);
   const Nanos before = boottime_now();
-  const auto pid = processes_.start(launch);
-  if (!pid) {
-    events_.emplace_back(AttemptNotStarted{
-        .attempt = launch.attempt, .reason = pid.error().what, .passes = pid.error().code == Errc::kNoSpace});
-    return;
-  }
+  const auto pid = processes_.start(with_environment(launch, options_.environment), *log);
+  if (!pid) return cannot(pid.error(), pid.error().code == Errc::kNoSpace || pid.error().code == Errc::kBusy);
+  names_.emplace(launch.attempt, name);
+  if (names_.size() > kNamesKept) names_.erase(names_.begin());
   fresh_.push_back({.attempt = launch.attempt, .pid = *pid});
   events_.emplace_back(AttemptRuns{.attempt = launch.attempt, .at = before, .pid = *pid});
 }
@@ -94,6 +127,7 @@ void LocalExecutor::stop(AttemptId attempt, StopHow how) { processes_.stop(attem
 
 std::vector<ExecutorEvent> LocalExecutor::take_events() {
   processes_.reap();
+  for (OutputRead& read : reader_.take()) events_.emplace_back(std::move(read));
   return std::exchange(events_, {});
 }
 
@@ -118,13 +152,23 @@ void LocalExecutor::look_for_orphans() {
   if (ready_ && !events_.empty()) ready_();
 }
 
-bool LocalExecutor::has_room() const {
-  const auto room = free_bytes(options_.folder);
-  return !room || *room >= static_cast<std::uint64_t>(kRoomForLogs);
+Room LocalExecutor::room() const {
+  struct statvfs info {};
+  if (::fstatvfs(place_.directory.get(), &info) != 0) return Room::kEnough;
+  if (info.f_bavail * info.f_frsize < static_cast<std::uint64_t>(kRoomForLogs)) return Room::kTooFewBytes;
+  const bool counts_files = info.f_files > 0;  // btrfs and others make them as they are needed
+  return counts_files && info.f_favail < static_cast<std::uint64_t>(kFilesForLogs) ? Room::kTooFewFiles : Room::kEnough;
 }
 
-std::string LocalExecutor::output_tail(const Attempt& attempt, std::size_t bytes) const {
-  return read_tail(attempt.log_path, bytes);
+std::string LocalExecutor::readable_log(const Attempt& attempt) const {
+  return fmt::format("/proc/self/fd/{}/{}", place_.logs.get(), last_part_of(attempt.log_path));
+}
+
+bool LocalExecutor::has_printed(const Attempt& attempt) const {
+  struct stat info {};
+  const std::string name = last_part_of(attempt.log_path);
+  return ::fstatat(place_.logs.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+         info.st_size > 0;
 }
 
 std::optional<AttemptId> LocalExecutor::started_as(std::int64_t pid) const {

@@ -42,7 +42,12 @@ Processes::Processes(Loop& loop, Guardian& guardian, std::string batch_id, sigse
       mask_(mask),
       grace_(grace),
       handlers_(std::move(handlers)),
-      null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+      null_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
+  // `sh -c 'tensorboard & exec headroom batch …'` leaves children; the first process of a container gets everybody's.
+  for (const pid_t pid : children_of_this_thread())
+    if (pid != guardian_.pid()) not_ours_.insert(pid);
+  others_leave_orphans_ = !not_ours_.empty() || ::getpid() == 1;
+}
 
 Processes::~Processes() {
   loop_.cancel(lingering_timer_);
@@ -53,9 +58,7 @@ Processes::~Processes() {
   }
 }
 
-Result<pid_t> Processes::start(const Launch& launch) {
-  const Fd log(::open(launch.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!log) return tl::unexpected(errno_error(fmt::format("open the log {}", launch.log_path)));
+Result<pid_t> Processes::start(const Launch& launch, const Fd& log) {
   ChildOptions options{.argv = launch.argv,
                        .set_env = {marker(batch_id_, launch.attempt)},
                        .cwd = launch.working_directory,
@@ -67,7 +70,7 @@ Result<pid_t> Processes::start(const Launch& launch) {
                        .on_drop = OnDrop::kLeave};  // what is left of its group gets its grace time
   for (const auto& [name, value] : launch.environment) options.set_env.push_back(fmt::format("{}={}", name, value));
   const Nanos before = boottime_now();
-  HR_TRY(Child child, Child::spawn(options));
+  HR_TRY(Child child, open_files_.as_before([&] { return Child::spawn(options); }));
   const pid_t pid = child.pid();
   guardian_.add_group(pid);
   by_pid_.emplace(pid, Running{.attempt = launch.attempt, .child = std::move(child), .start = before});
@@ -113,6 +116,7 @@ void Processes::ended(pid_t pid, int wait_status, Nanos cpu, std::int64_t peak) 
     return handlers_.on_guardian_gone();
   }
   orphans_.erase(pid);
+  not_ours_.erase(pid);
   const auto found = by_pid_.find(pid);
   if (found == by_pid_.end()) return;
   auto node = by_pid_.extract(found);
@@ -153,35 +157,41 @@ void Processes::watch_lingering() {
     lingering_timer_ = loop_.after(kLookAtLingering, [this] { watch_lingering(); });
 }
 
-// The attempt that left this child of ours behind, if that has ended. Without a marker it is not known which (0); but
-// what is older than everything that runs belongs to nothing that runs.
-std::optional<AttemptId> Processes::ended_owner(pid_t orphan) const {
+// Whose this child of ours is, that nobody started. Without a marker that is not known; but what is older than
+// everything that runs belongs to nothing that runs.
+Processes::Orphan Processes::judge(pid_t orphan) const {
+  using Whose = Orphan::Whose;
   if (const auto attempt = attempt_of_process(orphan, batch_id_))
-    return by_attempt_.contains(*attempt) ? std::nullopt : attempt;
+    return {.whose = by_attempt_.contains(*attempt) ? Whose::kRunning : Whose::kEnded, .attempt = *attempt};
   const auto start = process_start(orphan);
-  if (!start || ::getpgid(orphan) == ::getpgrp()) return std::nullopt;
+  if (!start || ::getpgid(orphan) == ::getpgrp()) return {};
+  if (others_leave_orphans_) return {.whose = Whose::kUnknown};
   for (const auto& [pid, running] : by_pid_)
-    if (*start + kClockTick >= running.start) return std::nullopt;
-  return 0;
+    if (*start + kClockTick >= running.start) return {};
+  return {.whose = Whose::kEnded};
 }
 
+// A child stays its parent's until that has reaped it, so its number is its own for as long as it is among these.
 void Processes::look_for_orphans() {
   const Nanos now = boottime_now();
   for (const auto& [pid, kill_at] : orphans_)
     if (now >= kill_at) ::kill(pid, SIGKILL);
   const auto children = children_of_this_thread();
-  if (children.size() <= by_pid_.size() + 1) return;  // and the guardian
-  std::map<AttemptId, std::size_t> left_over;
+  if (children.size() <= by_pid_.size() + not_ours_.size() + 1) return;  // and the guardian
   for (const pid_t pid : children) {
-    if (by_pid_.contains(pid) || orphans_.contains(pid) || pid == guardian_.pid()) continue;
-    const auto attempt = ended_owner(pid);
-    if (!attempt) continue;
+    if (by_pid_.contains(pid) || orphans_.contains(pid) || not_ours_.contains(pid) || pid == guardian_.pid()) continue;
+    const Orphan orphan = judge(pid);
+    if (orphan.whose == Orphan::Whose::kRunning) continue;
+    const bool stop = orphan.whose == Orphan::Whose::kEnded;
+    handlers_.on_left_over({.attempt = orphan.attempt, .pid = pid, .name = process_name(pid), .stopped = stop});
+    if (!stop) {
+      not_ours_.insert(pid);
+      continue;
+    }
     ::kill(pid, SIGTERM);
     ::kill(pid, SIGCONT);
     orphans_[pid] = now + grace_;
-    left_over[*attempt] += 1;
   }
-  for (const auto& [attempt, count] : left_over) handlers_.on_left_over(attempt, count);
 }
 
 void Processes::stop_everything_left() {
@@ -192,7 +202,8 @@ void Processes::stop_everything_left() {
     for (const auto& [group, lingering] : lingering_)
       if (group_lives(group)) groups.push_back(group);
     for (const pid_t pid : children_of_this_thread())
-      if (const pid_t group = ::getpgid(pid); pid != guardian_.pid() && group > 0 && group != ::getpgid(0))
+      if (const pid_t group = ::getpgid(pid); pid != guardian_.pid() && !not_ours_.contains(pid) && group > 0 &&
+                                              group != ::getpgid(0) && judge(pid).whose != Orphan::Whose::kUnknown)
         groups.push_back(group);
     if (groups.empty()) break;
     stop_processes(batch_id_, groups, grace_);

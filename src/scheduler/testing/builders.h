@@ -37,6 +37,7 @@ class Batch {
   explicit Batch(int gpus = 1, double cores = 16) {
     for (int i = 0; i < gpus; ++i) setup.gpus.push_back({"GPU-" + std::to_string(i), "Model", 80 * kGib});
     setup.host.cores = cores;
+    setup.measure_alone = false;  // tests of what limits packing begin with it
   }
   PlannerSetup setup;
   std::vector<GroupLimit> limits;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/eta.h"
 #include "scheduler/planner.h"
 #include "scheduler/testing/families_box.h"
 
@@ -103,6 +104,7 @@ struct RunOptions {
   Nanos decide_every = 5 * kSecond;
   bool lengths_known = false;
   double length_error_cv = 0;
+  Nanos expect_every = 0;                                 // how often to ask when the batch will end; 0: never
   std::function<void(Nanos, const Planner&)> watch = {};  // after each reading
 };
 
@@ -114,6 +116,10 @@ struct RunResult {
   bool over_memory = false;      // a start was beyond what a GPU may hold
   bool tenant_refused = false;
   std::vector<AloneRate> alone;
+  struct Expected {
+    double at = 0, left = 0, low = 0, high = 0;  // seconds
+  };
+  std::vector<Expected> expected;  // the end, at each time it was asked for
 };
 
 inline std::int64_t bytes(double gb) { return static_cast<std::int64_t>(gb * static_cast<double>(kGb)); }
@@ -151,7 +157,9 @@ class PlannedRun {
         tasks_(tasks_of(family, seed)),
         box_(family, tasks_, seed * 31 + 7, options.noise),
         noise_(seed * 131 + 3),
-        planner_(setup()) {}
+        planner_(setup()) {
+    eta_.emplace(planned());
+  }
 
   RunResult run() {
     do_all(planner_.handle(0, TasksAdded{planned()}));
@@ -162,6 +170,7 @@ class PlannedRun {
       if (box_.now() < reading) continue;
       do_all(planner_.handle(box_.now(), readings()));
       if (options_.watch) options_.watch(box_.now(), planner_);
+      if (options_.expect_every > 0 && reading % options_.expect_every == 0) note_expected_end();
       reading += kSecond;
     }
     const BatchCounts counts = planner_.counts();
@@ -202,8 +211,25 @@ class PlannedRun {
     return planned;
   }
 
+  void note_expected_end() {
+    std::vector<Eta::Running> running;
+    for (const Job& job : box_.jobs()) {
+      const AloneTime alone = planner_.alone_time(job.attempt, box_.now()).value_or(AloneTime{});
+      running.push_back({.task = static_cast<TaskIndex>(job.task),
+                         .done = static_cast<Nanos>(alone.done_seconds * 1e9),
+                         .speed = alone.speed});
+    }
+    eta_->observe(box_.now(), running, planner_.prices());
+    if (const auto expected = eta_->estimate(running))
+      result_.expected.push_back(
+          {seconds(box_.now()), seconds(expected->left), seconds(expected->low), seconds(expected->high)});
+  }
+
   void do_all(const std::vector<Action>& actions) {
     for (const Action& action : actions) {
+      if (const auto* closed = std::get_if<CloseAttempt>(&action);
+          closed != nullptr && closed->outcome == AttemptOutcome::kSucceeded)
+        eta_->ended(closed->task, static_cast<Nanos>(closed->alone.done_seconds * 1e9));
       if (const auto* start = std::get_if<StartAttempt>(&action)) {
         const auto gpu = static_cast<std::size_t>(start->gpus.at(0));
         box_.start(start->task, start->attempt, gpu);
@@ -258,6 +284,7 @@ class PlannedRun {
   Box box_;
   Dice noise_;
   Planner planner_;
+  std::optional<Eta> eta_;
   std::map<std::uint64_t, Last> last_;
   RunResult result_;
 };
@@ -268,8 +295,15 @@ inline RunResult run_planner(const Family& family, std::uint64_t seed, RunOption
 
 enum class Order { kAsGiven, kLongestFirst, kRoundRobin };  // round robin: task i on GPU i mod G, fixed beforehand
 
-// At most k tasks a GPU, told the true memory, so that none runs out.
-inline double run_fixed(const Family& family, std::uint64_t seed, int k, Order order, double noise = 0.05) {
+struct FixedResult {
+  double makespan = 0;  // more than the limit, if it was given up
+  int most = 0;         // tasks that were on one GPU at once
+};
+
+// At most k tasks a GPU, told the true memory, so that none runs out. Given up when it takes longer than `limit`, or
+// surely will, if there is one.
+inline FixedResult try_fixed(const Family& family, std::uint64_t seed, int k, Order order, double noise, double limit) {
+  FixedResult result;
   const std::vector<SimTask> tasks = tasks_of(family, seed);
   Box box(family, tasks, seed * 31 + 7, noise);
   std::vector<std::size_t> queue(tasks.size());
@@ -291,36 +325,57 @@ inline double run_fixed(const Family& family, std::uint64_t seed, int k, Order o
       }
       if (best) {
         box.start(*at, ++id, *best);
-        ++running[*best], reserved[*best] += tasks[*at].peak_gb;
+        result.most = std::max(result.most, ++running[*best]);
+        reserved[*best] += tasks[*at].peak_gb;
         at = queue.erase(at);
       } else if (std::all_of(running.begin(), running.end(), [&](int n) { return n >= k; })) {
-        return;
+        break;
       } else {
         ++at;
       }
     }
   };
+  double alone = 0;
+  for (const SimTask& task : tasks) alone += task.alone();
+  const auto too_long = [&] {
+    constexpr double kFastest = 1.25;  // of alone, on the average of a run: the device at full speed, and noise
+    double done = box.done();
+    for (const Job& job : box.jobs()) done += job.work;
+    const double soonest = seconds(box.now()) + (alone / kFastest - done) / (k * family.gpus);
+    return limit > 0 && std::max(soonest, seconds(box.now())) > limit;
+  };
   place();
   while (!queue.empty() || !box.jobs().empty()) {
+    if (too_long()) return {2 * limit, result.most};
     for (const Ended& ended : box.step(box.now() + 10 * kSecond)) {
       --running[ended.job.gpu], reserved[ended.job.gpu] -= tasks[ended.job.task].peak_gb;
       if (ended.out_of_memory) queue.insert(queue.begin(), ended.job.task);
     }
     place();
   }
-  return seconds(box.now());
+  result.makespan = seconds(box.now());
+  return result;
+}
+
+inline double run_fixed(const Family& family, std::uint64_t seed, int k, Order order, double noise = 0.05) {
+  return try_fixed(family, seed, k, order, noise, 0).makespan;
 }
 
 struct Best {
   int k = 1;
   double makespan = 0;
 };
-// The best fixed concurrency, found by trying.
-inline Best best_fixed(const Family& family, std::uint64_t seed, const std::vector<int>& ks, Order order) {
+// The best fixed concurrency, found by trying all of `ks`, which rise. From the most down: where memory lets no more
+// run, more are the same; and what is slower than the best so far is given up, so that few are run in full.
+inline Best best_fixed(const Family& family, std::uint64_t seed, const std::vector<int>& ks, Order order,
+                       double noise = 0.05) {
   Best best;
-  for (const int k : ks) {
-    const double makespan = run_fixed(family, seed, k, order);
-    if (best.makespan == 0 || makespan < best.makespan) best = {k, makespan};
+  std::optional<int> same_from;
+  for (auto k = ks.rbegin(); k != ks.rend(); ++k) {
+    if (same_from && *k >= *same_from) continue;
+    const FixedResult tried = try_fixed(family, seed, *k, order, noise, best.makespan);
+    same_from = tried.most;
+    if (best.makespan == 0 || tried.makespan <= best.makespan) best = {std::min(*k, tried.most), tried.makespan};
   }
   return best;
 }

@@ -86,13 +86,14 @@ class Dice {
   // Mean 1, coefficient of variation `cv`.
   double around_one(double cv) {
     if (cv <= 0) return 1.0;
-    const double variance = std::log1p(cv * cv);
-    return std::exp(std::sqrt(variance) * normal() - variance / 2);
+    if (cv != last_cv_) last_cv_ = cv, variance_ = std::log1p(cv * cv), deviation_ = std::sqrt(variance_);
+    return std::exp(deviation_ * normal() - variance_ / 2);
   }
   std::mt19937_64& engine() { return engine_; }
 
  private:
   std::mt19937_64 engine_;
+  double last_cv_ = 0, variance_ = 0, deviation_ = 0;
 };
 
 inline std::vector<SimTask> tasks_of(const Family& family, std::uint64_t seed) {
@@ -142,7 +143,8 @@ struct Job {
   Nanos start = 0;
   enum { kStartup, kHost, kGpu } phase = kStartup;
   double host_left = 0;
-  int done = 0;  // steps
+  Nanos kernel_left = 0;  // of the kernel under way, at full speed and alone
+  int done = 0;           // steps
   double memory_gb = 0;
   double gpu_time = 0, cpu_time = 0;            // as they are accounted, seconds
   double read_gpu_time = 0, read_cpu_time = 0;  // at the last reading
@@ -163,6 +165,7 @@ class Box {
     for (int i = 0; i < family.gpus; ++i) {
       gpus_.push_back(std::make_unique<contention::Device>());
       speed_.push_back(1.0), wander_.push_back(0.0);
+      wanted_.emplace_back(), policies_.emplace_back();
     }
   }
 
@@ -209,51 +212,58 @@ class Box {
   }
 
  private:
-  double host_speed() const {
-    double busy = 0;
-    for (const Job& job : jobs_) busy += job.phase != Job::kGpu || tasks_[job.task].busy_wait ? 1.0 : 0.0;
+  // What the jobs of one GPU want of it at this instant.
+  struct Wanted {
+    int runnable = 0;
+    double demand = 0, price = 0;
+    Nanos least = 0;  // until the first kernel ends, at full speed and alone; 0: none runs
+  };
+
+  double host_speed(double busy) const {
     const double over = std::max(0.0, busy / family_.cores - 1.0);
     return std::min(1.0, family_.cores / std::max(1.0, busy)) * std::max(0.5, 1.0 - 0.03 * over) *
            (1.0 + 0.5 * host_wander_);
   }
 
-  contention::Policy policy(std::size_t g) const {
+  contention::Policy policy(std::size_t g, const Wanted& wanted) const {
     double rate = kSpeed * speed_[g];
-    double demand = 0;
-    int runnable = 0;
-    for (const Job& job : jobs_)
-      if (job.gpu == g && job.phase == Job::kGpu) ++runnable, demand += tasks_[job.task].sm_share;
     if (g == 0 && tenant_here()) rate *= 1.0 - 0.5 * family_.tenant.util;
     contention::Policy policy{.schedule = family_.mps ? contention::Schedule::kSpaceSharing
                                                       : contention::Schedule::kProcessorSharing};
     if (family_.mps)
-      rate /= 1.0 + family_.beta * std::max(0.0, demand - 1.0);
-    else if (runnable >= 2)
-      rate *= 1.0 - (0.02 + 0.06 * std::min(1.0, (runnable - 2) / 5.0));
+      rate /= 1.0 + family_.beta * std::max(0.0, wanted.demand - 1.0);
+    else if (wanted.runnable >= 2)
+      rate *= 1.0 - (0.02 + 0.06 * std::min(1.0, (wanted.runnable - 2) / 5.0));
     policy.rate_permille = static_cast<std::uint32_t>(std::clamp(rate * 1000, 20.0, 1000.0));
     return policy;
   }
 
   Nanos next_event() {
-    host_speed_ = host_speed();
-    Nanos next = (now_ / kSecond + 1) * kSecond;  // noise and memory are looked at once a second
-    for (const Job& job : jobs_)
-      if (job.phase != Job::kGpu)
-        next = std::min(next, now_ + std::max<Nanos>(1, static_cast<Nanos>(job.host_left / host_speed_ * 1e9)));
-    policies_.clear();
-    for (std::size_t g = 0; g < gpus_.size(); ++g) {
-      policies_.push_back(policy(g));
-      Nanos least = 0;
-      double price = 0;
-      for (const Job& job : jobs_) {
-        if (job.gpu != g || job.phase != Job::kGpu) continue;
-        const Nanos left = contention::backlog(gpus_[g]->streams[job.stream]);
-        least = least == 0 ? left : std::min(least, left);
-        price += family_.mps ? tasks_[job.task].sm_share : 1.0;
+    double busy = 0, least_host = -1;
+    std::fill(wanted_.begin(), wanted_.end(), Wanted{});
+    for (const Job& job : jobs_) {
+      const SimTask& task = tasks_[job.task];
+      if (job.phase != Job::kGpu) {
+        busy += 1.0;
+        if (least_host < 0 || job.host_left < least_host) least_host = job.host_left;
+        continue;
       }
-      if (least == 0) continue;
-      const double stretch = std::max(1.0, price) * 1000.0 / policies_[g].rate_permille;
-      next = std::min(next, now_ + static_cast<Nanos>(static_cast<double>(least) * stretch) + 1);
+      if (task.busy_wait) busy += 1.0;
+      Wanted& wanted = wanted_[job.gpu];
+      wanted.least = wanted.least == 0 ? job.kernel_left : std::min(wanted.least, job.kernel_left);
+      ++wanted.runnable, wanted.demand += task.sm_share;
+      wanted.price += family_.mps ? task.sm_share : 1.0;
+    }
+    host_speed_ = host_speed(busy);
+    Nanos next = (now_ / kSecond + 1) * kSecond;  // noise and memory are looked at once a second
+    if (least_host >= 0)
+      next = std::min(next, now_ + std::max<Nanos>(1, static_cast<Nanos>(least_host / host_speed_ * 1e9)));
+    for (std::size_t g = 0; g < gpus_.size(); ++g) {
+      const Wanted& wanted = wanted_[g];
+      policies_[g] = policy(g, wanted);
+      if (wanted.least == 0) continue;
+      const double stretch = std::max(1.0, wanted.price) * 1000.0 / policies_[g].rate_permille;
+      next = std::min(next, now_ + static_cast<Nanos>(static_cast<double>(wanted.least) * stretch) + 1);
     }
     return next;
   }
@@ -262,18 +272,22 @@ class Box {
     const double dt = seconds(next - now_);
     for (std::size_t g = 0; g < gpus_.size(); ++g) contention::advance(*gpus_[g], policies_[g], next);
     double busy = 0;
-    for (Job& job : jobs_) {
+    due_.clear();
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      Job& job = jobs_[i];
       const bool on_host = job.phase != Job::kGpu;
       if (on_host) job.host_left -= dt * host_speed_, job.work += dt * host_speed_;
       if (on_host || tasks_[job.task].busy_wait) job.cpu_time += dt * std::min(1.0, host_speed_), busy += host_speed_;
-      if (job.phase == Job::kGpu) {
+      if (!on_host) {
         // Time slicing: its own kernels' time. MPS: the time its kernels were resident.
-        const Nanos attained = gpus_[job.gpu]->streams[job.stream].kernel;
-        const double served = seconds(attained - kernel_[job.gpu][job.stream]);
+        const contention::Stream& stream = gpus_[job.gpu]->streams[job.stream];
+        const double served = seconds(stream.kernel - kernel_[job.gpu][job.stream]);
         job.gpu_time += family_.mps ? dt : served;
         job.work += served;
-        kernel_[job.gpu][job.stream] = attained;
+        kernel_[job.gpu][job.stream] = stream.kernel;
+        job.kernel_left = contention::backlog(stream);
       }
+      if (on_host ? job.host_left <= 1e-9 : job.kernel_left == 0) due_.push_back(i);
     }
     host_load_ = std::min(1.0, busy / family_.cores);
     const bool second = next / kSecond != now_ / kSecond;
@@ -306,8 +320,8 @@ class Box {
     const double length = mean * dice_.around_one(0.4);
     job.phase = Job::kGpu;
     const auto share = static_cast<std::uint32_t>(std::max(1.0, task.sm_share * 1000));
-    (void)contention::submit(*gpus_[job.gpu], job.stream,
-                             {std::max<Nanos>(1, static_cast<Nanos>(length * 1e9)), share});
+    job.kernel_left = std::max<Nanos>(1, static_cast<Nanos>(length * 1e9));
+    (void)contention::submit(*gpus_[job.gpu], job.stream, {job.kernel_left, share});
   }
 
   // False: the memory it asks for is not there.
@@ -321,31 +335,25 @@ class Box {
   }
 
   void act(std::vector<Ended>& ended) {
-    for (std::size_t i = 0; i < jobs_.size();) {
+    std::size_t gone = 0;
+    for (const std::size_t due : due_) {
+      const std::size_t i = due - gone;
       Job& job = jobs_[i];
       const SimTask& task = tasks_[job.task];
-      bool alive = true, over = false;
-      if (job.phase == Job::kGpu && contention::backlog(gpus_[job.gpu]->streams[job.stream]) == 0) {
-        ++job.done;
-        alive = grow(job);
-        over = job.done >= task.steps;
-        job.phase = Job::kHost;
-        job.host_left = task.host * dice_.around_one(0.4);
-      } else if (job.phase == Job::kStartup && job.host_left <= 1e-9) {
-        alive = grow(job);
-        job.phase = Job::kHost;
-        job.host_left = task.host * dice_.around_one(0.4);
-      } else if (job.phase == Job::kHost && job.host_left <= 1e-9) {
+      if (job.phase == Job::kHost) {
         launch(job);
-      }
-      if (alive && !over) {
-        ++i;
         continue;
       }
+      if (job.phase == Job::kGpu) ++job.done;
+      const bool alive = grow(job), over = job.done >= task.steps;
+      job.phase = Job::kHost;
+      job.host_left = task.host * dice_.around_one(0.4);
+      if (alive && !over) continue;
       (over ? done_ : wasted_) += job.work;
       contention::cancel(*gpus_[job.gpu], job.stream);
       ended.push_back({job, !over});
       jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(i));
+      ++gone;
     }
   }
 
@@ -355,10 +363,12 @@ class Box {
   double noise_;
   Nanos now_ = 0;
   std::vector<std::unique_ptr<contention::Device>> gpus_;
+  std::vector<Wanted> wanted_;
   std::vector<contention::Policy> policies_;
   std::vector<double> speed_, wander_;
   double host_wander_ = 0, host_speed_ = 1, host_load_ = 0;
   std::vector<Job> jobs_;
+  std::vector<std::size_t> due_;  // of jobs_: their phase ends at this instant
   Nanos kernel_[16][contention::kMaxStreams] = {};
   double wasted_ = 0, done_ = 0;
   bool tenant_asked_ = false, tenant_fits_ = false, tenant_refused_ = false;

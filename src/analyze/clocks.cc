@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/clocks.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace headroom {
+
+namespace {
+
+struct Counter {
+  Metric metric;
+  std::int64_t reason;
+};
+constexpr std::array kCounters{
+    Counter{Metric::kEventPowerCap, kReasonSwPowerCap}, Counter{Metric::kEventSwThermal, kReasonSwThermal},
+    Counter{Metric::kEventHwThermal, kReasonHwThermal}, Counter{Metric::kEventPowerBrake, kReasonHwPowerBrake}};
+constexpr std::int64_t kLimits =
+    kReasonSwPowerCap | kReasonHwSlowdown | kReasonSwThermal | kReasonHwThermal | kReasonHwPowerBrake;
+
+Nanos useful_within(const std::vector<Slice>& slices, const Window& time) {
+  Nanos sum = 0;
+  auto slice =
+      std::upper_bound(slices.begin(), slices.end(), time.begin, [](Nanos at, const Slice& s) { return at < s.end; });
+  for (; slice != slices.end() && slice->begin < time.end; ++slice)
+    if (slice->account == Account::kUseful) sum += std::min(slice->end, time.end) - std::max(slice->begin, time.begin);
+  return sum;
+}
+
+void add(ClockLimits& sum, const std::vector<Slice>& slices, const Window& time, Nanos limited) {
+  const Nanos useful = useful_within(slices, time);
+  sum.kernels += useful;
+  const Nanos part = std::min(limited, useful);
+  if (part <= 0) return;
+  sum.limited_kernels += part;
+  sum.times.push_back({time, static_cast<double>(part) / static_cast<double>(useful)});
+}
+
+// The counters are read together. Limits may hold at once: the largest growth is the least that was limited.
+void by_counters(ClockLimits& sum, const Track& track, const std::vector<Slice>& slices, const Window& window) {
+  std::array<const Column*, kCounters.size()> columns{};
+  for (std::size_t i = 0; i < kCounters.size(); ++i) columns[i] = track.find(kCounters[i].metric);
+  std::optional<std::size_t> before;
+  for (std::size_t row = 0; row < track.at.size(); ++row) {
+    const bool read = std::any_of(columns.begin(), columns.end(), [&](const Column* c) { return c && c->has(row); });
+    if (!read) continue;
+    const auto last = std::exchange(before, row);
+    if (!last || !window.holds(track.at[row])) continue;
+    sum.counted = true;
+    Nanos most = 0;
+    for (std::size_t i = 0; i < kCounters.size(); ++i) {
+      if (!columns[i] || !columns[i]->has(row) || !columns[i]->has(*last)) continue;
+      const Nanos growth = std::max<Nanos>(0, columns[i]->values[row] - columns[i]->values[*last]);
+      if (growth > 0) sum.reasons |= kCounters[i].reason;
+      most = std::max(most, growth);
+    }
+    add(sum, slices, {std::max(track.at[*last], window.begin), track.at[row]}, most);
+  }
+}
+
+void by_looks(ClockLimits& sum, const Track& track, const std::vector<Slice>& slices, const Window& window,
+              const Thresholds& limits) {
+  const Column *util = track.find(Metric::kGpuUtil), *reasons = track.find(Metric::kEventReasons);
+  if (!util || !reasons) return;
+  const std::int64_t running = from_unit(Metric::kGpuUtil, limits[Threshold::kThrottleUtil]);
+  std::optional<Nanos> before;  // the look before this one
+  for (std::size_t row = 0; row < track.at.size(); ++row) {
+    if (!reasons->has(row)) continue;
+    const Nanos since = std::exchange(before, track.at[row]).value_or(row > 0 ? track.at[row - 1] : track.at[row]);
+    if (!window.holds(track.at[row]) || !util->has(row) || util->values[row] < running) continue;
+    ++sum.looks;
+    const std::int64_t named = reasons->values[row] & kLimits;
+    if (named != 0) ++sum.limited;
+    if (sum.counted) continue;
+    sum.reasons |= named;
+    const Window time{std::max(since, window.begin), track.at[row]};
+    add(sum, slices, time, named != 0 ? time.length() : 0);
+  }
+}
+
+// Utilisation is of the last second, clocks are of the instant: a reading at the end of the kernels shows the clock of
+// an idle GPU. So kernels must run in the next reading, too.
+std::optional<double> clock_of(const ClockLimits& sum, const Track& track, const Thresholds& limits) {
+  const Column *util = track.find(Metric::kGpuUtil), *clock = track.find(Metric::kSmClock);
+  if (!util || !clock) return std::nullopt;
+  const std::int64_t running = from_unit(Metric::kGpuUtil, limits[Threshold::kThrottleUtil]);
+  double total = 0, rows = 0;
+  auto limited = sum.times.begin();
+  for (std::size_t row = 0; row + 1 < track.at.size(); ++row) {
+    while (limited != sum.times.end() && limited->time.end < track.at[row]) ++limited;
+    if (limited == sum.times.end()) break;
+    if (track.at[row] <= limited->time.begin || !clock->has(row)) continue;
+    if (!util->has(row) || util->values[row] < running) continue;
+    if (util->has(row + 1) && util->values[row + 1] < running) continue;
+    total += static_cast<double>(clock->values[row]) * limited->share;
+    rows += limited->share;
+  }
+  return rows > 0 ? std::optional(total / rows) : std::nullopt;
+}
+
+}  // namespace
+
+ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, const Window& window,
+                         const Thresholds& limits) {
+  ClockLimits sum;
+  by_counters(sum, track, slices, window);
+  by_looks(sum, track, slices, window, limits);
+  sum.recorded = sum.counted || track.find(Metric::kEventReasons) != nullptr;
+  sum.limited_clock_mhz = clock_of(sum, track, limits);
+  return sum;
+}
+
+}  // namespace headroom

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "analyze/stats.h"
+#include "model/ledger.h"
+
+namespace headroom {
+
+// A stretch of time in which the driver lowered clocks, for all of it or for a part of unknown place.
+struct LimitedTime {
+  Window time;
+  double share = 1;  // of the kernels in it
+  bool operator==(const LimitedTime&) const = default;
+};
+
+// What the driver said about a device's clocks while kernels ran.
+struct ClockLimits {
+  bool recorded = false;                    // its reasons were read at all
+  std::int64_t looks = 0, limited = 0;      // at the reasons, with kernels running; and with one that lowers clocks
+  bool counted = false;                     // the driver counted the time under a limit: better than looks
+  std::int64_t reasons = 0;                 // all such reasons, kReason… of model/metric.h
+  std::optional<double> limited_clock_mhz;  // mean SM clock in the limited time, of readings with kernels running
+  std::vector<LimitedTime> times;           // in order
+  Nanos limited_kernels = 0, kernels = 0;   // useful time under a limit, and all of it that was looked at
+};
+
+// By the driver's counters of time under a limit where they were read, else by looks at the reasons, each of which
+// speaks for the time since the look before. `slices` are the device's, of the window.
+[[nodiscard]] ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, const Window& window,
+                                       const Thresholds& limits);
+
+}  // namespace headroom

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/stack_evidence.h"
+
+#include <gmock/gmock.h>
+
+#include "analyze/testing.h"
+
+namespace headroom {
+namespace {
+
+using testing::RecordingBuilder;
+
+const std::vector<std::string> kFetch{
+    "train (/u/train.py:1)", "fetch (/x/site-packages/torch/utils/data/_utils/fetch.py:1)", "decode (/u/data.py:3)"};
+const std::vector<std::string> kForward{"train (/u/train.py:1)", "Net.forward (/u/net.py:2)"};
+const std::vector<std::string> kOther{"train (/u/train.py:1)", "features (/u/train.py:9)"};
+const std::vector<std::string> kSync{"train (/u/train.py:1)",
+                                     "synchronize (/x/site-packages/torch/cuda/__init__.py:1)"};
+const std::vector<std::string> kLock{"main (/u/train.py:1)", "wait (/usr/lib/python3.11/threading.py:1)"};
+const std::vector<std::string> kSave{"train (/u/train.py:1)", "save (/x/site-packages/torch/serialization.py:1)"};
+const std::vector<std::string> kImport{"<module> (/u/train.py:1)", "_find_and_load (<frozen importlib._bootstrap>:1)",
+                                       "<module> (/x/site-packages/torch/__init__.py:1)"};
+
+// One process that holds GPU 0 from second 0 to `length`, with a busy share per second.
+struct Job : RecordingBuilder {
+  Job(double length, const std::function<double(double)>& util, double cpu = 1.0) : RecordingBuilder(length) {
+    gpu(0, util).process(7, 1, 0, length, cpu).context(7, 0, 1, length);
+  }
+};
+
+double seconds_at(const Ledger& ledger, Account account, const std::string& where) {
+  double sum = 0;
+  for (const LedgerEntry& entry : ledger.entries)
+    if (entry.account == account &&
+        (where.empty() || (entry.where >= 0 && ledger.places[static_cast<std::size_t>(entry.where)] == where)))
+      sum += seconds(entry.ns);
+  return sum;
+}
+
+Ledger ledger_of(RecordingBuilder&& builder) { return analyze(builder.build()).ledger; }
+Ledger ledger_of(RecordingBuilder& builder) { return analyze(builder.build()).ledger; }
+
+TEST(StackEvidence, NamesAccountAndFunctionOfIdleTime) {
+  Job builder(20, [](double t) { return t <= 10 ? 1.0 : t <= 19 ? 0.0 : 1.0; });
+  builder.stacks(7, 10, 15, kFetch).stacks(7, 15, 19, kOther);
+  const Ledger ledger = ledger_of(builder);
+  EXPECT_NEAR(seconds_at(ledger, Account::kInput, "decode (data.py)"), 5, 0.11);
+  EXPECT_NEAR(seconds_at(ledger, Account::kHostCode, "features (train.py)"), 4, 0.11);
+  EXPECT_EQ(ledger.total(Account::kUnexplained), 0);
+}
+
+TEST(StackEvidence, NeverChangesHowMuchWasBusy) {
+  const auto util = [](double t) { return 0.1 * (static_cast<int>(t) % 10); };
+  Job without(40, util);
+  Job with(40, util);
+  for (int i = 0; i < 40; ++i) with.stacks(7, i, i + 0.5, kFetch).stacks(7, i + 0.5, i + 1, kForward);
+  EXPECT_EQ(ledger_of(with).busy(), ledger_of(without).busy());
+  EXPECT_EQ(ledger_of(with).budget(), ledger_of(without).budget());
+}
+
+// Half of each second in the loader, half in the step, and the device idle for half of it.
+TEST(StackEvidence, TheIdlePartOfAReadingIsLookedForWhereNoKernelCanRun) {
+  Job builder(20, [](double) { return 0.5; });
+  for (int i = 0; i < 20; ++i) builder.stacks(7, i, i + 0.5, kForward).stacks(7, i + 0.5, i + 1, kFetch);
+  const Ledger ledger = ledger_of(builder);
+  EXPECT_NEAR(seconds_at(ledger, Account::kInput, "decode (data.py)"), 9.5, 0.6);
+  EXPECT_LT(seconds_at(ledger, Account::kHostCode, ""), 0.6);
+}
+
+TEST(StackEvidence, WhatWaitsForKernelsIsIdleLast) {
+  Job builder(20, [](double) { return 0.7; });
+  for (int i = 0; i < 20; ++i) builder.stacks(7, i, i + 0.7, kSync).stacks(7, i + 0.7, i + 1, kOther);
+  const Ledger ledger = ledger_of(builder);
+  EXPECT_NEAR(seconds_at(ledger, Account::kHostCode, "features (train.py)"), 5.7, 0.4);
+  EXPECT_LT(seconds_at(ledger, Account::kSync, ""), 0.4);
+}
+
+TEST(StackEvidence, OfEqualsTheIdlePartTakesTheSameShare) {
+  Job builder(20, [](double) { return 0.6; });
+  const std::vector<std::string> more{"train (/u/train.py:1)", "prepare (/u/train.py:20)"};
+  for (int i = 0; i < 20; ++i) builder.stacks(7, i, i + 0.25, kOther).stacks(7, i + 0.25, i + 1, more);
+  const Ledger ledger = ledger_of(builder);
+  const double one = seconds_at(ledger, Account::kHostCode, "features (train.py)");
+  const double other = seconds_at(ledger, Account::kHostCode, "prepare (train.py)");
+  EXPECT_NEAR(other / one, 3, 0.2);
+}
+
+TEST(StackEvidence, WhileTheMainThreadWaitsAnotherOneTells) {
+  Job builder(20, [](double t) { return t <= 10 ? 1.0 : t <= 19 ? 0.0 : 1.0; });
+  builder.stacks(7, 10, 19, kLock).stacks(7, 10, 19, kOther, 8).stacks(7, 10, 19, kLock, 9);
+  EXPECT_NEAR(seconds_at(ledger_of(builder), Account::kHostCode, "features (train.py)"), 9, 0.11);
+}
+
+TEST(StackEvidence, AStartupIsNamedByItsImports) {
+  Job builder(20, [](double t) { return t <= 10 ? 0.0 : 1.0; });
+  builder.stacks(7, 0, 6, kImport).stacks(7, 6, 10, kOther);
+  const Ledger ledger = ledger_of(builder);
+  EXPECT_NEAR(seconds_at(ledger, Account::kStartup, "import torch"), 6, 0.6);
+  EXPECT_NEAR(seconds_at(ledger, Account::kStartup, "features (train.py)"), 4, 0.6);
+}
+
+TEST(StackEvidence, AfterTheLastKernelACheckpointIsOneStill) {
+  Job builder(20, [](double t) { return t <= 10 ? 1.0 : 0.0; });
+  builder.stacks(7, 10, 15, kSave).stacks(7, 15, 20, kOther);
+  const Ledger ledger = ledger_of(builder);
+  EXPECT_NEAR(seconds_at(ledger, Account::kCheckpoint, "train (train.py)"), 5, 0.6);
+  EXPECT_NEAR(seconds_at(ledger, Account::kTeardown, "features (train.py)"), 5, 0.6);
+}
+
+TEST(StackEvidence, AValidationAfterTheLastKernelIsOneStill) {
+  Job builder(20, [](double t) { return t <= 10 ? 1.0 : 0.0; });
+  builder.stacks(7, 10, 20, {"main (/u/train.py:1)", "validate (/u/train.py:9)"});
+  EXPECT_NEAR(seconds_at(ledger_of(builder), Account::kValidationHost, "validate (train.py)"), 10, 0.6);
+}
+
+TEST(StackEvidence, WhatNoStackCoversIsLeftToTheOthers) {
+  const auto util = [](double t) { return t <= 10 ? 1.0 : t <= 19 ? 0.0 : 1.0; };
+  Job builder(20, util);
+  builder.stacks(7, 0, 5, kForward);
+  const Ledger with = ledger_of(builder), without = ledger_of(Job(20, util));
+  EXPECT_EQ(with.entries, without.entries);
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/stack_profile.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analyze/stack_evidence.h"
+#include "analyze/utilisation.h"
+
+namespace headroom {
+
+std::vector<stacks::WeightedStack> stack_profile(const Recording& recording, const Analysis& analysis) {
+  const StackView view = stack_view(recording, stacks::Families(analysis.told.families));
+  std::map<ListId, stacks::WeightedStack> by_list;
+  for (const DeviceTime& device : analysis.devices) {
+    const IdleTime time(util_samples(recording, device.source, analysis.limits));
+    for (const ContextUse& use : analysis.job.uses) {
+      if (!use.ours || use.device != device.source || !use.process) continue;
+      const auto known = view.looks.find(*use.process);
+      if (known == view.looks.end()) continue;
+      const auto& readings = time.samples();
+      const auto first = std::upper_bound(readings.begin(), readings.end(), use.begin,
+                                          [](Nanos at, const UtilSample& sample) { return at < sample.end; });
+      for (auto each_reading = first; each_reading != readings.end() && each_reading->begin < use.end; ++each_reading) {
+        const UtilSample& reading = *each_reading;
+        const Nanos begin = std::max({reading.begin, use.begin, analysis.window.begin});
+        const Nanos end = std::min({reading.end, use.end, analysis.window.end});
+        if (begin >= end || !reading.util) continue;
+        const auto looks = looks_within(known->second, begin, end);
+        const auto idle_of = idle_by_busy(view, known->second, time, reading);
+        const double each = seconds(end - begin) / static_cast<double>(std::max<std::size_t>(1, looks.size()));
+        for (const StackLook& look : looks) {
+          const double share = idle_of[static_cast<std::size_t>(view.kinds[look.kind].busy)];
+          by_list[look.list].idle += each * share;
+          by_list[look.list].busy += each * (1 - share);
+        }
+      }
+    }
+  }
+  std::vector<stacks::WeightedStack> profile;
+  for (auto& [list, stack] : by_list) {
+    if (recording.lists[list].empty()) continue;  // a thread between two functions
+    for (const TextId text : recording.lists[list]) stack.frames.push_back(recording.texts[text]);
+    profile.push_back(std::move(stack));
+  }
+  std::stable_sort(profile.begin(), profile.end(), [](const auto& x, const auto& y) { return x.idle > y.idle; });
+  return profile;
+}
+
+}  // namespace headroom

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "analyze/analysis.h"
+#include "stacks/profile.h"
+
+namespace headroom {
+
+// The stacks of the processes that held a GPU, each once, with the time of their GPUs within the window; the longest
+// idle time first. Of a process with several threads, one at each instant (stack_evidence.h).
+[[nodiscard]] std::vector<stacks::WeightedStack> stack_profile(const Recording& recording, const Analysis& analysis);
+
+}  // namespace headroom

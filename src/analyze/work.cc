@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/work.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "model/events.h"
+
+namespace headroom {
+
+namespace {
+
+int trust_of(std::string_view via) { return via == "marks" ? 3 : via == "nvtx" ? 2 : via == "output" ? 1 : 0; }
+
+}  // namespace
+
+StepCounts::StepCounts(const Track& track, std::string via) : via_(std::move(via)) {
+  const Column* steps = track.find(Metric::kSteps);
+  const Column* samples = track.find(Metric::kSamples);
+  for (std::size_t row = 0; steps && row < track.at.size(); ++row)
+    if (steps->has(row))
+      counts_.push_back({track.at[row], steps->values[row],
+                         samples && samples->has(row) ? std::optional(samples->values[row]) : std::nullopt});
+}
+
+StepCounts step_counts(const Recording& recording) {
+  StepCounts best;
+  int trust = 0;
+  std::map<int, std::set<SourceId>> counting;
+  for (const SourceId id : recording.all(SourceKind::kMarks)) {
+    const auto& attrs = recording.sources[static_cast<std::size_t>(id)].attrs;
+    const auto via = attrs.find("via");
+    if (via == attrs.end()) continue;
+    StepCounts counts(recording.tracks[static_cast<std::size_t>(id)], via->second);
+    const int own = trust_of(via->second);
+    if (counts.all() > 0) counting[own].insert(recording.sources[static_cast<std::size_t>(id)].parent);
+    if (counts.all() <= 0 || own < trust || (own == trust && counts.all() <= best.all())) continue;
+    best = std::move(counts);
+    trust = own;
+  }
+  best.processes = std::max<std::int64_t>(1, static_cast<std::int64_t>(counting[trust].size()));
+  return best;
+}
+
+// Steps done by then. The first count speaks for no time, unless it is 0: when its steps began is not known.
+double StepCounts::at(Nanos when) const {
+  const auto next =
+      std::upper_bound(counts_.begin(), counts_.end(), when, [](Nanos t, const Count& count) { return t < count.at; });
+  if (next == counts_.begin()) return 0;
+  const Count& before = *std::prev(next);
+  const auto done = static_cast<double>(before.steps);
+  if (next == counts_.end()) return done;
+  const double part = static_cast<double>(when - before.at) / static_cast<double>(next->at - before.at);
+  return done + part * (static_cast<double>(next->steps) - done);
+}
+
+std::optional<double> StepCounts::within(std::span<const Window> times) const {
+  if (counts_.empty() || processes > 1) return std::nullopt;  // whose?
+  double steps = 0;
+  for (const Window& time : times) steps += at(time.end) - at(time.begin);
+  return steps;
+}
+
+std::optional<Work> StepCounts::work(const Window& window) const {
+  const auto first = std::find_if(counts_.begin(), counts_.end(), [&](const Count& c) { return c.at >= window.begin; });
+  const auto end = std::find_if(first, counts_.end(), [&](const Count& c) { return c.at > window.end; });
+  if (first == end) return std::nullopt;
+  const Count& last = *std::prev(end);
+  Work work;
+  work.via = via_;
+  work.processes = processes;
+  work.steps = static_cast<double>(last.steps - (first != counts_.begin() ? std::prev(first)->steps : 0));
+  work.counted = last.at - first->at;
+  if (work.counted <= 0) return work;
+  work.steps_per_second = static_cast<double>(last.steps - first->steps) / seconds(work.counted);
+  if (last.samples && first->samples)
+    work.samples_per_second = static_cast<double>(*last.samples - *first->samples) / seconds(work.counted);
+  return work;
+}
+
+Said said_of(const Recording& recording, const Window& window) {
+  std::map<std::string, double> metrics;
+  std::map<std::string, std::string> parameters;
+  for (const Event& event : recording.events) {
+    if (event.at > window.end) break;
+    if (const auto metric = of_event<events::MetricValue>(event)) metrics[metric->name] = metric->value;
+    if (const auto parameter = of_event<events::Parameter>(event)) parameters[parameter->name] = parameter->value;
+  }
+  return {{metrics.begin(), metrics.end()}, {parameters.begin(), parameters.end()}};
+}
+
+}  // namespace headroom

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analyze/ledger.h"
+#include "analyze/stack_evidence.h"
+
+namespace headroom {
+
+// A look at a worker of the processes on a device, in idle time of it.
+struct WorkerLook {
+  std::size_t device = 0;
+  Nanos at = 0;
+  std::int32_t place = -1;  // in WorkerLooks::places; -1: it waited for something to do
+};
+struct WorkerLooks {
+  std::vector<std::string> places;  // "augment (data.py)"
+  std::vector<WorkerLook> looks;    // in order of device and time
+};
+[[nodiscard]] WorkerLooks worker_looks(const StackView& stacks, const JobView& job,
+                                       const std::vector<DeviceTime>& devices);
+
+// A function, and its share of the stacks in question.
+struct CodeShare {
+  std::string place;
+  double share = 0;
+};
+
+// Where the processes on the GPUs waited for kernels, and the share of that in their stacks from the first kernel to
+// the last; the place most often seen. Empty where they were not seen to.
+[[nodiscard]] CodeShare kernel_waits(const StackView& stacks, const JobView& job,
+                                     const std::vector<DeviceTime>& devices);
+
+// What another thread of a process was at while its main thread was at something, too: the one most often seen.
+struct ThreadCode {
+  Account account = Account::kUnexplained;  // of the time of the GPU
+  std::string place;
+  double share = 0;             // of the main thread's stacks in that time
+  double with_interpreter = 0;  // likewise: some other thread had the interpreter (the GIL)
+};
+[[nodiscard]] std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
+                                                  const std::vector<DeviceTime>& devices);
+
+}  // namespace headroom

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <utility>
+
+namespace headroom {
+
+namespace {
+
+constexpr int kTries = 100;
+
+std::string parent_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+bool is_link(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+// Of this process's outputs the one that `file` is, too: "/dev/stdout", or the file that the shell sent it to.
+std::optional<int> own_output(const struct stat& file) {
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat own {};
+    if (::fstat(fd, &own) == 0 && own.st_dev == file.st_dev && own.st_ino == file.st_ino) return fd;
+  }
+  return std::nullopt;
+}
+
+// Where an open file lies, all links followed as the kernel allowed them; "" where that cannot be told.
+std::string name_of(int fd) {
+  char name[4096];
+  const ssize_t got = ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), name, sizeof name);
+  if (got <= 0 || got == sizeof name) return "";
+  const std::string path(name, static_cast<std::size_t>(got));
+  struct stat there {
+  }, open{};
+  const bool same = ::lstat(path.c_str(), &there) == 0 && ::fstat(fd, &open) == 0 && there.st_dev == open.st_dev &&
+                    there.st_ino == open.st_ino;
+  return same ? path : "";
+}
+
+Fd open_new(const std::string& path) {
+  return Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+}
+
+// A name beside `target` that nobody could have foreseen.
+Result<std::pair<Fd, std::string>> open_temporary(const std::string& target) {
+  for (int i = 0; i < kTries; ++i) {
+    std::uint64_t random = 0;
+    if (::getrandom(&random, sizeof random, 0) != sizeof random) break;
+    std::string name = fmt::format("{}.tmp{:016x}", target, random);
+    Fd fd = open_new(name);
+    if (fd) return std::pair(std::move(fd), std::move(name));
+    if (errno != EEXIST) break;
+  }
+  return tl::unexpected(errno_error(fmt::format("create a file beside {}", target)));
+}
+
+// Mode and, where that is allowed, owner of what is replaced.
+void look_like(const struct stat& old, int fd) {
+  [[maybe_unused]] const int owner = ::fchown(fd, old.st_uid, old.st_gid);
+  (void)::fchmod(fd, old.st_mode & 07777);
+}
+
+}  // namespace
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      target_(std::move(other.target_)),
+      temporary_(std::exchange(other.temporary_, "")),
+      made_(std::exchange(other.made_, false)) {}
+
+OutputFile::~OutputFile() {
+  if (temporary_.empty()) return;
+  ::unlink(temporary_.c_str());
+  if (made_) ::unlink(target_.c_str());
+}
+
+Result<OutputFile> OutputFile::open(const std::string& path) {
+  const auto failed = [&] { return tl::unexpected(errno_error(fmt::format("write {}", path))); };
+  Fd old(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  const bool made = !old && errno == ENOENT && is_link(path);
+  if (made) old = Fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
+  if (!old && (made || errno != ENOENT)) return failed();
+  OutputFile file(Fd(), path);
+  struct stat status {};
+  if (old) {
+    if (::fstat(old.get(), &status) != 0) return failed();
+    if (const auto own = own_output(status))
+      return OutputFile(Fd(::fcntl(*own, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)), "");
+    if (!S_ISREG(status.st_mode)) return OutputFile(std::move(old), "");
+    file.target_ = name_of(old.get());
+  }
+  auto temporary = file.target_.empty() ? fail(Errc::kIo, "") : open_temporary(file.target_);
+  if (temporary) {
+    std::tie(file.fd_, file.temporary_) = std::move(*temporary);
+    file.made_ = made;
+    if (old) look_like(status, file.fd());
+    return file;
+  }
+  if (!old) return tl::unexpected(within(fmt::format("write {}", path), temporary.error()));
+  // The folder takes no new file, or the name is not known: the file itself is all there is.
+  if (::ftruncate(old.get(), 0) != 0) return failed();
+  return OutputFile(std::move(old), "");
+}
+
+Result<void> OutputFile::keep() {
+  if (target_.empty()) return {};
+  if (::fsync(fd()) != 0 && errno != EINVAL) return tl::unexpected(errno_error("fsync"));
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) return tl::unexpected(errno_error("rename"));
+  temporary_.clear();
+  return {};
+}
+
+Result<void> can_write(const std::string& path) {
+  struct stat status {};
+  const bool there = ::stat(path.c_str(), &status) == 0;
+  if (there && S_ISDIR(status.st_mode)) errno = EISDIR;
+  const bool can = there             ? !S_ISDIR(status.st_mode) && ::eaccess(path.c_str(), W_OK) == 0
+                   : errno == ENOENT ? ::eaccess(parent_of(path).c_str(), W_OK | X_OK) == 0
+                                     : false;
+  if (can) return {};
+  Error error = errno_error(fmt::format("cannot write {}", path));
+  error.code = Errc::kInvalidInput;
+  return tl::unexpected(error);
+}
+
+}  // namespace headroom

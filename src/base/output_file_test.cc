@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/output_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+namespace headroom {
+namespace {
+
+namespace fs = std::filesystem;
+
+class OutputFileTest : public testing::Test {
+ protected:
+  ~OutputFileTest() override { fs::remove_all(folder_); }
+  [[nodiscard]] std::string at(const std::string& name) const { return folder_ + "/" + name; }
+  [[nodiscard]] std::size_t entries() const {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
+  }
+  void put(const std::string& name, std::string_view text) { ASSERT_TRUE(write_file(at(name), text)); }
+
+ private:
+  std::string pattern_ = (fs::temp_directory_path() / "headroom-output-XXXXXX").string();
+  const std::string folder_ = ::mkdtemp(pattern_.data());
+};
+
+TEST_F(OutputFileTest, AFileIsReplacedWholeWithItsMode) {
+  put("a", "old");
+  ASSERT_EQ(::chmod(at("a").c_str(), 0600), 0);
+  put("a", "new");
+  EXPECT_EQ(*read_file(at("a")), "new");
+  EXPECT_EQ(fs::status(at("a")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(OutputFileTest, WhatIsNotKeptLeavesWhatWasThere) {
+  put("a", "old");
+  fs::create_symlink("nowhere", at("link"));
+  for (const char* name : {"a", "b", "link"}) {
+    auto file = OutputFile::open(at(name));
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(write_all(file->fd(), "half"));
+  }
+  EXPECT_EQ(*read_file(at("a")), "old");
+  EXPECT_EQ(entries(), 2U);
+}
+
+TEST_F(OutputFileTest, LinksStayAndTheirTargetIsWritten) {
+  put("target", "old");
+  fs::create_symlink("target", at("link"));
+  fs::create_symlink("not-yet", at("early"));
+  put("link", "new");
+  put("early", "first");
+  EXPECT_TRUE(fs::is_symlink(at("link")) && fs::is_symlink(at("early")));
+  EXPECT_EQ(*read_file(at("target")), "new");
+  EXPECT_EQ(*read_file(at("not-yet")), "first");
+  EXPECT_EQ(entries(), 4U);
+}
+
+TEST_F(OutputFileTest, APipeIsWrittenAndStaysOne) {
+  ASSERT_EQ(::mkfifo(at("pipe").c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] { got = *read_file(at("pipe")); });
+  EXPECT_TRUE(write_file(at("pipe"), "through"));
+  reader.join();
+  EXPECT_EQ(got, "through");
+  EXPECT_TRUE(fs::is_fifo(at("pipe")));
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(OutputFileTest, ADeviceStaysOneAndSaysWhatItRefuses) {
+  fs::create_symlink("/dev/full", at("full"));
+  const auto written = write_file(at("full"), "lost");
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, Errc::kNoSpace) << written.error().what;
+  EXPECT_TRUE(fs::is_character_file("/dev/full"));
+  EXPECT_TRUE(write_file("/dev/null", "gone"));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+TEST_F(OutputFileTest, OwnOutputIsWrittenWhereItStands) {
+  put("log", "");
+  const int before = ::dup(STDOUT_FILENO);
+  const Fd log(::open(at("log").c_str(), O_WRONLY));
+  ::dup2(log.get(), STDOUT_FILENO);
+  const auto first = write_all(STDOUT_FILENO, "first ");
+  const auto second = write_file("/dev/stdout", "second ");
+  const auto third = write_all(STDOUT_FILENO, "third");
+  ::dup2(before, STDOUT_FILENO);
+  ::close(before);
+  EXPECT_TRUE(first && second && third);
+  EXPECT_EQ(*read_file(at("log")), "first second third");
+}
+
+TEST_F(OutputFileTest, WhereNothingCanBeWrittenIsKnownBefore) {
+  put("a", "");
+  EXPECT_TRUE(can_write(at("a")));
+  EXPECT_TRUE(can_write(at("new")));
+  EXPECT_TRUE(can_write("/dev/null"));
+  for (const std::string& path : {at("none/x"), at("a/x"), at("")}) {
+    const auto can = can_write(path);
+    ASSERT_FALSE(can) << path;
+    EXPECT_EQ(can.error().code, Errc::kInvalidInput);
+    EXPECT_FALSE(OutputFile::open(path)) << path;
+  }
+}
+
+}  // namespace
+}  // namespace headroom

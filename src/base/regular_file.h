@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace headroom {
+
+// For files whose path somebody else may have a hand in: a FIFO, a device or a folder is refused instead of waited for.
+[[nodiscard]] Result<Fd> open_regular(const std::string& path);
+[[nodiscard]] Result<std::string> read_regular(const std::string& path, std::size_t limit);  // kInvalidInput beyond it
+
+// The last `most` bytes; "" where it cannot be read.
+[[nodiscard]] std::string read_regular_tail(const std::string& path, std::size_t most);
+
+}  // namespace headroom

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+
+// Text from outside, as a terminal can be given it: what would move the cursor, change colours, reorder letters or
+// speak to the terminal is written as an escape ("\x1b", "\u202e"), and so is what is no UTF-8.
+namespace headroom {
+
+[[nodiscard]] std::string visible(std::string_view text);        // one line: line ends and tabs are escaped, too
+[[nodiscard]] std::string visible_lines(std::string_view text);  // line ends and tabs stay
+
+}  // namespace headroom

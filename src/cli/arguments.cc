@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/arguments.h"
+
+#include <algorithm>
+
+#include "base/duration.h"
+#include "base/strings.h"
+
+namespace headroom::cli {
+
+namespace {
+
+bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
+
+bool takes_value(const CLI::App& app, const std::string& name) {
+  const CLI::Option* option = app.get_option_no_throw(name);
+  return option != nullptr && option->get_items_expected_max() > 0;
+}
+
+// Whether the option's value is the word after it: not in --name=value, -n5, nor of a flag.
+bool value_follows(const CLI::App& app, const std::string& word) {
+  if (word.starts_with("--")) return word.find('=') == std::string::npos && takes_value(app, word);
+  for (std::size_t i = 1; i < word.size(); ++i)
+    if (takes_value(app, std::string{'-', word[i]})) return i + 1 == word.size();
+  return false;
+}
+
+const CLI::App& innermost(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : innermost(*parsed.front());
+}
+
+std::vector<std::string> names_of_options(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    if (!option->get_group().empty())
+      for (const auto& name : option->get_lnames()) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> names_of_commands(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return names;
+}
+
+std::string guess_of(std::string_view word, const std::vector<std::string>& names) {
+  return std::string(closest(word, {names.begin(), names.end()}));
+}
+
+}  // namespace
+
+CLI::Validator duration_check() {
+  const auto wrong = [](const std::string& text) -> std::string {
+    const auto duration = parse_duration(text);
+    return duration ? "" : fmt::format("{}; {}", duration.error().what, duration.error().hint);
+  };
+  return {wrong, ""};
+}
+
+Words part_words(const DeclaredVerb& declared, std::span<char*> arguments) {
+  Words words;
+  bool value = false;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string word = arguments[i];
+    const bool dashes = word == "--";
+    if (dashes || (declared.verb.takes_command && !value && !is_option(word))) {
+      const auto after = arguments.subspan(dashes ? i + 1 : i);
+      words.after.assign(after.begin(), after.end());
+      return words;
+    }
+    value = !value && is_option(word) && value_follows(declared.app, word);
+    words.own.push_back(word);
+  }
+  return words;
+}
+
+Result<void> nothing_left_over(const CLI::App& app) {
+  const std::vector<std::string> left = app.remaining(true);
+  if (left.empty()) return {};
+  const CLI::App& command = innermost(app);
+  const auto option = std::find_if(left.begin(), left.end(), [](const auto& word) { return is_option(word); });
+  if (option != left.end()) {
+    const std::string name = option->substr(0, option->find('='));
+    const std::string guess =
+        guess_of(name.substr(std::min(name.size(), name.find_first_not_of('-'))), names_of_options(command));
+    return fail(Errc::kInvalidInput, fmt::format("there is no option {}", name),
+                guess.empty() ? "" : fmt::format("did you mean --{}?", guess));
+  }
+  const std::string guess = guess_of(left.front(), names_of_commands(command));
+  return fail(Errc::kInvalidInput, fmt::format("not expected: {}", shell_join(left)),
+              guess.empty() ? "" : fmt::format("did you mean '{}'?", guess));
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "analyze/stack_profile.h"
+#include "base/output_file.h"
+#include "base/strings.h"
+#include "cli/families.h"
+#include "cli/open_recording.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "export/stacks.h"
+
+namespace headroom::cli {
+
+namespace {
+
+struct Options {
+  std::string recording = "last", format = "collapsed", output;
+  bool all = false, json = false;
+};
+
+std::string to_json(const std::vector<stacks::WeightedStack>& profile) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const stacks::WeightedStack& stack : profile)
+    list.push_back({{"frames", stack.frames}, {"idle_seconds", stack.idle}, {"busy_seconds", stack.busy}});
+  const Json json{{"schema", "headroom.stacks/1"}, {"stacks", std::move(list)}};
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Why there is none: the recording says.
+std::string why_none(const RecordingMeta& meta) {
+  for (const MissingTier& tier : meta.missing_tiers)
+    if (tier.tier == 'Y') return tier.why;
+  return meta.tiers.find('Y') == std::string::npos ? "they were not recorded"
+                                                   : "no Python process of the job held a GPU while it was looked at";
+}
+
+Result<void> stacks(const Options& options) {
+  if (!options.output.empty()) HR_TRYV(can_write(options.output));
+  HR_TRY(const OpenedRecording opened, open_recording(options.recording));
+  HR_TRY(auto families, users_families());
+  const RecordingMeta& meta = opened.recording.meta;
+  const Analysis analysis =
+      analyze(opened.recording, {meta.start, meta.end}, {}, Told{.families = std::move(families)});
+  const auto profile = stack_profile(opened.recording, analysis);
+  if (profile.empty())
+    return fail(
+        Errc::kInvalidInput,
+        fmt::format("{} has no Python stacks of time of a GPU: {}", opened.path, why_none(opened.recording.meta)),
+        fmt::format("headroom why {} says what else is known; headroom doctor what can be read here",
+                    shell_quote(options.recording)));
+  const StacksOptions how{.busy = options.all, .title = opened.path.substr(opened.path.rfind('/') + 1)};
+  return write_to(options.output, [&](const Output& output) {
+    if (options.json) return output(to_json(profile));
+    if (options.format == "speedscope") return write_speedscope(profile, how, output);
+    if (options.format == "svg") return write_flame_graph(profile, how, output);
+    return write_collapsed(profile, how, output);
+  });
+}
+
+}  // namespace
+
+Action declare_stacks(VerbInput input) {
+  auto options = std::make_shared<Options>();
+  auto& app = input.app;
+  app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
+  CLI::Option* format =
+      app.add_option(
+             "-f,--format", options->format,
+             "collapsed: a line per stack with milliseconds; speedscope: for speedscope.app; svg: a flame graph")
+          ->check(CLI::IsMember({"collapsed", "speedscope", "svg"}))
+          ->capture_default_str();
+  app.add_flag("--json", options->json, "machine-readable, schema headroom.stacks/1: idle and busy time of each stack")
+      ->excludes(format);
+  app.add_flag("--all", options->all, "also time in which kernels ran (default: idle time, which is the question)");
+  app.add_option("-o,--output", options->output, "a file (default, and '-': standard output)")->type_name("FILE");
+  return [options] {
+    if (options->output == "-") options->output.clear();
+    const auto done = stacks(*options);
+    return done ? kExitOk : report_error(done.error());
+  };
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/verbs.h"
+
+#include <algorithm>
+#include <array>
+
+namespace headroom::cli {
+
+namespace {
+
+// Add a verb: its file, verbs.h, and a row here. Help, manual and completions are written from these rows and from the
+// options that the verb declares.
+constexpr std::array kVerbs{
+    Verb{.name = "run",
+         .summary = "record a command and explain where its GPU time went",
+         .declare = declare_run,
+         .usage = "[OPTIONS] [--] CMD...",
+         .examples = "run python3 train.py --epochs 3\n"
+                     "run -i 200ms -o run.hrec -- python3 train.py\n"
+                     "run --json report.json -- torchrun --nproc-per-node 2 train.py",
+         .takes_command = true},
+    Verb{.name = "record",
+         .summary = "record what is already running",
+         .declare = declare_record,
+         .usage = "[OPTIONS]",
+         .examples = "record --pid 4711\n"
+                     "record --duration 10m -o box.hrec"},
+    Verb{.name = "batch",
+         .summary = "run many tasks over all GPUs, packed, with a journal; resumable",
+         .declare = declare_batch,
+         .usage = "[OPTIONS] TASKS\n"
+                  "[OPTIONS] -- CMD {} ::: A B C\n"
+                  "COMMAND [OPTIONS] ...",
+         .examples = "batch windows.toml\n"
+                     "batch - < commands.txt\n"
+                     "batch -- python3 train.py --seed {} ::: 1 2 3\n"
+                     "batch show --failed"},
+    Verb{.name = "why",
+         .summary = "say where a recording's GPU time went, and why",
+         .declare = declare_why,
+         .usage = "[OPTIONS] [RECORDING]",
+         .examples = "why\n"
+                     "why last~1\n"
+                     "why gpu_stats.csv --json"},
+    Verb{.name = "stacks",
+         .summary = "show the Python stacks of the time in which the GPUs were idle",
+         .declare = declare_stacks,
+         .usage = "[OPTIONS] [RECORDING]",
+         .examples = "stacks\n"
+                     "stacks last -f svg -o idle.svg\n"
+                     "stacks --all -f speedscope -o run.speedscope.json"},
+    Verb{.name = "devices",
+         .summary = "show the GPUs of this machine and who uses them",
+         .declare = declare_devices,
+         .usage = "[OPTIONS]",
+         .examples = "devices\n"
+                     "devices --json"},
+    Verb{.name = "recordings",
+         .summary = "list, prune or remove what has been recorded",
+         .declare = declare_recordings,
+         .usage = "[OPTIONS]\n"
+                  "COMMAND [OPTIONS] ...",
+         .examples = "recordings\n"
+                     "recordings prune --older-than 30d --dry-run\n"
+                     "recordings rm last"},
+    Verb{.name = "import",
+         .summary = "turn a log of nvidia-smi, dmon or another monitor into a recording",
+         .declare = declare_import,
+         .usage = "[OPTIONS] LOG",
+         .examples = "import gpu_stats.csv\n"
+                     "import dmon.log --start-date 2025-11-05 -o run.hrec"},
+    Verb{.name = "export",
+         .summary = "write a recording as CSV, JSONL, a Chrome/Perfetto trace, or a whole copy",
+         .declare = declare_export,
+         .usage = "[OPTIONS] RECORDING",
+         .examples = "export last > run.csv\n"
+                     "export last --format chrome -o trace.json"},
+    Verb{.name = "sim",
+         .summary = "run a command on virtual GPUs",
+         .declare = declare_sim,
+         .usage = "[OPTIONS] [--] CMD...",
+         .examples = "sim --gpus 2xA6000 headroom devices\n"
+                     "sim --gpus 1xH100 -- headroom run python3 examples/train.py\n"
+                     "sim --list",
+         .takes_command = true},
+    Verb{.name = "sim-job",
+         .summary = "a virtual training program, for use inside sim",
+         .declare = declare_sim_job,
+         .usage = "[OPTIONS]",
+         .examples = "sim -- headroom run headroom sim-job --loader-workers 1 --loader-ms 40"},
+    Verb{.name = "doctor",
+         .summary = "say what can and cannot be seen here, and what to do about it",
+         .declare = declare_doctor,
+         .usage = "[OPTIONS]",
+         .examples = "doctor\n"
+                     "doctor --json",
+         .needs_config = false},
+    Verb{.name = "completion",
+         .summary = "write what completes headroom's words in a shell",
+         .declare = declare_completion,
+         .usage = "bash|zsh|fish",
+         .examples = "completion bash > ~/.local/share/bash-completion/completions/headroom\n"
+                     "completion zsh > ~/.zfunc/_headroom\n"
+                     "completion fish > ~/.config/fish/completions/headroom.fish",
+         .needs_config = false},
+    Verb{.name = "manual",
+         .summary = "write the manual page, headroom(1)",
+         .declare = declare_manual,
+         .usage = "",
+         .examples = "manual | man -l -",
+         .hidden = true,
+         .needs_config = false},
+};
+
+}  // namespace
+
+std::span<const Verb> verbs() { return kVerbs; }
+
+const Verb* find_verb(std::string_view name) {
+  const auto verb = std::find_if(kVerbs.begin(), kVerbs.end(), [&](const Verb& v) { return v.name == name; });
+  return verb == kVerbs.end() ? nullptr : &*verb;
+}
+
+std::unique_ptr<DeclaredVerb> declare(const Verb& verb) {
+  auto declared = std::unique_ptr<DeclaredVerb>(new DeclaredVerb{
+      .verb = verb,
+      .after_dashes = {},
+      .app = CLI::App(std::string(verb.summary), fmt::format("headroom {}", verb.name)),
+      .action = {},
+  });
+  declared->app.allow_extras();  // arguments.cc says what is wrong with them
+  declared->action = verb.declare({declared->app, declared->after_dashes});
+  return declared;
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/idle_parts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/human.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+bool between_kernels(const Slice& slice) {
+  return slice.account == Account::kHostCode || slice.account == Account::kInput ||
+         slice.account == Account::kUnexplained || slice.account == Account::kCheckpoint;
+}
+
+// The stretches of a device without a kernel, while its process held it.
+std::vector<Window> pauses_of(const DeviceTime& device) {
+  std::vector<Window> pauses;
+  for (const Slice& slice : device.slices) {
+    if (!between_kernels(slice)) continue;
+    if (!pauses.empty() && pauses.back().end == slice.begin)
+      pauses.back().end = slice.end;
+    else
+      pauses.push_back({slice.begin, slice.end});
+  }
+  return pauses;
+}
+
+Claims united(Claims one, const Claims& other) {
+  one.insert(one.end(), other.begin(), other.end());
+  std::sort(one.begin(), one.end(), [](const ClaimedPiece& x, const ClaimedPiece& y) {
+    return std::pair(x.device, x.begin) < std::pair(y.device, y.begin);
+  });
+  Claims apart;
+  for (ClaimedPiece piece : one) {
+    if (!apart.empty() && apart.back().device == piece.device) piece.begin = std::max(piece.begin, apart.back().end);
+    if (piece.begin < piece.end) apart.push_back(piece);
+  }
+  return apart;
+}
+
+// A program that lives in pauses only serves something else than the work between them.
+bool lives_in(const std::vector<Window>& pauses, const Process& process, Nanos until, double most) {
+  const Nanos end = process.end.value_or(until);
+  Nanos paused = 0;
+  auto pause = std::lower_bound(pauses.begin(), pauses.end(), process.start,
+                                [](const Window& window, Nanos at) { return window.end <= at; });
+  for (; pause != pauses.end() && pause->begin < end; ++pause)
+    paused += std::min(pause->end, end) - std::max(pause->begin, process.start);
+  return static_cast<double>(paused) >= most * static_cast<double>(end - process.start);
+}
+
+// When workers of this process were replaced; a worker's end is known to a sample only.
+void add_restarts(const Analysis& a, SourceId owner, const std::vector<Window>& pauses, WorkerRestarts& restarts) {
+  const Nanos close = a.limits.time(Threshold::kRestartClose);
+  std::set<SourceId> below;
+  for (const SourceId id : descendants(a.job, owner)) below.insert(id);
+  std::vector<const Process*> workers;
+  for (const RecordedProcess& process : a.processes)
+    if (below.contains(process.source) && !a.job.holds[static_cast<std::size_t>(process.source)])
+      workers.push_back(&process.facts);
+  std::vector<std::pair<Nanos, Nanos>> ended;  // when, and when it had started
+  for (const Process* worker : workers)
+    if (worker->end && *worker->end - worker->start >= close &&
+        !lives_in(pauses, *worker, a.window.end, a.limits[Threshold::kWorkersFull]))
+      ended.emplace_back(*worker->end, worker->start);
+  std::sort(ended.begin(), ended.end());
+  std::sort(workers.begin(), workers.end(), [](const Process* x, const Process* y) { return x->start < y->start; });
+  for (const Process* next : workers) {
+    const Nanos reach = close + a.meta.interval;
+    const auto first = std::lower_bound(ended.begin(), ended.end(), std::pair(next->start - reach, Nanos{0}));
+    const auto last = std::upper_bound(first, ended.end(), std::pair(next->start + reach, a.window.end));
+    const bool replaces = std::any_of(first, last, [&](const auto& one) { return one.second <= next->start - close; });
+    const Nanos lived = next->end.value_or(a.window.end) - next->start;
+    if (!replaces || lived < close) continue;  // a helper that comes and goes is no worker
+    ++restarts.workers;
+    if (restarts.starts.empty() || next->start - restarts.starts.back() > close) restarts.starts.push_back(next->start);
+  }
+}
+
+}  // namespace
+
+WorkerRestarts worker_restarts(const Analysis& a) {
+  WorkerRestarts restarts;
+  if (a.job.batch.present) return restarts;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    WorkerRestarts here;
+    const std::vector<Window> pauses = pauses_of(a.devices[device]);
+    std::set<SourceId> owners;
+    for (const ContextUse& use : a.job.uses)
+      if (use.ours && use.process && use.device == a.devices[device].source && owners.insert(*use.process).second)
+        add_restarts(a, *use.process, pauses, here);
+    // The pause begins when the old workers are told to end, and ends with the first batch of the new ones.
+    const Nanos around = a.limits.time(Threshold::kLongPause);
+    Claims around_starts, idle;
+    for (const Window& pause : pauses)
+      if (std::any_of(here.starts.begin(), here.starts.end(),
+                      [&](Nanos at) { return pause.begin - around <= at && at <= pause.end; }))
+        around_starts.push_back({device, pause.begin, pause.end, Account::kUnexplained, -1});
+    claim_on(
+        a, device,
+        [](const Slice& slice) {
+          const bool in_own_code = slice.account == Account::kHostCode && slice.tiers.has("Y");
+          return between_kernels(slice) && slice.account != Account::kCheckpoint && !in_own_code;
+        },
+        idle);
+    for (const ClaimedPiece& piece : common(idle, around_starts)) restarts.pauses.push_back(piece);
+    restarts.workers += here.workers;
+    restarts.starts.insert(restarts.starts.end(), here.starts.begin(), here.starts.end());
+  }
+  return restarts;
+}
+
+namespace {
+
+// The devices that this process holds, as positions; empty for one that holds a single one.
+std::map<SourceId, std::set<std::size_t>> devices_of_processes(const Analysis& a) {
+  std::map<SourceId, std::set<std::size_t>> held;
+  for (const ContextUse& use : a.job.uses)
+    for (std::size_t device = 0; device < a.devices.size(); ++device)
+      if (use.ours && use.process && a.devices[device].source == use.device) held[*use.process].insert(device);
+  return held;
+}
+
+Claims moved_to(Claims claims, std::size_t device) {
+  for (ClaimedPiece& piece : claims) piece.device = device;
+  return claims;
+}
+
+}  // namespace
+
+UnevenTime uneven_time(const Analysis& a) {
+  UnevenTime uneven;
+  if (a.job.batch.present) return uneven;
+  const double part = a.limits[Threshold::kUneven];
+  for (const auto& [process, devices] : devices_of_processes(a)) {
+    if (devices.size() < 2) continue;
+    const auto busy = [&](std::size_t device) { return static_cast<double>(a.ledger.total(Account::kUseful, device)); };
+    const auto busiest = *std::max_element(devices.begin(), devices.end(),
+                                           [&](std::size_t x, std::size_t y) { return busy(x) < busy(y); });
+    for (const std::size_t device : devices) {
+      Claims idle, computing;
+      claim_on(a, device, between_kernels, idle);
+      for (const std::size_t other : devices) {
+        if (other == device) continue;
+        Claims there;
+        claim_on(
+            a, other, [](const Slice& slice) { return slice.account == Account::kUseful; }, there);
+        computing = united(std::move(computing), moved_to(std::move(there), device));
+      }
+      Claims waits = common(idle, computing);
+      const bool little = busy(device) < part * busy(busiest);
+      const bool in_turn =
+          static_cast<double>(length(waits)) >= a.limits[Threshold::kMajority] * static_cast<double>(length(idle));
+      if (!little && !in_turn) continue;
+      uneven.in_turn |= !little && a.material(length(waits));
+      uneven.claims = united(std::move(uneven.claims), waits);
+    }
+  }
+  return uneven;
+}
+
+bool one_process_on_several(const Analysis& a) {
+  const auto held = devices_of_processes(a);
+  return std::any_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() > 1; });
+}
+
+Claims rank_waits(const Analysis& a) {
+  const auto held = devices_of_processes(a);
+  const bool ranks = held.size() > 1 &&
+                     std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() == 1; });
+  if (!ranks || a.job.batch.present) return {};
+  Claims idle = claim_accounts(a, {Account::kHostCode, Account::kUnexplained});
+  std::set<std::size_t> devices;
+  for (const ClaimedPiece& piece : idle) devices.insert(piece.device);
+  const HostSummary s = host_during(a.job, a.devices, idle);
+  const bool apart = s.most_owner_cpu - s.least_owner_cpu >= a.limits[Threshold::kRanksApart];
+  return devices.size() > 1 && apart ? idle : Claims{};
+}
+
+Claims open_time(const Analysis& a, std::initializer_list<Account> accounts) {
+  Claims claims = claim_accounts(a, accounts);
+  for (const Claims& taken : {worker_restarts(a).pauses, uneven_time(a).claims, rank_waits(a)})
+    if (!taken.empty()) claims = without(claims, taken);
+  return claims;
+}
+
+Claims in_pauses(const Analysis& a, const Claims& claims) {
+  Claims pauses;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    for (const Window& pause : pauses_of(a.devices[device]))
+      if (pause.length() >= a.limits.time(Threshold::kLongPause))
+        pauses.push_back({device, pause.begin, pause.end, Account::kUnexplained, -1});
+    claim_on(
+        a, device, [&](const Slice& slice) { return a.is_pause(slice.phase); }, pauses);
+  }
+  return common(claims, united(std::move(pauses), {}));
+}
+
+namespace {
+
+// Marks, output, or stacks of a family say what it was: not a guess by counters.
+bool is_told(const Slice& slice) {
+  if (slice.tiers.has("X") || slice.tiers.has("L")) return true;
+  return slice.tiers.has("Y") && !slice.tiers.has("P") && slice.account != Account::kHostCode &&
+         slice.account != Account::kUnexplained;
+}
+
+}  // namespace
+
+void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
+  const Claims unsure = claim(a, [&](std::size_t, const Slice& slice) {
+    return (between_kernels(slice) || (ends && slice.account == Account::kTeardown)) &&
+           (slice.confidence != Confidence::kHigh || slice.account == Account::kInput) && !is_told(slice) &&
+           !a.held_for_nothing(slice);
+  });
+  const Claims all = united(finding.claims, unsure);
+  const Nanos more = length(all) - finding.cost();
+  Claims own = std::exchange(finding.claims, all);
+  const std::string with_more =
+      fmt::format("{}, and {} with it that may have the same cause", condition, human_duration(more));
+  gains_by_removal(a, finding, with_more);
+  std::swap(finding.claims, own);
+  if (!finding.gain) return;
+  const Gain all_of_it = *finding.gain;
+  Finding alone = finding;
+  gains_by_removal(a, alone, condition);
+  // Where it makes no difference to the figure that is read it is not worth a word.
+  if (!alone.gain || human_factor(alone.gain->high) != human_factor(all_of_it.high)) return;
+  finding.gain = Gain{all_of_it.low, all_of_it.high, condition};
+  finding.bound = alone.bound;
+}
+
+}  // namespace headroom::diagnose

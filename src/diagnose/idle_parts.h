@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analyze/analysis.h"
+#include "diagnose/claims.h"
+
+// Idle time of a job between its kernels, cut into parts that have different causes. The rules about idle time share
+// it: what one of these parts takes, the others leave.
+namespace headroom::diagnose {
+
+// Loader workers that ended and were replaced, and the pauses of the GPU around it.
+struct WorkerRestarts {
+  std::size_t workers = 0;    // that took another's place
+  std::vector<Nanos> starts;  // one instant for each time that workers were replaced
+  Claims pauses;
+};
+[[nodiscard]] WorkerRestarts worker_restarts(const Analysis& a);
+
+// Time in which a GPU was idle while another one of the same process computed: of GPUs that do far less than that one,
+// or that take turns with it.
+struct UnevenTime {
+  Claims claims;
+  bool in_turn = false;
+};
+[[nodiscard]] UnevenTime uneven_time(const Analysis& a);
+
+[[nodiscard]] bool one_process_on_several(const Analysis& a);
+
+// Idle time of GPUs with a process each, of which some worked on the CPU while the others slept.
+[[nodiscard]] Claims rank_waits(const Analysis& a);
+
+// The time in one of these accounts that no part above takes, without what attempts held that did not succeed.
+[[nodiscard]] Claims open_time(const Analysis& a, std::initializer_list<Account> accounts);
+
+// What of the claims lies in long pauses of the GPU, or in phases in which it works less than at its best: what is no
+// matter of a usual step.
+[[nodiscard]] Claims in_pauses(const Analysis& a, const Claims& claims);
+
+// The same, if the claims were widened by all time whose account is not sure: that may have the same cause. Nor is it
+// sure that what helpers did meanwhile was what the process waited for. `ends`: what follows the last kernel, too.
+void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends = false);
+
+}  // namespace headroom::diagnose

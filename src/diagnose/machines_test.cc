@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machines as they are: what the driver or the log does not say is not said by a report either.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "analyze/testing.h"
+#include "diagnose/explain.h"
+#include "model/losses.h"
+
+namespace headroom {
+namespace {
+
+using testing::cell;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::RecordingBuilder;
+
+const Finding* find(const Explanation& e, Cause cause) {
+  for (const Finding& finding : e.findings)
+    if (finding.cause == cause ||
+        std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end())
+      return &finding;
+  return nullptr;
+}
+
+const HealthCheck& check(const Explanation& e, std::string_view name) {
+  return *std::find_if(e.health.begin(), e.health.end(), [&](const auto& c) { return c.check == name; });
+}
+
+std::string everything(const Explanation& e) {
+  std::string text = e.headline;
+  for (const Finding& finding : e.findings) {
+    text += "\n" + finding.title + "\n" + finding.bound + "\n" + finding.advice;
+    for (const auto* list : {&finding.evidence, &finding.told_apart_from})
+      for (const std::string& line : *list) text += "\n" + line;
+  }
+  for (const HealthCheck& one : e.health) text += "\n" + one.evidence;
+  return text;
+}
+
+// What a log says of one GPU per second.
+struct Row {
+  std::optional<double> util = std::nullopt, memory_util = std::nullopt, watts = std::nullopt, memory = std::nullopt;
+  Absent why = Absent::kNotSupported;
+};
+
+Recording log_of(std::vector<std::function<Row(double)>> gpus, double length) {
+  RecordingBuilder builder(length);
+  builder.meta().origin = "import:nvidia-smi";
+  builder.meta().tiers = "N";
+  int index = 0;
+  for (const auto& gpu : gpus) {
+    Device device;
+    device.index = index;
+    device.uuid = "GPU-" + std::to_string(index++);
+    device.memory_total_bytes = std::int64_t{48} << 30;
+    const SourceId id = builder.sink().add_source({SourceKind::kGpu, device.uuid, kNoSource, to_attrs(device)});
+    for (double t = 1; t <= length; ++t) {
+      const Row row = gpu(t);
+      const auto read = [&](Metric metric, const std::optional<double>& value) -> Cell {
+        if (value) return cell(metric, from_unit(metric, *value));
+        return {metric, 0, row.why};
+      };
+      builder.sink().add_row(id, RecordingBuilder::at(t),
+                             std::array{read(Metric::kGpuUtil, row.util), read(Metric::kMemoryUtil, row.memory_util),
+                                        read(Metric::kPower, row.watts), read(Metric::kMemoryUsed, row.memory)});
+    }
+  }
+  return builder.build();
+}
+
+Row working(double util) { return {util, 0.4, 350, 12e9}; }
+
+// A job whose GPU computes, on a machine whose driver lists `listed`.
+Recording contained(const std::function<void(RecordingBuilder&)>& listed) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 100, 0.9);
+  listed(builder);
+  return builder.build();
+}
+
+TEST(Machines, WithoutAProcessListNobodySaysThatTheJobNeverUsedAGpu) {
+  for (const auto& listed : {std::function([](RecordingBuilder&) {}),
+                             std::function([](RecordingBuilder& b) { b.context(31'337, 0, 0, 100); })}) {
+    const Explanation e = explain(contained(listed));
+    EXPECT_EQ(find(e, Cause::kJobNeverUsesGpu), nullptr);
+    const Finding* unknown = find(e, Cause::kOwnersUnknown);
+    ASSERT_NE(unknown, nullptr);
+    EXPECT_EQ(unknown, &e.findings.front());
+    EXPECT_THAT(unknown->advice, HasSubstr("--pid=host"));
+    EXPECT_NEAR(seconds(e.ledger.total(Account::kUseful)), 90, 0.1);
+    for (const LedgerEntry& entry : e.ledger.entries) EXPECT_EQ(entry.confidence, Confidence::kLow);
+    EXPECT_THAT(e.headline, HasSubstr("Whose kernels they were is unknown"));
+    EXPECT_EQ(find(e, Cause::kForeignTenant), nullptr);
+    EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  }
+}
+
+TEST(Machines, AShortJobIsNotToldThatItIsInAContainer) {
+  RecordingBuilder builder(2);
+  builder.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 2, 0.9);
+  const Explanation e = explain(builder.build());
+  const Finding* unknown = find(e, Cause::kOwnersUnknown);
+  ASSERT_NE(unknown, nullptr);
+  EXPECT_THAT(unknown->title, HasSubstr("short job"));
+  EXPECT_THAT(unknown->advice, Not(HasSubstr("container")));
+}
+
+TEST(Machines, ProcessesOneAfterTheOtherNeedNoSecondGpu) {
+  const auto told = [](double second_from) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.8; }).gpu(1, [](double) { return 0.0; }).process(50, 1, 0, 60, 0.0);
+    builder.process(100, 50, 0, 28, 0.9).context(100, 0, 1, 27);
+    builder.process(101, 50, second_from, 60, 0.9).context(101, 0, second_from + 1, 60);
+    const Explanation e = explain(builder.build());
+    const Finding* finding = find(e, Cause::kWrongGpuAssignment);
+    return finding != nullptr && finding->cause.has_value();
+  };
+  EXPECT_TRUE(told(5));
+  EXPECT_FALSE(told(30));
+}
+
+TEST(Machines, AListWithSomebodyInItIsBelieved) {
+  const Explanation e = explain(contained(
+      [](RecordingBuilder& builder) { builder.process(900, 1, 0, 100, 0.9, false).context(900, 0, 0, 100); }));
+  EXPECT_EQ(find(e, Cause::kOwnersUnknown), nullptr);
+  EXPECT_NE(find(e, Cause::kJobNeverUsesGpu), nullptr) << "somebody else's kernels";
+}
+
+TEST(Machines, AJobWithoutAGpuIsToldWhatToCheck) {
+  const Explanation e =
+      explain(RecordingBuilder(30).gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 30, 1).build());
+  ASSERT_THAT(e.findings, Not(IsEmpty()));
+  EXPECT_EQ(e.findings.front().cause, Cause::kJobNeverUsesGpu);
+  for (const char* word : {"torch.cuda.is_available()", "CUDA build", "CUDA_VISIBLE_DEVICES"})
+    EXPECT_THAT(e.findings.front().advice, HasSubstr(word));
+}
+
+TEST(Machines, AContextWithoutAKernelIsItsOwnFindingAndGainsNothing) {
+  const Explanation e = explain(RecordingBuilder(60)
+                                    .gpu(0, [](double) { return 0.0; })
+                                    .process(100, 1, 0, 60, 0.9)
+                                    .context(100, 0, 2, 60)
+                                    .build());
+  ASSERT_EQ(e.findings.size(), 1U) << everything(e);
+  EXPECT_EQ(e.findings[0].cause, Cause::kJobNeverUsesGpu);
+  EXPECT_EQ(e.findings[0].title, "The job held GPU 0 and never ran a kernel on it");
+  for (const ClaimedPiece& piece : e.findings[0].claims) EXPECT_EQ(piece.device, 0U);
+  EXPECT_FALSE(e.findings[0].gain);
+  EXPECT_FALSE(e.bound);
+}
+
+TEST(Machines, UtilisationThatIsNotReportedIsNeitherZeroNorAGap) {
+  const Explanation e = explain(log_of({[](double) { return Row{{}, {}, 200, 12e9}; }}, 120));
+  const Finding* finding = find(e, Cause::kUtilisationNotReported);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->cost(), e.ledger.total(Account::kUnobserved));
+  EXPECT_EQ(find(e, Cause::kRecordingLosses), nullptr);
+  EXPECT_THAT(everything(e), Not(HasSubstr("0 %")));
+  EXPECT_THAT(everything(e), Not(HasSubstr("no kernel ran")));
+  EXPECT_EQ(check(e, "runs_on_gpu").good, Answer::kUnknown);
+  EXPECT_THAT(e.headline, HasSubstr("not reported"));
+  // One of two: the headline is about the other.
+  const Explanation half = explain(log_of({working, [](double) { return Row{{}, {}, 200, 12e9}; }}, 120));
+  EXPECT_THAT(half.headline, HasSubstr("GPU 1 reported no utilisation"));
+}
+
+TEST(Machines, ALostGpuIsAFindingWithTheTimeAndTheDriversWord) {
+  const Explanation e = explain(log_of({[](double t) {
+                                         return t <= 60 ? Row{0.9, 0.4, 350, 12e9} : Row{.why = Absent::kDeviceLost};
+                                       }},
+                                       120));
+  const Finding* lost = find(e, Cause::kDeviceLost);
+  ASSERT_NE(lost, nullptr);
+  EXPECT_THAT(lost->title, HasSubstr("The driver lost GPU 0 at "));
+  EXPECT_THAT(lost->evidence, Contains(HasSubstr("GPU is lost")));
+  EXPECT_NEAR(seconds(lost->cost()), 60, 1);
+  EXPECT_EQ(find(e, Cause::kRecordingLosses), nullptr) << "the same time is not a gap as well";
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+}
+
+TEST(Machines, KernelsThatOnlyWaitAreNoHealthyJob) {
+  const auto rank = [](double t) { return t <= 100 ? Row{1.0, 0.4, 350, 12e9} : Row{1.0, 0, 82, 12e9}; };
+  const Explanation e = explain(log_of({rank, rank}, 300));
+  const Finding* stalled = find(e, Cause::kExposedCommunication);
+  ASSERT_NE(stalled, nullptr);
+  EXPECT_EQ(stalled->candidates.front(), Cause::kHang);
+  EXPECT_NEAR(seconds(stalled->cost()), 400, 2);
+  ASSERT_TRUE(stalled->gain);
+  EXPECT_NEAR(stalled->gain->high, 3, 0.05);
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  EXPECT_THAT(e.headline, HasSubstr("only waited"));
+}
+
+TEST(Machines, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {
+  const auto stops = [](double memory_after) {
+    return [=](double t) { return t <= 150 ? Row{0.98, 0.49, 354, 12e9} : Row{0, 0, 60, memory_after}; };
+  };
+  const Explanation hangs = explain(log_of({stops(12e9), stops(12e9)}, 300));
+  const Finding* finding = find(hangs, Cause::kHang);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding, &hangs.findings.front());
+  EXPECT_THAT(finding->candidates, ::testing::ElementsAre(Cause::kHang, Cause::kUnreleasedAfterWork));
+  EXPECT_THAT(everything(hangs), Not(HasSubstr("a hang: ")));
+  EXPECT_EQ(find(hangs, Cause::kBatchTooSmall), nullptr) << "nobody was still feeding it";
+  const Explanation ended = explain(log_of({stops(1e6)}, 300));
+  EXPECT_EQ(ended.findings.front().candidates.front(), Cause::kMonitoringMostlyElse);
+}
+
+TEST(Machines, ALogWithoutAKernelSaysNothingOfLoadersAndBatches) {
+  const Explanation e = explain(log_of({[](double) { return Row{0.0, 0.0, 60, 12e9}; }}, 300));
+  ASSERT_EQ(e.findings.size(), 1U);
+  EXPECT_EQ(e.findings[0].candidates.front(), Cause::kJobNeverUsesGpu);
+  EXPECT_FALSE(e.findings[0].gain);
+}
+
+TEST(Machines, LessEvidenceWidensTheSet) {
+  const Explanation e = explain(log_of({[](double t) { return working(std::fmod(t, 3) < 1 ? 0.2 : 0.4); }}, 300));
+  const Finding* finding = find(e, Cause::kInputTooFewWorkers);
+  ASSERT_NE(finding, nullptr);
+  for (const Cause cause : {Cause::kInputInMainProcess, Cause::kSlowStorage, Cause::kSyncPoints, Cause::kGilContention,
+                            Cause::kLoggingUpload, Cause::kCheckpointSync, Cause::kValidation, Cause::kLaunchBound})
+    EXPECT_THAT(finding->candidates, Contains(cause));
+  EXPECT_NE(finding->confidence, Confidence::kHigh);
+}
+
+TEST(Machines, BurstsBetweenReadingsMakeTheBoundWiderAndAreNamed) {
+  const auto bursty = [](double t) { return working(std::fmod(t, 4) < 1 ? 1.0 : 0.0); };
+  const Explanation e = explain(log_of({bursty}, 40));
+  ASSERT_TRUE(e.bound);
+  EXPECT_GT(e.bound->speedup_high, 4.5) << "the readings alone say 4";
+  EXPECT_THAT(everything(e), HasSubstr("give or take"));
+  const Explanation steady = explain(log_of({[](double) { return working(0.25); }}, 40));
+  EXPECT_NEAR(steady.bound->speedup_high, 4, 0.01);
+}
+
+TEST(Machines, AnUnusedGpuIsANoteAtTheEndAndNotInTheHeadlinesShare) {
+  const Explanation e = explain(log_of({[](double) { return working(0.9); },
+                                        [](double) {
+                                          return Row{0, 0, 60, 3e6};
+                                        }},
+                                       300));
+  EXPECT_THAT(e.headline, HasSubstr("GPU 0 was busy for 90 %"));
+  EXPECT_THAT(e.headline, HasSubstr("GPU 1 was never used"));
+  EXPECT_EQ(e.findings.back().candidates.front(), Cause::kMoreGpusThanUseful);
+  EXPECT_THAT(everything(e), Not(HasSubstr("GPU 1: ")));
+}
+
+TEST(Machines, ARestartAfterEveryCrashIsNoHealthyJob) {
+  RecordingBuilder builder(100);
+  builder.gpu(
+      0, [](double t) { return std::fmod(t - 0.5, 25) < 3 ? 0.0 : 1.0; }, 47.0 * (1 << 30));
+  for (int i = 0; i < 4; ++i)
+    builder.process(100 + i, 1, 25 * i, 25 * i + 25, 0.9).context(100 + i, 0, 25 * i + 1, 25 * i + 24);
+  builder.meta().exit_code = 1;
+  const Explanation e = explain(builder.build());
+  const Finding* finding = find(e, Cause::kOomRestartLoop);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->evidence, Contains("the job ended with exit code 1"));
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  // Busy throughout, and failed for whatever reason: not healthy.
+  RecordingBuilder failed(100);
+  failed.gpu(0, [](double) { return 0.98; }).process(100, 1, 0, 100, 0.9).context(100, 0, 0, 100);
+  failed.meta().exit_code = 3;
+  EXPECT_EQ(find(explain(failed.build()), Cause::kHealthy), nullptr);
+}
+
+TEST(Machines, ClocksCostWhatTheDriverCountedAndOnlyWhileKernelsRan) {
+  Recording recording = RecordingBuilder(20)
+                            .gpu(0, [](double t) { return t <= 15.5 ? 1.0 : 0.0; })
+                            .process(100, 1, 0, 20, 0.9)
+                            .context(100, 0, 0, 20)
+                            .build();
+  const auto gpu = static_cast<std::size_t>(recording.all(SourceKind::kGpu)[0]);
+  recording.sources[gpu].attrs["sm_clock_max_mhz"] = "2000";
+  Track& track = recording.tracks[gpu];
+  Column counter{Metric::kEventHwThermal, {}, {}}, clock{Metric::kSmClock, {}, {}};
+  for (const Nanos at : track.at) {
+    const double t = seconds(at - recording.meta.start);
+    counter.values.push_back(static_cast<std::int64_t>(std::min(t, 10.0) * 1e9));
+    clock.values.push_back(t <= 10.5 ? 1000 : t <= 14.5 ? 2000 : 210);  // of an idle GPU before its utilisation falls
+  }
+  track.columns.push_back(counter);
+  track.columns.push_back(clock);
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NEAR(seconds(finding->cost()), 4.5, 0.3) << "half of the clock, in the 9 s between readings";
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("SM clock 1000 MHz")));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("the driver counted 9.0 s of 14.0 s")));
+  ASSERT_TRUE(finding->gain);
+  EXPECT_GT(finding->gain->high, 1.25) << "kernels that end sooner are no idle time that could not go";
+}
+
+TEST(Machines, OthersKernelsAreClaimedOnce) {
+  const Explanation e = explain(RecordingBuilder(100)
+                                    .gpu(0, [](double) { return 1.0; })
+                                    .process(100, 1, 0, 100, 0.9)
+                                    .context(100, 0, 0, 100, 0.5)
+                                    .process(900, 1, 0, 100, 0.9, false)
+                                    .context(900, 0, 0, 100, 0.5)
+                                    .build());
+  const Finding* tenant = find(e, Cause::kForeignTenant);
+  ASSERT_NE(tenant, nullptr);
+  ASSERT_TRUE(tenant->gain);
+  EXPECT_NEAR(tenant->gain->high, 2, 0.05);
+  EXPECT_EQ(e.findings.size(), 1U);
+  EXPECT_THAT(everything(e), Not(HasSubstr("record the job itself")));
+  ASSERT_TRUE(e.bound);
+  EXPECT_THAT(e.bound->condition, HasSubstr("others"));
+}
+
+TEST(Machines, TasksThatStillRunAreNotThrownAway) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return t <= 50.5 ? 0.9 : 0.0; }).queue(0, 9);
+  builder.task("a", 100, {0}, 0, 20).task("b", 101, {0}, 20, 60, 0, "");
+  builder.meta().stop_reason = "";
+  Recording recording = builder.build();
+  for (Track& track : recording.tracks)  // the last seconds were not written yet
+    while (!track.at.empty() && track.at.back() > RecordingBuilder::at(50)) {
+      track.at.pop_back();
+      for (Column& column : track.columns) column.values.pop_back();
+    }
+  const Explanation live = explain(recording);
+  EXPECT_EQ(live.ledger.total(Account::kDiscarded), 0);
+  EXPECT_NEAR(seconds(live.ledger.total(Account::kUnderWay)), 27, 1);
+  EXPECT_EQ(find(live, Cause::kWastedTrials), nullptr);
+  EXPECT_EQ(find(live, Cause::kRecordingLosses), nullptr);
+  EXPECT_EQ(live.ledger.total(Account::kUnobserved), 0);
+  EXPECT_THAT(live.headline, HasSubstr("So far"));
+  ASSERT_TRUE(live.batch);
+  EXPECT_EQ(live.batch->not_succeeded, 0);
+  recording.meta.stop_reason = "recovered";
+  EXPECT_GT(explain(recording).ledger.total(Account::kDiscarded), 0) << "a batch that was killed did lose it";
+}
+
+TEST(Machines, WhatIsLeftOfAFindingSaysOfWhichPartItSpeaks) {
+  // The start-up of a batch's tasks that failed belongs to what was thrown away, that of the others to the start-ups.
+  const Explanation e = explain(log_of({working}, 10));
+  for (const Finding& finding : e.findings) EXPECT_THAT(finding.evidence, Not(Contains(HasSubstr("count here"))));
+}
+
+TEST(Machines, LossesOfUnknownPlaceMakeEverythingLessSure) {
+  Recording recording = log_of({[](double) { return working(0.3); }}, 100);
+  const auto confidence = [&] { return explain(recording).findings.front().confidence; };
+  EXPECT_EQ(confidence(), Confidence::kMedium);
+  recording.losses.push_back(make_loss(LossKind::kDamagedChunk, 1, ""));
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kInputTooFewWorkers);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->confidence, Confidence::kLow);
+  EXPECT_THAT(finding->evidence.back(), HasSubstr("somewhere in the recording"));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/named_code.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "base/human.h"
+#include "stacks/families.h"
+
+namespace headroom::diagnose {
+
+std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims) {
+  std::map<std::int32_t, Nanos> by_place;
+  for (const ClaimedPiece& piece : claims)
+    if (piece.where >= 0) by_place[piece.where] += piece.end - piece.begin;
+  std::vector<NamedCode> named;
+  for (const auto& [place, ns] : by_place)
+    named.push_back({a.ledger.places[static_cast<std::size_t>(place)],
+                     static_cast<double>(ns) / static_cast<double>(length(claims))});
+  std::stable_sort(named.begin(), named.end(), [](const auto& x, const auto& y) { return x.share > y.share; });
+  return named;
+}
+
+namespace {
+
+// Of processes that wait for one of them, the time of the GPU of that one: what the others wait for is there.
+Claims of_the_busiest(const Analysis& a, const Claims& claims) {
+  Claims busiest;
+  double most = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    Claims here;
+    std::copy_if(claims.begin(), claims.end(), std::back_inserter(here),
+                 [&](const ClaimedPiece& piece) { return piece.device == device; });
+    const double cores = here.empty() ? 0 : host_during(a.job, a.devices, here).most_owner_cpu;
+    if (cores <= most) continue;
+    most = cores;
+    busiest = std::move(here);
+  }
+  return busiest;
+}
+
+// What another thread was at that kept the main one from going on, or may have: it had the interpreter, or the main
+// thread slept on a lock meanwhile.
+std::string beside(const Analysis& a, Finding& finding) {
+  std::map<Account, Nanos> accounts;
+  for (const ClaimedPiece& piece : finding.claims) accounts[piece.account] += piece.end - piece.begin;
+  const auto most = std::max_element(accounts.begin(), accounts.end(),
+                                     [](const auto& x, const auto& y) { return x.second < y.second; });
+  const auto code = std::find_if(a.other_threads.begin(), a.other_threads.end(),
+                                 [&](const ThreadCode& other) { return other.account == most->first; });
+  if (code == a.other_threads.end() || most->first == Account::kStartup || most->first == Account::kTeardown) return "";
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  if (s.owner_threads < a.limits[Threshold::kOtherThreads]) return "";
+  const double often = a.limits[Threshold::kChannelShare];
+  std::string text;
+  if (code->with_interpreter >= often)
+    text = fmt::format("; another thread had the interpreter (GIL) in {} of them: {}",
+                       human_percent(code->with_interpreter), code->place);
+  else if (code->share >= often && s.waiting_in({WaitChannel::kFutex}) >= often)
+    text = fmt::format("; in {} of them another thread was at {}, and the main one slept on a lock in {} of the looks",
+                       human_percent(code->share), code->place, human_percent(s.waiting_in({WaitChannel::kFutex})));
+  if (text.empty() || finding.cause) return text;
+  // What keeps it from running is before what it would run.
+  std::erase(finding.candidates, Cause::kGilContention);
+  finding.candidates.insert(finding.candidates.begin(), Cause::kGilContention);
+  finding.advice =
+      code->with_interpreter >= often
+          ? fmt::format("run {} in another process, or in code that lets go of the interpreter", code->place)
+          : fmt::format("see whether {} has that lock; if so, hold it for a shorter time", code->place);
+  return text;
+}
+
+}  // namespace
+
+void name_the_code(const Analysis& a, Finding& finding) {
+  constexpr std::size_t kMost = 3;
+  constexpr double kLeast = 0.05;  // of the time: less is an accident of sampling
+  const bool ranks = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler;
+  std::vector<NamedCode> named = code_in(a, ranks ? of_the_busiest(a, finding.claims) : finding.claims);
+  std::erase_if(named, [](const NamedCode& code) { return code.share < kLeast; });
+  if (named.empty()) return;
+  const bool few = length(finding.claims) < kSecond;  // shares of a handful of stacks would be accidents
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, named.size()); ++i)
+    text += (i == 0 ? " " : ", ") + named[i].place + (few ? "" : " " + human_percent(named[i].share));
+  if (!few) text += ranks ? " of this time of its GPU" : " of this time";
+  if (!few && !ranks) text += beside(a, finding);
+  finding.evidence.insert(
+      finding.evidence.begin(),
+      fmt::format("{} Python stacks{} say:{}", ranks ? "the busiest one's" : "its", few ? ", a few only," : "", text));
+  // That it waits for workers is said already.
+  if (named[0].share >= a.limits[Threshold::kMajority] && named[0].place != info(stacks::Family::kLoaderWait).label)
+    finding.title += ": " + named[0].place;
+  finding.tiers |= "Y";
+}
+
+WorkersAt workers_at(const Analysis& a, const Claims& claims) {
+  std::map<std::int32_t, double> looks_at;
+  double all = 0, at_work = 0;
+  const std::vector<WorkerLook>& looks = a.worker_looks.looks;
+  for (const ClaimedPiece& piece : claims) {
+    auto look = std::upper_bound(looks.begin(), looks.end(), std::pair(piece.device, piece.begin),
+                                 [](const auto& at, const WorkerLook& x) { return at < std::pair(x.device, x.at); });
+    for (; look != looks.end() && look->device == piece.device && look->at <= piece.end; ++look) {
+      all += 1;
+      if (look->place < 0) continue;
+      looks_at[look->place] += 1;
+      at_work += 1;
+    }
+  }
+  WorkersAt workers;
+  for (const auto& [place, count] : looks_at)
+    workers.code.push_back({a.worker_looks.places[static_cast<std::size_t>(place)], count / at_work});
+  std::stable_sort(workers.code.begin(), workers.code.end(),
+                   [](const auto& x, const auto& y) { return x.share > y.share; });
+  if (all > 0) workers.at_work = at_work / all;
+  return workers;
+}
+
+void name_the_workers_code(const Analysis& a, Finding& finding) {
+  constexpr std::size_t kMost = 3;
+  constexpr double kLeast = 0.05;
+  std::string text;
+  const std::vector<NamedCode> code = workers_at(a, finding.claims).code;
+  for (std::size_t i = 0; i < std::min(kMost, code.size()); ++i)
+    if (code[i].share >= kLeast)
+      text += fmt::format("{} {} {}", i == 0 ? "" : ",", code[i].place, human_percent(code[i].share));
+  if (text.empty()) return;
+  finding.evidence.insert(finding.evidence.begin(), "what its workers were at then, by their Python stacks:" + text);
+  if (code[0].share >= a.limits[Threshold::kMajority]) finding.title += ": " + code[0].place;
+  finding.tiers |= "Y";
+}
+
+void name_the_phase(const Analysis& a, Finding& finding) {
+  constexpr double kLeast = 0.05;
+  std::map<std::string, Nanos> by_name;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const std::vector<Slice>& slices = a.devices[device].slices;
+    for (const ClaimedPiece& piece : finding.claims) {
+      if (piece.device != device) continue;
+      auto slice = std::upper_bound(slices.begin(), slices.end(), piece.begin,
+                                    [](Nanos at, const Slice& s) { return at < s.end; });
+      for (; slice != slices.end() && slice->begin < piece.end; ++slice)
+        if (slice->named >= 0 && a.phases[static_cast<std::size_t>(slice->named)].named_by != "stacks")
+          by_name[a.phases[static_cast<std::size_t>(slice->named)].name] +=
+              std::min(piece.end, slice->end) - std::max(piece.begin, slice->begin);
+    }
+  }
+  std::vector<std::pair<Nanos, std::string>> order;
+  for (const auto& [name, ns] : by_name)
+    if (static_cast<double>(ns) >= kLeast * static_cast<double>(finding.cost())) order.emplace_back(-ns, name);
+  if (order.empty()) return;
+  std::sort(order.begin(), order.end());
+  constexpr std::size_t kMost = 2;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, order.size()); ++i)
+    text += fmt::format("{}{} of it in {}{}", i == 0 ? "" : ", ",
+                        human_percent(static_cast<double>(-order[i].first) / static_cast<double>(finding.cost())),
+                        i == 0 ? "the phase " : "", order[i].second);
+  finding.evidence.insert(finding.evidence.begin(), text);
+}
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "analyze/analysis.h"
+#include "diagnose/claims.h"
+
+// Functions of the job that finer evidence than /proc names (Python stacks).
+namespace headroom::diagnose {
+
+struct NamedCode {
+  std::string place;  // "build_graph (train.py)"
+  double share = 0;   // of the claimed time
+};
+
+// What the claimed time went to, most first; empty where nothing names it.
+[[nodiscard]] std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims);
+
+// What the loader's workers were at in the claimed time, by their stacks, the most first; and in which share of these
+// they did not wait for something to do.
+struct WorkersAt {
+  std::vector<NamedCode> code;
+  double at_work = 0;
+};
+[[nodiscard]] WorkersAt workers_at(const Analysis& a, const Claims& claims);
+
+// Says in a finding what its time went to: in its evidence, and in its title where one function has most of it.
+void name_the_code(const Analysis& a, Finding& finding);
+
+// Says in a finding about the input what the loader's workers were at.
+void name_the_workers_code(const Analysis& a, Finding& finding);
+
+// Says in a finding which phases its time lies in, of those that the job itself names: what stacks tell of phases is in
+// the accounts already.
+void name_the_phase(const Analysis& a, Finding& finding);
+
+}  // namespace headroom::diagnose

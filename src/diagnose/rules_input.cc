@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/human.h"
+#include "diagnose/idle_parts.h"
+#include "diagnose/named_code.h"
+#include "diagnose/rules.h"
+#include "diagnose/words.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+constexpr std::string_view kCondition = "if the kernels and the rest stay as they are";
+
+// What its helpers were seen to wait for, and how much of the time they worked.
+struct Loader {
+  bool storage = false;  // blocked on storage, or on a file system of the network
+  bool network = false;  // asleep on a connection
+  bool asleep = false;   // on a timer
+  bool starved = false;  // for a core
+  double busy = 0;       // of each worker's time over the whole window: ran, or waited for a core
+};
+
+Loader loader_of(const Analysis& a, const HostSummary& s) {
+  const double enough = a.limits[Threshold::kHelpersInDisk];
+  Loader loader;
+  loader.storage = s.helper_looks.blocked_share() >= enough ||
+                   s.helper_looks.share({WaitChannel::kDisk, WaitChannel::kNetworkFs}) >= enough ||
+                   s.owner_io.value_or(0) >= a.limits[Threshold::kOwnerIo];
+  loader.network = s.helper_looks.share({WaitChannel::kSocket}) >= enough;
+  loader.asleep = s.helper_looks.share({WaitChannel::kSleep}) >= enough;
+  loader.starved = s.helper_delay >= a.limits[Threshold::kHelpersStarved];
+  const double workers = static_cast<double>(std::max<std::size_t>(1, a.host.helpers));
+  loader.busy = a.host.helper_cpu / workers + a.host.helper_delay;
+  return loader;
+}
+
+void wait_for_storage(Finding& finding) {
+  finding.cause = Cause::kSlowStorage;
+  finding.title = "The GPU waits for data that waits for storage";
+  finding.advice = "copy the data to a local disk, or pack small files into larger ones";
+  finding.would_overturn = "read the same files a second time, from memory: if it is as slow, storage is not the cause";
+}
+
+// Without worker processes: the process on the GPU reads its data itself.
+void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
+  if (s.unseen_cpu >= a.limits[Threshold::kHelpersAtWork]) {
+    finding.candidates = {Cause::kInputInMainProcess, Cause::kInputTooFewWorkers, Cause::kSlowStorage};
+    finding.title = "The GPU waits while short programs of the job prepare its data";
+    finding.evidence.push_back(
+        fmt::format("processes that it started and that ended within a sample used {:.2g} cores", s.unseen_cpu));
+    finding.advice = "prepare the data once, or in worker processes that stay";
+    finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
+    return;
+  }
+  const double enough = a.limits[Threshold::kHelpersInDisk];
+  const bool blocked = s.owner_looks.blocked_share() >= enough ||
+                       s.owner_looks.share({WaitChannel::kDisk, WaitChannel::kNetworkFs}) >= enough ||
+                       s.owner_io.value_or(0) >= a.limits[Threshold::kOwnerIo];
+  if (!blocked && !code_in(a, finding.claims).empty()) {
+    // The kernels between need nothing of its CPU time, unless it spins.
+    const bool spun = std::any_of(finding.claims.begin(), finding.claims.end(),
+                                  [&](const ClaimedPiece& piece) { return a.devices[piece.device].spins; });
+    const bool slept = s.owner_looks.share({WaitChannel::kSocket, WaitChannel::kPipe, WaitChannel::kPoll,
+                                            WaitChannel::kSleep}) >= enough;
+    const double covers = a.limits[Threshold::kCovers] * (spun || slept ? 1.0 : part_claimed(finding.claims));
+    const bool ran = s.owner_cpu + (slept ? 0 : s.owner_delay) >= covers;
+    if (ran)
+      finding.cause = Cause::kInputInMainProcess;
+    else if (s.owner_delay >= a.limits[Threshold::kHelpersStarved])
+      finding.candidates = {Cause::kInputInMainProcess, Cause::kCpuOversubscribed};
+    else
+      finding.candidates = {Cause::kInputInMainProcess, Cause::kSlowStorage};
+    finding.title = "The GPU waits while the training process loads its data itself";
+    finding.advice =
+        fmt::format("loader workers, a few less than the {:.3g} usable cores (num_workers)", s.usable_cores);
+    finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
+    return;
+  }
+  wait_for_storage(finding);
+  finding.title = "The GPU waits while the training process reads its data from storage";
+  finding.advice =
+      "read ahead in worker processes, copy the data to a local disk, or pack small files into larger ones";
+  if (blocked && s.owner_cpu < a.limits[Threshold::kCovers]) return;
+  finding.cause.reset();
+  finding.candidates = {Cause::kSlowStorage, Cause::kInputInMainProcess};
+  if (!blocked) std::reverse(finding.candidates.begin(), finding.candidates.end());
+}
+
+// Whether some helper lives as long as the work, or takes the place of one that ended: a worker, not a program that is
+// run now and then.
+bool has_workers(const Analysis& a) {
+  if (worker_restarts(a).workers > 0) return true;
+  const double least = a.limits[Threshold::kJobLifetime] * static_cast<double>(a.window.length());
+  std::set<SourceId> below;
+  for (const ContextUse& use : a.job.uses)
+    if (use.ours && use.process)
+      for (const SourceId id : descendants(a.job, *use.process)) below.insert(id);
+  return std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
+    const Nanos lived = process.facts.end.value_or(a.window.end) - process.facts.start;
+    return below.contains(process.source) && static_cast<double>(lived) >= least;
+  });
+}
+
+void runs_programs(const Analysis& a, Finding& finding, bool starved) {
+  finding.candidates = {Cause::kEpochEndHostWork, Cause::kValidation, Cause::kInputInMainProcess,
+                        Cause::kInputTooFewWorkers};
+  if (starved) finding.candidates.push_back(Cause::kCpuOversubscribed);
+  finding.title = "The GPU waits while a program runs that the job started";
+  finding.advice = "see in the job's own log what it starts there, then start it beside the training or less often";
+  finding.would_overturn = "ps --forest while it waits: if the programs only feed the training, the loader is too slow";
+  append(finding.evidence, {fmt::format("no process that it started lived for {} of the time",
+                                        human_percent(a.limits[Threshold::kJobLifetime]))});
+}
+
+// Whether its workers were seen at their work far more than they ran or wanted to.
+bool wait_themselves(const Analysis& a, const HostSummary& s, double at_work) {
+  const double wanted = s.helper_cpu / static_cast<double>(std::max<std::size_t>(1, s.helpers)) + s.helper_delay;
+  return at_work >= a.limits[Threshold::kCovers] && wanted < at_work / 2;
+}
+
+void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader, Finding& finding) {
+  const double at_work = workers_at(a, finding.claims).at_work;
+  finding.title = "The GPU waits for the data loader";
+  finding.advice =
+      fmt::format("more loader workers (there are {}; {:.3g} cores usable), persistent, or cheaper transforms",
+                  s.helpers, s.usable_cores);
+  finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
+  if (loader.asleep) {
+    finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers, Cause::kBurstyInput};
+  } else if (wait_themselves(a, s, at_work)) {
+    finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers};
+    finding.title = "The GPU waits for the data loader, whose workers wait themselves";
+    finding.evidence.push_back(
+        fmt::format("its workers were at their work in {} of the looks at their stacks and used the CPU for {}: there "
+                    "they wait for something, such as storage, a connection, a pipe or a lock",
+                    human_percent(at_work), human_percent(s.helper_cpu / static_cast<double>(s.helpers))));
+    finding.advice =
+        "read ahead there, or copy the data to a local disk; more loader workers only if that can serve them";
+  } else if (loader.busy >= a.limits[Threshold::kWorkersFull]) {
+    finding.cause = Cause::kInputTooFewWorkers;
+  } else {
+    finding.candidates = {Cause::kBurstyInput, Cause::kInputTooFewWorkers};
+    if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) finding.candidates.push_back(Cause::kSlowStorage);
+    finding.evidence.push_back(
+        fmt::format("over the whole time a worker was busy for {}: on average they are fast enough, or wait for "
+                    "something themselves",
+                    human_percent(loader.busy)));
+    finding.advice = "look at the slowest batches: larger prefetch, or more loader workers";
+  }
+  const bool read_little = s.helper_read && *s.helper_read < a.limits[Threshold::kReading];
+  if (finding.cause && read_little && s.helper_looks.count > 0)
+    finding.told_apart_from.push_back("slow storage: the workers used the CPU and hardly read");
+  if (s.helper_delay + s.owner_delay < a.limits[Threshold::kHelpersStarved] / 2)
+    finding.told_apart_from.push_back("too few cores: the workers hardly waited for one");
+}
+
+}  // namespace
+
+std::vector<Finding> idle_input(const Analysis& a) {
+  Finding finding;
+  finding.claims = open_time(a, {Account::kInput});
+  if (!a.material(finding.cost())) return {};
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  const Loader loader = loader_of(a, s);
+  finding.tiers = "NP";
+  finding.confidence = Confidence::kMedium;
+  finding.evidence = {owner_sentence(s), helper_sentence(s)};
+  append(finding.evidence, storage_sentences(s));
+  append(finding.evidence, cores_sentence(s));
+  append(finding.evidence, recurrences(a));
+  bool ends = false;
+  if (s.helpers == 0) {
+    reads_itself(a, s, finding);
+  } else if (2 * length(in_pauses(a, finding.claims)) >= finding.cost() && !has_workers(a)) {
+    runs_programs(a, finding, loader.starved);
+    ends = true;  // the last one may run after the last kernel
+  } else if (loader.storage || loader.network) {
+    wait_for_storage(finding);
+    if (!loader.storage) finding.title = "The GPU waits for data that comes over a connection";
+    finding.told_apart_from = {"too few cores: the workers slept, they did not wait for one"};
+    if (s.helper_delay + s.owner_delay >= a.limits[Threshold::kHelpersStarved] / 2) finding.told_apart_from.clear();
+  } else if (loader.starved) {
+    finding.title = "The data loader's workers wait for CPU cores";
+    finding.advice = fmt::format("{}, or more cores ({:.3g} usable here); other load elsewhere",
+                                 s.helpers > 1 ? "fewer workers or threads" : "fewer threads", s.usable_cores);
+    if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) {  // after each read they want a core again
+      finding.candidates = {Cause::kSlowStorage, Cause::kCpuOversubscribed};
+      finding.title = "The GPU waits for the data loader, whose workers wait for storage and for CPU cores";
+    } else if (s.cores_full(a.limits[Threshold::kCoresFull])) {
+      finding.cause = Cause::kCpuOversubscribed;
+      finding.told_apart_from = {"too few workers: more of them would share the same cores"};
+    } else {
+      finding.candidates = {Cause::kCpuOversubscribed, Cause::kInputTooFewWorkers};
+      finding.title = "The GPU waits for the data loader, whose workers wait for CPU cores at times";
+    }
+    finding.would_overturn = "stop the other load on the machine: if the wait for a core stays, this is wrong";
+  } else {
+    needs_workers(a, s, loader, finding);
+  }
+  if (s.helpers > 0) name_the_workers_code(a, finding);
+  gains_at_most(a, finding, std::string(kCondition), ends);
+  return only(std::move(finding));
+}
+
+std::vector<Finding> restarted_workers(const Analysis& a) {
+  WorkerRestarts restarts = worker_restarts(a);
+  Finding finding;
+  finding.claims = std::move(restarts.pauses);
+  if (!a.material(finding.cost())) return {};
+  finding.cause = Cause::kEpochWorkerRestart;
+  finding.title = "The GPU waits while loader workers are started anew";
+  finding.tiers = "NP";
+  finding.confidence = Confidence::kMedium;
+  finding.evidence.push_back(fmt::format("{} worker process{} took the place of {} that had ended, first {}",
+                                         restarts.workers, restarts.workers == 1 ? "" : "es",
+                                         restarts.workers == 1 ? "one" : "others", a.when(restarts.starts.front())));
+  append(finding.evidence, recurrences(a));
+  name_the_workers_code(a, finding);
+  finding.would_overturn = "run once with workers that stay: if the pauses stay, this is wrong";
+  finding.advice = "keep the workers between epochs (persistent_workers=True), or make them start faster";
+  gains_at_most(a, finding, std::string(kCondition));
+  return only(std::move(finding));
+}
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/human.h"
+#include "diagnose/rules.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+bool installs(const Process& process) {
+  constexpr std::array<std::string_view, 11> kInstallers{"pip",    "pip3",    "uv",  "conda", "mamba", "micromamba",
+                                                         "poetry", "apt-get", "apt", "dpkg",  "pixi"};
+  return std::find(kInstallers.begin(), kInstallers.end(), process.comm) != kInstallers.end() ||
+         process.cmdline.find(" -m pip ") != std::string::npos;
+}
+
+bool compiles(const Process& process) {
+  constexpr std::array<std::string_view, 13> kCompilers{"nvcc",    "cicc", "ptxas", "fatbinary", "cudafe++",
+                                                        "cc1plus", "cc1",  "g++",   "clang",     "clang++",
+                                                        "nvlink",  "ld",   "c++"};
+  return std::find(kCompilers.begin(), kCompilers.end(), process.comm) != kCompilers.end();
+}
+
+// Installers overlap: those that others start.
+std::vector<Window> apart(std::vector<Window> times) {
+  std::sort(times.begin(), times.end(), [](const Window& x, const Window& y) { return x.begin < y.begin; });
+  std::vector<Window> merged;
+  for (const Window& time : times)
+    if (!merged.empty() && time.begin <= merged.back().end)
+      merged.back().end = std::max(merged.back().end, time.end);
+    else
+      merged.push_back(time);
+  return merged;
+}
+
+Claims everywhere(const Analysis& a, std::vector<Window> times) {
+  const std::vector<Window> merged = apart(std::move(times));
+  Claims all;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    for (const Window& time : merged) all.push_back({device, time.begin, time.end, Account::kNoTask, -1});
+  return all;
+}
+
+}  // namespace
+
+Nanos compiling(const Analysis& a, const Claims& claims) {
+  std::vector<Window> times;
+  for (const auto& [source, process] : a.processes)
+    if (process.in_job && compiles(process)) times.push_back({process.start, process.end.value_or(a.window.end)});
+  return length(common(claims, everywhere(a, std::move(times))));
+}
+
+// Before any process of the job holds the device.
+std::vector<Finding> installed_first(const Analysis& a) {
+  if (a.job.batch.present || !a.job.has_job) return {};
+  std::vector<Window> times;
+  Finding finding;
+  for (const auto& [source, process] : a.processes) {
+    if (!process.in_job || !installs(process)) continue;
+    times.push_back({process.start, process.end.value_or(a.window.end)});
+    finding.evidence.push_back(fmt::format("process {} of the job is {}; it lived for {}", process.pid, process.comm,
+                                           human_duration(times.back().length())));
+  }
+  if (times.empty()) return {};
+  finding.claims = common(claim_accounts(a, {Account::kNoTask, Account::kStartup}), everywhere(a, std::move(times)));
+  if (!a.material(finding.cost())) return {};
+  finding.cause = Cause::kEnvironmentInstall;
+  finding.title = "The GPU waits while software is installed";
+  finding.tiers = "NP";
+  finding.confidence = Confidence::kMedium;
+  finding.told_apart_from = {"input and host code: no kernel had run yet"};
+  finding.would_overturn = "run it again with everything installed: if it starts as slowly, this is wrong";
+  finding.advice = "install into the image or environment once, not at the start of each job";
+  gains_by_removal(a, finding, "for runs of this length; less for longer ones");
+  return only(std::move(finding));
+}
+
+}  // namespace headroom::diagnose

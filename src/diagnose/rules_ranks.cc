@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+#include "diagnose/idle_parts.h"
+#include "diagnose/rules.h"
+#include "diagnose/words.h"
+
+namespace headroom::diagnose {
+
+std::vector<Finding> waiting_ranks(const Analysis& a) {
+  Finding finding;
+  finding.claims = rank_waits(a);
+  if (!a.material(finding.cost())) return {};
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  finding.candidates = {Cause::kStraggler, Cause::kHostGraphBuilding, Cause::kInputInMainProcess};
+  finding.title = "One process of the job works on the CPU while its GPU and others' wait";
+  finding.tiers = "NP";
+  finding.confidence = Confidence::kMedium;
+  finding.evidence.push_back(fmt::format(
+      "of {} processes with a GPU each, the busiest used or wanted {:.2g} cores in this time, the least busy {:.2g}",
+      s.owners, s.most_owner_cpu, s.least_owner_cpu));
+  finding.evidence.push_back(helper_sentence(s));
+  append(finding.evidence, storage_sentences(s));
+  append(finding.evidence, recurrences(a));
+  finding.would_overturn = "run one process alone: if its GPU is idle as long, no other keeps it waiting";
+  finding.advice = "find out what the busiest process does that the others do not: uneven data, logging, validation";
+  gains_at_most(a, finding, "if what only the busiest one does there took no time");
+  return only(std::move(finding));
+}
+
+std::vector<Finding> uneven_gpus(const Analysis& a) {
+  UnevenTime uneven = uneven_time(a);
+  Finding finding;
+  finding.claims = std::move(uneven.claims);
+  if (!a.material(finding.cost())) return {};
+  if (uneven.in_turn) {
+    finding.candidates = {Cause::kOneProcessImbalance, Cause::kMoreGpusThanUseful};
+    finding.title = "One process uses several GPUs, and they take turns";
+  } else {
+    finding.cause = Cause::kOneProcessImbalance;
+    finding.title = "One process uses several GPUs, and one of them does most of the work";
+  }
+  finding.tiers = "NP";
+  finding.confidence = Confidence::kMedium;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const auto busy = static_cast<double>(a.ledger.total(Account::kUseful, device));
+    finding.evidence.push_back(fmt::format("{} had a kernel for {} of the time", a.device_name(device),
+                                           human_percent(busy / static_cast<double>(a.ledger.span()))));
+  }
+  finding.would_overturn = "record for longer: if the GPUs even out, this is wrong";
+  finding.advice = "one process per GPU with an equal share each (DistributedDataParallel), or fewer GPUs";
+  gains_by_removal(a, finding, "while each GPU keeps its work; more where the work can be spread");
+  return only(std::move(finding));
+}
+
+}  // namespace headroom::diagnose

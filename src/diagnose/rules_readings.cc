@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules for readings of GPUs alone: no process of a job is known, so why a GPU was idle is a set of all that can be.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+#include "diagnose/rules.h"
+#include "diagnose/words.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+bool readings_alone(const Analysis& a) { return (!a.job.has_host || a.job.owners_unknown) && !a.job.batch.present; }
+
+// Kernels in the last part of the window, and no device without any: nothing hangs then.
+bool still_computing(const Analysis& a) {
+  if (std::any_of(a.quiet_ends.begin(), a.quiet_ends.end(), [](const auto& end) { return end.has_value(); }))
+    return false;
+  return std::any_of(a.devices.begin(), a.devices.end(), [&](const DeviceTime& device) {
+    for (auto slice = device.slices.rbegin(); slice != device.slices.rend() && slice->end > a.late_from; ++slice)
+      if (is_busy(slice->account)) return true;
+    return false;
+  });
+}
+
+bool at_a_quiet_end(const Analysis& a, std::size_t device, const Slice& slice) {
+  return a.quiet_ends[device] && slice.begin >= a.quiet_ends[device]->from;
+}
+
+std::string batch_sentence(const Analysis& a, double by_utilisation) {
+  if (!a.told.batch)
+    return fmt::format("a batch k times larger gains at most min(k, {}), if the batch is the cause",
+                       human_factor(by_utilisation));
+  const double k = a.told.batch->second / a.told.batch->first;
+  return fmt::format("batch {:g} to {:g} gains at most {} (and nothing, if the batch is not the cause)",
+                     a.told.batch->first, a.told.batch->second, human_factor(std::min(k, by_utilisation)));
+}
+
+std::string memory_words(const Analysis& a, std::size_t device) {
+  const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
+  const auto total = a.devices[device].device.memory_total_bytes;
+  if (!memory || memory->samples == 0 || !total) return "";
+  return fmt::format("{}: {} of {} at most", a.device_name(device), human_bytes(static_cast<std::int64_t>(memory->max)),
+                     human_bytes(*total));
+}
+
+}  // namespace
+
+std::vector<Finding> idle_inseparable(const Analysis& a) {
+  if (!readings_alone(a) || a.ledger.busy() == 0) return {};
+  Finding finding;
+  finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kUnexplained && !a.is_pause(slice.phase) && !a.idle_peer[device] &&
+           !at_a_quiet_end(a, device, slice);
+  });
+  if (!a.material(finding.cost())) return {};
+  Nanos busy = 0, idle = 0, error = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    if (a.idle_peer[device]) continue;
+    busy += a.ledger.busy(device);
+    idle += a.ledger.total(Account::kUnexplained, device);
+    error += a.busy_error[device];
+  }
+  // The likeliest first. Less evidence leaves more causes: all that an idle GPU can wait for.
+  finding.candidates = {Cause::kInputTooFewWorkers, Cause::kHostGraphBuilding,  Cause::kBatchTooSmall,
+                        Cause::kLaunchBound,        Cause::kInputInMainProcess, Cause::kSlowStorage,
+                        Cause::kCpuOversubscribed,  Cause::kSyncPoints,         Cause::kBurstyInput,
+                        Cause::kValidation,         Cause::kCheckpointSync,     Cause::kLoggingUpload,
+                        Cause::kEpochEndHostWork,   Cause::kGilContention,      Cause::kStartupLoad};
+  finding.title = "Why the GPU was idle cannot be told from this recording alone";
+  finding.confidence = Confidence::kMedium;
+  finding.tiers = "N";
+  const auto observed = static_cast<double>(std::max<Nanos>(1, busy + idle));
+  std::string resident = fmt::format("a kernel was resident for {} of the observed time",
+                                     human_percent(static_cast<double>(busy) / observed));
+  if (a.material(error))
+    resident += fmt::format(", give or take {}: a reading speaks for a part of its time only",
+                            human_percent(static_cast<double>(error) / observed));
+  finding.evidence.push_back(std::move(resident));
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (const auto words = memory_words(a, device); !words.empty() && !a.idle_peer[device])
+      finding.evidence.push_back(words + "; that says a larger batch fits, not that it is faster");
+  if (still_computing(a)) finding.told_apart_from.push_back("a hang: kernels ran to the end");
+  finding.would_overturn = "process CPU times (headroom run) that show the job waiting for something else";
+  finding.advice = "record the next run with `headroom run -- CMD`; change nothing before";
+  if (a.meta.origin == "run" && a.job.owners_unknown && !too_short_to_list(a)) {
+    finding.would_overturn = "a process list that names the job";
+    finding.advice = "let the driver name the job's processes first: headroom doctor says how";
+  } else if (a.meta.origin == "run") {
+    finding.would_overturn = "two looks at its processes that show the job waiting for something else";
+    finding.advice =
+        "this run was too short for two looks at its processes: `headroom run -i 100ms -- CMD`, or a longer run";
+  }
+  gains_by_removal(a, finding, "whatever the cause, at equal GPU work");
+  if (finding.gain)
+    finding.bound = fmt::format("whatever the cause, at most {} at equal GPU work; {}",
+                                human_factor(finding.gain->high), batch_sentence(a, finding.gain->high));
+  return only(std::move(finding));
+}
+
+std::vector<Finding> idle_phases(const Analysis& a) {
+  std::vector<Finding> findings;
+  if (!readings_alone(a)) return findings;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    Finding finding;
+    const auto paused = [&](const Slice& slice) {
+      return slice.account == Account::kUnexplained && a.is_pause(slice.phase) && !at_a_quiet_end(a, device, slice);
+    };
+    if (!a.idle_peer[device]) claim_on(a, device, paused, finding.claims);
+    const Nanos idle = finding.cost();
+    if (!a.material(idle)) continue;
+    finding.candidates = {Cause::kValidation,     Cause::kEpochEndHostWork, Cause::kHostGraphBuilding,
+                          Cause::kCheckpointSync, Cause::kLoggingUpload,    Cause::kBurstyInput,
+                          Cause::kStartupLoad,    Cause::kSlowStorage};
+    finding.title = fmt::format("{} idles in phases that recur: a pattern, not a fault", a.device_name(device));
+    finding.tiers = "N";
+    append(finding.evidence, recurrences(a, device));
+    const Nanos rest = a.ledger.total(Account::kUnexplained, device) - idle;
+    finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the rest",
+                                           human_duration(idle), human_duration(rest)));
+    if (still_computing(a)) finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
+    if (static_cast<double>(rest) < a.limits[Threshold::kBusiestPhaseRest] * static_cast<double>(a.ledger.span()))
+      finding.told_apart_from.push_back("a loader too slow for every step: in its busiest phase the GPU hardly waits");
+    else
+      finding.candidates.push_back(Cause::kInputTooFewWorkers);
+    finding.would_overturn = "marks or output lines that show training steps inside the idle phases";
+    finding.advice = "name the phases (marks, output lines), then shorten or overlap the longest";
+    gains_by_removal(a, finding,
+                     "if all of them vanished and the kernels stay as they are; faster feeding cannot shorten the "
+                     "phase in which kernels run");
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+// A log that ends without kernels: the job had ended, holds the GPU, or hangs.
+std::vector<Finding> quiet_end(const Analysis& a) {
+  if (!readings_alone(a)) return {};
+  Finding finding;
+  bool freed = false, held = false;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const auto& end = a.quiet_ends[device];
+    if (!end) continue;
+    claim_on(
+        a, device,
+        [&](const Slice& slice) { return slice.account == Account::kUnexplained && at_a_quiet_end(a, device, slice); },
+        finding.claims);
+    finding.evidence.push_back(fmt::format("{}: no kernel from {} on, for {} to the end", a.device_name(device),
+                                           a.when(end->from), human_duration(a.window.end - end->from)));
+    if (!end->memory_before || !end->memory_after) continue;
+    const bool gave_back = *end->memory_after <= a.limits[Threshold::kMemoryFreed] * *end->memory_before;
+    (gave_back ? freed : held) = true;
+    finding.evidence.push_back(fmt::format("{}: {} of its memory in use at the last kernel, {} at the end",
+                                           a.device_name(device),
+                                           human_bytes(static_cast<std::int64_t>(*end->memory_before)),
+                                           human_bytes(static_cast<std::int64_t>(*end->memory_after))));
+  }
+  if (!a.material(finding.cost())) return {};
+  finding.tiers = "N";
+  finding.confidence = Confidence::kMedium;
+  finding.title = "No kernel ran any more: the job had ended, holds the GPU, or hangs";
+  finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kMonitoringMostlyElse};
+  if (held && !freed) {
+    finding.title = "No kernel ran any more while the memory stayed in use: the job hangs or holds the GPU";
+    finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork};
+  } else if (freed && !held) {
+    finding.title = "No kernel ran any more, and the memory was given back: the job had probably ended";
+    std::reverse(finding.candidates.begin(), finding.candidates.end());
+  }
+  finding.would_overturn = "a longer log in which kernels come back";
+  finding.advice = "look at the processes on the GPU (headroom devices), and at the stacks of one that is still there";
+  finding.bound = "the time at the end comes back";
+  return only(std::move(finding));
+}
+
+// A log in which nothing ever ran says nothing about loaders and batches.
+std::vector<Finding> no_kernel_seen(const Analysis& a) {
+  if (!readings_alone(a) || a.job.has_contexts || a.ledger.busy() > 0) return {};
+  Finding finding;
+  finding.claims = claim_accounts(a, {Account::kUnexplained});
+  if (!a.material(finding.cost())) return {};
+  finding.tiers = "N";
+  finding.confidence = Confidence::kMedium;
+  finding.title = "No kernel ran in the recorded time";
+  finding.candidates = {Cause::kJobNeverUsesGpu, Cause::kMonitoringMostlyElse, Cause::kUnreleasedAfterWork,
+                        Cause::kHang};
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (const auto words = memory_words(a, device); !words.empty()) finding.evidence.push_back(words);
+  finding.evidence.push_back("memory in use only says that somebody holds it");
+  finding.would_overturn = "kernels in a longer recording";
+  finding.advice =
+      "check torch.cuda.is_available(), the CUDA build (torch.version.cuda) and CUDA_VISIBLE_DEVICES; record the job "
+      "itself: headroom run -- CMD";
+  finding.bound = "unknown: nothing in this recording shows how fast the GPU would be";
+  return only(std::move(finding));
+}
+
+}  // namespace headroom::diagnose

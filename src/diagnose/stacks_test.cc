@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Python stacks add to the findings.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "analyze/testing.h"
+#include "diagnose/explain.h"
+
+namespace headroom {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::RecordingBuilder;
+
+const std::string kLoader = "fetch (/x/site-packages/torch/utils/data/_utils/fetch.py:1)";
+
+const Finding* find(const Explanation& e, Cause cause) {
+  for (const Finding& finding : e.findings)
+    if (finding.cause == cause) return &finding;
+  return nullptr;
+}
+
+// Each second: kernels for half of it, `frames` in the other half.
+Explanation half(double cpu, const std::vector<std::string>& frames, const std::vector<std::string>& rare = {}) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, cpu).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    const double from = rare.empty() ? i + 0.5 : i + 0.7;
+    builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "Net.forward (/u/net.py:2)"});
+    if (!rare.empty()) builder.stacks(7, i + 0.5, from, rare);
+    builder.stacks(7, from, i + 1, frames);
+  }
+  return explain(builder.build());
+}
+
+TEST(StackFindings, NameTheFunctionAndTheNextOne) {
+  const Explanation e =
+      half(1, {"train (/u/train.py:1)", "collect (/u/train.py:9)"}, {"train (/u/train.py:1)", "log (/u/train.py:20)"});
+  const Finding& first = e.findings.front();
+  EXPECT_THAT(first.title, EndsWith("for code of the training process: collect (train.py)"));
+  EXPECT_EQ(first.evidence.front(), "its Python stacks say: collect (train.py) 60 %, log (train.py) 40 % of this time");
+  EXPECT_TRUE(first.tiers.has("Y"));
+  EXPECT_THAT(first.advice, Not(HasSubstr("py-spy")));
+}
+
+TEST(StackFindings, WhereTheProcessWaitsForItsKernelsIsSaid) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.7; }).process(7, 1, 0, 60, 0.6).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 0.7,
+                   {"train (/u/train.py:1)", "read_loss (/u/train.py:4)", "_wait (/x/headroom_sim.py:1)"});
+    builder.stacks(7, i + 0.7, i + 1, {"train (/u/train.py:1)", "prepare (/u/train.py:9)"});
+  }
+  const Explanation e = explain(builder.build());
+  EXPECT_THAT(e.findings.front().title, EndsWith("prepare (train.py)"));
+  EXPECT_THAT(e.findings.front().evidence, Contains(HasSubstr("it waits for its kernels in read_loss (train.py)")));
+}
+
+TEST(StackFindings, NothingIsSaidToRunThatSleeps) {
+  const Finding first = half(0.01, {"train (/u/train.py:1)", "poll (/u/train.py:9)"}).findings.front();
+  EXPECT_EQ(first.title, "The GPU pauses while the training process sleeps or waits itself: poll (train.py)");
+  EXPECT_THAT(first.candidates, Not(Contains(Cause::kLaunchBound)));
+}
+
+TEST(StackFindings, ALoaderInTheTrainingProcessIsNoSlowStorage) {
+  const std::vector<std::string> loader{"train (/u/train.py:1)", kLoader, "decode (/u/data.py:3)"};
+  const Explanation runs = half(1, loader);
+  const Finding* finding = find(runs, Cause::kInputInMainProcess);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->title, EndsWith(": decode (data.py)"));
+  EXPECT_THAT(finding->advice, HasSubstr("num_workers"));
+  const Explanation sleeps = half(0.01, loader);
+  EXPECT_EQ(find(sleeps, Cause::kInputInMainProcess), nullptr);
+  EXPECT_THAT(sleeps.findings.front().candidates, Contains(Cause::kInputInMainProcess));
+  EXPECT_THAT(sleeps.findings.front().candidates, Contains(Cause::kSlowStorage));
+}
+
+TEST(StackFindings, ValidationAndSynchronisationHaveTheirOwn) {
+  const Explanation e = half(1, {"train (/u/train.py:1)", "validate (/u/train.py:9)"});
+  ASSERT_NE(find(e, Cause::kValidation), nullptr);
+  EXPECT_THAT(find(e, Cause::kValidation)->title, EndsWith("on the CPU: validate (train.py)"));
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+  builder.stacks(7, 0, 60, {"train (/u/train.py:1)", "synchronize (/x/site-packages/torch/cuda/__init__.py:1)"});
+  const Explanation sync = explain(builder.build());
+  EXPECT_THAT(sync.findings.front().candidates, Contains(Cause::kSyncPoints));
+}
+
+TEST(StackFindings, AGpuHeldByCodeThatChangesIsHeldAllTheSame) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return t <= 30 ? 1.0 : 0.0; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+  for (int i = 30; i < 60; i += 2)
+    builder.stacks(7, i, i + 1, {"train (/u/train.py:1)", "a (/u/a.py:1)"}).stacks(7, i + 1, i + 2, {"b (/u/b.py:1)"});
+  const Explanation e = explain(builder.build());
+  const Finding& held = e.findings.front();
+  EXPECT_EQ(held.title, "The GPU was held after its last kernel");
+  EXPECT_NEAR(seconds(held.cost()), 31, 0.1);
+  EXPECT_THAT(held.evidence, Contains(HasSubstr("for 31.0 s")));
+}
+
+TEST(StackFindings, AFewSecondsOfWorkAfterTheLastKernelAreNamed) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double t) { return t <= 16 ? 1.0 : 0.0; }).process(7, 1, 0, 20, 1).context(7, 0, 0, 20);
+  builder.stacks(7, 16, 20, {"main (/u/train.py:1)", "export_results (/u/train.py:9)"});
+  const Explanation e = explain(builder.build());
+  EXPECT_EQ(e.findings.front().title, "The GPU was held after its last kernel: export_results (train.py)");
+}
+
+TEST(StackFindings, WithoutStacksNothingIsNamed) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+  for (const Finding& finding : explain(builder.build()).findings) {
+    EXPECT_FALSE(finding.tiers.has("Y"));
+    EXPECT_THAT(finding.title, Not(HasSubstr(".py)")));
+  }
+}
+
+TEST(StackFindings, OfProcessesThatWaitForOneAnotherTheOneThatIsWaitedForIsNamed) {
+  RecordingBuilder builder(60);
+  for (const int gpu : {0, 1}) builder.gpu(gpu, [](double) { return 0.4; });
+  builder.process(7, 1, 0, 60, 0.02).process(8, 1, 0, 60, 0.95).context(7, 0, 0, 60).context(8, 1, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 1, {"train (/u/train.py:1)", "barrier (/u/train.py:7)"});
+    builder.stacks(8, i, i + 1, {"train (/u/train.py:1)", "score (/u/train.py:30)"});
+  }
+  const Finding first = explain(builder.build()).findings.front();
+  EXPECT_THAT(first.title, EndsWith(": score (train.py)"));
+  EXPECT_THAT(first.evidence.front(), AllOf(HasSubstr("the busiest one's"), Not(HasSubstr("barrier"))));
+}
+
+TEST(StackFindings, OfALoaderWithWorkersTheirFunctionIsNamed) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.4; }).process(7, 1, 0, 60, 0.1).context(7, 0, 0, 60);
+  for (const std::int64_t worker : {20, 21}) builder.process(worker, 7, 0, 60, 0.98);
+  const std::string wait = "_try_get_data (/x/site-packages/torch/utils/data/dataloader.py:1)";
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 1, {"train (/u/train.py:1)", wait});
+    for (const std::int64_t worker : {20, 21})
+      builder.stacks(
+          worker, i, i + 1,
+          {"_worker_loop (/x/site-packages/torch/utils/data/_utils/worker.py:1)", kLoader, "augment (/u/data.py:3)"});
+  }
+  const Finding first = explain(builder.build()).findings.front();
+  EXPECT_THAT(first.title, EndsWith("loader: augment (data.py)"));
+  EXPECT_THAT(first.evidence, Contains(HasSubstr("what its workers were at then, by their Python stacks: augment")));
+}
+
+// Each second: kernels for 0.4 s; the loader's worker at `frames` all the time.
+Explanation with_worker(double worker_cpu, const std::vector<std::string>& frames, WaitChannel wait) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.4; }).process(7, 1, 0, 60, 0.1).context(7, 0, 0, 60);
+  builder.sleeping_in(wait).process(20, 7, 0, 60, worker_cpu);
+  builder.stacks(7, 0, 60,
+                 {"train (/u/train.py:1)", "_try_get_data (/x/site-packages/torch/utils/data/dataloader.py:1)"});
+  builder.stacks(20, 0, 60, frames);
+  return explain(builder.build());
+}
+
+TEST(StackFindings, AWorkerThatWaitsInItsOwnCodeIsNoWorkerTooFew) {
+  const std::string loop = "_worker_loop (/x/site-packages/torch/utils/data/_utils/worker.py:1)";
+  const Finding waits =
+      with_worker(0.1, {loop, kLoader, "read_record (/u/data.py:3)"}, WaitChannel::kPipe).findings.front();
+  EXPECT_EQ(waits.title, "The GPU waits for the data loader, whose workers wait themselves: read_record (data.py)");
+  EXPECT_EQ(waits.candidates.front(), Cause::kSlowStorage);
+  const Finding runs =
+      with_worker(0.98, {loop, kLoader, "read_record (/u/data.py:3)"}, WaitChannel::kRunning).findings.front();
+  EXPECT_EQ(runs.cause, Cause::kInputTooFewWorkers);
+  const Finding idle =
+      with_worker(0.1, {loop, "Queue.get (/usr/lib/python3.11/multiprocessing/queues.py:9)"}, WaitChannel::kPipe)
+          .findings.front();
+  EXPECT_THAT(idle.title, Not(HasSubstr("wait themselves")));
+  EXPECT_THAT(idle.title, Not(HasSubstr(".py)")));
+}
+
+// Each second: kernels for half of it, then code of the main thread beside a thread that computes.
+Explanation beside_a_thread(double main_cpu, bool has_interpreter, WaitChannel wait) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.5; }).sleeping_in(wait, 0.9);
+  builder.process(7, 1, 0, 60, main_cpu).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+    builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", "prepare (/u/train.py:9)"});
+  }
+  builder.stacks(7, 0, 60, {"compress (/u/history.py:1)"}, 8, has_interpreter);
+  return explain(builder.build());
+}
+
+TEST(StackFindings, AThreadThatHasTheInterpreterIsNamed) {
+  const Finding held = beside_a_thread(0.4, true, WaitChannel::kFutex).findings.front();
+  EXPECT_THAT(held.title, EndsWith("prepare (train.py)"));
+  EXPECT_THAT(held.evidence.front(), HasSubstr("another thread had the interpreter (GIL) in 100 % of them: compress"));
+  EXPECT_EQ(held.candidates.front(), Cause::kGilContention);
+  const Finding apart = beside_a_thread(0.4, false, WaitChannel::kRunning).findings.front();
+  EXPECT_THAT(apart.evidence.front(), Not(HasSubstr("another thread")));
+}
+
+TEST(StackFindings, ALockThatAnotherThreadHasIsSaid) {
+  const Finding first = beside_a_thread(0.02, false, WaitChannel::kFutex).findings.front();
+  EXPECT_EQ(first.title,
+            "The GPU waits while the main thread of the training process waits on a lock: prepare (train.py)");
+  EXPECT_THAT(first.evidence.front(), HasSubstr("another thread was at compress (history.py)"));
+}
+
+TEST(StackFindings, NamedPhasesAreSaidWhereTheTimeLiesInThem) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return std::fmod(t - 0.001, 20) < 15 ? 0.9 : 0.0; })
+      .process(7, 1, 0, 60, 0.95)
+      .context(7, 0, 0, 60);
+  std::vector<std::pair<double, std::string>> phases;
+  for (int i = 0; i < 3; ++i) phases.insert(phases.end(), {{i * 20, "train"}, {i * 20 + 15, "score"}});
+  const Explanation e = explain(builder.marks(7, "marks", phases, {{0.0, 0}, {60.0, 300}}).build());
+  EXPECT_THAT(e.findings.front().evidence.front(), HasSubstr("of it in the phase score"));
+  EXPECT_THAT(e.headline, HasSubstr("5 steps per second"));
+  ASSERT_EQ(e.phases.size(), 2U);
+  EXPECT_EQ(e.phases[0].named_by, "marks");
+  for (const LedgerEntry& entry : e.ledger.entries) {
+    ASSERT_GE(entry.phase, 0);
+    ASSERT_LT(entry.phase, 2);
+  }
+}
+
+TEST(StackFindings, SharesOfAHandfulOfStacksAreNotSaid) {
+  RecordingBuilder builder(6);
+  builder.gpu(0, [](double t) { return t > 2 && t <= 2.6 ? 0.0 : 0.99; }).process(7, 1, 0, 6, 0.95).context(7, 0, 0, 6);
+  builder.stacks(7, 0, 6, {"train (/u/train.py:1)", "log (/u/train.py:7)"});
+  for (const Finding& finding : explain(builder.build()).findings)
+    for (const std::string& line : finding.evidence) {
+      if (line.find("Python stacks") == std::string::npos || finding.cost() >= kSecond) continue;
+      EXPECT_THAT(line, AllOf(HasSubstr("a few only"), Not(HasSubstr("%"))));
+    }
+}
+
+TEST(StackFindings, AHelperOfSomebodyElseIsNoLoaderOfWhoSleepsInItsOwnCode) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.4; }).process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60);
+  builder.process(20, 7, 0, 60, 0.3);  // TensorBoard, say
+  builder.stacks(7, 0, 60, {"train (/u/train.py:1)", "throttle (/u/train.py:9)"});
+  const Explanation e = explain(builder.build());
+  EXPECT_EQ(e.ledger.total(Account::kInput), 0);
+  EXPECT_THAT(e.findings.front().title, HasSubstr("sleeps or waits itself: throttle"));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/share.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "model/events.h"
+#include "stacks/frame.h"
+
+namespace headroom {
+
+namespace {
+
+// The same number for the same name, so that tasks can still be told apart.
+class Numbers {
+ public:
+  explicit Numbers(std::string_view word) : word_(word) {}
+  void replace(Attrs& attrs, const std::string& name) {
+    const auto found = attrs.find(name);
+    if (found == attrs.end() || found->second.empty()) return;
+    const auto number = numbers_.try_emplace(found->second, numbers_.size() + 1).first->second;
+    found->second = fmt::format("{} {}", word_, number);
+  }
+
+ private:
+  std::string_view word_;
+  std::map<std::string, std::size_t> numbers_;
+};
+
+// "train (/home/u/train.py:3)" as "train (train.py:3)": whose folder it was is nobody's business. Of libraries the part
+// of their path is kept by which their frames are told.
+std::string without_folders(std::string text) {
+  const stacks::Frame frame = stacks::frame_of(text);
+  const auto begin = static_cast<std::size_t>(frame.file.data() - text.data());
+  if (frame.file.empty()) return text;
+  const auto cut = frame.file.rfind(stacks::is_library(frame) ? "/lib" : "/");
+  if (cut != std::string_view::npos) text.erase(begin, cut + 1);
+  return text;
+}
+
+// Texts stay different from each other, as a recording keeps each once.
+void without_folders(std::vector<std::string>& texts) {
+  std::set<std::string> taken;
+  for (std::string& text : texts) {
+    text = without_folders(std::move(text));
+    const auto file = text.rfind(" (");
+    while (!taken.insert(text).second) text.insert(file == std::string::npos ? 0 : file + 2, "other/");
+  }
+}
+
+}  // namespace
+
+Recording to_share(Recording recording) {
+  RecordingMeta& meta = recording.meta;
+  meta.command.clear();
+  meta.cwd.clear();
+  meta.host.clear();
+  meta.boot_id.clear();
+  meta.extra.clear();
+  for (std::size_t i = 0; i < recording.sources.size(); ++i) {
+    Source& source = recording.sources[i];
+    for (const char* name : {"cmdline", "user", "uid", "file"}) source.attrs.erase(name);
+    if (source.kind == SourceKind::kCgroup) source.key = fmt::format("cgroup {}", i);
+  }
+  without_folders(recording.texts);
+  std::erase_if(recording.events, [](const Event& event) { return is<events::Parameter>(event); });
+  Numbers tasks("task"), groups("group");
+  for (Event& event : recording.events) {
+    event.attrs.erase("argv");
+    tasks.replace(event.attrs, "task");
+    groups.replace(event.attrs, "group");
+  }
+  return recording;
+}
+
+}  // namespace headroom

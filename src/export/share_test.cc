@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/share.h"
+
+#include <gtest/gtest.h>
+
+#include "export/jsonl.h"
+
+namespace headroom {
+namespace {
+
+TEST(Share, KeepsNothingThatTellsWhoRanWhat) {
+  MemorySink sink;
+  sink.set_meta({.id = "0123456789abcdef",
+                 .origin = "run",
+                 .host = "private-host",
+                 .boot_id = "private-boot",
+                 .command = {"private-command"},
+                 .cwd = "/private",
+                 .start = 0,
+                 .end = 9,
+                 .extra = {{"x", "private-extra"}}});
+  const SourceId gpu = sink.add_source({SourceKind::kGpu, "GPU-1", kNoSource, {{"index", "0"}}});
+  sink.add_source({SourceKind::kProcess,
+                   "7/1",
+                   kNoSource,
+                   {{"pid", "7"}, {"cmdline", "private-argv"}, {"user", "private-user"}, {"uid", "4711"}}});
+  sink.add_source({SourceKind::kCgroup, "/private.slice", kNoSource, {}});
+  sink.add_source({SourceKind::kMarks, "7/1/7/output:1", kNoSource, {{"file", "private.log"}}});
+  sink.add_row(gpu, 1, std::array{Cell{Metric::kPower, 250'000, std::nullopt}});
+  sink.add_event({1, std::nullopt, "job_start", kNoSource, {{"argv", "private-argv"}, {"pid", "7"}}});
+  for (const char* task : {"private-a", "private-b", "private-a"})
+    sink.add_event({2, std::nullopt, "attempt_start", kNoSource, {{"task", task}, {"group", "private-group"}}});
+  sink.add_event({3, std::nullopt, "parameter", kNoSource, {{"name", "data"}, {"value", "/private/data"}}});
+  const Recording shared = to_share(sink.take());
+  std::string text;
+  ASSERT_TRUE(write_jsonl(shared, [&](std::string_view block) -> Result<void> {
+    text += block;
+    return {};
+  }));
+  EXPECT_EQ(text.find("private"), std::string::npos) << text;
+  EXPECT_EQ(text.find("4711"), std::string::npos) << text;
+  EXPECT_NE(text.find("\"power_watts\":250"), std::string::npos) << text;
+  EXPECT_EQ(shared.events[1].attrs, shared.events[3].attrs);
+  EXPECT_NE(shared.events[1].attrs, shared.events[2].attrs);
+}
+
+TEST(Share, KeepsStacksWithoutTheirFolders) {
+  MemorySink sink;
+  const SourceId thread = sink.add_source({SourceKind::kPythonThread, "7/1/7", kNoSource, {}});
+  const std::array frames{
+      sink.intern("main (/home/private/a/train.py:1)"), sink.intern("main (/home/private/b/train.py:1)"),
+      sink.intern("f (/home/private/v/lib/python3.11/site-packages/torch/x.py:1)"), sink.intern("no file")};
+  sink.add_list_row(thread, {.at = 1, .list = sink.intern_list(frames)});
+  const Recording shared = to_share(sink.take());
+  EXPECT_EQ(shared.texts, (std::vector<std::string>{"main (train.py:1)", "main (other/train.py:1)",
+                                                    "f (lib/python3.11/site-packages/torch/x.py:1)", "no file"}));
+}
+
+}  // namespace
+}  // namespace headroom

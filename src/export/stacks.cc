@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/stacks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/human.h"
+#include "stacks/frame.h"
+
+namespace headroom {
+
+namespace {
+
+using stacks::WeightedStack;
+
+double weight_of(const WeightedStack& stack, const StacksOptions& options) {
+  return stack.idle + (options.busy ? stack.busy : 0);
+}
+
+// Five of them lie between any two modules.
+bool is_import_machinery(std::string_view frame) {
+  return stacks::frame_of(frame).file.starts_with("<frozen importlib");
+}
+
+// One frame on one way from the outermost function; children in the order of their names.
+struct Flame {
+  double idle = 0, busy = 0;
+  std::map<std::string, Flame, std::less<>> below;
+};
+
+Flame flame_of(const std::vector<WeightedStack>& profile, const StacksOptions& options) {
+  Flame root;
+  for (const WeightedStack& stack : profile) {
+    const double busy = options.busy ? stack.busy : 0;
+    Flame* flame = &root;
+    flame->idle += stack.idle, flame->busy += busy;
+    for (const std::string& frame : stack.frames) {
+      if (is_import_machinery(frame)) continue;
+      flame = &flame->below[frame];
+      flame->idle += stack.idle, flame->busy += busy;
+    }
+  }
+  return root;
+}
+
+std::string escaped(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '&')
+      safe += "&amp;";
+    else if (c == '<')
+      safe += "&lt;";
+    else if (c == '>')
+      safe += "&gt;";
+    else if (c == '"')
+      safe += "&quot;";
+    else
+      safe += static_cast<unsigned char>(c) < 0x20 ? '?' : c;  // control characters are no XML
+  }
+  return safe;
+}
+
+constexpr double kWidth = 1200, kRow = 18, kMargin = 10, kHead = 46, kLetter = 6.6, kNarrowest = 1.0 / 3;
+
+std::size_t depth_of(const Flame& flame, double scale) {
+  std::size_t depth = 0;
+  for (const auto& [name, below] : flame.below)
+    if ((below.idle + below.busy) * scale >= kNarrowest) depth = std::max(depth, 1 + depth_of(below, scale));
+  return depth;
+}
+
+// UTF-8 is not cut within a character.
+std::string cut(std::string_view text, std::size_t letters) {
+  if (text.size() <= letters) return std::string(text);
+  if (letters < 4) return "";
+  std::size_t end = letters - 2;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
+  return std::string(text.substr(0, end)) + "..";
+}
+
+class FlameGraph {
+ public:
+  FlameGraph(BlockOutput& output, double all) : output_(output), all_(all), scale_((kWidth - 2 * kMargin) / all) {}
+
+  Result<void> draw(const Flame& flame, double left, std::size_t row) {
+    double x = left;
+    for (const auto& [name, below] : flame.below) {
+      const double time = below.idle + below.busy, width = time * scale_;
+      if (width >= kNarrowest) {
+        HR_TRYV(box(name, below, x, row, width));
+        HR_TRYV(draw(below, x, row + 1));
+      }
+      x += width;
+    }
+    return {};
+  }
+  [[nodiscard]] double scale() const { return scale_; }
+
+ private:
+  Result<void> box(const std::string& name, const Flame& flame, double x, std::size_t row, double width) {
+    const double time = flame.idle + flame.busy, idle = flame.idle / time, y = kHead + static_cast<double>(row) * kRow;
+    std::string said = fmt::format("{}: {} ({} of the time shown)", name,
+                                   human_duration(static_cast<Nanos>(time * 1e9)), human_percent(time / all_));
+    if (flame.busy > 0) said += fmt::format("; the GPU was idle for {} of it", human_percent(idle));
+    output_.text() += fmt::format(
+        "<g><title>{}</title><rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\" "
+        "fill=\"rgb({:.0f},{:.0f},{:.0f})\"/>",
+        escaped(said), x, y, std::max(0.3, width - 0.5), kRow - 1, 70 + 165 * idle, 160 - 10 * idle, 110 - 40 * idle);
+    const std::string text = cut(stacks::words(stacks::frame_of(name)),
+                                 static_cast<std::size_t>((width - 6) / kLetter > 0 ? (width - 6) / kLetter : 0));
+    if (!text.empty())
+      output_.text() += fmt::format("<text x=\"{:.1f}\" y=\"{:.0f}\">{}</text>", x + 3, y + 13, escaped(text));
+    output_.text() += "</g>\n";
+    return output_.line_done();
+  }
+
+  BlockOutput& output_;
+  double all_, scale_;
+};
+
+}  // namespace
+
+Result<void> write_collapsed(const std::vector<WeightedStack>& profile, const StacksOptions& options,
+                             const Output& output) {
+  BlockOutput block(output);
+  for (const WeightedStack& stack : profile) {
+    const auto ms = std::llround(1000 * weight_of(stack, options));
+    if (ms <= 0 || stack.frames.empty()) continue;
+    bool first = true;
+    for (std::string frame : stack.frames) {
+      if (is_import_machinery(frame)) continue;
+      std::replace_if(
+          frame.begin(), frame.end(), [](char c) { return c == ';' || c == '\n'; }, '_');
+      block.text() += (std::exchange(first, false) ? "" : ";") + frame;
+    }
+    block.text() += fmt::format(" {}\n", ms);
+    HR_TRYV(block.line_done());
+  }
+  return block.flush();
+}
+
+Result<void> write_speedscope(const std::vector<WeightedStack>& profile, const StacksOptions& options,
+                              const Output& output) {
+  using Json = nlohmann::ordered_json;
+  Json frames = Json::array(), samples = Json::array(), weights = Json::array();
+  std::map<std::string, std::size_t, std::less<>> numbers;
+  double all = 0;
+  for (const WeightedStack& stack : profile) {
+    const double weight = weight_of(stack, options);
+    if (weight <= 0) continue;
+    Json sample = Json::array();
+    for (const std::string& frame : stack.frames) {
+      const auto [entry, is_new] = numbers.try_emplace(frame, numbers.size());
+      if (is_new) frames.push_back({{"name", frame}});
+      sample.push_back(entry->second);
+    }
+    samples.push_back(std::move(sample));
+    weights.push_back(weight);
+    all += weight;
+  }
+  Json json{{"$schema", "https://www.speedscope.app/file-format-schema.json"},
+            {"shared", {{"frames", std::move(frames)}}},
+            {"profiles",
+             {{{"type", "sampled"},
+               {"name", options.busy ? "seconds of the GPU" : "seconds in which the GPU was idle"},
+               {"unit", "seconds"},
+               {"startValue", 0},
+               {"endValue", all},
+               {"samples", std::move(samples)},
+               {"weights", std::move(weights)}}}},
+            {"name", options.title},
+            {"exporter", "headroom"}};
+  return output(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Result<void> write_flame_graph(const std::vector<WeightedStack>& profile, const StacksOptions& options,
+                               const Output& output) {
+  const Flame root = flame_of(profile, options);
+  const double all = root.idle + root.busy;
+  BlockOutput block(output);
+  FlameGraph graph(block, std::max(1e-9, all));
+  const double height = kHead + kRow * static_cast<double>(depth_of(root, graph.scale())) + kMargin;
+  const std::string what =
+      options.busy ? "what the job was at, by the time of its GPUs" : "what the job was at while its GPUs were idle";
+  block.text() += fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "role=\"img\">\n<title>{2}</title>\n<style>svg{{background:#fff;font:11px monospace}}text{{fill:#111}}"
+      "text.h{{font-size:13px}}@media(prefers-color-scheme:dark){{svg{{background:#181818}}text.h{{fill:#ddd}}}}</"
+      "style>\n"
+      "<text class=\"h\" x=\"{3:.0f}\" y=\"18\">{2}: {4}{5}</text>\n<text class=\"h\" x=\"{3:.0f}\" "
+      "y=\"36\">{6}</text>\n",
+      kWidth, height, escaped(what), kMargin, all > 0 ? human_duration(static_cast<Nanos>(all * 1e9)) : "none",
+      options.title.empty() ? "" : " of " + escaped(options.title),
+      options.busy ? "orange: the GPU was idle, green: kernels ran; of readings that were partly busy an estimate"
+                   : "as wide as the time; of readings that were partly busy an estimate");
+  HR_TRYV(graph.draw(root, kMargin, 0));
+  block.text() += "</svg>\n";
+  return block.flush();
+}
+
+}  // namespace headroom

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "export/stacks.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+namespace headroom {
+namespace {
+
+using stacks::WeightedStack;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::vector<WeightedStack> kProfile{{{"main (a.py:1)", "load <x> (a.py:2)"}, 3, 1},
+                                          {{"main (a.py:1)", "step; (a.py:9)"}, 0, 5},
+                                          {{"main (a.py:1)"}, 1, 0}};
+
+template <class Write>
+std::string written(const Write& write, const StacksOptions& options,
+                    const std::vector<WeightedStack>& profile = kProfile) {
+  std::string text;
+  EXPECT_TRUE(write(profile, options, [&](std::string_view block) -> Result<void> {
+    text += block;
+    return {};
+  }));
+  return text;
+}
+
+TEST(Stacks, CollapseToALineEach) {
+  EXPECT_EQ(written(write_collapsed, {}), "main (a.py:1);load <x> (a.py:2) 3000\nmain (a.py:1) 1000\n");
+  EXPECT_EQ(written(write_collapsed, {.busy = true}),
+            "main (a.py:1);load <x> (a.py:2) 4000\nmain (a.py:1);step_ (a.py:9) 5000\nmain (a.py:1) 1000\n");
+  EXPECT_EQ(written(write_collapsed, {}, {}), "");
+}
+
+TEST(Stacks, BecomeAProfileOfSpeedscope) {
+  const auto json = nlohmann::json::parse(written(write_speedscope, {.title = "run"}));
+  const auto& profile = json["profiles"][0];
+  EXPECT_EQ(json["shared"]["frames"].size(), 2U);
+  EXPECT_EQ(profile["samples"], nlohmann::json::parse("[[0,1],[0]]"));
+  EXPECT_EQ(profile["weights"], nlohmann::json::parse("[3.0,1.0]"));
+  EXPECT_EQ(profile["endValue"], 4.0);
+}
+
+TEST(Stacks, BecomeAFlameGraphThatSaysItsFigures) {
+  const std::string idle = written(write_flame_graph, {.title = "run & more"});
+  EXPECT_THAT(idle, HasSubstr("<title>load &lt;x&gt; (a.py:2): 3.0 s (75 % of the time shown)</title>"));
+  EXPECT_THAT(idle, HasSubstr("run &amp; more"));
+  EXPECT_THAT(idle, Not(HasSubstr("step;")));
+  EXPECT_THAT(idle, Not(HasSubstr("<script")));
+  const std::string all = written(write_flame_graph, {.busy = true});
+  EXPECT_THAT(all, HasSubstr("step; (a.py:9): 5.0 s (50 % of the time shown); the GPU was idle for 0 % of it"));
+  EXPECT_THAT(written(write_flame_graph, {}, {}), HasSubstr("</svg>"));
+}
+
+}  // namespace
+}  // namespace headroom

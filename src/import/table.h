@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "import/import.h"
+
+namespace headroom {
+
+// Logs that are no table, as the CSV that nvidia-smi would have written: columns by its names, or by those of metrics.
+class LogTable {
+ public:
+  using Row = std::map<std::string, std::string, std::less<>>;  // cells by the name of their column
+  void add(Row row);
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+  [[nodiscard]] std::string csv() const;
+
+ private:
+  std::vector<Row> rows_;
+};
+
+// kInvalidInput, without a name in front, where there is no reading.
+[[nodiscard]] Result<LogTable> table_of_smi_xml(std::string_view text);     // nvidia-smi -q -x, once or again and again
+[[nodiscard]] Result<LogTable> table_of_gpustat(std::string_view text);     // gpustat --json, once or again and again
+[[nodiscard]] Result<LogTable> table_of_prometheus(std::string_view text);  // a range query of dcgm-exporter
+[[nodiscard]] Result<LogTable> table_of_dcgm(std::string_view text);        // dcgmi dmon -e
+[[nodiscard]] Result<LogTable> table_of_pmon(std::string_view text);        // nvidia-smi pmon
+[[nodiscard]] Result<LogTable> table_of_export(std::string_view text);      // headroom export -f csv
+
+// The column for a field of DCGM, by its name in an exporter ("DCGM_FI_DEV_GPU_UTIL") or in dmon ("GPUTL"); "" for one
+// that a recording has no place for.
+[[nodiscard]] std::string_view dcgm_column(std::string_view field);
+
+// The format of a log that is no table, by its beginning; kUnknown for all others.
+[[nodiscard]] LogFormat sniff_table(std::string_view text);
+// Its table; the format must be one of these.
+[[nodiscard]] Result<LogTable> table_of(LogFormat format, std::string_view text);
+
+}  // namespace headroom

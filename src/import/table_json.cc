@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "import/table.h"
+
+namespace headroom {
+
+namespace {
+
+using Json = nlohmann::json;
+
+// The objects of a text, one after another, however they are laid out.
+std::vector<std::string_view> objects_of(std::string_view text) {
+  std::vector<std::string_view> objects;
+  std::size_t depth = 0, begin = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && c == '{') {
+      if (depth++ == 0) begin = i;
+    } else if (!in_string && c == '}' && depth > 0 && --depth == 0) {
+      objects.push_back(text.substr(begin, i + 1 - begin));
+    }
+  }
+  return objects;
+}
+
+std::string cell_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number() || value.is_null() ? value.dump() : "";
+}
+
+std::string member(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() ? "" : cell_of(*found);
+}
+
+}  // namespace
+
+Result<LogTable> table_of_gpustat(std::string_view text) {
+  LogTable table;
+  for (const std::string_view object : objects_of(text)) {
+    const Json answer = parse_json<Json>(object);
+    if (!answer.is_object() || !answer.contains("gpus") || !answer["gpus"].is_array()) continue;
+    for (const Json& gpu : answer["gpus"]) {
+      if (!gpu.is_object()) continue;
+      LogTable::Row row{{"driver_version", member(answer, "driver_version")}};
+      if (const std::string time = member(answer, "query_time"); !time.empty()) row["timestamp"] = time;
+      for (const auto& [name, value] : gpu.items()) {
+        if (value.is_structured()) continue;
+        const std::string column = name == "utilization.enc"   ? "utilization.encoder"
+                                   : name == "utilization.dec" ? "utilization.decoder"
+                                                               : name;
+        row[column] = cell_of(value);
+      }
+      table.add(std::move(row));
+    }
+  }
+  if (table.empty()) return fail(Errc::kInvalidInput, "no readings of GPUs in it", "gpustat --json >> gpus.json");
+  return table;
+}
+
+Result<LogTable> table_of_prometheus(std::string_view text) {
+  const char* const kHint =
+      "ask for a range: curl …/api/v1/query_range?query={__name__=~\"DCGM_FI_.*\"}&start=…&end=…&step=5";
+  const Json answer = parse_json<Json>(text);
+  if (!answer.is_object()) return fail(Errc::kInvalidInput, "not valid JSON", kHint);
+  const Json* results = nullptr;
+  if (const auto data = answer.find("data"); data != answer.end() && data->is_object())
+    if (const auto found = data->find("result"); found != data->end() && found->is_array()) results = &*found;
+  if (!results) return fail(Errc::kInvalidInput, "no results in it", kHint);
+  std::map<std::pair<double, std::string>, LogTable::Row> rows;  // by time and GPU
+  for (const Json& series : *results) {
+    if (!series.is_object() || !series.contains("metric") || !series["metric"].is_object() ||
+        !series.contains("values") || !series["values"].is_array())
+      continue;
+    const Json& labels = series["metric"];
+    const std::string_view column = dcgm_column(member(labels, "__name__"));
+    if (column.empty()) continue;
+    const std::string uuid = member(labels, "UUID"), index = member(labels, "gpu"), name = member(labels, "modelName");
+    for (const Json& value : series["values"]) {
+      if (!value.is_array() || value.size() != 2 || !value[0].is_number()) continue;
+      LogTable::Row& row = rows[{value[0].get<double>(), uuid.empty() ? index : uuid}];
+      if (row.empty()) {
+        row["timestamp"] = fmt::format("{:.3f}", value[0].get<double>());
+        row["index"] = index;
+        if (!uuid.empty()) row["uuid"] = uuid;
+        if (!name.empty()) row["name"] = name;
+      }
+      row[std::string(column)] = cell_of(value[1]);
+    }
+  }
+  LogTable table;
+  for (auto& [key, row] : rows) table.add(std::move(row));
+  if (table.empty()) return fail(Errc::kInvalidInput, "no series of dcgm-exporter over a range in it", kHint);
+  return table;
+}
+
+}  // namespace headroom

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "base/strings.h"
+#include "import/log_reader.h"
+#include "import/table.h"
+
+namespace headroom {
+
+namespace {
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (std::size_t i = 0; i < line.size();) {
+    while (i < line.size() && (line[i] == ' ' || line[i] == '\t')) ++i;
+    const std::size_t begin = i;
+    while (i < line.size() && line[i] != ' ' && line[i] != '\t') ++i;
+    if (i > begin) words.push_back(line.substr(begin, i - begin));
+  }
+  return words;
+}
+
+// "#Entity" and "# Entity" are the same.
+std::vector<std::string_view> header_words(std::string_view line) {
+  line.remove_prefix(1);
+  return words_of(line);
+}
+
+}  // namespace
+
+// "#Entity   GPUTL  POWER" and a line of units; then "GPU 0     98     288.1", without any time.
+Result<LogTable> table_of_dcgm(std::string_view text) {
+  LogTable table;
+  std::vector<std::string_view> columns;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    if (line.starts_with('#')) {
+      if (const auto words = header_words(line); !words.empty() && lower(words[0]) == "entity")
+        columns.assign(words.begin() + 1, words.end());
+      continue;
+    }
+    const auto words = words_of(line);
+    if (words.size() != columns.size() + 2 || words[0] != "GPU") continue;
+    LogTable::Row row{{"index", std::string(words[1])}};
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      if (const auto column = dcgm_column(columns[i]); !column.empty()) row[std::string(column)] = words[i + 2];
+    if (row.size() > 1) table.add(std::move(row));
+  }
+  if (table.empty())
+    return fail(Errc::kInvalidInput, "no row of a GPU with a field that a recording can hold",
+                "dcgmi dmon -e 203,204,155,252,1002,1004,1005");
+  return table;
+}
+
+namespace {
+
+// The processes of a GPU in one round, together: each has a share of the time.
+struct PmonRound {
+  LogTable::Row row;
+  std::set<std::string, std::less<>> pids;
+  std::map<std::string_view, double> sums;
+};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPmonColumns{{{"sm", "utilization.gpu"},
+                                                                                     {"mem", "utilization.memory"},
+                                                                                     {"enc", "utilization.encoder"},
+                                                                                     {"dec", "utilization.decoder"}}};
+
+void finish_round(PmonRound& round, LogTable& table) {
+  if (round.row.empty()) return;
+  constexpr double kAll = 100;
+  for (const auto& [name, column] : kPmonColumns)
+    if (const auto sum = round.sums.find(name); sum != round.sums.end())
+      round.row[std::string(column)] = fmt::format("{:g}", std::min(kAll, sum->second));
+  table.add(std::move(round.row));
+  round = {};
+}
+
+}  // namespace
+
+// "# gpu pid type sm mem enc dec command", with "-o DT" behind date and time. A GPU without a process has one row of
+// "-".
+Result<LogTable> table_of_pmon(std::string_view text) {
+  LogTable table;
+  std::vector<std::string_view> names;
+  std::map<std::string, PmonRound, std::less<>> rounds;  // by GPU
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    if (line.starts_with('#')) {
+      const auto words = header_words(line);
+      if (std::find(words.begin(), words.end(), "pid") != words.end()) names = words;
+      continue;
+    }
+    const auto words = words_of(line);
+    if (names.empty() || words.size() < names.size()) continue;  // a command may have blanks
+    const auto cell = [&](std::string_view name) {
+      const auto at = std::find_if(names.begin(), names.end(), [&](auto n) { return lower(n) == name; });
+      return at == names.end() ? std::string_view() : words[static_cast<std::size_t>(at - names.begin())];
+    };
+    const std::string gpu(cell("gpu")), pid(cell("pid"));
+    if (!parse_number<int>(gpu)) continue;
+    std::string time(cell("time"));
+    if (const auto date = cell("date"); date.size() == 8)
+      time = fmt::format("{}-{}-{} {}", date.substr(0, 4), date.substr(4, 2), date.substr(6), time);
+    PmonRound& round = rounds[gpu];
+    const auto before = round.row.find("timestamp");
+    const bool same = time.empty() ? !round.pids.contains(pid) : before != round.row.end() && before->second == time;
+    if (!same) finish_round(round, table);
+    round.row["index"] = gpu;
+    if (!time.empty()) round.row["timestamp"] = time;
+    round.pids.insert(pid);
+    for (const auto& [name, column] : kPmonColumns) {
+      const auto value = parse_number<double>(cell(name));
+      // "-" where nothing was sampled: of the SMs and the memory that is a process at rest, or none.
+      const bool at_rest = cell(name) == "-" && (name == "sm" || name == "mem");
+      if (value || at_rest) round.sums[name] += std::max(0.0, value.value_or(0));
+    }
+  }
+  for (auto& [gpu, round] : rounds) finish_round(round, table);
+  if (table.empty()) return fail(Errc::kInvalidInput, "no row of a GPU", "nvidia-smi pmon -o DT");
+  return table;
+}
+
+// Rows of GPUs of our own CSV; those of processes and of the host have no columns of a device.
+Result<LogTable> table_of_export(std::string_view text) {
+  LogTable table;
+  LineCursor lines(text);
+  std::vector<std::string> names;
+  while (lines.next()) {
+    const auto cells = csv_cells(lines.line());
+    if (names.empty()) {
+      names.assign(cells.begin(), cells.end());
+      continue;
+    }
+    if (cells.size() != names.size() || cells.size() < 5 || cells[2] != "gpu") continue;
+    LogTable::Row row{{"timestamp", std::string(cells[1])}, {"uuid", std::string(cells[3])}};
+    if (!cells[4].empty()) row["index"] = cells[4];
+    for (std::size_t i = 5; i < cells.size(); ++i)
+      if (!cells[i].empty()) row[names[i]] = cells[i];
+    table.add(std::move(row));
+  }
+  if (table.empty()) return fail(Errc::kInvalidInput, "no row of a GPU", "headroom export REC --format csv");
+  return table;
+}
+
+}  // namespace headroom

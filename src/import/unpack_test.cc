@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/unpack.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+#include <zstd.h>
+
+namespace headroom {
+namespace {
+
+std::string gzip(std::string_view text) {
+  z_stream stream{};
+  deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+  std::string packed(deflateBound(&stream, text.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  deflate(&stream, Z_FINISH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+std::string zstd(std::string_view text) {
+  std::string packed(ZSTD_compressBound(text.size()), '\0');
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 3));
+  return packed;
+}
+
+TEST(Unpack, GivesBackWhatWasPacked) {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += std::to_string(i * 7919);
+  for (const auto pack : {gzip, zstd}) {
+    const std::string packed = pack(text);
+    EXPECT_TRUE(is_packed(packed));
+    EXPECT_EQ(unpack(packed), text);
+    EXPECT_EQ(unpack(packed + pack("more")), text + "more") << "logs that were appended";
+    const auto cut = unpack(std::string_view(packed).substr(0, packed.size() / 2));
+    ASSERT_TRUE(cut);
+    EXPECT_TRUE(text.starts_with(*cut));
+    EXPECT_GT(cut->size(), text.size() / 4);
+  }
+  EXPECT_FALSE(is_packed("timestamp"));
+}
+
+TEST(Unpack, IsBounded) {
+  const std::string zeros(std::size_t{8} << 20, '\0');
+  for (const auto pack : {gzip, zstd}) {
+    const std::string bomb = pack(zeros);
+    EXPECT_LT(bomb.size(), zeros.size() / 500);
+    EXPECT_EQ(unpack(bomb, zeros.size())->size(), zeros.size());
+    EXPECT_EQ(unpack(bomb, zeros.size() / 2).error().code, Errc::kInvalidInput);
+  }
+}
+
+TEST(Unpack, DamageIsSaid) {
+  for (const auto pack : {gzip, zstd}) {
+    std::string packed = pack("some text that is long enough to be packed, and packed, and packed");
+    EXPECT_FALSE(unpack(std::string_view(packed).substr(0, 3)));
+    for (std::size_t i = 4; i < packed.size(); ++i) {
+      std::string damaged = packed;
+      damaged[i] = static_cast<char>(damaged[i] ^ 0x55);
+      (void)unpack(damaged);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "marks/mark_track.h"
+
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "model/events.h"
+
+namespace headroom::marks {
+namespace {
+
+class Marks : public ::testing::Test {
+ protected:
+  void mark(Mark::Kind kind, Nanos ms, std::string_view name = "", double value = 0, std::string_view text = "") {
+    track_.take({.kind = kind, .at = ms * kMillisecond, .name = name, .text = text, .value = value});
+  }
+  void begin(Nanos ms, std::string_view name) { mark(Mark::Kind::kBegin, ms, name); }
+  void end(Nanos ms, std::string_view name = "") { mark(Mark::Kind::kEnd, ms, name); }
+  void finish(Nanos ms) { track_.finish(ms * kMillisecond, sink_); }
+
+  // "100 epoch/train" of each row.
+  std::vector<std::string> rows() {
+    std::vector<std::string> rows;
+    const Recording& recording = sink_.recording();
+    for (const Track& track : recording.tracks)
+      for (const ListRow& row : track.lists) {
+        std::vector<std::string> names;
+        for (const TextId id : recording.lists[row.list]) names.push_back(recording.texts[id]);
+        rows.push_back(std::to_string(row.at / kMillisecond) + " " + join(names, "/"));
+      }
+    return rows;
+  }
+
+  MarkTrack track_{Source{SourceKind::kMarks, "7/1/7/marks", kNoSource, {{"via", "marks"}}}};
+  MemorySink sink_;
+};
+
+using Rows = std::vector<std::string>;
+
+TEST_F(Marks, PhasesNestAndEveryOpenOneIsInItsRow) {
+  begin(100, "epoch");
+  begin(200, "train");
+  end(500, "train");
+  end(600, "epoch");
+  finish(1000);
+  EXPECT_EQ(rows(), (Rows{"100 epoch", "200 epoch/train", "500 epoch", "600 "}));
+}
+
+TEST_F(Marks, AnEndEndsWhatWasOpenedWithinAndNothingElse) {
+  end(50, "never begun");
+  begin(100, "a");
+  begin(200, "b");
+  end(300, "c");
+  end(400, "a");
+  finish(500);
+  EXPECT_EQ(rows(), (Rows{"100 a", "200 a/b", "400 "}));
+}
+
+TEST_F(Marks, APhaseReplacesAllOthers) {
+  mark(Mark::Kind::kPhase, 100, "train");
+  mark(Mark::Kind::kPhase, 300, "validate");
+  mark(Mark::Kind::kPhase, 400, "validate");
+  mark(Mark::Kind::kPhase, 500, "");
+  finish(600);
+  EXPECT_EQ(rows(), (Rows{"100 train", "300 validate", "500 "}));
+}
+
+TEST_F(Marks, ShortOnesBelongToWhatIsAroundThem) {
+  begin(0, "epoch");
+  for (int step = 0; step < 100; ++step) {
+    begin(100 + step * 10, "forward");
+    end(104 + step * 10, "forward");
+  }
+  end(1500, "epoch");
+  finish(2000);
+  EXPECT_EQ(rows(), (Rows{"0 epoch", "1500 "}));
+  ASSERT_EQ(sink_.recording().losses.size(), 1U);
+  EXPECT_EQ(sink_.recording().losses[0].what, "mark_short");
+}
+
+TEST_F(Marks, ShortOnesDoNotProlongWhatHasEnded) {
+  begin(0, "validate");
+  end(100, "validate");
+  for (int step = 0; step < 100; ++step) {
+    begin(101 + step * 10, "forward");
+    end(108 + step * 10, "forward");
+  }
+  finish(1500);
+  EXPECT_EQ(rows(), (Rows{"0 validate", "100 "}));
+}
+
+TEST_F(Marks, WhenTheyAreWrittenChangesNothing) {
+  std::vector<Rows> all;
+  for (const Nanos every : {1, 7, 30, 1000}) {
+    MarkTrack track{Source{SourceKind::kMarks, "k", kNoSource, {}}};
+    MemorySink sink;
+    Nanos next = every;
+    const auto take = [&](Mark::Kind kind, Nanos ms, std::string_view name) {
+      for (; next <= ms; next += every) track.write(next * kMillisecond, sink);
+      track.take({.kind = kind, .at = ms * kMillisecond, .name = name});
+    };
+    for (int i = 0; i < 40; ++i) {
+      take(Mark::Kind::kBegin, i * 100, "step");
+      take(Mark::Kind::kBegin, i * 100 + 1, "load");
+      take(Mark::Kind::kEnd, i * 100 + i, "load");
+      take(Mark::Kind::kEnd, i * 100 + 60, "step");
+    }
+    track.finish(5 * kSecond, sink);
+    Rows rows;
+    for (const ListRow& row : sink.recording().tracks[0].lists)
+      rows.push_back(std::to_string(row.at) + ":" + std::to_string(sink.recording().lists[row.list].size()));
+    all.push_back(rows);
+  }
+  EXPECT_GT(all[0].size(), 50U);
+  for (const Rows& rows : all) EXPECT_EQ(rows, all[0]);
+}
+
+TEST_F(Marks, StepsAreCountedAtTheInstantOfTheLast) {
+  mark(Mark::Kind::kStep, 100, "", 32);
+  mark(Mark::Kind::kStep, 200, "", 32);
+  track_.write(kSecond, sink_);
+  mark(Mark::Kind::kStep, 1500, "", 16);
+  finish(2000);
+  const Track& track = sink_.recording().tracks.at(0);
+  EXPECT_EQ(track.at, (std::vector<Nanos>{200 * kMillisecond, 1500 * kMillisecond}));
+  EXPECT_EQ(track.find(Metric::kSteps)->values, (std::vector<std::int64_t>{2, 3}));
+  EXPECT_EQ(track.find(Metric::kSamples)->values, (std::vector<std::int64_t>{64, 80}));
+}
+
+TEST_F(Marks, StepsBelongToThePhaseInWhichTheyWereCounted) {
+  begin(0, "train");
+  for (int i = 1; i <= 3; ++i) mark(Mark::Kind::kStep, i * 100);
+  end(400, "train");
+  begin(400, "validate");
+  track_.write(600 * kMillisecond, sink_);
+  end(1000, "validate");
+  begin(1000, "train");
+  mark(Mark::Kind::kStep, 1100);
+  finish(2000);
+  const Track& track = sink_.recording().tracks.at(0);
+  EXPECT_EQ(track.at, (std::vector<Nanos>{0, 300 * kMillisecond, 1000 * kMillisecond, 1100 * kMillisecond}));
+  EXPECT_EQ(track.find(Metric::kSteps)->values, (std::vector<std::int64_t>{0, 3, 3, 4}));
+}
+
+TEST_F(Marks, StepsToldInTheInstantOfAChangeAreNotLost) {
+  mark(Mark::Kind::kPhase, 100, "train");
+  mark(Mark::Kind::kStep, 100);
+  mark(Mark::Kind::kStep, 300);
+  track_.write(400 * kMillisecond, sink_);
+  mark(Mark::Kind::kPhase, 500, "validate");
+  mark(Mark::Kind::kStep, 500);
+  finish(2000);
+  const Track& track = sink_.recording().tracks.at(0);
+  EXPECT_EQ(track.at, (std::vector<Nanos>{100 * kMillisecond, 300 * kMillisecond, 500 * kMillisecond}));
+  EXPECT_EQ(track.find(Metric::kSteps)->values, (std::vector<std::int64_t>{1, 2, 3}));
+}
+
+TEST_F(Marks, AStepInTheInstantOfARowHasARowOfItsOwn) {
+  mark(Mark::Kind::kStep, 300);
+  track_.write(300 * kMillisecond, sink_);
+  mark(Mark::Kind::kStep, 300);
+  finish(2000);
+  EXPECT_EQ(sink_.recording().tracks.at(0).find(Metric::kSteps)->values, (std::vector<std::int64_t>{1, 2}));
+}
+
+TEST_F(Marks, OfAMetricTheFirstSomeAndTheLastAreKept) {
+  for (int i = 0; i < 25; ++i) {
+    mark(Mark::Kind::kMetric, i * 1000, "loss", 25 - i);
+    track_.write(i * kSecond, sink_);
+  }
+  finish(25'000);
+  std::vector<double> values;
+  for (const Event& event : sink_.recording().events) values.push_back(of_event<events::MetricValue>(event)->value);
+  EXPECT_EQ(values, (std::vector<double>{25, 15, 5, 1}));
+}
+
+TEST_F(Marks, AMetricAndAParameterAreOfWhenTheyWereSaid) {
+  mark(Mark::Kind::kMetric, 100, "loss", 0.5);
+  mark(Mark::Kind::kParameter, 200, "lr", 0, "0.1");
+  finish(9000);
+  ASSERT_EQ(sink_.recording().events.size(), 2U);
+  EXPECT_EQ(sink_.recording().events[0].at, 100 * kMillisecond);
+  EXPECT_EQ(sink_.recording().events[1].at, 200 * kMillisecond);
+}
+
+TEST_F(Marks, AParameterIsKeptWhenItChanges) {
+  for (const char* value : {"0.1", "0.1", "0.2"}) {
+    mark(Mark::Kind::kParameter, 10, "lr", 0, value);
+    track_.write(kSecond, sink_);
+  }
+  finish(2000);
+  ASSERT_EQ(sink_.recording().events.size(), 2U);
+  EXPECT_EQ(of_event<events::Parameter>(sink_.recording().events[1])->value, "0.2");
+}
+
+TEST_F(Marks, AParameterThatChangesAllTheTimeIsKeptNowAndThen) {
+  for (int i = 0; i < 25; ++i) {
+    mark(Mark::Kind::kParameter, i * 1000, "lr", 0, std::to_string(i));
+    track_.write(i * kSecond, sink_);
+  }
+  finish(25'000);
+  std::vector<std::string> values;
+  for (const Event& event : sink_.recording().events) values.push_back(of_event<events::Parameter>(event)->value);
+  EXPECT_EQ(values, (std::vector<std::string>{"0", "10", "20", "24"}));
+}
+
+TEST_F(Marks, WhatLastsNoTimeIsNoPhase) {
+  begin(100, "a");
+  end(200, "a");
+  begin(200, "b");
+  end(300, "b");
+  begin(300, "b");
+  finish(1000);
+  EXPECT_EQ(rows(), (Rows{"100 a", "200 b"}));
+  EXPECT_TRUE(sink_.recording().losses.empty());
+}
+
+TEST_F(Marks, RangesThatNeedNotNestEndAlone) {
+  MarkTrack ranges(Source{SourceKind::kMarks, "7/1/7/nvtx", kNoSource, {{"via", "nvtx"}}}, Within::kGoesOn);
+  const auto take = [&](Mark::Kind kind, Nanos ms, std::string_view name) {
+    ranges.take({.kind = kind, .at = ms * kMillisecond, .name = name});
+  };
+  take(Mark::Kind::kBegin, 100, "a");
+  take(Mark::Kind::kBegin, 200, "b");
+  take(Mark::Kind::kEnd, 300, "a");
+  take(Mark::Kind::kEnd, 400, "b");
+  ranges.finish(kSecond, sink_);
+  EXPECT_EQ(rows(), (Rows{"100 a", "200 a/b", "300 b", "400 "}));
+}
+
+TEST_F(Marks, NamesWithoutEndAreCutAndCounted) {
+  for (int i = 0; i < 5000; ++i) mark(Mark::Kind::kPhase, i * 100, "epoch " + std::to_string(i));
+  finish(600'000);
+  EXPECT_EQ(sink_.recording().texts.size(), kMostNames);
+  ASSERT_EQ(sink_.recording().losses.size(), 1U);
+  EXPECT_EQ(sink_.recording().losses[0].what, "mark_cut");
+  EXPECT_EQ(sink_.recording().losses[0].count, static_cast<std::int64_t>(5000 - kMostNames));
+}
+
+TEST_F(Marks, WhatIsTooDeepBelongsToWhatIsAbove) {
+  for (int i = 0; i < 40; ++i) begin(i * 100, "p" + std::to_string(i));
+  for (int i = 39; i >= 0; --i) end(4000 + (40 - i) * 100, "p" + std::to_string(i));
+  finish(9000);
+  EXPECT_EQ(rows().back(), "8000 ");
+}
+
+}  // namespace
+}  // namespace headroom::marks

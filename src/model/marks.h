@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "base/time.h"
+
+namespace headroom {
+
+// What a job says of itself: by marks in its code or by NVTX ranges (tier X), or in its output (tier L).
+struct Mark {
+  // The numbers are those of the marks' ring (wire/marks.h).
+  enum class Kind : std::uint8_t {
+    kBegin = 1,      // a phase `name` begins, within those that are open on its thread
+    kEnd = 2,        // the innermost open phase of that name ends; "": the innermost
+    kPhase = 3,      // from now on this phase and no other; "": none
+    kStep = 4,       // `count` steps were done, with `value` samples in all (0: not known)
+    kMetric = 5,     // `name` is `value`
+    kParameter = 6,  // `name` is `text`
+  };
+  Kind kind = Kind::kBegin;
+  Nanos at = 0;  // CLOCK_BOOTTIME
+  std::string_view name = {};
+  std::string_view text = {};
+  double value = 0;
+  std::int64_t count = 1;
+};
+
+}  // namespace headroom

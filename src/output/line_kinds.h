@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+// What trainers print, save for their progress bars (bar.h), in one table. Pure. docs/output.md shows it.
+namespace headroom::output {
+
+enum class LineKind : std::uint8_t {
+  kTrainingBegins,
+  kTrainingEnds,
+  kEpochBegins,
+  kValidationBegins,
+  kValidationEnds,
+  kCheckpointBegins,
+  kCheckpointGoesOn,
+  kCheckpointEnds,
+  kTrainerRow,
+  kTrainerFact,
+  kBoostingBegins,
+  kBoostingRow,
+  kBoostingEnds,
+  kStep,
+  kRate,
+};
+
+struct LineRule {
+  LineKind kind;
+  std::string_view regex;    // RE2; of a line without what a logger puts in front
+  std::string_view example;  // of a line that it is for
+  std::string_view of;       // who prints it
+};
+
+// In order: the first of a kind that matches counts.
+inline constexpr std::array kLineRules{
+    LineRule{LineKind::kTrainingBegins, R"(^\*{3,} Running training \*{3,}$)", "***** Running training *****",
+             "Hugging Face Trainer"},
+    LineRule{LineKind::kTrainingEnds, R"(^Training completed\. Do not forget to share your model )",
+             "Training completed. Do not forget to share your model on huggingface.co/models =)",
+             "Hugging Face Trainer"},
+    LineRule{LineKind::kTrainingEnds, R"(^`?Trainer\.fit`? stopped: )",
+             "`Trainer.fit` stopped: `max_epochs=5` reached.", "PyTorch Lightning"},
+    LineRule{LineKind::kEpochBegins, R"((?i)^[-=*#\s]*epoch[ :#]*\[?\d+\]?(?:\s*(?:/|of)\s*\d+)?\]?[-=*#:.\s]*$)",
+             "Epoch 3/5", "Keras and many scripts"},
+    LineRule{LineKind::kValidationBegins, R"(^\*{3,} Running (?i:evaluation|prediction) \*{3,}$)",
+             "***** Running Evaluation *****", "Hugging Face Trainer"},
+    LineRule{
+        LineKind::kValidationBegins,
+        R"((?i)^[-=*#\s]*(?:(?:running|starting|start|begin|beginning)(?: the)? )?(?:validation|evaluation|validating|evaluating))"
+        R"((?: (?:epoch|step|model|loop|set|the|on|for|at|of|after|\d+|\w+ set))*\s*(?:\.{2,3}|…)?[-=*#\s]*$)",
+        "Validating...", "many scripts"},
+    LineRule{LineKind::kValidationEnds,
+             R"((?i)^[-=*#\s]*(?:validation|evaluation)(?: epoch)? (?:done|finished|complete|completed)\b)",
+             "Validation finished in 12.3 s", "many scripts"},
+    LineRule{
+        LineKind::kValidationEnds,
+        R"((?i)\b(?:val|valid|validation|eval|test)[ _/-](?:set )?(?:\w+ ){0,2}\w*(?:loss|acc|accuracy|auc|f1|rmse|mae|error|score|perplexity|ppl)\w*\s*[:=]+\s*[-+\d.])",
+        "val_loss: 0.34", "many scripts"},
+    LineRule{LineKind::kCheckpointBegins, R"(^Saving model checkpoint to )",
+             "Saving model checkpoint to out/checkpoint-500", "Hugging Face Trainer"},
+    LineRule{LineKind::kCheckpointBegins, R"(^Epoch \d+: .*\bsaving model to )",
+             "Epoch 3: val_loss improved from 0.51 to 0.48, saving model to best.keras", "Keras"},
+    LineRule{
+        LineKind::kCheckpointBegins,
+        R"((?i)^[-=*#\s]*(?:saving|writing) (?:a |the |new |best |last |model |current |training )*(?:checkpoint|model|snapshot|weights)(?: (?:to|at|in|as|for|after|into)\b.*|\s*(?:\.{2,3}|…))?$)",
+        "Saving checkpoint to runs/7/last.pt", "many scripts"},
+    LineRule{LineKind::kCheckpointGoesOn,
+             R"(^(?:Configuration saved in |tokenizer config file saved in |Special tokens file saved in ))",
+             "Configuration saved in out/checkpoint-500/config.json", "Hugging Face Trainer"},
+    LineRule{
+        LineKind::kCheckpointEnds,
+        R"((?i)^(?:model weights saved in |saved (?:\w+ )*(?:checkpoint|model|snapshot|weights)\b|(?:checkpoint|model|snapshot) (?:was )?(?:saved|written)\b))",
+        "Saved checkpoint to runs/7/last.pt", "many scripts"},
+    LineRule{LineKind::kTrainerRow, R"(^\{['"][\w/.-]+['"]: .*['"](?:epoch|learning_rate|\w+_runtime)['"]: .*\}$)",
+             "{'loss': 0.34, 'grad_norm': 1.2, 'learning_rate': 5e-05, 'epoch': 1.2}", "Hugging Face Trainer"},
+    LineRule{
+        LineKind::kTrainerFact,
+        R"(^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size \(w\. parallel, distributed & accumulation\)|Gradient Accumulation steps|Total optimization steps|Number of trainable parameters) = ([\d,]+)$)",
+        "  Total train batch size (w. parallel, distributed & accumulation) = 64", "Hugging Face Trainer"},
+    LineRule{LineKind::kBoostingBegins, R"(^\[LightGBM\] \[Info\] Start training from score )",
+             "[LightGBM] [Info] Start training from score 0.499120", "LightGBM"},
+    LineRule{LineKind::kBoostingRow, R"(^(?:\[\d\d:\d\d:\d\d\] )?\[(\d{1,9})\]:?\s+([^\t]*:\s*[-+\d.einfa]+.*)$)",
+             "[100]\ttraining's l2: 0.31\tvalid_0's l2: 0.42", "LightGBM and XGBoost"},
+    LineRule{LineKind::kBoostingEnds,
+             R"(^(?:Early stopping|Did not meet early stopping\.|Stopping\.) ?,?\s*[Bb]est iteration)",
+             "Early stopping, best iteration is:", "LightGBM and XGBoost"},
+    LineRule{
+        LineKind::kStep,
+        R"((?i)^(?:train(?:ing)?:? )?(?:epoch[ :#\[]*\d+(?:\s*/\s*\d+)?\]?[ ,:|-]+)?\[?(?:global[ _])?(?:step|iter|iteration|batch)s?[ :=#\[]*(\d{1,12})(?:\s*(?:/|of)\s*\d+)?\]?[ \t,:;|-].*\bloss\b)",
+        "step 1200/5000 | loss 2.31 | 312 ms", "many scripts"},
+    LineRule{
+        LineKind::kRate,
+        R"((?i)(?:^|[\s=:(|])([\d,]*\d(?:\.\d+)?) ?(samples|sample|images|image|imgs|img|examples|tokens|tok|steps|iterations|iters)/s(?:ec|econd)?\b)",
+        "speed: 512.3 samples/s", "many scripts"},
+};
+
+struct LineMatch {
+  const LineRule* rule = nullptr;
+  std::array<std::string_view, 2> groups{};  // into the line
+};
+
+// The line without what a logger puts in front of it: a time, a level, who says it.
+[[nodiscard]] std::string_view without_log_prefix(std::string_view line);
+
+// The rules that a line (without its prefix) fulfils, at most one of each kind, in the table's order.
+[[nodiscard]] std::vector<LineMatch> kinds_of(std::string_view line);
+
+}  // namespace headroom::output

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/line_marks.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/strings.h"
+#include "output/line_cutter.h"
+
+namespace headroom::output {
+
+namespace {
+
+constexpr std::string_view kTrain = "train", kValidate = "validate", kCheckpoint = "checkpoint", kEpoch = "epoch";
+constexpr std::size_t kLongestName = 64;
+constexpr std::int64_t kMostSteps = 1'000'000'000'000;  // at once: more is no count
+
+std::string_view phase_of(BarOf of) {
+  switch (of) {
+    case BarOf::kTrain:
+      return kTrain;
+    case BarOf::kValidate:
+      return kValidate;
+    case BarOf::kTest:
+      return "test";
+    case BarOf::kPredict:
+      return "predict";
+    case BarOf::kSanityCheck:
+      return "sanity_check";
+    case BarOf::kUnknown:
+    case BarOf::kEpochs:
+    case BarOf::kOther:
+      return "";
+  }
+  return "";
+}
+
+std::optional<double> figure(std::string_view text) {
+  std::string plain;
+  for (const char c : text)
+    if (c != ',') plain += c;
+  if (plain.starts_with('+')) plain.erase(0, 1);
+  const auto value = parse_number<double>(plain);
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+}  // namespace
+
+LineMarks::LineMarks(const std::vector<LogPattern>& patterns, Seen seen) : seen_(seen) {
+  for (const LogPattern& pattern : patterns) {
+    if (pattern.kind == LogPattern::Kind::kPhase) phases_.push_back({pattern, Matcher(pattern)});
+    if (pattern.kind == LogPattern::Kind::kMetric || pattern.kind == LogPattern::Kind::kParameter)
+      metrics_.push_back({pattern, Matcher(pattern)});
+    if (pattern.kind == LogPattern::Kind::kStep) user_steps_.emplace(Matcher(pattern));
+  }
+}
+
+const std::vector<Mark>& LineMarks::take(std::string_view line, Nanos at) {
+  at_ = at;
+  marks_.clear();
+  kept_.clear();
+  if (line.size() > kLongestLine) line = line.substr(0, kLongestLine);
+  take_patterns(line);
+  // A bar that is not to stay is painted over with blanks.
+  if (trim(line).empty()) {
+    if (validation_bar_open_) resume();
+    return marks_;
+  }
+  const std::string_view body = without_log_prefix(line);
+  if (const auto bar = bar_of(body)) {
+    take_bar(*bar);
+    return marks_;
+  }
+  const bool after_best = std::exchange(best_follows_, false);
+  const auto kinds = kinds_of(body);
+  const auto has = [&](LineKind kind) {
+    return std::any_of(kinds.begin(), kinds.end(), [&](const LineMatch& one) { return one.rule->kind == kind; });
+  };
+  // Whoever prints something else has saved what was to be saved.
+  if (phase_ == kCheckpoint && !has(LineKind::kCheckpointBegins) && !has(LineKind::kCheckpointGoesOn) &&
+      !trim(body).empty())
+    phase(before_checkpoint_);
+  for (const LineMatch& match : kinds)
+    if (!(after_best && match.rule->kind == LineKind::kBoostingRow)) take_kind(match, body);
+  return marks_;
+}
+
+void LineMarks::take_patterns(std::string_view line) {
+  for (const Pattern& one : phases_) {
+    if (!one.matcher.matches(line)) continue;
+    const std::string_view name = one.pattern.name == "none" ? std::string_view() : std::string_view(one.pattern.name);
+    marks_.push_back({.kind = Mark::Kind::kPhase, .at = at_, .name = name});
+    break;
+  }
+  for (const Pattern& one : metrics_) {
+    const auto found = one.matcher.find(line);
+    if (!found) continue;
+    if (one.pattern.kind == LogPattern::Kind::kParameter)
+      marks_.push_back({.kind = Mark::Kind::kParameter, .at = at_, .name = one.pattern.name, .text = *found});
+    else if (const auto value = figure(*found))
+      marks_.push_back({.kind = Mark::Kind::kMetric, .at = at_, .name = one.pattern.name, .value = *value});
+  }
+  if (!user_steps_) return;
+  user_steps_->take(line);
+  const auto done = user_steps_->done();
+  if (!done) return;
+  // What was done before anybody looked is not known.
+  const double before = user_steps_done_.value_or(seen_ == Seen::kFromMidway ? *done : 0);
+  const auto count = static_cast<std::int64_t>(std::floor(*done) - std::floor(before));
+  user_steps_done_ = done;
+  if (count > 0 && count <= kMostSteps)
+    marks_.push_back({.kind = Mark::Kind::kStep,
+                      .at = at_,
+                      .value = samples_per_step_ * static_cast<double>(count),
+                      .count = count});
+}
+
+bool LineMarks::interrupted() const { return !phase_.empty() && phase_ != kTrain && phase_ != kEpoch; }
+
+void LineMarks::phase(std::string_view name) {
+  if (phase_ == name) return;
+  phase_ = name;
+  if (name != kValidate) validation_bar_open_ = false;
+  if (phases_.empty()) marks_.push_back({.kind = Mark::Kind::kPhase, .at = at_, .name = keep(std::string(name))});
+}
+
+void LineMarks::steps(std::int64_t count) {
+  if (count <= 0 || count > kMostSteps || user_steps_) return;
+  marks_.push_back(
+      {.kind = Mark::Kind::kStep, .at = at_, .value = samples_per_step_ * static_cast<double>(count), .count = count});
+}
+
+// A number that goes back begins another training.
+void LineMarks::step_number(std::int64_t number) {
+  if (last_step_)
+    steps(number >= *last_step_ ? number - *last_step_ : number);
+  else if (seen_ == Seen::kFromTheBegin)
+    steps(number);
+  last_step_ = number;
+}
+
+void LineMarks::metric(std::string_view name, double value) {
+  name = trim(name);
+  if (name.empty() || name.size() > kLongestName || name == "v_num") return;
+  if (std::any_of(metrics_.begin(), metrics_.end(), [&](const Pattern& one) { return one.pattern.name == name; }))
+    return;
+  marks_.push_back({.kind = Mark::Kind::kMetric, .at = at_, .name = keep(std::string(name)), .value = value});
+}
+
+std::string_view LineMarks::keep(std::string text) { return kept_.emplace_back(std::move(text)); }
+
+void LineMarks::take_bar(const Bar& bar) {
+  if (bar.style == Bar::Style::kKeras) return take_keras(bar);
+  if (bar.of == BarOf::kTrain || bar.of == BarOf::kUnknown || bar.of == BarOf::kEpochs) {
+    take_steps_of(bar);
+  } else if (const std::string_view name = phase_of(bar.of); !name.empty()) {
+    train_moves_in_validation_ = 0;
+    if (bar.complete()) {
+      if (phase_ == name) resume();
+    } else {
+      phase(name);
+      validation_bar_open_ = true;
+      validation_drawn_ = at_;
+    }
+  }
+  take_metrics(bar.rest, bar.style == Bar::Style::kRich ? Form::kColon : Form::kEquals);
+}
+
+// Lightning 1 moves its bar of an epoch by what it validates, too: while the bar of the validation is drawn between, it
+// goes on, and those are no steps. A bar that is cleared instead of completed is over when the other one begins anew,
+// or moves alone for a while.
+bool LineMarks::moves_with_validation(const Bar& bar) {
+  constexpr int kMoves = 3;
+  constexpr Nanos kAlone = 2 * kSecond;
+  if (!validation_bar_open_ || !interrupted() || bars_.begins(bar)) return false;
+  return ++train_moves_in_validation_ < kMoves || at_ - validation_drawn_ < kAlone;
+}
+
+void LineMarks::take_steps_of(const Bar& bar) {
+  if (moves_with_validation(bar)) return bars_.pass(bar);
+  const bool begins = bars_.begins(bar);
+  const std::int64_t count = bars_.take(bar);
+  if (trainer_evaluates_ && bar.of == BarOf::kUnknown && bars_.began_within()) return phase(kValidate);
+  const bool draws_on = count > 0 || begins || phase_.empty() || phase_ == kEpoch;
+  if (bar.of == BarOf::kTrain && !bar.complete() && draws_on) phase(kTrain);
+  if (!bars_.leads() || bar.of == BarOf::kEpochs) return;
+  if (bar.of == BarOf::kUnknown && count > 0 && interrupted()) resume();
+  steps(count);
+  if (bar.of == BarOf::kTrain && bar.complete()) resume();
+}
+
+// Keras draws the same bar when it evaluates and predicts: only after "Epoch 3/5" it is about training. Whether it
+// validates at an epoch's end is known once it has done so.
+void LineMarks::take_keras(const Bar& bar) {
+  const bool validated = bar.rest.find(" val_") != std::string_view::npos;
+  if (keras_ == Keras::kTrained && (!bar.complete() || bar.total != keras_total_)) keras_ = Keras::kNothing;
+  if (keras_ == Keras::kNothing) return;
+  if (!bar.complete()) phase(kTrain);
+  steps(bars_.take(bar));
+  if (bar.complete() || validated) {
+    base_.clear();
+    keras_total_ = bar.total;
+    keras_validates_ = keras_validates_ || validated;
+    keras_ = validated ? Keras::kNothing : Keras::kTrained;
+    phase(keras_validates_ && !validated ? kValidate : "");
+  }
+  take_metrics(bar.rest, Form::kDashColon);
+}
+
+void LineMarks::take_metrics(std::string_view text, Form form) {
+  static constexpr std::string_view kValue = R"(([-+]?[\d.]+(?:[eE][-+]?\d+)?))";
+  static const RE2 equals(fmt::format(R"(([A-Za-z][\w/.-]*)={}(?:,|\s|$))", kValue));
+  static const RE2 colon(fmt::format(R"(([A-Za-z][\w/.-]*): *{}(?:,|\s|$))", kValue));
+  static const RE2 dash_colon(fmt::format(R"((?:^|\s)- ([A-Za-z][\w/. -]*?): {}(?:\s|$))", kValue));
+  const RE2& one = form == Form::kEquals ? equals : form == Form::kColon ? colon : dash_colon;
+  re2::StringPiece rest(text.data(), text.size()), name, value;
+  while (RE2::FindAndConsume(&rest, one, &name, &value))
+    if (const auto number = figure({value.data(), value.size()})) metric({name.data(), name.size()}, *number);
+}
+
+void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
+  const auto [first, second] = match.groups;
+  switch (match.rule->kind) {
+    case LineKind::kTrainingBegins:
+      base_ = kTrain;
+      return phase(kTrain);
+    case LineKind::kTrainingEnds:
+      base_.clear();
+      keras_ = Keras::kNothing;
+      return phase("");
+    case LineKind::kEpochBegins:
+      keras_ = Keras::kTrains;
+      if (base_ != kTrain) base_ = kEpoch;
+      return resume();
+    case LineKind::kValidationBegins:
+      return phase(kValidate);
+    case LineKind::kValidationEnds:
+      if (phase_ == kValidate && !validation_bar_open_) resume();
+      return;
+    case LineKind::kCheckpointBegins:
+      if (phase_ != kCheckpoint) before_checkpoint_ = phase_;
+      return phase(kCheckpoint);
+    case LineKind::kCheckpointGoesOn:
+    case LineKind::kCheckpointEnds:
+      return;
+    case LineKind::kTrainerRow:
+      return take_row(line);
+    case LineKind::kTrainerFact:
+      if (const auto value = figure(second); value && first.starts_with("Total train batch size"))
+        samples_per_step_ = std::max(0.0, *value);
+      marks_.push_back(
+          {.kind = Mark::Kind::kParameter, .at = at_, .name = first.substr(0, first.find(" (")), .text = second});
+      return;
+    case LineKind::kBoostingBegins:
+      last_step_ = 0;
+      return;
+    case LineKind::kBoostingEnds:  // and says again which row was the best
+      best_follows_ = true;
+      return;
+    case LineKind::kBoostingRow:
+      return take_boosting_row(first, second);
+    case LineKind::kStep:
+      if (const auto number = parse_number<std::int64_t>(first)) step_number(*number);
+      if (interrupted() && !validation_bar_open_) resume();
+      return;
+    case LineKind::kRate:
+      if (const auto value = figure(first)) {
+        const bool tokens = second.starts_with('t') || second.starts_with('T');
+        const bool samples = second.size() > 1 && (lower(second).starts_with("sa") || lower(second).starts_with("im") ||
+                                                   lower(second).starts_with("ex"));
+        metric(tokens ? "tokens_per_second" : samples ? "samples_per_second" : "steps_per_second", *value);
+      }
+      return;
+  }
+}
+
+// {'loss': 0.34, 'learning_rate': 5e-05, 'epoch': 1.2} of a training, {'eval_loss': …} after an evaluation,
+// {'train_runtime': …} after all; numbers may stand in quotes.
+void LineMarks::take_row(std::string_view line) {
+  static const RE2 pair(R"(['"]([\w/.-]{1,64})['"]: ['"]?([-+]?[\d.]+(?:[eE][-+]?\d+)?)['"]?[,}])");
+  bool evaluated = false, trained = false, learning_rate = false;
+  re2::StringPiece rest(line.data(), line.size()), name, value;
+  while (RE2::FindAndConsume(&rest, pair, &name, &value)) {
+    const std::string_view key(name.data(), name.size());
+    evaluated = evaluated || key.starts_with("eval_");
+    trained = trained || key == "train_runtime";
+    learning_rate = learning_rate || key == "learning_rate";
+    if (const auto number = figure({value.data(), value.size()})) metric(key, *number);
+  }
+  trainer_ = trainer_ || learning_rate;
+  if (trained) {
+    base_.clear();
+    return phase("");
+  }
+  if (trainer_ && learning_rate) base_ = kTrain;
+  trainer_evaluates_ = trainer_evaluates_ || evaluated;
+  if (evaluated ? phase_ == kValidate : learning_rate) resume();
+}
+
+// LightGBM counts from 1 ("[100]\tvalid_0's l2: 0.42"), XGBoost from 0 ("[12]\teval-rmse:0.4"). Rows say nothing of
+// when boosting ends, and begin no phase.
+void LineMarks::take_boosting_row(std::string_view number, std::string_view cells) {
+  static const RE2 cell(R"(([A-Za-z_][^\t:]{0,63}):\s*([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?))(?:\s*\+\s*[\d.e-]+)?\s*$)");
+  bool lightgbm = false;
+  std::size_t known = 0;
+  for (const std::string_view text : split(cells, '\t')) {
+    re2::StringPiece name, value;
+    if (!RE2::FullMatch(re2::StringPiece(text.data(), text.size()), cell, &name, &value)) continue;
+    ++known;
+    const std::string_view called(name.data(), name.size());
+    lightgbm = lightgbm || called.find("'s ") != std::string_view::npos;
+    if (const auto figures = figure({value.data(), value.size()})) metric(called, *figures);
+  }
+  const auto count = parse_number<std::int64_t>(number);
+  if (known > 0 && count) step_number(lightgbm ? *count : *count + 1);
+}
+
+}  // namespace headroom::output

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/code_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace headroom::python {
+
+namespace {
+
+constexpr std::size_t kMostCodes = 20'000;  // of a process; programs that make code all the time are read, uncached
+constexpr std::size_t kLongestName = 300, kLongestFile = 1024;
+constexpr std::uint64_t kLongestText = 1 << 16;            // no name is: not the object that it should be
+constexpr std::uint32_t kResumable = 0x20 | 0x80 | 0x200;  // CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
+constexpr std::int32_t kMostLines = 100'000'000;
+
+void put_utf8(std::string& text, std::uint32_t c) {
+  constexpr std::uint32_t kDelete = 0x7F, kTwo = 0x80, kThree = 0x800, kFour = 0x10000, kEnd = 0x110000, kSix = 0x3F;
+  const bool surrogate = c >= 0xD800 && c <= 0xDFFF, control = c < ' ' || (c >= kDelete && c < 0xA0);
+  const auto byte = [&](std::uint32_t value) { text += static_cast<char>(value); };
+  if (surrogate || control || c >= kEnd) {
+    text += '?';
+  } else if (c < kTwo) {
+    byte(c);
+  } else if (c < kThree) {
+    byte(0xC0 | c >> 6);
+    byte(kTwo | (c & kSix));
+  } else if (c < kFour) {
+    byte(0xE0 | c >> 12);
+    byte(kTwo | (c >> 6 & kSix));
+    byte(kTwo | (c & kSix));
+  } else {
+    byte(0xF0 | c >> 18);
+    byte(kTwo | (c >> 12 & kSix));
+    byte(kTwo | (c >> 6 & kSix));
+    byte(kTwo | (c & kSix));
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> read_text(Snapshot& snapshot, const Layout& layout, Address at, std::size_t most) {
+  const std::byte* head = snapshot.need(at, layout.ascii_text);
+  if (head == nullptr) return std::nullopt;
+  const auto length = number_at<std::uint64_t>(head, kTextLengthOffset);
+  // interned: 2 bits, kind: 3 (bytes per character), compact: 1, ascii: 1
+  const auto state = number_at<std::uint32_t>(head, kTextStateOffset);
+  const std::size_t width = state >> 2 & 7U;
+  const bool compact = (state >> 5 & 1U) != 0, ascii = (state >> 6 & 1U) != 0;
+  if (length > kLongestText || !compact || (width != 1 && width != 2 && width != 4) || (ascii && width != 1))
+    return std::nullopt;
+  const std::size_t count = std::min<std::size_t>(length, most);
+  std::string text;
+  if (count > 0) {
+    const std::byte* characters = snapshot.need(at + (ascii ? layout.ascii_text : layout.wide_text), count * width);
+    if (characters == nullptr) return std::nullopt;
+    text.reserve(count);
+    for (std::size_t i = 0; i < count; ++i)
+      put_utf8(text, width == 1   ? number_at<std::uint8_t>(characters, i)
+                     : width == 2 ? number_at<std::uint16_t>(characters, 2 * i)
+                                  : number_at<std::uint32_t>(characters, 4 * i));
+  }
+  if (count < length) text += "...";
+  return text;
+}
+
+std::optional<CodeId> CodeTable::trusted(Address at) const {
+  const auto known = known_.find(at);
+  if (known == known_.end() || looks_ - known->second.checked >= kTrusted) return std::nullopt;
+  return known->second.id;
+}
+
+std::optional<CodeId> CodeTable::check(Snapshot& snapshot, Address at) {
+  const std::byte* code = snapshot.need(at, layout_.code_bytes());
+  if (code == nullptr || number_at<Address>(code, kTypeOffset) != code_type_) return std::nullopt;
+  const auto known = known_.find(at);
+  const Known seen{number_at<Address>(code, layout_.name), number_at<Address>(code, layout_.file),
+                   number_at<std::int32_t>(code, layout_.first_line)};
+  if (known != known_.end() && known->second.name == seen.name && known->second.file == seen.file &&
+      known->second.line == seen.line) {
+    known->second.checked = looks_;
+    return known->second.id;
+  }
+  const auto flags = number_at<std::uint32_t>(code, layout_.flags);
+  if (seen.line < 0 || seen.line > kMostLines) return std::nullopt;
+  const auto name = read_text(snapshot, layout_, seen.name, kLongestName);
+  const auto file = name ? read_text(snapshot, layout_, seen.file, kLongestFile) : std::nullopt;
+  if (!file) return std::nullopt;
+  const auto [entry, is_new] =
+      ids_.try_emplace(fmt::format("{} ({}:{})", *name, *file, seen.line), static_cast<CodeId>(texts_.size()));
+  if (is_new) {
+    texts_.push_back(entry->first);
+    resumable_.push_back(false);
+  }
+  if ((flags & kResumable) != 0) resumable_[entry->second] = true;
+  if (known_.size() >= kMostCodes) known_.clear();
+  known_[at] = {seen.name, seen.file, seen.line, entry->second, looks_};
+  return entry->second;
+}
+
+}  // namespace headroom::python

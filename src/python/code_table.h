@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "python/layout.h"
+#include "python/memory.h"
+
+namespace headroom::python {
+
+using CodeId = std::uint32_t;
+
+// The code objects of a process that were seen so far, as texts: "Net.forward (/home/u/train.py:31)". Before 3.11 a
+// code object does not know the class it belongs to: "forward (…)".
+class CodeTable {
+ public:
+  CodeTable(const Layout& layout, Address code_type) : layout_(layout), code_type_(code_type) {}
+
+  // The code object at `at`; nothing if there is none. One that is known is told again by its type, the addresses of
+  // its name and file, and its line: its texts are then not read again.
+  [[nodiscard]] std::optional<CodeId> check(Snapshot& snapshot, Address at);
+  // The same, if that was done in one of the last kTrusted looks: code objects hardly ever go.
+  [[nodiscard]] std::optional<CodeId> trusted(Address at) const;
+  void next_look() { ++looks_; }
+  static constexpr std::size_t kTrusted = 10;
+  [[nodiscard]] Region region(Address at) const { return {at, layout_.code_bytes()}; }
+
+  [[nodiscard]] const std::string& text(CodeId id) const { return texts_[id]; }
+  // Of a generator or coroutine: somebody else called it on, it is never the outermost.
+  [[nodiscard]] bool resumable(CodeId id) const { return resumable_[id]; }
+
+ private:
+  struct Known {
+    Address name = 0, file = 0;
+    std::int32_t line = 0;
+    CodeId id = 0;
+    std::size_t checked = 0;  // the look in which it was last there
+  };
+  const Layout& layout_;
+  Address code_type_;
+  std::unordered_map<Address, Known> known_;
+  std::unordered_map<std::string, CodeId> ids_;
+  std::deque<std::string> texts_;
+  std::vector<bool> resumable_;
+  std::size_t looks_ = 0;
+};
+
+// A compact str object as UTF-8, at most `most` characters of it and "..." where there are more; nothing if there is
+// none, or one longer than any name. What cannot be shown becomes '?'.
+[[nodiscard]] std::optional<std::string> read_text(Snapshot& snapshot, const Layout& layout, Address at,
+                                                   std::size_t most);
+
+}  // namespace headroom::python

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "python/stack_reader.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+#include <thread>
+
+#include "base/time.h"
+#include "model/entities.h"
+#include "python/testing.h"
+
+namespace headroom::python {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Reads at 50 Hz until `enough` says so, at most for some seconds.
+template <class Enough>
+bool read_until(StackReader& reader, MemorySink& sink, Enough enough) {
+  for (int i = 0; i < 500; ++i) {
+    reader.read(boottime_now(), sink);
+    if (enough(sink.recording())) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+std::vector<std::string> texts_of(const Recording& recording, const ListRow& row) {
+  std::vector<std::string> texts;
+  for (const TextId text : recording.lists.at(row.list)) texts.push_back(recording.texts.at(text));
+  return texts;
+}
+
+const Source* thread_of(const Recording& recording, std::int64_t tid) {
+  for (const SourceId id : recording.all(SourceKind::kPythonThread))
+    if (recording.sources[static_cast<std::size_t>(id)].attrs.at("tid") == std::to_string(tid))
+      return &recording.sources[static_cast<std::size_t>(id)];
+  return nullptr;
+}
+
+std::size_t rows_of(const Recording& recording, std::int64_t tid) {
+  const Source* source = thread_of(recording, tid);
+  return source == nullptr ? 0
+                           : recording.tracks[static_cast<std::size_t>(source - recording.sources.data())].lists.size();
+}
+
+TEST(StackReader, ThreadsOfTheJobAreSourcesOfTheirProcesses) {
+  Program program("/usr/bin/python3", R"(
+import os, time
+def worker(): time.sleep(1000)
+def train():
+    child = os.fork()
+    if child == 0: worker()
+    print(child, flush=True)
+    x = 0
+    while True: x += 1
+train()
+)");
+  const auto child = std::stoll(program.line());
+  StackReader reader({.pids = {program.pid()}});
+  MemorySink sink;
+  ASSERT_TRUE(read_until(reader, sink,
+                         [&](const Recording& r) { return rows_of(r, child) > 5 && rows_of(r, program.pid()) > 5; }));
+  EXPECT_EQ(reader.processes(), 2U);
+  const Recording& recording = sink.recording();
+  const Source& source = *thread_of(recording, program.pid());
+  const Source& process = recording.sources.at(static_cast<std::size_t>(source.parent));
+  EXPECT_EQ(process.kind, SourceKind::kProcess);
+  EXPECT_EQ(process.key, fmt::format("{}/{}", program.pid(), process_of(process).start));
+  EXPECT_EQ(process_of(process).pid, program.pid());
+  EXPECT_EQ(source.key, fmt::format("{}/{}", process.key, program.pid()));
+  EXPECT_EQ(source.attrs.at("pid"), std::to_string(program.pid()));
+  EXPECT_EQ(source.attrs.at("main"), "true");
+  EXPECT_THAT(source.attrs.at("python"), testing::StartsWith("3."));
+  const auto& rows = recording.tracks[static_cast<std::size_t>(&source - recording.sources.data())].lists;
+  EXPECT_THAT(texts_of(recording, rows.back()), testing::ElementsAre("<module> (<string>:1)", "train (<string>:4)"));
+  EXPECT_EQ(rows.back().value, 1);  // it computes, and holds the GIL
+  const Source& worker = *thread_of(recording, child);
+  const auto& worker_rows = recording.tracks[static_cast<std::size_t>(&worker - recording.sources.data())].lists;
+  EXPECT_THAT(texts_of(recording, worker_rows.back()), Contains("worker (<string>:3)"));
+  EXPECT_EQ(worker_rows.back().value, 0);
+  EXPECT_THAT(recording.losses, IsEmpty());
+}
+
+TEST(StackReader, WhatStartsLaterAndExecsIsFound) {
+  Program program("/bin/sh",
+                  "read line; /usr/bin/python3 -c 'import time; print(1, flush=True); time.sleep(1000)'; true");
+  StackReader reader({.pids = {program.pid()}});
+  MemorySink sink;
+  for (int i = 0; i < 10; ++i) {
+    reader.read(boottime_now(), sink);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_EQ(reader.processes(), 0U);
+  EXPECT_THAT(sink.recording().sources, IsEmpty());
+  program.say("go");
+  ASSERT_EQ(program.line(), "1");
+  ASSERT_TRUE(read_until(reader, sink, [](const Recording& r) { return !r.all(SourceKind::kPythonThread).empty(); }));
+  EXPECT_EQ(reader.processes(), 1U);
+}
+
+TEST(StackReader, AProcessThatExecsIntoPythonIsFoundAndOneThatLeavesItIsDropped) {
+  Program program("/bin/sh",
+                  "read line; exec /usr/bin/python3 -c 'import os, sys, time; print(1, flush=True); "
+                  "sys.stdin.readline(); os.execv(\"/bin/sleep\", [\"sleep\", \"1000\"])'");
+  StackReader reader({.pids = {program.pid()}});
+  MemorySink sink;
+  reader.read(boottime_now(), sink);
+  program.say("go");
+  ASSERT_EQ(program.line(), "1");
+  ASSERT_TRUE(read_until(reader, sink, [&](const Recording& r) { return rows_of(r, program.pid()) > 0; }));
+  program.say("go");
+  ASSERT_TRUE(read_until(reader, sink, [&](const Recording&) { return reader.processes() == 0; }));
+}
+
+TEST(StackReader, ProcessesThatEndAreForgottenAndARootMayComeLater) {
+  StackReader reader({});
+  MemorySink sink;
+  reader.read(boottime_now(), sink);
+  Program program("/usr/bin/python3", "import time\nprint(1, flush=True)\ntime.sleep(1000)");
+  ASSERT_EQ(program.line(), "1");
+  reader.watch(program.pid());
+  ASSERT_TRUE(read_until(reader, sink, [&](const Recording& r) { return rows_of(r, program.pid()) > 0; }));
+  const auto pid = program.pid();
+  program.stop();
+  ASSERT_TRUE(read_until(reader, sink, [&](const Recording&) { return reader.processes() == 0; }));
+  const auto rows = rows_of(sink.recording(), pid);
+  for (int i = 0; i < 5; ++i) reader.read(boottime_now(), sink);
+  EXPECT_EQ(rows_of(sink.recording(), pid), rows);
+}
+
+// A thread's number is one that a process might have.
+TEST(StackReader, AThreadThatStartsLaterIsNoProcess) {
+  Program program("/usr/bin/python3", R"(
+import sys, threading, time
+print(1, flush=True)
+sys.stdin.readline()
+for i in range(3): threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+print(2, flush=True)
+time.sleep(1000)
+)");
+  ASSERT_EQ(program.line(), "1");
+  StackReader reader({.pids = {program.pid()}});
+  MemorySink sink;
+  ASSERT_TRUE(read_until(reader, sink, [&](const Recording& r) { return rows_of(r, program.pid()) > 0; }));
+  program.say("go");
+  ASSERT_EQ(program.line(), "2");
+  ASSERT_TRUE(
+      read_until(reader, sink, [](const Recording& r) { return r.all(SourceKind::kPythonThread).size() == 4; }));
+  for (int i = 0; i < 20; ++i) reader.read(boottime_now() + i * kSecond, sink);  // processes are looked for again
+  EXPECT_EQ(reader.processes(), 1U);
+  EXPECT_EQ(sink.recording().all(SourceKind::kProcess).size(), 1U);
+}
+
+TEST(StackReader, MoreProcessesThanAreReadAreCounted) {
+  Program program("/usr/bin/python3", R"(
+import os, time
+for i in range(4):
+    if os.fork() == 0: time.sleep(1000)
+print(1, flush=True)
+time.sleep(1000)
+)");
+  ASSERT_EQ(program.line(), "1");
+  StackReader reader({.pids = {program.pid()}, .most_processes = 3});
+  MemorySink sink;
+  ASSERT_TRUE(read_until(reader, sink, [](const Recording& r) { return !r.losses.empty() && r.losses[0].count == 2; }));
+  EXPECT_EQ(reader.processes(), 3U);
+  EXPECT_EQ(sink.recording().losses[0].what, "stack_left_out");
+  EXPECT_GT(rows_of(sink.recording(), program.pid()), 0U);  // the root is among those that are read
+}
+
+TEST(StackReader, APythonThatIsTooOldIsDeclinedInWords) {
+  for (const Interpreter& old : interpreters()) {
+    if (old.version != "3.7") continue;
+    Program program(old.program, "import time\nprint(1, flush=True)\ntime.sleep(1000)");
+    ASSERT_EQ(program.line(), "1");
+    StackReader reader({.pids = {program.pid()}});
+    MemorySink sink;
+    ASSERT_TRUE(read_until(reader, sink, [](const Recording& r) { return !r.sources.empty(); }));
+    EXPECT_THAT(sink.recording().sources[0].attrs.at("python_declined"), HasSubstr("Python 3.7 is older than 3.8"));
+    return;
+  }
+  GTEST_SKIP() << "no Python 3.7 here";
+}
+
+}  // namespace
+}  // namespace headroom::python

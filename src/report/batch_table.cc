@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/batch_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/human.h"
+#include "base/strings.h"
+#include "report/json_values.h"
+#include "report/layout.h"
+
+namespace headroom::report {
+
+namespace {
+
+template <class Pairs>
+auto value_in(const Pairs& pairs, std::string_view name) -> const decltype(pairs.front().second)* {
+  const auto found = std::find_if(pairs.begin(), pairs.end(), [&](const auto& pair) { return pair.first == name; });
+  return found == pairs.end() ? nullptr : &found->second;
+}
+
+// In the order in which they first appear.
+template <class Pairs>
+void add_names(const Pairs& pairs, std::vector<std::string>& names) {
+  for (const auto& [name, value] : pairs)
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+
+struct Columns {
+  std::vector<std::string> parameters, metrics;
+};
+Columns columns_of(const std::vector<TableRow>& rows) {
+  Columns columns;
+  for (const TableRow& row : rows)
+    add_names(row.parameters, columns.parameters), add_names(row.metrics, columns.metrics);
+  return columns;
+}
+
+// What stands in one cell of a terminal.
+std::string cell(std::string_view text) {
+  std::string shown(text);
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; }, ' ');
+  return shown;
+}
+
+using Lines = std::vector<std::vector<std::string>>;  // the first is the header
+
+// `bytes` and `time` say how those two are written.
+template <class Time, class Bytes>
+Lines lines_of(const std::vector<TableRow>& rows, const std::vector<std::string>& last_two, Time time, Bytes bytes) {
+  const Columns columns = columns_of(rows);
+  Lines lines(1);
+  lines[0] = {"task"};
+  for (const std::string& name : columns.parameters) lines[0].push_back(parameter_label(name));
+  lines[0].insert(lines[0].end(), columns.metrics.begin(), columns.metrics.end());
+  lines[0].insert(lines[0].end(), last_two.begin(), last_two.end());
+  lines[0].emplace_back("state");
+  for (const TableRow& row : rows) {
+    std::vector<std::string> line{row.task};
+    for (const std::string& name : columns.parameters) {
+      const auto* value = value_in(row.parameters, name);
+      line.push_back(value != nullptr ? *value : "");
+    }
+    for (const std::string& name : columns.metrics) {
+      const auto* value = value_in(row.metrics, name);
+      line.push_back(value != nullptr ? fmt::format("{}", *value) : "");
+    }
+    line.push_back(row.took ? time(*row.took) : "");
+    line.push_back(row.gpu_bytes ? bytes(*row.gpu_bytes) : "");
+    line.emplace_back(state_words(row.state, row.last));
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+// A number where it is one, so that 10 comes after 9; a text else; nothing comes last.
+struct Key {
+  bool missing = true;
+  std::optional<double> number;
+  std::string text;
+};
+Key key_of(const TableRow& row, const std::string& by) {
+  const auto number = [](double value) { return Key{.missing = std::isnan(value), .number = value, .text = {}}; };
+  if (const auto* metric = value_in(row.metrics, by)) return number(*metric);
+  for (const auto& [name, value] : row.parameters)
+    if (name == by || parameter_label(name) == by)
+      return {.missing = false, .number = parse_number<double>(value), .text = value};
+  if (by == "task") return {.missing = false, .number = {}, .text = row.task};
+  if (by == "time" && row.took) return number(seconds(*row.took));
+  if (by == "gpu_memory" && row.gpu_bytes) return number(static_cast<double>(*row.gpu_bytes));
+  return {};
+}
+bool less(const Key& a, const Key& b) {
+  if (a.number && b.number) return *a.number < *b.number;
+  if (a.number.has_value() != b.number.has_value()) return a.number.has_value();  // numbers before texts
+  return a.text < b.text;
+}
+
+}  // namespace
+
+std::string parameter_label(const std::string& name) { return parse_number<unsigned>(name) ? "{" + name + "}" : name; }
+
+TableRow table_row(const TaskAndState& task, const std::vector<std::pair<std::string, std::string>>& parameters,
+                   const std::vector<const Attempt*>& attempts, Nanos now) {
+  TableRow row{.task = task.name,
+               .state = task.state,
+               .last = task.last,
+               .parameters = parameters,
+               .metrics = {},
+               .took = {},
+               .gpu_bytes = {}};
+  if (task.state == TaskState::kRunning) {
+    if (!attempts.empty() && !attempts.back()->end) row.took = std::max<Nanos>(0, now - attempts.back()->start);
+    return row;
+  }
+  const Attempt* told = nullptr;
+  for (const Attempt* attempt : attempts) {
+    const bool succeeded = told != nullptr && told->outcome == AttemptOutcome::kSucceeded;
+    if (attempt->end && (!succeeded || attempt->outcome == AttemptOutcome::kSucceeded)) told = attempt;
+  }
+  if (told == nullptr) return row;
+  for (const auto& pair : told->parameters_resolved)
+    if (value_in(row.parameters, pair.first) == nullptr) row.parameters.push_back(pair);
+  row.metrics = told->metrics;
+  row.took = *told->end - told->start;
+  row.gpu_bytes = told->peak_gpu_bytes;
+  return row;
+}
+
+Result<void> sort_table(std::vector<TableRow>& rows, const std::string& by, bool descending) {
+  std::vector<std::pair<Key, std::size_t>> keys;
+  for (std::size_t i = 0; i < rows.size(); ++i) keys.emplace_back(key_of(rows[i], by), i);
+  if (std::all_of(keys.begin(), keys.end(), [](const auto& key) { return key.first.missing; }) && !rows.empty()) {
+    const Columns columns = columns_of(rows);
+    std::vector<std::string> known = columns.metrics;
+    for (const std::string& name : columns.parameters) known.push_back(parameter_label(name));
+    known.insert(known.end(), {"task", "time", "gpu_memory"});
+    return fail(Errc::kNotFound, fmt::format("no task has '{}'", by), "there are: " + join(known, ", "));
+  }
+  std::stable_sort(keys.begin(), keys.end(), [&](const auto& a, const auto& b) {
+    if (a.first.missing || b.first.missing) return !a.first.missing && b.first.missing;
+    return descending ? less(b.first, a.first) : less(a.first, b.first);
+  });
+  std::vector<TableRow> sorted;
+  for (const auto& [key, index] : keys) sorted.push_back(std::move(rows[index]));
+  rows = std::move(sorted);
+  return {};
+}
+
+std::string table_text(const std::vector<TableRow>& rows) {
+  Lines lines = lines_of(
+      rows, {"time", "GPU memory"}, [](Nanos took) { return human_duration(took); },
+      [](std::int64_t bytes) { return human_bytes(bytes); });
+  std::vector<std::size_t> widths(lines[0].size());
+  std::vector<bool> numbers(lines[0].size(), true);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    for (std::size_t c = 0; c < lines[i].size(); ++c) {
+      lines[i][c] = cell(lines[i][c]);
+      widths[c] = std::max(widths[c], display_width(lines[i][c]));
+      if (i > 0 && !lines[i][c].empty() && !parse_number<double>(lines[i][c])) numbers[c] = false;
+    }
+  numbers[numbers.size() - 2] = numbers[numbers.size() - 3] = true;  // time and memory, with their units
+  std::string text;
+  for (const auto& line : lines) {
+    std::string row;
+    for (std::size_t c = 0; c < line.size(); ++c)
+      row += (c == 0 ? "" : "  ") + (numbers[c] ? pad_left(line[c], widths[c]) : pad_right(line[c], widths[c]));
+    row.erase(row.find_last_not_of(' ') + 1);
+    text += row + "\n";
+  }
+  return text;
+}
+
+std::string table_csv(const std::vector<TableRow>& rows) {
+  const Lines lines = lines_of(
+      rows, {"seconds", "gpu_memory_bytes"}, [](Nanos took) { return fmt::format("{:.3f}", seconds(took)); },
+      [](std::int64_t bytes) { return fmt::format("{}", bytes); });
+  std::string text;
+  for (const auto& line : lines) {
+    std::vector<std::string> fields;
+    for (const std::string& field : line) fields.push_back(csv_field(field));
+    text += join(fields, ",") + "\n";
+  }
+  return text;
+}
+
+std::string table_json(const std::vector<TableRow>& rows) {
+  Json list = Json::array();
+  for (const TableRow& row : rows) {
+    Json parameters = Json::object(), metrics = Json::object();
+    for (const auto& [name, value] : row.parameters) parameters[name] = value;
+    for (const auto& [name, value] : row.metrics) metrics[name] = std::isfinite(value) ? Json(value) : Json(nullptr);
+    list.push_back({{"task", row.task},
+                    {"state", name(row.state)},
+                    {"interrupted", row.state == TaskState::kReady && row.last == LastAttempt::kInterrupted},
+                    {"parameters", parameters},
+                    {"metrics", metrics},
+                    {"seconds", row.took ? Json(seconds(*row.took)) : Json(nullptr)},
+                    {"gpu_memory_bytes", optional_json(row.gpu_bytes)}});
+  }
+  return dump({{"schema", "headroom.batch-table/1"}, {"tasks", list}}, 1);
+}
+
+}  // namespace headroom::report

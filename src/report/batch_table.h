@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "model/batch.h"
+#include "report/batch_status.h"
+
+// `headroom batch table`: a row per task with what it was given and what came of it. What is not known stays empty.
+namespace headroom::report {
+
+struct TableRow {
+  std::string task;
+  TaskState state = TaskState::kReady;
+  LastAttempt last = LastAttempt::kNone;
+  std::vector<std::pair<std::string, std::string>> parameters;  // as asked, then as the task resolved them
+  std::vector<std::pair<std::string, double>> metrics;
+  std::optional<Nanos> took;              // so far, if it runs
+  std::optional<std::int64_t> gpu_bytes;  // peak
+};
+// Of a task and its attempts, in their order: the one that succeeded, else the last that has ended; of a task that
+// runs, only for how long it has.
+[[nodiscard]] TableRow table_row(const TaskAndState& task,
+                                 const std::vector<std::pair<std::string, std::string>>& parameters,
+                                 const std::vector<const Attempt*>& attempts, Nanos now);
+
+// By a metric, a parameter, "task", "time" or "gpu_memory"; rows without it come last. kNotFound: no row has it.
+[[nodiscard]] Result<void> sort_table(std::vector<TableRow>& rows, const std::string& by, bool descending);
+
+[[nodiscard]] std::string table_text(const std::vector<TableRow>& rows);
+[[nodiscard]] std::string table_csv(const std::vector<TableRow>& rows);
+[[nodiscard]] std::string table_json(const std::vector<TableRow>& rows);  // "headroom.batch-table/1"
+
+// "{1}" of a value after ":::", which has no name of its own; other names as they are.
+[[nodiscard]] std::string parameter_label(const std::string& name);
+
+}  // namespace headroom::report

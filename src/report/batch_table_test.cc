@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/batch_table.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace headroom::report {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TableRow row(std::string task, std::string lr, std::optional<double> loss) {
+  TableRow row{.task = std::move(task), .state = TaskState::kSucceeded, .parameters = {{"lr", std::move(lr)}}};
+  if (loss) row.metrics = {{"loss", *loss}};
+  row.took = 90 * kSecond;
+  row.gpu_bytes = std::int64_t{3} << 30;
+  return row;
+}
+
+std::vector<std::string> order(const std::vector<TableRow>& rows) {
+  std::vector<std::string> names;
+  for (const auto& one : rows) names.push_back(one.task);
+  return names;
+}
+
+TEST(BatchTable, AColumnForEachParameterAndMetric) {
+  std::vector<TableRow> rows{row("a", "0.1", 0.5), row("b", "0.01", std::nullopt)};
+  rows[1].state = TaskState::kReady, rows[1].took.reset(), rows[1].gpu_bytes.reset();
+  EXPECT_EQ(table_text(rows),
+            "task    lr  loss  time  GPU memory  state\n"
+            "a      0.1   0.5  1:30    3072 MiB  succeeded\n"
+            "b     0.01                          not run yet\n");
+  EXPECT_EQ(table_csv(rows),
+            "task,lr,loss,seconds,gpu_memory_bytes,state\n"
+            "a,0.1,0.5,90.000,3221225472,succeeded\n"
+            "b,0.01,,,,not run yet\n");
+  rows[1].state = TaskState::kRunning;
+  EXPECT_THAT(table_csv(rows), HasSubstr("b,0.01,,,,running"));
+  rows[1].state = TaskState::kReady, rows[1].last = LastAttempt::kInterrupted;
+  EXPECT_THAT(table_csv(rows), HasSubstr("b,0.01,,,,interrupted"));
+  EXPECT_EQ(nlohmann::json::parse(table_json(rows))["tasks"][1]["interrupted"], true);
+  rows[1].last = LastAttempt::kOther;
+  EXPECT_THAT(table_csv(rows), HasSubstr("b,0.01,,,,to run again"));
+}
+
+TEST(BatchTable, CsvQuotesWhatNeedsIt) {
+  EXPECT_THAT(table_csv({row("a,\"b\"\nc", "x", 1.0)}), HasSubstr("\"a,\"\"b\"\"\nc\",x,1,"));
+  EXPECT_THAT(table_text({row("a\nb\x1b[2J", "x", 1.0)}), HasSubstr("a b [2J"));
+}
+
+TEST(BatchTable, SortsNumbersAsNumbersAndPutsWhatIsMissingLast) {
+  std::vector<TableRow> rows{row("none", "9", std::nullopt), row("ten", "10", 10), row("nine", "9", 9),
+                             row("nan", "x", std::nan(""))};
+  ASSERT_TRUE(sort_table(rows, "loss", false));
+  EXPECT_THAT(order(rows), ElementsAre("nine", "ten", "none", "nan"));
+  ASSERT_TRUE(sort_table(rows, "loss", true));
+  EXPECT_THAT(order(rows), ElementsAre("ten", "nine", "none", "nan"));
+  ASSERT_TRUE(sort_table(rows, "lr", false));
+  EXPECT_THAT(order(rows), ElementsAre("nine", "none", "ten", "nan"));
+  const auto unknown = sort_table(rows, "los", false);
+  ASSERT_FALSE(unknown);
+  EXPECT_THAT(unknown.error().hint, HasSubstr("loss, lr, task, time, gpu_memory"));
+}
+
+TEST(BatchTable, ValuesAfterThreeColonsAreNamedAsInTheCommand) {
+  TableRow one = row("a", "0.1", std::nullopt);
+  one.parameters = {{"1", "0.1"}, {"2", "7"}};
+  EXPECT_THAT(table_text({one}), HasSubstr("task  {1}  {2}  time"));
+  std::vector<TableRow> rows{one};
+  EXPECT_TRUE(sort_table(rows, "{2}", false));
+}
+
+TEST(BatchTable, TheAttemptThatSucceededIsTold) {
+  const auto attempt = [](AttemptOutcome outcome, Nanos took, double loss) {
+    Attempt made;
+    made.start = 5, made.end = 5 + took, made.outcome = outcome, made.metrics = {{"loss", loss}};
+    made.parameters_resolved = {{"lr", "0.1"}, {"depth", "6"}};
+    return made;
+  };
+  const Attempt failed = attempt(AttemptOutcome::kFailed, 1, 1), good = attempt(AttemptOutcome::kSucceeded, 2, 2),
+                later = attempt(AttemptOutcome::kInterrupted, 3, 3);
+  const TableRow told =
+      table_row({.name = "a", .state = TaskState::kSucceeded}, {{"lr", "1e-1"}}, {&failed, &good, &later}, 0);
+  EXPECT_EQ(told.took, 2);
+  EXPECT_THAT(told.parameters, ElementsAre(testing::Pair("lr", "1e-1"), testing::Pair("depth", "6")));
+  EXPECT_EQ(table_row({.name = "a", .state = TaskState::kFailed}, {}, {&failed}, 0).took, 1);
+  Attempt running;
+  running.start = 10;
+  const TableRow runs = table_row({.name = "a", .state = TaskState::kRunning}, {}, {&failed, &running}, 14);
+  EXPECT_EQ(runs.took, 4) << "so far";
+  EXPECT_TRUE(runs.metrics.empty()) << "those were of another attempt";
+}
+
+TEST(BatchTable, JsonKeepsWhatIsMissingAsNull) {
+  TableRow one = row("a", "0.1", std::nan(""));
+  one.gpu_bytes.reset();
+  const auto json = nlohmann::json::parse(table_json({one}));
+  EXPECT_EQ(json["schema"], "headroom.batch-table/1");
+  EXPECT_EQ(json["tasks"][0]["parameters"]["lr"], "0.1");
+  EXPECT_TRUE(json["tasks"][0]["metrics"]["loss"].is_null());
+  EXPECT_EQ(json["tasks"][0]["seconds"], 90.0);
+  EXPECT_TRUE(json["tasks"][0]["gpu_memory_bytes"].is_null());
+}
+
+}  // namespace
+}  // namespace headroom::report

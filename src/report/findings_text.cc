@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/findings_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/human.h"
+#include "base/strings.h"
+
+namespace headroom::report {
+
+namespace {
+
+std::size_t lines_in(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+std::string labelled(std::string_view label, std::string_view text, const TextOptions& options) {
+  return wrap(text, options.width, "   " + pad_right(label, 10), std::string(13, ' '));
+}
+
+std::string cost_words(const Explanation& e, const Finding& finding) {
+  if (finding.cost() == 0) return "";
+  const bool several = !finding.claims.empty() && finding.claims.front().device != finding.claims.back().device;
+  return fmt::format("costs {}{}{}", human_duration(finding.cost()), several ? " of GPU time" : "",
+                     finding.part_of && e.ledger.budget() > 0 ? " of these" : "");
+}
+
+std::string head(const Explanation& e, const Finding& finding, const std::string& number, const TextOptions& options) {
+  const std::string title = fmt::format("{}. {}", number, finding.title), cost = cost_words(e, finding);
+  if (cost.empty()) return bold(wrap(title, options.width, "", "   "), options);
+  if (display_width(title) + display_width(cost) + 2 <= options.width)
+    return bold(pad_right(title, options.width - display_width(cost)), options) + cost + "\n";
+  return bold(wrap(fmt::format("{} ({})", title, cost), options.width, "", "   "), options);
+}
+
+// As much of `text` as ends with a clause and takes at most `lines` lines; at least its first clause.
+std::string clauses(std::string_view text, std::string_view label, std::size_t lines, const TextOptions& options) {
+  std::string shown = labelled(label, text, options);
+  while (lines_in(shown) > lines) {
+    const std::size_t cut = std::max(text.rfind("; ") + 1, text.rfind(". ") + 1);
+    if (cut == 0) break;
+    text = text.substr(0, cut - 1);
+    shown = labelled(label, text, options);
+  }
+  return shown;
+}
+
+// Whole sentences of the evidence, as many as fit.
+std::string evidence_in_short(const Finding& finding, std::size_t lines, const TextOptions& options) {
+  std::string words, shown;
+  for (const std::string& sentence : finding.evidence) {
+    const std::string longer = words.empty() ? sentence : words + "; " + sentence;
+    const std::string laid_out = wrap(longer + ".", options.width, "   ", "   ");
+    if (!shown.empty() && lines_in(laid_out) > lines) break;
+    words = longer;
+    shown = laid_out;
+  }
+  if (shown.empty() || finding.confidence == Confidence::kHigh) return shown;
+  return wrap(fmt::format("{}. Confidence: {}.", words, confidence_name(finding.confidence)), options.width, "   ",
+              "   ");
+}
+
+std::string candidates_in_short(const Finding& finding, const TextOptions& options) {
+  constexpr std::size_t kShown = 6;  // the likeliest come first
+  std::vector<std::string> words;
+  for (const Cause cause : finding.candidates) words.emplace_back(info(cause).words);
+  if (words.size() > kShown + 1) {
+    const std::size_t more = words.size() - kShown;
+    words.resize(kShown);
+    words.push_back(fmt::format("{} others (--full)", more));
+  }
+  return words.empty() ? "" : labelled("Could be", join(words, ", or "), options);
+}
+
+// How much is said where lines are few.
+struct Detail {
+  std::size_t findings, evidence, prose;  // findings told in full; lines each
+  bool check;
+};
+constexpr std::array kDetails{Detail{3, 3, 3, true},  Detail{3, 3, 2, false}, Detail{3, 2, 2, false},
+                              Detail{3, 1, 2, false}, Detail{2, 2, 2, false}, Detail{2, 1, 1, false},
+                              Detail{1, 2, 2, false}, Detail{1, 1, 1, false}, Detail{0, 0, 0, false}};
+
+std::string in_short(const Explanation& e, const Finding& finding, std::size_t number, const Detail& detail,
+                     const TextOptions& options) {
+  std::string text = head(e, finding, fmt::format("{}", number), options);
+  if (number > detail.findings) return text;
+  text += evidence_in_short(finding, detail.evidence, options) + candidates_in_short(finding, options);
+  if (!finding.advice.empty()) text += clauses(finding.advice, "Try", detail.prose, options);
+  if (!finding.bound.empty()) text += clauses(finding.bound, "Gain", detail.prose, options);
+  if (detail.check && number == 1 && !finding.would_overturn.empty())
+    text += labelled("Check", finding.would_overturn, options);
+  return text + "\n";
+}
+
+std::string with_detail(const Explanation& e, const Detail& detail, const TextOptions& options) {
+  constexpr std::size_t kTop = 3;
+  std::string text;
+  std::size_t number = 0, left_out = 0;
+  for (const Finding& finding : e.findings) {
+    if (finding.part_of || number == kTop) {
+      ++left_out;
+      continue;
+    }
+    text += in_short(e, finding, ++number, detail, options);
+  }
+  if (number > detail.findings) text += "\n";
+  if (left_out > 0)
+    text += wrap(fmt::format("{} more with --full.", count_of(left_out, "finding")), options.width, "", "") + "\n";
+  return text;
+}
+
+std::string candidate_table(const Finding& finding, const TextOptions& options) {
+  std::size_t left = 0;
+  for (const Cause cause : finding.candidates) left = std::max(left, display_width(info(cause).words));
+  const std::size_t room = options.width - std::min<std::size_t>(options.width, 5 + 2 + 24);
+  left = std::min(left, std::max<std::size_t>(room, 12)) + 2;
+  std::string text = fmt::format("   {}{}\n", pad_right("could be", left + 2), "what would tell");
+  for (const Cause cause : finding.candidates) {
+    std::string words = "     " + pad_right(info(cause).words, left);
+    if (display_width(info(cause).words) + 2 > left) {  // a line of its own
+      text += wrap(info(cause).words, options.width, "     ", "       ");
+      words = std::string(5 + left, ' ');
+    }
+    text += wrap(info(cause).observe, options.width, words, std::string(5 + left, ' '));
+  }
+  return text;
+}
+
+std::string in_full(const Explanation& e, const Finding& finding, const std::string& number,
+                    const TextOptions& options) {
+  std::string text = head(e, finding, number, options);
+  for (const std::string& sentence : finding.evidence) text += wrap(sentence, options.width, "   - ", "     ");
+  if (!finding.candidates.empty()) text += candidate_table(finding, options);
+  if (!finding.told_apart_from.empty()) text += labelled("Not", join(finding.told_apart_from, "; "), options);
+  if (!finding.advice.empty()) text += labelled("Try", finding.advice, options);
+  if (!finding.bound.empty()) text += labelled("Gain", finding.bound, options);
+  if (!finding.would_overturn.empty()) text += labelled("Check", finding.would_overturn, options);
+  const std::string evidence = evidence_words(finding.tiers.letters());
+  text += labelled(
+      "Evidence",
+      fmt::format("{}confidence {}", evidence.empty() ? "" : evidence + "; ", confidence_name(finding.confidence)),
+      options);
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string evidence_words(std::string_view letters) {
+  constexpr std::array<std::pair<char, std::string_view>, 7> kWords{{{'N', "GPU driver"},
+                                                                     {'P', "process times"},
+                                                                     {'L', "lines of output"},
+                                                                     {'Y', "Python stacks"},
+                                                                     {'X', "marks that the job set"},
+                                                                     {'C', "kernel times"},
+                                                                     {'S', "what became of each task"}}};
+  std::vector<std::string> words;
+  for (const auto& [letter, meaning] : kWords)
+    if (letters.find(letter) != std::string_view::npos) words.emplace_back(meaning);
+  return join(words, ", ");
+}
+
+std::string recording_argument(const Explanation& e, const TextOptions& options) {
+  return options.recording.empty() ? shell_quote(e.path) : options.recording;
+}
+
+std::string top_findings(const Explanation& explanation, const TextOptions& options, std::size_t lines) {
+  std::string text;
+  for (const Detail& detail : kDetails) {
+    text = with_detail(explanation, detail, options);
+    if (lines_in(text) <= lines) break;
+  }
+  return text;
+}
+
+std::string all_findings(const Explanation& explanation, const TextOptions& options) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz";
+  std::string text;
+  std::size_t number = 0, part = 0;
+  for (const Finding& finding : explanation.findings) {
+    part = finding.part_of ? part + 1 : 0;
+    if (part == 0) ++number;
+    const std::string_view letter = part == 0 ? "" : kLetters.substr((part - 1) % kLetters.size(), 1);
+    text += in_full(explanation, finding, fmt::format("{}{}", number, letter), options);
+  }
+  return text;
+}
+
+}  // namespace headroom::report

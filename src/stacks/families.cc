@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stacks/families.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/enum_table.h"
+
+namespace headroom::stacks {
+
+namespace {
+
+constexpr std::array kFamilies{
+    FamilyInfo{Family::kNone, "none", "other code", Account::kUnexplained, Busy::kUnknown, -1},
+    FamilyInfo{Family::kLoaderFetch, "loader_fetch", "reading a batch", Account::kInput, Busy::kIdle, 5},
+    FamilyInfo{Family::kLoaderWait, "loader_wait", "waiting for loader workers", Account::kInput, Busy::kIdle, 6},
+    FamilyInfo{Family::kCollate, "collate", "collating a batch", Account::kInput, Busy::kIdle, 6},
+    FamilyInfo{Family::kTransform, "transform", "transforms of the input", Account::kInput, Busy::kIdle, 6},
+    FamilyInfo{Family::kDatasetIndex, "dataset_index", "indexing the data", Account::kInput, Busy::kIdle, 5},
+    FamilyInfo{Family::kCopy, "copy", "copying to the device", Account::kTransfer, Busy::kUnknown, 5},
+    FamilyInfo{Family::kForward, "forward", "forward pass", Account::kHostCode, Busy::kLaunches, 2},
+    FamilyInfo{Family::kBackward, "backward", "backward pass", Account::kHostCode, Busy::kLaunches, 3},
+    FamilyInfo{Family::kOptimizer, "optimizer", "optimizer step", Account::kHostCode, Busy::kLaunches, 3},
+    FamilyInfo{Family::kSync, "sync", "CUDA synchronisation", Account::kSync, Busy::kWaitsForKernels, 5},
+    FamilyInfo{Family::kMetrics, "metrics", "metrics", Account::kHostCode, Busy::kIdle, 3},
+    FamilyInfo{Family::kEvaluation, "evaluation", "evaluation", Account::kValidationHost, Busy::kUnknown, 4},
+    FamilyInfo{Family::kCheckpoint, "checkpoint", "saving a checkpoint", Account::kCheckpoint, Busy::kIdle, 6},
+    FamilyInfo{Family::kLogging, "logging", "logging or upload", Account::kHostCode, Busy::kIdle, 5},
+    FamilyInfo{Family::kImport, "import", "import", Account::kHostCode, Busy::kIdle, 1},
+    FamilyInfo{Family::kGraph, "graph", "building graphs", Account::kHostCode, Busy::kIdle, 4},
+    FamilyInfo{Family::kCompile, "compile", "compiling", Account::kHostCode, Busy::kIdle, 5},
+    FamilyInfo{Family::kTrial, "trial", "asking or telling the study", Account::kHostCode, Busy::kIdle, 5},
+    FamilyInfo{Family::kSleep, "sleep", "sleeping or polling", Account::kUnexplained, Busy::kIdle, 0},
+    FamilyInfo{Family::kLock, "lock", "waiting for a lock or a queue", Account::kUnexplained, Busy::kIdle, 0},
+};
+static_assert(in_order_of_ids(kFamilies));
+
+using F = Family;
+// clang-format off
+const std::array kRules{
+    // The data loader, in the training process and in its workers
+    FamilyRule{F::kLoaderWait, "torch/utils/data/dataloader.py", "_try_get_data"},
+    FamilyRule{F::kLoaderWait, "torch/utils/data/dataloader.py", "_get_data"},
+    FamilyRule{F::kLoaderFetch, "torch/utils/data/dataloader.py", "*"},
+    FamilyRule{F::kLoaderFetch, "torch/utils/data/_utils/fetch.py", "fetch"},
+    FamilyRule{F::kLoaderFetch, "torch/utils/data/dataset.py", "__getitem__"},
+    FamilyRule{F::kLoaderFetch, "torch_geometric/loader/", "*"},
+    FamilyRule{F::kLoaderFetch, "tensorflow/python/data/", "*next*"},
+    FamilyRule{F::kLoaderFetch, "keras/src/trainers/data_adapters/", "*"},
+    FamilyRule{F::kLoaderFetch, "keras/utils/data_utils.py", "get"},
+    FamilyRule{F::kLoaderFetch, "datasets/arrow_dataset.py", "__getitem*"},
+    FamilyRule{F::kLoaderFetch, "datasets/iterable_dataset.py", "__iter__"},
+    FamilyRule{F::kLoaderFetch, "grain/_src/", "*next*"},
+    FamilyRule{F::kLoaderFetch, "", "__getitem__", true},
+    FamilyRule{F::kLoaderFetch, "", "load_batch", true},
+    FamilyRule{F::kLoaderFetch, "", "next_batch", true},
+    FamilyRule{F::kCollate, "torch/utils/data/_utils/collate.py", "*"},
+    FamilyRule{F::kCollate, "torch_geometric/data/batch.py", "from_data_list"},
+    FamilyRule{F::kCollate, "transformers/data/data_collator.py", "*"},
+    FamilyRule{F::kCollate, "", "*collate*", true},
+    FamilyRule{F::kTransform, "torchvision/transforms/", "*"},
+    FamilyRule{F::kTransform, "torchaudio/transforms/", "*"},
+    FamilyRule{F::kTransform, "albumentations/", "*"},
+    FamilyRule{F::kTransform, "monai/transforms/", "*"},
+    FamilyRule{F::kTransform, "tokenizers/", "*"},
+    FamilyRule{F::kTransform, "transformers/tokenization_", "*"},
+    FamilyRule{F::kTransform, "", "*transform*", true},
+    FamilyRule{F::kTransform, "", "*augment*", true},
+    FamilyRule{F::kDatasetIndex, "xgboost/data.py", "*"},
+    FamilyRule{F::kDatasetIndex, "lightgbm/basic.py", "construct"},
+    FamilyRule{F::kDatasetIndex, "lightgbm/basic.py", "_lazy_init"},
+    FamilyRule{F::kDatasetIndex, "", "*build_index*", true},
+    FamilyRule{F::kDatasetIndex, "", "*index_files*", true},
+    FamilyRule{F::kDatasetIndex, "torchvision/datasets/folder.py", "make_dataset"},
+    FamilyRule{F::kCopy, "torch/utils/data/_utils/pin_memory.py", "*"},
+    FamilyRule{F::kCopy, "", "to_device", true},
+    FamilyRule{F::kCopy, "", "move_to_device", true},
+    FamilyRule{F::kCopy, "", "*data_to_device*"},
+    FamilyRule{F::kCopy, "jax/_src/api.py", "device_put*"},
+    // The step
+    FamilyRule{F::kForward, "torch/nn/modules/", "*"},
+    FamilyRule{F::kForward, "torch/nn/functional.py", "*"},
+    FamilyRule{F::kForward, "flax/linen/module.py", "apply"},
+    FamilyRule{F::kForward, "keras/src/layers/layer.py", "__call__"},
+    FamilyRule{F::kForward, "", "forward"},
+    FamilyRule{F::kBackward, "torch/autograd/", "backward"},
+    FamilyRule{F::kBackward, "torch/_tensor.py", "backward"},
+    FamilyRule{F::kBackward, "tensorflow/python/eager/backprop.py", "gradient"},
+    FamilyRule{F::kOptimizer, "torch/optim/", "*"},
+    FamilyRule{F::kOptimizer, "optax/", "*"},
+    FamilyRule{F::kOptimizer, "keras/src/optimizers/", "*"},
+    FamilyRule{F::kOptimizer, "xgboost/core.py", "update"},  // a round of boosting
+    FamilyRule{F::kOptimizer, "xgboost/core.py", "boost"},
+    FamilyRule{F::kOptimizer, "lightgbm/basic.py", "update"},
+    FamilyRule{F::kOptimizer, "lightgbm/basic.py", "*__boost"},
+    FamilyRule{F::kSync, "torch/cuda/__init__.py", "synchronize"},
+    FamilyRule{F::kSync, "torch/cuda/streams.py", "synchronize"},
+    FamilyRule{F::kSync, "jax/_src/", "block_until_ready"},
+    FamilyRule{F::kSync, "", "synchronize"},
+    FamilyRule{F::kSync, "/headroom_sim.py", "_wait"},
+    // Metrics and evaluation
+    FamilyRule{F::kMetrics, "torchmetrics/", "*"},
+    FamilyRule{F::kMetrics, "sklearn/metrics/", "*"},
+    FamilyRule{F::kMetrics, "", "*compute_metrics*", true},
+    FamilyRule{F::kEvaluation, "lightning/pytorch/loops/evaluation_loop.py", "*"},
+    FamilyRule{F::kEvaluation, "pytorch_lightning/loops/evaluation_loop.py", "*"},
+    FamilyRule{F::kEvaluation, "pytorch_lightning/loops/dataloader/evaluation_loop.py", "*"},
+    FamilyRule{F::kEvaluation, "transformers/trainer.py", "evaluat*"},
+    FamilyRule{F::kEvaluation, "keras/", "evaluate"},
+    FamilyRule{F::kEvaluation, "xgboost/core.py", "eval*"},
+    FamilyRule{F::kEvaluation, "lightgbm/basic.py", "*inner_eval"},
+    FamilyRule{F::kEvaluation, "lightgbm/basic.py", "eval*"},
+    FamilyRule{F::kEvaluation, "sklearn/model_selection/_validation.py", "*"},
+    FamilyRule{F::kEvaluation, "", "*validat*", true},
+    FamilyRule{F::kEvaluation, "", "*evaluat*", true},
+    FamilyRule{F::kEvaluation, "", "eval", true},
+    FamilyRule{F::kEvaluation, "", "eval_*", true},
+    FamilyRule{F::kEvaluation, "", "*_eval", true},
+    // What is written
+    FamilyRule{F::kCheckpoint, "torch/serialization.py", "*save*"},
+    FamilyRule{F::kCheckpoint, "safetensors/torch.py", "save*"},
+    FamilyRule{F::kCheckpoint, "/checkpoint_io.py", "*"},
+    FamilyRule{F::kCheckpoint, "callbacks/model_checkpoint.py", "*save*"},
+    FamilyRule{F::kCheckpoint, "transformers/trainer.py", "_save*"},
+    FamilyRule{F::kCheckpoint, "keras/src/saving/", "save*"},
+    FamilyRule{F::kCheckpoint, "xgboost/core.py", "save_model"},
+    FamilyRule{F::kCheckpoint, "lightgbm/basic.py", "save_model"},
+    FamilyRule{F::kCheckpoint, "orbax/checkpoint/", "save*"},
+    FamilyRule{F::kCheckpoint, "", "*checkpoint*", true},
+    FamilyRule{F::kCheckpoint, "", "save_model*", true},
+    FamilyRule{F::kLogging, "wandb/", "*"},
+    FamilyRule{F::kLogging, "mlflow/", "*"},
+    FamilyRule{F::kLogging, "neptune/", "*"},
+    FamilyRule{F::kLogging, "comet_ml/", "*"},
+    FamilyRule{F::kLogging, "clearml/", "*"},
+    FamilyRule{F::kLogging, "tensorboard/", "*"},
+    FamilyRule{F::kLogging, "torch/utils/tensorboard/", "*"},
+    FamilyRule{F::kLogging, "/logging/__init__.py", "*"},
+    FamilyRule{F::kLogging, "requests/", "*"},
+    FamilyRule{F::kLogging, "urllib3/", "*"},
+    FamilyRule{F::kLogging, "boto3/", "*upload*"},
+    FamilyRule{F::kLogging, "matplotlib/", "savefig"},
+    FamilyRule{F::kLogging, "", "*upload*", true},
+    // Before and beside the work
+    FamilyRule{F::kImport, "importlib._bootstrap", "*"},
+    FamilyRule{F::kImport, "/importlib/__init__.py", "import_module"},
+    FamilyRule{F::kGraph, "torch_geometric/nn/pool/", "*"},
+    FamilyRule{F::kGraph, "torch_geometric/utils/", "*"},
+    FamilyRule{F::kGraph, "dgl/sampling/", "*"},
+    FamilyRule{F::kGraph, "dgl/convert.py", "*"},
+    FamilyRule{F::kGraph, "", "*build_graph*", true},
+    FamilyRule{F::kGraph, "", "radius_graph"},
+    FamilyRule{F::kGraph, "", "knn_graph"},
+    FamilyRule{F::kCompile, "torch/_dynamo/", "*"},
+    FamilyRule{F::kCompile, "torch/_inductor/", "*"},
+    FamilyRule{F::kCompile, "triton/compiler/", "*"},
+    FamilyRule{F::kCompile, "triton/runtime/autotuner.py", "*"},
+    FamilyRule{F::kCompile, "torch/utils/cpp_extension.py", "*"},
+    FamilyRule{F::kCompile, "jax/_src/compiler.py", "*"},
+    FamilyRule{F::kCompile, "jax/_src/interpreters/pxla.py", "*compile*"},
+    FamilyRule{F::kTrial, "optuna/study/", "ask"},
+    FamilyRule{F::kTrial, "optuna/study/", "tell"},
+    FamilyRule{F::kTrial, "optuna/study/_tell.py", "*"},
+    FamilyRule{F::kTrial, "optuna/trial/_trial.py", "*"},
+    FamilyRule{F::kTrial, "optuna/samplers/", "*"},
+    FamilyRule{F::kTrial, "optuna/pruners/", "*"},
+    FamilyRule{F::kTrial, "optuna/storages/", "*"},
+    FamilyRule{F::kSleep, "/selectors.py", "select"},
+    FamilyRule{F::kSleep, "/socket.py", "accept"},
+    FamilyRule{F::kSleep, "/socketserver.py", "serve_forever"},
+    FamilyRule{F::kSleep, "/asyncio/base_events.py", "_run_once"},
+    FamilyRule{F::kSleep, "/subprocess.py", "*wait*"},
+    FamilyRule{F::kLock, "/threading.py", "wait"},
+    FamilyRule{F::kLock, "/threading.py", "*join"},
+    FamilyRule{F::kLock, "/threading.py", "_wait_for_tstate_lock"},
+    FamilyRule{F::kLock, "/queue.py", "get"},
+    FamilyRule{F::kLock, "/queue.py", "put"},
+    FamilyRule{F::kLock, "/multiprocessing/queues.py", "get"},
+    FamilyRule{F::kLock, "/multiprocessing/queues.py", "_feed"},
+    FamilyRule{F::kLock, "/multiprocessing/resource_sharer.py", "_serve"},
+    FamilyRule{F::kLock, "/multiprocessing/connection.py", "*"},
+    FamilyRule{F::kLock, "/multiprocessing/popen_fork.py", "*"},
+    FamilyRule{F::kLock, "/multiprocessing/synchronize.py", "*"},
+    FamilyRule{F::kLock, "/concurrent/futures/_base.py", "result"},
+    FamilyRule{F::kLock, "/concurrent/futures/thread.py", "_worker"},
+    FamilyRule{F::kLock, "torch/utils/data/_utils/worker.py", "_worker_loop"},
+    FamilyRule{F::kLock, "/multiprocessing/pool.py", "_handle_*"},
+    FamilyRule{F::kLock, "/multiprocessing/pool.py", "wait"},
+    FamilyRule{F::kLock, "/multiprocessing/pool.py", "get"},
+    FamilyRule{F::kLock, "/threading.py", "acquire"},
+};
+// clang-format on
+
+bool fits(std::string_view pattern, std::string_view name) {
+  if (pattern.empty() || pattern == "*") return true;
+  const bool front = pattern.starts_with('*'), back = pattern.size() > 1 && pattern.ends_with('*');
+  const std::string_view core = pattern.substr(front ? 1 : 0, pattern.size() - (front ? 1U : 0U) - (back ? 1U : 0U));
+  if (front && back) return name.find(core) != std::string_view::npos;
+  if (front) return name.ends_with(core);
+  if (back) return name.starts_with(core);
+  return name == core;
+}
+
+// "torch" of "/usr/lib/python3/dist-packages/torch/__init__.py"
+std::string_view module_of(std::string_view file) {
+  for (const std::string_view packages : {"/site-packages/", "/dist-packages/"})
+    if (const auto at = file.rfind(packages); at != std::string_view::npos) {
+      const std::string_view rest = file.substr(at + packages.size());
+      return rest.substr(0, std::min(rest.find('/'), rest.find('.')));
+    }
+  if (constexpr std::string_view kPackage = "/__init__.py"; file.ends_with(kPackage))
+    file.remove_suffix(kPackage.size());
+  const std::string_view name = file.substr(file.rfind('/') + 1);
+  return name.substr(0, name.find('.'));
+}
+
+// Names that hold a word of a family and are about more, or about something else: train_and_validate, load_checkpoint.
+bool is_about_more(Family family, std::string_view name) {
+  const auto has = [&](std::string_view word) { return name.find(word) != std::string_view::npos; };
+  if (family != Family::kEvaluation && family != Family::kCheckpoint) return false;
+  if (has("train") || has("fit")) return true;
+  return family == Family::kCheckpoint && (has("load") || has("restore") || has("resume"));
+}
+
+bool is_import(const Frame& frame) { return frame.file.find("importlib") != std::string_view::npos; }
+
+}  // namespace
+
+const FamilyInfo& info(Family family) { return kFamilies[static_cast<std::size_t>(family)]; }
+std::span<const FamilyInfo> all_families() { return kFamilies; }
+std::span<const FamilyRule> built_in_rules() { return kRules; }
+
+Families::Families(std::vector<FamilyRule> more) : rules_(std::move(more)) {
+  rules_.insert(rules_.end(), kRules.begin(), kRules.end());
+}
+
+Family Families::family_of(const Frame& frame) const {
+  const std::string_view name = short_name(frame);
+  const bool library = is_library(frame);
+  for (const FamilyRule& rule : rules_)
+    if (!(rule.of_users && (library || is_about_more(rule.family, name))) && fits(rule.function, name) &&
+        frame.file.find(rule.file) != std::string_view::npos)
+      return rule.family;
+  return Family::kNone;
+}
+
+namespace {
+
+// What a forked process does: what lies outside is what its parent was at when it started it.
+std::span<const Frame> own_frames(std::span<const Frame> frames) {
+  for (std::size_t i = frames.size(); i-- > 0;)
+    if (short_name(frames[i]) == "_bootstrap" && frames[i].file.ends_with("/multiprocessing/process.py"))
+      return frames.subspan(i);
+  return frames;
+}
+
+// Whether it is at an import: what a library runs meanwhile, its modules and classes, is a part of that.
+bool only_imports(std::span<const Frame> frames) {
+  for (std::size_t i = frames.size(); i-- > 0;) {
+    if (frames[i].file.find("importlib._bootstrap") != std::string_view::npos) return true;
+    if (!is_library(frames[i])) return false;
+  }
+  return false;
+}
+
+bool is_part_of_a_job(Family family) {
+  return family == Family::kEvaluation || family == Family::kCheckpoint || family == Family::kImport ||
+         family == Family::kDatasetIndex || family == Family::kCompile;
+}
+
+// Whether it waits for a program that it has started.
+bool runs_a_program(std::span<const Frame> frames) {
+  return std::any_of(frames.begin(), frames.end(),
+                     [](const Frame& frame) { return frame.file.ends_with("/subprocess.py"); });
+}
+
+}  // namespace
+
+StackKind Families::kind_of(std::span<const Frame> all) const {
+  StackKind kind;
+  const std::span<const Frame> frames = own_frames(all);
+  if (frames.empty()) return kind;
+  std::optional<std::size_t> users;
+  bool waiting = true;  // all further in only waits
+  Family innermost = Family::kNone;
+  for (std::size_t i = frames.size(); i-- > 0;) {
+    if (!users && !is_library(frames[i])) users = i;
+    const Family family = family_of(frames[i]);
+    // A thread of a pool waits in its loop, unless the loop has called something else.
+    const bool waits = only_waits(family);
+    if (family == Family::kNone || (waits && !waiting)) {
+      waiting = false;
+      continue;
+    }
+    waiting = waits;
+    if (innermost == Family::kNone) innermost = family;
+    if (is_part_of_a_job(family)) kind.within = family;
+    if (info(family).rank > info(kind.family).rank) kind.family = family;
+  }
+  if (only_imports(frames)) kind.family = innermost = Family::kImport;
+  kind.busy = info(innermost).busy;
+  kind.waits = only_waits(innermost) && kind.family != Family::kLoaderWait;
+  kind.own = (kind.family == Family::kNone && users == frames.size() - 1) || (kind.waits && runs_a_program(frames));
+  if (kind.family == Family::kLoaderWait) {
+    kind.where = info(kind.family).label;
+  } else if (kind.family == Family::kImport) {
+    // From the outside: the module that the user's code asked for, not what that one needs.
+    auto module = std::find_if(frames.begin(), frames.end(), is_import);
+    while (module != frames.end() && is_import(*module)) ++module;
+    const bool known = module != frames.end() && !module->file.starts_with('<');
+    kind.where = known ? fmt::format("import {}", module_of(module->file)) : "imports";
+  } else {
+    kind.where = words(frames[users.value_or(frames.size() - 1)]);
+  }
+  return kind;
+}
+
+}  // namespace headroom::stacks

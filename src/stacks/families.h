@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/ledger.h"
+#include "stacks/frame.h"
+
+// What a stack was at, by the frames that PyTorch, Lightning, Hugging Face, Keras, JAX, scikit-learn, LightGBM,
+// XGBoost, Optuna and Python itself have on it then.
+namespace headroom::stacks {
+
+enum class Family : std::uint8_t {
+  kNone,  // the user's own code, or a library that no rule knows
+  kLoaderFetch,
+  kLoaderWait,
+  kCollate,
+  kTransform,
+  kDatasetIndex,
+  kCopy,
+  kForward,
+  kBackward,
+  kOptimizer,
+  kSync,
+  kMetrics,
+  kEvaluation,
+  kCheckpoint,
+  kLogging,
+  kImport,
+  kGraph,
+  kCompile,
+  kTrial,
+  kSleep,
+  kLock,
+};
+
+// How sure it is that no kernel runs meanwhile: of a reading in which the device was idle for a part of the time, that
+// part is looked for in the stacks with the least of it first.
+enum class Busy : std::uint8_t { kIdle, kUnknown, kLaunches, kWaitsForKernels };
+
+struct FamilyInfo {
+  Family id;
+  std::string_view name;   // in files: "loader_fetch"
+  std::string_view label;  // for people
+  Account account;         // of time in which the device was idle between kernels; kUnexplained: it does not say
+  Busy busy;
+  int rank;  // of several families on one stack the highest speaks, and of equals the innermost
+};
+[[nodiscard]] const FamilyInfo& info(Family family);
+[[nodiscard]] inline bool only_waits(Family family) { return family == Family::kSleep || family == Family::kLock; }
+[[nodiscard]] std::span<const FamilyInfo> all_families();
+
+// A frame belongs to a family where its file's path holds `file` and its function's short name fits `function`: a name,
+// or one with a * at its begin, its end or both. Empty fits all; one of them must not be.
+struct FamilyRule {
+  Family family = Family::kNone;
+  std::string file, function;
+  bool of_users = false;  // frames of the user's own code only
+};
+[[nodiscard]] std::span<const FamilyRule> built_in_rules();
+
+// One kind of stack.
+struct StackKind {
+  Family family = Family::kNone;
+  Busy busy = Busy::kUnknown;
+  // What the user would look for: the innermost function of the user's own; of an import its module, of a stack
+  // without code of the user its innermost function.
+  std::string where;
+  bool waits = false;  // it does nothing itself: a lock, a queue, a poll, but for the loader's workers
+  // The part of the job that all this is for: the outermost of evaluation, checkpoint, import, data index, compilation.
+  Family within = Family::kNone;
+  // It is in the user's own code itself, or waits for a program that this has started: no loader's worker feeds it
+  // then.
+  bool own = false;
+  bool operator==(const StackKind&) const = default;
+};
+
+class Families {
+ public:
+  // `more` go before the rules that are built in.
+  explicit Families(std::vector<FamilyRule> more = {});
+  // `frames` from outermost to innermost.
+  [[nodiscard]] StackKind kind_of(std::span<const Frame> frames) const;
+  [[nodiscard]] Family family_of(const Frame& frame) const;  // of this frame alone
+
+ private:
+  std::vector<FamilyRule> rules_;
+};
+
+}  // namespace headroom::stacks

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stacks/families.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <random>
+#include <set>
+
+namespace headroom::stacks {
+namespace {
+
+StackKind kind_of(const std::vector<std::string>& texts, std::vector<FamilyRule> more = {}) {
+  std::vector<Frame> frames;
+  for (const std::string& text : texts) frames.push_back(frame_of(text));
+  return Families(std::move(more)).kind_of(frames);
+}
+
+const std::string kMain = "<module> (/home/u/train.py:1)", kTrain = "train (/home/u/train.py:30)";
+const std::string kDist = "/usr/lib/python3/dist-packages/";
+
+TEST(Frame, IsReadFromItsText) {
+  EXPECT_EQ(frame_of("Net.forward (/home/u/train.py:31)"), (Frame{"Net.forward", "/home/u/train.py", 31}));
+  EXPECT_EQ(frame_of("main (train.py)"), (Frame{"main", "train.py", 0}));
+  EXPECT_EQ(frame_of("main"), (Frame{"main", "", 0}));
+  EXPECT_EQ(frame_of("f (a (b):x.py:7)"), (Frame{"f (a", "b):x.py", 7}));  // a file may have any name
+  EXPECT_EQ(short_name(frame_of("Net.<locals>.step (a.py:1)")), "step");
+  EXPECT_EQ(short_name(frame_of("step (a.py:1)")), "step");
+  EXPECT_EQ(words(frame_of("Net.forward (/home/u/train.py:31)")), "Net.forward (train.py)");
+  EXPECT_EQ(words(frame_of("main")), "main");
+}
+
+TEST(Frame, OfALibraryIsToldFromTheUsers) {
+  for (const char* file : {"/usr/lib/python3/dist-packages/torch/x.py", "/usr/lib/python3.11/threading.py",
+                           "/v/lib/python3.12/site-packages/a.py", "<frozen importlib._bootstrap>",
+                           "/u/lib64/python3.9/x.py", "<__array_function__ internals>"})
+    EXPECT_TRUE(is_library({.function = "f", .file = file})) << file;
+  for (const char* file : {"/home/u/train.py", "/home/u/python3/train.py", "<stdin>", "<string>", "",
+                           "/tmp/ipykernel_1/2.py", "/lib/mine/train.py"})
+    EXPECT_FALSE(is_library({.function = "f", .file = file})) << file;
+}
+
+TEST(Families, NameTheLoaderAndTheUsersFunctionInIt) {
+  const std::string next = "_SingleProcessDataLoaderIter._next_data (" + kDist + "torch/utils/data/dataloader.py:669)";
+  const std::string fetch = "_MapDatasetFetcher.fetch (" + kDist + "torch/utils/data/_utils/fetch.py:47)";
+  const auto kind = kind_of({kMain, kTrain, next, fetch, "Images.__getitem__ (/home/u/data.py:9)",
+                             "decode (/home/u/data.py:20)", "open (" + kDist + "PIL/Image.py:3)"});
+  EXPECT_EQ(kind, (StackKind{Family::kLoaderFetch, Busy::kIdle, "decode (data.py)"}));
+  EXPECT_EQ(
+      kind_of({kMain, kTrain, next, fetch, "default_collate (" + kDist + "torch/utils/data/_utils/collate.py:84)"})
+          .family,
+      Family::kCollate);
+}
+
+TEST(Families, WhatAForkedWorkerInheritedIsNotItsOwn) {
+  const std::string lib = "/usr/lib/python3.11/multiprocessing/";
+  const std::vector<std::string> forked{kMain,
+                                        kTrain,
+                                        "DataLoader.__iter__ (" + kDist + "torch/utils/data/dataloader.py:1)",
+                                        "BaseProcess.start (" + lib + "process.py:1)",
+                                        "Popen._launch (" + lib + "popen_fork.py:1)",
+                                        "BaseProcess._bootstrap (" + lib + "process.py:2)",
+                                        "_worker_loop (" + kDist + "torch/utils/data/_utils/worker.py:202)"};
+  const auto in_worker = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> stack = forked;
+    stack.insert(stack.end(), more.begin(), more.end());
+    return kind_of(stack);
+  };
+  const auto item =
+      in_worker({"fetch (" + kDist + "torch/utils/data/_utils/fetch.py:1)", "Images.__getitem__ (/home/u/data.py:9)"});
+  EXPECT_EQ(item, (StackKind{Family::kLoaderFetch, Busy::kIdle, "Images.__getitem__ (data.py)"}));
+  EXPECT_TRUE(in_worker({"Queue.get (" + lib + "queues.py:9)", "select (/usr/lib/python3.11/selectors.py:4)"}).waits);
+  EXPECT_EQ(in_worker({"default_collate (" + kDist + "torch/utils/data/_utils/collate.py:84)"}).where,
+            "default_collate (collate.py)");
+}
+
+TEST(Families, OfBoostingTheRoundsTheDataAndTheScoresAreToldApart) {
+  const std::string xgboost = kDist + "xgboost/", lightgbm = kDist + "lightgbm/";
+  const std::string train = "train (" + xgboost + "training.py:50)";
+  EXPECT_EQ(kind_of({kMain, train, "Booster.update (" + xgboost + "core.py:2000)"}).busy, Busy::kLaunches);
+  EXPECT_EQ(kind_of({kMain, train, "Booster.eval_set (" + xgboost + "core.py:2100)"}).family, Family::kEvaluation);
+  EXPECT_EQ(
+      kind_of({kMain, "DMatrix.__init__ (" + xgboost + "core.py:800)", "_from_numpy (" + xgboost + "data.py:170)"})
+          .family,
+      Family::kDatasetIndex);
+  EXPECT_EQ(kind_of({kMain, "Booster.__inner_eval (" + lightgbm + "basic.py:4000)"}).family, Family::kEvaluation);
+  EXPECT_EQ(kind_of({kMain, "Dataset.construct (" + lightgbm + "basic.py:2000)"}).family, Family::kDatasetIndex);
+  EXPECT_EQ(kind_of({kMain, "Booster.save_model (" + lightgbm + "basic.py:3000)"}).family, Family::kCheckpoint);
+}
+
+TEST(Families, AWaitForWorkersIsNoLockOfTheUser) {
+  const std::string loader =
+      "_MultiProcessingDataLoaderIter._try_get_data (" + kDist + "torch/utils/data/dataloader.py:1)";
+  const auto kind = kind_of({kMain, kTrain, loader, "Queue.get (/usr/lib/python3.11/multiprocessing/queues.py:9)",
+                             "select (/usr/lib/python3.11/selectors.py:4)"});
+  EXPECT_EQ(kind.family, Family::kLoaderWait);
+  EXPECT_EQ(kind.where, "waiting for loader workers");
+  EXPECT_EQ(kind_of({kMain, kTrain, "Event.wait (/usr/lib/python3.11/threading.py:9)"}),
+            (StackKind{Family::kLock, Busy::kIdle, "train (train.py)", true}));
+}
+
+TEST(Families, AThreadOfAPoolWaitsUntilItsLoopCallsSomething) {
+  const std::string loop = "_worker (/usr/lib/python3.11/concurrent/futures/thread.py:60)";
+  EXPECT_EQ(kind_of({loop}).family, Family::kLock);
+  EXPECT_EQ(kind_of({"Pool._handle_tasks (/usr/lib/python3.11/multiprocessing/pool.py:1)"}).family, Family::kLock);
+  EXPECT_EQ(kind_of({loop, "crunch (/home/u/a.py:1)"}),
+            (StackKind{Family::kNone, Busy::kUnknown, "crunch (a.py)", false, Family::kNone, true}));
+  EXPECT_EQ(kind_of({kMain, "Future.result (/usr/lib/python3.11/concurrent/futures/_base.py:1)",
+                     "Condition.wait (/usr/lib/python3.11/threading.py:1)"})
+                .family,
+            Family::kLock);
+}
+
+TEST(Families, AThreadThatServesOthersWaitsForThem) {
+  const std::string run = "Thread.run (/usr/lib/python3.11/threading.py:964)";
+  const std::string connection = "/usr/lib/python3.11/multiprocessing/connection.py:454)";
+  EXPECT_TRUE(kind_of({run, "_ResourceSharer._serve (/usr/lib/python3.11/multiprocessing/resource_sharer.py:133)",
+                       "Listener.accept (" + connection, "SocketListener.accept (" + connection,
+                       "socket.accept (/usr/lib/python3.11/socket.py:287)"})
+                  .waits);
+  EXPECT_TRUE(kind_of({run, "Queue._feed (/usr/lib/python3.11/multiprocessing/queues.py:211)"}).waits);
+  EXPECT_FALSE(kind_of({run, "Queue._feed (/usr/lib/python3.11/multiprocessing/queues.py:211)",
+                        "ForkingPickler.dumps (/usr/lib/python3.11/multiprocessing/reduction.py:48)"})
+                   .waits);
+}
+
+TEST(Families, ALoaderThatWaitsForAThreadOfItsOwnWaits) {
+  EXPECT_TRUE(
+      kind_of({kMain, "next_batch (/home/u/a.py:1)", "Condition.wait (/usr/lib/python3.11/threading.py:1)"}).waits);
+  EXPECT_FALSE(kind_of({kMain, "next_batch (/home/u/a.py:1)"}).waits);
+}
+
+TEST(Families, TheInnermostPartOfAStepTellsWhetherKernelsRun) {
+  const std::string forward = "Module._call_impl (" + kDist + "torch/nn/modules/module.py:1)";
+  EXPECT_EQ(kind_of({kMain, kTrain, forward, "Net.forward (/home/u/net.py:1)"}),
+            (StackKind{Family::kForward, Busy::kLaunches, "Net.forward (net.py)"}));
+  const auto evaluation = kind_of({kMain, "validate (/home/u/train.py:5)", forward, "Net.forward (/home/u/net.py:1)"});
+  EXPECT_EQ(evaluation.family, Family::kEvaluation);
+  EXPECT_EQ(evaluation.busy, Busy::kLaunches);
+  EXPECT_EQ(kind_of({kMain, kTrain, "synchronize (" + kDist + "torch/cuda/__init__.py:1)"}).busy,
+            Busy::kWaitsForKernels);
+}
+
+TEST(Families, AnImportIsNamedByWhatWasAskedFor) {
+  const std::string find = "_find_and_load (<frozen importlib._bootstrap>:1)";
+  const auto kind =
+      kind_of({kMain, find, "_call_with_frames_removed (<frozen importlib._bootstrap>:2)",
+               "<module> (" + kDist + "torch/__init__.py:1)", find, "<module> (" + kDist + "numpy/__init__.py:1)"});
+  EXPECT_EQ(kind.family, Family::kImport);
+  EXPECT_EQ(kind.where, "import torch");
+  EXPECT_EQ(kind_of({kMain, find}).where, "imports");
+  EXPECT_EQ(kind_of({kMain, find, "<module> (/usr/lib/python3.11/json/__init__.py:1)"}).where, "import json");
+}
+
+TEST(Families, WhatALibraryRunsWhileItIsImportedIsImport) {
+  const std::string find = "_find_and_load (<frozen importlib._bootstrap>:1)";
+  const std::string module = "Module (" + kDist + "torch/nn/modules/module.py:1)";
+  const auto kind = kind_of({kMain, kTrain, find, "<module> (" + kDist + "torch/__init__.py:1)", find, module});
+  EXPECT_EQ(kind, (StackKind{Family::kImport, Busy::kIdle, "import torch", false, Family::kImport}));
+  EXPECT_EQ(kind_of({kMain, find, "<module> (/home/u/setup.py:1)", "Net.forward (/home/u/net.py:1)"}).family,
+            Family::kForward);
+}
+
+TEST(Families, AForkedWorkerIsNotAtWhatItsParentWas) {
+  const std::string iter = "_MultiProcessingDataLoaderIter.__init__ (" + kDist + "torch/utils/data/dataloader.py:1)";
+  const std::string launch = "Popen._launch (/usr/lib/python3.11/multiprocessing/popen_fork.py:62)";
+  const std::string bootstrap = "BaseProcess._bootstrap (/usr/lib/python3.11/multiprocessing/process.py:290)";
+  const std::string loop = "_worker_loop (" + kDist + "torch/utils/data/_utils/worker.py:202)";
+  const std::vector<std::string> begin{kMain, "validate (/home/u/train.py:5)", iter, launch, bootstrap, loop};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), begin.begin(), begin.end());
+    return kind_of(more);
+  };
+  const std::string fetch = "_MapDatasetFetcher.fetch (" + kDist + "torch/utils/data/_utils/fetch.py:47)";
+  EXPECT_EQ(with({fetch, "Images.decode (/home/u/data.py:20)"}),
+            (StackKind{Family::kLoaderFetch, Busy::kIdle, "Images.decode (data.py)"}));
+  EXPECT_EQ(with({fetch, "default_collate (" + kDist + "torch/utils/data/_utils/collate.py:84)"}).where,
+            "default_collate (collate.py)");
+  EXPECT_EQ(with({"open_shards (/home/u/data.py:40)"}),
+            (StackKind{Family::kNone, Busy::kUnknown, "open_shards (data.py)", false, Family::kNone, true}));
+  EXPECT_TRUE(with({"Queue.get (/usr/lib/python3.11/multiprocessing/queues.py:9)"}).waits);
+}
+
+TEST(Families, ANameThatIsAboutMoreIsNoFamily) {
+  for (const char* name : {"train_and_validate", "load_checkpoint", "fit_with_checkpoints", "resume_from_checkpoint"})
+    EXPECT_EQ(kind_of({kMain, fmt::format("{} (/home/u/train.py:5)", name)}).family, Family::kNone) << name;
+  EXPECT_EQ(kind_of({kMain, "write_checkpoint (/home/u/train.py:5)"}).family, Family::kCheckpoint);
+  EXPECT_EQ(kind_of({kMain, "run_validation (/home/u/train.py:5)"}).family, Family::kEvaluation);
+}
+
+TEST(Families, CodeThatNobodyKnowsKeepsItsName) {
+  EXPECT_EQ(kind_of({kMain, "fit (" + kDist + "unheard_of/a.py:1)"}),
+            (StackKind{Family::kNone, Busy::kUnknown, "<module> (train.py)"}));
+  EXPECT_EQ(kind_of({"run (" + kDist + "unheard_of/a.py:1)"}).where, "run (a.py)");
+  EXPECT_EQ(kind_of({}), StackKind{});
+}
+
+TEST(Families, RulesOfTheUserGoFirst) {
+  const std::vector<std::string> stack{kMain, "Sim.advance (/home/u/sim.py:1)"};
+  EXPECT_EQ(kind_of(stack).family, Family::kNone);
+  EXPECT_EQ(kind_of(stack, {{Family::kLoaderFetch, "sim.py", "advance"}}).family, Family::kLoaderFetch);
+  EXPECT_EQ(kind_of(stack, {{Family::kGraph, "", "*vanc*"}}).family, Family::kGraph);
+  EXPECT_EQ(kind_of(stack, {{Family::kGraph, "", "ad*"}}).family, Family::kGraph);
+  EXPECT_EQ(kind_of(stack, {{Family::kGraph, "", "*ce"}}).family, Family::kGraph);
+  EXPECT_EQ(kind_of(stack, {{Family::kGraph, "", "advanc"}}).family, Family::kNone);
+}
+
+TEST(Families, AreAllReachedAndNamedOnce) {
+  std::set<Family> reached;
+  for (const FamilyRule& rule : built_in_rules()) {
+    EXPECT_FALSE(rule.file.empty() && (rule.function.empty() || rule.function == "*")) << "fits everything";
+    reached.insert(rule.family);
+  }
+  std::set<std::string_view> names;
+  for (const FamilyInfo& family : all_families()) {
+    EXPECT_TRUE(names.insert(family.name).second) << family.name;
+    EXPECT_TRUE(family.id == Family::kNone || reached.contains(family.id)) << family.name;
+  }
+}
+
+TEST(Families, InTheUsersOwnCodeNoWorkerFeedsIt) {
+  EXPECT_TRUE(kind_of({kMain, kTrain}).own);
+  EXPECT_FALSE(kind_of({kMain, kTrain, "fit (" + kDist + "unheard_of/a.py:1)"}).own) << "it may load data";
+  EXPECT_FALSE(kind_of({kMain, kTrain, "Queue.get (/usr/lib/python3.11/queue.py:9)"}).own) << "it may be a loader's";
+  const std::string run = "run (/usr/lib/python3.11/subprocess.py:506)",
+                    wait = "Popen.wait (/usr/lib/python3.11/subprocess.py:1)";
+  EXPECT_TRUE(kind_of({kMain, kTrain, run, wait}).own);
+}
+
+TEST(Frame, TakesAnyText) {
+  std::mt19937 random(1);
+  const std::string letters = "ab (:)/.<>*0123456789";
+  for (int i = 0; i < 20'000; ++i) {
+    std::string text;
+    for (auto n = random() % 20; n > 0; --n) text += letters[random() % letters.size()];
+    const Frame frame = frame_of(text);
+    EXPECT_LE(frame.function.size() + frame.file.size(), text.size()) << text;
+    EXPECT_TRUE(text.starts_with(frame.function)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace headroom::stacks

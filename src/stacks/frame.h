@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+
+// Frames of Python stacks as recordings keep them: "Net.forward (/home/u/train.py:31)", a function's qualified name,
+// its file, and the line where it begins.
+namespace headroom::stacks {
+
+struct Frame {
+  std::string_view function;  // "Net.forward"
+  std::string_view file;      // "/home/u/train.py"; "" where it is not known
+  int line = 0;               // first of the function; 0 where it is not known
+  bool operator==(const Frame&) const = default;
+};
+
+// Views into `text`. A text of another form is a function without a file.
+[[nodiscard]] Frame frame_of(std::string_view text);
+
+// The last part of the qualified name, without what it is defined in: "forward".
+[[nodiscard]] std::string_view short_name(const Frame& frame);
+
+// Of Python itself or of an installed package; what was typed in or given by -c is the user's.
+[[nodiscard]] bool is_library(const Frame& frame);
+
+// For people: "Net.forward (train.py)".
+[[nodiscard]] std::string words(const Frame& frame);
+
+}  // namespace headroom::stacks
