@@ -55,6 +55,13 @@ constexpr std::array kVerbs{
          .usage = "[OPTIONS]",
          .examples = "devices\n"
                      "devices --json"},
+    Verb{.name = "study",
+         .summary =
+             "explain a hyper-parameter study of Optuna: where its time went, what would find its best value sooner",
+         .declare = declare_study,
+         .usage = "[OPTIONS] STORAGE",
+         .examples = "study optuna.db\n"
+                     "study postgresql://user@host/optuna --study resnet"},
     Verb{.name = "recordings",
          .summary = "list, prune or remove what has been recorded",
          .declare = declare_recordings,

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "model/ledger.h"
+#include "model/study.h"
+
+// The answer of `headroom study`: what a study's workers did with their time, what its GPU did meanwhile where a
+// recording says so, and what would have found its best value sooner. Plain values.
+namespace headroom {
+
+// An estimate and the range in which the truth is expected, 90 % of the time.
+struct Estimate {
+  double low = 0, value = 0, high = 0;
+  bool operator==(const Estimate&) const = default;
+};
+
+// Nearest rank, of `count` values; all 0 where there is none.
+struct Quantiles {
+  std::int64_t count = 0;
+  double min = 0, p10 = 0, p50 = 0, p90 = 0, max = 0;
+  bool operator==(const Quantiles&) const = default;
+};
+
+// Where the storage's naive times lie on the clock of this machine.
+struct StudyClock {
+  Nanos offset = 0;    // what is added to a trial's times to get Unix time
+  bool known = false;  // false: nothing here tells, and 0 is used
+  std::string how;     // "as told", "heartbeats", "the storage was written at …", "GPU of the recording", …
+  bool operator==(const StudyClock&) const = default;
+};
+
+// ------------------------------------------------------------------------------------------- pruner, as it decides
+
+enum class PrunerKind : std::uint8_t {
+  kNone = 0,           // optuna.pruners.NopPruner
+  kMedian,             // MedianPruner
+  kPercentile,         // PercentilePruner
+  kSuccessiveHalving,  // SuccessiveHalvingPruner
+  kHyperband,          // HyperbandPruner
+  kThreshold,          // ThresholdPruner
+};
+
+// One of Optuna's pruners with its settings, under Optuna's names. What a kind does not have is left at its default.
+struct PrunerSettings {
+  PrunerKind kind = PrunerKind::kNone;
+  std::optional<std::int64_t> patience;  // PatientPruner around it
+  double min_delta = 0;                  // of the PatientPruner
+  // SuccessiveHalving, Hyperband
+  std::optional<std::int64_t> min_resource = 1;  // absent: "auto" (successive halving only)
+  std::optional<std::int64_t> max_resource;      // absent: "auto" (Hyperband only)
+  std::int64_t reduction_factor = 3;             // Optuna's default is 4 for successive halving, 3 for Hyperband
+  std::int64_t min_early_stopping_rate = 0;
+  std::int64_t bootstrap_count = 0;
+  // Median, Percentile
+  double percentile = 50;
+  std::int64_t n_startup_trials = 5;
+  std::int64_t n_min_trials = 1;
+  // Median, Percentile, Threshold
+  std::int64_t n_warmup_steps = 0;
+  std::int64_t interval_steps = 1;
+  // Threshold
+  std::optional<double> lower, upper;
+  bool operator==(const PrunerSettings&) const = default;
+};
+
+// What decided about the trials: told by the person, or what the storage lets one infer.
+struct Inferred {
+  std::string text;      // "PatientPruner(HyperbandPruner(…), patience=2)", "TPESampler", "unknown"
+  bool told = false;     // by --pruner or --sampler
+  std::string evidence;  // "rungs are stored; the earliest prune is at step 4"; "" if told
+  bool operator==(const Inferred&) const = default;
+};
+
+// --------------------------------------------------------------------------------------------------------- facts
+
+struct StateFacts {
+  TrialState state{};
+  std::int64_t count = 0;
+  Quantiles duration_seconds;  // of trials with both times
+  Quantiles steps;             // reports per trial
+  double worker_seconds = 0;   // a running trial's: until the end of the study's time, unless it is dead
+  std::optional<Nanos> gpu;    // time in which a kernel of theirs ran; only with a recording
+  bool operator==(const StateFacts&) const = default;
+};
+
+// Time before a trial's first step.
+struct StartupFacts {
+  std::optional<Estimate> inside_seconds;   // per trial, between its begin and its first step
+  std::optional<Estimate> between_seconds;  // per trial, between the end of one and the begin of the next of a worker
+  std::optional<double> share;              // of worker time, both kinds
+  std::string method;  // "Theil-Sen regression of duration on steps", "measured: first kernel", …
+  bool operator==(const StartupFacts&) const = default;
+};
+
+// Time of one step (one report), and the parameter it hangs on most.
+struct StepTimeFacts {
+  std::optional<Estimate> seconds;  // of the middle trial
+  std::string parameter;            // "": no parameter explains a third of its variation
+  double explained = 0;             // share of the variation (rank correlation squared, or between categories)
+  std::string direction;            // "longer with more layers"
+  bool operator==(const StepTimeFacts&) const = default;
+};
+
+// How many trials were open, over time.
+struct ParallelismFacts {
+  double open_mean = 0;                  // RUNNING as the storage has it, dead ones included
+  double alive_mean = 0;                 // without the dead ones
+  std::optional<double> computing_mean;  // past their start-up
+  std::optional<double> any_computing;   // share of time with at least one past its start-up
+  std::int64_t open_max = 0;
+  std::int64_t workers = 0;  // told or inferred
+  bool workers_told = false;
+  std::vector<std::pair<Nanos, std::int64_t>> open;  // since the study's begin: from then on so many; at most 2,000
+  bool operator==(const ParallelismFacts&) const = default;
+};
+
+// Worker-seconds, every one of them in one of these; they sum to `total`.
+struct WorkerTime {
+  double total = 0;      // workers x the time from the first begin to the last end
+  double useful = 0;     // steps of trials that completed
+  double discarded = 0;  // steps of trials that were pruned
+  double failed = 0;     // of trials that failed, their start-up included
+  double startup = 0;    // before the first step of trials that completed, were pruned or run
+  double running = 0;    // steps of trials that still run
+  double between = 0;    // no trial of the worker was open
+  bool operator==(const WorkerTime&) const = default;
+};
+
+// Failures that lie together.
+struct FailureGroup {
+  std::string where;                // "batch_size >= 256 and layers >= 6", "at step 1", "spread over all parameters"
+  std::int64_t failed = 0, of = 0;  // so many of the trials there
+  bool before_first_step = false;
+  std::vector<std::int64_t> trials;  // numbers, at most 20
+  bool operator==(const FailureGroup&) const = default;
+};
+
+// Something that wants an explanation, or an action.
+struct StudyAnomaly {
+  std::string kind;  // "dead_trial", "more_open_than_workers", "slow_trial", "duplicates", "non_finite", …
+  std::string text;  // a sentence with its numbers
+  std::string next;  // what to do or to look at; may be ""
+  std::vector<std::int64_t> trials;  // numbers, at most 20
+  bool operator==(const StudyAnomaly&) const = default;
+};
+
+// The best value so far, each time it got better. One objective; only COMPLETE, feasible trials.
+struct BestPoint {
+  std::int64_t trial = 0;
+  std::int64_t trials_finished = 0;
+  double seconds = 0;  // since the study's begin
+  double value = 0;
+  bool operator==(const BestPoint&) const = default;
+};
+
+struct RungFacts {
+  int bracket = 0, rung = 0;
+  std::int64_t step = 0;      // at which it decides
+  std::int64_t reached = 0;   // trials that have it
+  std::int64_t promoted = 0;  // of them, that went on past it
+  bool operator==(const RungFacts&) const = default;
+};
+
+// One trial for a picture: a bar in time, its curve is Study's.
+struct TrialBar {
+  std::int64_t trial = 0;
+  TrialState state{};
+  std::int64_t lane = 0;                      // worker: as the journal says, else the first one that was free
+  double begin = 0, first_step = 0, end = 0;  // seconds since the study's begin; first_step is an estimate
+  bool dead = false;
+  bool operator==(const TrialBar&) const = default;
+};
+
+// ------------------------------------------------------------------------------------------------------- what-if
+
+enum class Safety : std::uint8_t { kSafe = 0, kModerate, kRisky };
+[[nodiscard]] std::string_view safety_name(Safety safety);  // "safe", "moderate", "risky"
+
+// One change, replayed. Everything here is simulated from the study's own trials.
+struct WhatIf {
+  std::string change;           // "warm workers", "6 trials at once", "patience 2 -> 10"
+  std::string how;              // the exact edit: Optuna code, an environment variable, or a headroom command
+  Estimate trials_per_hour;     // finished: completed, pruned, failed
+  Estimate utilisation;         // share of time with at least one trial's kernels, 0..1; as modelled
+  Estimate time_to_best_ratio;  // of the time to the best value that was observed, change / as it is; < 1 is sooner
+  double best_reached = 1;      // share of the replays that reached it; the ratio is of those
+  double gpu_hours = 0;         // until the same trials are through
+  std::optional<std::int64_t> memory_bytes;   // on the GPU, all trials that are open at once
+  std::optional<double> cores;                // busy on the host, all together
+  std::array<double, kTrialStates> states{};  // mean count per state, by TrialState
+  Safety safety = Safety::kSafe;
+  std::string why;     // of the safety: "memory: 6 x 3.4 GB of 24 GB", "running processes do not reload it", …
+  bool helps = false;  // the whole interval of the ratio is below 1
+  bool operator==(const WhatIf&) const = default;
+};
+
+// Whether the replay under the study's own settings gives the study. Without that there is no what-if.
+struct Calibration {
+  bool good = false;
+  std::string why;                                          // why not, or how near it came
+  std::array<double, kTrialStates> observed{}, replayed{};  // counts by TrialState
+  double observed_seconds = 0;
+  Estimate replayed_seconds;
+  std::int64_t replays = 0;  // seeds
+  bool operator==(const Calibration&) const = default;
+};
+
+// --------------------------------------------------------------------------------------------------------- answer
+
+// What a recording adds.
+struct StudyRecording {
+  std::string path;
+  double covered = 0;                                  // share of the study's time that it covers
+  std::optional<double> gpu_busy;                      // share of the covered time in which a kernel of the job ran
+  std::optional<Nanos> gpu_discarded;                  // kernel time of pruned and failed trials
+  std::optional<std::int64_t> memory_per_trial_bytes;  // highest, on the GPU
+  std::int64_t trials_matched = 0;                     // with a process of their own or a share of a worker's
+  bool operator==(const StudyRecording&) const = default;
+};
+
+struct StudyReport {
+  std::string name;
+  std::string storage;  // as the person named it
+  std::string engine;   // "SQLite, schema v3.0.0.d, Optuna 3.1.0"
+  std::vector<Direction> directions;
+  std::int64_t trials = 0;
+  std::vector<StateFacts> states;   // one per TrialState, in order
+  std::optional<Nanos> begin, end;  // Unix time by `clock`; end: of the last trial, or now while trials run
+  bool live = false;                // a trial runs that is not dead
+  StudyClock clock;
+  Inferred pruner, sampler;
+  std::optional<PrunerSettings> pruner_settings;  // where they are known well enough to be replayed
+  StartupFacts startup;
+  StepTimeFacts step_time;
+  ParallelismFacts parallelism;
+  WorkerTime worker_time;
+  std::vector<FailureGroup> failures;
+  std::vector<RungFacts> rungs;
+  std::vector<BestPoint> best;       // over time; empty with several objectives
+  std::vector<std::int64_t> pareto;  // numbers of the trials that no other dominates; several objectives only
+  std::vector<TrialBar> bars;
+  std::vector<StudyAnomaly> anomalies;  // most costly first
+  Calibration calibration;
+  std::optional<WhatIf> as_it_is;        // the study's own settings, replayed: what the changes are compared with
+  std::vector<WhatIf> what_if;           // best first, by time to best
+  std::vector<std::string> assumptions;  // of the what-if, a sentence each
+  std::optional<StudyRecording> recording;
+  std::int64_t left_out = 0;  // rows of the storage that make no sense
+};
+
+}  // namespace headroom

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "model/study_report.h"
+#include "report/layout.h"
+
+namespace headroom::report {
+
+// The answer of `headroom study`: the facts in plain sentences, then the changes, best first.
+[[nodiscard]] std::string to_text(const StudyReport& report, const TextOptions& options);
+// "headroom.study/1": all studies of a storage.
+[[nodiscard]] std::string to_json(const std::vector<StudyReport>& studies);
+
+}  // namespace headroom::report

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/study_report.h"
+
+namespace headroom::tune {
+
+// Optuna's pruners, decision by decision, over a study that grows. Told of every begin, report and end in the order in
+// which they happen; a report is answered as Trial.should_prune() right after Trial.report() answers. Reports of a
+// trial come with rising steps. Source: Optuna's documentation and behaviour (3.1 to 5.0 agree); the tests hold each
+// decision against Optuna's own.
+class Pruning {
+ public:
+  // `study_name`: Hyperband derives a trial's bracket from it and the trial's number.
+  Pruning(const PrunerSettings& settings, Direction direction, std::string study_name);
+  Pruning(Pruning&&) noexcept;
+  Pruning& operator=(Pruning&&) noexcept;
+  ~Pruning();
+
+  void begin(std::int64_t trial);
+  [[nodiscard]] bool report(std::int64_t trial, std::int64_t step, double value);
+  void end(std::int64_t trial, TrialState state);
+
+  // Other settings from now on, as when the code is changed in mid-study: what was recorded at rungs stays.
+  void change(const PrunerSettings& settings);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Hyperband's bracket of a trial, from 0; absent while max_resource is "auto" and no trial completed (`longest` 0).
+[[nodiscard]] std::optional<int> hyperband_bracket(const PrunerSettings& settings, const std::string& study_name,
+                                                   std::int64_t trial, std::int64_t longest);
+
+}  // namespace headroom::tune
