@@ -4,7 +4,11 @@
 Workers ask Optuna for trials, report to it and obey its pruner at the instants of a virtual clock, so that a sweep of an
 hour takes seconds. The learning curves, start-ups and step times are made up; trial N has the same luck under all settings.
 
-    /usr/bin/python3 tests/e2e/study_support.py OUT [SEED ...]   the figures of tests/studies, made anew
+    /usr/bin/python3 tests/e2e/study_support.py tests/studies    its files, made anew (minutes)
+
+There sweep_tpe_N.json are studies as Optuna's TPE sampler leads them, and sweep_random_N.json those of its random sampler,
+whose trial N has the same parameters whatever the settings: what differs there is the change alone, and not the path that
+another history leads TPE on. truth.json has what became of each under each change.
 
 `write_sqlite()` puts such a study into an Optuna database with the times of the virtual clock.
 """
@@ -113,15 +117,22 @@ def speed(computing):
     return (1 - (1 - KERNEL_SHARE) ** computing) / (KERNEL_SHARE * computing) if computing else 1.0
 
 
-def virtual_sweep(settings, seed, name="sweep", trials=TRIALS):
+def sampler_of(kind, seed):
+    import optuna
+
+    samplers = optuna.samplers
+    return samplers.RandomSampler(seed=seed) if kind == "random" else samplers.TPESampler(seed=seed, constant_liar=True)
+
+
+def virtual_sweep(settings, seed, sampler="tpe", trials=TRIALS):
     """Runs the sweep; the order of the events is the order of the virtual clock."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     optuna.logging.disable_default_handler()
     study = optuna.create_study(
-        study_name=f"{name}-{seed}",
-        sampler=optuna.samplers.TPESampler(seed=seed, constant_liar=True),
+        study_name=f"sweep-{seed}",
+        sampler=sampler_of(sampler, seed),
         pruner=pruner_of(settings),
     )
     sweep = Sweep(study)
@@ -244,18 +255,18 @@ def write_sqlite(sweep, path, name=None):
 
 
 def make(out, seeds):
-    out = pathlib.Path(out)
     truth = {}
-    for seed in seeds:
-        base = virtual_sweep(BASE, seed)
-        (out / f"sweep_{seed}.json").write_text(json.dumps(as_json(base), separators=(",", ":")).replace('{"state"', '\n{"state"') + "\n")
-        truth.setdefault("base", {})[seed] = figures(base)
-        print(seed, "base", truth["base"][seed], flush=True)
+    for sampler, seed in seeds:
+        base = virtual_sweep(BASE, seed, sampler)
+        text = json.dumps(as_json(base), separators=(",", ":")).replace('{"state"', '\n{"state"')
+        (out / f"sweep_{sampler}_{seed}.json").write_text(text + "\n")
+        of = truth[f"{sampler}_{seed}"] = {"base": figures(base)}
         for change, settings in CHANGES.items():
-            truth.setdefault(change, {})[seed] = figures(virtual_sweep(settings, seed))
-            print(seed, change, truth[change][seed], flush=True)
-    (out / "sweep_truth.json").write_text(json.dumps(truth, indent=1) + "\n")
+            of[change] = figures(virtual_sweep(settings, seed, sampler))
+            print(sampler, seed, change, of[change], flush=True)
+    text = json.dumps(truth).replace(': {"', ':\n{"').replace('}, "', '},\n"')
+    (out / "truth.json").write_text(text + "\n")
 
 
 if __name__ == "__main__":
-    make(sys.argv[1], [int(seed) for seed in sys.argv[2:]] or [1, 2, 3, 4])
+    make(pathlib.Path(sys.argv[1]), [("random", 1), ("random", 2), ("tpe", 1), ("tpe", 2), ("tpe", 3), ("tpe", 4)])
