@@ -9,8 +9,8 @@ namespace headroom::tune {
 
 namespace {
 
-constexpr std::size_t kAlike = 12;     // examples of about the same report, of which one is taken
-constexpr double kMostScaled = 4;      // a curve that hardly moved says little of how far it would
+constexpr std::size_t kAlike = 12;  // examples of about the same report, of which one is taken
+constexpr double kMostScaled = 4;   // a curve that hardly moved says little of how far it would
 
 double change(double from, double to) { return std::isfinite(from) && std::isfinite(to) ? to - from : 0; }
 
@@ -48,7 +48,8 @@ CurveBook::CurveBook(std::vector<std::vector<StepReport>> curves, Direction dire
     }
   }
   for (std::vector<Place>& places : places_) {
-    std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.reports < b.reports; });
+    std::stable_sort(places.begin(), places.end(),
+                     [](const Place& a, const Place& b) { return a.reports < b.reports; });
   }
 }
 

@@ -102,10 +102,14 @@ class Simulation {
 
   void happen(Worker& worker) {
     switch (worker.phase) {
-      case Phase::kBetween: return begin(worker);
-      case Phase::kStartup: return step(worker);
-      case Phase::kStep: return report(worker);
-      case Phase::kDone: return;
+      case Phase::kBetween:
+        return begin(worker);
+      case Phase::kStartup:
+        return step(worker);
+      case Phase::kStep:
+        return report(worker);
+      case Phase::kDone:
+        return;
     }
   }
 
@@ -141,7 +145,7 @@ class Simulation {
     const bool last = worker.reports == trial.curve.size();
     if (asks_) {
       const bool prune = pruning_.report(trial.number, made.step, made.value);
-      if (prune && !last) return end(worker, TrialState::kPruned);
+      if (prune && !(last && trial.value)) return end(worker, TrialState::kPruned);
     }
     step(worker);
   }

@@ -15,10 +15,10 @@ namespace headroom::tune {
 
 // One trial as it will go if no pruner stops it. Durations are of the trial alone on machine and GPU.
 struct ReplayTrial {
-  std::int64_t number = 0;        // in the study: Hyperband derives the bracket from it
-  double startup = 0;             // seconds of host work before the first step
-  double step = 0;                // seconds per step, which ends with a report
-  std::vector<StepReport> curve;  // observed reports, then extrapolated ones to the end
+  std::int64_t number = 0;                  // in the study: Hyperband derives the bracket from it
+  double startup = 0;                       // seconds of host work before the first step
+  double step = 0;                          // seconds per step, which ends with a report
+  std::vector<StepReport> curve;            // observed reports, then extrapolated ones to the end
   TrialState ends = TrialState::kComplete;  // how, after the last report; without reports: after the start-up
   std::optional<double> value;              // that it was observed to complete with
 };
@@ -62,7 +62,8 @@ struct ReplayOutcome {
   std::optional<double> best_at;  // seconds at which a trial completed with an observed value as good as the target
 };
 
-// A trial's last report is not asked about where the trial ends by itself there. Linear in reports and workers.
+// Each report is asked about, except the last one of a trial that was observed to complete there. Linear in reports
+// times workers. Without trials nothing happens.
 [[nodiscard]] ReplayOutcome replay(const std::vector<ReplayTrial>& trials, const ReplayMachine& machine,
                                    const ReplaySettings& settings, Direction direction, const std::string& study_name,
                                    double target);

@@ -169,9 +169,8 @@ StepTimes explain(const std::vector<TimedTrial>& trials, const Crowd& crowd, dou
     way.crowding.push_back(alone > 0 ? (trial.end - begin) / alone : 1);
     if (trial.reports == 0) continue;
     const double x = static_cast<double>(trial.reports) * way.crowding.back();
-    seen.push_back({.x = x,
-                    .y = trial.end - (trial.startup ? begin : trial.begin),
-                    .measured = trial.startup.has_value()});
+    seen.push_back(
+        {.x = x, .y = trial.end - (trial.startup ? begin : trial.begin), .measured = trial.startup.has_value()});
   }
   start_variances(way, seen);
   for (int round = 0; round < kRounds; ++round) {

@@ -11,19 +11,19 @@
 namespace headroom::tune {
 
 struct TimedTrial {
-  double begin = 0, end = 0;      // seconds
+  double begin = 0, end = 0;  // seconds
   std::size_t reports = 0;
   std::optional<double> startup;  // seconds, where it was measured
 };
 
 // One way in which the durations can have come about. All durations are of a trial alone.
 struct StepTimes {
-  double sharing = 0;                                // gpu_share.h
-  double startup = 0, startup_error = 0;             // mean, and standard error of the mean
-  double startup_variance = 0;                       // between trials
-  double step = 0, step_variance = 0;                // per report
-  std::vector<double> crowding;                      // per trial: by how much its steps took longer than alone
-  double fits = 0;                                   // log likelihood, up to a constant
+  double sharing = 0;                     // gpu_share.h
+  double startup = 0, startup_error = 0;  // mean, and standard error of the mean
+  double startup_variance = 0;            // between trials
+  double step = 0, step_variance = 0;     // per report
+  std::vector<double> crowding;           // per trial: by how much its steps took longer than alone
+  double fits = 0;                        // log likelihood, up to a constant
 };
 
 // How the durations are explained under each of a grid of sharings; `fits` says how well. Weighted least squares of
