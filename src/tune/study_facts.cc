@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "tune/anomalies.h"
 #include "tune/best.h"
+#include "tune/failures.h"
 #include "tune/parameter_columns.h"
 #include "tune/pruner_text.h"
 #include "tune/quantiles.h"
@@ -98,6 +100,18 @@ void place(const Study& study, const StudyOptions& options, const std::optional<
   add_between(timeline, report.worker_time, report.startup);
 }
 
+void add_pareto(const Study& study, StudyReport& report) {
+  if (auto front = pareto_front(study)) {
+    report.pareto = std::move(*front);
+    return;
+  }
+  const bool unset =
+      std::find(study.directions.begin(), study.directions.end(), Direction::kNotSet) != study.directions.end();
+  report.anomalies.push_back({.kind = "no_pareto_front",
+                              .text = unset ? "an objective has no direction: no trial can be better than another"
+                                            : "too many trials may be on the Pareto front to find it in short time"});
+}
+
 void add_recording(const Study& study, const StudyOptions& options, StudyReport& report) {
   report.recording = options.recording;
   if (!report.recording) return;
@@ -138,7 +152,9 @@ StudyReport study_facts(const Study& study, const StudyOptions& options) {
   report.step_time = step_time(study, columns, line, time);
   report.rungs = rung_facts(study, report.pruner_settings);
   report.best = best_over_time(study, time);
-  if (auto front = pareto_front(study)) report.pareto = std::move(*front);
+  report.failures = failure_groups(study, columns);
+  report.anomalies = anomalies(study, options, time, report, line);
+  add_pareto(study, report);
   report.bars = bars(study, time);
   add_recording(study, options, report);
   return report;
