@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "tune/parameter_columns.h"
+#include "tune/robust_line.h"
+#include "tune/timeline.h"
+
+namespace headroom::tune {
+
+// Duration of a trial as start-up plus steps.
+struct StepModel {
+  std::optional<RobustLine> line;  // over steps, each counted by its `relative` time
+  // One per trial: what its parameter makes of a step's time, over the middle trial's; 1 where nothing is known.
+  std::vector<double> relative;
+  [[nodiscard]] double steps_seconds(const Study& study, std::size_t trial) const {
+    return line ? line->slope.value * relative[trial] * static_cast<double>(study.trials[trial].reports) : 0;
+  }
+};
+
+// By trials that completed or were pruned; steps take the same in all.
+[[nodiscard]] StepModel step_model(const Study& study, const Timeline& timeline);
+
+// The same, with a step's time by the parameter that it hangs on: in up to 10 ranges of it (its categories) with 10
+// trials at least, the middle time of a step after the first steps that `timeline` has. Without that a parameter that
+// decides both a step's time and how many steps a trial makes would bias the start-up.
+[[nodiscard]] StepModel step_model_by(const ParameterColumn& column, const Study& study, const Timeline& timeline);
+
+}  // namespace headroom::tune
