@@ -20,12 +20,14 @@ struct StepModel {
   }
 };
 
-// By trials that completed or were pruned; steps take the same in all.
-[[nodiscard]] StepModel step_model(const Study& study, const Timeline& timeline);
+// By trials that completed or were pruned. A step takes the same in all, or hangs on one parameter: the one that makes
+// the durations lie closest to lines within four ranges of it (or its categories), if that is worth it. Lines within
+// ranges are not misled where a parameter decides both a step's time and how long trials are let run.
+[[nodiscard]] StepModel step_model(const Study& study, const std::vector<ParameterColumn>& columns,
+                                   const Timeline& timeline);
 
-// The same, with a step's time by the parameter that it hangs on: in up to 10 ranges of it (its categories) with 10
-// trials at least, the middle time of a step after the first steps that `timeline` has. Without that a parameter that
-// decides both a step's time and how many steps a trial makes would bias the start-up.
+// Closer, once first steps are known well: in up to 10 ranges of the parameter (or its categories) the middle time of a
+// step, after the first steps that `timeline` has.
 [[nodiscard]] StepModel step_model_by(const ParameterColumn& column, const Study& study, const Timeline& timeline);
 
 }  // namespace headroom::tune

@@ -89,7 +89,7 @@ void add_sampler(const StudyOptions& options, StudyReport& report) {
 StepModel add_steps(const Study& study, const StudyOptions& options, const std::vector<ParameterColumn>& columns,
                     StudyReport& report, Timeline& timeline) {
   constexpr int kTurns = 3;
-  StepModel model = step_model(study, timeline);
+  StepModel model = step_model(study, columns, timeline);
   for (int turn = 1;; ++turn) {
     report.startup = startup_inside(study, options, model, timeline);
     place_first_steps(study, options, report.startup, model, timeline);
