@@ -269,7 +269,7 @@ Result<StorageContent> read_tables(const StorageRequest& request, const std::str
 }  // namespace
 
 Result<StorageContent> read_postgres(const StorageRequest& request, const std::string& library) {
-  const PostgresUrl url = parse_postgres_url(request.name);
+  HR_TRY(const PostgresUrl url, parse_postgres_url(request.name));
   auto content = read_tables(request, library, url);
   if (!content) return tl::unexpected(within(visible(url.shown), content.error()));
   return content;

@@ -44,11 +44,14 @@ std::string percent_encoded(std::string_view text) {
 
 }  // namespace
 
-PostgresUrl parse_postgres_url(std::string_view name) {
+Result<PostgresUrl> parse_postgres_url(std::string_view name) {
   constexpr std::string_view kScheme = "postgresql://";
   const std::size_t colon = name.find("://");
   std::string_view rest = colon == std::string_view::npos ? name : name.substr(colon + 3);
   PostgresUrl url{.connect = std::string(kScheme), .shown = std::string(kScheme)};
+  const std::string_view place = rest.substr(0, rest.find('?'));
+  if (std::count(place.begin(), place.end(), '@') > 1)
+    return fail(Errc::kInvalidInput, "a PostgreSQL URL with more than one @", "write %40 for an @ in the password");
   // SQLAlchemy's rule: a user has no ':' and no '/', and a password no '@'.
   const std::size_t at = rest.find('@');
   const std::size_t user_end = std::min(rest.find_first_of(":/?"), rest.size());
@@ -75,10 +78,12 @@ PostgresUrl parse_postgres_url(std::string_view name) {
 }
 
 std::string without_password(std::string text, const PostgresUrl& url) {
-  if (url.password.empty()) return text;
+  const auto is_word = [&text](std::size_t at) {
+    return at < text.size() && std::isalnum(static_cast<unsigned char>(text[at])) != 0;
+  };
   for (const std::string& secret : {url.password, percent_encoded(url.password)}) {
-    for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += kHidden.size())
-      text.replace(at, secret.size(), kHidden);
+    for (std::size_t at = 0; !secret.empty() && (at = text.find(secret, at)) != std::string::npos; ++at)
+      if (!is_word(at - 1) && !is_word(at + secret.size())) text.replace(at, secret.size(), kHidden);
   }
   return text;
 }

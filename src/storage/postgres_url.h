@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
+
 namespace headroom {
 
 // A URL as SQLAlchemy takes it ("postgresql+psycopg2://user:p/ss@host/db"), for libpq and for people.
@@ -11,9 +13,10 @@ struct PostgresUrl {
   std::string shown;     // for people: without password and options
   std::string password;  // as it is, "": none; to keep it out of other people's messages
 };
-[[nodiscard]] PostgresUrl parse_postgres_url(std::string_view name);
+// kInvalidInput: it cannot be told where the password ends.
+[[nodiscard]] Result<PostgresUrl> parse_postgres_url(std::string_view name);
 
-// `text` with "***" where it has the password.
+// `text` with "***" where it has the password as a word of its own.
 [[nodiscard]] std::string without_password(std::string text, const PostgresUrl& url);
 
 }  // namespace headroom
