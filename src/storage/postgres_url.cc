@@ -49,11 +49,11 @@ Result<PostgresUrl> parse_postgres_url(std::string_view name) {
   const std::size_t colon = name.find("://");
   std::string_view rest = colon == std::string_view::npos ? name : name.substr(colon + 3);
   PostgresUrl url{.connect = std::string(kScheme), .shown = std::string(kScheme)};
-  const std::string_view place = rest.substr(0, rest.find('?'));
+  const std::size_t at = rest.find('@');
+  const std::string_view place = at == std::string_view::npos ? rest : rest.substr(0, rest.find('?', at));
   if (std::count(place.begin(), place.end(), '@') > 1)
     return fail(Errc::kInvalidInput, "a PostgreSQL URL with more than one @", "write %40 for an @ in the password");
   // SQLAlchemy's rule: a user has no ':' and no '/', and a password no '@'.
-  const std::size_t at = rest.find('@');
   const std::size_t user_end = std::min(rest.find_first_of(":/?"), rest.size());
   if (at != std::string_view::npos && user_end <= at && (user_end == at || rest[user_end] == ':')) {
     const std::string user = percent_encoded(percent_decoded(rest.substr(0, user_end)));
