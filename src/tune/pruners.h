@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "model/study_report.h"
@@ -26,6 +27,9 @@ class Pruning {
   void begin(std::int64_t trial);
   [[nodiscard]] bool report(std::int64_t trial, std::int64_t step, double value);
   void end(std::int64_t trial, TrialState state);
+
+  // What successive halving recorded of the trial, by rung: Optuna's "completed_rung_0" and on.
+  [[nodiscard]] std::span<const double> rungs(std::int64_t trial) const;
 
   // Other settings from now on, as when the code is changed in mid-study: what was recorded at rungs stays.
   void change(const PrunerSettings& settings);
