@@ -16,8 +16,10 @@ namespace {
 
 using Steps = std::span<const StepReport>;
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kMostPatience = 50;
-constexpr double kOutliers = 0.03;  // prunes of the program itself, or of settings that were changed
+constexpr std::size_t kLookedAt = 500;  // prunes: more tell no more of patience
+constexpr double kOutliers = 0.03;      // prunes of the program itself, or of settings that were changed
 
 void keep_least(std::optional<std::int64_t>& least, std::int64_t value) {
   least = std::min(least.value_or(value), value);
@@ -77,7 +79,7 @@ void add_halving(std::vector<PrunerSettings>& all, const PruningTraces& traces,
   for (const std::int64_t r : {1, 2, 3, 4, 5, 8, 10, 20})
     if (patience && r < earliest) resources.push_back(r);
   resources.push_back(std::max<std::int64_t>(1, earliest));
-  for (const std::int64_t factor : {3, 4, 2, 5, 6, 8, 10}) {
+  for (const std::int64_t factor : {3, 4, 2, 5, 6, 7, 8, 9, 10}) {
     PrunerSettings settings{.kind = PrunerKind::kSuccessiveHalving, .patience = patience, .reduction_factor = factor};
     settings.min_resource.reset();
     if (traces.longest) all.push_back(settings);
@@ -98,44 +100,51 @@ void add_halving(std::vector<PrunerSettings>& all, const PruningTraces& traces,
 void add_percentiles(std::vector<PrunerSettings>& all, const PruningTraces& traces,
                      const std::optional<std::int64_t>& patience) {
   std::vector<std::int64_t> warmups{0}, startups{5};
-  for (const std::int64_t steps : {5, 10, 20, 30})
-    if (steps < traces.earliest_step.value_or(0)) warmups.push_back(steps);
   if (traces.earliest_step.value_or(0) > 0) warmups.push_back(*traces.earliest_step);
   for (const std::int64_t trials : {std::int64_t{1}, std::int64_t{10}, std::int64_t{20}, traces.completed_before})
     if (std::ranges::find(startups, trials) == startups.end()) startups.push_back(trials);
-  for (const double percentile : {50, 25, 75, 10, 90, 33, 66, 80})
+  for (const double percentile : {50, 25, 75, 10, 20, 30, 33, 40, 60, 66, 70, 80, 90})
     for (const std::int64_t startup : startups)
-      for (const std::int64_t warmup : warmups)
-        all.push_back({.kind = percentile == 50 ? PrunerKind::kMedian : PrunerKind::kPercentile,
-                       .patience = patience,
-                       .percentile = percentile,
-                       .n_startup_trials = startup,
-                       .n_warmup_steps = warmup});
+      for (const std::int64_t warmup : warmups) {
+        PrunerSettings settings{.kind = percentile == 50 ? PrunerKind::kMedian : PrunerKind::kPercentile,
+                                .patience = patience,
+                                .percentile = percentile,
+                                .n_startup_trials = startup,
+                                .n_warmup_steps = warmup};
+        all.push_back(settings);
+        settings.interval_steps = traces.stride;
+        if (traces.stride > 1 && warmup == *traces.earliest_step) all.push_back(settings);
+      }
 }
 
-// Bounds between the values that were pruned and those that were not.
-void add_thresholds(std::vector<PrunerSettings>& all, const Study& study) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  double low = kInfinity, high = -kInfinity;
-  bool below = false, above = false;
+// The number with the fewest decimals in [low, high), where people's bounds lie.
+double roundest(double low, double high) {
+  for (double scale = 1; scale < 1e15; scale *= 10)
+    if (const double round = std::ceil(low * scale) / scale; round >= low && round < high) return round;
+  return low;
+}
+
+// Bounds between the values that were pruned and those that were not, from the end of a warm-up on.
+void add_threshold(std::vector<PrunerSettings>& all, const Study& study, std::int64_t warmup) {
+  double low = kInfinity, high = -kInfinity, below = -kInfinity, above = kInfinity;
   const auto each = [&](auto&& look) {
     for (const Trial& trial : study.trials)
       for (std::size_t i = 0; i < trial.reports; ++i)
-        look(reports_of(study, trial)[i].value, trial.state == TrialState::kPruned && i + 1 == trial.reports);
+        if (const StepReport& r = reports_of(study, trial)[i]; r.step >= warmup && !std::isnan(r.value))
+          look(r.value, trial.state == TrialState::kPruned && i + 1 == trial.reports);
   };
   each([&](double value, bool pruned) {
-    if (pruned || std::isnan(value)) return;
-    low = std::min(low, value);
-    high = std::max(high, value);
+    if (!pruned) low = std::min(low, value), high = std::max(high, value);
   });
   each([&](double value, bool pruned) {
-    below |= pruned && value < low;
-    above |= pruned && value > high;
+    if (pruned && value < low) below = std::max(below, value);
+    if (pruned && value > high) above = std::min(above, value);
   });
-  PrunerSettings settings{.kind = PrunerKind::kThreshold};
-  if (below) settings.lower = low;
-  if (above) settings.upper = high;
-  if ((below || above) && low <= high) all.push_back(settings);
+  PrunerSettings settings{.kind = PrunerKind::kThreshold, .n_warmup_steps = warmup};
+  if (low > high) return;  // nothing was left to go on
+  if (below > -kInfinity) settings.lower = -roundest(-low, -below);
+  if (above < kInfinity) settings.upper = roundest(high, above);
+  if (settings.lower || settings.upper) all.push_back(settings);
 }
 
 }  // namespace
@@ -144,6 +153,7 @@ PruningTraces pruning_traces(const Study& study) {
   PruningTraces traces;
   const bool maximize = study.directions.front() == Direction::kMaximize;
   std::vector<std::int64_t> lasting;
+  std::set<std::int64_t> prune_steps;
   std::optional<Nanos> first_prune;
   for (const Trial& trial : study.trials) {
     const Steps reports = reports_of(study, trial);
@@ -159,15 +169,18 @@ PruningTraces pruning_traces(const Study& study) {
     if (trial.state != TrialState::kPruned) continue;
     ++traces.pruned;
     keep_least(traces.fewest_reports, static_cast<std::int64_t>(reports.size()));
-    keep_least(traces.earliest_step, reports.back().step);
+    prune_steps.insert(reports.back().step);
     if (trial.complete) keep_least(first_prune, *trial.complete);
-    lasting.push_back(patience_of(reports, maximize));
+    if (lasting.size() < kLookedAt) lasting.push_back(patience_of(reports, maximize));
   }
   if (first_prune)
     traces.completed_before = std::ranges::count_if(study.trials, [&](const Trial& t) {
       return t.state == TrialState::kComplete && t.complete && *t.complete < *first_prune;
     });
   if (lasting.empty()) return traces;
+  traces.earliest_step = *prune_steps.begin();
+  for (const std::int64_t step : prune_steps)
+    if (prune_steps.size() > 2) traces.stride = std::gcd(traces.stride, step - *traces.earliest_step);
   const auto allowed = static_cast<std::ptrdiff_t>(kOutliers * static_cast<double>(lasting.size()));
   std::ranges::nth_element(lasting, lasting.begin() + allowed);
   if (const std::int64_t patience = lasting[static_cast<std::size_t>(allowed)]; patience >= 0)
@@ -185,7 +198,9 @@ std::vector<PrunerSettings> pruner_candidates(const Study& study, const PruningT
     if (patience) all.push_back({.patience = patience});
     add_percentiles(all, traces, patience);
   }
-  if (!traces.rungs) add_thresholds(all, study);
+  if (traces.rungs) return all;
+  add_threshold(all, study, 0);
+  if (traces.earliest_step.value_or(0) > 0) add_threshold(all, study, *traces.earliest_step);
   return all;
 }
 

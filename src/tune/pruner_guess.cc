@@ -19,7 +19,8 @@ namespace {
 // Reports over which candidates are held against the study: first all of them over a few, then the best over more. Far
 // more than it takes to tell them apart.
 constexpr std::size_t kFirstLook = 1500, kSecondLook = 10000, kFinalists = 24;
-constexpr double kNearlyAll = 0.97;
+constexpr double kWrong = 0.03, kPrunesWrong = 0.1;  // at most, where settings are taken as known
+constexpr std::int64_t kFew = 20, kSome = 2;         // of more prunes than a few, some may be wrong
 
 // One candidate against what happened.
 struct Score {
@@ -29,13 +30,15 @@ struct Score {
   std::int64_t trials = 0, rungs_right = 0;
 
   [[nodiscard]] std::int64_t wrong() const { return decisions - right + trials - rungs_right; }
-  [[nodiscard]] bool nearly_all() const {
-    const auto most = [](std::int64_t part, std::int64_t whole) {
-      return static_cast<double>(part) >= kNearlyAll * static_cast<double>(whole);
+  // Most reports are no prunes: these alone would make a pruner that never prunes look right. The order of reports,
+  // which is an estimate, costs some prunes of successive halving; there rungs tell what prunes do elsewhere.
+  [[nodiscard]] bool nearly_all(bool with_rungs) const {
+    const auto few = [](std::int64_t wrong, std::int64_t all, double share) {
+      return static_cast<double>(wrong) <= share * static_cast<double>(all);
     };
-    // Most reports are no prunes: these alone would make a pruner that never prunes look right.
-    return most(right, decisions) && most(rungs_right, trials) &&
-           (prunes == 0 ? prunes_more == 0 : most(prunes_hit, prunes + prunes_more));
+    const std::int64_t prunes_wrong = prunes - prunes_hit + prunes_more;
+    return few(decisions - right, decisions, kWrong) && few(trials - rungs_right, trials, kWrong) &&
+           (few(prunes_wrong, prunes, with_rungs ? kPrunesWrong : kWrong) || (prunes > kFew && prunes_wrong <= kSome));
   }
 };
 
@@ -101,10 +104,22 @@ std::vector<Scored> ranked(const std::vector<PrunerSettings>& candidates, const 
   return best;
 }
 
-// Whether they differ in more than resources: where these decide alike, the study does not tell which it was.
+// Whether they differ in what any study tells; of resources and start-ups there are often several that decide alike.
 bool differ(const PrunerSettings& a, const PrunerSettings& b) {
   return a.kind != b.kind || a.patience != b.patience || a.reduction_factor != b.reduction_factor ||
          a.percentile != b.percentile;
+}
+
+// The best; or the one with the fewest settings of those that differ from it in start-up and warm-up only, and where
+// the estimated order of some reports explains the rest.
+const Scored& simplest(const std::vector<Scored>& all) {
+  const Scored& best = all.front();
+  if (best.settings.kind != PrunerKind::kMedian && best.settings.kind != PrunerKind::kPercentile) return best;
+  const auto unlikely = [&](const Scored& s) {
+    const bool same = !differ(s.settings, best.settings) && s.score.wrong() <= best.score.wrong() + kSome;
+    return same ? pruner_text(s.settings).size() : std::string::npos;
+  };
+  return *std::ranges::min_element(all, {}, unlikely);
 }
 
 std::string traces_text(const PruningTraces& traces) {
@@ -129,20 +144,20 @@ PrunerGuess guess(const Study& study, const PruningTraces& traces) {
   std::vector<PrunerSettings> finalists;
   for (const Scored& s : ranked(pruner_candidates(study, traces), study, kFirstLook)) finalists.push_back(s.settings);
   const std::vector<Scored> all = ranked(finalists, study, kSecondLook);
-  const Scored& best = all.front();
+  const Scored& best = simplest(all);
   const std::string said = traces_text(traces) + "; ";
   if (best.score.decisions == 0) return unknown(said + "when trials ran is not stored");
-  if (!best.score.nearly_all())
-    return unknown(said + fmt::format("the likeliest settings, {}, give only {} of {} prunes back, and add {}",
+  if (!best.score.nearly_all(traces.rungs))
+    return unknown(said + fmt::format("of the settings tried {} come nearest: {} of {} prunes given back, {} added",
                                       pruner_text(best.settings), best.score.prunes_hit, best.score.prunes,
                                       best.score.prunes_more));
   std::string alike;
-  for (const Scored& other : std::span(all).subspan(1)) {
-    if (other.score.wrong() != best.score.wrong()) break;
+  for (const Scored& other : all) {
+    if (&other == &best || other.score.wrong() > best.score.wrong()) continue;
     if (differ(other.settings, best.settings))
       return unknown(said + fmt::format("{} and {} would have decided alike", pruner_text(best.settings),
                                         pruner_text(other.settings)));
-    if (alike.empty()) alike = "; other resources would decide alike, " + pruner_text(other.settings) + " for one";
+    if (alike.empty()) alike = "; some other settings would decide alike: " + pruner_text(other.settings);
   }
   return {
       .said = {.text = pruner_text(best.settings), .told = false, .evidence = said + score_text(best.score) + alike},
@@ -155,6 +170,9 @@ PrunerGuess guess_pruner(const Study& study) {
   if (study.directions.size() != 1) return unknown("the study has several objectives, and Optuna prunes only with one");
   if (std::ranges::none_of(study.trials, [](const Trial& t) { return t.reports > 0; }))
     return unknown("no trial reported a value, so that no pruner had anything to decide about");
+  constexpr std::int64_t kLatestStep = std::int64_t{1} << 40;
+  if (std::ranges::any_of(study.reports, [](const StepReport& r) { return r.step < 0 || r.step > kLatestStep; }))
+    return unknown("some reports have steps below 0, or so large that nothing counts them");
   return guess(study, pruning_traces(study));
 }
 

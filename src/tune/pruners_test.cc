@@ -2,6 +2,7 @@
 // Corner cases by hand; tests/e2e/test_pruners.py holds every decision of random studies against Optuna's own.
 #include "tune/pruners.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -55,6 +56,14 @@ TEST(SuccessiveHalving, AValueThatIsNoNumberIsPrunedAtItsRungAndNotRecorded) {
   EXPECT_EQ(pruned_at(pruner, 0, {kNaN, kNaN, 7}), 1) << "and at step 2 it reaches both rungs with 7";
   EXPECT_EQ(pruned_at(pruner, 1, {0, 8}), 1);
   EXPECT_EQ(pruned_at(pruner, 2, {0, 7, 7}), std::nullopt);
+}
+
+TEST(SuccessiveHalving, RungsHoldTheValuesOfTheirChecks) {
+  Pruning pruner = pruning("SuccessiveHalvingPruner(1, 2)");
+  pruner.begin(0);
+  for (const std::int64_t step : {0, 2, 3, 4}) (void)pruner.report(0, step, 10.0 + static_cast<double>(step));
+  EXPECT_THAT(pruner.rungs(0), testing::ElementsAre(12, 12, 14)) << "step 2 is past the rungs at 1 and 2";
+  EXPECT_TRUE(pruner.rungs(7).empty());
 }
 
 TEST(SuccessiveHalving, NobodyIsPromotedDuringBootstrap) {
@@ -130,7 +139,8 @@ TEST(Hyperband, AMaximumBelowTheMinimumNeverPrunesEvenWhereAutoFoundIt) {
 
 TEST(Pruning, AChangeKeepsWhatStandsAtRungs) {
   Pruning pruner = pruning("SuccessiveHalvingPruner(1, 2)");
-  for (std::int64_t trial = 0; trial < 3; ++trial) (void)pruned_at(pruner, trial, {0, 1.0 + double(trial)});
+  for (std::int64_t trial = 0; trial < 3; ++trial)
+    (void)pruned_at(pruner, trial, {0, 1.0 + static_cast<double>(trial)});
   pruner.change(parse_pruner("SuccessiveHalvingPruner(2, 4)").value());
   EXPECT_EQ(pruned_at(pruner, 3, {0, 9, 2}), 2) << "its rung 0 is at step 2 now, against values of step 1";
   EXPECT_EQ(pruned_at(pruner, 4, {0, 9, 1}), std::nullopt);

@@ -42,7 +42,8 @@ std::vector<StudyEvent> study_timeline(const Study& study, std::size_t most_repo
     if ((reports += trial.reports) > most_reports) break;
     const auto count = static_cast<double>(trial.reports);
     const Nanos end = trial.complete.value_or(*trial.start + static_cast<Nanos>(pace * count));
-    const double space = std::min(pace, static_cast<double>(end - *trial.start) / std::max(1.0, count));
+    const auto duration = static_cast<double>(std::max<Nanos>(0, end - *trial.start));  // clocks are set back
+    const double space = std::min(pace, duration / std::max(1.0, count));
     events.push_back({*trial.start, StudyEvent::Kind::kBegin, i, 0});
     for (std::uint32_t r = 0; r < trial.reports; ++r) {
       const double before_end = space * static_cast<double>(trial.reports - 1 - r);
