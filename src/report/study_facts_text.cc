@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/human.h"
+#include "base/strings.h"
+#include "report/palette.h"
+#include "report/study_text.h"
+
+namespace headroom::report {
+
+namespace {
+
+const StateFacts* facts_of(const StudyReport& report, TrialState state) {
+  for (const StateFacts& facts : report.states)
+    if (facts.state == state) return &facts;
+  return nullptr;
+}
+
+std::string worker_hours(double seconds) {
+  if (seconds >= 3600) return fmt::format("{:.1f} worker-hours", seconds / 3600);
+  if (seconds >= 60) return fmt::format("{:.1f} worker-minutes", seconds / 60);
+  return fmt::format("{:.1f} worker-seconds", seconds);
+}
+
+// "Of 5.4 worker-hours, 12 % trained trials that completed, 39 % …": they add up to 100 %.
+std::string worker_sentence(const StudyReport& report) {
+  const WorkerTime& time = report.worker_time;
+  if (!(time.total > 0) || !std::isfinite(time.total)) return "";
+  constexpr std::array<std::string_view, 6> kWords{
+      "trained trials that completed", "trained trials that were pruned", "was start-up",
+      "went into trials that failed",  "trained trials that still run",   "passed while a worker had no trial"};
+  const auto shares = percents({time.useful, time.discarded, time.startup, time.failed, time.running, time.between});
+  std::string text;
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    if (shares[i] > 0) text += fmt::format(", {} % {}", shares[i], kWords[i]);
+  return fmt::format("Of {}{}.", worker_hours(time.total), text);
+}
+
+std::string direction_word(const StudyReport& report) {
+  if (report.directions.empty() || report.directions.front() == Direction::kNotSet) return "";
+  return report.directions.front() == Direction::kMinimize ? ", minimised" : ", maximised";
+}
+
+std::string best_sentence(const StudyReport& report) {
+  if (report.directions.size() > 1)
+    return report.pareto.empty()
+               ? fmt::format("It has {} objectives, and no trial has completed yet.", report.directions.size())
+               : fmt::format("Of {} objectives: no trial is better in all than any of {} ({}).",
+                             report.directions.size(), count_of(report.pareto.size(), "trial"),
+                             trial_words(report.pareto));
+  if (report.best.empty()) return "No trial has completed with a value: there is no best one.";
+  const BestPoint& best = report.best.back();
+  return fmt::format("Best value {:.6g} ({}{}), {} after the begin, when {} had ended.", best.value,
+                     trial_words({best.trial}), direction_word(report), duration_words(best.seconds),
+                     count_of(best.trials_finished, "trial"));
+}
+
+std::string startup_words(const StudyReport& report) {
+  const StartupFacts& startup = report.startup;
+  if (!startup.inside_seconds && !startup.between_seconds)
+    return startup.method.empty() ? "" : fmt::format("not known: {}.", startup.method);
+  std::vector<std::string> parts;
+  if (startup.inside_seconds)
+    parts.push_back(fmt::format("{} of a trial pass before its first step", duration_words(*startup.inside_seconds)));
+  if (startup.between_seconds)
+    parts.push_back(fmt::format("{} between two trials of a worker", duration_words(*startup.between_seconds)));
+  std::string text = join(parts, "; ");
+  if (startup.share) text += fmt::format("; {} of worker time", human_percent(*startup.share));
+  return text + (startup.method.empty() ? "." : fmt::format(" ({}).", startup.method));
+}
+
+std::string step_words(const StudyReport& report) {
+  const StepTimeFacts& step = report.step_time;
+  if (!step.seconds) return "";
+  std::string text = fmt::format("{} a step", duration_words(*step.seconds));
+  if (!step.parameter.empty())
+    text += fmt::format("; {} of its variation goes with {}{}", human_percent(step.explained), step.parameter,
+                        step.direction.empty() ? "" : fmt::format(" ({})", step.direction));
+  return text + ".";
+}
+
+std::string lasted_words(const StudyReport& report) {
+  std::vector<std::string> parts;
+  constexpr std::array<std::pair<TrialState, std::string_view>, 3> kShown{
+      {{TrialState::kComplete, "complete"}, {TrialState::kPruned, "pruned"}, {TrialState::kFail, "failed"}}};
+  for (const auto& [state, word] : kShown) {
+    const StateFacts* facts = facts_of(report, state);
+    if (facts == nullptr || facts->duration_seconds.count == 0) continue;
+    const Quantiles& q = facts->duration_seconds;
+    parts.push_back(q.count < 3 ? fmt::format("{} {}", word, duration_words(q.p50))
+                                : fmt::format("{} {} ({} to {})", word, duration_words(q.p50), duration_words(q.p10),
+                                              duration_words(q.p90)));
+  }
+  return parts.empty() ? "" : join(parts, ", ") + ": the middle one, and 80 % of them.";
+}
+
+std::string parallel_words(const StudyReport& report) {
+  const ParallelismFacts& p = report.parallelism;
+  if (p.open_max == 0) return "";
+  std::string text = fmt::format("{:.1f} trials open on average, {} at most", p.open_mean, p.open_max);
+  if (p.open_mean - p.alive_mean >= 0.05) text += fmt::format("; {:.1f} without the dead ones", p.alive_mean);
+  if (p.computing_mean) text += fmt::format("; {:.1f} past their start-up", *p.computing_mean);
+  if (p.any_computing)
+    text += fmt::format(", at least one of them for {} of the time", human_percent(*p.any_computing));
+  text += fmt::format(". {}, {}.", count_of(p.workers, "worker"), p.workers_told ? "as told" : "as inferred");
+  return text;
+}
+
+std::string failure_words(const StudyReport& report, std::size_t most) {
+  std::vector<std::string> parts;
+  for (const FailureGroup& group : report.failures) {
+    if (parts.size() == most) break;
+    parts.push_back(fmt::format("{} of {} {}{}", human_count(group.failed), count_of(group.of, "trial"), group.where,
+                                group.before_first_step ? ", before the first step" : ""));
+    if (!group.trials.empty()) parts.back() += fmt::format(" ({})", trial_words(group.trials));
+  }
+  std::string text = join(parts, "; ");
+  if (report.failures.size() > most) text += fmt::format("; {} more", count_of(report.failures.size() - most, "group"));
+  return text.empty() ? "" : text + ".";
+}
+
+std::string recording_words(const StudyReport& report) {
+  if (!report.recording) return "";
+  const StudyRecording& r = *report.recording;
+  std::vector<std::string> parts;
+  if (r.gpu_busy) parts.push_back(fmt::format("a kernel ran for {} of the recorded time", human_percent(*r.gpu_busy)));
+  if (r.gpu_discarded)
+    parts.push_back(
+        fmt::format("{} of kernels were for trials that were pruned or failed", human_duration(*r.gpu_discarded)));
+  if (r.memory_per_trial_bytes)
+    parts.push_back(fmt::format("a trial held at most {}", human_bytes(*r.memory_per_trial_bytes)));
+  parts.push_back(fmt::format("the recording covers {} of the study, and {} of its trials were found in it",
+                              human_percent(r.covered), human_count(r.trials_matched)));
+  return join(parts, "; ") + ".";
+}
+
+std::string pruner_words(const Inferred& inferred) {
+  if (inferred.text.empty()) return "";
+  if (inferred.told) return inferred.text + ", as told.";
+  if (inferred.evidence.empty()) return inferred.text + ".";
+  return fmt::format("{}: {}.", inferred.text, inferred.evidence);
+}
+
+}  // namespace
+
+std::string study_answer(const StudyReport& report, const TextOptions& options) {
+  std::string first = states_words(report) + ".";
+  if (report.live) first += " It is running.";
+  std::string text = bold(wrap(first, options.width, "", ""), options);
+  text += wrap(worker_sentence(report), options.width, "", "");
+  const bool any = report.trials > 0;
+  if (any) text += wrap(best_sentence(report), options.width, "", "");
+  return text + "\n";
+}
+
+std::string study_facts_text(const StudyReport& report, const TextOptions& options) {
+  constexpr std::size_t kGroups = 2;
+  std::string text;
+  const auto line = [&](std::string_view label, const std::string& words) {
+    if (!words.empty()) text += labelled_words(label, words, options);
+  };
+  line("Start-up", startup_words(report));
+  line("Step", step_words(report));
+  line("Lasted", lasted_words(report));
+  line("At once", parallel_words(report));
+  line("Failed", failure_words(report, options.full ? 10'000 : kGroups));
+  line("GPU", recording_words(report));
+  line("Pruner", pruner_words(report.pruner));
+  if (options.full) line("Sampler", pruner_words(report.sampler));
+  return text.empty() ? text : text + "\n";
+}
+
+std::string study_anomalies(const StudyReport& report, const TextOptions& options, std::size_t most) {
+  std::string text;
+  const std::size_t shown = std::min(most, report.anomalies.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const StudyAnomaly& anomaly = report.anomalies[i];
+    text += warning("!", options) +
+            wrap(anomaly.next.empty() ? anomaly.text : anomaly.text + " " + anomaly.next, options.width - 1, " ", "  ");
+  }
+  if (shown < report.anomalies.size()) text += fmt::format("  {} more with --full\n", report.anomalies.size() - shown);
+  return text.empty() ? text : text + "\n";
+}
+
+std::string study_source(const StudyReport& report, const TextOptions& options) {
+  std::string text;
+  std::string times;
+  if (report.begin && report.end) {
+    const Nanos east = -report.clock.offset;  // of the storage's zone
+    const Nanos size = east < 0 ? -east : east;
+    const std::string zone = east == 0 ? "UTC"
+                                       : fmt::format("UTC{}{:02}:{:02}", east < 0 ? '-' : '+', size / (3600 * kSecond),
+                                                     size / (60 * kSecond) % 60);
+    times = report.clock.known
+                ? fmt::format("its storage has them in {} ({})", zone, report.clock.how)
+                : fmt::format("taken for {}: {} (--tz says it; lengths of time hold in any case)", zone,
+                              report.clock.how.empty() ? "nothing here tells their zone" : report.clock.how);
+    times = fmt::format("{} to {} UTC; {}.", clock_time(*report.begin), clock_time(*report.end), times);
+  }
+  text += wrap(times, options.width, "Times: ", "  ");
+  if (options.full) {
+    std::string from = report.name.empty() ? report.engine : fmt::format("study {}, {}", report.name, report.engine);
+    if (report.left_out > 0)
+      from += fmt::format("; {} of its storage make no sense and are left out", count_of(report.left_out, "row"));
+    text += wrap(from + ".", options.width, "Read from: ", "  ");
+  } else if (report.left_out > 0) {
+    text += wrap(fmt::format("{} of the storage make no sense and are left out.", count_of(report.left_out, "row")),
+                 options.width, "Left out: ", "  ");
+  }
+  return text;
+}
+
+}  // namespace headroom::report

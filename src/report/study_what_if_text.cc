@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/human.h"
+#include "base/strings.h"
+#include "base/visible.h"
+#include "report/palette.h"
+#include "report/study_text.h"
+
+namespace headroom::report {
+
+namespace {
+
+bool slower(const WhatIf& row) { return row.best_reached > 0 && row.time_to_best_ratio.low > 1; }
+
+// Fills the GPU with trials that lose: fewer are pruned, it is busier, and the best value comes later.
+bool busier_and_slower(const StudyReport& report, const WhatIf& row) {
+  constexpr double kBusier = 0.01;
+  constexpr auto kPruned = static_cast<std::size_t>(TrialState::kPruned);
+  return report.as_it_is && slower(row) && row.utilisation.value > report.as_it_is->utilisation.value + kBusier &&
+         row.states[kPruned] < report.as_it_is->states[kPruned];
+}
+
+// Reached in some replays only: the ratio is of those.
+bool seldom(const WhatIf& row) { return row.best_reached < 0.995; }
+
+std::string ratio_words(const WhatIf& row) {
+  const Estimate& ratio = row.time_to_best_ratio;
+  if (!(row.best_reached > 0) || !std::isfinite(ratio.low) || !std::isfinite(ratio.high)) return "not reached";
+  return fmt::format("{:.2f}x-{:.2f}x{}", ratio.low, ratio.high, seldom(row) ? "*" : "");
+}
+
+std::string rate_words(const StudyReport& report, const WhatIf& row) {
+  const auto number = [](double rate) { return fmt::format("{:.{}f}", rate, rate < 10 ? 1 : 0); };
+  if (!report.as_it_is) return number(row.trials_per_hour.value);
+  return fmt::format("{} -> {}", number(report.as_it_is->trials_per_hour.value), number(row.trials_per_hour.value));
+}
+
+std::string busy_words(const StudyReport& report, const WhatIf& row) {
+  const auto number = [](double ratio) { return fmt::format("{:.0f}", 100 * ratio); };
+  if (!report.as_it_is) return number(row.utilisation.value) + " %";
+  return fmt::format("{} -> {} %", number(report.as_it_is->utilisation.value), number(row.utilisation.value));
+}
+
+// A word; with room for it, the reason.
+std::string risk_words(const WhatIf& row, std::size_t room) {
+  std::string text(safety_name(row.safety));
+  if (slower(row)) text = row.safety == Safety::kSafe ? "slower" : "slower, " + text;
+  const std::string longer = row.why.empty() ? text : fmt::format("{}: {}", text, row.why);
+  return display_width(visible(longer)) <= room ? longer : text;
+}
+
+// The best ones; the last of them gives way to one that is busier and slower, if none is among them: busy is not fast.
+std::vector<const WhatIf*> chosen(const StudyReport& report, std::size_t rows) {
+  std::vector<const WhatIf*> shown;
+  for (const WhatIf& row : report.what_if)
+    if (shown.size() < rows) shown.push_back(&row);
+  const auto loses = [&](const WhatIf& row) { return busier_and_slower(report, row); };
+  const auto one = std::find_if(report.what_if.rbegin(), report.what_if.rend(), loses);
+  if (rows >= 4 && one != report.what_if.rend() &&
+      std::none_of(shown.begin(), shown.end(), [&](const WhatIf* row) { return loses(*row); }))
+    shown.back() = &*one;
+  return shown;
+}
+
+std::string table(const StudyReport& report, const std::vector<const WhatIf*>& rows, const TextOptions& options) {
+  constexpr std::size_t kRate = 14, kRatio = 15, kBusy = 12, kRisk = 12, kGap = 2, kNarrow = 76;
+  if (options.width < kNarrow) {  // two lines each
+    std::string text;
+    for (const WhatIf* row : rows) {
+      text += wrap(row->change, options.width, "  ", "    ");
+      text += wrap(fmt::format("{} trials/h; best in {}; GPU {}; {}", rate_words(report, *row), ratio_words(*row),
+                               busy_words(report, *row), risk_words(*row, 0)),
+                   options.width, "    ", "    ");
+    }
+    return text;
+  }
+  const std::size_t fixed = kRate + kRatio + kBusy + kGap + kRisk;
+  std::size_t change = 8;
+  for (const WhatIf* row : rows) change = std::max(change, display_width(visible(row->change)) + 1);
+  change = std::min(change, options.width - fixed);
+  const std::size_t risk = options.width - (change + kRate + kRatio + kBusy + kGap);
+  std::string text =
+      faint(pad_right("change", change) + pad_left("trials/h", kRate) + pad_left("time to best", kRatio) +
+                pad_left("GPU busy", kBusy) + std::string(kGap, ' ') + "risk",
+            options) +
+      "\n";
+  for (const WhatIf* row : rows) {
+    const bool cut = display_width(visible(row->change)) > change;
+    if (cut) text += wrap(row->change, options.width, "", "  ");
+    text += pad_right(cut ? "" : row->change, change) + pad_left(rate_words(report, *row), kRate) +
+            pad_left(ratio_words(*row), kRatio) + pad_left(busy_words(report, *row), kBusy) + std::string(kGap, ' ') +
+            pad_right(risk_words(*row, risk), std::min(risk, display_width(risk_words(*row, risk)))) + "\n";
+  }
+  return text;
+}
+
+// The edit as it is written where a line holds it; else its words wrapped.
+std::string edit(const WhatIf& row, std::size_t number, const TextOptions& options) {
+  const std::string first = fmt::format("{}. {}", number, row.change);
+  std::string text = bold(wrap(first, options.width, "", "   "), options);
+  for (const std::string_view line : split(row.how, '\n')) {
+    const std::string shown = visible(line);
+    if (trim(shown).empty()) continue;
+    text += display_width(shown) + 3 <= options.width ? fmt::format("   {}\n", shown)
+                                                      : wrap(line, options.width, "   ", "     ");
+  }
+  return text;
+}
+
+std::string details(const WhatIf& row, const TextOptions& options) {
+  std::vector<std::string> parts;
+  parts.push_back(fmt::format("{}{}; {:.3g} to {:.3g} trials/h", safety_name(row.safety),
+                              row.why.empty() ? "" : ": " + row.why, row.trials_per_hour.low,
+                              row.trials_per_hour.high));
+  parts.push_back(fmt::format("{:.3g} GPU-hours for the same trials", row.gpu_hours));
+  if (row.memory_bytes) parts.push_back(fmt::format("{} of GPU memory", human_bytes(*row.memory_bytes)));
+  if (row.cores) parts.push_back(fmt::format("{:.3g} cores", *row.cores));
+  if (seldom(row)) parts.push_back(fmt::format("the best value in {} of the replays", human_percent(row.best_reached)));
+  return wrap(join(parts, "; ") + ".", options.width, "   ", "   ");
+}
+
+// In full: every change with its edit and its figures. Else the edits of the first that help.
+std::string edits(const StudyReport& report, const TextOptions& options, std::size_t most) {
+  std::string text;
+  std::size_t number = 0;
+  for (const WhatIf& row : report.what_if) {
+    if (!options.full && (!row.helps || number == most)) continue;
+    if (row.how.empty() && !options.full) continue;
+    text += edit(row, ++number, options);
+    if (options.full) text += details(row, options);
+  }
+  return text.empty() ? text : text + "\n";
+}
+
+std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& rows) {
+  std::vector<std::string> sentences;
+  if (std::any_of(rows.begin(), rows.end(), [&](const WhatIf* row) { return busier_and_slower(report, *row); }))
+    sentences.emplace_back("Pruning less fills the GPU with trials that lose: busier, and slower.");
+  const bool any_helps = std::any_of(report.what_if.begin(), report.what_if.end(), [](auto& row) { return row.helps; });
+  if (!any_helps) sentences.emplace_back("None of these is sure to find the best value sooner.");
+  if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && row->best_reached > 0; }))
+    sentences.emplace_back("* reached in a part of the replays only; the range is of those.");
+  return join(sentences, " ");
+}
+
+std::string counts(const std::array<double, kTrialStates>& states) {
+  std::vector<std::string> parts;
+  constexpr std::array<std::pair<TrialState, std::string_view>, 3> kShown{
+      {{TrialState::kComplete, "complete"}, {TrialState::kPruned, "pruned"}, {TrialState::kFail, "failed"}}};
+  for (const auto& [state, word] : kShown)
+    parts.push_back(fmt::format("{:.0f} {}", states[static_cast<std::size_t>(state)], word));
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+std::string study_what_if(const StudyReport& report, const TextOptions& options, std::size_t rows,
+                          std::size_t edit_count) {
+  if (report.what_if.empty()) return "";
+  const std::string title = report.calibration.replays > 0
+                                ? fmt::format("What if: the study's own trials, simulated {} times under each change",
+                                              human_count(report.calibration.replays))
+                                : "What if: the study's own trials, simulated under each change";
+  const auto shown = chosen(report, rows);
+  std::string text = bold(wrap(title + ".", options.width, "", ""), options) + table(report, shown, options);
+  if (shown.size() < report.what_if.size() && !options.full)
+    text += faint(fmt::format("... and {} more (--full)", report.what_if.size() - shown.size()), options) + "\n";
+  text += wrap(notes(report, shown), options.width, "", "");
+  return text + "\n" + edits(report, options, edit_count);
+}
+
+std::string study_calibration(const StudyReport& report, const TextOptions& options) {
+  const Calibration& c = report.calibration;
+  std::string text;
+  if (!c.good) return c.why.empty() ? "" : wrap(c.why + ".", options.width, "No what-if: ", "  ");
+  std::string line = c.why;
+  if (options.full || line.empty())
+    line = fmt::format("{}{}replayed as it was: {} in {}; observed: {} in {}", line, line.empty() ? "" : "; ",
+                       counts(c.replayed), duration_words(c.replayed_seconds), counts(c.observed),
+                       duration_words(c.observed_seconds));
+  text += wrap(line + ".", options.width, "Calibration: ", "  ");
+  if (options.full)
+    for (const std::string& assumption : report.assumptions) text += wrap(assumption, options.width, "Assumed: ", "  ");
+  return text;
+}
+
+}  // namespace headroom::report
