@@ -20,10 +20,14 @@ namespace {
 // How much is said where lines are few.
 struct Detail {
   std::size_t anomalies, rows, edits;
+  Facts facts;
 };
-constexpr std::array kDetails{Detail{4, 8, 3}, Detail{3, 8, 3}, Detail{3, 6, 3}, Detail{3, 5, 3}, Detail{2, 5, 3},
-                              Detail{2, 4, 3}, Detail{2, 4, 2}, Detail{1, 3, 2}, Detail{1, 3, 1}, Detail{1, 2, 0}};
-constexpr Detail kAll{10'000, 10'000, 3};
+constexpr std::array kDetails{
+    Detail{4, 8, 3, Facts::kUsual}, Detail{3, 8, 3, Facts::kUsual}, Detail{3, 6, 3, Facts::kUsual},
+    Detail{3, 5, 3, Facts::kUsual}, Detail{2, 5, 3, Facts::kUsual}, Detail{2, 5, 3, Facts::kFew},
+    Detail{2, 4, 3, Facts::kFew},   Detail{1, 4, 3, Facts::kFew},   Detail{1, 3, 2, Facts::kFew},
+    Detail{1, 3, 1, Facts::kFew},   Detail{1, 2, 0, Facts::kFew}};
+constexpr Detail kAll{10'000, 10'000, 10'000, Facts::kUsual};
 
 std::size_t lines_in(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -32,18 +36,16 @@ std::size_t lines_in(const std::string& text) {
 // Never wrapped: a command is there to be copied.
 std::string next(const StudyReport& report, const TextOptions& options) {
   const std::string name = visible(options.recording.empty() ? shell_quote(report.storage) : options.recording);
-  std::vector<std::string> commands;
-  if (!options.full) commands.push_back(fmt::format("headroom study {} --full", name));
-  if (report.live) commands.push_back(fmt::format("headroom study {} --watch", name));
-  if (options.full) commands.push_back(fmt::format("headroom study {} --json", name));
-  std::string text;
-  for (const std::string& command : commands)
-    text += fmt::format("{}{}\n", text.empty() ? "Next: " : "      ", typed(command, options));
-  return text;
+  const std::string first = fmt::format("headroom study {} {}", name, options.full ? "--json" : "--full");
+  std::string text = "Next: " + typed(first, options);
+  if (!report.live) return text + "\n";
+  const std::string second = fmt::format("headroom study {} --watch", name);
+  const bool fits = display_width(first) + display_width(second) + 9 <= options.width;
+  return text + (fits && options.utf8 ? " · " : "\n      ") + typed(second, options) + "\n";
 }
 
 std::string whole(const StudyReport& report, const TextOptions& options, const Detail& detail) {
-  return study_answer(report, options) + study_facts_text(report, options) +
+  return study_answer(report, options) + study_facts_text(report, options, detail.facts) +
          study_anomalies(report, options, detail.anomalies) + (options.full ? study_tables(report, options) : "") +
          study_what_if(report, options, detail.rows, detail.edits) + study_calibration(report, options) +
          study_source(report, options) + next(report, options);

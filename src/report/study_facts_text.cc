@@ -59,55 +59,46 @@ std::string best_sentence(const StudyReport& report) {
                      count_of(best.trials_finished, "trial"));
 }
 
-std::string startup_words(const StudyReport& report) {
+std::string startup_words(const StudyReport& report, const TextOptions& options) {
   const StartupFacts& startup = report.startup;
   if (!startup.inside_seconds && !startup.between_seconds)
     return startup.method.empty() ? "" : fmt::format("not known: {}.", startup.method);
   std::vector<std::string> parts;
-  if (startup.inside_seconds)
-    parts.push_back(fmt::format("{} of a trial pass before its first step", duration_words(*startup.inside_seconds)));
+  if (startup.inside_seconds) parts.push_back(fmt::format("{} in each trial", duration_words(*startup.inside_seconds)));
   if (startup.between_seconds)
-    parts.push_back(fmt::format("{} between two trials of a worker", duration_words(*startup.between_seconds)));
-  std::string text = join(parts, "; ");
-  if (startup.share) text += fmt::format("; {} of worker time", human_percent(*startup.share));
-  return text + (startup.method.empty() ? "." : fmt::format(" ({}).", startup.method));
+    parts.push_back(fmt::format("{} between trials", duration_words(*startup.between_seconds)));
+  if (startup.share && options.full) parts.push_back(fmt::format("{} of worker time", human_percent(*startup.share)));
+  return join(parts, ", ") + (startup.method.empty() ? "." : fmt::format(" ({}).", startup.method));
 }
 
 std::string step_words(const StudyReport& report) {
   const StepTimeFacts& step = report.step_time;
   if (!step.seconds) return "";
-  std::string text = fmt::format("{} a step", duration_words(*step.seconds));
-  if (!step.parameter.empty())
-    text += fmt::format("; {} of its variation goes with {}{}", human_percent(step.explained), step.parameter,
-                        step.direction.empty() ? "" : fmt::format(" ({})", step.direction));
-  return text + ".";
+  const std::string text = duration_words(*step.seconds);
+  if (step.parameter.empty()) return text + ".";
+  return fmt::format("{}, {} (explains {} of its variation).", text,
+                     step.direction.empty() ? "another with each " + step.parameter : step.direction,
+                     human_percent(step.explained));
 }
 
 std::string lasted_words(const StudyReport& report) {
   std::vector<std::string> parts;
   constexpr std::array<std::pair<TrialState, std::string_view>, 3> kShown{
       {{TrialState::kComplete, "complete"}, {TrialState::kPruned, "pruned"}, {TrialState::kFail, "failed"}}};
-  for (const auto& [state, word] : kShown) {
-    const StateFacts* facts = facts_of(report, state);
-    if (facts == nullptr || facts->duration_seconds.count == 0) continue;
-    const Quantiles& q = facts->duration_seconds;
-    parts.push_back(q.count < 3 ? fmt::format("{} {}", word, duration_words(q.p50))
-                                : fmt::format("{} {} ({} to {})", word, duration_words(q.p50), duration_words(q.p10),
-                                              duration_words(q.p90)));
-  }
-  return parts.empty() ? "" : join(parts, ", ") + ": the middle one, and 80 % of them.";
+  for (const auto& [state, word] : kShown)
+    if (const StateFacts* facts = facts_of(report, state); facts != nullptr && facts->duration_seconds.count > 0)
+      parts.push_back(fmt::format("{} {}", duration_words(facts->duration_seconds.p50), word));
+  return parts.empty() ? "" : join(parts, ", ") + " (medians).";
 }
 
 std::string parallel_words(const StudyReport& report) {
   const ParallelismFacts& p = report.parallelism;
   if (p.open_max == 0) return "";
-  std::string text = fmt::format("{:.1f} trials open on average, {} at most", p.open_mean, p.open_max);
-  if (p.open_mean - p.alive_mean >= 0.05) text += fmt::format("; {:.1f} without the dead ones", p.alive_mean);
-  if (p.computing_mean) text += fmt::format("; {:.1f} past their start-up", *p.computing_mean);
-  if (p.any_computing)
-    text += fmt::format(", at least one of them for {} of the time", human_percent(*p.any_computing));
-  text += fmt::format(". {}, {}.", count_of(p.workers, "worker"), p.workers_told ? "as told" : "as inferred");
-  return text;
+  std::string text = fmt::format("{:.1f} trials open on average ({} at most)", p.open_mean, human_count(p.open_max));
+  if (p.open_mean - p.alive_mean >= 0.05) text += fmt::format(", {:.1f} alive", p.alive_mean);
+  if (p.computing_mean) text += fmt::format(", {:.1f} past start-up", *p.computing_mean);
+  if (p.any_computing) text += fmt::format(", at least one for {} of the time", human_percent(*p.any_computing));
+  return text + fmt::format("; {}, {}.", count_of(p.workers, "worker"), p.workers_told ? "as told" : "as inferred");
 }
 
 std::string failure_words(const StudyReport& report, std::size_t most) {
@@ -148,28 +139,25 @@ std::string pruner_words(const Inferred& inferred) {
 }  // namespace
 
 std::string study_answer(const StudyReport& report, const TextOptions& options) {
-  std::string first = states_words(report) + ".";
-  if (report.live) first += " It is running.";
-  std::string text = bold(wrap(first, options.width, "", ""), options);
+  std::string text = bold(wrap(states_words(report) + ".", options.width, "", ""), options);
   text += wrap(worker_sentence(report), options.width, "", "");
-  const bool any = report.trials > 0;
-  if (any) text += wrap(best_sentence(report), options.width, "", "");
+  if (report.trials > 0) text += wrap(best_sentence(report), options.width, "", "");
   return text + "\n";
 }
 
-std::string study_facts_text(const StudyReport& report, const TextOptions& options) {
+std::string study_facts_text(const StudyReport& report, const TextOptions& options, Facts which) {
   constexpr std::size_t kGroups = 2;
   std::string text;
   const auto line = [&](std::string_view label, const std::string& words) {
     if (!words.empty()) text += labelled_words(label, words, options);
   };
-  line("Start-up", startup_words(report));
+  line("Start-up", startup_words(report, options));
   line("Step", step_words(report));
-  line("Lasted", lasted_words(report));
+  if (which == Facts::kUsual) line("Lasted", lasted_words(report));
   line("At once", parallel_words(report));
   line("Failed", failure_words(report, options.full ? 10'000 : kGroups));
   line("GPU", recording_words(report));
-  line("Pruner", pruner_words(report.pruner));
+  if (which == Facts::kUsual) line("Pruner", pruner_words(report.pruner));
   if (options.full) line("Sampler", pruner_words(report.sampler));
   return text.empty() ? text : text + "\n";
 }

@@ -32,20 +32,23 @@ std::string worker_table(const StudyReport& report, const TextOptions& options) 
 std::string state_table(const StudyReport& report, const TextOptions& options) {
   if (report.trials == 0) return "";
   constexpr std::size_t kState = 10, kCount = 7, kColumn = 9;
-  const bool wide = options.width >= 2 + kState + kCount + 6 * kColumn;
-  std::string text = bold("Trials by state\n", options) +
-                     faint(fmt::format("  {}{}{}{}{}{}{}{}", pad_right("state", kState), pad_left("trials", kCount),
-                                       pad_left("p10", kColumn), pad_left("middle", kColumn), pad_left("p90", kColumn),
-                                       wide ? pad_left("longest", kColumn) : "", wide ? pad_left("steps", kColumn) : "",
-                                       wide ? pad_left("workers", kColumn) : ""),
-                           options) +
-                     "\n";
+  const std::size_t before = 2 + kState + kCount;
+  const bool wide = options.width >= before + 6 * kColumn, narrow = options.width < before + 3 * kColumn;
+  std::string text =
+      bold("Trials by state\n", options) +
+      faint(fmt::format("  {}{}{}{}{}{}{}{}", pad_right("state", kState), pad_left("trials", kCount),
+                        narrow ? "" : pad_left("p10", kColumn), pad_left("p50", kColumn), pad_left("p90", kColumn),
+                        wide ? pad_left("longest", kColumn) : "", wide ? pad_left("steps", kColumn) : "",
+                        wide ? pad_left("workers", kColumn) : ""),
+            options) +
+      "\n";
   for (const StateFacts& facts : report.states) {
     if (facts.count == 0) continue;
     const Quantiles& q = facts.duration_seconds;
     const auto cell = [&](double seconds) { return pad_left(q.count > 0 ? duration_words(seconds) : "-", kColumn); };
-    text += fmt::format("  {}{}{}{}{}", pad_right(trial_state_name(facts.state), kState),
-                        pad_left(human_count(facts.count), kCount), cell(q.p10), cell(q.p50), cell(q.p90));
+    text +=
+        fmt::format("  {}{}{}{}{}", pad_right(trial_state_name(facts.state), kState),
+                    pad_left(human_count(facts.count), kCount), narrow ? "" : cell(q.p10), cell(q.p50), cell(q.p90));
     if (wide)
       text += fmt::format("{}{}{}", cell(q.max),
                           pad_left(facts.steps.count > 0 ? fmt::format("{:g}", facts.steps.p50) : "-", kColumn),

@@ -25,7 +25,8 @@ namespace headroom::report {
 
 // ----------------------------------------------------------------------------------------------------------- facts
 [[nodiscard]] std::string study_answer(const StudyReport& report, const TextOptions& options);
-[[nodiscard]] std::string study_facts_text(const StudyReport& report, const TextOptions& options);
+enum class Facts { kFew, kUsual };
+[[nodiscard]] std::string study_facts_text(const StudyReport& report, const TextOptions& options, Facts which);
 // `most`: so many anomalies, the costliest first, with what to do; how many more there are.
 [[nodiscard]] std::string study_anomalies(const StudyReport& report, const TextOptions& options, std::size_t most);
 // Only with options.full: worker time, trials by state, rungs, the best value over time.

@@ -67,47 +67,86 @@ std::vector<const WhatIf*> chosen(const StudyReport& report, std::size_t rows) {
   return shown;
 }
 
-std::string table(const StudyReport& report, const std::vector<const WhatIf*>& rows, const TextOptions& options) {
-  constexpr std::size_t kRate = 14, kRatio = 15, kBusy = 12, kRisk = 12, kGap = 2, kNarrow = 76;
-  if (options.width < kNarrow) {  // two lines each
-    std::string text;
-    for (const WhatIf* row : rows) {
-      text += wrap(row->change, options.width, "  ", "    ");
-      text += wrap(fmt::format("{} trials/h; best in {}; GPU {}; {}", rate_words(report, *row), ratio_words(*row),
-                               busy_words(report, *row), risk_words(*row, 0)),
-                   options.width, "    ", "    ");
-    }
-    return text;
+constexpr std::size_t kAllEdits = 1'000'000;
+
+// The changes whose edits are told: the first `most` that help; all of them for kAllEdits.
+std::vector<const WhatIf*> edited(const StudyReport& report, std::size_t most) {
+  std::vector<const WhatIf*> rows;
+  for (const WhatIf& row : report.what_if)
+    if (most == kAllEdits || (row.helps && !row.how.empty() && rows.size() < most)) rows.push_back(&row);
+  return rows;
+}
+
+// "1. warm workers": the numbers are those of the edits below.
+std::string numbered(const StudyReport& report, const WhatIf& row, std::size_t edits) {
+  const auto all = edited(report, edits);
+  const auto at = std::find(all.begin(), all.end(), &row);
+  if (at != all.end()) return fmt::format("{}. {}", at - all.begin() + 1, row.change);
+  return all.empty() ? row.change : "   " + row.change;
+}
+
+struct Cells {
+  std::string change, rate, ratio, busy;
+  const WhatIf* row;
+};
+
+std::string narrow_table(const std::vector<Cells>& rows, const TextOptions& options) {
+  std::string text;
+  for (const Cells& row : rows) {
+    text += wrap(row.change, options.width, row.change.starts_with(' ') ? "   " : "", "   ");
+    text +=
+        wrap(fmt::format("{} trials/h; best in {}; GPU {}; {}", row.rate, row.ratio, row.busy, risk_words(*row.row, 0)),
+             options.width, "     ", "     ");
   }
-  const std::size_t fixed = kRate + kRatio + kBusy + kGap + kRisk;
-  std::size_t change = 8;
-  for (const WhatIf* row : rows) change = std::max(change, display_width(visible(row->change)) + 1);
-  change = std::min(change, options.width - fixed);
-  const std::size_t risk = options.width - (change + kRate + kRatio + kBusy + kGap);
-  std::string text =
-      faint(pad_right("change", change) + pad_left("trials/h", kRate) + pad_left("time to best", kRatio) +
-                pad_left("GPU busy", kBusy) + std::string(kGap, ' ') + "risk",
-            options) +
-      "\n";
-  for (const WhatIf* row : rows) {
-    const bool cut = display_width(visible(row->change)) > change;
-    if (cut) text += wrap(row->change, options.width, "", "  ");
-    text += pad_right(cut ? "" : row->change, change) + pad_left(rate_words(report, *row), kRate) +
-            pad_left(ratio_words(*row), kRatio) + pad_left(busy_words(report, *row), kBusy) + std::string(kGap, ' ') +
-            pad_right(risk_words(*row, risk), std::min(risk, display_width(risk_words(*row, risk)))) + "\n";
+  return text;
+}
+
+std::string table(const StudyReport& report, const std::vector<const WhatIf*>& shown, std::size_t edits,
+                  const TextOptions& options) {
+  constexpr std::size_t kGap = 2, kNarrow = 76, kLeastChange = 20;
+  std::vector<Cells> rows{{"change", "trials/h", "time to best", "GPU busy", nullptr}};
+  for (const WhatIf* row : shown)
+    rows.push_back(
+        {numbered(report, *row, edits), rate_words(report, *row), ratio_words(*row), busy_words(report, *row), row});
+  if (options.width < kNarrow) return narrow_table({rows.begin() + 1, rows.end()}, options);
+  std::size_t change = 0, rate = 0, ratio = 0, busy = 0, risk = 4;
+  for (const Cells& row : rows) {
+    change = std::max(change, display_width(visible(row.change)));
+    rate = std::max(rate, row.rate.size() + kGap);
+    ratio = std::max(ratio, row.ratio.size() + kGap);
+    busy = std::max(busy, row.busy.size() + kGap);
+    if (row.row != nullptr) risk = std::max(risk, risk_words(*row.row, 0).size());
+  }
+  const std::size_t others = rate + ratio + busy + kGap;
+  const std::size_t room = options.width - std::min(options.width - kLeastChange, others + risk);
+  change = std::min(change, room);
+  std::string text;
+  for (const Cells& row : rows) {
+    const bool cut = display_width(visible(row.change)) > change;
+    if (cut) text += wrap(row.change, options.width, "", "   ");
+    const std::string line = pad_right(cut ? "" : row.change, change) + pad_left(row.rate, rate) +
+                             pad_left(row.ratio, ratio) + pad_left(row.busy, busy) + std::string(kGap, ' ');
+    text += row.row == nullptr
+                ? faint(line + "risk", options)
+                : line + visible(risk_words(*row.row, options.width - std::min(options.width, change + others)));
+    text += "\n";
   }
   return text;
 }
 
 // The edit as it is written where a line holds it; else its words wrapped.
 std::string edit(const WhatIf& row, std::size_t number, const TextOptions& options) {
-  const std::string first = fmt::format("{}. {}", number, row.change);
-  std::string text = bold(wrap(first, options.width, "", "   "), options);
+  std::string text, before = fmt::format("{}. ", number);
+  if (options.full) {
+    text = bold(wrap(row.change, options.width, before, "   "), options);
+    before = "   ";
+  }
   for (const std::string_view line : split(row.how, '\n')) {
     const std::string shown = visible(line);
     if (trim(shown).empty()) continue;
-    text += display_width(shown) + 3 <= options.width ? fmt::format("   {}\n", shown)
-                                                      : wrap(line, options.width, "   ", "     ");
+    text += display_width(shown) + before.size() <= options.width ? before + shown + "\n"
+                                                                  : wrap(line, options.width, before, "     ");
+    before = "   ";
   }
   return text;
 }
@@ -124,15 +163,13 @@ std::string details(const WhatIf& row, const TextOptions& options) {
   return wrap(join(parts, "; ") + ".", options.width, "   ", "   ");
 }
 
-// In full: every change with its edit and its figures. Else the edits of the first that help.
+// In full with all that is known of each.
 std::string edits(const StudyReport& report, const TextOptions& options, std::size_t most) {
   std::string text;
   std::size_t number = 0;
-  for (const WhatIf& row : report.what_if) {
-    if (!options.full && (!row.helps || number == most)) continue;
-    if (row.how.empty() && !options.full) continue;
-    text += edit(row, ++number, options);
-    if (options.full) text += details(row, options);
+  for (const WhatIf* row : edited(report, options.full ? kAllEdits : most)) {
+    text += edit(*row, ++number, options);
+    if (options.full) text += details(*row, options);
   }
   return text.empty() ? text : text + "\n";
 }
@@ -167,7 +204,8 @@ std::string study_what_if(const StudyReport& report, const TextOptions& options,
                                               human_count(report.calibration.replays))
                                 : "What if: the study's own trials, simulated under each change";
   const auto shown = chosen(report, rows);
-  std::string text = bold(wrap(title + ".", options.width, "", ""), options) + table(report, shown, options);
+  std::string text = bold(wrap(title + ".", options.width, "", ""), options) +
+                     table(report, shown, options.full ? kAllEdits : edit_count, options);
   if (shown.size() < report.what_if.size() && !options.full)
     text += faint(fmt::format("... and {} more (--full)", report.what_if.size() - shown.size()), options) + "\n";
   text += wrap(notes(report, shown), options.width, "", "");
