@@ -76,13 +76,13 @@ std::string best_table(const StudyReport& report, const TextOptions& options) {
   if (report.best.empty()) return "";
   std::string text = bold("Best value so far\n", options) +
                      faint(fmt::format("  {}{}{}{}", pad_right("after", 10), pad_left("trials", 8),
-                                       pad_left("trial", 8), pad_left("value", 14)),
+                                       pad_left("trial", 8), pad_left("value", 12)),
                            options) +
                      "\n";
   for (const BestPoint& best : report.best)
     text += fmt::format("  {}{}{}{}\n", pad_right(duration_words(best.seconds), 10),
                         pad_left(human_count(best.trials_finished), 8), pad_left(fmt::format("{}", best.trial), 8),
-                        pad_left(fmt::format("{:.6g}", best.value), 14));
+                        pad_left(fmt::format("{:.6g}", best.value), 12));
   return text + "\n";
 }
 
