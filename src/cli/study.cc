@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -39,7 +40,8 @@ Result<void> read_watch(StudyVerb& verb, const Words& words) {
   auto every = parse_duration(words.watch);
   if (const auto plain = parse_number<double>(words.watch); plain && *plain >= 0)
     every = static_cast<Nanos>(std::min(*plain, 1e6) * 1e9);
-  if (!every && (verb.storage.empty() || verb.recording.empty())) {
+  std::error_code ignored;
+  if (!every && (verb.storage.empty() || std::filesystem::exists(words.watch, ignored))) {
     verb.recording = verb.storage;
     verb.storage = words.watch;
     return {};
