@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -15,16 +14,15 @@ namespace fs = std::filesystem;
 
 constexpr std::array kSuffixes{"", "-wal", "-journal"};
 
-// When each was last written, and how large it is; changes with every commit.
-auto state_of(const std::string& path) {
-  std::array<std::pair<fs::file_time_type, std::uintmax_t>, kSuffixes.size()> state;
+}  // namespace
+
+DatabaseState database_state(const std::string& path) {
+  DatabaseState state;
   std::error_code ignored;
   for (std::size_t i = 0; i < state.size(); ++i)
     state[i] = {fs::last_write_time(path + kSuffixes[i], ignored), fs::file_size(path + kSuffixes[i], ignored)};
   return state;
 }
-
-}  // namespace
 
 Result<DatabaseCopy> DatabaseCopy::make(const std::string& path) {
   constexpr const char* kHint = "set TMPDIR to a directory with room";
@@ -34,14 +32,14 @@ Result<DatabaseCopy> DatabaseCopy::make(const std::string& path) {
     return fail(Errc::kIo, fmt::format("{} must be copied to be read, and no temporary folder can be made", path),
                 kHint);
   DatabaseCopy copy(std::move(folder));
-  const auto before = state_of(path);
+  const auto before = database_state(path);
   for (const char* suffix : kSuffixes) {
     fs::copy_file(path + suffix, copy.path() + suffix, error);
     const bool none = *suffix != '\0' && error == std::errc::no_such_file_or_directory;
     if (error && !none)
       return fail(Errc::kIo, fmt::format("copy {}{} to a temporary folder: {}", path, suffix, error.message()), kHint);
   }
-  if (state_of(path) != before) return fail(Errc::kBusy, fmt::format("{} was written while it was copied", path));
+  if (database_state(path) != before) return fail(Errc::kBusy, fmt::format("{} was written while it was copied", path));
   return copy;
 }
 

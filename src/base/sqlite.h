@@ -28,6 +28,8 @@ class Statement {
 
   [[nodiscard]] bool is_null(int column) const;
   [[nodiscard]] std::int64_t integer(int column) const;
+  [[nodiscard]] bool is_number(int column) const;  // stored as one
+  [[nodiscard]] double real(int column) const;
   [[nodiscard]] std::string_view bytes(int column) const;  // text or blob, until the next step
 
  private:

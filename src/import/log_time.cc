@@ -2,7 +2,6 @@
 #include "import/log_time.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "base/strings.h"
@@ -13,61 +12,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Exactly the digits of `text` as a number, or -1.
-int digits(std::string_view text) {
-  int value = 0;
-  for (const char c : text) {
-    if (!is_digit(c)) return -1;
-    value = value * 10 + (c - '0');
-  }
-  return text.empty() ? -1 : value;
-}
-
-std::optional<Nanos> civil(int year, int month, int day) {
-  if (year < 1970 || year >= 2100 || month < 1 || month > 12 || day < 1) return std::nullopt;  // fits Nanos
-  const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{static_cast<unsigned>(month)},
-                                         std::chrono::day{static_cast<unsigned>(day)}};
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days{date}.time_since_epoch().count() * kDay;
-}
-
-// "HH:MM:SS[.fraction]" at the beginning of `text`; `used` is how much of it.
-std::optional<Nanos> leading_time(std::string_view text, std::size_t& used) {
-  if (text.size() < 8 || text[2] != ':' || text[5] != ':') return std::nullopt;
-  const int hour = digits(text.substr(0, 2)), minute = digits(text.substr(3, 2)), second = digits(text.substr(6, 2));
-  if (hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) return std::nullopt;
-  Nanos nanos = ((hour * 60 + minute) * Nanos{60} + second) * kSecond;
-  used = 8;
-  if (text.size() > 9 && (text[8] == '.' || text[8] == ',') && is_digit(text[9])) {
-    Nanos scale = kSecond / 10;
-    for (used = 9; used < text.size() && is_digit(text[used]); ++used, scale /= 10) nanos += (text[used] - '0') * scale;
-  }
-  return nanos;
-}
-
 }  // namespace
-
-std::optional<Nanos> parse_date(std::string_view text) {
-  if (text.size() == 8) return civil(digits(text.substr(0, 4)), digits(text.substr(4, 2)), digits(text.substr(6, 2)));
-  if (text.size() != 10 || text[4] != text[7] || (text[4] != '/' && text[4] != '-')) return std::nullopt;
-  return civil(digits(text.substr(0, 4)), digits(text.substr(5, 2)), digits(text.substr(8, 2)));
-}
-
-std::optional<Nanos> parse_time_of_day(std::string_view text) {
-  std::size_t used = 0;
-  const auto time = leading_time(text, used);
-  return time && used == text.size() ? time : std::nullopt;
-}
-
-std::optional<std::int64_t> parse_utc_offset(std::string_view text) {
-  if (text.size() < 3 || (text[0] != '+' && text[0] != '-')) return std::nullopt;
-  const int hours = digits(text.substr(1, 2));
-  std::string_view rest = text.substr(3);
-  if (!rest.empty() && rest[0] == ':') rest.remove_prefix(1);
-  const int minutes = rest.empty() ? 0 : rest.size() == 2 ? digits(rest) : -1;
-  if (hours < 0 || hours > 18 || minutes < 0 || minutes > 59) return std::nullopt;
-  return (hours * 3600 + minutes * 60) * (text[0] == '-' ? -1 : 1);
-}
 
 std::optional<Nanos> TimeReader::read(std::string_view text) {
   const bool calendar = text.size() >= 19 && (text[4] == '/' || text[4] == '-');
@@ -97,7 +42,7 @@ std::optional<Nanos> TimeReader::read_calendar(std::string_view text) {
     std::memcpy(date_text_, text.data(), sizeof date_text_);
   }
   std::size_t used = 0;
-  const auto time = leading_time(text.substr(11), used);
+  const auto time = parse_leading_time(text.substr(11), used);
   if (!time) return std::nullopt;
   return apply_zone(date_ + *time, trim(text.substr(11 + used)));
 }

@@ -6,19 +6,10 @@
 #include <optional>
 #include <string_view>
 
+#include "base/civil_time.h"
 #include "base/time.h"
 
 namespace headroom {
-
-inline constexpr Nanos kDay = 86'400 * kSecond;
-
-// "2025/11/01", "2025-11-01" or "20251101" as midnight, in nanoseconds since 1970; no zone.
-[[nodiscard]] std::optional<Nanos> parse_date(std::string_view text);
-// "15:51:09", "15:51:09.123" or "15:51:09,123" as nanoseconds since midnight.
-[[nodiscard]] std::optional<Nanos> parse_time_of_day(std::string_view text);
-
-// "+05:30", "-0800" or "+02" as seconds east of UTC.
-[[nodiscard]] std::optional<std::int64_t> parse_utc_offset(std::string_view text);
 
 // Reads the timestamps of one log: "2025/11/01 15:51:09.123" (nvidia-smi), ISO 8601 with or without a zone, and
 // seconds, ms, us or ns since 1970, told apart by their size. Remembers what the log's times were like.

@@ -1,10 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/storage.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/regular_file.h"
+#include "base/visible.h"
+#include "storage/file_kind.h"
+#include "storage/sqlite_storage.h"
+#include "storage/storage_name.h"
+
 namespace headroom {
 
+namespace {
+
+constexpr const char* kNameIt = "name the file that optuna.create_study(storage=…) was given";
+
+Result<std::string> file_beginning(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return tl::unexpected(errno_error("open", kNameIt));
+  if (S_ISDIR(info.st_mode)) return fail(Errc::kInvalidInput, "it is a folder", kNameIt);
+  auto file = open_regular(path);
+  if (!file && file.error().code == Errc::kInvalidInput)
+    return fail(Errc::kInvalidInput, "it is no regular file", kNameIt);
+  if (!file) return tl::unexpected(errno_error("open", "read it as its owner, or copy it first"));
+  std::string bytes(kFileBeginning, '\0');
+  const ssize_t got = ::pread(file->get(), bytes.data(), bytes.size(), 0);
+  if (got < 0) return tl::unexpected(errno_error("read"));
+  bytes.resize(static_cast<std::size_t>(got));
+  return bytes;
+}
+
+Result<StorageContent> read_file_storage(const StorageRequest& request, const std::string& path) {
+  HR_TRY(const std::string beginning, file_beginning(path));
+  switch (file_kind(beginning)) {
+    case FileKind::kSqlite:
+      return read_sqlite(request, path, beginning);
+    case FileKind::kEmpty:
+      return fail(Errc::kInvalidInput, "the file is empty: there is no study in it yet", kNameIt);
+    default:
+      return fail(Errc::kInvalidInput, fmt::format("it is {}, no storage of Optuna", file_kind_name(beginning)),
+                  kNameIt);
+  }
+}
+
+}  // namespace
+
 Result<StorageContent> read_storage(const StorageRequest& request) {
-  return fail(Errc::kUnsupported, request.name + ": not read yet");
+  auto name = parse_storage_name(request.name);
+  if (!name) return tl::unexpected(name.error());
+  auto content = read_file_storage(request, name->path);
+  if (!content) return tl::unexpected(within(visible(name->path), content.error()));
+  return content;
 }
 
 }  // namespace headroom

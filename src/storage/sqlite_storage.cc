@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/sqlite_storage.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "base/database_copy.h"
+#include "base/sqlite.h"
+#include "storage/sqlite_tables.h"
+
+namespace headroom {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::uintmax_t bytes_of(const std::string& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  return error ? 0 : size;
+}
+
+bool has_leftovers(const std::string& path) { return bytes_of(path + "-wal") > 0 || bytes_of(path + "-journal") > 0; }
+
+// Unix time of the last write to the file or its log.
+std::optional<Nanos> written_at(const std::string& path) {
+  std::optional<Nanos> latest;
+  for (const char* suffix : {"", "-wal"}) {
+    struct stat info {};
+    if (::stat((path + suffix).c_str(), &info) == 0)
+      latest = std::max(latest.value_or(0), info.st_mtim.tv_sec * kSecond + info.st_mtim.tv_nsec);
+  }
+  return latest;
+}
+
+// For files of anybody: what a damaged or hostile one could make SQLite do is limited.
+Result<Database> open_carefully(const std::string& name, Access access, const std::string& path,
+                                const SqliteReading& reading) {
+  HR_TRY(Database database, Database::open(name, access));
+  sqlite3_busy_timeout(database.raw(), static_cast<int>(reading.patience / kMillisecond));
+  sqlite3_db_config(database.raw(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(database.raw(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  HR_TRYV(database.execute("PRAGMA query_only=1; PRAGMA cell_size_check=1; PRAGMA cache_size=-8192;"));
+  constexpr std::int64_t kAnyFile = std::int64_t{1} << 28, kPerByte = 1000;
+  database.limit_steps(kAnyFile + kPerByte * static_cast<std::int64_t>(bytes_of(path) + bytes_of(path + "-wal")));
+  return database;
+}
+
+Result<StorageContent> read_as(const std::string& name, Access access, const StorageRequest& request,
+                               const std::string& path, const SqliteReading& reading) {
+  HR_TRY(Database database, open_carefully(name, access, path, reading));
+  return read_sqlite_tables(request, database, reading);
+}
+
+// Two writes within a tick of the file system's clock look like one.
+bool is_fresh(const std::string& path) {
+  std::error_code error;
+  return fs::last_write_time(path, error) > fs::file_time_type::clock::now() - std::chrono::seconds(2);
+}
+
+// Where nobody has the file open: as it lies, without locks, or a copy where a dead writer's log or journal must be
+// merged or undone. kBusy: it was written meanwhile, so that somebody has it open after all.
+Result<StorageContent> read_left_alone(const StorageRequest& request, const std::string& path,
+                                       const SqliteReading& reading) {
+  if (has_leftovers(path) || is_fresh(path)) {
+    HR_TRY(const DatabaseCopy copy, DatabaseCopy::make(path));
+    return read_as(copy.path(), Access::kReadWrite, request, path, reading);
+  }
+  const DatabaseState before = database_state(path);
+  auto answer = read_as(immutable_name(path), Access::kReadOnly, request, path, reading);
+  if (database_state(path) != before) return fail(Errc::kBusy, "it was written while it was read");
+  return answer;
+}
+
+// Who has a file in WAL mode open has its log and the index of it beside it, until the last one closes it.
+bool is_left_alone_in_wal_mode(const std::string& path, std::string_view header) {
+  constexpr std::size_t kReadVersion = 19;
+  constexpr char kUsesLog = 2;
+  std::error_code error;
+  return header.size() > kReadVersion && header[kReadVersion] == kUsesLog && !fs::exists(path + "-shm", error);
+}
+
+Error explain(Error error) {
+  switch (error.code) {
+    case Errc::kBusy:
+      return {Errc::kBusy, "its writers did not let go of it for a minute",
+              "try again when they write less, or copy the file, with its -wal or -journal if there is one, and "
+              "read the copy"};
+    case Errc::kCorrupt:
+      if (error.hint.empty()) error.hint = "sqlite3 FILE .recover saves what can be read of a damaged file";
+      return error;
+    default:
+      return error;
+  }
+}
+
+}  // namespace
+
+Result<StorageContent> read_sqlite(const StorageRequest& request, const std::string& path, std::string_view header,
+                                   const SqliteReading& reading) {
+  const auto written = written_at(path);
+  const auto live = [&] {
+    return read_as(path.starts_with("file:") ? "./" + path : path, Access::kReadOnly, request, path, reading);
+  };
+  const auto left_alone = [&] { return read_left_alone(request, path, reading); };
+  const auto is = [](const Result<StorageContent>& answer, std::initializer_list<Errc> codes) {
+    return !answer && std::find(codes.begin(), codes.end(), answer.error().code) != codes.end();
+  };
+  auto answer = is_left_alone_in_wal_mode(path, header) ? left_alone() : live();
+  // Where nothing may be written, SQLite cannot share a log's index, and a reader may not undo what a writer died in.
+  // Somebody who opens the file meanwhile spoils that, and makes it needless.
+  for (int tries = 0; tries < 3 && is(answer, {Errc::kIo, Errc::kNoPermission, Errc::kNoSpace, Errc::kBusy}); ++tries) {
+    const bool in_use = answer.error().code == Errc::kBusy;
+    if (in_use && tries > 0) break;
+    answer = in_use ? live() : left_alone();
+  }
+  if (!answer) return tl::unexpected(explain(answer.error()));
+  for (Study& study : answer->studies) study.written = written;
+  return answer;
+}
+
+}  // namespace headroom
