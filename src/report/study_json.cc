@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -28,7 +29,13 @@ Json estimate_json(const std::optional<Estimate>& estimate) {
 template <class Of>
 Json by_state(const StudyReport& report, Of of) {
   Json object = Json::object();
-  for (const StateFacts& facts : report.states) object[std::string(trial_state_name(facts.state))] = of(facts);
+  for (std::size_t i = 0; i < kTrialStates; ++i) {
+    const auto state = static_cast<TrialState>(i);
+    const auto facts = std::find_if(report.states.begin(), report.states.end(),
+                                    [&](const StateFacts& one) { return one.state == state; });
+    object[std::string(trial_state_name(state))] =
+        of(facts != report.states.end() ? *facts : StateFacts{.state = state});
+  }
   return object;
 }
 
