@@ -51,8 +51,8 @@ TEST(StudyWatch, AFewChangesAreNamedAndManyAreCounted) {
 TEST(StudyWatch, ThePictureNamesWhatIsOpenAndWhatHappenedLast) {
   std::vector<std::string> happened;
   for (int i = 0; i < 20; ++i) happened.push_back("12:00:" + std::to_string(10 + i) + " UTC  something");
-  const std::string text = watch_picture(hour(), happened, {.width = 60});
-  EXPECT_THAT(text, HasSubstr("4 trials: 1 complete, 30 pruned, 3 running (1 of them dead).\n"));
+  const std::string text = watch_picture(hour(), happened, {.width = 80});
+  EXPECT_THAT(text, HasSubstr("34 trials: 1 complete, 30 pruned, 3 running (1 of them dead).\n"));
   EXPECT_THAT(text, HasSubstr("  trial 31 for 1:40\n  trial 32 for 10.0 s, in its start-up (estimated)\n"));
   EXPECT_THAT(text, Not(HasSubstr("12:00:21")));
   EXPECT_THAT(text, HasSubstr("12:00:29 UTC  something\n"));
