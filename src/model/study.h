@@ -81,6 +81,7 @@ struct Study {
   std::string schema;                     // "v3.0.0.d"; "": a journal
   std::string library_version;            // of Optuna, of who made the storage: not of who wrote a trial
   std::optional<Nanos> written;           // Unix time at which the storage was written last, where that is known
+  bool times_in_utc = false;              // each time names its zone: start and complete of all trials are Unix time
   std::int64_t left_out = 0;              // rows that make no sense: of trials that do not exist, torn or damaged
   bool operator==(const Study&) const = default;
 };

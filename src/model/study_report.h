@@ -124,10 +124,10 @@ struct ParallelismFacts {
 
 // Worker-seconds, every one of them in one of these; they sum to `total`.
 struct WorkerTime {
-  double total = 0;      // workers x the time from the first begin to the last end
+  double total = 0;      // workers x the time from the first begin to the last end; more while more were open
   double useful = 0;     // steps of trials that completed
   double discarded = 0;  // steps of trials that were pruned
-  double failed = 0;     // of trials that failed, their start-up included
+  double failed = 0;     // of trials that failed or are dead, their start-up included
   double startup = 0;    // before the first step of trials that completed, were pruned or run
   double running = 0;    // steps of trials that still run
   double between = 0;    // no trial of the worker was open

@@ -8,6 +8,7 @@
 #include "base/regular_file.h"
 #include "base/visible.h"
 #include "storage/file_kind.h"
+#include "storage/journal_storage.h"
 #include "storage/sqlite_storage.h"
 #include "storage/storage_name.h"
 
@@ -37,6 +38,8 @@ Result<StorageContent> read_file_storage(const StorageRequest& request, const st
   switch (file_kind(beginning)) {
     case FileKind::kSqlite:
       return read_sqlite(request, path, beginning);
+    case FileKind::kJournal:
+      return read_journal_storage(request, path);
     case FileKind::kEmpty:
       return fail(Errc::kInvalidInput, "the file is empty: there is no study in it yet", kNameIt);
     default:
