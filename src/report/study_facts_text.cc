@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/human.h"
+#include "base/iso_time.h"
 #include "base/strings.h"
 #include "report/palette.h"
 #include "report/study_text.h"
@@ -30,13 +31,17 @@ std::string worker_hours(double seconds) {
 std::string worker_sentence(const StudyReport& report) {
   const WorkerTime& time = report.worker_time;
   if (!(time.total > 0) || !std::isfinite(time.total)) return "";
-  constexpr std::array<std::string_view, 6> kWords{
-      "trained trials that completed", "trained trials that were pruned", "was start-up",
-      "went into trials that failed",  "trained trials that still run",   "passed while a worker had no trial"};
+  const std::array<std::string_view, 6> words{
+      "trained trials that completed",
+      "trained trials that were pruned",
+      "was start-up",
+      dead_trials(report) > 0 ? "went into trials that failed or died" : "went into trials that failed",
+      "trained trials that still run",
+      "passed while a worker had no trial"};
   const auto shares = percents({time.useful, time.discarded, time.startup, time.failed, time.running, time.between});
   std::string text;
   for (std::size_t i = 0; i < shares.size(); ++i)
-    if (shares[i] > 0) text += fmt::format(", {} % {}", shares[i], kWords[i]);
+    if (shares[i] > 0) text += fmt::format(", {} % {}", shares[i], words[i]);
   return fmt::format("Of {}{}.", worker_hours(time.total), text);
 }
 
@@ -61,14 +66,20 @@ std::string best_sentence(const StudyReport& report) {
 
 std::string startup_words(const StudyReport& report, const TextOptions& options) {
   const StartupFacts& startup = report.startup;
-  if (!startup.inside_seconds && !startup.between_seconds)
-    return startup.method.empty() ? "" : fmt::format("not known: {}.", startup.method);
+  std::string_view method = startup.method;
+  constexpr std::string_view kUnknown = "unknown: ";
+  if (method.starts_with(kUnknown)) method.remove_prefix(kUnknown.size());
+  if (!startup.inside_seconds) {  // the method says why
+    const std::string between =
+        startup.between_seconds ? fmt::format("; {} between trials", duration_words(*startup.between_seconds)) : "";
+    return method.empty() && between.empty() ? "" : fmt::format("within trials not known ({}){}.", method, between);
+  }
   std::vector<std::string> parts;
   if (startup.inside_seconds) parts.push_back(fmt::format("{} in each trial", duration_words(*startup.inside_seconds)));
   if (startup.between_seconds)
     parts.push_back(fmt::format("{} between trials", duration_words(*startup.between_seconds)));
   if (startup.share && options.full) parts.push_back(fmt::format("{} of worker time", human_percent(*startup.share)));
-  return join(parts, ", ") + (startup.method.empty() ? "." : fmt::format(" ({}).", startup.method));
+  return join(parts, ", ") + (method.empty() ? "." : fmt::format(" ({}).", method));
 }
 
 std::string step_words(const StudyReport& report) {
@@ -105,7 +116,7 @@ std::string failure_words(const StudyReport& report, std::size_t most) {
   std::vector<std::string> parts;
   for (const FailureGroup& group : report.failures) {
     if (parts.size() == most) break;
-    parts.push_back(fmt::format("{} of {} {}{}", human_count(group.failed), count_of(group.of, "trial"), group.where,
+    parts.push_back(fmt::format("{}: {} of {}{}", group.where, human_count(group.failed), count_of(group.of, "trial"),
                                 group.before_first_step ? ", before the first step" : ""));
     if (!group.trials.empty()) parts.back() += fmt::format(" ({})", trial_words(group.trials));
   }
@@ -129,6 +140,14 @@ std::string recording_words(const StudyReport& report) {
   return join(parts, "; ") + ".";
 }
 
+// A clause as a sentence; what begins with code keeps its first letter.
+std::string sentence(std::string text) {
+  const auto word = text.substr(0, text.find_first_of(" :,"));
+  if (!word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
+    text.front() = static_cast<char>(text.front() - 'a' + 'A');
+  return text.empty() || text.ends_with('.') ? text : text + ".";
+}
+
 std::string pruner_words(const Inferred& inferred) {
   if (inferred.text.empty()) return "";
   if (inferred.told) return inferred.text + ", as told.";
@@ -147,6 +166,7 @@ std::string study_answer(const StudyReport& report, const TextOptions& options) 
 
 std::string study_facts_text(const StudyReport& report, const TextOptions& options, Facts which) {
   constexpr std::size_t kGroups = 2;
+  if (report.trials == 0) return "";
   std::string text;
   const auto line = [&](std::string_view label, const std::string& words) {
     if (!words.empty()) text += labelled_words(label, words, options);
@@ -168,7 +188,8 @@ std::string study_anomalies(const StudyReport& report, const TextOptions& option
   for (std::size_t i = 0; i < shown; ++i) {
     const StudyAnomaly& anomaly = report.anomalies[i];
     text += warning("!", options) +
-            wrap(anomaly.next.empty() ? anomaly.text : anomaly.text + " " + anomaly.next, options.width - 1, " ", "  ");
+            wrap(sentence(anomaly.text) + (anomaly.next.empty() ? "" : " " + sentence(anomaly.next)), options.width - 1,
+                 " ", "  ");
   }
   if (shown < report.anomalies.size()) text += fmt::format("  {} more with --full\n", report.anomalies.size() - shown);
   return text.empty() ? text : text + "\n";
@@ -187,7 +208,10 @@ std::string study_source(const StudyReport& report, const TextOptions& options) 
                 ? fmt::format("its storage has them in {} ({})", zone, report.clock.how)
                 : fmt::format("taken for {}: {} (--tz says it; lengths of time hold in any case)", zone,
                               report.clock.how.empty() ? "nothing here tells their zone" : report.clock.how);
-    times = fmt::format("{} to {} UTC; {}.", clock_time(*report.begin), clock_time(*report.end), times);
+    const auto day = [](Nanos at) { return iso_time(at).substr(0, 10); };
+    const std::string last = day(*report.begin) == day(*report.end) ? "" : day(*report.end) + " ";
+    times = fmt::format("{} {} to {}{} UTC; {}.", day(*report.begin), clock_time(*report.begin), last,
+                        clock_time(*report.end), times);
   }
   text += wrap(times, options.width, "Times: ", "  ");
   if (options.full) {

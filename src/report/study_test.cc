@@ -55,7 +55,7 @@ StudyReport sweep() {
   report.parallelism = {
       .open_mean = 4.9, .alive_mean = 3.9, .computing_mean = 1.28, .any_computing = 0.781, .open_max = 5, .workers = 4};
   report.worker_time = {.total = 19'440, .useful = 2'333, .discarded = 7'582, .failed = 389, .startup = 9'136};
-  report.failures = {{.where = "with batch_size >= 256 and layers >= 6",
+  report.failures = {{.where = "batch_size >= 256 and layers >= 6",
                       .failed = 13,
                       .of = 15,
                       .before_first_step = true,
@@ -66,8 +66,8 @@ StudyReport sweep() {
     report.bars.push_back(
         {.trial = trial, .state = TrialState::kRunning, .begin = 4'000, .end = 4'900, .dead = trial < 198});
   report.anomalies = {{.kind = "dead_trial",
-                       .text = "Trials 196 and 197 run by the storage, and nobody runs them.",
-                       .next = "Mark them as failed: study.tell(196, state=TrialState.FAIL).",
+                       .text = "trials 196 and 197 are RUNNING in the storage and dead",
+                       .next = "study.tell(196, state=TrialState.FAIL) ends the first",
                        .trials = {196, 197}},
                       {.kind = "slow_trial",
                        .text = "Trial 109 was pruned after 33:00; others after 1:35.",
@@ -125,7 +125,8 @@ TEST(StudyText, TheAnswerComesFirstAndItsSharesSumToAHundred) {
   EXPECT_TRUE(text.starts_with(
       "200 trials: 8 complete, 173 pruned, 15 failed, 4 running (2 of them dead). Of 5.4 worker-hours, "
       "12 % trained trials that completed, 39 % trained trials that were pruned, 47 % was start-up, 2 % went into "
-      "trials that failed. Best value 0.0316 (trial 143, minimised), 1:06:40 after the begin, when 150 trials had "
+      "trials that failed or died. Best value 0.0316 (trial 143, minimised), 1:06:40 after the begin, when 150 trials "
+      "had "
       "ended. "))
       << text;
 }
@@ -151,7 +152,8 @@ TEST(StudyText, TheFactsCarryTheirMethodAndTheirRange) {
   EXPECT_THAT(text, HasSubstr("Step 2.3 s (2.0 s to 2.6 s), longer with more layers (explains 45 % of its variation)"));
   EXPECT_THAT(text, HasSubstr("At once 4.9 trials open on average (5 at most), 3.9 alive, 1.3 past start-up, at least "
                               "one for 78 % of the time; 4 workers, as inferred."));
-  EXPECT_THAT(text, HasSubstr("13 of 15 trials with batch_size >= 256 and layers >= 6, before the first step"));
+  EXPECT_THAT(text, HasSubstr("batch_size >= 256 and layers >= 6: 13 of 15 trials, before the first step (trials 3, 7 "
+                              "and 9)."));
 }
 
 TEST(StudyText, WhatIfIsCalledSimulatedAndRankedWithTheEditsOfTheFirstThree) {
@@ -202,6 +204,18 @@ TEST(StudyText, TheClockIsNamedOrItsZoneIsSaidToBeUnknown) {
   StudyReport report = sweep();
   report.clock = {};
   EXPECT_THAT(one_line(to_text(report, {})), HasSubstr("taken for UTC: nothing here tells their zone (--tz says it"));
+}
+
+TEST(StudyText, AnomaliesAreSentencesAndCodeStaysAsItIs) {
+  const std::string text = one_line(to_text(sweep(), {}));
+  EXPECT_THAT(text, HasSubstr("! Trials 196 and 197 are RUNNING in the storage and dead. study.tell(196, "
+                              "state=TrialState.FAIL) ends the first. ! Trial 109 was"));
+}
+
+TEST(StudyText, AStartupThatIsNotKnownSaysWhy) {
+  StudyReport report = sweep();
+  report.startup = {.between_seconds = Estimate{2, 2, 2}, .method = "unknown: no trial reports"};
+  EXPECT_THAT(to_text(report, {}), HasSubstr("within trials not known (no trial reports); 2.0 s between trials.\n"));
 }
 
 TEST(StudyText, NamesFromOutsideCannotSpeakToTheTerminal) {
