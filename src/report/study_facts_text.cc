@@ -64,7 +64,7 @@ std::string best_sentence(const StudyReport& report) {
                      count_of(best.trials_finished, "trial"));
 }
 
-std::string startup_words(const StudyReport& report, const TextOptions& options) {
+std::string startup_words(const StudyReport& report) {
   const StartupFacts& startup = report.startup;
   std::string_view method = startup.method;
   constexpr std::string_view kUnknown = "unknown: ";
@@ -78,7 +78,6 @@ std::string startup_words(const StudyReport& report, const TextOptions& options)
   if (startup.inside_seconds) parts.push_back(fmt::format("{} in each trial", duration_words(*startup.inside_seconds)));
   if (startup.between_seconds)
     parts.push_back(fmt::format("{} between trials", duration_words(*startup.between_seconds)));
-  if (startup.share && options.full) parts.push_back(fmt::format("{} of worker time", human_percent(*startup.share)));
   return join(parts, ", ") + (method.empty() ? "." : fmt::format(" ({}).", method));
 }
 
@@ -171,7 +170,7 @@ std::string study_facts_text(const StudyReport& report, const TextOptions& optio
   const auto line = [&](std::string_view label, const std::string& words) {
     if (!words.empty()) text += labelled_words(label, words, options);
   };
-  line("Start-up", startup_words(report, options));
+  line("Start-up", startup_words(report));
   line("Step", step_words(report));
   if (which == Facts::kUsual) line("Lasted", lasted_words(report));
   line("At once", parallel_words(report));
