@@ -163,7 +163,7 @@ struct BestPoint {
 
 struct RungFacts {
   int bracket = 0, rung = 0;
-  std::int64_t step = 0;      // at which it decides
+  std::int64_t step = 0;      // at which it decides; 0: unknown
   std::int64_t reached = 0;   // trials that have it
   std::int64_t promoted = 0;  // of them, that went on past it
   bool operator==(const RungFacts&) const = default;

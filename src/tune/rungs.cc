@@ -72,7 +72,8 @@ std::vector<RungFacts> rung_facts(const Study& study, const std::optional<Pruner
     const auto nominal = halving ? nominal_step(*pruner, key.first, key.second) : std::nullopt;
     const auto most = std::max_element(rung.seen.begin(), rung.seen.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
-    rung.facts.step = nominal ? *nominal : most != rung.seen.end() ? most->first : 0;
+    const bool clear = most != rung.seen.end() && most->second * 2 > rung.facts.reached;
+    rung.facts.step = nominal.value_or(clear ? most->first : 0);
     result.push_back(rung.facts);
   }
   return result;

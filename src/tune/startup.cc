@@ -23,7 +23,7 @@ std::optional<double> measured_startup(const StudyOptions& options, const Trial&
   return found == options.measured.end() ? std::nullopt : found->second.startup_seconds;
 }
 
-// What trials that failed before their first report add to the method: they began nothing but their start-up.
+// What trials that failed before their first report tell: they were in their start-up or in their first step.
 std::string failed_bound(const Study& study, const Timeline& timeline) {
   std::vector<double> failed;
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
@@ -32,7 +32,8 @@ std::string failed_bound(const Study& study, const Timeline& timeline) {
       failed.push_back(seconds(timeline.spans[i].duration()));
   }
   if (failed.empty()) return "";
-  return fmt::format("; {} that failed before a report took {} in the middle", count_of(failed.size(), "trial"),
+  const std::string trials = count_of(failed.size(), "trial");
+  return fmt::format("; {} that failed before a report took {} in the middle", trials,
                      human_duration(nanos(median(std::move(failed)))));
 }
 
@@ -60,7 +61,7 @@ StartupFacts startup_inside(const Study& study, const StudyOptions& options, con
   }
   const std::string bound = failed_bound(study, timeline);
   if (!line) {
-    facts.method = "unknown: trials' durations do not rise clearly with their number of reports" + bound;
+    facts.method = "unknown: no line of duration over reports stands out" + bound;
     return facts;
   }
   const auto cut = [](double value) { return std::max(0.0, value); };

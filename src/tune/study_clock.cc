@@ -71,6 +71,7 @@ std::optional<Nanos> latest_time(const Study& study) {
 }
 
 StudyClock study_clock(const Study& study, const StudyOptions& options) {
+  if (study.times_in_utc) return {.offset = 0, .known = true, .how = "the storage names the zone of its times"};
   if (options.utc_offset) return {.offset = -*options.utc_offset, .known = true, .how = "as told"};
   const auto latest = latest_time(study);
   if (!latest) return unknown("no trial has a time");
