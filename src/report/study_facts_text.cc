@@ -64,12 +64,13 @@ std::string best_sentence(const StudyReport& report) {
                      count_of(best.trials_finished, "trial"));
 }
 
-std::string startup_words(const StudyReport& report) {
+std::string startup_words(const StudyReport& report, Facts which) {
   const StartupFacts& startup = report.startup;
   std::string_view method = startup.method;
   constexpr std::string_view kUnknown = "unknown: ";
   if (method.starts_with(kUnknown)) method.remove_prefix(kUnknown.size());
-  if (!startup.inside_seconds) {  // the method says why
+  if (which == Facts::kFew) method = method.substr(0, method.find(';'));  // what else bears it out
+  if (!startup.inside_seconds) {                                          // the method says why
     const std::string between =
         startup.between_seconds ? fmt::format("; {} between trials", duration_words(*startup.between_seconds)) : "";
     return method.empty() && between.empty() ? "" : fmt::format("within trials not known ({}){}.", method, between);
@@ -139,6 +140,13 @@ std::string recording_words(const StudyReport& report) {
   return join(parts, "; ") + ".";
 }
 
+// "From 2026-11-20 10:40:34 to 10:44:00 UTC."
+std::string when(const StudyReport& report) {
+  const std::string first = iso_time(*report.begin).substr(0, 10), last = iso_time(*report.end).substr(0, 10);
+  return fmt::format("From {} {} to {}{} UTC.", first, clock_time(*report.begin), first == last ? "" : last + " ",
+                     clock_time(*report.end));
+}
+
 // A clause as a sentence; what begins with code keeps its first letter.
 std::string sentence(std::string text) {
   const auto word = text.substr(0, text.find_first_of(" :,"));
@@ -170,7 +178,7 @@ std::string study_facts_text(const StudyReport& report, const TextOptions& optio
   const auto line = [&](std::string_view label, const std::string& words) {
     if (!words.empty()) text += labelled_words(label, words, options);
   };
-  line("Start-up", startup_words(report));
+  line("Start-up", startup_words(report, which));
   line("Step", step_words(report));
   if (which == Facts::kUsual) line("Lasted", lasted_words(report));
   line("At once", parallel_words(report));
@@ -196,32 +204,26 @@ std::string study_anomalies(const StudyReport& report, const TextOptions& option
 
 std::string study_source(const StudyReport& report, const TextOptions& options) {
   std::string text;
-  std::string times;
   if (report.begin && report.end) {
     const Nanos east = -report.clock.offset;  // of the storage's zone
     const Nanos size = east < 0 ? -east : east;
     const std::string zone = east == 0 ? "UTC"
                                        : fmt::format("UTC{}{:02}:{:02}", east < 0 ? '-' : '+', size / (3600 * kSecond),
                                                      size / (60 * kSecond) % 60);
-    times = report.clock.known
-                ? fmt::format("its storage has them in {} ({})", zone, report.clock.how)
-                : fmt::format("taken for {}: {} (--tz says it; lengths of time hold in any case)", zone,
-                              report.clock.how.empty() ? "nothing here tells their zone" : report.clock.how);
-    const auto day = [](Nanos at) { return iso_time(at).substr(0, 10); };
-    const std::string last = day(*report.begin) == day(*report.end) ? "" : day(*report.end) + " ";
-    times = fmt::format("{} {} to {}{} UTC; {}.", day(*report.begin), clock_time(*report.begin), last,
-                        clock_time(*report.end), times);
+    std::string times = fmt::format("the storage's are {} ({}).", zone, report.clock.how);
+    if (!report.clock.known)
+      times = fmt::format("the storage's are taken for {} ({}); --tz says it, and lengths of time hold in any case.",
+                          zone, report.clock.how.empty() ? "nothing here tells their zone" : report.clock.how);
+    if (options.full) times += " " + when(report);
+    text += wrap(times, options.width, "Times: ", "  ");
   }
-  text += wrap(times, options.width, "Times: ", "  ");
-  if (options.full) {
-    std::string from = report.name.empty() ? report.engine : fmt::format("study {}, {}", report.name, report.engine);
-    if (report.left_out > 0)
-      from += fmt::format("; {} of its storage make no sense and are left out", count_of(report.left_out, "row"));
-    text += wrap(from + ".", options.width, "Read from: ", "  ");
-  } else if (report.left_out > 0) {
-    text += wrap(fmt::format("{} of the storage make no sense and are left out.", count_of(report.left_out, "row")),
+  if (options.full)
+    text += wrap(report.name.empty() ? report.engine : fmt::format("study {}; {}.", report.name, report.engine),
+                 options.width, "Read from: ", "  ");
+  if (report.left_out > 0)
+    text += wrap(fmt::format("{} of the storage that {} no sense.", count_of(report.left_out, "row"),
+                             report.left_out == 1 ? "makes" : "make"),
                  options.width, "Left out: ", "  ");
-  }
   return text;
 }
 

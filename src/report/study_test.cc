@@ -200,10 +200,10 @@ TEST(StudyText, AWhatIfThatIsRefusedSaysWhy) {
 }
 
 TEST(StudyText, TheClockIsNamedOrItsZoneIsSaidToBeUnknown) {
-  EXPECT_THAT(one_line(to_text(sweep(), {})), HasSubstr("its storage has them in UTC+09:00 (heartbeats)"));
+  EXPECT_THAT(one_line(to_text(sweep(), {})), HasSubstr("Times: the storage's are UTC+09:00 (heartbeats). Next"));
   StudyReport report = sweep();
   report.clock = {};
-  EXPECT_THAT(one_line(to_text(report, {})), HasSubstr("taken for UTC: nothing here tells their zone (--tz says it"));
+  EXPECT_THAT(one_line(to_text(report, {})), HasSubstr("taken for UTC (nothing here tells their zone); --tz says it"));
 }
 
 TEST(StudyText, AnomaliesAreSentencesAndCodeStaysAsItIs) {

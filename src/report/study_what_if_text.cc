@@ -34,10 +34,11 @@ std::string ratio_words(const WhatIf& row) {
   return fmt::format("{:.2f}x-{:.2f}x{}", ratio.low, ratio.high, seldom(row) ? "*" : "");
 }
 
+std::string rate_of(double per_hour) { return fmt::format("{:.{}f}", per_hour, per_hour < 10 ? 1 : 0); }
+
 std::string rate_words(const StudyReport& report, const WhatIf& row) {
-  const auto number = [](double rate) { return fmt::format("{:.{}f}", rate, rate < 10 ? 1 : 0); };
-  if (!report.as_it_is) return number(row.trials_per_hour.value);
-  return fmt::format("{} -> {}", number(report.as_it_is->trials_per_hour.value), number(row.trials_per_hour.value));
+  if (!report.as_it_is) return rate_of(row.trials_per_hour.value);
+  return fmt::format("{} -> {}", rate_of(report.as_it_is->trials_per_hour.value), rate_of(row.trials_per_hour.value));
 }
 
 std::string busy_words(const StudyReport& report, const WhatIf& row) {
@@ -153,9 +154,8 @@ std::string edit(const WhatIf& row, std::size_t number, const TextOptions& optio
 
 std::string details(const WhatIf& row, const TextOptions& options) {
   std::vector<std::string> parts;
-  parts.push_back(fmt::format("{}{}; {:.3g} to {:.3g} trials/h", safety_name(row.safety),
-                              row.why.empty() ? "" : ": " + row.why, row.trials_per_hour.low,
-                              row.trials_per_hour.high));
+  parts.push_back(fmt::format("{}{}; {} to {} trials/h", safety_name(row.safety), row.why.empty() ? "" : ": " + row.why,
+                              rate_of(row.trials_per_hour.low), rate_of(row.trials_per_hour.high)));
   parts.push_back(fmt::format("{:.3g} GPU-hours for the same trials", row.gpu_hours));
   if (row.memory_bytes) parts.push_back(fmt::format("{} of GPU memory", human_bytes(*row.memory_bytes)));
   if (row.cores) parts.push_back(fmt::format("{:.3g} cores", *row.cores));
@@ -182,6 +182,8 @@ std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& r
   if (!any_helps) sentences.emplace_back("None of these is sure to find the best value sooner.");
   if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && row->best_reached > 0; }))
     sentences.emplace_back("* reached in a part of the replays only; the range is of those.");
+  if (rows.size() < report.what_if.size())
+    sentences.push_back(fmt::format("{} more with --full.", count_of(report.what_if.size() - rows.size(), "change")));
   return join(sentences, " ");
 }
 
@@ -206,8 +208,6 @@ std::string study_what_if(const StudyReport& report, const TextOptions& options,
   const auto shown = chosen(report, rows);
   std::string text = bold(wrap(title + ".", options.width, "", ""), options) +
                      table(report, shown, options.full ? kAllEdits : edit_count, options);
-  if (shown.size() < report.what_if.size() && !options.full)
-    text += faint(fmt::format("... and {} more (--full)", report.what_if.size() - shown.size()), options) + "\n";
   text += wrap(notes(report, shown), options.width, "", "");
   return text + "\n" + edits(report, options, edit_count);
 }
