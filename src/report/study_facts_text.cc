@@ -33,15 +33,18 @@ std::string worker_sentence(const StudyReport& report) {
   if (!(time.total > 0) || !std::isfinite(time.total)) return "";
   const std::array<std::string_view, 6> words{
       "trained trials that completed",
-      "trained trials that were pruned",
+      "trials that were pruned",
       "was start-up",
-      dead_trials(report) > 0 ? "went into trials that failed or died" : "went into trials that failed",
-      "trained trials that still run",
-      "passed while a worker had no trial"};
+      dead_trials(report) > 0 ? "went into failed and dead trials" : "went into failed trials",
+      "trains trials that still run",
+      "was between trials"};
   const auto shares = percents({time.useful, time.discarded, time.startup, time.failed, time.running, time.between});
   std::string text;
-  for (std::size_t i = 0; i < shares.size(); ++i)
-    if (shares[i] > 0) text += fmt::format(", {} % {}", shares[i], words[i]);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (shares[i] == 0) continue;
+    const bool verb_is_missing = i == 1 && shares[0] == 0;
+    text += fmt::format(", {} % {}{}", shares[i], verb_is_missing ? "trained " : "", words[i]);
+  }
   return fmt::format("Of {}{}.", worker_hours(time.total), text);
 }
 
@@ -59,9 +62,8 @@ std::string best_sentence(const StudyReport& report) {
                              trial_words(report.pareto));
   if (report.best.empty()) return "No trial has completed with a value: there is no best one.";
   const BestPoint& best = report.best.back();
-  return fmt::format("Best value {:.6g} ({}{}), {} after the begin, when {} had ended.", best.value,
-                     trial_words({best.trial}), direction_word(report), duration_words(best.seconds),
-                     count_of(best.trials_finished, "trial"));
+  return fmt::format("Best value {:.6g}{}: {}, after {} and {}.", best.value, direction_word(report),
+                     trial_words({best.trial}), duration_words(best.seconds), count_of(best.trials_finished, "trial"));
 }
 
 std::string startup_words(const StudyReport& report, Facts which) {
@@ -112,16 +114,18 @@ std::string parallel_words(const StudyReport& report) {
   return text + fmt::format("; {}, {}.", count_of(p.workers, "worker"), p.workers_told ? "as told" : "as inferred");
 }
 
-std::string failure_words(const StudyReport& report, std::size_t most) {
+std::string failure_words(const StudyReport& report, std::size_t most, Facts which) {
   std::vector<std::string> parts;
   for (const FailureGroup& group : report.failures) {
     if (parts.size() == most) break;
     parts.push_back(fmt::format("{}: {} of {}{}", group.where, human_count(group.failed), count_of(group.of, "trial"),
                                 group.before_first_step ? ", before the first step" : ""));
-    if (!group.trials.empty()) parts.back() += fmt::format(" ({})", trial_words(group.trials));
+    if (which == Facts::kUsual && !group.trials.empty())
+      parts.back() += fmt::format(" ({})", trial_words(group.trials));
   }
   std::string text = join(parts, "; ");
-  if (report.failures.size() > most) text += fmt::format("; {} more", count_of(report.failures.size() - most, "group"));
+  if (report.failures.size() > most)
+    text += fmt::format("; {} more with --full", count_of(report.failures.size() - most, "group"));
   return text.empty() ? "" : text + ".";
 }
 
@@ -182,7 +186,7 @@ std::string study_facts_text(const StudyReport& report, const TextOptions& optio
   line("Step", step_words(report));
   if (which == Facts::kUsual) line("Lasted", lasted_words(report));
   line("At once", parallel_words(report));
-  line("Failed", failure_words(report, options.full ? 10'000 : kGroups));
+  line("Failed", failure_words(report, options.full ? 10'000 : kGroups, which));
   line("GPU", recording_words(report));
   if (which == Facts::kUsual) line("Pruner", pruner_words(report.pruner));
   if (options.full) line("Sampler", pruner_words(report.sampler));

@@ -15,6 +15,11 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 
 Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
 
+// 0..1: sums of shares end a little beyond.
+Json ratio(double value) { return number(std::clamp(value, 0.0, 1.0)); }
+
+Json ratio(const std::optional<double>& value) { return value ? ratio(*value) : Json(nullptr); }
+
 Json quantiles_json(const Quantiles& q) {
   if (q.count == 0) return nullptr;
   return {{"count", q.count},     {"min", number(q.min)}, {"p10", number(q.p10)},
@@ -64,7 +69,7 @@ Json startup_json(const StartupFacts& startup) {
 Json step_json(const StepTimeFacts& step) {
   return {{"seconds", estimate_json(step.seconds)},
           {"parameter", text_json(step.parameter)},
-          {"explained_ratio", step.parameter.empty() ? Json(nullptr) : number(step.explained)},
+          {"explained_ratio", step.parameter.empty() ? Json(nullptr) : ratio(step.explained)},
           {"direction", text_json(step.direction)}};
 }
 
@@ -74,7 +79,7 @@ Json parallelism_json(const ParallelismFacts& p) {
   return {{"running_mean", number(p.open_mean)},
           {"alive_mean", number(p.alive_mean)},
           {"computing_mean", number(p.computing_mean)},
-          {"any_computing_ratio", number(p.any_computing)},
+          {"any_computing_ratio", ratio(p.any_computing)},
           {"running_max", p.open_max},
           {"workers", p.workers},
           {"workers_told", p.workers_told},
@@ -101,13 +106,13 @@ Json what_if_json(const WhatIf& row) {
           {"trials_per_hour", number(row.trials_per_hour.value)},
           {"trials_per_hour_low", number(row.trials_per_hour.low)},
           {"trials_per_hour_high", number(row.trials_per_hour.high)},
-          {"utilisation", number(row.utilisation.value)},
-          {"utilisation_low", number(row.utilisation.low)},
-          {"utilisation_high", number(row.utilisation.high)},
+          {"utilisation", ratio(row.utilisation.value)},
+          {"utilisation_low", ratio(row.utilisation.low)},
+          {"utilisation_high", ratio(row.utilisation.high)},
           {"time_to_best_ratio", reached ? number(row.time_to_best_ratio.value) : Json(nullptr)},
           {"low", reached ? number(row.time_to_best_ratio.low) : Json(nullptr)},
           {"high", reached ? number(row.time_to_best_ratio.high) : Json(nullptr)},
-          {"best_reached_ratio", number(row.best_reached)},
+          {"best_reached_ratio", ratio(row.best_reached)},
           {"gpu_hours", number(row.gpu_hours)},
           {"memory_bytes", optional_json(row.memory_bytes)},
           {"cores", number(row.cores)},
@@ -129,8 +134,8 @@ Json calibration_json(const Calibration& c) {
 
 Json recording_json(const StudyRecording& r) {
   return {{"path", r.path},
-          {"covered_ratio", number(r.covered)},
-          {"gpu_busy_ratio", number(r.gpu_busy)},
+          {"covered_ratio", ratio(r.covered)},
+          {"gpu_busy_ratio", ratio(r.gpu_busy)},
           {"discarded_gpu_ns", optional_json(r.gpu_discarded)},
           {"memory_per_trial_bytes", optional_json(r.memory_per_trial_bytes)},
           {"trials_matched", r.trials_matched}};
@@ -182,7 +187,7 @@ Json study_json(const StudyReport& report) {
   json["sampler"] = inferred_json(report.sampler);
   json["startup_seconds"] = startup_json(report.startup);
   json["startup_between_seconds"] = estimate_json(report.startup.between_seconds);
-  json["startup_share"] = number(report.startup.share);
+  json["startup_share"] = ratio(report.startup.share);
   json["step_time"] = step_json(report.step_time);
   json["parallelism"] = parallelism_json(report.parallelism);
   json["worker_seconds"] = worker_json(report.worker_time);

@@ -124,10 +124,8 @@ TEST(StudyText, TheAnswerComesFirstAndItsSharesSumToAHundred) {
   const std::string text = one_line(to_text(sweep(), {}));
   EXPECT_TRUE(text.starts_with(
       "200 trials: 8 complete, 173 pruned, 15 failed, 4 running (2 of them dead). Of 5.4 worker-hours, "
-      "12 % trained trials that completed, 39 % trained trials that were pruned, 47 % was start-up, 2 % went into "
-      "trials that failed or died. Best value 0.0316 (trial 143, minimised), 1:06:40 after the begin, when 150 trials "
-      "had "
-      "ended. "))
+      "12 % trained trials that completed, 39 % trials that were pruned, 47 % was start-up, 2 % went into failed and "
+      "dead trials. Best value 0.0316, minimised: trial 143, after 1:06:40 and 150 trials. "))
       << text;
 }
 

@@ -50,7 +50,7 @@ std::string busy_words(const StudyReport& report, const WhatIf& row) {
 // A word; with room for it, the reason.
 std::string risk_words(const WhatIf& row, std::size_t room) {
   std::string text(safety_name(row.safety));
-  if (slower(row)) text = row.safety == Safety::kSafe ? "slower" : "slower, " + text;
+  if (slower(row)) text = "slower";
   const std::string longer = row.why.empty() ? text : fmt::format("{}: {}", text, row.why);
   return display_width(visible(longer)) <= room ? longer : text;
 }
@@ -60,11 +60,11 @@ std::vector<const WhatIf*> chosen(const StudyReport& report, std::size_t rows) {
   std::vector<const WhatIf*> shown;
   for (const WhatIf& row : report.what_if)
     if (shown.size() < rows) shown.push_back(&row);
-  const auto loses = [&](const WhatIf& row) { return busier_and_slower(report, row); };
-  const auto one = std::find_if(report.what_if.rbegin(), report.what_if.rend(), loses);
-  if (rows >= 4 && one != report.what_if.rend() &&
-      std::none_of(shown.begin(), shown.end(), [&](const WhatIf* row) { return loses(*row); }))
-    shown.back() = &*one;
+  const auto loses = [&](const WhatIf* row) { return busier_and_slower(report, *row); };
+  const WhatIf* plainest = nullptr;  // of those, the one that most replays bear out
+  for (const WhatIf& row : report.what_if)
+    if (loses(&row) && (plainest == nullptr || row.best_reached > plainest->best_reached + 1e-6)) plainest = &row;
+  if (rows >= 4 && plainest != nullptr && std::none_of(shown.begin(), shown.end(), loses)) shown.back() = plainest;
   return shown;
 }
 
@@ -104,29 +104,32 @@ std::string narrow_table(const std::vector<Cells>& rows, const TextOptions& opti
 
 std::string table(const StudyReport& report, const std::vector<const WhatIf*>& shown, std::size_t edits,
                   const TextOptions& options) {
-  constexpr std::size_t kGap = 2, kNarrow = 76, kLeastChange = 20;
+  constexpr std::size_t kNarrow = 76, kLeastChange = 20;
   std::vector<Cells> rows{{"change", "trials/h", "time to best", "GPU busy", nullptr}};
   for (const WhatIf* row : shown)
     rows.push_back(
         {numbered(report, *row, edits), rate_words(report, *row), ratio_words(*row), busy_words(report, *row), row});
   if (options.width < kNarrow) return narrow_table({rows.begin() + 1, rows.end()}, options);
-  std::size_t change = 0, rate = 0, ratio = 0, busy = 0, risk = 4;
+  std::size_t longest = 0, rate = 0, ratio = 0, busy = 0, risk = 4;
   for (const Cells& row : rows) {
-    change = std::max(change, display_width(visible(row.change)));
-    rate = std::max(rate, row.rate.size() + kGap);
-    ratio = std::max(ratio, row.ratio.size() + kGap);
-    busy = std::max(busy, row.busy.size() + kGap);
+    longest = std::max(longest, display_width(visible(row.change)));
+    rate = std::max(rate, row.rate.size());
+    ratio = std::max(ratio, row.ratio.size());
+    busy = std::max(busy, row.busy.size());
     if (row.row != nullptr) risk = std::max(risk, risk_words(*row.row, 0).size());
   }
-  const std::size_t others = rate + ratio + busy + kGap;
+  const std::size_t figures = rate + ratio + busy;
+  const std::size_t gap = longest + figures + risk + 8 <= options.width ? 2 : 1;
+  rate += gap, ratio += gap, busy += gap;
+  const std::size_t others = figures + 4 * gap;
   const std::size_t room = options.width - std::min(options.width - kLeastChange, others + risk);
-  change = std::min(change, room);
+  const std::size_t change = std::min(longest, room);
   std::string text;
   for (const Cells& row : rows) {
     const bool cut = display_width(visible(row.change)) > change;
-    if (cut) text += wrap(row.change, options.width, "", "   ");
+    if (cut) text += wrap(row.change, options.width, row.change.starts_with(' ') ? "   " : "", "   ");
     const std::string line = pad_right(cut ? "" : row.change, change) + pad_left(row.rate, rate) +
-                             pad_left(row.ratio, ratio) + pad_left(row.busy, busy) + std::string(kGap, ' ');
+                             pad_left(row.ratio, ratio) + pad_left(row.busy, busy) + std::string(gap, ' ');
     text += row.row == nullptr
                 ? faint(line + "risk", options)
                 : line + visible(risk_words(*row.row, options.width - std::min(options.width, change + others)));
@@ -183,7 +186,8 @@ std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& r
   if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && row->best_reached > 0; }))
     sentences.emplace_back("* reached in a part of the replays only; the range is of those.");
   if (rows.size() < report.what_if.size())
-    sentences.push_back(fmt::format("{} more with --full.", count_of(report.what_if.size() - rows.size(), "change")));
+    sentences.push_back(fmt::format("{} more with --full.",
+                                    human_count(static_cast<std::int64_t>(report.what_if.size() - rows.size()))));
   return join(sentences, " ");
 }
 
