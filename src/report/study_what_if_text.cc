@@ -219,13 +219,16 @@ std::string study_what_if(const StudyReport& report, const TextOptions& options,
 std::string study_calibration(const StudyReport& report, const TextOptions& options) {
   const Calibration& c = report.calibration;
   std::string text;
-  if (!c.good) return c.why.empty() ? "" : wrap(c.why + ".", options.width, "No what-if: ", "  ");
+  const auto ended = [](const std::string& words) {
+    return words.ends_with('.') || words.ends_with('?') ? words : words + ".";
+  };
+  if (!c.good) return c.why.empty() ? "" : wrap(ended(c.why), options.width, "No what-if: ", "  ");
   std::string line = c.why;
   if (options.full || line.empty())
     line = fmt::format("{}{}replayed as it was: {} in {}; observed: {} in {}", line, line.empty() ? "" : "; ",
                        counts(c.replayed), duration_words(c.replayed_seconds), counts(c.observed),
                        duration_words(c.observed_seconds));
-  text += wrap(line + ".", options.width, "Calibration: ", "  ");
+  text += wrap(ended(line), options.width, "Calibration: ", "  ");
   if (options.full)
     for (const std::string& assumption : report.assumptions) text += wrap(assumption, options.width, "Assumed: ", "  ");
   return text;
