@@ -172,16 +172,18 @@ def test_several_studies(tmp_path):
 def test_watch_follows_a_live_study_until_ctrl_c(tmp_path):
     with workers(tmp_path, 2, 10_000):
         until(lambda: sum(answer(tmp_path, "study.db")[0]["states"].values()), "a trial")
+        link = tmp_path / "link.db"  # the database itself must stay where its writers have it
+        link.symlink_to("study.db")
         log = tmp_path / "watch.log"
         with log.open("w", encoding="utf-8") as out:
-            watch = subprocess.Popen([HEADROOM, "study", "study.db", "--watch", "0.3"], cwd=tmp_path, stdout=out,
+            watch = subprocess.Popen([HEADROOM, "study", "link.db", "--watch", "0.3"], cwd=tmp_path, stdout=out,
                                      stderr=subprocess.STDOUT, env=environment(tmp_path), stdin=subprocess.DEVNULL)
         try:
             until(lambda: log.read_text("utf-8").count("trials/h") >= 3, "three lines with a rate")
             # A storage that cannot be read for a while does not end it.
-            (tmp_path / "study.db").rename(tmp_path / "away.db")
+            link.unlink()
             until(lambda: "looking again" in log.read_text("utf-8"), "a word about the missing storage")
-            (tmp_path / "away.db").rename(tmp_path / "study.db")
+            link.symlink_to("study.db")
             seen = len(log.read_text("utf-8"))
             until(lambda: "trials/h" in log.read_text("utf-8")[seen:], "a line after that")
             assert watch.poll() is None
