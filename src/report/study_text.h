@@ -14,6 +14,7 @@ namespace headroom::report {
 // ------------------------------------------------------------------------------------------------ words they share
 [[nodiscard]] std::string duration_words(double seconds);                         // "45.0 s", "1:22:05"
 [[nodiscard]] std::string duration_words(const Estimate& estimate);               // "45.0 s (40.1 s to 49.0 s)"
+[[nodiscard]] std::string per_hour(double rate);                                  // "144", "7.5"
 [[nodiscard]] std::string trial_words(const std::vector<std::int64_t>& numbers);  // "trial 7", "trials 3, 7 and 11"
 [[nodiscard]] std::int64_t dead_trials(const StudyReport& report);
 // "200 trials: 8 complete, 173 pruned, 15 failed, 4 running (2 of them dead)"

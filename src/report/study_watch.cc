@@ -68,8 +68,8 @@ std::string watch_rate(const StudyReport& now) {
     pruned += bar.state == TrialState::kPruned ? 1 : 0;
   }
   if (window > 0 && finished > 0)
-    parts.push_back(fmt::format("{:.3g} trials/h over the last {}, {} of them pruned",
-                                3600 * static_cast<double>(finished) / window, duration_words(window),
+    parts.push_back(fmt::format("{} trials/h over the last {}, {} of them pruned",
+                                per_hour(3600 * static_cast<double>(finished) / window), duration_words(window),
                                 human_percent(static_cast<double>(pruned) / static_cast<double>(finished))));
   if (!now.best.empty())
     parts.push_back(fmt::format("best {:.6g} (trial {})", now.best.back().value, now.best.back().trial));

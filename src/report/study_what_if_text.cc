@@ -34,11 +34,9 @@ std::string ratio_words(const WhatIf& row) {
   return fmt::format("{:.2f}x-{:.2f}x{}", ratio.low, ratio.high, seldom(row) ? "*" : "");
 }
 
-std::string rate_of(double per_hour) { return fmt::format("{:.{}f}", per_hour, per_hour < 10 ? 1 : 0); }
-
 std::string rate_words(const StudyReport& report, const WhatIf& row) {
-  if (!report.as_it_is) return rate_of(row.trials_per_hour.value);
-  return fmt::format("{} -> {}", rate_of(report.as_it_is->trials_per_hour.value), rate_of(row.trials_per_hour.value));
+  if (!report.as_it_is) return per_hour(row.trials_per_hour.value);
+  return fmt::format("{} -> {}", per_hour(report.as_it_is->trials_per_hour.value), per_hour(row.trials_per_hour.value));
 }
 
 std::string busy_words(const StudyReport& report, const WhatIf& row) {
@@ -158,7 +156,7 @@ std::string edit(const WhatIf& row, std::size_t number, const TextOptions& optio
 std::string details(const WhatIf& row, const TextOptions& options) {
   std::vector<std::string> parts;
   parts.push_back(fmt::format("{}{}; {} to {} trials/h", safety_name(row.safety), row.why.empty() ? "" : ": " + row.why,
-                              rate_of(row.trials_per_hour.low), rate_of(row.trials_per_hour.high)));
+                              per_hour(row.trials_per_hour.low), per_hour(row.trials_per_hour.high)));
   parts.push_back(fmt::format("{:.3g} GPU-hours for the same trials", row.gpu_hours));
   if (row.memory_bytes) parts.push_back(fmt::format("{} of GPU memory", human_bytes(*row.memory_bytes)));
   if (row.cores) parts.push_back(fmt::format("{:.3g} cores", *row.cores));

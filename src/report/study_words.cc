@@ -23,6 +23,8 @@ std::string duration_words(const Estimate& estimate) {
   return low == value && high == value ? value : fmt::format("{} ({} to {})", value, low, high);
 }
 
+std::string per_hour(double rate) { return fmt::format("{:.{}f}", rate, rate < 10 ? 1 : 0); }
+
 std::string trial_words(const std::vector<std::int64_t>& numbers) {
   constexpr std::size_t kShown = 6;
   std::vector<std::string> words;
