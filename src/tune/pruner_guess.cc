@@ -134,8 +134,8 @@ std::string traces_text(const PruningTraces& traces) {
 std::string score_text(const Score& score, const Study& study) {
   const auto reporting = std::ranges::count_if(study.trials, [](const Trial& t) { return t.reports > 0; });
   std::string text = fmt::format(
-      "replayed over {} of the {} trials that reported, it decides {} of {} reports as they "
-      "were decided",
+      "replayed over {} of the {} trials that reported, it agrees with what happened after "
+      "{} of {} reports",
       score.trials, reporting, score.right, score.decisions);
   if (score.prunes > 0) text += fmt::format(", {} of {} prunes among them", score.prunes_hit, score.prunes);
   return text;
