@@ -19,8 +19,9 @@ namespace {
 // Reports over which candidates are held against the study: first all of them over a few, then the best over more. Far
 // more than it takes to tell them apart.
 constexpr std::size_t kFirstLook = 1500, kSecondLook = 10000, kFinalists = 24;
-constexpr double kWrong = 0.03, kPrunesWrong = 0.1;  // at most, where settings are taken as known
-constexpr std::int64_t kFew = 20, kSome = 2;         // of more prunes than a few, some may be wrong
+constexpr std::size_t kTrialsAtLeast = 12, kMostReports = 60000;  // where trials report often, so many all the same
+constexpr double kWrong = 0.03, kPrunesWrong = 0.25;              // at most, where settings are taken as known
+constexpr std::int64_t kFew = 20, kSome = 2;                      // of more prunes than a few, some may be wrong
 
 // One candidate against what happened.
 struct Score {
@@ -30,8 +31,9 @@ struct Score {
   std::int64_t trials = 0, rungs_right = 0;
 
   [[nodiscard]] std::int64_t wrong() const { return decisions - right + trials - rungs_right; }
-  // Most reports are no prunes: these alone would make a pruner that never prunes look right. The order of reports,
-  // which is an estimate, costs some prunes of successive halving; there rungs tell what prunes do elsewhere.
+  // Most reports are no prunes: these alone would make a pruner that never prunes look right. Prunes of successive
+  // halving hang on the order of reports, which is an estimate; when a trial reaches its rungs does not, and tells
+  // more.
   [[nodiscard]] bool nearly_all(bool with_rungs) const {
     const auto few = [](std::int64_t wrong, std::int64_t all, double share) {
       return static_cast<double>(wrong) <= share * static_cast<double>(all);
@@ -129,9 +131,12 @@ std::string traces_text(const PruningTraces& traces) {
                             *traces.fewest_reports == 1 ? "" : "s", *traces.earliest_step);
 }
 
-std::string score_text(const Score& score) {
-  std::string text =
-      fmt::format("replayed, it decides {} of {} reports as they were decided", score.right, score.decisions);
+std::string score_text(const Score& score, const Study& study) {
+  const auto reporting = std::ranges::count_if(study.trials, [](const Trial& t) { return t.reports > 0; });
+  std::string text = fmt::format(
+      "replayed over {} of the {} trials that reported, it agrees with what happened after "
+      "{} of {} reports",
+      score.trials, reporting, score.right, score.decisions);
   if (score.prunes > 0) text += fmt::format(", {} of {} prunes among them", score.prunes_hit, score.prunes);
   return text;
 }
@@ -140,13 +145,23 @@ PrunerGuess unknown(std::string evidence) {
   return {.said = {.text = "unknown", .told = false, .evidence = std::move(evidence)}, .settings = {}};
 }
 
+// How many reports of the first trials to take, of `usual` ones where trials are short.
+std::size_t look(const Study& study, std::size_t usual) {
+  std::size_t reports = 0;
+  for (const Trial& trial : std::span(study.trials).first(std::min(study.trials.size(), kTrialsAtLeast)))
+    reports += trial.reports;
+  return std::max(usual, std::min(reports, kMostReports));
+}
+
 PrunerGuess guess(const Study& study, const PruningTraces& traces) {
   std::vector<PrunerSettings> finalists;
-  for (const Scored& s : ranked(pruner_candidates(study, traces), study, kFirstLook)) finalists.push_back(s.settings);
-  const std::vector<Scored> all = ranked(finalists, study, kSecondLook);
+  for (const Scored& s : ranked(pruner_candidates(study, traces), study, look(study, kFirstLook)))
+    finalists.push_back(s.settings);
+  const std::vector<Scored> all = ranked(finalists, study, look(study, kSecondLook));
   const Scored& best = simplest(all);
   const std::string said = traces_text(traces) + "; ";
-  if (best.score.decisions == 0) return unknown(said + "when trials ran is not stored");
+  if (best.score.decisions == 0)
+    return unknown(said + "no trial is stored that has a time and few enough reports to be replayed");
   if (!best.score.nearly_all(traces.rungs))
     return unknown(said + fmt::format("of the settings tried {} come nearest: {} of {} prunes given back, {} added",
                                       pruner_text(best.settings), best.score.prunes_hit, best.score.prunes,
@@ -159,9 +174,10 @@ PrunerGuess guess(const Study& study, const PruningTraces& traces) {
                                         pruner_text(other.settings)));
     if (alike.empty()) alike = "; some other settings would decide alike: " + pruner_text(other.settings);
   }
-  return {
-      .said = {.text = pruner_text(best.settings), .told = false, .evidence = said + score_text(best.score) + alike},
-      .settings = best.settings};
+  return {.said = {.text = pruner_text(best.settings),
+                   .told = false,
+                   .evidence = said + score_text(best.score, study) + alike},
+          .settings = best.settings};
 }
 
 }  // namespace

@@ -135,6 +135,12 @@ TEST(PrunerGuess, StepsFromZeroAndShortStartUpsMakeNoDifference) {
     EXPECT_EQ(guess_pruner(simulated(text, shape)).said.text, text);
 }
 
+TEST(PrunerGuess, TrialsThatReportOftenAreLookedAtToo) {
+  const Shape shape{.trials = 60, .steps = 2000};
+  EXPECT_EQ(guess_pruner(simulated("HyperbandPruner(max_resource=2000)", shape, 2)).said.text,
+            "HyperbandPruner(max_resource=2000)");
+}
+
 TEST(PrunerGuess, AProgramThatHeedsHalfOfItsPrunesIsNotExplained) {
   const PrunerGuess guess = guess_pruner(simulated("MedianPruner()", {.obeyed = 0.5}));
   EXPECT_EQ(guess.said.text, "unknown");
@@ -172,7 +178,8 @@ TEST(PrunerGuess, SaysWhyItCannotTell) {
   damaged.reports.front().step = std::numeric_limits<std::int64_t>::min();
   EXPECT_EQ(guess_pruner(damaged).settings, std::nullopt);
   for (Trial& trial : study.trials) trial.start.reset();
-  EXPECT_TRUE(guess_pruner(study).said.evidence.ends_with("when trials ran is not stored"));
+  EXPECT_TRUE(guess_pruner(study).said.evidence.ends_with(
+      "; no trial is stored that has a time and few enough reports to be replayed"));
   for (Trial& trial : study.trials) trial.reports = 0;
   EXPECT_EQ(guess_pruner(study).said.evidence,
             "no trial reported a value, so that no pruner had anything to decide about");
