@@ -56,7 +56,7 @@ struct Group {
 };
 
 std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts& parallelism, std::size_t running) {
-  const auto longest = static_cast<Nanos>(timeline.longest * 1e9);
+  const auto longest = to_nanos(timeline.longest);
   switch (by) {
     case DeadBy::kProcess:
       return "the recording saw its process end";
@@ -150,7 +150,7 @@ void add_slow(const Study& study, const Timeline& timeline, const StepModel& mod
   }
   const Trial& worst = study.trials[slow[0].trial];
   const TrialSpan& span = timeline.spans[slow[0].trial];
-  const auto text = [](double value) { return human_duration(static_cast<Nanos>(value * 1e9)); };
+  const auto text = [](double value) { return human_duration(to_nanos(value)); };
   const std::string usual = model.line
                                 ? fmt::format("for its {}", count_of(static_cast<std::int64_t>(worst.reports), "step"))
                                 : fmt::format("for a {} one", trial_state_name(worst.state));
@@ -181,7 +181,7 @@ void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTi
         .text = fmt::format("{} {} the parameters of an earlier trial, without being enqueued or a retry: {} of "
                             "worker time{}",
                             count_of(group.trials.size(), "trial"), group.trials.size() == 1 ? "repeats" : "repeat",
-                            human_duration(static_cast<Nanos>(group.worker_seconds * 1e9)), share),
+                            human_duration(to_nanos(group.worker_seconds)), share),
         .next = "return the known value where study.get_trials() has the same parameters; constant_liar=True keeps "
                 "parallel trials apart",
         .trials = listed(group.trials)}});

@@ -40,16 +40,16 @@ TEST(RobustLine, AFifthOfThePointsFarOffDoesNotMoveItFar) {
 }
 
 TEST(RobustLine, ItsRangesHoldTheTruthAboutNineTimesInTen) {
-  for (const int count : {60, 3000}) {
+  for (const int count : {60, 1500}) {
     int intercepts = 0, slopes = 0;
-    for (unsigned seed = 0; seed < 60; ++seed) {
+    for (unsigned seed = 0; seed < 40; ++seed) {
       const auto line = robust_line(line_with(count, 45, 2, 9, seed));
       ASSERT_TRUE(line);
       intercepts += line->intercept.low <= 45 && 45 <= line->intercept.high;
       slopes += line->slope.low <= 2 && 2 <= line->slope.high;
     }
-    EXPECT_GE(intercepts, 48) << count;
-    EXPECT_GE(slopes, 48) << count;
+    EXPECT_GE(intercepts, 32) << count;
+    EXPECT_GE(slopes, 32) << count;
   }
 }
 

@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t kEnoughMeasured = 5;
 
-Nanos nanos(double value) { return static_cast<Nanos>(value * 1e9); }
-
 std::optional<double> measured_startup(const StudyOptions& options, const Trial& trial) {
   const auto found = options.measured.find(trial.number);
   return found == options.measured.end() ? std::nullopt : found->second.startup_seconds;
@@ -34,7 +32,7 @@ std::string failed_bound(const Study& study, const Timeline& timeline) {
   if (failed.empty()) return "";
   const std::string trials = count_of(failed.size(), "trial");
   return fmt::format("; {} that failed before a report took {} in the middle", trials,
-                     human_duration(nanos(median(std::move(failed)))));
+                     human_duration(to_nanos(median(std::move(failed)))));
 }
 
 }  // namespace
@@ -72,7 +70,7 @@ void place_first_steps(const Study& study, const StudyOptions& options, const St
     if (measured || startup.inside_seconds) {
       const double usual = startup.inside_seconds ? startup.inside_seconds->value : 0;
       const double most = seconds(span.duration());
-      span.first_step = span.begin + nanos(std::clamp(measured.value_or(usual), 0.0, most));
+      span.first_step = span.begin + to_nanos(std::clamp(measured.value_or(usual), 0.0, most));
     }
     const bool failed_at_once = trial.state == TrialState::kFail && trial.reports == 0 && startup.inside_seconds;
     if (failed_at_once && !measured) span.first_step = span.end;
@@ -85,7 +83,8 @@ void place_last_signs(const Study& study, const StepModel& model, Timeline& time
     const Trial& trial = study.trials[i];
     TrialSpan& span = timeline.spans[i];
     if (span.dead == DeadBy::kNone) continue;
-    Nanos sign = span.first_step + nanos(std::min(model.steps_seconds(study, i), seconds(span.end - span.first_step)));
+    Nanos sign =
+        span.first_step + to_nanos(std::min(model.steps_seconds(study, i), seconds(span.end - span.first_step)));
     const auto heartbeat = sane(trial.heartbeat);
     if (heartbeat && timeline.clock.known) sign = *heartbeat - timeline.clock.offset;
     span.alive_until = std::clamp(sign, span.begin, span.end);

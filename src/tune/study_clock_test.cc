@@ -91,6 +91,12 @@ TEST(StudyClock, AnOldCopyTellsNothingAndSaysSo) {
   EXPECT_NE(clock.how.find("UTC is assumed"), std::string::npos);
 }
 
+TEST(StudyClock, TimesOfAThirdZoneAreNotTakenForOurs) {
+  const StudyClock clock = clock_of(written_east(9), 200, 0);
+  EXPECT_FALSE(clock.known);
+  EXPECT_NE(clock.how.find("--tz"), std::string::npos) << clock.how;
+}
+
 TEST(StudyClock, WithoutTimesNothingIsKnown) {
   StudyBuilder builder;
   builder.add(TrialState::kWaiting, -1, -1);

@@ -88,7 +88,7 @@ void add_sampler(const StudyOptions& options, StudyReport& report) {
 // Start-up inside trials and time of steps: each is needed for the other, so that they are found in turns.
 StepModel add_steps(const Study& study, const StudyOptions& options, const std::vector<ParameterColumn>& columns,
                     StudyReport& report, Timeline& timeline) {
-  constexpr int kTurns = 3;
+  constexpr int kTurns = 2;
   StepModel model = step_model(study, columns, timeline);
   for (int turn = 1;; ++turn) {
     report.startup = startup_inside(study, options, model, timeline);

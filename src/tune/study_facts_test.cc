@@ -3,49 +3,29 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
+#include <cstdint>
 
 #include "tune/study_testing.h"
 
 namespace headroom::tune {
 namespace {
 
+using testing::anomaly;
 using testing::at;
+using testing::expect_conserved;
 using testing::Made;
 using testing::make;
-using testing::Recipe;
 using testing::StudyBuilder;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 const StateFacts& of(const StudyReport& report, TrialState state) {
   return report.states[static_cast<std::size_t>(state)];
-}
-
-const StudyAnomaly* anomaly(const StudyReport& report, std::string_view kind) {
-  for (const StudyAnomaly& one : report.anomalies)
-    if (one.kind == kind) return &one;
-  return nullptr;
-}
-
-void expect_conserved(const StudyReport& report) {
-  const WorkerTime& time = report.worker_time;
-  EXPECT_DOUBLE_EQ(time.total, time.useful + time.discarded + time.failed + time.startup + time.running + time.between);
-  for (const double part : {time.useful, time.discarded, time.failed, time.startup, time.running, time.between})
-    EXPECT_GE(part, 0);
-  if (!report.begin) return;
-  const double whole = seconds(*report.end - *report.begin);
-  EXPECT_GE(time.total, static_cast<double>(report.parallelism.workers) * whole * (1 - 1e-9) - 1e-6);
-  EXPECT_NEAR(time.total - time.between, report.parallelism.alive_mean * whole, 1e-6 * (1 + time.total));
 }
 
 // ---------------------------------------------------------------------------------------------------- made-up studies
 
 TEST(StudyFacts, FindsTheStartUpThatTrialsWereMadeWith) {
   int held = 0, all = 0;
-  for (unsigned seed = 0; seed < 10; ++seed) {
+  for (unsigned seed = 0; seed < 6; ++seed) {
     for (const double by_layers : {0.0, 3.0}) {
       const Made made = make({.by_layers = by_layers, .seed = seed});
       const StudyReport report = study_facts(made.study, {.now = at(1e6)});
@@ -125,7 +105,7 @@ TEST(StudyFacts, WorkersOfAJournalAreItsOwn) {
 }
 
 TEST(StudyFacts, EverySecondOfAWorkerIsInOneAccount) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < 12; ++seed) {
     Made made = make({.trials = 60 + static_cast<int>(seed), .workers = 1 + static_cast<int>(seed) % 6, .seed = seed});
     std::mt19937_64 random(seed);
     for (Trial& trial : made.study.trials) {  // break some of it
@@ -140,104 +120,6 @@ TEST(StudyFacts, EverySecondOfAWorkerIsInOneAccount) {
     StudyOptions options{.now = at(made.end + 10)};
     if (seed % 3 == 0) options.workers = 2;
     expect_conserved(study_facts(made.study, options));
-  }
-}
-
-// ------------------------------------------------------------------------------------------------------- dead trials
-
-TEST(StudyFacts, ATrialFarOlderThanAnyThatEndedIsDead) {
-  Made made = make({});
-  Trial& dead = made.study.trials[10];
-  dead.state = TrialState::kRunning;
-  dead.complete.reset();
-  const StudyReport report = study_facts(made.study, {.now = at(made.end + 1)});
-  const StudyAnomaly* found = anomaly(report, "dead_trial");
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->trials, std::vector<std::int64_t>{10});
-  EXPECT_NE(found->text.find("older than any trial that ended"), std::string::npos) << found->text;
-  EXPECT_FALSE(report.live);
-  EXPECT_TRUE(report.bars[10].dead);
-  EXPECT_EQ(report.parallelism.workers, 4) << "the dead one is no fifth";
-  EXPECT_GT(report.parallelism.open_mean, report.parallelism.alive_mean + 0.5);
-  expect_conserved(report);
-}
-
-// Four workers are told, and 207, 208, 209, 210, 212 are open at once: the situation of a real study.
-TEST(StudyFacts, OneMoreOpenThanWorkersMeansADeadOne) {
-  StudyBuilder builder;
-  for (int i = 0; i < 40; ++i) builder.add(TrialState::kPruned, i * 60, i * 60 + 230, 3);
-  const double t = 2400 + 230;
-  builder.add(TrialState::kRunning, t, -1);
-  builder.add(TrialState::kRunning, t, -1);
-  builder.add(TrialState::kPruned, t, t + 2024, 3);
-  builder.add(TrialState::kComplete, t + 262, t + 813, 9);
-  builder.add(TrialState::kPruned, t + 813, t + 959, 2);
-  builder.add(TrialState::kComplete, t + 262, t + 813, 9);
-  builder.add(TrialState::kComplete, t + 960, t + 1513, 9);
-  const StudyReport report = study_facts(builder.study, {.now = at(t + 2100), .workers = 4});
-  const StudyAnomaly* dead = anomaly(report, "dead_trial");
-  ASSERT_TRUE(dead);
-  EXPECT_EQ(dead->trials, std::vector<std::int64_t>{40});
-  EXPECT_NE(dead->text.find("4 workers that there are"), std::string::npos) << dead->text;
-  EXPECT_TRUE(anomaly(report, "more_open_than_workers"));
-  EXPECT_TRUE(report.live) << "the other one may run";
-  const StudyAnomaly* slow = anomaly(report, "slow_trial");
-  ASSERT_TRUE(slow);
-  EXPECT_EQ(slow->trials, std::vector<std::int64_t>{42});
-  EXPECT_NE(slow->text.find("trial 42 (PRUNED) took 33:44"), std::string::npos) << slow->text;
-}
-
-TEST(StudyFacts, AWorkerMoreIsNoDeadTrial) {
-  Made made = make({});
-  StudyBuilder builder;
-  builder.study = made.study;
-  builder.add(TrialState::kRunning, made.end - 50, -1);
-  builder.add(TrialState::kRunning, made.end - 20, -1);
-  const StudyReport report = study_facts(builder.study, {.now = at(made.end + 5)});
-  EXPECT_FALSE(anomaly(report, "dead_trial"));
-  EXPECT_TRUE(report.live);
-}
-
-TEST(StudyFacts, ASilentHeartbeatIsADeadTrialAndAFreshOneIsNot) {
-  Made made = make({});
-  StudyBuilder builder;
-  builder.study = made.study;
-  builder.add(TrialState::kRunning, made.end - 300, -1).heartbeat = at(made.end - 280);
-  builder.add(TrialState::kRunning, 0, -1).heartbeat = at(made.end + 90);
-  const StudyReport report = study_facts(builder.study, {.now = at(made.end + 100)});
-  const StudyAnomaly* dead = anomaly(report, "dead_trial");
-  ASSERT_TRUE(dead);
-  EXPECT_EQ(dead->trials, std::vector<std::int64_t>{200}) << "the old one's heart beats";
-  EXPECT_NE(dead->text.find("heartbeat"), std::string::npos);
-  EXPECT_TRUE(report.live);
-}
-
-TEST(StudyFacts, ATrialWhoseProcessIsGoneIsDead) {
-  Made made = make({});
-  StudyBuilder builder;
-  builder.study = made.study;
-  builder.add(TrialState::kRunning, made.end - 5, -1);
-  StudyOptions options{.now = at(made.end)};
-  EXPECT_TRUE(study_facts(builder.study, options).live);
-  options.measured[200].alive = false;
-  const StudyReport report = study_facts(builder.study, options);
-  EXPECT_FALSE(report.live);
-  EXPECT_TRUE(report.bars[200].dead);
-}
-
-TEST(StudyFacts, OpenTrialsOfACopyAreNotDeadByTodaysClock) {
-  Made made = make({});
-  StudyBuilder builder;
-  builder.study = made.study;
-  builder.add(TrialState::kRunning, made.end - 5, -1);
-  for (const double written : {made.end + 1, 5e6}) {  // as it was, and by the copy's file
-    builder.study.written = at(written);
-    const StudyReport report = study_facts(builder.study, {.now = at(5e6 + 10)});
-    EXPECT_FALSE(anomaly(report, "dead_trial"));
-    EXPECT_TRUE(anomaly(report, "open_at_end"));
-    EXPECT_FALSE(report.live);
-    ASSERT_TRUE(report.end);
-    EXPECT_LE(*report.end, at(made.end + 1));
   }
 }
 
@@ -330,60 +212,10 @@ TEST(StudyFacts, PrunerAndSamplerAreToldOrUnknown) {
 }
 
 TEST(StudyFacts, TheOpenCurveIsSmallHoweverLongTheStudy) {
-  const StudyReport report = study_facts(make({.trials = 5000}).study, {});
+  const StudyReport report = study_facts(make({.trials = 3000}).study, {});
   EXPECT_LE(report.parallelism.open.size(), 2000u);
   EXPECT_EQ(report.parallelism.open.front().first, 0);
-  EXPECT_EQ(report.bars.size(), 5000u);
-}
-
-// --------------------------------------------------------------------------------------------------------- anomalies
-
-TEST(StudyFacts, RepeatsAreCountedButNotWhatSomebodyAskedFor) {
-  StudyBuilder builder;
-  const auto lr = builder.number("lr"), layers = builder.number("layers");
-  builder.add(TrialState::kComplete, 0, 10, 0, {{lr, 0.5}, {layers, 2}});
-  builder.add(TrialState::kComplete, 10, 25, 0, {{layers, 2}, {lr, 0.5}});
-  builder.add(TrialState::kComplete, 25, 30, 0, {{lr, 2}, {layers, 0.5}});
-  builder.add(TrialState::kComplete, 30, 40, 0, {{lr, 0.5}, {layers, 2}}).enqueued = true;
-  builder.add(TrialState::kComplete, 40, 50, 0, {{lr, 0.5}, {layers, 2}}).retry_of = 0;
-  const StudyReport report = study_facts(builder.study, {});
-  const StudyAnomaly* found = anomaly(report, "duplicates");
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->trials, std::vector<std::int64_t>{1});
-  EXPECT_NE(found->text.find("15.0 s of worker time, 30 %"), std::string::npos) << found->text;
-}
-
-TEST(StudyFacts, NonFiniteReportsAndValuesAreNamed) {
-  StudyBuilder builder;
-  builder.add(TrialState::kComplete, 0, 10, 3);
-  builder.study.reports[1].value = kNaN;
-  builder.study.reports[2].value = -kInfinity;
-  builder.add(TrialState::kComplete, 10, 20).values = {kInfinity};
-  const StudyReport report = study_facts(builder.study, {});
-  ASSERT_TRUE(anomaly(report, "non_finite_reports"));
-  EXPECT_EQ(anomaly(report, "non_finite_reports")->text, "trial 0 reported 1 NaN and 1 infinite values");
-  ASSERT_TRUE(anomaly(report, "non_finite_values"));
-  EXPECT_EQ(anomaly(report, "non_finite_values")->trials, std::vector<std::int64_t>{1});
-}
-
-TEST(StudyFacts, OddTrialsAreNamed) {
-  StudyBuilder builder;
-  const auto lr = builder.number("lr");
-  builder.add(TrialState::kComplete, 0, 10, 3, {{lr, 0.5}});
-  builder.add(TrialState::kComplete, 10, 20, 3);
-  builder.add(TrialState::kPruned, 20, 30, 0, {{lr, 0.25}});
-  const StudyReport report = study_facts(builder.study, {.now = at(15)});
-  EXPECT_EQ(anomaly(report, "no_parameters")->trials, std::vector<std::int64_t>{1});
-  EXPECT_EQ(anomaly(report, "pruned_without_reports")->trials, std::vector<std::int64_t>{2});
-  EXPECT_FALSE(anomaly(report, "slow_trial"));
-}
-
-TEST(StudyFacts, AnOrdinaryStudyHasNoAnomaly) {
-  for (unsigned seed = 0; seed < 5; ++seed) {
-    const Made made = make({.by_layers = 3, .seed = seed});
-    const StudyReport report = study_facts(made.study, {.now = at(made.end + 5)});
-    for (const StudyAnomaly& one : report.anomalies) ADD_FAILURE() << one.text;
-  }
+  EXPECT_EQ(report.bars.size(), 3000u);
 }
 
 }  // namespace

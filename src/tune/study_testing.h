@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <gtest/gtest.h>
+
 #include <algorithm>
-#include <functional>
+#include <cmath>
 #include <initializer_list>
 #include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "model/study.h"
+#include "model/study_report.h"
 
 // Studies for tests: trials put in by hand, or a whole one run by workers on a clock of its own.
 namespace headroom::tune::testing {
@@ -97,6 +100,25 @@ inline Made make(const Recipe& recipe) {
   made.computing_mean = computing / (made.end - seconds(*builder.study.trials[0].start - kEpoch));
   made.study = std::move(builder.study);
   return made;
+}
+
+// What a report says of a kind; nullptr: nothing.
+inline const StudyAnomaly* anomaly(const StudyReport& report, std::string_view kind) {
+  for (const StudyAnomaly& one : report.anomalies)
+    if (one.kind == kind) return &one;
+  return nullptr;
+}
+
+// Every second of the workers is in one account, none in two.
+inline void expect_conserved(const StudyReport& report) {
+  const WorkerTime& time = report.worker_time;
+  EXPECT_DOUBLE_EQ(time.total, time.useful + time.discarded + time.failed + time.startup + time.running + time.between);
+  for (const double part : {time.useful, time.discarded, time.failed, time.startup, time.running, time.between})
+    EXPECT_GE(part, 0);
+  if (!report.begin) return;
+  const double whole = seconds(*report.end - *report.begin);
+  EXPECT_GE(time.total, static_cast<double>(report.parallelism.workers) * whole * (1 - 1e-9) - 1e-6);
+  EXPECT_NEAR(time.total - time.between, report.parallelism.alive_mean * whole, 1e-6 * (1 + time.total));
 }
 
 }  // namespace headroom::tune::testing
