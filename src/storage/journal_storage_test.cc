@@ -155,6 +155,27 @@ TEST(JournalStorage, TimesWithTheirZoneAreUnixTime) {
   EXPECT_FALSE(read(kStudy + zoned + kTrial).times_in_utc);
 }
 
+TEST(JournalStorage, LinesReadTheSameHoweverTheyAreWritten) {
+  const auto compact = [](std::string text) {
+    for (const std::string_view wide : {", \"", ": "})
+      for (std::size_t at = 0; (at = text.find(wide, at)) != std::string::npos;) text.erase(at + 1, 1);
+    return text;
+  };
+  const std::string lines =
+      parameter(0, "lr", 1.5, false) + parameter(0, "x y", -2, true) + report(0, 0, "-1.5e-07") + report(0, 1, "3");
+  const Study study = read(kStudy + kTrial + lines);
+  EXPECT_EQ(study.reports, (std::vector<StepReport>{{0, -1.5e-7}, {1, 3}}));
+  EXPECT_EQ(study.parameters.size(), 2U);
+  EXPECT_EQ(read(kStudy + kTrial + compact(lines)), study);
+  std::string other;  // the parser of JSON reads these
+  for (std::size_t at = 0, end; (end = lines.find('\n', at)) != std::string::npos; at = end + 1)
+    other += "{\"more\": 0, " + lines.substr(at + 1, end - at);
+  EXPECT_EQ(read(kStudy + kTrial + other), study);
+  // Neither way takes these.
+  for (const char* value : {"1e999", "0x1", "--1", "1 2", "\"1\"", "nan", "inf"})
+    EXPECT_EQ(read(kStudy + kTrial + report(0, 0, value)).left_out, 1) << value;
+}
+
 TEST(JournalStorage, AStudyThatIsNotThereIsNamedWithThoseThatAre) {
   const auto content = read_journal_text({.study = "two"}, kStudy);
   ASSERT_FALSE(content);
