@@ -223,6 +223,7 @@ struct StudyRecording {
   std::optional<Nanos> gpu_discarded;                  // kernel time of pruned and failed trials
   std::optional<std::int64_t> memory_per_trial_bytes;  // highest, on the GPU
   std::int64_t trials_matched = 0;                     // with a process of their own or a share of a worker's
+  bool shared = false;                                 // kernels were divided among open trials: an estimate
   bool operator==(const StudyRecording&) const = default;
 };
 
