@@ -84,17 +84,19 @@ bool is_left_alone_in_wal_mode(const std::string& path, std::string_view header)
 }
 
 Error explain(Error error) {
-  switch (error.code) {
-    case Errc::kBusy:
-      return {Errc::kBusy, "its writers did not let go of it for a minute",
-              "try again when they write less, or copy the file, with its -wal or -journal if there is one, and "
-              "read the copy"};
-    case Errc::kCorrupt:
-      if (error.hint.empty()) error.hint = "sqlite3 FILE .recover saves what can be read of a damaged file";
-      return error;
-    default:
-      return error;
-  }
+  constexpr const char* kRecover =
+      "copy it again from where it came; sqlite3 FILE .recover saves what can be read of it";
+  if (error.code == Errc::kBusy)
+    return {Errc::kBusy, "its writers did not let go of it for a minute",
+            "try again when they write less, or copy the file, with its -wal or -journal if there is one, and read the "
+            "copy"};
+  if (!error.hint.empty()) return error;
+  if (error.code == Errc::kInvalidInput)
+    return {Errc::kCorrupt, "it begins as an SQLite database, and what follows is none", kRecover};
+  error.hint = error.code == Errc::kCorrupt
+                   ? kRecover
+                   : "read it as its owner, or copy it, with its -wal or -journal if there is one, and read the copy";
+  return error;
 }
 
 }  // namespace
