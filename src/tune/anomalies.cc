@@ -56,7 +56,7 @@ struct Group {
 };
 
 std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts& parallelism, std::size_t running) {
-  const auto longest = static_cast<Nanos>(timeline.longest * 1e9);
+  const auto longest = to_nanos(timeline.longest);
   switch (by) {
     case DeadBy::kProcess:
       return "the recording saw its process end";
@@ -139,9 +139,8 @@ void add_too_many_open(const Timeline& timeline, const ParallelismFacts& paralle
                     .next = "one that is RUNNING may be dead, or more workers were started"}});
 }
 
-void add_slow(const Study& study, const Timeline& timeline, const std::optional<RobustLine>& line,
-              std::vector<Costed>& found) {
-  const std::vector<SlowTrial> slow = slow_trials(study, timeline, line);
+void add_slow(const Study& study, const Timeline& timeline, const StepModel& model, std::vector<Costed>& found) {
+  const std::vector<SlowTrial> slow = slow_trials(study, timeline, model);
   if (slow.empty()) return;
   double cost = 0;
   std::vector<std::int64_t> trials;
@@ -151,9 +150,10 @@ void add_slow(const Study& study, const Timeline& timeline, const std::optional<
   }
   const Trial& worst = study.trials[slow[0].trial];
   const TrialSpan& span = timeline.spans[slow[0].trial];
-  const auto text = [](double value) { return human_duration(static_cast<Nanos>(value * 1e9)); };
-  const std::string usual = line ? fmt::format("for its {}", count_of(static_cast<std::int64_t>(worst.reports), "step"))
-                                 : fmt::format("for a {} one", trial_state_name(worst.state));
+  const auto text = [](double value) { return human_duration(to_nanos(value)); };
+  const std::string usual = model.line
+                                ? fmt::format("for its {}", count_of(static_cast<std::int64_t>(worst.reports), "step"))
+                                : fmt::format("for a {} one", trial_state_name(worst.state));
   const std::string all = slow.size() == 1 ? "" : fmt::format("{} took far longer than is usual; ", names(trials));
   found.push_back(
       {cost,
@@ -181,7 +181,7 @@ void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTi
         .text = fmt::format("{} {} the parameters of an earlier trial, without being enqueued or a retry: {} of "
                             "worker time{}",
                             count_of(group.trials.size(), "trial"), group.trials.size() == 1 ? "repeats" : "repeat",
-                            human_duration(static_cast<Nanos>(group.worker_seconds * 1e9)), share),
+                            human_duration(to_nanos(group.worker_seconds)), share),
         .next = "return the known value where study.get_trials() has the same parameters; constant_liar=True keeps "
                 "parallel trials apart",
         .trials = listed(group.trials)}});
@@ -264,12 +264,12 @@ void add_odd(const Study& study, const Timeline& timeline, Nanos now, std::vecto
 }  // namespace
 
 std::vector<StudyAnomaly> anomalies(const Study& study, const StudyOptions& options, const Timeline& timeline,
-                                    const StudyReport& report, const std::optional<RobustLine>& line) {
+                                    const StudyReport& report, const StepModel& model) {
   std::vector<Costed> found;
   add_dead(study, timeline, report.parallelism, found);
   add_open_at_end(study, timeline, found);
   add_too_many_open(timeline, report.parallelism, found);
-  add_slow(study, timeline, line, found);
+  add_slow(study, timeline, model, found);
   add_duplicates(study, timeline, report.worker_time, found);
   add_non_finite(study, timeline, found);
   add_odd(study, timeline, options.now, found);

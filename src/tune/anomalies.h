@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "tune/robust_line.h"
+#include "tune/step_model.h"
 #include "tune/timeline.h"
 #include "tune/workers.h"
 
@@ -13,6 +13,6 @@ namespace headroom::tune {
 // `parallelism` and `worker_time`.
 [[nodiscard]] std::vector<StudyAnomaly> anomalies(const Study& study, const StudyOptions& options,
                                                   const Timeline& timeline, const StudyReport& report,
-                                                  const std::optional<RobustLine>& line);
+                                                  const StepModel& model);
 
 }  // namespace headroom::tune

@@ -21,11 +21,7 @@ constexpr std::size_t kAllPairsOf = 300;  // points: 44,850 pairs
 constexpr std::size_t kPairs = 40'000;
 constexpr int kBootstraps = 200;
 constexpr std::size_t kBootstrapPoints = 1'000;
-constexpr std::size_t kBootstrapPairs = 4'000;
-
-struct Line {
-  double intercept = 0, slope = 0;
-};
+constexpr std::size_t kBootstrapPairs = 2'000;
 
 // Not std::uniform_int_distribution, which differs between libraries: the same study gives the same answer everywhere.
 std::size_t below(std::size_t count, Random& random) { return static_cast<std::size_t>(random() % count); }
@@ -35,7 +31,7 @@ void add_slope(const Points& points, std::size_t i, std::size_t j, std::vector<d
   if (dx != 0) slopes.push_back((points[j].second - points[i].second) / dx);
 }
 
-std::optional<Line> theil_sen(const Points& points, std::size_t pairs, Random& random) {
+std::optional<Line> line_of(const Points& points, std::size_t pairs, Random& random) {
   std::vector<double> slopes;
   if (points.size() * (points.size() - 1) / 2 <= pairs || (pairs == kPairs && points.size() <= kAllPairsOf)) {
     for (std::size_t i = 0; i < points.size(); ++i)
@@ -63,17 +59,23 @@ Estimate estimate(double value, std::vector<double> replicas, double width) {
 
 }  // namespace
 
+std::optional<Line> theil_sen(const Points& points) {
+  if (points.size() < 2) return std::nullopt;
+  Random random(1);
+  return line_of(points, kPairs, random);
+}
+
 std::optional<RobustLine> robust_line(const Points& points) {
   if (points.size() < kFewest) return std::nullopt;
   Random random(1);
-  const auto line = theil_sen(points, kPairs, random);
+  const auto line = line_of(points, kPairs, random);
   if (!line || line->slope <= 0) return std::nullopt;
   const std::size_t count = std::min(points.size(), kBootstrapPoints);
   std::vector<double> intercepts, slopes;
   Points drawn(count);
   for (int i = 0; i < kBootstraps; ++i) {
     for (auto& point : drawn) point = points[below(points.size(), random)];
-    const auto replica = theil_sen(drawn, kBootstrapPairs, random);
+    const auto replica = line_of(drawn, kBootstrapPairs, random);
     if (!replica) continue;
     intercepts.push_back(replica->intercept);
     slopes.push_back(replica->slope);

@@ -33,8 +33,7 @@ std::array<double, kTrialStates> middle_by_state(const Study& study, const Timel
 
 }  // namespace
 
-std::vector<SlowTrial> slow_trials(const Study& study, const Timeline& timeline,
-                                   const std::optional<RobustLine>& line) {
+std::vector<SlowTrial> slow_trials(const Study& study, const Timeline& timeline, const StepModel& model) {
   const auto middles = middle_by_state(study, timeline);
   std::vector<SlowTrial> all;
   std::vector<double> logs;
@@ -42,8 +41,8 @@ std::vector<SlowTrial> slow_trials(const Study& study, const Timeline& timeline,
     const Trial& trial = study.trials[i];
     const TrialSpan& span = timeline.spans[i];
     if (!span.timed || !is_finished(trial.state)) continue;
-    const double expected = line ? line->intercept.value + line->slope.value * static_cast<double>(trial.reports)
-                                 : middles[static_cast<std::size_t>(trial.state)];
+    const double expected = model.line ? model.line->intercept.value + model.steps_seconds(study, i)
+                                       : middles[static_cast<std::size_t>(trial.state)];
     const double took = seconds(span.duration());
     if (expected <= 0 || took <= 0) continue;
     all.push_back({.trial = i, .seconds = took, .expected = expected});

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "tune/robust_line.h"
+#include "tune/step_model.h"
 #include "tune/timeline.h"
 
 namespace headroom::tune {
@@ -16,7 +16,6 @@ struct SlowTrial {
 // Finished trials that took far longer than their steps explain, the slowest first: the logarithm of duration over
 // expectation lies more than 5 robust standard deviations (median absolute deviation) above the middle, and the
 // duration is twice the expectation at least. Without a line a trial is compared with the middle one of its state.
-[[nodiscard]] std::vector<SlowTrial> slow_trials(const Study& study, const Timeline& timeline,
-                                                 const std::optional<RobustLine>& line);
+[[nodiscard]] std::vector<SlowTrial> slow_trials(const Study& study, const Timeline& timeline, const StepModel& model);
 
 }  // namespace headroom::tune

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tune/parameter_columns.h"
-#include "tune/robust_line.h"
+#include "tune/step_model.h"
 #include "tune/timeline.h"
 
 namespace headroom::tune {
@@ -14,6 +14,6 @@ namespace headroom::tune {
 // and Wallis 1952). Named only if it is a third at least, the variation itself is worth a word, and chance would not
 // give it.
 [[nodiscard]] StepTimeFacts step_time(const Study& study, const std::vector<ParameterColumn>& columns,
-                                      const std::optional<RobustLine>& line, const Timeline& timeline);
+                                      const StepModel& model, const Timeline& timeline);
 
 }  // namespace headroom::tune

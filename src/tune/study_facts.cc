@@ -85,15 +85,32 @@ void add_sampler(const StudyOptions& options, StudyReport& report) {
     report.sampler = {.text = "unknown", .evidence = "a storage does not keep it, and --sampler does not tell it"};
 }
 
+// Start-up inside trials and time of steps: each is needed for the other, so that they are found in turns.
+StepModel add_steps(const Study& study, const StudyOptions& options, const std::vector<ParameterColumn>& columns,
+                    StudyReport& report, Timeline& timeline) {
+  constexpr int kTurns = 2;
+  StepModel model = step_model(study, columns, timeline);
+  for (int turn = 1;; ++turn) {
+    report.startup = startup_inside(study, options, model, timeline);
+    place_first_steps(study, options, report.startup, model, timeline);
+    report.step_time = step_time(study, columns, model, timeline);
+    const auto column = std::find_if(columns.begin(), columns.end(), [&](const ParameterColumn& one) {
+      return one.name == report.step_time.parameter;
+    });
+    if (!model.line || column == columns.end() || turn == kTurns) return model;
+    StepModel better = step_model_by(*column, study, timeline);
+    if (!better.line) return model;
+    model = std::move(better);
+  }
+}
+
 // Workers, dead trials that the number of workers shows, and a worker for each trial.
-void place(const Study& study, const StudyOptions& options, const std::optional<RobustLine>& line, StudyReport& report,
+void place(const Study& study, const StudyOptions& options, const StepModel& model, StudyReport& report,
            Timeline& timeline) {
-  report.startup = startup_inside(study, options, line, timeline);
-  place_first_steps(study, options, report.startup, line, timeline);
   const Told told = options.workers ? Told::kYes : Told::kNo;
   const std::int64_t workers = options.workers.value_or(infer_workers(timeline));
   find_replaced(study, workers, told, timeline);
-  place_last_signs(study, line, timeline);
+  place_last_signs(study, model, timeline);
   place_lanes(study, timeline);
   report.parallelism = parallelism(timeline, workers, told, report.startup.inside_seconds.has_value());
   report.worker_time = worker_time(study, timeline, workers);
@@ -138,8 +155,9 @@ StudyReport study_facts(const Study& study, const StudyOptions& options) {
   add_sampler(options, report);
   Timeline time = timeline(study, options);
   report.clock = time.clock;
-  const auto line = duration_by_steps(study, time);
-  place(study, options, line, report, time);
+  const std::vector<ParameterColumn> columns = parameter_columns(study);
+  const StepModel model = add_steps(study, options, columns, report, time);
+  place(study, options, model, report, time);
   if (time.any) {
     report.begin = time.begin + time.clock.offset;
     report.end = time.end + time.clock.offset;
@@ -148,12 +166,10 @@ StudyReport study_facts(const Study& study, const StudyOptions& options) {
     report.live |= !time.stopped && time.spans[i].timed && study.trials[i].state == TrialState::kRunning &&
                    time.spans[i].dead == DeadBy::kNone;
   report.states = states(study, options, time);
-  const std::vector<ParameterColumn> columns = parameter_columns(study);
-  report.step_time = step_time(study, columns, line, time);
   report.rungs = rung_facts(study, report.pruner_settings);
   report.best = best_over_time(study, time);
   report.failures = failure_groups(study, columns);
-  report.anomalies = anomalies(study, options, time, report, line);
+  report.anomalies = anomalies(study, options, time, report, model);
   add_pareto(study, report);
   report.bars = bars(study, time);
   add_recording(study, options, report);

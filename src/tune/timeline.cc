@@ -40,7 +40,7 @@ void add_finished(const Study& study, Timeline& timeline, std::vector<double>& d
 std::optional<Nanos> plausible(const std::vector<double>& sorted) {
   if (sorted.size() < kEnough) return std::nullopt;
   const double longest = std::max(kTimesUsual * nearest_rank(sorted, 0.99), kTimesLongest * sorted.back());
-  return static_cast<Nanos>(longest * 1e9) + kMinute;
+  return to_nanos(longest) + kMinute;
 }
 
 // The latest moment of which the storage can tell: when it was written last, or now.
@@ -98,7 +98,7 @@ Nanos heartbeat_grace(const Study& study, const Timeline& timeline) {
   }
   if (last.empty()) return 2 * kMinute;
   std::sort(last.begin(), last.end());
-  return 2 * std::max(kMinute, static_cast<Nanos>(nearest_rank(last, 0.95)));
+  return 2 * std::clamp(static_cast<Nanos>(nearest_rank(last, 0.95)), kMinute, kWeek);
 }
 
 DeadBy dead_by(const Trial& trial, const TrialSpan& span, const Timeline& timeline, Nanos grace,

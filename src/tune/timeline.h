@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -36,6 +37,12 @@ struct Timeline {
 
 // Begins, ends and the study's end; dead trials by their process, heartbeat and age.
 [[nodiscard]] Timeline timeline(const Study& study, const StudyOptions& options);
+
+// Of a number of seconds, as far as they go: 285 years.
+[[nodiscard]] inline Nanos to_nanos(double seconds) {
+  constexpr double kMost = 9e9;
+  return static_cast<Nanos>(std::clamp(seconds, -kMost, kMost) * 1e9);
+}
 
 // The trials that made progress and ended on their own or by pruning: their durations tell of start-up and steps.
 [[nodiscard]] inline bool tells_of_steps(const Trial& trial, const TrialSpan& span) {
