@@ -11,12 +11,11 @@ namespace headroom::tune {
   return 1 - std::pow(1 - kernel_share, static_cast<double>(computing));
 }
 
-// By how much a step takes longer beside computing - 1 others. `sharing` 1: one kernel at a time, so that together they
-// get no more kernel time than the GPU is busy (time slicing); 0: kernels run beside each other and no step is longer.
-[[nodiscard]] inline double gpu_slow_down(std::int64_t computing, double kernel_share, double sharing) {
+// By how much a step takes longer beside computing - 1 others: kernels of different processes run one after the other
+// (time slicing), so that all trials together get no more kernel time than the GPU is busy. 0: they never meet.
+[[nodiscard]] inline double gpu_slow_down(std::int64_t computing, double kernel_share) {
   if (computing <= 1 || kernel_share <= 0) return 1;
-  const double sliced = static_cast<double>(computing) * kernel_share / gpu_busy(computing, kernel_share);
-  return 1 + sharing * (sliced - 1);
+  return static_cast<double>(computing) * kernel_share / gpu_busy(computing, kernel_share);
 }
 
 }  // namespace headroom::tune

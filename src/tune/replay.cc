@@ -36,7 +36,7 @@ class Simulation {
     for (std::size_t k = 0; k <= workers_.size(); ++k) {
       const auto computing = static_cast<std::int64_t>(k);
       busy_.push_back(gpu_busy(computing, machine.kernel_share));
-      speed_.push_back(1 / gpu_slow_down(computing, machine.kernel_share, machine.sharing));
+      speed_.push_back(1 / gpu_slow_down(computing, machine.contended));
     }
     outcome_.ends.resize(trials.size());
   }

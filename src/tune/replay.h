@@ -26,7 +26,7 @@ struct ReplayTrial {
 // What the trials share, and how much of it each takes.
 struct ReplayMachine {
   double kernel_share = 1;   // of a step's time in which its kernels run, alone
-  double sharing = 1;        // how far kernels of several trials wait for each other: gpu_share.h
+  double contended = 1;      // of a step's time that waits where other trials compute; kernel_share under time slicing
   double cores = 0;          // of the host; 0: never the limit
   double startup_cores = 1;  // that a start-up keeps busy
   double step_cores = 1;     // that a step keeps busy, loader workers included

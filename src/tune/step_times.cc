@@ -13,10 +13,13 @@ namespace headroom::tune {
 
 namespace {
 
-constexpr std::size_t kSharings = 21;  // 0, 0.05, …, 1
-constexpr int kRounds = 4;             // of fitting values and variances in turn
-constexpr double kOutlier = 4;         // standard deviations; further off counts as this
-constexpr double kLeastStep = 1e-6;    // seconds
+constexpr std::size_t kShares = 21;  // 0, 0.05, …, 1
+constexpr int kRounds = 4;           // of fitting values and variances in turn
+constexpr double kOutlier = 4;       // standard deviations; further off counts as this
+constexpr double kLeastStep = 1e-6;  // seconds
+// NVML's utilisation of jobs that were also measured together overstates their kernel time by up to 1 / 0.7.
+constexpr double kLeastOfReading = 0.7;
+constexpr double kWithoutSlicing = 4;  // log odds against less: kernels side by side need MPS
 
 double first_step(const TimedTrial& trial, double startup) {
   return std::min(trial.begin + trial.startup.value_or(startup), trial.end);
@@ -53,12 +56,12 @@ Crowd crowd_of(const std::vector<TimedTrial>& trials, double startup) {
 // Integral of 1 / slow-down from the first time on, at each time: what a trial gets done meanwhile.
 class Progress {
  public:
-  Progress(const Crowd& crowd, double kernel_share, double sharing) : crowd_(crowd) {
+  Progress(const Crowd& crowd, double contended) : crowd_(crowd) {
     double sum = 0;
     for (std::size_t i = 0; i < crowd.at.size(); ++i) {
       if (i > 0) sum += (crowd.at[i] - crowd.at[i - 1]) * speeds_.back();
       sums_.push_back(sum);
-      speeds_.push_back(1 / gpu_slow_down(crowd.computing[i], kernel_share, sharing));
+      speeds_.push_back(1 / gpu_slow_down(crowd.computing[i], contended));
     }
   }
   [[nodiscard]] double until(double at) const {
@@ -156,12 +159,11 @@ double likelihood(const StepTimes& way, const std::vector<Observation>& seen) {
   return sum;
 }
 
-StepTimes explain(const std::vector<TimedTrial>& trials, const Crowd& crowd, double kernel_share, double sharing,
-                  double startup) {
+StepTimes explain(const std::vector<TimedTrial>& trials, const Crowd& crowd, double contended, double startup) {
   StepTimes way;
-  way.sharing = sharing;
+  way.contended = contended;
   way.startup = startup;
-  const Progress progress(crowd, kernel_share, sharing);
+  const Progress progress(crowd, contended);
   std::vector<Observation> seen;
   for (const TimedTrial& trial : trials) {
     const double begin = first_step(trial, startup);
@@ -183,12 +185,15 @@ StepTimes explain(const std::vector<TimedTrial>& trials, const Crowd& crowd, dou
 
 }  // namespace
 
-std::vector<StepTimes> step_times(const std::vector<TimedTrial>& trials, double kernel_share, double startup) {
+std::vector<StepTimes> step_times(const std::vector<TimedTrial>& trials, std::optional<double> kernel_share,
+                                  double startup) {
   const Crowd crowd = crowd_of(trials, startup);
   std::vector<StepTimes> ways;
-  for (std::size_t i = 0; i < kSharings; ++i) {
-    ways.push_back(
-        explain(trials, crowd, kernel_share, static_cast<double>(i) / static_cast<double>(kSharings - 1), startup));
+  for (std::size_t i = 0; i < kShares; ++i) {
+    const double share = static_cast<double>(i) / static_cast<double>(kShares - 1);
+    if (kernel_share && share > *kernel_share + 0.5 / static_cast<double>(kShares - 1)) break;
+    ways.push_back(explain(trials, crowd, share, startup));
+    if (kernel_share && share < kLeastOfReading * *kernel_share) ways.back().fits -= kWithoutSlicing;
   }
   return ways;
 }

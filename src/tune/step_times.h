@@ -18,7 +18,7 @@ struct TimedTrial {
 
 // One way in which the durations can have come about. All durations are of a trial alone.
 struct StepTimes {
-  double sharing = 0;                     // gpu_share.h
+  double contended = 0;                   // of a step's time that waits where other trials compute: gpu_share.h
   double startup = 0, startup_error = 0;  // mean, and standard error of the mean
   double startup_variance = 0;            // between trials
   double step = 0, step_variance = 0;     // per report
@@ -26,10 +26,12 @@ struct StepTimes {
   double fits = 0;                        // log likelihood, up to a constant
 };
 
-// How the durations are explained under each of a grid of sharings; `fits` says how well. Weighted least squares of
-// the duration on the reports, with variances for start-ups and for steps. `startup`: a first guess of the mean.
-[[nodiscard]] std::vector<StepTimes> step_times(const std::vector<TimedTrial>& trials, double kernel_share,
-                                                double startup);
+// How the durations are explained under each of a grid of contended shares; `fits` says how well, before what is known
+// of the GPU: kernels of different processes take turns, so that it is the share of kernels (`kernel_share`, 1 where
+// nothing says), or less by what readings of it overstate, and much less only with MPS. Weighted least squares of the
+// duration on the reports, with variances for start-ups and for steps. `startup`: a first guess of the mean.
+[[nodiscard]] std::vector<StepTimes> step_times(const std::vector<TimedTrial>& trials,
+                                                std::optional<double> kernel_share, double startup);
 
 // One of them, by its likelihood.
 [[nodiscard]] const StepTimes& draw(const std::vector<StepTimes>& ways, Random& random);

@@ -124,25 +124,25 @@ void set_kernel_share(StudyModel& model, const StudyOptions& options, double sta
   }
 }
 
-// How far trials slow each other down, in words, from what its likelihood leaves over.
-std::string sharing_text(const std::vector<StepTimes>& ways) {
+// How far trials slow each other down, in words: the range that the durations leave open.
+std::string contention_text(const std::vector<StepTimes>& ways) {
   double best = ways.front().fits;
   for (const StepTimes& way : ways) best = std::max(best, way.fits);
   double total = 0, low = -1, high = 0, sum = 0;
   for (const StepTimes& way : ways) total += std::exp(way.fits - best);
   for (const StepTimes& way : ways) {
+    if (sum < 0.95 * total) high = way.contended;
     sum += std::exp(way.fits - best);
-    if (low < 0 && sum > 0.05 * total) low = way.sharing;
-    if (sum - std::exp(way.fits - best) < 0.95 * total) high = way.sharing;
+    if (low < 0 && sum > 0.05 * total) low = way.contended;
   }
-  if (high - low > 0.7) {
-    return "How far trials slow each other down on the GPU does not show in their durations: the replays try "
-           "everything "
-           "between not at all and one kernel at a time.";
+  if (high - low > 0.6) {
+    return "How far trials slow each other down does not show in their durations: the replays try everything between "
+           "not at all and as on a GPU that each would fill alone.";
   }
   return fmt::format(
-      "Trials slow each other down on the GPU by {:.0f} to {:.0f} % of what one kernel at a time would do; that fits "
-      "their durations.",
+      "Trials slow each other down as if each had the GPU for {:.0f} to {:.0f} % of its steps and they took turns: "
+      "that "
+      "fits their durations.",
       100 * low, 100 * high);
 }
 
@@ -163,13 +163,14 @@ void set_times_of_steps(StudyModel& model, const StudyOptions& options, const St
   double startup = 0;
   if (facts.startup.inside_seconds) startup = facts.startup.inside_seconds->value;
   set_kernel_share(model, options, startup);
-  model.ways = step_times(model.times, model.kernel_share, startup);
+  const std::optional<double> share = model.kernel_share < 1 ? std::optional(model.kernel_share) : std::nullopt;
+  model.ways = step_times(model.times, share, startup);
   const auto best = std::max_element(model.ways.begin(), model.ways.end(),
                                      [](const StepTimes& a, const StepTimes& b) { return a.fits < b.fits; });
   if (!facts.startup.inside_seconds) {  // the first guess was none: again from what it led to
-    model.ways = step_times(model.times, model.kernel_share, best->startup);
+    model.ways = step_times(model.times, share, best->startup);
   }
-  model.assumptions.push_back(sharing_text(model.ways));
+  model.assumptions.push_back(contention_text(model.ways));
 }
 
 }  // namespace

@@ -53,7 +53,7 @@ World draw_world(const StudyModel& model, std::uint64_t seed) {
   const double startup_mean = std::max(0.0, way.startup + way.startup_error * random.normal());
   World world;
   world.machine.kernel_share = model.kernel_share;
-  world.machine.sharing = way.sharing;
+  world.machine.contended = way.contended;
   world.loader_cores = random.uniform();
   world.trials = model.observed;
   std::vector<double> startups;
