@@ -12,8 +12,9 @@ namespace headroom {
 
 namespace {
 
-constexpr Nanos kSlack = 2 * kSecond;  // by which a trial's own process may end after it, and clocks differ
-constexpr Nanos kSoon = 60 * kSecond;  // a trial that runs has begun at most so long before its own process
+constexpr Nanos kSlack = 2 * kSecond;         // by which a trial's own process may be seen after its end
+constexpr Nanos kClocks = 50 * kMillisecond;  // by which the clocks of two programs on a machine differ
+constexpr Nanos kSoon = 60 * kSecond;         // a trial that runs has begun at most so long before its own process
 constexpr std::size_t kNone = SIZE_MAX;
 
 // A process of the job, with all its contexts.
@@ -47,7 +48,7 @@ std::vector<std::size_t> own_processes(const std::vector<TrialTime>& trials, con
   std::size_t next = 0;
   for (std::size_t w = 0; w < workers.size(); ++w) {
     const Worker& worker = workers[w];
-    for (; next < trials.size() && trials[next].begin <= worker.begin + kSlack; ++next) open.push_back(next);
+    for (; next < trials.size() && trials[next].begin <= worker.begin + kClocks; ++next) open.push_back(next);
     std::erase_if(open, [&](std::size_t t) { return own[t] != kNone || trials[t].end < worker.begin; });
     for (auto t = open.rbegin(); t != open.rend(); ++t) {  // the youngest first
       const bool fits =

@@ -43,6 +43,22 @@ TEST(StudyMatch, AProcessPerTrialGivesEachItsOwnFigures) {
   EXPECT_EQ(match.memory_per_trial_bytes, std::int64_t{1} << 30);
 }
 
+TEST(StudyMatch, TrialsThatFollowEachOtherAtOnceKeepTheirOwnProcesses) {
+  RecordingBuilder builder(20, 0.1);
+  builder.gpu(0, [](double) { return 1.0; });
+  std::vector<TrialTime> trials;
+  for (int i = 0; i < 10; ++i) {
+    builder.process(100 + i, 1, i * 1.5 + 0.1, i * 1.5 + 1.4, 1).context(100 + i, 0, i * 1.5 + 0.5, i * 1.5 + 1.4, 1);
+    trials.push_back(trial(i, i * 1.5, i * 1.5 + 1.5));
+  }
+  const StudyMatch match = match_study(builder.build(), trials);
+  ASSERT_EQ(match.trials.size(), 10U);
+  for (const TrialUse& use : match.trials) {
+    EXPECT_FALSE(use.shared);
+    EXPECT_NEAR(seconds(use.startup.value_or(0)), 0.45, 0.11);
+  }
+}
+
 TEST(StudyMatch, OfTheOnlyWorkerEachTrialIsKnown) {
   RecordingBuilder builder(60);
   builder.gpu(0, two_bursts).process(100, 1, 1, 59, 1).context(100, 0, 5, 58, 0);

@@ -18,7 +18,6 @@
 #include "cli/verbs.h"
 #include "report/study.h"
 #include "tune/pruner_text.h"
-#include "tune/study_facts.h"
 #include "tune/what_if.h"
 
 namespace headroom::cli {
@@ -88,10 +87,14 @@ Result<void> read_words(StudyVerb& verb, const Words& words) {
 
 Result<void> explain_studies(const StudyVerb& verb) {
   HR_TRY(const StorageContent content, read_storage({.name = verb.storage, .study = verb.study}));
+  std::optional<OpenedRecording> recording;
+  if (!verb.recording.empty()) {
+    HR_TRY(recording, open_recording(verb.recording));
+  }
   std::vector<StudyReport> reports;
   for (const Study& study : content.studies) {
-    HR_TRY(const tune::StudyOptions told, told_about(verb, study));
-    reports.push_back(tune::study_facts(study, told));
+    HR_TRY(tune::StudyOptions told, told_about(verb, study));
+    reports.push_back(facts_with(recording ? &*recording : nullptr, study, told));
     if (!verb.no_what_if) tune::add_what_if(study, told, reports.back());
   }
   if (verb.json) {

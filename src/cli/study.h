@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/open_recording.h"
 #include "report/layout.h"
 #include "storage/storage.h"
 #include "tune/study_options.h"
@@ -27,6 +28,9 @@ struct StudyVerb {
 // How commands name it: "optuna.db --study sweep".
 [[nodiscard]] std::string study_argument(const StudyVerb& verb, const std::string& name, bool only);
 [[nodiscard]] report::TextOptions study_layout(const StudyVerb& verb);
+
+// The facts of a study, with what the recording measured of its trials where there is one. `told` gets that, too.
+[[nodiscard]] StudyReport facts_with(const OpenedRecording* recording, const Study& study, tune::StudyOptions& told);
 
 // --watch: looks every few seconds until Ctrl-C, or until no trial of the study has been alive for long. Exit code.
 [[nodiscard]] int watch_study(const StudyVerb& verb);

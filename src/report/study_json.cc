@@ -138,7 +138,8 @@ Json recording_json(const StudyRecording& r) {
           {"gpu_busy_ratio", ratio(r.gpu_busy)},
           {"discarded_gpu_ns", optional_json(r.gpu_discarded)},
           {"memory_per_trial_bytes", optional_json(r.memory_per_trial_bytes)},
-          {"trials_matched", r.trials_matched}};
+          {"trials_matched", r.trials_matched},
+          {"shared", r.shared}};
 }
 
 Json pruner_settings_json(const PrunerSettings& s) {

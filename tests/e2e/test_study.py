@@ -247,3 +247,57 @@ def test_the_answers_are_one_object_with_the_same_members(tmp_path):
     past, none = json.loads(headroom(tmp_path, "study", "study.db", "--json").stdout)["studies"]
     assert list(past) == list(none)
     assert headroom(tmp_path, "study", "study.db", "--study", "none").stdout.startswith("0 trials.")
+
+
+SWEEP = """
+import subprocess, sys
+import optuna
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+def objective(trial):
+    steps = trial.suggest_int("steps", 70, 100)
+    subprocess.run([sys.argv[1], "sim-job", "--startup-sleep-s", "0.6", "--epochs", "1", "--steps", str(steps),
+                    "--step-gpu-ms", "30", "--loader-workers", "0"], check=True, stdout=subprocess.DEVNULL)
+    for step in range(steps):
+        trial.report(1 / (step + 1), step)
+    if trial.number % 2:
+        raise optuna.TrialPruned()
+    return steps
+
+study = optuna.create_study(storage="sqlite:///sweep.db", study_name="gpu", sampler=optuna.samplers.RandomSampler())
+study.optimize(objective, n_trials=4)
+"""
+
+
+def test_a_recording_measures_its_trials_and_offers_the_study(tmp_path):
+    (tmp_path / "sweep.py").write_text(SWEEP)
+    ran = headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", "-i", "100ms", "-o", "run.hrec", "--",
+                   "/usr/bin/python3", "sweep.py", HEADROOM)
+    assert "      headroom study sweep.db run.hrec\n" in ran.stderr
+    found = answer(tmp_path, "sweep.db", "run.hrec")[0]
+    recorded = found["recording"]
+    assert recorded["trials_matched"] == 4 and not recorded["shared"]
+    assert recorded["covered_ratio"] == pytest.approx(1, abs=0.01)
+    assert 0 < recorded["gpu_busy_ratio"] < 1 and recorded["memory_per_trial_bytes"] > 0
+    assert found["startup_seconds"]["method"].startswith("measured")
+    assert 0.6 <= found["startup_seconds"]["estimate"] < 6
+    # Kernels of trials that were pruned, and of all of them, are what the recording itself has.
+    kernels = sum(ns for ns in found["gpu_ns"].values() if ns)
+    why = json.loads(headroom(tmp_path, "why", "run.hrec", "--json").stdout)
+    busy = sum(a["ns"] for a in why["ledger"]["accounts"] if a["state"] == "busy")
+    assert kernels == pytest.approx(busy, rel=0.1)
+    assert recorded["discarded_gpu_ns"] == found["gpu_ns"]["PRUNED"] > 0
+    assert "trials were found in it" in " ".join(headroom(tmp_path, "study", "sweep.db", "run.hrec").stdout.split())
+    assert answer(tmp_path, "sweep.db", "--recording", "run.hrec")[0]["recording"] == recorded
+
+    other = headroom(tmp_path, "study", "sweep.db", "run.hrec", "--tz", "+09:00")
+    assert "no trial of study gpu was found" in other.stderr and "--tz" in other.stderr
+    missing = headroom(tmp_path, "study", "sweep.db", "nothing.hrec", check=False)
+    assert missing.returncode == 1 and "nothing.hrec" in missing.stderr
+
+
+def test_a_run_that_leads_no_study_offers_none(tmp_path):
+    past_study(tmp_path / "old.db", hours_ago=1)
+    time.sleep(0.01)
+    ran = headroom(tmp_path, "run", "--no-gpu", "--", "sleep", "0.3", check=False)
+    assert "headroom study" not in ran.stderr
