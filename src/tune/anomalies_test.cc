@@ -79,7 +79,7 @@ TEST(Anomalies, ASilentHeartbeatIsADeadTrialAndAFreshOneIsNot) {
   builder.study = made.study;
   builder.add(TrialState::kRunning, made.end - 300, -1).heartbeat = at(made.end - 280);
   builder.add(TrialState::kRunning, 0, -1).heartbeat = at(made.end + 90);
-  const StudyReport report = study_facts(builder.study, {.now = at(made.end + 100)});
+  const StudyReport report = study_facts(builder.study, {.now = at(made.end + 100), .workers = 4});
   const StudyAnomaly* dead = anomaly(report, "dead_trial");
   ASSERT_TRUE(dead);
   EXPECT_EQ(dead->trials, std::vector<std::int64_t>{200}) << "the old one's heart beats";

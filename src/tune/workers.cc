@@ -103,6 +103,7 @@ void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline
     --younger;
     TrialSpan& span = timeline.spans[i];
     if (study.trials[i].state != TrialState::kRunning || span.dead != DeadBy::kNone) continue;
+    if (study.trials[i].heartbeat && timeline.clock.known) continue;  // it beats: the timeline would have said so
     if (younger < younger_needed) return;
     const Excess excess = excess_since(curve, span.begin, most, timeline.end);
     // A younger one has seen less of it.
