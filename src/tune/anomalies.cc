@@ -63,7 +63,8 @@ std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts
     case DeadBy::kHeartbeat:
       return "its heartbeat has stopped";
     case DeadBy::kAge:
-      return fmt::format("it is far older than any trial that ended; the longest took {}", human_duration(longest));
+      return fmt::format("by its begin and its reports it would have ended long ago; the longest trial took {}",
+                         human_duration(longest));
     case DeadBy::kReplaced:
       return fmt::format(
           "more trials are open than the {} that {}, younger ones began after it, and of the {} that "
