@@ -63,7 +63,8 @@ std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts
     case DeadBy::kHeartbeat:
       return "its heartbeat has stopped";
     case DeadBy::kAge:
-      return fmt::format("it is far older than any trial that ended; the longest took {}", human_duration(longest));
+      return fmt::format("by its begin and its reports it would have ended long ago; the longest trial took {}",
+                         human_duration(longest));
     case DeadBy::kReplaced:
       return fmt::format(
           "more trials are open than the {} that {}, younger ones began after it, and of the {} that "
@@ -107,13 +108,13 @@ void add_open_at_end(const Study& study, const Timeline& timeline, std::vector<C
     return span.timed && trial.state == TrialState::kRunning && span.dead == DeadBy::kNone;
   });
   if (group.trials.empty()) return;
-  found.push_back(
-      {group.worker_seconds,
-       {.kind = "open_at_end",
-        .text = fmt::format("{} {} RUNNING at the last sign of the study's life, which is {} old", names(group.trials),
-                            group.trials.size() == 1 ? "was" : "were", human_duration(timeline.silence)),
-        .next = "a copy of a storage stays as it is; if this is the study's own, its workers were stopped",
-        .trials = listed(group.trials)}});
+  found.push_back({group.worker_seconds,
+                   {.kind = "open_at_end",
+                    .text = fmt::format("{} {} RUNNING at the last sign of the study's life, which is {}{} old",
+                                        names(group.trials), group.trials.size() == 1 ? "was" : "were",
+                                        timeline.clock.known ? "" : "at least ", human_duration(timeline.silence)),
+                    .next = "a copy of a storage stays as it is; if this is the study's own, its workers were stopped",
+                    .trials = listed(group.trials)}});
 }
 
 void add_too_many_open(const Timeline& timeline, const ParallelismFacts& parallelism, std::vector<Costed>& found) {
