@@ -124,10 +124,10 @@ struct ParallelismFacts {
 
 // Worker-seconds, every one of them in one of these; they sum to `total`.
 struct WorkerTime {
-  double total = 0;      // workers x the time from the first begin to the last end
+  double total = 0;      // workers x the time from the first begin to the last end; more while more were open
   double useful = 0;     // steps of trials that completed
   double discarded = 0;  // steps of trials that were pruned
-  double failed = 0;     // of trials that failed, their start-up included
+  double failed = 0;     // of trials that failed or are dead, their start-up included
   double startup = 0;    // before the first step of trials that completed, were pruned or run
   double running = 0;    // steps of trials that still run
   double between = 0;    // no trial of the worker was open
@@ -163,7 +163,7 @@ struct BestPoint {
 
 struct RungFacts {
   int bracket = 0, rung = 0;
-  std::int64_t step = 0;      // at which it decides
+  std::int64_t step = 0;      // at which it decides; 0: unknown
   std::int64_t reached = 0;   // trials that have it
   std::int64_t promoted = 0;  // of them, that went on past it
   bool operator==(const RungFacts&) const = default;
@@ -223,6 +223,7 @@ struct StudyRecording {
   std::optional<Nanos> gpu_discarded;                  // kernel time of pruned and failed trials
   std::optional<std::int64_t> memory_per_trial_bytes;  // highest, on the GPU
   std::int64_t trials_matched = 0;                     // with a process of their own or a share of a worker's
+  bool shared = false;                                 // kernels were divided among open trials: an estimate
   bool operator==(const StudyRecording&) const = default;
 };
 

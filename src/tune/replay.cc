@@ -1,11 +1,189 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/replay.h"
 
+#include <algorithm>
+#include <limits>
+
+#include "tune/gpu_share.h"
+#include "tune/pruners.h"
+
 namespace headroom::tune {
 
-ReplayOutcome replay(const std::vector<ReplayTrial>&, const ReplayMachine&, const ReplaySettings&, Direction,
-                     const std::string&, double) {
-  return {};
+namespace {
+
+enum class Phase : std::uint8_t { kBetween = 0, kStartup, kStep, kDone };
+
+struct Worker {
+  Phase phase = Phase::kBetween;
+  double left = 0;        // seconds of its phase, alone
+  std::size_t trial = 0;  // index
+  std::size_t reports = 0;
+  bool warm = false;  // it has had a trial
+};
+
+class Simulation {
+ public:
+  Simulation(const std::vector<ReplayTrial>& trials, const ReplayMachine& machine, const ReplaySettings& settings,
+             Direction direction, const std::string& study_name, double target)
+      : trials_(trials),
+        machine_(machine),
+        settings_(settings),
+        target_(target),
+        maximize_(direction == Direction::kMaximize),
+        pruning_(settings.pruner, direction, study_name),
+        asks_(settings.pruner.kind != PrunerKind::kNone || settings.change.has_value()),
+        workers_(static_cast<std::size_t>(std::max<std::int64_t>(1, settings.workers))) {
+    for (std::size_t k = 0; k <= workers_.size(); ++k) {
+      const auto computing = static_cast<std::int64_t>(k);
+      busy_.push_back(gpu_busy(computing, machine.kernel_share));
+      speed_.push_back(1 / gpu_slow_down(computing, machine.contended));
+    }
+    outcome_.ends.resize(trials.size());
+  }
+
+  ReplayOutcome run() {
+    while (ended_ < trials_.size()) happen(advance());
+    outcome_.seconds = now_;
+    return std::move(outcome_);
+  }
+
+ private:
+  struct Rates {
+    std::size_t starting = 0, computing = 0;
+    double cores = 0, startup = 1, step = 1;
+    [[nodiscard]] double of(Phase phase) const {
+      return phase == Phase::kStartup ? startup : phase == Phase::kStep ? step : 1;
+    }
+  };
+
+  [[nodiscard]] Rates rates() const {
+    Rates r;
+    for (const Worker& worker : workers_) {
+      r.starting += worker.phase == Phase::kStartup;
+      r.computing += worker.phase == Phase::kStep;
+    }
+    const double wanted = static_cast<double>(r.starting) * machine_.startup_cores +
+                          static_cast<double>(r.computing) * machine_.step_cores;
+    const double host = machine_.cores > 0 && wanted > machine_.cores ? machine_.cores / wanted : 1;
+    r.cores = wanted * host;
+    r.startup = host;
+    r.step = std::min(host, speed_[r.computing]);  // whichever of the two is scarcer
+    return r;
+  }
+
+  // Moves the clock to the next event; the worker that it happens to.
+  Worker& advance() {
+    const Rates r = rates();
+    double seconds = std::numeric_limits<double>::infinity();
+    Worker* next = &workers_.front();
+    for (Worker& worker : workers_) {
+      if (worker.phase == Phase::kDone) continue;
+      const double needed = worker.left / r.of(worker.phase);
+      if (needed < seconds) {
+        seconds = needed;
+        next = &worker;
+      }
+    }
+    for (Worker& worker : workers_) worker.left -= seconds * r.of(worker.phase);
+    next->left = 0;
+    now_ += seconds;
+    account(r, seconds);
+    return *next;
+  }
+
+  void account(const Rates& r, double seconds) {
+    const std::size_t idle = workers_.size() - r.starting - r.computing;
+    outcome_.startup_seconds += static_cast<double>(r.starting) * seconds;
+    outcome_.step_seconds += static_cast<double>(r.computing) * seconds;
+    outcome_.idle_seconds += static_cast<double>(idle) * seconds;
+    outcome_.any_kernel += busy_[r.computing] * seconds;
+    outcome_.core_seconds += r.cores * seconds;
+  }
+
+  void happen(Worker& worker) {
+    switch (worker.phase) {
+      case Phase::kBetween:
+        return begin(worker);
+      case Phase::kStartup:
+        return step(worker);
+      case Phase::kStep:
+        return report(worker);
+      case Phase::kDone:
+        return;
+    }
+  }
+
+  void begin(Worker& worker) {
+    if (begun_ == trials_.size()) {
+      worker.phase = Phase::kDone;
+      return;
+    }
+    if (settings_.change && settings_.change->first == begun_) pruning_.change(settings_.change->second);
+    worker.trial = begun_++;
+    worker.reports = 0;
+    worker.phase = Phase::kStartup;
+    const ReplayTrial& trial = trials_[worker.trial];
+    worker.left = trial.startup * settings_.startup_factor;
+    if (worker.warm && settings_.warm_startup) worker.left = std::min(worker.left, *settings_.warm_startup);
+    worker.warm = true;
+    if (asks_) pruning_.begin(trial.number);
+    outcome_.steady_seconds = now_;
+    outcome_.steady_any_kernel = outcome_.any_kernel;
+    outcome_.steady_ended = static_cast<std::int64_t>(ended_);
+  }
+
+  void step(Worker& worker) {
+    const ReplayTrial& trial = trials_[worker.trial];
+    if (worker.reports == trial.curve.size()) return end(worker, trial.ends);
+    worker.phase = Phase::kStep;
+    worker.left = trial.step;
+  }
+
+  void report(Worker& worker) {
+    const ReplayTrial& trial = trials_[worker.trial];
+    const StepReport& made = trial.curve[worker.reports++];
+    const bool last = worker.reports == trial.curve.size();
+    if (asks_) {
+      const bool prune = pruning_.report(trial.number, made.step, made.value);
+      if (prune && !(last && trial.value)) return end(worker, TrialState::kPruned);
+    }
+    step(worker);
+  }
+
+  void end(Worker& worker, TrialState state) {
+    const ReplayTrial& trial = trials_[worker.trial];
+    if (asks_) pruning_.end(trial.number, state);
+    outcome_.ends[worker.trial] = {.state = state, .reports = worker.reports, .at = now_};
+    ++outcome_.states[static_cast<std::size_t>(state)];
+    if (state == TrialState::kComplete && trial.value && !outcome_.best_at &&
+        (maximize_ ? *trial.value >= target_ : *trial.value <= target_)) {
+      outcome_.best_at = now_;
+    }
+    ++ended_;
+    worker.phase = Phase::kBetween;
+    worker.left = settings_.between;
+  }
+
+  const std::vector<ReplayTrial>& trials_;
+  const ReplayMachine& machine_;
+  const ReplaySettings& settings_;
+  double target_;
+  bool maximize_;
+  Pruning pruning_;
+  bool asks_;
+  std::vector<Worker> workers_;
+  std::vector<double> busy_, speed_;  // by how many trials compute
+  std::size_t begun_ = 0, ended_ = 0;
+  double now_ = 0;
+  ReplayOutcome outcome_;
+};
+
+}  // namespace
+
+ReplayOutcome replay(const std::vector<ReplayTrial>& trials, const ReplayMachine& machine,
+                     const ReplaySettings& settings, Direction direction, const std::string& study_name,
+                     double target) {
+  return Simulation(trials, machine, settings, direction, study_name, target).run();
 }
 
 }  // namespace headroom::tune

@@ -1,12 +1,180 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/study_facts.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tune/anomalies.h"
+#include "tune/best.h"
+#include "tune/failures.h"
+#include "tune/parameter_columns.h"
+#include "tune/pruner_guess.h"
+#include "tune/pruner_text.h"
+#include "tune/quantiles.h"
+#include "tune/rungs.h"
+#include "tune/startup.h"
+#include "tune/step_time.h"
+#include "tune/worker_time.h"
+
 namespace headroom::tune {
 
+namespace {
+
+std::string engine(const Study& study) {
+  std::string text = study.storage == "sqlite"       ? "SQLite"
+                     : study.storage == "postgresql" ? "PostgreSQL"
+                     : study.storage == "journal"    ? "journal"
+                                                     : study.storage;
+  if (!study.schema.empty()) text += ", schema " + study.schema;
+  if (!study.library_version.empty()) text += ", Optuna " + study.library_version;
+  return text;
+}
+
+std::vector<StateFacts> states(const Study& study, const StudyOptions& options, const Timeline& timeline) {
+  std::array<StateFacts, kTrialStates> facts;
+  std::array<std::vector<double>, kTrialStates> durations, steps;
+  for (std::size_t i = 0; i < study.trials.size(); ++i) {
+    const Trial& trial = study.trials[i];
+    const TrialSpan& span = timeline.spans[i];
+    const auto state = static_cast<std::size_t>(trial.state);
+    ++facts[state].count;
+    steps[state].push_back(static_cast<double>(trial.reports));
+    if (span.timed) facts[state].worker_seconds += seconds(span.alive_until - span.begin);
+    if (span.timed && is_finished(trial.state)) durations[state].push_back(seconds(span.duration()));
+    const auto measured = options.measured.find(trial.number);
+    if (measured != options.measured.end() && measured->second.gpu)
+      facts[state].gpu = facts[state].gpu.value_or(0) + *measured->second.gpu;
+  }
+  for (std::size_t state = 0; state < kTrialStates; ++state) {
+    facts[state].state = static_cast<TrialState>(state);
+    facts[state].duration_seconds = quantiles(std::move(durations[state]));
+    facts[state].steps = quantiles(std::move(steps[state]));
+  }
+  return {facts.begin(), facts.end()};
+}
+
+std::vector<TrialBar> bars(const Study& study, const Timeline& timeline) {
+  std::vector<TrialBar> bars;
+  for (std::size_t i = 0; i < study.trials.size(); ++i) {
+    const TrialSpan& span = timeline.spans[i];
+    if (!span.timed) continue;
+    bars.push_back({.trial = study.trials[i].number,
+                    .state = study.trials[i].state,
+                    .lane = span.lane,
+                    .begin = seconds(span.begin - timeline.begin),
+                    .first_step = seconds(span.first_step - timeline.begin),
+                    .end = seconds(span.alive_until - timeline.begin),
+                    .dead = span.dead != DeadBy::kNone});
+  }
+  return bars;
+}
+
+void add_pruner(const Study& study, const StudyOptions& options, StudyReport& report) {
+  if (options.pruner) {
+    report.pruner = {.text = pruner_text(*options.pruner), .told = true};
+    report.pruner_settings = options.pruner;
+    return;
+  }
+  PrunerGuess guess = guess_pruner(study);
+  report.pruner = std::move(guess.said);
+  report.pruner_settings = guess.settings;
+}
+
+void add_sampler(const StudyOptions& options, StudyReport& report) {
+  report.sampler = {.text = options.sampler, .told = true};
+  if (options.sampler.empty())
+    report.sampler = {.text = "unknown", .evidence = "a storage does not keep it, and --sampler does not tell it"};
+}
+
+// Start-up inside trials and time of steps: each is needed for the other, so that they are found in turns.
+StepModel add_steps(const Study& study, const StudyOptions& options, const std::vector<ParameterColumn>& columns,
+                    StudyReport& report, Timeline& timeline) {
+  constexpr int kTurns = 2;
+  StepModel model = step_model(study, columns, timeline);
+  for (int turn = 1;; ++turn) {
+    report.startup = startup_inside(study, options, model, timeline);
+    place_first_steps(study, options, report.startup, model, timeline);
+    report.step_time = step_time(study, columns, model, timeline);
+    const auto column = std::find_if(columns.begin(), columns.end(), [&](const ParameterColumn& one) {
+      return one.name == report.step_time.parameter;
+    });
+    if (!model.line || column == columns.end() || turn == kTurns) return model;
+    StepModel better = step_model_by(*column, study, timeline);
+    if (!better.line) return model;
+    model = std::move(better);
+  }
+}
+
+// Workers, dead trials that the number of workers shows, and a worker for each trial.
+void place(const Study& study, const StudyOptions& options, const StepModel& model, StudyReport& report,
+           Timeline& timeline) {
+  const Told told = options.workers ? Told::kYes : Told::kNo;
+  const std::int64_t workers = options.workers.value_or(infer_workers(timeline));
+  find_replaced(study, workers, told, timeline);
+  place_last_signs(study, model, timeline);
+  place_lanes(study, timeline);
+  report.parallelism = parallelism(timeline, workers, told, report.startup.inside_seconds.has_value());
+  report.worker_time = worker_time(study, timeline, workers);
+  add_between(timeline, report.worker_time, report.startup);
+}
+
+void add_pareto(const Study& study, StudyReport& report) {
+  if (auto front = pareto_front(study)) {
+    report.pareto = std::move(*front);
+    return;
+  }
+  const bool unset =
+      std::find(study.directions.begin(), study.directions.end(), Direction::kNotSet) != study.directions.end();
+  report.anomalies.push_back({.kind = "no_pareto_front",
+                              .text = unset ? "an objective has no direction: no trial can be better than another"
+                                            : "too many trials may be on the Pareto front to find it in short time"});
+}
+
+void add_recording(const Study& study, const StudyOptions& options, StudyReport& report) {
+  report.recording = options.recording;
+  if (!report.recording) return;
+  for (const TrialState state : {TrialState::kPruned, TrialState::kFail}) {
+    const auto& gpu = report.states[static_cast<std::size_t>(state)].gpu;
+    if (gpu && !options.recording->gpu_discarded)
+      report.recording->gpu_discarded = report.recording->gpu_discarded.value_or(0) + *gpu;
+  }
+  if (report.recording->trials_matched > 0) return;
+  for (const Trial& trial : study.trials)
+    report.recording->trials_matched += static_cast<std::int64_t>(options.measured.count(trial.number));
+}
+
+}  // namespace
+
 StudyReport study_facts(const Study& study, const StudyOptions& options) {
-  StudyReport report;
-  report.name = study.name;
-  report.storage = options.storage;
+  StudyReport report{.name = study.name,
+                     .storage = options.storage,
+                     .engine = engine(study),
+                     .directions = study.directions,
+                     .trials = static_cast<std::int64_t>(study.trials.size()),
+                     .left_out = study.left_out};
+  add_pruner(study, options, report);
+  add_sampler(options, report);
+  Timeline time = timeline(study, options);
+  report.clock = time.clock;
+  const std::vector<ParameterColumn> columns = parameter_columns(study);
+  const StepModel model = add_steps(study, options, columns, report, time);
+  place(study, options, model, report, time);
+  if (time.any) {
+    report.begin = time.begin + time.clock.offset;
+    report.end = time.end + time.clock.offset;
+  }
+  for (std::size_t i = 0; i < study.trials.size(); ++i)
+    report.live |= !time.stopped && time.spans[i].timed && study.trials[i].state == TrialState::kRunning &&
+                   time.spans[i].dead == DeadBy::kNone;
+  report.states = states(study, options, time);
+  report.rungs = rung_facts(study, report.pruner_settings);
+  report.best = best_over_time(study, time);
+  report.failures = failure_groups(study, columns);
+  report.anomalies = anomalies(study, options, time, report, model);
+  add_pareto(study, report);
+  report.bars = bars(study, time);
+  add_recording(study, options, report);
   return report;
 }
 

@@ -1,8 +1,159 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tune/what_if.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tune/calibration.h"
+#include "tune/changes.h"
+#include "tune/replay.h"
+#include "tune/safety.h"
+#include "tune/seeds.h"
+#include "tune/study_model.h"
+
 namespace headroom::tune {
 
-void add_what_if(const Study&, const StudyOptions&, StudyReport&) {}
+namespace {
+
+constexpr std::int64_t kMostReplays = 1000;
+constexpr double kReachedAsOften = 0.9;  // of the replays: a change that loses the best trial more often does not help
+
+// A change in all seeds.
+struct Replays {
+  std::vector<double> trials_per_hour, utilisation;
+  std::vector<double> to_best, as_it_is_to_best;  // per seed: seconds, summed over its orders
+  std::array<double, kTrialStates> states{};
+  double seconds = 0;
+  double reached = 0, orders = 0;
+};
+
+// In the order of the study: what became of its trials, and how fast.
+void add_rates(const StudyModel& model, const World& world, const Change& change, double each, Replays& all) {
+  const ReplayOutcome outcome = replay(model, world, {world.trials, model.target}, change);
+  const bool steady = outcome.steady_ended > 0;  // else the workers ran dry at once
+  const double seconds = steady ? outcome.steady_seconds : outcome.seconds;
+  const auto ended =
+      static_cast<double>(steady ? outcome.steady_ended : static_cast<std::int64_t>(world.trials.size()));
+  all.trials_per_hour.push_back(seconds > 0 ? ended / seconds * 3600 : 0);
+  all.utilisation.push_back(seconds > 0 ? (steady ? outcome.steady_any_kernel : outcome.any_kernel) / seconds : 0);
+  for (std::size_t s = 0; s < kTrialStates; ++s) all.states[s] += each * static_cast<double>(outcome.states[s]);
+  all.seconds += each * outcome.seconds;
+}
+
+// In other orders: how soon the best value is there. Under another pruner, a study that loses it is followed by one as
+// it is. Under the same pruner it is lost only by who was there first, which as often saves another: left out.
+void add_best(const StudyModel& model, const Seed& seed, const Change& now, const Change& change, Replays& all) {
+  const bool same_pruner = change.settings.pruner == now.settings.pruner && !change.settings.change;
+  double changed = 0, as_it_is = 0;
+  for (const Order& order : seed.orders) {
+    const ReplayOutcome outcome = replay(model, seed.world, order, change);
+    all.reached += outcome.best_at ? 1 : 0;
+    all.orders += 1;
+    if (!outcome.best_at && same_pruner) continue;
+    changed += outcome.best_at ? *outcome.best_at : outcome.seconds + order.best_at;
+    as_it_is += order.best_at;
+  }
+  all.to_best.push_back(changed);
+  all.as_it_is_to_best.push_back(as_it_is);
+}
+
+Replays replays_of(const StudyModel& model, const std::vector<Seed>& seeds, const Change& now, const Change& change) {
+  Replays all;
+  const double each = 1 / static_cast<double>(seeds.size());
+  for (const Seed& seed : seeds) {
+    add_rates(model, seed.world, change, each, all);
+    add_best(model, seed, now, change, all);
+  }
+  return all;
+}
+
+// Over all seeds; the range is that of single seeds.
+Estimate ratio_of(const Replays& all) {
+  std::vector<double> ratios;
+  double changed = 0, as_it_is = 0;
+  for (std::size_t s = 0; s < all.to_best.size(); ++s) {
+    if (all.as_it_is_to_best[s] <= 0) continue;
+    ratios.push_back(all.to_best[s] / all.as_it_is_to_best[s]);
+    changed += all.to_best[s];
+    as_it_is += all.as_it_is_to_best[s];
+  }
+  Estimate made = estimate_of(std::move(ratios));
+  if (as_it_is > 0) made.value = changed / as_it_is;
+  made.low = std::min(made.low, made.value);
+  made.high = std::max(made.high, made.value);
+  return made;
+}
+
+WhatIf what_if_of(const Change& change, const Replays& all, const StudyOptions& options) {
+  WhatIf made;
+  made.change = change.name;
+  made.how = change.how;
+  made.trials_per_hour = estimate_of(all.trials_per_hour);
+  made.utilisation = estimate_of(all.utilisation);
+  made.time_to_best_ratio = ratio_of(all);
+  made.best_reached = all.orders > 0 ? all.reached / all.orders : 0;
+  made.gpu_hours = all.seconds / 3600;
+  made.memory_bytes = memory_of(change, options);
+  made.cores = cores_of(change, options);
+  made.states = all.states;
+  made.safety = change.safety;
+  made.why = change.why;
+  made.helps = made.time_to_best_ratio.high < 1 && made.best_reached >= kReachedAsOften;
+  return made;
+}
+
+// By time to best; first what helps in nearly all seeds.
+bool ranks_before(const WhatIf& a, const WhatIf& b) {
+  return a.helps != b.helps ? a.helps : a.time_to_best_ratio.value < b.time_to_best_ratio.value;
+}
+
+void say_what_is_assumed(const StudyModel& model, std::vector<std::string>& assumptions) {
+  assumptions.insert(assumptions.end(), model.assumptions.begin(), model.assumptions.end());
+  assumptions.emplace_back(
+      "The sampler is not replayed: all replays run the study's own trials, in orders that are shifted and a little "
+      "shuffled; with more trials at once a sampler knows less at each suggestion.");
+  assumptions.emplace_back(
+      "Only values that trials were observed to complete with count as reached: a trial that a change lets live costs "
+      "time and earns nothing.");
+  if (model.pruner) {
+    assumptions.emplace_back("Curves that were cut go on as other trials of the study did from there, by chance.");
+  }
+  assumptions.emplace_back(
+      "A trial that failed fails again at the same step; a warm worker needs 1 to 2 s per trial, and at most a tenth "
+      "of "
+      "a start-up; more loader workers make no step shorter, since nothing here shows that steps wait for data.");
+}
+
+}  // namespace
+
+void add_what_if(const Study& study, const StudyOptions& options, StudyReport& report) {
+  const Result<StudyModel> model = study_model(study, options, report);
+  if (!model) {
+    report.calibration.why = "not replayed: " + model.error().what;
+    return;
+  }
+  const Change now = as_it_is(*model);
+  const std::vector<Seed> seeds = draw_seeds(*model, now, std::clamp<std::int64_t>(options.replays, 1, kMostReplays));
+  std::vector<ReplayOutcome> own;
+  for (const Seed& seed : seeds) own.push_back(replay(*model, seed.world, {seed.world.trials, model->target}, now));
+  report.calibration = calibrate(*model, own);
+  if (!report.calibration.good) return;
+
+  const Replays base = replays_of(*model, seeds, now, now);
+  if (base.orders == 0) {
+    report.calibration.good = false;
+    report.calibration.why = "in no replay does the trial with the best value live to its end";
+    return;
+  }
+  report.as_it_is = what_if_of(now, base, options);
+  report.as_it_is->helps = false;
+  say_what_is_assumed(*model, report.assumptions);
+  for (const Change& change : changes(*model, options, report, report.assumptions)) {
+    report.what_if.push_back(what_if_of(change, replays_of(*model, seeds, now, change), options));
+  }
+  std::stable_sort(report.what_if.begin(), report.what_if.end(), ranks_before);
+}
 
 }  // namespace headroom::tune

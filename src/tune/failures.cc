@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/failures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <optional>
+
+namespace headroom::tune {
+
+namespace {
+
+constexpr double kChance = 0.01;
+constexpr std::int64_t kFewestFailed = 3;  // in a region
+constexpr std::size_t kMostRegions = 3;
+constexpr std::size_t kListed = 20;
+
+struct Count {
+  std::int64_t failed = 0, of = 0;
+  void add(bool is_failed) { failed += is_failed ? 1 : 0, ++of; }
+};
+
+// Which trials are looked at, and which of them failed.
+struct Scope {
+  std::vector<char> in, failed;
+  Count count;
+};
+
+// Values of one parameter, from `low` to `high`, or one category.
+struct Region {
+  std::size_t column = 0;
+  double low = 0, high = 0;
+  bool to_greatest = false;  // reaches the greatest value that occurs; else the least
+  double next = 0;           // the nearest value outside
+  Count count;
+  double score = 0;
+};
+
+double log_choose(std::int64_t n, std::int64_t k) {
+  const auto x = [](std::int64_t v) { return std::lgamma(static_cast<double>(v) + 1); };
+  return x(n) - x(k) - x(n - k);
+}
+
+// How likely a region of this size holds so many failed trials or more if they lie anywhere.
+double by_chance(const Count& region, const Count& all) {
+  const double ways = log_choose(all.of, all.failed);
+  double sum = 0;
+  for (std::int64_t failed = region.failed; failed <= std::min(region.of, all.failed); ++failed) {
+    if (all.failed - failed > all.of - region.of) continue;
+    sum += std::exp(log_choose(region.of, failed) + log_choose(all.of - region.of, all.failed - failed) - ways);
+  }
+  return std::min(1.0, sum);
+}
+
+// Pearson's chi-squared of the region against the rest; 0 where it fails no more than the rest.
+double contrast(const Count& region, const Count& all) {
+  const auto of = [](std::int64_t v) { return static_cast<double>(v); };
+  const double a = of(region.failed), b = of(region.of) - a, c = of(all.failed) - a, d = of(all.of - region.of) - c;
+  const double cross = a * d - b * c;
+  if (cross <= 0 || region.failed < kFewestFailed) return 0;
+  const double margins = (a + b) * (c + d) * (a + c) * (b + d);
+  return margins > 0 ? cross * cross / margins * of(all.of) : 0;
+}
+
+struct Search {
+  std::optional<Region> best;
+  double tried = 0;
+  void add(Region region, const Count& all) {
+    ++tried;
+    region.score = contrast(region.count, all);
+    if (region.score > 0 && (!best || region.score > best->score)) best = region;
+  }
+};
+
+using Sorted = std::vector<std::vector<std::pair<double, std::size_t>>>;  // by column: value, trial
+
+Sorted sorted_columns(const std::vector<ParameterColumn>& columns) {
+  Sorted sorted;
+  for (const ParameterColumn& column : columns) {
+    auto& values = sorted.emplace_back();
+    for (const auto& [trial, value] : column.values) values.emplace_back(value, trial);
+    std::sort(values.begin(), values.end());
+  }
+  return sorted;
+}
+
+// Counts of the values of a column that occur in the scope, in order.
+std::vector<std::pair<double, Count>> counts(const std::vector<std::pair<double, std::size_t>>& values,
+                                             const Scope& scope) {
+  std::vector<std::pair<double, Count>> result;
+  for (const auto& [value, trial] : values) {
+    if (!scope.in[trial]) continue;
+    if (result.empty() || result.back().first != value) result.emplace_back(value, Count{});
+    result.back().second.add(scope.failed[trial] != 0);
+  }
+  return result;
+}
+
+// The region of one parameter that stands out most.
+Search search(const std::vector<ParameterColumn>& columns, const Sorted& sorted, const Scope& scope) {
+  Search found;
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    const auto values = counts(sorted[c], scope);
+    if (values.size() < 2) continue;
+    if (!columns[c].number) {
+      for (const auto& [value, count] : values)
+        found.add({.column = c, .low = value, .high = value, .count = count}, scope.count);
+      continue;
+    }
+    Count all, below;
+    for (const auto& [value, count] : values) all.failed += count.failed, all.of += count.of;
+    const double least = values.front().first, greatest = values.back().first;
+    for (std::size_t i = 0; i + 1 < values.size(); ++i) {
+      below.failed += values[i].second.failed, below.of += values[i].second.of;
+      found.add({.column = c, .low = least, .high = values[i].first, .next = values[i + 1].first, .count = below},
+                scope.count);
+      const Count above{.failed = all.failed - below.failed, .of = all.of - below.of};
+      found.add({.column = c,
+                 .low = values[i + 1].first,
+                 .high = greatest,
+                 .to_greatest = true,
+                 .next = values[i].first,
+                 .count = above},
+                scope.count);
+    }
+  }
+  return found;
+}
+
+// The edge of a region in as few digits as keep the nearest value outside out of it; three at least.
+std::string edge_words(double edge, double outside) {
+  for (int digits = 3; digits < 17; ++digits) {
+    const double rounded = std::strtod(fmt::format("{:.{}g}", edge, digits).c_str(), nullptr);
+    const bool parts = outside < edge ? outside < rounded && rounded <= edge : edge <= rounded && rounded < outside;
+    if (parts) return fmt::format("{}", rounded);
+  }
+  return fmt::format("{}", edge);
+}
+
+std::string words(const Region& region, const ParameterColumn& column) {
+  if (!column.number) return fmt::format("{} = {}", column.name, column.words[static_cast<std::size_t>(region.low)]);
+  if (region.low == region.high) return fmt::format("{} = {}", column.name, region.low);
+  if (region.to_greatest) return fmt::format("{} >= {}", column.name, edge_words(region.low, region.next));
+  return fmt::format("{} <= {}", column.name, edge_words(region.high, region.next));
+}
+
+// The scope's trials that lie in the region.
+Scope inside(const Scope& scope, const Region& region, const ParameterColumn& column) {
+  Scope result{.in = std::vector<char>(scope.in.size()), .failed = scope.failed, .count = region.count};
+  for (const auto& [trial, value] : column.values)
+    if (scope.in[trial] && value >= region.low && value <= region.high) result.in[trial] = 1;
+  return result;
+}
+
+struct Found {
+  std::string where;
+  Scope scope;
+};
+
+std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, const Sorted& sorted, const Scope& scope) {
+  const Search first = search(columns, sorted, scope);
+  if (!first.best || by_chance(first.best->count, scope.count) * first.tried > kChance) return std::nullopt;
+  const ParameterColumn& column = columns[first.best->column];
+  Found found{.where = words(*first.best, column), .scope = inside(scope, *first.best, column)};
+  const Search second = search(columns, sorted, found.scope);
+  if (!second.best || by_chance(second.best->count, found.scope.count) * second.tried > kChance) return found;
+  const ParameterColumn& other = columns[second.best->column];
+  found.where += " and " + words(*second.best, other);
+  found.scope = inside(found.scope, *second.best, other);
+  return found;
+}
+
+FailureGroup group_of(const Study& study, const Scope& scope, std::string where) {
+  FailureGroup group{.where = std::move(where), .failed = scope.count.failed, .of = scope.count.of};
+  group.before_first_step = true;
+  for (std::size_t i = 0; i < study.trials.size(); ++i) {
+    if (!scope.in[i] || !scope.failed[i]) continue;
+    group.before_first_step = group.before_first_step && study.trials[i].reports == 0;
+    if (group.trials.size() < kListed) group.trials.push_back(study.trials[i].number);
+  }
+  return group;
+}
+
+// Those that no region holds: where nothing was reported, and the rest.
+void add_scattered(const Study& study, const Scope& scope, bool beside_regions, std::vector<FailureGroup>& groups) {
+  Scope at_once = scope, later = scope;
+  at_once.count = later.count = {.of = scope.count.of};
+  std::map<std::int64_t, std::int64_t> last_steps;  // trials, by the last step they reported
+  for (std::size_t i = 0; i < study.trials.size(); ++i) {
+    if (!scope.in[i] || !scope.failed[i]) continue;
+    const auto reports = reports_of(study, study.trials[i]);
+    Scope& other = reports.empty() ? later : at_once;
+    other.failed[i] = 0;
+    ++(reports.empty() ? at_once : later).count.failed;
+    if (!reports.empty()) ++last_steps[reports.back().step];
+  }
+  const std::string spread =
+      beside_regions ? "no region of the parameters beyond these stands out" : "no region of the parameters stands out";
+  if (at_once.count.failed > 0) groups.push_back(group_of(study, at_once, spread));
+  if (later.count.failed == 0) return;
+  const bool one_step = last_steps.size() == 1 && later.count.failed >= kFewestFailed;
+  groups.push_back(group_of(study, later, one_step ? fmt::format("after step {}", last_steps.begin()->first) : spread));
+}
+
+}  // namespace
+
+std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<ParameterColumn>& columns) {
+  Scope scope;
+  for (const Trial& trial : study.trials) {
+    const bool failed = trial.state == TrialState::kFail;
+    scope.in.push_back(is_finished(trial.state) ? 1 : 0);
+    scope.failed.push_back(failed ? 1 : 0);
+    if (is_finished(trial.state)) scope.count.add(failed);
+  }
+  std::vector<FailureGroup> groups;
+  if (scope.count.failed == 0) return groups;
+  const Sorted sorted = sorted_columns(columns);
+  while (groups.size() < kMostRegions && scope.count.failed >= kFewestFailed) {
+    const auto found = region_of(columns, sorted, scope);
+    if (!found) break;
+    groups.push_back(group_of(study, found->scope, found->where));
+    for (std::size_t i = 0; i < scope.in.size(); ++i)
+      if (found->scope.in[i]) scope.in[i] = 0;
+    scope.count.failed -= found->scope.count.failed;
+    scope.count.of -= found->scope.count.of;
+  }
+  if (scope.count.failed > 0) add_scattered(study, scope, !groups.empty(), groups);
+  return groups;
+}
+
+}  // namespace headroom::tune

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "model/study_report.h"
+#include "tune/study_options.h"
+
+// The sweeps of tests/studies: what Optuna decided on a virtual clock, and what became of it under other settings
+// (tests/e2e/study_support.py).
+namespace headroom::tune {
+
+inline nlohmann::json read_studies_file(const std::string& name) {
+  std::ifstream file(HEADROOM_SOURCE_DIR "/tests/studies/" + name);
+  return nlohmann::json::parse(file);
+}
+
+inline Study read_sweep(const std::string& name) {
+  const nlohmann::json file = read_studies_file("sweep_" + name + ".json");
+  Study study;
+  study.name = file["name"];
+  study.directions = {Direction::kMinimize};
+  for (const nlohmann::json& from : file["trials"]) {
+    Trial& trial = study.trials.emplace_back();
+    trial.number = static_cast<std::int64_t>(study.trials.size()) - 1;
+    trial.state = *trial_state_of(from["state"].get<std::string>());
+    trial.start = std::llround(from["begin"].get<double>() * 1e9);
+    trial.complete = std::llround(from["end"].get<double>() * 1e9);
+    if (from["values"].is_array()) trial.values = from["values"].get<std::vector<double>>();
+    trial.first_report = study.reports.size();
+    for (const nlohmann::json& value : from["reports"]) {
+      study.reports.push_back({.step = static_cast<std::int64_t>(++trial.reports),
+                               .value = value.get<double>()});
+    }
+  }
+  return study;
+}
+
+// The settings that the sweeps ran with.
+inline PrunerSettings sweep_pruner() {
+  return {.kind = PrunerKind::kHyperband, .patience = 3, .min_resource = 1, .max_resource = 60, .reduction_factor = 6};
+}
+
+// The facts that a replay asks for.
+inline StudyReport sweep_facts() {
+  StudyReport facts;
+  facts.pruner_settings = sweep_pruner();
+  facts.parallelism.workers = 4;
+  return facts;
+}
+
+}  // namespace headroom::tune

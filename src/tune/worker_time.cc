@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/worker_time.h"
+
+#include <algorithm>
+
+#include "tune/quantiles.h"
+
+namespace headroom::tune {
+
+namespace {
+
+constexpr std::size_t kPoints = 2'000;
+constexpr std::size_t kEnoughGaps = 3;
+constexpr double kPause = 10;  // a gap of so many usual ones is nobody's start-up: the worker was not there
+
+struct Mean {
+  double open = 0;  // trial-seconds
+  double any = 0;   // seconds with at least one
+  std::int64_t max = 0;
+};
+
+Mean mean_of(const OpenCurve& curve) {
+  Mean mean;
+  for (std::size_t i = 0; i + 1 < curve.size(); ++i) {
+    const double length = seconds(curve[i + 1].first - curve[i].first);
+    mean.open += length * static_cast<double>(curve[i].second);
+    if (curve[i].second > 0) mean.any += length;
+    mean.max = std::max(mean.max, curve[i].second);
+  }
+  return mean;
+}
+
+// The curve since the study's begin, looked at so many times at most.
+std::vector<std::pair<Nanos, std::int64_t>> drawn(const OpenCurve& curve, Nanos begin, Nanos end) {
+  std::vector<std::pair<Nanos, std::int64_t>> points;
+  if (curve.size() <= kPoints) {
+    for (const auto& [at, open] : curve) points.emplace_back(at - begin, open);
+    return points;
+  }
+  std::size_t next = 0;
+  for (std::size_t k = 0; k < kPoints; ++k) {
+    const Nanos at = begin + (end - begin) / static_cast<Nanos>(kPoints) * static_cast<Nanos>(k);
+    while (next + 1 < curve.size() && curve[next + 1].first <= at) ++next;
+    points.emplace_back(at - begin, curve[next].second);
+  }
+  return points;
+}
+
+}  // namespace
+
+ParallelismFacts parallelism(const Timeline& timeline, std::int64_t workers, Told told, bool startup_known) {
+  ParallelismFacts facts{.workers = workers, .workers_told = told == Told::kYes};
+  const double whole = seconds(timeline.end - timeline.begin);
+  if (!timeline.any || whole <= 0) return facts;
+  const OpenCurve open = open_curve(timeline.spans, From::kBegin, Until::kEnd);
+  const Mean all = mean_of(open);
+  facts.open_mean = all.open / whole;
+  facts.open_max = all.max;
+  facts.open = drawn(open, timeline.begin, timeline.end);
+  facts.alive_mean = mean_of(open_curve(timeline.spans, From::kBegin, Until::kAliveUntil)).open / whole;
+  if (startup_known) {
+    const Mean computing = mean_of(open_curve(timeline.spans, From::kFirstStep, Until::kAliveUntil));
+    facts.computing_mean = computing.open / whole;
+    facts.any_computing = computing.any / whole;
+  }
+  return facts;
+}
+
+WorkerTime worker_time(const Study& study, const Timeline& timeline, std::int64_t workers) {
+  WorkerTime time;
+  for (std::size_t i = 0; i < study.trials.size(); ++i) {
+    const TrialSpan& span = timeline.spans[i];
+    if (!span.timed) continue;
+    const TrialState state = study.trials[i].state;
+    const double before = seconds(span.first_step - span.begin), steps = seconds(span.alive_until - span.first_step);
+    if (state == TrialState::kFail || span.dead != DeadBy::kNone) {
+      time.failed += before + steps;
+      continue;
+    }
+    time.startup += before;
+    double& account = state == TrialState::kComplete ? time.useful
+                      : state == TrialState::kPruned ? time.discarded
+                                                     : time.running;
+    account += steps;
+  }
+  const OpenCurve alive = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
+  for (std::size_t i = 0; i < alive.size(); ++i) {
+    const Nanos until = i + 1 < alive.size() ? alive[i + 1].first : timeline.end;
+    const double idle = static_cast<double>(std::max<std::int64_t>(0, workers - alive[i].second));
+    time.between += idle * seconds(until - alive[i].first);
+  }
+  time.total = time.useful + time.discarded + time.failed + time.startup + time.running + time.between;
+  return time;
+}
+
+void add_between(const Timeline& timeline, const WorkerTime& time, StartupFacts& startup) {
+  std::vector<double> all = gaps(timeline);
+  double between = 0;
+  if (all.size() >= kEnoughGaps) {
+    startup.between_seconds = middle(all);
+    const double pause = kPause * startup.between_seconds->value;
+    for (const double gap : all)
+      if (gap <= pause) between += gap;
+  }
+  if (time.total <= 0 || (!startup.inside_seconds && !startup.between_seconds)) return;
+  double inside = 0;
+  for (const TrialSpan& span : timeline.spans)
+    if (span.timed) inside += seconds(span.first_step - span.begin);
+  startup.share = std::min(1.0, (inside + std::min(between, time.between)) / time.total);
+}
+
+}  // namespace headroom::tune

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "tune/workers.h"
+
+namespace headroom::tune {
+
+// How many trials were open, over time; without `workers`, which it takes.
+[[nodiscard]] ParallelismFacts parallelism(const Timeline& timeline, std::int64_t workers, Told told,
+                                           bool startup_known);
+
+// Every second of the workers in one account.
+[[nodiscard]] WorkerTime worker_time(const Study& study, const Timeline& timeline, std::int64_t workers);
+
+// Adds what start-ups between trials take to `startup`, and the share of both kinds.
+void add_between(const Timeline& timeline, const WorkerTime& time, StartupFacts& startup);
+
+}  // namespace headroom::tune

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/workers.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <queue>
+
+#include "tune/quantiles.h"
+
+namespace headroom::tune {
+
+namespace {
+
+constexpr double kMostly = 0.5;
+constexpr double kAtTimes = 0.01;
+
+std::vector<std::size_t> by_begin(const Timeline& timeline) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < timeline.spans.size(); ++i)
+    if (timeline.spans[i].timed) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return timeline.spans[a].begin < timeline.spans[b].begin; });
+  return order;
+}
+
+// The middle duration of trials that ended; 0 where none did.
+Nanos middle_duration(const Study& study, const Timeline& timeline) {
+  std::vector<double> durations;
+  for (std::size_t i = 0; i < study.trials.size(); ++i)
+    if (timeline.spans[i].timed && is_finished(study.trials[i].state))
+      durations.push_back(static_cast<double>(timeline.spans[i].duration()));
+  return static_cast<Nanos>(quantiles(std::move(durations)).p50);
+}
+
+// When more were open than there can be, from a moment on.
+struct Excess {
+  Nanos first = 0, held = 0;
+};
+
+Excess excess_since(const OpenCurve& curve, Nanos since, std::int64_t most, Nanos end) {
+  Excess excess{.first = end};
+  for (std::size_t i = curve.size(); i-- > 0;) {
+    const Nanos until = i + 1 < curve.size() ? curve[i + 1].first : end;
+    if (until <= since) break;
+    if (curve[i].second <= most) continue;
+    excess.first = std::max(since, curve[i].first);
+    excess.held += until - excess.first;
+  }
+  return excess;
+}
+
+}  // namespace
+
+OpenCurve open_curve(const std::vector<TrialSpan>& spans, From from, Until until) {
+  std::vector<std::pair<Nanos, int>> events;
+  for (const TrialSpan& span : spans) {
+    if (!span.timed) continue;
+    events.emplace_back(from == From::kBegin ? span.begin : span.first_step, 1);
+    events.emplace_back(until == Until::kEnd ? span.end : span.alive_until, -1);
+  }
+  std::sort(events.begin(), events.end());
+  OpenCurve curve;
+  std::int64_t open = 0;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    open += events[i].second;
+    if (i + 1 < events.size() && events[i + 1].first == events[i].first) continue;
+    if (curve.empty() || curve.back().second != open) curve.emplace_back(events[i].first, open);
+  }
+  return curve;
+}
+
+std::int64_t infer_workers(const Timeline& timeline) {
+  const OpenCurve curve = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
+  std::map<std::int64_t, double> held;  // seconds, by count
+  double any = 0;
+  for (std::size_t i = 0; i + 1 < curve.size(); ++i) {
+    if (curve[i].second <= 0) continue;
+    const double length = seconds(curve[i + 1].first - curve[i].first);
+    held[curve[i].second] += length;
+    any += length;
+  }
+  if (held.empty()) return timeline.any ? 1 : 0;
+  for (const auto& [count, length] : held)
+    if (length > kMostly * any) return count;
+  double so_many_or_more = 0;
+  for (auto at = held.rbegin(); at != held.rend(); ++at) {
+    so_many_or_more += at->second;
+    if (so_many_or_more >= kAtTimes * any) return at->first;
+  }
+  return held.begin()->first;
+}
+
+void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline& timeline) {
+  if (workers <= 0) return;
+  const OpenCurve curve = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
+  const std::vector<std::size_t> order = by_begin(timeline);
+  const Nanos handover = std::min<Nanos>(kSecond, (timeline.end - timeline.begin) / 100);
+  const Nanos at_least = std::max(handover, middle_duration(study, timeline) / 4);
+  const std::int64_t younger_needed = told == Told::kYes ? 1 : 2 * workers;
+  std::int64_t younger = static_cast<std::int64_t>(order.size()), most = workers;
+  for (const std::size_t i : order) {
+    --younger;
+    TrialSpan& span = timeline.spans[i];
+    if (study.trials[i].state != TrialState::kRunning || span.dead != DeadBy::kNone) continue;
+    if (younger < younger_needed) return;
+    const Excess excess = excess_since(curve, span.begin, most, timeline.end);
+    // A younger one has seen less of it.
+    if (excess.held <= at_least) return;
+    if (told == Told::kNo && excess.held < (timeline.end - excess.first) / 2) return;
+    span.dead = DeadBy::kReplaced;
+    ++most;
+  }
+}
+
+void place_lanes(const Study& study, Timeline& timeline) {
+  const auto known = [&](std::size_t i) { return study.trials[i].worker.has_value(); };
+  const std::vector<std::size_t> order = by_begin(timeline);
+  if (!order.empty() && std::all_of(order.begin(), order.end(), known)) {
+    for (const std::size_t i : order) timeline.spans[i].lane = *study.trials[i].worker;
+    return;
+  }
+  using Free = std::pair<Nanos, std::int64_t>;  // since, lane
+  std::priority_queue<Free, std::vector<Free>, std::greater<>> free;
+  std::int64_t lanes = 0;
+  for (const std::size_t i : order) {
+    TrialSpan& span = timeline.spans[i];
+    if (!free.empty() && free.top().first <= span.begin) {
+      span.lane = free.top().second;
+      free.pop();
+    } else {
+      span.lane = lanes++;
+    }
+    free.emplace(span.alive_until, span.lane);
+  }
+}
+
+std::vector<double> gaps(const Timeline& timeline) {
+  std::map<std::int64_t, Nanos> ended;  // by lane
+  std::vector<double> result;
+  for (const std::size_t i : by_begin(timeline)) {
+    const TrialSpan& span = timeline.spans[i];
+    const auto before = ended.find(span.lane);
+    if (before != ended.end() && before->second <= span.begin) result.push_back(seconds(span.begin - before->second));
+    ended[span.lane] = std::max(before == ended.end() ? 0 : before->second, span.alive_until);
+  }
+  return result;
+}
+
+}  // namespace headroom::tune

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "tune/timeline.h"
+
+namespace headroom::tune {
+
+// From a moment on so many, until the next; in order, from the first begin on.
+using OpenCurve = std::vector<std::pair<Nanos, std::int64_t>>;
+
+enum class Until : std::uint8_t { kEnd, kAliveUntil };
+enum class From : std::uint8_t { kBegin, kFirstStep };
+[[nodiscard]] OpenCurve open_curve(const std::vector<TrialSpan>& spans, From from, Until until);
+
+// How many trials were there to be open at once, by those that were not dead: the count that held for more than half of
+// the time in which any was open. Where none did, because workers have gaps between trials, the highest that held for a
+// hundredth of it. 0: no trial.
+[[nodiscard]] std::int64_t infer_workers(const Timeline& timeline);
+
+// Declares RUNNING trials dead whose workers have gone on: since they began, younger ones began and more were open than
+// there are workers. The oldest first, so many as are too many. Where the number of workers is inferred it takes more:
+// two younger ones per worker, and too many open for most of the time since; else somebody started a worker more.
+enum class Told : std::uint8_t { kNo = 0, kYes };
+void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline& timeline);
+
+// Gives each trial a worker: the storage's, else the one that has been free for longest.
+void place_lanes(const Study& study, Timeline& timeline);
+
+// Seconds from the end of a trial to the begin of the next one of its worker.
+[[nodiscard]] std::vector<double> gaps(const Timeline& timeline);
+
+}  // namespace headroom::tune
