@@ -87,12 +87,12 @@ void add_dead(const Study& study, const Timeline& timeline, const ParallelismFac
     Group group;
     group.collect(study, timeline, [&](const Trial&, const TrialSpan& span) { return span.dead == by; });
     if (group.trials.empty()) continue;
-    const std::string each = group.trials.size() == 1 ? "" : "each: ";
+    const std::string each = group.trials.size() == 1 ? ": " : "; of each: ";
     found.push_back(
         {group.worker_seconds,
          {.kind = "dead_trial",
-          .text = fmt::format("{} {} RUNNING in the storage and dead: {}{}", names(group.trials),
-                              is_or_are(group.trials), each, evidence(by, timeline, parallelism, alive.trials.size())),
+          .text = fmt::format("{} {} RUNNING in the storage and dead{}{}", names(group.trials), is_or_are(group.trials),
+                              each, evidence(by, timeline, parallelism, alive.trials.size())),
           .next =
               fmt::format("study.tell({}, state=optuna.trial.TrialState.FAIL) ends {}, if no process of it is left; "
                           "until then samplers that count running trials keep away from its parameters",
@@ -209,14 +209,16 @@ void add_non_finite(const Study& study, const Timeline& timeline, std::vector<Co
         {reports.worker_seconds,
          {.kind = "non_finite_reports",
           .text = fmt::format("{} reported {} NaN and {} infinite values", names(reports.trials), nan, infinite),
-          .next = "raise optuna.TrialPruned at the first NaN: from there on a training seldom comes back",
+          .next = "where training cannot come back from that, raise optuna.TrialPruned at once",
           .trials = listed(reports.trials)}});
   if (!values.trials.empty())
     found.push_back({values.worker_seconds,
                      {.kind = "non_finite_values",
                       .text = fmt::format("{} {} COMPLETE with a value that is not finite", names(values.trials),
                                           is_or_are(values.trials)),
-                      .next = "study.best_trial of Optuna 3.1 on SQLite can take an infinity for the best value",
+                      .next = study.storage == "sqlite"
+                                  ? "study.best_trial of Optuna 3.1 on SQLite can take an infinity for the best value"
+                                  : "",
                       .trials = listed(values.trials)}});
 }
 

@@ -33,7 +33,8 @@ std::optional<Nanos> as_of(const Study& study, const StudyOptions& options) {
   return written ? std::min(*written, options.now) : options.now;
 }
 
-// The last moment at which a RUNNING trial was surely alive: of its heartbeat, else when it will have made its reports.
+// The last moment at which a RUNNING trial shows to have been alive: of its heartbeat, else about when it made its last
+// report.
 Nanos last_sign(const Study& study, std::size_t i, const StepModel& model, const Timeline& timeline) {
   const TrialSpan& span = timeline.spans[i];
   const auto heartbeat = sane(study.trials[i].heartbeat);

@@ -39,9 +39,9 @@ struct Timeline {
 // Begins and ends as the storage has them; a RUNNING trial ends where it begins until settle() (liveness.h).
 [[nodiscard]] Timeline timeline(const Study& study, const StudyOptions& options);
 
-// Of a number of seconds, as far as they go: 285 years.
+// Of a number of seconds, of 158 years at most.
 [[nodiscard]] inline Nanos to_nanos(double seconds) {
-  constexpr double kMost = 9e9;
+  constexpr double kMost = 5e9;
   return static_cast<Nanos>(std::clamp(seconds, -kMost, kMost) * 1e9);
 }
 
