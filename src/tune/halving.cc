@@ -68,7 +68,8 @@ void Halving::fix_resources(std::optional<std::int64_t> longest) {
   if (!fixed_) return;
   if (hyperband) {
     min_resource_ = settings_.min_resource.value_or(1);
-    const std::int64_t max_resource = settings_.max_resource ? *settings_.max_resource : *longest + 1;
+    const std::int64_t max_resource =
+        settings_.max_resource ? *settings_.max_resource : std::min(*longest, kMost - 1) + 1;
     brackets_ = Brackets(min_resource_, max_resource, settings_.reduction_factor, study_name_);
     tables_.resize(brackets_.budgets.size());
   } else {

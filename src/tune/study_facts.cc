@@ -9,6 +9,7 @@
 #include "tune/best.h"
 #include "tune/failures.h"
 #include "tune/parameter_columns.h"
+#include "tune/pruner_guess.h"
 #include "tune/pruner_text.h"
 #include "tune/quantiles.h"
 #include "tune/rungs.h"
@@ -69,14 +70,15 @@ std::vector<TrialBar> bars(const Study& study, const Timeline& timeline) {
   return bars;
 }
 
-// The one place where a guess at the pruner comes in.
-void add_pruner(const StudyOptions& options, StudyReport& report) {
+void add_pruner(const Study& study, const StudyOptions& options, StudyReport& report) {
   if (options.pruner) {
     report.pruner = {.text = pruner_text(*options.pruner), .told = true};
     report.pruner_settings = options.pruner;
     return;
   }
-  report.pruner = {.text = "unknown", .evidence = "a storage does not keep it, and --pruner does not tell it"};
+  PrunerGuess guess = guess_pruner(study);
+  report.pruner = std::move(guess.said);
+  report.pruner_settings = guess.settings;
 }
 
 void add_sampler(const StudyOptions& options, StudyReport& report) {
@@ -151,7 +153,7 @@ StudyReport study_facts(const Study& study, const StudyOptions& options) {
                      .directions = study.directions,
                      .trials = static_cast<std::int64_t>(study.trials.size()),
                      .left_out = study.left_out};
-  add_pruner(options, report);
+  add_pruner(study, options, report);
   add_sampler(options, report);
   Timeline time = timeline(study, options);
   report.clock = time.clock;
