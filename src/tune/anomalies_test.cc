@@ -29,12 +29,24 @@ TEST(Anomalies, ATrialFarOlderThanAnyThatEndedIsDead) {
   const StudyAnomaly* found = anomaly(report, "dead_trial");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->trials, std::vector<std::int64_t>{10});
-  EXPECT_NE(found->text.find("older than any trial that ended"), std::string::npos) << found->text;
+  EXPECT_EQ(found->text.find("trial 10 is RUNNING in the storage and dead: by its begin"), 0u) << found->text;
   EXPECT_FALSE(report.live);
   EXPECT_TRUE(report.bars[10].dead);
   EXPECT_EQ(report.parallelism.workers, 4) << "the dead one is no fifth";
   EXPECT_GT(report.parallelism.open_mean, report.parallelism.alive_mean + 0.5);
   expect_conserved(report);
+}
+
+TEST(Anomalies, ALongTrialWhoseReportsAccountForItsTimeIsNotDead) {
+  Made made = make({.workers = 1, .startup_low = 5, .startup_high = 6, .step = 60, .failing = 0, .completing = 0});
+  for (const int reports : {100, 3}) {
+    StudyBuilder builder;
+    builder.study = made.study;
+    builder.add(TrialState::kRunning, made.end, -1, reports);
+    const StudyReport report = study_facts(builder.study, {.now = at(made.end + 6010)});
+    EXPECT_EQ(report.live, reports == 100);
+    EXPECT_EQ(anomaly(report, "open_at_end") != nullptr, reports == 3) << "nothing else goes on";
+  }
 }
 
 // Four workers are told, and 207, 208, 209, 210, 212 are open at once: the situation of a real study.
@@ -79,7 +91,7 @@ TEST(Anomalies, ASilentHeartbeatIsADeadTrialAndAFreshOneIsNot) {
   builder.study = made.study;
   builder.add(TrialState::kRunning, made.end - 300, -1).heartbeat = at(made.end - 280);
   builder.add(TrialState::kRunning, 0, -1).heartbeat = at(made.end + 90);
-  const StudyReport report = study_facts(builder.study, {.now = at(made.end + 100)});
+  const StudyReport report = study_facts(builder.study, {.now = at(made.end + 100), .workers = 4});
   const StudyAnomaly* dead = anomaly(report, "dead_trial");
   ASSERT_TRUE(dead);
   EXPECT_EQ(dead->trials, std::vector<std::int64_t>{200}) << "the old one's heart beats";

@@ -16,7 +16,7 @@ constexpr Nanos kMinute = 60 * kSecond;
 constexpr Nanos kQuarter = 15 * kMinute;    // offsets of time zones are multiples of it
 constexpr Nanos kSlack = kMinute;           // by which clocks of a database and its clients may differ
 constexpr Nanos kJustAfter = 10 * kMinute;  // well under what two time zones differ by, which is mostly hours
-constexpr Nanos kEver = 8'000'000'000 * kSecond;
+constexpr Nanos kEver = 5'000'000'000 * kSecond;
 constexpr Nanos kWestmost = 14 * 60 * kMinute;
 
 // Offsets that heartbeats leave possible: a heartbeat comes after a trial's begin and before its end.

@@ -7,9 +7,10 @@
 
 namespace headroom::tune {
 
-// A time that a study can have: from 1970 to 2191, so that differences of two fit. Others count as not there.
+// A time that a study can have: from 1970 to 2096, so that sums of a time and a duration fit. Others count as not
+// there.
 [[nodiscard]] inline std::optional<Nanos> sane(std::optional<Nanos> time) {
-  constexpr Nanos kLatest = 7'000'000'000 * kSecond;
+  constexpr Nanos kLatest = 4'000'000'000 * kSecond;
   return time && *time >= 0 && *time <= kLatest ? time : std::nullopt;
 }
 

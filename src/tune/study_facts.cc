@@ -8,6 +8,7 @@
 #include "tune/anomalies.h"
 #include "tune/best.h"
 #include "tune/failures.h"
+#include "tune/liveness.h"
 #include "tune/parameter_columns.h"
 #include "tune/pruner_guess.h"
 #include "tune/pruner_text.h"
@@ -94,7 +95,7 @@ StepModel add_steps(const Study& study, const StudyOptions& options, const std::
   StepModel model = step_model(study, columns, timeline);
   for (int turn = 1;; ++turn) {
     report.startup = startup_inside(study, options, model, timeline);
-    place_first_steps(study, options, report.startup, model, timeline);
+    place_first_steps(study, options, report.startup, timeline);
     report.step_time = step_time(study, columns, model, timeline);
     const auto column = std::find_if(columns.begin(), columns.end(), [&](const ParameterColumn& one) {
       return one.name == report.step_time.parameter;
@@ -109,10 +110,11 @@ StepModel add_steps(const Study& study, const StudyOptions& options, const std::
 // Workers, dead trials that the number of workers shows, and a worker for each trial.
 void place(const Study& study, const StudyOptions& options, const StepModel& model, StudyReport& report,
            Timeline& timeline) {
+  settle(study, options, model, timeline);
   const Told told = options.workers ? Told::kYes : Told::kNo;
   const std::int64_t workers = options.workers.value_or(infer_workers(timeline));
   find_replaced(study, workers, told, timeline);
-  place_last_signs(study, model, timeline);
+  place_first_steps(study, options, report.startup, timeline);
   place_lanes(study, timeline);
   report.parallelism = parallelism(timeline, workers, told, report.startup.inside_seconds.has_value());
   report.worker_time = worker_time(study, timeline, workers);
