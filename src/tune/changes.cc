@@ -84,7 +84,11 @@ class Editor {
     }
     change_.name = fmt::format("{}", fmt::join(name_, ", "));
     change_.how = fmt::format("{}", fmt::join(how_, "; "));
-    judge(change_, {.pruner_changed = pruner_, .base_workers = model_.workers, .live = facts_.live}, options);
+    judge(change_,
+          {.pruner_changed = pruner_,
+           .base_workers = model_.workers,
+           .mid_study = facts_.live || change_.settings.change.has_value()},
+          options);
     return std::move(change_);
   }
 

@@ -50,9 +50,9 @@ Verdict of_cores(const Change& change, const StudyOptions& options) {
 Verdict of_pruner(const Circumstances& circumstances) {
   if (!circumstances.pruner_changed) return {};
   return {Safety::kModerate,
-          circumstances.live
-              ? "the study runs: rungs and values under the old settings stay and mix with the new, and processes that "
-                "run do not reload the pruner; better in the next study"
+          circumstances.mid_study
+              ? "in mid-study: rungs under the old settings stay and mix with the new, and processes that run do not "
+                "reload the pruner; better in the next study"
               : "for a new study: in this one, rungs under the old settings would mix with the new"};
 }
 

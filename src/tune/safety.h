@@ -12,7 +12,7 @@ inline constexpr std::int64_t kReserveBytes = 2'000'000'000;  // of the GPU: con
 struct Circumstances {
   bool pruner_changed = false;
   std::int64_t base_workers = 1;
-  bool live = false;  // the study runs
+  bool mid_study = false;  // the study runs, or the change is one in its middle
 };
 
 // Sets the change's `safety` and `why`: the worst of memory, cores, the pruner and the workers.

@@ -56,21 +56,18 @@ void set_target(Order& order, const ReplayOutcome& as_it_is, Direction direction
 
 }  // namespace
 
-std::vector<Seed> draw_seeds(const StudyModel& model, const Change& as_it_is, std::int64_t count) {
-  std::vector<Seed> seeds;
+Seed draw_seed(const StudyModel& model, const Change& as_it_is, std::int64_t seed, std::int64_t seeds) {
+  Seed made{.world = draw_world(model, static_cast<std::uint64_t>(seed)), .orders = {}};
+  Random random(static_cast<std::uint64_t>(seed) + (1ULL << 32));
   const std::size_t trials = model.observed.size();
-  for (std::int64_t s = 0; s < count; ++s) {
-    Seed& seed = seeds.emplace_back(Seed{.world = draw_world(model, static_cast<std::uint64_t>(s)), .orders = {}});
-    Random random(static_cast<std::uint64_t>(s) + (1ULL << 32));
-    const auto first = static_cast<std::size_t>((static_cast<double>(s) + random.uniform()) /
-                                                static_cast<double>(count) * static_cast<double>(trials));
-    for (std::size_t o = 0; o < kOrders; ++o) {
-      Order order{.trials = in_other_order(seed.world.trials, first + o * trials / kOrders, model.workers, random)};
-      set_target(order, replay(model, seed.world, order, as_it_is), model.direction, random);
-      if (order.best_at > 0) seed.orders.push_back(std::move(order));
-    }
+  const double place = (static_cast<double>(seed) + random.uniform()) / static_cast<double>(seeds);  // spread evenly
+  const auto first = static_cast<std::size_t>(place * static_cast<double>(trials));
+  for (std::size_t o = 0; o < kOrders; ++o) {
+    Order order{.trials = in_other_order(made.world.trials, first + o * trials / kOrders, model.workers, random)};
+    set_target(order, replay(model, made.world, order, as_it_is), model.direction, random);
+    if (order.best_at > 0) made.orders.push_back(std::move(order));
   }
-  return seeds;
+  return made;
 }
 
 ReplayOutcome replay(const StudyModel& model, const World& world, const Order& order, const Change& change) {

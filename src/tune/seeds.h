@@ -22,7 +22,8 @@ struct Seed {
   std::vector<Order> orders;
 };
 
-[[nodiscard]] std::vector<Seed> draw_seeds(const StudyModel& model, const Change& as_it_is, std::int64_t count);
+// Seed number `seed` of `seeds`.
+[[nodiscard]] Seed draw_seed(const StudyModel& model, const Change& as_it_is, std::int64_t seed, std::int64_t seeds);
 
 // The trials, as they come in `order`, under a change.
 [[nodiscard]] ReplayOutcome replay(const StudyModel& model, const World& world, const Order& order,

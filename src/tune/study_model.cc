@@ -15,10 +15,18 @@ namespace headroom::tune {
 namespace {
 
 constexpr double kNanos = 1e9;
-constexpr std::size_t kFewest = 8;  // trials that ended: fewer say nothing of how trials go
+constexpr std::size_t kMostReports = 100'000;  // of the trials that are replayed, if none is pruned
+constexpr std::size_t kFewest = 8;             // trials that ended: fewer say nothing of how trials go
 
 bool ended(const Trial& trial) {
   return is_finished(trial.state) && trial.start && trial.complete && *trial.complete >= *trial.start;
+}
+
+// What a replay has to do for a trial that goes all the way: its begin, its start-up and its reports.
+std::size_t most_events(const std::vector<const Trial*>& trials) {
+  std::size_t longest = 0;
+  for (const Trial* trial : trials) longest = std::max(longest, trial->reports);
+  return longest + 2;
 }
 
 bool feasible(const Trial& trial) {
@@ -167,13 +175,13 @@ void set_times_of_steps(StudyModel& model, const StudyOptions& options, const St
   model.ways = step_times(model.times, share, startup);
   const auto best = std::max_element(model.ways.begin(), model.ways.end(),
                                      [](const StepTimes& a, const StepTimes& b) { return a.fits < b.fits; });
-  if (!facts.startup.inside_seconds) {  // the first guess was none: again from what it led to
-    model.ways = step_times(model.times, share, best->startup);
-  }
+  model.ways = step_times(model.times, share, best->startup);  // again: who computed when hangs on the start-up
   model.assumptions.push_back(contention_text(model.ways));
 }
 
 }  // namespace
+
+std::size_t most_reports(const StudyModel& model) { return model.trials.size() * most_events(model.trials); }
 
 Result<StudyModel> study_model(const Study& study, const StudyOptions& options, const StudyReport& facts) {
   if (study.directions.size() > 1)
@@ -185,6 +193,13 @@ Result<StudyModel> study_model(const Study& study, const StudyOptions& options, 
   if (model.trials.size() < kFewest) {
     return fail(Errc::kInvalidInput, fmt::format("{} ended with a begin and an end; a replay needs {}",
                                                  count_of(model.trials.size(), "trial"), kFewest));
+  }
+  const std::size_t ended = model.trials.size(), most = std::max(kFewest, kMostReports / most_events(model.trials));
+  if (ended > most) {  // the first ones: a pruner's decisions hang on all that came before
+    model.trials.resize(most);
+    model.assumptions.push_back(fmt::format("The first {} of the {} trials that ended are replayed.",
+                                            human_count(static_cast<std::int64_t>(most)),
+                                            human_count(static_cast<std::int64_t>(ended))));
   }
   set_times(model, options);
   set_trials(model, study);

@@ -44,6 +44,8 @@ struct World {
   double loader_cores = 0;          // that one loader worker keeps busy
 };
 
+// Reports of all its trials, if none is pruned; an upper bound, and what a replay costs.
+[[nodiscard]] std::size_t most_reports(const StudyModel& model);
 // An error says why the study cannot be replayed.
 [[nodiscard]] Result<StudyModel> study_model(const Study& study, const StudyOptions& options, const StudyReport& facts);
 [[nodiscard]] World draw_world(const StudyModel& model, std::uint64_t seed);

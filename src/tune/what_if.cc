@@ -17,7 +17,8 @@ namespace headroom::tune {
 
 namespace {
 
-constexpr std::int64_t kMostReplays = 1000;
+constexpr std::int64_t kMostReplays = 1000, kFewestReplays = 5;
+constexpr double kReportsForAll = 20'000;  // studies of so many reports are replayed as often as was asked for
 constexpr double kReachedAsOften = 0.9;  // of the replays: a change that loses the best trial more often does not help
 
 // A change in all seeds.
@@ -57,16 +58,6 @@ void add_best(const StudyModel& model, const Seed& seed, const Change& now, cons
   }
   all.to_best.push_back(changed);
   all.as_it_is_to_best.push_back(as_it_is);
-}
-
-Replays replays_of(const StudyModel& model, const std::vector<Seed>& seeds, const Change& now, const Change& change) {
-  Replays all;
-  const double each = 1 / static_cast<double>(seeds.size());
-  for (const Seed& seed : seeds) {
-    add_rates(model, seed.world, change, each, all);
-    add_best(model, seed, now, change, all);
-  }
-  return all;
 }
 
 // Over all seeds; the range is that of single seeds.
@@ -126,6 +117,24 @@ void say_what_is_assumed(const StudyModel& model, std::vector<std::string>& assu
       "a start-up; more loader workers make no step shorter, since nothing here shows that steps wait for data.");
 }
 
+// Longer studies are replayed with fewer seeds: each then says more.
+std::int64_t seeds_for(const StudyModel& model, std::int64_t wanted) {
+  const double share = kReportsForAll / static_cast<double>(std::max<std::size_t>(1, most_reports(model)));
+  const auto fewer = static_cast<std::int64_t>(share * static_cast<double>(wanted));
+  return std::clamp(std::max(fewer, kFewestReplays), std::int64_t{1},
+                    std::clamp(wanted, std::int64_t{1}, kMostReplays));
+}
+
+Calibration calibrate(const StudyModel& model, const Change& now, std::int64_t seeds) {
+  std::vector<ReplayOutcome> outcomes;
+  for (std::int64_t s = 0; s < seeds; ++s) {
+    World world = draw_world(model, static_cast<std::uint64_t>(s));
+    const Order order{.trials = std::move(world.trials), .target = model.target};
+    outcomes.push_back(replay(model, world, order, now));
+  }
+  return calibrate(model, outcomes);
+}
+
 }  // namespace
 
 void add_what_if(const Study& study, const StudyOptions& options, StudyReport& report) {
@@ -134,25 +143,30 @@ void add_what_if(const Study& study, const StudyOptions& options, StudyReport& r
     report.calibration.why = "not replayed: " + model.error().what;
     return;
   }
-  const Change now = as_it_is(*model);
-  const std::vector<Seed> seeds = draw_seeds(*model, now, std::clamp<std::int64_t>(options.replays, 1, kMostReplays));
-  std::vector<ReplayOutcome> own;
-  for (const Seed& seed : seeds) own.push_back(replay(*model, seed.world, {seed.world.trials, model->target}, now));
-  report.calibration = calibrate(*model, own);
+  const std::int64_t seeds = seeds_for(*model, options.replays);
+  std::vector<Change> all{as_it_is(*model)};  // first: what the others are compared with
+  report.calibration = calibrate(*model, all.front(), seeds);
   if (!report.calibration.good) return;
 
-  const Replays base = replays_of(*model, seeds, now, now);
-  if (base.orders == 0) {
+  say_what_is_assumed(*model, report.assumptions);
+  for (Change& change : changes(*model, options, report, report.assumptions)) all.push_back(std::move(change));
+  std::vector<Replays> replays(all.size());
+  for (std::int64_t s = 0; s < seeds; ++s) {
+    const Seed seed = draw_seed(*model, all.front(), s, seeds);
+    for (std::size_t c = 0; c < all.size(); ++c) {
+      add_rates(*model, seed.world, all[c], 1 / static_cast<double>(seeds), replays[c]);
+      add_best(*model, seed, all.front(), all[c], replays[c]);
+    }
+  }
+  if (replays.front().orders == 0) {
     report.calibration.good = false;
-    report.calibration.why = "in no replay does the trial with the best value live to its end";
+    report.calibration.why = "in no replay does a trial with a value live to its end";
+    report.assumptions.clear();
     return;
   }
-  report.as_it_is = what_if_of(now, base, options);
-  report.as_it_is->helps = false;
-  say_what_is_assumed(*model, report.assumptions);
-  for (const Change& change : changes(*model, options, report, report.assumptions)) {
-    report.what_if.push_back(what_if_of(change, replays_of(*model, seeds, now, change), options));
-  }
+  for (std::size_t c = 0; c < all.size(); ++c) report.what_if.push_back(what_if_of(all[c], replays[c], options));
+  report.as_it_is = report.what_if.front();
+  report.what_if.erase(report.what_if.begin());
   std::stable_sort(report.what_if.begin(), report.what_if.end(), ranks_before);
 }
 
