@@ -12,6 +12,7 @@
 #include "base/duration.h"
 #include "base/secrets.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/time_zone.h"
@@ -106,7 +107,7 @@ Result<void> explain_studies(const StudyVerb& verb) {
   if (reports.empty()) print("There is no study in {} yet.\n", verb.told.storage);
   if (reports.size() > kListed) put(report::study_list(reports, layout));
   for (const StudyReport& report : reports) {
-    if (reports.size() > 1) print("{}Study {}\n", &report == reports.data() ? "" : "\n", report.name);
+    if (reports.size() > 1) print("{}Study {}\n", &report == reports.data() ? "" : "\n", visible(report.name));
     layout.recording = study_argument(verb, report.name, reports.size() == 1);
     put(report::to_text(report, layout));
   }

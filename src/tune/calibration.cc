@@ -52,9 +52,10 @@ Calibration calibrate(const StudyModel& model, const std::vector<ReplayOutcome>&
   for (const ReplayOutcome& outcome : outcomes) {
     seconds.push_back(outcome.seconds);
     for (std::size_t s = 0; s < kTrialStates; ++s) {
-      made.replayed[s] += static_cast<double>(outcome.states[s]) / static_cast<double>(outcomes.size());
+      made.replayed[s] += static_cast<double>(outcome.states[s]);
     }
   }
+  for (double& count : made.replayed) count /= static_cast<double>(outcomes.size());
   made.observed = model.states;
   made.replayed_seconds = estimate_of(std::move(seconds));
   const Likeness like = likeness(model, outcomes);

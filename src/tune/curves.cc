@@ -10,7 +10,7 @@ namespace headroom::tune {
 namespace {
 
 constexpr std::size_t kAlike = 12;  // examples of about the same report, of which one is taken
-constexpr double kMostScaled = 4;   // a curve that hardly moved says little of how far it would
+constexpr double kMostScaled = 16;  // a curve that hardly moved says little of how far it would
 
 double change(double from, double to) { return std::isfinite(from) && std::isfinite(to) ? to - from : 0; }
 
@@ -114,8 +114,9 @@ void CurveBook::extend(std::vector<StepReport>& curve, std::size_t length, std::
     }
     const std::vector<StepReport>& donor = curves_[place->curve];
     const double donor_move = mean_move(moved_[place->curve], place->reports);
+    // Half of the way, in proportion: the ratio of two noisy figures is too high on average.
     const double scale =
-        own_move > 0 && donor_move > 0 ? std::clamp(own_move / donor_move, 1 / kMostScaled, kMostScaled) : 1;
+        own_move > 0 && donor_move > 0 ? std::sqrt(std::clamp(own_move / donor_move, 1 / kMostScaled, kMostScaled)) : 1;
     for (std::size_t n = place->reports; n < donor.size() && curve.size() < length; ++n) {
       append(scale * change(donor[n - 1].value, donor[n].value));
     }

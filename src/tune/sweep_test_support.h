@@ -32,8 +32,7 @@ inline Study read_sweep(const std::string& name) {
     if (from["values"].is_array()) trial.values = from["values"].get<std::vector<double>>();
     trial.first_report = study.reports.size();
     for (const nlohmann::json& value : from["reports"]) {
-      study.reports.push_back({.step = static_cast<std::int64_t>(++trial.reports),
-                               .value = value.get<double>()});
+      study.reports.push_back({.step = static_cast<std::int64_t>(++trial.reports), .value = value.get<double>()});
     }
   }
   return study;

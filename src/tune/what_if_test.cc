@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/what_if.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tune/sweep_test_support.h"
+
+namespace headroom::tune {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<std::string> kSweeps{"random_1", "random_2", "tpe_1", "tpe_2", "tpe_3", "tpe_4"};
+
+StudyOptions options_of_sweep() {
+  StudyOptions options;
+  options.kernel_share = 0.75;
+  return options;
+}
+
+StudyReport what_if_of(const Study& study, const StudyOptions& options = options_of_sweep(),
+                       StudyReport facts = sweep_facts()) {
+  add_what_if(study, options, facts);
+  return facts;
+}
+
+const StudyReport& of_sweep(const std::string& name) {  // each is replayed once for all tests
+  static std::map<std::string, StudyReport> reports;
+  const auto found = reports.find(name);
+  return found != reports.end() ? found->second : reports.emplace(name, what_if_of(read_sweep(name))).first->second;
+}
+
+const WhatIf* find(const StudyReport& report, const std::string& change) {
+  const auto found = std::find_if(report.what_if.begin(), report.what_if.end(),
+                                  [&](const WhatIf& what_if) { return what_if.change == change; });
+  return found == report.what_if.end() ? nullptr : &*found;
+}
+
+// What a change is called here, and in truth.json.
+const std::map<std::string, std::string> kChanges{
+    {"start-up halved", "half the start-up"},
+    {"warm workers", "warm workers"},
+    {"warm workers, 2 trials at once", "warm, 2 workers"},
+    {"6 trials at once", "6 workers"},
+    {"8 trials at once", "8 workers"},
+    {"patience 3 -> 6", "patience 6"},
+    {"patience 3 -> 10", "patience 10"},
+    {"min_resource 1 -> 3", "min_resource 3"},
+    {"min_resource 1 -> 9", "min_resource 9"},
+    {"without PatientPruner", "without Patient"},
+    {"no pruning", "no pruning"},
+};
+
+// Mean over sweeps of one kind: finished trials per hour beside as it is, and utilisation; replayed and true.
+struct Rates {
+  double replayed = 0, actual = 0, replayed_util = 0, actual_util = 0;
+};
+
+Rates rates_of(const std::string& change, const std::string& kind) {
+  static const nlohmann::json truth = read_studies_file("truth.json");
+  Rates sum;
+  double count = 0;
+  for (const std::string& sweep : kSweeps) {
+    if (!sweep.starts_with(kind)) continue;
+    const StudyReport& report = of_sweep(sweep);
+    const WhatIf* found = find(report, change);
+    if (found == nullptr) continue;
+    const nlohmann::json& actual = truth.at(sweep).at(kChanges.at(change));
+    sum.replayed += found->trials_per_hour.value / report.as_it_is->trials_per_hour.value;
+    sum.actual +=
+        actual.at("trials_per_hour").get<double>() / truth.at(sweep).at("base").at("trials_per_hour").get<double>();
+    sum.replayed_util += found->utilisation.value;
+    sum.actual_util += actual.at("utilisation").get<double>();
+    ++count;
+  }
+  return {sum.replayed / count, sum.actual / count, sum.replayed_util / count, sum.actual_util / count};
+}
+
+// The random sampler takes the same trials under all settings, so that only chance in timing and in curves is left.
+TEST(WhatIf, ChangesDoWhatOptunaDoesWithTheSameTrials) {
+  for (const auto& [change, name] : kChanges) {
+    const Rates rates = rates_of(change, "random");
+    EXPECT_NEAR(rates.replayed / rates.actual, 1, 0.08) << change;
+    EXPECT_NEAR(rates.replayed_util, rates.actual_util, 0.02) << change;
+  }
+}
+
+// TPE goes other ways under other settings: single sweeps differ from each other by 10 % and more.
+TEST(WhatIf, ChangesDoWhatTheyDoToASweepThatLearns) {
+  for (const auto& [change, name] : kChanges) {
+    const Rates rates = rates_of(change, "tpe");
+    EXPECT_NEAR(rates.replayed / rates.actual, 1, 0.13) << change;
+    EXPECT_NEAR(rates.replayed_util, rates.actual_util, 0.03) << change;
+  }
+}
+
+TEST(WhatIf, AReplayGivesTheSweepBack) {
+  for (const std::string& sweep : kSweeps) {
+    const Calibration& calibration = of_sweep(sweep).calibration;
+    EXPECT_TRUE(calibration.good) << sweep << ": " << calibration.why;
+    EXPECT_NEAR(calibration.replayed_seconds.value / calibration.observed_seconds, 1, 0.06) << sweep;
+    EXPECT_EQ(calibration.replays, 20);
+  }
+}
+
+TEST(WhatIf, WarmAndMoreWorkersComeFirst) {
+  for (const std::string& sweep : kSweeps) {
+    const StudyReport& report = of_sweep(sweep);
+    for (const char* change : {"warm workers", "6 trials at once"}) {
+      const WhatIf* found = find(report, change);
+      ASSERT_NE(found, nullptr);
+      EXPECT_TRUE(found->helps) << sweep << ": " << change << " " << found->time_to_best_ratio.high;
+      EXPECT_LT(found - report.what_if.data(), 6) << sweep << ": " << change;
+    }
+    const std::string& first = report.what_if.front().change;
+    EXPECT_TRUE(first.find("warm") != std::string::npos || first.find("at once") != std::string::npos)
+        << sweep << ": " << first;
+  }
+}
+
+TEST(WhatIf, MorePatienceIsALossThatRaisesUtilisation) {
+  for (const std::string& sweep : kSweeps) {
+    const StudyReport& report = of_sweep(sweep);
+    for (const char* change : {"patience 3 -> 6", "patience 3 -> 10", "min_resource 1 -> 3", "min_resource 1 -> 9",
+                               "no pruning", "patience 3 -> 6, min_resource 1 -> 3"}) {
+      const WhatIf* found = find(report, change);
+      ASSERT_NE(found, nullptr) << change;
+      EXPECT_GT(found->time_to_best_ratio.value, 1) << sweep << ": " << change;
+      EXPECT_FALSE(found->helps) << sweep << ": " << change;
+    }
+    for (const char* change : {"patience 3 -> 10", "min_resource 1 -> 9", "no pruning"}) {
+      EXPECT_GT(find(report, change)->utilisation.value, report.as_it_is->utilisation.value) << sweep << ": " << change;
+    }
+  }
+}
+
+TEST(WhatIf, AsItIsIsOneOfItself) {
+  const StudyReport& report = of_sweep("random_1");
+  EXPECT_EQ(report.as_it_is->time_to_best_ratio, (Estimate{1, 1, 1}));
+  EXPECT_FALSE(report.as_it_is->helps);
+}
+
+TEST(WhatIf, TheSameTwiceIsTheSame) {
+  StudyOptions options = options_of_sweep();
+  options.replays = 3;
+  const Study study = read_sweep("tpe_1");
+  EXPECT_EQ(what_if_of(study, options).what_if, what_if_of(study, options).what_if);
+}
+
+TEST(WhatIf, AnotherPrunerDoesNotGiveTheStudyBack) {
+  StudyReport facts = sweep_facts();
+  facts.pruner_settings = PrunerSettings{.kind = PrunerKind::kMedian};
+  const StudyReport report = what_if_of(read_sweep("tpe_1"), options_of_sweep(), facts);
+  EXPECT_FALSE(report.calibration.good);
+  EXPECT_THAT(report.calibration.why, HasSubstr("--pruner"));
+  EXPECT_TRUE(report.what_if.empty());
+  EXPECT_FALSE(report.as_it_is);
+}
+
+TEST(WhatIf, AnotherNumberOfWorkersDoesNotGiveTheStudyBack) {
+  StudyReport facts = sweep_facts();
+  facts.parallelism.workers = 6;
+  const StudyReport report = what_if_of(read_sweep("tpe_1"), options_of_sweep(), facts);
+  EXPECT_FALSE(report.calibration.good);
+  EXPECT_THAT(report.calibration.why, HasSubstr("--workers"));
+}
+
+TEST(WhatIf, WithoutAPrunerTheCutsStayWhereTheyWere) {
+  StudyReport facts = sweep_facts();
+  facts.pruner_settings.reset();
+  const StudyReport report = what_if_of(read_sweep("tpe_2"), options_of_sweep(), facts);
+  ASSERT_TRUE(report.calibration.good) << report.calibration.why;
+  EXPECT_EQ(report.calibration.observed, report.calibration.replayed);
+  EXPECT_NE(find(report, "warm workers"), nullptr);
+  EXPECT_EQ(find(report, "no pruning"), nullptr);
+  EXPECT_THAT(report.assumptions, ::testing::Contains(HasSubstr("--pruner")));
+}
+
+TEST(WhatIf, LoaderWorkersBeyondTheCoresAreNamed) {
+  StudyOptions options = options_of_sweep();
+  options.cores = 12;
+  options.loader_workers = 2;
+  options.replays = 2;
+  const StudyReport report = what_if_of(read_sweep("tpe_1"), options);
+  const WhatIf* loaders = find(report, "loader workers 2 -> 4");
+  ASSERT_NE(loaders, nullptr);
+  EXPECT_EQ(loaders->safety, Safety::kRisky);
+  EXPECT_EQ(loaders->why, "cores: 4 x 4 = 16 loader workers oversubscribe 12 cores");
+  EXPECT_FALSE(loaders->helps);
+}
+
+TEST(WhatIf, TrialsThatDoNotFitTheGpuAreRisky) {
+  StudyOptions options = options_of_sweep();
+  options.gpu_memory_bytes = 24'000'000'000;
+  options.memory_per_trial_bytes = 3'000'000'000;
+  options.replays = 2;
+  const StudyReport report = what_if_of(read_sweep("tpe_1"), options);
+  EXPECT_EQ(find(report, "6 trials at once")->safety, Safety::kSafe);
+  EXPECT_EQ(find(report, "6 trials at once")->memory_bytes, 18'000'000'000);
+  EXPECT_EQ(find(report, "8 trials at once")->safety, Safety::kRisky);  // 24 GB, and nothing left
+  ASSERT_NE(find(report, "7 trials at once"), nullptr);                 // as many as fit beside the reserve
+  EXPECT_EQ(find(report, "7 trials at once")->safety, Safety::kSafe);
+  const StudyReport unknown = what_if_of(read_sweep("tpe_1"));
+  EXPECT_EQ(find(unknown, "6 trials at once")->safety, Safety::kModerate);
+  EXPECT_THAT(find(unknown, "6 trials at once")->why, HasSubstr("headroom run"));
+}
+
+TEST(WhatIf, AStudyThatCannotBeReplayedSaysWhy) {
+  Study study = read_sweep("tpe_1");
+  study.directions = {Direction::kMinimize, Direction::kMaximize};
+  EXPECT_THAT(what_if_of(study).calibration.why, HasSubstr("several objectives"));
+  EXPECT_THAT(what_if_of(Study{}).calibration.why, HasSubstr("0 trials"));
+  study = read_sweep("tpe_1");
+  for (Trial& trial : study.trials) trial.values.clear();
+  EXPECT_THAT(what_if_of(study).calibration.why, HasSubstr("no trial completed"));
+}
+
+TEST(WhatIf, APauseOfTheStudyIsLeftOut) {
+  Study study = read_sweep("random_2");
+  // Everything from a quiet instant on is a day later: no trial is open in between.
+  Study paused = study;
+  const Nanos middle = *study.trials[100].start;
+  for (Trial& trial : paused.trials) {
+    if (trial.number < 100) trial.complete = std::min(*trial.complete, middle);
+    if (trial.number >= 100) trial.start = *trial.start + 86400 * kSecond;
+    if (trial.number >= 100) trial.complete = *trial.complete + 86400 * kSecond;
+  }
+  StudyOptions options = options_of_sweep();
+  options.replays = 3;
+  const StudyReport report = what_if_of(paused, options);
+  EXPECT_LT(report.calibration.observed_seconds, 6000);
+  EXPECT_TRUE(report.calibration.good) << report.calibration.why;
+  EXPECT_THAT(report.assumptions, ::testing::Contains(HasSubstr("stood still")));
+}
+
+TEST(WhatIf, MaximizingIsMinimizingTheOtherWayRound) {
+  Study study = read_sweep("random_1");
+  study.directions = {Direction::kMaximize};
+  for (Trial& trial : study.trials) {
+    for (double& value : trial.values) value = -value;
+  }
+  for (StepReport& report : study.reports) report.value = -report.value;
+  StudyOptions options = options_of_sweep();
+  options.replays = 3;
+  const StudyReport turned = what_if_of(study, options), straight = what_if_of(read_sweep("random_1"), options);
+  ASSERT_EQ(turned.what_if.size(), straight.what_if.size());
+  for (std::size_t i = 0; i < turned.what_if.size(); ++i) EXPECT_EQ(turned.what_if[i], straight.what_if[i]);
+}
+
+}  // namespace
+}  // namespace headroom::tune
