@@ -14,6 +14,7 @@ import marks
 import output_lines
 import python_marks
 import stacks
+import studies
 import tiers
 import watched
 from results import median, number, spread
@@ -202,7 +203,7 @@ def quartiles(values):
 PARTS = {"recorder": recorder, "nvml": nvml, "recording": recording, "store": store, "import": logs, "startup": startup,
          "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "packed": batches.packed,
          "stacks": stacks.stacks, "marks": marks.marks, "python_marks": python_marks.python_marks,
-         "output": output_lines.output_lines, "tiers": tiers.tiers}
+         "output": output_lines.output_lines, "tiers": tiers.tiers, "study": studies.studies}
 NAMES = list(PARTS)
 
 

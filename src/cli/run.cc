@@ -10,10 +10,12 @@
 #include "base/ids.h"
 #include "base/output_file.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "cli/families.h"
 #include "cli/job_lines.h"
 #include "cli/job_marks.h"
 #include "cli/live_parts.h"
+#include "cli/study_offer.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
@@ -209,7 +211,12 @@ bool WatchedJob::report() {
   if (!written) report_error(written.error());
   report::TextOptions layout = text_options(STDERR_FILENO);
   if (options_.live.output.empty()) layout.recording = "last";
-  if (!options_.live.quiet) (void)write_all(STDERR_FILENO, "\n" + report::to_text(explanation, layout));
+  if (options_.live.quiet) return written.has_value();
+  std::string text = "\n" + report::to_text(explanation, layout);
+  if (const std::string study = study_led_by(*recording); !study.empty())
+    text += fmt::format("      headroom study {} {}\n", visible(shell_quote(study)),
+                        visible(layout.recording.empty() ? shell_quote(result_.path) : layout.recording));
+  (void)write_all(STDERR_FILENO, text);
   return written.has_value();
 }
 

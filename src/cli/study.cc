@@ -1,52 +1,195 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/study.h"
+
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <thread>
 
+#include "base/bytes.h"
+#include "base/duration.h"
+#include "base/secrets.h"
+#include "base/strings.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
+#include "cli/time_zone.h"
 #include "cli/verbs.h"
 #include "report/study.h"
-#include "storage/storage.h"
-#include "tune/study_facts.h"
+#include "tune/pruner_text.h"
 #include "tune/what_if.h"
 
 namespace headroom::cli {
 
 namespace {
 
-struct Options {
-  std::string storage;
-  std::optional<std::string> study;
-  bool json = false;
+// What the command line says as text.
+struct Words {
+  std::string pruner, gpu_memory, trial_memory, watch, recording;
 };
 
-Result<void> study(const Options& options) {
-  HR_TRY(const StorageContent content, read_storage({.name = options.storage, .study = options.study}));
-  std::vector<StudyReport> reports;
-  for (const Study& one : content.studies) {
-    const tune::StudyOptions told{.storage = options.storage, .now = realtime_now()};
-    reports.push_back(tune::study_facts(one, told));
-    tune::add_what_if(one, told, reports.back());
+bool is_local_file(const std::string& storage) {
+  return storage.find("://") == std::string::npos || storage.starts_with("sqlite:");
+}
+
+// --watch takes a number where one follows; else the next word is the storage.
+Result<void> read_watch(StudyVerb& verb, const Words& words) {
+  if (words.watch.empty()) return {};
+  auto every = parse_duration(words.watch);
+  if (const auto plain = parse_number<double>(words.watch); plain && *plain >= 0)
+    every = static_cast<Nanos>(std::min(*plain, 1e6) * 1e9);
+  std::error_code ignored;
+  if (!every && (verb.storage.empty() || std::filesystem::exists(words.watch, ignored))) {
+    verb.recording = verb.storage;
+    verb.storage = words.watch;
+    return {};
   }
-  if (options.json) {
+  if (!every) return tl::unexpected(within("--watch", every.error()));
+  if (*every < kSecond / 10 || *every > 3600 * kSecond)
+    return fail(Errc::kInvalidInput, fmt::format("--watch: {} is no useful time between two looks", words.watch),
+                "write 0.1 to 3600 seconds, such as --watch 10");
+  verb.watch_every = *every;
+  return {};
+}
+
+Result<void> read_words(StudyVerb& verb, const Words& words) {
+  HR_TRYV(read_watch(verb, words));
+  if (verb.storage.empty())
+    return fail(Errc::kInvalidInput, "study: which storage?",
+                "headroom study optuna.db, or the URL that the study was created with");
+  if (!words.recording.empty()) {
+    if (!verb.recording.empty())
+      return fail(Errc::kInvalidInput, fmt::format("study: two recordings, {} and {}", verb.recording, words.recording),
+                  "name one of them");
+    verb.recording = words.recording;
+  }
+  if (!words.pruner.empty()) {
+    auto pruner = tune::parse_pruner(words.pruner);
+    if (!pruner) return tl::unexpected(within("--pruner", pruner.error()));
+    verb.told.pruner = *pruner;
+  }
+  const auto size = [](const char* flag, const std::string& text, std::optional<std::int64_t>& to) -> Result<void> {
+    if (text.empty()) return {};
+    const auto bytes = parse_bytes(text);
+    if (!bytes) return tl::unexpected(within(flag, bytes.error()));
+    to = *bytes;
+    return {};
+  };
+  HR_TRYV(size("--gpu-memory", words.gpu_memory, verb.told.gpu_memory_bytes));
+  HR_TRYV(size("--trial-memory", words.trial_memory, verb.told.memory_per_trial_bytes));
+  if (!verb.tz.empty())
+    if (const auto zone = offset_of_zone(verb.tz, 0); !zone) return tl::unexpected(within("--tz", zone.error()));
+  if (!verb.told.cores && is_local_file(verb.storage)) verb.told.cores = std::thread::hardware_concurrency();
+  verb.told.storage = hide_secrets(verb.storage);
+  return {};
+}
+
+Result<void> explain_studies(const StudyVerb& verb) {
+  HR_TRY(const StorageContent content, read_storage({.name = verb.storage, .study = verb.study}));
+  std::optional<OpenedRecording> recording;
+  if (!verb.recording.empty()) {
+    HR_TRY(recording, open_recording(verb.recording));
+  }
+  std::vector<StudyReport> reports;
+  for (const Study& study : content.studies) {
+    HR_TRY(tune::StudyOptions told, told_about(verb, study));
+    reports.push_back(facts_with(recording ? &*recording : nullptr, study, told));
+    if (!verb.no_what_if) tune::add_what_if(study, told, reports.back());
+  }
+  if (verb.json) {
     put(report::to_json(reports));
     return {};
   }
-  for (const StudyReport& report : reports) put_visible(report::to_text(report, text_options(STDOUT_FILENO)));
+  constexpr std::size_t kListed = 3;
+  report::TextOptions layout = study_layout(verb);
+  if (reports.empty()) print("There is no study in {} yet.\n", verb.told.storage);
+  if (reports.size() > kListed) put(report::study_list(reports, layout));
+  for (const StudyReport& report : reports) {
+    if (reports.size() > 1) print("{}Study {}\n", &report == reports.data() ? "" : "\n", report.name);
+    layout.recording = study_argument(verb, report.name, reports.size() == 1);
+    put(report::to_text(report, layout));
+  }
   return {};
+}
+
+void declare_told(CLI::App& app, StudyVerb& verb, Words& words) {
+  app.add_option("--pruner", words.pruner,
+                 "the study's pruner, as its program has it: \"PatientPruner(HyperbandPruner(1, 100, 3), patience=2)\"")
+      ->type_name("TEXT");
+  app.add_option("--sampler", verb.told.sampler, "its sampler: TPESampler")->type_name("TEXT");
+  app.add_option("--workers", verb.told.workers, "trials at once, as it was started")
+      ->check(CLI::Range(1, 100'000))
+      ->type_name("COUNT");
+  app.add_option("--tz", verb.tz, "zone of the storage's times: UTC, local, +09:00, Asia/Tokyo (default: estimated)")
+      ->type_name("ZONE");
+  app.add_option("--cores", verb.told.cores, "cores of the host (default: this machine's, for a file)")
+      ->check(CLI::Range(0.1, 100'000.0))
+      ->type_name("COUNT");
+  app.add_option("--gpu-memory", words.gpu_memory, "memory of the GPU: 24GB")->type_name("SIZE");
+  app.add_option("--trial-memory", words.trial_memory, "what a trial takes of it: 3.5GB")->type_name("SIZE");
+  app.add_option("--loader-workers", verb.told.loader_workers, "data loader workers of a trial")
+      ->check(CLI::Range(0, 100'000))
+      ->type_name("COUNT");
+  app.add_option("--kernel-share", verb.told.kernel_share,
+                 "share of a trial's steps in which its kernels run when it is alone, 0 to 1")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("RATIO");
+  app.add_option("--replays", verb.told.replays, "simulations for each change (default 20)")
+      ->check(CLI::Range(1, 10'000))
+      ->type_name("COUNT");
 }
 
 }  // namespace
 
+Result<tune::StudyOptions> told_about(const StudyVerb& verb, const Study& study) {
+  tune::StudyOptions told = verb.told;
+  told.now = realtime_now();
+  Nanos begin = told.now;
+  for (const Trial& trial : study.trials)
+    if (trial.start) begin = std::min(begin, *trial.start);
+  HR_TRY(told.local_offset, offset_of_zone("local", begin));
+  if (verb.tz.empty()) return told;
+  HR_TRY(told.utc_offset, offset_of_zone(verb.tz, begin));
+  return told;
+}
+
+std::string study_argument(const StudyVerb& verb, const std::string& name, bool only) {
+  const std::string storage = shell_quote(verb.told.storage);
+  return only && !verb.study ? storage : fmt::format("{} --study {}", storage, shell_quote(name));
+}
+
+report::TextOptions study_layout(const StudyVerb& verb) {
+  report::TextOptions layout = text_options(STDOUT_FILENO);
+  if (verb.width) layout.width = *verb.width;
+  layout.full = verb.full;
+  return layout;
+}
+
 Action declare_study(VerbInput input) {
-  auto options = std::make_shared<Options>();
+  auto verb = std::make_shared<StudyVerb>();
+  auto words = std::make_shared<Words>();
   auto& app = input.app;
-  app.add_option("STORAGE", options->storage, "a SQLite file or journal of Optuna, or its URL")->required();
-  app.add_option("--study", options->study, "the study of this name (default: all)")->type_name("NAME");
-  app.add_flag("--json", options->json, "machine-readable, schema headroom.study/1");
-  return [options] {
-    const auto done = study(*options);
+  app.add_option("STORAGE", verb->storage, "a SQLite file or journal of Optuna, or a URL as Optuna takes it");
+  app.add_option("RECORDING", verb->recording, "a recording of the time in which it ran");
+  app.add_option("--study", verb->study, "the study of this name (default: all)")->type_name("NAME");
+  app.add_option("--recording", words->recording, "the same as RECORDING")->type_name("RECORDING");
+  app.add_flag("--json", verb->json, "machine-readable, schema headroom.study/1");
+  app.add_flag("--full", verb->full, "all that is known: tables, every change with its edit, assumptions");
+  app.add_option("--width", verb->width, "columns of the text, 40 to 160 (default: the terminal's)")
+      ->check(CLI::Range(report::kNarrowest, report::kWidest))
+      ->type_name("COUNT");
+  declare_told(app, *verb, *words);
+  app.add_flag("--no-what-if", verb->no_what_if, "the facts only; nothing is simulated");
+  auto* watch =
+      app.add_option("--watch", words->watch, "follow a study that runs, a look every so often (default 10 s)")
+          ->type_name("[SECONDS]")
+          ->expected(0, 1);
+  return [verb, words, watch] {
+    verb->watch = watch->count() > 0;
+    if (const auto read = read_words(*verb, *words); !read) return report_error(read.error());
+    if (verb->watch) return watch_study(*verb);
+    const auto done = explain_studies(*verb);
     return done ? kExitOk : report_error(done.error());
   };
 }

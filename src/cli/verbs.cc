@@ -59,8 +59,10 @@ constexpr std::array kVerbs{
          .summary =
              "explain a hyper-parameter study of Optuna: where its time went, what would find its best value sooner",
          .declare = declare_study,
-         .usage = "[OPTIONS] STORAGE",
+         .usage = "[OPTIONS] STORAGE [RECORDING]",
          .examples = "study optuna.db\n"
+                     "study sqlite:///optuna.db last --pruner \"HyperbandPruner(1, 100, 3)\"\n"
+                     "study optuna.db --watch\n"
                      "study postgresql://user@host/optuna --study resnet"},
     Verb{.name = "recordings",
          .summary = "list, prune or remove what has been recorded",

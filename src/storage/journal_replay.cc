@@ -3,6 +3,7 @@
 
 #include "base/civil_time.h"
 #include "base/strings.h"
+#include "storage/journal_line.h"
 
 namespace headroom {
 
@@ -41,7 +42,7 @@ std::optional<Direction> direction_of_number(const Json& value) {
 }  // namespace
 
 void JournalReplay::add_line(std::string_view line) {
-  if (trim(line).empty()) return;
+  if (trim(line).empty() || add_plain_line(line)) return;
   Json log = parse_python_json(line);
   if (!log.is_object()) {
     assembler_.count_left_out();
@@ -54,6 +55,21 @@ void JournalReplay::add_line(std::string_view line) {
     ++applied_;
   else
     assembler_.count_left_out();
+}
+
+bool JournalReplay::add_plain_line(std::string_view line) {
+  bool sensible = true;
+  if (const auto report = read_report_line(line))
+    sensible = set_report(report->trial, report->step, report->value);
+  else if (const auto parameter = read_parameter_line(line))
+    sensible = set_parameter(parameter->trial, parameter->name, parameter->value, parameter->distribution);
+  else
+    return false;
+  if (sensible)
+    ++applied_;
+  else
+    assembler_.count_left_out();
+  return true;
 }
 
 bool JournalReplay::apply(const Json& log) {
@@ -158,10 +174,13 @@ bool JournalReplay::create_trial(const Json& log) {
   return true;
 }
 
+bool JournalReplay::is_known(std::int64_t trial) const {
+  return trial >= 0 && static_cast<std::size_t>(trial) < states_.size();
+}
+
 std::optional<std::int64_t> JournalReplay::trial_of(const Json& log) const {
   const auto id = integer_of(member(log, "trial_id"));
-  if (!id || *id < 0 || static_cast<std::size_t>(*id) >= states_.size()) return std::nullopt;
-  return id;
+  return id && is_known(*id) ? id : std::nullopt;
 }
 
 bool JournalReplay::is_finished(std::int64_t trial) const {
@@ -172,8 +191,14 @@ bool JournalReplay::set_parameter(const Json& log) {
   const auto trial = trial_of(log);
   const auto name = text_of(member(log, "param_name")), distribution = text_of(member(log, "distribution"));
   if (!trial || !name || !distribution) return false;
-  if (is_finished(*trial) || !assembler_.fits(*trial, *name, *distribution)) return true;
-  assembler_.add_parameter(*trial, *name, number_of(member(log, "param_value_internal")), *distribution);
+  return set_parameter(*trial, *name, number_of(member(log, "param_value_internal")), *distribution);
+}
+
+bool JournalReplay::set_parameter(std::int64_t trial, std::string_view name, std::optional<double> value,
+                                  std::string_view distribution) {
+  if (!is_known(trial)) return false;
+  if (!is_finished(trial) && assembler_.fits(trial, name, distribution))
+    assembler_.add_parameter(trial, name, value, distribution);
   return true;
 }
 
@@ -201,8 +226,12 @@ bool JournalReplay::set_report(const Json& log) {
   const auto trial = trial_of(log);
   const auto step = integer_of(member(log, "step"));
   const auto value = number_of(member(log, "intermediate_value"));
-  if (!trial || !step || !value) return false;
-  if (!is_finished(*trial)) assembler_.add_report(*trial, *step, value);
+  return trial && step && value && set_report(*trial, *step, *value);
+}
+
+bool JournalReplay::set_report(std::int64_t trial, std::int64_t step, double value) {
+  if (!is_known(trial)) return false;
+  if (!is_finished(trial)) assembler_.add_report(trial, step, value);
   return true;
 }
 

@@ -28,20 +28,25 @@ class JournalReplay {
   [[nodiscard]] StudyAssembler& assembler() { return assembler_; }
 
  private:
-  bool apply(const Json& log);  // false: it makes no sense
+  bool add_plain_line(std::string_view line);  // false: it is none
+  bool apply(const Json& log);                 // false: it makes no sense
   bool create_study(const Json& log);
   bool delete_study(const Json& log);
   bool set_study_attribute(const Json& log);
   bool create_trial(const Json& log);
   bool set_parameter(const Json& log);
+  bool set_parameter(std::int64_t trial, std::string_view name, std::optional<double> value,
+                     std::string_view distribution);
   bool set_state(const Json& log);
   bool set_report(const Json& log);
+  bool set_report(std::int64_t trial, std::int64_t step, double value);
   bool set_attribute(const Json& log);
 
   void add_attributes(std::int64_t trial, const Json& attributes);
   void add_values(std::int64_t trial, const Json& values);
   std::optional<Nanos> time(const Json& text);
   std::optional<std::int64_t> trial_of(const Json& log) const;  // of a trial that there is
+  [[nodiscard]] bool is_known(std::int64_t trial) const;
   [[nodiscard]] bool is_finished(std::int64_t trial) const;
 
   StudyAssembler assembler_;

@@ -63,8 +63,8 @@ bool is_fresh(const std::string& path) {
 
 // Where nobody has the file open: as it lies, without locks, or a copy where a dead writer's log or journal must be
 // merged or undone. kBusy: it was written meanwhile, so that somebody has it open after all.
-Result<StorageContent> read_left_alone(const StorageRequest& request, const std::string& path,
-                                       const SqliteReading& reading) {
+Result<StorageContent> read_left_alone(const StorageRequest& request, const std::string& path, SqliteReading reading) {
+  reading.pauses = false;
   if (has_leftovers(path) || is_fresh(path)) {
     HR_TRY(const DatabaseCopy copy, DatabaseCopy::make(path));
     return read_as(copy.path(), Access::kReadWrite, request, path, reading);
@@ -84,17 +84,19 @@ bool is_left_alone_in_wal_mode(const std::string& path, std::string_view header)
 }
 
 Error explain(Error error) {
-  switch (error.code) {
-    case Errc::kBusy:
-      return {Errc::kBusy, "its writers did not let go of it for a minute",
-              "try again when they write less, or copy the file, with its -wal or -journal if there is one, and "
-              "read the copy"};
-    case Errc::kCorrupt:
-      if (error.hint.empty()) error.hint = "sqlite3 FILE .recover saves what can be read of a damaged file";
-      return error;
-    default:
-      return error;
-  }
+  constexpr const char* kRecover =
+      "copy it again from where it came; sqlite3 FILE .recover saves what can be read of it";
+  if (error.code == Errc::kBusy)
+    return {Errc::kBusy, "its writers did not let go of it for a minute",
+            "try again when they write less, or copy the file, with its -wal or -journal if there is one, and read the "
+            "copy"};
+  if (!error.hint.empty()) return error;
+  if (error.code == Errc::kInvalidInput)
+    return {Errc::kCorrupt, "it begins as an SQLite database, and what follows is none", kRecover};
+  error.hint = error.code == Errc::kCorrupt
+                   ? kRecover
+                   : "read it as its owner, or copy it, with its -wal or -journal if there is one, and read the copy";
+  return error;
 }
 
 }  // namespace
@@ -102,20 +104,21 @@ Error explain(Error error) {
 Result<StorageContent> read_sqlite(const StorageRequest& request, const std::string& path, std::string_view header,
                                    const SqliteReading& reading) {
   const auto written = written_at(path);
-  const auto live = [&] {
-    return read_as(path.starts_with("file:") ? "./" + path : path, Access::kReadOnly, request, path, reading);
+  bool live = !is_left_alone_in_wal_mode(path, header);
+  const auto read = [&] {
+    return live ? read_as(path.starts_with("file:") ? "./" + path : path, Access::kReadOnly, request, path, reading)
+                : read_left_alone(request, path, reading);
   };
-  const auto left_alone = [&] { return read_left_alone(request, path, reading); };
-  const auto is = [](const Result<StorageContent>& answer, std::initializer_list<Errc> codes) {
-    return !answer && std::find(codes.begin(), codes.end(), answer.error().code) != codes.end();
-  };
-  auto answer = is_left_alone_in_wal_mode(path, header) ? left_alone() : live();
   // Where nothing may be written, SQLite cannot share a log's index, and a reader may not undo what a writer died in.
-  // Somebody who opens the file meanwhile spoils that, and makes it needless.
-  for (int tries = 0; tries < 3 && is(answer, {Errc::kIo, Errc::kNoPermission, Errc::kNoSpace, Errc::kBusy}); ++tries) {
-    const bool in_use = answer.error().code == Errc::kBusy;
-    if (in_use && tries > 0) break;
-    answer = in_use ? live() : left_alone();
+  // Somebody who opens the file meanwhile spoils the other way, and makes it needless.
+  const auto may_go_the_other_way = [&live](const Error& error) {
+    return error.code == Errc::kIo || error.code == Errc::kNoPermission || error.code == Errc::kNoSpace ||
+           (error.code == Errc::kBusy && !live);
+  };
+  auto answer = read();
+  for (int tries = 0; tries < 4 && !answer && may_go_the_other_way(answer.error()); ++tries) {
+    live = !live;
+    answer = read();
   }
   if (!answer) return tl::unexpected(explain(answer.error()));
   for (Study& study : answer->studies) study.written = written;

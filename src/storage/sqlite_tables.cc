@@ -62,25 +62,25 @@ class Tables {
   }
 
   Result<void> check() {
-    std::size_t missing = 0;
-    bool versions = true;
-    for (const std::string_view name : kOptunaTables) {
+    for (const std::string_view name : {"version_info", "studies", "trials"}) {
       HR_TRY(const bool there, has_table(name));
-      missing += there ? 0 : 1;
-      if (name == "alembic_version") versions = there;
+      if (!there) return not_optuna();
     }
-    HR_TRY(const bool studies, has_table("studies"));
-    HR_TRY(const bool trials, has_table("trials"));
-    HR_TRY(const bool info, has_table("version_info"));
-    if (!studies || !trials || !info) return not_optuna();
     HR_TRYV(database_.check_stored_tables(kOptunaTables));
     HR_TRYV(database_.check_stored_tables(std::array{kHeartbeatTable}));
+    HR_TRY(const bool versions, has_table("alembic_version"));
     if (versions) {
       HR_TRY(schema_, text("SELECT version_num FROM alembic_version"));
     }
     HR_TRYV(check_schema(schema_));
-    if (missing > 0) return fail(Errc::kCorrupt, "some of Optuna's tables are missing in it");
+    for (const std::string_view name : kOptunaTables) {
+      HR_TRY(const bool there, has_table(name));
+      if (!there) return fail(Errc::kCorrupt, fmt::format("Optuna's table {} is missing in it", name));
+    }
     HR_TRY(library_, text("SELECT library_version FROM version_info"));
+    // In WAL mode nobody waits for a reader.
+    HR_TRY(const std::string mode, text("PRAGMA journal_mode"));
+    pauses_ = reading_.pauses && mode != "wal";
     return {};
   }
 
@@ -115,7 +115,7 @@ class Tables {
         row(rows);
       } while (now - begin < reading_.hold);
       rows.reset();
-      if (more) std::this_thread::sleep_for(std::chrono::nanoseconds(now - begin));
+      if (more && pauses_) std::this_thread::sleep_for(std::chrono::nanoseconds(now - begin));
     }
     return {};
   }
@@ -203,6 +203,7 @@ class Tables {
   const SqliteReading& reading_;
   StudyAssembler assembler_;
   std::string schema_, library_;
+  bool pauses_ = true;
 };
 
 }  // namespace

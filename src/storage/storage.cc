@@ -9,6 +9,7 @@
 #include "base/visible.h"
 #include "storage/file_kind.h"
 #include "storage/journal_storage.h"
+#include "storage/postgres_storage.h"
 #include "storage/sqlite_storage.h"
 #include "storage/storage_name.h"
 
@@ -53,6 +54,7 @@ Result<StorageContent> read_file_storage(const StorageRequest& request, const st
 Result<StorageContent> read_storage(const StorageRequest& request) {
   auto name = parse_storage_name(request.name);
   if (!name) return tl::unexpected(name.error());
+  if (name->engine == StorageEngine::kPostgresql) return read_postgres(request);
   auto content = read_file_storage(request, name->path);
   if (!content) return tl::unexpected(within(visible(name->path), content.error()));
   return content;

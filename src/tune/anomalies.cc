@@ -56,14 +56,15 @@ struct Group {
 };
 
 std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts& parallelism, std::size_t running) {
-  const auto longest = static_cast<Nanos>(timeline.longest * 1e9);
+  const auto longest = to_nanos(timeline.longest);
   switch (by) {
     case DeadBy::kProcess:
       return "the recording saw its process end";
     case DeadBy::kHeartbeat:
       return "its heartbeat has stopped";
     case DeadBy::kAge:
-      return fmt::format("it is far older than any trial that ended; the longest took {}", human_duration(longest));
+      return fmt::format("by its begin and its reports it would have ended long ago; the longest trial took {}",
+                         human_duration(longest));
     case DeadBy::kReplaced:
       return fmt::format(
           "more trials are open than the {} that {}, younger ones began after it, and of the {} that "
@@ -86,12 +87,12 @@ void add_dead(const Study& study, const Timeline& timeline, const ParallelismFac
     Group group;
     group.collect(study, timeline, [&](const Trial&, const TrialSpan& span) { return span.dead == by; });
     if (group.trials.empty()) continue;
-    const std::string each = group.trials.size() == 1 ? "" : "each: ";
+    const std::string each = group.trials.size() == 1 ? ": " : "; of each: ";
     found.push_back(
         {group.worker_seconds,
          {.kind = "dead_trial",
-          .text = fmt::format("{} {} RUNNING in the storage and dead: {}{}", names(group.trials),
-                              is_or_are(group.trials), each, evidence(by, timeline, parallelism, alive.trials.size())),
+          .text = fmt::format("{} {} RUNNING in the storage and dead{}{}", names(group.trials), is_or_are(group.trials),
+                              each, evidence(by, timeline, parallelism, alive.trials.size())),
           .next =
               fmt::format("study.tell({}, state=optuna.trial.TrialState.FAIL) ends {}, if no process of it is left; "
                           "until then samplers that count running trials keep away from its parameters",
@@ -107,13 +108,13 @@ void add_open_at_end(const Study& study, const Timeline& timeline, std::vector<C
     return span.timed && trial.state == TrialState::kRunning && span.dead == DeadBy::kNone;
   });
   if (group.trials.empty()) return;
-  found.push_back(
-      {group.worker_seconds,
-       {.kind = "open_at_end",
-        .text = fmt::format("{} {} RUNNING at the last sign of the study's life, which is {} old", names(group.trials),
-                            group.trials.size() == 1 ? "was" : "were", human_duration(timeline.silence)),
-        .next = "a copy of a storage stays as it is; if this is the study's own, its workers were stopped",
-        .trials = listed(group.trials)}});
+  found.push_back({group.worker_seconds,
+                   {.kind = "open_at_end",
+                    .text = fmt::format("{} {} RUNNING at the last sign of the study's life, which is {}{} old",
+                                        names(group.trials), group.trials.size() == 1 ? "was" : "were",
+                                        timeline.clock.known ? "" : "at least ", human_duration(timeline.silence)),
+                    .next = "a copy of a storage stays as it is; if this is the study's own, its workers were stopped",
+                    .trials = listed(group.trials)}});
 }
 
 void add_too_many_open(const Timeline& timeline, const ParallelismFacts& parallelism, std::vector<Costed>& found) {
@@ -150,7 +151,7 @@ void add_slow(const Study& study, const Timeline& timeline, const StepModel& mod
   }
   const Trial& worst = study.trials[slow[0].trial];
   const TrialSpan& span = timeline.spans[slow[0].trial];
-  const auto text = [](double value) { return human_duration(static_cast<Nanos>(value * 1e9)); };
+  const auto text = [](double value) { return human_duration(to_nanos(value)); };
   const std::string usual = model.line
                                 ? fmt::format("for its {}", count_of(static_cast<std::int64_t>(worst.reports), "step"))
                                 : fmt::format("for a {} one", trial_state_name(worst.state));
@@ -181,7 +182,7 @@ void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTi
         .text = fmt::format("{} {} the parameters of an earlier trial, without being enqueued or a retry: {} of "
                             "worker time{}",
                             count_of(group.trials.size(), "trial"), group.trials.size() == 1 ? "repeats" : "repeat",
-                            human_duration(static_cast<Nanos>(group.worker_seconds * 1e9)), share),
+                            human_duration(to_nanos(group.worker_seconds)), share),
         .next = "return the known value where study.get_trials() has the same parameters; constant_liar=True keeps "
                 "parallel trials apart",
         .trials = listed(group.trials)}});
@@ -208,14 +209,16 @@ void add_non_finite(const Study& study, const Timeline& timeline, std::vector<Co
         {reports.worker_seconds,
          {.kind = "non_finite_reports",
           .text = fmt::format("{} reported {} NaN and {} infinite values", names(reports.trials), nan, infinite),
-          .next = "raise optuna.TrialPruned at the first NaN: from there on a training seldom comes back",
+          .next = "where training cannot come back from that, raise optuna.TrialPruned at once",
           .trials = listed(reports.trials)}});
   if (!values.trials.empty())
     found.push_back({values.worker_seconds,
                      {.kind = "non_finite_values",
                       .text = fmt::format("{} {} COMPLETE with a value that is not finite", names(values.trials),
                                           is_or_are(values.trials)),
-                      .next = "study.best_trial of Optuna 3.1 on SQLite can take an infinity for the best value",
+                      .next = study.storage == "sqlite"
+                                  ? "study.best_trial of Optuna 3.1 on SQLite can take an infinity for the best value"
+                                  : "",
                       .trials = listed(values.trials)}});
 }
 

@@ -62,20 +62,20 @@ int Brackets::of(std::int64_t trial) const {
 Halving::Halving(const PrunerSettings& settings, Direction direction, const std::string& study_name)
     : settings_(settings), direction_(direction), study_name_(study_name) {}
 
-bool Halving::fix_resources(std::optional<std::int64_t> longest) {
+void Halving::fix_resources(std::optional<std::int64_t> longest) {
   const bool hyperband = settings_.kind == PrunerKind::kHyperband;
-  if (!longest && !(hyperband ? settings_.max_resource : settings_.min_resource)) return false;
+  fixed_ = longest || (hyperband ? settings_.max_resource : settings_.min_resource);
+  if (!fixed_) return;
   if (hyperband) {
     min_resource_ = settings_.min_resource.value_or(1);
-    const std::int64_t max_resource = settings_.max_resource ? *settings_.max_resource : *longest + 1;
+    const std::int64_t max_resource =
+        settings_.max_resource ? *settings_.max_resource : std::min(*longest, kMost - 1) + 1;
     brackets_ = Brackets(min_resource_, max_resource, settings_.reduction_factor, study_name_);
-    if (brackets_.budgets.empty()) return false;  // max_resource < min_resource: never prunes
     tables_.resize(brackets_.budgets.size());
   } else {
     min_resource_ = settings_.min_resource ? *settings_.min_resource : std::max<std::int64_t>(1, *longest / 100);
     tables_.resize(1);
   }
-  return ready_ = true;
 }
 
 void Halving::enter(std::int64_t trial, RungValues& rungs) {

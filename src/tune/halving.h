@@ -47,19 +47,22 @@ class Halving {
  public:
   Halving(const PrunerSettings& settings, Direction direction, const std::string& study_name);
 
-  // What is "auto" is fixed at the first check that finds a completed trial with reports, whose last step, the latest
-  // of all, is `longest`. `trials()` calls its argument with the number and the RungValues of every trial.
+  // What is "auto" is fixed at the first check that finds a completed trial with reports, and stays: `longest` is the
+  // latest last step of these. `each_trial` calls its argument with the number and the RungValues of every trial.
+  // False: nothing is pruned yet, or, where max_resource < min_resource, ever.
   template <class EachTrial>
   [[nodiscard]] bool ready(std::optional<std::int64_t> longest, const EachTrial& each_trial) {
-    if (!ready_ && fix_resources(longest)) each_trial([this](std::int64_t n, RungValues& rungs) { enter(n, rungs); });
-    return ready_;
+    if (fixed_) return !tables_.empty();
+    fix_resources(longest);
+    if (!tables_.empty()) each_trial([this](std::int64_t n, RungValues& rungs) { enter(n, rungs); });
+    return !tables_.empty();
   }
 
   // Whether the trial is pruned; values at rungs that it reached are recorded. Only once ready.
   [[nodiscard]] bool prunes(std::int64_t trial, RungValues& rungs, std::int64_t step, double value);
 
  private:
-  bool fix_resources(std::optional<std::int64_t> longest);
+  void fix_resources(std::optional<std::int64_t> longest);
   void enter(std::int64_t trial, RungValues& rungs);
   [[nodiscard]] Rung& rung(int bracket, std::size_t number);
   [[nodiscard]] double smaller_is_better(double value) const {
@@ -69,7 +72,7 @@ class Halving {
   PrunerSettings settings_;
   Direction direction_;
   std::string study_name_;
-  bool ready_ = false;
+  bool fixed_ = false;
   std::int64_t min_resource_ = 1;
   Brackets brackets_;                      // Hyperband only
   std::vector<std::vector<Rung>> tables_;  // by bracket, by rung

@@ -19,13 +19,6 @@ bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-std::string all_names() {
-  std::vector<std::string> names;
-  for (const PrunerForm& form : pruner_forms()) names.emplace_back(form.class_name);
-  names.emplace_back("PatientPruner");
-  return join(names, ", ");
-}
-
 // The last of dotted names: "optuna.pruners.MedianPruner".
 std::string_view last_name(std::string_view dotted) { return dotted.substr(dotted.rfind('.') + 1); }
 
@@ -273,13 +266,24 @@ Result<void> check(const PrunerSettings& settings) {
 
 // --------------------------------------------------------------------------------------------------------- pruners
 
-// "SuccessiveHalvingPruner", "successive_halving" and "successive-halving" are one name.
+// "SuccessiveHalvingPruner" and "successive_halving" are one name.
 std::string folded(std::string_view name) {
   std::string text;
   for (const char c : lower(name))
-    if (c != '_' && c != '-') text += c;
+    if (c != '_') text += c;
   if (text.ends_with("pruner") && text.size() > 6) text.resize(text.size() - 6);
   return text;
+}
+
+// The next step after a name that is none; `name` is folded.
+std::string names_like(std::string_view name) {
+  std::vector<std::string> names{"PatientPruner"}, shorts;
+  for (const PrunerForm& form : pruner_forms()) names.emplace_back(form.class_name);
+  for (const std::string& n : names) shorts.push_back(folded(n));
+  const std::string_view meant = closest(name, {shorts.begin(), shorts.end()});
+  const auto at = std::ranges::find(shorts, meant) - shorts.begin();
+  return meant.empty() ? "write one of Optuna's out: " + join(names, ", ")
+                       : fmt::format("did you mean {}?", names[static_cast<std::size_t>(at)]);
 }
 
 Result<PrunerSettings> plain_pruner(const Call& call) {
@@ -293,11 +297,7 @@ Result<PrunerSettings> plain_pruner(const Call& call) {
     return settings;
   }
   if (name == "wilcoxon") return fail(Errc::kUnsupported, "the WilcoxonPruner cannot be replayed");
-  std::vector<std::string_view> names{"PatientPruner"};
-  for (const PrunerForm& form : pruner_forms()) names.insert(names.end(), {form.class_name, form.short_name});
-  const std::string_view meant = closest(last_name(call.name), names);
-  return fail(Errc::kInvalidInput, fmt::format("unknown pruner '{}'", call.name),
-              meant.empty() ? "write one of Optuna's out: " + all_names() : fmt::format("did you mean {}?", meant));
+  return fail(Errc::kInvalidInput, fmt::format("unknown pruner '{}'", call.name), names_like(name));
 }
 
 bool is_patient(const Call& call) { return folded(last_name(call.name)) == "patient"; }

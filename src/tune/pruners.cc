@@ -155,6 +155,11 @@ void Pruning::end(std::int64_t trial, TrialState state) {
   if (uses_step_values(state_->settings)) state_->add_step_values(so_far);
 }
 
+std::span<const double> Pruning::rungs(std::int64_t trial) const {
+  const auto found = state_->trials.find(trial);
+  return found == state_->trials.end() ? std::span<const double>{} : found->second.rungs.values;
+}
+
 void Pruning::change(const PrunerSettings& settings) {
   HR_CHECK(settings.reduction_factor >= 2 && settings.interval_steps >= 1 && settings.patience.value_or(0) >= 0 &&
                settings.min_resource.value_or(1) >= 1,

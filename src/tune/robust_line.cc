@@ -21,7 +21,7 @@ constexpr std::size_t kAllPairsOf = 300;  // points: 44,850 pairs
 constexpr std::size_t kPairs = 40'000;
 constexpr int kBootstraps = 200;
 constexpr std::size_t kBootstrapPoints = 1'000;
-constexpr std::size_t kBootstrapPairs = 4'000;
+constexpr std::size_t kBootstrapPairs = 2'000;
 
 // Not std::uniform_int_distribution, which differs between libraries: the same study gives the same answer everywhere.
 std::size_t below(std::size_t count, Random& random) { return static_cast<std::size_t>(random() % count); }

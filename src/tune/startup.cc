@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::size_t kEnoughMeasured = 5;
 
-Nanos nanos(double value) { return static_cast<Nanos>(value * 1e9); }
-
 std::optional<double> measured_startup(const StudyOptions& options, const Trial& trial) {
   const auto found = options.measured.find(trial.number);
   return found == options.measured.end() ? std::nullopt : found->second.startup_seconds;
@@ -34,7 +32,7 @@ std::string failed_bound(const Study& study, const Timeline& timeline) {
   if (failed.empty()) return "";
   const std::string trials = count_of(failed.size(), "trial");
   return fmt::format("; {} that failed before a report took {} in the middle", trials,
-                     human_duration(nanos(median(std::move(failed)))));
+                     human_duration(to_nanos(median(std::move(failed)))));
 }
 
 }  // namespace
@@ -63,7 +61,7 @@ StartupFacts startup_inside(const Study& study, const StudyOptions& options, con
 }
 
 void place_first_steps(const Study& study, const StudyOptions& options, const StartupFacts& startup,
-                       const StepModel& model, Timeline& timeline) {
+                       Timeline& timeline) {
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     const Trial& trial = study.trials[i];
     TrialSpan& span = timeline.spans[i];
@@ -71,25 +69,11 @@ void place_first_steps(const Study& study, const StudyOptions& options, const St
     const auto measured = measured_startup(options, trial);
     if (measured || startup.inside_seconds) {
       const double usual = startup.inside_seconds ? startup.inside_seconds->value : 0;
-      const double most = seconds(span.duration());
-      span.first_step = span.begin + nanos(std::clamp(measured.value_or(usual), 0.0, most));
+      const double most = seconds(span.alive_until - span.begin);
+      span.first_step = span.begin + to_nanos(std::clamp(measured.value_or(usual), 0.0, most));
     }
     const bool failed_at_once = trial.state == TrialState::kFail && trial.reports == 0 && startup.inside_seconds;
-    if (failed_at_once && !measured) span.first_step = span.end;
-  }
-  place_last_signs(study, model, timeline);
-}
-
-void place_last_signs(const Study& study, const StepModel& model, Timeline& timeline) {
-  for (std::size_t i = 0; i < study.trials.size(); ++i) {
-    const Trial& trial = study.trials[i];
-    TrialSpan& span = timeline.spans[i];
-    if (span.dead == DeadBy::kNone) continue;
-    Nanos sign = span.first_step + nanos(std::min(model.steps_seconds(study, i), seconds(span.end - span.first_step)));
-    const auto heartbeat = sane(trial.heartbeat);
-    if (heartbeat && timeline.clock.known) sign = *heartbeat - timeline.clock.offset;
-    span.alive_until = std::clamp(sign, span.begin, span.end);
-    span.first_step = std::min(span.first_step, span.alive_until);
+    if (failed_at_once && !measured) span.first_step = span.alive_until;
   }
 }
 

@@ -8,9 +8,8 @@ namespace headroom::tune {
 [[nodiscard]] StartupFacts startup_inside(const Study& study, const StudyOptions& options, const StepModel& model,
                                           const Timeline& timeline);
 
-// Puts the first step of each trial, and the last sign of life of a dead one.
+// Puts the first step of each trial.
 void place_first_steps(const Study& study, const StudyOptions& options, const StartupFacts& startup,
-                       const StepModel& model, Timeline& timeline);
-void place_last_signs(const Study& study, const StepModel& model, Timeline& timeline);
+                       Timeline& timeline);
 
 }  // namespace headroom::tune

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "base/human.h"
@@ -17,6 +16,7 @@ constexpr Nanos kMinute = 60 * kSecond;
 constexpr Nanos kQuarter = 15 * kMinute;    // offsets of time zones are multiples of it
 constexpr Nanos kSlack = kMinute;           // by which clocks of a database and its clients may differ
 constexpr Nanos kJustAfter = 10 * kMinute;  // well under what two time zones differ by, which is mostly hours
+constexpr Nanos kEver = 5'000'000'000 * kSecond;
 constexpr Nanos kWestmost = 14 * 60 * kMinute;
 
 // Offsets that heartbeats leave possible: a heartbeat comes after a trial's begin and before its end.
@@ -84,26 +84,20 @@ StudyClock study_clock(const Study& study, const StudyOptions& options) {
     if (!found) found = only_one(utc, local, [&](Nanos offset) { return possible.holds(offset); });
     if (found) return {.offset = *found, .known = true, .how = "heartbeats"};
   }
-  if (utc == local) return {.offset = 0, .known = true, .how = "local time of this machine is UTC"};
   const auto written = sane(study.written);
-  if (written) {
-    const auto after = [&](Nanos limit) {
-      return only_one(utc, local, [&](Nanos offset) {
-        const Nanos gap = *written - (*latest + offset);
-        return gap >= -kSlack && gap <= limit;
-      });
-    };
-    auto found = after(kJustAfter);
-    if (!found) found = after(std::numeric_limits<Nanos>::max());
-    if (found)
-      return {.offset = *found,
-              .known = true,
-              .how = fmt::format("the storage was written last at {} UTC", clock_time(*written))};
+  const Nanos never_after = std::min(written.value_or(kEver), options.now > 0 ? options.now : kEver) + kSlack;
+  const auto fits = [&](Nanos offset) { return *latest + offset <= never_after && possible.holds(offset); };
+  if (!fits(utc) && !fits(local))
+    return unknown("neither as UTC nor as local time of this machine do its times make sense; --tz tells their zone");
+  if (utc == local) return {.offset = 0, .known = true, .how = "local time of this machine is UTC"};
+  const auto just_after = [&](Nanos offset) { return fits(offset) && *written - *latest - offset <= kJustAfter; };
+  auto found = written ? only_one(utc, local, just_after) : std::nullopt;
+  if (found) {
+    const std::string when = clock_time(*written);
+    return {.offset = *found, .known = true, .how = fmt::format("the storage was written last at {} UTC", when)};
   }
-  if (options.now > 0) {
-    const auto found = only_one(utc, local, [&](Nanos offset) { return *latest + offset <= options.now + kSlack; });
-    if (found) return {.offset = *found, .known = true, .how = "otherwise its times would be in the future"};
-  }
+  found = only_one(utc, local, fits);
+  if (found) return {.offset = *found, .known = true, .how = "otherwise its times would be in the future"};
   return unknown("nothing here tells whether its times are UTC or local time; UTC is assumed");
 }
 

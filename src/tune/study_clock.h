@@ -7,9 +7,10 @@
 
 namespace headroom::tune {
 
-// A time that a study can have: from 1970 to 2191, so that differences of two fit. Others count as not there.
+// A time that a study can have: from 1970 to 2096, so that sums of a time and a duration fit. Others count as not
+// there.
 [[nodiscard]] inline std::optional<Nanos> sane(std::optional<Nanos> time) {
-  constexpr Nanos kLatest = 7'000'000'000 * kSecond;
+  constexpr Nanos kLatest = 4'000'000'000 * kSecond;
   return time && *time >= 0 && *time <= kLatest ? time : std::nullopt;
 }
 
@@ -17,8 +18,8 @@ namespace headroom::tune {
 [[nodiscard]] std::optional<Nanos> latest_time(const Study& study);
 
 // Whether the study's times are UTC (Optuna from 5.0 on) or the local time of this machine (before), or what else
-// heartbeats say. In this order: the storage says it, told, heartbeats (which are Unix time), both the same, none may lie after the storage
-// was written last or after now, and a storage in use was written just after its latest time.
+// heartbeats say. In this order: the storage says it, told, heartbeats (which are Unix time), both the same, none may
+// lie after the storage was written last or after now, and a storage in use was written just after its latest time.
 [[nodiscard]] StudyClock study_clock(const Study& study, const StudyOptions& options);
 
 }  // namespace headroom::tune

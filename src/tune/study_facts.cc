@@ -8,7 +8,9 @@
 #include "tune/anomalies.h"
 #include "tune/best.h"
 #include "tune/failures.h"
+#include "tune/liveness.h"
 #include "tune/parameter_columns.h"
+#include "tune/pruner_guess.h"
 #include "tune/pruner_text.h"
 #include "tune/quantiles.h"
 #include "tune/rungs.h"
@@ -69,14 +71,15 @@ std::vector<TrialBar> bars(const Study& study, const Timeline& timeline) {
   return bars;
 }
 
-// The one place where a guess at the pruner comes in.
-void add_pruner(const StudyOptions& options, StudyReport& report) {
+void add_pruner(const Study& study, const StudyOptions& options, StudyReport& report) {
   if (options.pruner) {
     report.pruner = {.text = pruner_text(*options.pruner), .told = true};
     report.pruner_settings = options.pruner;
     return;
   }
-  report.pruner = {.text = "unknown", .evidence = "a storage does not keep it, and --pruner does not tell it"};
+  PrunerGuess guess = guess_pruner(study);
+  report.pruner = std::move(guess.said);
+  report.pruner_settings = guess.settings;
 }
 
 void add_sampler(const StudyOptions& options, StudyReport& report) {
@@ -88,11 +91,11 @@ void add_sampler(const StudyOptions& options, StudyReport& report) {
 // Start-up inside trials and time of steps: each is needed for the other, so that they are found in turns.
 StepModel add_steps(const Study& study, const StudyOptions& options, const std::vector<ParameterColumn>& columns,
                     StudyReport& report, Timeline& timeline) {
-  constexpr int kTurns = 3;
+  constexpr int kTurns = 2;
   StepModel model = step_model(study, columns, timeline);
   for (int turn = 1;; ++turn) {
     report.startup = startup_inside(study, options, model, timeline);
-    place_first_steps(study, options, report.startup, model, timeline);
+    place_first_steps(study, options, report.startup, timeline);
     report.step_time = step_time(study, columns, model, timeline);
     const auto column = std::find_if(columns.begin(), columns.end(), [&](const ParameterColumn& one) {
       return one.name == report.step_time.parameter;
@@ -107,10 +110,11 @@ StepModel add_steps(const Study& study, const StudyOptions& options, const std::
 // Workers, dead trials that the number of workers shows, and a worker for each trial.
 void place(const Study& study, const StudyOptions& options, const StepModel& model, StudyReport& report,
            Timeline& timeline) {
+  settle(study, options, model, timeline);
   const Told told = options.workers ? Told::kYes : Told::kNo;
   const std::int64_t workers = options.workers.value_or(infer_workers(timeline));
   find_replaced(study, workers, told, timeline);
-  place_last_signs(study, model, timeline);
+  place_first_steps(study, options, report.startup, timeline);
   place_lanes(study, timeline);
   report.parallelism = parallelism(timeline, workers, told, report.startup.inside_seconds.has_value());
   report.worker_time = worker_time(study, timeline, workers);
@@ -151,7 +155,7 @@ StudyReport study_facts(const Study& study, const StudyOptions& options) {
                      .directions = study.directions,
                      .trials = static_cast<std::int64_t>(study.trials.size()),
                      .left_out = study.left_out};
-  add_pruner(options, report);
+  add_pruner(study, options, report);
   add_sampler(options, report);
   Timeline time = timeline(study, options);
   report.clock = time.clock;

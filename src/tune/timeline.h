@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -19,6 +20,7 @@ struct TrialSpan {
   Nanos begin = 0, end = 0;  // of one that is RUNNING, the study's end
   Nanos first_step = 0;      // an estimate: `begin` where there is none
   Nanos alive_until = 0;     // `end`, or a dead trial's last sign of life
+  Nanos last_sign = 0;       // of one that is RUNNING: by its heartbeat or its reports; else its begin
   DeadBy dead = DeadBy::kNone;
   std::int64_t lane = 0;
   [[nodiscard]] Nanos duration() const { return end - begin; }
@@ -34,8 +36,14 @@ struct Timeline {
   std::vector<TrialSpan> spans;  // one per trial
 };
 
-// Begins, ends and the study's end; dead trials by their process, heartbeat and age.
+// Begins and ends as the storage has them; a RUNNING trial ends where it begins until settle() (liveness.h).
 [[nodiscard]] Timeline timeline(const Study& study, const StudyOptions& options);
+
+// Of a number of seconds, of 158 years at most.
+[[nodiscard]] inline Nanos to_nanos(double seconds) {
+  constexpr double kMost = 5e9;
+  return static_cast<Nanos>(std::clamp(seconds, -kMost, kMost) * 1e9);
+}
 
 // The trials that made progress and ended on their own or by pruning: their durations tell of start-up and steps.
 [[nodiscard]] inline bool tells_of_steps(const Trial& trial, const TrialSpan& span) {

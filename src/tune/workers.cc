@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kMostly = 0.5;
 constexpr double kAtTimes = 0.01;
+constexpr std::int64_t kLookedAt = 1'000;  // RUNNING trials, each against the whole study: more is no study
 
 std::vector<std::size_t> by_begin(const Timeline& timeline) {
   std::vector<std::size_t> order;
@@ -98,17 +99,19 @@ void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline
   const Nanos handover = std::min<Nanos>(kSecond, (timeline.end - timeline.begin) / 100);
   const Nanos at_least = std::max(handover, middle_duration(study, timeline) / 4);
   const std::int64_t younger_needed = told == Told::kYes ? 1 : 2 * workers;
-  std::int64_t younger = static_cast<std::int64_t>(order.size()), most = workers;
+  std::int64_t younger = static_cast<std::int64_t>(order.size()), most = workers, looked_at = 0;
   for (const std::size_t i : order) {
     --younger;
     TrialSpan& span = timeline.spans[i];
     if (study.trials[i].state != TrialState::kRunning || span.dead != DeadBy::kNone) continue;
-    if (younger < younger_needed) return;
+    if (younger < younger_needed || ++looked_at > kLookedAt) return;
     const Excess excess = excess_since(curve, span.begin, most, timeline.end);
     // A younger one has seen less of it.
     if (excess.held <= at_least) return;
     if (told == Told::kNo && excess.held < (timeline.end - excess.first) / 2) return;
+    if (span.last_sign > excess.first) continue;
     span.dead = DeadBy::kReplaced;
+    span.alive_until = excess.first;
     ++most;
   }
 }

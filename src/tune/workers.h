@@ -21,8 +21,9 @@ enum class From : std::uint8_t { kBegin, kFirstStep };
 [[nodiscard]] std::int64_t infer_workers(const Timeline& timeline);
 
 // Declares RUNNING trials dead whose workers have gone on: since they began, younger ones began and more were open than
-// there are workers. The oldest first, so many as are too many. Where the number of workers is inferred it takes more:
-// two younger ones per worker, and too many open for most of the time since; else somebody started a worker more.
+// there are workers, and nothing was heard of them since. The oldest first, so many as are too many. Where the number
+// of workers is inferred it takes more: two younger ones per worker, and too many open for most of the time since; else
+// somebody started a worker more.
 enum class Told : std::uint8_t { kNo = 0, kYes };
 void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline& timeline);
 

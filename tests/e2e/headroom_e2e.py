@@ -15,7 +15,7 @@ HEADROOM = str(BUILD / "src" / "cli" / "headroom")
 
 def environment(tmp_path, **extra):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("CUDA_", "HEADROOM_", "NVIDIA_"))}
-    env.update(HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state"), LC_ALL="C.UTF-8", TZ="UTC", **extra)
+    env.update({"TZ": "UTC", **extra}, HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path / "state"), LC_ALL="C.UTF-8")
     return env
 
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/study_match.h"
+
+#include <gtest/gtest.h>
+
+#include "analyze/testing.h"
+
+namespace headroom {
+namespace {
+
+using testing::RecordingBuilder;
+
+constexpr Nanos kUnix = 1'760'000'000 * kSecond;  // of a builder's recordings
+
+TrialTime trial(std::int64_t number, double begin, double end, bool finished = true) {
+  return {.number = number,
+          .begin = kUnix + RecordingBuilder::ns(begin),
+          .end = kUnix + RecordingBuilder::ns(end),
+          .finished = finished};
+}
+
+// Busy from 10 s to 20 s and from 40 s to 50 s.
+double two_bursts(double t) { return (t > 10 && t <= 20) || (t > 40 && t <= 50) ? 1.0 : 0.0; }
+
+TEST(StudyMatch, AProcessPerTrialGivesEachItsOwnFigures) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, two_bursts).process(100, 1, 2, 21, 1).process(200, 1, 32, 51, 1);
+  builder.context(100, 0, 11, 20, 1).context(200, 0, 41, 50, 1);
+  const StudyMatch match = match_study(builder.build(), {trial(7, 0, 22), trial(8, 30, 52)});
+  ASSERT_EQ(match.trials.size(), 2U);
+  EXPECT_EQ(match.trials[0].number, 7);
+  for (const TrialUse& use : match.trials) {
+    EXPECT_FALSE(use.shared);
+    ASSERT_TRUE(use.startup.has_value());
+    EXPECT_NEAR(seconds(*use.startup), 10, 1.01);
+    ASSERT_TRUE(use.gpu.has_value());
+    EXPECT_NEAR(seconds(*use.gpu), 10, 0.01);
+    EXPECT_EQ(use.memory_bytes, std::int64_t{1} << 30);
+  }
+  EXPECT_NEAR(match.covered, 1, 1e-9);
+  ASSERT_TRUE(match.gpu_busy.has_value());
+  EXPECT_NEAR(*match.gpu_busy, 20.0 / 52, 0.001);
+  EXPECT_EQ(match.memory_per_trial_bytes, std::int64_t{1} << 30);
+}
+
+TEST(StudyMatch, TrialsThatFollowEachOtherAtOnceKeepTheirOwnProcesses) {
+  RecordingBuilder builder(20, 0.1);
+  builder.gpu(0, [](double) { return 1.0; });
+  std::vector<TrialTime> trials;
+  for (int i = 0; i < 10; ++i) {
+    builder.process(100 + i, 1, i * 1.5 + 0.1, i * 1.5 + 1.4, 1).context(100 + i, 0, i * 1.5 + 0.5, i * 1.5 + 1.4, 1);
+    trials.push_back(trial(i, i * 1.5, i * 1.5 + 1.5));
+  }
+  const StudyMatch match = match_study(builder.build(), trials);
+  ASSERT_EQ(match.trials.size(), 10U);
+  for (const TrialUse& use : match.trials) {
+    EXPECT_FALSE(use.shared);
+    EXPECT_NEAR(seconds(use.startup.value_or(0)), 0.45, 0.11);
+  }
+}
+
+TEST(StudyMatch, OfTheOnlyWorkerEachTrialIsKnown) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, two_bursts).process(100, 1, 1, 59, 1).context(100, 0, 5, 58, 0);
+  Recording recording = builder.build();
+  const SourceId context = recording.all(SourceKind::kGpuProcess).front();
+  Track& track = recording.tracks[static_cast<std::size_t>(context)];
+  for (Column& column : track.columns)
+    if (column.metric == Metric::kProcessSmUtil)
+      for (std::size_t row = 0; row < track.at.size(); ++row)
+        column.values[row] =
+            from_unit(Metric::kProcessSmUtil, two_bursts(seconds(track.at[row] - recording.meta.start)));
+  const StudyMatch match = match_study(recording, {trial(0, 6, 22), trial(1, 22, 52)});
+  ASSERT_EQ(match.trials.size(), 2U);
+  ASSERT_TRUE(match.trials[0].startup && match.trials[1].startup);
+  EXPECT_NEAR(seconds(*match.trials[0].startup), 4, 1.01);
+  EXPECT_NEAR(seconds(*match.trials[1].startup), 18, 1.01);
+  EXPECT_NEAR(seconds(*match.trials[0].gpu), 10, 0.01);
+  EXPECT_NEAR(seconds(*match.trials[1].gpu), 10, 0.01);
+  EXPECT_TRUE(match.trials[0].shared) << "by its time, not by its process";
+}
+
+TEST(StudyMatch, TrialsOfSeveralWorkersShareTheKernelsAndHaveNoStartup) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 1.0; }).process(100, 1, 0, 60, 1).process(200, 1, 0, 60, 1);
+  builder.context(100, 0, 1, 60).context(200, 0, 1, 60);
+  const StudyMatch match =
+      match_study(builder.build(), {trial(0, 0, 30), trial(1, 0, 40), trial(2, 30, 60), trial(3, 40, 60)});
+  ASSERT_EQ(match.trials.size(), 4U);
+  double sum = 0;
+  for (const TrialUse& use : match.trials) {
+    EXPECT_TRUE(use.shared);
+    EXPECT_FALSE(use.startup || use.memory_bytes);
+    sum += seconds(use.gpu.value_or(0));
+  }
+  EXPECT_NEAR(sum, 60, 0.1) << "no kernel twice";
+  EXPECT_NEAR(seconds(*match.trials[1].gpu), 20, 0.1);
+  EXPECT_EQ(match.memory_per_trial_bytes, std::int64_t{1} << 30);
+}
+
+TEST(StudyMatch, ATrialWhoseOwnProcessIsGoneIsGone) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, two_bursts).process(100, 1, 2, 21, 1).process(200, 1, 32, 45, 1);
+  builder.context(100, 0, 11, 20).context(200, 0, 41, 44);
+  const StudyMatch match = match_study(builder.build(), {trial(0, 0, 22), trial(1, 30, 3600, false)});
+  ASSERT_EQ(match.trials.size(), 2U);
+  EXPECT_FALSE(match.trials[0].gone);
+  EXPECT_TRUE(match.trials[1].gone);
+}
+
+TEST(StudyMatch, AnotherTimeOrOthersProcessesMatchNothing) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, two_bursts).process(100, 1, 0, 60, 1, false).context(100, 0, 1, 60);
+  builder.process(300, 1, 0, 60, 1);  // the job, without a context
+  const Recording recording = builder.build();
+  EXPECT_TRUE(match_study(recording, {trial(0, 0, 50)}).trials.empty());
+  const StudyMatch before = match_study(recording, {trial(0, -500, -100)});
+  EXPECT_TRUE(before.trials.empty());
+  EXPECT_EQ(before.covered, 0);
+  EXPECT_FALSE(before.gpu_busy || before.memory_per_trial_bytes);
+  EXPECT_TRUE(match_study({}, {}).trials.empty());
+}
+
+}  // namespace
+}  // namespace headroom

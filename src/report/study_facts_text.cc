@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/human.h"
+#include "base/iso_time.h"
+#include "base/strings.h"
+#include "report/palette.h"
+#include "report/study_text.h"
+
+namespace headroom::report {
+
+namespace {
+
+const StateFacts* facts_of(const StudyReport& report, TrialState state) {
+  for (const StateFacts& facts : report.states)
+    if (facts.state == state) return &facts;
+  return nullptr;
+}
+
+std::string worker_hours(double seconds) {
+  if (seconds >= 3600) return fmt::format("{:.1f} worker-hours", seconds / 3600);
+  if (seconds >= 60) return fmt::format("{:.1f} worker-minutes", seconds / 60);
+  return fmt::format("{:.1f} worker-seconds", seconds);
+}
+
+// "Of 5.4 worker-hours, 12 % trained trials that completed, 39 % …": they add up to 100 %.
+std::string worker_sentence(const StudyReport& report) {
+  const WorkerTime& time = report.worker_time;
+  if (!(time.total > 0) || !std::isfinite(time.total)) return "";
+  const std::array<std::string_view, 6> words{
+      "trained trials that completed",
+      "trials that were pruned",
+      "was start-up",
+      dead_trials(report) > 0 ? "went into failed and dead trials" : "went into failed trials",
+      "trains trials that still run",
+      "was between trials"};
+  const auto shares = percents({time.useful, time.discarded, time.startup, time.failed, time.running, time.between});
+  std::string text;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (shares[i] == 0) continue;
+    const bool verb_is_missing = i == 1 && shares[0] == 0;
+    text += fmt::format(", {} % {}{}", shares[i], verb_is_missing ? "trained " : "", words[i]);
+  }
+  return fmt::format("Of {}{}.", worker_hours(time.total), text);
+}
+
+std::string direction_word(const StudyReport& report) {
+  if (report.directions.empty() || report.directions.front() == Direction::kNotSet) return "";
+  return report.directions.front() == Direction::kMinimize ? ", minimised" : ", maximised";
+}
+
+std::string best_sentence(const StudyReport& report) {
+  if (report.directions.size() > 1)
+    return report.pareto.empty()
+               ? fmt::format("It has {} objectives, and no trial has completed yet.", report.directions.size())
+               : fmt::format("Of {} objectives: no trial is better in all than any of {} ({}).",
+                             report.directions.size(), count_of(report.pareto.size(), "trial"),
+                             trial_words(report.pareto));
+  if (report.best.empty()) return "No trial has completed with a value: there is no best one.";
+  const BestPoint& best = report.best.back();
+  return fmt::format("Best value {:.6g}{}: {}, after {} and {}.", best.value, direction_word(report),
+                     trial_words({best.trial}), duration_words(best.seconds), count_of(best.trials_finished, "trial"));
+}
+
+std::string startup_words(const StudyReport& report, Facts which) {
+  const StartupFacts& startup = report.startup;
+  std::string_view method = startup.method;
+  constexpr std::string_view kUnknown = "unknown: ";
+  if (method.starts_with(kUnknown)) method.remove_prefix(kUnknown.size());
+  if (which == Facts::kFew) method = method.substr(0, method.find(';'));  // what else bears it out
+  if (!startup.inside_seconds) {                                          // the method says why
+    const std::string between =
+        startup.between_seconds ? fmt::format("; {} between trials", duration_words(*startup.between_seconds)) : "";
+    return method.empty() && between.empty() ? "" : fmt::format("within trials not known ({}){}.", method, between);
+  }
+  std::vector<std::string> parts;
+  if (startup.inside_seconds) parts.push_back(fmt::format("{} in each trial", duration_words(*startup.inside_seconds)));
+  if (startup.between_seconds)
+    parts.push_back(fmt::format("{} between trials", duration_words(*startup.between_seconds)));
+  return join(parts, ", ") + (method.empty() ? "." : fmt::format(" ({}).", method));
+}
+
+std::string step_words(const StudyReport& report) {
+  const StepTimeFacts& step = report.step_time;
+  if (!step.seconds) return "";
+  const std::string text = duration_words(*step.seconds);
+  if (step.parameter.empty()) return text + ".";
+  return fmt::format("{}, {} (explains {} of its variation).", text,
+                     step.direction.empty() ? "another with each " + step.parameter : step.direction,
+                     human_percent(step.explained));
+}
+
+std::string lasted_words(const StudyReport& report) {
+  std::vector<std::string> parts;
+  constexpr std::array<std::pair<TrialState, std::string_view>, 3> kShown{
+      {{TrialState::kComplete, "complete"}, {TrialState::kPruned, "pruned"}, {TrialState::kFail, "failed"}}};
+  for (const auto& [state, word] : kShown)
+    if (const StateFacts* facts = facts_of(report, state); facts != nullptr && facts->duration_seconds.count > 0)
+      parts.push_back(fmt::format("{} {}", duration_words(facts->duration_seconds.p50), word));
+  return parts.empty() ? "" : join(parts, ", ") + " (medians).";
+}
+
+std::string parallel_words(const StudyReport& report) {
+  const ParallelismFacts& p = report.parallelism;
+  if (p.open_max == 0) return "";
+  std::string text = fmt::format("{:.1f} trials open on average ({} at most)", p.open_mean, human_count(p.open_max));
+  if (p.open_mean - p.alive_mean >= 0.05) text += fmt::format(", {:.1f} alive", p.alive_mean);
+  if (p.computing_mean) text += fmt::format(", {:.1f} past start-up", *p.computing_mean);
+  if (p.any_computing) text += fmt::format(", at least one for {} of the time", human_percent(*p.any_computing));
+  return text + fmt::format("; {}, {}.", count_of(p.workers, "worker"), p.workers_told ? "as told" : "as inferred");
+}
+
+std::string failure_words(const StudyReport& report, std::size_t most, Facts which) {
+  std::vector<std::string> parts;
+  for (const FailureGroup& group : report.failures) {
+    if (parts.size() == most) break;
+    parts.push_back(fmt::format("{}: {} of {}{}", group.where, human_count(group.failed), count_of(group.of, "trial"),
+                                group.before_first_step ? ", before the first step" : ""));
+    if (which == Facts::kUsual && !group.trials.empty())
+      parts.back() += fmt::format(" ({})", trial_words(group.trials));
+  }
+  std::string text = join(parts, "; ");
+  if (report.failures.size() > most)
+    text += fmt::format("; {} more with --full", count_of(report.failures.size() - most, "group"));
+  return text.empty() ? "" : text + ".";
+}
+
+std::string recording_words(const StudyReport& report) {
+  if (!report.recording) return "";
+  const StudyRecording& r = *report.recording;
+  std::vector<std::string> parts;
+  if (r.gpu_busy) parts.push_back(fmt::format("a kernel ran for {} of the recorded time", human_percent(*r.gpu_busy)));
+  if (r.gpu_discarded)
+    parts.push_back(
+        fmt::format("{} of kernels were for trials that were pruned or failed", human_duration(*r.gpu_discarded)));
+  if (r.memory_per_trial_bytes)
+    parts.push_back(fmt::format("a trial held at most {}", human_bytes(*r.memory_per_trial_bytes)));
+  parts.push_back(fmt::format("the recording covers {} of the study, and {} of its trials were found in it",
+                              human_percent(r.covered), human_count(r.trials_matched)));
+  return join(parts, "; ") + ".";
+}
+
+// "From 2026-11-20 10:40:34 to 10:44:00 UTC."
+std::string when(const StudyReport& report) {
+  const std::string first = iso_time(*report.begin).substr(0, 10), last = iso_time(*report.end).substr(0, 10);
+  return fmt::format("From {} {} to {}{} UTC.", first, clock_time(*report.begin), first == last ? "" : last + " ",
+                     clock_time(*report.end));
+}
+
+// A clause as a sentence; what begins with code keeps its first letter.
+std::string sentence(std::string text) {
+  const auto word = text.substr(0, text.find_first_of(" :,"));
+  if (!word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
+    text.front() = static_cast<char>(text.front() - 'a' + 'A');
+  return text.empty() || text.ends_with('.') ? text : text + ".";
+}
+
+std::string pruner_words(const Inferred& inferred) {
+  if (inferred.text.empty()) return "";
+  if (inferred.told) return inferred.text + ", as told.";
+  if (inferred.evidence.empty()) return inferred.text + ".";
+  return fmt::format("{}: {}.", inferred.text, inferred.evidence);
+}
+
+}  // namespace
+
+std::string study_answer(const StudyReport& report, const TextOptions& options) {
+  std::string text = bold(wrap(states_words(report) + ".", options.width, "", ""), options);
+  text += wrap(worker_sentence(report), options.width, "", "");
+  if (report.trials > 0) text += wrap(best_sentence(report), options.width, "", "");
+  return text + "\n";
+}
+
+std::string study_facts_text(const StudyReport& report, const TextOptions& options, Facts which) {
+  constexpr std::size_t kGroups = 2;
+  if (report.trials == 0) return "";
+  std::string text;
+  const auto line = [&](std::string_view label, const std::string& words) {
+    if (!words.empty()) text += labelled_words(label, words, options);
+  };
+  line("Start-up", startup_words(report, which));
+  line("Step", step_words(report));
+  if (which == Facts::kUsual) line("Lasted", lasted_words(report));
+  line("At once", parallel_words(report));
+  line("Failed", failure_words(report, options.full ? 10'000 : kGroups, which));
+  line("GPU", recording_words(report));
+  if (which == Facts::kUsual) line("Pruner", pruner_words(report.pruner));
+  if (options.full) line("Sampler", pruner_words(report.sampler));
+  return text.empty() ? text : text + "\n";
+}
+
+std::string study_anomalies(const StudyReport& report, const TextOptions& options, std::size_t most) {
+  std::string text;
+  const std::size_t shown = std::min(most, report.anomalies.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const StudyAnomaly& anomaly = report.anomalies[i];
+    text += warning("!", options) +
+            wrap(sentence(anomaly.text) + (anomaly.next.empty() ? "" : " " + sentence(anomaly.next)), options.width - 1,
+                 " ", "  ");
+  }
+  if (shown < report.anomalies.size()) text += fmt::format("  {} more with --full\n", report.anomalies.size() - shown);
+  return text.empty() ? text : text + "\n";
+}
+
+std::string study_source(const StudyReport& report, const TextOptions& options) {
+  std::string text;
+  if (report.begin && report.end) {
+    const Nanos east = -report.clock.offset;  // of the storage's zone
+    const Nanos size = east < 0 ? -east : east;
+    const std::string zone = east == 0 ? "UTC"
+                                       : fmt::format("UTC{}{:02}:{:02}", east < 0 ? '-' : '+', size / (3600 * kSecond),
+                                                     size / (60 * kSecond) % 60);
+    std::string times = fmt::format("the storage's are {} ({}).", zone, report.clock.how);
+    if (!report.clock.known)
+      times = fmt::format("the storage's are taken for {} ({}); --tz says it, and lengths of time hold in any case.",
+                          zone, report.clock.how.empty() ? "nothing here tells their zone" : report.clock.how);
+    if (options.full) times += " " + when(report);
+    text += wrap(times, options.width, "Times: ", "  ");
+  }
+  if (options.full)
+    text += wrap(report.name.empty() ? report.engine : fmt::format("study {}; {}.", report.name, report.engine),
+                 options.width, "Read from: ", "  ");
+  if (report.left_out > 0)
+    text += wrap(fmt::format("{} of the storage that {} no sense.", count_of(report.left_out, "row"),
+                             report.left_out == 1 ? "makes" : "make"),
+                 options.width, "Left out: ", "  ");
+  return text;
+}
+
+}  // namespace headroom::report

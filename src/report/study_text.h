@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/study_report.h"
+#include "report/layout.h"
+
+// The pieces of the report about a study, each a few whole lines, or "" where there is nothing to say.
+namespace headroom::report {
+
+// ------------------------------------------------------------------------------------------------ words they share
+[[nodiscard]] std::string duration_words(double seconds);                         // "45.0 s", "1:22:05"
+[[nodiscard]] std::string duration_words(const Estimate& estimate);               // "45.0 s (40.1 s to 49.0 s)"
+[[nodiscard]] std::string per_hour(double rate);                                  // "144", "7.5"
+[[nodiscard]] std::string trial_words(const std::vector<std::int64_t>& numbers);  // "trial 7", "trials 3, 7 and 11"
+[[nodiscard]] std::int64_t dead_trials(const StudyReport& report);
+// "200 trials: 8 complete, 173 pruned, 15 failed, 4 running (2 of them dead)"
+[[nodiscard]] std::string states_words(const StudyReport& report);
+// Whole percents that sum to 100, by largest remainder; all 0 where nothing is.
+[[nodiscard]] std::vector<int> percents(const std::vector<double>& parts);
+// A label's text, in lines below each other.
+[[nodiscard]] std::string labelled_words(std::string_view label, const std::string& words, const TextOptions& options);
+
+// ----------------------------------------------------------------------------------------------------------- facts
+[[nodiscard]] std::string study_answer(const StudyReport& report, const TextOptions& options);
+enum class Facts { kFew, kUsual };
+[[nodiscard]] std::string study_facts_text(const StudyReport& report, const TextOptions& options, Facts which);
+// `most`: so many anomalies, the costliest first, with what to do; how many more there are.
+[[nodiscard]] std::string study_anomalies(const StudyReport& report, const TextOptions& options, std::size_t most);
+// Only with options.full: worker time, trials by state, rungs, the best value over time.
+[[nodiscard]] std::string study_tables(const StudyReport& report, const TextOptions& options);
+// Where its times lie, and what it was read from.
+[[nodiscard]] std::string study_source(const StudyReport& report, const TextOptions& options);
+
+// --------------------------------------------------------------------------------------------------------- what-if
+// `rows` of the table; then the exact edits for the first `edits` changes that help, and notes.
+[[nodiscard]] std::string study_what_if(const StudyReport& report, const TextOptions& options, std::size_t rows,
+                                        std::size_t edits);
+// How near the replay came to the study, or why there is none.
+[[nodiscard]] std::string study_calibration(const StudyReport& report, const TextOptions& options);
+
+}  // namespace headroom::report

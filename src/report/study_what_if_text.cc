@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/human.h"
+#include "base/strings.h"
+#include "base/visible.h"
+#include "report/palette.h"
+#include "report/study_text.h"
+
+namespace headroom::report {
+
+namespace {
+
+bool slower(const WhatIf& row) { return row.best_reached > 0 && row.time_to_best_ratio.low > 1; }
+
+// Fills the GPU with trials that lose: fewer are pruned, it is busier, and the best value comes later.
+bool busier_and_slower(const StudyReport& report, const WhatIf& row) {
+  constexpr double kBusier = 0.01;
+  constexpr auto kPruned = static_cast<std::size_t>(TrialState::kPruned);
+  return report.as_it_is && slower(row) && row.utilisation.value > report.as_it_is->utilisation.value + kBusier &&
+         row.states[kPruned] < report.as_it_is->states[kPruned];
+}
+
+// Reached in some replays only: the ratio is of those, and of too few of them nothing can be said.
+bool seldom(const WhatIf& row) { return row.best_reached < 0.995; }
+bool hardly(const WhatIf& row) { return row.best_reached < 0.5; }
+
+std::string ratio_words(const WhatIf& row) {
+  const Estimate& ratio = row.time_to_best_ratio;
+  if (!(row.best_reached > 0) || !std::isfinite(ratio.low) || !std::isfinite(ratio.high)) return "not reached";
+  if (hardly(row)) return "hardly reached";
+  return fmt::format("{:.2f}x-{:.2f}x{}", ratio.low, ratio.high, seldom(row) ? "*" : "");
+}
+
+std::string rate_words(const StudyReport& report, const WhatIf& row) {
+  if (!report.as_it_is) return per_hour(row.trials_per_hour.value);
+  return fmt::format("{} -> {}", per_hour(report.as_it_is->trials_per_hour.value), per_hour(row.trials_per_hour.value));
+}
+
+std::string busy_words(const StudyReport& report, const WhatIf& row) {
+  const auto number = [](double ratio) { return fmt::format("{:.0f}", 100 * ratio); };
+  if (!report.as_it_is) return number(row.utilisation.value) + " %";
+  return fmt::format("{} -> {} %", number(report.as_it_is->utilisation.value), number(row.utilisation.value));
+}
+
+// A word; with room for it, the reason.
+std::string risk_words(const WhatIf& row, std::size_t room) {
+  std::string text(safety_name(row.safety));
+  if (slower(row)) text = "slower";
+  const std::string longer = row.why.empty() ? text : fmt::format("{}: {}", text, row.why);
+  return display_width(visible(longer)) <= room ? longer : text;
+}
+
+// The best ones; the last of them gives way to one that is busier and slower, if none is among them: busy is not fast.
+std::vector<const WhatIf*> chosen(const StudyReport& report, std::size_t rows) {
+  std::vector<const WhatIf*> shown;
+  for (const WhatIf& row : report.what_if)
+    if (shown.size() < rows) shown.push_back(&row);
+  const auto loses = [&](const WhatIf* row) { return busier_and_slower(report, *row); };
+  const WhatIf* plainest = nullptr;  // of those, the one that most replays bear out
+  for (const WhatIf& row : report.what_if)
+    if (loses(&row) && (plainest == nullptr || row.best_reached > plainest->best_reached + 1e-6)) plainest = &row;
+  if (rows >= 4 && plainest != nullptr && std::none_of(shown.begin(), shown.end(), loses)) shown.back() = plainest;
+  return shown;
+}
+
+constexpr std::size_t kAllEdits = 1'000'000;
+
+// The changes whose edits are told: the first `most` that help; all of them for kAllEdits.
+std::vector<const WhatIf*> edited(const StudyReport& report, std::size_t most) {
+  std::vector<const WhatIf*> rows;
+  for (const WhatIf& row : report.what_if)
+    if (most == kAllEdits || (row.helps && !row.how.empty() && rows.size() < most)) rows.push_back(&row);
+  return rows;
+}
+
+// "1. warm workers": the numbers are those of the edits below.
+std::string numbered(const StudyReport& report, const WhatIf& row, std::size_t edits) {
+  const auto all = edited(report, edits);
+  const auto at = std::find(all.begin(), all.end(), &row);
+  if (at != all.end()) return fmt::format("{}. {}", at - all.begin() + 1, row.change);
+  return all.empty() ? row.change : "   " + row.change;
+}
+
+struct Cells {
+  std::string change, rate, ratio, busy;
+  const WhatIf* row;
+};
+
+std::string narrow_table(const std::vector<Cells>& rows, std::string_view busy, const TextOptions& options) {
+  std::string text;
+  for (const Cells& row : rows) {
+    text += wrap(row.change, options.width, row.change.starts_with(' ') ? "   " : "", "   ");
+    text += wrap(
+        fmt::format("{} trials/h; best in {}; {} {}; {}", row.rate, row.ratio, busy, row.busy, risk_words(*row.row, 0)),
+        options.width, "     ", "     ");
+  }
+  return text;
+}
+
+std::string table(const StudyReport& report, const std::vector<const WhatIf*>& shown, std::size_t edits,
+                  const TextOptions& options) {
+  constexpr std::size_t kNarrow = 76, kLeastChange = 20;
+  std::vector<Cells> rows{
+      {"change", "trials/h", "time to best", report.utilisation_of_gpu ? "GPU busy" : "computing", nullptr}};
+  for (const WhatIf* row : shown)
+    rows.push_back(
+        {numbered(report, *row, edits), rate_words(report, *row), ratio_words(*row), busy_words(report, *row), row});
+  if (options.width < kNarrow) return narrow_table({rows.begin() + 1, rows.end()}, rows.front().busy, options);
+  std::size_t longest = 0, rate = 0, ratio = 0, busy = 0, risk = 4;
+  for (const Cells& row : rows) {
+    longest = std::max(longest, display_width(visible(row.change)));
+    rate = std::max(rate, row.rate.size());
+    ratio = std::max(ratio, row.ratio.size());
+    busy = std::max(busy, row.busy.size());
+    if (row.row != nullptr) risk = std::max(risk, risk_words(*row.row, 0).size());
+  }
+  const std::size_t figures = rate + ratio + busy;
+  const std::size_t gap = longest + figures + risk + 8 <= options.width ? 2 : 1;
+  rate += gap, ratio += gap, busy += gap;
+  const std::size_t others = figures + 4 * gap;
+  const std::size_t room = options.width - std::min(options.width - kLeastChange, others + risk);
+  const std::size_t change = std::min(longest, room);
+  std::string text;
+  for (const Cells& row : rows) {
+    const bool cut = display_width(visible(row.change)) > change;
+    if (cut) text += wrap(row.change, options.width, row.change.starts_with(' ') ? "   " : "", "   ");
+    const std::string line = pad_right(cut ? "" : row.change, change) + pad_left(row.rate, rate) +
+                             pad_left(row.ratio, ratio) + pad_left(row.busy, busy) + std::string(gap, ' ');
+    text += row.row == nullptr
+                ? faint(line + "risk", options)
+                : line + visible(risk_words(*row.row, options.width - std::min(options.width, change + others)));
+    text += "\n";
+  }
+  return text;
+}
+
+// The edit as it is written where a line holds it; else its words wrapped.
+std::string edit(const WhatIf& row, std::size_t number, const TextOptions& options) {
+  std::string text, before = fmt::format("{}. ", number);
+  if (options.full) {
+    text = bold(wrap(row.change, options.width, before, "   "), options);
+    before = "   ";
+  }
+  for (const std::string_view line : split(row.how, '\n')) {
+    const std::string shown = visible(line);
+    if (trim(shown).empty()) continue;
+    text += display_width(shown) + before.size() <= options.width ? before + shown + "\n"
+                                                                  : wrap(line, options.width, before, "     ");
+    before = "   ";
+  }
+  return text;
+}
+
+std::string details(const WhatIf& row, const TextOptions& options) {
+  std::vector<std::string> parts;
+  parts.push_back(fmt::format("{}{}; {} to {} trials/h", safety_name(row.safety), row.why.empty() ? "" : ": " + row.why,
+                              per_hour(row.trials_per_hour.low), per_hour(row.trials_per_hour.high)));
+  parts.push_back(fmt::format("{:.3g} GPU-hours for the same trials", row.gpu_hours));
+  if (row.memory_bytes) parts.push_back(fmt::format("{} of GPU memory", human_bytes(*row.memory_bytes)));
+  if (row.cores) parts.push_back(fmt::format("{:.3g} cores", *row.cores));
+  if (seldom(row)) parts.push_back(fmt::format("the best value in {} of the replays", human_percent(row.best_reached)));
+  return wrap(join(parts, "; ") + ".", options.width, "   ", "   ");
+}
+
+// In full with all that is known of each.
+std::string edits(const StudyReport& report, const TextOptions& options, std::size_t most) {
+  std::string text;
+  std::size_t number = 0;
+  for (const WhatIf* row : edited(report, options.full ? kAllEdits : most)) {
+    text += edit(*row, ++number, options);
+    if (options.full) text += details(*row, options);
+  }
+  return text.empty() ? text : text + "\n";
+}
+
+std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& rows) {
+  std::vector<std::string> sentences;
+  if (std::any_of(rows.begin(), rows.end(), [&](const WhatIf* row) { return busier_and_slower(report, *row); }))
+    sentences.emplace_back(report.utilisation_of_gpu
+                               ? "Pruning less fills the GPU with trials that lose: busier, and slower."
+                               : "Pruning less fills the time with trials that lose: busier, and slower.");
+  if (!report.utilisation_of_gpu)
+    sentences.emplace_back("Computing: at least one trial is past its start-up; nothing here tells what the GPU did.");
+  const bool any_helps = std::any_of(report.what_if.begin(), report.what_if.end(), [](auto& row) { return row.helps; });
+  if (!any_helps) sentences.emplace_back("None of these is sure to find the best value sooner.");
+  if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && !hardly(*row); }))
+    sentences.emplace_back("* reached in a part of the replays only; the range is of those.");
+  if (rows.size() < report.what_if.size())
+    sentences.push_back(fmt::format("{} more with --full.",
+                                    human_count(static_cast<std::int64_t>(report.what_if.size() - rows.size()))));
+  return join(sentences, " ");
+}
+
+std::string counts(const std::array<double, kTrialStates>& states) {
+  std::vector<std::string> parts;
+  constexpr std::array<std::pair<TrialState, std::string_view>, 3> kShown{
+      {{TrialState::kComplete, "complete"}, {TrialState::kPruned, "pruned"}, {TrialState::kFail, "failed"}}};
+  for (const auto& [state, word] : kShown)
+    parts.push_back(fmt::format("{:.0f} {}", states[static_cast<std::size_t>(state)], word));
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+std::string study_what_if(const StudyReport& report, const TextOptions& options, std::size_t rows,
+                          std::size_t edit_count) {
+  if (report.what_if.empty()) return "";
+  const std::string title = report.calibration.replays > 0
+                                ? fmt::format("What if: the study's own trials, simulated {} times under each change",
+                                              human_count(report.calibration.replays))
+                                : "What if: the study's own trials, simulated under each change";
+  const auto shown = chosen(report, rows);
+  std::string text = bold(wrap(title + ".", options.width, "", ""), options) +
+                     table(report, shown, options.full ? kAllEdits : edit_count, options);
+  text += wrap(notes(report, shown), options.width, "", "");
+  return text + "\n" + edits(report, options, edit_count);
+}
+
+std::string study_calibration(const StudyReport& report, const TextOptions& options) {
+  const Calibration& c = report.calibration;
+  std::string text;
+  const auto ended = [](const std::string& words) {
+    return words.ends_with('.') || words.ends_with('?') ? words : words + ".";
+  };
+  if (!c.good) return c.why.empty() ? "" : wrap(ended(c.why), options.width, "No what-if: ", "  ");
+  std::string line = c.why;
+  if (options.full || line.empty())
+    line = fmt::format("{}{}replayed as it was: {} in {}; observed: {} in {}", line, line.empty() ? "" : "; ",
+                       counts(c.replayed), duration_words(c.replayed_seconds), counts(c.observed),
+                       duration_words(c.observed_seconds));
+  text += wrap(ended(line), options.width, "Calibration: ", "  ");
+  if (options.full)
+    for (const std::string& assumption : report.assumptions) text += wrap(assumption, options.width, "Assumed: ", "  ");
+  return text;
+}
+
+}  // namespace headroom::report

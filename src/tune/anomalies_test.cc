@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string_view>
+
+#include "tune/study_facts.h"
+#include "tune/study_testing.h"
+
+namespace headroom::tune {
+namespace {
+
+using testing::anomaly;
+using testing::at;
+using testing::expect_conserved;
+using testing::Made;
+using testing::make;
+using testing::StudyBuilder;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST(Anomalies, ATrialFarOlderThanAnyThatEndedIsDead) {
+  Made made = make({});
+  Trial& dead = made.study.trials[10];
+  dead.state = TrialState::kRunning;
+  dead.complete.reset();
+  const StudyReport report = study_facts(made.study, {.now = at(made.end + 1)});
+  const StudyAnomaly* found = anomaly(report, "dead_trial");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->trials, std::vector<std::int64_t>{10});
+  EXPECT_EQ(found->text.find("trial 10 is RUNNING in the storage and dead: by its begin"), 0u) << found->text;
+  EXPECT_FALSE(report.live);
+  EXPECT_TRUE(report.bars[10].dead);
+  EXPECT_EQ(report.parallelism.workers, 4) << "the dead one is no fifth";
+  EXPECT_GT(report.parallelism.open_mean, report.parallelism.alive_mean + 0.5);
+  expect_conserved(report);
+}
+
+TEST(Anomalies, ALongTrialWhoseReportsAccountForItsTimeIsNotDead) {
+  Made made = make({.workers = 1, .startup_low = 5, .startup_high = 6, .step = 60, .failing = 0, .completing = 0});
+  for (const int reports : {100, 3}) {
+    StudyBuilder builder;
+    builder.study = made.study;
+    builder.add(TrialState::kRunning, made.end, -1, reports);
+    const StudyReport report = study_facts(builder.study, {.now = at(made.end + 6010)});
+    EXPECT_EQ(report.live, reports == 100);
+    EXPECT_EQ(anomaly(report, "open_at_end") != nullptr, reports == 3) << "nothing else goes on";
+  }
+}
+
+// Four workers are told, and 207, 208, 209, 210, 212 are open at once: the situation of a real study.
+TEST(Anomalies, OneMoreOpenThanWorkersMeansADeadOne) {
+  StudyBuilder builder;
+  for (int i = 0; i < 40; ++i) builder.add(TrialState::kPruned, i * 60, i * 60 + 230, 3);
+  const double t = 2400 + 230;
+  builder.add(TrialState::kRunning, t, -1);
+  builder.add(TrialState::kRunning, t, -1);
+  builder.add(TrialState::kPruned, t, t + 2024, 3);
+  builder.add(TrialState::kComplete, t + 262, t + 813, 9);
+  builder.add(TrialState::kPruned, t + 813, t + 959, 2);
+  builder.add(TrialState::kComplete, t + 262, t + 813, 9);
+  builder.add(TrialState::kComplete, t + 960, t + 1513, 9);
+  const StudyReport report = study_facts(builder.study, {.now = at(t + 2100), .workers = 4});
+  const StudyAnomaly* dead = anomaly(report, "dead_trial");
+  ASSERT_TRUE(dead);
+  EXPECT_EQ(dead->trials, std::vector<std::int64_t>{40});
+  EXPECT_NE(dead->text.find("4 workers that there are"), std::string::npos) << dead->text;
+  EXPECT_TRUE(anomaly(report, "more_open_than_workers"));
+  EXPECT_TRUE(report.live) << "the other one may run";
+  const StudyAnomaly* slow = anomaly(report, "slow_trial");
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(slow->trials, std::vector<std::int64_t>{42});
+  EXPECT_NE(slow->text.find("trial 42 (PRUNED) took 33:44"), std::string::npos) << slow->text;
+}
+
+TEST(Anomalies, AWorkerMoreIsNoDeadTrial) {
+  Made made = make({});
+  StudyBuilder builder;
+  builder.study = made.study;
+  builder.add(TrialState::kRunning, made.end - 50, -1);
+  builder.add(TrialState::kRunning, made.end - 20, -1);
+  const StudyReport report = study_facts(builder.study, {.now = at(made.end + 5)});
+  EXPECT_FALSE(anomaly(report, "dead_trial"));
+  EXPECT_TRUE(report.live);
+}
+
+TEST(Anomalies, ASilentHeartbeatIsADeadTrialAndAFreshOneIsNot) {
+  Made made = make({});
+  StudyBuilder builder;
+  builder.study = made.study;
+  builder.add(TrialState::kRunning, made.end - 300, -1).heartbeat = at(made.end - 280);
+  builder.add(TrialState::kRunning, 0, -1).heartbeat = at(made.end + 90);
+  const StudyReport report = study_facts(builder.study, {.now = at(made.end + 100), .workers = 4});
+  const StudyAnomaly* dead = anomaly(report, "dead_trial");
+  ASSERT_TRUE(dead);
+  EXPECT_EQ(dead->trials, std::vector<std::int64_t>{200}) << "the old one's heart beats";
+  EXPECT_NE(dead->text.find("heartbeat"), std::string::npos);
+  EXPECT_TRUE(report.live);
+}
+
+TEST(Anomalies, ATrialWhoseProcessIsGoneIsDead) {
+  Made made = make({});
+  StudyBuilder builder;
+  builder.study = made.study;
+  builder.add(TrialState::kRunning, made.end - 5, -1);
+  StudyOptions options{.now = at(made.end)};
+  EXPECT_TRUE(study_facts(builder.study, options).live);
+  options.measured[200].alive = false;
+  const StudyReport report = study_facts(builder.study, options);
+  EXPECT_FALSE(report.live);
+  EXPECT_TRUE(report.bars[200].dead);
+}
+
+TEST(Anomalies, OpenTrialsOfACopyAreNotDeadByTodaysClock) {
+  Made made = make({});
+  StudyBuilder builder;
+  builder.study = made.study;
+  builder.add(TrialState::kRunning, made.end - 5, -1);
+  for (const double written : {made.end + 1, 5e6}) {  // as it was, and by the copy's file
+    builder.study.written = at(written);
+    const StudyReport report = study_facts(builder.study, {.now = at(5e6 + 10)});
+    EXPECT_FALSE(anomaly(report, "dead_trial"));
+    EXPECT_TRUE(anomaly(report, "open_at_end"));
+    EXPECT_FALSE(report.live);
+    ASSERT_TRUE(report.end);
+    EXPECT_LE(*report.end, at(made.end + 1));
+  }
+}
+
+TEST(Anomalies, RepeatsAreCountedButNotWhatSomebodyAskedFor) {
+  StudyBuilder builder;
+  const auto lr = builder.number("lr"), layers = builder.number("layers");
+  builder.add(TrialState::kComplete, 0, 10, 0, {{lr, 0.5}, {layers, 2}});
+  builder.add(TrialState::kComplete, 10, 25, 0, {{layers, 2}, {lr, 0.5}});
+  builder.add(TrialState::kComplete, 25, 30, 0, {{lr, 2}, {layers, 0.5}});
+  builder.add(TrialState::kComplete, 30, 40, 0, {{lr, 0.5}, {layers, 2}}).enqueued = true;
+  builder.add(TrialState::kComplete, 40, 50, 0, {{lr, 0.5}, {layers, 2}}).retry_of = 0;
+  const StudyReport report = study_facts(builder.study, {});
+  const StudyAnomaly* found = anomaly(report, "duplicates");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->trials, std::vector<std::int64_t>{1});
+  EXPECT_NE(found->text.find("15.0 s of worker time, 30 %"), std::string::npos) << found->text;
+}
+
+TEST(Anomalies, NonFiniteReportsAndValuesAreNamed) {
+  StudyBuilder builder;
+  builder.add(TrialState::kComplete, 0, 10, 3);
+  builder.study.reports[1].value = kNaN;
+  builder.study.reports[2].value = -kInfinity;
+  builder.add(TrialState::kComplete, 10, 20).values = {kInfinity};
+  const StudyReport report = study_facts(builder.study, {});
+  ASSERT_TRUE(anomaly(report, "non_finite_reports"));
+  EXPECT_EQ(anomaly(report, "non_finite_reports")->text, "trial 0 reported 1 NaN and 1 infinite values");
+  ASSERT_TRUE(anomaly(report, "non_finite_values"));
+  EXPECT_EQ(anomaly(report, "non_finite_values")->trials, std::vector<std::int64_t>{1});
+}
+
+TEST(Anomalies, OddTrialsAreNamed) {
+  StudyBuilder builder;
+  const auto lr = builder.number("lr");
+  builder.add(TrialState::kComplete, 0, 10, 3, {{lr, 0.5}});
+  builder.add(TrialState::kComplete, 10, 20, 3);
+  builder.add(TrialState::kPruned, 20, 30, 0, {{lr, 0.25}});
+  const StudyReport report = study_facts(builder.study, {.now = at(15)});
+  EXPECT_EQ(anomaly(report, "no_parameters")->trials, std::vector<std::int64_t>{1});
+  EXPECT_EQ(anomaly(report, "pruned_without_reports")->trials, std::vector<std::int64_t>{2});
+  EXPECT_FALSE(anomaly(report, "slow_trial"));
+}
+
+TEST(Anomalies, AnOrdinaryStudyHasNoAnomaly) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    const Made made = make({.by_layers = 3, .seed = seed});
+    const StudyReport report = study_facts(made.study, {.now = at(made.end + 5)});
+    for (const StudyAnomaly& one : report.anomalies) ADD_FAILURE() << one.text;
+  }
+}
+
+}  // namespace
+}  // namespace headroom::tune

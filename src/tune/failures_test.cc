@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/failures.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tune/study_testing.h"
+
+namespace headroom::tune {
+namespace {
+
+using testing::StudyBuilder;
+
+struct Drawn {
+  double batch_size = 0, layers = 0, lr = 0;
+  bool adam = false;
+};
+
+// 200 trials over batch_size (8 to 512, as categories), layers, lr and optimizer; `fails` says how likely one fails.
+Study drawn(unsigned seed, const std::function<double(const Drawn&)>& fails, int reports = 0) {
+  std::mt19937_64 random(seed);
+  const auto uniform = [&] { return static_cast<double>(random() >> 11) * 0x1p-53; };
+  StudyBuilder builder;
+  const auto batch = builder.category("batch_size", {"8", "16", "32", "64", "128", "256", "512"});
+  const auto layers = builder.number("layers", ParameterKind::kInt), lr = builder.number("lr");
+  const auto optimizer = builder.category("optimizer", {"adam", "sgd"});
+  for (int i = 0; i < 200; ++i) {
+    const auto choice = static_cast<double>(random() % 7);
+    const Drawn one{.batch_size = 8 * std::exp2(choice),
+                    .layers = static_cast<double>(1 + random() % 8),
+                    .lr = uniform(),
+                    .adam = random() % 2 == 0};
+    const bool failed = uniform() < fails(one);
+    builder.add(failed ? TrialState::kFail : TrialState::kComplete, i, i + 1, failed ? reports : 10,
+                {{batch, choice}, {layers, one.layers}, {lr, one.lr}, {optimizer, one.adam ? 0.0 : 1.0}});
+  }
+  return builder.study;
+}
+
+std::vector<FailureGroup> groups(const Study& study) { return failure_groups(study, parameter_columns(study)); }
+
+TEST(Failures, OfOneParameterAreFoundAndCounted) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    const auto found = groups(drawn(seed, [](const Drawn& d) { return d.batch_size >= 256 ? 0.8 : 0.0; }));
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(found[0].where, "batch_size >= 256");
+    EXPECT_GT(found[0].failed, found[0].of / 2);
+    EXPECT_TRUE(found[0].before_first_step);
+  }
+}
+
+TEST(Failures, OfTwoParametersTogetherAreFound) {
+  int exact = 0;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    const auto found =
+        groups(drawn(seed, [](const Drawn& d) { return d.batch_size >= 128 && d.layers >= 6 ? 1.0 : 0.0; }));
+    ASSERT_FALSE(found.empty());
+    exact +=
+        found[0].where == "batch_size >= 128 and layers >= 6" || found[0].where == "layers >= 6 and batch_size >= 128";
+    EXPECT_GT(found[0].failed * 10, found[0].of * 9) << found[0].where;
+  }
+  EXPECT_GE(exact, 9);
+}
+
+TEST(Failures, OfACategoryAndBelowAThreshold) {
+  const auto category = groups(drawn(1, [](const Drawn& d) { return d.adam ? 0.0 : 0.6; }));
+  ASSERT_FALSE(category.empty());
+  EXPECT_EQ(category[0].where, "optimizer = sgd");
+  const Study study = drawn(1, [](const Drawn& d) { return d.lr < 0.2 ? 1.0 : 0.0; });
+  const auto low = groups(study);
+  ASSERT_EQ(low.size(), 1u);
+  EXPECT_EQ(low[0].where.substr(0, 6), "lr <= ");
+  EXPECT_EQ(low[0].failed, low[0].of) << "all that the words say, and nothing else";
+}
+
+TEST(Failures, ByChanceAreNoGroup) {
+  int named = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    const auto found = groups(drawn(seed, [](const Drawn&) { return 0.1; }));
+    ASSERT_FALSE(found.empty());
+    named += found.size() > 1 || found[0].where != "no region of the parameters stands out";
+  }
+  EXPECT_LE(named, 3) << "of 100 studies";
+}
+
+TEST(Failures, AreTheirSumHoweverTheyAreGrouped) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const Study study = drawn(
+        seed, [](const Drawn& d) { return d.layers >= 7 ? 0.7
+                                          : d.adam      ? 0.02
+                                                        : 0.1; }, 1);
+    std::int64_t failed = 0, sum = 0;
+    for (const Trial& trial : study.trials) failed += trial.state == TrialState::kFail;
+    for (const FailureGroup& group : groups(study)) sum += group.failed;
+    EXPECT_EQ(sum, failed);
+  }
+}
+
+TEST(Failures, AfterOneStepAreSaidSo) {
+  const auto found = groups(drawn(
+      3, [](const Drawn&) { return 0.1; }, 1));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].where, "after step 1");
+  EXPECT_FALSE(found[0].before_first_step);
+}
+
+}  // namespace
+}  // namespace headroom::tune

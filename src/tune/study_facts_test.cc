@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tune/study_facts.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "tune/study_testing.h"
+
+namespace headroom::tune {
+namespace {
+
+using testing::anomaly;
+using testing::at;
+using testing::expect_conserved;
+using testing::Made;
+using testing::make;
+using testing::StudyBuilder;
+
+const StateFacts& of(const StudyReport& report, TrialState state) {
+  return report.states[static_cast<std::size_t>(state)];
+}
+
+// ---------------------------------------------------------------------------------------------------- made-up studies
+
+TEST(StudyFacts, FindsTheStartUpThatTrialsWereMadeWith) {
+  int held = 0, all = 0;
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    for (const double by_layers : {0.0, 3.0}) {
+      const Made made = make({.by_layers = by_layers, .seed = seed});
+      const StudyReport report = study_facts(made.study, {.now = at(1e6)});
+      ASSERT_TRUE(report.startup.inside_seconds);
+      EXPECT_NEAR(report.startup.inside_seconds->value, made.startup_mean, 0.1 * made.startup_mean) << seed;
+      held += report.startup.inside_seconds->low <= made.startup_mean &&
+              made.startup_mean <= report.startup.inside_seconds->high;
+      ++all;
+      ASSERT_TRUE(report.parallelism.computing_mean);
+      EXPECT_NEAR(*report.parallelism.computing_mean, made.computing_mean, 0.1 * made.computing_mean) << seed;
+      EXPECT_EQ(report.parallelism.workers, 4);
+      EXPECT_FALSE(report.parallelism.workers_told);
+      expect_conserved(report);
+    }
+  }
+  EXPECT_GE(held, all * 8 / 10) << "a range of 90 %";
+}
+
+TEST(StudyFacts, NamesTheParameterThatStepsHangOnAndNoOther) {
+  for (unsigned seed = 0; seed < 5; ++seed) {
+    const StudyReport with = study_facts(make({.by_layers = 4, .seed = seed}).study, {});
+    EXPECT_EQ(with.step_time.parameter, "layers");
+    EXPECT_EQ(with.step_time.direction, "longer with more layers");
+    EXPECT_GT(with.step_time.explained, 1.0 / 3);
+    const StudyReport without = study_facts(make({.by_layers = 0, .seed = seed}).study, {});
+    EXPECT_EQ(without.step_time.parameter, "") << without.step_time.explained;
+    ASSERT_TRUE(without.step_time.seconds);
+    EXPECT_NEAR(without.step_time.seconds->value, 2, 0.4);
+  }
+}
+
+TEST(StudyFacts, ACategoryCanExplainSteps) {
+  StudyBuilder builder;
+  const auto optimizer = builder.category("optimizer", {"adamw", "sgd", "lion"});
+  for (int i = 0; i < 90; ++i) {
+    const int steps = 5 + i % 17, kind = i % 3;
+    builder.add(TrialState::kComplete, i * 100, i * 100 + 10 + steps * (1 + kind), steps,
+                {{optimizer, static_cast<double>(kind)}});
+  }
+  const StudyReport report = study_facts(builder.study, {});
+  EXPECT_EQ(report.step_time.parameter, "optimizer");
+  EXPECT_EQ(report.step_time.direction, "longest with optimizer = lion, shortest with adamw");
+  ASSERT_TRUE(report.startup.inside_seconds);
+  EXPECT_NEAR(report.startup.inside_seconds->value, 10, 0.5);
+}
+
+TEST(StudyFacts, WhatTheRecordingMeasuredIsTakenForTheStartUp) {
+  const Made made = make({});
+  StudyOptions options;
+  for (std::int64_t i = 0; i < 50; ++i) options.measured[i] = {.startup_seconds = 12 + i % 3, .gpu = kSecond};
+  const StudyReport report = study_facts(made.study, options);
+  ASSERT_TRUE(report.startup.inside_seconds);
+  EXPECT_EQ(report.startup.inside_seconds->value, 13);
+  EXPECT_EQ(report.startup.method, "measured: begin to first kernel, of 50 trials");
+  Nanos gpu = 0;
+  for (const StateFacts& state : report.states) gpu += state.gpu.value_or(0);
+  EXPECT_EQ(gpu, 50 * kSecond);
+}
+
+TEST(StudyFacts, StartUpBetweenTrialsIsInTheGapsOfWorkers) {
+  const Made made = make({.startup_low = 0, .startup_high = 0.1, .between = 45});
+  const StudyReport report = study_facts(made.study, {});
+  ASSERT_TRUE(report.startup.between_seconds);
+  EXPECT_NEAR(report.startup.between_seconds->value, 45, 5);
+  ASSERT_TRUE(report.startup.share);
+  EXPECT_GT(*report.startup.share, 0.5);
+  EXPECT_EQ(report.parallelism.workers, 4) << "though mostly fewer are open: " << report.parallelism.alive_mean;
+  expect_conserved(report);
+}
+
+TEST(StudyFacts, WorkersOfAJournalAreItsOwn) {
+  StudyBuilder builder;
+  for (int i = 0; i < 6; ++i)
+    builder.add(TrialState::kComplete, i * 10, i * 10 + 9).worker = static_cast<std::uint32_t>(i % 2);
+  const StudyReport report = study_facts(builder.study, {});
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(report.bars[i].lane, static_cast<std::int64_t>(i % 2));
+}
+
+TEST(StudyFacts, EverySecondOfAWorkerIsInOneAccount) {
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    Made made = make({.trials = 60 + static_cast<int>(seed), .workers = 1 + static_cast<int>(seed) % 6, .seed = seed});
+    std::mt19937_64 random(seed);
+    for (Trial& trial : made.study.trials) {  // break some of it
+      const auto what = random() % 12;
+      if (what == 0) trial.complete = *trial.start - kSecond;
+      if (what == 1) trial.start.reset();
+      if (what == 2) trial.state = TrialState::kRunning, trial.complete.reset();
+      if (what == 3) trial.state = TrialState::kWaiting;
+      if (what == 4) trial.complete = INT64_MAX;
+      if (what == 5) trial.heartbeat = *trial.start + kSecond;
+    }
+    StudyOptions options{.now = at(made.end + 10)};
+    if (seed % 3 == 0) options.workers = 2;
+    expect_conserved(study_facts(made.study, options));
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------- corner cases
+
+TEST(StudyFacts, OfAnEmptyStudyAreEmpty) {
+  const StudyReport report = study_facts(Study{}, {.storage = "x.db", .now = at(0)});
+  EXPECT_EQ(report.trials, 0);
+  EXPECT_EQ(report.states.size(), kTrialStates);
+  EXPECT_FALSE(report.begin);
+  EXPECT_FALSE(report.live);
+  EXPECT_EQ(report.worker_time, WorkerTime{});
+  EXPECT_EQ(report.parallelism.workers, 0);
+  EXPECT_TRUE(report.anomalies.empty());
+}
+
+TEST(StudyFacts, OneTrialIsAStudy) {
+  StudyBuilder builder;
+  builder.add(TrialState::kComplete, 0, 100, 10);
+  const StudyReport report = study_facts(builder.study, {});
+  EXPECT_EQ(report.parallelism.workers, 1);
+  EXPECT_EQ(report.worker_time.total, 100);
+  EXPECT_EQ(report.worker_time.useful, 100) << "no start-up is known";
+  EXPECT_FALSE(report.startup.inside_seconds);
+  EXPECT_EQ(of(report, TrialState::kComplete).duration_seconds.p50, 100);
+  EXPECT_EQ(report.best.size(), 1u);
+}
+
+TEST(StudyFacts, AllWaitingHasNoTimes) {
+  StudyBuilder builder;
+  for (int i = 0; i < 5; ++i) builder.add(TrialState::kWaiting, -1, -1);
+  const StudyReport report = study_facts(builder.study, {.now = at(0)});
+  EXPECT_EQ(of(report, TrialState::kWaiting).count, 5);
+  EXPECT_FALSE(report.begin);
+  EXPECT_TRUE(report.bars.empty());
+}
+
+TEST(StudyFacts, FinishedWithoutTimesIsSaid) {
+  StudyBuilder builder;
+  builder.add(TrialState::kComplete, -1, -1, 3);
+  const StudyReport report = study_facts(builder.study, {});
+  EXPECT_EQ(of(report, TrialState::kComplete).count, 1);
+  EXPECT_TRUE(anomaly(report, "no_times"));
+  EXPECT_EQ(report.best.size(), 1u) << "a value needs no time";
+}
+
+TEST(StudyFacts, ATrialThatEndsBeforeItBeginsIsLeftOutOfTimes) {
+  StudyBuilder builder;
+  builder.add(TrialState::kComplete, 0, 100);
+  builder.add(TrialState::kComplete, 200, 150);
+  const StudyReport report = study_facts(builder.study, {});
+  ASSERT_TRUE(anomaly(report, "time_backwards"));
+  EXPECT_EQ(anomaly(report, "time_backwards")->trials, std::vector<std::int64_t>{1});
+  EXPECT_EQ(of(report, TrialState::kComplete).duration_seconds.count, 1);
+  expect_conserved(report);
+}
+
+TEST(StudyFacts, AllFailedIsOneGroup) {
+  StudyBuilder builder;
+  const auto lr = builder.number("lr");
+  for (int i = 0; i < 30; ++i) builder.add(TrialState::kFail, i * 10, i * 10 + 9, 0, {{lr, i / 30.0}});
+  const StudyReport report = study_facts(builder.study, {});
+  ASSERT_EQ(report.failures.size(), 1u);
+  EXPECT_EQ(report.failures[0].failed, 30);
+  EXPECT_EQ(report.failures[0].of, 30);
+  EXPECT_TRUE(report.failures[0].before_first_step);
+  EXPECT_EQ(report.failures[0].trials.size(), 20u);
+  EXPECT_TRUE(report.best.empty());
+  expect_conserved(report);
+}
+
+TEST(StudyFacts, AWholeStudyInOneMomentDividesByNothing) {
+  StudyBuilder builder;
+  for (int i = 0; i < 20; ++i) builder.add(TrialState::kComplete, 5, 5, 3);
+  const StudyReport report = study_facts(builder.study, {});
+  EXPECT_EQ(report.worker_time.total, 0);
+  EXPECT_EQ(report.parallelism.open_mean, 0);
+  EXPECT_FALSE(report.startup.share);
+}
+
+TEST(StudyFacts, PrunerAndSamplerAreToldOrUnknown) {
+  const StudyReport unknown = study_facts(Study{}, {});
+  EXPECT_FALSE(unknown.sampler.told);
+  EXPECT_EQ(unknown.sampler.text, "unknown");
+  const StudyReport told =
+      study_facts(Study{}, {.pruner = PrunerSettings{.kind = PrunerKind::kMedian}, .sampler = "TPESampler"});
+  EXPECT_TRUE(told.pruner.told);
+  EXPECT_EQ(told.pruner_settings->kind, PrunerKind::kMedian);
+  EXPECT_EQ(told.sampler.text, "TPESampler");
+}
+
+TEST(StudyFacts, TheOpenCurveIsSmallHoweverLongTheStudy) {
+  const StudyReport report = study_facts(make({.trials = 3000}).study, {});
+  EXPECT_LE(report.parallelism.open.size(), 2000u);
+  EXPECT_EQ(report.parallelism.open.front().first, 0);
+  EXPECT_EQ(report.bars.size(), 3000u);
+}
+
+}  // namespace
+}  // namespace headroom::tune
