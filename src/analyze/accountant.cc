@@ -356,6 +356,19 @@ Word word_of(const Use& use, Nanos at) {
 
 }  // namespace
 
+// How much of a stretch between its kernels a process waited for another one of the job.
+Nanos DeviceAccountant::waits_for_peers(const Use& use, Nanos begin, Nanos end) const {
+  const IdleStretch stretch{use, UsePart::kBetween, begin, end, time_};
+  Nanos waits = 0;
+  for (const auto& evidence : evidence_) {
+    const auto shares = evidence->claim(stretch);
+    for (const HostShare& share : shares)
+      if (share.claim.account == Account::kPeers) waits += share.length;
+    if (!shares.empty()) break;
+  }
+  return waits;
+}
+
 void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
   if (!job_.has_contexts && !job_.batch.present)
     return emit({begin, end, Account::kUnexplained, 0, "N", Confidence::kLow});
@@ -364,6 +377,9 @@ void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
   for (const std::size_t i : around_) {
     const Word word = word_of(uses_[i], begin + (end - begin) / 2);
     if (word == Word::kNone || word < best) continue;
+    // Of two that share the device, who waits for the other leaves the word to it.
+    if (word == Word::kBetween && word == best && waits_for_peers(uses_[i], begin, end) > waits_for_peers(*use, begin, end))
+      continue;
     best = word;
     use = &uses_[i];
   }

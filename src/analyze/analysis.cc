@@ -278,7 +278,9 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.window.begin = std::clamp(window.begin, recording.meta.start, a.window.end);
   a.losses = losses_of(recording, a.window);
   a.job = job_view(recording, limits);
-  const StackView stacks = stack_view(recording, stacks::Families(told.families));
+  StackView stacks = stack_view(recording, stacks::Families(told.families));
+  a.peer_waits = peer_waits(stacks, a.job, limits);
+  for_peers(a.peer_waits, stacks);
   DeviceTimes times = device_times(recording, a.job, limits, evidence_of(a.job, stacks, limits));
   a.devices = std::move(times.devices);
   const NamedPhases named = named_phases(recording, a.job, stacks);

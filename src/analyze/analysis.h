@@ -8,6 +8,7 @@
 #include "analyze/host_summary.h"
 #include "analyze/job.h"
 #include "analyze/ledger.h"
+#include "analyze/peer_waits.h"
 #include "analyze/regimes.h"
 #include "analyze/stats.h"
 #include "analyze/worker_code.h"
@@ -80,6 +81,7 @@ struct Analysis {
   WorkerLooks worker_looks;
   std::vector<ThreadCode> other_threads;
   CodeShare kernel_waits;
+  std::vector<PeerWait> peer_waits;
   HostSummary host;
   Nanos late_from = 0;  // the last part of the window, in which something should still move
   std::vector<LostDevice> lost;

@@ -25,7 +25,7 @@ namespace diagnose {
 
 namespace {
 
-constexpr std::array<Rule, 35> kRules{never_uses_gpu,
+constexpr std::array<Rule, 36> kRules{never_uses_gpu,
                                       placement,
                                       owners_unknown,
                                       utilisation_not_reported,
@@ -43,6 +43,7 @@ constexpr std::array<Rule, 35> kRules{never_uses_gpu,
                                       idle_sync,
                                       restarted_workers,
                                       waiting_ranks,
+                                      waiting_for_peers,
                                       uneven_gpus,
                                       installed_first,
                                       startup,

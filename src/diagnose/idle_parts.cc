@@ -15,7 +15,8 @@ namespace {
 
 bool between_kernels(const Slice& slice) {
   return slice.account == Account::kHostCode || slice.account == Account::kInput ||
-         slice.account == Account::kUnexplained || slice.account == Account::kCheckpoint;
+         slice.account == Account::kUnexplained || slice.account == Account::kCheckpoint ||
+         slice.account == Account::kPeers;
 }
 
 // The stretches of a device without a kernel, while its process held it.
@@ -175,7 +176,7 @@ Claims rank_waits(const Analysis& a) {
   const bool ranks = held.size() > 1 &&
                      std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() == 1; });
   if (!ranks || a.job.batch.present) return {};
-  Claims idle = claim_accounts(a, {Account::kHostCode, Account::kUnexplained});
+  Claims idle = claim_accounts(a, {Account::kHostCode, Account::kUnexplained, Account::kPeers});
   std::set<std::size_t> devices;
   for (const ClaimedPiece& piece : idle) devices.insert(piece.device);
   const HostSummary s = host_during(a.job, a.devices, idle);

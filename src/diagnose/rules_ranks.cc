@@ -5,6 +5,7 @@
 
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 
@@ -28,6 +29,31 @@ std::vector<Finding> waiting_ranks(const Analysis& a) {
   finding.would_overturn = "run one process alone: if its GPU is idle as long, no other keeps it waiting";
   finding.advice = "find out what the busiest process does that the others do not: uneven data, logging, validation";
   gains_at_most(a, finding, "if what only the busiest one does there took no time");
+  return only(std::move(finding));
+}
+
+// What its stacks or its marks say: an exchange between processes, in which each waits for the others.
+std::vector<Finding> waiting_for_peers(const Analysis& a) {
+  Finding finding;
+  finding.claims = open_time(a, {Account::kPeers});
+  if (!a.material(finding.cost())) return {};
+  finding.title = "The GPU waits for another process of the job";
+  finding.candidates = {Cause::kExposedCommunication, Cause::kStraggler};
+  finding.tiers = "N";
+  for (const ClaimedPiece& piece : finding.claims)
+    if (piece.where >= 0) finding.tiers |= "Y";
+  finding.confidence = Confidence::kMedium;
+  finding.advice = "see which process comes last to this exchange, and why; exchange less often, or beside the kernels";
+  const auto wait = peer_in(a, finding.claims, true);
+  if (wait) finding.evidence.push_back(peer_sentence(a, *wait));
+  if (wait && wait->at_work >= a.limits[Threshold::kMajority]) {
+    finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
+    finding.advice = fmt::format("see why process {} takes longer: its share of the data, {}", wait->peer_pid,
+                                 wait->peer_waits_for_kernels ? "its kernels" : "what it does in " + wait->peer_at);
+  }
+  append(finding.evidence, recurrences(a));
+  finding.would_overturn = "each process's time from one exchange to the next: if they are alike, it is the exchange itself";
+  gains_at_most(a, finding, "if no process waited for another");
   return only(std::move(finding));
 }
 
