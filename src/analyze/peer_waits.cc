@@ -21,8 +21,8 @@ std::map<SourceId, std::int64_t> owners(const JobView& job, const StackView& sta
 
 // The look nearest to an instant; null where there is none about then.
 const StackLook* look_at(const std::vector<StackLook>& looks, Nanos at) {
-  const auto next =
-      std::lower_bound(looks.begin(), looks.end(), at, [](const StackLook& look, Nanos when) { return look.at < when; });
+  const auto next = std::lower_bound(looks.begin(), looks.end(), at,
+                                     [](const StackLook& look, Nanos when) { return look.at < when; });
   const StackLook* nearest = nullptr;
   if (next != looks.end()) nearest = &*next;
   if (next != looks.begin() && (nearest == nullptr || at - std::prev(next)->at < nearest->at - at))
@@ -80,9 +80,8 @@ PeerWait wait_of(const Waiter& waiter, std::uint32_t number, const std::map<Sour
   wait.told = kind.family == stacks::Family::kPeers;
   const auto beside = waiter.beside.find(number);
   if (beside == waiter.beside.end()) return wait;
-  const auto most = std::max_element(beside->second.begin(), beside->second.end(), [](const auto& x, const auto& y) {
-    return x.second.at_work < y.second.at_work;
-  });
+  const auto most = std::max_element(beside->second.begin(), beside->second.end(),
+                                     [](const auto& x, const auto& y) { return x.second.at_work < y.second.at_work; });
   wait.peer = most->first;
   wait.peer_pid = pids.at(most->first);
   wait.at_work = most->second.at_work / waiter.looks.at(number);

@@ -8,8 +8,8 @@
 #include "analyze/stack_evidence.h"
 #include "model/thresholds.h"
 
-// Processes of a job that wait for one another: ranks of a distributed training, say. Who waits has nothing on its stack
-// of what it waits for; the stacks of the others at the same instants have.
+// Processes of a job that wait for one another: ranks of a distributed training, say. Who waits has nothing on its
+// stack of what it waits for; the stacks of the others at the same instants have.
 namespace headroom {
 
 struct PeerWait {
@@ -23,7 +23,7 @@ struct PeerWait {
   SourceId peer = kNoSource;
   std::int64_t peer_pid = 0;
   double at_work = 0;
-  std::string peer_at;               // what that one was at most often, by its stacks
+  std::string peer_at;                  // what that one was at most often, by its stacks
   bool peer_waits_for_kernels = false;  // which was waiting for its kernels
 
   bool operator==(const PeerWait&) const = default;

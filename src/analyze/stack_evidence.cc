@@ -27,9 +27,10 @@ class Kinds {
     frames_.clear();
     for (const TextId text : recording_.lists[list]) frames_.push_back(stacks::frame_of(recording_.texts[text]));
     stacks::StackKind kind = families_.kind_of(frames_);
-    const auto [same, is_new] = numbers_.try_emplace(
-        std::tuple(kind.family, kind.within, kind.own, kind.busy, kind.where, kind.waits, kind.of_processes),
-                                                       kinds_.size());
+    const auto [same, is_new] =
+        numbers_.try_emplace(std::tuple(kind.family, kind.within, kind.own, kind.busy, kind.where, kind.waits,
+                                        kind.of_processes, kind.for_child),
+                             kinds_.size());
     if (is_new) kinds_.push_back(std::move(kind));
     return known = static_cast<std::uint32_t>(same->second);
   }
@@ -41,7 +42,7 @@ class Kinds {
   std::vector<stacks::StackKind>& kinds_;
   std::vector<std::uint32_t> of_list_;
   std::vector<stacks::Frame> frames_;
-  std::map<std::tuple<Family, Family, bool, stacks::Busy, std::string, bool, bool>, std::size_t> numbers_;
+  std::map<std::tuple<Family, Family, bool, stacks::Busy, std::string, bool, bool, bool>, std::size_t> numbers_;
 };
 
 // What a look at a thread tells, in order.
@@ -150,7 +151,8 @@ HostClaim Stacks::claim_of(std::uint32_t number, const IdleStretch& stretch, boo
   }
   if (claim.account != Account::kUnexplained) return claim;
   const auto other = counted();
-  if (view_.for_peers.contains({*stretch.use.context.process, number}) && !(other && other->account == Account::kInput)) {
+  if (view_.for_peers.contains({*stretch.use.context.process, number}) &&
+      !(other && other->account == Account::kInput)) {
     claim.account = Account::kPeers;
     claim.confidence = Confidence::kMedium;
     return claim;

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cli/environment.h"
 #include "marks/marks_reader.h"
+#include "model/notes.h"
 #include "wire/marks.h"
 
 namespace headroom::cli {
@@ -70,7 +71,7 @@ JobMarks JobMarks::prepare(const MarksChoice& choice) {
   const auto library = nvtx_library();
   const auto taken = cli::environment(kNvtxVariable);
   if (choice.no_nvtx)
-    job.no_nvtx_ = "not wanted (--no-nvtx)";
+    job.no_nvtx_ = std::string(kNoteNvtxNotWanted) + " (--no-nvtx)";
   else if (taken && !taken->empty() && taken != library)
     job.no_nvtx_ = fmt::format("{} names another library: {}", kNvtxVariable, *taken);
   else if (!library)

@@ -124,7 +124,9 @@ HealthCheck ended_well(const Analysis& a) {
 }  // namespace
 
 std::vector<HealthCheck> health(const Analysis& a) {
-  return {runs_on_gpu(a), mixed_precision(a), memory(a), clocks(a), progress(a), ended_well(a)};
+  std::vector<HealthCheck> checks{runs_on_gpu(a), mixed_precision(a), memory(a), clocks(a), progress(a), ended_well(a)};
+  if (!a.no_nvtx.empty()) checks.push_back({"nvtx_ranges", Answer::kNo, a.no_nvtx});
+  return checks;
 }
 
 }  // namespace headroom::diagnose

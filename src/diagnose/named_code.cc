@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/human.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/words.h"
 #include "stacks/families.h"
 
@@ -85,7 +86,9 @@ std::string beside(const Analysis& a, Finding& finding) {
 void name_the_code(const Analysis& a, Finding& finding) {
   constexpr std::size_t kMost = 3;
   constexpr double kLeast = 0.05;  // of the time: less is an accident of sampling
-  const bool ranks = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler;
+  // A wait for others that no stack tells: what they wait for is at the busiest one.
+  const bool ranks = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler &&
+                     !common(finding.claims, rank_waits(a)).empty();
   std::vector<NamedCode> named = code_in(a, ranks ? of_the_busiest(a, finding.claims) : finding.claims);
   std::erase_if(named, [](const NamedCode& code) { return code.share < kLeast; });
   if (named.empty()) return;

@@ -23,6 +23,9 @@ std::vector<Finding> waiting_ranks(const Analysis& a) {
   finding.evidence.push_back(fmt::format(
       "of {} processes with a GPU each, the busiest used or wanted {:.2g} cores in this time, the least busy {:.2g}",
       s.owners, s.most_owner_cpu, s.least_owner_cpu));
+  Claims told = finding.claims;
+  std::erase_if(told, [](const ClaimedPiece& piece) { return piece.account != Account::kPeers; });
+  if (const auto wait = peer_in(a, told, true)) finding.evidence.push_back(peer_sentence(a, *wait));
   finding.evidence.push_back(helper_sentence(s));
   append(finding.evidence, storage_sentences(s));
   append(finding.evidence, recurrences(a));
@@ -52,7 +55,8 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
                                  wait->peer_waits_for_kernels ? "its kernels" : "what it does in " + wait->peer_at);
   }
   append(finding.evidence, recurrences(a));
-  finding.would_overturn = "each process's time from one exchange to the next: if they are alike, it is the exchange itself";
+  finding.would_overturn =
+      "each process's time from one exchange to the next: if they are alike, it is the exchange itself";
   gains_at_most(a, finding, "if no process waited for another");
   return only(std::move(finding));
 }
@@ -76,7 +80,11 @@ std::vector<Finding> uneven_gpus(const Analysis& a) {
     finding.evidence.push_back(fmt::format("{} had a kernel for {} of the time", a.device_name(device),
                                            human_percent(busy / static_cast<double>(a.ledger.span()))));
   }
-  finding.would_overturn = "record for longer: if the GPUs even out, this is wrong";
+  finding.evidence.push_back(
+      fmt::format("where one of them had no kernel for a time, another one had kernels for about as long: {} in all",
+                  human_duration(finding.cost())));
+  finding.would_overturn = uneven.in_turn ? "Nsight Systems: kernels on both at the same time"
+                                          : "record for longer: if the GPUs even out, this is wrong";
   finding.advice = "one process per GPU with an equal share each (DistributedDataParallel), or fewer GPUs";
   gains_by_removal(a, finding, "while each GPU keeps its work; more where the work can be spread");
   return only(std::move(finding));

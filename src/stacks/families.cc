@@ -297,6 +297,13 @@ bool runs_a_program(std::span<const Frame> frames) {
                      [](const Frame& frame) { return frame.file.ends_with("/subprocess.py"); });
 }
 
+// Whether it waits for a process that it has started to end.
+bool joins_a_process(std::span<const Frame> frames) {
+  return runs_a_program(frames) || std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
+           return frame.file.ends_with("/multiprocessing/popen_fork.py") && short_name(frame).find("wait") == 0;
+         });
+}
+
 // Whether the innermost frames, those of the standard library, are at a pipe, a queue or a barrier between processes.
 bool waits_between_processes(std::span<const Frame> frames) {
   for (std::size_t i = frames.size(); i-- > 0 && is_library(frames[i]);)
@@ -332,6 +339,7 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   if (only_imports(frames)) kind.family = innermost = Family::kImport;
   kind.busy = info(innermost).busy;
   kind.waits = only_waits(innermost) && kind.family != Family::kLoaderWait && kind.family != Family::kPeers;
+  kind.for_child = only_waits(innermost) && joins_a_process(frames);
   kind.of_processes = only_waits(innermost) && waits_between_processes(frames);
   kind.own = (kind.family == Family::kNone && users == frames.size() - 1) || (kind.waits && runs_a_program(frames));
   if (kind.family == Family::kLoaderWait) {

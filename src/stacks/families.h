@@ -76,6 +76,7 @@ struct StackKind {
   // It is in the user's own code itself, or waits for a program that this has started: no loader's worker feeds it
   // then.
   bool own = false;
+  bool for_child = false;     // it waits for the end of a process that it has started
   bool of_processes = false;  // what it waits in is between processes: a pipe, a queue or a barrier of multiprocessing
   bool operator==(const StackKind&) const = default;
 };
