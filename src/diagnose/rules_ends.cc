@@ -167,9 +167,9 @@ std::vector<Finding> unreleased(const Analysis& a) {
     finding.title = "Nothing of the job moved after its last kernel";
   }
   if (child) {
-    finding.title =
-        fmt::format("The GPU was held after its last kernel, while process {} that its holder had started worked",
-                    child->busiest.pid);
+    const bool waited = waits_for_child(a, host_during(a.job, a.devices, finding.claims), finding.claims);
+    finding.title = fmt::format("The GPU was held after its last kernel, while {} process {}",
+                                waited ? "its process waited for" : "its process had at work", child->busiest.pid);
     finding.evidence.push_back(fmt::format("process {} ({}) used {:.2g} cores in this time", child->busiest.pid,
                                            name_of(child->busiest), child->most));
     finding.told_apart_from.push_back("a hang: what it had started was at work");

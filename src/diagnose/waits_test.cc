@@ -259,7 +259,7 @@ TEST(OutOfMemory, FullMemoryWhenTheJobFailedIsSaid) {
 }
 
 TEST(OutOfMemory, MemoryThatGrewSoFastThatItMayHaveBeenFullIsSaid) {
-  const Finding grew = failed([](double t) { return 2.1 * t; });
+  const Finding grew = failed([](double t) { return 2.14 * t; });
   EXPECT_EQ(grew.title, "GPU memory was filling up when the job failed");
   EXPECT_EQ(grew.confidence, Confidence::kLow);
   EXPECT_EQ(failed([](double t) { return 1.0 * t; }).title, "");

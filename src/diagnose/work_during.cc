@@ -63,15 +63,18 @@ std::optional<Work> children_at_work(const Analysis& a, const Claims& claims) {
   return work;
 }
 
-void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
+bool waits_for_child(const Analysis& a, const HostSummary& s, const Claims& claims) {
   Nanos told = 0;
-  for (const ClaimedPiece& piece : finding.claims)
+  for (const ClaimedPiece& piece : claims)
     if (piece.where >= 0 && a.child_waits.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
       told += piece.end - piece.begin;
   const double most = a.limits[Threshold::kMajority];
-  const bool waits = static_cast<double>(told) >= most * static_cast<double>(finding.cost()) ||
-                     s.waiting_in({WaitChannel::kChild}) >= most;
-  const auto child = waits ? children_at_work(a, finding.claims) : std::nullopt;
+  return static_cast<double>(told) >= most * static_cast<double>(length(claims)) ||
+         s.waiting_in({WaitChannel::kChild}) >= most;
+}
+
+void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
+  const auto child = waits_for_child(a, s, finding.claims) ? children_at_work(a, finding.claims) : std::nullopt;
   if (!child) return;
   finding.cause.reset();
   finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kInputInMainProcess,

@@ -21,6 +21,10 @@ struct Work {
 // CPU most, if any of them worked.
 [[nodiscard]] std::optional<Work> children_at_work(const Analysis& a, const Claims& claims);
 
+// Whether the process on the GPU waited in this time for the end of one that it had started, by its stacks or its
+// sleep.
+[[nodiscard]] bool waits_for_child(const Analysis& a, const HostSummary& s, const Claims& claims);
+
 // Says in a finding about time in which the process on the GPU waited for a process that it had started, and that
 // worked, that it did, and for which. Changes nothing where neither stacks nor its sleep tell that.
 void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding);

@@ -70,7 +70,7 @@ TEST(Report, TheTopThreeKeepWhatToTryAndWhatItBrings) {
     EXPECT_EQ(count(text, "\n   Try "), 3U) << text;
     EXPECT_EQ(count(text, "\n   Gain "), 3U) << text;
     EXPECT_THAT(text, HasSubstr("Problems:"));
-    EXPECT_THAT(text, HasSubstr("1 finding with --full"));
+    EXPECT_THAT(text, HasSubstr("1 finding more with --full"));
   }
 }
 
