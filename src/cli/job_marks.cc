@@ -73,7 +73,7 @@ JobMarks JobMarks::prepare(const MarksChoice& choice) {
   if (choice.no_nvtx)
     job.no_nvtx_ = std::string(kNoteNvtxNotWanted) + " (--no-nvtx)";
   else if (taken && !taken->empty() && taken != library)
-    job.no_nvtx_ = fmt::format("{} names another library: {}", kNvtxVariable, *taken);
+    job.no_nvtx_ = fmt::format("{} {}: {}", kNvtxVariable, kNoteNvtxTaken, *taken);
   else if (!library)
     job.no_nvtx_ = fmt::format("there is no {} beside this program", kNvtxLibrary);
   else

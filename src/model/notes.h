@@ -8,5 +8,6 @@ namespace headroom {
 inline constexpr std::string_view kNoteOutOfMemory = "GPU memory, by its output: ";  // then the line
 inline constexpr std::string_view kNoteNvtx = "NVTX ranges are not recorded: ";      // then why
 inline constexpr std::string_view kNoteNvtxNotWanted = "not wanted";                 // begins such a reason
+inline constexpr std::string_view kNoteNvtxTaken = "names another library";          // is in one: somebody wants NVTX
 
 }  // namespace headroom
