@@ -324,7 +324,9 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   Family innermost = Family::kNone;
   for (std::size_t i = frames.size(); i-- > 0;) {
     if (!users && !is_library(frames[i])) users = i;
-    const Family family = family_of(frames[i]);
+    Family family = family_of(frames[i]);
+    // A function of the user's that exchanges something may do more: only where it is at nothing else of his.
+    if (family == Family::kPeers && !is_library(frames[i]) && users != i) family = Family::kNone;
     // A thread of a pool waits in its loop, unless the loop has called something else.
     const bool waits = only_waits(family);
     if (family == Family::kNone || (waits && !waiting)) {

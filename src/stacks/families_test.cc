@@ -233,6 +233,7 @@ TEST(Families, ExchangesBetweenProcessesAreTold) {
   EXPECT_EQ(kind_of({kMain, kTrain, reduce}).family, Family::kPeers);
   EXPECT_EQ(kind_of({kMain, kTrain, "barrier (/home/u/train.py:5)"}).family, Family::kPeers);
   EXPECT_NE(kind_of({kMain, kTrain, "broadcast_mask (/home/u/train.py:5)"}).family, Family::kPeers);
+  EXPECT_NE(kind_of({kMain, "barrier (/home/u/train.py:5)", kTrain}).family, Family::kPeers) << "it does more";
   const StackKind receives = kind_of({kMain, kTrain, recv});
   EXPECT_TRUE(receives.of_processes);
   EXPECT_TRUE(receives.waits);
