@@ -10,6 +10,7 @@ namespace {
 
 constexpr Nanos kSameInstant = 100 * kMillisecond;  // two looks at 20 Hz
 constexpr double kFewLooks = 10;
+constexpr std::size_t kManyLooks = 20'000;  // of one process; of a longer recording every n-th is looked at
 
 // Each process with a device of the job, and its pid.
 std::map<SourceId, std::int64_t> owners(const JobView& job, const StackView& stacks) {
@@ -46,7 +47,10 @@ struct Waiter {
 
 Waiter waiter_of(SourceId process, const std::map<SourceId, std::int64_t>& others, const StackView& stacks) {
   Waiter waiter{.process = process};
-  for (const StackLook& look : stacks.looks.at(process)) {
+  const std::vector<StackLook>& looks = stacks.looks.at(process);
+  const std::size_t step = 1 + looks.size() / kManyLooks;
+  for (std::size_t i = 0; i < looks.size(); i += step) {
+    const StackLook& look = looks[i];
     waiter.looks[look.kind] += 1;
     waiter.all += 1;
     for (const auto& [other, pid] : others) {

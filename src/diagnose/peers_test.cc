@@ -139,7 +139,8 @@ TEST(Children, WhoWaitsForAChildThatWorksDoesNotHang) {
     EXPECT_EQ(e.ledger.total(Account::kHung), 0);
     const Finding& first = e.findings.front();
     EXPECT_EQ(first.cause, Cause::kUnreleasedAfterWork);
-    EXPECT_THAT(first.title, HasSubstr(wait == WaitChannel::kChild ? "waited for process 9" : "had at work process 9"));
+    EXPECT_THAT(first.title,
+                HasSubstr(wait == WaitChannel::kChild ? "waited for process 9" : "process 9, a child of its process"));
     EXPECT_THAT(first.candidates, Not(Contains(Cause::kHang)));
   }
 }

@@ -168,8 +168,9 @@ std::vector<Finding> unreleased(const Analysis& a) {
   }
   if (child) {
     const bool waited = waits_for_child(a, host_during(a.job, a.devices, finding.claims), finding.claims);
-    finding.title = fmt::format("The GPU was held after its last kernel, while {} process {}",
-                                waited ? "its process waited for" : "its process had at work", child->busiest.pid);
+    finding.title = fmt::format("The GPU was held after its last kernel, while {}process {}{}",
+                                waited ? "its process waited for " : "", child->busiest.pid,
+                                waited ? "" : ", a child of its process, worked");
     finding.evidence.push_back(fmt::format("process {} ({}) used {:.2g} cores in this time", child->busiest.pid,
                                            name_of(child->busiest), child->most));
     finding.told_apart_from.push_back("a hang: what it had started was at work");
@@ -256,7 +257,10 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
   const auto row = in_turn(a);
   const bool again = many_in_turn(a, row);
   const auto at_the_end = full_at_the_end(a);
-  if (a.out_of_memory && !again) return only(told_out_of_memory(a, at_the_end ? at_the_end->words : memory));
+  // Long before the end it was something that the job could live with.
+  constexpr Nanos kLastWords = 10 * kSecond;
+  const bool told = a.out_of_memory && a.window.end - a.out_of_memory->first <= kLastWords;
+  if (told && !again) return only(told_out_of_memory(a, at_the_end ? at_the_end->words : memory));
   if (at_the_end) memory = at_the_end->words;
   const bool full = fullest >= a.limits[Threshold::kOutOfMemory] || at_the_end;
   if (memory.empty() || (!full && !again)) return {};

@@ -145,7 +145,6 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     // Where it sleeps on a connection, in code that no loader has: rather what it sends than what it reads.
     finding.candidates.insert(finding.candidates.begin(), Cause::kLoggingUpload);
   }
-  // Its stacks do not say that it waits for another process of the job; that one's do not say that it does not.
   // Asleep on a timer, and nothing was read: that is no storage. A socket or a lock may be one behind a library.
   const bool timer = s.waiting_in({WaitChannel::kSleep}) >= a.limits[Threshold::kMajority];
   if (timer && s.owner_read && *s.owner_read < 1) std::erase(finding.candidates, Cause::kSlowStorage);

@@ -43,8 +43,9 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
   finding.title = "The GPU waits for another process of the job";
   finding.candidates = {Cause::kExposedCommunication, Cause::kStraggler};
   finding.tiers = "N";
-  for (const ClaimedPiece& piece : finding.claims)
-    if (piece.where >= 0) finding.tiers |= "Y";
+  for (const DeviceTime& device : a.devices)
+    for (const Slice& slice : device.slices)
+      if (slice.account == Account::kPeers) finding.tiers |= slice.tiers;
   finding.confidence = Confidence::kMedium;
   finding.advice = "see which process comes last to this exchange, and why; exchange less often, or beside the kernels";
   const auto wait = peer_in(a, finding.claims, true);

@@ -233,13 +233,13 @@ TEST(Waits, TheLastProgramAfterTheLastKernelCountsInItsBound) {
 }
 
 // A job that failed after 20 s, whose memory was so full at each second.
-Finding failed(const std::function<double(double)>& gib, const std::string& said = "") {
+Finding failed(const std::function<double(double)>& gib, const std::string& said = "", double when = 20.3) {
   RecordingBuilder builder(20.4);
   builder.gpu(0, [](double) { return 0.95; }).process(7, 1, 0, 20.4, 0.5).context(7, 0, 0, 20.4);
   builder.meta().exit_code = 1;
   if (!said.empty())
     builder.sink().add_event(
-        to_event(events::Note{.text = std::string(kNoteOutOfMemory) + said, .line = {}}, RecordingBuilder::at(20.3)));
+        to_event(events::Note{.text = std::string(kNoteOutOfMemory) + said, .line = {}}, RecordingBuilder::at(when)));
   Recording recording = builder.build();
   for (std::size_t i = 0; i < recording.sources.size(); ++i)
     if (recording.sources[i].kind == SourceKind::kGpu)
@@ -276,6 +276,7 @@ TEST(OutOfMemory, WhatItsOutputSaysIsTheReason) {
   EXPECT_EQ(told.cause, Cause::kMemoryLimited);
   EXPECT_EQ(told.confidence, Confidence::kHigh);
   EXPECT_THAT(told.evidence.front(), HasSubstr("Tried to allocate 8 GiB"));
+  EXPECT_EQ(failed([](double) { return 10; }, "CUDA out of memory", 5).title, "") << "it went on after that";
 }
 
 TEST(Notes, ThatNvtxIsNotReceivedIsAProblemOfWhoWantsIt) {
