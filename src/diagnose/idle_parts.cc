@@ -133,10 +133,7 @@ Claims moved_to(Claims claims, std::size_t device) {
   return claims;
 }
 
-// It waits for the device, or for another one of its process.
-bool waits_for_devices(const Slice& slice) {
-  return slice.account == Account::kSync || slice.account == Account::kTransfer;
-}
+bool synchronises(const Slice& slice) { return slice.account == Account::kSync; }
 
 // Who waits for kernels while this device has none waits for another one's. Where within a reading a device was busy is
 // not known, and GPUs may take turns many times in one: of each second all that waits, if others had kernels for about
@@ -177,7 +174,7 @@ UnevenTime uneven_time(const Analysis& a) {
     for (const std::size_t device : devices) {
       Claims idle, syncs, computing;
       claim_on(a, device, between_kernels, idle);
-      claim_on(a, device, waits_for_devices, syncs);
+      claim_on(a, device, synchronises, syncs);
       for (const std::size_t other : devices) {
         if (other == device) continue;
         Claims there;
