@@ -271,7 +271,11 @@ Result<StorageContent> read_tables(const StorageRequest& request, const std::str
 Result<StorageContent> read_postgres(const StorageRequest& request, const std::string& library) {
   HR_TRY(const PostgresUrl url, parse_postgres_url(request.name));
   auto content = read_tables(request, library, url);
-  if (!content) return tl::unexpected(within(visible(url.shown), content.error()));
+  if (!content) {
+    Error error = within(visible(url.shown), content.error());
+    if (error.hint.empty()) error.hint = "may this user read Optuna's tables? psql with the same URL says more";
+    return tl::unexpected(std::move(error));
+  }
   return content;
 }
 

@@ -101,13 +101,16 @@ Error explain(Error error) {
 
 }  // namespace
 
-Result<StorageContent> read_sqlite(const StorageRequest& request, const std::string& path, std::string_view header,
+Result<StorageContent> read_sqlite(const StorageRequest& request, const std::string& name, std::string_view header,
                                    const SqliteReading& reading) {
+  // Log, index and journal lie where the file is, not where a link to it is.
+  std::error_code gone;
+  const std::string path = fs::canonical(name, gone).string();
+  if (gone) return fail(Errc::kNotFound, fmt::format("open: {}", gone.message()), "is it still there?");
   const auto written = written_at(path);
   bool live = !is_left_alone_in_wal_mode(path, header);
   const auto read = [&] {
-    return live ? read_as(path.starts_with("file:") ? "./" + path : path, Access::kReadOnly, request, path, reading)
-                : read_left_alone(request, path, reading);
+    return live ? read_as(path, Access::kReadOnly, request, path, reading) : read_left_alone(request, path, reading);
   };
   // Where nothing may be written, SQLite cannot share a log's index, and a reader may not undo what a writer died in.
   // Somebody who opens the file meanwhile spoils the other way, and makes it needless.

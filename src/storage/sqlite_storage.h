@@ -15,12 +15,12 @@ struct SqliteReading {
   bool pauses = true;             // between locks, for writers who wait for readers
 };
 
-// Optuna's tables in the SQLite file `path`, which begins with `header` (100 bytes). In delete mode a commit waits for
+// Optuna's tables in the SQLite file `name`, which begins with `header` (100 bytes). In delete mode a commit waits for
 // every reader, so the tables are read in pieces, with as long a pause after each. Nothing is written: a file that
 // nobody has open is read as it lies, or as a temporary copy where what a dead writer left must be merged. One thing
 // cannot be avoided where a writer uses a log (WAL mode): SQLite notes in the log's index (-shm) who reads, and if the
 // writer closes the file before we do, log and index stay beside it until the next writer opens it.
-[[nodiscard]] Result<StorageContent> read_sqlite(const StorageRequest& request, const std::string& path,
+[[nodiscard]] Result<StorageContent> read_sqlite(const StorageRequest& request, const std::string& name,
                                                  std::string_view header, const SqliteReading& reading = {});
 
 }  // namespace headroom

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 
 #include "storage/testing.h"
 
@@ -160,6 +162,21 @@ TEST_F(SqliteStorage, AWriterThatDoesNotLetGoIsSaid) {
   EXPECT_FALSE(busy.error().hint.empty());
   run("COMMIT");
   EXPECT_TRUE(content());
+}
+
+TEST_F(SqliteStorage, ALogIsFoundThroughALink) {
+  run("PRAGMA journal_mode=WAL");
+  run(testing::tables_sql());
+  run("PRAGMA wal_checkpoint");
+  run("UPDATE studies SET study_name='in the log'");
+  std::filesystem::last_write_time(path_, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  const std::string link = folder_.file("link.db");
+  std::filesystem::create_symlink(path_, link);
+  for (const std::string& name : {path_, link}) {
+    const auto read = read_storage({.name = name});
+    ASSERT_TRUE(read) << read.error().what;
+    EXPECT_EQ(read->studies.at(0).name, "in the log");
+  }
 }
 
 TEST_F(SqliteStorage, APathLikeAUriIsAPath) {
