@@ -70,7 +70,7 @@ function(headroom_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} headroom_flags GTest::gmock_main)
   # Only where it is used: a path of this checkout in every command line would keep compiler caches from being shared.
   foreach(source ${ARG_SOURCES})
-    file(STRINGS "${source}" uses REGEX "HEADROOM_SOURCE_DIR|(log|sweep)_test_support.h")
+    file(STRINGS "${source}" uses REGEX "HEADROOM_SOURCE_DIR|log_test_support.h")
     if(uses)
       set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS HEADROOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     endif()

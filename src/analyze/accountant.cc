@@ -206,8 +206,8 @@ void DeviceAccountant::leave_out_the_absent() {
   find_kernels();
 }
 
-// Held for long, and for many times its longest pause before, while neither it nor its helpers used the CPU or the disk
-// and it waited for somebody else (a timer would be a decision, not a hang).
+// Held for long, and for many times its longest pause before, while neither it nor what it has started used the CPU or
+// the disk and it waited for somebody else (a timer would be a decision, not a hang).
 bool DeviceAccountant::hung(const Use& use) const {
   if (use.last_kernel == kNever || !use.host.owner || use.host.owner->empty()) return false;
   const Nanos tail = use.context.end - use.last_kernel;
@@ -229,8 +229,14 @@ bool DeviceAccountant::hung(const Use& use) const {
   const auto all_still = [&](const std::vector<Activity>& list) {
     return std::all_of(list.begin(), list.end(), still);
   };
-  return all_still(*use.host.owner) && std::all_of(use.host.helpers.begin(), use.host.helpers.end(),
-                                                   [&](const auto* list) { return all_still(*list); });
+  if (!all_still(*use.host.owner)) return false;
+  if (!use.context.process)
+    return std::all_of(use.host.helpers.begin(), use.host.helpers.end(),
+                       [&](const auto* list) { return all_still(*list); });
+  // Those below it that hold a device, too: who waits for one that works does not hang.
+  const auto below = descendants(job_, *use.context.process);
+  return std::all_of(below.begin(), below.end(),
+                     [&](SourceId id) { return all_still(job_.did[static_cast<std::size_t>(id)]); });
 }
 
 void DeviceAccountant::emit(Slice slice) {
@@ -356,6 +362,19 @@ Word word_of(const Use& use, Nanos at) {
 
 }  // namespace
 
+// How much of a stretch between its kernels a process waited for another one of the job.
+Nanos DeviceAccountant::waits_for_peers(const Use& use, Nanos begin, Nanos end) const {
+  const IdleStretch stretch{use, UsePart::kBetween, begin, end, time_};
+  Nanos waits = 0;
+  for (const auto& evidence : evidence_) {
+    const auto shares = evidence->claim(stretch);
+    for (const HostShare& share : shares)
+      if (share.claim.account == Account::kPeers) waits += share.length;
+    if (!shares.empty()) break;
+  }
+  return waits;
+}
+
 void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
   if (!job_.has_contexts && !job_.batch.present)
     return emit({begin, end, Account::kUnexplained, 0, "N", Confidence::kLow});
@@ -364,6 +383,10 @@ void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
   for (const std::size_t i : around_) {
     const Word word = word_of(uses_[i], begin + (end - begin) / 2);
     if (word == Word::kNone || word < best) continue;
+    // Of two that share the device, who waits for the other leaves the word to it.
+    if (word == Word::kBetween && word == best &&
+        waits_for_peers(uses_[i], begin, end) > waits_for_peers(*use, begin, end))
+      continue;
     best = word;
     use = &uses_[i];
   }

@@ -50,6 +50,7 @@ class DeviceAccountant {
   void idle(Nanos begin, Nanos end);
   void idle_piece(Nanos begin, Nanos end);
   [[nodiscard]] Slice free_piece(Nanos begin, Nanos end) const;
+  [[nodiscard]] Nanos waits_for_peers(const Use& use, Nanos begin, Nanos end) const;
   void held_piece(Nanos begin, Nanos end, const Use& use, UsePart part);
   [[nodiscard]] Slice attempt_piece(Nanos begin, Nanos end, const Use& attempt) const;
   void emit(Slice slice);

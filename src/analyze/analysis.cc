@@ -16,6 +16,7 @@
 #include "base/human.h"
 #include "model/events.h"
 #include "model/losses.h"
+#include "model/notes.h"
 
 namespace headroom {
 
@@ -263,6 +264,49 @@ void leave_out_unused(const Recording& recording, RecordingMeta& meta) {
   }
 }
 
+// The last reading of a device's memory before the end of the job, which may have given it back by the next.
+std::optional<MemoryEnd> memory_end(const Recording& recording, const DeviceTime& time) {
+  const Track& track = track_of(recording, time.source);
+  const Column* used = track.find(Metric::kMemoryUsed);
+  if (!used || !time.device.memory_total_bytes || *time.device.memory_total_bytes <= 0) return std::nullopt;
+  std::optional<MemoryEnd> last;
+  for (std::size_t row = 0; row < track.at.size() && track.at[row] <= recording.meta.end; ++row) {
+    if (!used->has(row)) continue;
+    MemoryEnd now{track.at[row], static_cast<double>(used->values[row]),
+                  static_cast<double>(*time.device.memory_total_bytes), 0};
+    if (last && now.used > last->used && now.at > last->at)
+      now.grown = (now.used - last->used) / seconds(now.at - last->at);
+    last = now;
+  }
+  return last;
+}
+
+void take_notes(const Recording& recording, Analysis& a) {
+  for (const Event& event : recording.events) {
+    const auto note = of_event<events::Note>(event);
+    if (!note) continue;
+    const std::string_view text = note->text;
+    if (text.starts_with(kNoteOutOfMemory) && a.window.holds(event.at))
+      a.out_of_memory = {event.at, std::string(text.substr(kNoteOutOfMemory.size()))};
+    if (text.starts_with(kNoteNvtx) && !text.substr(kNoteNvtx.size()).starts_with(kNoteNvtxNotWanted)) a.no_nvtx = text;
+  }
+}
+
+// Of the places that stacks name those at which host code of a family ran, by most of their looks.
+std::map<std::string, stacks::Family> families_of(const StackView& stacks) {
+  std::map<std::string, std::map<stacks::Family, double>> looks_at;
+  for (const auto& [process, looks] : stacks.looks)
+    for (const StackLook& look : looks) looks_at[stacks.kinds[look.kind].where][stacks.kinds[look.kind].family] += 1;
+  std::map<std::string, stacks::Family> families;
+  for (const auto& [place, counts] : looks_at) {
+    const auto most = std::max_element(counts.begin(), counts.end(),
+                                       [](const auto& x, const auto& y) { return x.second < y.second; });
+    if (most->first != stacks::Family::kNone && stacks::info(most->first).account == Account::kHostCode)
+      families[place] = most->first;
+  }
+  return families;
+}
+
 }  // namespace
 
 Analysis analyze(const Recording& recording, Window window, const Thresholds& limits, const Told& told) {
@@ -278,7 +322,12 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.window.begin = std::clamp(window.begin, recording.meta.start, a.window.end);
   a.losses = losses_of(recording, a.window);
   a.job = job_view(recording, limits);
-  const StackView stacks = stack_view(recording, stacks::Families(told.families));
+  StackView stacks = stack_view(recording, stacks::Families(told.families));
+  a.peer_waits = peer_waits(stacks, a.job, limits);
+  for_peers(a.peer_waits, stacks);
+  a.families = families_of(stacks);
+  for (const stacks::StackKind& kind : stacks.kinds)
+    if (kind.for_child) a.child_waits.insert(kind.where);
   DeviceTimes times = device_times(recording, a.job, limits, evidence_of(a.job, stacks, limits));
   a.devices = std::move(times.devices);
   const NamedPhases named = named_phases(recording, a.job, stacks);
@@ -311,9 +360,11 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     a.quiet_ends.push_back(find_quiet_end(track, a.devices[i].slices, readings, limits));
     a.unreported.push_back(utilisation_unreported(recording, a, i));
     a.busy_error.push_back(busy_error(recording, a.devices[i].source, a.window.begin, a.window.end, limits));
+    a.memory_ends.push_back(a.window.end >= recording.meta.end ? memory_end(recording, a.devices[i]) : std::nullopt);
     a.copied_bytes.push_back(copied_to(track, a.window));
   }
   say_as_the_ledger(a);
+  take_notes(recording, a);
   const double tail = limits[Threshold::kProgressTail] * static_cast<double>(a.window.length());
   a.late_from = a.window.end - static_cast<Nanos>(tail);
   a.host = host_summary(recording, a.job, a.window, a.late_from);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "analyze/host_summary.h"
 #include "analyze/job.h"
 #include "analyze/ledger.h"
+#include "analyze/peer_waits.h"
 #include "analyze/regimes.h"
 #include "analyze/stats.h"
 #include "analyze/worker_code.h"
@@ -54,6 +57,13 @@ struct LostDevice {
   std::string word;             // the driver's
 };
 
+// Device memory at the end of a job.
+struct MemoryEnd {
+  Nanos at = 0;  // of the last reading while the job ran
+  double used = 0, total = 0;
+  double grown = 0;  // from the reading before: bytes per second, if it grew
+};
+
 struct Analysis {
   RecordingMeta meta;
   Window window;
@@ -69,7 +79,10 @@ struct Analysis {
   std::vector<std::optional<Stall>> stalls;         // by position in `devices`
   std::vector<std::optional<QuietEnd>> quiet_ends;  // by position in `devices`
   std::vector<std::optional<double>> copied_bytes;  // by position in `devices`: to it over PCIe; absent if not counted
-  std::vector<bool> idle_peer;                      // by position in `devices`: it did nothing while another worked
+  std::vector<std::optional<MemoryEnd>> memory_ends;  // by position in `devices`; for a window up to the end only
+  std::optional<std::pair<Nanos, std::string>> out_of_memory;  // the last line of the job's output that says so
+  std::string no_nvtx;                                         // why NVTX ranges were not recorded though wanted
+  std::vector<bool> idle_peer;      // by position in `devices`: it did nothing while another worked
   std::vector<bool> unreported;     // by position in `devices`: it has readings, and never one of its utilisation
   std::vector<Nanos> busy_error;    // by position in `devices`: its busy time may be so much less or more
   std::vector<MachineGpu> machine;  // in order of index
@@ -80,6 +93,9 @@ struct Analysis {
   WorkerLooks worker_looks;
   std::vector<ThreadCode> other_threads;
   CodeShare kernel_waits;
+  std::vector<PeerWait> peer_waits;
+  std::map<std::string, stacks::Family> families;  // of the places that stacks name, where theirs is host code
+  std::set<std::string> child_waits;               // where stacks wait for the end of a process that theirs has started
   HostSummary host;
   Nanos late_from = 0;  // the last part of the window, in which something should still move
   std::vector<LostDevice> lost;

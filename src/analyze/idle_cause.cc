@@ -34,8 +34,10 @@ IdleCause idle_cause(const Activity& owner, const HelperWork& helpers, double id
     return {Account::kCheckpoint, Confidence::kLow};
   if (owner.io_delay && *owner.io_delay >= limits[Threshold::kIoWaits] * idle_share)
     return {Account::kInput, Confidence::kMedium};
+  // Nobody waits for the end of a loader's worker.
   const bool helpers_work =
-      helpers.cpu >= limits[Threshold::kHelpersAtWork] || helpers.read_bytes_per_second >= limits[Threshold::kReading];
+      owner.wait != WaitChannel::kChild && (helpers.cpu >= limits[Threshold::kHelpersAtWork] ||
+                                            helpers.read_bytes_per_second >= limits[Threshold::kReading]);
   if (helpers_work && could_sleep) return {Account::kInput, sure};
   const bool reads = owner.read_bytes_per_second.value_or(0) >= limits[Threshold::kReading];
   if (reads && could_wait && (in_disk || on_cpu(owner) < covers)) return {Account::kInput, Confidence::kMedium};

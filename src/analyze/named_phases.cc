@@ -125,6 +125,9 @@ std::optional<Account> told_by(std::string_view name) {
   };
   if (has({"valid", "eval"})) return Account::kValidationHost;
   if (has({"checkpoint", "ckpt", "save"})) return Account::kCheckpoint;
+  if (has({"all_reduce", "allreduce", "all-reduce", "all_gather", "allgather", "reduce_scatter", "barrier",
+           "broadcast"}))
+    return Account::kPeers;
   if (has({"load_data", "data_load", "dataload", "load data", "data load", "fetch", "next_batch", "get_batch"}))
     return Account::kInput;
   return std::nullopt;

@@ -27,8 +27,10 @@ class Kinds {
     frames_.clear();
     for (const TextId text : recording_.lists[list]) frames_.push_back(stacks::frame_of(recording_.texts[text]));
     stacks::StackKind kind = families_.kind_of(frames_);
-    const auto [same, is_new] = numbers_.try_emplace(
-        std::tuple(kind.family, kind.within, kind.own, kind.busy, kind.where, kind.waits), kinds_.size());
+    const auto [same, is_new] =
+        numbers_.try_emplace(std::tuple(kind.family, kind.within, kind.own, kind.busy, kind.where, kind.waits,
+                                        kind.of_processes, kind.for_child),
+                             kinds_.size());
     if (is_new) kinds_.push_back(std::move(kind));
     return known = static_cast<std::uint32_t>(same->second);
   }
@@ -40,7 +42,7 @@ class Kinds {
   std::vector<stacks::StackKind>& kinds_;
   std::vector<std::uint32_t> of_list_;
   std::vector<stacks::Frame> frames_;
-  std::map<std::tuple<Family, Family, bool, stacks::Busy, std::string, bool>, std::size_t> numbers_;
+  std::map<std::tuple<Family, Family, bool, stacks::Busy, std::string, bool, bool, bool>, std::size_t> numbers_;
 };
 
 // What a look at a thread tells, in order.
@@ -128,7 +130,8 @@ std::array<double, 4> idle_by_busy(const StackView& view, const std::vector<Stac
   return idle_of;
 }
 
-HostClaim Stacks::claim_of(const stacks::StackKind& kind, const IdleStretch& stretch, bool sure) const {
+HostClaim Stacks::claim_of(std::uint32_t number, const IdleStretch& stretch, bool sure) const {
+  const stacks::StackKind& kind = view_.kinds[number];
   HostClaim claim{.account = stacks::info(kind.family).account,
                   .confidence = sure ? Confidence::kHigh : Confidence::kMedium,
                   .tiers = "Y",
@@ -148,6 +151,12 @@ HostClaim Stacks::claim_of(const stacks::StackKind& kind, const IdleStretch& str
   }
   if (claim.account != Account::kUnexplained) return claim;
   const auto other = counted();
+  if (view_.for_peers.contains({*stretch.use.context.process, number}) &&
+      !(other && other->account == Account::kInput)) {
+    claim.account = Account::kPeers;
+    claim.confidence = Confidence::kMedium;
+    return claim;
+  }
   const bool knows = other && other->account != Account::kUnexplained;
   claim.account = knows ? other->account : Account::kHostCode;
   claim.confidence = knows ? std::max(other->confidence, claim.confidence) : Confidence::kMedium;
@@ -180,7 +189,7 @@ void Stacks::add(const IdleStretch& stretch, const std::vector<Share>& shares, b
   for (const Share& share : shares) {
     before += share.weight;
     const Nanos until = &share == &shares.back() ? stretch.end - stretch.begin : std::llround(length * before / all);
-    out.push_back({until - given, claim_of(view_.kinds[share.kind], stretch, sure)});
+    out.push_back({until - given, claim_of(share.kind, stretch, sure)});
     given = until;
   }
 }

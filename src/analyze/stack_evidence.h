@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct StackLook {
 struct StackView {
   std::vector<stacks::StackKind> kinds;
   std::map<SourceId, std::vector<StackLook>> looks;  // by process, in order of time
+  // Which processes waited for another one of the job at stacks of which kind: what their names leave open, set by
+  // for_peers() of peer_waits.h.
+  std::set<std::pair<SourceId, std::uint32_t>> for_peers;
 };
 [[nodiscard]] StackView stack_view(const Recording& recording, const stacks::Families& families);
 
@@ -55,7 +59,7 @@ class Stacks final : public Evidence {
     std::uint32_t kind = 0;
     double weight = 0;
   };
-  [[nodiscard]] HostClaim claim_of(const stacks::StackKind& kind, const IdleStretch& stretch, bool sure) const;
+  [[nodiscard]] HostClaim claim_of(std::uint32_t number, const IdleStretch& stretch, bool sure) const;
   [[nodiscard]] std::vector<Share> shares_of(std::span<const StackLook> looks,
                                              const std::array<double, 4>& idle_of) const;
   void add(const IdleStretch& stretch, const std::vector<Share>& shares, bool sure, std::vector<HostShare>& out) const;

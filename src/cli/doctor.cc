@@ -10,6 +10,7 @@
 #include "base/filesystem.h"
 #include "cli/config.h"
 #include "cli/environment.h"
+#include "cli/families.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "device/nvml_reader.h"
@@ -97,6 +98,18 @@ void probe_config(DoctorFacts& facts) {
   facts.config_lines = config()->lines;
 }
 
+void probe_families(DoctorFacts& facts) {
+  facts.families_path = families_path();
+  std::error_code error;
+  facts.families_there = !facts.families_path.empty() && std::filesystem::exists(facts.families_path, error);
+  if (const auto rules = users_families()) {
+    facts.families_rules = rules->size();
+  } else {
+    facts.families_problem = rules.error().what;
+    facts.families_fix = rules.error().hint;
+  }
+}
+
 int doctor(const DoctorOptions& options) {
   DoctorFacts facts;
   facts.virtual_gpus = on_virtual_gpus();
@@ -110,6 +123,7 @@ int doctor(const DoctorOptions& options) {
   probe_limits(facts, options.root);
   probe_recordings(facts);
   probe_config(facts);
+  probe_families(facts);
   const auto checks = examine(facts);
   const std::string text =
       options.json ? report::to_json(checks) : report::to_text(checks, text_options(STDOUT_FILENO));

@@ -11,13 +11,16 @@
 
 namespace headroom::cli {
 
+std::string families_path() {
+  const std::string config = config_path();
+  return config.empty() ? "" : (std::filesystem::path(config).parent_path() / "families.toml").string();
+}
+
 Result<std::vector<stacks::FamilyRule>> users_families() {
   constexpr std::size_t kLargest = 1 << 20;
-  const std::string config = config_path();
-  if (config.empty()) return std::vector<stacks::FamilyRule>();
-  const std::string path = (std::filesystem::path(config).parent_path() / "families.toml").string();
+  const std::string path = families_path();
   std::error_code error;
-  if (!std::filesystem::exists(path, error)) return std::vector<stacks::FamilyRule>();
+  if (path.empty() || !std::filesystem::exists(path, error)) return std::vector<stacks::FamilyRule>();
   HR_TRY(const std::string text, read_file(path, kLargest));
   return stacks::families_from_toml(text, path);
 }

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "cli/environment.h"
 #include "marks/marks_reader.h"
+#include "model/notes.h"
 #include "wire/marks.h"
 
 namespace headroom::cli {
@@ -70,9 +71,9 @@ JobMarks JobMarks::prepare(const MarksChoice& choice) {
   const auto library = nvtx_library();
   const auto taken = cli::environment(kNvtxVariable);
   if (choice.no_nvtx)
-    job.no_nvtx_ = "not wanted (--no-nvtx)";
+    job.no_nvtx_ = std::string(kNoteNvtxNotWanted) + " (--no-nvtx)";
   else if (taken && !taken->empty() && taken != library)
-    job.no_nvtx_ = fmt::format("{} names another library: {}", kNvtxVariable, *taken);
+    job.no_nvtx_ = fmt::format("{} {}: {}", kNvtxVariable, kNoteNvtxTaken, *taken);
   else if (!library)
     job.no_nvtx_ = fmt::format("there is no {} beside this program", kNvtxLibrary);
   else

@@ -21,6 +21,7 @@
 #include "diagnose/explain.h"
 #include "live/job.h"
 #include "model/events.h"
+#include "model/notes.h"
 #include "record/reader.h"
 #include "report/json.h"
 #include "report/text.h"
@@ -169,7 +170,7 @@ void WatchedJob::start_recording(pid_t pid) {
   session_ = std::make_unique<Session>(std::move(session));
   session_->add_event(to_event(events::JobStart{shell_join(argv_), pid}, start_));
   if (!marks_.no_nvtx().empty())
-    session_->add_event(to_event(events::Note{.text = "NVTX ranges are not recorded: " + marks_.no_nvtx()}, start_));
+    session_->add_event(to_event(events::Note{.text = std::string(kNoteNvtx) + marks_.no_nvtx()}, start_));
 }
 
 void WatchedJob::ended(const JobEnd& end) {

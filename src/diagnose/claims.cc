@@ -135,9 +135,11 @@ bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) 
   return a.material(finding.cost());
 }
 
-// What puts all else in doubt comes first, then by cost; that a job could do without a GPU is a note at the end.
+// What puts all else in doubt, and why the job failed, comes first, then by cost; that a job could do without a GPU is
+// a note at the end.
 int rank_of(const Finding& finding) {
   if (finding.cause == Cause::kOwnersUnknown || finding.cause == Cause::kMonitoringMostlyElse) return 0;
+  if (finding.cause == Cause::kMemoryLimited && finding.confidence == Confidence::kHigh) return 0;
   return !finding.candidates.empty() && finding.candidates.front() == Cause::kMoreGpusThanUseful ? 2 : 1;
 }
 

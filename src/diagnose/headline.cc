@@ -28,6 +28,7 @@ constexpr std::array kPhrases{
     Phrase{Account::kValidationHost, "waited {} for validation on the CPU"},
     Phrase{Account::kTransfer, "waited {} for copies"},
     Phrase{Account::kSync, "waited {} while the job synchronised with it"},
+    Phrase{Account::kPeers, "waited {} for other processes of the job"},
     Phrase{Account::kTeardown, "stayed held for {} after the last kernel"},
     Phrase{Account::kHung, "hung for {}"},
     Phrase{Account::kUnexplained, "stood idle {} for reasons not seen"},

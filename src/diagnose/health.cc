@@ -8,6 +8,7 @@
 
 #include "base/human.h"
 #include "diagnose/rules.h"
+#include "model/notes.h"
 
 namespace headroom::diagnose {
 
@@ -124,7 +125,12 @@ HealthCheck ended_well(const Analysis& a) {
 }  // namespace
 
 std::vector<HealthCheck> health(const Analysis& a) {
-  return {runs_on_gpu(a), mixed_precision(a), memory(a), clocks(a), progress(a), ended_well(a)};
+  std::vector<HealthCheck> checks{runs_on_gpu(a), mixed_precision(a), memory(a), clocks(a), progress(a), ended_well(a)};
+  // That its library is not there matters to few; that another one has its place, to somebody who wants ranges.
+  if (!a.no_nvtx.empty())
+    checks.push_back({"nvtx_ranges",
+                      a.no_nvtx.find(kNoteNvtxTaken) == std::string::npos ? Answer::kUnknown : Answer::kNo, a.no_nvtx});
+  return checks;
 }
 
 }  // namespace headroom::diagnose

@@ -15,7 +15,8 @@ namespace {
 
 bool between_kernels(const Slice& slice) {
   return slice.account == Account::kHostCode || slice.account == Account::kInput ||
-         slice.account == Account::kUnexplained || slice.account == Account::kCheckpoint;
+         slice.account == Account::kUnexplained || slice.account == Account::kCheckpoint ||
+         slice.account == Account::kPeers;
 }
 
 // The stretches of a device without a kernel, while its process held it.
@@ -132,6 +133,33 @@ Claims moved_to(Claims claims, std::size_t device) {
   return claims;
 }
 
+bool synchronises(const Slice& slice) { return slice.account == Account::kSync; }
+
+// Who waits for kernels while this device has none waits for another one's. Where within a reading a device was busy is
+// not known, and GPUs may take turns many times in one: of each second all that waits, if others had kernels for about
+// as long.
+Claims waits_for_others(const Claims& waits, const Claims& computing, double covers) {
+  std::map<Nanos, std::pair<Nanos, Nanos>> seconds_of;  // by second: waited, computed elsewhere
+  const auto each_second = [](const ClaimedPiece& piece, const auto& take) {
+    for (Nanos at = piece.begin; at < piece.end;) {
+      const Nanos end = std::min(piece.end, (at / kSecond + 1) * kSecond);
+      take(at / kSecond, ClaimedPiece{piece.device, at, end, piece.account, piece.where});
+      at = end;
+    }
+  };
+  for (const ClaimedPiece& piece : waits)
+    each_second(piece, [&](Nanos n, const ClaimedPiece& part) { seconds_of[n].first += part.end - part.begin; });
+  for (const ClaimedPiece& piece : computing)
+    each_second(piece, [&](Nanos n, const ClaimedPiece& part) { seconds_of[n].second += part.end - part.begin; });
+  Claims taken;
+  for (const ClaimedPiece& piece : waits)
+    each_second(piece, [&](Nanos n, const ClaimedPiece& part) {
+      const auto& [waited, computed] = seconds_of[n];
+      if (static_cast<double>(computed) >= covers * static_cast<double>(waited)) add_piece(taken, part);
+    });
+  return taken;
+}
+
 }  // namespace
 
 UnevenTime uneven_time(const Analysis& a) {
@@ -144,8 +172,9 @@ UnevenTime uneven_time(const Analysis& a) {
     const auto busiest = *std::max_element(devices.begin(), devices.end(),
                                            [&](std::size_t x, std::size_t y) { return busy(x) < busy(y); });
     for (const std::size_t device : devices) {
-      Claims idle, computing;
+      Claims idle, syncs, computing;
       claim_on(a, device, between_kernels, idle);
+      claim_on(a, device, synchronises, syncs);
       for (const std::size_t other : devices) {
         if (other == device) continue;
         Claims there;
@@ -153,7 +182,9 @@ UnevenTime uneven_time(const Analysis& a) {
             a, other, [](const Slice& slice) { return slice.account == Account::kUseful; }, there);
         computing = united(std::move(computing), moved_to(std::move(there), device));
       }
-      Claims waits = common(idle, computing);
+      const Claims waits =
+          united(common(idle, computing), waits_for_others(syncs, computing, a.limits[Threshold::kCovers]));
+      idle = united(std::move(idle), syncs);
       const bool little = busy(device) < part * busy(busiest);
       const bool in_turn =
           static_cast<double>(length(waits)) >= a.limits[Threshold::kMajority] * static_cast<double>(length(idle));
@@ -175,7 +206,7 @@ Claims rank_waits(const Analysis& a) {
   const bool ranks = held.size() > 1 &&
                      std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() == 1; });
   if (!ranks || a.job.batch.present) return {};
-  Claims idle = claim_accounts(a, {Account::kHostCode, Account::kUnexplained});
+  Claims idle = claim_accounts(a, {Account::kHostCode, Account::kUnexplained, Account::kPeers});
   std::set<std::size_t> devices;
   for (const ClaimedPiece& piece : idle) devices.insert(piece.device);
   const HostSummary s = host_during(a.job, a.devices, idle);

@@ -8,6 +8,8 @@
 #include <map>
 
 #include "base/human.h"
+#include "diagnose/idle_parts.h"
+#include "diagnose/words.h"
 #include "stacks/families.h"
 
 namespace headroom::diagnose {
@@ -25,6 +27,12 @@ std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims) {
 }
 
 namespace {
+
+bool holds(const Analysis& a, SourceId process, std::size_t device) {
+  return std::any_of(a.job.uses.begin(), a.job.uses.end(), [&](const ContextUse& use) {
+    return use.ours && use.process == process && use.device == a.devices[device].source;
+  });
+}
 
 // Of processes that wait for one of them, the time of the GPU of that one: what the others wait for is there.
 Claims of_the_busiest(const Analysis& a, const Claims& claims) {
@@ -78,7 +86,9 @@ std::string beside(const Analysis& a, Finding& finding) {
 void name_the_code(const Analysis& a, Finding& finding) {
   constexpr std::size_t kMost = 3;
   constexpr double kLeast = 0.05;  // of the time: less is an accident of sampling
-  const bool ranks = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler;
+  // A wait for others that no stack tells: what they wait for is at the busiest one.
+  const bool ranks = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler &&
+                     !common(finding.claims, rank_waits(a)).empty();
   std::vector<NamedCode> named = code_in(a, ranks ? of_the_busiest(a, finding.claims) : finding.claims);
   std::erase_if(named, [](const NamedCode& code) { return code.share < kLeast; });
   if (named.empty()) return;
@@ -95,6 +105,35 @@ void name_the_code(const Analysis& a, Finding& finding) {
   if (named[0].share >= a.limits[Threshold::kMajority] && named[0].place != info(stacks::Family::kLoaderWait).label)
     finding.title += ": " + named[0].place;
   finding.tiers |= "Y";
+}
+
+std::optional<PeerWait> peer_in(const Analysis& a, const Claims& claims, bool told) {
+  std::vector<std::pair<Nanos, const PeerWait*>> waits;
+  for (const PeerWait& wait : a.peer_waits) {
+    if (wait.told != told || wait.peer == kNoSource) continue;
+    Nanos ns = 0;
+    for (const ClaimedPiece& piece : claims)
+      if (piece.where >= 0 && a.ledger.places[static_cast<std::size_t>(piece.where)] == wait.where &&
+          holds(a, wait.process, piece.device))
+        ns += piece.end - piece.begin;
+    if (ns > 0) waits.emplace_back(ns, &wait);
+  }
+  const auto most = std::max_element(waits.begin(), waits.end(), [](const auto& x, const auto& y) {
+    return std::pair(x.first, x.second->at_work) < std::pair(y.first, y.second->at_work);
+  });
+  if (most == waits.end() ||
+      static_cast<double>(most->first) < a.limits[Threshold::kMajority] * static_cast<double>(length(claims)))
+    return std::nullopt;
+  return *most->second;
+}
+
+std::string peer_sentence(const Analysis& a, const PeerWait& wait) {
+  std::vector<std::size_t> gpus;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (holds(a, wait.peer, device)) gpus.push_back(device);
+  return fmt::format("meanwhile process {} of the job ({}) was at work in {} of the looks at its stacks, mostly {}{}",
+                     wait.peer_pid, gpu_names(a, gpus), human_percent(wait.at_work),
+                     wait.peer_waits_for_kernels ? "waiting for its own kernels in " : "at ", wait.peer_at);
 }
 
 WorkersAt workers_at(const Analysis& a, const Claims& claims) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ struct WorkersAt {
   double at_work = 0;
 };
 [[nodiscard]] WorkersAt workers_at(const Analysis& a, const Claims& claims);
+
+// The wait for another process of the job that most of the claimed time is, or may be where its stacks do not tell
+// (`told`); nothing where there is none, or it is less than half.
+[[nodiscard]] std::optional<PeerWait> peer_in(const Analysis& a, const Claims& claims, bool told);
+// "meanwhile process 71 (GPU 0) was at work in 97 % of the looks at its stacks: score (train.py)"
+[[nodiscard]] std::string peer_sentence(const Analysis& a, const PeerWait& wait);
 
 // Says in a finding what its time went to: in its evidence, and in its title where one function has most of it.
 void name_the_code(const Analysis& a, Finding& finding);

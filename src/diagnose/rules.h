@@ -38,6 +38,7 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> idle_sync(const Analysis&);
 // rules_ranks.cc: several GPUs
 [[nodiscard]] std::vector<Finding> waiting_ranks(const Analysis&);
+[[nodiscard]] std::vector<Finding> waiting_for_peers(const Analysis&);
 [[nodiscard]] std::vector<Finding> uneven_gpus(const Analysis&);
 // rules_install.cc
 [[nodiscard]] std::vector<Finding> installed_first(const Analysis&);  // before any process holds the device

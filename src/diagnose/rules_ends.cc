@@ -6,6 +6,7 @@
 #include "base/human.h"
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
+#include "diagnose/work_during.h"
 
 namespace headroom::diagnose {
 
@@ -90,7 +91,11 @@ std::vector<Finding> startup(const Analysis& a) {
     finding.candidates.clear();
     finding.cause = Cause::kTrialChurn;
     finding.confidence = Confidence::kMedium;
-    finding.title = fmt::format("{} processes one after the other each start from nothing", row.size());
+    finding.title = fmt::format("At least {} processes one after the other each start from nothing", row.size());
+    finding.evidence.front() = fmt::format(
+        "{} stretch{} of start-up seen, the longest {}; the driver's list is read now "
+        "and then, and what is gone by then is not in it",
+        starts, starts == 1 ? "" : "es", human_duration(longest));
     if (failed(a)) {  // then each may have been one more try
       finding.cause.reset();
       finding.candidates = {Cause::kTrialChurn, Cause::kOomRestartLoop};
@@ -149,9 +154,10 @@ std::vector<Finding> unreleased(const Analysis& a) {
   finding.title = "The GPU was held after its last kernel";
   const bool hung = std::any_of(finding.claims.begin(), finding.claims.end(),
                                 [](const ClaimedPiece& piece) { return piece.account == Account::kHung; });
-  const bool quiet =
-      hung || s.owners == 0 ||
-      (s.owners > 0 && s.waiting_in({WaitChannel::kFutex, WaitChannel::kPoll}) > a.limits[Threshold::kHeldQuiet]);
+  const auto child = hung ? std::nullopt : children_at_work(a, finding.claims);
+  const bool waits =
+      s.owners == 0 || s.waiting_in({WaitChannel::kFutex, WaitChannel::kPoll}) > a.limits[Threshold::kHeldQuiet];
+  const bool quiet = hung || (waits && !child);
   if (quiet)
     finding.candidates = {Cause::kUnreleasedAfterWork, Cause::kHang};
   else
@@ -159,6 +165,15 @@ std::vector<Finding> unreleased(const Analysis& a) {
   if (hung) {
     std::reverse(finding.candidates.begin(), finding.candidates.end());
     finding.title = "Nothing of the job moved after its last kernel";
+  }
+  if (child) {
+    const bool waited = waits_for_child(a, host_during(a.job, a.devices, finding.claims), finding.claims);
+    finding.title = fmt::format("The GPU was held after its last kernel, while {}process {}{}",
+                                waited ? "its process waited for " : "", child->busiest.pid,
+                                waited ? "" : ", a child of its process, worked");
+    finding.evidence.push_back(fmt::format("process {} ({}) used {:.2g} cores in this time", child->busiest.pid,
+                                           name_of(child->busiest), child->most));
+    finding.told_apart_from.push_back("a hang: what it had started was at work");
   }
   for (const ClaimedPiece& piece : tails)
     finding.evidence.push_back(fmt::format("{}: no kernel from {} on, for {}, while process {} held its context",
@@ -169,15 +184,58 @@ std::vector<Finding> unreleased(const Analysis& a) {
   });
   if (!sure) finding.confidence = Confidence::kLow;
   // A process that works may well validate what it trained.
-  if (quiet) finding.told_apart_from = {"validation or a pause: no kernel came afterwards"};
+  if (quiet) finding.told_apart_from.push_back("validation or a pause: no kernel came afterwards");
   finding.would_overturn = "record for longer: if kernels come back, it was a pause";
   finding.advice = "end the process, or free the device, before uploads and post-processing";
+  if (child) finding.advice = "free the device before that process starts, or start it while the GPU still computes";
   if (hung)
     finding.advice =
         fmt::format("py-spy dump --pid {} first: it names what each thread waits for; then end the process",
                     holder(a, finding.claims.front()));
   finding.bound = "the time in which it was held comes back";
   return only(std::move(finding));
+}
+
+// What the memory of a GPU was when the job failed: full, or growing so fast that it may have been.
+struct FullMemory {
+  std::string words;
+  bool grew = false;
+};
+std::optional<FullMemory> full_at_the_end(const Analysis& a) {
+  std::optional<FullMemory> full;
+  double fullest = 0;
+  for (std::size_t device = 0; device < a.memory_ends.size(); ++device) {
+    const auto& end = a.memory_ends[device];
+    if (!end || a.ledger.busy(device) == 0) continue;
+    const double later = end->used + end->grown * seconds(std::max<Nanos>(0, a.window.end - end->at));
+    const double least = a.limits[Threshold::kOutOfMemory] * end->total;
+    if (later < least || later / end->total <= fullest) continue;
+    fullest = later / end->total;
+    full = FullMemory{fmt::format("{}: {} of {} in use {} before it failed", a.device_name(device),
+                                  human_bytes(static_cast<std::int64_t>(end->used)),
+                                  human_bytes(static_cast<std::int64_t>(end->total)),
+                                  human_duration(std::max<Nanos>(0, a.window.end - end->at))),
+                      end->used < least};
+    if (full->grew)
+      full->words += fmt::format(", and {} more each second", human_bytes(static_cast<std::int64_t>(end->grown)));
+  }
+  return full;
+}
+
+// It said so itself.
+Finding told_out_of_memory(const Analysis& a, std::string memory) {
+  Finding finding;
+  finding.cause = Cause::kMemoryLimited;
+  finding.tiers = "NL";
+  finding.confidence = Confidence::kHigh;
+  finding.title = "The job failed because a GPU's memory did not suffice";
+  finding.evidence = {fmt::format("its output says at {}: {}", a.when(a.out_of_memory->first), a.out_of_memory->second),
+                      fmt::format("the job ended with exit code {}", *a.meta.exit_code)};
+  if (!memory.empty()) finding.evidence.push_back(std::move(memory));
+  finding.advice = "a smaller batch, or a part of the model at a time; what else is on the GPU needs memory, too";
+  finding.bound = "not a matter of speed";
+  finding.would_overturn = "another error in its output before that";
+  return finding;
 }
 
 // A failed job whose processes filled the memory of a GPU: in turn, it was started again and again. In turn alone, it
@@ -196,17 +254,23 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
     memory = fmt::format("{}: {} of {} in use at most", a.device_name(device),
                          human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
   }
-  const bool full = fullest >= a.limits[Threshold::kOutOfMemory];
   const auto row = in_turn(a);
   const bool again = many_in_turn(a, row);
+  const auto at_the_end = full_at_the_end(a);
+  // Long before the end it was something that the job could live with.
+  constexpr Nanos kLastWords = 10 * kSecond;
+  const bool told = a.out_of_memory && a.window.end - a.out_of_memory->first <= kLastWords;
+  if (told && !again) return only(told_out_of_memory(a, at_the_end ? at_the_end->words : memory));
+  if (at_the_end) memory = at_the_end->words;
+  const bool full = fullest >= a.limits[Threshold::kOutOfMemory] || at_the_end;
   if (memory.empty() || (!full && !again)) return {};
   Finding finding;
   finding.tiers = a.job.has_host ? "NP" : "N";
   finding.evidence = {memory, fmt::format("the job ended with exit code {}", *a.meta.exit_code)};
   if (again) {
     finding.confidence = Confidence::kMedium;
-    finding.title =
-        fmt::format("{} processes one after the other filled the GPU's memory, and the job failed", row.size());
+    finding.title = fmt::format("At least {} processes one after the other filled the GPU's memory, and the job failed",
+                                row.size());
     // Each start but the first was one more try.
     finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
       return slice.account == Account::kStartup && a.devices[device].source == row.front()->device &&
@@ -219,15 +283,18 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
     } else {
       finding.candidates = {Cause::kOomRestartLoop, Cause::kTrialChurn};
       finding.confidence = Confidence::kLow;
-      finding.title = fmt::format("{} processes used the GPU one after the other, and the job failed", row.size());
+      finding.title =
+          fmt::format("At least {} processes used the GPU one after the other, and the job failed", row.size());
       finding.evidence.push_back("memory is read now and then: what is full for a moment only is not seen");
       finding.advice = "look for \"out of memory\" in its output: each may be a new try after a failure";
     }
   } else {
     finding.cause = Cause::kMemoryLimited;
     finding.confidence = Confidence::kLow;
-    finding.title = "The job failed with the GPU's memory nearly full";
-    finding.advice = "look for \"out of memory\" in its output; a smaller batch";
+    finding.title = at_the_end && !at_the_end->grew ? "GPU memory was full, or nearly so, when the job failed"
+                    : at_the_end                    ? "GPU memory was filling up when the job failed"
+                                                    : "GPU memory had been nearly full before the job failed";
+    finding.advice = "look for \"out of memory\" in its output (headroom run --output-lines does); a smaller batch";
     finding.bound = "not a matter of speed";
   }
   finding.would_overturn = "another reason in the job's own output";

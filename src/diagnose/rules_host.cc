@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/human.h"
@@ -9,6 +10,7 @@
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
+#include "diagnose/work_during.h"
 
 namespace headroom::diagnose {
 
@@ -153,6 +155,41 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
                     a.kernel_waits.place, human_percent(a.kernel_waits.share)));
   finding.advice = "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
   finding.would_overturn = "headroom stacks shows other functions while the GPU is idle";
+  // Its stacks do not say that it waits for another process of the job; that one's do not say that it does not.
+  if (const auto wait = peer_in(a, finding.claims, false); wait && hardly(a, main, finding.claims)) {
+    finding.title += ", perhaps for another of its job";
+    finding.evidence.insert(finding.evidence.begin(), peer_sentence(a, *wait));
+    finding.candidates.insert(finding.candidates.begin(), {Cause::kStraggler, Cause::kExposedCommunication});
+    finding.advice =
+        fmt::format("see whether it waits there for process {}, and if so, why that one takes longer", wait->peer_pid);
+  }
+}
+
+// Where stacks name a family that is a cause of its own, rules of the user's among them, the finding is about that.
+void follow_the_family(const Analysis& a, Finding& finding) {
+  std::map<stacks::Family, Nanos> families;
+  for (const ClaimedPiece& piece : finding.claims) {
+    if (piece.where < 0) continue;
+    const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+    if (known != a.families.end()) families[known->second] += piece.end - piece.begin;
+  }
+  constexpr std::array kCauses{std::pair(stacks::Family::kLogging, Cause::kLoggingUpload),
+                               std::pair(stacks::Family::kGraph, Cause::kHostGraphBuilding),
+                               std::pair(stacks::Family::kCompile, Cause::kCompileWarmup)};
+  for (const auto& [family, cause] : kCauses) {
+    if (static_cast<double>(families[family]) < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost()))
+      continue;
+    finding.title = fmt::format("The GPU waits for {} in the training process", info(family).label);
+    // What keeps such code from running is another matter.
+    std::erase_if(finding.candidates, [&, c = cause](Cause candidate) {
+      return candidate == c || (candidate != Cause::kGilContention && candidate != Cause::kCpuOversubscribed);
+    });
+    if (finding.candidates.empty())
+      finding.cause = cause;
+    else
+      finding.candidates.insert(finding.candidates.begin(), cause);
+    if (family == stacks::Family::kLogging) finding.advice = "do it less often, or from a thread or process of its own";
+  }
 }
 
 Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
@@ -207,7 +244,11 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     finding.told_apart_from.push_back(
         fmt::format("storage: it was blocked on I/O for {} of the time", human_percent(*s.owner_io)));
   finding.would_overturn = "py-spy dump --pid PID: if the main thread spins in a CUDA synchronisation, this is wrong";
-  if (!code_in(a, finding.claims).empty() && !finding.cause) say_with_stacks(a, s, in_pauses, finding);
+  if (!code_in(a, finding.claims).empty() && !finding.cause) {
+    say_with_stacks(a, s, in_pauses, finding);
+    follow_the_family(a, finding);
+  }
+  name_the_child(a, s, finding);
   gains_at_most(a, finding, "if all of it overlapped with the kernels", in_pauses);
   return finding;
 }
@@ -350,6 +391,7 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
   if (finding.cause) finding.advice = "let the GPU go while nobody uses it, or run the rest as a job";
   if (a.job.batch.present && s.owners == 0)
     finding.advice = "tasks that need no GPU run with --gpus none --slots N; the others: several in one process";
+  name_the_child(a, s, finding);
   gains_at_most(a, finding, "if the kernels and the rest stay as they are", in_pauses);
   return finding;
 }

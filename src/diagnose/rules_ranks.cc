@@ -5,6 +5,7 @@
 
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 
@@ -22,12 +23,42 @@ std::vector<Finding> waiting_ranks(const Analysis& a) {
   finding.evidence.push_back(fmt::format(
       "of {} processes with a GPU each, the busiest used or wanted {:.2g} cores in this time, the least busy {:.2g}",
       s.owners, s.most_owner_cpu, s.least_owner_cpu));
+  Claims told = finding.claims;
+  std::erase_if(told, [](const ClaimedPiece& piece) { return piece.account != Account::kPeers; });
+  if (const auto wait = peer_in(a, told, true)) finding.evidence.push_back(peer_sentence(a, *wait));
   finding.evidence.push_back(helper_sentence(s));
   append(finding.evidence, storage_sentences(s));
   append(finding.evidence, recurrences(a));
   finding.would_overturn = "run one process alone: if its GPU is idle as long, no other keeps it waiting";
   finding.advice = "find out what the busiest process does that the others do not: uneven data, logging, validation";
   gains_at_most(a, finding, "if what only the busiest one does there took no time");
+  return only(std::move(finding));
+}
+
+// What its stacks or its marks say: an exchange between processes, in which each waits for the others.
+std::vector<Finding> waiting_for_peers(const Analysis& a) {
+  Finding finding;
+  finding.claims = open_time(a, {Account::kPeers});
+  if (!a.material(finding.cost())) return {};
+  finding.title = "The GPU waits for another process of the job";
+  finding.candidates = {Cause::kExposedCommunication, Cause::kStraggler};
+  finding.tiers = "N";
+  for (const DeviceTime& device : a.devices)
+    for (const Slice& slice : device.slices)
+      if (slice.account == Account::kPeers) finding.tiers |= slice.tiers;
+  finding.confidence = Confidence::kMedium;
+  finding.advice = "see which process comes last to this exchange, and why; exchange less often, or beside the kernels";
+  const auto wait = peer_in(a, finding.claims, true);
+  if (wait) finding.evidence.push_back(peer_sentence(a, *wait));
+  if (wait && wait->at_work >= a.limits[Threshold::kMajority]) {
+    finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
+    finding.advice = fmt::format("see why process {} takes longer: its share of the data, {}", wait->peer_pid,
+                                 wait->peer_waits_for_kernels ? "its kernels" : "what it does in " + wait->peer_at);
+  }
+  append(finding.evidence, recurrences(a));
+  finding.would_overturn =
+      "each process's time from one exchange to the next: if they are alike, it is the exchange itself";
+  gains_at_most(a, finding, "if no process waited for another");
   return only(std::move(finding));
 }
 
@@ -50,7 +81,11 @@ std::vector<Finding> uneven_gpus(const Analysis& a) {
     finding.evidence.push_back(fmt::format("{} had a kernel for {} of the time", a.device_name(device),
                                            human_percent(busy / static_cast<double>(a.ledger.span()))));
   }
-  finding.would_overturn = "record for longer: if the GPUs even out, this is wrong";
+  finding.evidence.push_back(
+      fmt::format("where one of them had no kernel for a time, another one had kernels for about as long: {} in all",
+                  human_duration(finding.cost())));
+  finding.would_overturn = uneven.in_turn ? "Nsight Systems: kernels on both at the same time"
+                                          : "record for longer: if the GPUs even out, this is wrong";
   finding.advice = "one process per GPU with an equal share each (DistributedDataParallel), or fewer GPUs";
   gains_by_removal(a, finding, "while each GPU keeps its work; more where the work can be spread");
   return only(std::move(finding));

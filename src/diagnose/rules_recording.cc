@@ -6,6 +6,7 @@
 
 #include "base/human.h"
 #include "diagnose/rules.h"
+#include "diagnose/work_during.h"
 #include "model/damage.h"
 #include "model/losses.h"
 
@@ -24,14 +25,6 @@ Finding mostly(const Analysis& a, std::string title, std::vector<std::string> ev
   finding.would_overturn = "record the job alone (headroom run -- CMD): if it looks like this recording, this is wrong";
   finding.advice = a.meta.origin == "run" ? "" : "record the job itself: headroom run -- CMD";
   return finding;
-}
-
-std::string shortened(std::string text) {
-  constexpr std::size_t kLongest = 60;
-  if (text.size() <= kLongest) return text;
-  const std::size_t space = text.rfind(' ', kLongest);
-  text.resize(space == std::string::npos ? kLongest : space);
-  return text + " ...";
 }
 
 // From the first process of the job to its last, within the window.
@@ -83,51 +76,6 @@ std::vector<Finding> mostly_something_else(const Analysis& a) {
   return only(std::move(finding));
 }
 
-namespace {
-
-struct Work {
-  double cores = 0;  // of the job's processes together, on average
-  double most = 0;   // of the one that used most …
-  Process busiest;   // … which is this
-};
-
-// When any of it was, in order.
-std::vector<Window> times_of(const Claims& claims) {
-  std::vector<Window> sorted, times;
-  for (const ClaimedPiece& piece : claims) sorted.push_back({piece.begin, piece.end});
-  std::sort(sorted.begin(), sorted.end(), [](const Window& x, const Window& y) { return x.begin < y.begin; });
-  for (const Window& window : sorted)
-    if (!times.empty() && window.begin <= times.back().end)
-      times.back().end = std::max(times.back().end, window.end);
-    else
-      times.push_back(window);
-  return times;
-}
-
-Work work_during(const Analysis& a, const Claims& claims) {
-  Work work;
-  const std::vector<Window> times = times_of(claims);
-  double time = 1e-9;
-  for (const Window& window : times) time += seconds(window.length());
-  for (const auto& [source, process] : a.processes) {
-    if (!process.in_job) continue;
-    double used = 0;  // seconds
-    auto next = times.begin();
-    for (const Activity& activity : a.job.did[static_cast<std::size_t>(source)]) {
-      while (next != times.end() && next->end <= activity.begin) ++next;
-      for (auto at = next; at != times.end() && at->begin < activity.end; ++at)
-        used += activity.cpu * seconds(std::min(activity.end, at->end) - std::max(activity.begin, at->begin));
-    }
-    work.cores += used / time;
-    if (used / time <= work.most) continue;
-    work.most = used / time;
-    work.busiest = process;
-  }
-  return work;
-}
-
-}  // namespace
-
 // Between the steps of a script: the job goes on, and none of its processes is on the GPU.
 std::vector<Finding> no_process_there(const Analysis& a) {
   if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present || a.ledger.total(Account::kUseful) == 0) return {};
@@ -138,15 +86,14 @@ std::vector<Finding> no_process_there(const Analysis& a) {
            slice.begin < life.end;
   });
   if (!a.material(finding.cost())) return {};
-  const Work work = work_during(a, finding.claims);
+  const Work work = work_during(a, finding.claims, [](const RecordedProcess& process) { return process.facts.in_job; });
   finding.confidence = Confidence::kMedium;
   finding.tiers = "NP";
   finding.title = "The job went on while none of its processes was on the GPU";
   if (work.cores >= a.limits[Threshold::kHelpersAtWork]) {
     finding.candidates = {Cause::kEpochEndHostWork, Cause::kValidation};
-    const std::string name = work.busiest.cmdline.empty() ? work.busiest.comm : work.busiest.cmdline;
     finding.evidence = {fmt::format("meanwhile it used {:.2g} cores, {:.2g} of them process {} ({})", work.cores,
-                                    work.most, work.busiest.pid, shortened(name))};
+                                    work.most, work.busiest.pid, name_of(work.busiest))};
     finding.advice =
         "run the steps that need no GPU beside the others, or before a GPU is asked for; if these were meant to use "
         "it, "

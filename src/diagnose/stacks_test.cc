@@ -245,5 +245,23 @@ TEST(StackFindings, AHelperOfSomebodyElseIsNoLoaderOfWhoSleepsInItsOwnCode) {
   EXPECT_THAT(e.findings.front().title, HasSubstr("sleeps or waits itself: throttle"));
 }
 
+TEST(StackFindings, FollowTheFamilyThatSomebodysOwnRuleNames) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 0.3).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+    builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", "tell_home (/u/train.py:9)"});
+  }
+  const Recording recording = builder.build();
+  const Finding before = explain(recording).findings.front();
+  EXPECT_NE(before.cause, Cause::kLoggingUpload);
+  ExplainOptions options;
+  options.families = {{stacks::Family::kLogging, "", "tell_home"}};
+  const Finding after = explain(recording, options).findings.front();
+  EXPECT_EQ(after.cause, Cause::kLoggingUpload);
+  EXPECT_EQ(after.title, "The GPU waits for logging or upload in the training process: tell_home (train.py)");
+  EXPECT_NE(after.advice, before.advice);
+}
+
 }  // namespace
 }  // namespace headroom

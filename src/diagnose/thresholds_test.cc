@@ -373,6 +373,22 @@ std::map<Threshold, Edge> edges_of_idle_findings() {
   ranks.gpu(0, [](double) { return 0.4; }).gpu(1, [](double) { return 0.4; });
   ranks.process(100, 1, 0, 100, 0.9).context(100, 0, 0, 100).process(101, 1, 0, 100, 0.1).context(101, 1, 0, 100);
   edges[Threshold::kRanksApart] = {finds(ranks.build(), Cause::kStraggler), 0.8};
+  // Asleep in code of its own for half of each second; the other process works for 0.9 of that, and for 0.2 of the
+  // rest.
+  RecordingBuilder peers(100);
+  peers.gpu(0, [](double) { return 0.5; }).gpu(1, [](double) { return 0.5; });
+  peers.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100).process(101, 1, 0, 100, 0.02).context(101, 1, 0, 100);
+  const std::vector<std::string> kernels{"train (/u/a.py:1)", "_wait (/x/headroom_sim.py:1)"},
+      works{"train (/u/a.py:1)", "score (/u/a.py:5)"},
+      waits{"train (/u/a.py:1)", "Queue.get (/usr/lib/python3.11/queue.py:1)"};
+  for (int i = 0; i < 100; ++i) {
+    peers.stacks(100, i, i + 0.5, kernels).stacks(100, i + 0.5, i + 1, {"train (/u/a.py:1)", "exchange (/u/a.py:7)"});
+    peers.stacks(101, i, i + 0.1, works).stacks(101, i + 0.1, i + 0.5, waits);
+    peers.stacks(101, i + 0.5, i + 0.95, works).stacks(101, i + 0.95, i + 1, waits);
+  }
+  const Recording side_by_side = peers.build();
+  edges[Threshold::kPeerAtWork] = {finds(side_by_side, Cause::kStraggler), 0.9, 0.05};
+  edges[Threshold::kPeerApart] = {finds(side_by_side, Cause::kStraggler), 0.7, 0.05};
   RecordingBuilder uneven(100);
   uneven.gpu(0, [](double) { return 0.8; }).gpu(1, [](double) { return 0.2; });
   uneven.process(100, 1, 0, 100, 0.5).context(100, 0, 0, 100).context(100, 1, 0, 100);

@@ -7,6 +7,7 @@
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
+#include "model/notes.h"
 
 namespace headroom {
 namespace {
@@ -229,6 +230,71 @@ TEST(Waits, TheLastProgramAfterTheLastKernelCountsInItsBound) {
   EXPECT_THAT(finding->title, HasSubstr("a program runs"));
   ASSERT_TRUE(finding->gain);
   EXPECT_GT(finding->gain->high, 1.45) << "what follows the last kernel may be the same program";
+}
+
+// A job that failed after 20 s, whose memory was so full at each second.
+Finding failed(const std::function<double(double)>& gib, const std::string& said = "", double when = 20.3) {
+  RecordingBuilder builder(20.4);
+  builder.gpu(0, [](double) { return 0.95; }).process(7, 1, 0, 20.4, 0.5).context(7, 0, 0, 20.4);
+  builder.meta().exit_code = 1;
+  if (!said.empty())
+    builder.sink().add_event(
+        to_event(events::Note{.text = std::string(kNoteOutOfMemory) + said, .line = {}}, RecordingBuilder::at(when)));
+  Recording recording = builder.build();
+  for (std::size_t i = 0; i < recording.sources.size(); ++i)
+    if (recording.sources[i].kind == SourceKind::kGpu)
+      for (Column& column : recording.tracks[i].columns)
+        for (std::size_t row = 0; column.metric == Metric::kMemoryUsed && row < column.values.size(); ++row)
+          column.values[row] =
+              static_cast<std::int64_t>(gib(seconds(recording.tracks[i].at[row] - recording.meta.start)) * (1 << 30));
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kMemoryLimited);
+  return finding ? *finding : Finding{};
+}
+
+TEST(OutOfMemory, FullMemoryWhenTheJobFailedIsSaid) {
+  const Finding full = failed([](double t) { return t > 10 ? 47.9 : 20; });
+  EXPECT_EQ(full.title, "GPU memory was full, or nearly so, when the job failed");
+  EXPECT_THAT(full.evidence, Contains(HasSubstr("47.9 GiB of 48.0 GiB in use")));
+}
+
+TEST(OutOfMemory, MemoryThatGrewSoFastThatItMayHaveBeenFullIsSaid) {
+  const Finding grew = failed([](double t) { return 2.14 * t; });
+  EXPECT_EQ(grew.title, "GPU memory was filling up when the job failed");
+  EXPECT_EQ(grew.confidence, Confidence::kLow);
+  EXPECT_EQ(failed([](double t) { return 1.0 * t; }).title, "");
+}
+
+TEST(OutOfMemory, MemoryThatWasFullOnceAndNotAtTheEndIsNotSaidToBe) {
+  EXPECT_EQ(failed([](double t) { return t < 10 ? 47.9 : 10; }).title,
+            "GPU memory had been nearly full before the job failed");
+}
+
+TEST(OutOfMemory, WhatItsOutputSaysIsTheReason) {
+  const Finding told = failed([](double) { return 10; }, "CUDA out of memory. Tried to allocate 8 GiB");
+  EXPECT_EQ(told.title, "The job failed because a GPU's memory did not suffice");
+  EXPECT_EQ(told.cause, Cause::kMemoryLimited);
+  EXPECT_EQ(told.confidence, Confidence::kHigh);
+  EXPECT_THAT(told.evidence.front(), HasSubstr("Tried to allocate 8 GiB"));
+  EXPECT_EQ(failed([](double) { return 10; }, "CUDA out of memory", 5).title, "") << "it went on after that";
+}
+
+TEST(Notes, ThatNvtxIsNotReceivedIsAProblemOfWhoWantsIt) {
+  const auto answer = [](const std::string& why) -> std::optional<HealthCheck> {
+    RecordingBuilder builder(20);
+    builder.gpu(0, [](double) { return 0.95; });
+    builder.sink().add_event(
+        to_event(events::Note{.text = std::string(kNoteNvtx) + why, .line = {}}, RecordingBuilder::at(0)));
+    for (HealthCheck& check : explain(builder.build()).health)
+      if (check.check == "nvtx_ranges") return check;
+    return std::nullopt;
+  };
+  const auto taken = answer("NVTX_INJECTION64_PATH names another library: /x.so");
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->good, Answer::kNo);
+  EXPECT_THAT(taken->evidence, HasSubstr("NVTX ranges are not recorded: NVTX_INJECTION64_PATH names"));
+  EXPECT_EQ(answer("there is no library").value().good, Answer::kUnknown);
+  EXPECT_FALSE(answer("not wanted (--no-nvtx)"));
 }
 
 }  // namespace

@@ -235,6 +235,8 @@ TEST(Doctor, WhatIsHarmlessIsOk) {
          f.config_path = "/c.toml", f.config_there = true;
          f.config_lines = {"run.interval = 5s"};
        }},
+      {"families", CheckStatus::kOk, "f.toml adds 2 rules",
+       [](auto& f) { f.families_path = "/f.toml", f.families_there = true, f.families_rules = 2; }},
       {"mps", CheckStatus::kOk, "pid 99", [](auto& f) { f.mps_daemons = {99}; }},
       {"cgroup_limits", CheckStatus::kOk, "2.5 cores of CPU time, 8 of 16 cores, 4",
        [](auto& f) {

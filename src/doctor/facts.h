@@ -56,6 +56,11 @@ struct DoctorFacts {
   bool config_there = false;
   std::vector<std::string> config_lines;   // "run.interval = 200ms"
   std::string config_problem, config_fix;  // why it cannot be used; "" if it can
+  // Their rules for what Python stacks are at, beside it.
+  std::string families_path;  // "" where there is no folder for it
+  bool families_there = false;
+  std::size_t families_rules = 0;
+  std::string families_problem, families_fix;
 };
 
 // The facts under `root` ("" is this machine): kernel module, device files, MPS, hidepid, Yama, container, PSI, …

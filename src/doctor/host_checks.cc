@@ -124,6 +124,21 @@ DoctorCheck config(const DoctorFacts& facts) {
   return {"", kOk, fmt::format("{} sets {}", facts.config_path, set), ""};
 }
 
+DoctorCheck families(const DoctorFacts& facts) {
+  if (!facts.families_problem.empty())
+    return {"", kFail, fmt::format("{}; none of its rules is used", facts.families_problem), facts.families_fix};
+  if (facts.families_path.empty()) return {"", kAbsent, "no folder for rules of your own: HOME is not set", ""};
+  if (!facts.families_there)
+    return {"", kAbsent, fmt::format("no rules of your own for Python stacks: {} is not there", facts.families_path),
+            ""};
+  if (facts.families_rules == 0)
+    return {"", kWarn, fmt::format("{} holds no rule", facts.families_path), "docs/stacks.md shows one"};
+  return {"", kOk,
+          fmt::format("{} adds {} rule{} for Python stacks", facts.families_path, facts.families_rules,
+                      facts.families_rules == 1 ? "" : "s"),
+          ""};
+}
+
 constexpr std::array kRules{
     DoctorRule{"hidepid", "whether /proc shows other users' processes", hidepid},
     DoctorRule{"yama", "whether processes may be looked into", yama},
@@ -134,6 +149,7 @@ constexpr std::array kRules{
     DoctorRule{"cgroup_limits", "limits of CPU and memory", limits},
     DoctorRule{"recordings", "where recordings go, and how much room there is", recordings},
     DoctorRule{"config", "your own defaults", config},
+    DoctorRule{"families", "your own rules for Python stacks (families.toml)", families},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 
 #include "base/regular_file.h"
 #include "pump/copy.h"
@@ -140,8 +141,13 @@ std::unique_ptr<LineSource> lines_of_file(Fd file, std::int64_t from) {
 
 Result<std::unique_ptr<LineSource>> lines_at_path(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0 && errno == ENOENT)
+  if (::stat(path.c_str(), &info) != 0 && errno == ENOENT) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    if (!folder.empty() && (::stat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)))
+      return fail(Errc::kNotFound, fmt::format("{}: there is no folder {}", path, folder),
+                  "make the folder first; the file itself may come later");
     return std::unique_ptr<LineSource>(std::make_unique<FileLines>(path, Fd(), 0));
+  }
   auto file = open_regular(path);
   if (!file && file.error().code == Errc::kInvalidInput)
     return fail(Errc::kInvalidInput, fmt::format("{} is no regular file", path),

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "model/events.h"
 #include "model/losses.h"
+#include "model/notes.h"
+#include "output/oom.h"
 
 namespace headroom::marks {
 
@@ -53,8 +56,16 @@ bool OutputReader::collect(std::size_t most, Nanos at) {
 
 void OutputReader::take_lines(RecordingSink& sink) {
   std::stable_sort(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) { return a.at < b.at; });
-  for (const Line& line : lines_)
+  for (const Line& line : lines_) {
     for (const Mark& mark : marks_.take(line.text, line.at)) track(sink).take(mark);
+    constexpr int kMostNotes = 20;  // of a job that tries again and again
+    constexpr std::size_t kLongest = 200;
+    if (notes_ < kMostNotes && output::says_gpu_out_of_memory(line.text)) {
+      ++notes_;
+      sink.add_event(to_event(
+          events::Note{.text = std::string(kNoteOutOfMemory) + line.text.substr(0, kLongest), .line = {}}, line.at));
+    }
+  }
   lines_.clear();
 }
 

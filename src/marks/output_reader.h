@@ -55,6 +55,7 @@ class OutputReader final : public Reader {
   std::size_t most_ = kBytesPerLook;
   Nanos last_ = 0;  // of the latest piece
   std::int64_t lost_ = 0;
+  int notes_ = 0;  // of lines that are more than marks
   std::atomic<bool> ending_{false};
   bool ended_ = false;
 };

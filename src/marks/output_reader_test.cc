@@ -13,6 +13,7 @@
 #include "base/regular_file.h"
 #include "base/strings.h"
 #include "marks/log_readers.h"
+#include "model/notes.h"
 #include "pump/copy.h"
 
 namespace headroom::marks {
@@ -221,6 +222,23 @@ TEST_F(OutputReaderTest, AJobThatSaysNothingOfItselfLeavesNothing) {
   one->end_soon();
   one->read(2 * kSecond, sink_);
   EXPECT_TRUE(sink_.recording().sources.empty());
+}
+
+TEST_F(OutputReaderTest, ALogInAFolderThatIsNotThereIsRefused) {
+  const auto refused = lines_at_path(folder_ / "no" / "such" / "log");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("there is no folder"), std::string::npos);
+}
+
+TEST_F(OutputReaderTest, ThatAGpusMemoryDidNotSufficeIsNoted) {
+  const auto one = reader(copied_lines(std::move(out_)));
+  send("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 8 GiB\nMemoryError\nall memory is fine\n",
+       kMillisecond);
+  one->read(kSecond, sink_);
+  const auto& events = sink_.recording().events;
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].attrs.at("text"),
+            std::string(kNoteOutOfMemory) + "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 8 GiB");
 }
 
 }  // namespace

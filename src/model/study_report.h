@@ -189,7 +189,7 @@ struct WhatIf {
   std::string change;           // "warm workers", "6 trials at once", "patience 2 -> 10"
   std::string how;              // the exact edit: Optuna code, an environment variable, or a headroom command
   Estimate trials_per_hour;     // finished: completed, pruned, failed
-  Estimate utilisation;         // share of time with at least one trial's kernels, 0..1; as modelled
+  Estimate utilisation;         // 0..1, as modelled; of what: StudyReport::utilisation_of_gpu
   Estimate time_to_best_ratio;  // of the time to the best value that was observed, change / as it is; < 1 is sooner
   double best_reached = 1;      // share of the replays that reached it; the ratio is of those
   double gpu_hours = 0;         // until the same trials are through
@@ -252,6 +252,7 @@ struct StudyReport {
   Calibration calibration;
   std::optional<WhatIf> as_it_is;        // the study's own settings, replayed: what the changes are compared with
   std::vector<WhatIf> what_if;           // best first, by time to best
+  bool utilisation_of_gpu = false;  // the kernels' share of a step is told or recorded; else past start-up
   std::vector<std::string> assumptions;  // of the what-if, a sentence each
   std::optional<StudyRecording> recording;
   std::int64_t left_out = 0;  // rows of the storage that make no sense

@@ -90,6 +90,11 @@
     "CPU time of the other threads of the process on the GPU, from which they may keep its main thread waiting")      \
   T(kRanksApart, "ranks_apart", 0.3, "cores",                                                                         \
     "CPU time by which one process of several GPUs exceeds another, from which one may wait for the other")           \
+  T(kPeerAtWork, "peer_at_work", 0.8, "ratio",                                                                        \
+    "of the looks at a process that does nothing itself in which one other process of the job is at work, from which " \
+    "it may wait for that one")                                                                                       \
+  T(kPeerApart, "peer_apart", 0.3, "ratio",                                                                           \
+    "by which that other process is at work more often then than at the other looks: else the two only share a time") \
   T(kUneven, "uneven", 0.5, "ratio",                                                                                  \
     "of the busiest GPU's kernels, below which another GPU of the same process has too few")                          \
   T(kPageable, "pageable", 3e9, "bytes_per_second",                                                                   \

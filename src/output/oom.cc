@@ -121,6 +121,14 @@ std::string_view oom_kind_name(OomKind kind) { return kOomKinds[static_cast<std:
 
 bool is_host(OomKind kind) { return kind == OomKind::kHostKiller || kind == OomKind::kHostAllocation; }
 
+bool says_gpu_out_of_memory(std::string_view line) {
+  // Lines come by the million, and each pattern costs a search.
+  const auto has = [&](std::string_view word) { return line.find(word) != std::string_view::npos; };
+  if (!has("emory") && !has("EMORY") && !has("ALLOC") && !has("alloc")) return false;
+  const OomKind kind = kind_of(lower(trim(line)));
+  return kind != OomKind::kNone && !is_host(kind);
+}
+
 OomVerdict recognise_oom(const OomEvidence& evidence) {
   if (evidence.exit_code == 0) return {};
   if (evidence.exit_code == kKilled && evidence.cgroup_oom_kills > 0)

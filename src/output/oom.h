@@ -38,4 +38,7 @@ struct OomVerdict {
 // A success is never an OOM, whatever was printed on the way.
 [[nodiscard]] OomVerdict recognise_oom(const OomEvidence& evidence);
 
+// Whether one line, while it is not known yet how the job ends, says that a GPU's memory did not suffice.
+[[nodiscard]] bool says_gpu_out_of_memory(std::string_view line);
+
 }  // namespace headroom::output

@@ -125,5 +125,13 @@ TEST(Oom, WhoRanOutDecidesWhatIsReserved) {
   EXPECT_FALSE(is_host(OomKind::kXgboost));
 }
 
+TEST(Oom, OneLineIsTakenAsItComes) {
+  EXPECT_TRUE(says_gpu_out_of_memory("RuntimeError: CUDA error: out of memory"));
+  EXPECT_TRUE(says_gpu_out_of_memory("  CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate"));
+  EXPECT_FALSE(says_gpu_out_of_memory("MemoryError")) << "the host's";
+  EXPECT_FALSE(says_gpu_out_of_memory("CUDA out of memory, retrying with batch 8"));
+  EXPECT_FALSE(says_gpu_out_of_memory("epoch 3 loss 0.1"));
+}
+
 }  // namespace
 }  // namespace headroom::output

@@ -263,5 +263,16 @@ TEST_F(ReaderTest, MetricsThatAreLeftOutAreAsIfNeverSampled) {
   }
 }
 
+TEST(Shelf, ARecordingOfABatchIsCalledAfterWhatItRuns) {
+  const auto name = [](const std::vector<std::string>& command) {
+    const std::string path = *Shelf("/nowhere").new_path(command, 0);
+    return path.substr(path.find('Z') + 2);
+  };
+  EXPECT_EQ(name({"headroom", "batch", "--gpus=0", "runs/sweep.toml"}), "sweep.toml.hrec");
+  EXPECT_EQ(name({"headroom", "batch", "--", "python3", "train.py", "{lr}"}), "train.py.hrec");
+  EXPECT_EQ(name({"headroom", "batch", "--command=python3 fit.py {1}", "-"}), "fit.py.hrec");
+  EXPECT_EQ(name({"headroom", "batch", "-"}), "batch.hrec");
+}
+
 }  // namespace
 }  // namespace headroom

@@ -10,6 +10,7 @@
 
 #include "base/filesystem.h"
 #include "base/sqlite.h"
+#include "base/strings.h"
 #include "record/reader.h"
 
 namespace headroom {
@@ -32,8 +33,26 @@ std::string time_stamp(Nanos realtime) {
   return {text, std::strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &utc)};
 }
 
+// Of a batch what it runs: its file of tasks, or the command after "--" or in --command.
+std::vector<std::string> what_it_runs(const std::vector<std::string>& command) {
+  if (command.size() < 2 || command[0] != "headroom" || command[1] != "batch") return command;
+  constexpr std::string_view kCommand = "--command=";
+  std::vector<std::string> otherwise{"batch"};
+  for (auto word = command.begin() + 2; word != command.end(); ++word) {
+    if (*word == "--") return {word + 1, command.end()};
+    if (word->starts_with(kCommand)) {
+      otherwise.clear();
+      for (const std::string_view part : split(std::string_view(*word).substr(kCommand.size()), ' '))
+        otherwise.emplace_back(part);
+    }
+    if (!word->starts_with('-')) return {word, command.end()};
+  }
+  return otherwise;
+}
+
 // The command as people call it: of "python3 -u train.py --x" that is train.py.
-std::string short_name(const std::vector<std::string>& command) {
+std::string short_name(const std::vector<std::string>& whole) {
+  const std::vector<std::string> command = what_it_runs(whole);
   std::string name = command.empty() ? "record" : fs::path(command[0]).filename().string();
   if (name.starts_with("python") || name == "sh" || name == "bash" || name == "torchrun" || name == "env") {
     for (std::size_t i = 1; i < command.size(); ++i) {

@@ -35,12 +35,13 @@ std::string fitted(const std::string& text, std::size_t width) {
 std::string title_of(const Explanation& e) {
   std::set<std::string> ways;
   for (const Phase& phase : e.phases) ways.insert(phase.named_by);
-  if (ways.size() != 1) return "Phases";
+  if (ways.size() != 1)
+    return ways.contains("stacks") ? "Phases (those that stacks tell: so many times at least)" : "Phases";
   const std::string& way = *ways.begin();
   if (way == "marks") return "Phases, as marks in the job's code name them";
   if (way == "nvtx") return "Phases, as the job's NVTX ranges name them";
   if (way == "output") return "Phases, as the job's output names them";
-  if (way == "stacks") return "Phases, as the job's Python stacks tell them";
+  if (way == "stacks") return "Phases, as the job's Python stacks tell them (so many times at least)";
   return "Phases by utilisation";
 }
 

@@ -63,32 +63,38 @@ std::string evidence_in_short(const Finding& finding, std::size_t lines, const T
               "   ");
 }
 
-std::string candidates_in_short(const Finding& finding, const TextOptions& options) {
-  constexpr std::size_t kShown = 6;  // the likeliest come first
-  std::vector<std::string> words;
+std::string candidates_in_short(const Finding& finding, std::size_t most, const TextOptions& options) {
+  std::vector<std::string> words;  // the likeliest come first
   for (const Cause cause : finding.candidates) words.emplace_back(info(cause).words);
-  if (words.size() > kShown + 1) {
-    const std::size_t more = words.size() - kShown;
-    words.resize(kShown);
+  if (words.size() > most + 1) {
+    const std::size_t more = words.size() - most;
+    words.resize(most);
     words.push_back(fmt::format("{} others (--full)", more));
   }
   return words.empty() ? "" : labelled("Could be", join(words, ", or "), options);
 }
 
-// How much is said where lines are few.
+// How much is said where lines are few. What to try and what it brings goes last: a finding without them is a
+// complaint.
 struct Detail {
-  std::size_t findings, evidence, prose;  // findings told in full; lines each
+  std::size_t findings;               // told in full; of the others the title
+  std::size_t evidence, of_the_rest;  // lines of it: the first finding's, and the others'
+  std::size_t prose, candidates;      // lines each; how many
   bool check;
 };
-constexpr std::array kDetails{Detail{3, 3, 3, true},  Detail{3, 3, 2, false}, Detail{3, 2, 2, false},
-                              Detail{3, 1, 2, false}, Detail{2, 2, 2, false}, Detail{2, 1, 1, false},
-                              Detail{1, 2, 2, false}, Detail{1, 1, 1, false}, Detail{0, 0, 0, false}};
+constexpr std::array kDetails{Detail{3, 3, 3, 3, 6, true},  Detail{3, 3, 3, 2, 6, false}, Detail{3, 2, 2, 2, 6, false},
+                              Detail{3, 2, 1, 2, 4, false}, Detail{3, 1, 1, 1, 3, false}, Detail{3, 1, 0, 1, 3, false},
+                              Detail{3, 1, 0, 1, 2, false}, Detail{2, 1, 0, 1, 2, false}, Detail{1, 2, 0, 2, 6, false},
+                              Detail{1, 1, 0, 1, 2, false}, Detail{0, 0, 0, 0, 0, false}};
+constexpr std::size_t kLeastOfThree = 6;  // of kDetails
 
 std::string in_short(const Explanation& e, const Finding& finding, std::size_t number, const Detail& detail,
                      const TextOptions& options) {
   std::string text = head(e, finding, fmt::format("{}", number), options);
   if (number > detail.findings) return text;
-  text += evidence_in_short(finding, detail.evidence, options) + candidates_in_short(finding, options);
+  const std::size_t evidence = number == 1 ? detail.evidence : detail.of_the_rest;
+  if (evidence > 0) text += evidence_in_short(finding, evidence, options);
+  text += candidates_in_short(finding, detail.candidates, options);
   if (!finding.advice.empty()) text += clauses(finding.advice, "Try", detail.prose, options);
   if (!finding.bound.empty()) text += clauses(finding.bound, "Gain", detail.prose, options);
   if (detail.check && number == 1 && !finding.would_overturn.empty())
@@ -174,6 +180,10 @@ std::string top_findings(const Explanation& explanation, const TextOptions& opti
     if (lines_in(text) <= lines) break;
   }
   return text;
+}
+
+std::size_t least_lines(const Explanation& explanation, const TextOptions& options) {
+  return lines_in(with_detail(explanation, kDetails[kLeastOfThree], options));
 }
 
 std::string all_findings(const Explanation& explanation, const TextOptions& options) {

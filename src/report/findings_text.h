@@ -10,6 +10,8 @@ namespace headroom::report {
 // The three largest findings with their evidence in short, what to try and what it gains, in at most `lines` lines
 // where that can be done.
 [[nodiscard]] std::string top_findings(const Explanation& explanation, const TextOptions& options, std::size_t lines);
+// How many lines the top three take with what to try and what it brings, and little else.
+[[nodiscard]] std::size_t least_lines(const Explanation& explanation, const TextOptions& options);
 
 // All findings with all that is known of them.
 [[nodiscard]] std::string all_findings(const Explanation& explanation, const TextOptions& options);

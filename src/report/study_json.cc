@@ -211,6 +211,7 @@ Json study_json(const StudyReport& report) {
   });
   json["calibration"] = calibration_json(report.calibration);
   json["as_it_is"] = report.as_it_is ? what_if_json(*report.as_it_is) : Json(nullptr);
+  json["utilisation_of"] = report.utilisation_of_gpu ? "kernels" : "trials_past_start_up";
   json["what_if"] = list_json(report.what_if, what_if_json);
   json["assumptions"] = report.assumptions;
   json["recording"] = report.recording ? recording_json(*report.recording) : Json(nullptr);

@@ -78,6 +78,7 @@ StudyReport sweep() {
                         .replayed_seconds = {4'700, 4'810, 4'950},
                         .replays = 20};
   report.as_it_is = change("as it is", 144, {1, 1, 1}, 0.83, 173, false);
+  report.utilisation_of_gpu = true;
   report.what_if = {change("warm workers", 179, {0.79, 0.81, 0.84}, 0.99, 173, true),
                     change("6 trials at once (3 GB each)", 160, {0.86, 0.9, 0.94}, 0.95, 173, true),
                     change("half the start-up", 165, {0.85, 0.9, 0.95}, 0.94, 173, true),
@@ -163,6 +164,22 @@ TEST(StudyText, WhatIfIsCalledSimulatedAndRankedWithTheEditsOfTheFirstThree) {
   EXPECT_THAT(text, HasSubstr("\n1. study.optimize(objective, n_trials=200)  # the edit\n2. "));
   EXPECT_THAT(text, Not(HasSubstr("4. ")));
   EXPECT_THAT(to_text(sweep(), {.width = 120}), HasSubstr("moderate: memory: 6 x 3.0 GB of 24 GB\n"));
+}
+
+TEST(StudyText, WithoutAWordOfTheGpuNothingIsSaidOfIt) {
+  StudyReport report = sweep();
+  report.utilisation_of_gpu = false;
+  const std::string text = one_line(to_text(report, {}));
+  EXPECT_THAT(text, HasSubstr("time to best computing risk"));
+  EXPECT_THAT(text, HasSubstr("nothing here tells what the GPU did"));
+  EXPECT_THAT(text, Not(HasSubstr("GPU busy")));
+  EXPECT_THAT(text, Not(HasSubstr("fills the GPU")));
+}
+
+TEST(StudyText, OfTooFewReplaysNoRatioIsTold) {
+  StudyReport report = sweep();
+  report.what_if.front().best_reached = 0.3;
+  EXPECT_THAT(to_text(report, {}), HasSubstr("hardly reached"));
 }
 
 TEST(StudyText, BusyIsNotFastIsSaidWhereTheTableShowsItOnly) {

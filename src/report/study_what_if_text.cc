@@ -25,12 +25,14 @@ bool busier_and_slower(const StudyReport& report, const WhatIf& row) {
          row.states[kPruned] < report.as_it_is->states[kPruned];
 }
 
-// Reached in some replays only: the ratio is of those.
+// Reached in some replays only: the ratio is of those, and of too few of them nothing can be said.
 bool seldom(const WhatIf& row) { return row.best_reached < 0.995; }
+bool hardly(const WhatIf& row) { return row.best_reached < 0.5; }
 
 std::string ratio_words(const WhatIf& row) {
   const Estimate& ratio = row.time_to_best_ratio;
   if (!(row.best_reached > 0) || !std::isfinite(ratio.low) || !std::isfinite(ratio.high)) return "not reached";
+  if (hardly(row)) return "hardly reached";
   return fmt::format("{:.2f}x-{:.2f}x{}", ratio.low, ratio.high, seldom(row) ? "*" : "");
 }
 
@@ -89,13 +91,13 @@ struct Cells {
   const WhatIf* row;
 };
 
-std::string narrow_table(const std::vector<Cells>& rows, const TextOptions& options) {
+std::string narrow_table(const std::vector<Cells>& rows, std::string_view busy, const TextOptions& options) {
   std::string text;
   for (const Cells& row : rows) {
     text += wrap(row.change, options.width, row.change.starts_with(' ') ? "   " : "", "   ");
-    text +=
-        wrap(fmt::format("{} trials/h; best in {}; GPU {}; {}", row.rate, row.ratio, row.busy, risk_words(*row.row, 0)),
-             options.width, "     ", "     ");
+    text += wrap(
+        fmt::format("{} trials/h; best in {}; {} {}; {}", row.rate, row.ratio, busy, row.busy, risk_words(*row.row, 0)),
+        options.width, "     ", "     ");
   }
   return text;
 }
@@ -103,11 +105,12 @@ std::string narrow_table(const std::vector<Cells>& rows, const TextOptions& opti
 std::string table(const StudyReport& report, const std::vector<const WhatIf*>& shown, std::size_t edits,
                   const TextOptions& options) {
   constexpr std::size_t kNarrow = 76, kLeastChange = 20;
-  std::vector<Cells> rows{{"change", "trials/h", "time to best", "GPU busy", nullptr}};
+  std::vector<Cells> rows{
+      {"change", "trials/h", "time to best", report.utilisation_of_gpu ? "GPU busy" : "computing", nullptr}};
   for (const WhatIf* row : shown)
     rows.push_back(
         {numbered(report, *row, edits), rate_words(report, *row), ratio_words(*row), busy_words(report, *row), row});
-  if (options.width < kNarrow) return narrow_table({rows.begin() + 1, rows.end()}, options);
+  if (options.width < kNarrow) return narrow_table({rows.begin() + 1, rows.end()}, rows.front().busy, options);
   std::size_t longest = 0, rate = 0, ratio = 0, busy = 0, risk = 4;
   for (const Cells& row : rows) {
     longest = std::max(longest, display_width(visible(row.change)));
@@ -178,10 +181,14 @@ std::string edits(const StudyReport& report, const TextOptions& options, std::si
 std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& rows) {
   std::vector<std::string> sentences;
   if (std::any_of(rows.begin(), rows.end(), [&](const WhatIf* row) { return busier_and_slower(report, *row); }))
-    sentences.emplace_back("Pruning less fills the GPU with trials that lose: busier, and slower.");
+    sentences.emplace_back(report.utilisation_of_gpu
+                               ? "Pruning less fills the GPU with trials that lose: busier, and slower."
+                               : "Pruning less fills the time with trials that lose: busier, and slower.");
+  if (!report.utilisation_of_gpu)
+    sentences.emplace_back("Computing: at least one trial is past its start-up; nothing here tells what the GPU did.");
   const bool any_helps = std::any_of(report.what_if.begin(), report.what_if.end(), [](auto& row) { return row.helps; });
   if (!any_helps) sentences.emplace_back("None of these is sure to find the best value sooner.");
-  if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && row->best_reached > 0; }))
+  if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && !hardly(*row); }))
     sentences.emplace_back("* reached in a part of the replays only; the range is of those.");
   if (rows.size() < report.what_if.size())
     sentences.push_back(fmt::format("{} more with --full.",

@@ -159,6 +159,11 @@ std::string shared_part(const Explanation& e, const TextOptions& options, std::s
   std::string asked;  // answers to questions of the command line
   if (!e.projections.empty()) asked = limits_text(e, options);
   const std::string rest = asked + problems(e, options) + evidence_in_short(e, options) + next(e, options);
+  const std::size_t least = lines_in(rest) + least_lines(e, options);
+  if (!e.ledger.devices.empty() && lines_in(text) + least > lines) {  // shorter bars rather than findings cut short
+    constexpr std::size_t kGloss = 2, kLeast = 4;
+    text = bars(e.ledger, options, std::max(kLeast, lines - std::min(lines, least + kGloss))) + gloss(e, options);
+  }
   std::size_t taken = lines_in(text) + lines_in(rest);
   const std::string findings = top_findings(e, options, lines > taken ? lines - taken : 0);
   taken += lines_in(findings);

@@ -71,6 +71,7 @@ void Placer::scan(LookAhead look_ahead) {
   std::vector<TaskIndex> rejected;  // a few that stand for the others
   auto at = queue_.heads().begin();
   while (at != queue_.heads().end() && blocked.size() < kBucketsPerScan) {
+    ++looks_;
     const auto [key, bucket] = *at;
     const bool representative = plain(key.task);
     const bool asked = !representative || !dominated(key.task, rejected);

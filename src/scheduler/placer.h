@@ -25,6 +25,8 @@ class Placer {
   [[nodiscard]] std::span<StartAttempt> place();
 
   [[nodiscard]] bool empty() const { return queue_.empty(); }
+  // How many buckets of the queue were looked at so far: what placing costs.
+  [[nodiscard]] std::int64_t looks() const { return looks_; }
   // A ready task whose GPUs are there, though they may be taken.
   [[nodiscard]] bool could_start_one() const;
   // For the first task in the queue, and for any; "" where it is not ready.
@@ -72,6 +74,7 @@ class Placer {
   std::vector<int> passed_;                  // by bucket: starts behind its first task while that was blocked
   std::optional<Reservation> reservation_;
   AttemptId next_attempt_;
+  std::int64_t looks_ = 0;
   LookAhead look_ahead_ = LookAhead::kOn;  // in the scan under way
   std::vector<StartAttempt> started_;      // in this call of place()
 };

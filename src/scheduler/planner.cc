@@ -207,6 +207,8 @@ bool Planner::finished() const {
 }
 
 TaskState Planner::state(TaskIndex task) const { return state_->graph.state(task); }
+std::int64_t Planner::looks() const { return state_->placer.looks(); }
+
 BatchCounts Planner::counts() const { return state_->graph.counts(); }
 double Planner::cores_counted() const { return state_->machine.cores_counted(); }
 std::vector<AloneRate> Planner::alone_rates() const { return state_->learned.alone_rates(); }

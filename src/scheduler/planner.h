@@ -61,6 +61,8 @@ class Planner {
   [[nodiscard]] std::string why_waiting() const;
   // The same of any ready task, with what is in its way on each GPU.
   [[nodiscard]] WhyWaiting why_waiting(TaskIndex task) const;
+  // How often it has looked at a task, or at one that stands for all that need the same, to place it.
+  [[nodiscard]] std::int64_t looks() const;
   [[nodiscard]] std::vector<AloneRate> alone_rates() const;  // one for each GPU model, by its name
   // What was learned, for the next batch's PlannerSetup::history.
   [[nodiscard]] std::vector<GroupHistory> learned() const;

@@ -275,7 +275,7 @@ TEST(Walks, TheSameEventsGiveTheSameActions) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) EXPECT_EQ(Walk(seed).run(), Walk(seed).run()) << "seed " << seed;
 }
 
-// Times of a hundred thousand tasks against ten thousand, not against the clock: a loaded machine slows both.
+// Looks at the queue, counted: with a hundred thousand tasks as many for an event as with ten thousand.
 TEST(Walks, TheCostOfAnEventDoesNotGrowWithTheQueue) {
   const auto cost = [](int count, bool all_different) {
     PlannerSetup setup;
@@ -298,22 +298,19 @@ TEST(Walks, TheCostOfAnEventDoesNotGrowWithTheQueue) {
         if (const auto* start = std::get_if<StartAttempt>(&action)) running.push_back(start->attempt);
     };
     note();
-    const Nanos begin = thread_cpu_now();  // not wall time: the machine may be busy
+    const std::int64_t before = planner.looks();
     constexpr int kEvents = 8000;
     for (int i = 0; i < kEvents; ++i) {
       const AttemptId id = running[static_cast<std::size_t>(i)];
       actions = planner.handle(i, AttemptEnded{.attempt = id});
       note();
     }
-    return seconds(thread_cpu_now() - begin) / kEvents;
+    return static_cast<double>(planner.looks() - before) / kEvents;
   };
   for (const bool all_different : {false, true}) {
-    double small = 1, large = 1;
-    for (int i = 0; i < 3; ++i) {
-      small = std::min(small, cost(10'000, all_different));
-      large = std::min(large, cost(100'000, all_different));
-    }
-    EXPECT_LT(large, 5 * small + 2e-6) << (all_different ? "no two requests alike" : "all alike");
+    const double small = cost(10'000, all_different), large = cost(100'000, all_different);
+    EXPECT_GT(small, 0);
+    EXPECT_LE(large, 2 * small) << (all_different ? "no two requests alike" : "all alike");
   }
 }
 

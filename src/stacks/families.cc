@@ -25,6 +25,7 @@ constexpr std::array kFamilies{
     FamilyInfo{Family::kBackward, "backward", "backward pass", Account::kHostCode, Busy::kLaunches, 3},
     FamilyInfo{Family::kOptimizer, "optimizer", "optimizer step", Account::kHostCode, Busy::kLaunches, 3},
     FamilyInfo{Family::kSync, "sync", "CUDA synchronisation", Account::kSync, Busy::kWaitsForKernels, 5},
+    FamilyInfo{Family::kPeers, "peers", "exchange with other processes", Account::kPeers, Busy::kUnknown, 6},
     FamilyInfo{Family::kMetrics, "metrics", "metrics", Account::kHostCode, Busy::kIdle, 3},
     FamilyInfo{Family::kEvaluation, "evaluation", "evaluation", Account::kValidationHost, Busy::kUnknown, 4},
     FamilyInfo{Family::kCheckpoint, "checkpoint", "saving a checkpoint", Account::kCheckpoint, Busy::kIdle, 6},
@@ -99,8 +100,27 @@ const std::array kRules{
     FamilyRule{F::kSync, "torch/cuda/__init__.py", "synchronize"},
     FamilyRule{F::kSync, "torch/cuda/streams.py", "synchronize"},
     FamilyRule{F::kSync, "jax/_src/", "block_until_ready"},
-    FamilyRule{F::kSync, "", "synchronize"},
     FamilyRule{F::kSync, "/headroom_sim.py", "_wait"},
+    // Exchanges between processes, each of which waits for the others
+    FamilyRule{F::kPeers, "torch/distributed/distributed_c10d.py", "*"},
+    FamilyRule{F::kPeers, "torch/distributed/nn/functional.py", "*"},
+    FamilyRule{F::kPeers, "torch/distributed/rpc/", "*"},
+    FamilyRule{F::kPeers, "horovod/", "synchronize"},
+    FamilyRule{F::kPeers, "horovod/", "*all*"},
+    FamilyRule{F::kPeers, "horovod/", "*broadcast*"},
+    FamilyRule{F::kPeers, "deepspeed/comm/", "*"},
+    FamilyRule{F::kPeers, "accelerate/utils/operations.py", "*gather*"},
+    FamilyRule{F::kPeers, "ray/util/collective/", "*"},
+    FamilyRule{F::kPeers, "jax/experimental/multihost_utils.py", "*"},
+    FamilyRule{F::kPeers, "", "*all_reduce*", true},
+    FamilyRule{F::kPeers, "", "*allreduce*", true},
+    FamilyRule{F::kPeers, "", "*all_gather*", true},
+    FamilyRule{F::kPeers, "", "*allgather*", true},
+    FamilyRule{F::kPeers, "", "*reduce_scatter*", true},
+    FamilyRule{F::kPeers, "", "broadcast", true},
+    FamilyRule{F::kPeers, "", "barrier", true},
+    FamilyRule{F::kPeers, "", "*_barrier", true},
+    FamilyRule{F::kSync, "", "synchronize"},
     // Metrics and evaluation
     FamilyRule{F::kMetrics, "torchmetrics/", "*"},
     FamilyRule{F::kMetrics, "sklearn/metrics/", "*"},
@@ -277,6 +297,22 @@ bool runs_a_program(std::span<const Frame> frames) {
                      [](const Frame& frame) { return frame.file.ends_with("/subprocess.py"); });
 }
 
+// Whether it waits for a process that it has started to end.
+bool joins_a_process(std::span<const Frame> frames) {
+  return runs_a_program(frames) || std::any_of(frames.begin(), frames.end(), [](const Frame& frame) {
+           return frame.file.ends_with("/multiprocessing/popen_fork.py") && short_name(frame).find("wait") == 0;
+         });
+}
+
+// Whether the innermost frames, those of the standard library, are at a pipe, a queue or a barrier between processes.
+bool waits_between_processes(std::span<const Frame> frames) {
+  for (std::size_t i = frames.size(); i-- > 0 && is_library(frames[i]);)
+    for (const std::string_view file : {"/multiprocessing/connection.py", "/multiprocessing/queues.py",
+                                        "/multiprocessing/synchronize.py", "/multiprocessing/managers.py"})
+      if (frames[i].file.ends_with(file)) return true;
+  return false;
+}
+
 }  // namespace
 
 StackKind Families::kind_of(std::span<const Frame> all) const {
@@ -288,7 +324,9 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   Family innermost = Family::kNone;
   for (std::size_t i = frames.size(); i-- > 0;) {
     if (!users && !is_library(frames[i])) users = i;
-    const Family family = family_of(frames[i]);
+    Family family = family_of(frames[i]);
+    // A function of the user's that exchanges something may do more: only where it is at nothing else of his.
+    if (family == Family::kPeers && !is_library(frames[i]) && users != i) family = Family::kNone;
     // A thread of a pool waits in its loop, unless the loop has called something else.
     const bool waits = only_waits(family);
     if (family == Family::kNone || (waits && !waiting)) {
@@ -302,7 +340,9 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   }
   if (only_imports(frames)) kind.family = innermost = Family::kImport;
   kind.busy = info(innermost).busy;
-  kind.waits = only_waits(innermost) && kind.family != Family::kLoaderWait;
+  kind.waits = only_waits(innermost) && kind.family != Family::kLoaderWait && kind.family != Family::kPeers;
+  kind.for_child = only_waits(innermost) && joins_a_process(frames);
+  kind.of_processes = only_waits(innermost) && waits_between_processes(frames);
   kind.own = (kind.family == Family::kNone && users == frames.size() - 1) || (kind.waits && runs_a_program(frames));
   if (kind.family == Family::kLoaderWait) {
     kind.where = info(kind.family).label;

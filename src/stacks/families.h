@@ -25,6 +25,7 @@ enum class Family : std::uint8_t {
   kBackward,
   kOptimizer,
   kSync,
+  kPeers,
   kMetrics,
   kEvaluation,
   kCheckpoint,
@@ -69,12 +70,14 @@ struct StackKind {
   // What the user would look for: the innermost function of the user's own; of an import its module, of a stack
   // without code of the user its innermost function.
   std::string where;
-  bool waits = false;  // it does nothing itself: a lock, a queue, a poll, but for the loader's workers
+  bool waits = false;  // it does nothing itself: a lock, a queue, a poll, but for the loader's workers or other ranks
   // The part of the job that all this is for: the outermost of evaluation, checkpoint, import, data index, compilation.
   Family within = Family::kNone;
   // It is in the user's own code itself, or waits for a program that this has started: no loader's worker feeds it
   // then.
   bool own = false;
+  bool for_child = false;     // it waits for the end of a process that it has started
+  bool of_processes = false;  // what it waits in is between processes: a pipe, a queue or a barrier of multiprocessing
   bool operator==(const StackKind&) const = default;
 };
 

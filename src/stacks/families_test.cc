@@ -227,6 +227,27 @@ TEST(Families, InTheUsersOwnCodeNoWorkerFeedsIt) {
   EXPECT_TRUE(kind_of({kMain, kTrain, run, wait}).own);
 }
 
+TEST(Families, ExchangesBetweenProcessesAreTold) {
+  const std::string reduce = "all_reduce (" + kDist + "torch/distributed/distributed_c10d.py:1)",
+                    recv = "Connection.recv (/usr/lib/python3.11/multiprocessing/connection.py:1)";
+  EXPECT_EQ(kind_of({kMain, kTrain, reduce}).family, Family::kPeers);
+  EXPECT_EQ(kind_of({kMain, kTrain, "barrier (/home/u/train.py:5)"}).family, Family::kPeers);
+  EXPECT_NE(kind_of({kMain, kTrain, "broadcast_mask (/home/u/train.py:5)"}).family, Family::kPeers);
+  EXPECT_NE(kind_of({kMain, "barrier (/home/u/train.py:5)", kTrain}).family, Family::kPeers) << "it does more";
+  const StackKind receives = kind_of({kMain, kTrain, recv});
+  EXPECT_TRUE(receives.of_processes);
+  EXPECT_TRUE(receives.waits);
+  EXPECT_FALSE(kind_of({kMain, kTrain, "Queue.get (/usr/lib/python3.11/queue.py:9)"}).of_processes) << "of threads";
+  EXPECT_FALSE(kind_of({kMain, kTrain, "all_reduce (/home/u/train.py:5)", recv}).waits) << "it says for what";
+}
+
+TEST(Families, WhoJoinsAProcessWaitsForItsChild) {
+  const std::string join = "Popen.wait (/usr/lib/python3.11/multiprocessing/popen_fork.py:1)";
+  EXPECT_TRUE(kind_of({kMain, kTrain, join}).for_child);
+  EXPECT_TRUE(kind_of({kMain, kTrain, "Popen.wait (/usr/lib/python3.11/subprocess.py:1)"}).for_child);
+  EXPECT_FALSE(kind_of({kMain, kTrain, "Condition.wait (/usr/lib/python3.11/threading.py:1)"}).for_child);
+}
+
 TEST(Frame, TakesAnyText) {
   std::mt19937 random(1);
   const std::string letters = "ab (:)/.<>*0123456789";

@@ -10,9 +10,9 @@
 namespace headroom {
 
 struct SqliteReading {
-  Nanos hold = 20 * kMillisecond;  // a lock is kept for so long at most, and for one row more
-  Nanos patience = 60 * kSecond;   // with a writer that does not let go
-  bool pauses = true;              // between locks, for writers who wait for readers
+  Nanos hold = 5 * kMillisecond;  // a lock is kept for so long at most, and for one row more
+  Nanos patience = 60 * kSecond;  // with a writer that does not let go
+  bool pauses = true;             // between locks, for writers who wait for readers
 };
 
 // Optuna's tables in the SQLite file `path`, which begins with `header` (100 bytes). In delete mode a commit waits for

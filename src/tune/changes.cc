@@ -195,10 +195,14 @@ std::vector<Change> changes(const StudyModel& model, const StudyOptions& options
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
 
-  all.push_back(edit().warm().made(options));
-  if (now >= 2) all.push_back(edit().warm().workers(std::max<std::int64_t>(1, now / 2)).made(options));
-  all.push_back(edit().warm().workers(now + 2).made(options));
-  all.push_back(edit().half_startup().made(options));
+  if (facts.startup.inside_seconds) {
+    all.push_back(edit().warm().made(options));
+    if (now >= 2) all.push_back(edit().warm().workers(std::max<std::int64_t>(1, now / 2)).made(options));
+    all.push_back(edit().warm().workers(now + 2).made(options));
+    all.push_back(edit().half_startup().made(options));
+  } else {
+    left_out.push_back("How long a trial's start-up takes is not known: no change of it is replayed.");
+  }
   for (const std::int64_t n : counts) all.push_back(edit().workers(n).made(options));
   const double gaps = model.between * static_cast<double>(model.trials.size());
   if (gaps > kGap * model.seconds * static_cast<double>(now)) all.push_back(edit().no_gap().made(options));

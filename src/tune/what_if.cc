@@ -165,6 +165,7 @@ void add_what_if(const Study& study, const StudyOptions& options, StudyReport& r
     return;
   }
   for (std::size_t c = 0; c < all.size(); ++c) report.what_if.push_back(what_if_of(all[c], replays[c], options));
+  report.utilisation_of_gpu = options.kernel_share || (options.recording && options.recording->gpu_busy);
   report.as_it_is = report.what_if.front();
   report.what_if.erase(report.what_if.begin());
   std::stable_sort(report.what_if.begin(), report.what_if.end(), ranks_before);

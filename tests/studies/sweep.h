@@ -13,13 +13,13 @@
 // (tests/e2e/study_support.py).
 namespace headroom::tune {
 
-inline nlohmann::json read_studies_file(const std::string& name) {
-  std::ifstream file(HEADROOM_SOURCE_DIR "/tests/studies/" + name);
+inline nlohmann::json read_json(const std::string& path) {
+  std::ifstream file(path);
   return nlohmann::json::parse(file);
 }
 
-inline Study read_sweep(const std::string& name) {
-  const nlohmann::json file = read_studies_file("sweep_" + name + ".json");
+inline Study read_sweep(const std::string& path) {
+  const nlohmann::json file = read_json(path);
   Study study;
   study.name = file["name"];
   study.directions = {Direction::kMinimize};

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/peer_waits.h"
+
+#include <algorithm>
+#include <map>
+
+namespace headroom {
+
+namespace {
+
+constexpr Nanos kSameInstant = 100 * kMillisecond;  // two looks at 20 Hz
+constexpr double kFewLooks = 10;
+constexpr std::size_t kManyLooks = 20'000;  // of one process; of a longer recording every n-th is looked at
+
+// Each process with a device of the job, and its pid.
+std::map<SourceId, std::int64_t> owners(const JobView& job, const StackView& stacks) {
+  std::map<SourceId, std::int64_t> owners;
+  for (const ContextUse& use : job.uses)
+    if (use.ours && use.process && stacks.looks.contains(*use.process)) owners[*use.process] = use.pid;
+  return owners;
+}
+
+// The look nearest to an instant; null where there is none about then.
+const StackLook* look_at(const std::vector<StackLook>& looks, Nanos at) {
+  const auto next = std::lower_bound(looks.begin(), looks.end(), at,
+                                     [](const StackLook& look, Nanos when) { return look.at < when; });
+  const StackLook* nearest = nullptr;
+  if (next != looks.end()) nearest = &*next;
+  if (next != looks.begin() && (nearest == nullptr || at - std::prev(next)->at < nearest->at - at))
+    nearest = &*std::prev(next);
+  return nearest != nullptr && std::abs(nearest->at - at) <= kSameInstant ? nearest : nullptr;
+}
+
+// What one other process was at while a process was at stacks of one kind, and at its other looks.
+struct Beside {
+  double at_work = 0, at_work_else = 0;
+  std::map<std::uint32_t, double> at;
+};
+
+// All looks of a process, by kind.
+struct Waiter {
+  SourceId process = kNoSource;
+  std::map<std::uint32_t, double> looks;
+  double all = 0;
+  std::map<std::uint32_t, std::map<SourceId, Beside>> beside;
+};
+
+Waiter waiter_of(SourceId process, const std::map<SourceId, std::int64_t>& others, const StackView& stacks) {
+  Waiter waiter{.process = process};
+  const std::vector<StackLook>& looks = stacks.looks.at(process);
+  const std::size_t step = 1 + looks.size() / kManyLooks;
+  for (std::size_t i = 0; i < looks.size(); i += step) {
+    const StackLook& look = looks[i];
+    waiter.looks[look.kind] += 1;
+    waiter.all += 1;
+    for (const auto& [other, pid] : others) {
+      if (other == process) continue;
+      const StackLook* there = look_at(stacks.looks.at(other), look.at);
+      if (there == nullptr || there->kind == look.kind) continue;
+      const stacks::StackKind& kind = stacks.kinds[there->kind];
+      if (kind.waits || kind.of_processes || kind.family == stacks::Family::kPeers) continue;
+      Beside& beside = waiter.beside[look.kind][other];
+      beside.at_work += 1;
+      beside.at[there->kind] += 1;
+    }
+  }
+  for (auto& [kind, all] : waiter.beside)
+    for (auto& [other, beside] : all)
+      for (const auto& [another, elsewhere] : waiter.beside)
+        if (const auto known = elsewhere.find(other); another != kind && known != elsewhere.end())
+          beside.at_work_else += known->second.at_work;
+  return waiter;
+}
+
+// Whether stacks of this kind may be a wait at all: neither a wait for kernels, nor something that a family names.
+bool may_wait(const stacks::StackKind& kind) {
+  return kind.family == stacks::Family::kNone || stacks::only_waits(kind.family);
+}
+
+PeerWait wait_of(const Waiter& waiter, std::uint32_t number, const std::map<SourceId, std::int64_t>& pids,
+                 const StackView& stacks) {
+  const stacks::StackKind& kind = stacks.kinds[number];
+  PeerWait wait{.process = waiter.process, .kind = number, .where = kind.where};
+  wait.told = kind.family == stacks::Family::kPeers;
+  const auto beside = waiter.beside.find(number);
+  if (beside == waiter.beside.end()) return wait;
+  const auto most = std::max_element(beside->second.begin(), beside->second.end(),
+                                     [](const auto& x, const auto& y) { return x.second.at_work < y.second.at_work; });
+  wait.peer = most->first;
+  wait.peer_pid = pids.at(most->first);
+  wait.at_work = most->second.at_work / waiter.looks.at(number);
+  const auto at = std::max_element(most->second.at.begin(), most->second.at.end(),
+                                   [](const auto& x, const auto& y) { return x.second < y.second; });
+  wait.peer_at = stacks.kinds[at->first].where;
+  wait.peer_waits_for_kernels = stacks.kinds[at->first].busy == stacks::Busy::kWaitsForKernels;
+  return wait;
+}
+
+}  // namespace
+
+std::vector<PeerWait> peer_waits(const StackView& stacks, const JobView& job, const Thresholds& limits) {
+  std::vector<PeerWait> waits;
+  if (job.batch.present) return waits;
+  const auto pids = owners(job, stacks);
+  for (const auto& [process, pid] : pids) {
+    const Waiter waiter = waiter_of(process, pids, stacks);
+    for (const auto& [number, looks] : waiter.looks) {
+      const stacks::StackKind& kind = stacks.kinds[number];
+      PeerWait wait = wait_of(waiter, number, pids, stacks);
+      if (kind.of_processes && may_wait(kind)) wait.told = wait.at_work >= limits[Threshold::kMajority];
+      if (!wait.told) {
+        if (!may_wait(kind) || looks < kFewLooks || wait.at_work < limits[Threshold::kPeerAtWork]) continue;
+        const double others = waiter.all - looks;
+        const double elsewhere = waiter.beside.at(number).at(wait.peer).at_work_else / std::max(1.0, others);
+        if (others < kFewLooks || wait.at_work - elsewhere < limits[Threshold::kPeerApart]) continue;
+      }
+      waits.push_back(std::move(wait));
+    }
+  }
+  return waits;
+}
+
+void for_peers(const std::vector<PeerWait>& waits, StackView& stacks) {
+  for (const PeerWait& wait : waits)
+    if (wait.told) stacks.for_peers.insert({wait.process, wait.kind});
+}
+
+}  // namespace headroom

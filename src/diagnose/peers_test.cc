@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes that wait for one another: ranks, GPUs in turn, children.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "analyze/testing.h"
+#include "diagnose/explain.h"
+
+namespace headroom {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+using testing::RecordingBuilder;
+using Frames = std::vector<std::string>;
+
+const Frames kKernels{"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"};
+const Frames kReceives{"train (/u/train.py:1)", "exchange (/u/train.py:7)",
+                       "Connection.recv (/usr/lib/python3.11/multiprocessing/connection.py:1)"};
+const Frames kReduces{"train (/u/train.py:1)", "average (/u/train.py:9)",
+                      "all_reduce (/x/site-packages/torch/distributed/distributed_c10d.py:1)"};
+const Frames kInCode{"train (/u/train.py:1)", "exchange (/u/train.py:7)"};
+
+// Process 7 has GPU 0 and kernels for 0.3 of each second, then `waits`; process 8 has GPU 1 and is at `works`
+// meanwhile, with kernels for `busy` of each second.
+Recording ranks(const Frames& waits, const Frames& works, double busy, int gpu_of_peer = 1) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [&](double) { return gpu_of_peer == 0 ? std::max(0.3, busy) : 0.3; });
+  if (gpu_of_peer == 1) builder.gpu(1, [&](double) { return busy; });
+  builder.process(7, 1, 0, 60, 0.02).process(8, 1, 0, 60, 0.02);
+  builder.context(7, 0, 0, 60).context(8, gpu_of_peer, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 0.3, kKernels).stacks(7, i + 0.3, i + 1, waits);
+    builder.stacks(8, i, i + 0.3, gpu_of_peer == 1 ? kReceives : works).stacks(8, i + 0.3, i + 1, works);
+  }
+  return builder.build();
+}
+
+TEST(Peers, AProcessThatReceivesFromABusyOneWaitsForThatOne) {
+  const Explanation e = explain(ranks(kReceives, kKernels, 0.95));
+  EXPECT_NEAR(seconds(e.ledger.total(Account::kPeers, 0)), 42, 2);
+  const Finding& first = e.findings.front();
+  EXPECT_THAT(first.title, AllOf(HasSubstr("waits for another process of the job"), EndsWith(": exchange (train.py)")));
+  EXPECT_THAT(first.candidates, ElementsAre(Cause::kStraggler, Cause::kExposedCommunication));
+  EXPECT_THAT(first.evidence, Contains(AllOf(HasSubstr("process 8 of the job (GPU 1)"), HasSubstr("its own kernels"))));
+  EXPECT_THAT(first.advice, HasSubstr("process 8"));
+  EXPECT_THAT(e.headline, HasSubstr("for other processes of the job"));
+}
+
+TEST(Peers, ACollectiveIsAWaitForOthersWhoeverTheyAre) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.3; }).process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) builder.stacks(7, i, i + 0.3, kKernels).stacks(7, i + 0.3, i + 1, kReduces);
+  const Finding first = explain(builder.build()).findings.front();
+  EXPECT_THAT(first.title, EndsWith("another process of the job: average (train.py)"));
+  EXPECT_THAT(first.candidates, ElementsAre(Cause::kExposedCommunication, Cause::kStraggler));
+}
+
+TEST(Peers, WhatStacksDoNotTellIsWidenedByWhatTheOtherDoesMeanwhile) {
+  const Frames sleeps{"train (/u/train.py:1)", "rest (/u/train.py:20)"};
+  const Finding first = explain(ranks(kInCode, sleeps, 0.3)).findings.front();
+  EXPECT_THAT(first.title, HasSubstr("perhaps for another of its job"));
+  EXPECT_THAT(first.candidates, IsSupersetOf({Cause::kStraggler, Cause::kExposedCommunication, Cause::kSlowStorage}));
+  EXPECT_THAT(first.evidence, Contains(HasSubstr("process 8 of the job (GPU 1)")));
+}
+
+TEST(Peers, TwoThatSleepAtOnceWaitForNoneOfThem) {
+  const Finding first = explain(ranks(kInCode, kInCode, 0.3)).findings.front();
+  EXPECT_THAT(first.candidates, Not(Contains(Cause::kStraggler)));
+}
+
+TEST(Peers, OfTwoOnOneGpuTheOneThatIsWaitedForIsNamed) {
+  const Frames sleeps{"train (/u/train.py:1)", "rest (/u/train.py:20)"};
+  const Explanation e = explain(ranks(kReceives, sleeps, 0.3, 0));
+  EXPECT_EQ(e.ledger.total(Account::kPeers), 0);
+  EXPECT_THAT(e.findings.front().title, EndsWith("rest (train.py)"));
+}
+
+TEST(Peers, AQueueOfALoaderThatWorksIsItsInput) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.3; }).gpu(1, [](double) { return 0.95; });
+  builder.process(7, 1, 0, 60, 0.02).process(8, 1, 0, 60, 0.02).process(9, 7, 0, 60, 0.9);
+  builder.context(7, 0, 0, 60).context(8, 1, 0, 60);
+  builder.stacks(7, 0, 60, kReceives).stacks(8, 0, 60, kKernels);
+  EXPECT_EQ(explain(builder.build()).ledger.total(Account::kPeers), 0);
+}
+
+TEST(Peers, MarksNameAnExchange) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return std::fmod(t - 0.001, 20) < 10 ? 0.95 : 0.0; });
+  builder.process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60);
+  std::vector<std::pair<double, std::string>> phases;
+  for (int i = 0; i < 3; ++i) phases.insert(phases.end(), {{i * 20, "train"}, {i * 20 + 10, "allreduce"}});
+  const Explanation e = explain(builder.marks(7, "marks", phases).build());
+  EXPECT_NEAR(seconds(e.ledger.total(Account::kPeers)), 30, 1);
+  EXPECT_THAT(e.findings.front().candidates, Contains(Cause::kExposedCommunication));
+}
+
+// Readings as coarse as several turns: both show half of the time.
+TEST(Turns, OneProcessThatFeedsTwoGpusInTurnIsNotToldToSynchroniseLess) {
+  RecordingBuilder builder(60);
+  for (const int gpu : {0, 1}) builder.gpu(gpu, [](double) { return 0.49; });
+  builder.process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60).context(7, 1, 0, 60).stacks(7, 0, 60, kKernels);
+  const Explanation e = explain(builder.build());
+  ASSERT_FALSE(e.findings.empty());
+  EXPECT_EQ(e.findings.front().title.substr(0, 56), "One process uses several GPUs, and they take turns: trai");
+  EXPECT_EQ(e.findings.front().candidates.front(), Cause::kOneProcessImbalance);
+  for (const Finding& finding : e.findings) {
+    EXPECT_THAT(finding.candidates, Not(Contains(Cause::kSyncPoints)));
+    EXPECT_THAT(finding.advice, Not(HasSubstr("synchronise")));
+  }
+}
+
+TEST(Turns, OfOneGpuAloneSynchronisingIsStillTold) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.49; }).process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60);
+  builder.stacks(7, 0, 60, kKernels);
+  EXPECT_THAT(explain(builder.build()).findings.front().candidates, Contains(Cause::kSyncPoints));
+}
+
+// Kernels for 20 s; then the process sleeps in `wait` while the child works.
+Explanation held_for_a_child(WaitChannel wait, double child_cpu) {
+  RecordingBuilder builder(120);
+  builder.gpu(0, [](double t) { return t <= 20 ? 1.0 : 0.0; }).sleeping_in(wait).process(7, 1, 0, 120, 0.001);
+  builder.context(7, 0, 0, 120).process(9, 7, 20, 120, child_cpu);
+  return explain(builder.build());
+}
+
+TEST(Children, WhoWaitsForAChildThatWorksDoesNotHang) {
+  for (const WaitChannel wait : {WaitChannel::kFutex, WaitChannel::kPoll, WaitChannel::kChild}) {
+    const Explanation e = held_for_a_child(wait, 0.9);
+    EXPECT_EQ(e.ledger.total(Account::kHung), 0);
+    const Finding& first = e.findings.front();
+    EXPECT_EQ(first.cause, Cause::kUnreleasedAfterWork);
+    EXPECT_THAT(first.title,
+                HasSubstr(wait == WaitChannel::kChild ? "waited for process 9" : "process 9, a child of its process"));
+    EXPECT_THAT(first.candidates, Not(Contains(Cause::kHang)));
+  }
+}
+
+TEST(Children, WhoWaitsForAChildThatDoesNothingMayHang) {
+  const Finding first = held_for_a_child(WaitChannel::kFutex, 0).findings.front();
+  EXPECT_THAT(first.candidates, Contains(Cause::kHang));
+}
+
+TEST(Children, ThatHoldAGpuAndWorkAreNoHangEither) {
+  RecordingBuilder builder(120);
+  builder.gpu(0, [](double t) { return t <= 20 ? 1.0 : 0.0; }).gpu(1, [](double) { return 0.9; });
+  builder.sleeping_in(WaitChannel::kFutex).process(7, 1, 0, 120, 0.001).process(9, 7, 20, 120, 0.5);
+  builder.context(7, 0, 0, 120).context(9, 1, 20, 120);
+  EXPECT_EQ(explain(builder.build()).ledger.total(Account::kHung), 0);
+}
+
+TEST(Children, APauseForAProgramNamesIt) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return std::fmod(t - 0.001, 20) < 10 ? 1.0 : 0.0; });
+  builder.process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60).process(9, 7, 0, 60, 0.5);
+  for (int i = 0; i < 3; ++i) {
+    builder.stacks(7, i * 20, i * 20 + 10, kKernels);
+    builder.stacks(7, i * 20 + 10, i * 20 + 20,
+                   {"main (/u/train.py:1)", "score (/u/train.py:9)", "run (/usr/lib/python3.11/subprocess.py:506)",
+                    "Popen.wait (/usr/lib/python3.11/subprocess.py:1)"});
+  }
+  const Finding first = explain(builder.build()).findings.front();
+  EXPECT_EQ(first.title,
+            "The GPU waits while the training process waits for process 9, which it started: score (train.py)");
+  EXPECT_THAT(first.candidates, AllOf(Contains(Cause::kValidation), Not(Contains(Cause::kLoggingUpload))));
+}
+
+}  // namespace
+}  // namespace headroom

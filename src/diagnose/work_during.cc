@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/work_during.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace headroom::diagnose {
+
+namespace {
+
+// When any of it was, in order.
+std::vector<Window> times_of(const Claims& claims) {
+  std::vector<Window> sorted, times;
+  for (const ClaimedPiece& piece : claims) sorted.push_back({piece.begin, piece.end});
+  std::sort(sorted.begin(), sorted.end(), [](const Window& x, const Window& y) { return x.begin < y.begin; });
+  for (const Window& window : sorted)
+    if (!times.empty() && window.begin <= times.back().end)
+      times.back().end = std::max(times.back().end, window.end);
+    else
+      times.push_back(window);
+  return times;
+}
+
+}  // namespace
+
+Work work_during(const Analysis& a, const Claims& claims, const std::function<bool(const RecordedProcess&)>& wanted) {
+  Work work;
+  const std::vector<Window> times = times_of(claims);
+  double time = 1e-9;
+  for (const Window& window : times) time += seconds(window.length());
+  for (const RecordedProcess& process : a.processes) {
+    if (!wanted(process)) continue;
+    double used = 0;  // seconds
+    auto next = times.begin();
+    for (const Activity& activity : a.job.did[static_cast<std::size_t>(process.source)]) {
+      while (next != times.end() && next->end <= activity.begin) ++next;
+      for (auto at = next; at != times.end() && at->begin < activity.end; ++at)
+        used += activity.cpu * seconds(std::min(activity.end, at->end) - std::max(activity.begin, at->begin));
+    }
+    work.cores += used / time;
+    if (used / time <= work.most) continue;
+    work.most = used / time;
+    work.busiest = process.facts;
+  }
+  return work;
+}
+
+std::optional<Work> children_at_work(const Analysis& a, const Claims& claims) {
+  std::set<SourceId> holders, below;
+  for (const ContextUse& use : a.job.uses)
+    if (use.ours && use.process && std::any_of(claims.begin(), claims.end(), [&](const ClaimedPiece& piece) {
+          return a.devices[piece.device].source == use.device && piece.begin < use.end && use.begin < piece.end;
+        }))
+      holders.insert(*use.process);
+  for (const SourceId holder : holders)
+    for (const SourceId id : descendants(a.job, holder))
+      if (!holders.contains(id)) below.insert(id);
+  const Work work =
+      work_during(a, claims, [&](const RecordedProcess& process) { return below.contains(process.source); });
+  if (work.most < a.limits[Threshold::kHelpersAtWork]) return std::nullopt;
+  return work;
+}
+
+bool waits_for_child(const Analysis& a, const HostSummary& s, const Claims& claims) {
+  Nanos told = 0;
+  for (const ClaimedPiece& piece : claims)
+    if (piece.where >= 0 && a.child_waits.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
+      told += piece.end - piece.begin;
+  const double most = a.limits[Threshold::kMajority];
+  return static_cast<double>(told) >= most * static_cast<double>(length(claims)) ||
+         s.waiting_in({WaitChannel::kChild}) >= most;
+}
+
+void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
+  const auto child = waits_for_child(a, s, finding.claims) ? children_at_work(a, finding.claims) : std::nullopt;
+  if (!child) return;
+  finding.cause.reset();
+  finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kInputInMainProcess,
+                        Cause::kCheckpointSync};
+  finding.title = fmt::format("The GPU waits while the training process waits for process {}, which it started",
+                              child->busiest.pid);
+  finding.evidence.insert(finding.evidence.begin(),
+                          fmt::format("process {} ({}) used {:.2g} cores in this time", child->busiest.pid,
+                                      name_of(child->busiest), child->most));
+  finding.advice = "let that process run beside the training, on what was saved for it, instead of waiting for it";
+  finding.would_overturn = "headroom stacks shows other functions while the GPU is idle";
+}
+
+std::string name_of(const Process& process) {
+  constexpr std::size_t kLongest = 60;
+  std::string text = process.cmdline.empty() ? process.comm : process.cmdline;
+  if (text.size() <= kLongest) return text;
+  const std::size_t space = text.rfind(' ', kLongest);
+  text.resize(space == std::string::npos ? kLongest : space);
+  return text + " ...";
+}
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sweeps that the what-if is held against are what the real Optuna decides, and a storage can hold them."""
+
+import json
+import pathlib
+import sqlite3
+
+import pytest
+
+pytest.importorskip("optuna", minversion="3.1", reason="python3-optuna is not installed")
+
+import study_support  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+
+STUDIES = pathlib.Path(__file__).parents[1] / "studies"
+
+
+@pytest.fixture(scope="module")
+def base():
+    return study_support.virtual_sweep(study_support.BASE, 1, "random")
+
+
+def test_optuna_decides_as_the_stored_sweep_says(base):
+    assert study_support.as_json(base) == json.loads((STUDIES / "sweep_random_1.json").read_text())
+
+
+@pytest.mark.parametrize("change", ["warm workers", "patience 10"])
+def test_what_becomes_of_a_change_is_as_stored(change):
+    truth = json.loads((STUDIES / "truth.json").read_text())
+    sweep = study_support.virtual_sweep(study_support.CHANGES[change], 1, "random")
+    assert study_support.figures(sweep) == truth["random_1"][change]
+
+
+def test_a_database_holds_the_times_of_the_virtual_clock(base, tmp_path):
+    path = tmp_path / "sweep.db"
+    study_support.write_sqlite(base, path)
+    with sqlite3.connect(path) as database:
+        states = dict(database.execute("select state, count(*) from trials group by state"))
+        begin, end = database.execute("select min(datetime_start), max(datetime_complete) from trials").fetchone()
+        reports = database.execute("select count(*) from trial_intermediate_values").fetchone()[0]
+    assert states == study_support.figures(base)["states"]
+    assert begin == "2026-03-02 09:00:00.000000"
+    hours, minutes, seconds = end.split()[1].split(":")
+    took = (int(hours) - 9) * 3600 + int(minutes) * 60 + float(seconds)
+    assert took == pytest.approx(max(end for _, end in base.times.values()), abs=1e-3)
+    assert reports == sum(len(trial.intermediate_values) for trial in base.study.trials)
