@@ -65,6 +65,9 @@ Result<void> read_words(StudyVerb& verb, const Words& words) {
                   "name one of them");
     verb.recording = words.recording;
   }
+  if (verb.watch && (verb.json || !verb.recording.empty()))
+    return fail(Errc::kInvalidInput, fmt::format("--watch takes no {}", verb.json ? "--json" : "recording"),
+                "without --watch it does; headroom record records a study that runs");
   if (!words.pruner.empty()) {
     auto pruner = tune::parse_pruner(words.pruner);
     if (!pruner) return tl::unexpected(within("--pruner", pruner.error()));

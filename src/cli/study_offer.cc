@@ -28,7 +28,7 @@ std::vector<std::string> written_meanwhile(const RecordingMeta& meta) {
   std::vector<std::string> files;
   std::error_code error;
   fs::directory_iterator entry(meta.cwd, error);
-  for (std::size_t looks = 0; !error && entry != fs::directory_iterator() && looks < 16 * kMostFiles; ++looks) {
+  for (std::size_t looks = 0; !error && entry != fs::directory_iterator() && looks < 4 * kMostFiles; ++looks) {
     struct stat info {};
     const std::string path = entry->path();
     if (::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && files.size() < kMostFiles &&

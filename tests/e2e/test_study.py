@@ -220,6 +220,9 @@ def test_watch_of_a_study_that_ended_long_ago_ends(tmp_path):
     (("study.db", "--workers", "0"), 2, ("--workers",)),
     (("study.db", "--kernel-share", "1.5"), 2, ("--kernel-share",)),
     (("study.db", "--watch", "0"), 2, ("--watch",)),
+    (("study.db", "--watch", "soon"), 2, ("--watch", "soon")),
+    (("study.db", "--watch", "--json"), 2, ("--watch", "--json")),
+    (("study.db", "last", "--watch", "5"), 2, ("--watch", "recording")),
     (("study.db", "--ful"), 2, ("--full",)),
 ])
 def test_errors_say_what_where_and_what_next(tmp_path, arguments, code, words):
