@@ -109,7 +109,9 @@ std::vector<PeerWait> peer_waits(const StackView& stacks, const JobView& job, co
       PeerWait wait = wait_of(waiter, number, pids, stacks);
       if (kind.of_processes && may_wait(kind)) wait.told = wait.at_work >= limits[Threshold::kMajority];
       if (!wait.told) {
-        if (!may_wait(kind) || looks < kFewLooks || wait.at_work < limits[Threshold::kPeerAtWork]) continue;
+        if (wait.peer == kNoSource || !may_wait(kind) || looks < kFewLooks ||
+            wait.at_work < limits[Threshold::kPeerAtWork])
+          continue;
         const double others = waiter.all - looks;
         const double elsewhere = waiter.beside.at(number).at(wait.peer).at_work_else / std::max(1.0, others);
         if (others < kFewLooks || wait.at_work - elsewhere < limits[Threshold::kPeerApart]) continue;

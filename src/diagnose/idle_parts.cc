@@ -135,28 +135,29 @@ Claims moved_to(Claims claims, std::size_t device) {
 
 bool synchronises(const Slice& slice) { return slice.account == Account::kSync; }
 
-// Who waits for kernels while this device has none waits for another one's. Where within a reading a device was busy is
-// not known, and GPUs may take turns many times in one: of each second all that waits, if others had kernels for about
-// as long.
-Claims waits_for_others(const Claims& waits, const Claims& computing, double covers) {
-  std::map<Nanos, std::pair<Nanos, Nanos>> seconds_of;  // by second: waited, computed elsewhere
-  const auto each_second = [](const ClaimedPiece& piece, const auto& take) {
+// Calls take(block's number, part) for each block of time that a piece touches.
+template <class Take>
+void each_block(const Claims& claims, Nanos block, const Take& take) {
+  for (const ClaimedPiece& piece : claims)
     for (Nanos at = piece.begin; at < piece.end;) {
-      const Nanos end = std::min(piece.end, (at / kSecond + 1) * kSecond);
-      take(at / kSecond, ClaimedPiece{piece.device, at, end, piece.account, piece.where});
+      const Nanos end = std::min(piece.end, (at / block + 1) * block);
+      take(at / block, ClaimedPiece{piece.device, at, end, piece.account, piece.where});
       at = end;
     }
-  };
-  for (const ClaimedPiece& piece : waits)
-    each_second(piece, [&](Nanos n, const ClaimedPiece& part) { seconds_of[n].first += part.end - part.begin; });
-  for (const ClaimedPiece& piece : computing)
-    each_second(piece, [&](Nanos n, const ClaimedPiece& part) { seconds_of[n].second += part.end - part.begin; });
+}
+
+// Who waits for kernels while this device has none waits for another one's. Where within a reading a device was busy is
+// not known, and GPUs may take turns many times in one: of each block of time all that waits, if others had kernels for
+// about as long.
+Claims waits_for_others(const Claims& waits, const Claims& computing, Nanos block, double covers) {
+  std::map<Nanos, std::pair<Nanos, Nanos>> blocks;  // waited, computed elsewhere
+  each_block(waits, block, [&](Nanos n, const ClaimedPiece& part) { blocks[n].first += part.end - part.begin; });
+  each_block(computing, block, [&](Nanos n, const ClaimedPiece& part) { blocks[n].second += part.end - part.begin; });
   Claims taken;
-  for (const ClaimedPiece& piece : waits)
-    each_second(piece, [&](Nanos n, const ClaimedPiece& part) {
-      const auto& [waited, computed] = seconds_of[n];
-      if (static_cast<double>(computed) >= covers * static_cast<double>(waited)) add_piece(taken, part);
-    });
+  each_block(waits, block, [&](Nanos n, const ClaimedPiece& part) {
+    const auto& [waited, computed] = blocks[n];
+    if (static_cast<double>(computed) >= covers * static_cast<double>(waited)) add_piece(taken, part);
+  });
   return taken;
 }
 
@@ -166,6 +167,8 @@ UnevenTime uneven_time(const Analysis& a) {
   UnevenTime uneven;
   if (a.job.batch.present) return uneven;
   const double part = a.limits[Threshold::kUneven];
+  constexpr Nanos kMostBlocks = 100'000;  // a span out of a damaged file may be a century
+  const Nanos block = std::max(kSecond, a.window.length() / kMostBlocks);
   for (const auto& [process, devices] : devices_of_processes(a)) {
     if (devices.size() < 2) continue;
     const auto busy = [&](std::size_t device) { return static_cast<double>(a.ledger.total(Account::kUseful, device)); };
@@ -183,7 +186,7 @@ UnevenTime uneven_time(const Analysis& a) {
         computing = united(std::move(computing), moved_to(std::move(there), device));
       }
       const Claims waits =
-          united(common(idle, computing), waits_for_others(syncs, computing, a.limits[Threshold::kCovers]));
+          united(common(idle, computing), waits_for_others(syncs, computing, block, a.limits[Threshold::kCovers]));
       idle = united(std::move(idle), syncs);
       const bool little = busy(device) < part * busy(busiest);
       const bool in_turn =

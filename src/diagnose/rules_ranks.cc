@@ -25,7 +25,11 @@ std::vector<Finding> waiting_ranks(const Analysis& a) {
       s.owners, s.most_owner_cpu, s.least_owner_cpu));
   Claims told = finding.claims;
   std::erase_if(told, [](const ClaimedPiece& piece) { return piece.account != Account::kPeers; });
-  if (const auto wait = peer_in(a, told, true)) finding.evidence.push_back(peer_sentence(a, *wait));
+  if (const auto wait = peer_in(a, told, true)) {
+    finding.title =
+        fmt::format("Process {} of the job works on the CPU while its GPU and others' wait", wait->peer_pid);
+    finding.evidence.push_back(peer_sentence(a, *wait));
+  }
   finding.evidence.push_back(helper_sentence(s));
   append(finding.evidence, storage_sentences(s));
   append(finding.evidence, recurrences(a));

@@ -129,7 +129,7 @@ TEST(StackFindings, OfProcessesThatWaitForOneAnotherTheOneThatIsWaitedForIsNamed
     builder.stacks(8, i, i + 1, {"train (/u/train.py:1)", "score (/u/train.py:30)"});
   }
   const Finding first = explain(builder.build()).findings.front();
-  EXPECT_THAT(first.title, EndsWith(": score (train.py)"));
+  EXPECT_THAT(first.title, AllOf(HasSubstr("Process 8 of the job"), EndsWith(": score (train.py)")));
   EXPECT_THAT(first.evidence.front(), AllOf(HasSubstr("the busiest one's"), Not(HasSubstr("barrier"))));
 }
 
