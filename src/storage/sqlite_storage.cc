@@ -37,22 +37,49 @@ std::optional<Nanos> written_at(const std::string& path) {
 }
 
 // For files of anybody: what a damaged or hostile one could make SQLite do is limited.
-Result<Database> open_carefully(const std::string& name, Access access, const std::string& path,
-                                const SqliteReading& reading) {
-  HR_TRY(Database database, Database::open(name, access));
-  sqlite3_busy_timeout(database.raw(), static_cast<int>(reading.patience / kMillisecond));
+Result<void> restrain(Database& database, const std::string& path) {
   sqlite3_db_config(database.raw(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database.raw(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   HR_TRYV(database.execute("PRAGMA query_only=1; PRAGMA cell_size_check=1; PRAGMA cache_size=-8192;"));
   constexpr std::int64_t kAnyFile = std::int64_t{1} << 28, kPerByte = 1000;
   database.limit_steps(kAnyFile + kPerByte * static_cast<std::int64_t>(bytes_of(path) + bytes_of(path + "-wal")));
-  return database;
+  return {};
 }
 
-Result<StorageContent> read_as(const std::string& name, Access access, const StorageRequest& request,
+// The pages of the file in memory, of one moment. Takes a tenth of the time that reading the rows takes.
+Result<Database> copied(Database& file) {
+  HR_TRY(Database copy, Database::open(":memory:", Access::kReadWrite));
+  sqlite3_backup* const backup = sqlite3_backup_init(copy.raw(), "main", file.raw(), "main");
+  if (backup == nullptr) return tl::unexpected(sqlite_error(copy.raw()));
+  sqlite3_backup_step(backup, -1);
+  if (sqlite3_backup_finish(backup) != SQLITE_OK) return tl::unexpected(sqlite_error(copy.raw()));
+  return copy;
+}
+
+// In WAL mode nobody waits for a reader.
+Result<bool> keeps_writers_waiting(Database& database) {
+  HR_TRY(Statement mode, database.prepare("PRAGMA journal_mode"));
+  HR_TRY(const bool row, mode.step());
+  return row && mode.bytes(0) != "wal";
+}
+
+enum class Writers { kNone, kPerhaps };
+
+Result<StorageContent> read_as(const std::string& name, Access access, Writers writers, const StorageRequest& request,
                                const std::string& path, const SqliteReading& reading) {
-  HR_TRY(Database database, open_carefully(name, access, path, reading));
-  return read_sqlite_tables(request, database, reading);
+  HR_TRY(Database database, Database::open(name, access));
+  sqlite3_busy_timeout(database.raw(), static_cast<int>(reading.patience / kMillisecond));
+  HR_TRYV(restrain(database, path));
+  bool waiting = false;
+  if (writers == Writers::kPerhaps) {
+    HR_TRY(waiting, keeps_writers_waiting(database));
+  }
+  if (!waiting) return read_sqlite_tables(request, database, reading.hold, Pauses::kNo);
+  if (bytes_of(path) > reading.copied_whole) return read_sqlite_tables(request, database, reading.hold, Pauses::kYes);
+  HR_TRY(Database copy, copied(database));
+  database.close();
+  HR_TRYV(restrain(copy, path));
+  return read_sqlite_tables(request, copy, reading.hold, Pauses::kNo);
 }
 
 // Two writes within a tick of the file system's clock look like one.
@@ -63,14 +90,14 @@ bool is_fresh(const std::string& path) {
 
 // Where nobody has the file open: as it lies, without locks, or a copy where a dead writer's log or journal must be
 // merged or undone. kBusy: it was written meanwhile, so that somebody has it open after all.
-Result<StorageContent> read_left_alone(const StorageRequest& request, const std::string& path, SqliteReading reading) {
-  reading.pauses = false;
+Result<StorageContent> read_left_alone(const StorageRequest& request, const std::string& path,
+                                       const SqliteReading& reading) {
   if (has_leftovers(path) || is_fresh(path)) {
     HR_TRY(const DatabaseCopy copy, DatabaseCopy::make(path));
-    return read_as(copy.path(), Access::kReadWrite, request, path, reading);
+    return read_as(copy.path(), Access::kReadWrite, Writers::kNone, request, path, reading);
   }
   const DatabaseState before = database_state(path);
-  auto answer = read_as(immutable_name(path), Access::kReadOnly, request, path, reading);
+  auto answer = read_as(immutable_name(path), Access::kReadOnly, Writers::kNone, request, path, reading);
   if (database_state(path) != before) return fail(Errc::kBusy, "it was written while it was read");
   return answer;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,16 +11,17 @@
 namespace headroom {
 
 struct SqliteReading {
-  Nanos hold = 5 * kMillisecond;  // a lock is kept for so long at most, and for one row more
-  Nanos patience = 60 * kSecond;  // with a writer that does not let go
-  bool pauses = true;             // between locks, for writers who wait for readers
+  std::uintmax_t copied_whole = std::uintmax_t{16} << 20;  // bytes: a file up to here is copied under one lock
+  Nanos hold = 5 * kMillisecond;                           // of others, a lock is kept for so long, and one row more
+  Nanos patience = 60 * kSecond;                           // with a writer that does not let go
 };
 
 // Optuna's tables in the SQLite file `name`, which begins with `header` (100 bytes). In delete mode a commit waits for
-// every reader, so the tables are read in pieces, with as long a pause after each. Nothing is written: a file that
-// nobody has open is read as it lies, or as a temporary copy where what a dead writer left must be merged. One thing
-// cannot be avoided where a writer uses a log (WAL mode): SQLite notes in the log's index (-shm) who reads, and if the
-// writer closes the file before we do, log and index stay beside it until the next writer opens it.
+// every reader: the pages of a small file are copied into memory under one lock (some milliseconds), and the tables of
+// a large one are read in pieces, with as long a pause after each. Nothing is written: a file that nobody has open is
+// read as it lies, or as a temporary copy where what a dead writer left must be merged. One thing cannot be avoided
+// where a writer uses a log (WAL mode): SQLite notes in the log's index (-shm) who reads, and if the writer closes the
+// file before we do, log and index stay beside it until the next writer opens it.
 [[nodiscard]] Result<StorageContent> read_sqlite(const StorageRequest& request, const std::string& name,
                                                  std::string_view header, const SqliteReading& reading = {});
 

@@ -52,7 +52,7 @@ TEST_F(SqliteStorage, APieceOfOneRowAtATimeReadsTheSame) {
       run(fmt::format("INSERT INTO trial_intermediate_values VALUES (NULL, {}, {}, {}, 'FINITE')", trial, step, step));
   }
   run("COMMIT");
-  const Study whole = study(), pieces = study({.hold = 0});
+  const Study whole = study(), pieces = study({.copied_whole = 0, .hold = 0});
   EXPECT_EQ(whole, pieces);
   ASSERT_EQ(whole.trials.size(), 20U);
   EXPECT_EQ(whole.reports.size(), 80U);

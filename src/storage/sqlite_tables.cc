@@ -15,8 +15,8 @@ namespace {
 
 class Tables {
  public:
-  Tables(const StorageRequest& request, Database& database, const SqliteReading& reading)
-      : request_(request), database_(database), reading_(reading), assembler_(request.study) {}
+  Tables(const StorageRequest& request, Database& database, Nanos hold, Pauses pauses)
+      : request_(request), database_(database), hold_(hold), pauses_(pauses), assembler_(request.study) {}
 
   Result<StorageContent> read() {
     HR_TRYV(check());
@@ -78,9 +78,6 @@ class Tables {
       if (!there) return fail(Errc::kCorrupt, fmt::format("Optuna's table {} is missing in it", name));
     }
     HR_TRY(library_, text("SELECT library_version FROM version_info"));
-    // In WAL mode nobody waits for a reader.
-    HR_TRY(const std::string mode, text("PRAGMA journal_mode"));
-    pauses_ = reading_.pauses && mode != "wal";
     return {};
   }
 
@@ -113,9 +110,9 @@ class Tables {
         if (id <= last) return fail(Errc::kCorrupt, fmt::format("the rows of {} are not in order", table));
         last = id;
         row(rows);
-      } while (now - begin < reading_.hold);
+      } while (now - begin < hold_);
       rows.reset();
-      if (more && pauses_) std::this_thread::sleep_for(std::chrono::nanoseconds(now - begin));
+      if (more && pauses_ == Pauses::kYes) std::this_thread::sleep_for(std::chrono::nanoseconds(now - begin));
     }
     return {};
   }
@@ -200,17 +197,17 @@ class Tables {
 
   const StorageRequest& request_;
   Database& database_;
-  const SqliteReading& reading_;
+  Nanos hold_;
+  Pauses pauses_;
   StudyAssembler assembler_;
   std::string schema_, library_;
-  bool pauses_ = true;
 };
 
 }  // namespace
 
-Result<StorageContent> read_sqlite_tables(const StorageRequest& request, Database& database,
-                                          const SqliteReading& reading) {
-  return Tables(request, database, reading).read();
+Result<StorageContent> read_sqlite_tables(const StorageRequest& request, Database& database, Nanos hold,
+                                          Pauses pauses) {
+  return Tables(request, database, hold, pauses).read();
 }
 
 }  // namespace headroom
