@@ -186,13 +186,15 @@ enum class Safety : std::uint8_t { kSafe = 0, kModerate, kRisky };
 
 // One change, replayed. Everything here is simulated from the study's own trials.
 struct WhatIf {
-  std::string change;           // "warm workers", "6 trials at once", "patience 2 -> 10"
-  std::string how;              // the exact edit: Optuna code, an environment variable, or a headroom command
-  Estimate trials_per_hour;     // finished: completed, pruned, failed
-  Estimate utilisation;         // 0..1, as modelled; of what: StudyReport::utilisation_of_gpu
-  Estimate time_to_best_ratio;  // of the time to the best value that was observed, change / as it is; < 1 is sooner
-  double best_reached = 1;      // share of the replays that reached it; the ratio is of those
-  double gpu_hours = 0;         // until the same trials are through
+  std::string change;        // "warm workers", "6 trials at once", "patience 2 -> 10"
+  std::string how;           // the exact edit: Optuna code, an environment variable, or a headroom command
+  Estimate trials_per_hour;  // finished: completed, pruned, failed
+  Estimate utilisation;      // 0..1, as modelled; of what: StudyReport::utilisation_of_gpu
+  // Of the time to the best value that was observed, change / as it is; < 1 is sooner. Under another pruner, replays
+  // that do not reach it count as all their time and then the time as it is.
+  Estimate time_to_best_ratio;
+  double best_reached = 1;                    // share of the replays that reached it
+  double gpu_hours = 0;                       // until the same trials are through
   std::optional<std::int64_t> memory_bytes;   // on the GPU, all trials that are open at once
   std::optional<double> cores;                // busy on the host, all together
   std::array<double, kTrialStates> states{};  // mean count per state, by TrialState
@@ -251,8 +253,8 @@ struct StudyReport {
   std::vector<StudyAnomaly> anomalies;  // most costly first
   Calibration calibration;
   std::optional<WhatIf> as_it_is;        // the study's own settings, replayed: what the changes are compared with
-  std::vector<WhatIf> what_if;           // best first, by time to best
-  bool utilisation_of_gpu = false;  // the kernels' share of a step is told or recorded; else past start-up
+  std::vector<WhatIf> what_if;           // what helps first, then by time to best
+  bool utilisation_of_gpu = false;       // the kernels' share of a step is told or recorded; else past start-up
   std::vector<std::string> assumptions;  // of the what-if, a sentence each
   std::optional<StudyRecording> recording;
   std::int64_t left_out = 0;  // rows of the storage that make no sense

@@ -25,7 +25,7 @@ bool busier_and_slower(const StudyReport& report, const WhatIf& row) {
          row.states[kPruned] < report.as_it_is->states[kPruned];
 }
 
-// Reached in some replays only: the ratio is of those, and of too few of them nothing can be said.
+// Reached in some replays only: of too few of them nothing can be said.
 bool seldom(const WhatIf& row) { return row.best_reached < 0.995; }
 bool hardly(const WhatIf& row) { return row.best_reached < 0.5; }
 
@@ -189,7 +189,9 @@ std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& r
   const bool any_helps = std::any_of(report.what_if.begin(), report.what_if.end(), [](auto& row) { return row.helps; });
   if (!any_helps) sentences.emplace_back("None of these is sure to find the best value sooner.");
   if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && !hardly(*row); }))
-    sentences.emplace_back("* reached in a part of the replays only; the range is of those.");
+    sentences.emplace_back(
+        "* reached in a part of the replays only; the others count with all their time, and then that of the study as "
+        "it is.");
   if (rows.size() < report.what_if.size())
     sentences.push_back(fmt::format("{} more with --full.",
                                     human_count(static_cast<std::int64_t>(report.what_if.size() - rows.size()))));

@@ -14,7 +14,7 @@ namespace {
 
 // Means over the seeds.
 struct Likeness {
-  double same_states = 0, steps = 0, observed_steps = 0;
+  double same_ends = 0, steps = 0, observed_steps = 0;
 };
 
 Likeness likeness(const StudyModel& model, const std::vector<ReplayOutcome>& outcomes) {
@@ -24,7 +24,9 @@ Likeness likeness(const StudyModel& model, const std::vector<ReplayOutcome>& out
   for (std::size_t i = 0; i < model.observed.size(); ++i) {
     like.observed_steps += static_cast<double>(model.observed[i].curve.size());
     for (const ReplayOutcome& outcome : outcomes) {
-      like.same_states += (outcome.ends[i].state == model.observed[i].ends ? 1.0 : 0.0) / (trials * seeds);
+      const ReplayEnd& end = outcome.ends[i];
+      const bool same = end.state == model.observed[i].ends && end.reports == model.observed[i].curve.size();
+      like.same_ends += same ? 1 / (trials * seeds) : 0;
       like.steps += static_cast<double>(outcome.ends[i].reports) / seeds;
     }
   }
@@ -61,16 +63,17 @@ Calibration calibrate(const StudyModel& model, const std::vector<ReplayOutcome>&
   const Likeness like = likeness(model, outcomes);
   const double time_off = made.replayed_seconds.value / model.seconds - 1;
   const double steps_off = like.observed_steps > 0 ? like.steps / like.observed_steps - 1 : 0;
-  const bool states = like.same_states >= kSameStates, steps = std::abs(steps_off) <= kStepsTolerance,
+  const bool ends = like.same_ends >= kSameEnds, steps = std::abs(steps_off) <= kStepsTolerance,
              time = std::abs(time_off) <= kTimeTolerance;
-  made.good = states && steps && time;
+  made.good = ends && steps && time;
   const std::string seen = fmt::format(
-      "under the study's own settings {} of the trials end as they did, with {:+.1f} % steps, in {} instead of {}",
-      human_percent(like.same_states), 100 * steps_off, seconds_text(made.replayed_seconds.value),
+      "under the study's own settings {} of the trials end as they did, after as many reports, with {:+.1f} % steps, "
+      "in {} instead of {}",
+      human_percent(like.same_ends), 100 * steps_off, seconds_text(made.replayed_seconds.value),
       seconds_text(model.seconds));
   if (made.good) {
     made.why = seen;
-  } else if (!states || !steps) {
+  } else if (!ends || !steps) {
     made.why = "the replay does not give the study back: " + seen +
                ". Is the pruner the one that the study ran with (--pruner), all the time?";
   } else {

@@ -7,7 +7,7 @@
 namespace headroom::tune {
 
 // What the replays under the study's own settings must give back, on average over the seeds; docs/design/0017.
-inline constexpr double kSameStates = 0.9;      // share of the trials that end as they did
+inline constexpr double kSameEnds = 0.9;        // share of the trials that end as they did, after as many reports
 inline constexpr double kStepsTolerance = 0.1;  // of the steps of all trials together
 inline constexpr double kTimeTolerance = 0.1;   // of the time that the study took
 

@@ -50,7 +50,7 @@ class Simulation {
  private:
   struct Rates {
     std::size_t starting = 0, computing = 0;
-    double cores = 0, startup = 1, step = 1;
+    double startup = 1, step = 1;
     [[nodiscard]] double of(Phase phase) const {
       return phase == Phase::kStartup ? startup : phase == Phase::kStep ? step : 1;
     }
@@ -65,7 +65,6 @@ class Simulation {
     const double wanted = static_cast<double>(r.starting) * machine_.startup_cores +
                           static_cast<double>(r.computing) * machine_.step_cores;
     const double host = machine_.cores > 0 && wanted > machine_.cores ? machine_.cores / wanted : 1;
-    r.cores = wanted * host;
     r.startup = host;
     r.step = std::min(host, speed_[r.computing]);  // whichever of the two is scarcer
     return r;
@@ -97,7 +96,6 @@ class Simulation {
     outcome_.step_seconds += static_cast<double>(r.computing) * seconds;
     outcome_.idle_seconds += static_cast<double>(idle) * seconds;
     outcome_.any_kernel += busy_[r.computing] * seconds;
-    outcome_.core_seconds += r.cores * seconds;
   }
 
   void happen(Worker& worker) {

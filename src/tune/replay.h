@@ -55,7 +55,6 @@ struct ReplayOutcome {
   // Of the workers, together: these sum to workers x seconds.
   double startup_seconds = 0, step_seconds = 0, idle_seconds = 0;
   double any_kernel = 0;  // seconds in which a kernel of some trial ran
-  double core_seconds = 0;
   // Until the last trial began: then workers run dry, which a longer study would not show.
   double steady_seconds = 0, steady_any_kernel = 0;
   std::int64_t steady_ended = 0;

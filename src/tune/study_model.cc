@@ -22,6 +22,12 @@ bool ended(const Trial& trial) {
   return is_finished(trial.state) && trial.start && trial.complete && *trial.complete >= *trial.start;
 }
 
+std::size_t count_open(const Study& study) {
+  return static_cast<std::size_t>(std::count_if(study.trials.begin(), study.trials.end(), [](const Trial& trial) {
+    return trial.state == TrialState::kRunning;
+  }));
+}
+
 // What a replay has to do for a trial that goes all the way: its begin, its start-up and its reports.
 std::size_t most_events(const std::vector<const Trial*>& trials) {
   std::size_t longest = 0;
@@ -193,6 +199,10 @@ Result<StudyModel> study_model(const Study& study, const StudyOptions& options, 
   if (model.trials.size() < kFewest) {
     return fail(Errc::kInvalidInput, fmt::format("{} ended with a begin and an end; a replay needs {}",
                                                  count_of(model.trials.size(), "trial"), kFewest));
+  }
+  if (const std::size_t open = count_open(study); open > 0) {
+    model.assumptions.push_back(
+        fmt::format("{} that had not ended {} left out.", count_of(open, "trial"), open == 1 ? "is" : "are"));
   }
   const std::size_t ended = model.trials.size(), most = std::max(kFewest, kMostReports / most_events(model.trials));
   if (ended > most) {  // the first ones: a pruner's decisions hang on all that came before

@@ -12,6 +12,7 @@
 
 #include "tests/studies/sweep.h"
 #include "tune/random.h"
+#include "tune/study_facts.h"
 
 namespace headroom::tune {
 namespace {
@@ -23,22 +24,23 @@ const std::vector<std::string> kSweeps{"random_1", "random_2", "tpe_1", "tpe_2",
 
 Study sweep(const std::string& name) { return read_sweep(kStudies + "sweep_" + name + ".json"); }
 
-StudyOptions options_of_sweep() {
-  StudyOptions options;
-  options.kernel_share = 0.75;
-  return options;
+StudyReport what_if_of(const Study& study, const StudyOptions& options = sweep_options()) {
+  StudyReport report = study_facts(study, options);
+  add_what_if(study, options, report);
+  return report;
 }
 
-StudyReport what_if_of(const Study& study, const StudyOptions& options = options_of_sweep(),
-                       StudyReport facts = sweep_facts()) {
-  add_what_if(study, options, facts);
-  return facts;
+StudyOptions fewer_replays(std::int64_t replays) {
+  StudyOptions options = sweep_options();
+  options.replays = replays;
+  return options;
 }
 
 const StudyReport& of_sweep(const std::string& name) {  // each is replayed once for all tests
   static std::map<std::string, StudyReport> reports;
   const auto found = reports.find(name);
-  return found != reports.end() ? found->second : reports.emplace(name, what_if_of(sweep(name))).first->second;
+  return found != reports.end() ? found->second
+                                : reports.emplace(name, what_if_of(sweep(name), fewer_replays(10))).first->second;
 }
 
 const WhatIf* find(const StudyReport& report, const std::string& change) {
@@ -110,7 +112,7 @@ TEST(WhatIf, AReplayGivesTheSweepBack) {
     const Calibration& calibration = of_sweep(name).calibration;
     EXPECT_TRUE(calibration.good) << name << ": " << calibration.why;
     EXPECT_NEAR(calibration.replayed_seconds.value / calibration.observed_seconds, 1, 0.06) << name;
-    EXPECT_EQ(calibration.replays, 20);
+    EXPECT_EQ(calibration.replays, 10);
   }
 }
 
@@ -152,16 +154,16 @@ TEST(WhatIf, AsItIsIsOneOfItself) {
 }
 
 TEST(WhatIf, TheSameTwiceIsTheSame) {
-  StudyOptions options = options_of_sweep();
+  StudyOptions options = sweep_options();
   options.replays = 3;
   const Study study = sweep("tpe_1");
   EXPECT_EQ(what_if_of(study, options).what_if, what_if_of(study, options).what_if);
 }
 
 TEST(WhatIf, AnotherPrunerDoesNotGiveTheStudyBack) {
-  StudyReport facts = sweep_facts();
-  facts.pruner_settings = PrunerSettings{.kind = PrunerKind::kMedian};
-  const StudyReport report = what_if_of(sweep("tpe_1"), options_of_sweep(), facts);
+  StudyOptions options = sweep_options();
+  options.pruner = PrunerSettings{.kind = PrunerKind::kMedian};
+  const StudyReport report = what_if_of(sweep("tpe_1"), options);
   EXPECT_FALSE(report.calibration.good);
   EXPECT_THAT(report.calibration.why, HasSubstr("--pruner"));
   EXPECT_TRUE(report.what_if.empty());
@@ -169,17 +171,17 @@ TEST(WhatIf, AnotherPrunerDoesNotGiveTheStudyBack) {
 }
 
 TEST(WhatIf, AnotherNumberOfWorkersDoesNotGiveTheStudyBack) {
-  StudyReport facts = sweep_facts();
-  facts.parallelism.workers = 6;
-  const StudyReport report = what_if_of(sweep("tpe_1"), options_of_sweep(), facts);
+  StudyOptions options = sweep_options();
+  options.workers = 6;
+  const StudyReport report = what_if_of(sweep("tpe_1"), options);
   EXPECT_FALSE(report.calibration.good);
   EXPECT_THAT(report.calibration.why, HasSubstr("--workers"));
 }
 
 TEST(WhatIf, WithoutAPrunerTheCutsStayWhereTheyWere) {
-  StudyReport facts = sweep_facts();
-  facts.pruner_settings.reset();
-  const StudyReport report = what_if_of(sweep("tpe_2"), options_of_sweep(), facts);
+  StudyOptions options = sweep_options();
+  options.pruner.reset();
+  const StudyReport report = what_if_of(sweep("tpe_2"), options);
   ASSERT_TRUE(report.calibration.good) << report.calibration.why;
   EXPECT_EQ(report.calibration.observed, report.calibration.replayed);
   EXPECT_NE(find(report, "warm workers"), nullptr);
@@ -188,7 +190,7 @@ TEST(WhatIf, WithoutAPrunerTheCutsStayWhereTheyWere) {
 }
 
 TEST(WhatIf, LoaderWorkersBeyondTheCoresAreNamed) {
-  StudyOptions options = options_of_sweep();
+  StudyOptions options = sweep_options();
   options.cores = 12;
   options.loader_workers = 2;
   options.replays = 2;
@@ -201,7 +203,7 @@ TEST(WhatIf, LoaderWorkersBeyondTheCoresAreNamed) {
 }
 
 TEST(WhatIf, TrialsThatDoNotFitTheGpuAreRisky) {
-  StudyOptions options = options_of_sweep();
+  StudyOptions options = sweep_options();
   options.gpu_memory_bytes = 24'000'000'000;
   options.memory_per_trial_bytes = 3'000'000'000;
   options.replays = 2;
@@ -236,7 +238,7 @@ TEST(WhatIf, APauseOfTheStudyIsLeftOut) {
     if (trial.number >= 100) trial.start = *trial.start + 86400 * kSecond;
     if (trial.number >= 100) trial.complete = *trial.complete + 86400 * kSecond;
   }
-  StudyOptions options = options_of_sweep();
+  StudyOptions options = sweep_options();
   options.replays = 3;
   const StudyReport report = what_if_of(paused, options);
   EXPECT_LT(report.calibration.observed_seconds, 6000);
@@ -281,17 +283,15 @@ Study wild_study(std::uint64_t seed, std::size_t workers) {
 TEST(WhatIf, AnyStudyIsAnsweredWithFiniteFigures) {
   int replayed = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    StudyReport facts;
-    facts.parallelism.workers = 1 + static_cast<std::int64_t>(seed % 4);
-    if (seed % 2 != 0) {
-      facts.pruner_settings = PrunerSettings{.kind = static_cast<PrunerKind>(seed / 2 % 6), .max_resource = 20};
-    }
     StudyOptions options;
+    options.workers = 1 + static_cast<std::int64_t>(seed % 4);
+    if (seed % 2 != 0)
+      options.pruner = PrunerSettings{.kind = static_cast<PrunerKind>(seed / 2 % 6), .max_resource = 20};
     options.replays = 2;
     options.cores = 3;
     options.loader_workers = 1;
-    const Study study = wild_study(seed, static_cast<std::size_t>(facts.parallelism.workers));
-    const StudyReport report = what_if_of(study, options, facts);
+    const Study study = wild_study(seed, static_cast<std::size_t>(*options.workers));
+    const StudyReport report = what_if_of(study, options);
     EXPECT_FALSE(report.calibration.why.empty()) << seed;
     EXPECT_EQ(report.calibration.good, !report.what_if.empty()) << seed;
     replayed += report.calibration.good ? 1 : 0;
@@ -312,7 +312,7 @@ TEST(WhatIf, MaximizingIsMinimizingTheOtherWayRound) {
     for (double& value : trial.values) value = -value;
   }
   for (StepReport& report : study.reports) report.value = -report.value;
-  StudyOptions options = options_of_sweep();
+  StudyOptions options = sweep_options();
   options.replays = 3;
   const StudyReport turned = what_if_of(study, options), straight = what_if_of(sweep("random_1"), options);
   ASSERT_EQ(turned.what_if.size(), straight.what_if.size());

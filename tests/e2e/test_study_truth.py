@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sweeps that the what-if is held against are what the real Optuna decides, and a storage can hold them."""
+"""The sweeps that the what-if is held against are what the real Optuna decides; from a database they come out as they should."""
 
 import json
 import pathlib
 import sqlite3
 
 import pytest
+
+from headroom_e2e import headroom
 
 pytest.importorskip("optuna", minversion="3.1", reason="python3-optuna is not installed")
 
@@ -45,3 +47,30 @@ def test_a_database_holds_the_times_of_the_virtual_clock(base, tmp_path):
     took = (int(hours) - 9) * 3600 + int(minutes) * 60 + float(seconds)
     assert took == pytest.approx(max(end for _, end in base.times.values()), abs=1e-3)
     assert reports == sum(len(trial.intermediate_values) for trial in base.study.trials)
+
+
+def what_if(tmp_path, base, *arguments):
+    path = tmp_path / "sweep.db"
+    study_support.write_sqlite(base, path)
+    answer = headroom(tmp_path, "study", str(path), "--json", "--kernel-share", "0.75", *arguments)
+    (study,) = json.loads(answer.stdout)["studies"]
+    return study
+
+
+def test_warm_and_more_workers_come_first_and_patience_is_a_loss_that_looks_busy(tmp_path, base):
+    study = what_if(tmp_path, base)
+    assert study["calibration"]["good"], study["calibration"]["why"]
+    changes = {row["change"]: row for row in study["what_if"]}
+    helping = [row["change"] for row in study["what_if"] if row["helps"]]
+    assert helping[0].startswith("warm workers")
+    assert "6 trials at once" in helping
+    as_it_is = study["as_it_is"]["utilisation"]
+    for loss in ("patience 3 -> 10", "min_resource 1 -> 9", "no pruning"):
+        assert changes[loss]["time_to_best_ratio"] > 1 and not changes[loss]["helps"], loss
+        assert changes[loss]["utilisation"] > as_it_is, loss
+
+
+def test_a_pruner_that_it_did_not_run_with_gives_no_what_if(tmp_path, base):
+    study = what_if(tmp_path, base, "--pruner", "MedianPruner()")
+    assert not study["calibration"]["good"]
+    assert "--pruner" in study["calibration"]["why"]

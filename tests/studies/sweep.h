@@ -38,17 +38,15 @@ inline Study read_sweep(const std::string& path) {
   return study;
 }
 
-// The settings that the sweeps ran with.
-inline PrunerSettings sweep_pruner() {
-  return {.kind = PrunerKind::kHyperband, .patience = 3, .min_resource = 1, .max_resource = 60, .reduction_factor = 6};
-}
-
-// The facts that a replay asks for.
-inline StudyReport sweep_facts() {
-  StudyReport facts;
-  facts.pruner_settings = sweep_pruner();
-  facts.parallelism.workers = 4;
-  return facts;
+// How the sweeps ran.
+inline StudyOptions sweep_options() {
+  StudyOptions options;
+  options.pruner = PrunerSettings{
+      .kind = PrunerKind::kHyperband, .patience = 3, .min_resource = 1, .max_resource = 60, .reduction_factor = 6};
+  options.workers = 4;
+  options.kernel_share = 0.75;
+  options.now = 100'000 * kSecond;
+  return options;
 }
 
 }  // namespace headroom::tune
