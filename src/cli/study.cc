@@ -120,8 +120,8 @@ Result<void> explain_studies(const StudyVerb& verb) {
 void declare_told(CLI::App& app, StudyVerb& verb, Words& words) {
   app.add_option("--pruner", words.pruner,
                  "the study's pruner, as its program has it: \"PatientPruner(HyperbandPruner(1, 100, 3), patience=2)\"")
-      ->type_name("TEXT");
-  app.add_option("--sampler", verb.told.sampler, "its sampler: TPESampler")->type_name("TEXT");
+      ->type_name("CALL");
+  app.add_option("--sampler", verb.told.sampler, "its sampler: TPESampler")->type_name("NAME");
   app.add_option("--workers", verb.told.workers, "trials at once, as it was started")
       ->check(CLI::Range(1, 100'000))
       ->type_name("COUNT");

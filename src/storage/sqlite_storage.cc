@@ -137,7 +137,8 @@ Result<StorageContent> read_sqlite(const StorageRequest& request, const std::str
   const auto written = written_at(path);
   bool live = !is_left_alone_in_wal_mode(path, header);
   const auto read = [&] {
-    return live ? read_as(path, Access::kReadOnly, request, path, reading) : read_left_alone(request, path, reading);
+    return live ? read_as(path, Access::kReadOnly, Writers::kPerhaps, request, path, reading)
+                : read_left_alone(request, path, reading);
   };
   // Where nothing may be written, SQLite cannot share a log's index, and a reader may not undo what a writer died in.
   // Somebody who opens the file meanwhile spoils the other way, and makes it needless.

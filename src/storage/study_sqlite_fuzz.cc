@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                           static_cast<sqlite3_int64>(size), SQLITE_DESERIALIZE_FREEONCLOSE) != SQLITE_OK)
     return 0;
   database->limit_steps(1 << 22);
-  const auto content = headroom::read_sqlite_tables({}, *database, {});
+  const auto content = headroom::read_sqlite_tables({}, *database, headroom::kSecond, headroom::Pauses::kNo);
   if (!content) {
     HR_CHECK(!content.error().what.empty(), "an error without words");
     return 0;
