@@ -10,7 +10,7 @@
 #include "tune/pruner_candidates.h"
 #include "tune/pruner_text.h"
 #include "tune/pruners.h"
-#include "tune/study_timeline.h"
+#include "tune/study_events.h"
 
 namespace headroom::tune {
 
@@ -92,7 +92,7 @@ struct Scored {
 
 // The best of the candidates, kFinalists at most, the best one first.
 std::vector<Scored> ranked(const std::vector<PrunerSettings>& candidates, const Study& study, std::size_t reports) {
-  const auto timeline = study_timeline(study, reports);
+  const auto timeline = study_events(study, reports);
   const auto wrong = [](const Scored& s) { return s.score.wrong(); };
   std::vector<Scored> best;
   for (const PrunerSettings& settings : candidates) {
