@@ -200,7 +200,8 @@ struct WhatIf {
   std::array<double, kTrialStates> states{};  // mean count per state, by TrialState
   Safety safety = Safety::kSafe;
   std::string why;     // of the safety: "memory: 6 x 3.4 GB of 24 GB", "running processes do not reload it", …
-  bool helps = false;  // the whole interval of the ratio is below 1
+  bool fits = true;    // false: more trials at once than the GPU's memory holds
+  bool helps = false;  // the whole interval of the ratio is below 1, and it fits
   bool operator==(const WhatIf&) const = default;
 };
 
@@ -254,7 +255,8 @@ struct StudyReport {
   Calibration calibration;
   std::optional<WhatIf> as_it_is;        // the study's own settings, replayed: what the changes are compared with
   std::vector<WhatIf> what_if;           // what helps first, then by time to best
-  bool utilisation_of_gpu = false;       // the kernels' share of a step is told or recorded; else past start-up
+  // The kernels' share of a step is told or recorded; else of trials past their start-up, or open where it is not known.
+  bool utilisation_of_gpu = false;
   std::vector<std::string> assumptions;  // of the what-if, a sentence each
   std::optional<StudyRecording> recording;
   std::int64_t left_out = 0;  // rows of the storage that make no sense

@@ -51,6 +51,7 @@ std::string busy_words(const StudyReport& report, const WhatIf& row) {
 std::string risk_words(const WhatIf& row, std::size_t room) {
   std::string text(safety_name(row.safety));
   if (slower(row)) text = "slower";
+  if (!row.fits) text = "does not fit";
   const std::string longer = row.why.empty() ? text : fmt::format("{}: {}", text, row.why);
   return display_width(visible(longer)) <= room ? longer : text;
 }
@@ -76,6 +77,10 @@ std::vector<const WhatIf*> edited(const StudyReport& report, std::size_t most) {
   for (const WhatIf& row : report.what_if)
     if (most == kAllEdits || (row.helps && !row.how.empty() && rows.size() < most)) rows.push_back(&row);
   return rows;
+}
+
+std::string_view busy_of(const StudyReport& report) {
+  return report.utilisation_of_gpu ? "GPU busy" : report.startup.inside_seconds ? "computing" : "open";
 }
 
 // "1. warm workers": the numbers are those of the edits below.
@@ -105,8 +110,7 @@ std::string narrow_table(const std::vector<Cells>& rows, std::string_view busy, 
 std::string table(const StudyReport& report, const std::vector<const WhatIf*>& shown, std::size_t edits,
                   const TextOptions& options) {
   constexpr std::size_t kNarrow = 76, kLeastChange = 20;
-  std::vector<Cells> rows{
-      {"change", "trials/h", "time to best", report.utilisation_of_gpu ? "GPU busy" : "computing", nullptr}};
+  std::vector<Cells> rows{{"change", "trials/h", "time to best", std::string(busy_of(report)), nullptr}};
   for (const WhatIf* row : shown)
     rows.push_back(
         {numbered(report, *row, edits), rate_words(report, *row), ratio_words(*row), busy_words(report, *row), row});
@@ -185,7 +189,10 @@ std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& r
                                ? "Pruning less fills the GPU with trials that lose: busier, and slower."
                                : "Pruning less fills the time with trials that lose: busier, and slower.");
   if (!report.utilisation_of_gpu)
-    sentences.emplace_back("Computing: at least one trial is past its start-up; nothing here tells what the GPU did.");
+    sentences.emplace_back(
+        report.startup.inside_seconds
+            ? "Computing: at least one trial is past its start-up; nothing here tells what the GPU did."
+            : "Open: at least one trial is; how much of that is start-up is not known, nor what the GPU did.");
   const bool any_helps = std::any_of(report.what_if.begin(), report.what_if.end(), [](auto& row) { return row.helps; });
   if (!any_helps) sentences.emplace_back("None of these is sure to find the best value sooner.");
   if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && !hardly(*row); }))

@@ -51,16 +51,23 @@ class Simulation {
   struct Rates {
     std::size_t starting = 0, computing = 0;
     double startup = 1, step = 1;
-    [[nodiscard]] double of(Phase phase) const {
-      return phase == Phase::kStartup ? startup : phase == Phase::kStep ? step : 1;
-    }
   };
+
+  [[nodiscard]] bool starts(const Worker& worker) const {
+    return worker.phase == Phase::kStartup && !trials_[worker.trial].startup_computes;
+  }
+  [[nodiscard]] bool computes(const Worker& worker) const {
+    return worker.phase == Phase::kStep || (worker.phase == Phase::kStartup && !starts(worker));
+  }
+  [[nodiscard]] double rate(const Rates& r, const Worker& worker) const {
+    return starts(worker) ? r.startup : computes(worker) ? r.step : 1;
+  }
 
   [[nodiscard]] Rates rates() const {
     Rates r;
     for (const Worker& worker : workers_) {
-      r.starting += worker.phase == Phase::kStartup;
-      r.computing += worker.phase == Phase::kStep;
+      r.starting += starts(worker);
+      r.computing += computes(worker);
     }
     const double wanted = static_cast<double>(r.starting) * machine_.startup_cores +
                           static_cast<double>(r.computing) * machine_.step_cores;
@@ -77,13 +84,13 @@ class Simulation {
     Worker* next = &workers_.front();
     for (Worker& worker : workers_) {
       if (worker.phase == Phase::kDone) continue;
-      const double needed = worker.left / r.of(worker.phase);
+      const double needed = worker.left / rate(r, worker);
       if (needed < seconds) {
         seconds = needed;
         next = &worker;
       }
     }
-    for (Worker& worker : workers_) worker.left -= seconds * r.of(worker.phase);
+    for (Worker& worker : workers_) worker.left -= seconds * rate(r, worker);
     next->left = 0;
     now_ += seconds;
     account(r, seconds);

@@ -120,7 +120,7 @@ double share_from_busy(const std::vector<double>& computing, double busy) {
   return 0.5 * (low + high);
 }
 
-void set_kernel_share(StudyModel& model, const StudyOptions& options, double startup) {
+void set_kernel_share(StudyModel& model, const StudyOptions& options, std::optional<double> startup) {
   if (options.kernel_share) {
     model.kernel_share = std::clamp(*options.kernel_share, 0.01, 1.0);
     model.assumptions.push_back(fmt::format("A trial's kernels run for {} of its steps when it is alone, as told.",
@@ -132,9 +132,10 @@ void set_kernel_share(StudyModel& model, const StudyOptions& options, double sta
         "A trial's kernels run for {} of its steps when it is alone: so that the GPU is busy for {}, as recorded.",
         human_percent(model.kernel_share), human_percent(*options.recording->gpu_busy)));
   } else {
-    model.assumptions.push_back(
+    model.assumptions.push_back(fmt::format(
         "Nothing says for how much of a step its kernels run: utilisation here is the share of time in which at least "
-        "one trial is past its start-up, which is the most it can be.");
+        "one trial is {}, which is the most it can be.",
+        startup ? "past its start-up" : "open"));
   }
 }
 
@@ -174,14 +175,15 @@ void set_host(StudyModel& model, const StudyOptions& options) {
 }
 
 void set_times_of_steps(StudyModel& model, const StudyOptions& options, const StudyReport& facts) {
-  double startup = 0;
+  std::optional<double> startup;
   if (facts.startup.inside_seconds) startup = facts.startup.inside_seconds->value;
+  model.startup_known = startup.has_value();
   set_kernel_share(model, options, startup);
   const std::optional<double> share = model.kernel_share < 1 ? std::optional(model.kernel_share) : std::nullopt;
   model.ways = step_times(model.times, share, startup);
   const auto best = std::max_element(model.ways.begin(), model.ways.end(),
                                      [](const StepTimes& a, const StepTimes& b) { return a.fits < b.fits; });
-  model.ways = step_times(model.times, share, best->startup);  // again: who computed when hangs on the start-up
+  if (startup) model.ways = step_times(model.times, share, best->startup);  // again: it says who computed when
   model.assumptions.push_back(contention_text(model.ways));
 }
 

@@ -30,6 +30,7 @@ struct StudyModel {
   std::vector<std::size_t> lengths;      // reports of the trials that completed
   std::optional<CurveBook> curves;
   std::vector<StepTimes> ways;
+  bool startup_known = true;  // else what part of a trial it is is drawn, and trials compute from their begin
   double kernel_share = 1;
   std::optional<double> cores;
   std::int64_t loader_workers = 0;

@@ -91,7 +91,8 @@ WhatIf what_if_of(const Change& change, const Replays& all, const StudyOptions& 
   made.states = all.states;
   made.safety = change.safety;
   made.why = change.why;
-  made.helps = made.time_to_best_ratio.high < 1 && made.best_reached >= kReachedAsOften;
+  made.fits = change.fits;
+  made.helps = made.fits && made.time_to_best_ratio.high < 1 && made.best_reached >= kReachedAsOften;
   return made;
 }
 

@@ -33,6 +33,13 @@ Split split(const TimedTrial& timed, const StepTimes& way, double crowding, doub
   return {.startup = startup, .step = (duration - startup) / steps};
 }
 
+// Where the start-up is not known: such a share of the trial.
+Split split_at(double share, const TimedTrial& timed, const StepTimes& way, double crowding) {
+  const double alone = (timed.end - timed.begin) / crowding;
+  if (timed.reports == 0) return {.startup = alone, .step = way.step};
+  return {.startup = share * alone, .step = (1 - share) * alone / static_cast<double>(timed.reports)};
+}
+
 // A trial that completes makes as many reports as one of those that did, of those that made more than it has.
 std::size_t length_of(const StudyModel& model, std::size_t reports, Random& random) {
   std::size_t longer = 0;
@@ -55,12 +62,15 @@ World draw_world(const StudyModel& model, std::uint64_t seed) {
   world.machine.kernel_share = model.kernel_share;
   world.machine.contended = way.contended;
   world.loader_cores = random.uniform();
+  const double share = model.startup_known ? 0 : random.uniform();
   world.trials = model.observed;
   std::vector<double> startups;
   for (std::size_t i = 0; i < world.trials.size(); ++i) {
     ReplayTrial& trial = world.trials[i];
-    const Split times = split(model.times[i], way, way.crowding[i], startup_mean);
+    const Split times = model.startup_known ? split(model.times[i], way, way.crowding[i], startup_mean)
+                                            : split_at(share, model.times[i], way, way.crowding[i]);
     trial.startup = times.startup;
+    trial.startup_computes = !model.startup_known;
     trial.step = times.step;
     startups.push_back(times.startup);
     if (!model.pruner || trial.ends != TrialState::kPruned || trial.curve.empty()) continue;
