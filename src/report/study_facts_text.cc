@@ -37,7 +37,7 @@ std::string worker_sentence(const StudyReport& report) {
       "was start-up",
       dead_trials(report) > 0 ? "went into failed and dead trials" : "went into failed trials",
       "trains trials that still run",
-      "was between trials"};
+      "went by without a trial"};
   const auto shares = percents({time.useful, time.discarded, time.startup, time.failed, time.running, time.between});
   std::string text;
   for (std::size_t i = 0; i < shares.size(); ++i) {

@@ -35,6 +35,7 @@ struct ReplayMachine {
 
 struct ReplaySettings {
   std::int64_t workers = 1;
+  std::vector<std::int64_t> present;   // of them, at the begin of each trial; empty: all
   double between = 0;                  // seconds from the end of a trial to the begin of a worker's next
   double startup_factor = 1;           // of every start-up
   std::optional<double> warm_startup;  // seconds, from a worker's second trial on; never more than the trial's own

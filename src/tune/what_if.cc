@@ -126,7 +126,8 @@ std::int64_t seeds_for(const StudyModel& model, std::int64_t wanted) {
                     std::clamp(wanted, std::int64_t{1}, kMostReplays));
 }
 
-Calibration calibrate(const StudyModel& model, const Change& now, std::int64_t seeds) {
+Calibration calibrate(const StudyModel& model, Change now, std::int64_t seeds) {
+  now.settings.present = model.present;
   std::vector<ReplayOutcome> outcomes;
   for (std::int64_t s = 0; s < seeds; ++s) {
     World world = draw_world(model, static_cast<std::uint64_t>(s));
