@@ -158,6 +158,7 @@ class Simulation {
     const ReplayTrial& trial = trials_[worker.trial];
     worker.left = trial.startup * settings_.startup_factor;
     if (worker.warm && settings_.warm_startup) worker.left = std::min(worker.left, *settings_.warm_startup);
+    worker.left += trial.stall;
     worker.warm = true;
     if (asks_) pruning_.begin(trial.number);
     call_back();

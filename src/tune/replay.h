@@ -18,6 +18,7 @@ struct ReplayTrial {
   std::int64_t number = 0;                  // in the study: Hyperband derives the bracket from it
   double startup = 0;                       // seconds of host work before the first step
   bool startup_computes = false;            // as a step does: nobody knows which is which
+  double stall = 0;                         // seconds more before the first step, whatever is changed
   double step = 0;                          // seconds per step, which ends with a report
   std::vector<StepReport> curve;            // observed reports, then extrapolated ones to the end
   TrialState ends = TrialState::kComplete;  // how, after the last report; without reports: after the start-up

@@ -93,8 +93,8 @@ void set_presence(StudyModel& model) {
   if (std::all_of(model.present.begin(), model.present.end(), [&](std::int64_t n) { return n == model.workers; }))
     return;
   model.assumptions.push_back(fmt::format(
-      "Not all of the {} were there all the time: that is replayed for the calibration, and left out of what it is "
-      "compared with changes.",
+      "Not all of the {} were there all the time: the calibration has it so; the study as it is and its changes have "
+      "them all.",
       count_of(model.workers, "worker")));
 }
 

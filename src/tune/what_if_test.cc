@@ -286,6 +286,29 @@ TEST(WhatIf, APauseOfTheStudyIsLeftOut) {
   EXPECT_THAT(report.assumptions, ::testing::Contains(HasSubstr("stood still")));
 }
 
+// Two workers; trial 30 hangs for so many seconds, while the other worker goes on.
+Study with_hang(double hang) {
+  testing::StudyBuilder builder;
+  std::array<double, 2> free{0, 3};
+  for (int i = 0; i < 120; ++i) {
+    double& worker = *std::min_element(free.begin(), free.end());
+    const int reports = 5 + 7 * i % 16;
+    const double end = worker + 40 + 13 * i % 20 + 2 * reports + (i == 30 ? hang : 0);
+    builder.add(TrialState::kComplete, worker, end, reports).values = {100.0 - i};
+    worker = end + 0.1;
+  }
+  return std::move(builder.study);
+}
+
+TEST(WhatIf, ATrialThatHungHangsUnderEachChange) {
+  StudyOptions options;
+  options.replays = 5;
+  const StudyReport hung = what_if_of(with_hang(2000), options), smooth = what_if_of(with_hang(0), options);
+  ASSERT_TRUE(hung.calibration.good) << hung.calibration.why;
+  for (const char* change : {"warm workers", "start-up halved"})
+    EXPECT_NEAR(find(hung, change)->gpu_hours, find(smooth, change)->gpu_hours + 1000.0 / 3600, 0.1) << change;
+}
+
 // Whatever a storage holds: states, reports and values that make no sense together, and in every third study times.
 Study wild_study(std::uint64_t seed, std::size_t workers) {
   Random random(seed);

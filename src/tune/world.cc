@@ -15,9 +15,9 @@ constexpr double kWarmLow = 1, kWarmHigh = 2;  // seconds: a process that has it
 constexpr double kWarmMost = 0.1;              // of the start-up there is
 constexpr double kLeastSteps = 0.1;            // of a trial that reported: it is not all start-up
 constexpr double kHighestStartup = 0.98;
-
+constexpr double kFarOff = 5;  // standard deviations, and more than half of the trial: no start-up, and no slow step
 struct Split {
-  double startup = 0, step = 0;
+  double startup = 0, step = 0, stall = 0;
 };
 
 // A trial's duration as start-up and steps: by their variances, where the start-up was not measured.
@@ -27,6 +27,8 @@ Split split(const TimedTrial& timed, const StepTimes& way, double crowding, doub
   const double steps = static_cast<double>(timed.reports) * crowding;
   const double growing = steps * steps * way.step_variance;
   const double off = duration - startup_mean - steps * way.step;
+  if (!timed.startup && off > kFarOff * std::sqrt(way.startup_variance + growing) && off > duration - off)
+    return {.startup = startup_mean, .step = way.step, .stall = off};  // something else happened, at any time of it
   const double share = way.startup_variance + growing > 0 ? way.startup_variance / (way.startup_variance + growing) : 0;
   const double most = std::max(0.0, std::min(kHighestStartup * duration, duration - kLeastSteps * steps * way.step));
   const double startup = std::clamp(timed.startup.value_or(startup_mean + share * off), 0.0, most);
@@ -72,6 +74,7 @@ World draw_world(const StudyModel& model, std::uint64_t seed) {
     trial.startup = times.startup;
     trial.startup_computes = !model.startup_known;
     trial.step = times.step;
+    trial.stall = times.stall;
     startups.push_back(times.startup);
     if (!model.pruner || trial.ends != TrialState::kPruned || trial.curve.empty()) continue;
     model.curves->extend(trial.curve, length_of(model, trial.curve.size(), random), i, random);
