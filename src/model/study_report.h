@@ -139,6 +139,8 @@ struct FailureGroup {
   std::string where;                // "batch_size >= 256 and layers >= 6", "at step 1", "spread over all parameters"
   std::int64_t failed = 0, of = 0;  // so many of the trials there
   bool before_first_step = false;
+  bool region = false;               // of the parameters: `where` may be avoided
+  double worker_seconds = 0;         // of those that failed
   std::vector<std::int64_t> trials;  // numbers, at most 20
   bool operator==(const FailureGroup&) const = default;
 };
@@ -253,9 +255,10 @@ struct StudyReport {
   std::vector<TrialBar> bars;
   std::vector<StudyAnomaly> anomalies;  // most costly first
   Calibration calibration;
-  std::optional<WhatIf> as_it_is;        // the study's own settings, replayed: what the changes are compared with
-  std::vector<WhatIf> what_if;           // what helps first, then by time to best
-  // The kernels' share of a step is told or recorded; else of trials past their start-up, or open where it is not known.
+  std::optional<WhatIf> as_it_is;  // the study's own settings, replayed: what the changes are compared with
+  std::vector<WhatIf> what_if;     // what helps first, then by time to best
+  // The kernels' share of a step is told or recorded; else of trials past their start-up, or open where it is not
+  // known.
   bool utilisation_of_gpu = false;
   std::vector<std::string> assumptions;  // of the what-if, a sentence each
   std::optional<StudyRecording> recording;

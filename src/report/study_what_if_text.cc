@@ -143,14 +143,31 @@ std::string table(const StudyReport& report, const std::vector<const WhatIf*>& s
   return text;
 }
 
+// The edit; in few words where one that is told before it begins with the same: "as 1., without: …".
+std::string edit_words(const std::vector<const WhatIf*>& rows, std::size_t index) {
+  constexpr std::string_view kAnd = "; ";
+  const std::string& how = rows[index]->how;
+  const auto rest = [&](const std::string& longer, const std::string& begin) -> std::string {
+    const bool begins = !begin.empty() && longer.starts_with(begin + std::string(kAnd));
+    return begins ? longer.substr(begin.size() + kAnd.size()) : "";
+  };
+  for (std::size_t i = 0; i < index; ++i) {
+    if (const std::string more = rest(how, rows[i]->how); !more.empty())
+      return fmt::format("as {}., and: {}", i + 1, more);
+    if (const std::string less = rest(rows[i]->how, how); !less.empty())
+      return fmt::format("as {}., without: {}", i + 1, less);
+  }
+  return how;
+}
+
 // The edit as it is written where a line holds it; else its words wrapped.
-std::string edit(const WhatIf& row, std::size_t number, const TextOptions& options) {
+std::string edit(const WhatIf& row, const std::string& how, std::size_t number, const TextOptions& options) {
   std::string text, before = fmt::format("{}. ", number);
   if (options.full) {
     text = bold(wrap(row.change, options.width, before, "   "), options);
     before = "   ";
   }
-  for (const std::string_view line : split(row.how, '\n')) {
+  for (const std::string_view line : split(how, '\n')) {
     const std::string shown = visible(line);
     if (trim(shown).empty()) continue;
     text += display_width(shown) + before.size() <= options.width ? before + shown + "\n"
@@ -174,10 +191,13 @@ std::string details(const WhatIf& row, const TextOptions& options) {
 // In full with all that is known of each.
 std::string edits(const StudyReport& report, const TextOptions& options, std::size_t most) {
   std::string text;
-  std::size_t number = 0;
-  for (const WhatIf* row : edited(report, options.full ? kAllEdits : most)) {
-    text += edit(*row, ++number, options);
-    if (options.full) text += details(*row, options);
+  const auto rows = edited(report, options.full ? kAllEdits : most);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::string how = options.full ? rows[i]->how : edit_words(rows, i);
+    if (!options.full && rows[i]->safety == Safety::kRisky && !rows[i]->why.empty())
+      how += fmt::format(" (risky: {})", rows[i]->why);
+    text += edit(*rows[i], how, i + 1, options);
+    if (options.full) text += details(*rows[i], options);
   }
   return text.empty() ? text : text + "\n";
 }

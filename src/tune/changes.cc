@@ -43,7 +43,8 @@ class Editor {
   }
   Editor& workers(std::int64_t n) {
     change_.settings.workers = n;
-    add(workers_text(n), fmt::format("start {} of the processes that run study.optimize(), or n_jobs={}", n, n));
+    add(workers_text(n),
+        fmt::format("start {} of the processes that run study.optimize(), or one with n_jobs={}", n, n));
     return *this;
   }
   Editor& half_startup() {
