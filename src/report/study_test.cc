@@ -183,7 +183,7 @@ TEST(StudyText, AChangeThatDoesNotFitHasNoEdit) {
   StudyReport report = sweep();
   report.what_if[1].fits = report.what_if[1].helps = false;
   const std::string text = to_text(report, {});
-  EXPECT_THAT(text, HasSubstr("   6 trials at once (3 GB each)  144 -> 160   0.86x-0.94x  83 -> 95 %  does not fit\n"));
+  EXPECT_THAT(text, HasSubstr("   6 trials at once (3 GB each) 144 -> 160  0.86x-0.94x 83 -> 95 % does not fit\n"));
 }
 
 TEST(StudyText, WhereStartUpIsNotKnownTrialsAreOpen) {
