@@ -231,8 +231,8 @@ TEST(StudyText, ABestValueThatOnlySomeReplaysReachHasItsMark) {
   report.what_if[1].best_reached = 0;
   const std::string text = to_text(report, {});
   EXPECT_THAT(text, HasSubstr("0.79x-0.84x*"));
-  EXPECT_THAT(one_line(text), HasSubstr("* reached in a part of the replays only; the others count with all their "
-                                        "time, and then that of the study as it is."));
+  EXPECT_THAT(one_line(text), HasSubstr("* reached in a part of the replays only; under another pruner the others "
+                                        "count with all their time, and then that of the study as it is."));
   EXPECT_THAT(text, HasSubstr("not reached"));
 }
 

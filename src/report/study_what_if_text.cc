@@ -217,8 +217,8 @@ std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& r
   if (!any_helps) sentences.emplace_back("None of these is sure to find the best value sooner.");
   if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && !hardly(*row); }))
     sentences.emplace_back(
-        "* reached in a part of the replays only; the others count with all their time, and then that of the study as "
-        "it is.");
+        "* reached in a part of the replays only; under another pruner the others count with all their time, and then "
+        "that of the study as it is.");
   if (rows.size() < report.what_if.size())
     sentences.push_back(fmt::format("{} more with --full.",
                                     human_count(static_cast<std::int64_t>(report.what_if.size() - rows.size()))));

@@ -63,12 +63,15 @@ std::vector<Standstill> standstills(const std::vector<TimedTrial>& trials) {
   if (stretches.empty()) return {};
   const double limit = kFarLonger * std::max(mostly(durations), mostly(stretches));
   const double usual = median(durations), usual_reports = median(reports);
+  std::vector<TimedTrial> lengthy;  // that can be open all that time: few
+  for (const TimedTrial& trial : trials)
+    if (trial.end - trial.begin > limit) lengthy.push_back(trial);
   std::vector<Standstill> found;
   for (std::size_t i = 0; i + 1 < open.size(); ++i) {
     Standstill still{.begin = open[i].first, .end = open[i + 1].first, .open = open[i].second};
     if (still.end - still.begin <= limit) continue;
     if (still.open > 0) {
-      if (still.end - still.begin <= kFarLonger * by_reports(trials, still.begin, still.end, usual, usual_reports))
+      if (still.end - still.begin <= kFarLonger * by_reports(lengthy, still.begin, still.end, usual, usual_reports))
         continue;
       still.begin += usual;
     }

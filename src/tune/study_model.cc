@@ -191,10 +191,11 @@ void set_host(StudyModel& model, const StudyOptions& options) {
   if (!options.cores) {
     model.assumptions.push_back("The host's cores are not known and limit nothing here.");
   } else {
-    model.assumptions.push_back(fmt::format(
-        "A start-up and a trial's own process keep a core busy each, of {:g}; a loader worker anything from "
-        "none to a whole one.",
-        *options.cores));
+    model.assumptions.push_back(
+        fmt::format("A start-up and a trial's own process keep a core busy each, of {:g} (--cores, else this "
+                    "machine's); a loader worker anything from "
+                    "none to a whole one.",
+                    *options.cores));
   }
 }
 
