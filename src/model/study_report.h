@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "model/ledger.h"
+#include "model/safety.h"
 #include "model/study.h"
 
 // The answer of `headroom study`: what a study's workers did with their time, what its GPU did meanwhile where a
@@ -182,9 +183,6 @@ struct TrialBar {
 };
 
 // ------------------------------------------------------------------------------------------------------- what-if
-
-enum class Safety : std::uint8_t { kSafe = 0, kModerate, kRisky };
-[[nodiscard]] std::string_view safety_name(Safety safety);  // "safe", "moderate", "risky"
 
 // One change, replayed. Everything here is simulated from the study's own trials.
 struct WhatIf {

@@ -117,7 +117,7 @@ Json what_if_json(const WhatIf& row) {
           {"memory_bytes", optional_json(row.memory_bytes)},
           {"cores", number(row.cores)},
           {"states", counts_json(row.states)},
-          {"safety", safety_name(row.safety)},
+          {"safety", info(row.safety).name},
           {"why_safety", row.why},
           {"fits", row.fits},
           {"helps", row.helps}};

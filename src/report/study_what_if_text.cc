@@ -49,7 +49,7 @@ std::string busy_words(const StudyReport& report, const WhatIf& row) {
 
 // A word; with room for it, the reason.
 std::string risk_words(const WhatIf& row, std::size_t room) {
-  std::string text(safety_name(row.safety));
+  std::string text(info(row.safety).name);
   if (slower(row)) text = "slower";
   if (!row.fits) text = "does not fit";
   const std::string longer = row.why.empty() ? text : fmt::format("{}: {}", text, row.why);
@@ -179,7 +179,7 @@ std::string edit(const WhatIf& row, const std::string& how, std::size_t number, 
 
 std::string details(const WhatIf& row, const TextOptions& options) {
   std::vector<std::string> parts;
-  parts.push_back(fmt::format("{}{}; {} to {} trials/h", safety_name(row.safety), row.why.empty() ? "" : ": " + row.why,
+  parts.push_back(fmt::format("{}{}; {} to {} trials/h", info(row.safety).name, row.why.empty() ? "" : ": " + row.why,
                               per_hour(row.trials_per_hour.low), per_hour(row.trials_per_hour.high)));
   parts.push_back(fmt::format("{:.3g} GPU-hours for the same trials", row.gpu_hours));
   if (row.memory_bytes) parts.push_back(fmt::format("{} of GPU memory", human_bytes(*row.memory_bytes)));
