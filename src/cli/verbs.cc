@@ -42,6 +42,13 @@ constexpr std::array kVerbs{
          .examples = "why\n"
                      "why last~1\n"
                      "why gpu_stats.csv --json"},
+    Verb{.name = "compare",
+         .summary = "say whether two runs may be compared, and if so by how much they differ",
+         .declare = declare_compare,
+         .usage = "[OPTIONS] A B",
+         .examples = "compare last~1 last\n"
+                     "compare base.batch bigger.batch --changed batch_size\n"
+                     "compare a1,a2,a3 b1,b2,b3 --artefacts out_a out_b"},
     Verb{.name = "stacks",
          .summary = "show the Python stacks of the time in which the GPUs were idle",
          .declare = declare_stacks,

@@ -41,8 +41,23 @@ void measure_runs(const Facts& f, std::uint64_t seed, Comparison& result) {
                                 : fmt::format("{}, each run by both", count_of(ratios.size(), "task"));
 }
 
+double seconds_in(const std::vector<Rate>& rates) {
+  double seconds = 0;
+  for (const Rate& rate : rates) seconds += rate.seconds;
+  return seconds;
+}
+
+// What a run took beside the steps that were timed.
+double seconds_outside(const std::vector<const Sample*>& runs, const std::vector<Rate>& rates) {
+  double seconds = 0;
+  for (const Sample* run : runs) seconds += run->seconds();
+  return std::max(0.0, seconds - seconds_in(rates));
+}
+
 void measure_steps(const Facts& f, std::uint64_t seed, Comparison& result) {
-  const StretchRatio found = ratio_of_rates(f.a_rates, f.b_rates, seed);
+  const Outside outside =
+      f.whole ? Outside{seconds_outside(f.matching.a, f.a_rates), seconds_outside(f.matching.b, f.b_rates)} : Outside{};
+  const StretchRatio found = ratio_of_rates(f.a_rates, f.b_rates, seed, outside);
   result.ratio = found.ratio;
   result.method =
       fmt::format("{} of A and {} of B, as {} and {} independent ones",
@@ -111,6 +126,7 @@ std::vector<ComparedMetric> compare_metrics(const Matching& m) {
 }
 
 std::string unit_name(const Facts& f) {
+  if (f.whole) return "run";
   if (f.by_steps || f.unit != Unit::kNone) return name_of(f.unit);
   return f.matching.common > 1 ? "task" : "run";
 }
@@ -123,9 +139,16 @@ Comparison compare(const Side& a, const Side& b, const CompareRequest& request) 
   const ParametersCompared parameters = compare_parameters(matching, request.changed);
   const std::vector<Rate> a_rates = rates_of(a, unit), b_rates = rates_of(b, unit);
   const bool counted = a.samples.size() == 1 && b.samples.size() == 1 && !a_rates.empty() && !b_rates.empty();
-  const Facts facts{a,          b,      matching,
-                    parameters, unit,   request.by == By::kSteps || (request.by == By::kAuto && counted),
-                    a_rates,    b_rates};
+  const bool whole = request.by == By::kWhole;
+  const Facts facts{.a = a,
+                    .b = b,
+                    .matching = matching,
+                    .parameters = parameters,
+                    .unit = unit,
+                    .by_steps = whole || request.by == By::kSteps || (request.by == By::kAuto && counted),
+                    .whole = whole,
+                    .a_rates = a_rates,
+                    .b_rates = b_rates};
   Comparison result;
   result.a = {.label = a.label, .runs = static_cast<std::int64_t>(matching.a.size())};
   result.b = {.label = b.label, .runs = static_cast<std::int64_t>(matching.b.size())};
@@ -137,9 +160,10 @@ Comparison compare(const Side& a, const Side& b, const CompareRequest& request) 
     return result;
   }
   facts.by_steps ? measure_steps(facts, request.seed, result) : measure_runs(facts, request.seed, result);
-  fill_side(matching.a, a_rates, facts.by_steps, unit, result.a);
-  fill_side(matching.b, b_rates, facts.by_steps, unit, result.b);
-  const double work_a = all_work(a, unit), work_b = all_work(b, unit);
+  const Unit shown = whole ? Unit::kNone : unit;
+  fill_side(matching.a, a_rates, facts.by_steps && !whole, shown, result.a);
+  fill_side(matching.b, b_rates, facts.by_steps && !whole, shown, result.b);
+  const double work_a = all_work(a, shown), work_b = all_work(b, shown);
   result.accounts = compare_parts(a.accounts, work_a, b.accounts, work_b);
   result.phases = compare_parts(a.phases, work_a, b.phases, work_b);
   result.metrics = compare_metrics(matching);

@@ -15,6 +15,7 @@ enum class By {
   kAuto,   // steps where each side is one run that counts them, else tasks
   kTasks,  // the time of whole runs: of the same tasks, or of repeats
   kSteps,  // the time of a step (or sample), from the first counted to the last
+  kWhole,  // the time of one whole run of each, start-up included; how much its steps vary says how sure that is
 };
 
 struct CompareRequest {

@@ -38,7 +38,12 @@ struct StretchRatio {
   Ratio ratio;
   std::size_t a_blocks = 0, b_blocks = 0;  // that are as good as independent
 };
-[[nodiscard]] StretchRatio ratio_of_rates(std::span<const Rate> a, std::span<const Rate> b, std::uint64_t seed);
+// Of whole runs: what either took outside of its stretches, taken as it is.
+struct Outside {
+  double a_seconds = 0, b_seconds = 0;
+};
+[[nodiscard]] StretchRatio ratio_of_rates(std::span<const Rate> a, std::span<const Rate> b, std::uint64_t seed,
+                                          const Outside& outside = {});
 
 // Student's t for 95 %, two-sided.
 [[nodiscard]] double student_t(std::size_t degrees_of_freedom);

@@ -110,7 +110,7 @@ void look_at_work(const Facts& f, Reasons& reasons) {
                    "nothing counts steps: that the same runs did equal work is taken from their having succeeded");
     return;
   }
-  if (f.by_steps) return;  // the time per step is the same question, however many there were
+  if (f.by_steps && !f.whole) return;  // the time per step is the same question, however many there were
   std::size_t uneven = 0;
   for (const auto& [a, b] : m.pairs)
     uneven += differ(work_of(*a, f.unit).value_or(0), work_of(*b, f.unit).value_or(0), kSameWork) ? 1U : 0U;

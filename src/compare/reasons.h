@@ -20,7 +20,8 @@ struct Facts {
   const Matching& matching;
   const ParametersCompared& parameters;
   Unit unit = Unit::kNone;
-  bool by_steps = false;
+  bool by_steps = false;             // by what happened within one run of each, not by runs
+  bool whole = false;                // likewise, of the time of the whole run
   const std::vector<Rate>& a_rates;  // in the unit
   const std::vector<Rate>& b_rates;
 };
