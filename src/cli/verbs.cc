@@ -49,6 +49,14 @@ constexpr std::array kVerbs{
          .examples = "compare last~1 last\n"
                      "compare base.batch bigger.batch --changed batch_size\n"
                      "compare a1,a2,a3 b1,b2,b3 --artefacts out_a out_b"},
+    Verb{.name = "verify",
+         .summary = "say whether a change delivered what a plan predicted; keeps the score of predictions",
+         .declare = declare_verify,
+         .usage = "[OPTIONS] PLAN RECORDING\n"
+                  "--history [OPTIONS]",
+         .examples = "verify plan.json last\n"
+                     "verify plan.json last --applied more_loader_workers\n"
+                     "verify --history"},
     Verb{.name = "stacks",
          .summary = "show the Python stacks of the time in which the GPUs were idle",
          .declare = declare_stacks,

@@ -25,6 +25,12 @@ bool same_value(const std::string& a, const std::string& b) {
   return x && y && *x == *y;
 }
 
+// "20" and "20.0" are shown once.
+void keep(const std::string& value, std::set<std::string>& values) {
+  if (std::none_of(values.begin(), values.end(), [&](const std::string& one) { return same_value(one, value); }))
+    values.insert(value);
+}
+
 struct Seen {
   std::set<std::string> a, b;
   bool differs = false, asked = false;
@@ -49,8 +55,8 @@ void look(const Values& a, const Values& b, bool asked, std::map<std::string, Se
     Seen& entry = seen[name];
     entry.differs = true;
     entry.asked = entry.asked || asked;
-    if (of_a != a.end()) entry.a.insert(of_a->second);
-    if (of_b != b.end()) entry.b.insert(of_b->second);
+    if (of_a != a.end()) keep(of_a->second, entry.a);
+    if (of_b != b.end()) keep(of_b->second, entry.b);
   }
 }
 

@@ -74,10 +74,13 @@ std::string refused(const Comparison& c, const TextOptions& options) {
   return text;
 }
 
-// A time, and what is shorter than a millisecond, too.
+// Three digits of a time below a second: two sides may differ in the last.
 std::string time_words(double seconds) {
-  if (seconds > 0 && seconds < 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return human_duration(static_cast<Nanos>(std::min(seconds, 9e9) * 1e9));
+  if (!(seconds > 0)) return "-";
+  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return seconds < 60 ? fmt::format("{:.2f} s", seconds)
+                      : human_duration(static_cast<Nanos>(std::min(seconds, 9e9) * 1e9));
 }
 
 std::string answer(const Comparison& c) {
