@@ -300,6 +300,11 @@ Result<compare::Side> side_of(const std::string& what, const std::vector<std::st
     parts.clear();
     for (const std::string_view part : split(what, ',')) parts.emplace_back(trim(part));
   }
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (std::find(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i), parts[i]) !=
+        parts.begin() + static_cast<std::ptrdiff_t>(i))
+      return fail(Errc::kInvalidInput, fmt::format("{} is named twice in {}", parts[i], what),
+                  "one run is no repeat of itself: name runs of their own");
   HR_TRY(compare::Side side, one_side(parts.front(), changed, import));
   for (std::size_t i = 1; i < parts.size(); ++i) {
     HR_TRY(compare::Side more, one_side(parts[i], changed, import));

@@ -152,7 +152,9 @@ void look_at_concurrency(const Facts& f, Reasons& reasons) {
                                human_count(static_cast<std::int64_t>(among.others)), time_words(among.span)));
   };
   interleaved("A", m.a, a), interleaved("B", m.b, b);
-  if (&f.a != &f.b && at_the_same_time(m.a, m.b))
+  if (m.a.size() == 1 && m.b.size() == 1 && m.a[0]->begin == m.b[0]->begin && m.a[0]->end == m.b[0]->end)
+    reasons.refuse(CompareReason::kTooFewRepeats, "A and B are one and the same run");
+  else if (at_the_same_time(m.a, m.b))
     reasons.refuse(CompareReason::kInterleavedWithOtherWork, "runs of A and of B were under way at the same time");
 }
 

@@ -48,18 +48,20 @@ Json outcome_json(const PredictionOutcome& outcome) {
 
 std::string to_text(const Verification& v, const TextOptions& given) {
   const TextOptions options = clamped(given);
-  std::string text = wrap(bold(headline(v.applied), options), options.width, "", "");
-  if (v.applied.low && v.applied.high)
-    text += wrap("predicted   " + factors(*v.applied.low, *v.applied.high) + " of time at equal work", options.width,
-                 "  ", "              ");
-  if (v.applied.measured)
-    text += wrap(fmt::format("measured    {:.2f}x (95 % interval {})", v.applied.measured->value,
-                             factors(v.applied.measured->low, v.applied.measured->high)),
-                 options.width, "  ", "              ");
+  const auto row = [&](std::string_view label, const std::string& words) {
+    constexpr std::size_t kLabel = 14;
+    return wrap(words, options.width, "  " + pad_right(label, kLabel), std::string(kLabel + 2, ' '));
+  };
+  const VerifiedOption& applied = v.applied;
+  std::string text = wrap(bold(headline(applied), options), options.width, "", "");
+  if (applied.low && applied.high)
+    text += row("predicted", factors(*applied.low, *applied.high) + " of time at equal work");
+  if (applied.measured)
+    text += row("measured", fmt::format("{:.2f}x (95 % interval {})", applied.measured->value,
+                                        factors(applied.measured->low, applied.measured->high)));
   for (const QualityVerdict& quality : v.quality)
-    text += wrap(fmt::format("{}  {:.5g} -> {:.5g}{}", pad_right(quality.name, 10), quality.a, quality.b,
-                             quality.lost == Answer::kYes ? ": worse" : ": not worse"),
-                 options.width, "  ", "              ");
+    text += row(quality.name, fmt::format("{:.5g} -> {:.5g}, {}", quality.a, quality.b,
+                                          quality.lost == Answer::kYes ? "worse" : "not worse"));
   if (v.remembered)
     text +=
         wrap("Remembered: headroom verify --history shows how far such predictions came true.", options.width, "", "");
