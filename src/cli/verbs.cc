@@ -50,6 +50,21 @@ constexpr std::array kVerbs{
                      "plan last --left 70h -o plan.json\n"
                      "plan last --trials 20 --epochs 10 --epoch 7m\n"
                      "plan gpu_stats.csv --batch 32:128"},
+    Verb{.name = "compare",
+         .summary = "say whether two runs may be compared, and if so by how much they differ",
+         .declare = declare_compare,
+         .usage = "[OPTIONS] A B",
+         .examples = "compare last~1 last\n"
+                     "compare base.batch bigger.batch --changed batch_size\n"
+                     "compare a1,a2,a3 b1,b2,b3 --artefacts out_a out_b"},
+    Verb{.name = "verify",
+         .summary = "say whether a change delivered what a plan predicted; keeps the score of predictions",
+         .declare = declare_verify,
+         .usage = "[OPTIONS] PLAN RECORDING\n"
+                  "--history [OPTIONS]",
+         .examples = "verify plan.json last\n"
+                     "verify plan.json last --applied more_loader_workers\n"
+                     "verify --history"},
     Verb{.name = "stacks",
          .summary = "show the Python stacks of the time in which the GPUs were idle",
          .declare = declare_stacks,

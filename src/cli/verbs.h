@@ -6,6 +6,7 @@
 namespace headroom::cli {
 
 Action declare_batch(VerbInput input);
+Action declare_compare(VerbInput input);
 Action declare_completion(VerbInput input);
 Action declare_devices(VerbInput input);
 Action declare_doctor(VerbInput input);
@@ -20,6 +21,7 @@ Action declare_sim(VerbInput input);
 Action declare_sim_job(VerbInput input);
 Action declare_stacks(VerbInput input);
 Action declare_study(VerbInput input);
+Action declare_verify(VerbInput input);
 Action declare_why(VerbInput input);
 
 }  // namespace headroom::cli

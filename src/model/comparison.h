@@ -35,7 +35,7 @@ enum class CompareReason : std::uint8_t {
 struct CompareReasonInfo {
   CompareReason id;
   std::string_view code;  // JSON
-  bool refuses;           // no ratio is given; else it is said beside the ratio
+  bool refuses;           // as a rule: no ratio is given; else it is said beside the ratio
   std::string_view help;
 };
 // clang-format off
@@ -70,7 +70,8 @@ struct Ratio {
 
 struct ComparedReason {
   CompareReason reason{};
-  std::string text;  // with figures: "A ran 576 tasks, B 36"
+  std::string text;     // with figures: "A ran 576 tasks, B 36"
+  bool refuses = true;  // here: what is only a part of the reason may be said beside a ratio
   bool operator==(const ComparedReason&) const = default;
 };
 
@@ -105,18 +106,19 @@ struct ComparedArtefact {
 struct ComparedSide {
   std::string label;  // the recording or command
   std::int64_t runs = 0;
-  double seconds = 0;          // of work, over all its runs
-  std::optional<double> work;  // steps, samples or tasks
+  double seconds = 0;          // of work, over all that is compared; 0 where a reason refuses
+  std::optional<double> work;  // likewise, in the unit
   bool operator==(const ComparedSide&) const = default;
 };
 
 struct Comparison {
   ComparedSide a, b;
-  std::string unit;                     // what work is counted in: "steps", "samples", "tasks", "runs"
+  std::string unit;                     // the ratio is of the time per one: "step", "sample", "task", "run"
   std::vector<ComparedReason> reasons;  // those that refuse first
   std::optional<Ratio> ratio;           // time at equal work, B/A; absent where a reason refuses
-  std::int64_t pairs = 0;               // it rests on
-  std::vector<ComparedPart> phases, accounts;
+  std::int64_t pairs = 0;               // it rests on; 0: on stretches of steps, or on repeats that are no pairs
+  std::string method;                   // what the interval rests on, in words: "8 interleaved pairs"
+  std::vector<ComparedPart> phases, accounts;  // of the GPUs' time; empty where a reason refuses, as are metrics
   std::vector<ComparedMetric> metrics;
   std::vector<ComparedParameter> parameters;  // those that differ
   std::vector<ComparedArtefact> artefacts;

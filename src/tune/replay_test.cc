@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "tune/gpu_share.h"
-#include "tune/random.h"
+#include "base/random.h"
 
 namespace headroom::tune {
 namespace {

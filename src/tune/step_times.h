@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "tune/random.h"
+#include "base/random.h"
 
 // What a trial's duration is made of, where the storage tells nothing but its begin, its end and how many reports it
 // made: a start-up, and steps that take longer the more trials compute beside it.

@@ -11,7 +11,7 @@
 #include <map>
 
 #include "tests/studies/sweep.h"
-#include "tune/random.h"
+#include "base/random.h"
 #include "tune/study_facts.h"
 #include "tune/study_testing.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/median.h"
-#include "tune/random.h"
+#include "base/random.h"
 #include "tune/study_model.h"
 
 // What is not known of a study, drawn by chance.

@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <numbers>
 
-namespace headroom::tune {
+namespace headroom {
 
 // SplitMix64 with distributions of its own: those of the standard library differ from one library to the next, and a
-// replay must not. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+// replay or a bootstrap must not. Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
+// 2014.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -31,4 +32,4 @@ class Random {
   std::uint64_t state_;
 };
 
-}  // namespace headroom::tune
+}  // namespace headroom

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "batch/journal.h"
+#include "compare/side.h"
+#include "import/import.h"
+#include "model/explanation.h"
+#include "model/recording.h"
+
+// Recordings and batches as sides of a comparison.
+namespace headroom::cli {
+
+// What `headroom compare` accepts for a side: a recording, the folder or task file of a batch, or several of these
+// separated by commas: repeats of one thing. `changed`: parameters that do not tell one task from another.
+[[nodiscard]] Result<compare::Side> side_of(const std::string& what, const std::vector<std::string>& changed,
+                                            const ImportOptions& import);
+
+// A job: one run. Without label.
+[[nodiscard]] compare::Side side_of_job(const Recording& recording, const Explanation& explanation);
+// A batch: its attempts, without what only the recording of it says.
+[[nodiscard]] compare::Side side_of_journal(const batch::Contents& contents, const std::vector<std::string>& changed);
+
+}  // namespace headroom::cli
