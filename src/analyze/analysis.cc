@@ -328,7 +328,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.families = families_of(stacks);
   for (const stacks::StackKind& kind : stacks.kinds)
     if (kind.for_child) a.child_waits.insert(kind.where);
-  DeviceTimes times = device_times(recording, a.job, limits, evidence_of(a.job, stacks, limits));
+  DeviceTimes times = device_times(recording, a.job, limits, evidence_of(recording, a.job, stacks, limits));
   a.devices = std::move(times.devices);
   const NamedPhases named = named_phases(recording, a.job, stacks);
   mark_phases(named, a.devices);
