@@ -1,8 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "base/sqlite.h"
+#include "model/recording.h"
 
 namespace headroom::testing {
+
+// What every recording made of a trace keeps, whatever the trace holds.
+inline void check_trace(const Result<Recording>& result) {
+  if (!result) {
+    HR_CHECK(!result.error().what.empty(), "an error without words");
+    return;
+  }
+  const RecordingMeta& meta = result->meta;
+  HR_CHECK(meta.start <= meta.end && result->tracks.size() == result->sources.size(), "a recording without time");
+  for (const Track& track : result->tracks) {
+    for (std::size_t i = 1; i < track.at.size(); ++i) HR_CHECK(track.at[i - 1] <= track.at[i], "rows in order");
+    for (const Column& column : track.columns)
+      HR_CHECK(column.values.size() == track.at.size(), "a column of another length");
+    for (std::size_t i = 0; i < track.lists.size(); ++i) {
+      HR_CHECK(track.lists[i].list < result->lists.size(), "a list that is not there");
+      HR_CHECK(i == 0 || track.lists[i - 1].at <= track.lists[i].at, "list rows in order");
+    }
+  }
+}
 
 // What `nsys export --type sqlite` writes of a small program, in memory.
 inline Database nsys_database() {
