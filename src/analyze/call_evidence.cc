@@ -7,8 +7,6 @@ namespace headroom {
 
 namespace {
 
-constexpr std::string_view kNotBegun = "launched, not begun";
-
 // Joins a share to the one before that says the same.
 void put(std::vector<HostShare>& shares, Nanos length, const HostClaim& claim) {
   if (length <= 0) return;
@@ -96,8 +94,10 @@ void ProfiledCalls::host(const Process& process, Nanos begin, Nanos end, std::ve
     const bool under_way = next != process.launches.begin() && std::prev(next)->end > begin;
     const auto launch = under_way || next == process.launches.end() ? next - 1 : next;
     Nanos stop = end;
-    if (under_way) stop = std::min(end, launch->end);
-    else if (next != process.launches.end()) stop = std::min(end, next->begin);
+    if (under_way)
+      stop = std::min(end, launch->end);
+    else if (next != process.launches.end())
+      stop = std::min(end, next->begin);
     const auto& calls = process.threads[launch->thread];
     auto call = std::upper_bound(calls.begin(), calls.end(), begin, [](Nanos at, const Call& c) { return at < c.at; });
     while (begin < stop) {

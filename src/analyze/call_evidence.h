@@ -11,6 +11,9 @@
 // thread was at whose launch came next: that is the one the device waited for.
 namespace headroom {
 
+// The place of time in which work that was launched had not begun.
+inline constexpr std::string_view kNotBegun = "launched, not begun";
+
 class ProfiledCalls final : public Evidence {
  public:
   // Looks into `recording`, which outlives it.

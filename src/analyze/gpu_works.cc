@@ -20,9 +20,28 @@ std::vector<WorkStretch> work_stretches(const Recording& recording, SourceId gpu
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Nanos begin = std::max(rows[i].at, stretches.empty() ? meta.start : stretches.back().end);
     const Nanos end = std::min(i + 1 < rows.size() ? rows[i + 1].at : meta.end, meta.end);
-    if (end > begin && rows[i].list < works.size()) stretches.push_back({begin, end, works[rows[i].list], rows[i].value});
+    if (end > begin && rows[i].list < works.size())
+      stretches.push_back({begin, end, works[rows[i].list], rows[i].value});
   }
   return stretches;
+}
+
+std::optional<DeviceProfile> device_profile(const Recording& recording, SourceId gpu, Nanos begin, Nanos end) {
+  const std::vector<WorkStretch> stretches = work_stretches(recording, gpu);
+  if (stretches.empty()) return std::nullopt;
+  DeviceProfile profile;
+  for (const WorkStretch& stretch : stretches) {
+    const Nanos from = std::max(begin, stretch.begin), to = std::min(end, stretch.end);
+    if (to <= from) continue;
+    if (stretch.begin >= begin) profile.kernels += stretch.kernels;
+    if (stretch.busy()) profile.kernel_time += to - from;
+    if (!stretch.has(GpuWork::kCommunication) || stretch.has(GpuWork::kKernel)) continue;
+    if (!profile.exposed.empty() && profile.exposed.back().second == from)
+      profile.exposed.back().second = to;
+    else
+      profile.exposed.emplace_back(from, to);
+  }
+  return profile;
 }
 
 }  // namespace headroom

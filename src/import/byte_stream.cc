@@ -197,9 +197,10 @@ Result<std::string> ByteStream::rest(std::size_t most) {
   std::string text;
   for (std::string_view got = next(); !got.empty(); got = next()) {
     if (got.size() > most - text.size())  // before there is memory for it
-      return packed() ? fail(Errc::kInvalidInput, fmt::format("unpacked it would be more than {} MiB", most >> 20),
-                             "unpack it and cut it into parts")
-                      : fail(Errc::kInvalidInput, fmt::format("more than {} MiB", most >> 20), "save it to a file first");
+      return packed()
+                 ? fail(Errc::kInvalidInput, fmt::format("unpacked it would be more than {} MiB", most >> 20),
+                        "unpack it and cut it into parts")
+                 : fail(Errc::kInvalidInput, fmt::format("more than {} MiB", most >> 20), "save it to a file first");
     text.append(got);
   }
   if (damaged() || (!packed() && !cut().empty())) return fail(Errc::kInvalidInput, cut());

@@ -32,8 +32,8 @@ class ByteStream {
   // damaged: then what follows in it cannot be known.
   [[nodiscard]] const std::string& cut() const;
   [[nodiscard]] bool damaged() const;
-  // All that is left. Of packed data that was cut, what comes before the cut; kInvalidInput where nothing does, where it
-  // is damaged, or where there are more than `most` bytes.
+  // All that is left. Of packed data that was cut, what comes before the cut; kInvalidInput where nothing does, where
+  // it is damaged, or where there are more than `most` bytes.
   [[nodiscard]] Result<std::string> rest(std::size_t most = std::size_t{1} << 30);
   // The file, for who wants to map it; -1 of a text.
   [[nodiscard]] int fd() const;

@@ -153,7 +153,8 @@ bool KinetoReader::start_array(std::size_t) {
   const Place within = depth_ == 0 ? Place::kElsewhere : place();
   ++depth_;
   if (depth_ != kinds_.size() + 1) return true;
-  if (depth_ == 1) kinds_.push_back(Place::kEvents), saw_events_ = true;  // Chrome's other form: events and nothing else
+  if (depth_ == 1)
+    kinds_.push_back(Place::kEvents), saw_events_ = true;  // Chrome's other form: events and nothing else
   if (within == Place::kTop && key_ == "traceEvents") kinds_.push_back(Place::kEvents), saw_events_ = true;
   if (within == Place::kTop && key_ == "deviceProperties") kinds_.push_back(Place::kDevices);
   return true;
@@ -275,7 +276,8 @@ void KinetoReader::use() {
   if (!event_.at || !event_.length || *event_.length < 0 || *event_.length > kLatest - std::abs(*event_.at))
     return bad("without a time or a length that can be read");
   const Nanos begin = *event_.at, end = begin + *event_.length;
-  const auto correlation = static_cast<TraceBuilder::Correlation>(std::max<std::int64_t>(0, event_.correlation.value_or(0)));
+  const auto correlation =
+      static_cast<TraceBuilder::Correlation>(std::max<std::int64_t>(0, event_.correlation.value_or(0)));
   if (work) {
     const auto device = event_.device ? event_.device : event_.pid;
     if (!device || *device < 0 || *device >= 1024) return bad("that does not say on which GPU it was");
@@ -344,7 +346,8 @@ bool is_kineto(std::string_view head) {
   const auto has = [&](std::string_view part) { return head.find(part) != std::string_view::npos; };
   if (head.starts_with('[')) return has("\"ph\"");
   if (!head.starts_with('{')) return false;
-  return has("\"traceEvents\"") || (has("\"schemaVersion\"") && (has("\"deviceProperties\"") || has("\"distributedInfo\"")));
+  return has("\"traceEvents\"") ||
+         (has("\"schemaVersion\"") && (has("\"deviceProperties\"") || has("\"distributedInfo\"")));
 }
 
 Result<Recording> read_kineto(const std::string& name, ByteStream& bytes) {

@@ -12,8 +12,8 @@ namespace {
 
 std::string event(std::string_view category, std::string_view name, std::string_view at, std::string_view length,
                   std::string_view args, int pid = 100, int tid = 100) {
-  return fmt::format(R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", category,
-                     name, pid, tid, at, length, args);
+  return fmt::format(R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
+                     category, name, pid, tid, at, length, args);
 }
 
 std::string kernel(std::string_view at, std::string_view length, int stream = 7, int correlation = 0, int device = 0) {
@@ -110,9 +110,10 @@ TEST(Kineto, CopiesAreNoKernelsAndTellWhatMemoryTheyTouch) {
 }
 
 TEST(Kineto, AThreadKeepsItsOutermostOperatorAndTheCallsThatTell) {
-  const auto r = read(trace({event("cpu_op", "aten::linear", "10", "100", ""), event("cpu_op", "aten::addmm", "20", "50", ""),
-                             launch("30", "5", 1), event("cuda_runtime", "cudaEventQuery", "50", "1", ""),
-                             event("cuda_runtime", "cudaDeviceSynchronize", "120", "30", ""), kernel("40", "5", 7, 1)}));
+  const auto r =
+      read(trace({event("cpu_op", "aten::linear", "10", "100", ""), event("cpu_op", "aten::addmm", "20", "50", ""),
+                  launch("30", "5", 1), event("cuda_runtime", "cudaEventQuery", "50", "1", ""),
+                  event("cuda_runtime", "cudaDeviceSynchronize", "120", "30", ""), kernel("40", "5", 7, 1)}));
   ASSERT_TRUE(r);
   const auto thread = r->find(SourceKind::kCallThread, "100/0/100");
   ASSERT_TRUE(thread);
@@ -129,7 +130,8 @@ TEST(Kineto, AThreadKeepsItsOutermostOperatorAndTheCallsThatTell) {
 TEST(Kineto, ProfilerStepsAreStepsAndAnnotationsPhases) {
   std::vector<std::string> events{kernel("0", "100")};
   for (int step = 0; step < 3; ++step)
-    events.push_back(event("user_annotation", fmt::format("ProfilerStep#{}", step), fmt::format("{}", step * 10), "9", ""));
+    events.push_back(
+        event("user_annotation", fmt::format("ProfilerStep#{}", step), fmt::format("{}", step * 10), "9", ""));
   const auto r = read(trace(events));
   ASSERT_TRUE(r);
   EXPECT_EQ(r->meta.tiers, "XC");

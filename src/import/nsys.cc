@@ -14,12 +14,19 @@ namespace headroom {
 
 namespace {
 
-// https://docs.nvidia.com/nsight-systems/UserGuide/ (SQLite export): tables are there if something was seen for them, and
-// columns differ from version to version.
-constexpr std::array<std::string_view, 11> kTables{
-    "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
-    "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "NVTX_EVENTS", "StringIds", "TARGET_INFO_GPU",
-    "TARGET_INFO_SESSION_START_TIME", "ENUM_CUDA_MEM_KIND", "PROCESSES"};
+// https://docs.nvidia.com/nsight-systems/UserGuide/ (SQLite export): tables are there if something was seen for them,
+// and columns differ from version to version.
+constexpr std::array<std::string_view, 11> kTables{"CUPTI_ACTIVITY_KIND_KERNEL",
+                                                   "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                                   "CUPTI_ACTIVITY_KIND_MEMSET",
+                                                   "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                                   "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+                                                   "NVTX_EVENTS",
+                                                   "StringIds",
+                                                   "TARGET_INFO_GPU",
+                                                   "TARGET_INFO_SESSION_START_TIME",
+                                                   "ENUM_CUDA_MEM_KIND",
+                                                   "PROCESSES"};
 
 // A process and thread as one number: 8 bits of hardware, 8 of a virtual machine, 24 of the process, 24 of the thread.
 std::int64_t pid_of(std::int64_t global) { return global >> 24 & 0xff'ffff; }
@@ -27,7 +34,9 @@ TraceBuilder::Thread thread_of(std::int64_t global) { return {pid_of(global), gl
 
 // Numbers of calls are those of a process.
 TraceBuilder::Correlation correlation_of(std::int64_t global, std::int64_t number) {
-  return number <= 0 ? 0 : static_cast<std::uint64_t>(pid_of(global)) << 32 | (static_cast<std::uint64_t>(number) & 0xffff'ffff);
+  return number <= 0
+             ? 0
+             : static_cast<std::uint64_t>(pid_of(global)) << 32 | (static_cast<std::uint64_t>(number) & 0xffff'ffff);
 }
 
 class NsysReader {
@@ -122,10 +131,10 @@ bool NsysReader::good_device(std::int64_t device, std::string_view table) {
 Result<void> NsysReader::facts() {
   constexpr std::string_view kGpus = "TARGET_INFO_GPU";
   if (!has("TARGET_INFO_GPU.id")) return {};
-  HR_TRY(Statement rows, database_.prepare(fmt::format(
-                             "SELECT {}, {}, {}, {}, {} FROM TARGET_INFO_GPU t", column(kGpus, "cuDevice", "t.id"),
-                             column(kGpus, "name", "''"), column(kGpus, "totalMemory", "0"),
-                             column(kGpus, "uuid", "''"), column(kGpus, "busLocation", "''"))));
+  HR_TRY(Statement rows, database_.prepare(fmt::format("SELECT {}, {}, {}, {}, {} FROM TARGET_INFO_GPU t",
+                                                       column(kGpus, "cuDevice", "t.id"), column(kGpus, "name", "''"),
+                                                       column(kGpus, "totalMemory", "0"), column(kGpus, "uuid", "''"),
+                                                       column(kGpus, "busLocation", "''"))));
   for (;;) {
     HR_TRY(const bool more, rows.step());
     if (!more) return {};
@@ -153,13 +162,15 @@ Result<void> NsysReader::kernels() {
                     correlation_of(global, row.integer(3)));
     };
   };
-  HR_TRYV(each(kKernels, fmt::format("t.deviceId, {}, {}, {}", column(kKernels, "correlationId", "0"),
-                                     column(kKernels, "globalPid", "0"), text_of(kKernels, "shortName")),
+  HR_TRYV(each(kKernels,
+               fmt::format("t.deviceId, {}, {}, {}", column(kKernels, "correlationId", "0"),
+                           column(kKernels, "globalPid", "0"), text_of(kKernels, "shortName")),
                take(kKernels)));
   const std::int64_t before = read_;
-  HR_TRYV(each(kGraphs, fmt::format("t.deviceId, {}, {}, ''", column(kGraphs, "correlationId", "0"),
-                                    column(kGraphs, "globalPid", "0")),
-               take(kGraphs)));
+  HR_TRYV(each(
+      kGraphs,
+      fmt::format("t.deviceId, {}, {}, ''", column(kGraphs, "correlationId", "0"), column(kGraphs, "globalPid", "0")),
+      take(kGraphs)));
   if (read_ > before)
     builder_.losses().add(LossKind::kGraphsAsKernels, read_ - before, [] {
       return std::string("the kernels within them: nsys profile --cuda-graph-trace=node shows each");
@@ -190,7 +201,8 @@ Result<void> NsysReader::copies() {
                  builder_.work(static_cast<int>(row.integer(2)), what, begin, end,
                                correlation_of(row.integer(4), row.integer(3)));
                }));
-  return each(kSets, fmt::format("t.deviceId, {}, {}", column(kSets, "correlationId", "0"), column(kSets, "globalPid", "0")),
+  return each(kSets,
+              fmt::format("t.deviceId, {}, {}", column(kSets, "correlationId", "0"), column(kSets, "globalPid", "0")),
               [&](Statement& row, Nanos begin, Nanos end) {
                 if (good_device(row.integer(2), kSets))
                   builder_.work(static_cast<int>(row.integer(2)), GpuWork::kMemset, begin, end,
@@ -200,14 +212,13 @@ Result<void> NsysReader::copies() {
 
 Result<void> NsysReader::calls() {
   constexpr std::string_view kCalls = "CUPTI_ACTIVITY_KIND_RUNTIME";
-  return each(kCalls,
-              fmt::format("t.globalTid, {}, {}", column(kCalls, "correlationId", "0"), text_of(kCalls, "nameId")),
-              [&](Statement& row, Nanos begin, Nanos end) {
-                std::string_view name = row.bytes(4);  // "cudaLaunchKernel_v7000"
-                if (const auto version = name.rfind("_v"); version != std::string_view::npos) name = name.substr(0, version);
-                builder_.call(thread_of(row.integer(2)), name, begin, end,
-                              correlation_of(row.integer(2), row.integer(3)));
-              });
+  return each(
+      kCalls, fmt::format("t.globalTid, {}, {}", column(kCalls, "correlationId", "0"), text_of(kCalls, "nameId")),
+      [&](Statement& row, Nanos begin, Nanos end) {
+        std::string_view name = row.bytes(4);  // "cudaLaunchKernel_v7000"
+        if (const auto version = name.rfind("_v"); version != std::string_view::npos) name = name.substr(0, version);
+        builder_.call(thread_of(row.integer(2)), name, begin, end, correlation_of(row.integer(2), row.integer(3)));
+      });
 }
 
 Result<void> NsysReader::ranges() {
@@ -215,12 +226,14 @@ Result<void> NsysReader::ranges() {
   if (!has("NVTX_EVENTS.globalTid")) return {};
   // 59: pushed and popped, 60: started and ended; 70 and 71 the same, from a text file.
   const std::string text = column(kRanges, "text", "NULL");
-  return each(kRanges, fmt::format("t.globalTid, {}, COALESCE({}, {})", column(kRanges, "eventType", "59"), text,
-                                   text_of(kRanges, "textId")),
+  return each(kRanges,
+              fmt::format("t.globalTid, {}, COALESCE({}, {})", column(kRanges, "eventType", "59"), text,
+                          text_of(kRanges, "textId")),
               [&](Statement& row, Nanos begin, Nanos end) {
                 const std::int64_t type = row.integer(3);
                 const bool range = type == 59 || type == 60 || type == 70 || type == 71;
-                if (range && !row.bytes(4).empty()) builder_.annotation(thread_of(row.integer(2)), row.bytes(4), begin, end);
+                if (range && !row.bytes(4).empty())
+                  builder_.annotation(thread_of(row.integer(2)), row.bytes(4), begin, end);
               });
 }
 
@@ -246,7 +259,8 @@ bool is_nsys(const std::string& path) {
   if (!database) return false;
   const auto tables = database->number(
       "SELECT COUNT(*) FROM sqlite_master WHERE type='table' AND "
-      "(name LIKE 'CUPTI@_ACTIVITY@_KIND@_%' ESCAPE '@' OR name = 'NVTX_EVENTS' OR name = 'TARGET_INFO_SESSION_START_TIME')");
+      "(name LIKE 'CUPTI@_ACTIVITY@_KIND@_%' ESCAPE '@' OR name = 'NVTX_EVENTS' OR name = "
+      "'TARGET_INFO_SESSION_START_TIME')");
   return tables.value_or(0) > 0;
 }
 

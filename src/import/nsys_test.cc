@@ -47,8 +47,9 @@ TEST(Nsys, TablesBecomeTheSameRecordingAsATrace) {
 TEST(Nsys, TablesAndColumnsThatAreMissingAreNoError) {
   auto database = Database::open(":memory:", Access::kReadWrite);
   ASSERT_TRUE(database);
-  ASSERT_TRUE(database->execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT);"
-                                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 0), (NULL, 5, 0), (30, 20, 0);"));
+  ASSERT_TRUE(
+      database->execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT);"
+                        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 0), (NULL, 5, 0), (30, 20, 0);"));
   const auto r = read_nsys("report.sqlite", *database);
   ASSERT_TRUE(r) << r.error().what;
   EXPECT_EQ(busy(*r), 10);
@@ -58,8 +59,9 @@ TEST(Nsys, TablesAndColumnsThatAreMissingAreNoError) {
 
 TEST(Nsys, GraphsThatWereTracedAsWholesAreSaid) {
   Database database = nsys_database();
-  ASSERT_TRUE(database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT);"
-                               "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20000, 21000, 0);"));
+  ASSERT_TRUE(
+      database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT);"
+                       "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20000, 21000, 0);"));
   const auto r = read_nsys("report.sqlite", database);
   ASSERT_TRUE(r);
   EXPECT_EQ(busy(*r), 8'000);

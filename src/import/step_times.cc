@@ -81,14 +81,14 @@ Result<Recording> read_step_times(const std::string& name, std::string_view text
   while (lines.next()) {
     if (trim(lines.line()).empty()) continue;
     const auto cells = csv_cells(lines.line());
-    const auto worker = cells.size() == columns->count ? parse_number<std::int64_t>(trim(cells[columns->worker])) : std::nullopt;
+    const auto worker =
+        cells.size() == columns->count ? parse_number<std::int64_t>(trim(cells[columns->worker])) : std::nullopt;
     const auto step = worker ? parse_number<std::int64_t>(trim(cells[columns->step])) : std::nullopt;
     const auto length = step ? parse_number<double>(trim(cells[columns->length])) : std::nullopt;
     constexpr double kLongest = 366.0 * 86'400e9;
     if (!length || !std::isfinite(*length) || *length < 0 || *length * unit > kLongest) {
-      losses.add(LossKind::kUnreadableRow, 1, [&] {
-        return fmt::format("first at line {}: '{}'", lines.number(), lines.line().substr(0, 80));
-      });
+      losses.add(LossKind::kUnreadableRow, 1,
+                 [&] { return fmt::format("first at line {}: '{}'", lines.number(), lines.line().substr(0, 80)); });
       continue;
     }
     lengths[*worker][*step] = std::max<Nanos>(1, static_cast<Nanos>(*length * unit));
@@ -97,13 +97,16 @@ Result<Recording> read_step_times(const std::string& name, std::string_view text
     return fail(Errc::kInvalidInput, fmt::format("{}: no row with a worker, a step and its time", name));
   if (columns->unit_ns <= 0)
     losses.add(LossKind::kAssumedUnit, 1, [&] {
-      return fmt::format("column {} has no unit: taken as milliseconds; ratios are true, lengths need not be", columns->length_name);
+      return fmt::format("column {} has no unit: taken as milliseconds; ratios are true, lengths need not be",
+                         columns->length_name);
     });
   MemorySink sink;
   RecordingMeta meta;
   std::uint64_t hash = fnv1a(name);
   for (const auto& [worker, steps] : lengths) {
-    const SourceId source = sink.add_source({SourceKind::kMarks, fmt::format("worker/{}", worker), kNoSource,
+    const SourceId source = sink.add_source({SourceKind::kMarks,
+                                             fmt::format("worker/{}", worker),
+                                             kNoSource,
                                              {{"via", "table"}, {"worker", fmt::format("{}", worker)}}});
     Nanos at = 0;
     std::int64_t done = 0;

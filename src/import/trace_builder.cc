@@ -137,9 +137,8 @@ void TraceBuilder::add_device(MemorySink& sink, int index, Nanos shift, const Re
   for (const auto& [pid, owns] : owners) {
     if (pid == 0) continue;
     process(sink, pid);
-    const SourceId context =
-        sink.add_source({SourceKind::kGpuProcess, fmt::format("{}/{}/0", facts.uuid, pid), gpu,
-                         to_attrs(GpuContext{pid, ContextKind::kCompute, Nanos{0}})});
+    const SourceId context = sink.add_source({SourceKind::kGpuProcess, fmt::format("{}/{}/0", facts.uuid, pid), gpu,
+                                              to_attrs(GpuContext{pid, ContextKind::kCompute, Nanos{0}})});
     sink.add_row(context, meta.start, {});
     sink.add_row(context, meta.end, {});
   }
@@ -148,8 +147,7 @@ void TraceBuilder::add_device(MemorySink& sink, int index, Nanos shift, const Re
   for (const Work& work : works_[index]) {
     rows.add(work.what, work.begin + shift, work.end + shift);
     const Launch* launch = launch_of(work);
-    if (launch && launch->end < work.begin)
-      rows.add(GpuWork::kQueued, launch->end + shift, work.begin + shift);
+    if (launch && launch->end < work.begin) rows.add(GpuWork::kQueued, launch->end + shift, work.begin + shift);
   }
   works_[index] = {};
   std::move(rows).write(sink, source, meta.start);
@@ -165,7 +163,8 @@ void TraceBuilder::add_thread(MemorySink& sink, const Thread& key, ThreadCalls& 
   if (!thread.intervals.empty()) {
     const SourceId source = sink.add_source({SourceKind::kCallThread, place, parent, attrs});
     NestedRows rows;
-    for (const Interval& one : thread.intervals) rows.add(one.is_call ? 1 : 0, one.begin + shift, one.end + shift, one.name);
+    for (const Interval& one : thread.intervals)
+      rows.add(one.is_call ? 1 : 0, one.begin + shift, one.end + shift, one.name);
     thread.intervals = {};
     std::move(rows).write(sink, source, names_);
   }
@@ -174,7 +173,8 @@ void TraceBuilder::add_thread(MemorySink& sink, const Thread& key, ThreadCalls& 
   said["via"] = via;
   const SourceId marks = sink.add_source({SourceKind::kMarks, fmt::format("{}/{}", place, via), parent, said});
   NestedRows rows;
-  for (const Annotation& one : thread.annotations) rows.add(NestedRows::kAnyDepth, one.begin + shift, one.end + shift, one.name);
+  for (const Annotation& one : thread.annotations)
+    rows.add(NestedRows::kAnyDepth, one.begin + shift, one.end + shift, one.name);
   std::move(rows).write(sink, marks, names_);
   std::sort(thread.steps.begin(), thread.steps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   std::int64_t done = 0;
@@ -186,9 +186,9 @@ void TraceBuilder::add_thread(MemorySink& sink, const Thread& key, ThreadCalls& 
 
 Result<Recording> TraceBuilder::finish(Nanos realtime_of_zero, std::string_view via) {
   if (works_.empty())
-    return fail(Errc::kInvalidInput,
-                fmt::format("{}: no kernel and no copy of a GPU is in this trace", name_),
-                "profile the GPU, too: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]), or nsys profile --trace=cuda");
+    return fail(Errc::kInvalidInput, fmt::format("{}: no kernel and no copy of a GPU is in this trace", name_),
+                "profile the GPU, too: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]), or nsys "
+                "profile --trace=cuda");
   if (last_ <= first_) return fail(Errc::kInvalidInput, fmt::format("{}: the trace lasts no time", name_));
   std::sort(launches_.begin(), launches_.end());
   const bool annotated = std::any_of(threads_.begin(), threads_.end(),

@@ -32,7 +32,8 @@ struct GpuWorkInfo {
 inline constexpr std::array kGpuWorks{
     GpuWorkInfo{GpuWork::kKernel, "kernel", true, "a kernel"},
     GpuWorkInfo{GpuWork::kCommunication, "communication kernel", true, "a kernel of NCCL"},
-    GpuWorkInfo{GpuWork::kCopyToDevice, "copy to the GPU", false, "from the host; not known to be from pageable memory"},
+    GpuWorkInfo{GpuWork::kCopyToDevice, "copy to the GPU", false,
+                "from the host; not known to be from pageable memory"},
     GpuWorkInfo{GpuWork::kPageableToDevice, "pageable copy to the GPU", false, "from pageable memory of the host"},
     GpuWorkInfo{GpuWork::kCopyToHost, "copy to the host", false, "to the host; not known to be to pageable memory"},
     GpuWorkInfo{GpuWork::kPageableToHost, "pageable copy to the host", false, "to pageable memory"},
