@@ -13,6 +13,7 @@
 #include "diagnose/alike.h"
 #include "diagnose/batch_times.h"
 #include "diagnose/headline.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/health.h"
 #include "diagnose/named_code.h"
 #include "diagnose/pipeline.h"
@@ -25,7 +26,7 @@ namespace diagnose {
 
 namespace {
 
-constexpr std::array<Rule, 36> kRules{never_uses_gpu,       placement,
+constexpr std::array<Rule, 39> kRules{never_uses_gpu,       placement,
                                       owners_unknown,       utilisation_not_reported,
                                       device_lost,          idle_inseparable,
                                       idle_phases,          quiet_end,
@@ -42,7 +43,9 @@ constexpr std::array<Rule, 36> kRules{never_uses_gpu,       placement,
                                       busy_but_inefficient, mostly_something_else,
                                       no_process_there,     losses,
                                       tail_imbalance,       tasks_waited,
-                                      discarded_work,       under_packing};
+                                      discarded_work,       under_packing,
+                                      profiled_waits,       exposed_communication,
+                                      slow_rank};
 
 // That no idle time is worth removing is a finding too, where nothing else says otherwise.
 std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& findings) {
@@ -56,7 +59,7 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   if (troubled || busy < a.limits[Threshold::kHealthyBusy]) return std::nullopt;
   Finding finding;
   finding.cause = Cause::kHealthy;
-  finding.tiers = a.job.has_host ? "NP" : "N";
+  finding.tiers = is_profiled(a) ? "C" : a.job.has_host ? "NP" : "N";
   finding.title = "Healthy: no idle time is worth removing";
   finding.evidence = {fmt::format("kernels were resident for {} of the budget; no other account reaches {}",
                                   human_percent(busy), human_percent(a.limits[Threshold::kMaterial]))};

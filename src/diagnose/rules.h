@@ -36,7 +36,11 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> idle_validation(const Analysis&);
 [[nodiscard]] std::vector<Finding> idle_copies(const Analysis&);
 [[nodiscard]] std::vector<Finding> idle_sync(const Analysis&);
+// rules_traces.cc: what a profiler saw to the nanosecond
+[[nodiscard]] std::vector<Finding> profiled_waits(const Analysis&);
+[[nodiscard]] std::vector<Finding> exposed_communication(const Analysis&);
 // rules_ranks.cc: several GPUs
+[[nodiscard]] std::vector<Finding> slow_rank(const Analysis&);
 [[nodiscard]] std::vector<Finding> waiting_ranks(const Analysis&);
 [[nodiscard]] std::vector<Finding> waiting_for_peers(const Analysis&);
 [[nodiscard]] std::vector<Finding> uneven_gpus(const Analysis&);
