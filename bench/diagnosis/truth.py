@@ -13,6 +13,8 @@ import time
 
 MATERIAL_RATIO = 0.05     # of the budget: smaller ones are not expected to be found
 CONTENDED_CORES = 0.85    # of the machine's: above it a lack of cores is a right answer, too
+OWN_WORK = {"input_main", "graph", "step_code", "preprocess", "launch", "sync_points", "validation", "epoch_end", "serialise",
+            "gil", "slow_rank", "churn", "startup_ms", "pause"}  # of the main thread alone: its waits for a core are known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +71,7 @@ KINDS = {
     "log_sync": Kind(("checkpoint", "unexplained", "host"), ("logging_upload", "slow_storage", "checkpoint_sync")),
     "log_pipe": Kind(("unexplained", "host"), ("logging_upload",)),
     "log_lock": Kind(("unexplained", "host"), ("logging_upload", "gil_contention")),
+    "alone": Kind(("unexplained", "host"), ("under_packing", "logging_upload")),
     "send": Kind(("checkpoint", "unexplained", "host"), ("checkpoint_sync", "logging_upload")),
     "pause": Kind(("host",), ("host_graph_building", "epoch_end_host_work"), cpu=True),
     "metric": Kind(("host", "validation_host", "unexplained"), ("validation", "epoch_end_host_work"), cpu=True),
@@ -177,7 +180,8 @@ class Job:
         """`waited`: of time in which the thread was ready to run and had no core."""
         kind = KINDS[self.job["labels"].get(label, label)]
         causes = kind.causes
-        if waited or (causes and kind.cpu and self.short_of_cores):
+        known = self.job.get("watched") and label in OWN_WORK
+        if waited or (causes and kind.cpu and self.short_of_cores and not known):
             causes += ("cpu_oversubscribed",)
         if causes and packable:
             causes += ("under_packing",)
@@ -289,6 +293,16 @@ def items_of_device(job, uuid, begin, end):
     return [Item(ns, accounts, causes) for (accounts, causes), ns in sums.items()]
 
 
+def waited(job, begin, end):
+    """Longest time, of any process, that its main thread waited for a core outside kernels."""
+    most = 0
+    for process in job.processes:
+        until, delays = min(end, process["end"] or end), Delays(process["changes"])
+        busy = sorted(stretch for device in process["devices"] for stretch in device["busy"])
+        most = max(most, sum(delays.take(at, after) for at, after, _ in outside(process["changes"], busy, begin, until)))
+    return most
+
+
 def of_simjob(job, begin, end):
     """sim-job sums its time up; with one step in flight its own work and its kernels take turns."""
     report = json.loads((job.folder / "truth" / "simjob.json").read_text())
@@ -331,8 +345,12 @@ def of(folder, ledger):
     elif "foreign_tenant" in causes:
         kernels = sum(device["kernel_ns"] for process in job.processes for device in process["devices"])
         uuid = next(iter(devices))
-        foreign = truth.span - kernels
-        truth.devices[uuid] = [Item(kernels, ("useful",)), Item(foreign, ("foreign",))]
+        beside = []
+        if job.job["spec"].get("tenant_share", 1) < 1:  # it does not use what this job leaves
+            beside = [Item(item.ns, (*item.accounts, "foreign"), item.causes) for item in devices[uuid]
+                      if item.accounts != ("useful",)]
+        foreign = truth.span - kernels - sum(item.ns for item in beside)
+        truth.devices[uuid] = [Item(kernels, ("useful",)), Item(foreign, ("foreign",)), *beside]
         truth.losses[causes] = foreign
     elif "oom_restart_loop" in causes or "hang" in causes:
         truth.certain = causes

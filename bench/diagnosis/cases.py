@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A case is a labelled recording with its truth: what Headroom is asked about, and what its answer is held against. Made from
+a job's folder; as JSON beside the recording's text it needs no rerun (kept/)."""
+import dataclasses
+import gzip
+import json
+import pathlib
+import subprocess
+import tempfile
+
+import runner
+import tiers
+import truth
+
+WHOLE = {"job_never_uses_gpu", "unreleased_after_work", "environment_install", "startup_load", "compile_warmup", "trial_churn",
+         "oom_restart_loop", "under_packing", "tail_imbalance", "wasted_trials"}  # explained with their start
+GROUPS = {"input": ("input_", "workers_"), "copy": ("copy",), "launch": ("launch", "sync_points", "graph", "gil", "slow_rank"),
+          "checkpoint": ("checkpoint", "serialise", "send"), "validation": ("validation",), "peer": ("peer",)}
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    label: dict            # cause, severity, workload, cores, seed
+    text: str              # the recording
+    truth: truth.Truth
+    begin_s: float         # explained from here on
+    inside: dict           # group of GROUPS -> share of the time, as a profiler inside the program would measure it
+    gain: list             # realised, [low, high]: time at equal work of this job over that of the mended one, as it was and
+                           # less what each waited for a core, as others' load differs; [] where there is none
+    walls: list            # of both, in seconds, and their waits for a core
+    facts: dict            # interval, load, cores used, exit code
+
+    def record(self):
+        """All but the text, for JSON."""
+        devices = {uuid: [[item.ns, list(item.accounts), list(item.causes)] for item in items]
+                   for uuid, items in self.truth.devices.items()}
+        losses = [[list(causes), ns] for causes, ns in self.truth.losses.items()]
+        return {"name": self.name, "label": self.label, "begin_s": self.begin_s, "inside": self.inside, "gain": self.gain,
+                "walls_s": self.walls, "facts": self.facts,
+                "truth": {"devices": devices, "span_ns": self.truth.span, "losses": losses,
+                          "certain": list(self.truth.certain), "batch": self.truth.batch}}
+
+
+def of_record(record, text):
+    inner = record["truth"]
+    devices = {uuid: [truth.Item(ns, tuple(accounts), tuple(causes)) for ns, accounts, causes in items]
+               for uuid, items in inner["devices"].items()}
+    losses = {tuple(causes): ns for causes, ns in inner["losses"]}
+    of = truth.Truth(devices, inner["span_ns"], losses, tuple(inner["certain"]), inner["batch"])
+    return Case(record["name"], record["label"], text, of, record["begin_s"], record["inside"], record["gain"],
+                record["walls_s"], record["facts"])
+
+
+class Headroom:
+    """The program, asked about recordings in a folder that nobody else uses."""
+
+    def __init__(self, program):
+        self.program = str(program)
+        self.folder = tempfile.TemporaryDirectory(prefix="headroom-cases-")
+        self.environment = runner.environment(pathlib.Path(self.folder.name))
+
+    def said(self, *words):
+        done = subprocess.run([self.program, *map(str, words)], env=self.environment, capture_output=True, text=True, check=False)
+        return done.stdout if done.returncode == 0 else None
+
+    def json(self, *words):
+        text = self.said(*words)
+        return json.loads(text) if text else None
+
+    def explain(self, case, tier=None, more=()):
+        """headroom.why/1 of a case, at a tier."""
+        lines = case.text.splitlines()
+        if tier and tier != tiers.STEPS[-1]:
+            lines = tiers.kept(lines, tier)
+        with tempfile.NamedTemporaryFile("w", suffix=".hrec.jsonl", dir=self.folder.name, encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            return self.json("why", "--json", file.name, *window(case), *more)
+
+    def plan(self, case):
+        """headroom.plan/1, or None where this program has no such verb."""
+        with tempfile.NamedTemporaryFile("w", suffix=".hrec.jsonl", dir=self.folder.name, encoding="utf-8") as file:
+            file.write(case.text)
+            file.flush()
+            return self.json("plan", "--json", file.name, *window(case))
+
+
+def window(case):
+    return ["--from", f"{case.begin_s:.3f}s"] if case.begin_s else []
+
+
+def first_kernel(job):
+    """Of the job, or None."""
+    begins = [stretch[0] for process in job.processes for device in process["devices"] for stretch in device["busy"][:1]]
+    return min(begins) if begins else None
+
+
+def begin_of(job, label, answer):
+    """A second of imports would be the largest cause of many a job of seconds: where it is not what the job is about, PyTorch's
+    programs are explained from their first kernel on."""
+    first = first_kernel(job)
+    if label["workload"] != "torch" or label["cause"] in WHOLE or first is None:
+        return 0.0
+    return round(max(0, first - answer["ledger"]["begin_ns"]) / 1e9, 3)
+
+
+def inside(job, begin, end):
+    """Shares of the time between `begin` and `end` by GROUPS, of the main threads, outside kernels, and of kernels as "busy"."""
+    sums, whole = dict.fromkeys([*GROUPS, "busy"], 0), 0
+    for process in job.processes:
+        until = min(end, process["end"] or end)
+        whole += max(0, until - begin)
+        busy = [stretch for device in process["devices"][:1] for stretch in device["busy"] if stretch[1] > begin]
+        sums["busy"] += sum(min(b[1], until) - max(b[0], begin) for b in busy if b[0] < until)
+        for at, after, label in truth.outside(process["changes"], busy, begin, until):
+            group = next((name for name, starts in GROUPS.items() if label.startswith(starts)), None)
+            if group:
+                sums[group] += after - at
+    return {name: round(ns / max(1, whole), 4) for name, ns in sums.items()}
+
+
+def wall(headroom, folder, windowed):
+    """Seconds of a job, from its first kernel on where `windowed`, and of these the wait for a core; None where it did not go
+    as it was meant to."""
+    job = truth.Job(folder)
+    answer = headroom.json("why", "--json", folder / "run.hrec")
+    if answer is None or job.doubts():
+        return None
+    begin, end = answer["ledger"]["begin_ns"], answer["ledger"]["end_ns"]
+    begin = first_kernel(job) if windowed else begin
+    return (end - begin) / 1e9, truth.waited(job, begin, end) / 1e9
+
+
+def realised(walls, cause):
+    (before, waits_before), (after, waits_after) = walls
+    ratios = [before / after]
+    if cause != "cpu_oversubscribed":
+        ratios.append((before - waits_before) / max(0.01, after - waits_after))
+    return [round(min(ratios), 4), round(max(ratios), 4)]
+
+
+def make(folder, headroom):
+    """(case, None), or (None, why its truth may not be true)."""
+    folder = pathlib.Path(folder)
+    label = json.loads((folder / "label.json").read_text())
+    answer = headroom.json("why", "--json", folder / "run.hrec")
+    if answer is None:
+        return None, "not explained"
+    job = truth.Job(folder)
+    if doubts := job.doubts():
+        return None, "; ".join(doubts)
+    begin_s = begin_of(job, label, answer)
+    text = headroom.said("export", "--share", "-f", "jsonl", folder / "run.hrec")
+    case = Case(folder.name, label, text, None, begin_s, {}, [], [],
+                {"interval": job.job["interval"], **{key: job.result.get(key) for key in ("load", "machine_cores", "cores", "exit_code")}})
+    windowed = headroom.explain(case)
+    case.truth = truth.of(folder, windowed["ledger"])
+    begin, end = windowed["ledger"]["begin_ns"], windowed["ledger"]["end_ns"]
+    case.inside = inside(job, begin, end)
+    case.facts["workers"] = bool(job.job["spec"].get("workers"))
+    case.facts["waited"] = round(truth.waited(job, begin, end) / (end - begin), 4)
+    mended = folder.parent / label["mended"] if label.get("mended") else None
+    if mended and (mended / "result.json").exists():
+        walls = [wall(headroom, folder, begin_s > 0), wall(headroom, mended, begin_s > 0)]
+        if all(walls):
+            case.walls = [[round(part, 3) for part in one] for one in walls]
+            case.gain = realised(walls, label["cause"])
+    return case, None
+
+
+def write(case, folder):
+    """The text is compressed: see read()."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{case.name}.jsonl.gz").write_bytes(gzip.compress(case.text.encode(), 9, mtime=0))
+    (folder / f"{case.name}.json").write_text(json.dumps(case.record(), separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def read(folder):
+    for file in sorted(pathlib.Path(folder).glob("*.json")):
+        packed = file.with_suffix(".jsonl.gz")
+        text = gzip.decompress(packed.read_bytes()).decode() if packed.exists() else file.with_suffix(".jsonl").read_text()
+        yield of_record(json.loads(file.read_text()), text)
