@@ -5,6 +5,7 @@ import dataclasses
 import gzip
 import json
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -76,18 +77,34 @@ class Headroom:
         with tempfile.NamedTemporaryFile("w", suffix=".hrec.jsonl", dir=self.folder.name, encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
             file.flush()
-            return self.json("why", "--json", file.name, *window(case), *more)
+            return self.json("why", "--json", "--format", "jsonl", file.name, *window(case), *more)
 
     def plan(self, case):
         """headroom.plan/1, or None where this program has no such verb."""
         with tempfile.NamedTemporaryFile("w", suffix=".hrec.jsonl", dir=self.folder.name, encoding="utf-8") as file:
             file.write(case.text)
             file.flush()
-            return self.json("plan", "--json", file.name, *window(case))
+            return self.json("plan", "--json", "--format", "jsonl", file.name, *window(case))
 
 
 def window(case):
     return ["--from", f"{case.begin_s:.3f}s"] if case.begin_s else []
+
+
+NAMES = [(re.compile(pattern), instead) for pattern, instead in (
+    (r'"host":"[^"]*"', '"host":"box"'), (r'"boot_id":"[^"]*"', '"boot_id":"00000000-0000-0000-0000-000000000000"'),
+    (r'"kernel":"(\d+\.\d+)[^"]*"', r'"kernel":"\1.0"'), (r'"kind":"cgroup","key":"[^"]*"', '"kind":"cgroup","key":"/"'),
+    (r'"user":"[^"]*"', '"user":"user"'), (r'"uid":"\d+"', '"uid":"1000"'),
+    (r'[^"\s(]*/(?=(?:trainer|witness|waste|workloads|torch_workload|sources|loaders|decoder|slow_reader|headroom_sim)\.py)',
+     "/opt/trainer/"))]
+
+
+def without_names(text, output):
+    """A recording says nothing of the machine that it was made on, but keeps commands and stacks, which --share takes away."""
+    text = text.replace(str(output), "/data")
+    for pattern, instead in NAMES:
+        text = pattern.sub(instead, text)
+    return text
 
 
 def first_kernel(job):
@@ -143,15 +160,15 @@ def realised(walls, cause):
 def make(folder, headroom):
     """(case, None), or (None, why its truth may not be true)."""
     folder = pathlib.Path(folder)
-    label = json.loads((folder / "label.json").read_text())
     answer = headroom.json("why", "--json", folder / "run.hrec")
     if answer is None:
         return None, "not explained"
     job = truth.Job(folder)
+    label = job.job["label"]
     if doubts := job.doubts():
         return None, "; ".join(doubts)
     begin_s = begin_of(job, label, answer)
-    text = headroom.said("export", "--share", "-f", "jsonl", folder / "run.hrec")
+    text = without_names(headroom.said("export", "-f", "jsonl", folder / "run.hrec"), folder.parent)
     case = Case(folder.name, label, text, None, begin_s, {}, [], [],
                 {"interval": job.job["interval"], **{key: job.result.get(key) for key in ("load", "machine_cores", "cores", "exit_code")}})
     windowed = headroom.explain(case)

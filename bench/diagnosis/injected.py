@@ -332,14 +332,10 @@ HEALTHY = {
 
 @dataclasses.dataclass
 class Labelled:
-    """A job, what is wrong with it, and the job with it mended: None for a healthy one, or where nothing speeds it up."""
+    """A job, whose label says what is wrong with it, and the job with it mended: None for a healthy one, or where nothing
+    speeds it up."""
     job: Job
-    cause: str
-    severity: str      # as meant; how much it cost the truth says
-    workload: str
-    cores: int
-    seed: str
-    fixed: Job | None = None
+    mended: Job | None = None
 
 
 def drawn(seed, workload, cores, severity, name):
@@ -369,7 +365,8 @@ def mended(job, made):
         job.spec.update(fixed)
     job.causes, job.interval, job.family = [], "1s", "mended"
     job.name = ""
-    job.name = "mended-" + hashlib.sha256(json.dumps(dataclasses.asdict(job), sort_keys=True).encode()).hexdigest()[:10]
+    same = {name: value for name, value in dataclasses.asdict(job).items() if name != "label"}
+    job.name = "mended-" + hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:10]
     return job
 
 
@@ -383,10 +380,10 @@ def labelled(seed, cause, severity, workload, cores, make, alternate):
     job = Job(name=name, family=cause, gpus=f"{made['count']}x{gpu}", interval=("200ms", "1s")[alternate], burners=made["burners"],
               heavy=made["heavy"], spec=spec, shape=made["shape"], faults=made["faults"], labels=made["labels"],
               causes=made["causes"], cores=cores, watched=True)
-    result = Labelled(job, cause, severity, workload, cores, str(seed))
-    if made["fixed"] is not False and cause != "healthy":
-        result.fixed = mended(job, made)
-    return result
+    fixed = mended(job, made) if made["fixed"] is not False and cause != "healthy" else None
+    job.label = {"cause": cause, "severity": severity, "workload": workload, "cores": cores, "seed": str(seed),
+                 "mended": fixed and fixed.name}
+    return Labelled(job, fixed)
 
 
 def jobs(seed):

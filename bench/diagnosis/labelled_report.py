@@ -9,14 +9,16 @@ import tables
 import tiers
 
 
-def grade_case(headroom, case):
-    """Rows by tier, rows by rule, and the plan's gain (None where there is none)."""
+def grade_case(headroom, case, options):
+    """Rows by tier, rows by rule, and the plan's gain (None where there is none). With `options`, of a threshold: the last tier."""
     rows, answer = {}, None
-    for tier in tiers.STEPS:
-        answer = headroom.explain(case, tier)
+    for tier in tiers.STEPS if not options else tiers.STEPS[-1:]:
+        answer = headroom.explain(case, tier, options)
         if answer is None:
             return None
         rows[tier] = grades.grade(case, answer)
+    if options:
+        return rows, {}, None
     rules = {name: grades.grade_baseline(case, answer, rule) for name, rule in baselines.RULES.items()}
     plan = headroom.plan(case)
     planned = dict(rows[tier], gain=grades.gain_row(case, grades.planned(plan, case.label["cause"]))) if plan else None
@@ -24,11 +26,11 @@ def grade_case(headroom, case):
 
 
 class Graded:
-    def __init__(self, headroom, cases):
+    def __init__(self, headroom, cases, options=()):
         self.rows, self.rules, self.plans = {tier: [] for tier in tiers.STEPS}, {name: [] for name in baselines.RULES}, []
         self.unexplained = []
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for case, graded in zip(cases, pool.map(lambda case: grade_case(headroom, case), cases)):
+            for case, graded in zip(cases, pool.map(lambda case: grade_case(headroom, case, options), cases)):
                 if graded is None:
                     self.unexplained.append(case.name)
                     continue

@@ -193,9 +193,10 @@ class Job:
             process["end"] < self.processes[-1]["begin"]
 
 
-def before_first(kind):
+def before_first(kind, again=False):
+    """`again`: several processes start one after the other."""
     causes = kind.causes if set(kind.causes) & STARTUP_CAUSES else ("startup_load",)
-    return Kind(("startup",), causes)
+    return Kind(("startup",), (*causes, "trial_churn") if again and "startup_load" in causes else causes)
 
 
 def after_last(kind):
@@ -255,6 +256,7 @@ def items_of_process(job, process, begin, end, add):
     add(sum(e - b for b, e in busy), Kind(("discarded",), ("wasted_trials",)) if thrown_away else Kind(("useful",)))
     first, last = (busy[0][0], busy[-1][1]) if busy else (None, None)
     delays, packable = Delays(process["changes"]), job.packable(process)
+    again = bool(job.job.get("watched")) and job.job["shape"] in ("again", "batch") and len(job.processes) > 1
     for at, until, label in outside(process["changes"], busy, begin, end):
         waited = delays.take(at, until)
         for ns, short in ((until - at - waited, False), (waited, True)):
@@ -262,7 +264,7 @@ def items_of_process(job, process, begin, end, add):
             if first is None:
                 add(ns, kind if label == "no_kernels" else Kind(("startup", *kind.accounts), kind.causes))
             elif until <= first:
-                add(ns, before_first(kind))
+                add(ns, before_first(kind, again))
             elif at >= last:
                 add(ns, after_last(kind))
             else:
