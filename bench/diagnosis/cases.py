@@ -14,7 +14,7 @@ import tiers
 import truth
 
 WHOLE = {"job_never_uses_gpu", "unreleased_after_work", "environment_install", "startup_load", "compile_warmup", "trial_churn",
-         "oom_restart_loop", "under_packing", "tail_imbalance", "wasted_trials"}  # explained with their start
+         "oom_restart_loop", "under_packing", "tail_imbalance", "wasted_trials", "hang"}  # explained with their start and end
 GROUPS = {"input": ("input_", "workers_"), "copy": ("copy",), "launch": ("launch", "sync_points", "graph", "gil", "slow_rank"),
           "checkpoint": ("checkpoint", "serialise", "send"), "validation": ("validation",), "peer": ("peer",)}
 
@@ -25,7 +25,7 @@ class Case:
     label: dict            # cause, severity, workload, cores, seed
     text: str              # the recording
     truth: truth.Truth
-    begin_s: float         # explained from here on
+    window: list           # in seconds: explained from here to there; []: all of it
     inside: dict           # group of GROUPS -> share of the time, as a profiler inside the program would measure it
     gain: list             # realised, [low, high]: time at equal work of this job over that of the mended one, as it was and
                            # less what each waited for a core, as others' load differs; [] where there is none
@@ -37,7 +37,7 @@ class Case:
         devices = {uuid: [[item.ns, list(item.accounts), list(item.causes)] for item in items]
                    for uuid, items in self.truth.devices.items()}
         losses = [[list(causes), ns] for causes, ns in self.truth.losses.items()]
-        return {"name": self.name, "label": self.label, "begin_s": self.begin_s, "inside": self.inside, "gain": self.gain,
+        return {"name": self.name, "label": self.label, "window_s": self.window, "inside": self.inside, "gain": self.gain,
                 "walls_s": self.walls, "facts": self.facts,
                 "truth": {"devices": devices, "span_ns": self.truth.span, "losses": losses,
                           "certain": list(self.truth.certain), "batch": self.truth.batch}}
@@ -49,7 +49,7 @@ def of_record(record, text):
                for uuid, items in inner["devices"].items()}
     losses = {tuple(causes): ns for causes, ns in inner["losses"]}
     of = truth.Truth(devices, inner["span_ns"], losses, tuple(inner["certain"]), inner["batch"])
-    return Case(record["name"], record["label"], text, of, record["begin_s"], record["inside"], record["gain"],
+    return Case(record["name"], record["label"], text, of, record["window_s"], record["inside"], record["gain"],
                 record["walls_s"], record["facts"])
 
 
@@ -88,7 +88,7 @@ class Headroom:
 
 
 def window(case):
-    return ["--from", f"{case.begin_s:.3f}s"] if case.begin_s else []
+    return ["--from", f"{case.window[0]:.3f}s", "--to", f"{case.window[1]:.3f}s"] if case.window else []
 
 
 NAMES = [(re.compile(pattern), instead) for pattern, instead in (
@@ -107,19 +107,16 @@ def without_names(text, output):
     return text
 
 
-def first_kernel(job):
-    """Of the job, or None."""
-    begins = [stretch[0] for process in job.processes for device in process["devices"] for stretch in device["busy"][:1]]
-    return min(begins) if begins else None
+def training(job):
+    """[begin, end) of the job's kernels; None without any."""
+    busy = [stretch for process in job.processes for device in process["devices"] for stretch in device["busy"]]
+    return (min(stretch[0] for stretch in busy), max(stretch[1] for stretch in busy)) if busy else None
 
 
-def begin_of(job, label, answer):
-    """A second of imports would be the largest cause of many a job of seconds: where it is not what the job is about, PyTorch's
-    programs are explained from their first kernel on."""
-    first = first_kernel(job)
-    if label["workload"] != "torch" or label["cause"] in WHOLE or first is None:
-        return 0.0
-    return round(max(0, first - answer["ledger"]["begin_ns"]) / 1e9, 3)
+def windowed(job, label):
+    """A second of imports, and another one of ending, would be the largest causes of many a job of seconds: where it is not
+    about these, PyTorch's programs are explained from their first kernel to their last one."""
+    return label["workload"] == "torch" and label["cause"] not in WHOLE and training(job) is not None
 
 
 def inside(job, begin, end):
@@ -137,15 +134,13 @@ def inside(job, begin, end):
     return {name: round(ns / max(1, whole), 4) for name, ns in sums.items()}
 
 
-def wall(headroom, folder, windowed):
-    """Seconds of a job, from its first kernel on where `windowed`, and of these the wait for a core; None where it did not go
-    as it was meant to."""
+def wall(headroom, folder, only_training):
+    """Seconds of a job, and of these the wait for a core; None where it did not go as it was meant to."""
     job = truth.Job(folder)
     answer = headroom.json("why", "--json", folder / "run.hrec")
     if answer is None or job.doubts():
         return None
-    begin, end = answer["ledger"]["begin_ns"], answer["ledger"]["end_ns"]
-    begin = first_kernel(job) if windowed else begin
+    begin, end = training(job) if only_training else (answer["ledger"]["begin_ns"], answer["ledger"]["end_ns"])
     return (end - begin) / 1e9, truth.waited(job, begin, end) / 1e9
 
 
@@ -167,19 +162,20 @@ def make(folder, headroom):
     label = job.job["label"]
     if doubts := job.doubts():
         return None, "; ".join(doubts)
-    begin_s = begin_of(job, label, answer)
+    only_training, window_s = windowed(job, label), []
+    if only_training:
+        window_s = [round(max(0, at - answer["ledger"]["begin_ns"]) / 1e9, 3) for at in training(job)]
     text = without_names(headroom.said("export", "-f", "jsonl", folder / "run.hrec"), folder.parent)
-    case = Case(folder.name, label, text, None, begin_s, {}, [], [],
-                {"interval": job.job["interval"], **{key: job.result.get(key) for key in ("load", "machine_cores", "cores", "exit_code")}})
-    windowed = headroom.explain(case)
-    case.truth = truth.of(folder, windowed["ledger"])
-    begin, end = windowed["ledger"]["begin_ns"], windowed["ledger"]["end_ns"]
-    case.inside = inside(job, begin, end)
-    case.facts["workers"] = bool(job.job["spec"].get("workers"))
+    case = Case(folder.name, label, text, None, window_s, {}, [], [],
+                {"interval": job.job["interval"], "workers": bool(job.job["spec"].get("workers")),
+                 **{key: job.result.get(key) for key in ("load", "machine_cores", "cores", "exit_code")}})
+    ledger = headroom.explain(case)["ledger"]
+    begin, end = ledger["begin_ns"], ledger["end_ns"]
+    case.truth, case.inside = truth.of(folder, ledger), inside(job, begin, end)
     case.facts["waited"] = round(truth.waited(job, begin, end) / (end - begin), 4)
     mended = folder.parent / label["mended"] if label.get("mended") else None
     if mended and (mended / "result.json").exists():
-        walls = [wall(headroom, folder, begin_s > 0), wall(headroom, mended, begin_s > 0)]
+        walls = [wall(headroom, folder, only_training), wall(headroom, mended, only_training)]
         if all(walls):
             case.walls = [[round(part, 3) for part in one] for one in walls]
             case.gain = realised(walls, label["cause"])

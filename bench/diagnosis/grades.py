@@ -8,6 +8,7 @@ import score
 
 MARGIN = 0.05        # of a realised gain: two runs of the same job differ by so much
 URGENT, NOTHING = 1.10, 1.02
+NEAR = 0.10          # of the time: "healthy" of a job whose largest cause cost less is no grave error, the line being at 5 %
 WAITED = 0.05        # of the time, for a core: above it others' load is a cause of its own
 
 
@@ -83,7 +84,10 @@ def grade(case, answer):
     if not row["fault"]:  # well, and said so, or nothing said against it
         row["first"] = "exact" if not row["false_alarms"] else "wrong"
     stated = next((stated_gain(f) for f in answer["findings"] if case.label["cause"] in score.named(f) and f.get("gain")), None)
-    row.update(name=case.name, label=case.label, lost=max(case.truth.by_causes().values(), default=0) / budget,
+    lost = max(case.truth.by_causes().values(), default=0) / budget
+    if lost < NEAR:
+        row["wrong_single"] = [cause for cause in row["wrong_single"] if cause != "healthy"]
+    row.update(name=case.name, label=case.label, lost=lost,
                family=family_right(causes, right), confidence=first["confidence"] if first else "none",
                in_three=bool(row["in_three"]) if row["fault"] else not row["false_alarms"],
                gain=gain_row(case, stated), regret=best(case) / got(case, causes) - 1 if case.gain else None,

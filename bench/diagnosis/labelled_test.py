@@ -28,7 +28,7 @@ def case(cause="validation", gain=(), inside=None, waited=0.0, items=None, **lab
     items = items or [truth.Item(6 * SECOND, ("useful",)), truth.Item(4 * SECOND, ("host",), ("validation",)),
                       truth.Item(SECOND, ("startup",), ("startup_load",))]
     label = {"cause": cause, "severity": "above", "workload": "plain", "cores": 2, "seed": "1", **label}
-    return cases.Case("made-up", label, "", truth.Truth({GPU: items}, 11 * SECOND, {}), 0.0,
+    return cases.Case("made-up", label, "", truth.Truth({GPU: items}, 11 * SECOND, {}), [],
                       {**dict.fromkeys([*cases.GROUPS, "busy"], 0.0), **(inside or {})}, list(gain), [], {"waited": waited})
 
 

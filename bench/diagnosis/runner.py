@@ -129,7 +129,7 @@ def boxed(job, stage, folder):
         return [*box, "--", *run]
     text = [" ".join(shlex.quote(str(word)) for word in words)
             for words in ([PYTHON, HERE / "tenant.py", job.shape, job.spec.get("tenant_share", 1)], run)]
-    return [*box, "--", "/bin/sh", "-c", f"{text[0]} & sleep 0.6; {text[1]}; code=$?; kill $!; exit $code"]
+    return [*box, "--", "/bin/sh", "-c", f"{text[0]} & sleep 0.6; {text[1]}; code=$?; kill $!; wait; exit $code"]
 
 
 def press_return(master, rng, done):

@@ -1,7 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Somebody else's program on the same virtual GPU, until it is ended. tenant [SHARE]: always has kernels queued, or would use
-SHARE of an idle GPU; holder: keeps its memory and does nothing; desktop: draws, which is no computing."""
+SHARE of an idle GPU and leaves tenant.json, what its kernels took; holder: keeps its memory and does nothing; desktop: draws, which is no computing."""
+import json
+import pathlib
+import signal
 import sys
 import time
 
@@ -10,6 +13,15 @@ import headroom_sim
 gpu = headroom_sim.Device(0, graphics=sys.argv[1] == "desktop")
 memory = gpu.malloc((3 if sys.argv[1] == "tenant" else 1) << 30)
 events, share = [], float(sys.argv[2]) if sys.argv[2:] else 1.0
+
+
+def leave(*_):
+    pathlib.Path("tenant.json").write_text(json.dumps({"kernel_ns": gpu.stats()["kernel_ns"]}), encoding="utf-8")
+    sys.exit(0)
+
+
+if share < 1:
+    signal.signal(signal.SIGTERM, leave)
 while True:
     if sys.argv[1] != "tenant":
         time.sleep(1)

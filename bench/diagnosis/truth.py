@@ -13,6 +13,7 @@ import time
 
 MATERIAL_RATIO = 0.05     # of the budget: smaller ones are not expected to be found
 CONTENDED_CORES = 0.85    # of the machine's: above it a lack of cores is a right answer, too
+TENANT_FIRST_NS = 600_000_000  # it begins so much earlier (runner.py)
 OWN_WORK = {"input_main", "graph", "step_code", "preprocess", "launch", "sync_points", "validation", "epoch_end", "serialise",
             "gil", "slow_rank", "churn", "startup_ms", "pause"}  # of the main thread alone: its waits for a core are known
 
@@ -168,6 +169,8 @@ class Job:
                   for process in self.processes for device in process["devices"]
                   if process["end"] and abs(device["asked_ns"] - device["kernel_ns"]) > 0.01 * device["asked_ns"]]
         spec = self.job["spec"]
+        if "tenant_share" in spec and self.job["shape"] == "tenant" and not self.tenant_ns():
+            doubts.append("the other program did not tell what its kernels took")
         wanted = spec.get("ranks") or spec.get("times") or len(spec.get("tasks", [0]))
         if len(self.processes) != wanted:
             doubts.append(f"{len(self.processes)} of {wanted} processes told their truth")
@@ -175,6 +178,11 @@ class Job:
             doubts += [f"process {process['pid']} came to no kernel before its time was over"
                        for process in self.processes if not any(device["busy"] for device in process["devices"])]
         return doubts
+
+    def tenant_ns(self):
+        """What the kernels of somebody else's program took."""
+        file = self.folder / "tenant.json"
+        return json.loads(file.read_text())["kernel_ns"] if file.exists() else 0
 
     def kind(self, label, waited=False, packable=False):
         """`waited`: of time in which the thread was ready to run and had no core."""
@@ -257,6 +265,11 @@ def items_of_process(job, process, begin, end, add):
     first, last = (busy[0][0], busy[-1][1]) if busy else (None, None)
     delays, packable = Delays(process["changes"]), job.packable(process)
     again = bool(job.job.get("watched")) and job.job["shape"] in ("again", "batch") and len(job.processes) > 1
+
+    def blamed(kind):
+        """The start and the waits of what is thrown away were for nothing, too."""
+        return dataclasses.replace(kind, causes=(*kind.causes, "wasted_trials")) if again and thrown_away and kind.causes else kind
+
     for at, until, label in outside(process["changes"], busy, begin, end):
         waited = delays.take(at, until)
         for ns, short in ((until - at - waited, False), (waited, True)):
@@ -264,11 +277,11 @@ def items_of_process(job, process, begin, end, add):
             if first is None:
                 add(ns, kind if label == "no_kernels" else Kind(("startup", *kind.accounts), kind.causes))
             elif until <= first:
-                add(ns, before_first(kind, again))
+                add(ns, blamed(before_first(kind, again)))
             elif at >= last:
                 add(ns, after_last(kind))
             else:
-                add(ns, kind)
+                add(ns, blamed(kind))
 
 
 def items_of_device(job, uuid, begin, end):
@@ -284,8 +297,12 @@ def items_of_device(job, uuid, begin, end):
     at = begin
     for number, process in enumerate(join(used, uuid)):
         starts = min(end, max(at, process["begin"]))
-        install = job.job["shape"] == "install" and number == 0
-        add(starts - at, KINDS["install"] if install else Kind((*BETWEEN, "task_waiting") if batch else BETWEEN))
+        between = Kind((*BETWEEN, "task_waiting") if batch else BETWEEN)
+        if number == 0 and job.job["shape"] == "install":
+            between = KINDS["install"]
+        elif number == 0 and job.job.get("watched") and job.job["spec"].get("ranks"):  # their parent starts, too
+            between = Kind((*BETWEEN, "host"), ("startup_load",))
+        add(starts - at, between)
         at = min(end, process["end"] or end)
         items_of_process(job, process, starts, at, add)
     left = Kind(("teardown", "no_task")) if used else Kind(("not_used", "no_task"), tuple(job.job["causes"]))
@@ -349,9 +366,12 @@ def of(folder, ledger):
         uuid = next(iter(devices))
         beside = []
         if job.job["spec"].get("tenant_share", 1) < 1:  # it does not use what this job leaves
-            beside = [Item(item.ns, (*item.accounts, "foreign"), item.causes) for item in devices[uuid]
-                      if item.accounts != ("useful",)]
-        foreign = truth.span - kernels - sum(item.ns for item in beside)
+            foreign = int(job.tenant_ns() * truth.span / (truth.span + TENANT_FIRST_NS))
+            left = devices[uuid] + [Item(-kernels - foreign, ("useful",))]
+            beside = [Item(item.ns, (*item.accounts, "foreign"), item.causes) for item in left if item.accounts != ("useful",)]
+            empty = sum(item.ns for item in left if item.accounts == ("useful",))  # its queue ran dry meanwhile
+            beside.append(Item(max(0, empty), (*ANY_IDLE, "startup", "foreign")))
+        foreign = max(0, truth.span - kernels - sum(item.ns for item in beside))
         truth.devices[uuid] = [Item(kernels, ("useful",)), Item(foreign, ("foreign",)), *beside]
         truth.losses[causes] = foreign
     elif "oom_restart_loop" in causes or "hang" in causes:
