@@ -15,6 +15,8 @@ import runner
 import sensitivity
 import tables
 
+SEVERITY_ORDER = ("above", "at", "below")
+KEPT_FAULTS, KEPT_HEALTHY = 4, 24   # of each cause
 KEPT = pathlib.Path(__file__).resolve().parent / "kept"
 
 
@@ -49,15 +51,20 @@ def read_folder(output, headroom, given):
             yield case
 
 
-def worth_keeping(case):
-    """Some of every cause, severity, workload and host, in a few megabytes: of each fault the clear one of either workload, on
-    one core and on two, and every third healthy one."""
-    label = case.label
-    if label["cause"] == "healthy":
-        return sum(map(ord, case.name)) % 3 == 0
-    number = list(injected.FAULTS).index(label["cause"])
-    wanted = {("above", "plain", 1 + number % 2), ("at" if number % 3 else "below", "torch", 2 - number % 2)}
-    return (label["severity"], label["workload"], label["cores"]) in wanted
+def worth_keeping(read):
+    """Some of every cause, in a few megabytes: up to four of each, of both workloads and hosts, the clear ones first."""
+    chosen = []
+    for cause in [*injected.FAULTS, "healthy"]:
+        members = [case for case in read if case.label["cause"] == cause]
+        members.sort(key=lambda case: (SEVERITY_ORDER.index(case.label["severity"]), case.name))
+        most, kept = (KEPT_HEALTHY if cause == "healthy" else KEPT_FAULTS), []
+        for _ in range(most):  # first those whose workload and host are not there yet
+            rest = [case for case in members if case not in kept]
+            if rest:
+                kept.append(min(rest, key=lambda case: sum(
+                    (one.label["workload"], one.label["cores"]) == (case.label["workload"], case.label["cores"]) for one in kept)))
+        chosen += kept
+    return chosen
 
 
 def thresholds(headroom, base):
@@ -100,7 +107,7 @@ def main(given):
             print(f"{len(chosen)} labelled jobs of seed {given.seed} in {time.monotonic() - begin:.0f} s: {output}")
         read = list(read_folder(output, headroom, given))
     if given.keep:
-        for case in filter(worth_keeping, read):
+        for case in worth_keeping(read):
             cases.write(case, pathlib.Path(given.keep))
     if not read:
         print("nothing to score", file=sys.stderr)

@@ -267,14 +267,17 @@ def items_of_process(job, process, begin, end, add):
     again = bool(job.job.get("watched")) and job.job["shape"] in ("again", "batch") and len(job.processes) > 1
 
     def blamed(kind):
-        """The start and the waits of what is thrown away were for nothing, too."""
-        return dataclasses.replace(kind, causes=(*kind.causes, "wasted_trials")) if again and thrown_away and kind.causes else kind
+        """The start and the waits of what is thrown away were for nothing, too, and another task could have had the GPU then."""
+        more = ("wasted_trials",) * thrown_away + ("under_packing",) * packable
+        return dataclasses.replace(kind, causes=(*kind.causes, *more)) if again and kind.causes else kind
 
     for at, until, label in outside(process["changes"], busy, begin, end):
         waited = delays.take(at, until)
         for ns, short in ((until - at - waited, False), (waited, True)):
             kind = job.kind(label, short, packable)
             if first is None:
+                if job.job.get("watched") and job.job["spec"].get("no_kernels"):  # whatever it does until then
+                    kind = dataclasses.replace(kind, causes=("job_never_uses_gpu", *kind.causes))
                 add(ns, kind if label == "no_kernels" else Kind(("startup", *kind.accounts), kind.causes))
             elif until <= first:
                 add(ns, blamed(before_first(kind, again)))
