@@ -29,15 +29,24 @@ def family_right(causes, right):
 
 def got(case, causes):
     """What following an advice brings: the realised gain where it is the cause that was mended, else what the truth would be
-    without the time of the best cause that is named."""
+    without the time of the best cause that is named. None where nobody knows: how long workers waited for a core."""
     if case.label["cause"] in causes and case.gain:
         return max(1.0, middle(case.gain))
-    return max([1.0, *(case.truth.gain(cause) for cause in causes if cause != case.label["cause"])])
+    if "cpu_oversubscribed" in causes and case.facts.get("workers"):
+        return None
+    others = [case.truth.gain(cause) for cause in causes if cause != case.label["cause"]]
+    return max([1.0, *others, *(1 / (1 - case.facts["waited"]) for cause in causes if cause == "cpu_oversubscribed")])
 
 
 def best(case):
     others = [case.truth.gain(right[0]) for right in case.truth.by_causes()]
     return max([1.0, got(case, [case.label["cause"]]), *others])
+
+
+def regret(case, causes):
+    """How much more the best advice would have brought; None where that is not known."""
+    mine = got(case, causes) if case.gain else None
+    return best(case) / mine - 1 if mine else None
 
 
 def middle(interval):
@@ -90,7 +99,7 @@ def grade(case, answer):
     row.update(name=case.name, label=case.label, lost=lost,
                family=family_right(causes, right), confidence=first["confidence"] if first else "none",
                in_three=bool(row["in_three"]) if row["fault"] else not row["false_alarms"],
-               gain=gain_row(case, stated), regret=best(case) / got(case, causes) - 1 if case.gain else None,
+               gain=gain_row(case, stated), regret=regret(case, causes),
                material=material(case, answer), calm=case.facts["waited"] < WAITED, says=causes)
     return row
 
@@ -104,4 +113,4 @@ def grade_baseline(case, answer, rule):
             "in_three": bool(set(said.causes[:3]) & set(right)), "family": family_right(said.causes[:1], right),
             "false_alarms": [] if fault or said.causes in ((), ("healthy",)) else list(said.causes),
             "gain": gain_row(case, [said.gain, said.gain] if said.gain else None),
-            "regret": best(case) / got(case, said.causes[:1]) - 1 if case.gain else None}
+            "regret": regret(case, said.causes[:1])}
