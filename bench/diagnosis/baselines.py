@@ -7,7 +7,8 @@ tool's words map to causes of the catalogue is ours.
 """
 import dataclasses
 
-ICSE_ORDER = ("pageable_copies", "batch_too_small", "checkpoint_sync")  # the three most frequent categories (Gao et al., ICSE 2024)
+# The three most frequent categories of Gao et al. (ICSE 2024).
+ICSE_ORDER = ("pageable_copies", "batch_too_small", "checkpoint_sync")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -62,7 +62,8 @@ class Headroom:
         self.environment = runner.environment(pathlib.Path(self.folder.name))
 
     def said(self, *words):
-        done = subprocess.run([self.program, *map(str, words)], env=self.environment, capture_output=True, text=True, check=False)
+        done = subprocess.run([self.program, *map(str, words)], env=self.environment, capture_output=True, text=True,
+                              check=False)
         return done.stdout if done.returncode == 0 else None
 
     def json(self, *words):
@@ -120,7 +121,7 @@ def windowed(job, label):
 
 
 def inside(job, begin, end):
-    """Shares of the time between `begin` and `end` by GROUPS, of the main threads, outside kernels, and of kernels as "busy"."""
+    """Shares of the time by GROUPS, of the main threads, outside kernels, and of kernels as "busy"."""
     sums, whole = dict.fromkeys([*GROUPS, "busy"], 0), 0
     for process in job.processes:
         until = min(end, process["end"] or end)

@@ -76,12 +76,14 @@ def planned(plan, cause):
 def material(case, answer):
     """(findings of 5 % and more that are true, all such; material causes that a finding names, all such)."""
     budget, sums = case.truth.budget(), case.truth.by_causes()
-    real = {cause for causes, ns in sums.items() if ns >= score.REAL_RATIO * budget for cause in causes} | set(case.truth.certain)
+    real = {cause for causes, ns in sums.items() if ns >= score.REAL_RATIO * budget for cause in causes}
+    real |= set(case.truth.certain)
     said = [f for f in answer["findings"] if (f.get("share") or 0) >= 0.05 and not score.is_part(f)
             and f["cause"] not in score.ABOUT_RECORDING | {"healthy"}]
     true = [causes for causes, ns in sums.items() if ns >= 0.05 * budget]
     every = {cause for f in answer["findings"] for cause in score.named(f)}
-    return (sum(1 for f in said if set(score.named(f)) & real), len(said), sum(1 for causes in true if set(causes) & every), len(true))
+    return (sum(1 for f in said if set(score.named(f)) & real), len(said),
+            sum(1 for causes in true if set(causes) & every), len(true))
 
 
 def grade(case, answer):

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The labelled recordings of the repository, explained by the program that was built: what it says of them may be vague, but
-not wrong with confidence. Prints the table. What is known to be wrong is listed in kept/known.json; what has been mended since is
-said, to be taken off the list."""
+not wrong with confidence. Prints the table. What is known to be wrong is listed in kept/known.json; what has been mended
+since is said, to be taken off the list."""
 import json
 import os
 import pathlib

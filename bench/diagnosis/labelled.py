@@ -9,6 +9,7 @@ import sys
 import time
 
 import cases
+import faults
 import injected
 import labelled_report
 import runner
@@ -51,18 +52,21 @@ def read_folder(output, headroom, given):
             yield case
 
 
+def shape(case):
+    return case.label["workload"], case.label["cores"]
+
+
 def worth_keeping(read):
     """Some of every cause, in a few megabytes: up to four of each, of both workloads and hosts, the clear ones first."""
     chosen = []
-    for cause in [*injected.FAULTS, "healthy"]:
+    for cause in [*faults.FAULTS, "healthy"]:
         members = [case for case in read if case.label["cause"] == cause]
         members.sort(key=lambda case: (SEVERITY_ORDER.index(case.label["severity"]), case.name))
         most, kept = (KEPT_HEALTHY if cause == "healthy" else KEPT_FAULTS), []
         for _ in range(most):  # first those whose workload and host are not there yet
             rest = [case for case in members if case not in kept]
             if rest:
-                kept.append(min(rest, key=lambda case: sum(
-                    (one.label["workload"], one.label["cores"]) == (case.label["workload"], case.label["cores"]) for one in kept)))
+                kept.append(min(rest, key=lambda case: sum(shape(one) == shape(case) for one in kept)))
         chosen += kept
     return chosen
 
@@ -71,17 +75,21 @@ def thresholds(headroom, base):
     """How many first findings are right when a threshold is halved and doubled, on either workload; lines of a table."""
     def right(options=()):
         graded = labelled_report.Graded(headroom, base, options)
-        return [sum(1 for row in part if row["first"] in ("exact", "set with it")) for _, part in list(tables.columns(graded.full()))[:2]]
+        return [sum(1 for row in part if row["first"] in ("exact", "set with it"))
+                for _, part in list(tables.columns(graded.full()))[:2]]
 
     listed, before, body, without = sensitivity.listed(headroom, base[0]), right(), [], []
     for threshold in listed or ():
-        after = [right(["--threshold", f"{threshold['name']}={sensitivity.changed(threshold, factor):.9g}"]) for factor in (0.5, 2)]
+        after = [right(["--threshold", f"{threshold['name']}={sensitivity.changed(threshold, factor):.9g}"])
+                 for factor in (0.5, 2)]
         if after == [before, before]:
             without.append(threshold["name"])
         else:
+            moved = ([a - b for a, b in zip(one, before)] for one in after)
             body.append([f"`{threshold['name']}`", f"{threshold['value']:g} {threshold['unit']}",
-                         *(f"{plain:+d}, {torch:+d}" for plain, torch in ([a - b for a, b in zip(one, before)] for one in after))])
-    yield f"**Thresholds halved and doubled**: first findings that are right, more or fewer, of {before[0]} (plain) and {before[1]} (torch)"
+                         *(f"{plain:+d}, {torch:+d}" for plain, torch in moved)])
+    yield (f"**Thresholds halved and doubled**: first findings that are right, more or fewer, of {before[0]} (plain) and "
+           f"{before[1]} (torch)")
     yield ""
     yield from tables.markdown(["threshold", "value", "x0.5: plain, torch", "x2: plain, torch"], body)
     yield ""

@@ -10,7 +10,7 @@ import tiers
 
 
 def grade_case(headroom, case, options):
-    """Rows by tier, rows by rule, and the plan's gain (None where there is none). With `options`, of a threshold: the last tier."""
+    """Rows by tier, rows by rule, and the plan's row (None where there is none). With `options`: of the last tier only."""
     rows, answer = {}, None
     for tier in tiers.STEPS if not options else tiers.STEPS[-1:]:
         answer = headroom.explain(case, tier, options)

@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import baselines  # noqa: E402
 import cases  # noqa: E402
 import catalogue  # noqa: E402
+import faults  # noqa: E402
 import grades  # noqa: E402
 import injected  # noqa: E402
 import labelled  # noqa: E402
@@ -50,14 +51,14 @@ class Jobs(unittest.TestCase):
         self.jobs = injected.jobs(1)
 
     def test_every_cause_of_the_catalogue_is_injected_or_said_why_not(self):
-        self.assertEqual(set(injected.FAULTS) | set(injected.NOT_INJECTED), set(CATALOGUE))
-        self.assertEqual(set(injected.FAULTS) & set(injected.NOT_INJECTED), set())
-        self.assertGreaterEqual(len(injected.FAULTS), 25)
+        self.assertEqual(set(faults.FAULTS) | set(faults.NOT_INJECTED), set(CATALOGUE))
+        self.assertEqual(set(faults.FAULTS) & set(faults.NOT_INJECTED), set())
+        self.assertGreaterEqual(len(faults.FAULTS), 25)
 
     def test_each_in_three_severities_two_workloads_and_two_hosts_and_sixty_are_well(self):
         kinds = {(one.job.label["cause"], one.job.label["severity"], one.job.label["workload"], one.job.label["cores"])
                  for one in self.jobs if one.job.label["cause"] != "healthy"}
-        self.assertEqual(len(kinds), len(injected.FAULTS) * 3 * 2 * 2)
+        self.assertEqual(len(kinds), len(faults.FAULTS) * 3 * 2 * 2)
         self.assertGreaterEqual(sum(one.job.label["cause"] == "healthy" for one in self.jobs), 60)
         self.assertEqual(len({one.job.name for one in self.jobs}), len(self.jobs))
 
@@ -130,7 +131,8 @@ class Tiers(unittest.TestCase):
         self.assertEqual([entry["source"] for entry in left if "key" in entry], [0, 1, 2, 3])
         self.assertEqual(left[2]["attrs"], {"pid": "7", "start_ns": "1"})
         self.assertEqual(left[4]["parent"], 2)
-        self.assertEqual([entry for entry in left if "row" in entry or "list_row" in entry], [{"row": [2, 2, {"gpu_util_ratio": 0.5}]}])
+        self.assertEqual([entry for entry in left if "row" in entry or "list_row" in entry],
+                         [{"row": [2, 2, {"gpu_util_ratio": 0.5}]}])
         self.assertEqual([entry["event"] for entry in left if "event" in entry], ["job_start"])
 
     def test_with_proc_stacks_are_missing_only(self):
@@ -218,7 +220,8 @@ class Baselines(unittest.TestCase):
         self.assertEqual((row["first"], row["gain"]["stated"], row["gain"]["over_promise"]), ("wrong", [2.0, 2.0], True))
         row = grades.grade_baseline(case("healthy", items=WELL), said(util=1.0), baselines.tensorboard)
         self.assertEqual((row["first"], row["false_alarms"]), ("exact", []))
-        self.assertEqual(len(grades.grade_baseline(case("healthy", items=WELL), said(), baselines.icse_prior)["false_alarms"]), 3)
+        row = grades.grade_baseline(case("healthy", items=WELL), said(), baselines.icse_prior)
+        self.assertEqual(len(row["false_alarms"]), 3)
 
 
 class Tables(unittest.TestCase):
@@ -230,7 +233,8 @@ class Tables(unittest.TestCase):
         self.assertEqual((shares.median([3, 1, 2]), shares.median([4, 1]), shares.median([])), (2, 2.5, None))
 
     def rows(self):
-        return [grades.grade(case(), said(found("validation", confidence="high"))), grades.grade(case(), said(found("slow_storage")))]
+        return [grades.grade(case(), said(found("validation", confidence="high"))),
+                grades.grade(case(), said(found("slow_storage")))]
 
     def test_sums(self):
         lines = dict(tables.answer_lines(self.rows()))

@@ -179,7 +179,8 @@ def run_one(job, stage, output, cpu=None):
         if job.burners:
             time.sleep(0.3)
         begin, ticks = time.monotonic(), machine_ticks(cpu)
-        process = subprocess.Popen([str(word) for word in (*pinned(cpu), *boxed(job, stage, folder))], stdin=stdin, stdout=log, stderr=log,
+        words = [str(word) for word in (*pinned(cpu), *boxed(job, stage, folder))]
+        process = subprocess.Popen(words, stdin=stdin, stdout=log, stderr=log,
                                    env=environment(stage.work), cwd=folder)
         if master is not None:
             threading.Thread(target=press_return, args=(master, rng, done), daemon=True).start()

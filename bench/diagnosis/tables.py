@@ -28,6 +28,10 @@ def columns(rows):
     yield "all that hardly waited for a core", [row for row in rows if row["calm"]]
 
 
+def right(row):
+    return row["first"] in ("exact", "set with it")
+
+
 def weighted(rows):
     whole = sum(row["lost"] for row in rows)
     right = sum(row["lost"] for row in rows if row["first"] == "exact")
@@ -60,7 +64,7 @@ def answer_lines(rows):
     yield "recordings: faults, well", f"{len(faults)}, {len(healthy)}"
     yield "top-1: a single cause, the right one", share(faults, lambda row: row["first"] == "exact")
     yield "... weighted by lost time", weighted(faults)
-    yield "first finding is right: that cause, or a set with it", share(faults, lambda row: row["first"] in ("exact", "set with it"))
+    yield "first finding is right: that cause, or a set with it", share(faults, right)
     yield "top-3: among the first three findings", share(faults, lambda row: row["in_three"])
     yield "wrong family first", share(faults, lambda row: row["family"] is False)
     yield "abstains: a set, or nothing", share(faults, lambda row: row["first"] not in ("exact", "wrong"))
@@ -88,7 +92,7 @@ def grades_of(rows, split):
     for row in faults:
         groups[split(row)].append(row)
     body = [[str(name), share(part, lambda row: row["first"] == "exact"),
-             share(part, lambda row: row["first"] in ("exact", "set with it")), share(part, lambda row: row["in_three"])]
+             share(part, right), share(part, lambda row: row["in_three"])]
             for name, part in sorted(groups.items())]
     return markdown(["", "top-1", "first is right", "top-3"], body)
 
@@ -103,24 +107,26 @@ def by_cause(rows_of_tier):
     body, last = [], tiers.STEPS[-1]
     names = sorted({row["label"]["cause"] for row in rows_of_tier[last]})
     for name in names:
-        parts = {tier: [row for row in rows_of_tier[tier] if row["label"]["cause"] == name and (row["fault"] or name == "healthy")]
-                 for tier in tiers.STEPS}
+        parts = {tier: [row for row in rows if row["label"]["cause"] == name and (row["fault"] or name == "healthy")]
+                 for tier, rows in rows_of_tier.items()}
         if not parts[last]:
             continue
         cells = [f"{sum(1 for row in parts[tier] if row['first'] == 'exact')} + "
                  f"{sum(1 for row in parts[tier] if row['first'] == 'set with it')}" for tier in tiers.STEPS]
         others = collections.Counter(", ".join(row["says"][:3]) or "nothing" for row in parts[last]
-                                     if row["first"] not in ("exact", "set with it"))
+                                     if not right(row))
         body.append([f"`{name}`", str(len(parts[last])), *cells, f"{sum(1 for row in parts[last] if row['in_three'])}",
                      "; ".join(f"{what} ({count})" for what, count in others.most_common(3))])
-    return markdown(["fault", "n", *(f"{TIER_NAMES[tier]}: single + set" for tier in tiers.STEPS), "in three", "else it said"], body)
+    heads = [f"{TIER_NAMES[tier]}: single + set" for tier in tiers.STEPS]
+    return markdown(["fault", "n", *heads, "in three", "else it said"], body)
 
 
 def gain_cells(rows):
     """Of rows with a gain."""
     gains = [row["gain"] for row in rows if row["gain"]]
     regrets = [row["regret"] for row in rows if row["regret"] is not None]
-    error, width, regret = (median(values) for values in ([g["log_error"] for g in gains], [g["width"] for g in gains], regrets))
+    error, width = median([g["log_error"] for g in gains]), median([g["width"] for g in gains])
+    regret = median(regrets)
     return [percent(sum(g["covered"] for g in gains), len(gains)), percent(sum(g["over_promise"] for g in gains), len(gains)),
             percent(sum(g["beyond"] for g in gains), len(gains)), f"{100 * error:.0f} %" if gains else "-",
             f"{width:.2f}" if gains else "-", percent(sum(g["false_urgency"] for g in gains), len(gains)),
@@ -152,5 +158,5 @@ def risk_coverage(rows):
     for level in ("high", "medium", "low", "none"):
         taken += [row for row in faults if row["confidence"] == level]
         body.append([f"{level} and above" if level != "none" else "all", f"{len(taken)}/{len(faults)}",
-                     share(taken, lambda row: row["first"] not in ("exact", "set with it"))])
+                     share(taken, lambda row: not right(row))])
     return markdown(["confidence", "answered", "wrong"], body)

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Somebody else's program on the same virtual GPU, until it is ended. tenant [SHARE]: always has kernels queued, or would use
-SHARE of an idle GPU and leaves tenant.json, what its kernels took; holder: keeps its memory and does nothing; desktop: draws, which is no computing."""
+SHARE of an idle GPU and leaves tenant.json, what its kernels took; holder: keeps its memory and does nothing; desktop: draws,
+which is no computing."""
 import json
 import pathlib
 import signal

@@ -34,7 +34,8 @@ class Filter:
         if tier and tier not in self.tiers:
             if entry["kind"] != "process" or entry["key"] not in self.on_gpus:
                 return None
-            entry["attrs"] = {key: value for key, value in entry.get("attrs", {}).items() if key in ("pid", "start_ns", "in_job")}
+            known = ("pid", "start_ns", "in_job")
+            entry["attrs"] = {key: value for key, value in entry.get("attrs", {}).items() if key in known}
             self.numbers[entry["source"]] = (len(self.numbers), False)
         else:
             self.numbers[entry["source"]] = (len(self.numbers), True)

@@ -267,7 +267,7 @@ def items_of_process(job, process, begin, end, add):
     again = bool(job.job.get("watched")) and job.job["shape"] in ("again", "batch") and len(job.processes) > 1
 
     def blamed(kind):
-        """The start and the waits of what is thrown away were for nothing, too, and another task could have had the GPU then."""
+        """The start and the waits of what is thrown away were for nothing; another task could have had the GPU then."""
         more = ("wasted_trials",) * thrown_away + ("under_packing",) * packable
         return dataclasses.replace(kind, causes=(*kind.causes, *more)) if again and kind.causes else kind
 
