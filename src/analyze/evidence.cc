@@ -11,8 +11,9 @@ namespace headroom {
 std::vector<std::unique_ptr<Evidence>> evidence_of(const JobView& job, const StackView& stacks,
                                                    const Thresholds& limits) {
   std::vector<std::unique_ptr<Evidence>> ordered;
-  if (!stacks.looks.empty()) ordered.push_back(std::make_unique<Stacks>(stacks, limits));
   const bool sampled = std::any_of(job.did.begin(), job.did.end(), [](const auto& list) { return !list.empty(); });
+  if (sampled) ordered.push_back(std::make_unique<StoppedTime>());
+  if (!stacks.looks.empty()) ordered.push_back(std::make_unique<Stacks>(stacks, limits));
   if (sampled) ordered.push_back(std::make_unique<ProcessCounters>(limits));
   return ordered;
 }

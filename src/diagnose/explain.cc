@@ -25,7 +25,7 @@ namespace diagnose {
 
 namespace {
 
-constexpr std::array<Rule, 36> kRules{never_uses_gpu,       placement,
+constexpr std::array<Rule, 37> kRules{never_uses_gpu,       placement,
                                       owners_unknown,       utilisation_not_reported,
                                       device_lost,          idle_inseparable,
                                       idle_phases,          quiet_end,
@@ -36,6 +36,7 @@ constexpr std::array<Rule, 36> kRules{never_uses_gpu,       placement,
                                       restarted_workers,    waiting_ranks,
                                       waiting_for_peers,    uneven_gpus,
                                       installed_first,      startup,
+                                      stopped,
                                       out_of_memory,        unreleased,
                                       foreign_tenant,       throttling,
                                       sensor_outlier,       stalled,

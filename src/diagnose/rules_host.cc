@@ -411,19 +411,27 @@ std::vector<Finding> idle_unknown(const Analysis& a) {
 
 std::vector<Finding> idle_checkpoint(const Analysis& a) {
   Finding finding;
-  finding.cause = Cause::kCheckpointSync;
   finding.claims = claim_accounts(a, {Account::kCheckpoint});
   if (!a.material(finding.cost())) return {};
+  // Counters tell that it wrote, not what: a state, or a log.
+  const Claims told = common(finding.claims, told_time(a));
+  const bool saves = 2 * length(told) >= finding.cost();
+  if (saves)
+    finding.cause = Cause::kCheckpointSync;
+  else
+    finding.candidates = {Cause::kCheckpointSync, Cause::kLoggingUpload};
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   finding.tiers = "NP";
   finding.confidence = Confidence::kLow;
-  finding.title = code_in(a, finding.claims).empty() ? "The GPU waits while the job writes to storage"
-                                                     : "The GPU waits while the job saves its state";
+  finding.title =
+      saves ? "The GPU waits while the job saves its state" : "The GPU waits while the job writes to storage";
   finding.evidence = storage_sentences(s);
   finding.evidence.push_back(owner_sentence(s));
   append(finding.evidence, recurrences(a));
-  finding.would_overturn = "run once without checkpoints: if the gap stays, this is wrong";
-  finding.advice = "write checkpoints from a thread or less often, first to local disk";
+  finding.would_overturn = saves ? "run once without checkpoints: if the gap stays, this is wrong"
+                                 : "run once without checkpoints and output: if the gap stays, this is wrong";
+  finding.advice = saves ? "write checkpoints from a thread or less often, first to local disk"
+                         : "write less, less often or from a thread, first to local disk";
   gains_at_most(a, finding, "if writing overlapped wholly", true);
   return only(std::move(finding));
 }

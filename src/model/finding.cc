@@ -91,11 +91,13 @@ constexpr std::array kCauses{
               "headroom inside the container, or a container with --pid=host", "N"},
     CauseInfo{Cause::kUtilisationNotReported, "utilisation_not_reported", "", "utilisation that is not reported",
               "nvidia-smi --query-gpu=utilization.gpu,mig.mode.current", "N"},
+    CauseInfo{Cause::kProcessStopped, "process_stopped", "", "a process that was stopped",
+              "its state: ps -o stat shows T", "P"},
 };
 static_assert([] {
   for (std::size_t i = 0; i < kCauses.size(); ++i)
     if (kCauses[i].cause != static_cast<Cause>(i)) return false;
-  return kCauses.size() == static_cast<std::size_t>(Cause::kUtilisationNotReported) + 1;
+  return kCauses.size() == static_cast<std::size_t>(Cause::kProcessStopped) + 1;
 }());
 }  // namespace
 

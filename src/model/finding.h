@@ -65,6 +65,7 @@ enum class Cause : std::uint8_t {
   kDeviceLost,
   kOwnersUnknown,
   kUtilisationNotReported,
+  kProcessStopped,
 };
 // Root causes; identifiers and catalogue numbers are DESIGN section 8's.
 struct CauseInfo {
