@@ -218,7 +218,7 @@ TEST(Ledger, AProcessThatEndsBesideAStrangerKeepsItsKernels) {
 // Kernels until 10, stopped until 30 by a signal, kernels again; its stacks show a synchronisation all the time.
 TEST(Ledger, AStoppedProcessIsAtNothingWhateverItsStacksShow) {
   RecordingBuilder builder(40);
-  builder.gpu(0, [](double t) { return t <= 10 || t > 30 ? 1.0 : 0.0; });
+  builder.gpu(0, [](double t) { return t < 10.5 || t > 30.5 ? 1.0 : 0.0; });
   builder.process(100, 1, 0, 40, 0.01).context(100, 0, 0, 40);
   builder.stacks(100, 0, 40, {"train (/u/train.py:1)", "synchronize (/x/torch/cuda/__init__.py:1)"});
   Recording recording = builder.build();
