@@ -63,10 +63,9 @@ double measured_share(const Use& use, Nanos begin, Nanos end, Nanos soon) {
   if (!util) return 0;
   const auto& at = use.track->at;  // not every look at the list is one at the shares
   auto row = static_cast<std::size_t>(std::lower_bound(at.begin(), at.end(), end) - at.begin());
-  const bool ended = row == at.size();
   while (row < at.size() && at[row] <= end + soon && !util->has(row)) ++row;
   if (row < at.size() && at[row] <= end + soon) return static_cast<double>(util->values[row]);
-  if (!ended) return 0;
+  if (row < at.size() || use.context.end > end + soon) return 0;
   while (row > 0 && at[row - 1] >= begin - soon && !util->has(row - 1)) --row;
   if (row == 0 || at[row - 1] < begin - soon) return 0;
   return static_cast<double>(util->values[row - 1]) * held_within(use, begin, end) / static_cast<double>(end - begin);
