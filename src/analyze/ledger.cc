@@ -35,8 +35,7 @@ std::set<std::string> hidden_by_mask(const Recording& recording) {
   std::vector<Device> devices;
   for (const SourceId id : recording.all(SourceKind::kGpu))
     devices.push_back(device_of(recording.sources[static_cast<std::size_t>(id)]));
-  std::stable_sort(devices.begin(), devices.end(),
-                   [](const Device& x, const Device& y) { return x.index < y.index; });
+  std::stable_sort(devices.begin(), devices.end(), [](const Device& x, const Device& y) { return x.index < y.index; });
   for (const Device& device : devices)
     if (!device.given) hidden.insert(device.uuid);
   for (const std::size_t i : visible_devices(devices, root->cuda_visible_devices, root->cuda_device_order).ordinals)

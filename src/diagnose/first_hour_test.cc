@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <set>
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
@@ -11,17 +12,18 @@ namespace headroom {
 namespace {
 
 using ::testing::AllOf;
+using testing::cell;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using testing::cell;
 using testing::RecordingBuilder;
 using Frames = std::vector<std::string>;
 
 const Frames kKernels{"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"};
 const Frames kReduces{"train (/u/train.py:1)", "all_reduce (/x/site-packages/torch/distributed/distributed_c10d.py:1)"};
-const Frames kReceives{"train (/u/train.py:1)", "Connection.recv (/usr/lib/python3.11/multiprocessing/connection.py:1)"};
+const Frames kReceives{"train (/u/train.py:1)",
+                       "Connection.recv (/usr/lib/python3.11/multiprocessing/connection.py:1)"};
 
 const HealthCheck& health(const Explanation& e, std::string_view id) {
   return *std::find_if(e.health.begin(), e.health.end(), [&](const HealthCheck& check) { return check.check == id; });
@@ -72,7 +74,10 @@ TEST(FirstHour, WhatIsWrittenMayBeOutput) {
 
 TEST(FirstHour, AReadingBeforeAShortJobBeganIsNotItsMemory) {
   RecordingBuilder builder(1);
-  builder.gpu(0, [](double) { return 0.3; }, 0).process(7, 1, 0, 1, 0.1);
+  builder
+      .gpu(
+          0, [](double) { return 0.3; }, 0)
+      .process(7, 1, 0, 1, 0.1);
   const Explanation e = explain(builder.build());
   for (const Finding& finding : e.findings) EXPECT_THAT(finding.evidence, Not(Contains(HasSubstr("larger batch"))));
   EXPECT_EQ(health(e, "memory").good, Answer::kUnknown);
@@ -122,7 +127,8 @@ TEST(FirstHour, AContextThatNoLookShowedIsNotSaidToBeHeld) {
   builder.gpu(0, [](double t) { return t > 10 ? 0.9 : 0.0; }).process(7, 1, 0, 20, 0.9).context(7, 0, 5, 20);
   ExplainOptions options;
   options.window = std::pair(Nanos{0}, 3 * kSecond);
-  EXPECT_THAT(health(explain(builder.build(), options), "runs_on_gpu").evidence, Not(HasSubstr("it held a context and")));
+  EXPECT_THAT(health(explain(builder.build(), options), "runs_on_gpu").evidence,
+              Not(HasSubstr("it held a context and")));
 }
 
 TEST(FirstHour, OfAWholeBoxNothingIsSaidOfAJob) {
@@ -155,6 +161,25 @@ TEST(FirstHour, AWindowWithoutAProcessOnTheGpuHasAFinding) {
   ExplainOptions options;
   options.window = std::pair(12 * kSecond, 18 * kSecond);
   EXPECT_THAT(explain(builder.build(), options).findings, Not(IsEmpty()));
+}
+
+// `decode | train`: the decoder is neither on the GPU nor below who is.
+TEST(FirstHour, TheOtherEndOfAPipeIsNamed) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.2; }).sleeping_in(WaitChannel::kPipe).process(7, 1, 0, 60, 0.01);
+  builder.context(7, 0, 0, 60).process(8, 1, 0, 60, 0.9).stacks(7, 0, 60, {"read (/u/train.py:4)"});
+  const Finding first = explain(builder.build()).findings.front();
+  EXPECT_THAT(first.evidence, Contains(HasSubstr("process 8 of the job")));
+  EXPECT_THAT(first.candidates, Contains(Cause::kInputTooFewWorkers));
+}
+
+TEST(FirstHour, NoTwoFindingsSayTheSame) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return std::fmod(t - 0.001, 20) < 10 ? 0.6 : 0.0; });
+  builder.sleeping_in(WaitChannel::kFutex, 0.9).process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60);
+  const Explanation e = explain(builder.stacks(7, 0, 60, {"fit (/u/train.py:4)"}).build());
+  std::set<std::string> titles;
+  for (const Finding& finding : e.findings) EXPECT_TRUE(titles.insert(finding.title).second) << finding.title;
 }
 
 }  // namespace

@@ -24,9 +24,8 @@ HealthCheck runs_on_gpu(const Analysis& a) {
             own > 0 ? "kernels ran; whose they were is not recorded" : "no kernel ran in the recorded time"};
   // Between two looks at the list it may have had one; where a look showed one it had.
   const auto any_use = [&](const auto& wanted) {
-    return std::any_of(a.job.uses.begin(), a.job.uses.end(), [&](const ContextUse& use) {
-      return use.ours && wanted(use);
-    });
+    return std::any_of(a.job.uses.begin(), a.job.uses.end(),
+                       [&](const ContextUse& use) { return use.ours && wanted(use); });
   };
   const bool held =
       any_use([&](const ContextUse& use) { return use.held_from < a.window.end && use.end > a.window.begin; });

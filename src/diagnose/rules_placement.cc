@@ -134,8 +134,8 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
                     human_duration(a.ledger.busy(device) - a.ledger.total(Account::kForeign, device))));
   const std::size_t most = most_at_once(a);
   if (a.job.has_contexts)
-    finding.evidence.push_back(fmt::format("the driver listed at most {} process{}{} at once on a GPU, none on {}", most,
-                                           most == 1 ? "" : "es", a.job.has_job ? " of the job" : "",
+    finding.evidence.push_back(fmt::format("the driver listed at most {} process{}{} at once on a GPU, none on {}",
+                                           most, most == 1 ? "" : "es", a.job.has_job ? " of the job" : "",
                                            gpu_names(a, idle)));
   if (a.job.has_contexts && a.job.has_job)
     finding.evidence.push_back(mask_words(job_root(a)) + " when the job started");

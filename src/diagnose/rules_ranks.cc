@@ -89,8 +89,9 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
         "less often";
   } else if (uneven && !(wait && wait->at_work >= a.limits[Threshold::kMajority])) {
     finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
-    finding.advice = fmt::format("see why the process on {}, which waits the least, comes last: its share of the data, its kernels",
-                                 a.device_name(extremes->least));
+    finding.advice =
+        fmt::format("see why the process on {}, which waits the least, comes last: its share of the data, its kernels",
+                    a.device_name(extremes->least));
   } else if (wait && wait->at_work >= a.limits[Threshold::kMajority]) {
     finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
     finding.advice = fmt::format("see why process {} takes longer: its share of the data, {}", wait->peer_pid,

@@ -84,8 +84,8 @@ std::vector<Finding> no_process_there(const Analysis& a) {
   Finding finding;
   std::set<std::pair<std::size_t, Nanos>> begins;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    const bool away = slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin &&
-                      slice.begin < life.end;
+    const bool away =
+        slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin && slice.begin < life.end;
     if (away) begins.insert({device, slice.begin});
     return away;
   });

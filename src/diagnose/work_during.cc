@@ -93,14 +93,12 @@ void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
   finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kInputInMainProcess,
                         Cause::kCheckpointSync};
   const bool one = child->workers < 2;
-  finding.title =
-      one ? fmt::format("The GPU waits while the training process waits for process {}, which it started",
-                        child->busiest.pid)
-          : std::string("The GPU waits while the training process waits for programs that it started");
+  finding.title = one ? fmt::format("The GPU waits while the training process waits for process {}, which it started",
+                                    child->busiest.pid)
+                      : std::string("The GPU waits while the training process waits for programs that it started");
   finding.evidence.insert(finding.evidence.begin(), child_sentence(*child));
-  finding.advice =
-      fmt::format("let {} run beside the training, on what was saved for {}, instead of waiting for {}",
-                  one ? "that process" : "these programs", one ? "it" : "them", one ? "it" : "them");
+  finding.advice = fmt::format("let {} run beside the training, on what was saved for {}, instead of waiting for {}",
+                               one ? "that process" : "these programs", one ? "it" : "them", one ? "it" : "them");
   finding.would_overturn = "headroom stacks shows other functions while the GPU is idle";
 }
 

@@ -10,9 +10,9 @@
 namespace headroom::diagnose {
 
 struct Work {
-  double cores = 0;  // of these processes together, on average
-  double most = 0;   // of the one that used most ...
-  Process busiest;   // ... which is this
+  double cores = 0;         // of these processes together, on average
+  double most = 0;          // of the one that used most ...
+  Process busiest;          // ... which is this
   std::size_t workers = 0;  // those that used a tenth of it, or more
 };
 [[nodiscard]] Work work_during(const Analysis& a, const Claims& claims,
