@@ -140,8 +140,7 @@ void may_wait_for_somebody(const Analysis& a, const HostSummary& s, bool in_paus
   if (notebook(a)) {
     finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
     finding.evidence.push_back("the process on the GPU is the kernel of a notebook: it waits for whoever types");
-  } else if (s.waiting_in({WaitChannel::kPoll, WaitChannel::kPipe}) >=
-             a.limits[Threshold::kMajority]) {
+  } else if (s.waiting_in({WaitChannel::kPoll, WaitChannel::kPipe}) >= a.limits[Threshold::kMajority]) {
     add(finding.candidates, {Cause::kInteractiveHoldingGpu});
   }
 }
@@ -465,7 +464,9 @@ std::vector<Finding> idle_checkpoint(const Analysis& a) {
   if (!a.material(finding.cost())) return {};
   // Counters tell that it wrote, not what: a state, or a log.
   const Claims told = common(finding.claims, told_time(a));
-  const bool saves = 2 * length(told) >= finding.cost();
+  // Of a state that is written, stacks show the library's frames for a part of the time, and the caller's for the rest.
+  constexpr Nanos kPart = 5;  // a fifth of it
+  const bool saves = kPart * length(told) >= finding.cost();
   if (saves)
     finding.cause = Cause::kCheckpointSync;
   else
