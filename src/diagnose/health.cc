@@ -11,6 +11,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "diagnose/rules.h"
+#include "diagnose/words.h"
 #include "model/notes.h"
 
 namespace headroom::diagnose {
@@ -24,12 +25,21 @@ HealthCheck runs_on_gpu(const Analysis& a) {
   if (!a.job.has_contexts)
     return {"runs_on_gpu", own > 0 ? Answer::kYes : Answer::kUnknown,
             own > 0 ? "kernels ran; whose they were is not recorded" : "no kernel ran in the recorded time"};
-  const bool held = std::any_of(a.job.uses.begin(), a.job.uses.end(),
-                                [&](const auto& use) { return use.ours && use.held_from < a.window.end; });
+  // Between two looks at the list it may have had one; where a look showed one it had.
+  const auto any_use = [&](const auto& wanted) {
+    return std::any_of(a.job.uses.begin(), a.job.uses.end(),
+                       [&](const ContextUse& use) { return use.ours && wanted(use); });
+  };
+  const bool held =
+      any_use([&](const ContextUse& use) { return use.held_from < a.window.end && use.end > a.window.begin; });
+  const bool seen =
+      any_use([&](const ContextUse& use) { return use.first_seen < a.window.end && use.last_seen > a.window.begin; });
   if (own > 0 && !held && !a.job.batch.present)
     return {"runs_on_gpu", Answer::kUnknown,
             fmt::format("kernels of unlisted processes ran for {}", human_duration(own))};
   if (own > 0) return {"runs_on_gpu", Answer::kYes, fmt::format("its kernels ran for {}", human_duration(own))};
+  if (held && !seen && !a.job.batch.present)
+    return {"runs_on_gpu", Answer::kUnknown, "no kernel ran in this time, and no look at the driver's list lies in it"};
   return {"runs_on_gpu", Answer::kNo, held ? "it held a context and no kernel ran" : "it never held a compute context"};
 }
 
@@ -65,6 +75,10 @@ HealthCheck mixed_precision(const Analysis& a) {
 
 HealthCheck memory(const Analysis& a) {
   HealthCheck check{"memory", Answer::kUnknown, "memory use was not recorded"};
+  if (a.meta.origin == "run" && too_short_to_list(a)) {
+    check.evidence = "memory use: so short a job may lie between two readings";
+    return check;
+  }
   double worst = -1;
   for (std::size_t i = 0; i < a.devices.size(); ++i) {
     const MetricStats* used = a.stats_of(i, Metric::kMemoryUsed);

@@ -44,6 +44,8 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> waiting_ranks(const Analysis&);
 [[nodiscard]] std::vector<Finding> waiting_for_peers(const Analysis&);
 [[nodiscard]] std::vector<Finding> uneven_gpus(const Analysis&);
+// rules_stopped.cc: a process that a signal had stopped
+[[nodiscard]] std::vector<Finding> stopped(const Analysis&);
 // rules_install.cc
 [[nodiscard]] std::vector<Finding> installed_first(const Analysis&);  // before any process holds the device
 // rules_ends.cc: before the first kernel and after the last

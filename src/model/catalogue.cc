@@ -679,11 +679,24 @@ constexpr std::array kCauses{
         .accounts = {Account::kUnobserved},
         .overturn = "the same query with a number in it",
     },
+    CauseInfo{
+        .cause = Cause::kProcessStopped,
+        .id = "process_stopped",
+        .number = "",
+        .words = "a process that was stopped",
+        .observe = "its state: ps -o stat shows T",
+        .needs = "P",
+        .beyond = "",
+        .signature = "the process on the GPU in state T: somebody stopped it (SIGSTOP, Ctrl-Z, a debugger)",
+        .look_alikes = "a hang: its process sleeps, and is not stopped",
+        .accounts = {Account::kStopped},
+        .overturn = "another state of the process in that time",
+    },
 };
 static_assert([] {
   for (std::size_t i = 0; i < kCauses.size(); ++i)
     if (kCauses[i].cause != static_cast<Cause>(i)) return false;
-  return kCauses.size() == static_cast<std::size_t>(Cause::kUtilisationNotReported) + 1;
+  return kCauses.size() == static_cast<std::size_t>(Cause::kProcessStopped) + 1;
 }());
 }  // namespace
 

@@ -66,6 +66,7 @@ enum class Cause : std::uint8_t {
   kDeviceLost,
   kOwnersUnknown,
   kUtilisationNotReported,
+  kProcessStopped,
 };
 
 // Accounts of the ledger.

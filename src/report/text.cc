@@ -146,6 +146,8 @@ std::string evidence_in_short(const Explanation& e, const TextOptions& options) 
 // Never wrapped: a command is there to be copied.
 std::string next(const Explanation& e, const TextOptions& options) {
   if (e.path.empty()) return "";
+  if (e.path == "-")
+    return fmt::format("Next: {}\n", typed("headroom import - keeps it; then: headroom why last --full", options));
   const std::string name = visible(recording_argument(e, options));
   if (!options.full) return fmt::format("Next: {}\n", typed(fmt::format("headroom why {} --full", name), options));
   return fmt::format("Next: {}\n      {}\n", typed(fmt::format("headroom why {} --json", name), options),
