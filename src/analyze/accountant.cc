@@ -271,7 +271,7 @@ void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
   parts_[static_cast<std::size_t>(largest - shares.begin())] += end - begin - given;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const Use* use = shares[i].use;
-    Slice slice{begin, begin + parts_[i], Account::kUseful};
+    Slice slice{begin, begin + parts_[i], Account::kUseful, 0, seen_by_};
     if (use) {
       slice.pid = use->context.pid;
       slice.task = use->task;
@@ -318,11 +318,11 @@ void DeviceAccountant::held_piece(Nanos begin, Nanos end, const Use& use, UsePar
       return emit(piece_of(use, begin, end, Account::kStartup, "P", Confidence::kHigh));
     case UsePart::kTail:
       if (use.hung) return emit(piece_of(use, begin, end, Account::kHung, "P", Confidence::kMedium));
-      return emit(piece_of(use, begin, end, Account::kTeardown, "N", Confidence::kMedium));
+      return emit(piece_of(use, begin, end, Account::kTeardown, seen_by_, Confidence::kMedium));
     case UsePart::kBetween:
       break;
   }
-  emit(piece_of(use, begin, end, Account::kUnexplained, "N", Confidence::kLow));
+  emit(piece_of(use, begin, end, Account::kUnexplained, seen_by_, Confidence::kLow));
 }
 
 // An attempt of a batch around its contexts, or one that was too short to be listed.
@@ -377,7 +377,7 @@ Nanos DeviceAccountant::waits_for_peers(const Use& use, Nanos begin, Nanos end) 
 
 void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
   if (!job_.has_contexts && !job_.batch.present)
-    return emit({begin, end, Account::kUnexplained, 0, "N", Confidence::kLow});
+    return emit({begin, end, Account::kUnexplained, 0, seen_by_, Confidence::kLow});
   Word best = Word::kNone;
   const Use* use = nullptr;
   for (const std::size_t i : around_) {
@@ -421,6 +421,7 @@ std::vector<Slice> DeviceAccountant::slices() {
   first_sample();
   for (const UtilSample& sample : time_.samples()) {
     move_to(sample);
+    seen_by_ = sample.exact ? "C" : "N";
     if (!sample.util) {
       emit({sample.begin, sample.end, Account::kUnobserved, 0, "N", Confidence::kHigh});
       continue;

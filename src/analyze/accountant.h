@@ -71,6 +71,7 @@ class DeviceAccountant {
   std::vector<Nanos> parts_;
   bool desktop_ = false;  // a desktop draws on it: kernels without an owner are its own, where the job has no context
   bool touched_ = false;
+  Tiers seen_by_ = "N";  // who told how much of the sample at hand was busy
 };
 
 }  // namespace headroom

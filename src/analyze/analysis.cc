@@ -328,7 +328,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.families = families_of(stacks);
   for (const stacks::StackKind& kind : stacks.kinds)
     if (kind.for_child) a.child_waits.insert(kind.where);
-  DeviceTimes times = device_times(recording, a.job, limits, evidence_of(a.job, stacks, limits));
+  DeviceTimes times = device_times(recording, a.job, limits, evidence_of(recording, a.job, stacks, limits));
   a.devices = std::move(times.devices);
   const NamedPhases named = named_phases(recording, a.job, stacks);
   mark_phases(named, a.devices);
@@ -347,6 +347,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   describe_phases(recording, named, a.devices, limits, a.phases);
   a.pauses.resize(a.phases.size(), false);
   if (!a.job.batch.present) a.work = step_counts(recording).work(a.window);  // its tasks count each for itself
+  if (!a.job.batch.present) a.ranks = rank_paces(recording, a.window, limits);
   a.said = said_of(recording, a.window);
   a.ledger = ledger(a.devices, a.window.begin, a.window.end);
   a.ledger.tasks = a.job.batch.tasks;
@@ -362,6 +363,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     a.busy_error.push_back(busy_error(recording, a.devices[i].source, a.window.begin, a.window.end, limits));
     a.memory_ends.push_back(a.window.end >= recording.meta.end ? memory_end(recording, a.devices[i]) : std::nullopt);
     a.copied_bytes.push_back(copied_to(track, a.window));
+    a.profiles.push_back(device_profile(recording, a.devices[i].source, a.window.begin, a.window.end));
   }
   say_as_the_ledger(a);
   take_notes(recording, a);

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "analyze/clocks.h"
+#include "analyze/gpu_works.h"
 #include "analyze/host_summary.h"
 #include "analyze/job.h"
 #include "analyze/ledger.h"
 #include "analyze/peer_waits.h"
+#include "analyze/rank_paces.h"
 #include "analyze/regimes.h"
 #include "analyze/stats.h"
 #include "analyze/worker_code.h"
@@ -82,6 +84,8 @@ struct Analysis {
   std::vector<std::optional<MemoryEnd>> memory_ends;  // by position in `devices`; for a window up to the end only
   std::optional<std::pair<Nanos, std::string>> out_of_memory;  // the last line of the job's output that says so
   std::string no_nvtx;                                         // why NVTX ranges were not recorded though wanted
+  std::vector<std::optional<DeviceProfile>> profiles;          // by position in `devices`; absent: no profiler looked
+  std::vector<RankPace> ranks;                                 // the slowest first; empty: fewer than three count steps
   std::vector<bool> idle_peer;      // by position in `devices`: it did nothing while another worked
   std::vector<bool> unreported;     // by position in `devices`: it has readings, and never one of its utilisation
   std::vector<Nanos> busy_error;    // by position in `devices`: its busy time may be so much less or more

@@ -21,6 +21,7 @@ bool concerns(const Recording& recording, SourceId source, SourceId device) {
     case SourceKind::kGpuUtilRing:
     case SourceKind::kGpuPowerRing:
     case SourceKind::kGpuProcess:
+    case SourceKind::kGpuWork:
       return of.parent == device || of.key == recording.sources[static_cast<std::size_t>(device)].key;
     default:
       return true;

@@ -3,14 +3,16 @@
 
 #include <algorithm>
 
+#include "analyze/call_evidence.h"
 #include "analyze/process_evidence.h"
 #include "analyze/stack_evidence.h"
 
 namespace headroom {
 
-std::vector<std::unique_ptr<Evidence>> evidence_of(const JobView& job, const StackView& stacks,
-                                                   const Thresholds& limits) {
+std::vector<std::unique_ptr<Evidence>> evidence_of(const Recording& recording, const JobView& job,
+                                                   const StackView& stacks, const Thresholds& limits) {
   std::vector<std::unique_ptr<Evidence>> ordered;
+  if (auto calls = std::make_unique<ProfiledCalls>(recording); !calls->empty()) ordered.push_back(std::move(calls));
   if (!stacks.looks.empty()) ordered.push_back(std::make_unique<Stacks>(stacks, limits));
   const bool sampled = std::any_of(job.did.begin(), job.did.end(), [](const auto& list) { return !list.empty(); });
   if (sampled) ordered.push_back(std::make_unique<ProcessCounters>(limits));

@@ -68,7 +68,7 @@ TEST(Ledger, MoreEvidenceNeverChangesHowMuchWasBusy) {
     const Recording recording = random_recording_or_batch(random);
     const JobView job = job_view(recording);
     const StackView stacks = stack_view(recording, stacks::Families());
-    std::vector<std::unique_ptr<Evidence>> more = evidence_of(job, stacks, {});
+    std::vector<std::unique_ptr<Evidence>> more = evidence_of(recording, job, stacks, {});
     const auto with = [&](std::span<const std::unique_ptr<Evidence>> evidence) {
       return ledger(device_times(recording, job, {}, evidence).devices, recording.meta.start, recording.meta.end);
     };
@@ -91,7 +91,7 @@ TEST(Ledger, TheFirstEvidenceThatSpeaksDecidesAndNamesThePlace) {
                                   .build();
   const JobView job = job_view(recording);
   const StackView stacks = stack_view(recording, stacks::Families());
-  std::vector<std::unique_ptr<Evidence>> evidence = evidence_of(job, stacks, {});
+  std::vector<std::unique_ptr<Evidence>> evidence = evidence_of(recording, job, stacks, {});
   evidence.insert(evidence.begin(), std::make_unique<KnowsTheFunction>());
   const DeviceTimes times = device_times(recording, job, {}, evidence);
   EXPECT_EQ(times.places, std::vector<std::string>{"train.py: build_graph"});

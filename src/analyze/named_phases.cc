@@ -17,7 +17,7 @@ namespace {
 
 using stacks::Family;
 
-constexpr std::array<std::string_view, 3> kWays{"marks", "nvtx", "output"};  // in order of trust
+constexpr std::array<std::string_view, 4> kWays{"marks", "nvtx", "trace", "output"};  // in order of trust
 constexpr std::size_t kMostPhases = 64;
 // Of phases that stacks tell: six looks at 20 Hz, and how far apart two looks may be that belong together.
 constexpr Nanos kShortest = 300 * kMillisecond;

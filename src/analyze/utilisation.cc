@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyze/gpu_works.h"
 #include "base/median.h"
 
 namespace headroom {
@@ -42,7 +43,7 @@ std::vector<UtilSample> merge(const std::vector<UtilSample>& first, const std::v
     for (std::size_t i = other; i < second.size() && second[i].begin < to; ++i) {
       const Nanos piece = std::max(from, second[i].begin), stop = std::min(to, second[i].end);
       if (piece > from) merged.push_back({from, piece, std::nullopt});
-      if (stop > piece) merged.push_back({piece, stop, second[i].util});
+      if (stop > piece) merged.push_back({piece, stop, second[i].util, second[i].exact});
       from = stop;
     }
     if (to > from) merged.push_back({from, to, std::nullopt});
@@ -57,6 +58,19 @@ std::vector<UtilSample> merge(const std::vector<UtilSample>& first, const std::v
   return merged;
 }
 
+// What a profiler saw: neighbours that are both idle, or both busy, are one.
+std::vector<UtilSample> profiled(const Recording& recording, SourceId gpu) {
+  std::vector<UtilSample> samples;
+  for (const WorkStretch& stretch : work_stretches(recording, gpu)) {
+    const std::int64_t util = stretch.busy() ? kFullUtil : 0;
+    if (!samples.empty() && samples.back().util == util && samples.back().end == stretch.begin)
+      samples.back().end = stretch.end;
+    else
+      samples.push_back({stretch.begin, stretch.end, util, true});
+  }
+  return samples;
+}
+
 }  // namespace
 
 std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu, const Thresholds& limits) {
@@ -68,12 +82,14 @@ std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu, c
     ring = readings(recording.tracks[static_cast<std::size_t>(*id)], meta.start, meta.end, 0, gap);
   const auto ticks =
       readings(recording.tracks[static_cast<std::size_t>(gpu)], meta.start, meta.end, meta.interval, gap);
-  return merge(ring, ticks, meta.start, meta.end);
+  std::vector<UtilSample> seen = merge(ring, ticks, meta.start, meta.end);
+  const std::vector<UtilSample> exact = profiled(recording, gpu);
+  return exact.empty() ? seen : merge(exact, seen, meta.start, meta.end);
 }
 
 Nanos busy_error(const Recording& recording, SourceId gpu, Nanos begin, Nanos end, const Thresholds& limits) {
   const auto& key = recording.sources[static_cast<std::size_t>(gpu)].key;
-  if (recording.find(SourceKind::kGpuUtilRing, key)) return 0;
+  if (recording.find(SourceKind::kGpuUtilRing, key) || recording.find(SourceKind::kGpuWork, key)) return 0;
   double squares = 0, pairs = 0;
   const UtilSample* before = nullptr;
   const auto samples = util_samples(recording, gpu, limits);

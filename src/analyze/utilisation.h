@@ -12,20 +12,22 @@ namespace headroom {
 struct UtilSample {
   Nanos begin = 0, end = 0;
   std::optional<std::int64_t> util;  // stored units of Metric::kGpuUtil (1e-4), 0..10000; absent: unobserved
+  bool exact = false;                // by a profiler: all of it is idle, or all of it is busy
   bool operator==(const UtilSample&) const = default;
 };
 inline constexpr std::int64_t kFullUtil = 10'000;
 
 // The device's whole span [meta.start, meta.end) as consecutive samples. A reading at t1 speaks for (t0, t1], t0 being
 // the reading before it; where readings are further apart than three times their median spacing it speaks for one
-// median spacing only, and the rest is unobserved. The driver's ring buffer goes before the readings of the ticks.
+// median spacing only, and the rest is unobserved. What a profiler saw goes before the driver's ring buffer, and that
+// before the readings of the ticks.
 [[nodiscard]] std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu,
                                                    const Thresholds& limits = {});
 
 // How much the busy time of the window may differ from what the readings say: a reading of a tick covers a fraction of
 // its interval (the driver looks back a second at most), so that they are a sample; twice its standard error, by the
-// differences of neighbours (von Neumann 1941: a slow change is none). 0 where the driver's ring covers all of the
-// time.
+// differences of neighbours (von Neumann 1941: a slow change is none). 0 where the driver's ring or a profiler covers
+// all of the time.
 [[nodiscard]] Nanos busy_error(const Recording& recording, SourceId gpu, Nanos begin, Nanos end,
                                const Thresholds& limits = {});
 

@@ -42,7 +42,7 @@ Result<void> copy(const ExportOptions& options) {
   if (options.output.empty())
     return fail(Errc::kInvalidInput, "an .hrec file cannot go to standard output", "say where with --output");
   HR_TRY(const std::string path, path_of_recording(options.recording));
-  if (const auto log = LogText::open(path); log && sniff_log(log->text()) != LogFormat::kRecording) {
+  if (const auto format = format_of_file(path); format && *format != LogFormat::kRecording) {
     HR_TRY(OpenedRecording opened, open_recording(options.recording));
     if (options.share) opened.recording = to_share(std::move(opened.recording));
     return write_recording(opened.recording, options.output);

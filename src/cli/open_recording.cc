@@ -86,12 +86,19 @@ Result<std::string> path_of_recording(const std::string& what) {
 Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options, const ReadOptions& read) {
   OpenedRecording opened;
   HR_TRY(opened.path, path_of_recording(what));
-  const auto log = LogText::open(opened.path);
-  if (!log) {
-    Error error = log.error();
+  const auto not_there = [](Error error) {
     if (error.hint.empty()) error.hint = "headroom recordings lists what was recorded; 'last' is the newest";
     return tl::unexpected(error);
+  };
+  auto bytes = ByteStream::open(opened.path);
+  if (!bytes) return not_there(bytes.error());
+  HR_TRY(auto trace, import_trace(opened.path, *bytes, options));
+  if (trace) {
+    opened.recording = std::move(*trace);
+    return opened;
   }
+  const auto log = LogText::open(opened.path, std::move(*bytes));
+  if (!log) return not_there(log.error());
   const LogFormat format = options.format.value_or(sniff_log(log->text()));
   if (format == LogFormat::kRecording) {
     if (opened.path == "-" || log->was_packed())

@@ -42,6 +42,14 @@ constexpr std::array kVerbs{
          .examples = "why\n"
                      "why last~1\n"
                      "why gpu_stats.csv --json"},
+    Verb{.name = "plan",
+         .summary = "say what to change, what that can gain, how to check and undo it",
+         .declare = declare_plan,
+         .usage = "[OPTIONS] [RECORDING]",
+         .examples = "plan\n"
+                     "plan last --left 70h -o plan.json\n"
+                     "plan last --trials 20 --epochs 10 --epoch 7m\n"
+                     "plan gpu_stats.csv --batch 32:128"},
     Verb{.name = "compare",
          .summary = "say whether two runs may be compared, and if so by how much they differ",
          .declare = declare_compare,

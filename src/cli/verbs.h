@@ -13,6 +13,7 @@ Action declare_doctor(VerbInput input);
 Action declare_export(VerbInput input);
 Action declare_import(VerbInput input);
 Action declare_manual(VerbInput input);
+Action declare_plan(VerbInput input);
 Action declare_record(VerbInput input);
 Action declare_recordings(VerbInput input);
 Action declare_run(VerbInput input);

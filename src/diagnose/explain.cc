@@ -13,6 +13,7 @@
 #include "diagnose/alike.h"
 #include "diagnose/batch_times.h"
 #include "diagnose/headline.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/health.h"
 #include "diagnose/named_code.h"
 #include "diagnose/pipeline.h"
@@ -25,7 +26,7 @@ namespace diagnose {
 
 namespace {
 
-constexpr std::array<Rule, 36> kRules{never_uses_gpu,       placement,
+constexpr std::array<Rule, 39> kRules{never_uses_gpu,       placement,
                                       owners_unknown,       utilisation_not_reported,
                                       device_lost,          idle_inseparable,
                                       idle_phases,          quiet_end,
@@ -42,7 +43,9 @@ constexpr std::array<Rule, 36> kRules{never_uses_gpu,       placement,
                                       busy_but_inefficient, mostly_something_else,
                                       no_process_there,     losses,
                                       tail_imbalance,       tasks_waited,
-                                      discarded_work,       under_packing};
+                                      discarded_work,       under_packing,
+                                      profiled_waits,       exposed_communication,
+                                      slow_rank};
 
 // That no idle time is worth removing is a finding too, where nothing else says otherwise.
 std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& findings) {
@@ -56,7 +59,7 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   if (troubled || busy < a.limits[Threshold::kHealthyBusy]) return std::nullopt;
   Finding finding;
   finding.cause = Cause::kHealthy;
-  finding.tiers = a.job.has_host ? "NP" : "N";
+  finding.tiers = is_profiled(a) ? "C" : a.job.has_host ? "NP" : "N";
   finding.title = "Healthy: no idle time is worth removing";
   finding.evidence = {fmt::format("kernels were resident for {} of the budget; no other account reaches {}",
                                   human_percent(busy), human_percent(a.limits[Threshold::kMaterial]))};
@@ -114,6 +117,14 @@ std::vector<Projection> projections(const Analysis& a, const std::optional<Bound
   projection.low_seconds = now / best;
   projection.high_seconds = now;
   return {projection};
+}
+
+std::optional<HostTime> host_time(const HostSummary& s) {
+  if (s.usable_cores <= 0 || s.owners == 0) return std::nullopt;
+  HostTime host{.usable_cores = s.usable_cores, .busy_cores = s.busy_cores, .helper_cores = s.helper_cpu};
+  host.helpers = static_cast<std::int64_t>(s.helpers);
+  host.owner_cores = (s.owner_cpu + s.owner_threads) * static_cast<double>(s.owners);
+  return host;
 }
 
 RecordingCost cost_of(const Recording& recording, const ExplainOptions& options) {
@@ -204,6 +215,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
   e.bound = diagnose::bound_of(a);
   e.pipeline = diagnose::pipeline(a);
   e.batch = diagnose::batch_times(a);
+  e.host = diagnose::host_time(a.host);
   e.projections = diagnose::projections(a, e.bound);
   e.health = diagnose::health(a);
   e.cost = diagnose::cost_of(recording, options);

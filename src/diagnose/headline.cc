@@ -181,6 +181,13 @@ std::string rate_words(double rate) {
 }  // namespace
 
 std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
+  if (a.machine.empty() && !a.ranks.empty()) {
+    const RankPace& slowest = a.ranks.front();
+    return fmt::format(
+        "Of {} ranks that count their steps, {} was the slowest: {:.2f} times the median of its peers in {} "
+        "steps in a row, {:.2f} times in all {}. No GPU was recorded.",
+        a.ranks.size(), slowest.name, slowest.slowest, slowest.to - slowest.from + 1, slowest.all, slowest.steps);
+  }
   if (a.machine.empty()) return fmt::format("No GPU was recorded in {}.", span_words(a));
   if (a.devices.empty()) return fmt::format("The job was given no GPU and used none in {}.", span_words(a));
   if (a.job.batch.present) return batch_headline(a);

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "diagnose/rules.h"
 #include "model/notes.h"
 
@@ -30,11 +33,33 @@ HealthCheck runs_on_gpu(const Analysis& a) {
   return {"runs_on_gpu", Answer::kNo, held ? "it held a context and no kernel ran" : "it never held a compute context"};
 }
 
+// What the job said of its own arithmetic; nothing where it said nothing that is known here.
+std::optional<HealthCheck> precision_said(const Analysis& a) {
+  constexpr std::array<std::string_view, 6> kNames{"precision",       "amp",     "use_amp", "dtype",
+                                                   "mixed_precision", "autocast"};
+  constexpr std::array<std::string_view, 8> kMixed{"bf16", "bfloat16", "16", "fp16", "float16", "fp8", "true", "mixed"};
+  constexpr std::array<std::string_view, 6> kPlain{"fp32", "float32", "32", "false", "no", "none"};
+  for (const auto& [name, value] : a.said.parameters) {
+    if (std::find(kNames.begin(), kNames.end(), lower(name)) == kNames.end()) continue;
+    const std::string low = lower(value);
+    const auto has = [&](const auto& words) {
+      return std::any_of(words.begin(), words.end(),
+                         [&](std::string_view w) { return low.find(w) != std::string::npos; });
+    };
+    const bool mixed = has(kMixed);
+    if (mixed || has(kPlain))
+      return HealthCheck{"mixed_precision", mixed ? Answer::kYes : Answer::kNo,
+                         fmt::format("the job says {}={}", name, value)};
+  }
+  return std::nullopt;
+}
+
 HealthCheck mixed_precision(const Analysis& a) {
   for (std::size_t i = 0; i < a.devices.size(); ++i)
     if (const MetricStats* tensor = a.stats_of(i, Metric::kTensorActive); tensor && tensor->samples > 0)
       return {"mixed_precision", tensor->mean > a.limits[Threshold::kTensorUsed] ? Answer::kYes : Answer::kNo,
               fmt::format("tensor pipes active {} of the time", human_percent(tensor->mean))};
+  if (auto said = precision_said(a)) return *said;
   return {"mixed_precision", Answer::kUnknown, "needs tensor activity, which the driver tells on Hopper and newer"};
 }
 
@@ -95,6 +120,37 @@ HealthCheck progress(const Analysis& a) {
   return {"progress", Answer::kNo, none + ", and no CPU work"};
 }
 
+// Kernels that come back, or other work, are no deadlock.
+HealthCheck no_hang(const Analysis& a, const HealthCheck& progress) {
+  const Nanos hung = a.ledger.total(Account::kHung);
+  const bool stalled =
+      std::any_of(a.stalls.begin(), a.stalls.end(), [](const auto& stall) { return stall.has_value(); });
+  if (hung > 0) return {"no_hang", Answer::kNo, fmt::format("nothing of the job moved for {}", human_duration(hung))};
+  if (stalled) return {"no_hang", Answer::kUnknown, "kernels only waited for a time: a hang, or a peer that is late"};
+  if (progress.good == Answer::kYes) return {"no_hang", Answer::kYes, progress.evidence};
+  return {"no_hang", Answer::kUnknown, progress.evidence};
+}
+
+HealthCheck no_out_of_memory(const Analysis& a) {
+  constexpr const char* kCheck = "no_out_of_memory";
+  if (a.out_of_memory)
+    return {kCheck, Answer::kNo,
+            fmt::format("its output says at {}: {}", a.when(a.out_of_memory->first), a.out_of_memory->second)};
+  if (a.job.batch.present) {
+    const auto ran_out =
+        std::count_if(a.job.batch.attempts.begin(), a.job.batch.attempts.end(), [](const auto& attempt) {
+          return attempt.outcome == AttemptOutcome::kGpuOutOfMemory ||
+                 attempt.outcome == AttemptOutcome::kHostOutOfMemory;
+        });
+    if (ran_out > 0)
+      return {kCheck, Answer::kNo, count_of(static_cast<std::int64_t>(ran_out), "attempt") + " ran out of memory"};
+    return {kCheck, Answer::kYes, "no attempt ran out of memory"};
+  }
+  if (a.window.end >= a.meta.end && a.meta.exit_code == 0)
+    return {kCheck, Answer::kYes, "none that ended the job: exit code 0"};
+  return {kCheck, Answer::kUnknown, "neither the end of the job nor a line of its output says"};
+}
+
 // How the last attempt of each task of a batch went.
 HealthCheck tasks_ended(const Analysis& a) {
   std::map<std::int32_t, bool> well;  // by task
@@ -125,7 +181,9 @@ HealthCheck ended_well(const Analysis& a) {
 }  // namespace
 
 std::vector<HealthCheck> health(const Analysis& a) {
-  std::vector<HealthCheck> checks{runs_on_gpu(a), mixed_precision(a), memory(a), clocks(a), progress(a), ended_well(a)};
+  const HealthCheck moves = progress(a);
+  std::vector<HealthCheck> checks{runs_on_gpu(a), mixed_precision(a), memory(a),           clocks(a),
+                                  moves,          no_hang(a, moves),  no_out_of_memory(a), ended_well(a)};
   // That its library is not there matters to few; that another one has its place, to somebody who wants ranges.
   if (!a.no_nvtx.empty())
     checks.push_back({"nvtx_ranges",

@@ -221,7 +221,18 @@ Claims open_time(const Analysis& a, std::initializer_list<Account> accounts) {
   Claims claims = claim_accounts(a, accounts);
   for (const Claims& taken : {worker_restarts(a).pauses, uneven_time(a).claims, rank_waits(a)})
     if (!taken.empty()) claims = without(claims, taken);
-  return claims;
+  return is_profiled(a) ? without(claims, profiled_idle(a)) : claims;
+}
+
+bool is_profiled(const Analysis& a) {
+  return std::any_of(a.profiles.begin(), a.profiles.end(), [](const auto& profile) { return profile.has_value(); });
+}
+
+Claims profiled_idle(const Analysis& a) {
+  return claim(a, [](std::size_t, const Slice& slice) {
+    const bool exchange = slice.account == Account::kPeers || slice.account == Account::kValidationHost;  // by its name
+    return slice.tiers.has("C") && is_held_idle(slice.account) && !exchange;
+  });
 }
 
 Claims in_pauses(const Analysis& a, const Claims& claims) {

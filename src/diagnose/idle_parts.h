@@ -34,6 +34,10 @@ struct UnevenTime {
 // The time in one of these accounts that no part above takes, without what attempts held that did not succeed.
 [[nodiscard]] Claims open_time(const Analysis& a, std::initializer_list<Account> accounts);
 
+// Idle time that a profiler's trace accounts for: the rules of rules_traces.cc speak of it, and no others.
+[[nodiscard]] bool is_profiled(const Analysis& a);
+[[nodiscard]] Claims profiled_idle(const Analysis& a);
+
 // What of the claims lies in long pauses of the GPU, or in phases in which it works less than at its best: what is no
 // matter of a usual step.
 [[nodiscard]] Claims in_pauses(const Analysis& a, const Claims& claims);

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 
+#include "analyze/call_evidence.h"
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/words.h"
@@ -91,8 +92,9 @@ void name_the_code(const Analysis& a, Finding& finding) {
                      !common(finding.claims, rank_waits(a)).empty();
   std::vector<NamedCode> named = code_in(a, ranks ? of_the_busiest(a, finding.claims) : finding.claims);
   std::erase_if(named, [](const NamedCode& code) { return code.share < kLeast; });
-  if (named.empty()) return;
-  const bool few = length(finding.claims) < kSecond;  // shares of a handful of stacks would be accidents
+  if (named.empty() || named[0].place == kNotBegun) return;  // the finding says no more
+  const bool profiled = finding.tiers.has("C");
+  const bool few = !profiled && length(finding.claims) < kSecond;  // shares of a handful of stacks would be accidents
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, named.size()); ++i)
     text += (i == 0 ? " " : ", ") + named[i].place + (few ? "" : " " + human_percent(named[i].share));
@@ -100,11 +102,11 @@ void name_the_code(const Analysis& a, Finding& finding) {
   if (!few && !ranks) text += beside(a, finding);
   finding.evidence.insert(
       finding.evidence.begin(),
-      fmt::format("{} Python stacks{} say:{}", ranks ? "the busiest one's" : "its", few ? ", a few only," : "", text));
+      profiled ? "by the trace:" + text : fmt::format("{} Python stacks{} say:{}", ranks ? "the busiest one's" : "its", few ? ", a few only," : "", text));
   // That it waits for workers is said already.
   if (named[0].share >= a.limits[Threshold::kMajority] && named[0].place != info(stacks::Family::kLoaderWait).label)
     finding.title += ": " + named[0].place;
-  finding.tiers |= "Y";
+  if (!profiled) finding.tiers |= "Y";
 }
 
 std::optional<PeerWait> peer_in(const Analysis& a, const Claims& claims, bool told) {

@@ -36,7 +36,11 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> idle_validation(const Analysis&);
 [[nodiscard]] std::vector<Finding> idle_copies(const Analysis&);
 [[nodiscard]] std::vector<Finding> idle_sync(const Analysis&);
+// rules_traces.cc: what a profiler saw to the nanosecond
+[[nodiscard]] std::vector<Finding> profiled_waits(const Analysis&);
+[[nodiscard]] std::vector<Finding> exposed_communication(const Analysis&);
 // rules_ranks.cc: several GPUs
+[[nodiscard]] std::vector<Finding> slow_rank(const Analysis&);
 [[nodiscard]] std::vector<Finding> waiting_ranks(const Analysis&);
 [[nodiscard]] std::vector<Finding> waiting_for_peers(const Analysis&);
 [[nodiscard]] std::vector<Finding> uneven_gpus(const Analysis&);
@@ -74,6 +78,9 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> wrong_pins(const Analysis& a);
 // Many tasks that each start from nothing, of a batch; nothing where there are few starts (rules_packing.cc).
 [[nodiscard]] std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup);
+// How many tasks a GPU could hold at once by kernels, memory and cores, from the time in which tasks waited; nothing
+// where no kernel ran then (rules_packing.cc).
+[[nodiscard]] std::optional<double> room_for_tasks(const Analysis& a);
 // Whether the driver lowered a device's clocks lastingly and by much; then by which share (rules_device.cc).
 [[nodiscard]] std::optional<double> clocks_lost(const Analysis& a, std::size_t device);
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
@@ -10,6 +11,10 @@
 #include "diagnose/words.h"
 
 namespace headroom::diagnose {
+
+namespace {
+std::string two_digits(double ratio) { return fmt::format("{:.2f}", ratio); }
+}  // namespace
 
 std::vector<Finding> waiting_ranks(const Analysis& a) {
   Finding finding;
@@ -92,6 +97,33 @@ std::vector<Finding> uneven_gpus(const Analysis& a) {
                                           : "record for longer: if the GPUs even out, this is wrong";
   finding.advice = "one process per GPU with an equal share each (DistributedDataParallel), or fewer GPUs";
   gains_by_removal(a, finding, "while each GPU keeps its work; more where the work can be spread");
+  return only(std::move(finding));
+}
+
+// By the steps that the ranks count themselves. Of ranks that wait for each other within a step all take as long: then
+// nothing is seen here.
+std::vector<Finding> slow_rank(const Analysis& a) {
+  const double least = a.limits[Threshold::kStraggler];
+  if (a.ranks.empty() || a.ranks.front().slowest <= least) return {};
+  const RankPace& slow = a.ranks.front();
+  const RankPace& next = a.ranks[1];
+  Finding finding;
+  finding.cause = Cause::kStraggler;
+  finding.tiers = slow.via == "marks" || slow.via == "nvtx" || slow.via == "trace" ? "X" : "L";
+  finding.confidence = Confidence::kMedium;
+  finding.title = fmt::format("{} is slower than its {} peers: steps {} to {} took it {} times their median", slow.name,
+                              a.ranks.size() - 1, slow.from, slow.to, two_digits(slow.slowest));
+  finding.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.title[0])));
+  finding.evidence = {
+      fmt::format("over all {} steps that each of them did it took {} times their median", slow.steps,
+                  two_digits(slow.all)),
+      fmt::format("the next slowest, {}, took at most {} times in as many steps", next.name, two_digits(next.slowest))};
+  finding.would_overturn = "its share of the data, or of the work: if it has more of it, it is not slow";
+  finding.advice =
+      fmt::format("see what {} shares its machine and GPU with in these steps, and what data it has", slow.name);
+  finding.gain = Gain{1.0, std::max(1.0, slow.bound),
+                      fmt::format("if every step waits for its slowest rank, and {} were as its peers", slow.name)};
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
   return only(std::move(finding));
 }
 

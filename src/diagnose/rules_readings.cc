@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 
@@ -12,7 +13,9 @@ namespace headroom::diagnose {
 
 namespace {
 
-bool readings_alone(const Analysis& a) { return (!a.job.has_host || a.job.owners_unknown) && !a.job.batch.present; }
+bool readings_alone(const Analysis& a) {
+  return (!a.job.has_host || a.job.owners_unknown) && !a.job.batch.present && !is_profiled(a);
+}
 
 // Kernels in the last part of the window, and no device without any: nothing hangs then.
 bool still_computing(const Analysis& a) {

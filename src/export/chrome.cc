@@ -18,7 +18,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Trace "processes": the job's processes, events, stacks, phases, then the GPUs from 10 on.
-constexpr int kHostGroup = 1, kEventGroup = 2, kStackGroup = 3, kPhaseGroup = 4, kFirstGpuGroup = 10;
+constexpr int kHostGroup = 1, kEventGroup = 2, kStackGroup = 3, kPhaseGroup = 4, kWorkGroup = 5, kCallGroup = 6,
+              kFirstGpuGroup = 10;
 constexpr Nanos kLongestLook = 200 * kMillisecond;  // a stack says nothing of what comes long after it
 // Threads of a GPU that are no processes: above every pid that Linux gives (2^22 at most).
 constexpr int kLedgerThread = (1 << 22) + 1, kFindingsThread = kLedgerThread + 1, kPartsThread = kLedgerThread + 2;
@@ -103,6 +104,10 @@ class TraceWriter {
         return write_lists(id, kStackGroup, "Python stacks", kLongestLook);
       case SourceKind::kMarks:
         return write_lists(id, kPhaseGroup, "phases", recording_.meta.end);
+      case SourceKind::kGpuWork:
+        return write_lists(id, kWorkGroup, "kernels and copies", recording_.meta.end);
+      case SourceKind::kCallThread:
+        return write_lists(id, kCallGroup, "operators and CUDA calls", recording_.meta.end);
     }
     return {};
   }

@@ -15,8 +15,9 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "import/log_reader.h"
+#include "import/step_times.h"
 #include "import/table.h"
-#include "import/unpack.h"
+#include "import/trace.h"
 
 namespace headroom {
 
@@ -41,8 +42,12 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kDcgm, "dcgm", "dcgmi dmon -e 203,204,155,252,1002,…"},
     FormatName{LogFormat::kPrometheus, "prometheus", "a range query of dcgm-exporter's metrics, as JSON"},
     FormatName{LogFormat::kExportCsv, "headroom-csv", "headroom export --format csv"},
+    FormatName{LogFormat::kKineto, "kineto", "PyTorch's profiler: export_chrome_trace(\"trace.json\")"},
+    FormatName{LogFormat::kNsys, "nsys", "nsys export --type sqlite: Nsight Systems"},
+    FormatName{LogFormat::kStepTimes, "step-times", "a table of your own: worker,step,step_time_s"},
 };
 
+constexpr std::size_t kTraceHead = std::size_t{1} << 16;  // a trace tells facts of its devices first
 constexpr std::string_view kBom = "\xef\xbb\xbf";
 constexpr std::string_view kAccepted = "headroom import --help lists what can be read";
 
@@ -133,6 +138,8 @@ LogFormat sniff_log(std::string_view text) {
   }
   if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
   if (text.substr(0, 4096).find('\0') != std::string_view::npos) return LogFormat::kUnknown;
+  if (is_kineto(text.substr(0, kTraceHead))) return LogFormat::kKineto;
+  if (is_step_times(text)) return LogFormat::kStepTimes;
   if (const LogFormat format = sniff_table(text); format != LogFormat::kUnknown) return format;
   LineCursor lines(text);
   bool messages = false;
@@ -146,56 +153,35 @@ LogFormat sniff_log(std::string_view text) {
   return messages ? LogFormat::kNvidiaSmi : LogFormat::kUnknown;
 }
 
-namespace {
-
-constexpr std::size_t kMostBytes = std::size_t{1} << 30;  // of what cannot be mapped
-
-Result<std::string> read_to_the_end(int fd, const std::string& name) {
-  std::string bytes;
-  std::vector<char> block(std::size_t{1} << 16);
-  for (;;) {
-    const ssize_t got = ::read(fd, block.data(), block.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return tl::unexpected(errno_error(fmt::format("read {}", name)));
-    if (got == 0) return bytes;
-    bytes.append(block.data(), static_cast<std::size_t>(got));
-    if (bytes.size() > kMostBytes)
-      return fail(Errc::kInvalidInput, fmt::format("{}: more than {} MiB", name, kMostBytes >> 20),
-                  "save it to a file first");
-  }
+Result<LogFormat> format_of_file(const std::string& path) {
+  HR_TRY(ByteStream bytes, ByteStream::open(path));
+  const LogFormat format = sniff_log(bytes.peek(kTraceHead));
+  return format == LogFormat::kRecording && !bytes.packed() && is_nsys(path) ? LogFormat::kNsys : format;
 }
 
-}  // namespace
-
 Result<LogText> LogText::open(const std::string& path) {
+  HR_TRY(ByteStream bytes, ByteStream::open(path));
+  return open(path, std::move(bytes));
+}
+
+Result<LogText> LogText::open(const std::string& path, ByteStream bytes) {
   LogText log;
-  Fd file;
-  if (path != "-") {
-    HR_TRY(file, open_read(path));
-  }
-  const int fd = file ? file.get() : STDIN_FILENO;
+  const std::string_view head = bytes.peek(1);
+  log.packed_ = bytes.packed();
   struct stat info {};
-  if (::fstat(fd, &info) != 0) return tl::unexpected(errno_error(fmt::format("stat {}", path)));
-  if (S_ISDIR(info.st_mode)) return fail(Errc::kInvalidInput, fmt::format("{}: a folder, not a log", path));
-  if (::isatty(fd) == 1)
-    return fail(Errc::kInvalidInput, fmt::format("{}: a terminal, not a log", path),
-                "zcat gpu.csv.gz | headroom why -");
-  if (S_ISREG(info.st_mode) && info.st_size > 0 && ::lseek(fd, 0, SEEK_CUR) == 0) {
+  const bool regular = path != "-" && ::fstat(bytes.fd(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+  if (regular && !log.packed_ && !head.empty()) {
     log.size_ = static_cast<std::size_t>(info.st_size);
-    void* data = ::mmap(nullptr, log.size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    void* data = ::mmap(nullptr, log.size_, PROT_READ, MAP_PRIVATE, bytes.fd(), 0);
     if (data == MAP_FAILED) return tl::unexpected(errno_error(fmt::format("map {}", path)));
     log.data_ = data;
     ::madvise(data, log.size_, MADV_SEQUENTIAL);
-  } else {  // pipes, /proc, empty files
-    HR_TRY(log.copy_, read_to_the_end(fd, path));
+    return log;
   }
-  if (!is_packed(log.text())) return log;
-  auto unpacked = unpack(log.text());
-  if (!unpacked) return tl::unexpected(within(path, unpacked.error()));
-  LogText plain;
-  plain.copy_ = std::move(*unpacked);
-  plain.packed_ = true;
-  return plain;
+  auto text = bytes.rest();  // pipes, /proc, empty files
+  if (!text) return tl::unexpected(within(path, text.error()));
+  log.copy_ = std::move(*text);
+  return log;
 }
 
 LogText::~LogText() {
@@ -256,14 +242,34 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
       if (!table) return tl::unexpected(within(name, table.error()));
       return read_csv_log(name + " as a table", table->csv(), format, options);
     }
+    case LogFormat::kKineto: {
+      ByteStream bytes = ByteStream::of(text);
+      return read_kineto(name, bytes);
+    }
+    case LogFormat::kStepTimes:
+      return read_step_times(name, text);
+    case LogFormat::kNsys:
     case LogFormat::kUnknown:
       break;
   }
   return tl::unexpected(not_a_log(name, text));
 }
 
+Result<std::optional<Recording>> import_trace(const std::string& path, ByteStream& bytes,
+                                              const ImportOptions& options) {
+  const std::string_view head = bytes.peek(kTraceHead);
+  const LogFormat format = options.format.value_or(sniff_log(head));
+  if (format == LogFormat::kKineto) return read_kineto(path, bytes);
+  if (format == LogFormat::kNsys || (format == LogFormat::kRecording && !bytes.packed() && is_nsys(path)))
+    return read_nsys(path);
+  return std::nullopt;
+}
+
 Result<Recording> import_file(const std::string& path, const ImportOptions& options) {
-  HR_TRY(const LogText log, LogText::open(path));
+  HR_TRY(ByteStream bytes, ByteStream::open(path));
+  HR_TRY(auto trace, import_trace(path, bytes, options));
+  if (trace) return std::move(*trace);
+  HR_TRY(const LogText log, LogText::open(path, std::move(bytes)));
   return import_log(path, log.text(), options);
 }
 

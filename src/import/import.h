@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/result.h"
+#include "import/byte_stream.h"
 #include "model/recording.h"
 
 namespace headroom {
@@ -26,13 +27,18 @@ enum class LogFormat : std::uint8_t {
   kDcgm,
   kPrometheus,
   kExportCsv,
+  kKineto,
+  kNsys,
+  kStepTimes,
 };
 
 [[nodiscard]] std::string_view log_format_name(LogFormat format);  // "nvidia-smi", "dmon", "monitor-csv", "hrec", …
 [[nodiscard]] std::optional<LogFormat> log_format_of(std::string_view name);
 
-// By content alone: the first lines, never the file's name.
+// By content alone: the first lines, never the file's name. A file of SQLite is taken for a recording.
 [[nodiscard]] LogFormat sniff_log(std::string_view text);
+// The same for a file, of SQLite by the tables in it.
+[[nodiscard]] Result<LogFormat> format_of_file(const std::string& path);
 
 struct ImportOptions {
   std::optional<LogFormat> format;  // instead of looking at the content
@@ -60,6 +66,9 @@ struct ImportOptions {
                                            const ImportOptions& options);
 // The same for a file, a pipe or "-".
 [[nodiscard]] Result<Recording> import_file(const std::string& path, const ImportOptions& options);
+// The same for a trace, as its bytes come, however long it is; nothing, and the bytes as they were, for what is none.
+[[nodiscard]] Result<std::optional<Recording>> import_trace(const std::string& path, ByteStream& bytes,
+                                                            const ImportOptions& options);
 // What can be read, a line each with the command that writes it: for people.
 [[nodiscard]] std::string formats_text();
 
@@ -68,6 +77,8 @@ struct ImportOptions {
 class LogText {
  public:
   [[nodiscard]] static Result<LogText> open(const std::string& path);
+  // Of a stream of which nothing was taken.
+  [[nodiscard]] static Result<LogText> open(const std::string& path, ByteStream bytes);
   LogText(LogText&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(other.size_), copy_(std::move(other.copy_)) {}
   LogText& operator=(LogText&&) = delete;

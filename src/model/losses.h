@@ -75,6 +75,10 @@ enum class LossKind : std::uint8_t {
   kColumnNotKept,
   kMemoryUtilIsOccupancy,
   kNoGpuColumn,
+  kTruncatedTrace,
+  kUnreadableEvent,
+  kGraphsAsKernels,
+  kAssumedUnit,
 };
 
 struct LossInfo {
@@ -148,6 +152,10 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kColumnNotKept, "column_not_kept", Severity::kInfo, false, "a column that is no metric of ours"},
     LossInfo{LossKind::kMemoryUtilIsOccupancy, "memory_util_is_occupancy", Severity::kNotice, false, "a column said how full the memory is, and not how busy; left out"},
     LossInfo{LossKind::kNoGpuColumn, "no_gpu_column", Severity::kInfo, false, "no column says which GPU a row is about: taken as one GPU"},
+    LossInfo{LossKind::kTruncatedTrace, "truncated_trace", Severity::kDataLoss, true, "the end of a trace is missing: its writer was stopped; what stands whole before is used"},
+    LossInfo{LossKind::kUnreadableEvent, "unreadable_event", Severity::kDataLoss, true, "an event of a trace without a time or a length that can be read, or without the GPU that it is about; left out"},
+    LossInfo{LossKind::kGraphsAsKernels, "graphs_as_kernels", Severity::kNotice, true, "CUDA graphs that a trace holds as wholes: gaps between their kernels count as busy"},
+    LossInfo{LossKind::kAssumedUnit, "assumed_unit", Severity::kNotice, false, "times carry no unit: taken as milliseconds; ratios are true, lengths need not be"},
 };
 // clang-format on
 

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/enum_table.h"
 #include "model/explanation.h"
 #include "model/finding.h"
 
@@ -15,36 +12,22 @@
 // the schema headroom.plan/1 (docs/json.md).
 namespace headroom {
 
-enum class Safety : std::uint8_t { kSafe, kModerate, kRisky };
-struct SafetyInfo {
-  Safety id;
-  std::string_view name;  // JSON, and for people
-  std::string_view help;
-};
-inline constexpr std::array kSafeties{
-    SafetyInfo{Safety::kSafe, "safe", "the same results, and nothing else is put at risk"},
-    SafetyInfo{Safety::kModerate, "moderate",
-               "the same results as far as the code keeps to its own rules, or more memory"},
-    SafetyInfo{Safety::kRisky, "risky", "results may change: check quality, too"},
-};
-static_assert(in_order_of_ids(kSafeties));
-[[nodiscard]] constexpr const SafetyInfo& info(Safety safety) { return kSafeties[static_cast<std::size_t>(safety)]; }
-
-// A change that may help.
+// A change that may help, or an observation that makes the answer surer.
 struct Option {
-  std::string id;                 // "more_loader_workers"; one of the catalogue's fixes
-  std::size_t finding = 0;        // index into Explanation::findings
-  std::optional<Cause> cause;     // absent where the finding is a set
-  std::vector<Cause> candidates;  // for a set: this fix is for the first of them
-  std::string title;              // what to do, one line
-  Gain gain;                      // alone, of time at equal work
+  std::string id;                      // "more_loader_workers": one of the catalogue's fixes; "observe"; no two alike
+  std::optional<std::size_t> finding;  // index into Explanation::findings; absent for what was only asked about
+  std::optional<Cause> cause;          // what the fix is for; absent for an observation
+  std::vector<Cause> candidates;       // where the finding is a set: all of them
+  std::string title;                   // what to do, one line
+  bool promises = true;                // false: `gain` says nothing, since nothing here bounds it or it is no speed
+  Gain gain;                           // alone, of time at equal work; its condition stands in either case
   Safety safety = Safety::kSafe;
   std::string why_safe;  // the reason for the class
-  std::string effort;    // "one argument", "some lines", "a redesign"
+  std::string effort;    // "one argument or setting", "some lines", "a redesign"
   std::string apply;     // the exact edit or command
   std::string verify;    // the criterion, at equal work
   std::string undo;
-  std::optional<std::string> setting;  // what Headroom itself can change: "batch.tasks_per_gpu=2"; else absent
+  std::optional<std::string> setting;  // what Headroom itself can change: "task_file.gpu_memory=3.5GiB"; else absent
   std::int64_t outcomes = 0;           // predictions for this cause that were verified so far, and shaped the interval
   bool operator==(const Option&) const = default;
 };
@@ -57,14 +40,26 @@ struct OptionsTogether {
 };
 
 struct Plan {
-  std::string recording;        // path
-  double seconds = 0;           // of the recorded work
-  std::optional<double> work;   // steps, where the job counts them
-  std::string nothing;          // why there is no option, in words; "" where there is one
-  std::vector<Option> options;  // best expected gain against risk and effort first
+  std::string recording;             // path
+  std::string recording_id;          // its own, "" where it has none (foreign logs)
+  std::vector<std::string> command;  // of the job, where it is known
+  std::string directory;             // in which that was started, likewise
+  Nanos start = 0;                   // of the recording, Unix time
+  double seconds = 0;                // of the recorded work
+  std::optional<double> work;        // steps, where the job counts them
+  std::string nothing;               // why there is no change to make, in words; "" where there is one
+  std::vector<Option> options;       // best expected gain against risk and effort first
   std::vector<OptionsTogether> after;
   std::string flips;  // the one observation that would change the order of the first two; "": none
   std::vector<Projection> projections;
+};
+
+// How past predictions for a cause turned out: of the time that its bound allowed, the share that was saved.
+struct CauseHistory {
+  Cause cause = Cause::kHealthy;
+  std::int64_t n = 0;  // predictions that were verified
+  double shrink_low = 0.5, shrink_high = 1.0;
+  bool operator==(const CauseHistory&) const = default;
 };
 
 }  // namespace headroom

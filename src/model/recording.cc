@@ -30,6 +30,8 @@ constexpr std::array kSourceKinds{
     Name<SourceKind>{SourceKind::kRecorder, "recorder"},
     Name<SourceKind>{SourceKind::kPythonThread, "python_thread"},
     Name<SourceKind>{SourceKind::kMarks, "marks"},
+    Name<SourceKind>{SourceKind::kGpuWork, "gpu_work"},
+    Name<SourceKind>{SourceKind::kCallThread, "call_thread"},
 };
 static_assert(in_order_of_ids(kSourceKinds));
 constexpr std::array kSeverities{

@@ -32,9 +32,15 @@ enum class SourceKind : std::uint8_t {
   // known.
   kPythonThread = 8,
   // key: "<pid>/<start ns>/<tid>/<via>", parent: the process, if it is known. What the job says of itself. attrs:
-  // via=marks|nvtx|output, and pid and tid where these are known. List rows: the phases that are open from then on,
+  // via=marks|nvtx|output|trace, and pid and tid where these are known. List rows: the phases that are open from then on,
   // the outermost first; none: no phase. Columns: kSteps and kSamples, at the instant of the last step counted.
   kMarks = 9,
+  // key: GPU UUID, parent: the GPU. Exact, by a profiler. List rows: what ran on it from then on, all streams together
+  // (names of kGpuWorks, model/gpu_work.h); an empty list: nothing. Value: kernels that began until the next row.
+  kGpuWork = 10,
+  // key: "<pid>/<start ns>/<tid>", parent: the process. attrs: pid, tid. Exact, by a profiler. List rows: the operator
+  // and the CUDA call, by their names, that were open on the thread from then on, the outermost first.
+  kCallThread = 11,
 };
 [[nodiscard]] std::string_view source_kind_name(SourceKind kind);  // "gpu", "gpu_util_ring", "gpu_process", …
 [[nodiscard]] std::optional<SourceKind> source_kind_of(std::string_view name);

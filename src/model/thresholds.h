@@ -150,6 +150,11 @@
   T(kGapIntervals, "gap_intervals", 3, "times",                                                                       \
     "recording intervals in a span below which a gap means that there was no time for samples")                       \
   T(kShortGap, "short_gap", 1, "seconds", "a wait shorter than that, between two tasks, is the launcher's")           \
+  T(kShortKernel, "short_kernel", 10e-6, "seconds",                                                                   \
+    "mean length of kernels below which launching the next one takes longer: a launch takes 5 to 10 us")              \
+  T(kStraggler, "straggler", 1.2, "times",                                                                            \
+    "the median of its peers that a rank's steps take: ranks with equal work differ by up to 15 %")                   \
+  T(kStragglerSteps, "straggler_steps", 20, "count", "steps in a row in which a rank is slower: one may be an accident") \
   T(kMajority, "majority", 0.5, "ratio", "of a finding's cost, from which one part of it decides the advice")         \
   T(kWorthSaying, "worth_saying", 0.02, "ratio", "of the budget, from which the headline names the largest loss")     \
   T(kTensorUsed, "tensor_used", 0.01, "ratio", "tensor activity from which mixed precision is in use")                \

@@ -39,6 +39,7 @@ std::string title_of(const Explanation& e) {
     return ways.contains("stacks") ? "Phases (those that stacks tell: so many times at least)" : "Phases";
   const std::string& way = *ways.begin();
   if (way == "marks") return "Phases, as marks in the job's code name them";
+  if (way == "trace") return "Phases, as the annotations in the trace name them";
   if (way == "nvtx") return "Phases, as the job's NVTX ranges name them";
   if (way == "output") return "Phases, as the job's output names them";
   if (way == "stacks") return "Phases, as the job's Python stacks tell them (so many times at least)";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "import/unpack.h"
+#include "import/byte_stream.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

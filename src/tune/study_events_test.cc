@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tune/study_timeline.h"
+#include "tune/study_events.h"
 
 #include <gtest/gtest.h>
 
@@ -33,35 +33,35 @@ std::vector<Nanos> times(const std::vector<StudyEvent>& events, std::uint32_t tr
   return at;
 }
 
-TEST(StudyTimeline, ReportsLieAtTheEndOfATrialAfterItsStartUp) {
-  const auto events = study_timeline(study(10 * kSecond, {2, 4, 3, 8}), 100);
+TEST(StudyEvents, ReportsLieAtTheEndOfATrialAfterItsStartUp) {
+  const auto events = study_events(study(10 * kSecond, {2, 4, 3, 8}), 100);
   EXPECT_EQ(times(events, 0), (std::vector<Nanos>{11, 12}));
   EXPECT_EQ(times(events, 1), (std::vector<Nanos>{23, 24, 25, 26}));
   EXPECT_EQ(events.front().kind, Kind::kBegin);
   EXPECT_EQ(events.back().kind, Kind::kEnd);
 }
 
-TEST(StudyTimeline, TakesWholeTrialsUpToALimit) {
-  const auto events = study_timeline(study(kSecond, {2, 4, 3}), 7);
+TEST(StudyEvents, TakesWholeTrialsUpToALimit) {
+  const auto events = study_events(study(kSecond, {2, 4, 3}), 7);
   EXPECT_EQ(events.size(), 2 + 4 + 2 * 2);
 }
 
-TEST(StudyTimeline, AClockThatWasSetBackLeavesOrderWithinATrial) {
+TEST(StudyEvents, AClockThatWasSetBackLeavesOrderWithinATrial) {
   Study set_back = study(kSecond, {2, 4, 3});
   set_back.trials[1].complete = *set_back.trials[1].start - kSecond;
   std::vector<std::uint32_t> order;
-  for (const StudyEvent& e : study_timeline(set_back, 100))
+  for (const StudyEvent& e : study_events(set_back, 100))
     if (e.trial == 1 && e.kind == Kind::kReport) order.push_back(e.report);
   EXPECT_EQ(order, (std::vector<std::uint32_t>{0, 1, 2, 3}));
 }
 
-TEST(StudyTimeline, ARunningTrialHasNoEndAndAWaitingOneNothing) {
+TEST(StudyEvents, ARunningTrialHasNoEndAndAWaitingOneNothing) {
   Study running = study(kSecond, {2, 4, 3});
   running.trials[2].state = TrialState::kRunning;
   running.trials[2].complete.reset();
   running.trials[1].start.reset();
   running.trials[1].state = TrialState::kWaiting;
-  const auto events = study_timeline(running, 100);
+  const auto events = study_events(running, 100);
   EXPECT_EQ(events.size(), (1 + 2 + 1) + (1 + 3));
 }
 

@@ -20,6 +20,6 @@ struct StudyEvent {
 };
 
 // Of the trials that began first, as many as have no more than `most_reports` together.
-[[nodiscard]] std::vector<StudyEvent> study_timeline(const Study& study, std::size_t most_reports);
+[[nodiscard]] std::vector<StudyEvent> study_events(const Study& study, std::size_t most_reports);
 
 }  // namespace headroom::tune

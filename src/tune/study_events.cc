@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tune/study_timeline.h"
+#include "tune/study_events.h"
 
 #include <algorithm>
 #include <tuple>
@@ -28,7 +28,7 @@ double time_per_report(const Study& study) {
 
 }  // namespace
 
-std::vector<StudyEvent> study_timeline(const Study& study, std::size_t most_reports) {
+std::vector<StudyEvent> study_events(const Study& study, std::size_t most_reports) {
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < study.trials.size(); ++i)
     if (study.trials[i].start) order.push_back(i);

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "analyze/evidence.h"
+#include "analyze/gpu_works.h"
+
+// What a profiler saw (tier C): copies without a kernel, work that was launched and had not begun, and else what the
+// thread was at whose launch came next: that is the one the device waited for.
+namespace headroom {
+
+// The place of time in which work that was launched had not begun.
+inline constexpr std::string_view kNotBegun = "launched, not begun";
+
+class ProfiledCalls final : public Evidence {
+ public:
+  // Looks into `recording`, which outlives it.
+  explicit ProfiledCalls(const Recording& recording);
+  [[nodiscard]] bool empty() const { return devices_.empty(); }
+  [[nodiscard]] std::vector<HostShare> claim(const IdleStretch& stretch) const override;
+  void cut(const Use&, std::vector<Nanos>&) const override {}  // it splits a stretch itself
+
+ private:
+  enum class State : std::uint8_t { kNothing, kAtWork, kWaits, kLoads };
+  struct Call {  // what a thread was at, from then on
+    Nanos at = 0;
+    State state{};
+    std::string_view where;  // the operator, or the call where it is in none
+  };
+  struct Launch {
+    Nanos begin = 0, end = 0;
+    std::size_t thread = 0;
+  };
+  struct Process {
+    std::vector<std::vector<Call>> threads;
+    std::vector<Launch> launches;  // in order of begin
+  };
+  void add_thread(const Recording& recording, SourceId source);
+  void host(const Process& process, Nanos begin, Nanos end, std::vector<HostShare>& shares) const;
+
+  std::map<SourceId, std::vector<WorkStretch>> devices_;
+  std::map<SourceId, Process> processes_;
+};
+
+}  // namespace headroom

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analyze/call_evidence.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "analyze/analysis.h"
+#include "analyze/testing.h"
+
+namespace headroom {
+namespace {
+
+// A recording of [0, 100 us) as a profiler makes it: what the device was at, and what thread 1 of process 7 was at.
+struct Profile {
+  using Rows = std::vector<std::pair<Nanos, std::vector<std::string>>>;  // at, in microseconds
+  Rows device, thread, second_thread;
+
+  [[nodiscard]] Recording build() const {
+    MemorySink sink;
+    RecordingMeta meta;
+    meta.origin = "import:kineto";
+    meta.tiers = "C";
+    meta.end = 100 * kMicrosecond;
+    sink.set_meta(meta);
+    Device facts;
+    facts.uuid = "gpu0";
+    const SourceId gpu = sink.add_source({SourceKind::kGpu, "gpu0", kNoSource, to_attrs(facts)});
+    Process process;
+    process.pid = 7;
+    process.in_job = true;
+    const SourceId owner = sink.add_source({SourceKind::kProcess, "7/0", kNoSource, to_attrs(process)});
+    const SourceId context = sink.add_source(
+        {SourceKind::kGpuProcess, "gpu0/7/0", gpu, to_attrs(GpuContext{7, ContextKind::kCompute, Nanos{0}})});
+    sink.add_row(context, 0, {});
+    sink.add_row(context, meta.end, {});
+    put(sink, sink.add_source({SourceKind::kGpuWork, "gpu0", gpu, {}}), device);
+    put(sink, sink.add_source({SourceKind::kCallThread, "7/0/1", owner, {}}), thread);
+    put(sink, sink.add_source({SourceKind::kCallThread, "7/0/2", owner, {}}), second_thread);
+    return sink.take();
+  }
+
+ private:
+  static void put(MemorySink& sink, SourceId source, const Rows& rows) {
+    for (const auto& [at, names] : rows) {
+      std::vector<TextId> texts;
+      for (const std::string& name : names) texts.push_back(sink.intern(name));
+      sink.add_list_row(source, {at * kMicrosecond, sink.intern_list(texts), 0});
+    }
+  }
+};
+
+// Microseconds by account and place.
+std::map<std::pair<Account, std::string>, Nanos> spent(const Profile& profile) {
+  const Analysis a = analyze(profile.build());
+  std::map<std::pair<Account, std::string>, Nanos> sums;
+  Nanos sum = 0;
+  for (const LedgerEntry& entry : a.ledger.entries) {
+    EXPECT_EQ(entry.tiers, Tiers("C")) << info(entry.account).label;
+    sums[{entry.account, entry.where < 0 ? "" : a.ledger.places[static_cast<std::size_t>(entry.where)]}] +=
+        entry.ns / kMicrosecond;
+    sum += entry.ns;
+  }
+  EXPECT_EQ(sum, a.ledger.budget());
+  return sums;
+}
+using Spent = std::map<std::pair<Account, std::string>, Nanos>;
+
+TEST(ProfiledCalls, BusyIsExactAndCopiesWithoutAKernelAreTransfer) {
+  const Profile profile{.device = {{0, {}},
+                                   {10, {"kernel"}},
+                                   {20, {"kernel", "copy to the host"}},
+                                   {30, {"copy to the host"}},
+                                   {45, {"communication kernel"}},
+                                   {95, {"memset"}}},
+                        .thread = {{0, {"aten::mm", "cudaLaunchKernel"}}, {10, {}}}};
+  EXPECT_EQ(spent(profile), (Spent{{{Account::kUseful, ""}, 70},
+                                   {{Account::kTransfer, "copy to the host"}, 15},
+                                   {{Account::kTransfer, "memset"}, 5},
+                                   {{Account::kHostCode, "aten::mm"}, 10}}));
+}
+
+TEST(ProfiledCalls, TheDeviceWaitsForTheThreadThatLaunchesNext) {
+  const Profile profile{
+      .device = {{0, {"kernel"}}, {20, {}}, {60, {"kernel"}}},
+      .thread = {{0, {"aten::mm", "cudaLaunchKernel"}},
+                 {5, {}},
+                 {10, {"aten::item", "cudaStreamSynchronize"}},
+                 {70, {}}},
+      .second_thread = {{0, {"backward"}}, {40, {}}, {50, {"backward", "cudaLaunchKernel"}}, {60, {}}}};
+  EXPECT_EQ(
+      spent(profile),
+      (Spent{{{Account::kUseful, ""}, 60}, {{Account::kHostCode, "backward"}, 30}, {{Account::kUnexplained, ""}, 10}}));
+}
+
+TEST(ProfiledCalls, WaitsLoadersAndWhatWasNotBegunAreToldApart) {
+  const Profile profile{.device = {{0, {"kernel"}}, {10, {}}, {70, {"queued"}}, {80, {"kernel"}}},
+                        .thread = {{0, {"aten::item", "cudaStreamSynchronize"}},
+                                   {20, {"enumerate(DataLoader)#next", "aten::stack"}},
+                                   {50, {}},
+                                   {60, {"cudaLaunchKernel"}},
+                                   {70, {}}}};
+  EXPECT_EQ(spent(profile), (Spent{{{Account::kUseful, ""}, 30},
+                                   {{Account::kSync, "cudaStreamSynchronize"}, 10},
+                                   {{Account::kInput, "enumerate(DataLoader)#next"}, 30},
+                                   {{Account::kUnexplained, ""}, 10},
+                                   {{Account::kHostCode, "cudaLaunchKernel"}, 10},
+                                   {{Account::kUnexplained, "launched, not begun"}, 10}}));
+}
+
+TEST(ProfiledCalls, AfterTheLastLaunchItsThreadSpeaks) {
+  const Profile profile{.device = {{0, {}}, {10, {"kernel"}}, {20, {}}},
+                        .thread = {{0, {"cudaLaunchKernel"}}, {10, {"cudaDeviceSynchronize"}}, {50, {}}}};
+  EXPECT_EQ(spent(profile), (Spent{{{Account::kUseful, ""}, 10},
+                                   {{Account::kHostCode, "cudaLaunchKernel"}, 10},
+                                   {{Account::kSync, "cudaDeviceSynchronize"}, 30},
+                                   {{Account::kUnexplained, ""}, 50}}));
+}
+
+TEST(ProfiledCalls, AnyWindowHasTheSameSlices) {
+  const Profile profile{.device = {{0, {"kernel"}}, {20, {}}, {60, {"kernel"}}},
+                        .thread = {{0, {"aten::mm"}}, {50, {"cudaLaunchKernel"}}, {60, {}}}};
+  const Recording recording = profile.build();
+  const Ledger whole = analyze(recording).ledger;
+  for (Nanos cut = 0; cut <= 100 * kMicrosecond; cut += 7 * kMicrosecond) {
+    const Ledger first = analyze(recording, {0, cut}).ledger,
+                 second = analyze(recording, {cut, 100 * kMicrosecond}).ledger;
+    for (const AccountInfo& account : kAccounts)
+      EXPECT_EQ(first.total(account.id) + second.total(account.id), whole.total(account.id));
+  }
+}
+
+}  // namespace
+}  // namespace headroom

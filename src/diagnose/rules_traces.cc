@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a profiler saw: when which kernel ran is exact, and so is what the thread was at whose launch came next.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+#include "diagnose/idle_parts.h"
+#include "diagnose/named_code.h"
+#include "diagnose/rules.h"
+#include "diagnose/words.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+struct Wait {
+  Account account;
+  std::string_view title, advice, condition;
+};
+constexpr std::array kWaits{
+    Wait{Account::kInput, "The GPU waits for the data loader", "more loader workers, pinned memory, or cheaper samples",
+         "if loading overlapped wholly"},
+    Wait{Account::kHostCode, "The GPU waits for operators and CUDA calls on the CPU",
+         "make what comes before the launch cheaper, or launch further ahead of the GPU",
+         "if launches never came late"},
+    Wait{Account::kTransfer, "The GPU copies, and no kernel runs meanwhile",
+         "copy from pinned memory on a stream of its own (pin_memory=True, non_blocking=True)",
+         "if copies overlapped with the kernels"},
+    Wait{Account::kSync, "The GPU runs dry while the job synchronises with it",
+         "synchronise once in many steps: it empties the queue of kernels each time",
+         "if the queue of kernels never ran empty"},
+};
+
+// Before the first kernel there is no step yet whose launches could come late.
+Claims before_first_kernel(const Analysis& a, const Claims& claims) {
+  Claims lead;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const auto& slices = a.devices[device].slices;
+    const auto first = std::find_if(slices.begin(), slices.end(), [](const Slice& s) { return is_busy(s.account); });
+    if (first != slices.end() && first->begin > a.window.begin)
+      lead.push_back({device, a.window.begin, first->begin, Account::kUnexplained, -1});
+  }
+  return common(claims, lead);
+}
+
+// "79 kernels in this time of the GPU's, 134 us long on average"
+std::optional<std::pair<std::int64_t, double>> kernels_of(const Analysis& a) {
+  std::int64_t kernels = 0;
+  Nanos time = 0;
+  for (const auto& profile : a.profiles)
+    if (profile) kernels += profile->kernels, time += profile->kernel_time;
+  if (kernels == 0) return std::nullopt;
+  return std::pair(kernels, seconds(time) / static_cast<double>(kernels));
+}
+
+std::string kernels_sentence(const std::pair<std::int64_t, double>& kernels) {
+  return fmt::format("{} kernels, {} long on average", human_count(kernels.first),
+                     human_duration(static_cast<Nanos>(kernels.second * 1e9)));
+}
+
+void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
+  switch (wait.account) {
+    case Account::kInput:
+      finding.candidates = {Cause::kInputTooFewWorkers, Cause::kInputInMainProcess, Cause::kSlowStorage};
+      return;
+    case Account::kTransfer: {
+      double pageable = 0;
+      for (const NamedCode& copy : code_in(a, finding.claims))
+        if (copy.place.starts_with("pageable")) pageable += copy.share;
+      finding.evidence.push_back(fmt::format("{} of it is from or to pageable memory", human_percent(pageable)));
+      if (pageable >= a.limits[Threshold::kMajority])
+        finding.cause = Cause::kPageableCopies;
+      else
+        finding.candidates = {Cause::kSyncPoints, Cause::kPcieOrNuma};
+      return;
+    }
+    case Account::kSync:
+      finding.cause = Cause::kSyncPoints;
+      return;
+    default:
+      break;
+  }
+  const auto kernels = kernels_of(a);
+  if (kernels) finding.evidence.push_back(kernels_sentence(*kernels));
+  if (kernels && kernels->second < a.limits[Threshold::kShortKernel]) {
+    finding.cause = Cause::kLaunchBound;
+    finding.title = "The GPU waits for its launches: kernels are shorter than it takes to launch one";
+    finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+  } else {
+    finding.candidates = {Cause::kHostGraphBuilding, Cause::kLaunchBound, Cause::kSyncPoints};
+  }
+}
+
+Finding waits(Claims claims) {
+  Finding finding;
+  finding.claims = std::move(claims);
+  finding.tiers = "C";
+  finding.confidence = Confidence::kHigh;
+  finding.would_overturn = "a trace of other steps in which it does not recur: profilers also slow the host down";
+  return finding;
+}
+
+// The thread that launches next is in no operator and no call, or what was launched has not begun.
+std::vector<Finding> unexplained(const Analysis& a) {
+  std::vector<Finding> findings;
+  const Claims all = claim(a, [](std::size_t, const Slice& slice) {
+    return slice.tiers.has("C") && slice.account == Account::kUnexplained;
+  });
+  Claims between = all, begun = all;
+  std::erase_if(between, [](const ClaimedPiece& piece) { return piece.where >= 0; });
+  std::erase_if(begun, [](const ClaimedPiece& piece) { return piece.where < 0; });
+  if (a.material(length(between))) {
+    Finding finding = waits(std::move(between));
+    finding.confidence = Confidence::kLow;
+    finding.title = "The GPU waits while the thread that launches runs no operator and no CUDA call";
+    finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kInputTooFewWorkers,
+                          Cause::kLoggingUpload, Cause::kGilContention};
+    finding.advice = "see what Python does there: headroom run -- CMD reads its stacks";
+    gains_by_removal(a, finding, "if that overlapped with the kernels");
+    findings.push_back(std::move(finding));
+  }
+  if (a.material(length(begun))) {
+    Finding finding = waits(std::move(begun));
+    finding.confidence = Confidence::kLow;
+    finding.title = "Work was launched, and the GPU had not begun it";
+    finding.candidates = {Cause::kLaunchBound, Cause::kSyncPoints, Cause::kExposedCommunication};
+    finding.evidence = {
+        "it waited for an event, another stream or another GPU, or what it waited for is not in the trace"};
+    finding.advice = "see in the trace which events its streams wait for";
+    gains_by_removal(a, finding, "if launched work began at once");
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+}  // namespace
+
+std::vector<Finding> profiled_waits(const Analysis& a) {
+  if (!is_profiled(a)) return {};
+  std::vector<Finding> findings = unexplained(a);
+  for (const Wait& wait : kWaits) {
+    Claims claims = claim(
+        a, [&](std::size_t, const Slice& slice) { return slice.tiers.has("C") && slice.account == wait.account; });
+    Claims lead = wait.account == Account::kHostCode ? before_first_kernel(a, claims) : Claims{};
+    if (a.material(length(lead))) {
+      claims = without(claims, lead);
+      Finding first = waits(std::move(lead));
+      first.title = "Before the first kernel of the trace the GPU waits for the host";
+      first.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup, Cause::kHostGraphBuilding};
+      first.advice = "profile later steps to see how the job goes on (torch.profiler.schedule)";
+      gains_by_removal(a, first, "if it took no time");
+      findings.push_back(std::move(first));
+    }
+    if (!a.material(length(claims))) continue;
+    Finding finding = waits(std::move(claims));
+    finding.title = wait.title;
+    finding.advice = wait.advice;
+    name_causes(a, wait, finding);
+    gains_by_removal(a, finding, std::string(wait.condition));
+    findings.push_back(std::move(finding));
+  }
+  return findings;
+}
+
+std::vector<Finding> exposed_communication(const Analysis& a) {
+  Finding finding;
+  Nanos kernels = 0;
+  for (std::size_t device = 0; device < a.profiles.size(); ++device) {
+    if (!a.profiles[device]) continue;
+    kernels += a.profiles[device]->kernel_time;
+    for (const auto& [begin, end] : a.profiles[device]->exposed)
+      finding.claims.push_back({device, begin, end, Account::kUseful, -1});
+  }
+  if (!a.material(finding.cost())) return {};
+  finding.cause = Cause::kExposedCommunication;
+  finding.tiers = "C";
+  finding.confidence = Confidence::kHigh;
+  finding.title = "Communication kernels run alone: nothing is computed meanwhile";
+  finding.evidence = {fmt::format("{} of the time of all kernels; they also wait in it for the slowest rank",
+                                  human_percent(static_cast<double>(finding.cost()) / static_cast<double>(kernels)))};
+  finding.would_overturn = "the traces of the other ranks: if one comes late to each exchange, it is a straggler";
+  finding.advice = "overlap it with the backward pass (bucket sizes of DDP), exchange less often, or less";
+  gains_by_removal(a, finding, "if all communication overlapped with other kernels");
+  return only(std::move(finding));
+}
+
+}  // namespace headroom::diagnose

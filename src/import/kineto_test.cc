@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "analyze/gpu_works.h"
+#include "import/import.h"
+#include "import/trace.h"
+#include "model/losses.h"
+
+namespace headroom {
+namespace {
+
+std::string event(std::string_view category, std::string_view name, std::string_view at, std::string_view length,
+                  std::string_view args, int pid = 100, int tid = 100) {
+  return fmt::format(R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
+                     category, name, pid, tid, at, length, args);
+}
+
+std::string kernel(std::string_view at, std::string_view length, int stream = 7, int correlation = 0, int device = 0) {
+  return event("kernel", "k", at, length,
+               fmt::format(R"("device":{},"stream":{},"correlation":{})", device, stream, correlation), device, stream);
+}
+
+std::string launch(std::string_view at, std::string_view length, int correlation) {
+  return event("cuda_runtime", "cudaLaunchKernel", at, length, fmt::format(R"("correlation":{})", correlation));
+}
+
+std::string trace(const std::vector<std::string>& events, std::string_view more = "") {
+  std::string text = R"({"schemaVersion":1,"deviceProperties":[{"id":0,"name":"GPU of a test","totalGlobalMem":1000,)"
+                     R"("computeMajor":8,"computeMinor":6}],"distributedInfo":{"rank":3},"traceEvents":[)";
+  for (std::size_t i = 0; i < events.size(); ++i) text += (i ? ",\n" : "\n") + events[i];
+  return text + "]" + std::string(more) + "}";
+}
+
+Result<Recording> read(const std::string& text) {
+  ByteStream bytes = ByteStream::of(text);
+  return read_kineto("trace.json", bytes);
+}
+
+std::vector<WorkStretch> stretches(const Recording& recording) {
+  return work_stretches(recording, recording.all(SourceKind::kGpu).front());
+}
+
+Nanos busy(const Recording& recording) {
+  Nanos sum = 0;
+  for (const WorkStretch& stretch : stretches(recording))
+    if (stretch.busy()) sum += stretch.end - stretch.begin;
+  return sum;
+}
+
+TEST(Kineto, StreamsAreMergedToUnionsAndKeepTheirNanoseconds) {
+  // 2 us and 3 us that overlap by 1.5 us, then 1.001 us, at a time of today: a double would lose the last digits.
+  const auto r = read(trace({kernel("1712195495505583.001", "2.000", 7), kernel("1712195495505583.501", "3.000", 20),
+                             kernel("1712195495505590.000", "1.001", 7)}));
+  ASSERT_TRUE(r) << r.error().what;
+  EXPECT_EQ(busy(*r), 3'500 + 1'001);
+  EXPECT_EQ(r->meta.start, 1'712'195'495'505'583'001);
+  EXPECT_EQ(r->meta.end, 1'712'195'495'505'591'001);
+  EXPECT_EQ(r->meta.origin, "import:kineto");
+  EXPECT_EQ(r->meta.tiers, "C");
+  std::int64_t kernels = 0;
+  for (const WorkStretch& stretch : stretches(*r)) kernels += stretch.kernels;
+  EXPECT_EQ(kernels, 3);
+}
+
+TEST(Kineto, BaseTimeMovesTheTraceToItsPlaceOnTheCalendar) {
+  const auto r = read(trace({kernel("10", "5")}, R"(,"baseTimeNanoseconds":1700000000000000000)"));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->meta.start, 1'700'000'000'000'010'000);
+  EXPECT_EQ(r->meta.start_realtime, r->meta.start);
+}
+
+TEST(Kineto, FactsOfTheGpuAreItsOwnAndOnlyGpusWithWorkAreInIt) {
+  const auto r = read(trace({kernel("10", "5")}));
+  ASSERT_TRUE(r);
+  ASSERT_EQ(r->all(SourceKind::kGpu).size(), 1U);
+  const Device device = device_of(r->sources[0]);
+  EXPECT_EQ(device.name, "GPU of a test");
+  EXPECT_EQ(device.memory_total_bytes, 1000);
+  EXPECT_EQ(device.compute_capability, "8.6");
+  EXPECT_EQ(r->meta.extra.at("rank"), "3");
+}
+
+TEST(Kineto, WorkThatHasBeenLaunchedAndHasNotBegunIsQueued) {
+  const auto r = read(trace({launch("10", "4", 1), kernel("20", "5", 7, 1)}));
+  ASSERT_TRUE(r);
+  const auto all = stretches(*r);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].works, 0U);
+  EXPECT_TRUE(all[1].has(GpuWork::kQueued));
+  EXPECT_EQ(all[1].end - all[1].begin, 6'000) << "from the end of the call to the begin of the kernel";
+  EXPECT_TRUE(all[2].busy());
+}
+
+TEST(Kineto, CopiesAreNoKernelsAndTellWhatMemoryTheyTouch) {
+  const auto copy = [](std::string_view at, std::string_view name) {
+    return event("gpu_memcpy", name, at, "1", R"("device":0,"stream":7)", 0, 7);
+  };
+  const auto r = read(trace({kernel("0", "1"), copy("2", "Memcpy HtoD (Pageable -> Device)"),
+                             copy("4", "Memcpy HtoD (Pinned -> Device)"), copy("6", "Memcpy DtoH (Device -> Pageable)"),
+                             copy("8", "Memcpy DtoD (Device -> Device)")}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(busy(*r), 1'000);
+  std::vector<GpuWork> seen;
+  for (const WorkStretch& stretch : stretches(*r))
+    for (const GpuWorkInfo& work : kGpuWorks)
+      if (stretch.has(work.id)) seen.push_back(work.id);
+  EXPECT_EQ(seen, (std::vector{GpuWork::kKernel, GpuWork::kPageableToDevice, GpuWork::kCopyToDevice,
+                               GpuWork::kPageableToHost, GpuWork::kCopyOnDevice}));
+}
+
+TEST(Kineto, AThreadKeepsItsOutermostOperatorAndTheCallsThatTell) {
+  const auto r =
+      read(trace({event("cpu_op", "aten::linear", "10", "100", ""), event("cpu_op", "aten::addmm", "20", "50", ""),
+                  launch("30", "5", 1), event("cuda_runtime", "cudaEventQuery", "50", "1", ""),
+                  event("cuda_runtime", "cudaDeviceSynchronize", "120", "30", ""), kernel("40", "5", 7, 1)}));
+  ASSERT_TRUE(r);
+  const auto thread = r->find(SourceKind::kCallThread, "100/0/100");
+  ASSERT_TRUE(thread);
+  std::vector<std::string> rows;
+  for (const ListRow& row : r->tracks[static_cast<std::size_t>(*thread)].lists) {
+    std::string names;
+    for (const TextId text : r->lists[row.list]) names += r->texts[text] + ";";
+    rows.push_back(fmt::format("{} {}", (row.at - r->meta.start) / 1000, names));
+  }
+  EXPECT_EQ(rows, (std::vector<std::string>{"0 aten::linear;", "20 aten::linear;cudaLaunchKernel;", "25 aten::linear;",
+                                            "100 ", "110 cudaDeviceSynchronize;", "140 "}));
+}
+
+TEST(Kineto, ProfilerStepsAreStepsAndAnnotationsPhases) {
+  std::vector<std::string> events{kernel("0", "100")};
+  for (int step = 0; step < 3; ++step)
+    events.push_back(
+        event("user_annotation", fmt::format("ProfilerStep#{}", step), fmt::format("{}", step * 10), "9", ""));
+  const auto r = read(trace(events));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->meta.tiers, "XC");
+  const auto marks = r->find(SourceKind::kMarks, "100/0/100/trace");
+  ASSERT_TRUE(marks);
+  const Track& track = r->tracks[static_cast<std::size_t>(*marks)];
+  ASSERT_TRUE(track.find(Metric::kSteps));
+  EXPECT_EQ(track.find(Metric::kSteps)->values, (std::vector<std::int64_t>{0, 1, 2, 3}));
+  EXPECT_EQ(track.lists.size(), 6U);
+}
+
+TEST(Kineto, OfATraceThatWasCutWhatIsWholeIsUsed) {
+  const std::string whole = trace({kernel("0", "10"), kernel("20", "10"), kernel("40", "10")});
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const auto r = read(whole.substr(0, size));
+    if (!r) {
+      EXPECT_FALSE(r.error().what.empty());
+      continue;
+    }
+    ASSERT_EQ(r->losses.size(), 1U) << "at byte " << size;
+    EXPECT_EQ(r->losses[0].what, "truncated_trace");
+    EXPECT_GE(busy(*r), 10'000);
+  }
+  const auto two = read(whole.substr(0, whole.rfind("\"dur\"")));
+  ASSERT_TRUE(two);
+  EXPECT_EQ(busy(*two), 20'000);
+  const auto all = read(whole);
+  ASSERT_TRUE(all);
+  EXPECT_TRUE(all->losses.empty());
+}
+
+TEST(Kineto, EventsThatCannotBeAreLeftOutAndCounted) {
+  const auto r = read(trace({kernel("0", "10"), kernel("20", "-10"), kernel("1e300", "1"), kernel("\"now\"", "1"),
+                             event("kernel", "k", "50", "5", "\"device\":-1", -1, 7)}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(busy(*r), 10'000);
+  ASSERT_EQ(r->losses.size(), 1U);
+  EXPECT_EQ(r->losses[0].what, "unreadable_event");
+  EXPECT_EQ(r->losses[0].count, 4);
+}
+
+TEST(Kineto, AFileWithoutWorkOfAGpuIsRefusedWithTheNextStep) {
+  const auto host = read(trace({event("cpu_op", "aten::add", "0", "10", "")}));
+  ASSERT_FALSE(host);
+  EXPECT_NE(host.error().hint.find("ProfilerActivity.CUDA"), std::string::npos);
+  const auto other = read(R"({"traceEvents":[{"ph":"X","cat":"mine","name":"x","ts":1,"dur":1}]})");
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().what.find("PyTorch's profiler"), std::string::npos);
+}
+
+TEST(Kineto, IsToldFromOtherJson) {
+  EXPECT_EQ(sniff_log(trace({})), LogFormat::kKineto);
+  EXPECT_EQ(sniff_log("[\n{\"ph\":\"X\",\"cat\":\"kernel\""), LogFormat::kKineto);
+  EXPECT_EQ(sniff_log(R"({"hostname":"a","query_time":"now","gpus":[]})"), LogFormat::kGpustat);
+  EXPECT_EQ(sniff_log(R"({"type":"meta","format":1})"), LogFormat::kJsonl);
+}
+
+}  // namespace
+}  // namespace headroom

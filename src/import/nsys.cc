@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <set>
+
+#include "base/strings.h"
+#include "import/trace.h"
+#include "import/trace_builder.h"
+#include "model/bounds.h"
+
+namespace headroom {
+
+namespace {
+
+// https://docs.nvidia.com/nsight-systems/UserGuide/ (SQLite export): tables are there if something was seen for them,
+// and columns differ from version to version.
+constexpr std::array<std::string_view, 11> kTables{"CUPTI_ACTIVITY_KIND_KERNEL",
+                                                   "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                                   "CUPTI_ACTIVITY_KIND_MEMSET",
+                                                   "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                                   "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+                                                   "NVTX_EVENTS",
+                                                   "StringIds",
+                                                   "TARGET_INFO_GPU",
+                                                   "TARGET_INFO_SESSION_START_TIME",
+                                                   "ENUM_CUDA_MEM_KIND",
+                                                   "PROCESSES"};
+
+// A process and thread as one number: 8 bits of hardware, 8 of a virtual machine, 24 of the process, 24 of the thread.
+std::int64_t pid_of(std::int64_t global) { return global >> 24 & 0xff'ffff; }
+TraceBuilder::Thread thread_of(std::int64_t global) { return {pid_of(global), global & 0xff'ffff}; }
+
+// Numbers of calls are those of a process.
+TraceBuilder::Correlation correlation_of(std::int64_t global, std::int64_t number) {
+  return number <= 0
+             ? 0
+             : static_cast<std::uint64_t>(pid_of(global)) << 32 | (static_cast<std::uint64_t>(number) & 0xffff'ffff);
+}
+
+class NsysReader {
+ public:
+  NsysReader(const std::string& name, Database& database)
+      : name_(name), database_(database), builder_(name, "nsys", "Nsight Systems") {}
+
+  Result<Recording> read() {
+    HR_TRYV(database_.check_stored_tables(kTables));
+    HR_TRYV(find_columns());
+    HR_TRYV(facts());
+    HR_TRYV(kernels());
+    HR_TRYV(copies());
+    HR_TRYV(calls());
+    HR_TRYV(ranges());
+    HR_TRY(const Nanos zero, session_start());
+    return builder_.finish(zero, "nvtx");
+  }
+
+ private:
+  Result<void> find_columns() {
+    for (const std::string_view table : kTables) {
+      HR_TRY(Statement rows, database_.prepare(fmt::format("PRAGMA table_info({})", table)));
+      for (;;) {
+        HR_TRY(const bool more, rows.step());
+        if (!more) break;
+        columns_.insert(fmt::format("{}.{}", table, rows.bytes(1)));
+      }
+    }
+    return {};
+  }
+  [[nodiscard]] bool has(std::string_view column) const { return columns_.contains(column); }
+  // The column, or what stands for it in versions that lack it.
+  [[nodiscard]] std::string column(std::string_view table, std::string_view column, std::string_view otherwise) const {
+    return has(fmt::format("{}.{}", table, column)) ? fmt::format("t.\"{}\"", column) : std::string(otherwise);
+  }
+  // "t.shortName" as the text it stands for.
+  [[nodiscard]] std::string text_of(std::string_view table, std::string_view number) const {
+    if (!has(fmt::format("{}.{}", table, number)) || !has("StringIds.value")) return "''";
+    return fmt::format("(SELECT value FROM StringIds WHERE id = t.\"{}\")", number);
+  }
+  // One row after another of a table that has a begin and an end; nothing where there is no such table.
+  template <class Take>
+  Result<void> each(std::string_view table, const std::string& columns, const Take& take) {
+    if (!has(fmt::format("{}.start", table)) || !has(fmt::format("{}.end", table))) return {};
+    HR_TRY(Statement rows, database_.prepare(fmt::format("SELECT t.start, t.\"end\", {} FROM {} t", columns, table)));
+    for (;;) {
+      auto more = rows.step();
+      if (!more && more.error().code == Errc::kCorrupt && read_ > 0) return stopped(table, more.error());
+      if (!more) return tl::unexpected(within(name_, more.error()));
+      if (!*more) return {};
+      const Nanos begin = rows.integer(0), end = rows.integer(1);
+      if (rows.is_null(0) || rows.is_null(1) || begin < kEarliest || end > kLatest || end < begin) {
+        builder_.losses().add(LossKind::kUnreadableEvent, 1,
+                              [&] { return fmt::format("first: a row of {} without a begin and an end", table); });
+        continue;
+      }
+      ++read_;
+      take(rows, begin, end);
+    }
+  }
+  // Of a file that was cut, what stands before.
+  Result<void> stopped(std::string_view table, const Error& error) {
+    builder_.losses().add(LossKind::kTruncatedTrace, 1, [&] {
+      return fmt::format("{} ends early ({}); {} rows before it are used", table, error.what, read_);
+    });
+    return {};
+  }
+
+  Result<void> facts();
+  Result<void> kernels();
+  Result<void> copies();
+  Result<void> calls();
+  Result<void> ranges();
+  Result<Nanos> session_start();
+  [[nodiscard]] bool good_device(std::int64_t device, std::string_view table);
+
+  const std::string& name_;
+  Database& database_;
+  TraceBuilder builder_;
+  std::set<std::string, std::less<>> columns_;
+  std::int64_t read_ = 0;
+};
+
+bool NsysReader::good_device(std::int64_t device, std::string_view table) {
+  if (device >= 0 && device < 1024) return true;
+  builder_.losses().add(LossKind::kUnreadableEvent, 1,
+                        [&] { return fmt::format("first: a row of {} of GPU {}", table, device); });
+  return false;
+}
+
+Result<void> NsysReader::facts() {
+  constexpr std::string_view kGpus = "TARGET_INFO_GPU";
+  if (!has("TARGET_INFO_GPU.id")) return {};
+  HR_TRY(Statement rows, database_.prepare(fmt::format("SELECT {}, {}, {}, {}, {} FROM TARGET_INFO_GPU t",
+                                                       column(kGpus, "cuDevice", "t.id"), column(kGpus, "name", "''"),
+                                                       column(kGpus, "totalMemory", "0"), column(kGpus, "uuid", "''"),
+                                                       column(kGpus, "busLocation", "''"))));
+  for (;;) {
+    HR_TRY(const bool more, rows.step());
+    if (!more) return {};
+    const std::int64_t index = rows.integer(0);
+    if (index < 0 || index >= 1024) continue;
+    Device& device = builder_.device(static_cast<int>(index));
+    device.name = rows.bytes(1);
+    if (rows.integer(2) > 0) device.memory_total_bytes = rows.integer(2);
+    constexpr std::size_t kUuid = 36;  // "8-4-4-4-12"
+    const std::string_view uuid = rows.bytes(3);
+    if (uuid.starts_with("GPU-")) device.uuid = uuid;
+    if (uuid.size() == kUuid && uuid[8] == '-') device.uuid = fmt::format("GPU-{}", uuid);
+    device.pci_bus_id = rows.bytes(4);
+  }
+}
+
+Result<void> NsysReader::kernels() {
+  constexpr std::string_view kKernels = "CUPTI_ACTIVITY_KIND_KERNEL", kGraphs = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
+  const auto take = [&](std::string_view table) {
+    return [this, table](Statement& row, Nanos begin, Nanos end) {
+      const std::int64_t device = row.integer(2), global = row.integer(4);
+      if (!good_device(device, table)) return;
+      const bool talks = is_communication(row.bytes(5));
+      builder_.work(static_cast<int>(device), talks ? GpuWork::kCommunication : GpuWork::kKernel, begin, end,
+                    correlation_of(global, row.integer(3)));
+    };
+  };
+  HR_TRYV(each(kKernels,
+               fmt::format("t.deviceId, {}, {}, {}", column(kKernels, "correlationId", "0"),
+                           column(kKernels, "globalPid", "0"), text_of(kKernels, "shortName")),
+               take(kKernels)));
+  const std::int64_t before = read_;
+  HR_TRYV(each(
+      kGraphs,
+      fmt::format("t.deviceId, {}, {}, ''", column(kGraphs, "correlationId", "0"), column(kGraphs, "globalPid", "0")),
+      take(kGraphs)));
+  if (read_ > before)
+    builder_.losses().add(LossKind::kGraphsAsKernels, read_ - before, [] {
+      return std::string("the kernels within them: nsys profile --cuda-graph-trace=node shows each");
+    });
+  return {};
+}
+
+Result<void> NsysReader::copies() {
+  constexpr std::string_view kCopies = "CUPTI_ACTIVITY_KIND_MEMCPY", kSets = "CUPTI_ACTIVITY_KIND_MEMSET";
+  std::int64_t pageable = -1;  // which number of a memory's kind says so
+  if (has("ENUM_CUDA_MEM_KIND.label")) {
+    HR_TRY(Statement kind, database_.prepare("SELECT id FROM ENUM_CUDA_MEM_KIND WHERE label = 'Pageable'"));
+    HR_TRY(const bool known, kind.step());
+    if (known) pageable = kind.integer(0);
+  }
+  HR_TRYV(each(kCopies,
+               fmt::format("t.deviceId, {}, {}, {}, {}, {}", column(kCopies, "correlationId", "0"),
+                           column(kCopies, "globalPid", "0"), column(kCopies, "copyKind", "0"),
+                           column(kCopies, "srcKind", "-2"), column(kCopies, "dstKind", "-2")),
+               [&](Statement& row, Nanos begin, Nanos end) {
+                 if (!good_device(row.integer(2), kCopies)) return;
+                 constexpr std::int64_t kToDevice = 1, kToHost = 2;  // CUpti_ActivityMemcpyKind
+                 GpuWork what = GpuWork::kCopyOnDevice;
+                 if (row.integer(5) == kToDevice)
+                   what = row.integer(6) == pageable ? GpuWork::kPageableToDevice : GpuWork::kCopyToDevice;
+                 if (row.integer(5) == kToHost)
+                   what = row.integer(7) == pageable ? GpuWork::kPageableToHost : GpuWork::kCopyToHost;
+                 builder_.work(static_cast<int>(row.integer(2)), what, begin, end,
+                               correlation_of(row.integer(4), row.integer(3)));
+               }));
+  return each(kSets,
+              fmt::format("t.deviceId, {}, {}", column(kSets, "correlationId", "0"), column(kSets, "globalPid", "0")),
+              [&](Statement& row, Nanos begin, Nanos end) {
+                if (good_device(row.integer(2), kSets))
+                  builder_.work(static_cast<int>(row.integer(2)), GpuWork::kMemset, begin, end,
+                                correlation_of(row.integer(4), row.integer(3)));
+              });
+}
+
+Result<void> NsysReader::calls() {
+  constexpr std::string_view kCalls = "CUPTI_ACTIVITY_KIND_RUNTIME";
+  return each(
+      kCalls, fmt::format("t.globalTid, {}, {}", column(kCalls, "correlationId", "0"), text_of(kCalls, "nameId")),
+      [&](Statement& row, Nanos begin, Nanos end) {
+        std::string_view name = row.bytes(4);  // "cudaLaunchKernel_v7000"
+        if (const auto version = name.rfind("_v"); version != std::string_view::npos) name = name.substr(0, version);
+        builder_.call(thread_of(row.integer(2)), name, begin, end, correlation_of(row.integer(2), row.integer(3)));
+      });
+}
+
+Result<void> NsysReader::ranges() {
+  constexpr std::string_view kRanges = "NVTX_EVENTS";
+  if (!has("NVTX_EVENTS.globalTid")) return {};
+  // 59: pushed and popped, 60: started and ended; 70 and 71 the same, from a text file.
+  const std::string text = column(kRanges, "text", "NULL");
+  return each(kRanges,
+              fmt::format("t.globalTid, {}, COALESCE({}, {})", column(kRanges, "eventType", "59"), text,
+                          text_of(kRanges, "textId")),
+              [&](Statement& row, Nanos begin, Nanos end) {
+                const std::int64_t type = row.integer(3);
+                const bool range = type == 59 || type == 60 || type == 70 || type == 71;
+                if (range && !row.bytes(4).empty())
+                  builder_.annotation(thread_of(row.integer(2)), row.bytes(4), begin, end);
+              });
+}
+
+Result<Nanos> NsysReader::session_start() {
+  if (!has("TARGET_INFO_SESSION_START_TIME.utcEpochNs")) return 0;
+  HR_TRY(const std::int64_t at, database_.number("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME"));
+  return at >= 0 && at <= kLatest ? at : 0;
+}
+
+Result<Database> open_export(const std::string& path) {
+  constexpr std::int64_t kAnyFile = std::int64_t{1} << 28, kPerByte = 1000;
+  HR_TRY(Database database, Database::open(immutable_name(path), Access::kReadOnly));
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  database.limit_steps(kAnyFile + kPerByte * static_cast<std::int64_t>(error ? 0 : size));
+  return database;
+}
+
+}  // namespace
+
+bool is_nsys(const std::string& path) {
+  auto database = open_export(path);
+  if (!database) return false;
+  const auto tables = database->number(
+      "SELECT COUNT(*) FROM sqlite_master WHERE type='table' AND "
+      "(name LIKE 'CUPTI@_ACTIVITY@_KIND@_%' ESCAPE '@' OR name = 'NVTX_EVENTS' OR name = "
+      "'TARGET_INFO_SESSION_START_TIME')");
+  return tables.value_or(0) > 0;
+}
+
+Result<Recording> read_nsys(const std::string& path) {
+  auto database = open_export(path);
+  if (!database) return tl::unexpected(within(path, database.error()));
+  return read_nsys(path, *database);
+}
+
+Result<Recording> read_nsys(const std::string& name, Database& database) { return NsysReader(name, database).read(); }
+
+}  // namespace headroom

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "analyze/gpu_works.h"
+#include "import/trace.h"
+#include "import/trace_testing.h"
+
+namespace headroom {
+namespace {
+
+using testing::nsys_database;
+
+Nanos busy(const Recording& recording) {
+  Nanos sum = 0;
+  for (const SourceId gpu : recording.all(SourceKind::kGpu))
+    for (const WorkStretch& stretch : work_stretches(recording, gpu))
+      if (stretch.busy()) sum += stretch.end - stretch.begin;
+  return sum;
+}
+
+TEST(Nsys, TablesBecomeTheSameRecordingAsATrace) {
+  Database database = nsys_database();
+  const auto r = read_nsys("report.sqlite", database);
+  ASSERT_TRUE(r) << r.error().what;
+  EXPECT_EQ(r->meta.origin, "import:nsys");
+  EXPECT_EQ(r->meta.start, 1'700'000'000'000'001'000);
+  EXPECT_EQ(busy(*r), 3'000 + 4'000) << "two streams overlap by 1 us";
+  const Device device = device_of(r->sources[0]);
+  EXPECT_EQ(device.name, "NVIDIA A100");
+  EXPECT_EQ(device.uuid, "GPU-01234567-89ab-cdef-0123-456789abcdef");
+  EXPECT_TRUE(r->find(SourceKind::kCallThread, "77/0/78"));
+  const auto marks = r->find(SourceKind::kMarks, "77/0/78/nvtx");
+  ASSERT_TRUE(marks);
+  const Track& track = r->tracks[static_cast<std::size_t>(*marks)];
+  ASSERT_FALSE(track.lists.empty());
+  EXPECT_EQ(r->texts[r->lists[track.lists[0].list][0]], "train");
+  bool pageable = false, talks = false;
+  for (const WorkStretch& stretch : work_stretches(*r, r->all(SourceKind::kGpu).front())) {
+    pageable |= stretch.has(GpuWork::kPageableToDevice);
+    talks |= stretch.has(GpuWork::kCommunication);
+  }
+  EXPECT_TRUE(pageable);
+  EXPECT_TRUE(talks);
+}
+
+TEST(Nsys, TablesAndColumnsThatAreMissingAreNoError) {
+  auto database = Database::open(":memory:", Access::kReadWrite);
+  ASSERT_TRUE(database);
+  ASSERT_TRUE(
+      database->execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, deviceId INT);"
+                        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 0), (NULL, 5, 0), (30, 20, 0);"));
+  const auto r = read_nsys("report.sqlite", *database);
+  ASSERT_TRUE(r) << r.error().what;
+  EXPECT_EQ(busy(*r), 10);
+  ASSERT_EQ(r->losses.size(), 1U);
+  EXPECT_EQ(r->losses[0].count, 2);
+}
+
+TEST(Nsys, GraphsThatWereTracedAsWholesAreSaid) {
+  Database database = nsys_database();
+  ASSERT_TRUE(
+      database.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, deviceId INT);"
+                       "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20000, 21000, 0);"));
+  const auto r = read_nsys("report.sqlite", database);
+  ASSERT_TRUE(r);
+  EXPECT_EQ(busy(*r), 8'000);
+  ASSERT_EQ(r->losses.size(), 1U);
+  EXPECT_EQ(r->losses[0].what, "graphs_as_kernels");
+}
+
+TEST(Nsys, WithoutWorkOfAGpuThereIsNothingToImport) {
+  auto database = Database::open(":memory:", Access::kReadWrite);
+  ASSERT_TRUE(database->execute("CREATE TABLE NVTX_EVENTS (start INT, end INT, globalTid INT, text TEXT)"));
+  const auto r = read_nsys("report.sqlite", *database);
+  ASSERT_FALSE(r);
+  EXPECT_FALSE(r.error().hint.empty());
+}
+
+TEST(Nsys, AViewIsNotComputed) {
+  auto database = Database::open(":memory:", Access::kReadWrite);
+  ASSERT_TRUE(database->execute("CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT 1 start, 2 end, 0 deviceId"));
+  EXPECT_FALSE(read_nsys("report.sqlite", *database));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/trace_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bitset>
+#include <tuple>
+
+#include "base/fnv.h"
+#include "import/trace_rows.h"
+#include "model/bounds.h"
+
+namespace headroom {
+
+namespace {
+
+// A shorter call that neither launches nor waits is part of the operator around it.
+constexpr Nanos kLongCall = 20 * kMicrosecond;
+
+}  // namespace
+
+void TraceBuilder::seen(Nanos begin, Nanos end) {
+  first_ = std::min(first_, begin);
+  last_ = std::max(last_, end);
+}
+
+TextId TraceBuilder::number_of(std::string_view name) {
+  const TextId number = names_.text(name);
+  return number == kNoText ? 0 : number;
+}
+
+void TraceBuilder::work(int device, GpuWork what, Nanos begin, Nanos end, Correlation correlation) {
+  seen(begin, end);
+  works_[device].push_back({begin, end, correlation, what});
+}
+
+void TraceBuilder::call(const Thread& thread, std::string_view call, Nanos begin, Nanos end, Correlation correlation) {
+  seen(begin, end);
+  const bool launches = launches_work(call);
+  if (launches && correlation != 0) launches_.push_back({correlation, end, thread.pid});
+  const bool telling = launches || waits_for_device(call) || end - begin >= kLongCall;
+  add(threads_[thread], {begin, end, number_of(call), telling});
+}
+
+void TraceBuilder::op(const Thread& thread, std::string_view name, Nanos begin, Nanos end) {
+  seen(begin, end);
+  add(threads_[thread], {begin, end, number_of(name), false});
+}
+
+void TraceBuilder::annotation(const Thread& thread, std::string_view name, Nanos begin, Nanos end) {
+  seen(begin, end);
+  threads_[thread].annotations.push_back({begin, end, number_of(name)});
+}
+
+void TraceBuilder::step(const Thread& thread, Nanos begin, Nanos end) {
+  threads_[thread].steps.emplace_back(begin, end);
+}
+
+void TraceBuilder::add(ThreadCalls& thread, Interval interval) {
+  thread.intervals.push_back(interval);
+  if (thread.intervals.size() < thread.tidy_at) return;
+  tidy(thread);
+  thread.tidy_at = std::max<std::size_t>(4096, thread.intervals.size() * 2);
+}
+
+// Leaves the outermost operators and the outermost calls, in order of begin, calls after operators.
+void TraceBuilder::tidy(ThreadCalls& thread) {
+  auto& all = thread.intervals;
+  std::sort(all.begin(), all.end(), [](const Interval& a, const Interval& b) {
+    return std::tuple(a.is_call, a.begin, -a.end) < std::tuple(b.is_call, b.begin, -b.end);
+  });
+  std::array<Nanos, 2> covered{INT64_MIN, INT64_MIN};
+  std::erase_if(all, [&](const Interval& one) {
+    Nanos& end = covered[one.is_call ? 1 : 0];
+    if (one.end <= end) return true;
+    end = one.end;
+    return false;
+  });
+}
+
+const TraceBuilder::Launch* TraceBuilder::launch_of(const Work& work) const {
+  if (work.correlation == 0) return nullptr;
+  const auto found = std::lower_bound(launches_.begin(), launches_.end(), Launch{work.correlation});
+  return found == launches_.end() || found->correlation != work.correlation ? nullptr : &*found;
+}
+
+// Whose work it is where no call says it: that of the process of which most was seen.
+std::int64_t TraceBuilder::main_process() const {
+  std::map<std::int64_t, std::size_t> seen;
+  for (const auto& [key, thread] : threads_) seen[key.pid] += thread.intervals.size() + thread.annotations.size();
+  const auto most =
+      std::max_element(seen.begin(), seen.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == seen.end() ? 0 : most->first;
+}
+
+RecordingMeta TraceBuilder::make_meta(Nanos shift, bool annotated) const {
+  RecordingMeta meta;
+  std::uint64_t hash = fnv1a(name_);  // over name and times: the same trace gets the same id
+  for (const auto& [device, works] : works_)
+    for (const Work& work : works) hash = fnv1a(static_cast<std::uint64_t>(work.begin ^ (work.end << 1)), hash);
+  meta.id = fmt::format("{:016x}", hash);
+  meta.origin = fmt::format("import:{}", format_);
+  meta.writer = "headroom " HEADROOM_VERSION;
+  meta.host = host;
+  meta.tiers = annotated ? "XC" : "C";
+  const std::string why = fmt::format("a trace of {} does not have it", tool_);
+  for (const char tier : {'N', 'P', 'L', 'Y'}) meta.missing_tiers.push_back({tier, why});
+  if (!annotated) meta.missing_tiers.push_back({'X', "the trace holds no annotation"});
+  meta.start = first_ + shift;
+  meta.end = last_ + shift;
+  meta.start_realtime = meta.start;
+  meta.extra = extra_;
+  meta.extra["source_file"] = name_;
+  return meta;
+}
+
+SourceId TraceBuilder::process(MemorySink& sink, std::int64_t pid) {
+  Process facts;
+  facts.pid = pid;
+  facts.in_job = true;
+  if (const auto name = process_names_.find(pid); name != process_names_.end()) facts.comm = name->second;
+  return sink.add_source({SourceKind::kProcess, fmt::format("{}/0", pid), kNoSource, to_attrs(facts)});
+}
+
+void TraceBuilder::add_device(MemorySink& sink, int index, Nanos shift, const RecordingMeta& meta) {
+  Device facts = devices_[index];
+  facts.index = index;
+  facts.given = true;
+  if (facts.uuid.empty()) facts.uuid = fmt::format("gpu{}", index);
+  const SourceId gpu = sink.add_source({SourceKind::kGpu, facts.uuid, kNoSource, to_attrs(facts)});
+  std::map<std::int64_t, bool> owners;
+  for (const Work& work : works_[index])
+    if (const Launch* launch = launch_of(work)) owners[launch->pid] = true;
+  if (owners.empty()) owners[main_process()] = true;
+  for (const auto& [pid, owns] : owners) {
+    if (pid == 0) continue;
+    process(sink, pid);
+    const SourceId context = sink.add_source({SourceKind::kGpuProcess, fmt::format("{}/{}/0", facts.uuid, pid), gpu,
+                                              to_attrs(GpuContext{pid, ContextKind::kCompute, Nanos{0}})});
+    sink.add_row(context, meta.start, {});
+    sink.add_row(context, meta.end, {});
+  }
+  const SourceId source = sink.add_source({SourceKind::kGpuWork, facts.uuid, gpu, {}});
+  WorkRows rows;
+  for (const Work& work : works_[index]) {
+    rows.add(work.what, work.begin + shift, work.end + shift);
+    const Launch* launch = launch_of(work);
+    if (launch && launch->end < work.begin) rows.add(GpuWork::kQueued, launch->end + shift, work.begin + shift);
+  }
+  works_[index] = {};
+  std::move(rows).write(sink, source, meta.start);
+}
+
+void TraceBuilder::add_thread(MemorySink& sink, const Thread& key, ThreadCalls& thread, Nanos shift,
+                              std::string_view via) {
+  const SourceId parent = process(sink, key.pid);
+  const Attrs attrs{{"pid", fmt::format("{}", key.pid)}, {"tid", fmt::format("{}", key.tid)}};
+  const std::string place = fmt::format("{}/0/{}", key.pid, key.tid);
+  std::vector<TextId> texts;
+  tidy(thread);
+  if (!thread.intervals.empty()) {
+    const SourceId source = sink.add_source({SourceKind::kCallThread, place, parent, attrs});
+    NestedRows rows;
+    for (const Interval& one : thread.intervals)
+      rows.add(one.is_call ? 1 : 0, one.begin + shift, one.end + shift, one.name);
+    thread.intervals = {};
+    std::move(rows).write(sink, source, names_);
+  }
+  if (thread.annotations.empty() && thread.steps.empty()) return;
+  Attrs said = attrs;
+  said["via"] = via;
+  const SourceId marks = sink.add_source({SourceKind::kMarks, fmt::format("{}/{}", place, via), parent, said});
+  NestedRows rows;
+  for (const Annotation& one : thread.annotations)
+    rows.add(NestedRows::kAnyDepth, one.begin + shift, one.end + shift, one.name);
+  std::move(rows).write(sink, marks, names_);
+  std::sort(thread.steps.begin(), thread.steps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::int64_t done = 0;
+  for (const auto& [begin, end] : thread.steps) {
+    if (done == 0) sink.add_row(marks, begin + shift, std::array{Cell{Metric::kSteps, 0, std::nullopt}});
+    sink.add_row(marks, end + shift, std::array{Cell{Metric::kSteps, ++done, std::nullopt}});
+  }
+}
+
+Result<Recording> TraceBuilder::finish(Nanos realtime_of_zero, std::string_view via) {
+  if (works_.empty())
+    return fail(Errc::kInvalidInput, fmt::format("{}: no kernel and no copy of a GPU is in this trace", name_),
+                "profile the GPU, too: profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]), or nsys "
+                "profile --trace=cuda");
+  if (last_ <= first_) return fail(Errc::kInvalidInput, fmt::format("{}: the trace lasts no time", name_));
+  std::sort(launches_.begin(), launches_.end());
+  const bool annotated = std::any_of(threads_.begin(), threads_.end(),
+                                     [](const auto& thread) { return !thread.second.annotations.empty(); });
+  MemorySink sink;
+  const RecordingMeta meta = make_meta(realtime_of_zero, annotated);
+  sink.set_meta(meta);
+  for (auto& [index, works] : works_) add_device(sink, index, realtime_of_zero, meta);
+  launches_ = {};
+  for (auto& [key, thread] : threads_) add_thread(sink, key, thread, realtime_of_zero, via);
+  for (const Loss& loss : losses_.all()) sink.add_loss(loss);
+  Recording recording = sink.take();
+  keep_in_bounds(recording);
+  return recording;
+}
+
+}  // namespace headroom
