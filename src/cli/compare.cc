@@ -20,7 +20,7 @@ namespace {
 
 struct CompareOptions {
   std::string a, b;
-  bool tasks = false, steps = false, json = false, full = false;
+  bool tasks = false, steps = false, whole = false, json = false, full = false;
   std::vector<std::string> changed, artefacts;
   double tolerance = 1e-6;
 };
@@ -33,6 +33,7 @@ Result<int> run_compare(const CompareOptions& options, const ImportOptions& impo
   HR_TRY(compare::Side b, side_of(options.b, options.changed, import));
   compare::CompareRequest request{.by = options.tasks   ? compare::By::kTasks
                                         : options.steps ? compare::By::kSteps
+                                        : options.whole ? compare::By::kWhole
                                                         : compare::By::kAuto};
   if (!options.changed.empty()) request.changed = options.changed;
   Comparison comparison = compare::compare(a, b, request);
@@ -60,11 +61,16 @@ Action declare_compare(VerbInput input) {
   app.add_option("B", options->b, "what is to be judged: likewise");
   auto* tasks =
       app.add_flag("--tasks", options->tasks, "by the time of whole runs: of the tasks of two batches, or of repeats");
-  app.add_flag("--steps", options->steps, "by the time of a step, from the first counted to the last")->excludes(tasks);
+  auto* steps = app.add_flag("--steps", options->steps, "by the time of a step, from the first counted to the last")
+                    ->excludes(tasks);
+  app.add_flag("--whole", options->whole, "by the time of one whole run of each, start-up included")
+      ->excludes(tasks)
+      ->excludes(steps);
   app.add_option("--changed", options->changed,
                  "parameters that were meant to differ (default: those that the commands themselves say differently)")
       ->type_name("NAME")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--artefacts", options->artefacts, "what A left and what B left: two files or two folders")
       ->expected(2)
       ->type_name("PATH_A PATH_B");

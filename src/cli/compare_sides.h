@@ -22,5 +22,7 @@ namespace headroom::cli {
 [[nodiscard]] compare::Side side_of_job(const Recording& recording, const Explanation& explanation);
 // A batch: its attempts, without what only the recording of it says.
 [[nodiscard]] compare::Side side_of_journal(const batch::Contents& contents, const std::vector<std::string>& changed);
+// What the recording of a batch says beside its journal: the GPUs that it used, and where their time went.
+void take_batch_recording(const Recording& recording, const Explanation& explanation, compare::Side& side);
 
 }  // namespace headroom::cli

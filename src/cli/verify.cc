@@ -117,7 +117,8 @@ Action declare_verify(VerbInput input) {
                  "made after the change: " + std::string(kRecordingWords) + "; several with commas: repeats");
   app.add_option("--applied", options->applied, "ids of the options that were applied (default: the plan's only one)")
       ->type_name("ID")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   app.add_option("--before", options->before, "instead of the plan's recording, or repeats of it")
       ->type_name("RECORDING");
   app.add_flag("--history", options->history, "show how far earlier predictions came true, per cause");

@@ -11,6 +11,7 @@ namespace headroom::compare {
 
 using Parameters = std::vector<std::pair<std::string, std::string>>;
 using Figures = std::vector<std::pair<std::string, double>>;
+void add(Figures& figures, const std::string& name, double value);  // to the figure of that name
 
 // One run: a whole recording, an attempt at a batch's task, a repeat of `ab`.
 struct Sample {

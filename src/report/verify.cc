@@ -18,8 +18,8 @@ std::string factors(double low, double high) { return fmt::format("{:.2f}x to {:
 
 std::string headline(const VerifiedOption& applied) {
   const std::string which = join(applied.ids, " and ");
-  if (!applied.kept) return fmt::format("Whether {} kept its promise is not known: {}.", which, applied.why);
-  return fmt::format("{} {}: {}.", which, *applied.kept ? "kept its promise" : "did not keep its promise", applied.why);
+  if (!applied.kept) return fmt::format("Whether {} delivered is not known: {}.", which, applied.why);
+  return fmt::format("{} {}: {}.", which, *applied.kept ? "delivered" : "did not deliver", applied.why);
 }
 
 Json option_json(const VerifiedOption& option, const std::string& id, bool alone) {
