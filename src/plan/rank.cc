@@ -26,7 +26,8 @@ double factor(double all, double left) {
 double expected_saving(const Candidate& one) {
   if (!one.option.promises) return 0;
   const double least = 1 - 1 / one.option.gain.low, most = 1 - 1 / one.option.gain.high;
-  return one.probability * (least + most) / 2;
+  constexpr double kOfTheLeast = 0.75;  // a promise that is not kept costs more than one that was too small
+  return one.probability * (kOfTheLeast * least + (1 - kOfTheLeast) * most);
 }
 
 double score(const Candidate& one) {
@@ -36,15 +37,19 @@ double score(const Candidate& one) {
 
 bool is_observation(const Candidate& one) { return !one.option.cause; }
 
+// The most: all changes, simulated. The least: of what each one saves of what those before it leave, what is promised.
 Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen) {
-  std::vector<Change> low, high;
+  std::vector<Change> changes;
+  double left = model.seconds, promised = model.seconds;
   for (const Candidate* one : chosen) {
-    low.push_back(one->low);
-    high.push_back(one->high);
+    changes.push_back(one->change);
+    const double now = simulate(model, changes);
+    promised -= one->least * (left - now);
+    left = now;
   }
   Gain gain;
-  gain.low = factor(model.seconds, simulate(model, low));
-  gain.high = std::max(gain.low, factor(model.seconds, simulate(model, high)));
+  gain.high = factor(model.seconds, left);
+  gain.low = std::min(gain.high, factor(model.seconds, promised));
   return gain;
 }
 
@@ -64,6 +69,7 @@ void give_gains(const StepModel& model, std::vector<Candidate>& candidates) {
 
 void rank(std::vector<Candidate>& candidates) {
   std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& x, const Candidate& y) {
+    if (x.asked != y.asked) return x.asked;
     if (x.option.promises != y.option.promises) return x.option.promises;
     return score(x) > score(y);
   });

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 
@@ -42,7 +43,7 @@ def test_the_options_of_the_false_alarm(tmp_path):
     assert sweep["high_seconds"] / 3600 == pytest.approx(23.3, abs=0.05)
     assert sweep["low_seconds"] / 3600 == pytest.approx(17.7, abs=0.2)
     text = headroom(tmp_path, "plan", LOGS / "epochs_a100.dmon", "--trials", "20", "--epochs", "10").stdout
-    assert "17.7 h and 23.3 h" in text and "13.3" not in text and "75 %" not in text
+    assert re.search(r"between 17\.[5-9] h and 23\.3 h", text) and "13.3" not in text and "75 %" not in text
 
 
 def test_the_epoch_is_read_from_the_recording(tmp_path):
@@ -79,7 +80,7 @@ def test_workers_are_limited_by_the_cores(tmp_path):
 
 def test_step_times_need_their_sizes(tmp_path):
     done = headroom(tmp_path, "plan", LOGS / "small_gpu_4050.csv", "--step-times", "32=0.1,64=0.2", check=False)
-    assert done.returncode == 1 and "--batch" in done.stderr
+    assert done.returncode == 2 and "--batch" in done.stderr
     done = headroom(tmp_path, "plan", LOGS / "small_gpu_4050.csv", "--batch", "32", check=False)
     assert "32:128" in done.stderr
 
