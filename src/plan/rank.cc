@@ -23,11 +23,14 @@ double factor(double all, double left) {
   return left > 0 && all / left > 1 + kRounding ? all / left : 1.0;
 }
 
-double expected_saving(const Candidate& one) {
-  if (!one.option.promises) return 0;
-  const double least = 1 - 1 / one.option.gain.low, most = 1 - 1 / one.option.gain.high;
+// The share of the time that a gain saves, as it is expected.
+double expected(const Gain& gain) {
   constexpr double kOfTheLeast = 0.75;  // a promise that is not kept costs more than one that was too small
-  return one.probability * (kOfTheLeast * least + (1 - kOfTheLeast) * most);
+  return kOfTheLeast * (1 - 1 / gain.low) + (1 - kOfTheLeast) * (1 - 1 / gain.high);
+}
+
+double expected_saving(const Candidate& one) {
+  return one.option.promises ? one.probability * expected(one.option.gain) : 0;
 }
 
 double score(const Candidate& one) {
@@ -49,7 +52,10 @@ Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen
   }
   Gain gain;
   gain.high = factor(model.seconds, left);
-  gain.low = std::min(gain.high, factor(model.seconds, promised));
+  gain.low = factor(model.seconds, promised);
+  for (const Candidate* one : chosen)  // what one promises alone, it promises among others
+    if (one->option.promises) gain.low = std::max(gain.low, one->option.gain.low);
+  gain.low = std::min(gain.low, gain.high);
   return gain;
 }
 
@@ -95,12 +101,12 @@ std::vector<OptionsTogether> together(const StepModel& model, const std::vector<
   };
   constexpr std::size_t kMost = 3;
   while (!left.empty() && chosen.size() < kMost) {
-    const double now = 1 / gain_of(model, chosen).high;
+    const double now = expected(gain_of(model, chosen));
     auto best = left.end();
     double saved_by_best = kLeastSaved;
     for (auto one = left.begin(); one != left.end(); ++one) {
       chosen.push_back(*one);
-      const double saved = (now - 1 / gain_of(model, chosen).high) * (*one)->probability;
+      const double saved = (expected(gain_of(model, chosen)) - now) * (*one)->probability;
       chosen.pop_back();
       if (saved <= saved_by_best) continue;
       saved_by_best = saved;
