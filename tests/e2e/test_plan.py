@@ -90,8 +90,8 @@ def test_step_times_need_their_sizes(tmp_path):
 def batch_out_of_memory(tmp_path):
     """Tasks that fill a virtual GPU when several share it: the first attempts are thrown away."""
     (tmp_path / "job.toml").write_text(
-        f'# kept\n[task]\nname = "t{{i}}"\ncommand = ["{HEADROOM}", "sim-job", "--quiet", "--steps", "60", '
-        '"--step-gpu-ms", "20", "--memory-mib", "4000", "--memory-growth-mib", "100"]\n[task.grid]\ni = [1, 2, 3, 4]\n')
+        f'# kept\n[task]\nname = "t{{i}}"\ncommand = ["{HEADROOM}", "sim-job", "--quiet", "--epochs", "3", "--steps", "20", '
+        '"--step-gpu-ms", "20", "--memory-mib", "4000", "--memory-growth-mib", "2500"]\n[task.grid]\ni = [1, 2, 3, 4]\n')
     headroom(tmp_path, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "batch", tmp_path / "job.toml", "--per-gpu", "4", "-q",
              "-i", "100ms", "-o", tmp_path / "batch.hrec", "--folder", tmp_path / "folder", check=False)
     return tmp_path / "batch.hrec"
