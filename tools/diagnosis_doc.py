@@ -65,10 +65,10 @@ def fixes():
     text = (ROOT / "src/model/fixes.cc").read_text(encoding="utf-8")
     table = {}
     row = (rf'Fix\{{Cause::k(\w+), ("\w+"), ({TEXT}), k(\w+), k(\w+),\s*((?:{TEXT}\s*)+), k(\w+),\s*'
-           rf'((?:{TEXT}\s*)+),\s*((?:{TEXT}\s*)+),\s*((?:{TEXT}\s*)+)\}}')
+           rf'((?:{TEXT}\s*)+),\s*((?:{TEXT}\s*)+),\s*((?:{TEXT}\s*)+)(?:, ([\d.]+))?\}}')
     count = 0
     for match in re.finditer(row, re.sub(r",\s+", ", ", text)):
-        cause, *fields = match.groups()
+        cause, *fields, _ = match.groups()
         table.setdefault(cause, []).append([strings(f) if '"' in f else f.lower() for f in fields])
         count += 1
     assert count == text.count("Fix{Cause::"), "a row of the fixes is not understood"

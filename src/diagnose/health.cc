@@ -147,9 +147,6 @@ HealthCheck no_hang(const Analysis& a, const HealthCheck& progress) {
 
 HealthCheck no_out_of_memory(const Analysis& a) {
   constexpr const char* kCheck = "no_out_of_memory";
-  if (a.out_of_memory)
-    return {kCheck, Answer::kNo,
-            fmt::format("its output says at {}: {}", a.when(a.out_of_memory->first), a.out_of_memory->second)};
   if (a.job.batch.present) {
     const auto ran_out =
         std::count_if(a.job.batch.attempts.begin(), a.job.batch.attempts.end(), [](const auto& attempt) {
@@ -160,6 +157,9 @@ HealthCheck no_out_of_memory(const Analysis& a) {
       return {kCheck, Answer::kNo, count_of(static_cast<std::int64_t>(ran_out), "attempt") + " ran out of memory"};
     return {kCheck, Answer::kYes, "no attempt ran out of memory"};
   }
+  if (a.out_of_memory)
+    return {kCheck, Answer::kNo,
+            fmt::format("its output says at {}: {}", a.when(a.out_of_memory->first), a.out_of_memory->second)};
   if (a.window.end >= a.meta.end && a.meta.exit_code == 0)
     return {kCheck, Answer::kYes, "none that ended the job: exit code 0"};
   return {kCheck, Answer::kUnknown, "neither the end of the job nor a line of its output says"};

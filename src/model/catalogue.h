@@ -150,6 +150,7 @@ struct Fix {
   std::string_view apply;
   std::string_view verify;
   std::string_view undo;
+  double stays = 0;  // of the claimed time, whatever is done: 0.5 where something is done half as often
 };
 [[nodiscard]] std::span<const Fix> fixes_of(Cause cause);  // the one to try first, first
 [[nodiscard]] std::span<const Fix> all_fixes();

@@ -142,10 +142,10 @@ constexpr std::array kFixes{
     Fix{Cause::kValidation, "larger_eval_batch", "A larger batch for validation, its metrics on the GPU", kRemoves,
         kSafe, "no gradient: the same metric up to rounding", kArgument,
         "twice the training batch in the validation loader, torch.inference_mode(), metrics on the GPU",
-        "the metric is identical; time of a validation", "the batch as it was"},
+        "the metric is identical; time of a validation", "the batch as it was", 0.5},
     Fix{Cause::kValidation, "validate_less", "Validate less often, or on fewer samples", kRemoves, kRisky,
         "early stopping and pruning see fewer values", kArgument, "validate every second epoch, or on a fixed subset",
-        "time of an epoch; which epoch is chosen", "every epoch"},
+        "time of an epoch; which epoch is chosen", "every epoch", 0.5},
     Fix{Cause::kCheckpointSync, "async_checkpoint", "Write checkpoints beside the training", kOverlaps, kModerate,
         "a crash may lose the last one; it takes host memory", kLines,
         "copy the state to host memory and write it in a thread, first to a local disk "

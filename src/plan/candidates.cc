@@ -106,15 +106,18 @@ class Maker {
     if (finding) {
       option.candidates = finding->candidates;
       option.gain.condition = finding->gain ? finding->gain->condition : finding->bound;
-      if (finding->gain && !finding->cause)
-        option.gain.condition =
-            fmt::format("if {} is the cause, and {}", info(fix.cause).words, finding->gain->condition);
+      if (finding->gain && !finding->cause) {
+        std::string_view condition = finding->gain->condition;
+        constexpr std::string_view kAny = "whatever the cause, ";
+        if (condition.starts_with(kAny)) condition.remove_prefix(kAny.size());
+        option.gain.condition = fmt::format("if the cause is {}, and {}", info(fix.cause).words, condition);
+      }
       made.flipped = finding->cause ? finding->would_overturn
                                     : fmt::format("{}, if it names another cause", info(fix.cause).observe);
     } else {
       made.flipped = info(fix.cause).observe;
     }
-    made.high = Change{.mechanism = fix.mechanism, .finding = index};
+    made.change = Change{.mechanism = fix.mechanism, .finding = index};
     if (!shape(fix, known, made)) return;
     how_much(fix, finding, made);
     made_.push_back(std::move(made));
@@ -123,9 +126,9 @@ class Maker {
   // What the simulation needs beside the claims. False: nothing to advise.
   bool shape(const Fix& fix, const Numbers& known, Candidate& made) {
     Option& option = made.option;
-    option.promises = made.high.finding && e_.findings[*made.high.finding].gain.has_value();
-    made.high.cheaper = fix.mechanism == Mechanism::kRemoves &&
-                        (fix.cause == Cause::kInputInMainProcess || fix.cause == Cause::kInputTooFewWorkers);
+    option.promises = made.change.finding && e_.findings[*made.change.finding].gain.has_value();
+    made.change.cheaper = fix.mechanism == Mechanism::kRemoves &&
+                          (fix.cause == Cause::kInputInMainProcess || fix.cause == Cause::kInputTooFewWorkers);
     switch (fix.mechanism) {
       case Mechanism::kLoads:
         return loads(known, made);
@@ -136,8 +139,8 @@ class Maker {
         }
         return enlarges(known, made);
       case Mechanism::kPacks:
-        if (made.asked && !made.high.finding && e_.bound) {
-          made.high.factor = std::min(e_.bound->speedup_high, static_cast<double>(request_.tasks.value_or(1)));
+        if (made.asked && !made.change.finding && e_.bound) {
+          made.change.factor = std::min(e_.bound->speedup_high, static_cast<double>(request_.tasks.value_or(1)));
           option.promises = true;
           option.gain.condition = "if their kernels do not slow each other down and memory and cores suffice";
         }
@@ -166,7 +169,7 @@ class Maker {
                           e_.host->usable_cores, workers);
     }
     if (workers <= model_.workers && !made.asked) return false;  // the cores carry no more
-    if (model_.cores) made.high.workers = workers;               // else the finding's own bound is all that is known
+    if (model_.cores) made.change.workers = workers;             // else the finding's own bound is all that is known
     if (said && said->value != workers)
       option.apply =
           fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said->name, workers, said->words);
@@ -174,7 +177,7 @@ class Maker {
       option.apply = fmt::format("DataLoader(..., num_workers={}, persistent_workers=True, pin_memory=True)", workers);
     if (!known.workers) option.apply += ", with as many as cores are free: they were not recorded";
     option.apply += limit;
-    if (!made.high.finding && model_.workers > 0) option.promises = true;
+    if (!made.change.finding && model_.workers > 0) option.promises = true;
     return true;
   }
 
@@ -182,8 +185,8 @@ class Maker {
     Option& option = made.option;
     const double factor = batch_gain(e_, request_, known.batch_factor.value_or(2));
     if (known.batch_factor && *known.batch_factor <= 1 && !made.asked) return false;  // no memory for it
-    made.high.finding.reset();  // it acts on every step, not on what is claimed
-    made.high.factor = factor;
+    made.change.finding.reset();  // it acts on every step, not on what is claimed
+    made.change.factor = factor;
     option.promises = e_.bound.has_value();
     if (const auto said = batch_said(e_); said && known.batch && said->value == known.batch->first)
       option.apply = fmt::format("{}{:g} instead of {}; measure it first at both sizes", said->name,
@@ -203,16 +206,17 @@ class Maker {
 
   // GPUs that stood free could have worked as those that did.
   bool spreads(Candidate& made) {
-    if (!made.high.finding) return false;
+    if (!made.change.finding) return false;
     std::set<std::size_t> claimed;
-    for (const ClaimedPiece& piece : e_.findings[*made.high.finding].claims) claimed.insert(piece.device);
+    for (const ClaimedPiece& piece : e_.findings[*made.change.finding].claims) claimed.insert(piece.device);
     const std::size_t all = e_.ledger.devices.size();
-    made.high.finding.reset();
-    if (claimed.empty() || claimed.size() >= all) {
+    const bool may_be_one_task = !e_.findings[*made.change.finding].cause;
+    made.change.finding.reset();
+    if (claimed.empty() || claimed.size() >= all || may_be_one_task) {
       made.option.promises = false;
       return true;
     }
-    made.high.factor = static_cast<double>(all) / static_cast<double>(all - claimed.size());
+    made.change.factor = static_cast<double>(all) / static_cast<double>(all - claimed.size());
     made.option.promises = true;
     made.option.gain.condition =
         "if the work can be split evenly over all of them, and nothing for a single task that uses one GPU";
@@ -230,19 +234,20 @@ class Maker {
   }
 
   void how_much(const Fix& fix, const Finding* finding, Candidate& made) {
-    made.low = made.high;
     constexpr double kUnproven = 0.5;  // of the time that the bound lets go
     const CauseHistory* history = history_of(request_, fix.cause);
-    made.low.share = history ? std::clamp(history->shrink_low, 0.0, 1.0) : kUnproven;
+    double low = kUnproven, high = 1;
     if (history) {
-      made.high.share = std::clamp(history->shrink_high, made.low.share, 1.0);
+      low = std::clamp(history->shrink_low, 0.0, 1.0);
+      high = std::clamp(history->shrink_high, low, 1.0);
       made.option.outcomes = history->n;
     }
+    made.change.share = high * (1 - fix.stays);
+    made.least = high > 0 ? low / high : 0;
     const bool measured = fix.mechanism == Mechanism::kEnlarges && request_.step_times;
     const bool certain = finding && finding->cause && finding->confidence != Confidence::kLow;
-    if (!certain && !measured) made.low.share = 0;
     // Whether the work can be split, and how much cheaper it can get, is not recorded.
-    if (fix.mechanism == Mechanism::kSpreads || made.high.cheaper) made.low.share = 0;
+    if ((!certain && !measured) || fix.mechanism == Mechanism::kSpreads || made.change.cheaper) made.least = 0;
   }
 
   void asked_about() {
@@ -275,7 +280,7 @@ class Maker {
     Option& option = made_.back().option;
     if (option.promises) return;
     option.promises = true;
-    made_.back().high.factor = 1;
+    made_.back().change.factor = 1;
     option.gain.condition = "nothing in this recording waited for it";
   }
   static bool names(const Finding& finding, Cause cause) {

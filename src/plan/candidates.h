@@ -11,7 +11,8 @@ namespace headroom::planning {
 // An option before it has its place: what the simulation makes of it.
 struct Candidate {
   Option option;
-  Change high, low;        // with the most and the least that it may do
+  Change change;           // with the most that it may do
+  double least = 0;        // of what it saves at most, the share that is promised
   double probability = 0;  // that its cause is the one
   Effort effort = Effort::kArgument;
   bool asked = false;   // somebody wants to know about it

@@ -23,10 +23,14 @@ double factor(double all, double left) {
   return left > 0 && all / left > 1 + kRounding ? all / left : 1.0;
 }
 
+// The share of the time that a gain saves, as it is expected.
+double expected(const Gain& gain) {
+  constexpr double kOfTheLeast = 0.75;  // a promise that is not kept costs more than one that was too small
+  return kOfTheLeast * (1 - 1 / gain.low) + (1 - kOfTheLeast) * (1 - 1 / gain.high);
+}
+
 double expected_saving(const Candidate& one) {
-  if (!one.option.promises) return 0;
-  const double least = 1 - 1 / one.option.gain.low, most = 1 - 1 / one.option.gain.high;
-  return one.probability * (least + most) / 2;
+  return one.option.promises ? one.probability * expected(one.option.gain) : 0;
 }
 
 double score(const Candidate& one) {
@@ -36,15 +40,22 @@ double score(const Candidate& one) {
 
 bool is_observation(const Candidate& one) { return !one.option.cause; }
 
+// The most: all changes, simulated. The least: of what each one saves of what those before it leave, what is promised.
 Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen) {
-  std::vector<Change> low, high;
+  std::vector<Change> changes;
+  double left = model.seconds, promised = model.seconds;
   for (const Candidate* one : chosen) {
-    low.push_back(one->low);
-    high.push_back(one->high);
+    changes.push_back(one->change);
+    const double now = simulate(model, changes);
+    promised -= one->least * (left - now);
+    left = now;
   }
   Gain gain;
-  gain.low = factor(model.seconds, simulate(model, low));
-  gain.high = std::max(gain.low, factor(model.seconds, simulate(model, high)));
+  gain.high = factor(model.seconds, left);
+  gain.low = factor(model.seconds, promised);
+  for (const Candidate* one : chosen)  // what one promises alone, it promises among others
+    if (one->option.promises) gain.low = std::max(gain.low, one->option.gain.low);
+  gain.low = std::min(gain.low, gain.high);
   return gain;
 }
 
@@ -64,6 +75,7 @@ void give_gains(const StepModel& model, std::vector<Candidate>& candidates) {
 
 void rank(std::vector<Candidate>& candidates) {
   std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& x, const Candidate& y) {
+    if (x.asked != y.asked) return x.asked;
     if (x.option.promises != y.option.promises) return x.option.promises;
     return score(x) > score(y);
   });
@@ -89,12 +101,12 @@ std::vector<OptionsTogether> together(const StepModel& model, const std::vector<
   };
   constexpr std::size_t kMost = 3;
   while (!left.empty() && chosen.size() < kMost) {
-    const double now = 1 / gain_of(model, chosen).high;
+    const double now = expected(gain_of(model, chosen));
     auto best = left.end();
     double saved_by_best = kLeastSaved;
     for (auto one = left.begin(); one != left.end(); ++one) {
       chosen.push_back(*one);
-      const double saved = (now - 1 / gain_of(model, chosen).high) * (*one)->probability;
+      const double saved = (expected(gain_of(model, chosen)) - now) * (*one)->probability;
       chosen.pop_back();
       if (saved <= saved_by_best) continue;
       saved_by_best = saved;

@@ -12,8 +12,8 @@ namespace headroom::planning {
 // Gains of each candidate alone, by simulation; those that bring nothing are left out, unless somebody asked.
 void give_gains(const StepModel& model, std::vector<Candidate>& candidates);
 
-// Expected share of the time that is saved, less its risk and effort. An observation goes first where the first change
-// is for one of several causes.
+// What somebody asked about, then by the expected share of the time that is saved, less its risk and effort. An
+// observation goes first where the first change is for one of several causes.
 void rank(std::vector<Candidate>& candidates);
 
 // The best one, then each time the one that saves most of what is left, re-simulated; at the end all of them.

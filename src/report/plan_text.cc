@@ -140,7 +140,8 @@ std::string headline(const Plan& plan) {
         "No gain can be promised: several causes look the same in this recording. The best first guess allows {}.",
         range(first->gain));
   std::string title = first->title;
-  if (title.size() > 1 && title[1] >= 'a') title[0] = static_cast<char>(title[0] | 0x20);  // "CPU" stays
+  if (title.size() > 1 && (title[1] >= 'a' || title[1] == ' '))
+    title[0] = static_cast<char>(title[0] | 0x20);  // "CPU" stays
   return fmt::format("What to try first: {}, {} at equal work.", title, range(first->gain));
 }
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import select
 import subprocess
 
@@ -42,7 +43,7 @@ def test_the_options_of_the_false_alarm(tmp_path):
     assert sweep["high_seconds"] / 3600 == pytest.approx(23.3, abs=0.05)
     assert sweep["low_seconds"] / 3600 == pytest.approx(17.7, abs=0.2)
     text = headroom(tmp_path, "plan", LOGS / "epochs_a100.dmon", "--trials", "20", "--epochs", "10").stdout
-    assert "17.7 h and 23.3 h" in text and "13.3" not in text and "75 %" not in text
+    assert re.search(r"between 17\.[5-9] h and 23\.3 h", text) and "13.3" not in text and "75 %" not in text
 
 
 def test_the_epoch_is_read_from_the_recording(tmp_path):
@@ -79,7 +80,7 @@ def test_workers_are_limited_by_the_cores(tmp_path):
 
 def test_step_times_need_their_sizes(tmp_path):
     done = headroom(tmp_path, "plan", LOGS / "small_gpu_4050.csv", "--step-times", "32=0.1,64=0.2", check=False)
-    assert done.returncode == 1 and "--batch" in done.stderr
+    assert done.returncode == 2 and "--batch" in done.stderr
     done = headroom(tmp_path, "plan", LOGS / "small_gpu_4050.csv", "--batch", "32", check=False)
     assert "32:128" in done.stderr
 
@@ -89,8 +90,8 @@ def test_step_times_need_their_sizes(tmp_path):
 def batch_out_of_memory(tmp_path):
     """Tasks that fill a virtual GPU when several share it: the first attempts are thrown away."""
     (tmp_path / "job.toml").write_text(
-        f'# kept\n[task]\nname = "t{{i}}"\ncommand = ["{HEADROOM}", "sim-job", "--quiet", "--steps", "60", '
-        '"--step-gpu-ms", "20", "--memory-mib", "14000"]\n[task.grid]\ni = [1, 2, 3, 4]\n')
+        f'# kept\n[task]\nname = "t{{i}}"\ncommand = ["{HEADROOM}", "sim-job", "--quiet", "--epochs", "3", "--steps", "20", '
+        '"--step-gpu-ms", "20", "--memory-mib", "4000", "--memory-growth-mib", "2500"]\n[task.grid]\ni = [1, 2, 3, 4]\n')
     headroom(tmp_path, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "batch", tmp_path / "job.toml", "--per-gpu", "4", "-q",
              "-i", "100ms", "-o", tmp_path / "batch.hrec", "--folder", tmp_path / "folder", check=False)
     return tmp_path / "batch.hrec"
@@ -99,8 +100,7 @@ def batch_out_of_memory(tmp_path):
 def with_setting(tmp_path):
     recording = batch_out_of_memory(tmp_path)
     answer = plan(tmp_path, recording)
-    if not any(option["setting"] for option in answer["options"]):
-        pytest.skip("this time no attempt ran out of memory for long enough")
+    assert any(option["setting"] for option in answer["options"]), answer["options"]
     return recording
 
 
