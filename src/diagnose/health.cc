@@ -43,23 +43,26 @@ HealthCheck runs_on_gpu(const Analysis& a) {
   return {"runs_on_gpu", Answer::kNo, held ? "it held a context and no kernel ran" : "it never held a compute context"};
 }
 
+// "bf16-mixed", "fp16", "True": yes. "32-true" (Lightning's word for plain), "float32", "no": no. Else nobody knows.
+std::optional<Answer> is_mixed(std::string_view name, const std::string& value) {
+  constexpr std::array<std::string_view, 5> kHalf{"bf16", "bfloat16", "fp16", "float16", "mixed"};
+  const auto has = [&](std::string_view word) { return value.find(word) != std::string::npos; };
+  if (std::any_of(kHalf.begin(), kHalf.end(), has) || value == "16" || value.starts_with("16-")) return Answer::kYes;
+  if (has("tf32")) return std::nullopt;
+  if (has("32") || has("64") || value == "no" || value == "false" || value == "none") return Answer::kNo;
+  if (name != "precision" && name != "dtype" && (value == "true" || value == "yes")) return Answer::kYes;
+  return std::nullopt;
+}
+
 // What the job said of its own arithmetic; nothing where it said nothing that is known here.
 std::optional<HealthCheck> precision_said(const Analysis& a) {
-  constexpr std::array<std::string_view, 6> kNames{"precision",       "amp",     "use_amp", "dtype",
-                                                   "mixed_precision", "autocast"};
-  constexpr std::array<std::string_view, 8> kMixed{"bf16", "bfloat16", "16", "fp16", "float16", "fp8", "true", "mixed"};
-  constexpr std::array<std::string_view, 6> kPlain{"fp32", "float32", "32", "false", "no", "none"};
+  constexpr std::array<std::string_view, 6> kNames{"precision", "amp",      "use_amp",
+                                                   "dtype",     "autocast", "mixed_precision"};
   for (const auto& [name, value] : a.said.parameters) {
-    if (std::find(kNames.begin(), kNames.end(), lower(name)) == kNames.end()) continue;
-    const std::string low = lower(value);
-    const auto has = [&](const auto& words) {
-      return std::any_of(words.begin(), words.end(),
-                         [&](std::string_view w) { return low.find(w) != std::string::npos; });
-    };
-    const bool mixed = has(kMixed);
-    if (mixed || has(kPlain))
-      return HealthCheck{"mixed_precision", mixed ? Answer::kYes : Answer::kNo,
-                         fmt::format("the job says {}={}", name, value)};
+    const std::string known = lower(name);
+    if (std::find(kNames.begin(), kNames.end(), known) == kNames.end()) continue;
+    if (const auto mixed = is_mixed(known, lower(value)))
+      return HealthCheck{"mixed_precision", *mixed, fmt::format("the job says {}={}", name, value)};
   }
   return std::nullopt;
 }

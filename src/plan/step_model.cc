@@ -183,7 +183,9 @@ double loader_of(const StepModel& model, std::span<const Change> changes, double
   return left * loading / std::min(workers, std::max(1.0, model.cores.value_or(workers)));
 }
 
-double seconds_with(const StepModel& model, std::span<const Change> changes) {
+}  // namespace
+
+double simulate(const StepModel& model, std::span<const Change> changes) {
   const Saved saved = saved_by(model, changes);
   double enlarged = 1, spread = 1, least = model.least;
   for (const Change& change : changes) {
@@ -205,9 +207,5 @@ double seconds_with(const StepModel& model, std::span<const Change> changes) {
   const double rest = std::min(model.rest, alone);
   return rest + (alone - rest) / spread;
 }
-
-}  // namespace
-
-double simulate(const StepModel& model, std::span<const Change> changes) { return seconds_with(model, changes); }
 
 }  // namespace headroom::planning
