@@ -66,8 +66,7 @@ CauseHistory history_of(Cause cause, const std::vector<double>& shares) {
                           all;
   const double half = kFourInFive * std::sqrt(variance * (1 + 1 / all));
   return {.cause = cause,
-          .outcomes = static_cast<std::int64_t>(shares.size()),
-          .kept = 0,
+          .n = static_cast<std::int64_t>(shares.size()),
           .shrink_low = std::max(0.0, centre - half),
           .shrink_high = std::max(0.0, centre + half)};
 }
@@ -113,7 +112,7 @@ std::vector<CauseHistory> cause_histories(const std::vector<PredictionOutcome>& 
   for (const PredictionOutcome& outcome : outcomes) {
     if (!(outcome.high > kPromisesNothing) || !(outcome.measured.value > 0)) continue;
     auto& [shares, kept] = by_cause[outcome.cause];
-    shares.push_back(std::clamp(std::log(outcome.measured.value) / std::log(outcome.high), -1.0, 2.0));
+    shares.push_back(std::clamp((1 - 1 / outcome.measured.value) / (1 - 1 / outcome.high), -1.0, 2.0));
     kept += outcome.kept.value_or(false) ? 1 : 0;
   }
   std::vector<CauseHistory> histories;

@@ -20,7 +20,7 @@ struct Outcomes {
 
 // Per cause, those with outcomes, in order of the causes' table.
 //
-// Of each outcome the share of the predicted logarithm that came true is taken, log(measured)/log(predicted high),
+// Of each outcome the share of the time that the prediction let go is taken: (1 - 1/measured) / (1 - 1/predicted high),
 // between -1 and 2. Before any outcome, shares are taken to lie between 0.5 and 1 (four in five), as if four had been
 // seen; outcomes move and narrow or widen that by the conjugate normal model (Gelman et al., Bayesian Data Analysis,
 // section 3.3, with the predictive spread). Predictions below 1.005 promise nothing and teach nothing.

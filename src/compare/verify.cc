@@ -100,7 +100,8 @@ QualityVerdict quality_of(const ComparedMetric& metric) {
   if (higher == lower_wins) return verdict;  // neither, or both
   const double worse = higher ? metric.a - metric.b : metric.b - metric.a;
   double chance = kOneRun * std::abs(metric.a);
-  if (metric.a_spread && metric.b_spread) chance = kDeviations * std::hypot(*metric.a_spread, *metric.b_spread);
+  if (metric.a_spread && metric.b_spread)
+    chance = kDeviations * std::sqrt(*metric.a_spread * *metric.a_spread + *metric.b_spread * *metric.b_spread);
   if (std::isfinite(worse)) verdict.lost = worse > chance ? Answer::kYes : Answer::kNo;
   return verdict;
 }

@@ -155,12 +155,12 @@ TEST(History, LinesComeBack) {
 TEST(History, StartsBetweenHalfAndAllAndLearns) {
   std::vector<PredictionOutcome> half, all;
   for (int i = 0; i < 12; ++i) {
-    half.push_back(outcome(1.44, 1.2 + 0.005 * (i % 3), i));
+    half.push_back(outcome(1.5, 1.2 + 0.005 * (i % 3), i));
     all.push_back(outcome(1.4, 1.4, i));
   }
   EXPECT_TRUE(cause_histories({}).empty());
-  const CauseHistory one = cause_histories({outcome(1.44, 1.2)}).at(0);  // sqrt(1.44): half of the logarithm
-  EXPECT_EQ(one.outcomes, 1);
+  const CauseHistory one = cause_histories({outcome(1.5, 1.2)}).at(0);  // 1/6 of the time for 1/3: half
+  EXPECT_EQ(one.n, 1);
   EXPECT_NEAR(one.shrink_low, 0.43, 0.05);
   EXPECT_LT(one.shrink_high, 1);
   const CauseHistory many = cause_histories(half).at(0);

@@ -59,6 +59,7 @@ struct CauseHistory {
   Cause cause = Cause::kHealthy;
   std::int64_t n = 0;  // predictions that were verified
   double shrink_low = 0.5, shrink_high = 1.0;
+  std::int64_t kept = 0;  // of them, those that delivered
   bool operator==(const CauseHistory&) const = default;
 };
 

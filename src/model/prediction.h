@@ -8,6 +8,7 @@
 #include "model/comparison.h"
 #include "model/explanation.h"
 #include "model/finding.h"
+#include "model/plan.h"
 
 // The answer of `headroom verify`: what was predicted, what happened, and how far predictions came true so far
 // (compare/verify.h, compare/history.h). Mirrors the schemas headroom.verify/1 and headroom.predictions/1
@@ -58,15 +59,6 @@ struct PredictionOutcome {
   MeasuredGain measured;
   std::optional<bool> kept;
   bool operator==(const PredictionOutcome&) const = default;
-};
-
-// How much of what was predicted for a cause came true so far. A planner makes [high^shrink_low, high^shrink_high] of
-// the upper end of a bound: the share is one of the gain's logarithm, so that 1 is all of it and 0 is none.
-struct CauseHistory {
-  Cause cause{};
-  std::int64_t outcomes = 0, kept = 0;
-  double shrink_low = 0.5, shrink_high = 1;  // an interval of four in five for the next one
-  bool operator==(const CauseHistory&) const = default;
 };
 
 }  // namespace headroom

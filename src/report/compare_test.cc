@@ -121,7 +121,7 @@ TEST(Predictions, StartAndShow) {
   const PredictionOutcome outcome{
       .option = "workers", .cause = Cause::kInputInMainProcess, .high = 1.4, .measured = {1.2, 1.1, 1.3}};
   const CauseHistory history{
-      .cause = Cause::kInputInMainProcess, .outcomes = 1, .kept = 1, .shrink_low = 0.4, .shrink_high = 0.9};
+      .cause = Cause::kInputInMainProcess, .n = 1, .shrink_low = 0.4, .shrink_high = 0.9, .kept = 1};
   EXPECT_THAT(predictions_text({history}, {outcome}, {}),
               HasSubstr("input_in_main_process                 1     1   40 % to 90 %"));
   EXPECT_EQ(nlohmann::json::parse(predictions_json({history}, {outcome}))["causes"][0]["shrink_low"], 0.4);

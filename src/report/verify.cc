@@ -100,7 +100,7 @@ std::string predictions_text(const std::vector<CauseHistory>& causes, const std:
   text += "  " + pad_right("cause", kCause) + pad_left("verified", 9) + pad_left("kept", 6) + "   of the next one\n";
   for (const CauseHistory& cause : causes)
     text += fmt::format("  {}{}{}   {} to {}\n", pad_right(info(cause.cause).id, kCause),
-                        pad_left(human_count(cause.outcomes), 9), pad_left(human_count(cause.kept), 6),
+                        pad_left(human_count(cause.n), 9), pad_left(human_count(cause.kept), 6),
                         human_percent(cause.shrink_low), human_percent(cause.shrink_high));
   return text;
 }
@@ -109,7 +109,7 @@ std::string predictions_json(const std::vector<CauseHistory>& causes, const std:
   Json json{{"schema", "headroom.predictions/1"}, {"causes", Json::array()}, {"outcomes", Json::array()}};
   for (const CauseHistory& cause : causes)
     json["causes"].push_back({{"cause", info(cause.cause).id},
-                              {"outcomes", cause.outcomes},
+                              {"outcomes", cause.n},
                               {"kept", cause.kept},
                               {"shrink_low", cause.shrink_low},
                               {"shrink_high", cause.shrink_high}});
