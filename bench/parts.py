@@ -16,6 +16,7 @@ import python_marks
 import stacks
 import studies
 import tiers
+import traces
 import watched
 from results import median, number, spread
 
@@ -218,7 +219,8 @@ def quartiles(values):
 PARTS = {"recorder": recorder, "nvml": nvml, "recording": recording, "store": store, "import": logs,
          "answers": answers, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "packed": batches.packed,
          "stacks": stacks.stacks, "marks": marks.marks, "python_marks": python_marks.python_marks,
-         "output": output_lines.output_lines, "tiers": tiers.tiers, "study": studies.studies}
+         "output": output_lines.output_lines, "tiers": tiers.tiers, "study": studies.studies,
+         "traces": traces.run}
 NAMES = list(PARTS)
 
 

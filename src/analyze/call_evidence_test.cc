@@ -6,49 +6,12 @@
 #include <map>
 
 #include "analyze/analysis.h"
-#include "analyze/testing.h"
+#include "analyze/testing_profile.h"
 
 namespace headroom {
 namespace {
 
-// A recording of [0, 100 us) as a profiler makes it: what the device was at, and what thread 1 of process 7 was at.
-struct Profile {
-  using Rows = std::vector<std::pair<Nanos, std::vector<std::string>>>;  // at, in microseconds
-  Rows device, thread, second_thread;
-
-  [[nodiscard]] Recording build() const {
-    MemorySink sink;
-    RecordingMeta meta;
-    meta.origin = "import:kineto";
-    meta.tiers = "C";
-    meta.end = 100 * kMicrosecond;
-    sink.set_meta(meta);
-    Device facts;
-    facts.uuid = "gpu0";
-    const SourceId gpu = sink.add_source({SourceKind::kGpu, "gpu0", kNoSource, to_attrs(facts)});
-    Process process;
-    process.pid = 7;
-    process.in_job = true;
-    const SourceId owner = sink.add_source({SourceKind::kProcess, "7/0", kNoSource, to_attrs(process)});
-    const SourceId context = sink.add_source(
-        {SourceKind::kGpuProcess, "gpu0/7/0", gpu, to_attrs(GpuContext{7, ContextKind::kCompute, Nanos{0}})});
-    sink.add_row(context, 0, {});
-    sink.add_row(context, meta.end, {});
-    put(sink, sink.add_source({SourceKind::kGpuWork, "gpu0", gpu, {}}), device);
-    put(sink, sink.add_source({SourceKind::kCallThread, "7/0/1", owner, {}}), thread);
-    put(sink, sink.add_source({SourceKind::kCallThread, "7/0/2", owner, {}}), second_thread);
-    return sink.take();
-  }
-
- private:
-  static void put(MemorySink& sink, SourceId source, const Rows& rows) {
-    for (const auto& [at, names] : rows) {
-      std::vector<TextId> texts;
-      for (const std::string& name : names) texts.push_back(sink.intern(name));
-      sink.add_list_row(source, {at * kMicrosecond, sink.intern_list(texts), 0});
-    }
-  }
-};
+using testing::Profile;
 
 // Microseconds by account and place.
 std::map<std::pair<Account, std::string>, Nanos> spent(const Profile& profile) {

@@ -32,9 +32,14 @@ Result<std::string> output_path(const ImportVerb& options) {
 void print_text(const Recording& recording, const std::string& path) {
   const std::size_t width = text_options(STDOUT_FILENO).width;
   const auto& meta = recording.meta;
-  print("{} of {} over {}, {} apart ({})\n", count_of(report::gpu_rows(recording), "row"),
-        count_of(recording.all(SourceKind::kGpu).size(), "GPU"), human_duration(meta.end - meta.start),
-        human_duration(meta.interval), meta.origin);
+  const std::size_t gpus = recording.all(SourceKind::kGpu).size();
+  const std::string of = gpus > 0 ? count_of(gpus, "GPU") : count_of(recording.all(SourceKind::kMarks).size(), "rank");
+  const std::string span = human_duration(meta.end - meta.start);
+  if (meta.interval > 0)
+    print("{} of {} over {}, {} apart ({})\n", count_of(report::gpu_rows(recording), "row"), of, span,
+          human_duration(meta.interval), meta.origin);
+  else
+    print("{} over {} ({})\n", of, span, meta.origin);
   for (const Loss& loss : recording.losses)
     put(report::wrap(fmt::format("{} ({}): {}", loss.what, loss.count, loss.detail), width, "  ", "    "));
   print("{}\n", path);

@@ -10,6 +10,7 @@
 
 #include "analyze/idle_cause.h"
 #include "analyze/testing.h"
+#include "analyze/testing_profile.h"
 #include "diagnose/explain.h"
 
 namespace headroom {
@@ -515,10 +516,30 @@ std::map<Threshold, Edge> edges_of_reports() {
   return edges;
 }
 
+std::map<Threshold, Edge> edges_of_traces() {
+  std::map<Threshold, Edge> edges;
+  testing::Profile short_kernels;  // two kernels in each 10 us
+  short_kernels.kernels = 2;
+  for (Nanos at = 0; at < 100; at += 20) {
+    short_kernels.device.push_back({at, {"kernel"}});
+    short_kernels.device.push_back({at + 10, {}});
+    short_kernels.thread.push_back({at, {"aten::add"}});
+    short_kernels.thread.push_back({at + 19, {"aten::add", "cudaLaunchKernel"}});
+  }
+  edges[Threshold::kShortKernel] = {finds(short_kernels.build(), Cause::kLaunchBound), 5e-6};
+  std::vector<std::vector<double>> steps(4, std::vector<double>(500, 10));
+  for (double& step : steps[2]) step = 15;
+  edges[Threshold::kStraggler] = {finds(testing::ranks(steps), Cause::kStraggler), 1.5};
+  steps[2].assign(500, 10);
+  std::fill_n(steps[2].begin() + 100, 10, 20);  // 1 + 10 / n of n steps
+  edges[Threshold::kStragglerSteps] = {finds(testing::ranks(steps), Cause::kStraggler), 50, 0.05};
+  return edges;
+}
+
 std::map<Threshold, Edge> all_edges() {
   std::map<Threshold, Edge> all;
   for (auto* part : {&edges_of_statistics, &edges_of_accounts, &edges_of_idle_findings, &edges_of_device_findings,
-                     &edges_of_batch_findings, &edges_of_reports})
+                     &edges_of_batch_findings, &edges_of_reports, &edges_of_traces})
     for (auto& [id, edge] : (*part)()) all.emplace(id, std::move(edge));
   return all;
 }

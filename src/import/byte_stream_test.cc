@@ -2,8 +2,11 @@
 #include "import/byte_stream.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+
+#include "base/fd.h"
 
 namespace headroom {
 namespace {
@@ -26,6 +29,11 @@ std::string zstd(std::string_view text) {
   std::string packed(ZSTD_compressBound(text.size()), '\0');
   packed.resize(ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 3));
   return packed;
+}
+
+Result<std::string> unpack(std::string_view bytes, std::size_t most = std::size_t{1} << 30) {
+  ByteStream stream = ByteStream::of(bytes);
+  return stream.rest(most);
 }
 
 TEST(Unpack, GivesBackWhatWasPacked) {
@@ -63,6 +71,41 @@ TEST(Unpack, DamageIsSaid) {
       damaged[i] = static_cast<char>(damaged[i] ^ 0x55);
       (void)unpack(damaged);
     }
+  }
+}
+
+std::string text_of(const std::string& path, std::size_t peeked) {
+  auto stream = ByteStream::open(path);
+  if (!stream) return stream.error().what;
+  (void)stream->peek(peeked);
+  std::string text;
+  for (std::string_view block = stream->next(); !block.empty(); block = stream->next()) text += block;
+  return text;
+}
+
+TEST(ByteStream, AFileComesInBlocksPackedOrNotAndWhatWasPeekedComesAgain) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += std::to_string(i * 7919);
+  const std::string path = ::testing::TempDir() + "byte_stream_test";
+  for (const std::string& bytes : {text, gzip(text), zstd(text), gzip(text.substr(0, 10)) + gzip(text.substr(10))}) {
+    ASSERT_TRUE(write_file(path, bytes));
+    for (const std::size_t peeked : {0, 10, 400'000, 10'000'000}) EXPECT_EQ(text_of(path, peeked), text);
+  }
+  EXPECT_EQ(::unlink(path.c_str()), 0);
+}
+
+TEST(ByteStream, PackedDataThatWasCutEndsThereAndSaysSo) {
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += std::to_string(i * 7919);
+  for (const auto pack : {gzip, zstd}) {
+    const std::string packed = pack(text);
+    ByteStream stream = ByteStream::of(std::string_view(packed).substr(0, packed.size() / 2));
+    std::string got;
+    for (std::string_view block = stream.next(); !block.empty(); block = stream.next()) got += block;
+    EXPECT_TRUE(text.starts_with(got));
+    EXPECT_GT(got.size(), text.size() / 4);
+    EXPECT_FALSE(stream.cut().empty());
+    EXPECT_FALSE(stream.damaged());
   }
 }
 

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is found in traces of profilers, and in step times of ranks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analyze/testing_profile.h"
+#include "diagnose/explain.h"
+
+namespace headroom {
+namespace {
+
+using testing::Profile;
+using testing::ranks;
+
+const Finding* find(const Explanation& e, Cause cause) {
+  const auto found =
+      std::find_if(e.findings.begin(), e.findings.end(), [&](const Finding& f) { return f.cause == cause; });
+  return found == e.findings.end() ? nullptr : &*found;
+}
+
+TEST(Traces, FindingsRestOnTheTraceAloneAndNeverOnStacksOrTheDriver) {
+  const Profile profile{.device = {{0, {"kernel"}}, {20, {}}, {60, {"kernel"}}, {80, {"pageable copy to the GPU"}}},
+                        .thread = {{0, {"aten::mm"}},
+                                   {10, {}},
+                                   {20, {"aten::item", "cudaStreamSynchronize"}},
+                                   {40, {}},
+                                   {50, {"cudaLaunchKernel"}},
+                                   {60, {}}},
+                        .kernels = 1};
+  const Explanation e = explain(profile.build());
+  ASSERT_FALSE(e.findings.empty());
+  for (const Finding& finding : e.findings) {
+    EXPECT_EQ(finding.tiers, Tiers("C")) << finding.title;
+    for (const std::string& line : finding.evidence) {
+      EXPECT_EQ(line.find("stacks"), std::string::npos) << line;
+      EXPECT_EQ(line.find("core"), std::string::npos) << line;
+    }
+  }
+  const Finding* sync = find(e, Cause::kSyncPoints);
+  ASSERT_TRUE(sync);
+  EXPECT_EQ(sync->cost(), 20 * kMicrosecond);
+  const Finding* copies = find(e, Cause::kPageableCopies);
+  ASSERT_TRUE(copies);
+  EXPECT_EQ(copies->cost(), 20 * kMicrosecond);
+}
+
+TEST(Traces, ShortKernelsWithGapsAreLaunchBoundAndLongOnesAreNot) {
+  for (const std::int64_t kernels : {1, 20}) {
+    Profile profile;
+    profile.kernels = kernels;
+    for (Nanos at = 0; at < 100; at += 50) {
+      profile.device.push_back({at, {"kernel"}});
+      profile.device.push_back({at + 20, {}});
+      profile.thread.push_back({at, {"aten::add"}});
+      profile.thread.push_back({at + 49, {"aten::add", "cudaLaunchKernel"}});
+    }
+    EXPECT_EQ(find(explain(profile.build()), Cause::kLaunchBound) != nullptr, kernels == 20);
+  }
+}
+
+TEST(Traces, CommunicationThatNoOtherKernelHidesIsExposed) {
+  const Profile profile{.device = {{0, {"kernel"}},
+                                   {30, {"kernel", "communication kernel"}},
+                                   {60, {"communication kernel"}},
+                                   {80, {"kernel"}}},
+                        .thread = {},
+                        .kernels = 1};
+  const Explanation e = explain(profile.build());
+  const Finding* exposed = find(e, Cause::kExposedCommunication);
+  ASSERT_TRUE(exposed);
+  EXPECT_EQ(exposed->cost(), 20 * kMicrosecond);
+}
+
+TEST(Ranks, TheSlowOneIsNamedAndItsPeersAreNot) {
+  std::vector<std::vector<double>> steps(5, std::vector<double>(100, 10));
+  for (std::size_t step = 40; step < 60; ++step) steps[3][step] = 14;
+  const Explanation e = explain(ranks(steps));
+  const Finding* slow = find(e, Cause::kStraggler);
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(slow->title, "Worker 3 is slower than its 4 peers: steps 41 to 60 took it 1.40 times their median");
+  EXPECT_EQ(slow->tiers, Tiers("L"));
+  EXPECT_TRUE(slow->claims.empty());
+  ASSERT_TRUE(slow->gain);
+  EXPECT_NEAR(slow->gain->high, (80 * 10.0 + 20 * 14.0) / 1000, 1e-6);
+}
+
+TEST(Ranks, EqualOnesAndTwoOfThemNameNobody) {
+  EXPECT_FALSE(
+      find(explain(ranks(std::vector<std::vector<double>>(5, std::vector<double>(100, 10)))), Cause::kStraggler));
+  std::vector<std::vector<double>> two(2, std::vector<double>(100, 10));
+  two[1].assign(100, 20);
+  EXPECT_FALSE(find(explain(ranks(two)), Cause::kStraggler)) << "of two, who is slow?";
+  std::vector<std::vector<double>> short_ones(5, std::vector<double>(10, 10));
+  short_ones[1].assign(10, 20);
+  EXPECT_FALSE(find(explain(ranks(short_ones)), Cause::kStraggler)) << "too few steps";
+}
+
+}  // namespace
+}  // namespace headroom
