@@ -29,6 +29,7 @@ class Case:
     inside: dict           # group of GROUPS -> share of the time, as a profiler inside the program would measure it
     gain: list             # realised, [low, high]: time at equal work of this job over that of the mended one, as it was and
                            # less what each waited for a core, as others' load differs; [] where there is none
+    whole_gain: list       # likewise, from the start of both to their end
     walls: list            # of both, in seconds, and their waits for a core
     facts: dict            # interval, load, cores used, exit code
 
@@ -38,7 +39,7 @@ class Case:
                    for uuid, items in self.truth.devices.items()}
         losses = [[list(causes), ns] for causes, ns in self.truth.losses.items()]
         return {"name": self.name, "label": self.label, "window_s": self.window, "inside": self.inside, "gain": self.gain,
-                "walls_s": self.walls, "facts": self.facts,
+                "whole_gain": self.whole_gain, "walls_s": self.walls, "facts": self.facts,
                 "truth": {"devices": devices, "span_ns": self.truth.span, "losses": losses,
                           "certain": list(self.truth.certain), "batch": self.truth.batch}}
 
@@ -50,7 +51,7 @@ def of_record(record, text):
     losses = {tuple(causes): ns for causes, ns in inner["losses"]}
     of = truth.Truth(devices, inner["span_ns"], losses, tuple(inner["certain"]), inner["batch"])
     return Case(record["name"], record["label"], text, of, record["window_s"], record["inside"], record["gain"],
-                record["walls_s"], record["facts"])
+                record["whole_gain"], record["walls_s"], record["facts"])
 
 
 class Headroom:
@@ -81,11 +82,14 @@ class Headroom:
             return self.json("why", "--json", "--format", "jsonl", file.name, *window(case), *more)
 
     def plan(self, case):
-        """headroom.plan/1, or None where this program has no such verb."""
-        with tempfile.NamedTemporaryFile("w", suffix=".hrec.jsonl", dir=self.folder.name, encoding="utf-8") as file:
-            file.write(case.text)
-            file.flush()
-            return self.json("plan", "--json", "--format", "jsonl", file.name, *window(case))
+        """headroom.plan/1 of the whole recording, or None where this program has no such verb."""
+        if self.said("help", "plan") is None:
+            return None
+        with tempfile.TemporaryDirectory(dir=self.folder.name) as folder:
+            text, recording = pathlib.Path(folder) / "run.jsonl", pathlib.Path(folder) / "run.hrec"
+            text.write_text(case.text, encoding="utf-8")
+            self.said("import", "--format", "jsonl", text, "-o", recording)
+            return self.json("plan", "--json", recording)
 
 
 def window(case):
@@ -167,7 +171,7 @@ def make(folder, headroom):
     if only_training:
         window_s = [round(max(0, at - answer["ledger"]["begin_ns"]) / 1e9, 3) for at in training(job)]
     text = without_names(headroom.said("export", "-f", "jsonl", folder / "run.hrec"), folder.parent)
-    case = Case(folder.name, label, text, None, window_s, {}, [], [],
+    case = Case(folder.name, label, text, None, window_s, {}, [], [], [],
                 {"interval": job.job["interval"], "workers": bool(job.job["spec"].get("workers")),
                  **{key: job.result.get(key) for key in ("load", "machine_cores", "cores", "exit_code")}})
     ledger = headroom.explain(case)["ledger"]
@@ -176,10 +180,10 @@ def make(folder, headroom):
     case.facts["waited"] = round(truth.waited(job, begin, end) / (end - begin), 4)
     mended = folder.parent / label["mended"] if label.get("mended") else None
     if mended and (mended / "result.json").exists():
-        walls = [wall(headroom, folder, only_training), wall(headroom, mended, only_training)]
-        if all(walls):
+        both = {part: [wall(headroom, one, part) for one in (folder, mended)] for part in {only_training, False}}
+        if all(walls := both[only_training]):
             case.walls = [[round(part, 3) for part in one] for one in walls]
-            case.gain = realised(walls, label["cause"])
+            case.gain, case.whole_gain = realised(walls, label["cause"]), realised(both[False], label["cause"])
     return case, None
 
 
@@ -192,6 +196,5 @@ def write(case, folder):
 
 def read(folder):
     for file in sorted(pathlib.Path(folder).glob("*.json")):
-        packed = file.with_suffix(".jsonl.gz")
-        text = gzip.decompress(packed.read_bytes()).decode() if packed.exists() else file.with_suffix(".jsonl").read_text()
+        text = gzip.decompress(file.with_suffix(".jsonl.gz").read_bytes()).decode()
         yield of_record(json.loads(file.read_text()), text)

@@ -53,22 +53,22 @@ def middle(interval):
     return math.sqrt(interval[0] * interval[1])
 
 
-def gain_row(case, stated):
+def gain_row(stated, realised):
     """A stated interval against the realised one. None where either is missing."""
-    if not case.gain or not stated:
+    if not realised or not stated:
         return None
-    low, high = case.gain
-    return {"stated": stated, "realised": case.gain,
+    low, high = realised
+    return {"stated": stated, "realised": realised,
             "covered": stated[0] <= high * (1 + MARGIN) and stated[1] >= low * (1 - MARGIN),
             "over_promise": stated[0] > high * (1 + MARGIN), "beyond": stated[1] < low * (1 - MARGIN),
-            "log_error": abs(math.log(middle(stated) / middle(case.gain))), "width": stated[1] / stated[0],
+            "log_error": abs(math.log(middle(stated) / middle(realised))), "width": stated[1] / stated[0],
             "false_urgency": stated[0] > URGENT and high < NOTHING}
 
 
 def planned(plan, cause):
     """[low, high] of the best ranked option for a cause, or None."""
     for option in (plan or {}).get("options", []):
-        if cause == option.get("cause") or cause in option.get("candidates", []):
+        if option.get("gain") and (cause == option.get("cause") or cause in option.get("candidates", [])):
             return [option["gain"]["low"], option["gain"]["high"]]
     return None
 
@@ -101,7 +101,7 @@ def grade(case, answer):
     row.update(name=case.name, label=case.label, lost=lost,
                family=family_right(causes, right), confidence=first["confidence"] if first else "none",
                in_three=bool(row["in_three"]) if row["fault"] else not row["false_alarms"],
-               gain=gain_row(case, stated), regret=regret(case, causes),
+               gain=gain_row(stated, case.gain), regret=regret(case, causes),
                material=material(case, answer), calm=case.facts["waited"] < WAITED, says=causes)
     return row
 
@@ -114,5 +114,5 @@ def grade_baseline(case, answer, rule):
             "first": "none" if not said.causes else "exact" if said.causes[0] in right else "wrong",
             "in_three": bool(set(said.causes[:3]) & set(right)), "family": family_right(said.causes[:1], right),
             "false_alarms": [] if fault or said.causes in ((), ("healthy",)) else list(said.causes),
-            "gain": gain_row(case, [said.gain, said.gain] if said.gain else None),
+            "gain": gain_row([said.gain, said.gain] if said.gain else None, case.gain),
             "regret": regret(case, said.causes[:1])}

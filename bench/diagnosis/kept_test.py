@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """The labelled recordings of the repository, explained by the program that was built: what it says of them may be vague, but
-not wrong with confidence. Prints the table. What is known to be wrong is listed in kept/known.json; what has been mended
+not wrong with confidence. Prints the table. What is known to be wrong is listed in known.json; what has been mended
 since is said, to be taken off the list."""
 import json
 import os
@@ -16,6 +16,7 @@ import tables  # noqa: E402
 from labelled import KEPT  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+KNOWN = pathlib.Path(__file__).resolve().parent / "known.json"   # name -> what is wrong, by the names of GRAVE
 BUILD = pathlib.Path(os.environ.get("HEADROOM_BUILD", ROOT / "build" / "dev"))
 GRAVE = ("wrong_single", "false_alarms", "denials", "broken")
 SPAN_RATIO = 0.01   # by which the time that is explained may differ from the time that the truth is about
@@ -48,14 +49,14 @@ class KeptRecordings(unittest.TestCase):
             self.assertLess(abs(span["end_ns"] - span["begin_ns"] - case.truth.span) / case.truth.span, SPAN_RATIO, case.name)
 
     def test_nothing_is_wrong_with_confidence_but_what_is_known(self):
-        known = {name: set(wrong) for name, wrong in json.loads((KEPT / "known.json").read_text()).items()}
+        known = {name: set(wrong) for name, wrong in json.loads(KNOWN.read_text()).items()}
         rows = {row["name"]: row for row in self.graded.full()}
         self.assertEqual(set(known) - set(rows), set(), "known.json names recordings that are not there")
         found = {name: sorted(grave(row) - known.get(name, set())) for name, row in rows.items()}
         self.assertEqual({name: wrong for name, wrong in found.items() if wrong}, {})
         for name, wrong in known.items():
             if mended := wrong - grave(rows[name]):
-                print(f"mended, to be taken off kept/known.json: {name}: {', '.join(sorted(mended))}")
+                print(f"mended, to be taken off known.json: {name}: {', '.join(sorted(mended))}")
 
     def test_the_table_says_something_of_each(self):
         lines = list(labelled_report.report(self.graded))

@@ -56,17 +56,21 @@ def shape(case):
     return case.label["workload"], case.label["cores"]
 
 
+def severity(case):
+    return case.label["severity"]
+
+
 def worth_keeping(read):
-    """Some of every cause, in a few megabytes: up to four of each, of both workloads and hosts, the clear ones first."""
+    """Some of every cause, in a few megabytes: up to four of each, of both workloads and hosts and of all severities."""
     chosen = []
     for cause in [*faults.FAULTS, "healthy"]:
         members = [case for case in read if case.label["cause"] == cause]
         members.sort(key=lambda case: (SEVERITY_ORDER.index(case.label["severity"]), case.name))
         most, kept = (KEPT_HEALTHY if cause == "healthy" else KEPT_FAULTS), []
-        for _ in range(most):  # first those whose workload and host are not there yet
+        for _ in range(most):  # first those whose workload and host, and whose severity, are not there yet
             rest = [case for case in members if case not in kept]
             if rest:
-                kept.append(min(rest, key=lambda case: sum(shape(one) == shape(case) for one in kept)))
+                kept.append(min(rest, key=lambda case: [sum(of(one) == of(case) for one in kept) for of in (shape, severity)]))
         chosen += kept
     return chosen
 
@@ -105,7 +109,7 @@ def main(given):
     if given.kept:
         read = list(cases.read(KEPT))
     else:
-        if not re.fullmatch(r"[1-9]\d*/[1-9]\d*", given.part):
+        if not re.fullmatch(r"[1-9]\d*/[1-9]\d*", given.part) or int(given.part.split("/")[0]) > int(given.part.split("/")[1]):
             sys.exit(f"--part {given.part}: like 1/4")
         output = pathlib.Path(given.output or f"{given.build}/diagnosis/labelled-{given.seed}").resolve()
         if not given.score_only:

@@ -21,7 +21,7 @@ def grade_case(headroom, case, options):
         return rows, {}, None
     rules = {name: grades.grade_baseline(case, answer, rule) for name, rule in baselines.RULES.items()}
     plan = headroom.plan(case)
-    planned = dict(rows[tier], gain=grades.gain_row(case, grades.planned(plan, case.label["cause"]))) if plan else None
+    planned = plan and dict(rows[tier], gain=grades.gain_row(grades.planned(plan, case.label["cause"]), case.whole_gain))
     return rows, rules, planned
 
 

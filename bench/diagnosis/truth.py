@@ -188,6 +188,8 @@ class Job:
         """`waited`: of time in which the thread was ready to run and had no core."""
         kind = KINDS[self.job["labels"].get(label, label)]
         causes = kind.causes
+        if self.job.get("watched") and label in ("input_disk", "input_remote"):  # by the main thread
+            causes += ("input_in_main_process",)
         known = self.job.get("watched") and label in OWN_WORK
         if waited or (causes and kind.cpu and self.short_of_cores and not known):
             causes += ("cpu_oversubscribed",)
