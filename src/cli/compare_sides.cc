@@ -87,7 +87,8 @@ std::optional<double> bytes_read(const Recording& recording) {
   return sum;
 }
 
-// The job itself: what its recorder did before and after it is not its time.
+}  // namespace
+
 Window job_of(const Recording& recording) {
   Window job{recording.meta.start, recording.meta.end};
   for (const Event& event : recording.events) {
@@ -96,6 +97,8 @@ Window job_of(const Recording& recording) {
   }
   return job;
 }
+
+namespace {
 
 std::string outcome_of(const RecordingMeta& meta) {
   if (meta.exit_code.value_or(0) != 0) return fmt::format("exit_code_{}", *meta.exit_code);
@@ -276,7 +279,8 @@ void join_hardware(const compare::Hardware& more, compare::Hardware& all) {
   if (all.driver != more.driver) all.driver += ", " + more.driver;
 }
 
-// Repeats: the runs of both, and what was seen of all.
+}  // namespace
+
 void join_sides(compare::Side more, compare::Side& all) {
   all.samples.insert(all.samples.end(), more.samples.begin(), more.samples.end());
   all.steps.insert(all.steps.end(), more.steps.begin(), more.steps.end());
@@ -290,8 +294,6 @@ void join_sides(compare::Side more, compare::Side& all) {
   for (const auto& [name, value] : more.accounts) add(all.accounts, name, value);
   for (const auto& [name, value] : more.phases) add(all.phases, name, value);
 }
-
-}  // namespace
 
 Result<compare::Side> side_of(const std::string& what, const std::vector<std::string>& changed,
                               const ImportOptions& import) {
