@@ -46,7 +46,7 @@ std::string own_path() {
   return error || path.empty() ? "headroom" : path;
 }
 
-// Outputs that were not written since `start` (Unix time).
+// Since `start` (Unix time): what an earlier run has left does not count.
 bool written_since(const std::string& path, Nanos start) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return false;
