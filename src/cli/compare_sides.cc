@@ -63,7 +63,8 @@ void join_hardware(const compare::Hardware& more, compare::Hardware& all) {
   if (all.driver != more.driver) all.driver += ", " + more.driver;
 }
 
-// Repeats: the runs of both, and what was seen of all.
+}  // namespace
+
 void join_sides(compare::Side more, compare::Side& all) {
   all.samples.insert(all.samples.end(), more.samples.begin(), more.samples.end());
   all.steps.insert(all.steps.end(), more.steps.begin(), more.steps.end());
@@ -77,8 +78,6 @@ void join_sides(compare::Side more, compare::Side& all) {
   for (const auto& [name, value] : more.accounts) compare::add(all.accounts, name, value);
   for (const auto& [name, value] : more.phases) compare::add(all.phases, name, value);
 }
-
-}  // namespace
 
 Result<compare::Side> side_of(const std::string& what, const std::vector<std::string>& changed,
                               const ImportOptions& import) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/stats.h"
 #include "base/result.h"
 #include "batch/journal.h"
 #include "compare/side.h"
@@ -20,6 +21,10 @@ namespace headroom::cli {
 
 // A job: one run. Without label.
 [[nodiscard]] compare::Side side_of_job(const Recording& recording, const Explanation& explanation);
+// From its start to its end: what its recorder did before and after it is not its time.
+[[nodiscard]] Window job_of(const Recording& recording);
+// Repeats: the runs of both, and what was seen of all.
+void join_sides(compare::Side more, compare::Side& all);
 // A batch: its attempts, without what only the recording of it says.
 [[nodiscard]] compare::Side side_of_journal(const batch::Contents& contents, const std::vector<std::string>& changed);
 // What the recording of a batch says beside its journal: the GPUs that it used, and where their time went.

@@ -70,7 +70,8 @@ std::optional<double> bytes_read(const Recording& recording) {
   return sum;
 }
 
-// The job itself: what its recorder did before and after it is not its time.
+}  // namespace
+
 Window job_of(const Recording& recording) {
   Window job{recording.meta.start, recording.meta.end};
   for (const Event& event : recording.events) {
@@ -79,6 +80,8 @@ Window job_of(const Recording& recording) {
   }
   return job;
 }
+
+namespace {
 
 std::string outcome_of(const RecordingMeta& meta) {
   if (meta.exit_code.value_or(0) != 0) return fmt::format("exit_code_{}", *meta.exit_code);

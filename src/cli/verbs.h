@@ -5,6 +5,7 @@
 // One function per verb, each in its own file; verbs.cc holds the table.
 namespace headroom::cli {
 
+Action declare_ab(VerbInput input);
 Action declare_batch(VerbInput input);
 Action declare_compare(VerbInput input);
 Action declare_completion(VerbInput input);
@@ -14,6 +15,7 @@ Action declare_export(VerbInput input);
 Action declare_import(VerbInput input);
 Action declare_manual(VerbInput input);
 Action declare_plan(VerbInput input);
+Action declare_probe(VerbInput input);
 Action declare_record(VerbInput input);
 Action declare_recordings(VerbInput input);
 Action declare_run(VerbInput input);

@@ -70,7 +70,7 @@ std::string refused(const Comparison& c, const TextOptions& options) {
   text += reasons_text(c, true, options);
   if (const std::string also = reasons_text(c, false, options); !also.empty())
     text += wrap("Not enough to refuse, but it would count, too:", options.width, "", "") + also;
-  text += wrap("A valid pair: " + c.valid_command, options.width, "", "  ");
+  if (!c.valid_command.empty()) text += wrap("A valid pair: " + c.valid_command, options.width, "", "  ");
   return text;
 }
 
