@@ -223,11 +223,11 @@ void look_at_parameters(const Facts& f, Reasons& reasons) {
   }
   if (f.matching.common == 0) return;
   const bool a = f.parameters.a_resolved, b = f.parameters.b_resolved;
-  if (!a || !b)
-    reasons.note(CompareReason::kParametersUnknown,
-                 fmt::format("{} did not record the parameters that it settled on", !a && !b ? "both"
-                                                                                    : !a     ? "A"
-                                                                                             : "B"));
+  constexpr std::string_view kWhat = "the parameters that it settled on";
+  if (!a && !b)
+    reasons.note(CompareReason::kParametersUnknown, fmt::format("neither recorded {}", kWhat));
+  else if (!a || !b)
+    reasons.note(CompareReason::kParametersUnknown, fmt::format("{} did not record {}", a ? "B" : "A", kWhat));
 }
 
 void look_at_the_machine(const Facts& f, Reasons& reasons) {
