@@ -30,7 +30,8 @@ def case(cause="validation", gain=(), inside=None, waited=0.0, items=None, **lab
                       truth.Item(SECOND, ("startup",), ("startup_load",))]
     label = {"cause": cause, "severity": "above", "workload": "plain", "cores": 2, "seed": "1", **label}
     return cases.Case("made-up", label, "", truth.Truth({GPU: items}, 11 * SECOND, {}), [],
-                      {**dict.fromkeys([*cases.GROUPS, "busy"], 0.0), **(inside or {})}, list(gain), list(gain), [], {"waited": waited})
+                      {**dict.fromkeys([*cases.GROUPS, "busy"], 0.0), **(inside or {})}, list(gain), list(gain), [],
+                      {"waited": waited})
 
 
 ACCOUNTS = ledger(useful=6, host=4, startup=1)
