@@ -219,12 +219,19 @@ def test_probe_for_a_time_and_whole_runs(tmp_path):
 
 
 def test_probe_of_a_value_that_fails(tmp_path):
-    done = run(tmp_path, "probe", "--json", "--vary", "at=0,2", "--rounds", "2", "--steps", "5", "--", *HALF, "--fail-at",
-               "{at}", code=1)
+    done = run(tmp_path, "probe", "--json", "--vary", "at=0,2", "--rounds", "2", "--steps", "5", "--", *HALF, "--steps",
+               "100", "--fail-at", "{at}", code=1)
     result = held(done.stdout)
     good, bad = result["values"]
     assert good["failed"] is None and good["runs"] == 2
     assert "exit code 3" in bad["failed"] and bad["runs"] == 0 and not result["decided"]
+
+
+def test_probe_of_a_run_too_short_to_be_timed(tmp_path):
+    done = run(tmp_path, "probe", "--json", "--vary", "n=3,100", "--rounds", "2", "--steps", "5", "--", *HALF, "--steps",
+               "{n}", code=1)
+    short, long = held(done.stdout)["values"]
+    assert "seen to do 3 steps" in short["failed"] and long["failed"] is None and long["runs"] == 2
 
 
 def test_probe_ctrl_c_and_resume(tmp_path):
