@@ -225,8 +225,12 @@ Result<Comparison> AbVerb::compared() {
   compare::CompareRequest request{.by = compare::By::kTasks};
   if (!options_.changed.empty()) request.changed = options_.changed;
   Comparison comparison = compare::compare(sides[0], sides[1], request);
+  if (failed_) {  // one reason says it all: what the other side did is of no use beside it
+    comparison.reasons = {{CompareReason::kOutcomesDiffer, told_.failed, true}};
+    comparison.ratio.reset();
+  }
   HR_TRYV(compare_outputs(comparison));
-  comparison.valid_command = told_.pairs < pairs_ ? told_.resume : "";
+  comparison.valid_command = "";  // it is this command that makes a valid pair
   return comparison;
 }
 

@@ -108,6 +108,7 @@ class ProbeVerb {
   [[nodiscard]] Result<void> run_all();
   [[nodiscard]] Result<bool> run_one(std::size_t repeat);
   [[nodiscard]] Result<void> take(std::size_t repeat);
+  [[nodiscard]] bool has_failed(std::size_t value, const std::string& reason);
   void evaluate_sizes();
   [[nodiscard]] int finish();
 
@@ -255,6 +256,13 @@ Result<void> ProbeVerb::run_all() {
   return {};
 }
 
+// The others go on.
+bool ProbeVerb::has_failed(std::size_t value, const std::string& reason) {
+  report_.values[value].failed = reason;
+  repeats_->say_line(fmt::format("{}={}: {}", varied_.name, varied_.values[value], reason));
+  return repeats_->signal() == 0;
+}
+
 // False: somebody has stopped it.
 Result<bool> ProbeVerb::run_one(std::size_t repeat) {
   const probe::PlannedRun& planned = runs_[repeat];
@@ -266,12 +274,12 @@ Result<bool> ProbeVerb::run_one(std::size_t repeat) {
          repeats_->run(repeat, fmt::format("round {} of {}", planned.round + 1, options_.rounds)));
   if (!end.succeeded) {
     if (repeats_->signal() != 0) return false;
-    report_.values[planned.side].failed = end.reason;
-    repeats_->say_line(fmt::format("{}={}: {}", varied_.name, varied_.values[planned.side], end.reason));
-    return true;
+    return has_failed(planned.side, end.reason);
   }
-  if (const auto taken = take(repeat); !taken)
-    return tl::unexpected(within(fmt::format("{}={}", varied_.name, varied_.values[planned.side]), taken.error()));
+  if (const auto taken = take(repeat); !taken) {
+    if (taken.error().code != Errc::kInvalidInput) return tl::unexpected(taken.error());
+    return has_failed(planned.side, taken.error().what);
+  }
   const ProbedRun& run = report_.runs.back();
   repeats_->say_line(fmt::format("{}={:<8} {} per {}", varied_.name, varied_.values[planned.side],
                                  report::unit_time_words(run.seconds / run.work), report_.unit));

@@ -48,9 +48,11 @@ Result<CountedPart> counted_part(const std::string& path, Counting how, std::int
     auto end = steps > 0 && begin != counts.end() ? reached(begin->steps + steps) : counts.end();
     if (end == counts.end()) end = std::prev(counts.end());
     if (begin == counts.end() || end->steps <= begin->steps)
-      return fail(Errc::kInvalidInput,
-                  fmt::format("it counted {} steps, none after the warm-up of {}", counts.back().steps, warm_up),
-                  "a smaller --warm-up, or a command that runs longer");
+      return fail(
+          Errc::kInvalidInput,
+          fmt::format("it was seen to do {} steps, and there are not two counts after a warm-up of {} (they are "
+                      "looked at five times a second)",
+                      counts.back().steps, warm_up));
     window = {begin->at, end->at};
     part.run.work = static_cast<double>(end->steps - begin->steps);
   }

@@ -11,9 +11,7 @@ namespace headroom::report {
 
 std::string to_text(const Comparison& comparison, const AbFacts& facts, const TextOptions& given) {
   const TextOptions options = clamped(given);
-  std::string text;
-  if (!facts.failed.empty()) text += wrap(visible(facts.failed) + ".", options.width, "", "");
-  text += to_text(comparison, options);
+  std::string text = to_text(comparison, options);
   if (!facts.stopped.empty())
     text += wrap(fmt::format("{}{}.", facts.stopped,
                              facts.interrupted && comparison.comparable() ? ": this is a part of the answer" : ""),

@@ -91,7 +91,7 @@ def test_unequal_work_is_refused_after_one_pair(tmp_path):
 def test_a_side_that_fails_is_named_and_refused(tmp_path):
     done = run(tmp_path, "ab", "--json", "--", *HALF, "---", *HALF, "--fail-at", "3", code=1)
     result = json.loads(done.stdout)
-    assert not result["comparable"] and result["ratio"] is None and "outcomes_differ" in codes(result)
+    assert not result["comparable"] and result["ratio"] is None and codes(result) == {"outcomes_differ"}
     assert "exit code 3" in result["ab"]["failed"] and result["ab"]["failed"].startswith("B 1 ")
 
 
@@ -219,12 +219,19 @@ def test_probe_for_a_time_and_whole_runs(tmp_path):
 
 
 def test_probe_of_a_value_that_fails(tmp_path):
-    done = run(tmp_path, "probe", "--json", "--vary", "at=0,2", "--rounds", "2", "--steps", "5", "--", *HALF, "--fail-at",
-               "{at}", code=1)
+    done = run(tmp_path, "probe", "--json", "--vary", "at=0,2", "--rounds", "2", "--steps", "5", "--", *HALF, "--steps",
+               "100", "--fail-at", "{at}", code=1)
     result = held(done.stdout)
     good, bad = result["values"]
     assert good["failed"] is None and good["runs"] == 2
     assert "exit code 3" in bad["failed"] and bad["runs"] == 0 and not result["decided"]
+
+
+def test_probe_of_a_run_too_short_to_be_timed(tmp_path):
+    done = run(tmp_path, "probe", "--json", "--vary", "n=3,100", "--rounds", "2", "--steps", "5", "--", *HALF, "--steps",
+               "{n}", code=1)
+    short, long = held(done.stdout)["values"]
+    assert "seen to do 3 steps" in short["failed"] and long["failed"] is None and long["runs"] == 2
 
 
 def test_probe_ctrl_c_and_resume(tmp_path):
