@@ -16,6 +16,7 @@
 #include "cli/open_recording.h"
 #include "cli/output.h"
 #include "cli/plan_apply.h"
+#include "cli/predictions.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
@@ -78,7 +79,7 @@ Result<PlanRequest> request_of(const PlanOptions& options) {
 }
 
 Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
-  HR_TRY(const PlanRequest request, request_of(options));
+  HR_TRY(PlanRequest request, request_of(options));
   HR_TRY(const OpenedRecording opened,
          open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
   ExplainOptions explaining;
@@ -86,6 +87,8 @@ Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
   explaining.batch = request.batch;
   HR_TRY(explaining.job_duration, duration_of("--job-duration", options.job_duration));
   HR_TRY(explaining.families, users_families());
+  HR_TRY(const compare::Outcomes past, past_predictions());
+  request.history = compare::cause_histories(past.list);
   const Plan plan = headroom::plan(explain(opened.recording, explaining), request);
   if (!options.save.empty()) {
     HR_TRYV(write_to(options.save, [&](const Output& out) { return out(report::to_json(plan)); }));

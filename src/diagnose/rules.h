@@ -74,6 +74,8 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 
 // What the rules share.
 
+// When installers of the job ran, on all its devices; nothing for a batch (rules_install.cc).
+[[nodiscard]] Claims installing(const Analysis& a);
 // How much of the claims compilers of the job ran in (rules_install.cc).
 [[nodiscard]] Nanos compiling(const Analysis& a, const Claims& claims);
 // What the environment of the processes of the job told them, against where the driver saw them (rules_pinning.cc).

@@ -39,16 +39,11 @@ bool failed(const Analysis& a) {
   return !a.job.batch.present && a.window.end >= a.meta.end && code > 0 && code < kSignals;
 }
 
-bool overlaps(const Claims& claims, Nanos begin, Nanos end) {
-  return std::any_of(claims.begin(), claims.end(),
-                     [&](const ClaimedPiece& piece) { return piece.begin < end && piece.end > begin; });
-}
-
 }  // namespace
 
 std::vector<Finding> startup(const Analysis& a) {
   Finding finding;
-  finding.claims = claim_accounts(a, {Account::kStartup});
+  finding.claims = without(claim_accounts(a, {Account::kStartup}), installing(a));
   if (!a.material(finding.cost())) return {};
   if (auto churn = trial_churn(a, finding.claims)) return only(std::move(*churn));
   finding.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup};
@@ -69,14 +64,6 @@ std::vector<Finding> startup(const Analysis& a) {
   finding.title = "Start-up: the time from process start to the first kernel";
   finding.evidence.push_back(fmt::format("{} stretch{} of start-up, the longest {}", starts, starts == 1 ? "" : "es",
                                          human_duration(longest)));
-  for (const auto& [source, process] : a.processes) {
-    if (process.comm != "pip" && process.comm != "conda" && process.comm != "apt-get") continue;
-    if (!process.in_job || !overlaps(finding.claims, process.start, process.end.value_or(a.window.end))) continue;
-    finding.candidates.clear();
-    finding.cause = Cause::kEnvironmentInstall;
-    finding.evidence.push_back(fmt::format("process {} of the job is {}", process.pid, process.comm));
-    break;
-  }
   const Nanos compiled = compiling(a, finding.claims);
   if (!finding.cause && compiled > 0) {
     std::reverse(finding.candidates.begin(), finding.candidates.end());

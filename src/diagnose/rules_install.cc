@@ -54,19 +54,22 @@ Nanos compiling(const Analysis& a, const Claims& claims) {
   return length(common(claims, everywhere(a, std::move(times))));
 }
 
-// Before any process of the job holds the device.
-std::vector<Finding> installed_first(const Analysis& a) {
+Claims installing(const Analysis& a) {
   if (a.job.batch.present || !a.job.has_job) return {};
   std::vector<Window> times;
+  for (const auto& [source, process] : a.processes)
+    if (process.in_job && installs(process)) times.push_back({process.start, process.end.value_or(a.window.end)});
+  return everywhere(a, std::move(times));
+}
+
+// Before any process of the job has run a kernel.
+std::vector<Finding> installed_first(const Analysis& a) {
   Finding finding;
-  for (const auto& [source, process] : a.processes) {
-    if (!process.in_job || !installs(process)) continue;
-    times.push_back({process.start, process.end.value_or(a.window.end)});
-    finding.evidence.push_back(fmt::format("process {} of the job is {}; it lived for {}", process.pid, process.comm,
-                                           human_duration(times.back().length())));
-  }
-  if (times.empty()) return {};
-  finding.claims = common(claim_accounts(a, {Account::kNoTask, Account::kStartup}), everywhere(a, std::move(times)));
+  finding.claims = common(claim_accounts(a, {Account::kNoTask, Account::kStartup}), installing(a));
+  for (const auto& [source, process] : a.processes)
+    if (process.in_job && installs(process))
+      finding.evidence.push_back(fmt::format("process {} of the job is {}; it lived for {}", process.pid, process.comm,
+                                             human_duration(process.end.value_or(a.window.end) - process.start)));
   if (!a.material(finding.cost())) return {};
   finding.cause = Cause::kEnvironmentInstall;
   finding.title = "The GPU waits while software is installed";

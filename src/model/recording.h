@@ -32,8 +32,8 @@ enum class SourceKind : std::uint8_t {
   // known.
   kPythonThread = 8,
   // key: "<pid>/<start ns>/<tid>/<via>", parent: the process, if it is known. What the job says of itself. attrs:
-  // via=marks|nvtx|output|trace, and pid and tid where these are known. List rows: the phases that are open from then on,
-  // the outermost first; none: no phase. Columns: kSteps and kSamples, at the instant of the last step counted.
+  // via=marks|nvtx|output|trace, and pid and tid where these are known. List rows: the phases that are open from then
+  // on, the outermost first; none: no phase. Columns: kSteps and kSamples, at the instant of the last step counted.
   kMarks = 9,
   // key: GPU UUID, parent: the GPU. Exact, by a profiler. List rows: what ran on it from then on, all streams together
   // (names of kGpuWorks, model/gpu_work.h); an empty list: nothing. Value: kernels that began until the next row.
@@ -222,6 +222,10 @@ class MemorySink final : public RecordingSink {
   void add_loss(const Loss& loss) override;
   void set_meta(const RecordingMeta& meta) override { recording_.meta = meta; }
 
+  // Room for so many: where they are millions, growing would take as much memory again.
+  void reserve_list_rows(SourceId source, std::size_t rows) {
+    recording_.tracks[static_cast<std::size_t>(source)].lists.reserve(rows);
+  }
   [[nodiscard]] const Recording& recording() const { return recording_; }
   // Events are sorted by time; the sink is empty afterwards.
   [[nodiscard]] Recording take();

@@ -236,14 +236,12 @@ class Maker {
   void how_much(const Fix& fix, const Finding* finding, Candidate& made) {
     constexpr double kUnproven = 0.5;  // of the time that the bound lets go
     const CauseHistory* history = history_of(request_, fix.cause);
-    double low = kUnproven, high = 1;
-    if (history) {
-      low = std::clamp(history->shrink_low, 0.0, 1.0);
-      high = std::clamp(history->shrink_high, low, 1.0);
+    made.least = kUnproven;
+    if (history) {  // the bound stays what this recording allows
+      made.least = std::clamp(history->shrink_low, 0.0, 1.0);
       made.option.outcomes = history->n;
     }
-    made.change.share = high * (1 - fix.stays);
-    made.least = high > 0 ? low / high : 0;
+    made.change.share = 1 - fix.stays;
     const bool measured = fix.mechanism == Mechanism::kEnlarges && request_.step_times;
     const bool certain = finding && finding->cause && finding->confidence != Confidence::kLow;
     // Whether the work can be split, and how much cheaper it can get, is not recorded.

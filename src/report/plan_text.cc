@@ -62,9 +62,9 @@ std::string in_detail(const Plan& plan, const Option& option, std::size_t number
     gain = fmt::format("{}, {}", time_range(option.gain, plan.seconds), gain);
   text += labelled("Gain", gain, options);
   if (option.outcomes > 0)
-    text += labelled(
-        "Shown", fmt::format("{} for this cause shaped the interval", count_of(option.outcomes, "earlier prediction")),
-        options);
+    text += labelled("Shown",
+                     fmt::format("{} for this cause set its low end", count_of(option.outcomes, "earlier prediction")),
+                     options);
   text += labelled("Risk", fmt::format("{}: {}", info(option.safety).name, option.why_safe), options);
   text += labelled("Check", option.verify, options);
   if (options.full) {
