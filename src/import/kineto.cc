@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -62,6 +63,18 @@ Key key_of_args(std::string_view key) {
   if (key == "correlation") return Key::kCorrelation;
   if (key == "name") return Key::kName;
   return Key::kOther;
+}
+
+// PyTorch before 1.11 had other words.
+std::string_view category_of(std::string_view written) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kEarlier{{{"Kernel", "kernel"},
+                                                                                   {"Memcpy", "gpu_memcpy"},
+                                                                                   {"Memset", "gpu_memset"},
+                                                                                   {"Runtime", "cuda_runtime"},
+                                                                                   {"Operator", "cpu_op"}}};
+  for (const auto& [earlier, now] : kEarlier)
+    if (written == earlier) return now;
+  return written;
 }
 
 // "Memcpy HtoD (Pageable -> Device)"
@@ -263,7 +276,7 @@ void KinetoReader::event_done() {
 }
 
 void KinetoReader::use() {
-  const std::string_view category = event_.category;
+  const std::string_view category = category_of(event_.category);
   const auto work = work_of(category, event_.name);
   const bool call = category == "cuda_runtime" || category == "cuda_driver";
   const bool op = category == "cpu_op", annotation = category == "user_annotation";

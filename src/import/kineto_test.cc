@@ -5,6 +5,7 @@
 #include "analyze/gpu_works.h"
 #include "import/import.h"
 #include "import/trace.h"
+#include "model/entities.h"
 #include "model/losses.h"
 
 namespace headroom {
@@ -107,6 +108,16 @@ TEST(Kineto, CopiesAreNoKernelsAndTellWhatMemoryTheyTouch) {
       if (stretch.has(work.id)) seen.push_back(work.id);
   EXPECT_EQ(seen, (std::vector{GpuWork::kKernel, GpuWork::kPageableToDevice, GpuWork::kCopyToDevice,
                                GpuWork::kPageableToHost, GpuWork::kCopyOnDevice}));
+}
+
+TEST(Kineto, TheWordsOfEarlierVersionsMeanTheSame) {
+  const auto r =
+      read(trace({event("Kernel", "k", "0", "10", R"("device":0,"stream":7)", 0, 7),
+                  event("Memcpy", "Memcpy HtoD (Pageable -> Device)", "20", "5", R"("device":0,"stream":7)", 0, 7),
+                  event("Operator", "aten::add", "0", "5", "")}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ(busy(*r), 10'000);
+  EXPECT_TRUE(r->find(SourceKind::kCallThread, "100/0/100"));
 }
 
 TEST(Kineto, AThreadKeepsItsOutermostOperatorAndTheCallsThatTell) {

@@ -5,6 +5,7 @@
 #include "analyze/gpu_works.h"
 #include "import/trace.h"
 #include "import/trace_testing.h"
+#include "model/entities.h"
 
 namespace headroom {
 namespace {

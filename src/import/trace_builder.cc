@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <array>
-#include <bitset>
 #include <tuple>
 
 #include "base/fnv.h"
-#include "import/trace_rows.h"
 #include "model/bounds.h"
 
 namespace headroom {
@@ -41,12 +39,12 @@ void TraceBuilder::call(const Thread& thread, std::string_view call, Nanos begin
   const bool launches = launches_work(call);
   if (launches && correlation != 0) launches_.push_back({correlation, end, thread.pid});
   const bool telling = launches || waits_for_device(call) || end - begin >= kLongCall;
-  add(threads_[thread], {begin, end, number_of(call), telling});
+  add(threads_[thread], {begin, end, number_of(call), telling ? 1 : 0});
 }
 
 void TraceBuilder::op(const Thread& thread, std::string_view name, Nanos begin, Nanos end) {
   seen(begin, end);
-  add(threads_[thread], {begin, end, number_of(name), false});
+  add(threads_[thread], {begin, end, number_of(name), 0});
 }
 
 void TraceBuilder::annotation(const Thread& thread, std::string_view name, Nanos begin, Nanos end) {
@@ -58,22 +56,25 @@ void TraceBuilder::step(const Thread& thread, Nanos begin, Nanos end) {
   threads_[thread].steps.emplace_back(begin, end);
 }
 
-void TraceBuilder::add(ThreadCalls& thread, Interval interval) {
+void TraceBuilder::add(ThreadCalls& thread, const NamedInterval& interval) {
+  NamedInterval& last = thread.last[static_cast<std::size_t>(interval.depth)];
+  if (interval.begin >= last.begin && interval.end <= last.end) return;
+  last = interval;
   thread.intervals.push_back(interval);
   if (thread.intervals.size() < thread.tidy_at) return;
   tidy(thread);
-  thread.tidy_at = std::max<std::size_t>(4096, thread.intervals.size() * 2);
+  thread.tidy_at = std::max<std::size_t>(4096, thread.intervals.size() / 2 * 3);
 }
 
 // Leaves the outermost operators and the outermost calls, in order of begin, calls after operators.
 void TraceBuilder::tidy(ThreadCalls& thread) {
   auto& all = thread.intervals;
-  std::sort(all.begin(), all.end(), [](const Interval& a, const Interval& b) {
-    return std::tuple(a.is_call, a.begin, -a.end) < std::tuple(b.is_call, b.begin, -b.end);
+  std::sort(all.begin(), all.end(), [](const NamedInterval& a, const NamedInterval& b) {
+    return std::tuple(a.depth, a.begin, -a.end) < std::tuple(b.depth, b.begin, -b.end);
   });
   std::array<Nanos, 2> covered{INT64_MIN, INT64_MIN};
-  std::erase_if(all, [&](const Interval& one) {
-    Nanos& end = covered[one.is_call ? 1 : 0];
+  std::erase_if(all, [&](const NamedInterval& one) {
+    Nanos& end = covered[static_cast<std::size_t>(one.depth)];
     if (one.end <= end) return true;
     end = one.end;
     return false;
@@ -143,14 +144,28 @@ void TraceBuilder::add_device(MemorySink& sink, int index, Nanos shift, const Re
     sink.add_row(context, meta.end, {});
   }
   const SourceId source = sink.add_source({SourceKind::kGpuWork, facts.uuid, gpu, {}});
-  WorkRows rows;
-  for (const Work& work : works_[index]) {
-    rows.add(work.what, work.begin + shift, work.end + shift);
-    const Launch* launch = launch_of(work);
-    if (launch && launch->end < work.begin) rows.add(GpuWork::kQueued, launch->end + shift, work.begin + shift);
+  add_work(sink, source, std::exchange(works_[index], {}), shift, meta.start);
+}
+
+void TraceBuilder::add_work(MemorySink& sink, SourceId source, std::vector<Work> works, Nanos shift,
+                            Nanos start) const {
+  std::vector<std::pair<Nanos, Nanos>> queued;
+  for (const Work& work : works)
+    if (const Launch* launch = launch_of(work); launch && launch->end < work.begin)
+      queued.emplace_back(launch->end, work.begin);
+  std::sort(queued.begin(), queued.end());
+  std::sort(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.begin < b.begin; });
+  WorkRows rows(sink, source, start);
+  auto waiting = queued.begin();
+  const auto wait_until = [&](Nanos at) {
+    for (; waiting != queued.end() && waiting->first < at; ++waiting)
+      rows.add({waiting->first + shift, waiting->second + shift, GpuWork::kQueued});
+  };
+  for (const Work& work : works) {
+    wait_until(work.begin);
+    rows.add({work.begin + shift, work.end + shift, work.what});
   }
-  works_[index] = {};
-  std::move(rows).write(sink, source, meta.start);
+  rows.finish();
 }
 
 void TraceBuilder::add_thread(MemorySink& sink, const Thread& key, ThreadCalls& thread, Nanos shift,
@@ -158,24 +173,19 @@ void TraceBuilder::add_thread(MemorySink& sink, const Thread& key, ThreadCalls& 
   const SourceId parent = process(sink, key.pid);
   const Attrs attrs{{"pid", fmt::format("{}", key.pid)}, {"tid", fmt::format("{}", key.tid)}};
   const std::string place = fmt::format("{}/0/{}", key.pid, key.tid);
-  std::vector<TextId> texts;
+  const auto moved = [&](std::vector<NamedInterval>& list) {
+    for (NamedInterval& one : list) one.begin += shift, one.end += shift;
+    return std::exchange(list, {});
+  };
   tidy(thread);
-  if (!thread.intervals.empty()) {
-    const SourceId source = sink.add_source({SourceKind::kCallThread, place, parent, attrs});
-    NestedRows rows;
-    for (const Interval& one : thread.intervals)
-      rows.add(one.is_call ? 1 : 0, one.begin + shift, one.end + shift, one.name);
-    thread.intervals = {};
-    std::move(rows).write(sink, source, names_);
-  }
+  if (!thread.intervals.empty())
+    write_nested(moved(thread.intervals), names_, sink,
+                 sink.add_source({SourceKind::kCallThread, place, parent, attrs}));
   if (thread.annotations.empty() && thread.steps.empty()) return;
   Attrs said = attrs;
   said["via"] = via;
   const SourceId marks = sink.add_source({SourceKind::kMarks, fmt::format("{}/{}", place, via), parent, said});
-  NestedRows rows;
-  for (const Annotation& one : thread.annotations)
-    rows.add(NestedRows::kAnyDepth, one.begin + shift, one.end + shift, one.name);
-  std::move(rows).write(sink, marks, names_);
+  write_nested(moved(thread.annotations), names_, sink, marks);
   std::sort(thread.steps.begin(), thread.steps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   std::int64_t done = 0;
   for (const auto& [begin, end] : thread.steps) {

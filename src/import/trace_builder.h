@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 
 #include "base/result.h"
 #include "import/log_losses.h"
+#include "import/trace_rows.h"
 #include "model/dictionary.h"
 #include "model/entities.h"
 #include "model/gpu_work.h"
@@ -52,15 +54,6 @@ class TraceBuilder {
   [[nodiscard]] Result<Recording> finish(Nanos realtime_of_zero, std::string_view via);
 
  private:
-  struct Interval {
-    Nanos begin = 0, end = 0;
-    TextId name = 0;  // in names_
-    bool is_call = false;
-  };
-  struct Annotation {
-    Nanos begin = 0, end = 0;
-    TextId name = 0;
-  };
   struct Work {
     Nanos begin = 0, end = 0;
     Correlation correlation = 0;
@@ -73,21 +66,22 @@ class TraceBuilder {
     bool operator<(const Launch& other) const { return correlation < other.correlation; }
   };
   struct ThreadCalls {
-    std::vector<Interval> intervals;
-    std::size_t tidy_at = 4096;  // intervals within operators are left out from time to time
-    std::vector<Annotation> annotations;
+    std::vector<NamedInterval> intervals;  // operators at depth 0, calls at depth 1
+    std::array<NamedInterval, 2> last{};   // kept, by depth: what follows is often within it
+    std::size_t tidy_at = 4096;            // intervals within others are left out from time to time
+    std::vector<NamedInterval> annotations;
     std::vector<std::pair<Nanos, Nanos>> steps;
   };
 
   void seen(Nanos begin, Nanos end);
   [[nodiscard]] TextId number_of(std::string_view name);
-  void add(ThreadCalls& thread, Interval interval);
+  void add(ThreadCalls& thread, const NamedInterval& interval);
   static void tidy(ThreadCalls& thread);
   [[nodiscard]] const Launch* launch_of(const Work& work) const;
   [[nodiscard]] std::int64_t main_process() const;
   [[nodiscard]] RecordingMeta make_meta(Nanos shift, bool annotated) const;
   void add_device(MemorySink& sink, int index, Nanos shift, const RecordingMeta& meta);
-  void add_work(MemorySink& sink, SourceId source, std::vector<Work>& works, Nanos shift) const;
+  void add_work(MemorySink& sink, SourceId source, std::vector<Work> works, Nanos shift, Nanos start) const;
   void add_thread(MemorySink& sink, const Thread& key, ThreadCalls& thread, Nanos shift, std::string_view via);
   SourceId process(MemorySink& sink, std::int64_t pid);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "model/dictionary.h"
@@ -11,37 +13,37 @@
 namespace headroom {
 
 // What a device was at: each kind of work for as long as any of it ran.
+struct WorkInterval {
+  Nanos begin = 0, end = 0;
+  GpuWork what{};
+};
 class WorkRows {
  public:
-  void add(GpuWork what, Nanos begin, Nanos end);
-  void write(RecordingSink& sink, SourceId source, Nanos start) &&;
+  WorkRows(RecordingSink& sink, SourceId source, Nanos start);
+  void add(const WorkInterval& work);  // in order of begin
+  void finish();
 
  private:
-  struct Change {
-    Nanos at = 0;
-    GpuWork what{};
-    std::int8_t by = 0;  // 0: a kernel that took no time
-    bool begins = false;
-  };
-  std::vector<Change> changes_;
+  void put(Nanos at);
+  void close_until(Nanos at);
+  [[nodiscard]] ListId list();
+
+  RecordingSink& sink_;
+  SourceId source_;
+  ListRow row_;
+  std::array<std::int64_t, kGpuWorks.size()> open_{};
+  std::vector<WorkInterval> ends_;  // a heap: the earliest end first
+  std::unordered_map<std::uint32_t, ListId> lists_;
 };
 
-// What was open on a thread, one within the other.
-class NestedRows {
- public:
-  static constexpr int kAnyDepth = -1;
-  // Intervals of depth 0 and 1 do not overlap others of their own depth by more than an end; of any depth, those that
-  // begin within another end with it at the latest.
-  void add(int depth, Nanos begin, Nanos end, TextId name);
-  void write(RecordingSink& sink, SourceId source, const Dictionary& names) &&;
-
- private:
-  struct Interval {
-    Nanos begin = 0, end = 0;
-    TextId name = 0;
-    std::int32_t depth = 0;
-  };
-  std::vector<Interval> intervals_;
+// What was open on a thread from an instant on: one within the other.
+struct NamedInterval {
+  static constexpr std::int32_t kAnyDepth = -1;
+  Nanos begin = 0, end = 0;
+  TextId name = 0;
+  // Those of depth 0 and of depth 1 end where the next of theirs begins; those of any depth with the one around them.
+  std::int32_t depth = kAnyDepth;
 };
+void write_nested(std::vector<NamedInterval> intervals, const Dictionary& names, MemorySink& sink, SourceId source);
 
 }  // namespace headroom

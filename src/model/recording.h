@@ -222,6 +222,10 @@ class MemorySink final : public RecordingSink {
   void add_loss(const Loss& loss) override;
   void set_meta(const RecordingMeta& meta) override { recording_.meta = meta; }
 
+  // Room for so many: where they are millions, growing would take as much memory again.
+  void reserve_list_rows(SourceId source, std::size_t rows) {
+    recording_.tracks[static_cast<std::size_t>(source)].lists.reserve(rows);
+  }
   [[nodiscard]] const Recording& recording() const { return recording_; }
   // Events are sorted by time; the sink is empty afterwards.
   [[nodiscard]] Recording take();

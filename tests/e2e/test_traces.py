@@ -138,7 +138,7 @@ def test_the_report_names_what_the_gpu_waited_for_and_claims_no_stacks(headroom,
     _, answer = accounts(headroom("why", "trace.json", "--json"))
     assert answer["work"]["steps"] == 5
     sync = next(f for f in answer["findings"] if f["cause"] == "sync_points")
-    assert sync["tiers"] == "C"
+    assert sync["tier"] == "C"
     assert sync["cost_ns"] == 5 * 398_000
 
 
@@ -152,9 +152,9 @@ def test_a_trace_whose_profiler_died_is_used_as_far_as_it_goes(headroom, tmp_pat
         assert done.returncode == 0, done.stderr
         losses = {loss["what"]: loss for loss in json.loads(done.stdout)["losses"]}
         assert "events before it are used" in losses["truncated_trace"]["detail"]
-        report = headroom("why", name)
+        report = headroom("why", name, "--full")
         assert report.returncode == 0
-        assert "end of a trace is missing" in report.stdout or "truncated" in report.stdout
+        assert "truncated_trace" in report.stdout
 
 
 @pytest.mark.parametrize("text, words", [
@@ -165,7 +165,7 @@ def test_a_trace_whose_profiler_died_is_used_as_far_as_it_goes(headroom, tmp_pat
 def test_a_file_without_gpu_work_is_refused_in_words(headroom, tmp_path, text, words):
     (tmp_path / "bad.json").write_text(text)
     done = headroom("why", "bad.json")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert words in done.stderr
     assert len(done.stderr.strip().splitlines()) >= 2, "the next step"
 
@@ -176,7 +176,7 @@ def test_our_own_export_for_trace_viewers_is_no_profile(headroom, tmp_path):
     assert headroom("export", "trace.json", "--format", "chrome", "-o", "viewer.json").returncode == 0
     assert json.loads((tmp_path / "viewer.json").read_text())
     done = headroom("why", "viewer.json")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "PyTorch's profiler" in done.stderr
 
 
@@ -237,7 +237,7 @@ def test_a_database_that_is_neither_is_still_refused_as_one(headroom, tmp_path):
     db.commit()
     db.close()
     done = headroom("why", "mine.sqlite")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "not a Headroom recording" in done.stderr
 
 
