@@ -72,7 +72,7 @@ void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
       if (pageable >= a.limits[Threshold::kMajority])
         finding.cause = Cause::kPageableCopies;
       else
-        finding.candidates = {Cause::kSyncPoints, Cause::kPcieOrNuma};
+        finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
       return;
     }
     case Account::kSync:
