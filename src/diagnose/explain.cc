@@ -13,8 +13,8 @@
 #include "diagnose/alike.h"
 #include "diagnose/batch_times.h"
 #include "diagnose/headline.h"
-#include "diagnose/idle_parts.h"
 #include "diagnose/health.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/pipeline.h"
 #include "diagnose/rules.h"
@@ -26,25 +26,44 @@ namespace diagnose {
 
 namespace {
 
-constexpr std::array<Rule, 39> kRules{never_uses_gpu,       placement,
-                                      owners_unknown,       utilisation_not_reported,
-                                      device_lost,          idle_inseparable,
-                                      idle_phases,          quiet_end,
-                                      no_kernel_seen,       idle_input,
-                                      idle_host_code,       idle_unknown,
-                                      idle_checkpoint,      idle_validation,
-                                      idle_copies,          idle_sync,
-                                      restarted_workers,    waiting_ranks,
-                                      waiting_for_peers,    uneven_gpus,
-                                      installed_first,      startup,
-                                      out_of_memory,        unreleased,
-                                      foreign_tenant,       throttling,
-                                      sensor_outlier,       stalled,
-                                      busy_but_inefficient, mostly_something_else,
-                                      no_process_there,     losses,
-                                      tail_imbalance,       tasks_waited,
-                                      discarded_work,       under_packing,
-                                      profiled_waits,       exposed_communication,
+constexpr std::array<Rule, 39> kRules{never_uses_gpu,
+                                      placement,
+                                      owners_unknown,
+                                      utilisation_not_reported,
+                                      device_lost,
+                                      idle_inseparable,
+                                      idle_phases,
+                                      quiet_end,
+                                      no_kernel_seen,
+                                      idle_input,
+                                      idle_host_code,
+                                      idle_unknown,
+                                      idle_checkpoint,
+                                      idle_validation,
+                                      idle_copies,
+                                      idle_sync,
+                                      restarted_workers,
+                                      waiting_ranks,
+                                      waiting_for_peers,
+                                      uneven_gpus,
+                                      installed_first,
+                                      startup,
+                                      out_of_memory,
+                                      unreleased,
+                                      foreign_tenant,
+                                      throttling,
+                                      sensor_outlier,
+                                      stalled,
+                                      busy_but_inefficient,
+                                      mostly_something_else,
+                                      no_process_there,
+                                      losses,
+                                      tail_imbalance,
+                                      tasks_waited,
+                                      discarded_work,
+                                      under_packing,
+                                      profiled_waits,
+                                      exposed_communication,
                                       slow_rank};
 
 // That no idle time is worth removing is a finding too, where nothing else says otherwise.

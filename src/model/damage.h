@@ -9,7 +9,8 @@ namespace headroom {
 // program, or is a trace without its end. To record again is no remedy for the first two.
 [[nodiscard]] inline bool lost_in_reading(const Loss& loss) {
   const auto kind = loss_kind_of(loss.what);
-  return kind && ((*kind >= LossKind::kMissingRows && *kind <= LossKind::kUnknownTime) || *kind == LossKind::kTruncatedTrace);
+  return kind &&
+         ((*kind >= LossKind::kMissingRows && *kind <= LossKind::kUnknownTime) || *kind == LossKind::kTruncatedTrace);
 }
 
 }  // namespace headroom
