@@ -137,6 +137,21 @@ def timed(command, **options):
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def answers(bench, table, effort):
+    """`why` and `plan` of a day of 8 GPUs, whose jobs' stacks were read 20 times a second."""
+    hours, rounds = DAY_HOURS[effort], {"quick": 3, "normal": 5, "full": 9}[effort]
+    file = bench.work / "day.hrec"
+    subprocess.run([bench.tool("bench_store"), "day", str(file), str(hours), "20"], check=True)
+    title = (f"answers: SYNTHETIC 8 GPUs at 1 Hz, {hours} h, with Python stacks of 8 processes at 20 Hz "
+             f"({file.stat().st_size >> 20} MiB)")
+    times = {verb: [timed([bench.headroom, verb, str(file)])[1] for _ in range(rounds)] for verb in ("why", "plan")}
+    for verb, seconds in times.items():
+        table.add(title, f"headroom {verb}, CPU", median(seconds), "s", spread(seconds))
+    both = [sum(pair) for pair in zip(*times.values())]
+    table.add(title, "both, CPU", median(both), "s", spread(both), 1.0)
+    file.unlink()
+
+
 READ_BY_PYTHON = "import csv, sys; print(sum(len(row) for row in csv.reader(open(sys.argv[1], newline=''))))"
 
 
@@ -201,8 +216,8 @@ def quartiles(values):
     return f"{number(ordered[len(ordered) // 4])} to {number(ordered[3 * len(ordered) // 4])}"
 
 
-PARTS = {"recorder": recorder, "nvml": nvml, "recording": recording, "store": store, "import": logs, "startup": startup,
-         "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "packed": batches.packed,
+PARTS = {"recorder": recorder, "nvml": nvml, "recording": recording, "store": store, "import": logs,
+         "answers": answers, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "packed": batches.packed,
          "stacks": stacks.stacks, "marks": marks.marks, "python_marks": python_marks.python_marks,
          "output": output_lines.output_lines, "tiers": tiers.tiers, "study": studies.studies,
          "traces": traces.run}

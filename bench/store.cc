@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SYNTHETIC data of 8 GPUs x 20 metrics at 1 Hz, on disk and back:
 //   bench_store recording FOLDER HOURS ROUNDS   bytes per value; decode and explain against SELECT avg(...): JSON
+//   bench_store day FILE HOURS STACKS           such a recording, with so many Python stacks a second of each job
 //   bench_store csv FILE HOURS                  the same as a log of nvidia-smi with 22 columns
 #include <fmt/format.h>
 
@@ -15,65 +16,19 @@
 #include <string>
 
 #include "bench/row_tables.h"
+#include "bench/synthetic_recording.h"
 #include "diagnose/explain.h"
-#include "record/reader.h"
-#include "record/writer.h"
 
 namespace headroom::bench {
 
 namespace {
 
 constexpr int kGpus = 8;
-constexpr Nanos kStart = 1'000 * kSecond;  // of the machine's clock
-constexpr Nanos kStartRealtime = 1'762'300'800 * kSecond;
-
-[[noreturn]] void give_up(const Error& error) {
-  fmt::print(stderr, "bench_store: {}\n", error.what);
-  std::exit(1);
-}
 
 double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-void write_recording(const std::string& path, const SyntheticBox& box) {
-  auto writer = Writer::create(path, {.when_full = WriterOptions::WhenFull::kWait});
-  if (!writer) give_up(writer.error());
-  RecordingSink& sink = **writer;
-  const auto seconds = static_cast<Nanos>(box[0].size());
-  sink.set_meta({.id = "0123456789abcdef",
-                 .origin = "record",
-                 .writer = "bench_store (synthetic)",
-                 .tiers = "N",
-                 .start = kStart,
-                 .end = kStart + seconds * kSecond,
-                 .start_realtime = kStartRealtime,
-                 .interval = kSecond});
-  std::vector<SourceId> ids;
-  for (int gpu = 0; gpu < kGpus; ++gpu)
-    ids.push_back(sink.add_source({.kind = SourceKind::kGpu,
-                                   .key = fmt::format("GPU-00000000-0000-0000-0000-{:012}", gpu),
-                                   .attrs = {{"index", std::to_string(gpu)},
-                                             {"name", "synthetic"},
-                                             {"power_limit_watts", "400"},
-                                             {"memory_total_bytes", "85899345920"}}}));
-  std::array<Cell, kSyntheticMetrics.size()> cells;
-  for (std::size_t second = 0; second < box[0].size(); ++second) {
-    for (std::size_t gpu = 0; gpu < box.size(); ++gpu) {
-      const SyntheticRow& row = box[gpu][second];
-      for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = {kSyntheticMetrics[i], row.values[i], std::nullopt};
-      sink.add_row(ids[gpu], kStart + row.at_ns, cells);
-    }
-  }
-  if (const auto closed = (*writer)->close(); !closed) give_up(closed.error());
-}
-
-Recording read(const std::string& path, const ReadOptions& options = {}) {
-  auto recording = read_recording(path, options);
-  if (!recording) give_up(recording.error());
-  return std::move(*recording);
 }
 
 // Both ways must have seen the same values, or the comparison is void.
@@ -89,6 +44,13 @@ void check_same(const Recording& recording, const std::vector<double>& means) {
       if (std::abs(mean - other) > 1e-6 * std::abs(mean) + 1e-6) give_up({.what = "the means differ"});
     }
   }
+}
+
+// As `headroom why` does it: what is needed of the file, then the whole explanation.
+Explanation explained(const std::string& path) {
+  Explanation answer = explain(read(path, {.leave_out = metrics_not_explained()}));
+  if (answer.ledger.entries.empty()) give_up({.what = "the ledger is empty"});
+  return answer;
 }
 
 int recording(const std::string& folder, double hours, int rounds) {
@@ -111,16 +73,18 @@ int recording(const std::string& folder, double hours, int rounds) {
     std::unique_ptr<Recording> again;
     const double decode = seconds_of([&] { again = std::make_unique<Recording>(read(path)); });
     again.reset();
-    const double explained = seconds_of([&] {  // as `headroom why` does it
-      const Recording wanted = read(path, {.leave_out = metrics_not_explained()});
-      if (explain(wanted).ledger.entries.empty()) give_up({.what = "the ledger is empty"});
-    });
+    const double explanation = seconds_of([&] { (void)explained(path); });
     answer["rounds"].push_back({{"decode_s", decode},
-                                {"explained_s", explained},
+                                {"explained_s", explanation},
                                 {"rows_s", seconds_of([&] { (void)wide.means(); })},
                                 {"tall_s", seconds_of([&] { (void)tall.means(); })}});
   }
   fmt::print("{}\n", answer.dump());
+  return 0;
+}
+
+int day(const std::string& path, double hours, int stacks) {
+  write_recording(path, synthetic_box(kGpus, static_cast<std::int64_t>(hours * 3600)), stacks);
   return 0;
 }
 
@@ -160,7 +124,9 @@ int main(int argc, char** argv) {
   const std::string mode = argc > 1 ? argv[1] : "";
   if (mode == "recording" && argc == 5)
     return headroom::bench::recording(argv[2], std::atof(argv[3]), std::atoi(argv[4]));
+  if (mode == "day" && argc == 5) return headroom::bench::day(argv[2], std::atof(argv[3]), std::atoi(argv[4]));
   if (mode == "csv" && argc == 4) return headroom::bench::csv(argv[2], std::atof(argv[3]));
-  std::fputs("usage: bench_store recording FOLDER HOURS ROUNDS | csv FILE HOURS\n", stderr);
+  std::fputs("usage: bench_store recording FOLDER HOURS ROUNDS | day FILE HOURS STACKS_PER_SECOND | csv FILE HOURS\n",
+             stderr);
   return 2;
 }

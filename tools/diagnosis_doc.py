@@ -30,16 +30,48 @@ def thresholds():
     return rows
 
 
-def causes():
-    """(id, number, words, observe, needs) of each row."""
-    text = (ROOT / "src/model/finding.cc").read_text(encoding="utf-8")
-    rows = re.findall(rf"CauseInfo\{{Cause::k\w+,((?:\s*{TEXT},?)+)\}}", text)
+def rows_of(path: str, kind: str):
+    """{field: text, or names of enumerators} of each designated row of a table."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    parts = text.split(f"{kind}{{\n")[1:]
     table = []
-    for row in rows:  # adjacent literals without a comma between them are one
-        fields = [strings(field) for field in re.split(r",\s*(?=\")", row)]
-        assert len(fields) == 5, f"not understood: {fields}"
-        table.append(fields)
-    assert len(table) == text.count("CauseInfo{Cause::"), "a row of the table is not understood"
+    for part in parts:
+        part = part[:re.search(r"^    \},$", part, re.M).start()]
+        row = {}
+        for name, value in re.findall(r"\.(\w+) =\s*(.*?),\n(?=\s*\.\w+ =|\Z)", part, re.S):
+            row[name] = strings(value) if '"' in value else re.findall(r"::k(\w+)", value)
+        table.append(row)
+    return table
+
+
+def causes():
+    """{field: value} of each row of the catalogue; accounts by their names."""
+    names = accounts()
+    table = rows_of("src/model/catalogue.cc", "CauseInfo")
+    for row in table:
+        assert len(row) == 11, f"not understood: {row}"
+        row["accounts"] = [names[account] for account in row["accounts"]]
+    return table
+
+
+def accounts():
+    """{enumerator: name in JSON} of each account of the ledger."""
+    text = (ROOT / "src/model/ledger.h").read_text(encoding="utf-8")
+    return dict(re.findall(r'AccountInfo\{Account::k(\w+), "\w+", "(\w+)"', text))
+
+
+def fixes():
+    """{cause: [(id, title, mechanism, safety, why, effort, apply, verify, undo)]}, by the cause's enumerator."""
+    text = (ROOT / "src/model/fixes.cc").read_text(encoding="utf-8")
+    table = {}
+    row = (rf'Fix\{{Cause::k(\w+), ("\w+"), ({TEXT}), k(\w+), k(\w+),\s*((?:{TEXT}\s*)+), k(\w+),\s*'
+           rf'((?:{TEXT}\s*)+),\s*((?:{TEXT}\s*)+),\s*((?:{TEXT}\s*)+)(?:, ([\d.]+))?\}}')
+    count = 0
+    for match in re.finditer(row, re.sub(r",\s+", ", ", text)):
+        cause, *fields, _ = match.groups()
+        table.setdefault(cause, []).append([strings(f) if '"' in f else f.lower() for f in fields])
+        count += 1
+    assert count == text.count("Fix{Cause::"), "a row of the fixes is not understood"
     return table
 
 
@@ -66,14 +98,32 @@ def thresholds_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+EFFORTS = {"argument": "one argument or setting", "lines": "some lines", "redesign": "a redesign"}
+
+
 def causes_page() -> str:
     lines = ["# Causes", "",
-             "What a finding may name, made from the table in `src/model/finding.cc` by `tools/diagnosis_doc.py`. *Tiers*: the",
-             "evidence without which no rule names it (N NVML, P /proc, S what a batch knows of its tasks). A cause without tiers",
-             "is in the catalogue, and this version has no rule for it yet. The figures that decide are in `thresholds.md`.", "",
+             "What a finding may name, and what helps against it: the catalogue, made from the tables in `src/model/catalogue.cc` and",
+             "`src/model/fixes.cc` by `tools/diagnosis_doc.py`. *Tiers*: the evidence without which no rule names it (N NVML, P /proc,",
+             "S what a batch knows of its tasks). A cause without tiers is in the catalogue, and this version has no rule for it yet.",
+             "*Accounts*: those of the ledger that a finding of it may claim, `docs/ledger.md`; a set claims those of its candidates.",
+             "The figures that decide are in `thresholds.md`; how gains are bounded, in `plan.md`.", "",
              "| cause | no. | in words | what would tell | tiers |", "|---|---|---|---|---|"]
-    for identifier, number, words, observe, needs in causes():
-        lines.append(f"| `{identifier}` | {number} | {words} | {observe} | {needs or 'not yet'} |")
+    table = causes()
+    for row in table:
+        lines.append(f"| [`{row['id']}`](#{row['id']}) | {row['number']} | {row['words']} | {row['observe']} | {row['needs'] or 'not yet'} |")
+    helps = fixes()
+    for row in table:
+        claims = ", ".join(f"`{account}`" for account in row["accounts"]) or "none: it costs no device time"
+        lines += ["", f"## {row['id']}", "", f"*{row['words']}*{', ' + row['number'] if row['number'] else ''}", "",
+                  f"* Looks like: {row['signature']}.", f"* Look-alikes: {row['look_alikes']}.",
+                  f"* Would overturn it: {row['overturn']}."]
+        if row["beyond"]:
+            lines.append(f"* Readings leave it open. It takes {row['beyond']}.")
+        lines.append(f"* Claims: {claims}.")
+        for identifier, title, mechanism, safety, why, effort, apply, verify, undo in helps.get(row["cause"][0], []):
+            lines.append(f"* Fix `{identifier}`: {title}. {mechanism.capitalize()}; {safety}: {why}; {EFFORTS[effort]}. "
+                         f"Apply: {apply}. Verify: {verify}. Undo: {undo}.")
     return "\n".join(lines) + "\n"
 
 

@@ -26,6 +26,9 @@ class Job:
     faults: str = ""         # a fault script
     labels: dict = dataclasses.field(default_factory=dict)    # what labels mean here, where it is not truth.py's
     causes: list = dataclasses.field(default_factory=list)    # of what costs time of no label: throttling, GPUs unused
+    cores: int = 0           # that the job and its burners may use; 0: all
+    watched: bool = False    # its output is read, too
+    label: dict = dataclasses.field(default_factory=dict)     # injected.py's, of what was done to it
 
 
 def make(seed_set, seed, count):

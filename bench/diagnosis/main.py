@@ -3,8 +3,10 @@
 """How true are the answers? Random virtual jobs that know where their time went, and Headroom's answers to their
 recordings: ./dev bench diagnosis
 
-Recordings and truths stay in the output folder; --score-only explains and scores them anew, as after a changed
-threshold. docs/performance.md says what is counted.
+Recordings and truths stay in the output folder, and what is there is not made again; --score-only explains and scores them
+anew, as after a changed threshold. docs/performance.md says what is counted. --labelled: every cause of the catalogue instead,
+injected in three severities, two workloads and two host shapes, and mended (docs/diagnosis-benchmark.md); --kept: those of
+them that are in the repository, without a run.
 """
 import argparse
 import concurrent.futures
@@ -17,6 +19,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import jobs as random_jobs  # noqa: E402
+import labelled  # noqa: E402
 import runner  # noqa: E402
 import score  # noqa: E402
 import sensitivity  # noqa: E402
@@ -35,7 +38,8 @@ def options():
     parser.add_argument("--seeds", choices=("tune", "confirm"), default="tune",
                         help="which jobs: those that thresholds may be moved for, or those that confirm it")
     parser.add_argument("--seed", type=int, default=1, help="another draw of these")
-    parser.add_argument("--only", action="append", metavar="FAMILY", help="this family of jobs; may be repeated")
+    parser.add_argument("--only", action="append", metavar="FAMILY",
+                        help="this family of jobs, or this injected cause; may be repeated")
     parser.add_argument("--beside", type=int, default=3, metavar="N",
                         help="jobs that sleep run N at a time (default %(default)s); those that use the CPU run alone")
     parser.add_argument("--output", help="folder of the recordings (default: in the build folder)")
@@ -43,6 +47,14 @@ def options():
     parser.add_argument("--no-sensitivity", action="store_true", help="leave the thresholds as they are")
     parser.add_argument("--worst", type=int, default=15, help="how many of the worst answers to show")
     parser.add_argument("--json", metavar="FILE", help="write the scores of each job, too")
+    parser.add_argument("--labelled", action="store_true",
+                        help="faults injected and mended: about two hours on an idle machine, in parts if need be")
+    parser.add_argument("--severity", action="append", choices=("below", "at", "above"),
+                        help="labelled: this one; may be repeated")
+    parser.add_argument("--part", default="1/1", metavar="I/N",
+                        help="labelled: the I-th of N parts, each with some of everything")
+    parser.add_argument("--keep", metavar="FOLDER", help="labelled: write a selection with its truths there")
+    parser.add_argument("--kept", action="store_true", help="score the labelled recordings of the repository, run nothing")
     return parser.parse_args()
 
 
@@ -111,6 +123,8 @@ def report(given, answers, base, rows):
 
 def main():
     given = options()
+    if given.labelled or given.kept:
+        return labelled.main(given)
     headroom = pathlib.Path(given.build).resolve() / "src" / "cli" / "headroom"
     output = pathlib.Path(given.output or f"{given.build}/diagnosis/{given.seeds}-{given.seed}").resolve()
     say_machine(headroom)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs jobs under `headroom run` in virtual boxes, and keeps each one's recording and truth in a folder of its own."""
+import collections
 import concurrent.futures
 import contextlib
 import dataclasses
@@ -63,9 +64,14 @@ class Stage:
         self.server.wait()
 
 
+def pinned(cpu):
+    """The words that keep a command on one core; none for a job that may use all."""
+    return [] if cpu is None else ["taskset", "--cpu-list", str(cpu)]
+
+
 @contextlib.contextmanager
-def burners(count):
-    processes = [subprocess.Popen([PYTHON, "-c", BURNER]) for _ in range(count)]
+def burners(count, cpu=None):
+    processes = [subprocess.Popen([*pinned(cpu), PYTHON, "-c", BURNER]) for _ in range(count)]
     try:
         yield
     finally:
@@ -103,13 +109,15 @@ def batch(job, stage, folder):
         words = [str(word) for word in (PYTHON, HERE / "trainer.py", file, folder / "truth")]
         text += f'[[task]]\nname = "task{number}"\ncommand = {json.dumps(words)}\n'
     (folder / "tasks.toml").write_text(text, encoding="utf-8")
-    return [stage.headroom, "batch", folder / "tasks.toml", "--no-pack", "--quiet", "--interval", job.interval, "--output",
+    packing = ["--per-gpu", job.spec["per_gpu"]] if job.spec.get("per_gpu") else ["--no-pack"]
+    return [stage.headroom, "batch", folder / "tasks.toml", *packing, "--quiet", "--interval", job.interval, "--output",
             folder / "run.hrec", "--folder", folder / "batch"]
 
 
 def boxed(job, stage, folder):
     """… inside a box, with everything around it."""
-    run = [stage.headroom, "run", "--interval", job.interval, "--quiet", "--output", folder / "run.hrec", "--"]
+    run = [stage.headroom, "run", "--interval", job.interval, "--quiet", "--output", folder / "run.hrec"]
+    run += ["--output-lines", "--"] if job.watched else ["--"]
     run = batch(job, stage, folder) if job.shape == "batch" else run + command(job, stage, folder)
     box = [stage.headroom, "sim", "--gpus", job.gpus]
     if job.faults:
@@ -120,8 +128,8 @@ def boxed(job, stage, folder):
     if job.shape not in ("tenant", "holder", "desktop"):
         return [*box, "--", *run]
     text = [" ".join(shlex.quote(str(word)) for word in words)
-            for words in ([PYTHON, HERE / "tenant.py", job.shape], run)]
-    return [*box, "--", "/bin/sh", "-c", f"{text[0]} & sleep 0.6; {text[1]}; code=$?; kill $!; exit $code"]
+            for words in ([PYTHON, HERE / "tenant.py", job.shape, job.spec.get("tenant_share", 1)], run)]
+    return [*box, "--", "/bin/sh", "-c", f"{text[0]} & sleep 0.6; {text[1]}; code=$?; kill $!; wait; exit $code"]
 
 
 def press_return(master, rng, done):
@@ -142,16 +150,19 @@ def wait_for(process, job, rng):
 
 
 def cores_used(before, after, wall):
-    """Cores that the whole machine used, from two readings of /proc/stat."""
+    """Cores that were used, from two readings of /proc/stat."""
     used = sum(after[:3]) + sum(after[5:8]) - sum(before[:3]) - sum(before[5:8])
     return used / os.sysconf("SC_CLK_TCK") / wall
 
 
-def machine_ticks():
-    return [int(field) for field in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
+def machine_ticks(cpu=None):
+    """Of the whole machine, or of one core."""
+    line = next(line for line in pathlib.Path("/proc/stat").read_text().splitlines()
+                if line.startswith("cpu " if cpu is None else f"cpu{cpu} "))
+    return [int(field) for field in line.split()[1:]]
 
 
-def run_one(job, stage, output):
+def run_one(job, stage, output, cpu=None):
     folder = output / job.name
     if (folder / "result.json").exists():
         return json.loads((folder / "result.json").read_text())
@@ -164,19 +175,21 @@ def run_one(job, stage, output):
     stdin = subprocess.DEVNULL
     if job.shape == "terminal":
         master, stdin = pty.openpty()
-    with burners(job.burners), open(folder / "log.txt", "wb") as log:
+    with burners(job.burners, cpu), open(folder / "log.txt", "wb") as log:
         if job.burners:
             time.sleep(0.3)
-        begin, ticks = time.monotonic(), machine_ticks()
-        process = subprocess.Popen([str(word) for word in boxed(job, stage, folder)], stdin=stdin, stdout=log, stderr=log,
+        begin, ticks = time.monotonic(), machine_ticks(cpu)
+        words = [str(word) for word in (*pinned(cpu), *boxed(job, stage, folder))]
+        process = subprocess.Popen(words, stdin=stdin, stdout=log, stderr=log,
                                    env=environment(stage.work), cwd=folder)
         if master is not None:
             threading.Thread(target=press_return, args=(master, rng, done), daemon=True).start()
         code = wait_for(process, job, rng)
         done.set()
         wall = time.monotonic() - begin
-    result = {"exit_code": code, "wall_s": round(wall, 2), "cores": os.cpu_count(),
-              "machine_cores": round(cores_used(ticks, machine_ticks(), wall), 2)}
+    result = {"exit_code": code, "wall_s": round(wall, 2), "cores": os.cpu_count() if cpu is None else 1,
+              "machine_cores": round(cores_used(ticks, machine_ticks(cpu), wall), 2),
+              "load": round(os.getloadavg()[0], 1)}
     if master is not None:
         os.close(stdin)
         os.close(master)
@@ -184,25 +197,35 @@ def run_one(job, stage, output):
     return result
 
 
+def lanes(jobs, beside):
+    """(jobs, cores of which each that runs has one of its own; None: no core in particular)."""
+    cpus = sorted(os.sched_getaffinity(0))
+    yield [job for job in jobs if not job.heavy and job.cores != 1], [None] * max(1, beside)
+    yield [job for job in jobs if not job.heavy and job.cores == 1], (cpus * max(1, beside))[:max(1, beside)]
+    yield [job for job in jobs if job.heavy and job.cores == 1], cpus
+    yield [job for job in jobs if job.heavy and job.cores != 1], [None]
+
+
 def run_all(jobs, headroom, output, beside):
-    """Jobs that sleep run up to `beside` at a time; those that use the CPU run alone, afterwards."""
+    """Jobs that sleep run up to `beside` at a time; those that use the CPU run alone, afterwards, each on its cores."""
     stage = Stage(output / "stage")
     stage.headroom = str(headroom)
     count = 0
 
-    def tell(job, result):
+    def run_lane(waiting, cpu):
         nonlocal count
-        count += 1
-        print(f"  {count:>3} of {len(jobs)}  {job.name:<28} {result['wall_s']:5.1f} s, exit {result['exit_code']}",
-              file=sys.stderr, flush=True)
+        while waiting:
+            job = waiting.popleft()
+            result = run_one(job, stage, output, cpu)
+            count += 1
+            print(f"  {count:>3} of {len(jobs)}  {job.name:<44} {result['wall_s']:5.1f} s, exit {result['exit_code']}",
+                  file=sys.stderr, flush=True)
 
     try:
-        with concurrent.futures.ThreadPoolExecutor(max(1, beside)) as pool:
-            light = {pool.submit(run_one, job, stage, output): job for job in jobs if not job.heavy}
-            for future in concurrent.futures.as_completed(light):
-                tell(light[future], future.result())
-        for job in jobs:
-            if job.heavy:
-                tell(job, run_one(job, stage, output))
+        for members, cpus in lanes(jobs, beside):
+            waiting = collections.deque(members)
+            with concurrent.futures.ThreadPoolExecutor(len(cpus)) as pool:
+                for done in [pool.submit(run_lane, waiting, cpu) for cpu in cpus]:
+                    done.result()
     finally:
         stage.close()

@@ -2,6 +2,7 @@
 """What moves when a threshold is halved or doubled. The binary lists its thresholds: `headroom why --thresholds REC`."""
 import json
 import subprocess
+import tempfile
 
 import score
 
@@ -13,6 +14,14 @@ def thresholds(headroom, environment, recording):
         return json.loads(done.stdout)["thresholds"]
     except (ValueError, KeyError):
         return None
+
+
+def listed(headroom, case):
+    """Likewise, of a cases.Headroom asked about a case."""
+    with tempfile.NamedTemporaryFile("w", suffix=".hrec.jsonl", encoding="utf-8") as file:
+        file.write(case.text)
+        file.flush()
+        return thresholds(headroom.program, headroom.environment, file.name)
 
 
 def accounts_of(answer):

@@ -40,11 +40,32 @@ class Trainer:
     def has(self, name):
         return self.spec.get(name, 0)
 
+    def work(self, name, ms):
+        """CPU work of this thread; workloads.py has it under the names that training programs give it."""
+        burn(ms)
+
     def host(self, name, label=None):
         """CPU work of this thread, if the spec has any under that name."""
         if self.has(name):
             with self.witness.doing(label or name):
-                burn(self.spec[name])
+                self.work(name, self.spec[name])
+
+    def shadow(self):
+        """What the host does while the kernels of a step run."""
+
+    def write_checkpoint(self, mebibytes):
+        write_checkpoint(self.folder, mebibytes)
+
+    def say(self, text):
+        """A line of output, as training programs print them."""
+        if self.has("prints"):
+            print(text, flush=True)
+
+    def open_loader(self):
+        if self.has("workers"):
+            self.loader = loaders.Workers(self.spec, self.witness)
+        elif self.has("thread_ms"):
+            self.loader = loaders.Thread(self.spec, self.witness)
 
     def tool(self, label, name, *words):
         """A program of that name, which the trainer waits for."""
@@ -74,16 +95,13 @@ class Trainer:
         if self.has("compile_tree"):
             name, ms, child = spec["compile_tree"]
             self.tool("compile", name, ms, f"{spec['tools']}/{child}", ms)
-        if self.has("workers"):
-            self.loader = loaders.Workers(spec, witness)
-        elif self.has("thread_ms"):
-            self.loader = loaders.Thread(spec, witness)
+        self.open_loader()
         self.sources = sources.named(sources.SOURCES, spec, witness)
         self.sinks = sources.named(sources.SINKS, spec, witness)
         if self.has("uploads_beside"):
             threading.Thread(target=self.upload_beside, daemon=True).start()
         if self.has("gil_burn"):
-            threading.Thread(target=lambda: burn(1e9), daemon=True).start()
+            threading.Thread(target=self.burn_beside, daemon=True).start()
         if not self.has("no_gpu"):
             for ordinal in spec.get("ordinals", [0]):
                 self.gpus.append(Queue(witness, ordinal, spec.get("speed", 1.0), self.has("flood"), self.has("spin")))
@@ -93,6 +111,9 @@ class Trainer:
         if self.has("memory_share"):
             return int(queue.gpu.memory()[1] * self.spec["memory_share"])
         return self.spec.get("memory_mib", 512) << 20
+
+    def burn_beside(self):
+        burn(1e9)
 
     def upload_beside(self):
         """Metrics leave from a thread of their own."""
@@ -142,6 +163,7 @@ class Trainer:
                     queue.launch(ms, spec.get("sm", 0.8))
                     if self.has("sync_each"):
                         queue.sync()
+            self.shadow()
             if self.has("in_turn"):  # the next GPU works on what this one made
                 queue.sync()
         for queue in self.gpus:
@@ -170,6 +192,8 @@ class Trainer:
         spec, witness = self.spec, self.witness
         for queue in self.gpus:
             queue.sync()
+        if self.has("validation_ms"):
+            self.say("Validating")
         self.host("validation_ms", "validation")
         self.host("epoch_end_ms", "epoch_end")
         self.host("serialise_ms", "serialise")
@@ -187,8 +211,9 @@ class Trainer:
                 writer.start()
                 writer.join()
         if self.has("checkpoint_mib"):
+            self.say("Saving checkpoint")
             with witness.doing("checkpoint"):
-                write_checkpoint(self.folder, spec["checkpoint_mib"])
+                self.write_checkpoint(spec["checkpoint_mib"])
 
     def validate(self):
         """Kernels, with work of the host between them."""
@@ -207,6 +232,10 @@ class Trainer:
             for queue in self.gpus:
                 queue.sync()
 
+    def goes_on(self, number, until):
+        """`steps` is a fixed amount of work; without it a job takes its time."""
+        return number < self.spec["steps"] * self.epoch // self.spec.get("epochs", 1) if self.has("steps") else now() < until
+
     def train(self):
         spec, number = self.spec, 0
         epochs, begin = spec.get("epochs", 1), now()
@@ -214,11 +243,15 @@ class Trainer:
             self.epoch = epoch
             if epoch > 1 and self.has("restart"):
                 self.loader.restart()
-            self.host("preprocess_ms", "preprocess")
-            until = begin + int(spec["seconds"] * SECOND * epoch / epochs)
-            while now() < until:
+            if epoch <= spec.get("preprocess_epochs", epochs):
+                self.host("preprocess_ms", "preprocess")
+            self.say(f"Epoch {epoch}/{epochs}")
+            until = begin + int(spec.get("seconds", 0) * SECOND * epoch / epochs)
+            while self.goes_on(number, until):
                 number += 1
                 self.step(number)
+                if number % 20 == 0:
+                    self.say(f"step {number} loss {1 / number:.4f}")
             self.epoch_end()
 
     def hold(self):
@@ -292,6 +325,15 @@ class Many:
         pass
 
 
+def kind(spec):
+    """The class of trainer that `workload` asks for."""
+    if not spec.get("workload"):
+        return Trainer
+    import workloads  # also imports PyTorch, for the jobs that want it
+
+    return workloads.kind(spec["workload"])
+
+
 def several_ranks(spec, folder):
     """One process per GPU; rank 0 is given what `slow` says beside."""
     count, ranks = spec["ranks"], []
@@ -310,7 +352,7 @@ def several_ranks(spec, folder):
 def one_rank(rank, spec, folder, meeting):
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.environ["CUDA_VISIBLE_DEVICES"] = spec["masks"][rank] if "masks" in spec else str(rank)
-    trainer = Trainer(spec, folder)
+    trainer = kind(spec)(spec, folder)
     trainer.peer = meeting.of(rank) if meeting else None
     try:
         trainer.run()
@@ -327,7 +369,7 @@ def main():
     if spec.get("ranks"):
         several_ranks(spec, folder)
     else:
-        Trainer(spec, folder).run()
+        kind(spec)(spec, folder).run()
     if spec.get("fails"):
         sys.exit("trainer: failed, as asked")
 

@@ -13,6 +13,9 @@ import time
 
 MATERIAL_RATIO = 0.05     # of the budget: smaller ones are not expected to be found
 CONTENDED_CORES = 0.85    # of the machine's: above it a lack of cores is a right answer, too
+TENANT_FIRST_NS = 600_000_000  # it begins so much earlier (runner.py)
+OWN_WORK = {"input_main", "graph", "step_code", "preprocess", "launch", "sync_points", "validation", "epoch_end", "serialise",
+            "gil", "slow_rank", "churn", "startup_ms", "pause"}  # of the main thread alone: its waits for a core are known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +72,7 @@ KINDS = {
     "log_sync": Kind(("checkpoint", "unexplained", "host"), ("logging_upload", "slow_storage", "checkpoint_sync")),
     "log_pipe": Kind(("unexplained", "host"), ("logging_upload",)),
     "log_lock": Kind(("unexplained", "host"), ("logging_upload", "gil_contention")),
+    "alone": Kind(("unexplained", "host"), ("under_packing", "logging_upload")),
     "send": Kind(("checkpoint", "unexplained", "host"), ("checkpoint_sync", "logging_upload")),
     "pause": Kind(("host",), ("host_graph_building", "epoch_end_host_work"), cpu=True),
     "metric": Kind(("host", "validation_host", "unexplained"), ("validation", "epoch_end_host_work"), cpu=True),
@@ -165,6 +169,8 @@ class Job:
                   for process in self.processes for device in process["devices"]
                   if process["end"] and abs(device["asked_ns"] - device["kernel_ns"]) > 0.01 * device["asked_ns"]]
         spec = self.job["spec"]
+        if "tenant_share" in spec and self.job["shape"] == "tenant" and not self.tenant_ns():
+            doubts.append("the other program did not tell what its kernels took")
         wanted = spec.get("ranks") or spec.get("times") or len(spec.get("tasks", [0]))
         if len(self.processes) != wanted:
             doubts.append(f"{len(self.processes)} of {wanted} processes told their truth")
@@ -173,11 +179,19 @@ class Job:
                        for process in self.processes if not any(device["busy"] for device in process["devices"])]
         return doubts
 
+    def tenant_ns(self):
+        """What the kernels of somebody else's program took."""
+        file = self.folder / "tenant.json"
+        return json.loads(file.read_text())["kernel_ns"] if file.exists() else 0
+
     def kind(self, label, waited=False, packable=False):
         """`waited`: of time in which the thread was ready to run and had no core."""
         kind = KINDS[self.job["labels"].get(label, label)]
         causes = kind.causes
-        if waited or (causes and kind.cpu and self.short_of_cores):
+        if self.job.get("watched") and label in ("input_disk", "input_remote"):  # by the main thread
+            causes += ("input_in_main_process",)
+        known = self.job.get("watched") and label in OWN_WORK
+        if waited or (causes and kind.cpu and self.short_of_cores and not known):
             causes += ("cpu_oversubscribed",)
         if causes and packable:
             causes += ("under_packing",)
@@ -189,9 +203,10 @@ class Job:
             process["end"] < self.processes[-1]["begin"]
 
 
-def before_first(kind):
+def before_first(kind, again=False):
+    """`again`: several processes start one after the other."""
     causes = kind.causes if set(kind.causes) & STARTUP_CAUSES else ("startup_load",)
-    return Kind(("startup",), causes)
+    return Kind(("startup",), (*causes, "trial_churn") if again and "startup_load" in causes else causes)
 
 
 def after_last(kind):
@@ -251,18 +266,27 @@ def items_of_process(job, process, begin, end, add):
     add(sum(e - b for b, e in busy), Kind(("discarded",), ("wasted_trials",)) if thrown_away else Kind(("useful",)))
     first, last = (busy[0][0], busy[-1][1]) if busy else (None, None)
     delays, packable = Delays(process["changes"]), job.packable(process)
+    again = bool(job.job.get("watched")) and job.job["shape"] in ("again", "batch") and len(job.processes) > 1
+
+    def blamed(kind):
+        """The start and the waits of what is thrown away were for nothing; another task could have had the GPU then."""
+        more = ("wasted_trials",) * thrown_away + ("under_packing",) * packable
+        return dataclasses.replace(kind, causes=(*kind.causes, *more)) if again and kind.causes else kind
+
     for at, until, label in outside(process["changes"], busy, begin, end):
         waited = delays.take(at, until)
         for ns, short in ((until - at - waited, False), (waited, True)):
             kind = job.kind(label, short, packable)
             if first is None:
+                if job.job.get("watched") and job.job["spec"].get("no_kernels"):  # whatever it does until then
+                    kind = dataclasses.replace(kind, causes=("job_never_uses_gpu", *kind.causes))
                 add(ns, kind if label == "no_kernels" else Kind(("startup", *kind.accounts), kind.causes))
             elif until <= first:
-                add(ns, before_first(kind))
+                add(ns, blamed(before_first(kind, again)))
             elif at >= last:
                 add(ns, after_last(kind))
             else:
-                add(ns, kind)
+                add(ns, blamed(kind))
 
 
 def items_of_device(job, uuid, begin, end):
@@ -278,8 +302,12 @@ def items_of_device(job, uuid, begin, end):
     at = begin
     for number, process in enumerate(join(used, uuid)):
         starts = min(end, max(at, process["begin"]))
-        install = job.job["shape"] == "install" and number == 0
-        add(starts - at, KINDS["install"] if install else Kind((*BETWEEN, "task_waiting") if batch else BETWEEN))
+        between = Kind((*BETWEEN, "task_waiting") if batch else BETWEEN)
+        if number == 0 and job.job["shape"] == "install":
+            between = KINDS["install"]
+        elif number == 0 and job.job.get("watched") and job.job["spec"].get("ranks"):  # their parent starts, too
+            between = Kind((*BETWEEN, "host"), ("startup_load",))
+        add(starts - at, between)
         at = min(end, process["end"] or end)
         items_of_process(job, process, starts, at, add)
     left = Kind(("teardown", "no_task")) if used else Kind(("not_used", "no_task"), tuple(job.job["causes"]))
@@ -287,6 +315,16 @@ def items_of_device(job, uuid, begin, end):
         left = Kind(("teardown", "no_task"), ("tail_imbalance",))
     add(end - at, left)
     return [Item(ns, accounts, causes) for (accounts, causes), ns in sums.items()]
+
+
+def waited(job, begin, end):
+    """Longest time, of any process, that its main thread waited for a core outside kernels."""
+    most = 0
+    for process in job.processes:
+        until, delays = min(end, process["end"] or end), Delays(process["changes"])
+        busy = sorted(stretch for device in process["devices"] for stretch in device["busy"])
+        most = max(most, sum(delays.take(at, after) for at, after, _ in outside(process["changes"], busy, begin, until)))
+    return most
 
 
 def of_simjob(job, begin, end):
@@ -331,8 +369,15 @@ def of(folder, ledger):
     elif "foreign_tenant" in causes:
         kernels = sum(device["kernel_ns"] for process in job.processes for device in process["devices"])
         uuid = next(iter(devices))
-        foreign = truth.span - kernels
-        truth.devices[uuid] = [Item(kernels, ("useful",)), Item(foreign, ("foreign",))]
+        beside = []
+        if job.job["spec"].get("tenant_share", 1) < 1:  # it does not use what this job leaves
+            foreign = int(job.tenant_ns() * truth.span / (truth.span + TENANT_FIRST_NS))
+            left = devices[uuid] + [Item(-kernels - foreign, ("useful",))]
+            beside = [Item(item.ns, (*item.accounts, "foreign"), item.causes) for item in left if item.accounts != ("useful",)]
+            empty = sum(item.ns for item in left if item.accounts == ("useful",))  # its queue ran dry meanwhile
+            beside.append(Item(max(0, empty), (*ANY_IDLE, "startup", "foreign")))
+        foreign = max(0, truth.span - kernels - sum(item.ns for item in beside))
+        truth.devices[uuid] = [Item(kernels, ("useful",)), Item(foreign, ("foreign",)), *beside]
         truth.losses[causes] = foreign
     elif "oom_restart_loop" in causes or "hang" in causes:
         truth.certain = causes

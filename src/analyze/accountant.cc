@@ -56,6 +56,21 @@ double held_within(const Use& use, Nanos begin, Nanos end) {
   return static_cast<double>(std::max<Nanos>(1, held));
 }
 
+// The driver's share of a process in [begin, end): what was measured at its end or soon after. One that ended before it
+// could be measured has its latest one, for as long as it was there: it did not compute less for ending.
+double measured_share(const Use& use, Nanos begin, Nanos end, Nanos soon) {
+  const Column* util = use.track ? use.track->find(Metric::kProcessSmUtil) : nullptr;
+  if (!util) return 0;
+  const auto& at = use.track->at;  // not every look at the list is one at the shares
+  auto row = static_cast<std::size_t>(std::lower_bound(at.begin(), at.end(), end) - at.begin());
+  while (row < at.size() && at[row] <= end + soon && !util->has(row)) ++row;
+  if (row < at.size() && at[row] <= end + soon) return static_cast<double>(util->values[row]);
+  if (row < at.size() || use.context.end > end + soon) return 0;
+  while (row > 0 && at[row - 1] >= begin - soon && !util->has(row - 1)) --row;
+  if (row == 0 || at[row - 1] < begin - soon) return 0;
+  return static_cast<double>(util->values[row - 1]) * held_within(use, begin, end) / static_cast<double>(end - begin);
+}
+
 }  // namespace
 
 // The processes that can own kernels of (begin, end], by measured share where the driver gave one. Foreign ones too.
@@ -66,14 +81,7 @@ const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin
     const Use& use = uses_[i];
     if (use.context.held_from >= end || use.context.end <= begin) continue;
     if (!can_own(use.claim)) continue;
-    double weight = 0;
-    if (const Column* util = use.track ? use.track->find(Metric::kProcessSmUtil) : nullptr) {
-      const auto& at = use.track->at;  // not every look at the list is one at the shares
-      auto row = static_cast<std::size_t>(std::lower_bound(at.begin(), at.end(), end) - at.begin());
-      const Nanos latest = end + 2 * job_.listing_interval;
-      while (row < at.size() && at[row] <= latest && !util->has(row)) ++row;
-      if (row < at.size() && at[row] <= latest) weight = static_cast<double>(util->values[row]);
-    }
+    const double weight = measured_share(use, begin, end, 2 * job_.listing_interval);
     measured += weight;
     shares_.push_back({&use, weight});
   }
@@ -193,6 +201,8 @@ void DeviceAccountant::find_kernels() {
     if (busy_ns(sample) > 0 && !listed)
       for (const std::size_t i : around_) uses_[i].computed = true;
   }
+  for (Use& use : uses_)
+    if (use.context.from_before && use.first_kernel != kNever) use.first_kernel = use.context.begin;
 }
 
 // An attempt that was looked for in vain owns no kernels, unless some ran that can be nobody else's: a context may have

@@ -63,18 +63,22 @@ void sum_up(std::optional<double>& sum, const Mean& mean, double weight = 1) {
 // The helpers of one owner. Each counts for as long as it lived: one that follows another does not double its work.
 void add_helpers(const JobView& job, const std::set<SourceId>& helpers, const Windows& windows, double owner_length,
                  HostSummary& summary, Mean& delay) {
-  std::vector<std::pair<Nanos, int>> lives;
+  // The most that lived at once: of those that stay, or of all where none does. A program that a worker runs, and that
+  // is gone at the next look, is no further worker.
+  constexpr Nanos kStays = kSecond;
+  std::vector<std::pair<Nanos, int>> lives, stays;
   for (const SourceId helper : helpers) {
     const auto& list = job.did[static_cast<std::size_t>(helper)];
     const Means mean = means_of(list, windows, summary.helper_looks);
     if (mean.cpu.length <= 0) continue;
-    lives.emplace_back(list.front().begin, 1);
-    lives.emplace_back(list.back().end, -1);
+    for (auto* of : {&lives, list.back().end - list.front().begin >= kStays ? &stays : nullptr})
+      if (of) of->insert(of->end(), {{list.front().begin, 1}, {list.back().end, -1}});
     const double lived = owner_length > 0 ? std::min(1.0, mean.cpu.length / owner_length) : 1;
     summary.helper_cpu += mean.cpu.value() * lived;
     sum_up(summary.helper_read, mean.read, lived);
     delay.add(mean.delay.value(), mean.cpu.length);
   }
+  if (!stays.empty()) lives = std::move(stays);
   std::sort(lives.begin(), lives.end());
   int now = 0, most = 0;
   for (const auto& [at, change] : lives) most = std::max(most, now += change);

@@ -64,8 +64,10 @@ ContextUse use_of(const Recording& recording, SourceId id, const std::multimap<s
   use.held_from = not_listed_until(recording, looks, use.first_seen, listing);
   use.begin = use.held_from;
   use.end = std::min(recording.meta.end, use.last_seen + listing);
+  use.from_before = use.first_seen <= (looks.empty() ? recording.meta.start : looks.front());
   if (use.process) {
     const Process process = process_of(source_of(recording, *use.process));
+    use.from_before = use.from_before && process.start < recording.meta.start;
     use.ours = process.in_job;
     use.begin = std::min(use.first_seen, std::max(recording.meta.start, process.start));
     use.held_from = std::max(use.held_from, use.begin);

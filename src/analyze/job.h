@@ -23,6 +23,7 @@ struct ContextUse {
   Nanos held_from = 0;  // the last reading of the list before it was first seen there
   Nanos end = 0;        // process end, else one listing after it was last seen
   Nanos first_seen = 0, last_seen = 0;
+  bool from_before = false;   // it held the device when the recording began: its first kernel may have been before
   std::int32_t attempt = -1;  // of a batch: index into BatchView::attempts
 };
 

@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
+#include <string>
 #include <tuple>
 
 #include "analyze/accountant.h"
+#include "model/visible.h"
 
 namespace headroom {
 
@@ -16,16 +20,43 @@ std::int32_t Places::index_of(std::string_view name) {
   return entry->second;
 }
 
+namespace {
+
+// Keys of the GPUs that the mask of the job's first process hides from it. What `run` recorded of each device goes
+// before; a job that was recorded while it ran has its environment.
+std::set<std::string> hidden_by_mask(const Recording& recording) {
+  std::optional<Process> root;
+  for (const SourceId id : recording.all(SourceKind::kProcess)) {
+    Process process = process_of(recording.sources[static_cast<std::size_t>(id)]);
+    if (process.in_job && (!root || process.start < root->start)) root = std::move(process);
+  }
+  std::set<std::string> hidden;
+  if (!root || !root->cuda_visible_devices) return hidden;
+  std::vector<Device> devices;
+  for (const SourceId id : recording.all(SourceKind::kGpu))
+    devices.push_back(device_of(recording.sources[static_cast<std::size_t>(id)]));
+  std::stable_sort(devices.begin(), devices.end(), [](const Device& x, const Device& y) { return x.index < y.index; });
+  for (const Device& device : devices)
+    if (!device.given) hidden.insert(device.uuid);
+  for (const std::size_t i : visible_devices(devices, root->cuda_visible_devices, root->cuda_device_order).ordinals)
+    hidden.erase(devices[i].uuid);
+  return hidden;
+}
+
+}  // namespace
+
 DeviceTimes device_times(const Recording& recording, const JobView& job, const Thresholds& limits,
                          std::span<const std::unique_ptr<Evidence>> evidence) {
   DeviceTimes times;
   Places places;
+  const std::set<std::string> hidden = hidden_by_mask(recording);
   for (const SourceId id : recording.all(SourceKind::kGpu)) {
     DeviceAccountant accountant(recording, job, id, limits, evidence, places);
     DeviceTime time{id, device_of(recording.sources[static_cast<std::size_t>(id)])};
     time.used = accountant.used_by_job();
     time.spins = accountant.spun_on();
-    if (job.has_job && !time.used && time.device.given == false) continue;
+    const bool given = time.device.given.value_or(!hidden.contains(time.device.uuid));
+    if (job.has_job && !time.used && !given) continue;
     time.slices = accountant.slices();
     times.devices.push_back(std::move(time));
   }

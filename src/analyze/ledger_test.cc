@@ -205,6 +205,46 @@ TEST(Ledger, ForeignKernelsAreNotTheJobs) {
   EXPECT_NEAR(seconds(l.total(Account::kUseful)), 15, 0.3);
 }
 
+// The driver lists a process that has ended no more, and has no share of it for its last interval.
+TEST(Ledger, AProcessThatEndsBesideAStrangerKeepsItsKernels) {
+  RecordingBuilder builder(10);
+  builder.gpu(0, [](double) { return 1.0; }).process(100, 1, 0, 9.8, 0.2).process(900, 1, 0, 10, 0.2, false);
+  builder.context(100, 0, 0, 9, 0.3).context(900, 0, 0, 10, 0.6);
+  const Recording recording = builder.build();
+  const Ledger last = ledger(testing::times_of(recording), recording.meta.end - kSecond, recording.meta.end);
+  EXPECT_NEAR(seconds(last.total(Account::kUseful)), 0.28, 0.03);
+}
+
+// Kernels until 10, stopped until 30 by a signal, kernels again; its stacks show a synchronisation all the time.
+TEST(Ledger, AStoppedProcessIsAtNothingWhateverItsStacksShow) {
+  RecordingBuilder builder(40);
+  builder.gpu(0, [](double t) { return t < 10.5 || t > 30.5 ? 1.0 : 0.0; });
+  builder.process(100, 1, 0, 40, 0.01).context(100, 0, 0, 40);
+  builder.stacks(100, 0, 40, {"train (/u/train.py:1)", "synchronize (/x/torch/cuda/__init__.py:1)"});
+  Recording recording = builder.build();
+  for (std::size_t i = 0; i < recording.sources.size(); ++i)
+    if (recording.sources[i].kind == SourceKind::kProcess)
+      for (Column& column : recording.tracks[i].columns)
+        for (std::size_t row = 0; row < column.values.size(); ++row)
+          if (column.metric == Metric::kProcessState && row > 10 && row < 30) column.values[row] = 'T';
+  const Ledger l = whole(recording);
+  EXPECT_EQ(l.total(Account::kStopped), 20 * kSecond);
+  EXPECT_EQ(l.total(Account::kUseful), 20 * kSecond);
+}
+
+TEST(Ledger, AJobThatComputedBeforeTheRecordingHasNoStartUpInIt) {
+  const auto startup = [](double began) {
+    RecordingBuilder builder(20);
+    builder.gpu(0, [](double) { return 0.5; }).process(100, 1, began, 20, 0.9).context(100, 0, 0, 20);
+    Recording recording = builder.build();
+    for (std::size_t i = 0; i < recording.sources.size(); ++i)  // and the first look shows it
+      if (recording.sources[i].kind == SourceKind::kGpuProcess) recording.tracks[i].at.front() = recording.meta.start;
+    return whole(recording).total(Account::kStartup);
+  };
+  EXPECT_GT(startup(0), 0);
+  EXPECT_EQ(startup(-5), 0);
+}
+
 TEST(Ledger, ADesktopOwnsNothing) {
   const Recording recording = RecordingBuilder(20)
                                   .gpu(0, [](double) { return 1.0; })
@@ -238,6 +278,17 @@ TEST(Ledger, AMaskedGpuIsNotInTheBudget) {
   for (Source& source : recording.sources)
     if (source.key == "GPU-1" && source.kind == SourceKind::kGpu) source.attrs["given"] = "false";
   EXPECT_EQ(whole(recording).budget(), 20 * kSecond);
+}
+
+// Of a job that is recorded while it runs its environment tells.
+TEST(Ledger, AMaskOfTheJobsFirstProcessHidesGpusToo) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 0.0; }).gpu(1, [](double) { return 0.8; });
+  Recording recording = builder.process(100, 1, 0, 20, 0.5).context(100, 1, 0, 20).build();
+  EXPECT_EQ(whole(recording).devices.size(), 2u);
+  for (Source& source : recording.sources)
+    if (source.kind == SourceKind::kProcess) source.attrs["cuda_visible_devices"] = "1";
+  EXPECT_EQ(whole(recording).devices.size(), 1u);
 }
 
 TEST(Ledger, AProcessThatStartsOwnsNoKernelOfTheOneBefore) {

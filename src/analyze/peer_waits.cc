@@ -22,8 +22,7 @@ std::map<SourceId, std::int64_t> owners(const JobView& job, const StackView& sta
 
 // The look nearest to an instant; null where there is none about then.
 const StackLook* look_at(const std::vector<StackLook>& looks, Nanos at) {
-  const auto next = std::lower_bound(looks.begin(), looks.end(), at,
-                                     [](const StackLook& look, Nanos when) { return look.at < when; });
+  const auto next = first_after(looks, at);
   const StackLook* nearest = nullptr;
   if (next != looks.end()) nearest = &*next;
   if (next != looks.begin() && (nearest == nullptr || at - std::prev(next)->at < nearest->at - at))

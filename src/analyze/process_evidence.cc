@@ -82,6 +82,26 @@ void ProcessCounters::cut(const Use& use, std::vector<Nanos>& cuts) const {
   }
 }
 
+std::vector<HostShare> StoppedTime::claim(const IdleStretch& stretch) const {
+  const std::vector<Activity>* owner = stretch.use.host.owner;
+  if (!owner) return {};
+  const Activity* now = activity_at(*owner, stretch.begin + (stretch.end - stretch.begin + 1) / 2);
+  if (!now) return {};
+  const auto stopped = [](const Activity& a) { return a.state == kStoppedState; };
+  const auto idle = [&](Nanos begin, Nanos end) { return end <= begin || stretch.device.share(begin, end) >= 1; };
+  const bool until_now = stopped(*now) && idle(stretch.end, now->end);
+  const bool since_before = now != owner->data() && stopped(*std::prev(now)) && idle(now->begin, stretch.begin);
+  if (!until_now && !since_before) return {};
+  const Confidence sure = until_now && since_before ? Confidence::kHigh : Confidence::kMedium;
+  return {{stretch.end - stretch.begin, {Account::kStopped, sure, "P"}}};
+}
+
+void StoppedTime::cut(const Use& use, std::vector<Nanos>& cuts) const {
+  if (!use.host.owner) return;
+  for (const Activity& activity : *use.host.owner)
+    if (activity.state == kStoppedState) cuts.insert(cuts.end(), {activity.begin, activity.end});
+}
+
 const Activity* activity_at(const std::vector<Activity>& list, Nanos at) {
   const auto next =
       std::upper_bound(list.begin(), list.end(), at, [](Nanos instant, const Activity& a) { return instant <= a.end; });

@@ -17,6 +17,18 @@ class ProcessCounters final : public Evidence {
   Thresholds limits_;
 };
 
+// Tier P, and asked first: time in which the process was stopped (Ctrl-Z, SIGSTOP, a scheduler that suspends jobs). It
+// was at nothing then, whatever its stacks show. A look that found it stopped speaks for the time around it in which no
+// kernel ran.
+class StoppedTime final : public Evidence {
+ public:
+  [[nodiscard]] std::vector<HostShare> claim(const IdleStretch& stretch) const override;
+  void cut(const Use& use, std::vector<Nanos>& cuts) const override;
+
+ private:
+  static constexpr char kStoppedState = 'T';  // of /proc/PID/stat
+};
+
 // The activity whose interval holds `at`, or nullptr.
 [[nodiscard]] const Activity* activity_at(const std::vector<Activity>& list, Nanos at);
 

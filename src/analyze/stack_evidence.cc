@@ -53,37 +53,56 @@ struct ThreadTrack {
   bool main;
 };
 
+struct Told {
+  StackLook look;
+  int tells;
+};
+
+// Of what threads tell at one instant, what tells most first: one look for each instant.
+class Looks {
+ public:
+  void add(const Told& one) {
+    if (looks_.empty() || looks_.back().at != one.look.at) {
+      looks_.push_back(one.look);
+      main_ = one.tells == kMainIsAtIt;
+    } else if (main_ && !looks_.back().beside && one.tells >= kOtherIsAtIt) {
+      looks_.back().beside = one.look.kind;
+      looks_.back().beside_has_interpreter = one.tells == kOtherHasInterpreter;
+    }
+  }
+  void reserve(std::size_t count) { looks_.reserve(count); }
+  [[nodiscard]] std::vector<StackLook> take() { return std::move(looks_); }
+
+ private:
+  std::vector<StackLook> looks_;
+  bool main_ = false;
+};
+
 // The main thread; while it only waits, another one that does not: the one that has the interpreter, if any does.
 std::vector<StackLook> looks_of(const std::vector<ThreadTrack>& threads, Kinds& kinds,
                                 const std::vector<stacks::StackKind>& all) {
-  struct Told {
-    StackLook look;
-    int tells;
+  const auto told_by = [&](const ThreadTrack& thread, const ListRow& row) {
+    const std::uint32_t kind = kinds.of(row.list);
+    const int others = row.value == kHoldsTheGil ? kOtherHasInterpreter : kOtherIsAtIt;
+    const int tells = all[kind].waits ? (thread.main ? kMainWaits : kOtherWaits) : thread.main ? kMainIsAtIt : others;
+    return Told{{.at = row.at, .kind = kind, .list = row.list}, tells};
   };
+  Looks looks;
+  if (threads.size() == 1) {  // most programs: in order as it is
+    looks.reserve(threads[0].rows->size());
+    for (const ListRow& row : *threads[0].rows)
+      if (row.list != kNoList) looks.add(told_by(threads[0], row));
+    return looks.take();
+  }
   std::vector<Told> told;
   for (const ThreadTrack& thread : threads)
-    for (const ListRow& row : *thread.rows) {
-      if (row.list == kNoList) continue;
-      const std::uint32_t kind = kinds.of(row.list);
-      const int others = row.value == kHoldsTheGil ? kOtherHasInterpreter : kOtherIsAtIt;
-      const int tells = all[kind].waits ? (thread.main ? kMainWaits : kOtherWaits) : thread.main ? kMainIsAtIt : others;
-      told.push_back({{.at = row.at, .kind = kind, .list = row.list}, tells});
-    }
+    for (const ListRow& row : *thread.rows)
+      if (row.list != kNoList) told.push_back(told_by(thread, row));
   std::stable_sort(told.begin(), told.end(), [](const Told& x, const Told& y) {
     return x.look.at != y.look.at ? x.look.at < y.look.at : x.tells > y.tells;
   });
-  std::vector<StackLook> looks;
-  bool main = false;
-  for (const Told& one : told) {
-    if (looks.empty() || looks.back().at != one.look.at) {
-      looks.push_back(one.look);
-      main = one.tells == kMainIsAtIt;
-    } else if (main && !looks.back().beside && one.tells >= kOtherIsAtIt) {
-      looks.back().beside = one.look.kind;
-      looks.back().beside_has_interpreter = one.tells == kOtherHasInterpreter;
-    }
-  }
-  return looks;
+  for (const Told& one : told) looks.add(one);
+  return looks.take();
 }
 
 }  // namespace
@@ -103,10 +122,23 @@ StackView stack_view(const Recording& recording, const stacks::Families& familie
   return view;
 }
 
+std::vector<StackLook>::const_iterator first_after(const std::vector<StackLook>& looks, Nanos at) {
+  if (looks.empty() || at < looks.front().at) return looks.begin();
+  if (at >= looks.back().at) return looks.end();
+  const double begin = static_cast<double>(looks.front().at), length = static_cast<double>(looks.back().at) - begin;
+  const double part = (static_cast<double>(at) - begin) / length;
+  std::size_t low = std::min(static_cast<std::size_t>(part * static_cast<double>(looks.size() - 1)), looks.size() - 1);
+  std::size_t high = low;  // looks before `low` are not later, the one at `high` is
+  for (std::size_t step = 1; looks[low].at > at; step *= 2) low -= std::min(low, step);
+  for (std::size_t step = 1; looks[high].at <= at; step *= 2) high = std::min(high + step, looks.size() - 1);
+  return std::upper_bound(looks.begin() + static_cast<std::ptrdiff_t>(low),
+                          looks.begin() + static_cast<std::ptrdiff_t>(high), at,
+                          [](Nanos when, const StackLook& look) { return when < look.at; });
+}
+
 std::span<const StackLook> looks_within(const std::vector<StackLook>& looks, Nanos begin, Nanos end) {
-  const auto after = [](Nanos at, const StackLook& look) { return at < look.at; };
-  const auto first = std::upper_bound(looks.begin(), looks.end(), begin, after);
-  return {first, std::upper_bound(first, looks.end(), end, after)};
+  const auto first = first_after(looks, begin);
+  return {first, std::max(first, first_after(looks, end))};
 }
 
 std::array<double, 4> idle_by_busy(const StackView& view, const std::vector<StackLook>& looks, const IdleTime& device,

@@ -34,6 +34,8 @@ struct StackView {
 };
 [[nodiscard]] StackView stack_view(const Recording& recording, const stacks::Families& families);
 
+// The first one later than `at`, or their end. Looks come at a steady pace, so that an instant says about where.
+[[nodiscard]] std::vector<StackLook>::const_iterator first_after(const std::vector<StackLook>& looks, Nanos at);
 // Those in (begin, end].
 [[nodiscard]] std::span<const StackLook> looks_within(const std::vector<StackLook>& looks, Nanos begin, Nanos end);
 

@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <limits>
+#include <random>
+
 #include "analyze/testing.h"
 
 namespace headroom {
@@ -39,6 +43,26 @@ double seconds_at(const Ledger& ledger, Account account, const std::string& wher
 
 Ledger ledger_of(RecordingBuilder&& builder) { return analyze(builder.build()).ledger; }
 Ledger ledger_of(RecordingBuilder& builder) { return analyze(builder.build()).ledger; }
+
+TEST(StackEvidence, AnInstantIsFoundWhereverLooksLie) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<StackLook> looks(random() % 40);
+    Nanos at = static_cast<Nanos>(random() % 100);
+    for (StackLook& look : looks) look.at = at += static_cast<Nanos>(random() % (random() % 8 == 0 ? 1'000'000 : 5));
+    for (int i = 0; i < 100; ++i) {
+      const Nanos wanted = looks.empty() || i % 3 == 0
+                               ? static_cast<Nanos>(random() % 200)
+                               : looks[random() % looks.size()].at + static_cast<Nanos>(i % 3) - 1;
+      const auto expected = std::upper_bound(looks.begin(), looks.end(), wanted,
+                                             [](Nanos when, const StackLook& look) { return when < look.at; });
+      ASSERT_EQ(first_after(looks, wanted) - looks.begin(), expected - looks.begin());
+    }
+  }
+  std::vector<StackLook> all(2);
+  all[0].at = std::numeric_limits<Nanos>::min(), all[1].at = std::numeric_limits<Nanos>::max();
+  EXPECT_EQ(first_after(all, 0) - all.begin(), 1);
+}
 
 TEST(StackEvidence, NamesAccountAndFunctionOfIdleTime) {
   Job builder(20, [](double t) { return t <= 10 ? 1.0 : t <= 19 ? 0.0 : 1.0; });

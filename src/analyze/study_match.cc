@@ -15,6 +15,7 @@ namespace {
 constexpr Nanos kSlack = 2 * kSecond;         // by which a trial's own process may be seen after its end
 constexpr Nanos kClocks = 50 * kMillisecond;  // by which the clocks of two programs on a machine differ
 constexpr Nanos kSoon = 60 * kSecond;         // a trial that runs has begun at most so long before its own process
+constexpr std::size_t kFewBlurred = 4;        // sharp first kernels for each blurred one
 constexpr std::size_t kNone = SIZE_MAX;
 
 // A process of the job, with all its contexts.
@@ -61,20 +62,32 @@ std::vector<std::size_t> own_processes(const std::vector<TrialTime>& trials, con
   return own;
 }
 
-// The first kernel of a process after `from`, within a reading. A reading that begins before `from` may be of kernels
-// before it, unless the process itself began there.
-std::optional<Nanos> first_kernel(const Recording& recording, const Worker& worker, Nanos from, Nanos until) {
-  std::optional<Nanos> first;
+// The first kernel of a process after `from`, within a reading. In one that begins before `from`, kernels may be from
+// before, unless the process itself began there: `sharp` if such a reading cannot hide an earlier one.
+struct FirstKernel {
+  Nanos at = 0;
+  bool sharp = true;
+};
+
+std::optional<FirstKernel> first_kernel(const Recording& recording, const Worker& worker, Nanos from, Nanos until) {
+  std::optional<FirstKernel> first;
   for (const ContextUse* use : worker.uses) {
     const Track& track = recording.tracks[static_cast<std::size_t>(use->source)];
     const Column* share = track.find(Metric::kProcessSmUtil);
     if (share == nullptr) continue;
+    bool sharp = true;
     for (std::size_t row = 0; row < track.at.size(); ++row) {
       const Nanos end = track.at[row], begin = row > 0 ? track.at[row - 1] : std::max(use->held_from, from);
       if (end > until) break;
-      if (begin < from || !share->has(row) || share->values[row] <= 0) continue;
+      if (end <= from || !share->has(row)) continue;
+      const bool computes = share->values[row] > 0;
+      if (begin < from || !computes) {
+        sharp = !computes;
+        continue;
+      }
       const Nanos busy = (end - begin) / kFullUtil * std::min<std::int64_t>(share->values[row], kFullUtil);
-      first = std::min(first.value_or(end), std::max(from, end - busy));
+      const Nanos at = std::max(from, end - busy);
+      if (!first || at < first->at) first = FirstKernel{at, sharp};
       break;
     }
   }
@@ -150,6 +163,7 @@ class Matching {
   std::vector<std::size_t> own_;
   std::vector<std::vector<std::size_t>> there_;  // by trial: workers that lived for most of it
   bool several_at_once_ = false;                 // trials per process
+  std::size_t sharp_ = 0, blurred_ = 0;          // first kernels
   std::map<SourceId, std::vector<UtilSample>> samples_;
   Nanos begin_ = 0, end_ = 0;  // of the study, as far as it is recorded
 };
@@ -189,13 +203,17 @@ void Matching::add_trials(StudyMatch& match) {
       const Worker& worker = workers_[only];
       const bool next_is_later = own_[t] != kNone || t + 1 == trials_.size() || trials_[t + 1].begin >= trial.end;
       const Nanos from = own_[t] != kNone ? std::max(trial.begin, worker.begin) : trial.begin;
-      if (const auto first = first_kernel(recording_, worker, from, trial.end); first && next_is_later)
-        use.startup = *first - trial.begin;
+      const auto first = next_is_later ? first_kernel(recording_, worker, from, trial.end) : std::nullopt;
+      (first && first->sharp ? sharp_ : blurred_) += 1;
+      if (first && first->sharp) use.startup = first->at - trial.begin;
       if (next_is_later) use.memory_bytes = most_memory(recording_, worker, from, trial.end);
       use.gone = own_[t] != kNone && !trial.finished && worker.ended;
     }
     match.trials.push_back(use);
   }
+  // Start-ups that readings hide are short ones: the others alone would be too long.
+  if (kFewBlurred * blurred_ <= sharp_) return;
+  for (TrialUse& use : match.trials) use.startup.reset();
 }
 
 void Matching::add_kernels(StudyMatch& match) {

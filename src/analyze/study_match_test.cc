@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "analyze/testing.h"
 
 namespace headroom {
@@ -78,6 +80,40 @@ TEST(StudyMatch, OfTheOnlyWorkerEachTrialIsKnown) {
   EXPECT_NEAR(seconds(*match.trials[0].gpu), 10, 0.01);
   EXPECT_NEAR(seconds(*match.trials[1].gpu), 10, 0.01);
   EXPECT_TRUE(match.trials[0].shared) << "by its time, not by its process";
+}
+
+// Kernels of the only worker for the last `busy` of each trial's `each` seconds; a reading a second.
+StudyMatch one_worker(double each, double busy, int trials) {
+  const double whole = each * trials;
+  const auto util = [&](double t) {  // of the second before
+    double sum = 0;
+    for (int k = 0; k < 100; ++k) {
+      const double at = t - (k + 0.5) / 100;
+      sum += at > 0 && std::fmod(at, each) >= each - busy ? 0.01 : 0;
+    }
+    return sum;
+  };
+  RecordingBuilder builder(whole + 2, 1);
+  builder.gpu(0, util).process(100, 1, 0, whole + 1, 1).context(100, 0, 0, whole + 1, 0);
+  Recording recording = builder.build();
+  Track& track = recording.tracks[static_cast<std::size_t>(recording.all(SourceKind::kGpuProcess).front())];
+  for (Column& column : track.columns)
+    if (column.metric == Metric::kProcessSmUtil)
+      for (std::size_t row = 0; row < track.at.size(); ++row)
+        column.values[row] = from_unit(Metric::kProcessSmUtil, util(seconds(track.at[row] - recording.meta.start)));
+  std::vector<TrialTime> times;
+  for (int i = 0; i < trials; ++i) times.push_back(trial(i, i * each, (i + 1) * each));
+  return match_study(recording, std::move(times));
+}
+
+TEST(StudyMatch, AStartUpThatAReadingHidesIsNotMeasured) {
+  for (const TrialUse& use : one_worker(2.4, 1.8, 12).trials) EXPECT_FALSE(use.startup.has_value());
+  const StudyMatch long_ones = one_worker(12.3, 7, 6);
+  ASSERT_EQ(long_ones.trials.size(), 6U);
+  for (const TrialUse& use : long_ones.trials) {
+    ASSERT_TRUE(use.startup.has_value());
+    EXPECT_NEAR(seconds(*use.startup), 5.3, 1.01);
+  }
 }
 
 TEST(StudyMatch, TrialsOfSeveralWorkersShareTheKernelsAndHaveNoStartup) {

@@ -229,6 +229,7 @@ void Journal::note_started(const Attempt& attempt, TaskKey task) {
   note.attempt.argv = hide_secrets(attempt.argv);
   note.attempt.environment = without_secrets(attempt.environment);
   queue_.push_back(std::move(note));
+  next_attempt_ = std::max(next_attempt_, attempt.id + 1);  // for another batch of the same run
 }
 void Journal::note_process(AttemptId attempt, std::int64_t pid, std::optional<Nanos> process_start) {
   Note note{.kind = Note::Kind::kProcess};

@@ -35,7 +35,8 @@ std::vector<AttemptGpuTime> gpu_times(const Explanation& explanation, std::span<
   std::vector<Nanos> sums(attempts.size());
   for (const auto& device : explanation.slices)
     for (const Slice& slice : device) {
-      if (slice.task < 0 || !of_the_batch(slice.account)) continue;
+      // Of an attempt that nobody saw there, what is booked for it may be another's.
+      if (slice.task < 0 || !of_the_batch(slice.account) || slice.tiers.has("S")) continue;
       const auto task = by_task.find(explanation.ledger.tasks[static_cast<std::size_t>(slice.task)]);
       if (task == by_task.end()) continue;
       const Nanos middle = slice.begin + (slice.end - slice.begin) / 2;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <optional>
 
 #include "base/ids.h"
 #include "base/output_file.h"
@@ -15,6 +16,7 @@
 #include "cli/job_lines.h"
 #include "cli/job_marks.h"
 #include "cli/live_parts.h"
+#include "cli/stop_rule.h"
 #include "cli/study_offer.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -35,10 +37,14 @@ struct RunOptions {
   MarksChoice marks;
   LinesOptions lines;
   std::string json;
+  StopRule stop;
+  bool replace = false;  // a recording of this name
 };
 
 // What a terminal or a pipe takes in a moment; where nobody reads, the pump goes on after us.
 constexpr Nanos kOutputPatience = 3 * kSecond;
+// Between SIGTERM and SIGKILL, where --stop-steps or --stop-time-ns ends the job.
+constexpr Nanos kStopPatience = 10 * kSecond;
 
 // The job as it would be without Headroom: for when Headroom cannot even watch.
 [[noreturn]] void become(const std::vector<std::string>& argv, const Error& why) {
@@ -71,7 +77,9 @@ class WatchedJob {
   int run();
 
  private:
-  void start_recording(pid_t pid);
+  void start_recording(pid_t pid, Loop& loop);
+  void counted(Loop& loop, std::int64_t steps);
+  void stop_job(Loop& loop);
   void ended(const JobEnd& end);
   [[nodiscard]] bool report();  // false where what was asked for could not be given
   [[noreturn]] void exit_as_job(bool reported);
@@ -88,6 +96,9 @@ class WatchedJob {
   std::unique_ptr<Session> session_;
   SessionResult result_;
   JobEnd end_;
+  ForegroundJob* job_ = nullptr;              // while it runs
+  std::optional<std::int64_t> counted_from_;  // steps, for the rule to stop
+  bool stopping_ = false, timed_ = false;
 };
 
 int WatchedJob::run() {
@@ -113,7 +124,7 @@ int WatchedJob::run() {
   if (!child) return not_started(child.error());
   if (output_) output_->job_started();
   const pid_t pid = child->pid();
-  start_recording(pid);
+  start_recording(pid, **loop);
   auto job = ForegroundJob::follow(
       **loop, *signals, std::move(*child),
       {.on_end =
@@ -131,7 +142,9 @@ int WatchedJob::run() {
              if (!output_ || !output_->ended(who, status)) tree_->exited(who, status.as_code());
            }});
   HR_CHECK(job.has_value(), "a fresh event loop takes a descriptor");
+  job_ = job->get();
   (*loop)->run();
+  job_ = nullptr;
   signals->release();
   bool reported = true;
   try {  // a bug of ours must not cost the job its exit code
@@ -143,7 +156,7 @@ int WatchedJob::run() {
   exit_as_job(reported);
 }
 
-void WatchedJob::start_recording(pid_t pid) {
+void WatchedJob::start_recording(pid_t pid, Loop& loop) {
   RecordingMeta meta = meta_at(start_, id_, "run", interval_);
   meta.command = argv_;
   meta.job_pid = pid;
@@ -167,10 +180,30 @@ void WatchedJob::start_recording(pid_t pid) {
     say(fmt::format("cannot record GPUs: {}", error.what),
         "the job runs on, recorded without GPUs; headroom doctor says more");
   };
+  if (options_.stop.any())
+    watch_steps(session,
+                [this, &loop](std::int64_t steps) { loop.post([this, &loop, steps] { counted(loop, steps); }); });
   session_ = std::make_unique<Session>(std::move(session));
   session_->add_event(to_event(events::JobStart{shell_join(argv_), pid}, start_));
   if (!marks_.no_nvtx().empty())
     session_->add_event(to_event(events::Note{.text = std::string(kNoteNvtx) + marks_.no_nvtx()}, start_));
+}
+
+void WatchedJob::counted(Loop& loop, std::int64_t steps) {
+  const StopRule& rule = options_.stop;
+  if (steps < rule.warm_up) return;
+  if (!counted_from_) counted_from_ = steps;  // several steps may be seen at once
+  if (rule.steps > 0 && steps >= *counted_from_ + rule.steps) stop_job(loop);
+  if (rule.time > 0 && !std::exchange(timed_, true)) loop.after(rule.time, [this, &loop] { stop_job(loop); });
+}
+
+void WatchedJob::stop_job(Loop& loop) {
+  if (job_ == nullptr || std::exchange(stopping_, true)) return;
+  session_->add_event(to_event(events::Note{.text = "stopped by headroom: enough of it was seen"}, boottime_now()));
+  job_->kill(SIGTERM);
+  loop.after(kStopPatience, [this] {
+    if (job_ != nullptr) job_->kill(SIGKILL);
+  });
 }
 
 void WatchedJob::ended(const JobEnd& end) {
@@ -222,6 +255,10 @@ bool WatchedJob::report() {
 }
 
 void WatchedJob::exit_as_job(bool reported) {
+  if (stopping_) {  // its success; what it has started goes with it
+    for (const pid_t pid : end_.left_over) ::kill(pid, SIGTERM);
+    leave(reported ? kExitOk : kExitFailed);
+  }
   // A shell that is running a loop stops it on Ctrl-C only if what it ran died of it, too.
   if (end_.died_of_terminal && end_.status.signal == SIGINT) {
     std::fflush(nullptr);
@@ -256,6 +293,8 @@ int run_verb(RunOptions options, const std::vector<std::string>& argv) {
   }
   auto lines = open_lines(options.lines, LinesOf::kOwnJob);
   if (!lines) return report_error(lines.error());
+  if (options.replace && options.live.output.ends_with(".hrec"))
+    for (const char* end : {"", "-wal", "-shm", "-journal"}) ::unlink((options.live.output + end).c_str());
   options.live.output = free_name(options.live.output);
   ::mallopt(M_ARENA_MAX, 1);  // an arena per thread costs memory and would gain nothing here
   return WatchedJob(options, argv, *interval, std::move(*lines)).run();
@@ -273,6 +312,8 @@ Action declare_run(VerbInput input) {
       .add_option("--json", options->json,
                   "write the report as JSON to this file, too; where that fails, a job that succeeded ends with 1")
       ->type_name("FILE");
+  declare_stop_rule(input.app, options->stop);
+  input.app.add_flag("--replace", options->replace)->group("");
   input.app.footer(
       "The command keeps its terminal, its signals and its exit code, which headroom run returns (128+n for a\n"
       "death by signal n; 127 if there is no such command, 126 if it cannot be run). The report goes to stderr.\n"

@@ -158,9 +158,22 @@ Result<tune::StudyOptions> told_about(const StudyVerb& verb, const Study& study)
   return told;
 }
 
+std::string typed_name(const std::string& name) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  if (std::none_of(name.begin(), name.end(), control)) return shell_quote(name);
+  std::string text = "$'";  // as bash, zsh and ksh have it
+  for (const char c : name) {
+    if (control(c))
+      text += fmt::format("\\{:03o}", static_cast<unsigned>(c));
+    else
+      text += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string{c};
+  }
+  return text + "'";
+}
+
 std::string study_argument(const StudyVerb& verb, const std::string& name, bool only) {
   const std::string storage = shell_quote(verb.told.storage);
-  return only && !verb.study ? storage : fmt::format("{} --study {}", storage, shell_quote(name));
+  return only && !verb.study ? storage : fmt::format("{} --study {}", storage, typed_name(name));
 }
 
 report::TextOptions study_layout(const StudyVerb& verb) {

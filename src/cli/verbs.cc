@@ -35,6 +35,20 @@ constexpr std::array kVerbs{
                      "batch - < commands.txt\n"
                      "batch -- python3 train.py --seed {} ::: 1 2 3\n"
                      "batch show --failed"},
+    Verb{.name = "ab",
+         .summary = "compare two commands, by runs in turn on the same GPU; resumable",
+         .declare = declare_ab,
+         .usage = "[OPTIONS] -- CMD_A --- CMD_B",
+         .examples = "ab -- python3 train.py --- python3 train.py --compile\n"
+                     "ab --until 5% --warm-up -- ./train base.yaml --- ./train new.yaml\n"
+                     "ab --output model.txt -- python3 fit.py --- python3 fit.py --bins 63"},
+    Verb{.name = "probe",
+         .summary = "try values of a parameter in short runs in turn: which is the fastest, and is that real",
+         .declare = declare_probe,
+         .usage = "[OPTIONS] --vary NAME=V,V,... -- CMD {NAME}",
+         .examples = "probe --vary num_workers=0,2,4 -- python3 train.py --workers {num_workers}\n"
+                     "probe --vary batch_size=32,64 --larger 128,256 -- python3 train.py -b {batch_size}\n"
+                     "probe --vary lr=0.1,0.2 --for 30s --rounds 5 -- ./train --lr {lr}"},
     Verb{.name = "why",
          .summary = "say where a recording's GPU time went, and why",
          .declare = declare_why,
@@ -42,6 +56,29 @@ constexpr std::array kVerbs{
          .examples = "why\n"
                      "why last~1\n"
                      "why gpu_stats.csv --json"},
+    Verb{.name = "plan",
+         .summary = "say what to change, what that can gain, how to check and undo it",
+         .declare = declare_plan,
+         .usage = "[OPTIONS] [RECORDING]",
+         .examples = "plan\n"
+                     "plan last --left 70h -o plan.json\n"
+                     "plan last --trials 20 --epochs 10 --epoch 7m\n"
+                     "plan gpu_stats.csv --batch 32:128"},
+    Verb{.name = "compare",
+         .summary = "say whether two runs may be compared, and if so by how much they differ",
+         .declare = declare_compare,
+         .usage = "[OPTIONS] A B",
+         .examples = "compare last~1 last\n"
+                     "compare base.batch bigger.batch --changed batch_size\n"
+                     "compare a1,a2,a3 b1,b2,b3 --artefacts out_a out_b"},
+    Verb{.name = "verify",
+         .summary = "say whether a change delivered what a plan predicted; keeps the score of predictions",
+         .declare = declare_verify,
+         .usage = "[OPTIONS] PLAN RECORDING\n"
+                  "--history [OPTIONS]",
+         .examples = "verify plan.json last\n"
+                     "verify plan.json last --applied more_loader_workers\n"
+                     "verify --history"},
     Verb{.name = "stacks",
          .summary = "show the Python stacks of the time in which the GPUs were idle",
          .declare = declare_stacks,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "diagnose/claims.h"
+#include "diagnose/rules.h"
 
 namespace headroom::diagnose {
 
@@ -56,7 +57,10 @@ std::optional<BatchTimes> batch_times(const Analysis& a) {
     if (attempt.devices.empty()) continue;
     ++times.attempts;
     if (attempt.in_vain()) ++times.not_succeeded;
+    if (attempt.peak_gpu_bytes)
+      times.largest_gpu_bytes = std::max(times.largest_gpu_bytes.value_or(0), *attempt.peak_gpu_bytes);
   }
+  times.room = room_for_tasks(a);
   if (const auto tail = tail_of(a)) {
     times.tail = tail->end - tail->begin;
     times.tail_lost = length(tail->lost);

@@ -26,7 +26,7 @@ namespace diagnose {
 
 namespace {
 
-constexpr std::array<Rule, 39> kRules{never_uses_gpu,
+constexpr std::array<Rule, 40> kRules{never_uses_gpu,
                                       placement,
                                       owners_unknown,
                                       utilisation_not_reported,
@@ -48,6 +48,7 @@ constexpr std::array<Rule, 39> kRules{never_uses_gpu,
                                       uneven_gpus,
                                       installed_first,
                                       startup,
+                                      stopped,
                                       out_of_memory,
                                       unreleased,
                                       foreign_tenant,
@@ -138,6 +139,14 @@ std::vector<Projection> projections(const Analysis& a, const std::optional<Bound
   return {projection};
 }
 
+std::optional<HostTime> host_time(const HostSummary& s) {
+  if (s.usable_cores <= 0 || s.owners == 0) return std::nullopt;
+  HostTime host{.usable_cores = s.usable_cores, .busy_cores = s.busy_cores, .helper_cores = s.helper_cpu};
+  host.helpers = static_cast<std::int64_t>(s.helpers);
+  host.owner_cores = (s.owner_cpu + s.owner_threads) * static_cast<double>(s.owners);
+  return host;
+}
+
 RecordingCost cost_of(const Recording& recording, const ExplainOptions& options) {
   RecordingCost cost;
   cost.file_bytes = options.file_bytes;
@@ -226,6 +235,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
   e.bound = diagnose::bound_of(a);
   e.pipeline = diagnose::pipeline(a);
   e.batch = diagnose::batch_times(a);
+  e.host = diagnose::host_time(a.host);
   e.projections = diagnose::projections(a, e.bound);
   e.health = diagnose::health(a);
   e.cost = diagnose::cost_of(recording, options);

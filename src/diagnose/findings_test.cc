@@ -236,7 +236,7 @@ TEST(Findings, TheTableSaysWhichCausesHaveARule) {
     const std::string name = entry.path().filename().string();
     if (name.find("test") == std::string::npos && name.ends_with(".cc")) rules += read_file(entry.path()).value();
   }
-  const std::string table = read_file(HEADROOM_SOURCE_DIR "/src/model/finding.cc").value();
+  const std::string table = read_file(HEADROOM_SOURCE_DIR "/src/model/catalogue.cc").value();
   for (const CauseInfo& cause : all_causes()) {
     const auto id = table.find(fmt::format("\"{}\"", cause.id));
     const auto begin = table.rfind("Cause::", id);

@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <optional>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "diagnose/rules.h"
+#include "diagnose/words.h"
 #include "model/notes.h"
 
 namespace headroom::diagnose {
@@ -21,13 +25,46 @@ HealthCheck runs_on_gpu(const Analysis& a) {
   if (!a.job.has_contexts)
     return {"runs_on_gpu", own > 0 ? Answer::kYes : Answer::kUnknown,
             own > 0 ? "kernels ran; whose they were is not recorded" : "no kernel ran in the recorded time"};
-  const bool held = std::any_of(a.job.uses.begin(), a.job.uses.end(),
-                                [&](const auto& use) { return use.ours && use.held_from < a.window.end; });
+  // Between two looks at the list it may have had one; where a look showed one it had.
+  const auto any_use = [&](const auto& wanted) {
+    return std::any_of(a.job.uses.begin(), a.job.uses.end(),
+                       [&](const ContextUse& use) { return use.ours && wanted(use); });
+  };
+  const bool held =
+      any_use([&](const ContextUse& use) { return use.held_from < a.window.end && use.end > a.window.begin; });
+  const bool seen =
+      any_use([&](const ContextUse& use) { return use.first_seen < a.window.end && use.last_seen > a.window.begin; });
   if (own > 0 && !held && !a.job.batch.present)
     return {"runs_on_gpu", Answer::kUnknown,
             fmt::format("kernels of unlisted processes ran for {}", human_duration(own))};
   if (own > 0) return {"runs_on_gpu", Answer::kYes, fmt::format("its kernels ran for {}", human_duration(own))};
+  if (held && !seen && !a.job.batch.present)
+    return {"runs_on_gpu", Answer::kUnknown, "no kernel ran in this time, and no look at the driver's list lies in it"};
   return {"runs_on_gpu", Answer::kNo, held ? "it held a context and no kernel ran" : "it never held a compute context"};
+}
+
+// "bf16-mixed", "fp16", "True": yes. "32-true" (Lightning's word for plain), "float32", "no": no. Else nobody knows.
+std::optional<Answer> is_mixed(std::string_view name, const std::string& value) {
+  constexpr std::array<std::string_view, 5> kHalf{"bf16", "bfloat16", "fp16", "float16", "mixed"};
+  const auto has = [&](std::string_view word) { return value.find(word) != std::string::npos; };
+  if (std::any_of(kHalf.begin(), kHalf.end(), has) || value == "16" || value.starts_with("16-")) return Answer::kYes;
+  if (has("tf32")) return std::nullopt;
+  if (has("32") || has("64") || value == "no" || value == "false" || value == "none") return Answer::kNo;
+  if (name != "precision" && name != "dtype" && (value == "true" || value == "yes")) return Answer::kYes;
+  return std::nullopt;
+}
+
+// What the job said of its own arithmetic; nothing where it said nothing that is known here.
+std::optional<HealthCheck> precision_said(const Analysis& a) {
+  constexpr std::array<std::string_view, 6> kNames{"precision", "amp",      "use_amp",
+                                                   "dtype",     "autocast", "mixed_precision"};
+  for (const auto& [name, value] : a.said.parameters) {
+    const std::string known = lower(name);
+    if (std::find(kNames.begin(), kNames.end(), known) == kNames.end()) continue;
+    if (const auto mixed = is_mixed(known, lower(value)))
+      return HealthCheck{"mixed_precision", *mixed, fmt::format("the job says {}={}", name, value)};
+  }
+  return std::nullopt;
 }
 
 HealthCheck mixed_precision(const Analysis& a) {
@@ -35,11 +72,16 @@ HealthCheck mixed_precision(const Analysis& a) {
     if (const MetricStats* tensor = a.stats_of(i, Metric::kTensorActive); tensor && tensor->samples > 0)
       return {"mixed_precision", tensor->mean > a.limits[Threshold::kTensorUsed] ? Answer::kYes : Answer::kNo,
               fmt::format("tensor pipes active {} of the time", human_percent(tensor->mean))};
+  if (auto said = precision_said(a)) return *said;
   return {"mixed_precision", Answer::kUnknown, "needs tensor activity, which the driver tells on Hopper and newer"};
 }
 
 HealthCheck memory(const Analysis& a) {
   HealthCheck check{"memory", Answer::kUnknown, "memory use was not recorded"};
+  if (a.meta.origin == "run" && too_short_to_list(a)) {
+    check.evidence = "memory use: so short a job may lie between two readings";
+    return check;
+  }
   double worst = -1;
   for (std::size_t i = 0; i < a.devices.size(); ++i) {
     const MetricStats* used = a.stats_of(i, Metric::kMemoryUsed);
@@ -95,6 +137,37 @@ HealthCheck progress(const Analysis& a) {
   return {"progress", Answer::kNo, none + ", and no CPU work"};
 }
 
+// Kernels that come back, or other work, are no deadlock.
+HealthCheck no_hang(const Analysis& a, const HealthCheck& progress) {
+  const Nanos hung = a.ledger.total(Account::kHung);
+  const bool stalled =
+      std::any_of(a.stalls.begin(), a.stalls.end(), [](const auto& stall) { return stall.has_value(); });
+  if (hung > 0) return {"no_hang", Answer::kNo, fmt::format("nothing of the job moved for {}", human_duration(hung))};
+  if (stalled) return {"no_hang", Answer::kUnknown, "kernels only waited for a time: a hang, or a peer that is late"};
+  if (progress.good == Answer::kYes) return {"no_hang", Answer::kYes, progress.evidence};
+  return {"no_hang", Answer::kUnknown, progress.evidence};
+}
+
+HealthCheck no_out_of_memory(const Analysis& a) {
+  constexpr const char* kCheck = "no_out_of_memory";
+  if (a.job.batch.present) {
+    const auto ran_out =
+        std::count_if(a.job.batch.attempts.begin(), a.job.batch.attempts.end(), [](const auto& attempt) {
+          return attempt.outcome == AttemptOutcome::kGpuOutOfMemory ||
+                 attempt.outcome == AttemptOutcome::kHostOutOfMemory;
+        });
+    if (ran_out > 0)
+      return {kCheck, Answer::kNo, count_of(static_cast<std::int64_t>(ran_out), "attempt") + " ran out of memory"};
+    return {kCheck, Answer::kYes, "no attempt ran out of memory"};
+  }
+  if (a.out_of_memory)
+    return {kCheck, Answer::kNo,
+            fmt::format("its output says at {}: {}", a.when(a.out_of_memory->first), a.out_of_memory->second)};
+  if (a.window.end >= a.meta.end && a.meta.exit_code == 0)
+    return {kCheck, Answer::kYes, "none that ended the job: exit code 0"};
+  return {kCheck, Answer::kUnknown, "neither the end of the job nor a line of its output says"};
+}
+
 // How the last attempt of each task of a batch went.
 HealthCheck tasks_ended(const Analysis& a) {
   std::map<std::int32_t, bool> well;  // by task
@@ -125,7 +198,9 @@ HealthCheck ended_well(const Analysis& a) {
 }  // namespace
 
 std::vector<HealthCheck> health(const Analysis& a) {
-  std::vector<HealthCheck> checks{runs_on_gpu(a), mixed_precision(a), memory(a), clocks(a), progress(a), ended_well(a)};
+  const HealthCheck moves = progress(a);
+  std::vector<HealthCheck> checks{runs_on_gpu(a), mixed_precision(a), memory(a),           clocks(a),
+                                  moves,          no_hang(a, moves),  no_out_of_memory(a), ended_well(a)};
   // That its library is not there matters to few; that another one has its place, to somebody who wants ranges.
   if (!a.no_nvtx.empty())
     checks.push_back({"nvtx_ranges",

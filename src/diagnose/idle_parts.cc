@@ -56,6 +56,13 @@ bool lives_in(const std::vector<Window>& pauses, const Process& process, Nanos u
   return static_cast<double>(paused) >= most * static_cast<double>(end - process.start);
 }
 
+// How long it is known to have lived: it is found gone at a sample only, and may have ended soon after the one before.
+Nanos known_life(const Analysis& a, const RecordedProcess& process) {
+  const auto& did = a.job.did[static_cast<std::size_t>(process.source)];
+  if (!process.facts.end) return a.window.end - process.facts.start;
+  return (did.empty() ? *process.facts.end : std::min(*process.facts.end, did.back().end)) - process.facts.start;
+}
+
 // When workers of this process were replaced; a worker's end is known to a sample only.
 void add_restarts(const Analysis& a, SourceId owner, const std::vector<Window>& pauses, WorkerRestarts& restarts) {
   const Nanos close = a.limits.time(Threshold::kRestartClose);
@@ -63,12 +70,12 @@ void add_restarts(const Analysis& a, SourceId owner, const std::vector<Window>& 
   for (const SourceId id : descendants(a.job, owner)) below.insert(id);
   std::vector<const Process*> workers;
   for (const RecordedProcess& process : a.processes)
-    if (below.contains(process.source) && !a.job.holds[static_cast<std::size_t>(process.source)])
+    if (below.contains(process.source) && !a.job.holds[static_cast<std::size_t>(process.source)] &&
+        known_life(a, process) >= close)  // a helper that comes and goes is no worker
       workers.push_back(&process.facts);
   std::vector<std::pair<Nanos, Nanos>> ended;  // when, and when it had started
   for (const Process* worker : workers)
-    if (worker->end && *worker->end - worker->start >= close &&
-        !lives_in(pauses, *worker, a.window.end, a.limits[Threshold::kWorkersFull]))
+    if (worker->end && !lives_in(pauses, *worker, a.window.end, a.limits[Threshold::kWorkersFull]))
       ended.emplace_back(*worker->end, worker->start);
   std::sort(ended.begin(), ended.end());
   std::sort(workers.begin(), workers.end(), [](const Process* x, const Process* y) { return x->start < y->start; });
@@ -77,8 +84,7 @@ void add_restarts(const Analysis& a, SourceId owner, const std::vector<Window>& 
     const auto first = std::lower_bound(ended.begin(), ended.end(), std::pair(next->start - reach, Nanos{0}));
     const auto last = std::upper_bound(first, ended.end(), std::pair(next->start + reach, a.window.end));
     const bool replaces = std::any_of(first, last, [&](const auto& one) { return one.second <= next->start - close; });
-    const Nanos lived = next->end.value_or(a.window.end) - next->start;
-    if (!replaces || lived < close) continue;  // a helper that comes and goes is no worker
+    if (!replaces) continue;
     ++restarts.workers;
     if (restarts.starts.empty() || next->start - restarts.starts.back() > close) restarts.starts.push_back(next->start);
   }
@@ -257,6 +263,10 @@ bool is_told(const Slice& slice) {
 }
 
 }  // namespace
+
+Claims told_time(const Analysis& a) {
+  return claim(a, [](std::size_t, const Slice& slice) { return is_told(slice); });
+}
 
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
   const Claims unsure = claim(a, [&](std::size_t, const Slice& slice) {

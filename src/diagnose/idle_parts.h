@@ -42,6 +42,9 @@ struct UnevenTime {
 // matter of a usual step.
 [[nodiscard]] Claims in_pauses(const Analysis& a, const Claims& claims);
 
+// Time whose account marks, output, or stacks of a family tell: no guess by counters.
+[[nodiscard]] Claims told_time(const Analysis& a);
+
 // The same, if the claims were widened by all time whose account is not sure: that may have the same cause. Nor is it
 // sure that what helpers did meanwhile was what the process waited for. `ends`: what follows the last kernel, too.
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends = false);

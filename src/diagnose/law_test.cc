@@ -37,11 +37,26 @@ void expect_in_the_ledger(const Explanation& e, const Finding& finding) {
   }
 }
 
+// What the catalogue lets its causes claim: each piece by some candidate, and no candidate without a piece.
+void expect_the_accounts_of_the_catalogue(const Finding& finding) {
+  std::vector<Cause> causes = finding.candidates;
+  if (finding.cause) causes.push_back(*finding.cause);
+  for (const ClaimedPiece& piece : finding.claims)
+    EXPECT_TRUE(std::any_of(causes.begin(), causes.end(), [&](Cause c) { return info(c).accounts.has(piece.account); }))
+        << info(causes.front()).id << " claims " << info(piece.account).cause;
+  for (const Cause cause : causes)
+    EXPECT_TRUE(finding.claims.empty() ||
+                std::any_of(finding.claims.begin(), finding.claims.end(),
+                            [&](const ClaimedPiece& piece) { return info(cause).accounts.has(piece.account); }))
+        << info(cause).id << " may claim none of this, such as " << info(finding.claims.front().account).cause;
+}
+
 void expect_the_law(const Explanation& e) {
   for (std::size_t i = 0; i < e.findings.size(); ++i) {
     const Finding& finding = e.findings[i];
     SCOPED_TRACE(finding.title);
     expect_in_the_ledger(e, finding);
+    expect_the_accounts_of_the_catalogue(finding);
     ASSERT_GE(finding.cost(), 0);
     ASSERT_LE(finding.cost(), e.ledger.budget());
     if (finding.gain) {

@@ -44,6 +44,8 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> waiting_ranks(const Analysis&);
 [[nodiscard]] std::vector<Finding> waiting_for_peers(const Analysis&);
 [[nodiscard]] std::vector<Finding> uneven_gpus(const Analysis&);
+// rules_stopped.cc: a process that a signal had stopped
+[[nodiscard]] std::vector<Finding> stopped(const Analysis&);
 // rules_install.cc
 [[nodiscard]] std::vector<Finding> installed_first(const Analysis&);  // before any process holds the device
 // rules_ends.cc: before the first kernel and after the last
@@ -78,6 +80,9 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> wrong_pins(const Analysis& a);
 // Many tasks that each start from nothing, of a batch; nothing where there are few starts (rules_packing.cc).
 [[nodiscard]] std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup);
+// How many tasks a GPU could hold at once by kernels, memory and cores, from the time in which tasks waited; nothing
+// where no kernel ran then (rules_packing.cc).
+[[nodiscard]] std::optional<double> room_for_tasks(const Analysis& a);
 // Whether the driver lowered a device's clocks lastingly and by much; then by which share (rules_device.cc).
 [[nodiscard]] std::optional<double> clocks_lost(const Analysis& a, std::size_t device);
 

@@ -186,7 +186,7 @@ Discarded discarded_of(const Analysis& a) {
   }
   const auto thrown_away = [&](const Slice& slice) {
     if (slice.task < 0 || slice.account == Account::kUnobserved) return false;
-    return slice.account == Account::kDiscarded || a.held_for_nothing(slice);
+    return slice.account == Account::kDiscarded || (!is_busy(slice.account) && a.held_for_nothing(slice));
   };
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     claim_on(a, device, thrown_away, sum.claims);

@@ -168,11 +168,14 @@ std::vector<Finding> unreleased(const Analysis& a) {
   }
   if (child) {
     const bool waited = waits_for_child(a, host_during(a.job, a.devices, finding.claims), finding.claims);
-    finding.title = fmt::format("The GPU was held after its last kernel, while {}process {}{}",
-                                waited ? "its process waited for " : "", child->busiest.pid,
-                                waited ? "" : ", a child of its process, worked");
-    finding.evidence.push_back(fmt::format("process {} ({}) used {:.2g} cores in this time", child->busiest.pid,
-                                           name_of(child->busiest), child->most));
+    if (child->workers < 2)
+      finding.title = fmt::format("The GPU was held after its last kernel, while {}process {}{}",
+                                  waited ? "its process waited for " : "", child->busiest.pid,
+                                  waited ? "" : ", a child of its process, worked");
+    else
+      finding.title = fmt::format("The GPU was held after its last kernel, while {}programs that it {}",
+                                  waited ? "its process waited for " : "", waited ? "started" : "had started worked");
+    finding.evidence.push_back(child_sentence(*child));
     finding.told_apart_from.push_back("a hang: what it had started was at work");
   }
   for (const ClaimedPiece& piece : tails)

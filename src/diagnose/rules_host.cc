@@ -123,6 +123,50 @@ bool hardly(const Analysis& a, double ran, const Claims& claims) {
   return ran < std::max(a.limits[Threshold::kHelpersAtWork], kHardly * part_claimed(claims));
 }
 
+bool notebook(const Analysis& a) {
+  std::set<SourceId> owners;
+  for (const ContextUse& use : a.job.uses)
+    if (use.ours && use.process) owners.insert(*use.process);
+  return std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
+    const std::string& command = process.facts.cmdline;
+    return owners.contains(process.source) &&
+           (command.find("ipykernel") != std::string::npos || command.find("colab_kernel") != std::string::npos);
+  });
+}
+
+// Who types at a notebook, or asks a server, lets it wait as long as it pleases.
+void may_wait_for_somebody(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
+  if (!in_pauses) return;
+  if (notebook(a)) {
+    finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
+    finding.evidence.push_back("the process on the GPU is the kernel of a notebook: it waits for whoever types");
+  } else if (s.waiting_in({WaitChannel::kPoll, WaitChannel::kPipe}) >= a.limits[Threshold::kMajority]) {
+    add(finding.candidates, {Cause::kInteractiveHoldingGpu});
+  }
+}
+
+// A process of the job beside the one on the GPU, such as the other end of a pipe, may be what it waits for.
+void name_the_neighbour(const Analysis& a, Finding& finding) {
+  std::set<SourceId> known;
+  for (const ContextUse& use : a.job.uses)
+    if (use.ours && use.process) {
+      known.insert(*use.process);
+      for (const SourceId id : descendants(a.job, *use.process)) known.insert(id);
+    }
+  const Work work = work_during(a, finding.claims, [&](const RecordedProcess& process) {
+    return process.facts.in_job && !known.contains(process.source);
+  });
+  if (work.most < a.limits[Threshold::kOtherThreads]) return;
+  finding.evidence.push_back(
+      fmt::format("meanwhile process {} of the job ({}), which is not on a GPU, used {:.2g} cores", work.busiest.pid,
+                  name_of(work.busiest), work.most));
+  std::erase(finding.candidates, Cause::kInputTooFewWorkers);
+  finding.candidates.insert(finding.candidates.begin(), Cause::kInputTooFewWorkers);
+  finding.advice =
+      fmt::format("see whether it waits for what process {} makes; if so, make that faster, or let several make it",
+                  work.busiest.pid);
+}
+
 // What the finding says once stacks have named the code: these tell where it was, not whether it ran.
 void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   finding.title =
@@ -131,12 +175,14 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   if (hardly(a, main, finding.claims) && s.owner_threads >= a.limits[Threshold::kOtherThreads] &&
       s.waiting_in({WaitChannel::kFutex}) >= a.limits[Threshold::kMajority]) {
     finding.title = "The GPU waits while the main thread of the training process waits on a lock";
-    finding.candidates = {Cause::kGilContention, Cause::kBurstyInput};
+    finding.candidates = {Cause::kGilContention, Cause::kHostGraphBuilding, Cause::kBurstyInput};
+    if (no_loader(a, s)) finding.candidates.push_back(Cause::kInputInMainProcess);
   } else if (hardly(a, main + s.owner_threads, finding.claims)) {
     finding.title = in_pauses ? "The GPU pauses while the training process sleeps or waits itself"
                               : "The GPU waits while the training process sleeps or waits itself";
     finding.candidates = {Cause::kLoggingUpload, Cause::kSlowStorage, Cause::kBurstyInput};
     if (no_loader(a, s)) finding.candidates.push_back(Cause::kInputInMainProcess);
+    may_wait_for_somebody(a, s, in_pauses, finding);
   } else if (hardly(a, main, finding.claims)) {
     finding.title = "The GPU waits while the main thread sleeps or waits, and other threads of its process run";
     finding.candidates = {Cause::kLoggingUpload, Cause::kSlowStorage, Cause::kBurstyInput, Cause::kGilContention};
@@ -154,6 +200,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
                     "after that does not overlap with them",
                     a.kernel_waits.place, human_percent(a.kernel_waits.share)));
   finding.advice = "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
+  if (hardly(a, main + s.owner_threads, finding.claims)) name_the_neighbour(a, finding);
   finding.would_overturn = "headroom stacks shows other functions while the GPU is idle";
   // Its stacks do not say that it waits for another process of the job; that one's do not say that it does not.
   if (const auto wait = peer_in(a, finding.claims, false); wait && hardly(a, main, finding.claims)) {
@@ -255,14 +302,30 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
 
 }  // namespace
 
+namespace {
+
+// A finding about steps and one about pauses; one about both where they would say the same.
+std::vector<Finding> of_parts(const Analysis& a, const Claims& claims,
+                              Finding (*about)(const Analysis&, Claims, bool)) {
+  Parts parts = parts_of(a, claims);
+  std::vector<Finding> findings;
+  if (!parts.steps.empty()) findings.push_back(about(a, std::move(parts.steps), false));
+  if (!parts.pauses.empty()) findings.push_back(about(a, std::move(parts.pauses), true));
+  const auto causes = [](const Finding& finding) {
+    return std::set(finding.candidates.begin(), finding.candidates.end());
+  };
+  if (findings.size() == 2 && findings[0].title == findings[1].title && findings[0].cause == findings[1].cause &&
+      causes(findings[0]) == causes(findings[1]))
+    return only(about(a, claims, false));
+  return findings;
+}
+
+}  // namespace
+
 std::vector<Finding> idle_host_code(const Analysis& a) {
   const Claims claims = open_time(a, {Account::kHostCode});
   if (!a.material(length(claims))) return {};
-  Parts parts = parts_of(a, claims);
-  std::vector<Finding> findings;
-  if (!parts.steps.empty()) findings.push_back(host_code(a, std::move(parts.steps), false));
-  if (!parts.pauses.empty()) findings.push_back(host_code(a, std::move(parts.pauses), true));
-  return findings;
+  return of_parts(a, claims, host_code);
 }
 
 namespace {
@@ -274,17 +337,6 @@ bool watched(const Analysis& a, const Claims& claims) {
            std::any_of(claims.begin(), claims.end(), [&](const ClaimedPiece& piece) {
              return a.devices[piece.device].source == use.device && piece.begin < use.end && use.begin < piece.end;
            });
-  });
-}
-
-bool notebook(const Analysis& a) {
-  std::set<SourceId> owners;
-  for (const ContextUse& use : a.job.uses)
-    if (use.ours && use.process) owners.insert(*use.process);
-  return std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
-    const std::string& command = process.facts.cmdline;
-    return owners.contains(process.source) &&
-           (command.find("ipykernel") != std::string::npos || command.find("colab_kernel") != std::string::npos);
   });
 }
 
@@ -354,10 +406,7 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
       finding.evidence.push_back(
           "as many bytes came over PCIe as copies from pageable memory take most of this time for");
     }
-    if (in_pauses && notebook(a)) {
-      finding.candidates.push_back(Cause::kInteractiveHoldingGpu);
-      finding.evidence.push_back("the process on the GPU is the kernel of a notebook: it waits for whoever types");
-    }
+    if (notebook(a)) may_wait_for_somebody(a, s, in_pauses, finding);
     for (const Seen& place : seen) {
       const Causes more = waits_in(place.channel, s.helpers > 0, in_pauses);
       for (const Cause cause : more) add(finding.candidates, {cause});
@@ -375,6 +424,7 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
       if (!no_loader(a, s)) add(finding.candidates, {Cause::kBurstyInput});
       if (s.owner_threads >= a.limits[Threshold::kHelpersAtWork]) add(finding.candidates, {Cause::kGilContention});
       add(finding.candidates, {Cause::kBurstyInput, Cause::kGilContention});
+      if (!notebook(a)) may_wait_for_somebody(a, s, in_pauses, finding);
     }
   }
   append(finding.evidence, recurrences(a));
@@ -388,7 +438,10 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
   }
   finding.would_overturn = "py-spy dump --pid PID while the GPU is idle: it names what the main thread waits for";
   finding.advice = "look at the stacks of the main thread while the GPU is idle (py-spy dump)";
-  if (finding.cause) finding.advice = "let the GPU go while nobody uses it, or run the rest as a job";
+  if (finding.cause)
+    finding.advice = "let the GPU go while nobody uses it, or run the rest as a job";
+  else if (s.owners > 0 && used < a.limits[Threshold::kHelpersAtWork])
+    name_the_neighbour(a, finding);
   if (a.job.batch.present && s.owners == 0)
     finding.advice = "tasks that need no GPU run with --gpus none --slots N; the others: several in one process";
   name_the_child(a, s, finding);
@@ -402,28 +455,34 @@ std::vector<Finding> idle_unknown(const Analysis& a) {
   if ((!a.job.has_host || a.job.owners_unknown) && !a.job.batch.present) return {};
   const Claims claims = open_time(a, {Account::kUnexplained});
   if (!a.material(length(claims))) return {};
-  Parts parts = parts_of(a, claims);
-  std::vector<Finding> findings;
-  if (!parts.steps.empty()) findings.push_back(unknown(a, std::move(parts.steps), false));
-  if (!parts.pauses.empty()) findings.push_back(unknown(a, std::move(parts.pauses), true));
-  return findings;
+  return of_parts(a, claims, unknown);
 }
 
 std::vector<Finding> idle_checkpoint(const Analysis& a) {
   Finding finding;
-  finding.cause = Cause::kCheckpointSync;
   finding.claims = claim_accounts(a, {Account::kCheckpoint});
   if (!a.material(finding.cost())) return {};
+  // Counters tell that it wrote, not what: a state, or a log.
+  const Claims told = common(finding.claims, told_time(a));
+  // Of a state that is written, stacks show the library's frames for a part of the time, and the caller's for the rest.
+  constexpr Nanos kPart = 5;  // a fifth of it
+  const bool saves = kPart * length(told) >= finding.cost();
+  if (saves)
+    finding.cause = Cause::kCheckpointSync;
+  else
+    finding.candidates = {Cause::kCheckpointSync, Cause::kLoggingUpload};
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   finding.tiers = "NP";
   finding.confidence = Confidence::kLow;
-  finding.title = code_in(a, finding.claims).empty() ? "The GPU waits while the job writes to storage"
-                                                     : "The GPU waits while the job saves its state";
+  finding.title =
+      saves ? "The GPU waits while the job saves its state" : "The GPU waits while the job writes to storage";
   finding.evidence = storage_sentences(s);
   finding.evidence.push_back(owner_sentence(s));
   append(finding.evidence, recurrences(a));
-  finding.would_overturn = "run once without checkpoints: if the gap stays, this is wrong";
-  finding.advice = "write checkpoints from a thread or less often, first to local disk";
+  finding.would_overturn = saves ? "run once without checkpoints: if the gap stays, this is wrong"
+                                 : "run once without checkpoints and output: if the gap stays, this is wrong";
+  finding.advice = saves ? "write checkpoints from a thread or less often, first to local disk"
+                         : "write less, less often or from a thread, first to local disk";
   gains_at_most(a, finding, "if writing overlapped wholly", true);
   return only(std::move(finding));
 }

@@ -152,6 +152,13 @@ std::string chosen_by(const Analysis& a) {
 
 }  // namespace
 
+std::optional<double> room_for_tasks(const Analysis& a) {
+  if (!a.job.batch.present) return std::nullopt;
+  const Held held = held_of(a);
+  if (held.busy <= 0) return std::nullopt;
+  return room_of(a, held).least();
+}
+
 std::vector<Finding> under_packing(const Analysis& a) {
   if (!a.job.batch.present) return {};
   const Held held = held_of(a);

@@ -133,12 +133,12 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
         fmt::format("{} was busy for {}", a.device_name(device),
                     human_duration(a.ledger.busy(device) - a.ledger.total(Account::kForeign, device))));
   const std::size_t most = most_at_once(a);
-  if (a.job.has_contexts) {
-    finding.evidence.push_back(
-        fmt::format("the driver listed at most {} process{} of the job at once on a GPU, none on {}", most,
-                    most == 1 ? "" : "es", gpu_names(a, idle)));
+  if (a.job.has_contexts)
+    finding.evidence.push_back(fmt::format("the driver listed at most {} process{}{} at once on a GPU, none on {}",
+                                           most, most == 1 ? "" : "es", a.job.has_job ? " of the job" : "",
+                                           gpu_names(a, idle)));
+  if (a.job.has_contexts && a.job.has_job)
     finding.evidence.push_back(mask_words(job_root(a)) + " when the job started");
-  }
   if (most > 1) {
     finding.cause = Cause::kWrongGpuAssignment;
     finding.told_apart_from = {"one process that can use one GPU only: there were several processes"};

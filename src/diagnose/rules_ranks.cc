@@ -44,6 +44,27 @@ std::vector<Finding> waiting_ranks(const Analysis& a) {
   return only(std::move(finding));
 }
 
+namespace {
+
+// Of GPUs with a process of the job, which waited for others the least and the most. Nothing for one GPU.
+struct Extremes {
+  std::size_t least = 0, most = 0;  // devices
+  Nanos least_wait = 0, most_wait = 0;
+};
+std::optional<Extremes> extremes_of(const Analysis& a, const Claims& waits) {
+  std::vector<Nanos> waited(a.devices.size());
+  for (const ClaimedPiece& piece : waits) waited[piece.device] += piece.end - piece.begin;
+  std::vector<std::size_t> used;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (a.ledger.total(Account::kUseful, device) > 0) used.push_back(device);
+  if (used.size() < 2) return std::nullopt;
+  const auto [least, most] =
+      std::minmax_element(used.begin(), used.end(), [&](auto x, auto y) { return waited[x] < waited[y]; });
+  return Extremes{*least, *most, waited[*least], waited[*most]};
+}
+
+}  // namespace
+
 // What its stacks or its marks say: an exchange between processes, in which each waits for the others.
 std::vector<Finding> waiting_for_peers(const Analysis& a) {
   Finding finding;
@@ -59,7 +80,24 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
   finding.advice = "see which process comes last to this exchange, and why; exchange less often, or beside the kernels";
   const auto wait = peer_in(a, finding.claims, true);
   if (wait) finding.evidence.push_back(peer_sentence(a, *wait));
-  if (wait && wait->at_work >= a.limits[Threshold::kMajority]) {
+  // Who comes last to an exchange waits there the least; where all wait alike, none is slow, or they take turns.
+  const auto extremes = extremes_of(a, finding.claims);
+  const bool uneven = extremes && static_cast<double>(extremes->least_wait) <
+                                      a.limits[Threshold::kMajority] * static_cast<double>(extremes->most_wait);
+  if (extremes)
+    finding.evidence.push_back(fmt::format("{} waited for others {}, {} {}", a.device_name(extremes->least),
+                                           human_duration(extremes->least_wait), a.device_name(extremes->most),
+                                           human_duration(extremes->most_wait)));
+  if (wait && wait->at_work >= a.limits[Threshold::kMajority] && extremes && !uneven) {
+    finding.advice =
+        "they wait for one another about as long: let their work overlap (micro-batches of a pipeline), or exchange "
+        "less often";
+  } else if (uneven && !(wait && wait->at_work >= a.limits[Threshold::kMajority])) {
+    finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
+    finding.advice =
+        fmt::format("see why the process on {}, which waits the least, comes last: its share of the data, its kernels",
+                    a.device_name(extremes->least));
+  } else if (wait && wait->at_work >= a.limits[Threshold::kMajority]) {
     finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
     finding.advice = fmt::format("see why process {} takes longer: its share of the data, {}", wait->peer_pid,
                                  wait->peer_waits_for_kernels ? "its kernels" : "what it does in " + wait->peer_at);

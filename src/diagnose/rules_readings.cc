@@ -42,6 +42,7 @@ std::string batch_sentence(const Analysis& a, double by_utilisation) {
 }
 
 std::string memory_words(const Analysis& a, std::size_t device) {
+  if (a.meta.origin == "run" && too_short_to_list(a)) return "";  // read before it began and after it ended
   const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
   const auto total = a.devices[device].device.memory_total_bytes;
   if (!memory || memory->samples == 0 || !total) return "";

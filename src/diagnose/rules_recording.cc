@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/human.h"
@@ -78,12 +79,15 @@ std::vector<Finding> mostly_something_else(const Analysis& a) {
 
 // Between the steps of a script: the job goes on, and none of its processes is on the GPU.
 std::vector<Finding> no_process_there(const Analysis& a) {
-  if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present || a.ledger.total(Account::kUseful) == 0) return {};
+  if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present) return {};
   const Window life = job_lifetime(a);
   Finding finding;
+  std::set<std::pair<std::size_t, Nanos>> begins;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    return slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin &&
-           slice.begin < life.end;
+    const bool away =
+        slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin && slice.begin < life.end;
+    if (away) begins.insert({device, slice.begin});
+    return away;
   });
   if (!a.material(finding.cost())) return {};
   const Work work = work_during(a, finding.claims, [](const RecordedProcess& process) { return process.facts.in_job; });
@@ -107,7 +111,13 @@ std::vector<Finding> no_process_there(const Analysis& a) {
   finding.evidence.push_back("the end of a process is known to a sample only");
   finding.told_apart_from = {"an idle GPU of a running step: the driver listed no process of the job there"};
   finding.would_overturn = "nvidia-smi in that time: if it lists a process of the job, this is wrong";
+  // Of a process that ended, the time until the sample that found it gone is booked as its tear-down.
+  Claims own = std::exchange(finding.claims, claim(a, [&](std::size_t device, const Slice& slice) {
+                               return begins.contains({device, slice.begin}) ||
+                                      (slice.account == Account::kTeardown && begins.contains({device, slice.end}));
+                             }));
   gains_by_removal(a, finding, "if these steps ran beside the others");
+  finding.claims = std::move(own);
   return only(std::move(finding));
 }
 

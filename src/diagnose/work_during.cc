@@ -27,6 +27,7 @@ std::vector<Window> times_of(const Claims& claims) {
 
 Work work_during(const Analysis& a, const Claims& claims, const std::function<bool(const RecordedProcess&)>& wanted) {
   Work work;
+  std::vector<double> each;
   const std::vector<Window> times = times_of(claims);
   double time = 1e-9;
   for (const Window& window : times) time += seconds(window.length());
@@ -40,10 +41,14 @@ Work work_during(const Analysis& a, const Claims& claims, const std::function<bo
         used += activity.cpu * seconds(std::min(activity.end, at->end) - std::max(activity.begin, at->begin));
     }
     work.cores += used / time;
+    each.push_back(used / time);
     if (used / time <= work.most) continue;
     work.most = used / time;
     work.busiest = process.facts;
   }
+  constexpr double kPart = 0.1;
+  work.workers = static_cast<std::size_t>(
+      std::count_if(each.begin(), each.end(), [&](double used) { return used > 0 && used >= kPart * work.cores; }));
   return work;
 }
 
@@ -59,7 +64,7 @@ std::optional<Work> children_at_work(const Analysis& a, const Claims& claims) {
       if (!holders.contains(id)) below.insert(id);
   const Work work =
       work_during(a, claims, [&](const RecordedProcess& process) { return below.contains(process.source); });
-  if (work.most < a.limits[Threshold::kHelpersAtWork]) return std::nullopt;
+  if (work.cores < a.limits[Threshold::kHelpersAtWork]) return std::nullopt;
   return work;
 }
 
@@ -73,18 +78,27 @@ bool waits_for_child(const Analysis& a, const HostSummary& s, const Claims& clai
          s.waiting_in({WaitChannel::kChild}) >= most;
 }
 
+std::string child_sentence(const Work& child) {
+  if (child.workers < 2)
+    return fmt::format("process {} ({}) used {:.2g} cores in this time", child.busiest.pid, name_of(child.busiest),
+                       child.most);
+  return fmt::format("{} processes that it started used {:.2g} cores in this time, such as process {} ({})",
+                     child.workers, child.cores, child.busiest.pid, name_of(child.busiest));
+}
+
 void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
   const auto child = waits_for_child(a, s, finding.claims) ? children_at_work(a, finding.claims) : std::nullopt;
   if (!child) return;
   finding.cause.reset();
   finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kInputInMainProcess,
                         Cause::kCheckpointSync};
-  finding.title = fmt::format("The GPU waits while the training process waits for process {}, which it started",
-                              child->busiest.pid);
-  finding.evidence.insert(finding.evidence.begin(),
-                          fmt::format("process {} ({}) used {:.2g} cores in this time", child->busiest.pid,
-                                      name_of(child->busiest), child->most));
-  finding.advice = "let that process run beside the training, on what was saved for it, instead of waiting for it";
+  const bool one = child->workers < 2;
+  finding.title = one ? fmt::format("The GPU waits while the training process waits for process {}, which it started",
+                                    child->busiest.pid)
+                      : std::string("The GPU waits while the training process waits for programs that it started");
+  finding.evidence.insert(finding.evidence.begin(), child_sentence(*child));
+  finding.advice = fmt::format("let {} run beside the training, on what was saved for {}, instead of waiting for {}",
+                               one ? "that process" : "these programs", one ? "it" : "them", one ? "it" : "them");
   finding.would_overturn = "headroom stacks shows other functions while the GPU is idle";
 }
 

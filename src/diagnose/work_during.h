@@ -10,9 +10,10 @@
 namespace headroom::diagnose {
 
 struct Work {
-  double cores = 0;  // of these processes together, on average
-  double most = 0;   // of the one that used most ...
-  Process busiest;   // ... which is this
+  double cores = 0;         // of these processes together, on average
+  double most = 0;          // of the one that used most ...
+  Process busiest;          // ... which is this
+  std::size_t workers = 0;  // those that used a tenth of it, or more
 };
 [[nodiscard]] Work work_during(const Analysis& a, const Claims& claims,
                                const std::function<bool(const RecordedProcess&)>& wanted);
@@ -24,6 +25,9 @@ struct Work {
 // Whether the process on the GPU waited in this time for the end of one that it had started, by its stacks or its
 // sleep.
 [[nodiscard]] bool waits_for_child(const Analysis& a, const HostSummary& s, const Claims& claims);
+
+// Which they were, and what they used.
+[[nodiscard]] std::string child_sentence(const Work& child);
 
 // Says in a finding about time in which the process on the GPU waited for a process that it had started, and that
 // worked, that it did, and for which. Changes nothing where neither stacks nor its sleep tell that.

@@ -48,6 +48,7 @@ class ForegroundJob {
   ForegroundJob& operator=(const ForegroundJob&) = delete;
 
   [[nodiscard]] pid_t pid() const { return child_.pid(); }
+  void kill(int signal) const { child_.kill(signal); }
 
  private:
   ForegroundJob(Loop& loop, Signals& signals, Child spawned, Handlers handlers);

@@ -97,7 +97,18 @@ struct BatchTimes {
   std::int64_t attempts = 0, not_succeeded = 0;  // that ran on a GPU
   Nanos tail = 0;       // from the first GPU without a task to the end of the last task, after the last one was started
   Nanos tail_lost = 0;  // device time that was free meanwhile
+  std::optional<double> room;                     // tasks that a GPU could hold, where too few did
+  std::optional<std::int64_t> largest_gpu_bytes;  // of an attempt, on one GPU
   bool operator==(const BatchTimes&) const = default;
+};
+
+// What the processes on the GPU, those below them and the whole machine used of its cores, on average.
+struct HostTime {
+  double usable_cores = 0;           // cpuset and quota applied
+  std::optional<double> busy_cores;  // of the whole machine, where that was recorded
+  std::int64_t helpers = 0;          // below the processes on the GPU: the most that lived at once
+  double owner_cores = 0, helper_cores = 0;
+  bool operator==(const HostTime&) const = default;
 };
 
 // What a question such as "70 h left, batch 32 to 128" becomes.
@@ -132,6 +143,7 @@ struct Explanation {
   std::optional<Bound> bound;
   std::optional<Pipeline> pipeline;  // where the rest is a material part
   std::optional<BatchTimes> batch;   // of a batch
+  std::optional<HostTime> host;      // where processes of the job and the machine's cores were recorded
   std::vector<Projection> projections;
   std::vector<HealthCheck> health;
   std::vector<Loss> losses;

@@ -1,82 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/time.h"
+#include "model/catalogue.h"
 #include "model/ledger.h"
 
 namespace headroom {
-
-enum class Cause : std::uint8_t {
-  kJobNeverUsesGpu,
-  kWrongGpuAssignment,
-  kOneProcessImbalance,
-  kMoreGpusThanUseful,
-  kInteractiveHoldingGpu,
-  kUnreleasedAfterWork,
-  kEnvironmentInstall,
-  kStartupLoad,
-  kCompileWarmup,
-  kInputInMainProcess,
-  kInputTooFewWorkers,
-  kCpuOversubscribed,
-  kSlowStorage,
-  kPageCacheThrash,
-  kEpochWorkerRestart,
-  kBurstyInput,
-  kHostGraphBuilding,
-  kDuplicatePreprocessing,
-  kPageableCopies,
-  kSyncPoints,
-  kLaunchBound,
-  kPcieOrNuma,
-  kBatchTooSmall,
-  kMemoryLimited,
-  kBusyButInefficient,
-  kAllocatorChurn,
-  kGilContention,
-  kValidation,
-  kCheckpointSync,
-  kLoggingUpload,
-  kEpochEndHostWork,
-  kTrialChurn,
-  kUnderPacking,
-  kTailImbalance,
-  kWastedTrials,
-  kExposedCommunication,
-  kStraggler,
-  kThrottling,
-  kForeignTenant,
-  kSwapThrash,
-  kOomRestartLoop,
-  kHang,
-  kHealthy,
-  // Not root causes of idle time, but findings all the same.
-  kSensorOutlier,
-  kMonitoringMostlyElse,
-  kRecordingLosses,
-  kTaskWaiting,
-  kDeviceLost,
-  kOwnersUnknown,
-  kUtilisationNotReported,
-};
-// Root causes; identifiers and catalogue numbers are DESIGN section 8's.
-struct CauseInfo {
-  Cause cause;
-  std::string_view id;       // JSON
-  std::string_view number;   // catalogue number, "" for what is no root cause
-  std::string_view words;    // for people, in the middle of a sentence
-  std::string_view observe;  // the cheapest observation that tells it from its look-alikes
-  std::string_view needs;    // tiers without which no rule names it; "" where this version has no rule for it
-};
-[[nodiscard]] const CauseInfo& info(Cause cause);
-[[nodiscard]] std::span<const CauseInfo> all_causes();
 
 // A piece of a ledger's slice that a finding answers for.
 struct ClaimedPiece {

@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <array>
 
-#include "model/study_report.h"
-
 namespace headroom {
 
 namespace {
 
 constexpr std::array<std::string_view, kTrialStates> kStates{"RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING"};
 constexpr std::array<std::string_view, 3> kDirections{"NOT_SET", "MINIMIZE", "MAXIMIZE"};
-constexpr std::array<std::string_view, 3> kSafeties{"safe", "moderate", "risky"};
 
 template <class T>
 std::optional<T> named(const auto& names, std::string_view name) {
@@ -28,7 +25,5 @@ std::optional<TrialState> trial_state_of(std::string_view name) { return named<T
 
 std::string_view direction_name(Direction direction) { return kDirections[static_cast<std::size_t>(direction)]; }
 std::optional<Direction> direction_of(std::string_view name) { return named<Direction>(kDirections, name); }
-
-std::string_view safety_name(Safety safety) { return kSafeties[static_cast<std::size_t>(safety)]; }
 
 }  // namespace headroom

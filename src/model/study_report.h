@@ -10,6 +10,7 @@
 
 #include "base/time.h"
 #include "model/ledger.h"
+#include "model/safety.h"
 #include "model/study.h"
 
 // The answer of `headroom study`: what a study's workers did with their time, what its GPU did meanwhile where a
@@ -139,6 +140,8 @@ struct FailureGroup {
   std::string where;                // "batch_size >= 256 and layers >= 6", "at step 1", "spread over all parameters"
   std::int64_t failed = 0, of = 0;  // so many of the trials there
   bool before_first_step = false;
+  bool region = false;               // of the parameters: `where` may be avoided
+  double worker_seconds = 0;         // of those that failed
   std::vector<std::int64_t> trials;  // numbers, at most 20
   bool operator==(const FailureGroup&) const = default;
 };
@@ -181,9 +184,6 @@ struct TrialBar {
 
 // ------------------------------------------------------------------------------------------------------- what-if
 
-enum class Safety : std::uint8_t { kSafe = 0, kModerate, kRisky };
-[[nodiscard]] std::string_view safety_name(Safety safety);  // "safe", "moderate", "risky"
-
 // One change, replayed. Everything here is simulated from the study's own trials.
 struct WhatIf {
   std::string change;        // "warm workers", "6 trials at once", "patience 2 -> 10"
@@ -200,7 +200,8 @@ struct WhatIf {
   std::array<double, kTrialStates> states{};  // mean count per state, by TrialState
   Safety safety = Safety::kSafe;
   std::string why;     // of the safety: "memory: 6 x 3.4 GB of 24 GB", "running processes do not reload it", …
-  bool helps = false;  // the whole interval of the ratio is below 1
+  bool fits = true;    // false: more trials at once than the GPU's memory holds
+  bool helps = false;  // the whole interval of the ratio is below 1, and it fits
   bool operator==(const WhatIf&) const = default;
 };
 
@@ -252,9 +253,11 @@ struct StudyReport {
   std::vector<TrialBar> bars;
   std::vector<StudyAnomaly> anomalies;  // most costly first
   Calibration calibration;
-  std::optional<WhatIf> as_it_is;        // the study's own settings, replayed: what the changes are compared with
-  std::vector<WhatIf> what_if;           // what helps first, then by time to best
-  bool utilisation_of_gpu = false;       // the kernels' share of a step is told or recorded; else past start-up
+  std::optional<WhatIf> as_it_is;  // the study's own settings, replayed: what the changes are compared with
+  std::vector<WhatIf> what_if;     // what helps first, then by time to best
+  // The kernels' share of a step is told or recorded; else of trials past their start-up, or open where it is not
+  // known.
+  bool utilisation_of_gpu = false;
   std::vector<std::string> assumptions;  // of the what-if, a sentence each
   std::optional<StudyRecording> recording;
   std::int64_t left_out = 0;  // rows of the storage that make no sense

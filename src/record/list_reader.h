@@ -2,10 +2,10 @@
 #pragma once
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 
 #include "base/sqlite.h"
 #include "model/dictionary.h"
@@ -38,8 +38,8 @@ class ListReader {
   Recording& recording_;
   Hooks hooks_;
   Dictionary dictionary_;
-  std::map<std::int64_t, TextId> texts_;   // by the file's numbers
-  std::map<std::uint64_t, ListId> lists_;  // likewise; those that could be read
+  std::unordered_map<std::int64_t, TextId> texts_;   // by the file's numbers
+  std::unordered_map<std::uint64_t, ListId> lists_;  // likewise; those that could be read
 };
 
 }  // namespace headroom

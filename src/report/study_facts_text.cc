@@ -37,7 +37,7 @@ std::string worker_sentence(const StudyReport& report) {
       "was start-up",
       dead_trials(report) > 0 ? "went into failed and dead trials" : "went into failed trials",
       "trains trials that still run",
-      "was between trials"};
+      "went by without a trial"};
   const auto shares = percents({time.useful, time.discarded, time.startup, time.failed, time.running, time.between});
   std::string text;
   for (std::size_t i = 0; i < shares.size(); ++i) {
@@ -216,8 +216,9 @@ std::string study_source(const StudyReport& report, const TextOptions& options) 
                                                      size / (60 * kSecond) % 60);
     std::string times = fmt::format("the storage's are {} ({}).", zone, report.clock.how);
     if (!report.clock.known)
-      times = fmt::format("the storage's are taken for {} ({}); --tz says it, and lengths of time hold in any case.",
-                          zone, report.clock.how.empty() ? "nothing here tells their zone" : report.clock.how);
+      times = fmt::format("the storage's are taken for {} ({}{}); lengths of time hold in any case.", zone,
+                          report.clock.how.empty() ? "nothing here tells their zone" : report.clock.how,
+                          report.clock.how.find("--tz") == std::string::npos ? "; --tz does" : "");
     if (options.full) times += " " + when(report);
     text += wrap(times, options.width, "Times: ", "  ");
   }

@@ -117,8 +117,9 @@ Json what_if_json(const WhatIf& row) {
           {"memory_bytes", optional_json(row.memory_bytes)},
           {"cores", number(row.cores)},
           {"states", counts_json(row.states)},
-          {"safety", safety_name(row.safety)},
+          {"safety", info(row.safety).name},
           {"why_safety", row.why},
+          {"fits", row.fits},
           {"helps", row.helps}};
 }
 
@@ -211,7 +212,9 @@ Json study_json(const StudyReport& report) {
   });
   json["calibration"] = calibration_json(report.calibration);
   json["as_it_is"] = report.as_it_is ? what_if_json(*report.as_it_is) : Json(nullptr);
-  json["utilisation_of"] = report.utilisation_of_gpu ? "kernels" : "trials_past_start_up";
+  json["utilisation_of"] = report.utilisation_of_gpu       ? "kernels"
+                           : report.startup.inside_seconds ? "trials_past_start_up"
+                                                           : "trials_open";
   json["what_if"] = list_json(report.what_if, what_if_json);
   json["assumptions"] = report.assumptions;
   json["recording"] = report.recording ? recording_json(*report.recording) : Json(nullptr);

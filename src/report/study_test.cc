@@ -166,6 +166,36 @@ TEST(StudyText, WhatIfIsCalledSimulatedAndRankedWithTheEditsOfTheFirstThree) {
   EXPECT_THAT(to_text(sweep(), {.width = 120}), HasSubstr("moderate: memory: 6 x 3.0 GB of 24 GB\n"));
 }
 
+TEST(StudyText, AnEditThatBeginsWithAnotherIsToldInFewWords) {
+  StudyReport report = sweep();
+  report.what_if[0].how = "keep the process";
+  report.what_if[1].how = "keep the process; start 6 of them";
+  report.what_if[1].safety = Safety::kRisky;
+  EXPECT_THAT(to_text(report, {}),
+              HasSubstr("\n1. keep the process\n2. as 1., and: start 6 of them (risky: memory: 6 x "
+                        "3.0 GB of 24 GB)\n"));
+  std::swap(report.what_if[0].how, report.what_if[1].how);
+  EXPECT_THAT(to_text(report, {}), HasSubstr("\n2. as 1., without: start 6 of them"));
+  EXPECT_THAT(to_text(report, {.width = 100, .full = true}), HasSubstr("   keep the process; start 6 of them\n"));
+}
+
+TEST(StudyText, AChangeThatDoesNotFitHasNoEdit) {
+  StudyReport report = sweep();
+  report.what_if[1].fits = report.what_if[1].helps = false;
+  const std::string text = to_text(report, {});
+  EXPECT_THAT(text, HasSubstr("   6 trials at once (3 GB each) 144 -> 160  0.86x-0.94x 83 -> 95 % does not fit\n"));
+}
+
+TEST(StudyText, WhereStartUpIsNotKnownTrialsAreOpen) {
+  StudyReport report = sweep();
+  report.utilisation_of_gpu = false;
+  report.startup = {.method = "unknown: no trial reports"};
+  const std::string text = one_line(to_text(report, {}));
+  EXPECT_THAT(text, HasSubstr("time to best open risk"));
+  EXPECT_THAT(text, HasSubstr("Open: at least one trial is"));
+  EXPECT_THAT(to_json({report}), HasSubstr("\"trials_open\""));
+}
+
 TEST(StudyText, WithoutAWordOfTheGpuNothingIsSaidOfIt) {
   StudyReport report = sweep();
   report.utilisation_of_gpu = false;
@@ -201,8 +231,8 @@ TEST(StudyText, ABestValueThatOnlySomeReplaysReachHasItsMark) {
   report.what_if[1].best_reached = 0;
   const std::string text = to_text(report, {});
   EXPECT_THAT(text, HasSubstr("0.79x-0.84x*"));
-  EXPECT_THAT(one_line(text), HasSubstr("* reached in a part of the replays only; the others count with all their "
-                                        "time, and then that of the study as it is."));
+  EXPECT_THAT(one_line(text), HasSubstr("* reached in a part of the replays only; under another pruner the others "
+                                        "count with all their time, and then that of the study as it is."));
   EXPECT_THAT(text, HasSubstr("not reached"));
 }
 
@@ -219,7 +249,8 @@ TEST(StudyText, TheClockIsNamedOrItsZoneIsSaidToBeUnknown) {
   EXPECT_THAT(one_line(to_text(sweep(), {})), HasSubstr("Times: the storage's are UTC+09:00 (heartbeats). Next"));
   StudyReport report = sweep();
   report.clock = {};
-  EXPECT_THAT(one_line(to_text(report, {})), HasSubstr("taken for UTC (nothing here tells their zone); --tz says it"));
+  EXPECT_THAT(one_line(to_text(report, {})),
+              HasSubstr("taken for UTC (nothing here tells their zone; --tz does); lengths of"));
 }
 
 TEST(StudyText, AnomaliesAreSentencesAndCodeStaysAsItIs) {

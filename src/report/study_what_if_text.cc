@@ -49,8 +49,9 @@ std::string busy_words(const StudyReport& report, const WhatIf& row) {
 
 // A word; with room for it, the reason.
 std::string risk_words(const WhatIf& row, std::size_t room) {
-  std::string text(safety_name(row.safety));
+  std::string text(info(row.safety).name);
   if (slower(row)) text = "slower";
+  if (!row.fits) text = "does not fit";
   const std::string longer = row.why.empty() ? text : fmt::format("{}: {}", text, row.why);
   return display_width(visible(longer)) <= room ? longer : text;
 }
@@ -76,6 +77,10 @@ std::vector<const WhatIf*> edited(const StudyReport& report, std::size_t most) {
   for (const WhatIf& row : report.what_if)
     if (most == kAllEdits || (row.helps && !row.how.empty() && rows.size() < most)) rows.push_back(&row);
   return rows;
+}
+
+std::string_view busy_of(const StudyReport& report) {
+  return report.utilisation_of_gpu ? "GPU busy" : report.startup.inside_seconds ? "computing" : "open";
 }
 
 // "1. warm workers": the numbers are those of the edits below.
@@ -105,8 +110,7 @@ std::string narrow_table(const std::vector<Cells>& rows, std::string_view busy, 
 std::string table(const StudyReport& report, const std::vector<const WhatIf*>& shown, std::size_t edits,
                   const TextOptions& options) {
   constexpr std::size_t kNarrow = 76, kLeastChange = 20;
-  std::vector<Cells> rows{
-      {"change", "trials/h", "time to best", report.utilisation_of_gpu ? "GPU busy" : "computing", nullptr}};
+  std::vector<Cells> rows{{"change", "trials/h", "time to best", std::string(busy_of(report)), nullptr}};
   for (const WhatIf* row : shown)
     rows.push_back(
         {numbered(report, *row, edits), rate_words(report, *row), ratio_words(*row), busy_words(report, *row), row});
@@ -139,14 +143,31 @@ std::string table(const StudyReport& report, const std::vector<const WhatIf*>& s
   return text;
 }
 
+// The edit; in few words where one that is told before it begins with the same: "as 1., without: …".
+std::string edit_words(const std::vector<const WhatIf*>& rows, std::size_t index) {
+  constexpr std::string_view kAnd = "; ";
+  const std::string& how = rows[index]->how;
+  const auto rest = [&](const std::string& longer, const std::string& begin) -> std::string {
+    const bool begins = !begin.empty() && longer.starts_with(begin + std::string(kAnd));
+    return begins ? longer.substr(begin.size() + kAnd.size()) : "";
+  };
+  for (std::size_t i = 0; i < index; ++i) {
+    if (const std::string more = rest(how, rows[i]->how); !more.empty())
+      return fmt::format("as {}., and: {}", i + 1, more);
+    if (const std::string less = rest(rows[i]->how, how); !less.empty())
+      return fmt::format("as {}., without: {}", i + 1, less);
+  }
+  return how;
+}
+
 // The edit as it is written where a line holds it; else its words wrapped.
-std::string edit(const WhatIf& row, std::size_t number, const TextOptions& options) {
+std::string edit(const WhatIf& row, const std::string& how, std::size_t number, const TextOptions& options) {
   std::string text, before = fmt::format("{}. ", number);
   if (options.full) {
     text = bold(wrap(row.change, options.width, before, "   "), options);
     before = "   ";
   }
-  for (const std::string_view line : split(row.how, '\n')) {
+  for (const std::string_view line : split(how, '\n')) {
     const std::string shown = visible(line);
     if (trim(shown).empty()) continue;
     text += display_width(shown) + before.size() <= options.width ? before + shown + "\n"
@@ -158,7 +179,7 @@ std::string edit(const WhatIf& row, std::size_t number, const TextOptions& optio
 
 std::string details(const WhatIf& row, const TextOptions& options) {
   std::vector<std::string> parts;
-  parts.push_back(fmt::format("{}{}; {} to {} trials/h", safety_name(row.safety), row.why.empty() ? "" : ": " + row.why,
+  parts.push_back(fmt::format("{}{}; {} to {} trials/h", info(row.safety).name, row.why.empty() ? "" : ": " + row.why,
                               per_hour(row.trials_per_hour.low), per_hour(row.trials_per_hour.high)));
   parts.push_back(fmt::format("{:.3g} GPU-hours for the same trials", row.gpu_hours));
   if (row.memory_bytes) parts.push_back(fmt::format("{} of GPU memory", human_bytes(*row.memory_bytes)));
@@ -170,10 +191,13 @@ std::string details(const WhatIf& row, const TextOptions& options) {
 // In full with all that is known of each.
 std::string edits(const StudyReport& report, const TextOptions& options, std::size_t most) {
   std::string text;
-  std::size_t number = 0;
-  for (const WhatIf* row : edited(report, options.full ? kAllEdits : most)) {
-    text += edit(*row, ++number, options);
-    if (options.full) text += details(*row, options);
+  const auto rows = edited(report, options.full ? kAllEdits : most);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::string how = options.full ? rows[i]->how : edit_words(rows, i);
+    if (!options.full && rows[i]->safety == Safety::kRisky && !rows[i]->why.empty())
+      how += fmt::format(" (risky: {})", rows[i]->why);
+    text += edit(*rows[i], how, i + 1, options);
+    if (options.full) text += details(*rows[i], options);
   }
   return text.empty() ? text : text + "\n";
 }
@@ -185,13 +209,16 @@ std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& r
                                ? "Pruning less fills the GPU with trials that lose: busier, and slower."
                                : "Pruning less fills the time with trials that lose: busier, and slower.");
   if (!report.utilisation_of_gpu)
-    sentences.emplace_back("Computing: at least one trial is past its start-up; nothing here tells what the GPU did.");
+    sentences.emplace_back(
+        report.startup.inside_seconds
+            ? "Computing: at least one trial is past its start-up; nothing here tells what the GPU did."
+            : "Open: at least one trial is; how much of that is start-up is not known, nor what the GPU did.");
   const bool any_helps = std::any_of(report.what_if.begin(), report.what_if.end(), [](auto& row) { return row.helps; });
   if (!any_helps) sentences.emplace_back("None of these is sure to find the best value sooner.");
   if (std::any_of(rows.begin(), rows.end(), [](const WhatIf* row) { return seldom(*row) && !hardly(*row); }))
     sentences.emplace_back(
-        "* reached in a part of the replays only; the others count with all their time, and then that of the study as "
-        "it is.");
+        "* reached in a part of the replays only; under another pruner the others count with all their time, and then "
+        "that of the study as it is.");
   if (rows.size() < report.what_if.size())
     sentences.push_back(fmt::format("{} more with --full.",
                                     human_count(static_cast<std::int64_t>(report.what_if.size() - rows.size()))));

@@ -28,8 +28,17 @@ std::string_view subject(const std::string& check) {
   if (check == "memory") return "memory: ";
   if (check == "clocks") return "clocks: ";
   if (check == "mixed_precision") return "mixed precision: ";
+  if (check == "no_hang") return "no hang: ";
+  if (check == "no_out_of_memory") return "no running out of memory: ";
   if (check == "runs_on_gpu") return "the job on the GPU: ";
   return "";
+}
+
+// The same where the answer is no.
+std::string_view wrong(const std::string& check) {
+  if (check == "no_hang") return "a hang: ";
+  if (check == "no_out_of_memory") return "out of memory: ";
+  return subject(check);
 }
 
 // Of a recording that ends before what it recorded did; "" of others.
@@ -45,7 +54,9 @@ std::string cut_short(const RecordingMeta& meta) {
 std::string checks(const Explanation& e, Answer answer) {
   std::vector<std::string> words;
   for (const HealthCheck& check : e.health)
-    if (check.good == answer) words.push_back(fmt::format("{}{}", subject(check.check), check.evidence));
+    if (check.good == answer)
+      words.push_back(
+          fmt::format("{}{}", answer == Answer::kNo ? wrong(check.check) : subject(check.check), check.evidence));
   return join(words, "; ");
 }
 
@@ -54,7 +65,7 @@ std::string problems(const Explanation& e, const TextOptions& options) {
   std::vector<std::string> words;
   for (const HealthCheck& check : e.health)
     if (check.good == Answer::kNo && check.check != "mixed_precision")
-      words.push_back(fmt::format("{}{}", subject(check.check), check.evidence));
+      words.push_back(fmt::format("{}{}", wrong(check.check), check.evidence));
   if (std::string words_of_it = cut_short(e.meta); !words_of_it.empty()) words.push_back(std::move(words_of_it));
   bool lost = false;
   const Loss* unread = nullptr;
@@ -135,6 +146,8 @@ std::string evidence_in_short(const Explanation& e, const TextOptions& options) 
 // Never wrapped: a command is there to be copied.
 std::string next(const Explanation& e, const TextOptions& options) {
   if (e.path.empty()) return "";
+  if (e.path == "-")
+    return fmt::format("Next: {}\n", typed("headroom import - keeps it; then: headroom why last --full", options));
   const std::string name = visible(recording_argument(e, options));
   if (!options.full) return fmt::format("Next: {}\n", typed(fmt::format("headroom why {} --full", name), options));
   return fmt::format("Next: {}\n      {}\n", typed(fmt::format("headroom why {} --json", name), options),

@@ -136,7 +136,7 @@ std::string Fit::obstacle(TaskIndex task, GpuIndex index, double gain) const {
   if (!memory_fits(gpu, need)) {
     const std::int64_t limit = machine_.limit_bytes(gpu);
     const std::int64_t free = count == 0 ? limit : limit - machine_.counted_bytes(gpu);
-    return fmt::format("needs {}, {} free", human_bytes(count == 0 ? need.alone_bytes : need.bytes),
+    return fmt::format("may need {}, {} not spoken for", human_bytes(count == 0 ? need.alone_bytes : need.bytes),
                        human_bytes(std::max<std::int64_t>(0, free)));
   }
   if (!host_fits(task, !fixed && count > 0)) return "the host's cores or memory are taken";

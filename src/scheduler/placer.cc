@@ -290,7 +290,10 @@ std::string Placer::why_waiting(TaskIndex task) const {
     if (why.empty()) return "others come first";
     return why.starts_with(kWaits) ? why.substr(kWaits.size()) : "on a GPU with room for it: " + why;
   }
-  return "no GPU has enough free memory for it";
+  // What runs may still take more than it holds now: that is why a GPU may look emptier than it is.
+  GpuIndex first = 0;
+  while (first + 1 < machine_.gpu_count() && !machine_.gpu(first).usable) ++first;
+  return fmt::format("no GPU has enough memory to spare for it: {}", obstacle(task, first));
 }
 
 }  // namespace headroom::scheduler

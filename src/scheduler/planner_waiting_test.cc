@@ -18,8 +18,8 @@ TEST(WhyWaiting, NamesTheMemoryThatItNeedsAndThatIsFree) {
   Batch batch(2);
   batch.add(2, task().memory(50 * kGib)).add(2, task().memory(40 * kGib)).begin();
   const WhyWaiting why = batch.planner().why_waiting(3);
-  EXPECT_EQ(why.reason, "no GPU has enough free memory for it");
-  EXPECT_THAT(why.gpus, ElementsAre("needs 40.0 GiB, 28.4 GiB free", "needs 40.0 GiB, 28.4 GiB free"));
+  EXPECT_EQ(why.reason, "no GPU has enough memory to spare for it: may need 40.0 GiB, 28.4 GiB not spoken for");
+  EXPECT_THAT(why.gpus, ::testing::Each("may need 40.0 GiB, 28.4 GiB not spoken for"));
   EXPECT_EQ(batch.planner().why_waiting(), batch.planner().why_waiting(2).reason) << "of the first in the queue";
 }
 

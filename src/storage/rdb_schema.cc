@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kKnown{"v2.6.0.a", "v3.0.0.a", "v3.0.0.b",
                                                  "v3.0.0.c", "v3.0.0.d", "v3.2.0.a"};
-constexpr std::array<std::string_view, 5> kTooOld{"", "v0.9.0.a", "v1.2.0.a", "v1.3.0.a", "v2.4.0.a"};
+constexpr std::array<std::string_view, 4> kTooOld{"v0.9.0.a", "v1.2.0.a", "v1.3.0.a", "v2.4.0.a"};
 
 template <class Names>
 bool is_in(const Names& names, std::string_view name) {
@@ -25,10 +25,15 @@ bool is_in(const Names& names, std::string_view name) {
 
 Result<void> check_schema(std::string_view version) {
   if (is_in(kKnown, version)) return {};
+  if (version.empty())
+    return fail(
+        Errc::kUnsupported,
+        "no version of Optuna's schema is in it: it is being created just now, or older than Optuna 0.9",
+        "try again; if it stays so, copy it and upgrade the copy with Optuna 3 or newer: optuna storage upgrade "
+        "--storage URL");
   if (is_in(kTooOld, version))
     return fail(Errc::kUnsupported,
-                fmt::format("its tables are of Optuna's schema {}, older than {}",
-                            version.empty() ? "before v0.9.0.a" : version, kKnown.front()),
+                fmt::format("its tables are of Optuna's schema {}, older than {}", version, kKnown.front()),
                 "copy the storage, and bring the copy up to date with Optuna 3 or newer: optuna storage upgrade "
                 "--storage URL");
   return fail(Errc::kUnsupported,

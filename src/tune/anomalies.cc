@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "tune/duplicates.h"
 #include "tune/slow_trials.h"
+#include "tune/stood_still.h"
 #include "tune/study_clock.h"
 
 namespace headroom::tune {
@@ -67,10 +68,9 @@ std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts
                          human_duration(longest));
     case DeadBy::kReplaced:
       return fmt::format(
-          "more trials are open than the {} that {}, younger ones began after it, and of the {} that "
-          "are RUNNING and not dead otherwise it is among the oldest",
+          "more trials are open than the {} that {}, younger ones began after it, and {}",
           count_of(parallelism.workers, "worker"), parallelism.workers_told ? "there are" : "seem to be there",
-          running);
+          running > 1 ? fmt::format("of {} that are RUNNING it is among the oldest", running) : "it alone is RUNNING");
     case DeadBy::kNone:
       break;
   }
@@ -164,6 +164,24 @@ void add_slow(const Study& study, const Timeline& timeline, const StepModel& mod
         .next = fmt::format("look at what its worker did from {} to {} by the storage's clock", clock_time(span.begin),
                             clock_time(span.end)),
         .trials = listed(trials)}});
+}
+
+// Regions of the parameters that hardly a trial gets out of: a sampler that leaves failed trials out goes on trying
+// them.
+void add_failing_regions(const StudyReport& report, std::vector<Costed>& found) {
+  constexpr double kNearlyAll = 0.8, kWorthIt = 0.02;  // of its trials, of worker time
+  for (const FailureGroup& group : report.failures) {
+    if (!group.region || static_cast<double>(group.failed) < kNearlyAll * static_cast<double>(group.of)) continue;
+    const double share = report.worker_time.total > 0 ? group.worker_seconds / report.worker_time.total : 0;
+    if (share < kWorthIt) continue;
+    found.push_back({group.worker_seconds,
+                     {.kind = "failing_region",
+                      .text = fmt::format("{} of {} with {} failed: {} of worker time", group.failed,
+                                          count_of(group.of, "trial"), group.where, human_percent(share)),
+                      .next = "leave that region out of the search space, or raise optuna.TrialPruned there before "
+                              "anything is loaded: TPE learns from pruned trials, not from failed ones",
+                      .trials = listed(group.trials)}});
+  }
 }
 
 void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTime& time, std::vector<Costed>& found) {
@@ -273,6 +291,9 @@ std::vector<StudyAnomaly> anomalies(const Study& study, const StudyOptions& opti
   add_open_at_end(study, timeline, found);
   add_too_many_open(timeline, report.parallelism, found);
   add_slow(study, timeline, model, found);
+  add_failing_regions(report, found);
+  if (auto still = stood_still(study, timeline))
+    found.push_back({still->seconds * static_cast<double>(report.parallelism.workers), std::move(still->anomaly)});
   add_duplicates(study, timeline, report.worker_time, found);
   add_non_finite(study, timeline, found);
   add_odd(study, timeline, options.now, found);

@@ -156,6 +156,30 @@ TEST(Anomalies, NonFiniteReportsAndValuesAreNamed) {
   EXPECT_EQ(anomaly(report, "non_finite_values")->trials, std::vector<std::int64_t>{1});
 }
 
+TEST(Anomalies, AStudyThatStoodStillSaysWhen) {
+  const Made made = make({});
+  Study study = made.study;
+  const Nanos middle = *study.trials[100].start, later = 36'000 * kSecond;
+  for (Trial& trial : study.trials) {  // as when the machine sleeps
+    if (*trial.start > middle) *trial.start += later;
+    if (*trial.complete > middle) *trial.complete += later;
+  }
+  const StudyReport asleep = study_facts(study, {.now = at(made.end + 36'001)});
+  const StudyAnomaly* slept = anomaly(asleep, "stood_still");
+  ASSERT_TRUE(slept);
+  EXPECT_NE(slept->text.find(" by the storage's clock no trial began or ended, and 4 were open"), std::string::npos)
+      << slept->text;
+  study = made.study;
+  for (Trial& trial : study.trials) {  // as when it is stopped and started again
+    if (*trial.start <= middle) trial.complete = std::min(*trial.complete, middle);
+    if (*trial.start > middle) *trial.start += later, *trial.complete += later;
+  }
+  const StudyReport restarted = study_facts(study, {.now = at(made.end + 36'001)});
+  const StudyAnomaly* stopped = anomaly(restarted, "stood_still");
+  ASSERT_TRUE(stopped);
+  EXPECT_NE(stopped->text.find("no trial was open"), std::string::npos) << stopped->text;
+}
+
 TEST(Anomalies, OddTrialsAreNamed) {
   StudyBuilder builder;
   const auto lr = builder.number("lr");

@@ -13,7 +13,7 @@ namespace headroom::tune {
 
 namespace {
 
-constexpr double kGap = 0.01;              // of worker time: shorter gaps are not worth a queue
+constexpr double kProgramStart = 1;        // seconds between trials; a loop takes less, a program with its imports more
 constexpr std::int64_t kMostWorkers = 16;  // per GPU
 
 std::string workers_text(std::int64_t workers) {
@@ -34,7 +34,8 @@ class Editor {
   Editor(const StudyModel& model, const StudyReport& facts) : model_(model), facts_(facts), change_(as_it_is(model)) {}
 
   Editor& warm() {
-    change_.warm = true;
+    change_.warm = model_.startup_known;  // else only what lies between trials is known to be one
+    if (!change_.warm) change_.settings.between = std::min(model_.between, kProgramStart);
     add("warm workers",
         "one process per worker that takes trial after trial and keeps imports, data and the CUDA context: "
         "study.optimize(objective, n_trials=…) around what is loaded once, outside objective()");
@@ -42,21 +43,15 @@ class Editor {
   }
   Editor& workers(std::int64_t n) {
     change_.settings.workers = n;
-    add(workers_text(n), fmt::format("start {} of the processes that run study.optimize(), or n_jobs={}", n, n));
+    add(workers_text(n),
+        fmt::format("start {} of the processes that run study.optimize(), or one with n_jobs={}", n, n));
     return *this;
   }
   Editor& half_startup() {
     change_.settings.startup_factor = 0.5;
-    change_.settings.between = 0.5 * model_.between;
+    if (model_.between > kProgramStart) change_.settings.between = 0.5 * model_.between;
     add("start-up halved",
         "cache the prepared data set, import less: `headroom run -- …` of one trial shows where its start-up goes");
-    return *this;
-  }
-  Editor& no_gap() {
-    change_.settings.between = 0;
-    add("a queue instead of fixed workers",
-        "study.optimize(objective, n_trials=1) as a program of its own, one line per trial: "
-        "`headroom batch - < commands.txt` starts the next one as soon as memory and cores allow");
     return *this;
   }
   Editor& loaders(std::int64_t n) {
@@ -195,17 +190,17 @@ std::vector<Change> changes(const StudyModel& model, const StudyOptions& options
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
 
-  if (facts.startup.inside_seconds) {
+  if (model.startup_known || model.between > kProgramStart) {
     all.push_back(edit().warm().made(options));
     if (now >= 2) all.push_back(edit().warm().workers(std::max<std::int64_t>(1, now / 2)).made(options));
     all.push_back(edit().warm().workers(now + 2).made(options));
     all.push_back(edit().half_startup().made(options));
-  } else {
-    left_out.push_back("How long a trial's start-up takes is not known: no change of it is replayed.");
   }
+  if (!model.startup_known)
+    left_out.push_back(
+        "How long a trial's start-up takes is not known: no change of it is replayed, and the replays try everything "
+        "from none to the whole trial.");
   for (const std::int64_t n : counts) all.push_back(edit().workers(n).made(options));
-  const double gaps = model.between * static_cast<double>(model.trials.size());
-  if (gaps > kGap * model.seconds * static_cast<double>(now)) all.push_back(edit().no_gap().made(options));
   if (options.loader_workers) {
     all.push_back(edit().loaders(2 * std::max<std::int64_t>(1, model.loader_workers)).made(options));
   } else {

@@ -17,6 +17,7 @@ struct Change {
   std::int64_t loader_workers = 0;  // per trial
   Safety safety = Safety::kSafe;
   std::string why;
+  bool fits = true;  // the GPU's memory
 };
 
 [[nodiscard]] Change as_it_is(const StudyModel& model);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/study.h"
-#include "tune/random.h"
+#include "base/random.h"
 
 namespace headroom::tune {
 

@@ -178,7 +178,10 @@ FailureGroup group_of(const Study& study, const Scope& scope, std::string where)
   group.before_first_step = true;
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     if (!scope.in[i] || !scope.failed[i]) continue;
-    group.before_first_step = group.before_first_step && study.trials[i].reports == 0;
+    const Trial& trial = study.trials[i];
+    group.before_first_step = group.before_first_step && trial.reports == 0;
+    if (trial.start && trial.complete && *trial.complete > *trial.start)
+      group.worker_seconds += seconds(*trial.complete - *trial.start);
     if (group.trials.size() < kListed) group.trials.push_back(study.trials[i].number);
   }
   return group;
@@ -197,8 +200,9 @@ void add_scattered(const Study& study, const Scope& scope, bool beside_regions, 
     ++(reports.empty() ? at_once : later).count.failed;
     if (!reports.empty()) ++last_steps[reports.back().step];
   }
-  const std::string spread =
-      beside_regions ? "no region of the parameters beyond these stands out" : "no region of the parameters stands out";
+  const std::string spread = scope.count.failed == scope.count.of ? "whatever the parameters"
+                             : beside_regions ? "no region of the parameters beyond these stands out"
+                                              : "no region of the parameters stands out";
   if (at_once.count.failed > 0) groups.push_back(group_of(study, at_once, spread));
   if (later.count.failed == 0) return;
   const bool one_step = last_steps.size() == 1 && later.count.failed >= kFewestFailed;
@@ -222,6 +226,7 @@ std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<P
     const auto found = region_of(columns, sorted, scope);
     if (!found) break;
     groups.push_back(group_of(study, found->scope, found->where));
+    groups.back().region = true;
     for (std::size_t i = 0; i < scope.in.size(); ++i)
       if (found->scope.in[i]) scope.in[i] = 0;
     scope.count.failed -= found->scope.count.failed;

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "tune/study_facts.h"
 #include "tune/study_testing.h"
 
 namespace headroom::tune {
@@ -39,6 +40,27 @@ Study drawn(unsigned seed, const std::function<double(const Drawn&)>& fails, int
 }
 
 std::vector<FailureGroup> groups(const Study& study) { return failure_groups(study, parameter_columns(study)); }
+
+TEST(Failures, OfEveryTrialAreNoMatterOfParameters) {
+  const Study study = drawn(1, [](const Drawn&) { return 1.0; });
+  const auto groups = failure_groups(study, parameter_columns(study));
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_EQ(groups[0].where, "whatever the parameters");
+  EXPECT_FALSE(groups[0].region);
+}
+
+TEST(Failures, OfARegionThatCostsTimeAreAnAnomaly) {
+  const Study study = drawn(1, [](const Drawn& one) { return one.layers >= 6 ? 1.0 : 0.0; });
+  const StudyReport report = study_facts(study, {});
+  ASSERT_FALSE(report.failures.empty());
+  EXPECT_TRUE(report.failures[0].region);
+  EXPECT_GT(report.failures[0].worker_seconds, 0);
+  const StudyAnomaly* found = testing::anomaly(report, "failing_region");
+  ASSERT_TRUE(found);
+  EXPECT_NE(found->text.find("with layers >= 6 failed: "), std::string::npos) << found->text;
+  const StudyReport seldom = study_facts(drawn(1, [](const Drawn& one) { return one.layers >= 6 ? 0.5 : 0.0; }), {});
+  EXPECT_FALSE(testing::anomaly(seldom, "failing_region"));
+}
 
 TEST(Failures, OfOneParameterAreFoundAndCounted) {
   for (unsigned seed = 0; seed < 5; ++seed) {

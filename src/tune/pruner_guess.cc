@@ -10,7 +10,7 @@
 #include "tune/pruner_candidates.h"
 #include "tune/pruner_text.h"
 #include "tune/pruners.h"
-#include "tune/study_timeline.h"
+#include "tune/study_events.h"
 
 namespace headroom::tune {
 
@@ -92,7 +92,7 @@ struct Scored {
 
 // The best of the candidates, kFinalists at most, the best one first.
 std::vector<Scored> ranked(const std::vector<PrunerSettings>& candidates, const Study& study, std::size_t reports) {
-  const auto timeline = study_timeline(study, reports);
+  const auto timeline = study_events(study, reports);
   const auto wrong = [](const Scored& s) { return s.score.wrong(); };
   std::vector<Scored> best;
   for (const PrunerSettings& settings : candidates) {
@@ -162,8 +162,10 @@ PrunerGuess guess(const Study& study, const PruningTraces& traces) {
   const std::string said = traces_text(traces) + "; ";
   if (best.score.decisions == 0)
     return unknown(said + "no trial is stored that has a time and few enough reports to be replayed");
+  if (!best.score.nearly_all(traces.rungs) && best.score.prunes_hit == 0)
+    return unknown(said + "no setting that was tried prunes where the study did");
   if (!best.score.nearly_all(traces.rungs))
-    return unknown(said + fmt::format("of the settings tried {} come nearest: {} of {} prunes given back, {} added",
+    return unknown(said + fmt::format("of the settings tried {} comes nearest: {} of {} prunes given back, {} added",
                                       pruner_text(best.settings), best.score.prunes_hit, best.score.prunes,
                                       best.score.prunes_more));
   std::string alike;

@@ -11,7 +11,7 @@ namespace headroom::tune {
 
 namespace {
 
-enum class Phase : std::uint8_t { kBetween = 0, kStartup, kStep, kDone };
+enum class Phase : std::uint8_t { kBetween = 0, kStartup, kStep, kAway, kDone };
 
 struct Worker {
   Phase phase = Phase::kBetween;
@@ -51,16 +51,23 @@ class Simulation {
   struct Rates {
     std::size_t starting = 0, computing = 0;
     double startup = 1, step = 1;
-    [[nodiscard]] double of(Phase phase) const {
-      return phase == Phase::kStartup ? startup : phase == Phase::kStep ? step : 1;
-    }
   };
+
+  [[nodiscard]] bool starts(const Worker& worker) const {
+    return worker.phase == Phase::kStartup && !trials_[worker.trial].startup_computes;
+  }
+  [[nodiscard]] bool computes(const Worker& worker) const {
+    return worker.phase == Phase::kStep || (worker.phase == Phase::kStartup && !starts(worker));
+  }
+  [[nodiscard]] double rate(const Rates& r, const Worker& worker) const {
+    return starts(worker) ? r.startup : computes(worker) ? r.step : 1;
+  }
 
   [[nodiscard]] Rates rates() const {
     Rates r;
     for (const Worker& worker : workers_) {
-      r.starting += worker.phase == Phase::kStartup;
-      r.computing += worker.phase == Phase::kStep;
+      r.starting += starts(worker);
+      r.computing += computes(worker);
     }
     const double wanted = static_cast<double>(r.starting) * machine_.startup_cores +
                           static_cast<double>(r.computing) * machine_.step_cores;
@@ -76,14 +83,14 @@ class Simulation {
     double seconds = std::numeric_limits<double>::infinity();
     Worker* next = &workers_.front();
     for (Worker& worker : workers_) {
-      if (worker.phase == Phase::kDone) continue;
-      const double needed = worker.left / r.of(worker.phase);
+      if (worker.phase == Phase::kAway || worker.phase == Phase::kDone) continue;
+      const double needed = worker.left / rate(r, worker);
       if (needed < seconds) {
         seconds = needed;
         next = &worker;
       }
     }
-    for (Worker& worker : workers_) worker.left -= seconds * r.of(worker.phase);
+    for (Worker& worker : workers_) worker.left -= seconds * rate(r, worker);
     next->left = 0;
     now_ += seconds;
     account(r, seconds);
@@ -106,14 +113,42 @@ class Simulation {
         return step(worker);
       case Phase::kStep:
         return report(worker);
+      case Phase::kAway:
       case Phase::kDone:
         return;
+    }
+  }
+
+  // Whether so many others have trials that this one was not there.
+  [[nodiscard]] bool missing(const Worker& worker) const {
+    if (settings_.present.empty()) return false;
+    const auto others = std::count_if(workers_.begin(), workers_.end(), [&](const Worker& other) {
+      return &other != &worker && (other.phase == Phase::kStartup || other.phase == Phase::kStep);
+    });
+    return others >= settings_.present[begun_];
+  }
+
+  // Those that are there by now.
+  void call_back() {
+    if (settings_.present.empty() || begun_ == trials_.size()) return;
+    auto there = std::count_if(workers_.begin(), workers_.end(), [](const Worker& worker) {
+      return worker.phase != Phase::kAway && worker.phase != Phase::kDone;
+    });
+    for (Worker& worker : workers_) {
+      if (worker.phase != Phase::kAway || there >= settings_.present[begun_]) continue;
+      worker.phase = Phase::kBetween;
+      worker.left = 0;
+      ++there;
     }
   }
 
   void begin(Worker& worker) {
     if (begun_ == trials_.size()) {
       worker.phase = Phase::kDone;
+      return;
+    }
+    if (missing(worker)) {
+      worker.phase = Phase::kAway;
       return;
     }
     if (settings_.change && settings_.change->first == begun_) pruning_.change(settings_.change->second);
@@ -123,8 +158,10 @@ class Simulation {
     const ReplayTrial& trial = trials_[worker.trial];
     worker.left = trial.startup * settings_.startup_factor;
     if (worker.warm && settings_.warm_startup) worker.left = std::min(worker.left, *settings_.warm_startup);
+    worker.left += trial.stall;
     worker.warm = true;
     if (asks_) pruning_.begin(trial.number);
+    call_back();
     outcome_.steady_seconds = now_;
     outcome_.steady_any_kernel = outcome_.any_kernel;
     outcome_.steady_ended = static_cast<std::int64_t>(ended_);

@@ -17,6 +17,8 @@ namespace headroom::tune {
 struct ReplayTrial {
   std::int64_t number = 0;                  // in the study: Hyperband derives the bracket from it
   double startup = 0;                       // seconds of host work before the first step
+  bool startup_computes = false;            // as a step does: nobody knows which is which
+  double stall = 0;                         // seconds more before the first step, whatever is changed
   double step = 0;                          // seconds per step, which ends with a report
   std::vector<StepReport> curve;            // observed reports, then extrapolated ones to the end
   TrialState ends = TrialState::kComplete;  // how, after the last report; without reports: after the start-up
@@ -34,6 +36,7 @@ struct ReplayMachine {
 
 struct ReplaySettings {
   std::int64_t workers = 1;
+  std::vector<std::int64_t> present;   // of them, at the begin of each trial; empty: all
   double between = 0;                  // seconds from the end of a trial to the begin of a worker's next
   double startup_factor = 1;           // of every start-up
   std::optional<double> warm_startup;  // seconds, from a worker's second trial on; never more than the trial's own

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "tune/gpu_share.h"
-#include "tune/random.h"
+#include "base/random.h"
 
 namespace headroom::tune {
 namespace {
@@ -188,6 +188,20 @@ TEST(Replay, RatesAreCountedUntilTheLastTrialBegins) {
 }
 
 TEST(Replay, NothingIsOverAtOnce) { EXPECT_EQ(replayed({}, {.workers = 4}).seconds, 0); }
+
+TEST(Replay, WorkersThatWereNotThereTakeNoTrials) {
+  std::vector<ReplayTrial> trials(12);
+  for (ReplayTrial& trial : trials) trial.startup = 10;
+  ReplaySettings settings{.workers = 4};
+  const auto seconds = [&] { return replay(trials, {}, settings, Direction::kMinimize, "", 0).seconds; };
+  EXPECT_DOUBLE_EQ(seconds(), 30);
+  settings.present.assign(12, 4);
+  EXPECT_DOUBLE_EQ(seconds(), 30);
+  settings.present = {4, 4, 4, 4, 1, 1, 1, 1, 4, 4, 4, 4};  // three stop after their first trial, and come back
+  EXPECT_DOUBLE_EQ(seconds(), 10 + 40 + 10);
+  settings.present.assign(12, 1);
+  EXPECT_DOUBLE_EQ(seconds(), 120);
+}
 
 }  // namespace
 }  // namespace headroom::tune

@@ -21,7 +21,7 @@ constexpr std::size_t kAllPairsOf = 300;  // points: 44,850 pairs
 constexpr std::size_t kPairs = 40'000;
 constexpr int kBootstraps = 200;
 constexpr std::size_t kBootstrapPoints = 1'000;
-constexpr std::size_t kBootstrapPairs = 2'000;
+constexpr std::size_t kBootstrapPairs = 1'000;
 
 // Not std::uniform_int_distribution, which differs between libraries: the same study gives the same answer everywhere.
 std::size_t below(std::size_t count, Random& random) { return static_cast<std::size_t>(random() % count); }
@@ -37,6 +37,7 @@ std::optional<Line> line_of(const Points& points, std::size_t pairs, Random& ran
     for (std::size_t i = 0; i < points.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) add_slope(points, i, j, slopes);
   } else {
+    slopes.reserve(pairs);
     for (std::size_t k = 0; k < pairs; ++k)
       add_slope(points, below(points.size(), random), below(points.size(), random), slopes);
   }

@@ -71,6 +71,9 @@ void judge(Change& change, const Circumstances& circumstances, const StudyOption
     if (!verdict.why.empty()) whys.push_back(verdict.why);
   }
   change.why = fmt::format("{}", fmt::join(whys, "; "));
+  const std::optional<std::int64_t> memory = memory_of(change, options);
+  change.fits = !memory || !options.gpu_memory_bytes || *memory <= *options.gpu_memory_bytes ||
+                change.settings.workers <= circumstances.base_workers;  // as many did fit
 }
 
 std::optional<std::int64_t> memory_per_trial(const StudyOptions& options) {

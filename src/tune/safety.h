@@ -15,7 +15,7 @@ struct Circumstances {
   bool mid_study = false;  // the study runs, or the change is one in its middle
 };
 
-// Sets the change's `safety` and `why`: the worst of memory, cores, the pruner and the workers.
+// Sets the change's `safety`, `why` and `fits`: the worst of memory, cores, the pruner and the workers.
 void judge(Change& change, const Circumstances& circumstances, const StudyOptions& options);
 
 // Measured, else told.

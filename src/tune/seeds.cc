@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tune/random.h"
+#include "base/random.h"
 
 namespace headroom::tune {
 

@@ -21,8 +21,8 @@ constexpr double kLeastStep = 1e-6;  // seconds
 constexpr double kLeastOfReading = 0.7;
 constexpr double kWithoutSlicing = 4;  // log odds against less: kernels side by side need MPS
 
-double first_step(const TimedTrial& trial, double startup) {
-  return std::min(trial.begin + trial.startup.value_or(startup), trial.end);
+double first_step(const TimedTrial& trial, std::optional<double> startup) {
+  return std::min(trial.begin + trial.startup.value_or(startup.value_or(0)), trial.end);
 }
 
 // How many trials compute, from each of the times on.
@@ -31,10 +31,10 @@ struct Crowd {
   std::vector<std::int64_t> computing;
 };
 
-Crowd crowd_of(const std::vector<TimedTrial>& trials, double startup) {
+Crowd crowd_of(const std::vector<TimedTrial>& trials, std::optional<double> startup) {
   std::vector<std::pair<double, int>> events;
   for (const TimedTrial& trial : trials) {
-    if (trial.reports == 0) continue;
+    if (trial.reports == 0 && startup) continue;
     events.emplace_back(first_step(trial, startup), 1);
     events.emplace_back(trial.end, -1);
   }
@@ -101,7 +101,7 @@ double off(const StepTimes& way, const Observation& seen) {
   return seen.y - (seen.measured ? 0 : way.startup) - seen.x * way.step;
 }
 
-void fit_values(StepTimes& way, const std::vector<Observation>& seen) {
+void fit_values(StepTimes& way, bool with_startup, const std::vector<Observation>& seen) {
   Sums sums;
   for (const Observation& o : seen) {
     if (o.measured) {  // no start-up in it: moves the slope only
@@ -114,7 +114,7 @@ void fit_values(StepTimes& way, const std::vector<Observation>& seen) {
     sums.add(trust / variance_of(way, o.x), o.x, o.y);
   }
   const double determinant = sums.determinant();
-  if (sums.w <= 0 || determinant <= 1e-9 * sums.w * sums.xx) {  // all alike, or all measured: the slope alone
+  if (!with_startup || sums.w <= 0 || determinant <= 1e-9 * sums.w * sums.xx) {  // or all alike, or all measured
     way.step = sums.xx > 0 ? std::max(kLeastStep, (sums.xy - way.startup * sums.x) / sums.xx) : kLeastStep;
     return;
   }
@@ -159,10 +159,11 @@ double likelihood(const StepTimes& way, const std::vector<Observation>& seen) {
   return sum;
 }
 
-StepTimes explain(const std::vector<TimedTrial>& trials, const Crowd& crowd, double contended, double startup) {
+StepTimes explain(const std::vector<TimedTrial>& trials, const Crowd& crowd, double contended,
+                  std::optional<double> startup) {
   StepTimes way;
   way.contended = contended;
-  way.startup = startup;
+  way.startup = startup.value_or(0);
   const Progress progress(crowd, contended);
   std::vector<Observation> seen;
   for (const TimedTrial& trial : trials) {
@@ -176,7 +177,7 @@ StepTimes explain(const std::vector<TimedTrial>& trials, const Crowd& crowd, dou
   }
   start_variances(way, seen);
   for (int round = 0; round < kRounds; ++round) {
-    fit_values(way, seen);
+    fit_values(way, startup.has_value(), seen);
     fit_variances(way, seen);
   }
   way.fits = likelihood(way, seen);
@@ -186,7 +187,7 @@ StepTimes explain(const std::vector<TimedTrial>& trials, const Crowd& crowd, dou
 }  // namespace
 
 std::vector<StepTimes> step_times(const std::vector<TimedTrial>& trials, std::optional<double> kernel_share,
-                                  double startup) {
+                                  std::optional<double> startup) {
   const Crowd crowd = crowd_of(trials, startup);
   std::vector<StepTimes> ways;
   for (std::size_t i = 0; i < kShares; ++i) {
@@ -211,7 +212,7 @@ const StepTimes& draw(const std::vector<StepTimes>& ways, Random& random) {
   return ways.back();
 }
 
-std::vector<double> computing_shares(const std::vector<TimedTrial>& trials, double startup) {
+std::vector<double> computing_shares(const std::vector<TimedTrial>& trials, std::optional<double> startup) {
   const Crowd crowd = crowd_of(trials, startup);
   double begin = trials.front().begin, end = trials.front().end;
   for (const TimedTrial& trial : trials) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "tune/random.h"
+#include "base/random.h"
 
 // What a trial's duration is made of, where the storage tells nothing but its begin, its end and how many reports it
 // made: a start-up, and steps that take longer the more trials compute beside it.
@@ -29,14 +29,16 @@ struct StepTimes {
 // How the durations are explained under each of a grid of contended shares; `fits` says how well, before what is known
 // of the GPU: kernels of different processes take turns, so that it is the share of kernels (`kernel_share`, 1 where
 // nothing says), or less by what readings of it overstate, and much less only with MPS. Weighted least squares of the
-// duration on the reports, with variances for start-ups and for steps. `startup`: a first guess of the mean.
+// duration on the reports, with variances for start-ups and for steps. `startup`: a first guess of the mean; absent: it
+// is not known, none is looked for, and trials compute from their begin.
 [[nodiscard]] std::vector<StepTimes> step_times(const std::vector<TimedTrial>& trials,
-                                                std::optional<double> kernel_share, double startup);
+                                                std::optional<double> kernel_share, std::optional<double> startup);
 
 // One of them, by its likelihood.
 [[nodiscard]] const StepTimes& draw(const std::vector<StepTimes>& ways, Random& random);
 
 // Share of the time from the first begin to the last end in which so many trials were past their start-up, by number.
-[[nodiscard]] std::vector<double> computing_shares(const std::vector<TimedTrial>& trials, double startup);
+[[nodiscard]] std::vector<double> computing_shares(const std::vector<TimedTrial>& trials,
+                                                   std::optional<double> startup);
 
 }  // namespace headroom::tune

@@ -9,6 +9,9 @@
 #include "base/human.h"
 #include "base/median.h"
 #include "tune/gpu_share.h"
+#include "tune/standstill.h"
+#include "tune/timeline.h"
+#include "tune/workers.h"
 
 namespace headroom::tune {
 
@@ -50,28 +53,49 @@ std::vector<const Trial*> trials_that_ended(const Study& study) {
   return trials;
 }
 
-// Begins and ends on a clock that stands still while no trial is open for longer than any trial took.
+// Takes standstills out of the study's clock.
+void leave_out(const std::vector<Standstill>& stills, double& at) {
+  double out = 0;
+  for (const Standstill& still : stills)
+    if (still.begin < at) out += std::min(at, still.end) - still.begin;
+  at -= out;
+}
+
+// Begins and ends on a clock that stops where the study stood still.
 void set_times(StudyModel& model, const StudyOptions& options) {
-  Nanos longest = 0;
-  for (const Trial* trial : model.trials) longest = std::max(longest, *trial->complete - *trial->start);
-  Nanos zero = *model.trials.front()->start, open_until = zero, pauses = 0;
+  const Nanos zero = *model.trials.front()->start;
   for (const Trial* trial : model.trials) {
-    if (*trial->start - open_until > longest) pauses += *trial->start - open_until;
-    open_until = std::max(open_until, *trial->complete);
-    TimedTrial timed{.begin = static_cast<double>(*trial->start - zero - pauses) / kNanos,
-                     .end = static_cast<double>(*trial->complete - zero - pauses) / kNanos,
+    TimedTrial timed{.begin = static_cast<double>(*trial->start - zero) / kNanos,
+                     .end = static_cast<double>(*trial->complete - zero) / kNanos,
                      .reports = trial->reports,
                      .startup = std::nullopt};
     if (const auto seen = options.measured.find(trial->number); seen != options.measured.end()) {
       timed.startup = seen->second.startup_seconds;
     }
-    model.seconds = std::max(model.seconds, timed.end);
     model.times.push_back(timed);
   }
-  if (pauses > 0) {
-    model.assumptions.push_back(
-        fmt::format("The study stood still for {} in all; that time is left out.", human_duration(pauses)));
+  const std::vector<Standstill> stills = standstills(model.times);
+  double still = 0;
+  for (const Standstill& one : stills) still += one.end - one.begin;
+  for (TimedTrial& timed : model.times) {
+    leave_out(stills, timed.begin);
+    leave_out(stills, timed.end);
+    model.seconds = std::max(model.seconds, timed.end);
   }
+  if (still > 0) {
+    model.assumptions.push_back(
+        fmt::format("The study stood still for {} in all; that time is left out.", human_duration(to_nanos(still))));
+  }
+}
+
+void set_presence(StudyModel& model) {
+  model.present = present(model.times, model.workers, kPause * model.between);
+  if (std::all_of(model.present.begin(), model.present.end(), [&](std::int64_t n) { return n == model.workers; }))
+    return;
+  model.assumptions.push_back(fmt::format(
+      "Not all of the {} were there all the time: the calibration has it so; the study as it is and its changes have "
+      "them all.",
+      count_of(model.workers, "worker")));
 }
 
 void set_trials(StudyModel& model, const Study& study) {
@@ -120,7 +144,7 @@ double share_from_busy(const std::vector<double>& computing, double busy) {
   return 0.5 * (low + high);
 }
 
-void set_kernel_share(StudyModel& model, const StudyOptions& options, double startup) {
+void set_kernel_share(StudyModel& model, const StudyOptions& options, std::optional<double> startup) {
   if (options.kernel_share) {
     model.kernel_share = std::clamp(*options.kernel_share, 0.01, 1.0);
     model.assumptions.push_back(fmt::format("A trial's kernels run for {} of its steps when it is alone, as told.",
@@ -132,9 +156,10 @@ void set_kernel_share(StudyModel& model, const StudyOptions& options, double sta
         "A trial's kernels run for {} of its steps when it is alone: so that the GPU is busy for {}, as recorded.",
         human_percent(model.kernel_share), human_percent(*options.recording->gpu_busy)));
   } else {
-    model.assumptions.push_back(
+    model.assumptions.push_back(fmt::format(
         "Nothing says for how much of a step its kernels run: utilisation here is the share of time in which at least "
-        "one trial is past its start-up, which is the most it can be.");
+        "one trial is {}, which is the most it can be.",
+        startup ? "past its start-up" : "open"));
   }
 }
 
@@ -166,22 +191,24 @@ void set_host(StudyModel& model, const StudyOptions& options) {
   if (!options.cores) {
     model.assumptions.push_back("The host's cores are not known and limit nothing here.");
   } else {
-    model.assumptions.push_back(fmt::format(
-        "A start-up and a trial's own process keep a core busy each, of {:g}; a loader worker anything from "
-        "none to a whole one.",
-        *options.cores));
+    model.assumptions.push_back(
+        fmt::format("A start-up and a trial's own process keep a core busy each, of {:g} (--cores, else this "
+                    "machine's); a loader worker anything from "
+                    "none to a whole one.",
+                    *options.cores));
   }
 }
 
 void set_times_of_steps(StudyModel& model, const StudyOptions& options, const StudyReport& facts) {
-  double startup = 0;
+  std::optional<double> startup;
   if (facts.startup.inside_seconds) startup = facts.startup.inside_seconds->value;
+  model.startup_known = startup.has_value();
   set_kernel_share(model, options, startup);
   const std::optional<double> share = model.kernel_share < 1 ? std::optional(model.kernel_share) : std::nullopt;
   model.ways = step_times(model.times, share, startup);
   const auto best = std::max_element(model.ways.begin(), model.ways.end(),
                                      [](const StepTimes& a, const StepTimes& b) { return a.fits < b.fits; });
-  model.ways = step_times(model.times, share, best->startup);  // again: who computed when hangs on the start-up
+  if (startup) model.ways = step_times(model.times, share, best->startup);  // again: it says who computed when
   model.assumptions.push_back(contention_text(model.ways));
 }
 
@@ -218,6 +245,7 @@ Result<StudyModel> study_model(const Study& study, const StudyOptions& options, 
   if (model.seconds <= 0) return fail(Errc::kInvalidInput, "its trials took no time at all");
   model.workers = std::max<std::int64_t>(1, facts.parallelism.workers);
   if (facts.startup.between_seconds) model.between = std::max(0.0, facts.startup.between_seconds->value);
+  if (model.between > 0) set_presence(model);
   if (!model.lengths.empty()) model.pruner = facts.pruner_settings;
   set_times_of_steps(model, options, facts);
   set_host(model, options);

@@ -19,17 +19,19 @@ struct StudyModel {
   std::string name;
   Direction direction = Direction::kMinimize;
   std::vector<const Trial*> trials;   // that ended, by begin
-  std::vector<TimedTrial> times;      // theirs, since the first begin, pauses of the study left out
+  std::vector<TimedTrial> times;      // theirs, since the first begin, standstills left out
   std::vector<ReplayTrial> observed;  // theirs: curve, end and value; durations are a world's
   double seconds = 0;                 // until the last of them ended
   std::array<double, kTrialStates> states{};
   std::int64_t workers = 1;
+  std::vector<std::int64_t> present;     // of them, at the begin of each trial; empty: not known, taken for all
   double between = 0;                    // seconds from the end of a trial to the begin of the next
   std::optional<PrunerSettings> pruner;  // absent: cuts stay where they were
   double target = 0;                     // the best value
   std::vector<std::size_t> lengths;      // reports of the trials that completed
   std::optional<CurveBook> curves;
   std::vector<StepTimes> ways;
+  bool startup_known = true;  // else what part of a trial it is is drawn, and trials compute from their begin
   double kernel_share = 1;
   std::optional<double> cores;
   std::int64_t loader_workers = 0;

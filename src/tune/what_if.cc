@@ -91,7 +91,8 @@ WhatIf what_if_of(const Change& change, const Replays& all, const StudyOptions& 
   made.states = all.states;
   made.safety = change.safety;
   made.why = change.why;
-  made.helps = made.time_to_best_ratio.high < 1 && made.best_reached >= kReachedAsOften;
+  made.fits = change.fits;
+  made.helps = made.fits && made.time_to_best_ratio.high < 1 && made.best_reached >= kReachedAsOften;
   return made;
 }
 
@@ -125,7 +126,8 @@ std::int64_t seeds_for(const StudyModel& model, std::int64_t wanted) {
                     std::clamp(wanted, std::int64_t{1}, kMostReplays));
 }
 
-Calibration calibrate(const StudyModel& model, const Change& now, std::int64_t seeds) {
+Calibration calibrate(const StudyModel& model, Change now, std::int64_t seeds) {
+  now.settings.present = model.present;
   std::vector<ReplayOutcome> outcomes;
   for (std::int64_t s = 0; s < seeds; ++s) {
     World world = draw_world(model, static_cast<std::uint64_t>(s));

@@ -11,8 +11,9 @@
 #include <map>
 
 #include "tests/studies/sweep.h"
-#include "tune/random.h"
+#include "base/random.h"
 #include "tune/study_facts.h"
+#include "tune/study_testing.h"
 
 namespace headroom::tune {
 namespace {
@@ -218,6 +219,45 @@ TEST(WhatIf, TrialsThatDoNotFitTheGpuAreRisky) {
   EXPECT_THAT(find(unknown, "6 trials at once")->why, HasSubstr("headroom run"));
 }
 
+TEST(WhatIf, MoreTrialsThanTheMemoryHoldsNeverHelp) {
+  StudyOptions options = sweep_options();
+  options.gpu_memory_bytes = 24'000'000'000;
+  options.memory_per_trial_bytes = 3'500'000'000;
+  options.replays = 2;
+  const StudyReport report = what_if_of(sweep("tpe_1"), options);
+  EXPECT_TRUE(find(report, "6 trials at once")->fits);
+  const WhatIf* eight = find(report, "8 trials at once");
+  EXPECT_FALSE(eight->fits);
+  EXPECT_FALSE(eight->helps) << "28 GB of 24";
+  for (const WhatIf& row : report.what_if) EXPECT_FALSE(row.helps && &row > eight);
+  options.gpu_memory_bytes = 8'000'000'000;  // four ran at once: what is told of the memory is wrong
+  EXPECT_TRUE(find(what_if_of(sweep("tpe_1"), options), "warm workers")->fits);
+}
+
+// Trials of 100 s, one after the other, that all make as many reports.
+Study alike(int reports) {
+  testing::StudyBuilder builder;
+  for (int i = 0; i < 60; ++i)
+    builder.add(TrialState::kComplete, 101.0 * i, 101.0 * i + 100, reports).values = {1.0 / (i + 1)};
+  return std::move(builder.study);
+}
+
+TEST(WhatIf, WhereTheStartUpIsNotKnownTrialsComputeAllTheTime) {
+  StudyOptions fewer;
+  fewer.replays = 10;
+  for (const int reports : {0, 10}) {
+    const StudyReport report = what_if_of(alike(reports), fewer);
+    ASSERT_TRUE(report.calibration.good) << report.calibration.why;
+    ASSERT_FALSE(report.startup.inside_seconds);
+    EXPECT_NEAR(report.as_it_is->utilisation.value, 0.99, 0.011);
+    const WhatIf* two = find(report, "2 trials at once");
+    ASSERT_NE(two, nullptr);
+    EXPECT_GT(two->time_to_best_ratio.high, 0.7) << "nobody saw two trials share the GPU";
+    EXPECT_EQ(find(report, "warm workers"), nullptr);
+    EXPECT_THAT(report.assumptions, ::testing::Contains(HasSubstr("from none to the whole trial")));
+  }
+}
+
 TEST(WhatIf, AStudyThatCannotBeReplayedSaysWhy) {
   Study study = sweep("tpe_1");
   study.directions = {Direction::kMinimize, Direction::kMaximize};
@@ -244,6 +284,29 @@ TEST(WhatIf, APauseOfTheStudyIsLeftOut) {
   EXPECT_LT(report.calibration.observed_seconds, 6000);
   EXPECT_TRUE(report.calibration.good) << report.calibration.why;
   EXPECT_THAT(report.assumptions, ::testing::Contains(HasSubstr("stood still")));
+}
+
+// Two workers; trial 30 hangs for so many seconds, while the other worker goes on.
+Study with_hang(double hang) {
+  testing::StudyBuilder builder;
+  std::array<double, 2> free{0, 3};
+  for (int i = 0; i < 120; ++i) {
+    double& worker = *std::min_element(free.begin(), free.end());
+    const int reports = 5 + 7 * i % 16;
+    const double end = worker + 40 + 13 * i % 20 + 2 * reports + (i == 30 ? hang : 0);
+    builder.add(TrialState::kComplete, worker, end, reports).values = {100.0 - i};
+    worker = end + 0.1;
+  }
+  return std::move(builder.study);
+}
+
+TEST(WhatIf, ATrialThatHungHangsUnderEachChange) {
+  StudyOptions options;
+  options.replays = 5;
+  const StudyReport hung = what_if_of(with_hang(2000), options), smooth = what_if_of(with_hang(0), options);
+  ASSERT_TRUE(hung.calibration.good) << hung.calibration.why;
+  for (const char* change : {"warm workers", "start-up halved"})
+    EXPECT_NEAR(find(hung, change)->gpu_hours, find(smooth, change)->gpu_hours + 1000.0 / 3600, 0.1) << change;
 }
 
 // Whatever a storage holds: states, reports and values that make no sense together, and in every third study times.

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::size_t kPoints = 2'000;
 constexpr std::size_t kEnoughGaps = 3;
-constexpr double kPause = 10;  // a gap of so many usual ones is nobody's start-up: the worker was not there
 
 struct Mean {
   double open = 0;  // trial-seconds

@@ -2,9 +2,10 @@
 #include "tune/workers.h"
 
 #include <algorithm>
-#include <functional>
+#include <iterator>
+#include <limits>
 #include <map>
-#include <queue>
+#include <set>
 
 #include "tune/quantiles.h"
 
@@ -49,6 +50,25 @@ Excess excess_since(const OpenCurve& curve, Nanos since, std::int64_t most, Nano
     excess.held += until - excess.first;
   }
   return excess;
+}
+
+// Each trial goes to the worker that has been free for longest, but for `pause` at most: one that was free for longer
+// has stopped, and comes back only where no other is free.
+void place_by_times(const std::vector<std::size_t>& order, Nanos pause, Timeline& timeline) {
+  std::set<std::pair<Nanos, std::int64_t>> free;  // since, lane
+  std::int64_t lanes = 0;
+  for (const std::size_t i : order) {
+    TrialSpan& span = timeline.spans[i];
+    auto lane = free.lower_bound({span.begin - std::min(pause, span.begin), 0});
+    if ((lane == free.end() || lane->first > span.begin) && lane != free.begin()) lane = std::prev(lane);
+    if (lane != free.end() && lane->first <= span.begin) {
+      span.lane = lane->second;
+      free.erase(lane);
+    } else {
+      span.lane = lanes++;
+    }
+    free.emplace(span.alive_until, span.lane);
+  }
 }
 
 }  // namespace
@@ -123,19 +143,9 @@ void place_lanes(const Study& study, Timeline& timeline) {
     for (const std::size_t i : order) timeline.spans[i].lane = *study.trials[i].worker;
     return;
   }
-  using Free = std::pair<Nanos, std::int64_t>;  // since, lane
-  std::priority_queue<Free, std::vector<Free>, std::greater<>> free;
-  std::int64_t lanes = 0;
-  for (const std::size_t i : order) {
-    TrialSpan& span = timeline.spans[i];
-    if (!free.empty() && free.top().first <= span.begin) {
-      span.lane = free.top().second;
-      free.pop();
-    } else {
-      span.lane = lanes++;
-    }
-    free.emplace(span.alive_until, span.lane);
-  }
+  place_by_times(order, std::numeric_limits<Nanos>::max(), timeline);
+  const std::vector<double> all = gaps(timeline);
+  if (!all.empty()) place_by_times(order, to_nanos(kPause * quantiles(all).p50), timeline);
 }
 
 std::vector<double> gaps(const Timeline& timeline) {

@@ -27,7 +27,10 @@ enum class From : std::uint8_t { kBegin, kFirstStep };
 enum class Told : std::uint8_t { kNo = 0, kYes };
 void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline& timeline);
 
-// Gives each trial a worker: the storage's, else the one that has been free for longest.
+// A gap of so many usual ones between trials is nobody's start-up: the worker was not there.
+inline constexpr double kPause = 10;
+
+// Gives each trial a worker: the storage's, else the one that has been free for longest and is still there.
 void place_lanes(const Study& study, Timeline& timeline);
 
 // Seconds from the end of a trial to the begin of the next one of its worker.

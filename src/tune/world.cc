@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/median.h"
-#include "tune/random.h"
+#include "base/random.h"
 #include "tune/study_model.h"
 
 // What is not known of a study, drawn by chance.
@@ -15,9 +15,9 @@ constexpr double kWarmLow = 1, kWarmHigh = 2;  // seconds: a process that has it
 constexpr double kWarmMost = 0.1;              // of the start-up there is
 constexpr double kLeastSteps = 0.1;            // of a trial that reported: it is not all start-up
 constexpr double kHighestStartup = 0.98;
-
+constexpr double kFarOff = 5;  // standard deviations, and more than half of the trial: no start-up, and no slow step
 struct Split {
-  double startup = 0, step = 0;
+  double startup = 0, step = 0, stall = 0;
 };
 
 // A trial's duration as start-up and steps: by their variances, where the start-up was not measured.
@@ -27,10 +27,19 @@ Split split(const TimedTrial& timed, const StepTimes& way, double crowding, doub
   const double steps = static_cast<double>(timed.reports) * crowding;
   const double growing = steps * steps * way.step_variance;
   const double off = duration - startup_mean - steps * way.step;
+  if (!timed.startup && off > kFarOff * std::sqrt(way.startup_variance + growing) && off > duration - off)
+    return {.startup = startup_mean, .step = way.step, .stall = off};  // something else happened, at any time of it
   const double share = way.startup_variance + growing > 0 ? way.startup_variance / (way.startup_variance + growing) : 0;
   const double most = std::max(0.0, std::min(kHighestStartup * duration, duration - kLeastSteps * steps * way.step));
   const double startup = std::clamp(timed.startup.value_or(startup_mean + share * off), 0.0, most);
   return {.startup = startup, .step = (duration - startup) / steps};
+}
+
+// Where the start-up is not known: such a share of the trial.
+Split split_at(double share, const TimedTrial& timed, const StepTimes& way, double crowding) {
+  const double alone = (timed.end - timed.begin) / crowding;
+  if (timed.reports == 0) return {.startup = alone, .step = way.step};
+  return {.startup = share * alone, .step = (1 - share) * alone / static_cast<double>(timed.reports)};
 }
 
 // A trial that completes makes as many reports as one of those that did, of those that made more than it has.
@@ -55,13 +64,17 @@ World draw_world(const StudyModel& model, std::uint64_t seed) {
   world.machine.kernel_share = model.kernel_share;
   world.machine.contended = way.contended;
   world.loader_cores = random.uniform();
+  const double share = model.startup_known ? 0 : random.uniform();
   world.trials = model.observed;
   std::vector<double> startups;
   for (std::size_t i = 0; i < world.trials.size(); ++i) {
     ReplayTrial& trial = world.trials[i];
-    const Split times = split(model.times[i], way, way.crowding[i], startup_mean);
+    const Split times = model.startup_known ? split(model.times[i], way, way.crowding[i], startup_mean)
+                                            : split_at(share, model.times[i], way, way.crowding[i]);
     trial.startup = times.startup;
+    trial.startup_computes = !model.startup_known;
     trial.step = times.step;
+    trial.stall = times.stall;
     startups.push_back(times.startup);
     if (!model.pruner || trial.ends != TrialState::kPruned || trial.curve.empty()) continue;
     model.curves->extend(trial.curve, length_of(model, trial.curve.size(), random), i, random);

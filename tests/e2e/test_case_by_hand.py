@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases 002 and 000 as people write them: 252 windows in four phases, workers pinned by hand."""
+import json
 import re
 
 import pytest
@@ -38,6 +39,14 @@ def test_twice_the_speed_makes_15_of_18_and_never_under_12(tmp_path):
     assert figures[:3:2] + figures[4:5] == pytest.approx([gpu / 1e9, (gpu / 2 + rest) / 1e9, rest / 1e9], abs=0.051)
     assert figures[3] == pytest.approx(all_of_it / (gpu / 2 + rest), abs=0.0051)  # 1.20x
     assert figures[5] == pytest.approx(all_of_it / rest, abs=0.0051)  # 1.50x
+
+    asked = json.loads(headroom(tmp_path, "plan", tmp_path / "run.hrec", "--json").stdout)
+    twice, never = asked["projections"][:2]
+    assert twice["low_seconds"] == pytest.approx((gpu / 2 + rest) / 1e9) and "twice as fast" in twice["what"]
+    assert never["low_seconds"] == pytest.approx(rest / 1e9) and "however fast" in never["what"]
+    for option in asked["options"]:  # a second GPU shares the GPU's part only
+        if option["id"] in ("one_gpu_per_process", "more_tasks_per_gpu") and option["gain"]:
+            assert option["gain"]["high"] <= all_of_it / (gpu / 2 + rest) + 1e-6
 
     kernels = answer["pipeline"]["kernels_ns"]
     assert 0 < kernels < gpu and re.search(r"By faster kernels alone: ([0-9.]+) s of", text).group(1) == f"{kernels / 1e9:.1f}"

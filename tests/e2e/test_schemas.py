@@ -3,6 +3,7 @@
 import json
 import pathlib
 import subprocess
+import sys
 
 import jsonschema
 import pytest
@@ -12,6 +13,7 @@ from headroom_e2e import HEADROOM, ROOT, environment, headroom
 SCHEMAS = ROOT / "docs" / "schemas"
 GOLDEN = ROOT / "tests" / "golden"
 LOGS = ROOT / "tests" / "logs"
+RECORDINGS = sorted([*GOLDEN.glob("*/run.hrec.jsonl"), *LOGS.glob("*.csv"), *LOGS.glob("*.dmon")])
 
 
 def held(text):
@@ -34,8 +36,7 @@ def test_every_schema_is_one_and_is_described():
         assert missing == [] or f"`{{{', '.join(missing)}" in page, (name, missing)
 
 
-@pytest.mark.parametrize("recording", sorted([*GOLDEN.glob("*/run.hrec.jsonl"), *LOGS.glob("*.csv"),
-                                              *LOGS.glob("*.dmon")]), ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_why(tmp_path, recording):
     answer = held(headroom(tmp_path, "why", recording, "--json", "--remaining", "70h").stdout)
     labels = {(a["cause"], a["label"]) for a in answer["ledger"]["accounts"]}
@@ -44,6 +45,52 @@ def test_why(tmp_path, recording):
         assert abs(sum(c["ns"] for c in finding["claims"]) / 1e9 - finding["device_seconds"]) < 1e-6
         if finding["gain"]:
             assert finding["gain"]["low"] <= finding["gain"]["high"] and finding["gain"]["if"]
+
+
+def catalogue():
+    """{cause: accounts that a finding of it may claim}, from the table in src/model/."""
+    sys.path.insert(0, str(ROOT / "tools"))
+    import diagnosis_doc
+    return {row["id"]: set(row["accounts"]) for row in diagnosis_doc.causes()}
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_findings_claim_what_the_catalogue_lets_them(tmp_path, recording):
+    may = catalogue()
+    answer = json.loads(headroom(tmp_path, "why", recording, "--json").stdout)
+    for finding in answer["findings"]:
+        causes = [finding["cause"]] if finding["cause"] else finding["candidates"]
+        claimed = {claim["account"] for claim in finding["claims"]}
+        assert claimed <= set().union(*(may[cause] for cause in causes)), finding["title"]
+        assert all(may[cause] & claimed for cause in causes) or not claimed, finding["title"]
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.name}")
+@pytest.mark.parametrize("asked", [[], ["--left", "70h", "--batch", "32:128"],
+                                   ["--trials", "20", "--epochs", "10", "--epoch", "7m", "--workers", "8", "--tasks", "3"]],
+                         ids=["nothing", "left", "sweep"])
+def test_plan(tmp_path, recording, asked):
+    why = json.loads(headroom(tmp_path, "why", recording, "--json").stdout)
+    answer = held(headroom(tmp_path, "plan", recording, "--json", *asked).stdout)
+    options = {option["id"]: option for option in answer["options"]}
+    assert len(options) == len(answer["options"])
+    assert answer["recording"]["path"] == why["recording"]["path"] and answer["recording"]["seconds"] > 0
+    for option in answer["options"]:
+        assert (option["gain"] is None) == (option["why_no_gain"] is not None)
+        if option["gain"] and option["finding"] and option["id"] not in ("larger_batch", "one_gpu_per_process"):
+            bound = why["findings"][option["finding"] - 1]["gain"]["high"]
+            assert option["gain"]["high"] <= bound + 1e-6, option["id"]
+    last = 1
+    for step in answer["after"]:
+        assert step["gain"]["high"] >= last - 1e-9
+        last = step["gain"]["high"]
+        assert all(step["gain"]["high"] >= options[name]["gain"]["high"] - 1e-9 for name in step["options"])
+    for projection in answer["projections"]:
+        assert projection["low_seconds"] <= projection["high_seconds"]
+    saved = tmp_path / "plan.json"
+    text = headroom(tmp_path, "plan", recording, *asked, "-o", saved, "--width", "80").stdout
+    assert held(saved.read_text("utf-8")) == answer
+    assert len(text.splitlines()) <= 46 and all(len(line) <= 80 or "headroom" in line for line in text.splitlines())
 
 
 def test_thresholds_and_import(tmp_path):

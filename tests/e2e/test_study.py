@@ -169,6 +169,34 @@ def test_several_studies(tmp_path):
     assert [study["name"] for study in answer(tmp_path, "study.db", "--study", "two")] == ["two"]
 
 
+@pytest.mark.parametrize("name", ["it's; a $(name) `x`\n", "tab\there \\ \x07", "études ★ \"q\""])
+def test_the_next_command_works_when_pasted(tmp_path, name):
+    past_study(tmp_path / "names.db", name)
+    past_study(tmp_path / "names.db", "other")
+    ran = headroom(tmp_path, "study", "names.db", "--study", name)
+    command = ran.stdout.splitlines()[-1].removeprefix("Next: headroom ")
+    again = subprocess.run(["bash", "-c", f'"{HEADROOM}" {command}'], cwd=tmp_path, env=environment(tmp_path), text=True,
+                           capture_output=True, timeout=60)
+    assert again.returncode == 0, again.stderr
+    assert "12 trials" in again.stdout
+
+
+def test_a_machine_that_slept_is_named_and_no_change_earns_its_sleep(tmp_path):
+    past_study(tmp_path / "slept.db", trials=48, hours_ago=20)
+    awake = answer(tmp_path, "slept.db")[0]
+    with sqlite3.connect(tmp_path / "slept.db") as storage:
+        times = [time for row in storage.execute("SELECT datetime_start, datetime_complete FROM trials") for time in row]
+        middle = sorted(times)[len(times) // 2]
+        for column in ("datetime_start", "datetime_complete"):
+            storage.execute(f"UPDATE trials SET {column} = strftime('%Y-%m-%d %H:%M:%f', {column}, '+10 hours')"
+                            f" WHERE {column} > ?", (middle,))
+    slept = answer(tmp_path, "slept.db")[0]
+    assert "stood_still" in [anomaly["kind"] for anomaly in slept["anomalies"]]
+    assert "stood_still" not in [anomaly["kind"] for anomaly in awake["anomalies"]]
+    assert awake["calibration"]["good"] and slept["calibration"]["good"], slept["calibration"]
+    assert slept["as_it_is"]["trials_per_hour"] == pytest.approx(awake["as_it_is"]["trials_per_hour"], rel=0.15)
+
+
 def test_watch_follows_a_live_study_until_ctrl_c(tmp_path):
     with workers(tmp_path, 2, 10_000):
         until(lambda: sum(answer(tmp_path, "study.db")[0]["states"].values()), "a trial")

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/compare.h"
+
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/strings.h"
+#include "cli/artefacts.h"
+#include "cli/compare_sides.h"
+#include "cli/open_recording.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "report/compare.h"
+
+namespace headroom::cli {
+
+namespace {
+
+struct CompareOptions {
+  std::string a, b;
+  bool tasks = false, steps = false, whole = false, json = false, full = false;
+  std::vector<std::string> changed, artefacts;
+  double tolerance = 1e-6;
+};
+
+Result<int> run_compare(const CompareOptions& options, const ImportOptions& import) {
+  if (options.a.empty() || options.b.empty())
+    return fail(Errc::kInvalidInput, "compare: which two?",
+                "headroom compare last~1 last; headroom recordings lists them");
+  HR_TRY(compare::Side a, side_of(options.a, options.changed, import));
+  HR_TRY(compare::Side b, side_of(options.b, options.changed, import));
+  compare::CompareRequest request{.by = options.tasks   ? compare::By::kTasks
+                                        : options.steps ? compare::By::kSteps
+                                        : options.whole ? compare::By::kWhole
+                                                        : compare::By::kAuto};
+  if (!options.changed.empty()) request.changed = options.changed;
+  Comparison comparison = compare::compare(a, b, request);
+  if (!options.artefacts.empty()) {
+    HR_TRY(comparison.artefacts, compare_artefacts(options.artefacts[0], options.artefacts[1], options.tolerance));
+  }
+  if (options.json) {
+    put(report::to_json(comparison));
+  } else {
+    report::TextOptions layout = text_options(STDOUT_FILENO);
+    layout.full = options.full;
+    put(report::to_text(comparison, layout));
+  }
+  return comparison.comparable() ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+Action declare_compare(VerbInput input) {
+  auto options = std::make_shared<CompareOptions>();
+  auto& app = input.app;
+  const std::string words =
+      std::string(kRecordingWords) + ", a batch's folder or task file; several with commas: repeats";
+  app.add_option("A", options->a, "what was before: " + words);
+  app.add_option("B", options->b, "what is to be judged: likewise");
+  auto* tasks =
+      app.add_flag("--tasks", options->tasks, "by the time of whole runs: of the tasks of two batches, or of repeats");
+  auto* steps = app.add_flag("--steps", options->steps, "by the time of a step, from the first counted to the last")
+                    ->excludes(tasks);
+  app.add_flag("--whole", options->whole, "by the time of one whole run of each, start-up included")
+      ->excludes(tasks)
+      ->excludes(steps);
+  app.add_option("--changed", options->changed,
+                 "parameters that were meant to differ (default: those that the commands themselves say differently)")
+      ->type_name("NAME")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--artefacts", options->artefacts, "what A left and what B left: two files or two folders")
+      ->expected(2)
+      ->type_name("PATH_A PATH_B");
+  app.add_option("--tolerance", options->tolerance,
+                 "by how much numbers in artefacts may differ, relative (default 1e-6)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("RATIO");
+  app.add_flag("--full", options->full, "every account, phase and artefact");
+  app.add_flag("--json", options->json, "machine-readable, schema headroom.compare/1");
+  auto import = declare_import_options(app);
+  return [options, import] {
+    const auto done = run_compare(*options, *import);
+    return done ? *done : report_error(done.error());
+  };
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/compare_sides.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/strings.h"
+#include "batch/folder.h"
+#include "cli/families.h"
+#include "cli/open_recording.h"
+#include "diagnose/explain.h"
+
+namespace headroom::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+Result<compare::Side> side_of_batch(const std::string& what, const std::vector<std::string>& changed) {
+  HR_TRY(const std::string folder, batch::find_folder(what));
+  HR_TRY(const batch::Contents contents, batch::read_journal(folder));
+  compare::Side side = side_of_journal(contents, changed);
+  // A recording is of one run of the batch: after a resume it does not speak for all of it.
+  if (contents.runs.size() == 1 && !contents.runs.front().recording.empty())
+    if (const auto opened = open_recording(contents.runs.front().recording, {}, {.leave_out = metrics_not_explained()}))
+      take_batch_recording(opened->recording, explain(opened->recording), side);
+  return side;
+}
+
+Result<compare::Side> side_of_recording(const std::string& what, const std::vector<std::string>& changed,
+                                        const ImportOptions& import) {
+  HR_TRY(const OpenedRecording opened, open_recording(what, import, {.leave_out = metrics_not_explained()}));
+  if (opened.recording.meta.origin == "batch") {
+    if (const auto contents = batch::read_copied_journal(opened.path)) {
+      compare::Side side = side_of_journal(*contents, changed);
+      take_batch_recording(opened.recording, explain(opened.recording), side);
+      return side;
+    }
+  }
+  HR_TRY(const auto families, users_families());
+  return side_of_job(opened.recording, explain(opened.recording, {.path = opened.path, .families = families}));
+}
+
+bool names_a_batch(const std::string& what) {
+  std::error_code ignored;
+  if (fs::is_directory(what, ignored)) return true;
+  return what.ends_with(".toml") || base_name(what) == "journal.sqlite";
+}
+
+Result<compare::Side> one_side(const std::string& what, const std::vector<std::string>& changed,
+                               const ImportOptions& import) {
+  if (base_name(what) == "journal.sqlite") return side_of_batch(fs::path(what).parent_path().string(), changed);
+  return names_a_batch(what) ? side_of_batch(what, changed) : side_of_recording(what, changed, import);
+}
+
+void join_hardware(const compare::Hardware& more, compare::Hardware& all) {
+  if (all.gpus != more.gpus) all.gpus.insert(all.gpus.end(), more.gpus.begin(), more.gpus.end());
+  if (all.uuids != more.uuids) all.uuids.insert(all.uuids.end(), more.uuids.begin(), more.uuids.end());
+  if (all.driver != more.driver) all.driver += ", " + more.driver;
+}
+
+}  // namespace
+
+void join_sides(compare::Side more, compare::Side& all) {
+  all.samples.insert(all.samples.end(), more.samples.begin(), more.samples.end());
+  all.steps.insert(all.steps.end(), more.steps.begin(), more.steps.end());
+  join_hardware(more.hardware, all.hardware);
+  if (more.others) all.others = std::max(all.others.value_or(0), *more.others);
+  if (all.throttled.empty()) all.throttled = more.throttled;
+  if (all.bytes_read && more.bytes_read)
+    *all.bytes_read += *more.bytes_read;
+  else
+    all.bytes_read.reset();
+  for (const auto& [name, value] : more.accounts) compare::add(all.accounts, name, value);
+  for (const auto& [name, value] : more.phases) compare::add(all.phases, name, value);
+}
+
+Result<compare::Side> side_of(const std::string& what, const std::vector<std::string>& changed,
+                              const ImportOptions& import) {
+  std::vector<std::string> parts{what};
+  if (what.find(',') != std::string::npos && ::access(what.c_str(), F_OK) != 0) {
+    parts.clear();
+    for (const std::string_view part : split(what, ',')) parts.emplace_back(trim(part));
+  }
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (std::find(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(i), parts[i]) !=
+        parts.begin() + static_cast<std::ptrdiff_t>(i))
+      return fail(Errc::kInvalidInput, fmt::format("{} is named twice in {}", parts[i], what),
+                  "one run is no repeat of itself: name runs of their own");
+  HR_TRY(compare::Side side, one_side(parts.front(), changed, import));
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    HR_TRY(compare::Side more, one_side(parts[i], changed, import));
+    join_sides(std::move(more), side);
+  }
+  side.label = what;
+  return side;
+}
+
+}  // namespace headroom::cli

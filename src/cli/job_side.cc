@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/compare_sides.h"
+
+#include <algorithm>
+
+#include "analyze/work.h"
+#include "base/strings.h"
+#include "compare/parameters.h"
+#include "model/entities.h"
+#include "model/events.h"
+
+// A recording as a side of a comparison.
+namespace headroom::cli {
+
+namespace {
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// "train.py" of "/usr/bin/python3 -u /home/me/train.py --lr 0.1", "pkg.train" of "python -m pkg.train": what two runs
+// of a program have in common, whatever its arguments.
+std::string program_of(const std::vector<std::string>& argv) {
+  if (argv.empty()) return "";
+  if (!base_name(argv[0]).starts_with("python")) return base_name(argv[0]);
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    if (argv[i] == "-m" && i + 1 < argv.size()) return argv[i + 1];
+    if (!argv[i].starts_with("-")) return base_name(argv[i]);
+  }
+  return base_name(argv[0]);
+}
+
+void take_ledger(const Explanation& explanation, compare::Side& side) {
+  const Ledger& ledger = explanation.ledger;
+  for (const AccountInfo& account : kAccounts)
+    if (const Nanos ns = ledger.total(account.id); ns > 0)
+      compare::add(side.accounts, std::string(account.label), seconds(ns));
+  for (const Phase& phase : explanation.phases)
+    if (!phase.named_by.empty()) compare::add(side.phases, phase.name, seconds(phase.total));
+  if (ledger.budget() > 0)
+    side.others = static_cast<double>(ledger.total(Account::kForeign)) / static_cast<double>(ledger.budget());
+  for (const Finding& finding : explanation.findings)
+    if (finding.cause == Cause::kThrottling)
+      side.throttled = finding.evidence.empty() ? finding.title : finding.evidence.front();
+}
+
+void take_hardware(const Recording& recording, const std::vector<Device>& devices, compare::Hardware& hardware) {
+  for (const Device& device : devices) {
+    hardware.gpus.push_back(device.name);
+    hardware.uuids.push_back(device.uuid);
+    if (!device.driver_version.empty()) hardware.driver = device.driver_version;
+  }
+  if (const auto hosts = recording.all(SourceKind::kHost); !hosts.empty()) {
+    const Host host = host_of(recording.sources[static_cast<std::size_t>(hosts.front())]);
+    hardware.cores = host.cores_usable ? host.cores_usable : std::optional<double>(host.cores);
+  }
+}
+
+// Bytes that the job's processes fetched from storage; nothing where nobody looked.
+std::optional<double> bytes_read(const Recording& recording) {
+  std::optional<double> sum;
+  for (const SourceId id : recording.all(SourceKind::kProcess)) {
+    const auto place = static_cast<std::size_t>(id);
+    const Column* read = recording.tracks[place].find(Metric::kReadBytes);
+    if (read == nullptr || !process_of(recording.sources[place]).in_job) continue;
+    for (std::size_t row = read->values.size(); row-- > 0;)
+      if (read->has(row)) {
+        sum = sum.value_or(0) + static_cast<double>(read->values[row]);
+        break;
+      }
+  }
+  return sum;
+}
+
+}  // namespace
+
+Window job_of(const Recording& recording) {
+  Window job{recording.meta.start, recording.meta.end};
+  for (const Event& event : recording.events) {
+    if (is<events::JobStart>(event)) job.begin = event.at;
+    if (is<events::JobEnd>(event)) job.end = event.at;
+  }
+  return job;
+}
+
+namespace {
+
+std::string outcome_of(const RecordingMeta& meta) {
+  if (meta.exit_code.value_or(0) != 0) return fmt::format("exit_code_{}", *meta.exit_code);
+  if (meta.stop_reason == "interrupted" || meta.stop_reason == "recovered" || meta.stop_reason == "disk_full")
+    return meta.stop_reason;
+  return goes_on(meta) ? "under_way" : "succeeded";
+}
+
+std::vector<compare::Stretch> stretches_of(const StepCounts& steps) {
+  std::vector<compare::Stretch> result;
+  const auto& counts = steps.counts();
+  for (std::size_t i = 1; i < counts.size(); ++i) {
+    compare::Stretch stretch{.seconds = seconds(counts[i].at - counts[i - 1].at),
+                             .steps = static_cast<double>(counts[i].steps - counts[i - 1].steps)};
+    if (counts[i].samples && counts[i - 1].samples)
+      stretch.seen = static_cast<double>(*counts[i].samples - *counts[i - 1].samples);
+    if (stretch.seconds > 0 && stretch.steps >= 0) result.push_back(stretch);
+  }
+  return result;
+}
+
+}  // namespace
+
+compare::Side side_of_job(const Recording& recording, const Explanation& explanation) {
+  compare::Side side;
+  const RecordingMeta& meta = recording.meta;
+  const Window job = job_of(recording);
+  const auto unix_seconds = [&](Nanos at) { return seconds(meta.start_realtime + (at - meta.start)); };
+  compare::Sample run{.task = program_of(meta.command), .begin = unix_seconds(job.begin), .end = unix_seconds(job.end)};
+  run.outcome = outcome_of(meta);
+  run.asked = compare::parameters_of(meta.command);
+  run.resolved = explanation.said.parameters;
+  run.metrics = explanation.said.metrics;
+  const StepCounts steps = step_counts(recording);
+  if (!steps.counts().empty()) {
+    const auto& last = steps.counts().back();
+    run.steps = static_cast<double>(last.steps);
+    if (last.samples) run.seen = static_cast<double>(*last.samples);
+  }
+  side.samples.push_back(std::move(run));
+  side.steps = stretches_of(steps);
+  side.command = shell_join(meta.command);
+  side.bytes_read = bytes_read(recording);
+  take_hardware(recording, explanation.ledger.devices, side.hardware);
+  take_ledger(explanation, side);
+  return side;
+}
+
+void take_batch_recording(const Recording& recording, const Explanation& explanation, compare::Side& side) {
+  std::vector<Device> used;
+  for (const Device& device : explanation.ledger.devices)
+    if (std::find(side.hardware.uuids.begin(), side.hardware.uuids.end(), device.uuid) != side.hardware.uuids.end())
+      used.push_back(device);
+  side.hardware.uuids.clear();
+  take_hardware(recording, used, side.hardware);
+  take_ledger(explanation, side);
+  side.bytes_read = bytes_read(recording);
+}
+
+}  // namespace headroom::cli

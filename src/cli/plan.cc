@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/duration.h"
+#include "base/strings.h"
+#include "cli/arguments.h"
+#include "cli/families.h"
+#include "cli/open_recording.h"
+#include "cli/output.h"
+#include "cli/plan_apply.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "diagnose/explain.h"
+#include "report/plan.h"
+
+namespace headroom::cli {
+
+namespace {
+
+struct PlanOptions {
+  std::string recording = "last";
+  bool json = false, full = false, apply = false, yes = false;
+  std::optional<std::size_t> width;
+  std::string left, batch, step_times, epoch, job_duration, save;
+  std::optional<std::int64_t> trials, epochs, workers, tasks;
+};
+
+using Pair = std::pair<double, double>;
+
+std::optional<Pair> pair_of(std::string_view text, char separator) {
+  const auto parts = split(text, separator);
+  if (parts.size() != 2) return std::nullopt;
+  const auto one = parse_number<double>(parts[0]), two = parse_number<double>(parts[1]);
+  if (!one || !two || !(*one > 0) || !(*two > 0) || *one > 1e12 || *two > 1e12) return std::nullopt;
+  return Pair(*one, *two);
+}
+
+Result<std::optional<Nanos>> duration_of(const char* flag, const std::string& text) {
+  if (text.empty()) return std::optional<Nanos>();
+  auto duration = parse_duration(text);
+  if (!duration) return tl::unexpected(within(flag, duration.error()));
+  return std::optional<Nanos>(*duration);
+}
+
+Result<PlanRequest> request_of(const PlanOptions& options) {
+  PlanRequest request;
+  HR_TRY(request.left, duration_of("--left", options.left));
+  HR_TRY(request.epoch, duration_of("--epoch", options.epoch));
+  request.trials = options.trials;
+  request.epochs = options.epochs;
+  request.workers = options.workers;
+  request.tasks = options.tasks;
+  if (!options.batch.empty()) {
+    request.batch = pair_of(options.batch, ':');
+    if (!request.batch)
+      return fail(Errc::kInvalidInput, fmt::format("--batch: '{}' is no pair of batch sizes", options.batch),
+                  "write the size now and the one considered: --batch 32:128");
+  }
+  if (options.step_times.empty()) return request;
+  const auto points = split(options.step_times, ',');
+  const auto one = points.size() == 2 ? pair_of(points[0], '=') : std::nullopt;
+  const auto two = points.size() == 2 ? pair_of(points[1], '=') : std::nullopt;
+  if (!one || !two || one->first == two->first)
+    return fail(Errc::kInvalidInput, fmt::format("--step-times: '{}' are no two measured sizes", options.step_times),
+                "write the seconds of a step at two batch sizes: --step-times 32=0.110,64=0.130");
+  if (!request.batch)
+    return fail(Errc::kInvalidInput, "--step-times needs --batch", "write the sizes it is about: --batch 32:128");
+  request.step_times = std::pair(*one, *two);
+  return request;
+}
+
+Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
+  HR_TRY(const PlanRequest request, request_of(options));
+  HR_TRY(const OpenedRecording opened,
+         open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
+  ExplainOptions explaining;
+  explaining.path = opened.path;
+  explaining.batch = request.batch;
+  HR_TRY(explaining.job_duration, duration_of("--job-duration", options.job_duration));
+  HR_TRY(explaining.families, users_families());
+  const Plan plan = headroom::plan(explain(opened.recording, explaining), request);
+  if (!options.save.empty()) {
+    HR_TRYV(write_to(options.save, [&](const Output& out) { return out(report::to_json(plan)); }));
+  }
+  if (options.apply) return apply_plan(plan, options.yes);
+  if (options.json) {
+    put(report::to_json(plan));
+  } else {
+    report::TextOptions layout = text_options(STDOUT_FILENO);
+    if (options.width) layout.width = *options.width;
+    layout.full = options.full;
+    layout.recording = shell_quote(options.recording);
+    put(report::to_text(plan, layout));
+  }
+  return {};
+}
+
+}  // namespace
+
+Action declare_plan(VerbInput input) {
+  auto options = std::make_shared<PlanOptions>();
+  auto& app = input.app;
+  app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
+  app.add_flag("--json", options->json, "machine-readable, schema headroom.plan/1");
+  app.add_flag("--full", options->full, "all options with all that is known of them");
+  app.add_option("--width", options->width, "columns of the text, 40 to 160 (default: the terminal's)")
+      ->check(CLI::Range(report::kNarrowest, report::kWidest))
+      ->type_name("COUNT");
+  app.add_option("--left", options->left, "work left at today's pace, such as 70h: projected as a range")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--trials", options->trials, "of a sweep: how many runs like this one")
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("COUNT");
+  app.add_option("--epochs", options->epochs, "of a run")->check(CLI::Range(1, 1'000'000))->type_name("COUNT");
+  app.add_option("--epoch", options->epoch, "how long one takes, where the recording does not show it")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--batch", options->batch, "batch size now and the one considered, such as 32:128")
+      ->type_name("NOW:THEN");
+  app.add_option("--step-times", options->step_times,
+                 "seconds of a step measured at two batch sizes: 32=0.110,64=0.130")
+      ->type_name("SIZE=S,SIZE=S");
+  app.add_option("--workers", options->workers, "loader workers considered")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("COUNT");
+  app.add_option("--tasks", options->tasks, "tasks per GPU considered, of a batch")
+      ->check(CLI::Range(1, 64))
+      ->type_name("COUNT");
+  app.add_option("--job-duration", options->job_duration,
+                 "how long the job itself ran, where the recording cannot know (foreign logs)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("-o,--save", options->save, "write the plan there as JSON, for headroom verify")->type_name("FILE");
+  app.add_flag("--apply", options->apply,
+               "change what Headroom itself controls: settings of a batch's task file; shows the difference and asks");
+  app.add_flag("--yes", options->yes, "with --apply: do not ask");
+  auto import = declare_import_options(app);
+  return [options, import] {
+    const auto done = answer(*options, *import);
+    return done ? kExitOk : report_error(done.error());
+  };
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/predictions.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/fd.h"
+#include "base/filesystem.h"
+#include "base/time.h"
+#include "cli/environment.h"
+
+namespace headroom::cli {
+
+namespace {
+
+constexpr std::ptrdiff_t kMostOutcomes = 2000;
+constexpr std::size_t kLargestFile = std::size_t{4} << 20;
+
+Result<std::string> text_there(const std::string& path) {
+  if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::string();
+  return read_file(path, kLargestFile);
+}
+
+// Others hold it for milliseconds.
+Result<Fd> locked(const std::string& path) {
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock) return tl::unexpected(errno_error("open " + path));
+  const Nanos until = monotonic_now() + 5 * kSecond;
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR && errno != EWOULDBLOCK) return tl::unexpected(errno_error("lock " + path));
+    if (monotonic_now() > until) return fail(Errc::kBusy, path + " is locked by another process", "try again");
+    ::usleep(10'000);
+  }
+  return lock;
+}
+
+std::string newest(std::string text) {
+  auto lines = std::count(text.begin(), text.end(), '\n');
+  std::size_t begin = 0;
+  for (; lines > kMostOutcomes; --lines) begin = text.find('\n', begin) + 1;
+  return text.substr(begin);
+}
+
+}  // namespace
+
+Result<std::string> predictions_path() {
+  HR_TRY(const Shelf shelf, Shelf::of_user(environment("XDG_STATE_HOME"), environment("HOME")));
+  return shelf.directory() + "/predictions.jsonl";
+}
+
+Result<compare::Outcomes> past_predictions() {
+  HR_TRY(const std::string path, predictions_path());
+  HR_TRY(const std::string text, text_there(path));
+  return compare::outcomes_of(text);
+}
+
+Result<void> remember(const PredictionOutcome& outcome) {
+  HR_TRY(const std::string path, predictions_path());
+  std::error_code error;
+  std::filesystem::create_directories(directory_of(path), error);
+  if (error) return fail(Errc::kIo, fmt::format("make {}: {}", directory_of(path), error.message()));
+  HR_TRY(const Fd lock, locked(path + ".lock"));
+  HR_TRY(std::string text, text_there(path));
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  // Replaced whole, with the mode that it has: its own first.
+  const Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!made) return tl::unexpected(errno_error("open " + path));
+  return write_file(path, newest(text + compare::outcome_line(outcome)));
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/verify.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/fd.h"
+#include "base/human.h"
+#include "base/time.h"
+#include "cli/compare_sides.h"
+#include "cli/open_recording.h"
+#include "cli/output.h"
+#include "cli/predictions.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "report/verify.h"
+
+namespace headroom::cli {
+
+namespace {
+
+struct VerifyOptions {
+  std::string plan, recording, before;
+  std::vector<std::string> applied;
+  bool history = false, json = false, full = false, no_history = false;
+};
+
+Result<compare::PlanFile> plan_of(const std::string& path) {
+  constexpr std::size_t kLargestPlan = std::size_t{16} << 20;
+  HR_TRY(const std::string text, read_file(path, kLargestPlan));
+  auto plan = compare::read_plan(text);
+  if (!plan) return tl::unexpected(within(path, plan.error()));
+  return plan;
+}
+
+Result<compare::Side> side_before(const VerifyOptions& options, const compare::PlanFile& plan,
+                                  const ImportOptions& import) {
+  const std::string what = options.before.empty() ? plan.recording : options.before;
+  if (what.empty())
+    return fail(Errc::kInvalidInput, fmt::format("{} does not say which recording it was made from", options.plan),
+                "name it: --before REC");
+  auto side = side_of(what, {}, import);
+  if (!side && options.before.empty()) side.error().hint = "where the plan's recording was moved: --before REC";
+  return side;
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code ignored;
+  const std::string whole = std::filesystem::absolute(path, ignored).lexically_normal().string();
+  return whole.empty() ? path : whole;
+}
+
+// Only what is about one cause teaches something about it.
+Result<bool> keep(const Verification& v, const std::string& recording) {
+  const VerifiedOption& option = v.applied;
+  if (option.ids.size() != 1 || !option.cause || !option.measured || !option.low || !option.high) return false;
+  PredictionOutcome outcome{.at = realtime_now() / kSecond,
+                            .option = option.ids[0],
+                            .cause = *option.cause,
+                            .low = *option.low,
+                            .high = *option.high,
+                            .measured = *option.measured,
+                            .kept = option.kept};
+  outcome.key = fmt::format("{}|{}|{}", absolute(v.plan), recording, option.ids[0]);
+  HR_TRYV(remember(outcome));
+  return true;
+}
+
+Result<int> show_history(const VerifyOptions& options) {
+  HR_TRY(const compare::Outcomes past, past_predictions());
+  if (past.damaged > 0)
+    say(fmt::format("{} of the history cannot be read and {} left out", count_of(past.damaged, "line"),
+                    past.damaged == 1 ? "is" : "are"));
+  const auto causes = compare::cause_histories(past.list);
+  put(options.json ? report::predictions_json(causes, past.list)
+                   : report::predictions_text(causes, past.list, text_options(STDOUT_FILENO)));
+  return kExitOk;
+}
+
+// Kept 0; not kept, or not known, 1.
+Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import) {
+  if (options.history) return show_history(options);
+  if (options.plan.empty() || options.recording.empty())
+    return fail(Errc::kInvalidInput, "verify: which plan, and which recording made after it?",
+                "headroom plan last --json > plan.json; then, after the change: headroom verify plan.json last");
+  HR_TRY(const compare::PlanFile plan, plan_of(options.plan));
+  HR_TRY(const auto applied, compare::applied_options(plan, options.applied));
+  HR_TRY(const compare::Side before, side_before(options, plan, import));
+  HR_TRY(const compare::Side after, side_of(options.recording, {}, import));
+  Verification v = compare::verify(plan, applied, before, after);
+  HR_TRY(const std::string path, path_of_recording(options.recording));
+  v.plan = options.plan, v.recording = path;
+  if (!options.no_history) {
+    const auto kept = keep(v, absolute(path));
+    if (!kept) say(kept.error().what, kept.error().hint);  // the answer is worth more than its record
+    v.remembered = kept.value_or(false);
+  }
+  if (options.json) {
+    put(report::to_json(v));
+  } else {
+    report::TextOptions layout = text_options(STDOUT_FILENO);
+    layout.full = options.full;
+    put(report::to_text(v, layout));
+  }
+  return v.applied.kept.value_or(false) ? kExitOk : kExitFailed;
+}
+
+}  // namespace
+
+Action declare_verify(VerbInput input) {
+  auto options = std::make_shared<VerifyOptions>();
+  auto& app = input.app;
+  app.add_option("PLAN", options->plan, "what headroom plan REC --json wrote");
+  app.add_option("RECORDING", options->recording,
+                 "made after the change: " + std::string(kRecordingWords) + "; several with commas: repeats");
+  app.add_option("--applied", options->applied, "ids of the options that were applied (default: the plan's only one)")
+      ->type_name("ID")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  app.add_option("--before", options->before, "instead of the plan's recording, or repeats of it")
+      ->type_name("RECORDING");
+  app.add_flag("--history", options->history, "show how far earlier predictions came true, per cause");
+  app.add_flag("--no-history", options->no_history, "do not remember this one");
+  app.add_flag("--full", options->full, "every account and phase");
+  app.add_flag("--json", options->json, "machine-readable, schema headroom.verify/1 or headroom.predictions/1");
+  auto import = declare_import_options(app);
+  return [options, import] {
+    const auto done = run_verify(*options, *import);
+    return done ? *done : report_error(done.error());
+  };
+}
+
+}  // namespace headroom::cli

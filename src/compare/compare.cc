@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/human.h"
+#include "compare/reasons.h"
+
+namespace headroom::compare {
+
+namespace {
+
+std::string valid_command(const Side& a, const Side& b) {
+  const auto of = [](const Side& side, const char* name) { return side.command.empty() ? name : side.command; };
+  return fmt::format("headroom ab -- {} --- {}", of(a, "CMD_A"), of(b, "CMD_B"));
+}
+
+// By whole runs the time of one of them, else that of a unit of its work.
+double log_time(const Sample& run, Unit unit) { return std::log(run.seconds() / work_of(run, unit).value_or(1)); }
+
+void measure_runs(const Facts& f, std::uint64_t seed, Comparison& result) {
+  const Matching& m = f.matching;
+  if (m.pairs.empty()) {
+    std::vector<double> a, b;
+    for (const Sample* run : m.a) a.push_back(log_time(*run, f.unit));
+    for (const Sample* run : m.b) b.push_back(log_time(*run, f.unit));
+    result.ratio = ratio_of_repeats(a, b, seed);
+    result.method = fmt::format("{} of A and {} of B", count_of(a.size(), "run"), b.size());
+    return;
+  }
+  std::vector<double> ratios;
+  for (const auto& [a, b] : m.pairs) ratios.push_back(log_time(*b, f.unit) - log_time(*a, f.unit));
+  result.ratio = ratio_of_pairs(ratios, m.interleaved ? Runs::kRepeated : Runs::kOneEach, seed);
+  result.pairs = static_cast<std::int64_t>(ratios.size());
+  result.method = m.interleaved ? count_of(ratios.size(), "interleaved pair")
+                                : fmt::format("{}, each run by both", count_of(ratios.size(), "task"));
+}
+
+double seconds_in(const std::vector<Rate>& rates) {
+  double seconds = 0;
+  for (const Rate& rate : rates) seconds += rate.seconds;
+  return seconds;
+}
+
+// What a run took beside the steps that were timed.
+double seconds_outside(const std::vector<const Sample*>& runs, const std::vector<Rate>& rates) {
+  double seconds = 0;
+  for (const Sample* run : runs) seconds += run->seconds();
+  return std::max(0.0, seconds - seconds_in(rates));
+}
+
+void measure_steps(const Facts& f, std::uint64_t seed, Comparison& result) {
+  const Outside outside =
+      f.whole ? Outside{seconds_outside(f.matching.a, f.a_rates), seconds_outside(f.matching.b, f.b_rates)} : Outside{};
+  const StretchRatio found = ratio_of_rates(f.a_rates, f.b_rates, seed, outside);
+  result.ratio = found.ratio;
+  result.method =
+      fmt::format("{} of A and {} of B, as {} and {} independent ones",
+                  count_of(f.a_rates.size(), "stretch", "stretches"), f.b_rates.size(), found.a_blocks, found.b_blocks);
+}
+
+void fill_side(const std::vector<const Sample*>& runs, const std::vector<Rate>& rates, bool by_steps, Unit unit,
+               ComparedSide& side) {
+  side.seconds = 0;
+  double work = 0;
+  if (by_steps)
+    for (const Rate& rate : rates) side.seconds += rate.seconds, work += rate.work;
+  else
+    for (const Sample* run : runs) side.seconds += run->seconds(), work += work_of(*run, unit).value_or(1);
+  side.work = work;
+}
+
+// Accounts and phases are of everything that ran, so they are divided by all of its work.
+double all_work(const Side& side, Unit unit) {
+  double work = 0;
+  for (const Sample& run : side.samples) work += work_of(run, unit).value_or(1);
+  return work;
+}
+
+std::vector<ComparedPart> compare_parts(const Figures& a, double work_a, const Figures& b, double work_b) {
+  std::vector<ComparedPart> parts;
+  if (!(work_a > 0) || !(work_b > 0)) return parts;
+  const auto part = [&](const std::string& name) -> ComparedPart& {
+    const auto found = std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.name == name; });
+    return found != parts.end() ? *found : parts.emplace_back(ComparedPart{.name = name});
+  };
+  for (const auto& [name, seconds] : a) part(name).a_seconds += seconds / work_a;
+  for (const auto& [name, seconds] : b) part(name).b_seconds += seconds / work_b;
+  std::stable_sort(parts.begin(), parts.end(), [](const ComparedPart& x, const ComparedPart& y) {
+    return std::max(x.a_seconds, x.b_seconds) > std::max(y.a_seconds, y.b_seconds);
+  });
+  return parts;
+}
+
+struct Spread {
+  double mean = 0;
+  std::optional<double> deviation;
+};
+Spread spread_of(const std::vector<double>& values) {
+  Spread spread{std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()), std::nullopt};
+  if (values.size() < 2) return spread;
+  double squares = 0;
+  for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
+  spread.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return spread;
+}
+
+std::vector<ComparedMetric> compare_metrics(const Matching& m) {
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> values;
+  for (const Sample* run : m.a)
+    for (const auto& [name, value] : run->metrics) values[name].first.push_back(value);
+  for (const Sample* run : m.b)
+    for (const auto& [name, value] : run->metrics) values[name].second.push_back(value);
+  std::vector<ComparedMetric> metrics;
+  for (const auto& [name, both] : values) {
+    if (both.first.empty() || both.second.empty()) continue;
+    const Spread a = spread_of(both.first), b = spread_of(both.second);
+    metrics.push_back({name, a.mean, b.mean, a.deviation, b.deviation});
+  }
+  return metrics;
+}
+
+std::string unit_name(const Facts& f) {
+  if (f.whole) return "run";
+  if (f.by_steps || f.unit != Unit::kNone) return name_of(f.unit);
+  return f.matching.common > 1 ? "task" : "run";
+}
+
+}  // namespace
+
+Comparison compare(const Side& a, const Side& b, const CompareRequest& request) {
+  const Matching matching = match(a, b);
+  const Unit unit = unit_of(matching, a, b);
+  const ParametersCompared parameters = compare_parameters(matching, request.changed);
+  const std::vector<Rate> a_rates = rates_of(a, unit), b_rates = rates_of(b, unit);
+  const bool counted = a.samples.size() == 1 && b.samples.size() == 1 && !a_rates.empty() && !b_rates.empty();
+  const bool whole = request.by == By::kWhole;
+  const Facts facts{.a = a,
+                    .b = b,
+                    .matching = matching,
+                    .parameters = parameters,
+                    .unit = unit,
+                    .by_steps = whole || request.by == By::kSteps || (request.by == By::kAuto && counted),
+                    .whole = whole,
+                    .a_rates = a_rates,
+                    .b_rates = b_rates};
+  Comparison result;
+  result.a = {.label = a.label, .runs = static_cast<std::int64_t>(matching.a.size())};
+  result.b = {.label = b.label, .runs = static_cast<std::int64_t>(matching.b.size())};
+  result.unit = unit_name(facts);
+  result.parameters = parameters.differing;
+  result.reasons = reasons_of(facts);
+  if (!result.reasons.empty() && result.reasons.front().refuses) {
+    result.valid_command = valid_command(a, b);
+    return result;
+  }
+  facts.by_steps ? measure_steps(facts, request.seed, result) : measure_runs(facts, request.seed, result);
+  const Unit shown = whole ? Unit::kNone : unit;
+  fill_side(matching.a, a_rates, facts.by_steps && !whole, shown, result.a);
+  fill_side(matching.b, b_rates, facts.by_steps && !whole, shown, result.b);
+  const double work_a = all_work(a, shown), work_b = all_work(b, shown);
+  result.accounts = compare_parts(a.accounts, work_a, b.accounts, work_b);
+  result.phases = compare_parts(a.phases, work_a, b.phases, work_b);
+  result.metrics = compare_metrics(matching);
+  return result;
+}
+
+}  // namespace headroom::compare

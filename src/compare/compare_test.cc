@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/compare.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace headroom::compare {
+namespace {
+
+using ::testing::HasSubstr;
+
+Hardware box() { return {.gpus = {"A6000"}, .uuids = {"GPU-1"}, .driver = "550.1", .cores = 8}; }
+
+// One after the other, from `begin` on.
+Side batch(std::size_t tasks, double begin, double each, double steps = 100) {
+  Side side{.label = "batch", .command = "train", .hardware = box(), .bytes_read = 0};
+  for (std::size_t i = 0; i < tasks; ++i) {
+    const double at = begin + static_cast<double>(i) * each;
+    side.samples.push_back({.task = fmt::format("t{}", i),
+                            .begin = at,
+                            .end = at + each * (i % 2 == 0 ? 0.99 : 0.98),
+                            .steps = steps,
+                            .resolved = {{"lr", "0.1"}}});
+  }
+  return side;
+}
+
+// n runs of A and of B that take turns, in the order A B B A.
+std::pair<Side, Side> turns(std::size_t n, double a_seconds, double b_seconds) {
+  std::pair<Side, Side> sides;
+  for (Side* side : {&sides.first, &sides.second}) side->hardware = box(), side->bytes_read = 0;
+  double at = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (const bool b : i % 2 == 0 ? std::vector{false, true} : std::vector{true, false}) {
+      const double jitter = 1 + 0.002 * static_cast<double>((i * 7 + (b ? 3 : 0)) % 5);
+      const double took = (b ? b_seconds : a_seconds) * jitter;
+      (b ? sides.second : sides.first)
+          .samples.push_back(
+              {.task = "train.py", .begin = at, .end = at + took, .steps = 500, .resolved = {{"lr", "0.1"}}});
+      at += took + 1;
+    }
+  }
+  return sides;
+}
+
+const ComparedReason* find(const Comparison& c, CompareReason reason) {
+  const auto found =
+      std::find_if(c.reasons.begin(), c.reasons.end(), [&](const auto& r) { return r.reason == reason; });
+  return found == c.reasons.end() ? nullptr : &*found;
+}
+bool refuses(const Comparison& c, CompareReason reason) {
+  const ComparedReason* found = find(c, reason);
+  return found != nullptr && found->refuses && !c.comparable();
+}
+std::string text(const Comparison& c, CompareReason reason) {
+  const ComparedReason* found = find(c, reason);
+  return found ? found->text : "";
+}
+
+TEST(Compare, NothingIsNotComparable) {
+  const Comparison nothing = compare({}, {});
+  EXPECT_FALSE(nothing.comparable());
+  EXPECT_TRUE(refuses(nothing, CompareReason::kDifferentTasks));
+  EXPECT_EQ(nothing.valid_command, "headroom ab -- CMD_A --- CMD_B");
+}
+
+TEST(Compare, InterleavedPairsGiveARatio) {
+  const auto [a, b] = turns(6, 10, 8);
+  const Comparison c = compare(a, b);
+  ASSERT_TRUE(c.comparable()) << c.reasons.front().text;
+  EXPECT_NEAR(c.ratio->value, 0.8, 0.005);
+  EXPECT_TRUE(c.differs());
+  EXPECT_EQ(c.pairs, 6);
+  EXPECT_EQ(c.method, "6 interleaved pairs");
+  EXPECT_EQ(c.unit, "step");
+  EXPECT_TRUE(c.reasons.empty());
+  const Comparison back = compare(b, a);
+  EXPECT_NEAR(back.ratio->value * c.ratio->value, 1, 1e-12);
+}
+
+TEST(Compare, PairsMayBeNamedByWhoRanThem) {
+  auto [a, b] = turns(4, 10, 8);
+  for (std::size_t i = 0; i < 4; ++i)
+    a.samples[i].repeat = static_cast<std::int64_t>(i), b.samples[i].repeat = static_cast<std::int64_t>(i);
+  b.samples.pop_back();  // the last pair was not completed
+  const Comparison c = compare(a, b);
+  ASSERT_TRUE(c.comparable());
+  EXPECT_EQ(c.pairs, 3);
+}
+
+TEST(Compare, TwoBatchesOfTheSameTasks) {
+  const Comparison c = compare(batch(10, 0, 10), batch(10, 1000, 8));
+  ASSERT_TRUE(c.comparable());
+  EXPECT_NEAR(c.ratio->value, 0.8, 1e-9);
+  EXPECT_GT(c.ratio->high / c.ratio->low, 1.04);  // each ran once: 1 % of either is taken for granted
+  EXPECT_EQ(c.method, "10 tasks, each run by both");
+  ASSERT_NE(find(c, CompareReason::kNotInterleaved), nullptr);
+  EXPECT_FALSE(find(c, CompareReason::kNotInterleaved)->refuses);
+  ASSERT_NE(find(c, CompareReason::kTooFewRepeats), nullptr);
+}
+
+// Case 000: 36 windows out of 576, against 36 windows of another run.
+TEST(Compare, APartOfABatchIsNotAnotherBatch) {
+  Side all = batch(576, 0, 0.69);
+  Side few = batch(36, 5000, 0.83, 200);                                                          // twice the work each
+  for (std::size_t i = 0; i < 576; ++i) all.samples[i].begin = static_cast<double>(i / 6) * 4.1;  // six at a time
+  for (std::size_t i = 0; i < 576; ++i) all.samples[i].end = all.samples[i].begin + 4.1;
+  for (std::size_t i = 0; i < 36; ++i) all.samples[i * 16].task = fmt::format("t{}", i);
+  for (std::size_t i = 0; i < 576; ++i)
+    if (i % 16 != 0) all.samples[i].task = fmt::format("other{}", i);
+  few.samples[3].outcome = few.samples[20].outcome = "failed";
+  for (Sample& sample : all.samples) sample.resolved.clear();
+  const Comparison c = compare(all, few);
+  EXPECT_FALSE(c.comparable());
+  EXPECT_THAT(text(c, CompareReason::kDifferentTasks), HasSubstr("36 of A's 576 tasks are among B's 36"));
+  EXPECT_THAT(text(c, CompareReason::kInterleavedWithOtherWork), HasSubstr("A's 36 ran among 5"));
+  EXPECT_THAT(text(c, CompareReason::kConcurrencyDiffersOrUnknown),
+              HasSubstr("6.0 of A's tasks ran at once on average, 1.0 of B's"));
+  EXPECT_THAT(text(c, CompareReason::kOutcomesDiffer), HasSubstr("2 of B's 36 runs: failed"));
+  EXPECT_THAT(text(c, CompareReason::kDifferentWork), HasSubstr("A did 100 steps a run, B 200 steps"));
+  EXPECT_THAT(text(c, CompareReason::kFasterWithMoreWork), HasSubstr("B did 2.0x of A's work in 20 % of its time"));
+  EXPECT_THAT(text(c, CompareReason::kParametersUnknown), HasSubstr("A did not record"));
+  EXPECT_NE(find(c, CompareReason::kTooFewRepeats), nullptr);
+  EXPECT_EQ(c.valid_command, "headroom ab -- train --- train");
+  EXPECT_TRUE(c.accounts.empty() && c.phases.empty() && c.metrics.empty());
+  EXPECT_EQ(c.a.seconds, 0);
+  EXPECT_FALSE(c.a.work);
+}
+
+TEST(Compare, EachReasonAloneRefuses) {
+  const auto sides = turns(4, 10, 8);
+  ASSERT_TRUE(compare(sides.first, sides.second).comparable());
+  const auto with = [&](auto change) {
+    auto changed = sides;
+    change(changed.first, changed.second);
+    const Comparison c = compare(changed.first, changed.second);
+    EXPECT_FALSE(c.comparable());
+    EXPECT_FALSE(c.reasons.empty());
+    return c.reasons.empty() ? CompareReason::kDifferentTasks : c.reasons.front().reason;
+  };
+  EXPECT_EQ(with([](Side&, Side& b) {
+              for (Sample& s : b.samples) s.task = "eval.py";
+            }),
+            CompareReason::kDifferentTasks);
+  EXPECT_EQ(with([](Side&, Side& b) {
+              for (Sample& s : b.samples) s.steps = 510;
+            }),
+            CompareReason::kDifferentWork);
+  EXPECT_EQ(with([](Side&, Side& b) { b.samples[1].steps = 510; }), CompareReason::kDifferentWork);
+  EXPECT_EQ(with([](Side&, Side& b) {
+              for (Sample& s : b.samples) s.steps.reset();
+            }),
+            CompareReason::kWorkUnknown);
+  EXPECT_EQ(with([](Side&, Side& b) { b.hardware.gpus = {"A100"}; }), CompareReason::kDifferentHardware);
+  EXPECT_EQ(with([](Side&, Side& b) { b.hardware.driver = "560.1"; }), CompareReason::kDifferentHardware);
+  EXPECT_EQ(with([](Side&, Side& b) { b.hardware.cores = 4; }), CompareReason::kDifferentHardware);
+  EXPECT_EQ(with([](Side& a, Side&) { a.samples[2].outcome = "failed"; }), CompareReason::kOutcomesDiffer);
+  EXPECT_EQ(with([](Side& a, Side&) { a.others = 0.1; }), CompareReason::kOtherTenants);
+  EXPECT_EQ(with([](Side&, Side& b) { b.throttled = "power cap for 40 %"; }), CompareReason::kThrottled);
+  EXPECT_EQ(with([](Side&, Side& b) {
+              for (Sample& s : b.samples) s.end = s.begin;
+            }),
+            CompareReason::kConcurrencyDiffersOrUnknown);
+  EXPECT_EQ(with([](Side& a, Side& b) {
+              for (std::size_t i = 0; i < 4; ++i) {
+                b.samples[i].end = a.samples[i].begin + b.samples[i].seconds();
+                b.samples[i].begin = a.samples[i].begin;
+              }
+            }),
+            CompareReason::kInterleavedWithOtherWork);
+  EXPECT_EQ(with([](Side&, Side& b) {
+              for (Sample& s : b.samples) s.resolved = {{"lr", "0.2"}};
+            }),
+            CompareReason::kParametersDifferUnintended);
+  EXPECT_EQ(with([](Side& a, Side& b) { a.samples.resize(2), b.samples.resize(2); }), CompareReason::kTooFewRepeats);
+}
+
+TEST(Compare, WhatTheCommandsSayDifferentlyIsMeant) {
+  auto [a, b] = turns(4, 10, 8);
+  for (Sample& sample : a.samples) sample.asked = {{"num_workers", "0"}};
+  for (Sample& sample : b.samples) {
+    sample.asked = {{"num_workers", "4"}};
+    sample.resolved.emplace_back("num_workers", "4");
+  }
+  const Comparison c = compare(a, b);
+  ASSERT_TRUE(c.comparable());
+  ASSERT_EQ(c.parameters.size(), 1U);
+  EXPECT_EQ(c.parameters[0], (ComparedParameter{"num_workers", "0", "4", true}));
+  // Somebody says what was meant: nothing else is.
+  EXPECT_FALSE(compare(a, b, {.changed = {{"lr"}}}).comparable());
+  EXPECT_TRUE(compare(a, b, {.changed = {{"num-workers"}}}).comparable());
+}
+
+TEST(Compare, MoreWorkInLessTimeIsFlaggedInEitherDirection) {
+  auto [a, b] = turns(4, 10, 8);
+  for (Sample& sample : b.samples) sample.steps = 1000;
+  EXPECT_TRUE(refuses(compare(a, b), CompareReason::kFasterWithMoreWork));
+  EXPECT_TRUE(refuses(compare(b, a), CompareReason::kFasterWithMoreWork));
+  for (Sample& sample : b.samples) sample.steps = 400;  // less work in less time is only different work
+  const Comparison less = compare(a, b);
+  EXPECT_TRUE(refuses(less, CompareReason::kDifferentWork));
+  EXPECT_EQ(find(less, CompareReason::kFasterWithMoreWork), nullptr);
+}
+
+Side steps(double begin, std::size_t n, double each) {
+  Side side{.hardware = box(), .bytes_read = 0};
+  for (std::size_t i = 0; i < n; ++i) side.steps.push_back({each * (i % 3 == 0 ? 1.02 : 0.99), 1, std::nullopt});
+  side.samples.push_back({.task = "train.py",
+                          .begin = begin,
+                          .end = begin + 5 + static_cast<double>(n) * each,
+                          .steps = static_cast<double>(n),
+                          .resolved = {{"lr", "0.1"}}});
+  return side;
+}
+
+TEST(Compare, OneRunOfEachByItsSteps) {
+  const Comparison c = compare(steps(0, 60, 0.1), steps(100, 90, 0.08));  // unequal numbers: time per step all the same
+  ASSERT_TRUE(c.comparable()) << c.reasons.front().text;
+  EXPECT_NEAR(c.ratio->value, 0.8, 0.001);
+  EXPECT_EQ(c.unit, "step");
+  EXPECT_TRUE(refuses(compare(steps(0, 29, 0.1), steps(100, 90, 0.08)), CompareReason::kTooFewRepeats));
+  EXPECT_TRUE(
+      refuses(compare(steps(0, 60, 0.1), steps(100, 60, 0.08), {.by = By::kTasks}), CompareReason::kTooFewRepeats));
+}
+
+TEST(Compare, OneWholeRunOfEachAtEqualWork) {
+  const Comparison c = compare(steps(0, 60, 0.1), steps(100, 60, 0.05), {.by = By::kWhole});
+  ASSERT_TRUE(c.comparable());
+  EXPECT_NEAR(c.ratio->value, 8.0 / 11.0, 0.001);  // 5 s of start-up in both
+  EXPECT_EQ(c.unit, "run");
+  EXPECT_TRUE(
+      refuses(compare(steps(0, 60, 0.1), steps(100, 90, 0.05), {.by = By::kWhole}), CompareReason::kDifferentWork));
+}
+
+TEST(Compare, ALargerBatchIsComparedBySamples) {
+  Side a = steps(0, 120, 0.1), b = steps(100, 60, 0.15);
+  a.samples[0].asked = {{"batch_size", "32"}}, b.samples[0].asked = {{"batch_size", "64"}};
+  const Comparison c = compare(a, b);
+  ASSERT_TRUE(c.comparable());
+  EXPECT_NEAR(c.ratio->value, 0.75, 0.001);
+  EXPECT_THAT(c.unit, HasSubstr("sample"));
+  a.samples[0].asked.clear();
+  EXPECT_TRUE(refuses(compare(a, b), CompareReason::kDifferentWork));
+  for (Side* side : {&a, &b}) {  // counted by the programs themselves
+    for (Stretch& stretch : side->steps) stretch.seen = stretch.steps * (side == &a ? 32 : 64);
+    side->samples[0].seen = *side->samples[0].steps * (side == &a ? 32 : 64);
+  }
+  const Comparison counted = compare(a, b);
+  ASSERT_TRUE(counted.comparable());
+  EXPECT_EQ(counted.unit, "sample");
+  EXPECT_NEAR(counted.ratio->value, 0.75, 0.001);
+}
+
+TEST(Compare, AccountsAreTimePerUnitAndMetricsStandBeside) {
+  auto [a, b] = turns(4, 10, 8);
+  a.accounts = {{"computing", 20}, {"input", 16}}, b.accounts = {{"computing", 20}, {"input", 8}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    a.samples[i].metrics = {{"accuracy", 0.97 + 0.001 * static_cast<double>(i)}};
+    b.samples[i].metrics = {{"accuracy", 0.97}, {"loss", 0.1}};
+  }
+  const Comparison c = compare(a, b);
+  ASSERT_EQ(c.accounts.size(), 2U);
+  EXPECT_DOUBLE_EQ(c.accounts[0].a_seconds, 20.0 / 2000);
+  EXPECT_DOUBLE_EQ(c.accounts[1].b_seconds, 8.0 / 2000);
+  ASSERT_EQ(c.metrics.size(), 1U);  // a loss that only one of them prints compares with nothing
+  EXPECT_NEAR(c.metrics[0].a, 0.9715, 1e-9);
+  EXPECT_NEAR(c.metrics[0].a_spread.value_or(0), 0.00129, 1e-4);
+}
+
+TEST(Compare, StorageThatOneReadAndTheOtherDidNotIsSaid) {
+  Side a = steps(0, 60, 0.1), b = steps(100, 60, 0.05);
+  a.bytes_read = 4e9;
+  const Comparison c = compare(a, b);
+  EXPECT_TRUE(c.comparable());
+  EXPECT_THAT(text(c, CompareReason::kCacheStateUnknown), HasSubstr("A fetched"));
+  b.bytes_read = 4e9;
+  EXPECT_EQ(find(compare(a, b), CompareReason::kCacheStateUnknown), nullptr);
+}
+
+}  // namespace
+}  // namespace headroom::compare

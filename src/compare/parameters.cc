@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/parameters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "base/strings.h"
+
+namespace headroom::compare {
+
+namespace {
+
+using Values = std::map<std::string, std::string>;
+
+Values values_of(const Parameters& parameters) { return {parameters.begin(), parameters.end()}; }
+
+// 0.1 and 1e-1 are one value.
+bool same_value(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const auto x = parse_number<double>(a), y = parse_number<double>(b);
+  return x && y && *x == *y;
+}
+
+// "20" and "20.0" are shown once.
+void keep(const std::string& value, std::set<std::string>& values) {
+  if (std::none_of(values.begin(), values.end(), [&](const std::string& one) { return same_value(one, value); }))
+    values.insert(value);
+}
+
+struct Seen {
+  std::set<std::string> a, b;
+  bool differs = false, asked = false;
+};
+
+std::string shown(const std::set<std::string>& values) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> some(values.begin(), values.end());
+  const std::size_t more = some.size() > kShown ? some.size() - kShown : 0;
+  some.resize(some.size() - more);
+  return join(some, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+void look(const Values& a, const Values& b, bool asked, std::map<std::string, Seen>& seen) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : a) names.insert(name);
+  for (const auto& [name, value] : b) names.insert(name);
+  for (const std::string& name : names) {
+    const auto of_a = a.find(name), of_b = b.find(name);
+    const bool both = of_a != a.end() && of_b != b.end();
+    if (both ? same_value(of_a->second, of_b->second) : !asked) continue;  // what one did not say may be the same
+    Seen& entry = seen[name];
+    entry.differs = true;
+    entry.asked = entry.asked || asked;
+    if (of_a != a.end()) keep(of_a->second, entry.a);
+    if (of_b != b.end()) keep(of_b->second, entry.b);
+  }
+}
+
+bool all_resolved(const std::vector<const Sample*>& runs) {
+  return !runs.empty() &&
+         std::all_of(runs.begin(), runs.end(), [](const Sample* run) { return !run->resolved.empty(); });
+}
+
+// Repeats that are no pairs: any of A against any of B says what differs.
+std::vector<SamplePair> to_look_at(const Matching& matching) {
+  if (!matching.pairs.empty()) return matching.pairs;
+  if (matching.a.empty() || matching.b.empty()) return {};
+  std::map<std::string_view, const Sample*> of_a;
+  for (const Sample* run : matching.a) of_a.emplace(run->task, run);
+  std::vector<SamplePair> pairs;
+  for (const Sample* run : matching.b)
+    if (const auto found = of_a.find(run->task); found != of_a.end()) pairs.emplace_back(found->second, run);
+  return pairs;
+}
+
+std::string name_of(std::string_view flag) {
+  std::string name(flag.substr(flag.find_first_not_of('-')));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+bool is_flag(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && word.find_first_not_of('-') != std::string::npos &&
+         !parse_number<double>(word);  // -1 is a value
+}
+
+}  // namespace
+
+ParametersCompared compare_parameters(const Matching& matching,
+                                      const std::optional<std::vector<std::string>>& changed) {
+  ParametersCompared result{
+      .differing = {}, .a_resolved = all_resolved(matching.a), .b_resolved = all_resolved(matching.b)};
+  std::map<std::string, Seen> seen;
+  for (const auto& [a, b] : to_look_at(matching)) {
+    look(values_of(a->asked), values_of(b->asked), true, seen);
+    look(values_of(a->resolved), values_of(b->resolved), false, seen);
+  }
+  std::set<std::string> meant;
+  for (const std::string& name : changed.value_or(std::vector<std::string>{})) meant.insert(name_of(name));
+  for (const auto& [name, entry] : seen)
+    result.differing.push_back(
+        {name, shown(entry.a), shown(entry.b), changed ? meant.contains(name_of(name)) : entry.asked});
+  return result;
+}
+
+Parameters parameters_of(const std::vector<std::string>& argv) {
+  Parameters result;
+  std::size_t alone = 0;
+  for (std::size_t i = 1; i < argv.size(); ++i) {
+    const std::string& word = argv[i];
+    if (!is_flag(word)) {
+      result.emplace_back(fmt::format("argument {}", ++alone), word);
+      continue;
+    }
+    if (const auto equals = word.find('='); equals != std::string::npos) {
+      result.emplace_back(name_of(word.substr(0, equals)), word.substr(equals + 1));
+    } else if (i + 1 < argv.size() && !is_flag(argv[i + 1])) {
+      result.emplace_back(name_of(word), argv[i + 1]);
+      ++i;
+    } else {
+      result.emplace_back(name_of(word), "yes");
+    }
+  }
+  return result;
+}
+
+std::optional<double> batch_size_of(const Sample& sample) {
+  constexpr std::array<std::string_view, 3> kNames{"batch_size", "train_batch_size", "batch"};
+  for (const Parameters* parameters : {&sample.resolved, &sample.asked})
+    for (const std::string_view name : kNames)
+      for (const auto& [key, text] : *parameters)
+        if (key == name)
+          if (const auto value = parse_number<double>(text); value && *value > 0) return value;
+  return std::nullopt;
+}
+
+}  // namespace headroom::compare

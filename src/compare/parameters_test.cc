@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/parameters.h"
+
+#include <gtest/gtest.h>
+
+namespace headroom::compare {
+namespace {
+
+TEST(ParametersOf, ACommand) {
+  EXPECT_EQ(parameters_of({"python", "train.py", "--num-workers", "4", "--lr=0.1", "--amp", "--seed", "-1", "-v"}),
+            (Parameters{{"argument 1", "train.py"},
+                        {"num_workers", "4"},
+                        {"lr", "0.1"},
+                        {"amp", "yes"},
+                        {"seed", "-1"},
+                        {"v", "yes"}}));
+  EXPECT_TRUE(parameters_of({}).empty());
+  EXPECT_EQ(parameters_of({"x", "--", "-"}), (Parameters{{"argument 1", "--"}, {"argument 2", "-"}}));
+}
+
+TEST(Parameters, ValuesAreComparedAsNumbersWhereTheyAre) {
+  Side a{.samples = {{.task = "t", .asked = {{"lr", "0.1"}, {"mode", "x"}}, .resolved = {{"layers", "3"}}}}};
+  Side b{.samples = {{.task = "t", .asked = {{"lr", "1e-1"}, {"mode", "y"}}, .resolved = {{"layers", "4"}}}}};
+  const ParametersCompared found = compare_parameters(match(a, b), std::nullopt);
+  ASSERT_EQ(found.differing.size(), 2U);
+  EXPECT_EQ(found.differing[0], (ComparedParameter{"layers", "3", "4", false}));  // asked the same, settled otherwise
+  EXPECT_EQ(found.differing[1], (ComparedParameter{"mode", "x", "y", true}));
+}
+
+TEST(Parameters, WhatOneSideDidNotRecordIsNoDifference) {
+  Side a{.samples = {{.task = "t", .resolved = {{"lr", "0.1"}}}}}, b{.samples = {{.task = "t"}}};
+  const ParametersCompared found = compare_parameters(match(a, b), std::nullopt);
+  EXPECT_TRUE(found.differing.empty());
+  EXPECT_TRUE(found.a_resolved);
+  EXPECT_FALSE(found.b_resolved);
+}
+
+}  // namespace
+}  // namespace headroom::compare

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstddef>
+#include <cstdint>
+
+#include "compare/plan_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto plan = headroom::compare::read_plan({static_cast<const char*>(static_cast<const void*>(data)), size});
+  if (plan)
+    for (const auto& option : plan->options) HR_CHECK(!option.id.empty() && option.low <= option.high, "an option");
+  return 0;
+}

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/reasons.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/human.h"
+#include "base/strings.h"
+
+namespace headroom::compare {
+
+namespace {
+
+constexpr double kSameWork = 0.01;         // relative
+constexpr double kSameConcurrency = 0.15;  // likewise: the ends of two batches differ a little
+constexpr double kOthersCount = 0.01;      // of the GPUs' time
+constexpr double kReadMore = 2, kReadCounts = 64 * 1048576.0;
+
+class Reasons {
+ public:
+  void refuse(CompareReason reason, std::string text) { list_.push_back({reason, std::move(text), true}); }
+  void note(CompareReason reason, std::string text) { list_.push_back({reason, std::move(text), false}); }
+  std::vector<ComparedReason> sorted() {
+    std::stable_sort(list_.begin(), list_.end(), [](const ComparedReason& x, const ComparedReason& y) {
+      return std::pair(!x.refuses, x.reason) < std::pair(!y.refuses, y.reason);
+    });
+    return std::move(list_);
+  }
+
+ private:
+  std::vector<ComparedReason> list_;
+};
+
+std::string time_words(double seconds) { return human_duration(static_cast<Nanos>(seconds * 1e9)); }
+
+std::string work_words(double work, Unit unit) {
+  const std::string_view noun = unit == Unit::kSteps || unit == Unit::kUneven ? "step" : "sample";
+  return count_of(static_cast<std::int64_t>(std::llround(work)), noun);
+}
+
+double total_work(const std::vector<const Sample*>& runs, Unit unit) {
+  double sum = 0;
+  for (const Sample* run : runs) sum += work_of(*run, unit).value_or(0);
+  return sum;
+}
+
+double total_seconds(const std::vector<const Sample*>& runs) {
+  double sum = 0;
+  for (const Sample* run : runs) sum += run->seconds();
+  return sum;
+}
+
+bool differ(double x, double y, double tolerance) { return std::abs(x - y) > tolerance * std::max(x, y); }
+
+void look_at_tasks(const Facts& f, Reasons& reasons) {
+  const Matching& m = f.matching;
+  if (f.a.samples.empty() || f.b.samples.empty()) {
+    reasons.refuse(CompareReason::kDifferentTasks, fmt::format("{} holds no run", f.a.samples.empty() ? "A" : "B"));
+  } else if (m.common == 1 && m.a.front()->task.empty()) {
+    reasons.refuse(CompareReason::kDifferentTasks, "neither says which program ran");
+  } else if (m.a_tasks == 1 && m.b_tasks == 1 && m.common == 0) {
+    reasons.refuse(CompareReason::kDifferentTasks,
+                   fmt::format("A ran {}, B {}",
+                               f.a.samples.front().task.empty() ? "an unknown program" : f.a.samples.front().task,
+                               f.b.samples.front().task.empty() ? "an unknown program" : f.b.samples.front().task));
+  } else if (m.common < m.a_tasks || m.common < m.b_tasks) {
+    const auto count = [](std::size_t n) { return human_count(static_cast<std::int64_t>(n)); };
+    reasons.refuse(CompareReason::kDifferentTasks, fmt::format("{} of A's {} are among B's {}", count(m.common),
+                                                               count_of(m.a_tasks, "task"), count(m.b_tasks)));
+  }
+}
+
+// That one did more and took less time is no result, but a sign that they did something else.
+void look_at_speed(const Facts& f, double work_a, double work_b, Reasons& reasons) {
+  const double time_a = total_seconds(f.matching.a), time_b = total_seconds(f.matching.b);
+  const bool b_did_more = work_b > work_a;
+  if (b_did_more ? time_b >= time_a : time_a >= time_b) return;
+  const auto [more, less] = b_did_more ? std::pair("B", "A") : std::pair("A", "B");
+  const double factor = b_did_more ? work_b / work_a : work_a / work_b;
+  reasons.refuse(
+      CompareReason::kFasterWithMoreWork,
+      fmt::format("{} did {} of {}'s work in {} of its time: look at what it really did", more, human_factor(factor),
+                  less, human_percent(b_did_more ? time_b / time_a : time_a / time_b)));
+}
+
+void look_at_work(const Facts& f, Reasons& reasons) {
+  const Matching& m = f.matching;
+  if (m.common == 0) return;
+  if (f.unit == Unit::kUneven) {
+    reasons.refuse(CompareReason::kDifferentWork,
+                   "their steps hold different numbers of samples, and neither counts samples "
+                   "(headroom.step(samples=N) does)");
+    return;
+  }
+  if (f.unit == Unit::kNone) {
+    const auto counted = [](const std::vector<const Sample*>& runs) {
+      return std::any_of(runs.begin(), runs.end(), [](const Sample* run) { return run->steps || run->seen; });
+    };
+    const bool a = counted(m.a), b = counted(m.b);
+    if (a != b)
+      reasons.refuse(CompareReason::kWorkUnknown, fmt::format("only {} counts its steps", a ? "A" : "B"));
+    else if (f.by_steps || (m.a.size() == 1 && m.b.size() == 1))
+      reasons.refuse(CompareReason::kWorkUnknown, "neither counts steps");
+    else
+      reasons.note(CompareReason::kWorkUnknown,
+                   "nothing counts steps: that the same runs did equal work is taken from their having succeeded");
+    return;
+  }
+  if (f.by_steps && !f.whole) return;  // the time per step is the same question, however many there were
+  std::size_t uneven = 0;
+  for (const auto& [a, b] : m.pairs)
+    uneven += differ(work_of(*a, f.unit).value_or(0), work_of(*b, f.unit).value_or(0), kSameWork) ? 1U : 0U;
+  const double work_a = total_work(m.a, f.unit) / static_cast<double>(m.a.size()),
+               work_b = total_work(m.b, f.unit) / static_cast<double>(m.b.size());
+  const bool different = differ(work_a, work_b, kSameWork);
+  if (!different && uneven == 0) return;
+  const std::string each = m.a.size() > 1 || m.b.size() > 1 ? " a run" : "";
+  reasons.refuse(CompareReason::kDifferentWork,
+                 different
+                     ? fmt::format("A did {}{}, B {}", work_words(work_a, f.unit), each, work_words(work_b, f.unit))
+                     : fmt::format("{} of {} differ in the number of steps",
+                                   human_count(static_cast<std::int64_t>(uneven)), count_of(m.pairs.size(), "pair")));
+  if (different)
+    look_at_speed(f, work_a * static_cast<double>(m.a.size()), work_b * static_cast<double>(m.b.size()), reasons);
+}
+
+void look_at_concurrency(const Facts& f, Reasons& reasons) {
+  const Matching& m = f.matching;
+  if (m.common == 0) return;
+  const auto timed = [](const std::vector<const Sample*>& runs) {
+    return std::all_of(runs.begin(), runs.end(), [](const Sample* run) { return run->seconds() > 0; });
+  };
+  if (!timed(m.a) || !timed(m.b)) {
+    reasons.refuse(CompareReason::kConcurrencyDiffersOrUnknown,
+                   fmt::format("{} does not say when its runs began and ended", timed(m.a) ? "B" : "A"));
+    return;
+  }
+  const Concurrency a = concurrency_of(m.a, f.a), b = concurrency_of(m.b, f.b);
+  if (differ(a.mean, b.mean, kSameConcurrency))
+    reasons.refuse(CompareReason::kConcurrencyDiffersOrUnknown,
+                   fmt::format("{:.1f} of A's tasks ran at once on average, {:.1f} of B's", a.mean, b.mean));
+  const auto interleaved = [&](std::string_view name, const std::vector<const Sample*>& runs,
+                               const Concurrency& among) {
+    if (among.others == 0) return;
+    reasons.refuse(CompareReason::kInterleavedWithOtherWork,
+                   fmt::format("{}'s {} ran among {} others: the {} from the first to the last are not theirs alone",
+                               name, human_count(static_cast<std::int64_t>(runs.size())),
+                               human_count(static_cast<std::int64_t>(among.others)), time_words(among.span)));
+  };
+  interleaved("A", m.a, a), interleaved("B", m.b, b);
+  if (m.a.size() == 1 && m.b.size() == 1 && m.a[0]->begin == m.b[0]->begin && m.a[0]->end == m.b[0]->end)
+    reasons.refuse(CompareReason::kTooFewRepeats, "A and B are one and the same run");
+  else if (at_the_same_time(m.a, m.b))
+    reasons.refuse(CompareReason::kInterleavedWithOtherWork, "runs of A and of B were under way at the same time");
+}
+
+std::string gpus_words(std::vector<std::string> gpus) {
+  std::sort(gpus.begin(), gpus.end());
+  std::map<std::string, int> count;
+  for (const std::string& gpu : gpus) ++count[gpu];
+  std::vector<std::string> words;
+  for (const auto& [gpu, n] : count) words.push_back(fmt::format("{} x {}", n, gpu));
+  return join(words, ", ");
+}
+
+void look_at_hardware(const Facts& f, Reasons& reasons) {
+  const Hardware &a = f.a.hardware, &b = f.b.hardware;
+  const auto sorted = [](std::vector<std::string> names) {
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  const bool same_uuids = sorted(a.uuids) == sorted(b.uuids);
+  if (a.gpus.empty() != b.gpus.empty() && !same_uuids)
+    reasons.refuse(CompareReason::kDifferentHardware,
+                   fmt::format("{} does not say which GPUs it had", a.gpus.empty() ? "A" : "B"));
+  else if (!a.gpus.empty() && !b.gpus.empty() && sorted(a.gpus) != sorted(b.gpus))
+    reasons.refuse(CompareReason::kDifferentHardware,
+                   fmt::format("A had {}, B {}", gpus_words(a.gpus), gpus_words(b.gpus)));
+  else if (!same_uuids)
+    reasons.note(CompareReason::kDifferentHardware,
+                 "they ran on different GPUs of one model, which need not be equally fast");
+  if (!a.driver.empty() && !b.driver.empty() && a.driver != b.driver)
+    reasons.refuse(CompareReason::kDifferentHardware,
+                   fmt::format("A ran with driver {}, B with {}", a.driver, b.driver));
+  if (a.cores && b.cores && *a.cores != *b.cores)
+    reasons.refuse(CompareReason::kDifferentHardware,
+                   fmt::format("A might use {:g} cores, B {:g}", *a.cores, *b.cores));
+}
+
+void look_at_outcomes(const Facts& f, Reasons& reasons) {
+  std::vector<std::string> words;
+  for (const auto& [name, runs] : {std::pair("A", &f.matching.a), std::pair("B", &f.matching.b)}) {
+    std::map<std::string, std::int64_t> outcomes;
+    for (const Sample* run : *runs)
+      if (run->outcome != "succeeded") ++outcomes[run->outcome];
+    for (const auto& [outcome, count] : outcomes) {
+      std::string label = outcome;
+      std::replace(label.begin(), label.end(), '_', ' ');
+      words.push_back(fmt::format("{} of {}'s {}: {}", human_count(count), name, count_of(runs->size(), "run"), label));
+    }
+  }
+  if (!words.empty()) reasons.refuse(CompareReason::kOutcomesDiffer, join(words, "; "));
+}
+
+void look_at_parameters(const Facts& f, Reasons& reasons) {
+  std::vector<std::string> unintended;
+  for (const ComparedParameter& parameter : f.parameters.differing) {
+    if (parameter.intended) continue;
+    const auto value = [](const std::string& text) { return text.empty() ? "not set" : text; };
+    unintended.push_back(fmt::format("{} ({} and {})", parameter.name, value(parameter.a), value(parameter.b)));
+  }
+  constexpr std::size_t kShown = 4;
+  if (!unintended.empty()) {
+    const std::size_t more = unintended.size() > kShown ? unintended.size() - kShown : 0;
+    unintended.resize(unintended.size() - more);
+    reasons.refuse(CompareReason::kParametersDifferUnintended,
+                   fmt::format("nobody said that these should differ: {}{}", join(unintended, ", "),
+                               more > 0 ? fmt::format(" and {} more", more) : ""));
+  }
+  if (f.matching.common == 0) return;
+  const bool a = f.parameters.a_resolved, b = f.parameters.b_resolved;
+  constexpr std::string_view kWhat = "the parameters that it settled on";
+  if (!a && !b)
+    reasons.note(CompareReason::kParametersUnknown, fmt::format("neither recorded {}", kWhat));
+  else if (!a || !b)
+    reasons.note(CompareReason::kParametersUnknown, fmt::format("{} did not record {}", a ? "B" : "A", kWhat));
+}
+
+void look_at_the_machine(const Facts& f, Reasons& reasons) {
+  for (const auto& [name, side] : {std::pair("A", &f.a), std::pair("B", &f.b)})
+    if (side->others.value_or(0) > kOthersCount)
+      reasons.refuse(CompareReason::kOtherTenants,
+                     fmt::format("kernels of others ran for {} of {}'s time", human_percent(*side->others), name));
+  if (f.a.throttled.empty() != f.b.throttled.empty())
+    reasons.refuse(CompareReason::kThrottled, f.a.throttled.empty() ? fmt::format("in B, not in A: {}", f.b.throttled)
+                                                                    : fmt::format("in A, not in B: {}", f.a.throttled));
+  else if (!f.a.throttled.empty())
+    reasons.note(CompareReason::kThrottled, fmt::format("in both: {}", f.a.throttled));
+  if (f.matching.interleaved) return;  // each found what the other left
+  const auto read_a = f.a.bytes_read, read_b = f.b.bytes_read;
+  if (read_a && read_b) {
+    const auto [less, more] = std::minmax(*read_a, *read_b);
+    if (more > kReadCounts && more > kReadMore * less)
+      reasons.note(CompareReason::kCacheStateUnknown,
+                   fmt::format("A fetched {} from storage, B {}: one may have found its data in the page cache",
+                               human_bytes(static_cast<std::int64_t>(*read_a)),
+                               human_bytes(static_cast<std::int64_t>(*read_b))));
+  } else {
+    reasons.note(CompareReason::kCacheStateUnknown,
+                 "how much either fetched from storage is not recorded: the second "
+                 "may have found its data in the page cache");
+  }
+}
+
+void look_at_repeats(const Facts& f, Reasons& reasons) {
+  const Matching& m = f.matching;
+  if (f.by_steps) {
+    const auto steps = [](const Side& side) {
+      double sum = 0;
+      for (const Stretch& stretch : side.steps) sum += stretch.steps;
+      return sum;
+    };
+    const std::size_t stretches = std::min(f.a_rates.size(), f.b_rates.size());
+    const double fewest = std::min(steps(f.a), steps(f.b));
+    if (fewest < kFewestSteps || stretches < kFewestStretches) {
+      reasons.refuse(CompareReason::kTooFewRepeats,
+                     fmt::format("{} in {} were timed on the shorter side; {:g} in {} are the least",
+                                 count_of(static_cast<std::int64_t>(fewest), "step"),
+                                 count_of(stretches, "stretch", "stretches"), kFewestSteps, kFewestStretches));
+      return;
+    }
+  } else if (m.common > 0) {
+    const std::size_t runs = m.pairs.empty() ? std::min(m.a_repeats, m.b_repeats) : m.pairs.size();
+    if (runs < kFewestRuns) {
+      reasons.refuse(
+          CompareReason::kTooFewRepeats,
+          fmt::format("A ran {}, B {}; {} each are the least", m.a.size() == 1 ? "once" : count_of(m.a.size(), "time"),
+                      m.b.size() == 1 ? "once" : count_of(m.b.size(), "time"), kFewestRuns));
+      return;
+    }
+  }
+  if (m.common == 0) return;
+  if (std::min(m.a_repeats, m.b_repeats) == 1)
+    reasons.note(CompareReason::kTooFewRepeats,
+                 fmt::format("each ran once: how much two equal runs differ is not known, and {} is taken for granted",
+                             human_percent(kRunToRun)));
+  if (!m.interleaved)
+    reasons.note(CompareReason::kNotInterleaved, "one ran after the other: what else changed meanwhile counts, too");
+}
+
+}  // namespace
+
+std::vector<ComparedReason> reasons_of(const Facts& facts) {
+  Reasons reasons;
+  look_at_tasks(facts, reasons);
+  look_at_work(facts, reasons);
+  look_at_concurrency(facts, reasons);
+  look_at_hardware(facts, reasons);
+  look_at_outcomes(facts, reasons);
+  look_at_parameters(facts, reasons);
+  look_at_the_machine(facts, reasons);
+  look_at_repeats(facts, reasons);
+  return reasons.sorted();
+}
+
+}  // namespace headroom::compare

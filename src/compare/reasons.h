@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "compare/compare.h"
+#include "compare/matching.h"
+#include "compare/parameters.h"
+#include "compare/work.h"
+
+// Everything that speaks against comparing two sides, each with its figures.
+namespace headroom::compare {
+
+// So many values at least, or chance alone may be the difference.
+inline constexpr std::size_t kFewestRuns = 3, kFewestStretches = 8;
+inline constexpr double kFewestSteps = 30;
+
+struct Facts {
+  const Side& a;
+  const Side& b;
+  const Matching& matching;
+  const ParametersCompared& parameters;
+  Unit unit = Unit::kNone;
+  bool by_steps = false;             // by what happened within one run of each, not by runs
+  bool whole = false;                // likewise, of the time of the whole run
+  const std::vector<Rate>& a_rates;  // in the unit
+  const std::vector<Rate>& b_rates;
+};
+[[nodiscard]] std::vector<ComparedReason> reasons_of(const Facts& facts);  // those that refuse first
+
+}  // namespace headroom::compare

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+// One side of a comparison, as plain values: from a recording, from a batch's journal, or from the repeats of `ab`.
+namespace headroom::compare {
+
+using Parameters = std::vector<std::pair<std::string, std::string>>;
+using Figures = std::vector<std::pair<std::string, double>>;
+void add(Figures& figures, const std::string& name, double value);  // to the figure of that name
+
+// One run: a whole recording, an attempt at a batch's task, a repeat of `ab`.
+struct Sample {
+  std::string task;                    // what ran: samples of both sides with the same text ran the same task
+  double begin = 0, end = 0;           // Unix seconds; on a clock that both sides share
+  std::optional<double> steps, seen;   // steps done, and samples (images, rows) seen, where it counts them
+  std::string outcome = "succeeded";   // or how it ended instead: "failed", "timed_out", …
+  Parameters asked, resolved;          // as the command says, and as the program settled on
+  Figures metrics;                     // that it printed: a loss, an accuracy
+  std::optional<std::int64_t> repeat;  // which pair it belongs to, where who ran it made pairs
+
+  [[nodiscard]] double seconds() const { return end - begin; }
+};
+
+// Between two counts of one run: the time, and the steps and samples done in it. In order of time, without gaps.
+struct Stretch {
+  double seconds = 0, steps = 0;
+  std::optional<double> seen;
+};
+
+struct Hardware {
+  std::vector<std::string> gpus, uuids;  // models and UUIDs of those that were used; empty: not known
+  std::string driver;                    // "": not known
+  std::optional<double> cores;           // that it might use
+};
+
+struct Side {
+  std::string label;            // as a person named it
+  std::string command;          // of one of its runs, as a shell takes it; "": not known
+  std::vector<Sample> samples;  // all that ran, not only what the other side ran, too
+  std::vector<Stretch> steps;   // of one run, where its steps are counted
+  Hardware hardware;
+  std::optional<double> others;      // share of the GPUs' time in which kernels of others ran
+  std::string throttled;             // the evidence that the GPU's clocks were lowered; "": none seen
+  std::optional<double> bytes_read;  // fetched from storage
+  Figures accounts, phases;          // of the ledger: device-seconds over all samples
+};
+
+}  // namespace headroom::compare

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/human.h"
+#include "base/strings.h"
+
+namespace headroom::compare {
+
+namespace {
+
+const PlannedOption* find_option(const PlanFile& plan, const std::string& id) {
+  const auto found = std::find_if(plan.options.begin(), plan.options.end(), [&](const auto& o) { return o.id == id; });
+  return found == plan.options.end() ? nullptr : &*found;
+}
+
+std::string ids_of(const PlanFile& plan) {
+  std::vector<std::string> ids;
+  for (const PlannedOption& option : plan.options) ids.push_back(option.id);
+  return join(ids, ", ");
+}
+
+VerifiedOption predicted(const PlanFile& plan, std::vector<std::string> applied) {
+  VerifiedOption option{.ids = applied};
+  if (applied.size() == 1) {
+    if (const PlannedOption* planned = find_option(plan, applied[0])) {
+      option.cause = planned->cause;
+      option.low = planned->low, option.high = planned->high;
+    }
+    return option;
+  }
+  std::sort(applied.begin(), applied.end());
+  for (const PlannedTogether& together : plan.after)
+    if (together.ids == applied) option.low = together.low, option.high = together.high;
+  return option;
+}
+
+bool all_about_work(const Comparison& comparison) {
+  return std::all_of(comparison.reasons.begin(), comparison.reasons.end(), [](const ComparedReason& reason) {
+    return !reason.refuses || reason.reason == CompareReason::kDifferentWork ||
+           reason.reason == CompareReason::kFasterWithMoreWork;
+  });
+}
+
+// A short run after a long one may be faster per step: that is no sign of anything.
+Comparison compared(const Side& before, const Side& after, CompareRequest request) {
+  const bool one_each = before.samples.size() == 1 && after.samples.size() == 1;
+  if (request.by != By::kAuto || !one_each || before.steps.empty() || after.steps.empty())
+    return compare(before, after, request);
+  request.by = By::kWhole;
+  Comparison whole = compare(before, after, request);
+  if (whole.comparable() || !all_about_work(whole)) return whole;
+  request.by = By::kSteps;
+  return compare(before, after, request);
+}
+
+bool higher_is_better(std::string_view name) {
+  constexpr std::array<std::string_view, 9> kWords{"acc",    "auc", "f1",  "score", "precision",
+                                                   "recall", "r2",  "map", "bleu"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](auto word) { return name.find(word) != std::string_view::npos; });
+}
+bool lower_is_better(std::string_view name) {
+  constexpr std::array<std::string_view, 7> kWords{"loss", "err", "rmse", "mae", "mse", "perplexity", "ppl"};
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](auto word) { return name.find(word) != std::string_view::npos; });
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> applied_options(const PlanFile& plan, const std::vector<std::string>& said) {
+  if (plan.options.empty())
+    return fail(Errc::kInvalidInput, "the plan has no option: there is nothing to verify",
+                "headroom compare A B compares any two runs");
+  if (said.empty()) {
+    if (plan.options.size() == 1) return std::vector<std::string>{plan.options.front().id};
+    return fail(Errc::kInvalidInput, fmt::format("the plan has {} options; which were applied?", plan.options.size()),
+                fmt::format("--applied ID, of {}", ids_of(plan)));
+  }
+  std::vector<std::string> applied;
+  for (const std::string& id : said) {
+    if (find_option(plan, id) == nullptr)
+      return fail(Errc::kInvalidInput, fmt::format("--applied: the plan has no option {}", id),
+                  fmt::format("it has {}", ids_of(plan)));
+    if (std::find(applied.begin(), applied.end(), id) == applied.end()) applied.push_back(id);
+  }
+  return applied;
+}
+
+QualityVerdict quality_of(const ComparedMetric& metric) {
+  constexpr double kOneRun = 0.01, kDeviations = 2;
+  QualityVerdict verdict{.name = metric.name, .a = metric.a, .b = metric.b};
+  const std::string name = lower(metric.name);
+  const bool higher = higher_is_better(name), lower_wins = lower_is_better(name);
+  if (higher == lower_wins) return verdict;  // neither, or both
+  const double worse = higher ? metric.a - metric.b : metric.b - metric.a;
+  double chance = kOneRun * std::abs(metric.a);
+  if (metric.a_spread && metric.b_spread)
+    chance = kDeviations * std::sqrt(*metric.a_spread * *metric.a_spread + *metric.b_spread * *metric.b_spread);
+  if (std::isfinite(worse)) verdict.lost = worse > chance ? Answer::kYes : Answer::kNo;
+  return verdict;
+}
+
+void judge(const std::vector<QualityVerdict>& quality, bool risky, VerifiedOption& option) {
+  if (!option.measured) {
+    option.why = "the two runs cannot be compared";
+    return;
+  }
+  if (!option.low || !option.high) {
+    option.why = "the plan did not simulate these options together";
+    return;
+  }
+  const MeasuredGain& measured = *option.measured;
+  option.beyond = measured.low > *option.high;
+  if (measured.value >= *option.low) {
+    option.kept = true;
+    option.why = option.beyond ? "it gained more than was held possible: look whether both did the same work"
+                               : "the measured gain is within what was predicted";
+    if (!option.beyond && measured.value > *option.high) option.why = "the measured gain reaches what was predicted";
+  } else if (measured.high < *option.low) {
+    option.kept = false;
+    option.why = "the measured gain is below what was predicted, its whole interval";
+  } else {
+    option.why = "the measured gain is below what was predicted, but its interval is not: more repeats would tell";
+  }
+  for (const QualityVerdict& verdict : quality) {
+    if (verdict.lost != Answer::kYes) continue;
+    option.kept = false;
+    option.why = fmt::format("{} is worse: {:.5g}, and was {:.5g}", verdict.name, verdict.b, verdict.a);
+    return;
+  }
+  const bool judged = std::any_of(quality.begin(), quality.end(), [](const auto& q) { return q.lost == Answer::kNo; });
+  if (risky && !judged && option.kept.value_or(false)) {
+    option.kept.reset();
+    option.why =
+        "the speed is as predicted; whether the results are as good is not known, since no quality was printed";
+  }
+}
+
+Verification verify(const PlanFile& plan, const std::vector<std::string>& applied, const Side& before,
+                    const Side& after, const CompareRequest& request) {
+  Verification result{.applied = predicted(plan, applied), .comparison = compared(before, after, request)};
+  if (const auto& ratio = result.comparison.ratio)
+    result.applied.measured = MeasuredGain{1 / ratio->value, 1 / ratio->high, 1 / ratio->low};
+  const bool risky = std::any_of(applied.begin(), applied.end(), [&](const std::string& id) {
+    const PlannedOption* option = find_option(plan, id);
+    return option != nullptr && option->safety == "risky";
+  });
+  for (const ComparedMetric& metric : result.comparison.metrics) {
+    const QualityVerdict verdict = quality_of(metric);
+    if (verdict.lost != Answer::kUnknown) result.quality.push_back(verdict);
+  }
+  judge(result.quality, risky, result.applied);
+  return result;
+}
+
+}  // namespace headroom::compare

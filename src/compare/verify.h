@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "compare/compare.h"
+#include "compare/plan_reader.h"
+#include "model/prediction.h"
+
+// Did a change deliver what a plan predicted? Pure.
+namespace headroom::compare {
+
+// The options that a person applied, held against the plan: known ones, each once. Of a plan with one option that one,
+// if nothing is said. kInvalidInput, with the ids to choose from.
+[[nodiscard]] Result<std::vector<std::string>> applied_options(const PlanFile& plan,
+                                                               const std::vector<std::string>& said);
+
+// `before` is the plan's recording. One run of each is compared as a whole where both did equal work, since the plan's
+// gains are of the whole, and else by its steps; repeats as repeats.
+[[nodiscard]] Verification verify(const PlanFile& plan, const std::vector<std::string>& applied, const Side& before,
+                                  const Side& after, const CompareRequest& request = {});
+
+// Kept: the measured gain is at least the predicted low end. Not kept: its whole interval is below. Else not known. A
+// risky change keeps nothing if a quality that the programs print is worse.
+void judge(const std::vector<QualityVerdict>& quality, bool risky, VerifiedOption& option);
+
+// A quality counts as worse by more than two standard deviations of its repeats, or by more than 1 % where there is one
+// run of each.
+[[nodiscard]] QualityVerdict quality_of(const ComparedMetric& metric);
+
+}  // namespace headroom::compare

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/verify.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "compare/history.h"
+
+namespace headroom::compare {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kPlan = R"({"schema":"headroom.plan/1","recording":"before.hrec","more":[1],
+  "options":[{"id":"workers","cause":"input_in_main_process","title":"more","gain":{"low":1.1,"high":1.4},"safety":"safe"},
+             {"id":"batch","cause":"batch_too_small","gain":{"low":1,"high":2},"safety":"risky"},
+             {"id":"odd","cause":"of_a_newer_version","gain":{"low":1,"high":2}}],
+  "after":[{"options":["workers","batch"],"gain":{"low":1.2,"high":2.5}}]})";
+
+Side run(double begin, double each, std::size_t steps = 100) {
+  Side side{.hardware = {.gpus = {"A6000"}, .uuids = {"GPU-1"}}, .bytes_read = 0};
+  for (std::size_t i = 0; i < steps; ++i) side.steps.push_back({each * (i % 3 == 0 ? 1.02 : 0.99), 1, std::nullopt});
+  const auto n = static_cast<double>(steps);
+  side.samples.push_back(
+      {.task = "train.py", .begin = begin, .end = begin + n * each, .steps = n, .resolved = {{"lr", "1"}}});
+  return side;
+}
+
+PlanFile plan() { return read_plan(kPlan).value(); }
+
+Verification verified(const std::vector<std::string>& applied, const Side& before, const Side& after) {
+  return verify(plan(), applied, before, after);
+}
+
+TEST(ReadPlan, WhatVerificationNeeds) {
+  const PlanFile read = plan();
+  EXPECT_EQ(read.recording, "before.hrec");
+  ASSERT_EQ(read.options.size(), 3U);
+  EXPECT_EQ(read.options[0].cause, Cause::kInputInMainProcess);
+  EXPECT_EQ(read.options[1].safety, "risky");
+  EXPECT_FALSE(read.options[2].cause);
+  EXPECT_EQ(read.after[0].ids, (std::vector<std::string>{"batch", "workers"}));
+  EXPECT_EQ(read_plan(R"({"schema":"headroom.plan/1","recording":{"path":"x"}})")->recording, "x");
+}
+
+TEST(ReadPlan, WhatIsNoPlanIsSaidToBeNone) {
+  const auto what = [](std::string_view text) { return read_plan(text).error().what; };
+  EXPECT_EQ(what("{"), "it is no JSON");
+  EXPECT_EQ(what("[]"), "it is no answer of headroom plan");
+  EXPECT_EQ(what(R"({"schema":"headroom.why/1"})"), "it is no answer of headroom plan");
+  EXPECT_THAT(what(R"({"schema":"headroom.plan/2"})"), HasSubstr("newer version"));
+  EXPECT_EQ(what(R"({"schema":"headroom.plan/1","options":[{}]})"), "option 1 has no id");
+  EXPECT_THAT(what(R"({"schema":"headroom.plan/1","options":[{"id":"x","gain":{"low":2,"high":1}}]})"),
+              HasSubstr("option x"));
+}
+
+TEST(Applied, SeveralOptionsMustBeNamed) {
+  EXPECT_THAT(applied_options(plan(), {}).error().hint, HasSubstr("workers, batch, odd"));
+  EXPECT_THAT(applied_options(plan(), {"x"}).error().what, HasSubstr("no option x"));
+  EXPECT_EQ(applied_options(plan(), {"batch", "batch"}).value(), std::vector<std::string>{"batch"});
+  PlanFile one = plan();
+  one.options.resize(1);
+  EXPECT_EQ(applied_options(one, {}).value(), std::vector<std::string>{"workers"});
+  EXPECT_FALSE(applied_options({}, {}));
+}
+
+TEST(Verify, KeptNotKeptAndNotKnown) {
+  const Side before = run(0, 0.1);
+  const auto kept = [&](double speedup) { return verified({"workers"}, before, run(100, 0.1 / speedup)).applied; };
+  EXPECT_EQ(kept(1.25).kept, true);
+  EXPECT_NEAR(kept(1.25).measured->value, 1.25, 1e-6);
+  EXPECT_EQ(kept(1.0).kept, false);
+  EXPECT_EQ(kept(1.09).kept, std::nullopt);  // its interval reaches 1.1
+  EXPECT_FALSE(kept(1.25).beyond);
+  EXPECT_EQ(kept(2.0).kept, true);
+  EXPECT_TRUE(kept(2.0).beyond);
+  EXPECT_THAT(kept(2.0).why, HasSubstr("more than was held possible"));
+  const Verification failed = [&] {
+    Side after = run(100, 0.05);
+    after.samples[0].outcome = "failed";
+    return verified({"workers"}, before, after);
+  }();
+  EXPECT_FALSE(failed.applied.measured || failed.applied.kept);
+  EXPECT_EQ(failed.applied.why, "the two runs cannot be compared");
+}
+
+TEST(Verify, OptionsTogetherAreHeldAgainstTheirSimulation) {
+  const Verification both = verified({"workers", "batch"}, run(0, 0.1), run(100, 0.05));
+  EXPECT_EQ(both.applied.low, 1.2);
+  EXPECT_FALSE(both.applied.cause);
+  const Verification other = verified({"workers", "odd"}, run(0, 0.1), run(100, 0.05));
+  EXPECT_FALSE(other.applied.low || other.applied.kept);
+  EXPECT_THAT(other.applied.why, HasSubstr("did not simulate"));
+}
+
+TEST(Verify, AShorterRunIsComparedByItsSteps) {
+  const Verification v = verified({"workers"}, run(0, 0.1, 400), run(100, 0.08, 100));
+  EXPECT_EQ(v.comparison.unit, "step");
+  EXPECT_EQ(v.applied.kept, true);
+  EXPECT_EQ(verified({"workers"}, run(0, 0.1), run(100, 0.08)).comparison.unit, "run");
+}
+
+TEST(Verify, ALargerBatchMustKeepItsQuality) {
+  const auto with = [](std::vector<std::pair<std::string, std::vector<double>>> metrics) {
+    Side before = run(0, 0.1, 200), after = run(100, 0.12, 100);  // twice the batch: 0.6 of the time per sample
+    before.samples[0].asked = {{"batch_size", "32"}}, after.samples[0].asked = {{"batch_size", "64"}};
+    for (const auto& [name, values] : metrics)
+      before.samples[0].metrics.emplace_back(name, values[0]), after.samples[0].metrics.emplace_back(name, values[1]);
+    return verified({"batch"}, before, after);
+  };
+  const Verification silent = with({});
+  EXPECT_NEAR(silent.applied.measured->value, 1 / 0.6, 0.001);
+  EXPECT_EQ(silent.applied.kept, std::nullopt);
+  EXPECT_THAT(silent.applied.why, HasSubstr("no quality was printed"));
+  EXPECT_EQ(with({{"val_accuracy", {0.97, 0.972}}}).applied.kept, true);
+  const Verification worse = with({{"val_accuracy", {0.97, 0.93}}, {"lr", {0.1, 0.1}}});
+  EXPECT_EQ(worse.applied.kept, false);
+  EXPECT_THAT(worse.applied.why, HasSubstr("val_accuracy is worse: 0.93, and was 0.97"));
+  ASSERT_EQ(worse.quality.size(), 1U);  // which way lr is better, nobody knows
+  EXPECT_EQ(with({{"loss", {0.5, 0.6}}}).applied.kept, false);
+}
+
+TEST(Quality, ChanceIsNoLoss) {
+  EXPECT_EQ(quality_of({"loss", 0.5, 0.52, 0.02, 0.02}).lost, Answer::kNo);
+  EXPECT_EQ(quality_of({"loss", 0.5, 0.6, 0.02, 0.02}).lost, Answer::kYes);
+  EXPECT_EQ(quality_of({"loss_accuracy", 0.5, 0.6, {}, {}}).lost, Answer::kUnknown);
+  EXPECT_EQ(quality_of({"loss", 0.5, std::nan(""), {}, {}}).lost, Answer::kUnknown);
+}
+
+PredictionOutcome outcome(double high, double measured, int n = 0) {
+  return {.at = n,
+          .key = fmt::format("k{}", n),
+          .option = "workers",
+          .cause = Cause::kInputInMainProcess,
+          .low = 1,
+          .high = high,
+          .measured = {measured, measured, measured},
+          .kept = measured > 1.05};
+}
+
+TEST(History, LinesComeBack) {
+  const PredictionOutcome one = outcome(1.4, 1.2, 1), two = outcome(1.4, 1.3, 2);
+  Outcomes read = outcomes_of(outcome_line(one) + "damaged\n{}\n" + outcome_line(two));
+  EXPECT_EQ(read.list, (std::vector{one, two}));
+  EXPECT_EQ(read.damaged, 2);
+  PredictionOutcome again = one;
+  again.measured.value = 1.25, again.kept.reset();
+  read = outcomes_of(outcome_line(one) + outcome_line(two) + outcome_line(again));
+  EXPECT_EQ(read.list, (std::vector{again, two}));  // verified again: counts once
+}
+
+TEST(History, StartsBetweenHalfAndAllAndLearns) {
+  std::vector<PredictionOutcome> half, all;
+  for (int i = 0; i < 12; ++i) {
+    half.push_back(outcome(1.5, 1.2 + 0.005 * (i % 3), i));
+    all.push_back(outcome(1.4, 1.4, i));
+  }
+  EXPECT_TRUE(cause_histories({}).empty());
+  const CauseHistory one = cause_histories({outcome(1.5, 1.2)}).at(0);  // 1/6 of the time for 1/3: half
+  EXPECT_EQ(one.n, 1);
+  EXPECT_NEAR(one.shrink_low, 0.43, 0.05);
+  EXPECT_LT(one.shrink_high, 1);
+  const CauseHistory many = cause_histories(half).at(0);
+  EXPECT_EQ(many.kept, 12);
+  EXPECT_NEAR((many.shrink_low + many.shrink_high) / 2, 0.58, 0.05);
+  EXPECT_LT(many.shrink_high - many.shrink_low, one.shrink_high - one.shrink_low);  // narrower
+  EXPECT_GT(cause_histories(all).at(0).shrink_low, 0.75);
+  // What fell short of its promise widens it; what promised nothing teaches nothing.
+  EXPECT_LT(cause_histories({outcome(1.4, 0.9)}).at(0).shrink_low, 0.3);
+  EXPECT_TRUE(cause_histories({outcome(1.001, 1.4)}).empty());
+}
+
+}  // namespace
+}  // namespace headroom::compare

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "base/human.h"
+#include "diagnose/rules.h"
+
+namespace headroom::diagnose {
+
+std::vector<Finding> stopped(const Analysis& a) {
+  Finding finding;
+  finding.claims = claim_accounts(a, {Account::kStopped});
+  if (!a.material(finding.cost())) return {};
+  finding.cause = Cause::kProcessStopped;
+  finding.title = "The GPU waits while the process on it is stopped";
+  finding.tiers = "NP";
+  finding.confidence = Confidence::kHigh;
+  const ClaimedPiece& first = finding.claims.front();
+  finding.evidence = {fmt::format("{}: its process was seen in state T (stopped by a signal) from {} on",
+                                  a.device_name(first.device), a.when(first.begin))};
+  finding.told_apart_from = {"code of the job: a stopped process runs none"};
+  finding.would_overturn = "ps -o pid,stat,cmd -p PID while the GPU waits: if its state is not T, this is wrong";
+  finding.advice =
+      "see who stopped it: Ctrl-Z in its terminal, kill -STOP, or a scheduler that suspends jobs; kill -CONT PID lets "
+      "it go on";
+  gains_by_removal(a, finding, "if it had not been stopped");
+  return only(std::move(finding));
+}
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/catalogue.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace headroom {
+namespace {
+
+TEST(Catalogue, EveryRowSaysWhatItRestsOnAndWhatWouldOverturnIt) {
+  std::set<std::string_view> ids;
+  for (const CauseInfo& row : all_causes()) {
+    SCOPED_TRACE(row.id);
+    EXPECT_TRUE(ids.insert(row.id).second);
+    for (const std::string_view text : {row.words, row.signature, row.look_alikes, row.overturn}) EXPECT_NE(text, "");
+    EXPECT_TRUE(!row.needs.empty() || !row.beyond.empty()) << "without a rule: what would it take?";
+    for (const std::string_view text : {row.signature, row.look_alikes, row.overturn, row.beyond, row.observe})
+      EXPECT_FALSE(text.ends_with('.')) << text;
+  }
+}
+
+TEST(Catalogue, ARootCauseHasAFixAndAFixSaysAll) {
+  std::set<std::string_view> ids;
+  for (const CauseInfo& row : all_causes())
+    if (!row.number.empty()) {
+      EXPECT_FALSE(fixes_of(row.cause).empty()) << row.id;
+    }
+  for (const Fix& fix : all_fixes()) {
+    SCOPED_TRACE(fix.id);
+    EXPECT_TRUE(ids.insert(fix.id).second);
+    for (const std::string_view text : {fix.title, fix.why_safe, fix.apply, fix.verify, fix.undo}) {
+      EXPECT_NE(text, "");
+      EXPECT_FALSE(text.ends_with('.')) << text;
+    }
+  }
+}
+
+TEST(Catalogue, FixesAreFoundByTheirCause) {
+  std::size_t found = 0;
+  for (const CauseInfo& row : all_causes())
+    for (const Fix& fix : fixes_of(row.cause)) {
+      EXPECT_EQ(fix.cause, row.cause);
+      ++found;
+    }
+  EXPECT_EQ(found, all_fixes().size());
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "model/plan.h"
+#include "plan/plan.h"
+#include "plan/step_model.h"
+
+namespace headroom::planning {
+
+// An option before it has its place: what the simulation makes of it.
+struct Candidate {
+  Option option;
+  Change change;           // with the most that it may do
+  double least = 0;        // of what it saves at most, the share that is promised
+  double probability = 0;  // that its cause is the one
+  Effort effort = Effort::kArgument;
+  bool asked = false;   // somebody wants to know about it
+  std::string flipped;  // the observation that would show it to be for the wrong cause
+};
+
+// Of each finding the fixes of its cause, or of its likeliest causes; what was asked about; and the cheapest
+// observation for findings that are sets.
+[[nodiscard]] std::vector<Candidate> candidates(const Explanation& e, const StepModel& model,
+                                                const PlanRequest& request);
+
+}  // namespace headroom::planning

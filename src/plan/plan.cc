@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "plan/candidates.h"
+#include "plan/projections.h"
+#include "plan/rank.h"
+#include "plan/step_model.h"
+
+namespace headroom {
+
+namespace {
+
+// Why there is no change to advise.
+std::string why_nothing(const Explanation& e) {
+  for (const Finding& finding : e.findings)
+    if (finding.cause == Cause::kHealthy)
+      return fmt::format("Healthy: no change is worth its risk. {}", finding.evidence.front());
+  if (e.ledger.budget() == 0) return "No GPU was recorded: nothing to plan for";
+  const bool any = std::any_of(e.findings.begin(), e.findings.end(), [](const Finding& f) { return f.cost() > 0; });
+  if (!any) return "No loss is large enough to be worth a change";
+  return "Nothing that was found has a change against it that this recording bounds";
+}
+
+}  // namespace
+
+Plan plan(const Explanation& e, const PlanRequest& request) {
+  Plan plan;
+  plan.recording = e.path;
+  plan.recording_id = e.meta.id;
+  plan.command = e.meta.command;
+  plan.directory = e.meta.cwd;
+  plan.start = e.meta.start_realtime;
+  plan.seconds = seconds(e.ledger.span());
+  if (e.work) plan.work = e.work->steps;
+  const planning::StepModel model = planning::step_model(e);
+  auto candidates = planning::candidates(e, model, request);
+  planning::give_gains(model, candidates);
+  planning::rank(candidates);
+  plan.after = planning::together(model, candidates);
+  plan.flips = planning::what_flips(candidates);
+  const bool asked = request.batch || request.workers || request.tasks;
+  plan.projections =
+      planning::projections(e, request, planning::gain_of_asked(model, candidates),
+                            asked ? "with none to all of what was asked about" : "with none to all of the options");
+  for (planning::Candidate& one : candidates) plan.options.push_back(std::move(one.option));
+  const bool any = std::any_of(plan.options.begin(), plan.options.end(), [](const Option& option) {
+    return option.cause && (!option.promises || option.gain.high > 1);
+  });
+  if (!any) plan.nothing = why_nothing(e);
+  return plan;
+}
+
+}  // namespace headroom

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "model/explanation.h"
+#include "model/plan.h"
+
+namespace headroom {
+
+// What a recording cannot know and a person may.
+struct PlanRequest {
+  std::optional<Nanos> left;                       // work still to do, in time at today's pace
+  std::optional<std::int64_t> trials, epochs;      // of a sweep, each of so many epochs
+  std::optional<Nanos> epoch;                      // how long one takes; default: what the recording says
+  std::optional<std::pair<double, double>> batch;  // size now, and the one considered
+  // Seconds of a step at two batch sizes, as measured: t(b) = a + c*b.
+  std::optional<std::pair<std::pair<double, double>, std::pair<double, double>>> step_times;
+  std::optional<std::int64_t> workers;  // of the loader, considered
+  std::optional<std::int64_t> tasks;    // per GPU, considered
+  std::vector<CauseHistory> history;    // at most one for a cause
+};
+
+// From an explanation to options: the catalogue's fixes (model/catalogue.h) for what its findings name, with gains
+// simulated on the ledger's slices (plan/step_model.h). Pure.
+//
+// A gain is [low, high]. High is the finding's own bound, or the simulation's where that is less; low is 1 where the
+// cause is not certain, else half of the time that high saves, or what earlier predictions for the cause showed.
+[[nodiscard]] Plan plan(const Explanation& explanation, const PlanRequest& request = {});
+
+}  // namespace headroom

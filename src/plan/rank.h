@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "model/plan.h"
+#include "plan/candidates.h"
+#include "plan/step_model.h"
+
+namespace headroom::planning {
+
+// Gains of each candidate alone, by simulation; those that bring nothing are left out, unless somebody asked.
+void give_gains(const StepModel& model, std::vector<Candidate>& candidates);
+
+// What somebody asked about, then by the expected share of the time that is saved, less its risk and effort. An
+// observation goes first where the first change is for one of several causes.
+void rank(std::vector<Candidate>& candidates);
+
+// The best one, then each time the one that saves most of what is left, re-simulated; at the end all of them.
+[[nodiscard]] std::vector<OptionsTogether> together(const StepModel& model, const std::vector<Candidate>& candidates);
+
+// All that somebody asked about, simulated together; all that promises something where nobody asked.
+[[nodiscard]] Gain gain_of_asked(const StepModel& model, const std::vector<Candidate>& candidates);
+
+// The observation after which the second change would stand before the first; "" where there are not two.
+[[nodiscard]] std::string what_flips(const std::vector<Candidate>& candidates);
+
+}  // namespace headroom::planning

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/step_model.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+
+namespace headroom::planning {
+
+namespace {
+
+constexpr std::size_t kMostFindings = 64;  // bits of a mask; findings are sorted by cost
+
+// The claims of one finding on one device, being walked along.
+struct Walk {
+  const ClaimedPiece* at;
+  const ClaimedPiece* end;
+  std::size_t finding;
+  bool inside = false;
+
+  [[nodiscard]] Nanos next() const { return inside ? at->end : at->begin; }
+};
+
+void walks_of(const Finding& finding, std::size_t index, std::vector<Walk>& walks) {
+  const ClaimedPiece* const end = finding.claims.data() + finding.claims.size();
+  for (const ClaimedPiece* at = finding.claims.data(); at != end;) {
+    const ClaimedPiece* const first = at;
+    while (at != end && at->device == first->device) ++at;
+    walks.push_back({first, at, index});
+  }
+}
+
+using Sums = std::map<std::uint64_t, Nanos>;
+
+// Time by the set of findings that claim it, as walks along the time line go through it.
+void sweep(std::vector<Walk> walks, Sums& sums) {
+  const auto later = [&](std::size_t x, std::size_t y) { return walks[x].next() > walks[y].next(); };
+  std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> queue(later);
+  for (std::size_t i = 0; i < walks.size(); ++i) queue.push(i);
+  std::vector<int> count(kMostFindings, 0);
+  std::uint64_t mask = 0;
+  Nanos last = 0;
+  while (!queue.empty()) {
+    const std::size_t i = queue.top();
+    queue.pop();
+    Walk& walk = walks[i];
+    const Nanos now = walk.next();
+    if (mask != 0 && now > last) sums[mask] += now - last;
+    last = now;
+    walk.inside = !walk.inside;
+    count[walk.finding] += walk.inside ? 1 : -1;
+    const std::uint64_t bit = std::uint64_t{1} << walk.finding;
+    mask = count[walk.finding] > 0 ? mask | bit : mask & ~bit;
+    if (walk.inside || ++walk.at != walk.end) queue.push(i);
+  }
+}
+
+// Of a job all devices share one time line; of a batch each has its own.
+Sums sums_of(const Explanation& e) {
+  std::vector<Walk> walks;
+  for (std::size_t i = 0; i < std::min(kMostFindings, e.findings.size()); ++i) walks_of(e.findings[i], i, walks);
+  Sums sums;
+  if (!e.batch) {
+    sweep(std::move(walks), sums);
+    return sums;
+  }
+  for (std::size_t device = 0; device < e.ledger.devices.size(); ++device) {
+    std::vector<Walk> here;
+    std::copy_if(walks.begin(), walks.end(), std::back_inserter(here),
+                 [&](const Walk& walk) { return walk.at->device == device; });
+    sweep(std::move(here), sums);
+  }
+  for (auto& [mask, ns] : sums) ns /= static_cast<Nanos>(std::max<std::size_t>(1, e.ledger.devices.size()));
+  return sums;
+}
+
+bool in_loop(Account account) {
+  return is_busy(account) ||
+         (is_held_idle(account) && account != Account::kStartup && account != Account::kCheckpoint &&
+          account != Account::kValidationHost && account != Account::kTeardown && account != Account::kHung);
+}
+
+StepModel::Claimed claimed_of(const Finding& finding, double seconds_of_all) {
+  StepModel::Claimed claimed;
+  Nanos loop = 0, input = 0;
+  for (const ClaimedPiece& piece : finding.claims) {
+    if (in_loop(piece.account)) loop += piece.end - piece.begin;
+    if (piece.account == Account::kInput) input += piece.end - piece.begin;
+    claimed.kernels |= is_busy(piece.account);
+  }
+  const Nanos cost = finding.cost();
+  claimed.outside = 2 * loop < cost;
+  claimed.input = cost > 0 && 2 * input >= cost;
+  if (finding.gain) claimed.most = seconds_of_all * (1 - 1 / std::max(1.0, finding.gain->high));
+  return claimed;
+}
+
+// What processes below those on the GPU did, where the GPU waited for its data: they are the loader.
+void add_loader(const Explanation& e, StepModel& model) {
+  if (!e.host) return;
+  const HostTime& host = *e.host;
+  const double others = host.busy_cores ? std::max(0.0, *host.busy_cores - host.owner_cores - host.helper_cores) : 0;
+  model.cores = std::max(1.0, host.usable_cores - others - std::min(host.owner_cores, host.usable_cores - 1));
+  if (host.helpers == 0 || e.ledger.total(Account::kInput) == 0) return;
+  model.workers = static_cast<double>(host.helpers);
+  model.loading = host.helper_cores * model.seconds;
+}
+
+}  // namespace
+
+StepModel step_model(const Explanation& e) {
+  StepModel model;
+  model.seconds = seconds(e.ledger.span());
+  model.least = e.bound ? model.seconds / std::max(1.0, e.bound->speedup_high) : model.seconds;
+  if (e.pipeline) model.rest = seconds(e.pipeline->rest);
+  for (std::size_t device = 0; device < e.ledger.devices.size(); ++device)
+    model.kernels = std::max(model.kernels, seconds(e.ledger.busy(device)));
+  for (std::size_t i = 0; i < std::min(kMostFindings, e.findings.size()); ++i)
+    model.findings.push_back(claimed_of(e.findings[i], model.seconds));
+  for (const auto& [mask, ns] : sums_of(e)) {
+    StepModel::Part part{mask, seconds(ns), true, false};
+    for (std::size_t i = 0; i < model.findings.size(); ++i) {
+      if ((mask >> i & 1U) == 0) continue;
+      model.findings[i].seconds += part.seconds;
+      part.outside &= model.findings[i].outside;
+      part.input |= model.findings[i].input;
+    }
+    if (part.outside) model.outside += part.seconds;
+    if (part.input) model.input += part.seconds;
+    model.parts.push_back(part);
+  }
+  add_loader(e, model);
+  return model;
+}
+
+namespace {
+
+struct Saved {
+  double outside = 0, input = 0, other = 0;  // of parts that are not in the loop; waits for data; the rest of the loop
+  double hidden = 0;                         // of these: what only hides behind kernels
+  double beyond = 0;                         // of time that is not sure to be claimed by nobody else
+
+  [[nodiscard]] double all() const { return outside + input + other; }
+};
+
+const StepModel::Claimed* claimed_by(const StepModel& model, const Change& change) {
+  return change.finding && *change.finding < model.findings.size() ? &model.findings[*change.finding] : nullptr;
+}
+
+// Of each part the change that saves most of it counts.
+Saved saved_by(const StepModel& model, std::span<const Change> changes) {
+  Saved saved;
+  for (const StepModel::Part& part : model.parts) {
+    double gone = 0, hidden = 0;
+    for (const Change& change : changes) {
+      const StepModel::Claimed* claimed = claimed_by(model, change);
+      if (claimed == nullptr || (part.claimed_by >> *change.finding & 1U) == 0) continue;
+      const double share = change.share * std::min(1.0, claimed->most / std::max(1e-9, claimed->seconds));
+      double& best = change.mechanism == Mechanism::kOverlaps ? hidden : gone;
+      best = std::max(best, share);
+    }
+    const double both = std::max(gone, hidden) * part.seconds;
+    (part.input ? saved.input : part.outside ? saved.outside : saved.other) += both;
+    saved.hidden += both - gone * part.seconds;
+  }
+  for (const Change& change : changes)
+    if (const StepModel::Claimed* claimed = claimed_by(model, change))
+      saved.beyond = std::max(saved.beyond, change.share * (claimed->most - claimed->seconds));
+  return saved;
+}
+
+// Seconds that the loader takes, if the changes are made; 0 where it is no limit.
+double loader_of(const StepModel& model, std::span<const Change> changes, double enlarged) {
+  double loading = model.loading, workers = model.workers, left = 1;
+  for (const Change& change : changes) {
+    if (change.cheaper) left = std::min(left, 1 - change.share);
+    if (change.mechanism != Mechanism::kLoads || change.workers <= 0) continue;
+    workers = std::max(workers, change.workers);
+    if (const StepModel::Claimed* claimed = claimed_by(model, change); claimed && model.workers <= 0)
+      loading = std::max(loading, change.share * claimed->seconds / (claimed->input ? 1 : enlarged));
+  }
+  if (workers <= 0) return 0;
+  return left * loading / std::min(workers, std::max(1.0, model.cores.value_or(workers)));
+}
+
+}  // namespace
+
+double simulate(const StepModel& model, std::span<const Change> changes) {
+  const Saved saved = saved_by(model, changes);
+  double enlarged = 1, spread = 1, least = model.least;
+  for (const Change& change : changes) {
+    if (change.mechanism == Mechanism::kEnlarges)
+      enlarged = std::max(enlarged, 1 / (1 - change.share * (1 - 1 / change.factor)));
+    else if (change.factor > 1)
+      spread = std::max(spread, 1 / (1 - change.share * (1 - 1 / change.factor)));
+    if (const StepModel::Claimed* claimed = claimed_by(model, change); claimed && claimed->kernels)
+      least = std::min(least, model.seconds - claimed->most);
+  }
+  const double outside = std::max(0.0, model.outside - saved.outside);
+  const double input = std::max(0.0, model.input - saved.input);
+  const double not_hidden = std::max(0.0, saved.hidden - model.kernels);
+  const double loop = std::max(0.0, model.seconds - saved.all() - saved.beyond + not_hidden - outside - input);
+  // Loading a sample costs what it costs in a larger batch, too.
+  const double time = outside + std::max(input + loop / enlarged,
+                                         std::min(loader_of(model, changes, enlarged), model.seconds - model.outside));
+  const double alone = std::clamp(std::max(time, least), 0.0, model.seconds);
+  const double rest = std::min(model.rest, alone);
+  return rest + (alone - rest) / spread;
+}
+
+}  // namespace headroom::planning

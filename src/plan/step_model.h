@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "model/catalogue.h"
+#include "model/explanation.h"
+
+namespace headroom::planning {
+
+// The recorded time as a sum of parts that changes act on, so that what one change leaves is what the next one finds.
+//
+// Of a job, an instant belongs to the findings that claim it on any device: its devices may all wait for one another.
+// Of a batch tasks go to any GPU, so a part is a share of the devices' time. Claims of one cause are limited by the
+// gain of its finding, which knows more than their length (diagnose/claims.h, removal()).
+struct StepModel {
+  struct Part {
+    std::uint64_t claimed_by = 0;  // bit i: finding i
+    double seconds = 0;
+    bool outside = false;  // of the loop: start-up, validation, checkpoints, an end
+    bool input = false;    // a wait for data
+  };
+  struct Claimed {
+    double seconds = 0;  // of parts with its bit
+    double most = 0;     // seconds that its own gain lets go; 0 where it has none
+    bool outside = false;
+    bool input = false;
+    bool kernels = false;  // of its own gain some is time in which kernels run
+  };
+  double seconds = 0;  // all of it
+  double least = 0;    // below which it cannot go while the kernels stay as they are
+  double kernels = 0;  // of the busiest device
+  std::vector<Part> parts;
+  std::vector<Claimed> findings;  // by index; of the first 64
+  double outside = 0, input = 0;  // of `seconds`: of parts that are
+  double rest = 0;  // of `seconds`: no process was at its GPU part, so that more GPUs change nothing there
+
+  // The loader: CPU-seconds of its processes, how many there are (0: the training process loads its data itself), and
+  // cores that are left for them.
+  double loading = 0;
+  double workers = 0;
+  std::optional<double> cores;
+};
+[[nodiscard]] StepModel step_model(const Explanation& explanation);
+
+// A change as the simulation sees it: it does `share` (0..1) of what it can.
+struct Change {
+  Mechanism mechanism = Mechanism::kRemoves;
+  std::optional<std::size_t> finding;
+  double share = 1;
+  double workers = 0;    // kLoads: then
+  bool cheaper = false;  // the loader has less to do, too
+  double factor = 1;     // kEnlarges: of time per sample, at most; kPacks and kSpreads without a gain: of all time
+};
+
+// Seconds of the same work with all changes in effect. Never more than without one of them.
+[[nodiscard]] double simulate(const StepModel& model, std::span<const Change> changes);
+
+}  // namespace headroom::planning

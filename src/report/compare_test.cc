@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/compare.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/strings.h"
+#include "report/verify.h"
+
+namespace headroom::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Comparison measured() {
+  Comparison c{.a = {"base", 6, 60, 3000.0}, .b = {"more", 6, 48, 3000.0}, .unit = "step"};
+  c.ratio = {0.8, 0.78, 0.82};
+  c.pairs = 6, c.method = "6 interleaved pairs";
+  c.reasons = {{CompareReason::kCacheStateUnknown, "A fetched 4.0 GiB from storage, B nothing", false}};
+  c.accounts = {{"computing", 0.012, 0.012}, {"input", 0.008, 0.004}, {"start-up", 1e-6, 1e-6}};
+  c.metrics = {{"accuracy", 0.97, 0.968, 0.001, 0.002}};
+  c.parameters = {{"num_workers", "0", "4", true}, {"seed", "1", "2", false}};
+  c.artefacts = {{"model.json", true, ""}, {"metrics.csv", false, "3 of 400 numbers differ, by 0.002 at most"}};
+  return c;
+}
+
+Comparison refused() {
+  Comparison c{.a = {"base", 36, 0, {}}, .b = {"exp", 36, 0, {}}, .unit = "task"};
+  c.reasons = {{CompareReason::kDifferentTasks, "36 of A's 576 tasks are among B's 36", true},
+               {CompareReason::kFasterWithMoreWork, "B did 2.0x of A's work in 11 % of its time", true},
+               {CompareReason::kParametersUnknown, "A did not record the parameters that it settled on", false}};
+  c.valid_command = "headroom ab -- train --a --- train --b";
+  return c;
+}
+
+TEST(CompareText, TheAnswerComesFirst) {
+  EXPECT_EQ(to_text(measured(), {}), R"(B is faster by 25 %: it takes 0.800 of A's time per step (95 % interval 0.780 to
+0.820).
+  per step          A 20 ms, B 16 ms; 6 interleaved pairs
+  page cache        A fetched 4.0 GiB from storage, B nothing
+What differs
+  num_workers       0 -> 4
+  seed              1 -> 2 (not said to differ)
+What the programs printed
+  accuracy          0.97 (+-0.001) -> 0.968 (+-0.002)
+GPU time, per step
+                                   A           B
+  computing                    12 ms       12 ms
+  input                         8 ms        4 ms
+Artefacts: 1 of 2 differ.
+  metrics.csv: 3 of 400 numbers differ, by 0.002 at most
+)");
+}
+
+TEST(CompareText, ARefusalNamesNoTimeAndTheWayOut) {
+  EXPECT_EQ(to_text(refused(), {}), R"(These two cannot be compared, for 2 reasons:
+  different tasks   36 of A's 576 tasks are among B's 36
+  implausible       B did 2.0x of A's work in 11 % of its time
+Not enough to refuse, but it would count, too:
+  parameters        A did not record the parameters that it settled on
+A valid pair: headroom ab -- train --a --- train --b
+)");
+}
+
+TEST(CompareText, NoDifferenceIsSaidAsSuch) {
+  Comparison c = measured();
+  c.ratio = {0.99, 0.97, 1.01};
+  EXPECT_THAT(to_text(c, {}), HasSubstr("No difference can be told: B takes 0.990 of A's time per step"));
+  c.ratio = {1.5, 1.4, 1.6};
+  EXPECT_THAT(to_text(c, {}), HasSubstr("B is slower by 50 %"));
+}
+
+TEST(CompareText, FitsEveryWidth) {
+  for (const std::size_t width : {40U, 60U, 80U, 120U})
+    for (const Comparison& c : {measured(), refused()}) {
+      std::istringstream lines(to_text(c, {.width = width}));
+      for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
+    }
+}
+
+TEST(CompareJson, SaysWhatTheTextSays) {
+  const auto json = nlohmann::json::parse(to_json(measured()));
+  EXPECT_EQ(json["ratio"]["of"], "time per step, B/A");
+  EXPECT_EQ(json["reasons"][0]["code"], "cache_state_unknown");
+  EXPECT_EQ(json["valid_command"], nullptr);
+  const auto no = nlohmann::json::parse(to_json(refused()));
+  EXPECT_FALSE(no["comparable"]);
+  EXPECT_EQ(no["ratio"], nullptr);
+  EXPECT_EQ(no["implausible"].size(), 1U);
+  EXPECT_EQ(no["a"]["seconds"], nullptr);
+}
+
+TEST(VerifyText, PredictedBesideMeasured) {
+  Verification v{.plan = "plan.json", .recording = "x.hrec", .comparison = measured()};
+  v.applied = {.ids = {"workers"}, .cause = Cause::kInputInMainProcess, .low = 1.1, .high = 1.4};
+  v.applied.measured = {1.25, 1.22, 1.28}, v.applied.kept = true,
+  v.applied.why = "the measured gain is within what was predicted";
+  v.quality = {{"accuracy", 0.97, 0.968, Answer::kNo}};
+  const std::string text = to_text(v, {});
+  EXPECT_THAT(text, HasSubstr("workers delivered: the measured gain is within"));
+  EXPECT_THAT(text, HasSubstr("  predicted     1.10x to 1.40x of time at equal work\n"));
+  EXPECT_THAT(text, HasSubstr("  measured      1.25x (95 % interval 1.22x to 1.28x)\n"));
+  EXPECT_THAT(text, HasSubstr("  accuracy      0.97 -> 0.968, not worse\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Remembered")));
+  const auto json = nlohmann::json::parse(to_json(v));
+  EXPECT_EQ(json["options"][0]["cause"], "input_in_main_process");
+  EXPECT_EQ(json["comparison"]["schema"], "headroom.compare/1");
+  v.applied.ids = {"workers", "batch"}, v.applied.kept.reset();
+  EXPECT_THAT(to_text(v, {}), HasSubstr("Whether workers and batch delivered is not known"));
+  const auto both = nlohmann::json::parse(to_json(v));
+  EXPECT_EQ(both["options"][1]["measured"], nullptr);
+  EXPECT_EQ(both["together"]["measured"]["value"], 1.25);
+}
+
+TEST(Predictions, StartAndShow) {
+  EXPECT_THAT(predictions_text({}, {}, {}), HasSubstr("No prediction has been verified yet"));
+  const PredictionOutcome outcome{
+      .option = "workers", .cause = Cause::kInputInMainProcess, .high = 1.4, .measured = {1.2, 1.1, 1.3}};
+  const CauseHistory history{
+      .cause = Cause::kInputInMainProcess, .n = 1, .shrink_low = 0.4, .shrink_high = 0.9, .kept = 1};
+  EXPECT_THAT(predictions_text({history}, {outcome}, {}),
+              HasSubstr("input_in_main_process                 1     1   40 % to 90 %"));
+  EXPECT_EQ(nlohmann::json::parse(predictions_json({history}, {outcome}))["causes"][0]["shrink_low"], 0.4);
+}
+
+}  // namespace
+}  // namespace headroom::report

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "model/plan.h"
+#include "report/layout.h"
+
+namespace headroom::report {
+
+// "headroom.plan/1" (docs/json.md): fields are added, never renamed or removed, within a schema version.
+[[nodiscard]] std::string to_json(const Plan& plan);
+
+// The answer of `headroom plan`: at most 40 lines at 80 columns, unless all of it was asked for.
+[[nodiscard]] std::string to_text(const Plan& plan, const TextOptions& options);
+
+}  // namespace headroom::report

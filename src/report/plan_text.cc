@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+#include "base/strings.h"
+#include "base/visible.h"
+#include "report/palette.h"
+#include "report/plan.h"
+
+namespace headroom::report {
+
+namespace {
+
+std::size_t lines_in(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+std::string labelled(std::string_view label, std::string_view text, const TextOptions& options) {
+  return wrap(text, options.width, "   " + pad_right(label, 7), std::string(10, ' '));
+}
+
+Nanos ns(double s) { return static_cast<Nanos>(std::min(s, 9e9) * 1e9); }
+
+// "1.1x to 1.3x", "at most 1.3x"; "" where nothing is promised.
+std::string range(const Gain& gain) {
+  const std::string low = human_factor(gain.low), high = human_factor(gain.high);
+  if (high == human_factor(1)) return "no gain";
+  if (low == human_factor(1)) return "at most " + high;
+  return low == high ? "about " + high : fmt::format("{} to {}", low, high);
+}
+
+std::string time_range(const Gain& gain, double seconds) {
+  const std::string best = human_duration(ns(seconds / gain.high)), least = human_duration(ns(seconds / gain.low));
+  const std::string now = human_duration(ns(seconds));
+  return best == least ? fmt::format("{} instead of {}", best, now)
+                       : fmt::format("{} to {} instead of {}", best, least, now);
+}
+
+std::string head(const Option& option, std::size_t number, const TextOptions& options) {
+  const std::string title = fmt::format("{}. {}", number, option.title);
+  const std::string gain = option.promises ? range(option.gain) : "";
+  if (display_width(title) + display_width(gain) + 2 <= options.width)
+    return bold(gain.empty() ? title : pad_right(title, options.width - display_width(gain)), options) + gain + "\n";
+  return bold(wrap(gain.empty() ? title : fmt::format("{} ({})", title, gain), options.width, "", "   "), options);
+}
+
+std::string cause_words(const Option& option) {
+  if (!option.cause) return "";
+  const std::string_view words = info(*option.cause).words;
+  if (option.candidates.empty()) return std::string(words);
+  return fmt::format("{}, one of {} causes that look the same here", words, option.candidates.size());
+}
+
+std::string in_detail(const Plan& plan, const Option& option, std::size_t number, const TextOptions& options) {
+  std::string text = head(option, number, options);
+  text += labelled("Do", option.apply, options);
+  if (options.full) text += labelled("For", cause_words(option), options);
+  std::string gain = option.gain.condition.empty() ? "not bounded by this recording" : option.gain.condition;
+  if (option.promises && option.gain.high > 1)
+    gain = fmt::format("{}, {}", time_range(option.gain, plan.seconds), gain);
+  text += labelled("Gain", gain, options);
+  if (option.outcomes > 0)
+    text += labelled(
+        "Shown", fmt::format("{} for this cause shaped the interval", count_of(option.outcomes, "earlier prediction")),
+        options);
+  text += labelled("Risk", fmt::format("{}: {}", info(option.safety).name, option.why_safe), options);
+  text += labelled("Check", option.verify, options);
+  if (options.full) {
+    text += labelled("Undo", option.undo, options);
+    text += labelled("Effort", option.effort, options);
+  }
+  return text + "\n";
+}
+
+std::string in_a_line(const Option& option, std::size_t number, const TextOptions& options) {
+  std::string right = option.promises ? range(option.gain) + ", " : "";
+  right += info(option.safety).name;
+  const std::string title = fmt::format("{}. {}", number, option.title);
+  if (display_width(title) + display_width(right) + 2 > options.width) return wrap(title, options.width, "", "   ");
+  return pad_right(title, options.width - display_width(right)) + right + "\n";
+}
+
+std::string options_text(const Plan& plan, std::size_t in_full, const TextOptions& options) {
+  constexpr std::size_t kShown = 6;
+  std::string text;
+  std::size_t number = 0;
+  bool short_ones = false;
+  for (const Option& option : plan.options) {
+    ++number;
+    if (number <= in_full || options.full) {
+      text += in_detail(plan, option, number, options);
+    } else if (number <= kShown) {
+      text += in_a_line(option, number, options);
+      short_ones = true;
+    }
+  }
+  if (number > kShown && !options.full)
+    text += fmt::format("{} more with --full.\n", count_of(number - kShown, "option"));
+  if (short_ones) text += "\n";
+  return text;
+}
+
+std::size_t place_of(const Plan& plan, const std::string& id) {
+  const auto at = std::find_if(plan.options.begin(), plan.options.end(), [&](const Option& o) { return o.id == id; });
+  return static_cast<std::size_t>(at - plan.options.begin()) + 1;
+}
+
+std::string together_text(const Plan& plan, const TextOptions& options) {
+  if (plan.after.size() < 2) return "";
+  std::string text = wrap("Together, one after the other, simulated and not added up:", options.width, "", "");
+  for (const OptionsTogether& step : plan.after) {
+    std::vector<std::string> numbers;
+    for (const std::string& id : step.options) numbers.push_back(fmt::format("{}", place_of(plan, id)));
+    text += wrap(fmt::format("{}: {}, {}", join(numbers, " + "), range(step.gain), time_range(step.gain, plan.seconds)),
+                 options.width, "  ", "    ");
+  }
+  return text;
+}
+
+std::string projections_text(const Plan& plan, const TextOptions& options) {
+  std::string text;
+  for (const Projection& p : plan.projections) {
+    const std::string low = human_duration(ns(p.low_seconds)), high = human_duration(ns(p.high_seconds));
+    text += wrap(low == high ? fmt::format("For {}: {}.", p.what, low)
+                             : fmt::format("For {}: between {} and {}.", p.what, low, high),
+                 options.width, "", "  ");
+  }
+  return text;
+}
+
+std::string headline(const Plan& plan) {
+  if (!plan.nothing.empty()) return plan.nothing + ".";
+  const auto first = std::find_if(plan.options.begin(), plan.options.end(),
+                                  [](const Option& o) { return o.promises && o.gain.high > 1; });
+  if (first == plan.options.end()) return "What was found is no matter of speed; what to do about it:";
+  if (!first->candidates.empty())
+    return fmt::format(
+        "No gain can be promised: several causes look the same in this recording. The best first guess allows {}.",
+        range(first->gain));
+  std::string title = first->title;
+  if (title.size() > 1 && (title[1] >= 'a' || title[1] == ' '))
+    title[0] = static_cast<char>(title[0] | 0x20);  // "CPU" stays
+  return fmt::format("What to try first: {}, {} at equal work.", title, range(first->gain));
+}
+
+std::string next(const Plan& plan, const TextOptions& options) {
+  if (plan.options.empty()) return "";
+  const std::string name = visible(options.recording.empty() ? shell_quote(plan.recording) : options.recording);
+  return fmt::format("Next: {}\n      {}\n", typed(fmt::format("headroom plan {} -o plan.json", name), options),
+                     options.full ? "make one change, record again, and compare at equal work"
+                                  : typed(fmt::format("headroom plan {} --full", name), options));
+}
+
+}  // namespace
+
+std::string to_text(const Plan& plan, const TextOptions& wanted) {
+  const TextOptions options = clamped(wanted);
+  const std::size_t limit = options.width >= 80 ? 40 : 40 * 80 / options.width;
+  const std::string begin = bold(wrap(headline(plan), options.width, "", ""), options) + "\n";
+  std::string end = together_text(plan, options);
+  if (!plan.flips.empty())
+    end += wrap(fmt::format("What would change this order: {}.", plan.flips), options.width, "", "  ");
+  end += projections_text(plan, options);
+  if (!end.empty()) end += "\n";
+  end += next(plan, options);
+  constexpr std::size_t kInDetail = 3;
+  std::string middle;
+  for (std::size_t detailed = kInDetail; detailed > 0; --detailed) {
+    middle = options_text(plan, detailed, options);
+    if (options.full || lines_in(begin) + lines_in(middle) + lines_in(end) <= limit) break;
+  }
+  return begin + middle + end;
+}
+
+}  // namespace headroom::report

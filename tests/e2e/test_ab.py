@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`headroom ab` and `headroom probe` end to end: two commands, or values of a parameter, in turn on a virtual GPU."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import jsonschema
+import pytest
+
+from batch_support import PATIENCE, end, guardian_of, lines, living, wait_until
+from headroom_e2e import HEADROOM, ROOT, environment
+
+PYTHON = "/usr/bin/python3"
+JOB = [PYTHON, str(pathlib.Path(__file__).with_name("ab_job.py"))]
+HALF = [*JOB, "--fixed-ms", "10", "--no-gpu", "--steps", "15"]
+
+
+def words(verb, *options, gpus=None):
+    own = [HEADROOM, verb, "--grace", "300ms", *map(str, options)]
+    if gpus:
+        return [HEADROOM, "sim", "--gpus", gpus, "--", *own]
+    return own
+
+
+def env(tmp_path, gpus=None):
+    return environment(tmp_path) if gpus else environment(tmp_path, HEADROOM_NVML=str(tmp_path / "no-driver.so"))
+
+
+def run(tmp_path, verb, *options, gpus=None, code=0):
+    done = subprocess.run(words(verb, *options, gpus=gpus), env=env(tmp_path, gpus), cwd=tmp_path,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == code, f"exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def answer(tmp_path, verb, *options, **more):
+    return json.loads(run(tmp_path, verb, "--json", *options, **more).stdout)
+
+
+def start(tmp_path, verb, *options):
+    return subprocess.Popen(words(verb, *options), env=env(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+
+def codes(result):
+    return {reason["code"] for reason in result["reasons"] if reason["refuses"]}
+
+
+def test_a_real_difference_is_found(tmp_path):
+    note = ["--note", tmp_path / "ran"]
+    slower = [*JOB, "--steps", "50", "--fixed-ms", "24", *note]
+    result = answer(tmp_path, "ab", "--repeats", "5", "--", *JOB, "--steps", "50", "--fixed-ms", "20", *note, "---",
+                    *slower, gpus="2xA6000")
+    assert result["comparable"] and result["ratio"]["low"] > 1, result
+    assert 1.05 < result["ratio"]["value"] < 1.35
+    assert result["pairs"] == 5 and result["ab"]["pairs"] == 5 and result["unit"] == "step"
+    assert lines(tmp_path / "ran") == ["ran"] * 10, "one at a time"
+    computing = next(part for part in result["accounts"] if part["name"] == "computing")
+    assert computing["b_seconds"] > computing["a_seconds"]
+    parameter = next(p for p in result["parameters"] if p["name"] == "fixed_ms")
+    assert (parameter["a"], parameter["b"], parameter["intended"]) == ("20", "24", True)
+    # Each run is a recording of its own, and its GPU is the same.
+    names = sorted(path.name for path in pathlib.Path(result["ab"]["folder"], "runs").iterdir())
+    assert names == [f"{side}-{i:02}.hrec" for side in "AB" for i in range(1, 6)]
+
+
+def test_equal_commands_are_found_equal(tmp_path):
+    result = answer(tmp_path, "ab", "--repeats", "4", "--warm-up", "--", *HALF, "---", *HALF)
+    assert result["comparable"] and 0.85 < result["ratio"]["value"] < 1.15
+    assert result["ratio"]["low"] <= 1.05 and result["ratio"]["high"] >= 0.95
+    assert result["pairs"] == 4, "the warm-up does not count"
+
+
+def test_until_ends_when_the_interval_is_narrow(tmp_path):
+    result = answer(tmp_path, "ab", "--until", "60%", "--", *HALF, "---", *HALF)
+    half = (result["ratio"]["high"] - result["ratio"]["low"]) / 2 / result["ratio"]["value"]
+    assert half <= 0.6 and 3 <= result["ab"]["pairs"] < 20
+    wide = answer(tmp_path, "ab", "--until", "0.001%", "--max-repeats", "4", "--", *HALF, "---", *HALF)
+    assert wide["ab"]["pairs"] == 4 and "wider than was asked for" in wide["ab"]["stopped"]
+
+
+def test_unequal_work_is_refused_after_one_pair(tmp_path):
+    done = run(tmp_path, "ab", "--repeats", "5", "--", *HALF, "---", *HALF, "--steps", "25", code=1)
+    assert "cannot be compared" in done.stdout and "A did 15 steps, B 25" in done.stdout
+    assert "more of them would not mend this" in done.stdout and "% interval" not in done.stdout
+
+
+def test_a_side_that_fails_is_named_and_refused(tmp_path):
+    done = run(tmp_path, "ab", "--json", "--", *HALF, "---", *HALF, "--fail-at", "3", code=1)
+    result = json.loads(done.stdout)
+    assert not result["comparable"] and result["ratio"] is None and codes(result) == {"outcomes_differ"}
+    assert "exit code 3" in result["ab"]["failed"] and result["ab"]["failed"].startswith("B 1 ")
+
+
+def test_outputs_have_to_be_the_same(tmp_path):
+    leave = [*HALF, "--leave", "model.txt", "--text"]
+    same = answer(tmp_path, "ab", "--repeats", "3", "--output", "model.txt", "--", *leave, "w 0.5", "---", *leave,
+                  "w 0.50000001")
+    assert same["comparable"] and same["artefacts"] == [{"name": "model.txt", "same": True, "difference": None}]
+    other = answer(tmp_path, "ab", "--output", "model.txt", "--", *leave, "w 0.5", "---", *leave, "w 0.7", code=1)
+    assert codes(other) == {"different_work"} | (codes(other) & {"too_few_repeats"})
+    assert other["ab"]["pairs"] == 1 and not other["artefacts"][0]["same"]
+    none = answer(tmp_path, "ab", "--output", "model.txt", "--", *leave, "w", "---", *HALF, code=1)
+    assert "model.txt" in none["ab"]["failed"], "what an earlier run left is not this one's"
+
+
+def test_ctrl_c_leaves_what_ran_and_the_same_command_goes_on(tmp_path):
+    note = tmp_path / "ran"
+    command = ["--repeats", "4", "--", *HALF, "--note", note, "---", *HALF, "--note", note]
+    process = start(tmp_path, "ab", *command)
+    wait_until(lambda: len(lines(note)) == 3, "the third run")
+    process.send_signal(signal.SIGINT)
+    output = end(process, 130)
+    assert "stopped after 1 of 4 pairs" in output and "Go on: headroom ab --repeats=4" in output
+    ran = len(lines(note))
+    result = answer(tmp_path, "ab", *command)
+    assert result["comparable"] and result["pairs"] == 4
+    assert lines(note) == ["ran"] * 8 and ran < 8, "nothing ran twice"
+    more = answer(tmp_path, "ab", "--repeats", "5", *command[2:])
+    assert more["pairs"] == 5 and lines(note) == ["ran"] * 10
+
+
+def test_kill_9_and_the_same_command_goes_on(tmp_path):
+    note = tmp_path / "ran"
+    command = ["--repeats", "3", "--", *HALF, "--note", note, "---", *HALF, "--note", note]
+    process = start(tmp_path, "ab", *command)
+    wait_until(lambda: len(lines(note)) == 2, "the second run")
+    guardian = wait_until(lambda: guardian_of(process.pid), "the guardian")
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait(PATIENCE)
+    process.stdout.close()
+    wait_until(lambda: not pathlib.Path(f"/proc/{guardian}").exists(), "the guardian's end")
+    assert not living(str(note)), "what ran was stopped"
+    shutil.rmtree(f"{note}.running", ignore_errors=True)
+    result = answer(tmp_path, "ab", *command)
+    assert result["comparable"] and result["pairs"] == 3
+    assert lines(note) == ["ran"] * 7, "the run that was killed ran again, the others did not"
+
+
+def test_a_script_that_changed_since_is_not_compared(tmp_path):
+    script = tmp_path / "job.py"
+    script.write_text("print('step 1 | loss 1')\n")
+    command = ["--repeats", "3", "--", PYTHON, script, "---", PYTHON, script, "x"]
+    run(tmp_path, "ab", *command)
+    script.write_text("print('step 1 | loss 2.5')\n")
+    assert "--fresh" in run(tmp_path, "ab", "--repeats", "4", *command[2:], code=2).stderr
+    assert "is kept in" in run(tmp_path, "ab", "--fresh", *command).stderr
+
+
+@pytest.mark.parametrize("options, message", [
+    ([], "no commands given"),
+    (["--", "true"], "there is no --- between"),
+    (["--", "true", "---"], "no command after the ---"),
+    (["--", "a", "---", "b", "---", "c"], "more than one ---"),
+    (["--until", "five", "--", "true", "---", "true"], "'five' is no share"),
+    (["--until", "5%", "--repeats", "3", "--", "true", "---", "true"], "exclude each other"),
+    (["--step", "(", "--", "true", "---", "true"], "--step"),
+])
+def test_wrong_usage_of_ab(tmp_path, options, message):
+    assert message in run(tmp_path, "ab", *options, code=2).stderr
+    assert not list(tmp_path.glob("*.batch"))
+
+
+# ---------------------------------------------------------------------------------------------------------- probe
+
+def held(text):
+    result = json.loads(text)
+    schema = json.loads((ROOT / "docs" / "schemas" / "probe-1.json").read_text("utf-8"))
+    jsonschema.validate(result, schema)
+    return result
+
+
+def test_probe_of_loader_workers(tmp_path):
+    job = [*JOB, "--steps", "100000", "--fixed-ms", "10", "--load-ms", "30", "--workers", "{workers}"]
+    command = ["--vary", "workers=0,4", "--steps", "20", "--", *job]
+    result = held(run(tmp_path, "probe", "--json", *command, gpus="1xA6000").stdout)
+    assert result["best"] == "4" and result["decided"] and result["unit"] == "step"
+    slow, fast = result["values"]
+    assert slow["seconds"]["value"] > 0.035 and fast["seconds"]["value"] < slow["seconds"]["value"]
+    assert slow["to_best"]["low"] > 1 and fast["to_best"] is None
+    assert fast["busy_ratio"] > slow["busy_ratio"] > 0
+    assert [run["value"] for run in result["runs"]] == ["0", "4", "4", "0", "0", "4"]
+    assert all(run["work"] >= 20 for run in result["runs"]) and result["batch_line"] is None
+    assert not living("ab_job.py"), "what was seen enough of was stopped, with its workers"
+    text = run(tmp_path, "probe", *command, gpus="1xA6000").stdout
+    assert "workers=4 is the fastest" in text and "95 %" in text
+
+
+def test_probe_of_a_batch_size_predicts_a_third(tmp_path):
+    job = [*JOB, "--steps", "100000", "--no-gpu", "--fixed-ms", "10", "--per-sample-ms", "0.5", "--batch", "{batch_size}"]
+    common = ["--steps", "20", "--warm-up", "2"]
+    result = held(run(tmp_path, "probe", "--json", "--vary", "batch_size=16,32", "--larger", "64", *common, "--",
+                      *job).stdout)
+    assert result["unit"] == "sample" and result["best"] == "32"
+    line = result["batch_line"]
+    assert 0.004 < line["fixed_seconds"] < 0.03 and 0.0003 < line["per_sample_seconds"] < 0.001
+    predicted = line["larger"][0]
+    assert (predicted["from"], predicted["to"]) == (32, 64)
+    assert 1 <= predicted["speedup_at_most"]["value"] <= 2
+    # The same folder, one more size: what the line said of it against what it takes.
+    all_three = held(run(tmp_path, "probe", "--json", "--vary", "batch_size=16,32,64", *common, "--", *job).stdout)
+    took = 64 * all_three["values"][2]["median_seconds"]
+    step = predicted["step_seconds"]
+    assert step["low"] * 0.9 <= took <= step["high"] * 1.1, (step, took)
+    assert all_three["batch_line"]["misfit"] is not None and len(all_three["runs"]) == 9
+
+
+def test_probe_for_a_time_and_whole_runs(tmp_path):
+    job = [*JOB, "--no-gpu", "--fixed-ms", "{ms}"]
+    timed = held(run(tmp_path, "probe", "--json", "--vary", "ms=10,40", "--for", "500ms", "--rounds", "2", "--", *job,
+                     "--steps", "100000").stdout)
+    assert timed["best"] == "10" and all(0.3 < run["seconds"] < 5 for run in timed["runs"])
+    whole = held(run(tmp_path, "probe", "--json", "--vary", "s=0.1,0.4", "--whole", "--rounds", "2", "--", "sleep",
+                     "{s}").stdout)
+    assert whole["unit"] == "run" and whole["best"] == "0.1"
+
+
+def test_probe_of_a_value_that_fails(tmp_path):
+    done = run(tmp_path, "probe", "--json", "--vary", "at=0,2", "--rounds", "2", "--steps", "5", "--", *HALF, "--steps",
+               "100", "--fail-at", "{at}", code=1)
+    result = held(done.stdout)
+    good, bad = result["values"]
+    assert good["failed"] is None and good["runs"] == 2
+    assert "exit code 3" in bad["failed"] and bad["runs"] == 0 and not result["decided"]
+
+
+def test_probe_of_a_run_too_short_to_be_timed(tmp_path):
+    done = run(tmp_path, "probe", "--json", "--vary", "n=3,100", "--rounds", "2", "--steps", "5", "--", *HALF, "--steps",
+               "{n}", code=1)
+    short, long = held(done.stdout)["values"]
+    assert "seen to do 3 steps" in short["failed"] and long["failed"] is None and long["runs"] == 2
+
+
+def test_probe_ctrl_c_and_resume(tmp_path):
+    note = tmp_path / "ran"
+    job = [*JOB, "--no-gpu", "--fixed-ms", "{ms}", "--steps", "40", "--note", note]
+    command = ["--vary", "ms=10,20", "--whole", "--", *job]
+    process = start(tmp_path, "probe", *command)
+    wait_until(lambda: len(lines(note)) == 3, "the third run")
+    process.send_signal(signal.SIGINT)
+    output = end(process, 130)
+    assert "this is a part of the answer" in output and "Go on: headroom probe" in output
+    result = held(run(tmp_path, "probe", "--json", *command).stdout)
+    assert result["best"] == "10" and result["complete_rounds"] == 3
+    assert lines(note) == ["ran"] * 6
+
+
+@pytest.mark.parametrize("options, message", [
+    (["--", "true"], "--vary says what is tried"),
+    (["--vary", "x", "--", "true"], "not NAME=VALUE"),
+    (["--vary", "x=1", "--", "true", "{x}"], "nothing beside it"),
+    (["--vary", "x=1,1", "--", "true", "{x}"], "twice"),
+    (["--vary", "x=1,2"], "no command given"),
+    (["--vary", "x=1,2", "--", "true"], "has no {x}"),
+    (["--vary", "x=1,2", "--steps", "5", "--for", "3s", "--", "true", "{x}"], "exclude each other"),
+    (["--vary", "x=1,2", "--larger", "4", "--", "true", "{x}"], "no batch size"),
+    (["--vary", "batch=1,2", "--larger", "2", "--", "true", "{batch}"], "no size above 2"),
+])
+def test_wrong_usage_of_probe(tmp_path, options, message):
+    assert message in run(tmp_path, "probe", *options, code=2).stderr
+    assert not list(tmp_path.glob("*.batch"))

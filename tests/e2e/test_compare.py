@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`headroom compare` and `headroom verify`: what may be compared, by how much it differs, and what was promised."""
+import json
+import math
+import os
+import stat
+import subprocess
+
+import pytest
+
+from batch_support import journal
+from headroom_e2e import HEADROOM, ROOT, environment, headroom
+from test_schemas import held
+
+PYTHON = "/usr/bin/python3"
+WINDOW = r'''
+import argparse, sys, time
+parse = argparse.ArgumentParser()
+for name in ("symbol", "window", "output"):
+    parse.add_argument("--" + name)
+parse.add_argument("--trees", type=int, default=10)
+parse.add_argument("--ms", type=float, default=30)
+parse.add_argument("--fail")
+told = parse.parse_args()
+if "--silent" not in sys.argv:
+    print(f"learning_rate=0.1", flush=True)
+for tree in range(told.trees):
+    time.sleep(told.ms / 1000)
+    print(f"tree {tree + 1}/{told.trees}", flush=True)
+print("auc=0.91")
+sys.exit(3 if told.fail and told.fail == told.symbol else 0)
+'''
+TASKS = '''[batch]
+name = "{name}"
+[task]
+name = "{{symbol}}_{{window}}"
+command = ["{python}", "window.py", "--symbol", "{{symbol}}", "--window", "{{window}}"{more}]
+working_directory = "."
+gpus = 1
+retries = 0
+[task.grid]
+symbol = [{symbols}]
+window = [1, 2, 3]
+[log]
+step = "tree (\\\\d+)/"
+metric.auc = "auc=([0-9.]+)"
+{parameters}
+'''
+
+
+def batch(tmp_path, name, symbols, *words, per_gpu=1, gpus="1xA6000", recorded=True, code=0):
+    """A batch of 3 windows for each symbol; its folder."""
+    (tmp_path / "window.py").write_text(WINDOW)
+    more = "".join(f', "{word}"' for word in words)
+    parameters = 'param.learning_rate = "learning_rate=([0-9.]+)"' if recorded else ""
+    (tmp_path / f"{name}.toml").write_text(TASKS.format(
+        name=name, python=PYTHON, more=more, symbols=", ".join(f'"{s}"' for s in symbols), parameters=parameters))
+    done = headroom(tmp_path, "sim", "--gpus", gpus, "--", HEADROOM, "batch", f"{name}.toml", "--per-gpu", str(per_gpu),
+                    check=False, timeout=120)
+    assert done.returncode == code, done.stdout + done.stderr
+    return tmp_path / f"{name}.batch"
+
+
+def compared(tmp_path, *arguments, code=0):
+    done = headroom(tmp_path, "compare", *arguments, "--json", check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return held(done.stdout)
+
+
+def codes(answer, refusing=None):
+    return {reason["code"] for reason in answer["reasons"] if refusing in (None, reason["refuses"])}
+
+
+def times(folder):
+    rows = journal(folder, "SELECT t.name, a.start, a.end FROM attempts a JOIN tasks t ON t.key = a.task")
+    return {name: (end - begin) / 1e9 for name, begin, end in rows}
+
+
+# --- case 000: 36 windows cut out of a batch of 576, against 36 windows of an experiment with twice the model ---
+
+def test_a_part_of_a_batch_against_another_batch_is_refused_with_every_reason(tmp_path):
+    all_of_it = batch(tmp_path, "baseline", "ABCDEFGH", "--ms", "60", per_gpu=3, gpus="2xA6000", recorded=False)
+    experiment = batch(tmp_path, "experiment", "AB", "--trees", "20", "--ms", "2", "--fail", "B", code=1)
+    answer = compared(tmp_path, all_of_it, experiment, "--tasks", code=1)
+    assert answer["comparable"] is False and answer["ratio"] is None
+    assert codes(answer) >= {"different_tasks", "different_work", "interleaved_with_other_work", "outcomes_differ",
+                             "concurrency_differs_or_unknown", "parameters_unknown", "too_few_repeats",
+                             "faster_with_more_work", "different_hardware"}
+    texts = {reason["code"]: reason["text"] for reason in answer["reasons"]}
+    assert texts["different_tasks"] == "6 of A's 24 tasks are among B's 6"
+    assert texts["outcomes_differ"] == "3 of B's 6 runs: failed"
+    assert texts["different_work"] == "A did 10 steps a run, B 20 steps"
+    assert "A's 6 ran among" in texts["interleaved_with_other_work"]
+    assert texts["parameters_unknown"].startswith("A did not record")
+    assert answer["implausible"] == [texts["faster_with_more_work"]] and "2.0x of A's work" in answer["implausible"][0]
+    # No number of time stands anywhere, and how a valid pair is made does.
+    assert answer["accounts"] == answer["phases"] == answer["metrics"] == []
+    assert [answer[side][what] for side in "ab" for what in ("seconds", "work")] == [None] * 4
+    assert answer["valid_command"].startswith("headroom ab -- ") and " --- " in answer["valid_command"]
+    assert "--trees 20" in answer["valid_command"].split(" --- ")[1]
+    said = headroom(tmp_path, "compare", all_of_it, experiment, check=False)
+    assert said.returncode == 1 and "cannot be compared" in said.stdout and "headroom ab -- " in said.stdout
+    assert "95 %" not in said.stdout
+
+
+def test_two_batches_of_the_same_tasks_give_the_ratio_of_their_times(tmp_path):
+    before = batch(tmp_path, "before", "AB", "--ms", "60")
+    after = batch(tmp_path, "after", "AB", "--ms", "20")
+    answer = compared(tmp_path, before, after)
+    assert answer["comparable"] and not codes(answer, refusing=True)
+    assert codes(answer) >= {"too_few_repeats", "not_interleaved"}  # said beside it: each ran once, one after the other
+    a, b = times(before), times(after)
+    truth = math.exp(sum(math.log(b[task] / a[task]) for task in a) / len(a))
+    ratio = answer["ratio"]
+    assert ratio["value"] == pytest.approx(truth, rel=1e-6) and ratio["low"] < ratio["value"] < ratio["high"]
+    assert answer["pairs"] == 6
+    assert {"name": "ms", "a": "60", "b": "20", "intended": True} in answer["parameters"]
+    assert answer["metrics"] == [{"name": "auc", "a": 0.91, "b": 0.91, "a_deviation": pytest.approx(0, abs=1e-9),
+                                  "b_deviation": pytest.approx(0, abs=1e-9)}]
+    assert answer["accounts"], "the batches were recorded"
+    # Only what was said may differ.
+    meant = compared(tmp_path, before, after, "--changed", "trees", code=1)
+    assert "parameters_differ_unintended" in codes(meant, refusing=True)
+    # The recordings of batches say the same.
+    recorded = sorted((tmp_path / "state" / "headroom").glob("*.hrec"))
+    assert compared(tmp_path, recorded[0], recorded[1])["ratio"] == ratio
+
+
+# --- artefacts ---
+
+def test_artefacts_are_compared_without_their_times(tmp_path):
+    for side, loss, when in (("a", 0.5, "2026-11-22T10:00:00"), ("b", 0.5000001, "2026-11-22T11:00:00")):
+        folder = tmp_path / f"out_{side}" / "deep"
+        folder.mkdir(parents=True)
+        (folder / "metadata.json").write_text(json.dumps({"loss": loss, "at": when, "train_seconds": 3 if side == "a" else 9}))
+        (folder / "model.bin").write_bytes(b"\0\1" + (b"x" if side == "a" else b"y"))
+    (tmp_path / "out_a" / "only").write_text("here")
+    a, b = (batch(tmp_path, name, "A") for name in ("one", "two"))
+    answer = compared(tmp_path, a, b, "--artefacts", tmp_path / "out_a", tmp_path / "out_b")
+    found = {artefact["name"]: (artefact["same"], artefact["difference"]) for artefact in answer["artefacts"]}
+    assert found == {"deep/metadata.json": (True, None), "deep/model.bin": (False, "the bytes differ from byte 2 on"),
+                     "only": (False, "only in A")}
+    strict = compared(tmp_path, a, b, "--artefacts", tmp_path / "out_a", tmp_path / "out_b", "--tolerance", "0")
+    assert "1 of 1 number differ" in strict["artefacts"][0]["difference"]
+
+
+# --- recordings, and what a plan promised ---
+
+JOB = r'''
+import argparse, time, headroom
+parse = argparse.ArgumentParser()
+parse.add_argument("--ms", type=float, default=10)
+parse.add_argument("--steps", type=int, default=400)
+parse.add_argument("--batch-size", type=int, default=32)
+parse.add_argument("--accuracy", type=float, default=0.97)
+told = parse.parse_args()
+headroom.params({"seed": 1})
+for step in range(told.steps):
+    time.sleep(told.ms / 1000)
+    headroom.step(samples=told.batch_size)
+headroom.metric("accuracy", told.accuracy)
+'''
+
+
+def recorded(tmp_path, name, *arguments):
+    (tmp_path / "train.py").write_text(JOB)
+    headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", "--quiet", "--interval", "100ms", "-o",
+             tmp_path / f"{name}.hrec", "--", PYTHON, "train.py", *arguments, timeout=120, PYTHONPATH=str(ROOT / "python"))
+    return tmp_path / f"{name}.hrec"
+
+
+def test_two_recordings_by_their_steps_and_a_plan_verified(tmp_path):
+    before, after = recorded(tmp_path, "before", "--ms", "16"), recorded(tmp_path, "after", "--ms", "8")
+    answer = compared(tmp_path, before, after)
+    assert answer["unit"] == "sample" and answer["ratio"]["high"] < 1 and answer["differs"]
+    rates = [answer[side]["seconds"] / answer[side]["work"] for side in "ab"]
+    assert answer["ratio"]["value"] == pytest.approx(rates[1] / rates[0])
+    assert "too_few_repeats" in codes(compared(tmp_path, before, after, "--tasks", code=1), refusing=True)
+    again = headroom(tmp_path, "compare", f"{before},{before}", after, check=False)
+    assert again.returncode == 2 and "is named twice" in again.stderr
+    assert "one and the same run" in compared(tmp_path, before, before, code=1)["reasons"][0]["text"]
+
+    plan = tmp_path / "plan.json"
+
+    def planned(low, high, safety="safe", more=()):
+        plan.write_text(json.dumps({"schema": "headroom.plan/1", "recording": str(before), "options": [
+            {"id": "more_loader_workers", "cause": "input_in_main_process", "gain": {"low": low, "high": high},
+             "safety": safety}, *more]}))
+
+    def verified(*arguments, code=0, recording=after):
+        done = headroom(tmp_path, "verify", plan, recording, "--json", *arguments, check=False)
+        assert done.returncode == code, done.stdout + done.stderr
+        return held(done.stdout)
+
+    planned(1.01, 8)
+    kept = verified()
+    option = kept["options"][0]
+    assert option["kept"] is True and option["predicted"] == {"low": 1.01, "high": 8}
+    assert option["measured"]["value"] == pytest.approx(1 / kept["comparison"]["ratio"]["value"])
+    assert kept["comparison"]["unit"] == "run"  # equal work: the gain is of the whole
+    planned(50, 60)
+    assert verified("--no-history", code=1)["options"][0]["kept"] is False
+    # A risky change has to keep its quality, too.
+    planned(1.01, 8, "risky")
+    worse = recorded(tmp_path, "worse", "--ms", "8", "--accuracy", "0.8")
+    answer = verified("--no-history", recording=worse, code=1)
+    assert answer["options"][0]["kept"] is False and "accuracy is worse" in answer["together"]["why"]
+    # Several options: which were applied has to be said.
+    planned(1.01, 8, more=[{"id": "other", "gain": {"low": 1, "high": 2}}])
+    asked = headroom(tmp_path, "verify", plan, after, check=False)
+    assert asked.returncode == 2 and "--applied ID, of more_loader_workers, other" in asked.stderr
+    verified("--applied", "more_loader_workers")  # the same plan and recording once more: it counts once
+
+    history = tmp_path / "state" / "headroom" / "predictions.jsonl"
+    assert stat.S_IMODE(os.stat(history).st_mode) == 0o600
+    learned = held(headroom(tmp_path, "verify", "--history", "--json").stdout)
+    assert [(c["cause"], c["outcomes"], c["kept"]) for c in learned["causes"]] == [("input_in_main_process", 1, 1)]
+    assert "input_in_main_process" in headroom(tmp_path, "verify", "--history").stdout
+    # Two at once, and a damaged line: nothing is lost but that line.
+    with open(history, "a", encoding="utf-8") as file:
+        file.write("damaged\n{\"at\"")
+    plans = []
+    for number in range(4):
+        copy = tmp_path / f"plan{number}.json"
+        copy.write_text(plan.read_text())
+        plans.append(subprocess.Popen([HEADROOM, "verify", copy, after, "--applied", "more_loader_workers"],
+                                      env=environment(tmp_path), stdout=subprocess.DEVNULL))
+    assert [process.wait(timeout=60) for process in plans] == [0] * 4
+    done = headroom(tmp_path, "verify", "--history", "--json")
+    assert len(held(done.stdout)["outcomes"]) == 5 and "2 lines of the history cannot be read" in done.stderr
+
+
+def test_what_is_no_plan_or_no_run_is_said(tmp_path):
+    (tmp_path / "plan.json").write_text("{")
+    for words, said in [(["verify"], "which plan"), (["verify", "plan.json", "x"], "plan.json: it is no JSON"),
+                        (["compare", "x"], "which two"), (["compare", "x", "y"], "x: No such file"),
+                        (["compare", "x.batch/", "y"], "there is no batch")]:
+        if words[-1] == "y" and words[1] == "x.batch/":
+            (tmp_path / "x.batch").mkdir(exist_ok=True)
+        done = headroom(tmp_path, *words, check=False)
+        assert done.returncode in (1, 2) and said in done.stderr, (words, done.stderr)
+    empty = headroom(tmp_path, "verify", "--history")
+    assert "No prediction has been verified yet" in empty.stdout
