@@ -12,7 +12,9 @@ namespace headroom {
 
 namespace {
 
-int trust_of(std::string_view via) { return via == "marks" ? 4 : via == "nvtx" ? 3 : via == "trace" ? 2 : via == "output" ? 1 : 0; }
+int trust_of(std::string_view via) {
+  return via == "marks" ? 4 : via == "nvtx" ? 3 : via == "trace" ? 2 : via == "output" ? 1 : 0;
+}
 
 }  // namespace
 
