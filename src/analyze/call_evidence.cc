@@ -25,6 +25,17 @@ ProfiledCalls::ProfiledCalls(const Recording& recording) {
   for (const SourceId gpu : recording.all(SourceKind::kGpu))
     if (auto stretches = work_stretches(recording, gpu); !stretches.empty()) devices_[gpu] = std::move(stretches);
   if (devices_.empty()) return;
+  for (const auto& list : recording.lists) {
+    Call call{list.empty() ? State::kNothing : State::kAtWork};
+    for (const TextId id : list) {
+      const std::string_view name = recording.texts[id];
+      if (loads(name)) call.state = State::kLoads;
+      if (waits_for_device(name)) call.state = State::kWaits, call.where = name;
+      if (call.where.empty()) call.where = name;
+    }
+    call.launches = !list.empty() && launches_work(recording.texts[list.back()]);
+    calls_.push_back(call);
+  }
   for (const SourceId source : recording.all(SourceKind::kCallThread)) add_thread(recording, source);
   for (auto& [id, process] : processes_)
     std::stable_sort(process.launches.begin(), process.launches.end(),
@@ -35,24 +46,12 @@ void ProfiledCalls::add_thread(const Recording& recording, SourceId source) {
   const SourceId parent = recording.sources[static_cast<std::size_t>(source)].parent;
   if (parent == kNoSource) return;
   Process& process = processes_[parent];
-  std::vector<Call> calls;
   const std::vector<ListRow>& rows = recording.tracks[static_cast<std::size_t>(source)].lists;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].list >= recording.lists.size()) continue;
-    const auto& list = recording.lists[rows[i].list];
-    Call call{rows[i].at, list.empty() ? State::kNothing : State::kAtWork, {}};
-    for (const TextId id : list) {
-      const std::string_view name = recording.texts[id];
-      if (loads(name)) call.state = State::kLoads;
-      if (waits_for_device(name)) call.state = State::kWaits, call.where = name;
-      if (call.where.empty()) call.where = name;
-    }
-    if (!list.empty() && launches_work(recording.texts[list.back()]))
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (call_of(rows[i]).launches)
       process.launches.push_back(
           {rows[i].at, i + 1 < rows.size() ? rows[i + 1].at : recording.meta.end, process.threads.size()});
-    calls.push_back(call);
-  }
-  process.threads.push_back(std::move(calls));
+  process.threads.push_back(&rows);
 }
 
 std::vector<HostShare> ProfiledCalls::claim(const IdleStretch& stretch) const {
@@ -98,18 +97,18 @@ void ProfiledCalls::host(const Process& process, Nanos begin, Nanos end, std::ve
       stop = std::min(end, launch->end);
     else if (next != process.launches.end())
       stop = std::min(end, next->begin);
-    const auto& calls = process.threads[launch->thread];
-    auto call = std::upper_bound(calls.begin(), calls.end(), begin, [](Nanos at, const Call& c) { return at < c.at; });
+    const auto& rows = *process.threads[launch->thread];
+    auto row = std::upper_bound(rows.begin(), rows.end(), begin, [](Nanos at, const ListRow& r) { return at < r.at; });
     while (begin < stop) {
-      const Call now = call == calls.begin() ? Call{} : *std::prev(call);
-      const Nanos until = call == calls.end() ? stop : std::min(stop, call->at);
+      const Call now = row == rows.begin() ? Call{} : call_of(*std::prev(row));
+      const Nanos until = row == rows.end() ? stop : std::min(stop, row->at);
       HostClaim claim{Account::kHostCode, Confidence::kHigh, "C", now.where};
       if (now.state == State::kWaits) claim.account = Account::kSync;
       if (now.state == State::kLoads) claim.account = Account::kInput;
       if (now.state == State::kNothing) claim = {Account::kUnexplained, Confidence::kLow, "C", {}};
       put(shares, until - begin, claim);
       begin = until;
-      if (call != calls.end()) ++call;
+      if (row != rows.end()) ++row;
     }
   }
 }

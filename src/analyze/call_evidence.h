@@ -24,22 +24,24 @@ class ProfiledCalls final : public Evidence {
 
  private:
   enum class State : std::uint8_t { kNothing, kAtWork, kWaits, kLoads };
-  struct Call {  // what a thread was at, from then on
-    Nanos at = 0;
+  struct Call {  // what a list of operator and call says of the thread that is in them
     State state{};
-    std::string_view where;  // the operator, or the call where it is in none
+    bool launches = false;
+    std::string_view where;  // the operator, or the call where it is in none, or waits
   };
   struct Launch {
     Nanos begin = 0, end = 0;
     std::size_t thread = 0;
   };
   struct Process {
-    std::vector<std::vector<Call>> threads;
+    std::vector<const std::vector<ListRow>*> threads;
     std::vector<Launch> launches;  // in order of begin
   };
+  [[nodiscard]] Call call_of(const ListRow& row) const { return row.list < calls_.size() ? calls_[row.list] : Call{}; }
   void add_thread(const Recording& recording, SourceId source);
   void host(const Process& process, Nanos begin, Nanos end, std::vector<HostShare>& shares) const;
 
+  std::vector<Call> calls_;  // by list
   std::map<SourceId, std::vector<WorkStretch>> devices_;
   std::map<SourceId, Process> processes_;
 };

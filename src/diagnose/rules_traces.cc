@@ -72,7 +72,7 @@ void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
       if (pageable >= a.limits[Threshold::kMajority])
         finding.cause = Cause::kPageableCopies;
       else
-        finding.candidates = {Cause::kSyncPoints, Cause::kPcieOrNuma};
+        finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
       return;
     }
     case Account::kSync:
@@ -88,7 +88,8 @@ void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
     finding.title = "The GPU waits for its launches: kernels are shorter than it takes to launch one";
     finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
   } else {
-    finding.candidates = {Cause::kHostGraphBuilding, Cause::kLaunchBound, Cause::kSyncPoints};
+    finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess};
+    if (kernels) finding.told_apart_from = {"launch-bound kernels: they are longer than a launch takes"};
   }
 }
 
@@ -124,7 +125,7 @@ std::vector<Finding> unexplained(const Analysis& a) {
     Finding finding = waits(std::move(begun));
     finding.confidence = Confidence::kLow;
     finding.title = "Work was launched, and the GPU had not begun it";
-    finding.candidates = {Cause::kLaunchBound, Cause::kSyncPoints, Cause::kExposedCommunication};
+    finding.candidates = {Cause::kSyncPoints, Cause::kExposedCommunication};
     finding.evidence = {
         "it waited for an event, another stream or another GPU, or what it waited for is not in the trace"};
     finding.advice = "see in the trace which events its streams wait for";

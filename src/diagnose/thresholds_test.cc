@@ -526,7 +526,7 @@ std::map<Threshold, Edge> edges_of_traces() {
     short_kernels.thread.push_back({at, {"aten::add"}});
     short_kernels.thread.push_back({at + 19, {"aten::add", "cudaLaunchKernel"}});
   }
-  edges[Threshold::kShortKernel] = {finds(short_kernels.build(), Cause::kLaunchBound), 5e-6};
+  edges[Threshold::kShortKernel] = {one_cause(short_kernels.build(), Cause::kLaunchBound), 5e-6};
   std::vector<std::vector<double>> steps(4, std::vector<double>(500, 10));
   for (double& step : steps[2]) step = 15;
   edges[Threshold::kStraggler] = {finds(testing::ranks(steps), Cause::kStraggler), 1.5};

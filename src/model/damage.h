@@ -5,11 +5,12 @@
 
 namespace headroom {
 
-// Whether the loss lies in the file and not in the recording: it was damaged after it was written, or is of a newer
-// program. To record again is no remedy for either.
+// Whether the loss lies in the file and not in the recording: it was damaged after it was written, is of a newer
+// program, or is a trace without its end. To record again is no remedy for the first two.
 [[nodiscard]] inline bool lost_in_reading(const Loss& loss) {
   const auto kind = loss_kind_of(loss.what);
-  return kind && *kind >= LossKind::kMissingRows && *kind <= LossKind::kUnknownTime;
+  return kind &&
+         ((*kind >= LossKind::kMissingRows && *kind <= LossKind::kUnknownTime) || *kind == LossKind::kTruncatedTrace);
 }
 
 }  // namespace headroom

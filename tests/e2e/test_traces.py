@@ -139,7 +139,7 @@ def test_the_report_names_what_the_gpu_waited_for_and_claims_no_stacks(headroom,
     assert answer["work"]["steps"] == 5
     sync = next(f for f in answer["findings"] if f["cause"] == "sync_points")
     assert sync["tier"] == "C"
-    assert sync["cost_ns"] == 5 * 398_000
+    assert sync["device_seconds"] == pytest.approx(5 * 398e-6)
 
 
 def test_a_trace_whose_profiler_died_is_used_as_far_as_it_goes(headroom, tmp_path):
@@ -154,7 +154,7 @@ def test_a_trace_whose_profiler_died_is_used_as_far_as_it_goes(headroom, tmp_pat
         assert "events before it are used" in losses["truncated_trace"]["detail"]
         report = headroom("why", name, "--full")
         assert report.returncode == 0
-        assert "truncated_trace" in report.stdout
+        assert "could not be read: from byte" in " ".join(report.stdout.split())
 
 
 @pytest.mark.parametrize("text, words", [
