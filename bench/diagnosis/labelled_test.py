@@ -21,7 +21,7 @@ import tiers  # noqa: E402
 import truth  # noqa: E402
 from score_test import GPU, ROOT, SECOND, answer, finding, ledger  # noqa: E402
 
-CATALOGUE = dict(re.findall(r'"(\w+)",\s*"(A\d+)"', (ROOT / "src" / "model" / "finding.cc").read_text()))
+CATALOGUE = dict(re.findall(r'\.id = "(\w+)",\s*\.number = "(A\d+)"', (ROOT / "src" / "model" / "catalogue.cc").read_text()))
 
 
 def case(cause="validation", gain=(), inside=None, waited=0.0, items=None, **label):
