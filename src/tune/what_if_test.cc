@@ -10,8 +10,8 @@
 #include <limits>
 #include <map>
 
-#include "tests/studies/sweep.h"
 #include "base/random.h"
+#include "tests/studies/sweep.h"
 #include "tune/study_facts.h"
 #include "tune/study_testing.h"
 
