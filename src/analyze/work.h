@@ -16,13 +16,13 @@ class StepCounts {
  public:
   struct Count {
     Nanos at = 0;
-    std::int64_t steps = 0;                // done by then
+    std::int64_t steps = 0;               // done by then
     std::optional<std::int64_t> samples;  // likewise
   };
   StepCounts() = default;
   StepCounts(const Track& track, std::string via);
   [[nodiscard]] std::int64_t all() const { return counts_.empty() ? 0 : counts_.back().steps; }
-  std::int64_t processes = 1;  // that count in this way
+  std::int64_t processes = 1;                                                 // that count in this way
   [[nodiscard]] const std::vector<Count>& counts() const { return counts_; }  // in order of time
   // Counted within these times, between two counts in proportion; nothing where none are counted.
   [[nodiscard]] std::optional<double> within(std::span<const Window> times) const;

@@ -100,9 +100,10 @@ void name_the_code(const Analysis& a, Finding& finding) {
     text += (i == 0 ? " " : ", ") + named[i].place + (few ? "" : " " + human_percent(named[i].share));
   if (!few) text += ranks ? " of this time of its GPU" : " of this time";
   if (!few && !ranks) text += beside(a, finding);
-  finding.evidence.insert(
-      finding.evidence.begin(),
-      profiled ? "by the trace:" + text : fmt::format("{} Python stacks{} say:{}", ranks ? "the busiest one's" : "its", few ? ", a few only," : "", text));
+  finding.evidence.insert(finding.evidence.begin(),
+                          profiled ? "by the trace:" + text
+                                   : fmt::format("{} Python stacks{} say:{}", ranks ? "the busiest one's" : "its",
+                                                 few ? ", a few only," : "", text));
   // That it waits for workers is said already.
   if (named[0].share >= a.limits[Threshold::kMajority] && named[0].place != info(stacks::Family::kLoaderWait).label)
     finding.title += ": " + named[0].place;

@@ -113,11 +113,11 @@ struct ComparedSide {
 
 struct Comparison {
   ComparedSide a, b;
-  std::string unit;                     // the ratio is of the time per one: "step", "sample", "task", "run"
-  std::vector<ComparedReason> reasons;  // those that refuse first
-  std::optional<Ratio> ratio;           // time at equal work, B/A; absent where a reason refuses
-  std::int64_t pairs = 0;               // it rests on; 0: on stretches of steps, or on repeats that are no pairs
-  std::string method;                   // what the interval rests on, in words: "8 interleaved pairs"
+  std::string unit;                            // the ratio is of the time per one: "step", "sample", "task", "run"
+  std::vector<ComparedReason> reasons;         // those that refuse first
+  std::optional<Ratio> ratio;                  // time at equal work, B/A; absent where a reason refuses
+  std::int64_t pairs = 0;                      // it rests on; 0: on stretches of steps, or on repeats that are no pairs
+  std::string method;                          // what the interval rests on, in words: "8 interleaved pairs"
   std::vector<ComparedPart> phases, accounts;  // of the GPUs' time; empty where a reason refuses, as are metrics
   std::vector<ComparedMetric> metrics;
   std::vector<ComparedParameter> parameters;  // those that differ

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/study.h"
 #include "base/random.h"
+#include "model/study.h"
 
 namespace headroom::tune {
 

@@ -5,8 +5,8 @@
 
 #include <numeric>
 
-#include "tune/gpu_share.h"
 #include "base/random.h"
+#include "tune/gpu_share.h"
 
 namespace headroom::tune {
 namespace {
