@@ -18,7 +18,9 @@ endif()
 if(NOT HEADROOM_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_options(headroom_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif()
+set(HEADROOM_HANGS_AFTER 120)  # seconds; of a unit test or the corpus of a fuzz target
 if(HEADROOM_SANITIZE)
+  set(HEADROOM_HANGS_AFTER 600)  # unoptimised and instrumented: twenty times as slow
   target_compile_options(headroom_flags INTERFACE -fsanitize=${HEADROOM_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
   target_link_options(headroom_flags INTERFACE -fsanitize=${HEADROOM_SANITIZE})
@@ -77,7 +79,7 @@ function(headroom_test name)
   endforeach()
   add_dependencies(unit_tests ${name})
   add_test(NAME unit.${name} COMMAND ${name})
-  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT 120)
+  set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT ${HEADROOM_HANGS_AFTER})
 endfunction()
 
 # headroom_fuzz(NAME SOURCE file LIBS library...): a fuzz target. As a test it replays tests/fuzz/NAME/* and a fixed
@@ -96,7 +98,7 @@ function(headroom_fuzz name)
   else()
     add_executable(${name} ${ARG_SOURCE} "${CMAKE_SOURCE_DIR}/tests/fuzz/driver.cc")
     add_test(NAME fuzz.${name} COMMAND ${name} "${CMAKE_SOURCE_DIR}/tests/fuzz/${name}")
-    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${HEADROOM_HANGS_AFTER})
   endif()
   add_dependencies(fuzzers ${name})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} headroom_flags)

@@ -34,7 +34,7 @@ std::size_t closing_quote(std::string_view line, std::size_t open) {
 
 void split_cells(std::string_view line, char separator, std::vector<std::string_view>& cells) {
   cells.clear();
-  const bool quotes = std::memchr(line.data(), '"', line.size()) != nullptr;
+  const bool quotes = line.find('"') != std::string_view::npos;
   for (std::size_t begin = 0; begin <= line.size();) {
     std::size_t from = begin;
     while (quotes && from < line.size() && line[from] == ' ') ++from;
