@@ -96,6 +96,6 @@ class Piped(Photos):
 
 
 def open_shards(_worker):
-    end, shards = time.thread_time() + 0.4, []
+    end, shards = time.thread_time() + 0.9, []
     while time.thread_time() < end:
         shards.append(len(shards) % 7)

@@ -165,7 +165,8 @@ def train_from_pipe(truth, options):
 def train_in_short_epochs(truth, _options):
     from torch.utils.data import DataLoader
     from inside_data import Photos, open_shards
-    loader = DataLoader(Photos(0.0005, count=8 * 60), batch_size=8, num_workers=2, worker_init_fn=open_shards)
+    # Workers that live for over two readings of 1 Hz: shorter ones may look like programs that come and go.
+    loader = DataLoader(Photos(0.0005, count=8 * 90), batch_size=8, num_workers=2, worker_init_fn=open_shards)
     trainer = Trainer(truth)
     while truth.goes_on():
         with truth.at("input", "open_shards"):

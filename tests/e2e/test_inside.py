@@ -126,7 +126,7 @@ def test_a_slow_pipe(tmp_path):
 
 def test_workers_that_start_anew_in_each_epoch(tmp_path):
     with idle_cores() as cores:
-        truth, answer = ran(tmp_path, "worker_restart", seconds=6)
+        truth, answer = ran(tmp_path, "worker_restart", seconds=7)
     agrees(truth, answer, cores, "input")
     found = finding(answer, "epoch_worker_restart")
     assert found["cause"] and "open_shards (inside_data.py)" in found["title"]
