@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <vector>
+
+#include "analyze/analysis.h"
+
+// Processes of a job that use a GPU one after the other, and how the job ended.
+namespace headroom::diagnose {
+
+// Those that held a device, each after the one before it had ended; the longest such row of any device.
+[[nodiscard]] std::vector<const ContextUse*> in_turn(const Analysis& a);
+[[nodiscard]] bool many_in_turn(const Analysis& a, const std::vector<const ContextUse*>& row);
+
+// The job ended by itself, and not well; nobody knows that of one of which only a window is looked at.
+[[nodiscard]] bool failed(const Analysis& a);
+
+}  // namespace headroom::diagnose
