@@ -30,4 +30,19 @@ bool failed(const Analysis& a) {
   return !a.job.batch.present && a.window.end >= a.meta.end && code > 0 && code < kSignals;
 }
 
+bool ran_out_again(const Analysis& a) {
+  if (!a.out_of_memory) return false;
+  return std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
+    return process.facts.in_job && process.facts.start > a.out_of_memory->first &&
+           process.facts.start < a.out_of_memory->last;
+  });
+}
+
+Claims tries_again(const Analysis& a) {
+  if (a.job.batch.present || !failed(a) || !ran_out_again(a)) return {};
+  return claim(a, [&](std::size_t, const Slice& slice) {
+    return slice.account == Account::kStartup && slice.begin >= a.out_of_memory->first;
+  });
+}
+
 }  // namespace headroom::diagnose

@@ -58,11 +58,15 @@ std::vector<Finding> unreleased(const Analysis& a) {
   const auto child = hung ? std::nullopt : children_at_work(a, finding.claims);
   const bool waits =
       s.owners == 0 || s.waiting_in({WaitChannel::kFutex, WaitChannel::kPoll}) > a.limits[Threshold::kHeldQuiet];
-  const bool quiet = hung || (waits && !child);
+  // What hangs does not end by itself, and well.
+  const bool ended = !a.job.batch.present && a.window.end >= a.meta.end && a.meta.exit_code == 0;
+  const bool quiet = hung || (waits && !child && !ended);
   if (quiet)
     finding.candidates = {Cause::kUnreleasedAfterWork, Cause::kHang};
   else
     finding.cause = Cause::kUnreleasedAfterWork;
+  if (waits && !child && !quiet)
+    finding.told_apart_from.push_back("a hang: the job then ended by itself, with exit code 0");
   if (hung) {
     std::reverse(finding.candidates.begin(), finding.candidates.end());
     finding.title = "Nothing of the job moved after its last kernel";

@@ -43,7 +43,7 @@ Finding told_out_of_memory(const Analysis& a, std::string memory) {
   finding.tiers = "NL";
   finding.confidence = Confidence::kHigh;
   finding.title = "The job failed because a GPU's memory did not suffice";
-  finding.evidence = {fmt::format("its output says at {}: {}", a.when(a.out_of_memory->first), a.out_of_memory->second),
+  finding.evidence = {fmt::format("its output says at {}: {}", a.when(a.out_of_memory->last), a.out_of_memory->words),
                       fmt::format("the job ended with exit code {}", *a.meta.exit_code)};
   if (!memory.empty()) finding.evidence.push_back(std::move(memory));
   finding.advice = "a smaller batch, or a part of the model at a time; what else is on the GPU needs memory, too";
@@ -71,14 +71,15 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
                          human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
   }
   const auto row = in_turn(a);
-  const bool again = many_in_turn(a, row);
+  const bool again = many_in_turn(a, row) || ran_out_again(a);
   const auto at_the_end = full_at_the_end(a);
   // Long before the end it was something that the job could live with.
   constexpr Nanos kLastWords = 10 * kSecond;
-  const bool told = a.out_of_memory && a.window.end - a.out_of_memory->first <= kLastWords;
+  const bool told = a.out_of_memory && a.window.end - a.out_of_memory->last <= kLastWords;
   if (told && !again) return only(told_out_of_memory(a, at_the_end ? at_the_end->words : memory));
   if (at_the_end) memory = at_the_end->words;
-  const bool full = fullest >= a.limits[Threshold::kOutOfMemory] || at_the_end;
+  const Claims tries = tries_again(a);
+  const bool full = fullest >= a.limits[Threshold::kOutOfMemory] || at_the_end || !tries.empty();
   if (memory.empty() || (!full && !again)) return {};
   Finding finding;
   finding.tiers = a.job.has_host ? "NP" : "N";
@@ -88,10 +89,18 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
     finding.title = fmt::format("At least {} processes one after the other filled the GPU's memory, and the job failed",
                                 row.size());
     // Each start but the first was one more try.
-    finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
+    finding.claims = !tries.empty() ? tries : claim(a, [&](std::size_t device, const Slice& slice) {
       return slice.account == Account::kStartup && a.devices[device].source == row.front()->device &&
              slice.begin >= row.front()->end;
     });
+    if (!tries.empty()) {
+      finding.title = fmt::format(
+          "At least {} processes one after the other ran out of the GPU's memory, and the job failed", row.size());
+      finding.tiers |= "L";
+      finding.evidence.push_back(fmt::format("its output says {} times that memory did not suffice, last at {}: {}",
+                                             a.out_of_memory->lines, a.when(a.out_of_memory->last),
+                                             a.out_of_memory->words));
+    }
     finding.advice = "give up after the first, or start the next with a smaller batch";
     gains_by_removal(a, finding, "if the later starts had not been needed");
     if (full) {

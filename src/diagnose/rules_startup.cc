@@ -9,59 +9,146 @@
 
 namespace headroom::diagnose {
 
-std::vector<Finding> startup(const Analysis& a) {
+namespace {
+
+stacks::Family family_of(const Analysis& a, const ClaimedPiece& piece) {
+  if (piece.where < 0) return stacks::Family::kNone;
+  const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+  return known == a.families.end() ? stacks::Family::kNone : known->second;
+}
+
+// What compiled: compilers that the job started ran, or its stacks were in one.
+struct Compiled {
+  Claims claims;
+  Nanos by_programs = 0;
+};
+
+Compiled compiled_in(const Analysis& a, const Claims& startup) {
+  const Claims programs = compiling(a, startup);
+  Claims rest = without(startup, programs);
+  std::erase_if(rest, [&](const ClaimedPiece& piece) { return family_of(a, piece) == stacks::Family::kCompile; });
+  return {without(startup, rest), length(programs)};
+}
+
+// Whether stacks name so much of it that what none of them was at is no large part.
+bool seen(const Analysis& a, const Claims& claims) {
+  Nanos named = 0;
+  for (const ClaimedPiece& piece : claims)
+    if (piece.where >= 0) named += piece.end - piece.begin;
+  return static_cast<double>(named) >= a.limits[Threshold::kCovers] * static_cast<double>(length(claims));
+}
+
+struct Stretches {
+  std::size_t count = 0;
+  Nanos longest = 0;
+};
+
+Stretches stretches_in(const Analysis& a, const Claims& claims) {
+  Stretches stretches;
+  ClaimedPiece last;
+  Nanos begin = 0;
+  for (const ClaimedPiece& piece : claims) {
+    const auto& slices = a.devices[piece.device].slices;
+    const auto slice = std::upper_bound(slices.begin(), slices.end(), piece.begin,
+                                        [](Nanos at, const Slice& s) { return at < s.end; });
+    const bool goes_on = stretches.count > 0 && piece.device == last.device && piece.begin == last.end &&
+                         (slice == slices.begin() || std::prev(slice)->end < piece.begin ||
+                          (std::prev(slice)->pid == slice->pid && std::prev(slice)->task == slice->task));
+    begin = goes_on ? begin : piece.begin;
+    stretches.count += goes_on ? 0U : 1U;
+    stretches.longest = std::max(stretches.longest, piece.end - begin);
+    last = piece;
+  }
+  return stretches;
+}
+
+Finding about(const Analysis& a, Claims claims) {
   Finding finding;
-  finding.claims = without(claim_accounts(a, {Account::kStartup}), installing(a));
-  if (!a.material(finding.cost())) return {};
-  if (auto churn = trial_churn(a, finding.claims)) return only(std::move(*churn));
+  finding.claims = std::move(claims);
   finding.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup};
   finding.tiers = "NP";
   finding.confidence = Confidence::kHigh;
-  std::size_t starts = 0;
-  Nanos longest = 0, begin = 0;
-  Slice last;
-  for (const DeviceTime& time : a.devices)
-    for (const Slice& slice : time.slices)
-      if (slice.account == Account::kStartup && !a.held_for_nothing(slice)) {
-        const bool goes_on = slice.begin == last.end && slice.pid == last.pid && slice.task == last.task;
-        begin = goes_on ? begin : slice.begin;
-        starts += goes_on ? 0U : 1U;
-        longest = std::max(longest, slice.end - begin);
-        last = slice;
-      }
   finding.title = "Start-up: the time from process start to the first kernel";
-  finding.evidence.push_back(fmt::format("{} stretch{} of start-up, the longest {}", starts, starts == 1 ? "" : "es",
-                                         human_duration(longest)));
-  const Nanos compiled = compiling(a, finding.claims);
-  if (!finding.cause && compiled > 0) {
-    std::reverse(finding.candidates.begin(), finding.candidates.end());
-    if (static_cast<double>(compiled) >= a.limits[Threshold::kMajority] * static_cast<double>(finding.cost())) {
-      finding.candidates.clear();
-      finding.cause = Cause::kCompileWarmup;
-    }
-    finding.evidence.push_back(
-        fmt::format("compilers that the job started ran for {} of it", human_duration(compiled)));
-  }
-  if (const auto row = in_turn(a); !finding.cause && !a.job.batch.present && many_in_turn(a, row)) {
-    finding.candidates.clear();
-    finding.cause = Cause::kTrialChurn;
-    finding.confidence = Confidence::kMedium;
-    finding.title = fmt::format("At least {} processes one after the other each start from nothing", row.size());
-    finding.evidence.front() = fmt::format(
-        "{} stretch{} of start-up seen, the longest {}; the driver's list is read now "
-        "and then, and what is gone by then is not in it",
-        starts, starts == 1 ? "" : "es", human_duration(longest));
-    if (failed(a)) {  // then each may have been one more try
-      finding.cause.reset();
-      finding.candidates = {Cause::kTrialChurn, Cause::kOomRestartLoop};
-      finding.evidence.push_back(fmt::format("the job ended with exit code {}", *a.meta.exit_code));
-    }
-  }
+  const Stretches s = stretches_in(a, finding.claims);
+  finding.evidence = {fmt::format("{} stretch{} of start-up, the longest {}", s.count, s.count == 1 ? "" : "es",
+                                  human_duration(s.longest))};
   finding.told_apart_from = {"input and host code: no kernel had run yet"};
   finding.would_overturn = "run it twice in a row: if the second start is as slow, it is code, not loading";
   finding.advice = "in a sweep, keep the process warm between trials; cache the data index; import late";
-  gains_by_removal(a, finding, "for runs of this length; less for longer ones");
-  return only(std::move(finding));
+  return finding;
+}
+
+Finding compiles(const Analysis& a, Claims claims, const Compiled& compiled) {
+  Finding finding = about(a, std::move(claims));
+  finding.candidates.clear();
+  finding.cause = Cause::kCompileWarmup;
+  finding.title = "Start-up: code is compiled before the first kernel";
+  if (compiled.by_programs > 0)
+    finding.evidence.push_back(
+        fmt::format("compilers that the job started ran for {} of it", human_duration(compiled.by_programs)));
+  if (const Nanos itself = length(compiled.claims) - compiled.by_programs; itself > 0)
+    finding.evidence.push_back(fmt::format("its stacks were in a compiler for {} of it", human_duration(itself)));
+  finding.would_overturn = "run it twice in a row: if the second start is faster by less, it was not that";
+  finding.advice = "keep what is compiled between runs (a cache on disk), and shapes the same";
+  return finding;
+}
+
+// Imports, data, models: all that stacks show is not in a compiler, and hardly one ran.
+Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
+  Finding finding = about(a, std::move(claims));
+  if (!seen(a, finding.claims)) return finding;
+  finding.candidates.clear();
+  finding.cause = Cause::kStartupLoad;
+  finding.confidence = Confidence::kMedium;  // no rule knows every compiler
+  finding.told_apart_from.push_back(
+      compiled == 0 ? std::string("compiling: no compiler ran, and no stack was in one that is known")
+                    : fmt::format("compiling: that was for {} beside", human_duration(compiled)));
+  return finding;
+}
+
+// Processes that use the GPU one after the other: each start is one more.
+std::optional<Finding> starts_again(const Analysis& a, const Claims& claims) {
+  const auto row = in_turn(a);
+  if (a.job.batch.present || !many_in_turn(a, row) || ran_out_again(a)) return std::nullopt;
+  Finding finding = about(a, claims);
+  finding.candidates.clear();
+  finding.cause = Cause::kTrialChurn;
+  finding.confidence = Confidence::kMedium;
+  finding.title = fmt::format("At least {} processes one after the other each start from nothing", row.size());
+  const Stretches s = stretches_in(a, claims);
+  finding.evidence = {
+      fmt::format("{} stretch{} of start-up seen, the longest {}; the driver's list is read now and then, and what is "
+                  "gone by then is not in it",
+                  s.count, s.count == 1 ? "" : "es", human_duration(s.longest))};
+  if (!failed(a)) return finding;
+  // Each may have been one more try.
+  finding.evidence.push_back(fmt::format("the job ended with exit code {}", *a.meta.exit_code));
+  finding.cause.reset();
+  finding.candidates = {Cause::kTrialChurn, Cause::kOomRestartLoop};
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> startup(const Analysis& a) {
+  const Claims claims = without(without(claim_accounts(a, {Account::kStartup}), installing(a)), tries_again(a));
+  if (!a.material(length(claims))) return {};
+  if (auto churn = trial_churn(a, claims)) return only(std::move(*churn));
+  const Compiled compiled = compiled_in(a, claims);
+  const Claims rest = without(claims, compiled.claims);
+  const Nanos compiling = length(compiled.claims);
+  std::vector<Finding> findings;
+  if (a.material(compiling) && a.material(length(rest))) {
+    findings = {compiles(a, compiled.claims, compiled), loads(a, rest, compiling)};
+  } else if (2 * compiling >= length(claims)) {  // what is left is too little for a finding of its own
+    findings = {compiles(a, claims, compiled)};
+  } else if (auto again = starts_again(a, claims)) {
+    findings = {std::move(*again)};
+  } else {
+    findings = {loads(a, claims, compiling)};
+  }
+  for (Finding& finding : findings) gains_by_removal(a, finding, "for runs of this length; less for longer ones");
+  return findings;
 }
 
 }  // namespace headroom::diagnose
