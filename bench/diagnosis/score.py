@@ -29,6 +29,8 @@ DENIALS = (
     ("validation", {"validation"}),
     ("checkpoint", {"checkpoint_sync"}),
     ("a hang", {"hang"}),
+    ("a wrong assignment", {"wrong_gpu_assignment"}),
+    ("compiling", {"compile_warmup"}),
     ("an idle gpu", {"job_never_uses_gpu"}),
     ("a slow start", {"startup_load"}),
     ("one process that can use one gpu only", {"more_gpus_than_useful"}),

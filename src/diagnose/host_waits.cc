@@ -126,6 +126,32 @@ Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses) {
   return causes;
 }
 
+double copying(const Analysis& a, const Claims& claims) {
+  double bytes = 0;
+  for (const auto& copied : a.copied_bytes) bytes += copied.value_or(0);
+  return bytes / a.limits[Threshold::kPageable] / std::max(1e-9, seconds(length(claims)));
+}
+
+bool may_want_cores(const Analysis& a, const HostSummary& s, const Claims& claims) {
+  return s.owner_delay >= a.limits[Threshold::kMaterial] &&
+         s.owner_delay >= a.limits[Threshold::kHelpersStarved] * part_claimed(claims);
+}
+
+Causes asleep_for(const Analysis& a, const HostSummary& s, const Claims& claims, bool in_pauses) {
+  Causes causes;
+  if (copying(a, claims) >= a.limits[Threshold::kCovers]) causes.push_back(Cause::kPageableCopies);
+  if (notebook(a)) add(causes, {Cause::kInteractiveHoldingGpu});
+  add(causes, {Cause::kLoggingUpload, Cause::kSlowStorage, Cause::kBurstyInput});
+  if (no_loader(a, s)) add(causes, {Cause::kInputInMainProcess});
+  for (const Seen& place : seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]))
+    for (const Cause cause : waits_in(place.channel, s.helpers > 0, in_pauses))
+      if (cause != Cause::kGilContention || s.owner_threads >= a.limits[Threshold::kHelpersAtWork])
+        add(causes, {cause});
+  if (copying(a, claims) >= a.limits[Threshold::kChannelShare]) add(causes, {Cause::kPageableCopies});
+  std::erase(causes, Cause::kInputTooFewWorkers);  // its stacks are not in a loader
+  return causes;
+}
+
 bool notebook(const Analysis& a) {
   std::set<SourceId> owners;
   for (const ContextUse& use : a.job.uses)

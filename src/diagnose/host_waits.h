@@ -36,6 +36,16 @@ struct Seen {
 // process read and wrote meanwhile.
 [[nodiscard]] Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses);
 
+// The share of the claimed time that what came over PCIe takes if it is copied from pageable memory.
+[[nodiscard]] double copying(const Analysis& a, const Claims& claims);
+
+// Whether the main thread's waits for a core may be a good part of the claimed time: the readings are of longer.
+[[nodiscard]] bool may_want_cores(const Analysis& a, const HostSummary& s, const Claims& claims);
+
+// What a thread may be at that sleeps in the claimed time and whose stacks name code that nobody knows, the likeliest
+// first.
+[[nodiscard]] Causes asleep_for(const Analysis& a, const HostSummary& s, const Claims& claims, bool in_pauses);
+
 // Whether the process on a GPU is the kernel of a notebook.
 [[nodiscard]] bool notebook(const Analysis& a);
 

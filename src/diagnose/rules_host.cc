@@ -36,17 +36,30 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   } else if (hardly(a, main + s.owner_threads, finding.claims)) {
     finding.title = in_pauses ? "The GPU pauses while the training process sleeps or waits itself"
                               : "The GPU waits while the training process sleeps or waits itself";
-    finding.candidates = {Cause::kLoggingUpload, Cause::kSlowStorage, Cause::kBurstyInput};
-    if (no_loader(a, s)) finding.candidates.push_back(Cause::kInputInMainProcess);
+    finding.candidates = asleep_for(a, s, finding.claims, in_pauses);
     may_wait_for_somebody(a, s, in_pauses, finding);
   } else if (hardly(a, main, finding.claims)) {
     finding.title = "The GPU waits while the main thread sleeps or waits, and other threads of its process run";
-    finding.candidates = {Cause::kLoggingUpload, Cause::kSlowStorage, Cause::kBurstyInput, Cause::kGilContention};
-    if (no_loader(a, s)) finding.candidates.push_back(Cause::kInputInMainProcess);
+    finding.candidates = asleep_for(a, s, finding.claims, in_pauses);
+    add(finding.candidates, {Cause::kGilContention});
+  } else if (const double ran = (main + s.owner_threads) / std::max(1e-9, part_claimed(finding.claims));
+             ran < a.limits[Threshold::kCovers]) {
+    finding.evidence.push_back(
+        fmt::format("it ran, or wanted to, for as long as {} of this time at most: for the rest it slept or waited",
+                    human_percent(ran)));
+    for (const Cause cause : asleep_for(a, s, finding.claims, in_pauses)) add(finding.candidates, {cause});
   } else if (std::erase(finding.candidates, Cause::kLoggingUpload) > 0) {
     // Where it sleeps on a connection, in code that no loader has: rather what it sends than what it reads.
     finding.candidates.insert(finding.candidates.begin(), Cause::kLoggingUpload);
   }
+  if (copying(a, finding.claims) >= a.limits[Threshold::kChannelShare]) {
+    add(finding.candidates, {Cause::kPageableCopies});
+    finding.evidence.push_back(
+        fmt::format("as many bytes came over PCIe as copies from pageable memory take {} of "
+                    "this time for",
+                    human_percent(std::min(1.0, copying(a, finding.claims)))));
+  }
+  if (may_want_cores(a, s, finding.claims)) add(finding.candidates, {Cause::kCpuOversubscribed});
   // Asleep on a timer, and nothing was read: that is no storage. A socket or a lock may be one behind a library.
   const bool timer = s.waiting_in({WaitChannel::kSleep}) >= a.limits[Threshold::kMajority];
   if (timer && s.owner_read && *s.owner_read < 1) std::erase(finding.candidates, Cause::kSlowStorage);
@@ -68,6 +81,19 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   }
 }
 
+// Where its stacks are in the forward or backward pass or in the optimizer, and it runs, it launches kernels.
+void follow_the_launches(const Analysis& a, double launching, Finding& finding) {
+  const auto launches = std::find(finding.candidates.begin(), finding.candidates.end(), Cause::kLaunchBound);
+  if (launches == finding.candidates.end() ||
+      launching < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost()))
+    return;
+  finding.title = "The GPU waits for the code that launches its kernels";
+  std::erase_if(finding.candidates,
+                [](Cause cause) { return cause == Cause::kInputInMainProcess || cause == Cause::kHostGraphBuilding; });
+  std::erase(finding.candidates, Cause::kLaunchBound);
+  finding.candidates.insert(finding.candidates.begin(), Cause::kLaunchBound);
+}
+
 // Where stacks name a family that is a cause of its own, rules of the user's among them, the finding is about that.
 void follow_the_family(const Analysis& a, Finding& finding) {
   std::map<stacks::Family, Nanos> families;
@@ -76,6 +102,10 @@ void follow_the_family(const Analysis& a, Finding& finding) {
     const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
     if (known != a.families.end()) families[known->second] += piece.end - piece.begin;
   }
+  double launching = 0;
+  for (const stacks::Family family : {stacks::Family::kForward, stacks::Family::kBackward, stacks::Family::kOptimizer})
+    launching += static_cast<double>(families[family]);
+  follow_the_launches(a, launching, finding);
   constexpr std::array kCauses{std::pair(stacks::Family::kLogging, Cause::kLoggingUpload),
                                std::pair(stacks::Family::kGraph, Cause::kHostGraphBuilding),
                                std::pair(stacks::Family::kCompile, Cause::kCompileWarmup)};
@@ -115,6 +145,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   // Who sleeps on a timer does not want a core then: it did at another time of the same readings.
   if (starved && s.waiting_in({WaitChannel::kSleep}) >= a.limits[Threshold::kChannelShare])
     for (const Cause cause : waits_in(WaitChannel::kSleep, s.helpers > 0, in_pauses)) add(waits, {cause});
+  if (copying(a, finding.claims) >= a.limits[Threshold::kChannelShare]) add(waits, {Cause::kPageableCopies});
   if (const auto seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]); !waits.empty() && !seen.empty())
     finding.evidence.push_back(looks_sentence(seen));
   if (starved && s.owner_delay >= a.limits[Threshold::kHelpersStarved]) {
@@ -136,7 +167,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     add(finding.candidates, {Cause::kHostGraphBuilding});
     if (!in_pauses) add(finding.candidates, {Cause::kLaunchBound, Cause::kSyncPoints});
     for (const Cause cause : waits) add(finding.candidates, {cause});
-    if (s.owner_delay >= a.limits[Threshold::kHelpersStarved]) add(finding.candidates, {Cause::kCpuOversubscribed});
+    if (may_want_cores(a, s, finding.claims)) add(finding.candidates, {Cause::kCpuOversubscribed});
     finding.advice = in_pauses
                          ? "see in the job's own log what it does in these pauses, then shorten or overlap the longest"
                          : "its stacks (py-spy dump --pid PID) name the function; or train on one cached batch: if it "

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
@@ -14,7 +15,7 @@ Finding waits(const Analysis& a, Claims claims) {
   finding.confidence = Confidence::kMedium;
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   finding.evidence = recurrences(a);
-  if (s.owner_delay >= a.limits[Threshold::kHelpersStarved]) {
+  if (may_want_cores(a, s, finding.claims)) {
     finding.evidence.insert(finding.evidence.begin(), owner_sentence(s));
     finding.tiers |= "P";
   }
@@ -25,7 +26,7 @@ Finding waits(const Analysis& a, Claims claims) {
 // What it does there may take so long because it has no core for it.
 void add_starved(const Analysis& a, Finding& finding) {
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
-  if (s.owner_delay >= a.limits[Threshold::kHelpersStarved]) finding.candidates.push_back(Cause::kCpuOversubscribed);
+  if (may_want_cores(a, s, finding.claims)) finding.candidates.push_back(Cause::kCpuOversubscribed);
 }
 
 }  // namespace

@@ -29,13 +29,6 @@ bool spins(const Analysis& a, const Claims& claims) {
   return std::any_of(claims.begin(), claims.end(), [&](const ClaimedPiece& p) { return a.devices[p.device].spins; });
 }
 
-// The share of the claimed time that what came over PCIe takes if it is copied from pageable memory.
-double copying(const Analysis& a, const Claims& claims) {
-  double bytes = 0;
-  for (const auto& copied : a.copied_bytes) bytes += copied.value_or(0);
-  return bytes / a.limits[Threshold::kPageable] / std::max(1e-9, seconds(length(claims)));
-}
-
 // Processes with one GPU each, of which one had far fewer kernels than another: the faster ones may wait for the
 // slowest.
 bool ranks_unlike(const Analysis& a) {
