@@ -31,6 +31,7 @@ DENIALS = (
     ("a hang", {"hang"}),
     ("a wrong assignment", {"wrong_gpu_assignment"}),
     ("compiling", {"compile_warmup"}),
+    ("copies", {"pageable_copies"}),
     ("an idle gpu", {"job_never_uses_gpu"}),
     ("a slow start", {"startup_load"}),
     ("one process that can use one gpu only", {"more_gpus_than_useful"}),

@@ -132,6 +132,13 @@ double copying(const Analysis& a, const Claims& claims) {
   return bytes / a.limits[Threshold::kPageable] / std::max(1e-9, seconds(length(claims)));
 }
 
+void exclude_copies(const Analysis& a, Finding& finding) {
+  const bool counted = std::all_of(a.copied_bytes.begin(), a.copied_bytes.end(), [](const auto& b) { return b; });
+  if (!counted || copying(a, finding.claims) >= a.limits[Threshold::kMaterial]) return;
+  if (std::erase(finding.candidates, Cause::kPageableCopies) > 0)
+    finding.told_apart_from.push_back("copies: hardly any bytes came over PCIe");
+}
+
 bool may_want_cores(const Analysis& a, const HostSummary& s, const Claims& claims) {
   return s.owner_delay >= a.limits[Threshold::kMaterial] &&
          s.owner_delay >= a.limits[Threshold::kHelpersStarved] * part_claimed(claims);
@@ -166,6 +173,7 @@ bool notebook(const Analysis& a) {
 void may_wait_for_somebody(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   if (!in_pauses) return;
   if (notebook(a)) {
+    std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
     finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
     finding.evidence.push_back("the process on the GPU is the kernel of a notebook: it waits for whoever types");
   } else if (s.waiting_in({WaitChannel::kPoll, WaitChannel::kPipe}) >= a.limits[Threshold::kMajority]) {

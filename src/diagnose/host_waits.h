@@ -39,6 +39,9 @@ struct Seen {
 // The share of the claimed time that what came over PCIe takes if it is copied from pageable memory.
 [[nodiscard]] double copying(const Analysis& a, const Claims& claims);
 
+// Takes copies out of a set where the bytes that came over PCIe were counted and are too few.
+void exclude_copies(const Analysis& a, Finding& finding);
+
 // Whether the main thread's waits for a core may be a good part of the claimed time: the readings are of longer.
 [[nodiscard]] bool may_want_cores(const Analysis& a, const HostSummary& s, const Claims& claims);
 

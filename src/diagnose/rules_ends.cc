@@ -47,6 +47,9 @@ std::vector<Finding> unreleased(const Analysis& a) {
   // Many short ones are the ends of processes, not a device kept.
   // Code of the job that stacks name is no end of a process.
   if (!code_in(a, claim_accounts(a, {Account::kTeardown})).empty()) lasting = std::min(lasting, kSecond);
+  // Without readings of its processes nothing but its length tells such an end from a usual one.
+  constexpr Nanos kMuch = 5;  // a fifth of the time
+  if (!a.job.has_host) lasting = std::min(lasting, std::max(kSecond, a.window.length() / kMuch));
   const std::vector<ClaimedPiece> tails = tails_of(a, lasting);
   finding.claims = common(claim_accounts(a, {Account::kTeardown, Account::kHung}), tails);
   if (!a.material(finding.cost())) return {};

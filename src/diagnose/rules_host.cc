@@ -182,6 +182,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     say_with_stacks(a, s, in_pauses, finding);
     follow_the_family(a, finding);
   }
+  exclude_copies(a, finding);
   name_the_child(a, s, finding);
   gains_at_most(a, finding, "if all of it overlapped with the kernels", in_pauses);
   return finding;

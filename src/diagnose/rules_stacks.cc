@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
@@ -27,6 +29,17 @@ Finding waits(const Analysis& a, Claims claims) {
 void add_starved(const Analysis& a, Finding& finding) {
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   if (may_want_cores(a, s, finding.claims)) finding.candidates.push_back(Cause::kCpuOversubscribed);
+}
+
+// More than it ran, and for about as long as the GPU was idle: who goes on after its kernels needs a core first. One
+// that spins wants it all the while.
+bool waits_for_cores(const Analysis& a, const Claims& claims) {
+  const HostSummary s = host_during(a.job, a.devices, claims);
+  const bool spins =
+      std::any_of(claims.begin(), claims.end(), [&](const ClaimedPiece& p) { return a.devices[p.device].spins; });
+  return !spins && s.owner_threads < a.limits[Threshold::kOtherThreads] &&
+         s.owner_delay > s.owner_cpu + s.owner_threads && s.owner_delay >= a.limits[Threshold::kHelpersStarved] &&
+         s.owner_delay >= a.limits[Threshold::kCovers] * part_claimed(claims);
 }
 
 }  // namespace
@@ -61,7 +74,13 @@ std::vector<Finding> idle_sync(const Analysis& a) {
   finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
   add_starved(a, finding);
   finding.title = "The GPU runs dry while the job synchronises with it";
-  finding.advice = "synchronise once in many steps: it empties the queue of kernels each time";
+  if (waits_for_cores(a, finding.claims)) {
+    finding.candidates.clear();
+    finding.cause = Cause::kCpuOversubscribed;
+    finding.title = "The GPU runs dry while the thread that feeds it waits for a CPU core";
+  }
+  finding.advice = finding.cause ? "fewer processes or threads on these cores, or more cores"
+                                 : "synchronise once in many steps: it empties the queue of kernels each time";
   gains_at_most(a, finding, "if the queue of kernels never ran empty");
   return only(std::move(finding));
 }

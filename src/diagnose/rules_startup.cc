@@ -67,7 +67,8 @@ Finding about(const Analysis& a, Claims claims) {
   Finding finding;
   finding.claims = std::move(claims);
   finding.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup};
-  finding.tiers = "NP";
+  if (!a.job.has_host) finding.candidates.push_back(Cause::kEnvironmentInstall);  // nobody saw installers, or none
+  finding.tiers = a.job.has_host ? "NP" : "N";
   finding.confidence = Confidence::kHigh;
   finding.title = "Start-up: the time from process start to the first kernel";
   const Stretches s = stretches_in(a, finding.claims);
