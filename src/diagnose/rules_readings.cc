@@ -220,8 +220,11 @@ std::vector<Finding> quiet_end(const Analysis& a) {
 
 // A log in which nothing ever ran says nothing about loaders and batches.
 std::vector<Finding> no_kernel_seen(const Analysis& a) {
-  if (!readings_alone(a) || a.job.has_contexts || a.ledger.busy() > 0) return {};
-  const bool of_the_job = a.meta.origin == "run" && a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter);
+  if (!readings_alone(a) || a.ledger.busy() > 0) return {};
+  // The driver's lists were read all the while, and nobody was in them.
+  const bool of_the_job = a.meta.origin == "run" && a.job.has_contexts && a.job.uses.empty() &&
+                          a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter);
+  if (a.job.has_contexts && !of_the_job) return {};
   Finding finding;
   finding.claims = of_the_job ? claim_accounts(a, {Account::kUnexplained, Account::kNoTask, Account::kNotUsed})
                               : claim_accounts(a, {Account::kUnexplained});

@@ -44,16 +44,6 @@ bool ranks_unlike(const Analysis& a) {
   return *least < a.limits[Threshold::kUneven] * *most;
 }
 
-// Whether tasks of a batch waited for a place for most of it.
-bool others_waited(const Analysis& a, const Claims& claims) {
-  Nanos waited = 0;
-  for (const ClaimedPiece& piece : claims)
-    if (a.job.batch.present && a.job.batch.waiting(piece.begin + (piece.end - piece.begin) / 2))
-      waited += piece.end - piece.begin;
-  return waited > 0 &&
-         static_cast<double>(waited) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
-}
-
 Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
   Finding finding;
   finding.claims = std::move(claims);
@@ -133,10 +123,6 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
   if (a.job.batch.present && s.owners == 0)
     finding.advice = "tasks that need no GPU run with --gpus none --slots N; the others: several in one process";
   exclude_copies(a, finding);
-  if (others_waited(a, finding.claims)) {
-    add(finding.candidates, {Cause::kUnderPacking});
-    finding.evidence.push_back("tasks waited meanwhile: another one could have used the GPU");
-  }
   name_the_child(a, s, finding);
   gains_at_most(a, finding, "if the kernels and the rest stay as they are", in_pauses);
   return finding;
