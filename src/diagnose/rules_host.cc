@@ -23,6 +23,18 @@ bool hardly(const Analysis& a, double ran, const Claims& claims) {
   return ran < std::max(a.limits[Threshold::kHelpersAtWork], kHardly * part_claimed(claims));
 }
 
+// Whether the kernel of a notebook was in its own loop for most of the time, and in no cell.
+bool at_the_prompt(const Analysis& a, const Claims& claims) {
+  if (!notebook(a)) return false;
+  Nanos in_loop = 0;
+  for (const ClaimedPiece& piece : claims) {
+    if (piece.where < 0) continue;
+    const std::string& place = a.ledger.places[static_cast<std::size_t>(piece.where)];
+    if (place.ends_with("(selectors.py)") || place.ends_with("(base_events.py)")) in_loop += piece.end - piece.begin;
+  }
+  return static_cast<double>(in_loop) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
+}
+
 // What the finding says once stacks have named the code: these tell where it was, not whether it ran.
 void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   finding.title =
@@ -60,6 +72,11 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
                     human_percent(std::min(1.0, copying(a, finding.claims)))));
   }
   if (may_want_cores(a, s, finding.claims)) add(finding.candidates, {Cause::kCpuOversubscribed});
+  if (at_the_prompt(a, finding.claims)) {
+    finding.candidates.clear();
+    finding.cause = Cause::kInteractiveHoldingGpu;
+    finding.title = "The GPU waits for somebody at a notebook";
+  }
   // Asleep on a timer, and nothing was read: that is no storage. A socket or a lock may be one behind a library.
   const bool timer = s.waiting_in({WaitChannel::kSleep}) >= a.limits[Threshold::kMajority];
   if (timer && s.owner_read && *s.owner_read < 1) std::erase(finding.candidates, Cause::kSlowStorage);

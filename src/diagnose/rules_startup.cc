@@ -101,7 +101,14 @@ Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
   if (!seen(a, finding.claims)) return finding;
   finding.candidates.clear();
   finding.cause = Cause::kStartupLoad;
-  finding.confidence = Confidence::kMedium;  // no rule knows every compiler
+  Nanos told = 0;
+  for (const ClaimedPiece& piece : finding.claims)
+    if (const auto family = family_of(a, piece);
+        family == stacks::Family::kImport || family == stacks::Family::kDatasetIndex)
+      told += piece.end - piece.begin;
+  // No rule knows every compiler: of other code it is not sure.
+  const bool sure = static_cast<double>(told) >= a.limits[Threshold::kMajority] * static_cast<double>(finding.cost());
+  finding.confidence = sure ? Confidence::kHigh : Confidence::kMedium;
   finding.told_apart_from.push_back(
       compiled == 0 ? std::string("compiling: no compiler ran, and no stack was in one that is known")
                     : fmt::format("compiling: that was for {} beside", human_duration(compiled)));
