@@ -67,6 +67,24 @@ constexpr std::array<Rule, 40> kRules{never_uses_gpu,
                                       exposed_communication,
                                       slow_rank};
 
+// Idle time of starts, and what lies so close to one that it may be a part of it: when the first kernel began is known
+// to a reading only.
+Nanos about_starts(const Analysis& a) {
+  Claims near;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    Claims here;
+    for (const ClaimedPiece& piece : claim_accounts(a, {Account::kStartup}))
+      if (piece.device == device)
+        here = united(std::move(here),
+                      {{device, piece.begin - a.meta.interval, piece.end + a.meta.interval, piece.account, -1}});
+    near.insert(near.end(), here.begin(), here.end());
+  }
+  const Claims idle = claim(a, [](std::size_t, const Slice& slice) {
+    return is_held_idle(slice.account) && slice.account != Account::kTeardown;
+  });
+  return length(united(common(idle, near), before_the_first(a)));
+}
+
 // That no idle time is worth removing is a finding too, where nothing else says otherwise.
 std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& findings) {
   const bool troubled = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
@@ -76,7 +94,7 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   const double busy = a.share(a.ledger.total(Account::kUseful));
   for (const AccountInfo& account : kAccounts)
     if (account.id != Account::kUseful && a.material(a.ledger.total(account.id))) return std::nullopt;
-  if (troubled || busy < a.limits[Threshold::kHealthyBusy]) return std::nullopt;
+  if (troubled || busy < a.limits[Threshold::kHealthyBusy] || a.material(about_starts(a))) return std::nullopt;
   Finding finding;
   finding.cause = Cause::kHealthy;
   finding.tiers = is_profiled(a) ? "C" : a.job.has_host ? "NP" : "N";

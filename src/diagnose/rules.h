@@ -74,6 +74,9 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 
 // What the rules share.
 
+// Time without a process of the job on any GPU, before the first one that will be: what is to start it was starting
+// itself. Nothing where other steps of a script had ended by then, nor for a batch (rules_recording.cc).
+[[nodiscard]] Claims before_the_first(const Analysis& a);
 // When installers of the job ran, on all its devices; nothing for a batch (rules_install.cc).
 [[nodiscard]] Claims installing(const Analysis& a);
 // How much of the claims compilers of the job ran in (rules_install.cc).
