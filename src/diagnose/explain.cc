@@ -67,22 +67,23 @@ constexpr std::array<Rule, 40> kRules{never_uses_gpu,
                                       exposed_communication,
                                       slow_rank};
 
-// Idle time of starts, and what lies so close to one that it may be a part of it: when the first kernel began is known
-// to a reading only.
+// What may be of starts: idle time before the first kernel, and start-up; where several processes had a device, the
+// other idle time there, too, as readings do not tell when each one's first kernel began.
 Nanos about_starts(const Analysis& a) {
-  Claims near;
+  Nanos all = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    Claims here;
-    for (const ClaimedPiece& piece : claim_accounts(a, {Account::kStartup}))
-      if (piece.device == device)
-        here = united(std::move(here),
-                      {{device, piece.begin - a.meta.interval, piece.end + a.meta.interval, piece.account, -1}});
-    near.insert(near.end(), here.begin(), here.end());
+    Nanos starting = 0, other = 0;
+    std::set<std::int64_t> owners;
+    bool computed = false;
+    for (const Slice& slice : a.devices[device].slices) {
+      computed |= is_busy(slice.account);
+      if (slice.pid > 0 && slice.account != Account::kForeign) owners.insert(slice.pid);
+      if (is_busy(slice.account) || slice.account == Account::kUnobserved) continue;
+      (slice.account == Account::kStartup || !computed ? starting : other) += slice.end - slice.begin;
+    }
+    all += starting + (owners.size() > 1 ? other : 0);
   }
-  const Claims idle = claim(a, [](std::size_t, const Slice& slice) {
-    return is_held_idle(slice.account) && slice.account != Account::kTeardown;
-  });
-  return length(united(common(idle, near), before_the_first(a)));
+  return all;
 }
 
 // That no idle time is worth removing is a finding too, where nothing else says otherwise.

@@ -209,11 +209,16 @@ std::set<std::size_t> devices_of_one_process(const Analysis& a) {
   return all;
 }
 
-Claims rank_waits(const Analysis& a) {
+bool has_ranks(const Analysis& a) {
   const auto held = devices_of_processes(a);
-  const bool ranks = held.size() > 1 &&
-                     std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() == 1; });
-  if (!ranks || a.job.batch.present) return {};
+  std::set<std::size_t> devices;
+  for (const auto& [process, own] : held) devices.insert(own.begin(), own.end());
+  return !a.job.batch.present && devices.size() > 1 &&
+         std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() == 1; });
+}
+
+Claims rank_waits(const Analysis& a) {
+  if (!has_ranks(a)) return {};
   Claims idle = claim_accounts(a, {Account::kHostCode, Account::kUnexplained, Account::kPeers});
   std::set<std::size_t> devices;
   for (const ClaimedPiece& piece : idle) devices.insert(piece.device);
@@ -226,8 +231,7 @@ LateRank late_rank(const Analysis& a) {
   LateRank late;
   const auto held = devices_of_processes(a);
   const Claims waits = claim_accounts(a, {Account::kPeers});
-  if (a.job.batch.present || held.size() < 2 || waits.empty() || one_process_on_several(a) || !rank_waits(a).empty())
-    return late;
+  if (waits.empty() || !has_ranks(a) || !rank_waits(a).empty()) return late;
   std::map<std::size_t, Nanos> waited;
   for (const auto& [process, devices] : held) waited[*devices.begin()] = 0;
   for (const ClaimedPiece& piece : waits) waited[piece.device] += piece.end - piece.begin;

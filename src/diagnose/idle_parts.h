@@ -31,6 +31,9 @@ struct UnevenTime {
 // The devices of those processes that hold several, as positions.
 [[nodiscard]] std::set<std::size_t> devices_of_one_process(const Analysis& a);
 
+// Processes with one GPU each, on several GPUs.
+[[nodiscard]] bool has_ranks(const Analysis& a);
+
 // Idle time of GPUs with a process each, of which some worked on the CPU while the others slept.
 [[nodiscard]] Claims rank_waits(const Analysis& a);
 

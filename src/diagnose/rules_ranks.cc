@@ -66,6 +66,26 @@ std::optional<Extremes> extremes_of(const Analysis& a, const Claims& waits) {
 
 }  // namespace
 
+namespace {
+
+// The GPU of the process that the others wait for has no kernel meanwhile, either.
+void add_its_own_half(const Analysis& a, const LateRank& late, Finding& finding) {
+  finding.title = fmt::format("The GPUs wait for the process on {}", a.device_name(late.device));
+  finding.evidence.push_back(fmt::format("while others wait, {} itself has no kernel for {}",
+                                         a.device_name(late.device), human_duration(length(late.claims))));
+  const HostSummary s = host_during(a.job, a.devices, late.claims);
+  const bool starved = s.owner_delay >= a.limits[Threshold::kHelpersStarved] && s.owner_delay > s.owner_cpu;
+  const AccountSet accounts = info(Cause::kCpuOversubscribed).accounts;
+  if (!starved || std::none_of(late.claims.begin(), late.claims.end(),
+                               [&](const ClaimedPiece& piece) { return accounts.has(piece.account); }))
+    return;
+  finding.candidates.push_back(Cause::kCpuOversubscribed);
+  finding.evidence.push_back(fmt::format("its main thread waited {} of that time for a free core, and used {} of one",
+                                         human_percent(s.owner_delay), human_percent(s.owner_cpu)));
+}
+
+}  // namespace
+
 // What its stacks or its marks say: an exchange between processes, in which each waits for the others.
 std::vector<Finding> waiting_for_peers(const Analysis& a) {
   Finding finding;
@@ -106,11 +126,7 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
                                  wait->peer_waits_for_kernels ? "its kernels" : "what it does in " + wait->peer_at);
   }
   const bool both = a.material(length(late.claims));
-  if (both)
-    finding.evidence.push_back(
-        fmt::format("while they wait, {} itself has no kernel for {}: what its process does then "
-                    "is what both wait for",
-                    a.device_name(late.device), human_duration(length(late.claims))));
+  if (both) add_its_own_half(a, late, finding);
   append(finding.evidence, recurrences(a));
   finding.would_overturn =
       "each process's time from one exchange to the next: if they are alike, it is the exchange itself";
