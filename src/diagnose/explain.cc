@@ -86,6 +86,15 @@ Nanos about_starts(const Analysis& a) {
   return all;
 }
 
+// Kernels that full clocks might not have needed: too little for a finding of its own may be too much to be well.
+Nanos about_clocks(const Analysis& a) {
+  double all = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (const auto lost = clocks_limited(a, device))
+      all += std::max(0.0, *lost) * static_cast<double>(a.clocks[device].limited_kernels);
+  return static_cast<Nanos>(all);
+}
+
 // That no idle time is worth removing is a finding too, where nothing else says otherwise.
 std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& findings) {
   const bool troubled = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
@@ -95,7 +104,9 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   const double busy = a.share(a.ledger.total(Account::kUseful));
   for (const AccountInfo& account : kAccounts)
     if (account.id != Account::kUseful && a.material(a.ledger.total(account.id))) return std::nullopt;
-  if (troubled || busy < a.limits[Threshold::kHealthyBusy] || a.material(about_starts(a))) return std::nullopt;
+  if (troubled || busy < a.limits[Threshold::kHealthyBusy] || a.material(about_starts(a)) ||
+      a.material(about_clocks(a)))
+    return std::nullopt;
   Finding finding;
   finding.cause = Cause::kHealthy;
   finding.tiers = is_profiled(a) ? "C" : a.job.has_host ? "NP" : "N";

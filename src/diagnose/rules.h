@@ -88,7 +88,10 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 // How many tasks a GPU could hold at once by kernels, memory and cores, from the time in which tasks waited; nothing
 // where no kernel ran then (rules_packing.cc).
 [[nodiscard]] std::optional<double> room_for_tasks(const Analysis& a);
-// Whether the driver lowered a device's clocks lastingly and by much; then by which share (rules_device.cc).
+// Whether the driver lowered a device's clocks lastingly; then by which share, which may be that of usual boost clocks
+// (rules_device.cc).
+[[nodiscard]] std::optional<double> clocks_limited(const Analysis& a, std::size_t device);
+// ... and by much.
 [[nodiscard]] std::optional<double> clocks_lost(const Analysis& a, std::size_t device);
 
 }  // namespace headroom::diagnose
