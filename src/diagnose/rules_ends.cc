@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/work_during.h"
@@ -275,7 +276,7 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
              slice.begin >= row.front()->end;
     });
     finding.advice = "give up after the first, or start the next with a smaller batch";
-    gains_by_removal(a, finding, "if the later starts had not been needed");
+    gains_at_most(a, finding, "if the later starts had not been needed");
     if (full) {
       finding.cause = Cause::kOomRestartLoop;
     } else {
