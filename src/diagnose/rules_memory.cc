@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/human.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/restarts.h"
 #include "diagnose/rules.h"
 
@@ -102,7 +103,7 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
                                              a.out_of_memory->words));
     }
     finding.advice = "give up after the first, or start the next with a smaller batch";
-    gains_by_removal(a, finding, "if the later starts had not been needed");
+    gains_at_most(a, finding, "if the later starts had not been needed");
     if (full) {
       finding.cause = Cause::kOomRestartLoop;
     } else {

@@ -72,6 +72,7 @@ std::vector<Finding> idle_sync(const Analysis& a) {
   if (!a.material(length(claims))) return {};
   Finding finding = waits(a, std::move(claims));
   finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
+  if (has_ranks(a)) finding.candidates.push_back(Cause::kStraggler);  // its last kernels may wait for another's
   add_starved(a, finding);
   finding.title = "The GPU runs dry while the job synchronises with it";
   if (waits_for_cores(a, finding.claims)) {

@@ -140,7 +140,9 @@ std::optional<Finding> starts_again(const Analysis& a, const Claims& claims) {
 }  // namespace
 
 std::vector<Finding> startup(const Analysis& a) {
-  const Claims all = without(claim_accounts(a, {Account::kStartup}), installing(a));
+  const bool again_and_again = !a.job.batch.present && many_in_turn(a, in_turn(a));
+  const Claims before = again_and_again ? Claims{} : without(before_the_first(a), installing(a));  // of no single start
+  const Claims all = united(without(claim_accounts(a, {Account::kStartup}), installing(a)), before);
   const Claims claims = without(all, tries_again(a));
   if (!a.material(length(claims))) return {};
   if (auto churn = trial_churn(a, claims)) return only(std::move(*churn));
@@ -157,6 +159,10 @@ std::vector<Finding> startup(const Analysis& a) {
   } else {
     findings = {loads(a, claims, compiling)};
   }
+  if (const Nanos unseen = length(common(findings.back().claims, before)); a.material(unseen))
+    findings.back().evidence.push_back(
+        fmt::format("for {} of it no process of the job was on the GPU yet: what starts them was starting itself",
+                    human_duration(unseen)));
   for (Finding& finding : findings) {
     if (length(all) == length(claims)) {
       gains_by_removal(a, finding, "for runs of this length; less for longer ones");
