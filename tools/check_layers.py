@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "storage": {"base", "model"},
     "tune": {"base", "model"},
     "probe": {"base", "model"},
-    "report": {"base", "model"},
+    "report": {"base", "model", "view"},
     "output": {"base", "model"},
     "tasks": {"base", "model", "output"},
     "scheduler": {"base", "model", "contention"},
