@@ -79,6 +79,13 @@ constexpr std::array kVerbs{
          .examples = "verify plan.json last\n"
                      "verify plan.json last --applied more_loader_workers\n"
                      "verify --history"},
+    Verb{.name = "report",
+         .summary = "write all that is known of a recording as one HTML or Markdown file, to hand on",
+         .declare = declare_report,
+         .usage = "[OPTIONS] [RECORDING]",
+         .examples = "report\n"
+                     "report last -o run.html\n"
+                     "report last -o run.md"},
     Verb{.name = "stacks",
          .summary = "show the Python stacks of the time in which the GPUs were idle",
          .declare = declare_stacks,
