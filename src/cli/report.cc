@@ -68,17 +68,6 @@ Result<std::string> flame_graph(const std::vector<stacks::WeightedStack>& profil
   return svg;
 }
 
-std::vector<stacks::WeightedStack> idle_stacks(const Recording& recording,
-                                               const std::vector<stacks::FamilyRule>& families) {
-  if (recording.all(SourceKind::kPythonThread).empty()) return {};
-  Told told;
-  told.families = families;
-  std::vector<stacks::WeightedStack> profile = stack_profile(
-      recording, analyze(recording, Window{recording.meta.start, recording.meta.end}, Thresholds{}, told));
-  std::erase_if(profile, [](const stacks::WeightedStack& stack) { return stack.idle <= 0; });
-  return profile;
-}
-
 Result<void> write_report(const Options& options, const ImportOptions& import) {
   HR_TRY(const std::string format, format_of(options));
   if (!options.output.empty() && options.output != "-") HR_TRYV(can_write(options.output));
@@ -91,14 +80,17 @@ Result<void> write_report(const Options& options, const ImportOptions& import) {
   if (!options.job_duration.empty()) {
     HR_TRY(explaining.job_duration, parse_duration(options.job_duration));
   }
-  const Explanation explanation = explain(opened.recording, explaining);
+  std::vector<stacks::WeightedStack> profile;
+  const Explanation explanation = explain(opened.recording, explaining, [&](const Analysis& analysis) {
+    if (!opened.recording.all(SourceKind::kPythonThread).empty()) profile = stack_profile(opened.recording, analysis);
+  });
+  std::erase_if(profile, [](const stacks::WeightedStack& stack) { return stack.idle <= 0; });
   PlanRequest request;
   HR_TRY(const compare::Outcomes past, past_predictions());
   request.history = compare::cause_histories(past.list);
   const Plan plan = headroom::plan(explanation, request);
   const view::View view = view::view_of(opened.recording, explanation);
   report::Document document{explanation, view, plan, name_for_commands(options.recording, opened.path), "", {}};
-  const auto profile = idle_stacks(opened.recording, explaining.families);
   if (!profile.empty()) {
     constexpr std::size_t kFunctions = 30;
     HR_TRY(document.flame_graph, flame_graph(profile));

@@ -72,7 +72,7 @@ std::vector<Point> finding_points(const Explanation& e, const Finding& finding) 
   for (const std::string& other : finding.told_apart_from) add(points, "Told apart from", other);
   add(points, "Try", finding.advice);
   add(points, "Gain", finding.bound);
-  add(points, "Wrong if", finding.would_overturn);
+  add(points, "Check", finding.would_overturn);
   const std::string sources = evidence_words(finding.tiers.letters());
   add(points, "Rests on",
       fmt::format("{}confidence {}", sources.empty() ? "" : sources + "; ", confidence_name(finding.confidence)));
@@ -144,7 +144,9 @@ std::vector<Point> provenance_points(const Explanation& e) {
   if (meta.start_realtime != 0) add(points, "Began", iso_time(meta.start_realtime).substr(0, 19) + "Z");
   add(points, "Lasted", human_duration(meta.end - meta.start));
   if (meta.exit_code) add(points, "Exit code", fmt::format("{}", *meta.exit_code));
-  add(points, "Stopped because", meta.stop_reason);
+  std::string stop = meta.stop_reason;
+  std::replace(stop.begin(), stop.end(), '_', ' ');
+  add(points, "Recording ended", std::move(stop));
   if (goes_on(meta)) add(points, "Still going on", "this is what was recorded so far");
   add(points, "Recorded by", fmt::format("{}{}", meta.writer, meta.origin.empty() ? "" : " (" + meta.origin + ")"));
   add(points, "Recording", meta.id.empty() ? e.path : fmt::format("{}, id {}", e.path, meta.id));

@@ -96,7 +96,7 @@ std::string rectangle(std::string_view html_class, double x, double y, double wi
 }
 
 std::string chart_row(std::string_view label, const std::string& svg_html) {
-  return fmt::format("<div class=\"row\"><span>{}</span>{}</div>\n", escaped(label), svg_html);
+  return fmt::format("<div class=\"row\"><span title=\"{0}\">{0}</span>{1}</div>\n", escaped(label), svg_html);
 }
 
 std::string time_axis(const view::View& view) {

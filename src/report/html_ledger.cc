@@ -86,7 +86,7 @@ std::string option_chart(const Document& d) {
     const std::string words = gain_range(option.gain);
     const double low = x(option.gain.low), high = x(option.gain.high);
     html +=
-        chart_row(fmt::format("{}. {}", number, words),
+        chart_row(fmt::format("{}. {}: {}", number, option.title, words),
                   svg("step", kWide, 14, fmt::format("{}: {} of time at equal work", option.title, words), "",
                       rectangle("ground", 0, 0, kWide, 14) + rectangle("gain", low, 0, std::max(4.0, high - low), 14)));
   }

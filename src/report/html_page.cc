@@ -15,7 +15,11 @@ namespace {
 
 using html::escaped;
 
-std::string command(std::string_view text) { return "<pre tabindex=\"0\"><code>" + escaped(text) + "</code></pre>\n"; }
+std::string commands(const std::vector<std::string>& lines) {
+  std::vector<std::string> shown;
+  for (const std::string& line : lines) shown.push_back(escaped(line));
+  return "<pre tabindex=\"0\"><code>" + join(shown, "\n") + "</code></pre>\n";
+}
 
 std::string findings(const Document& d) {
   const auto numbers = finding_numbers(d.explanation);
@@ -40,11 +44,9 @@ std::string options(const Document& d) {
                           html::points(option_points(d.plan, option)));
   text += html::points(plan_points(d.plan));
   if (!d.plan.options.empty() && !d.recording.empty())
-    text +=
-        "<p>To check a change afterwards:</p>\n" +
-        command(fmt::format("headroom plan {} -o plan.json\n# make one change, record again, then:\nheadroom verify "
-                            "plan.json last",
-                            d.recording));
+    text += "<p>To check a change afterwards:</p>\n" +
+            commands({fmt::format("headroom plan {} -o plan.json", d.recording),
+                      "# make one change, record again, then:", "headroom verify plan.json last"});
   return text;
 }
 
@@ -65,7 +67,7 @@ std::string recording_facts(const Document& d) {
   text += losses.empty() ? "<p>Nothing was lost while recording or reading, as far as was counted.</p>\n" : losses;
   if (!d.recording.empty())
     text += "<p>The recording says more than this report:</p>\n" +
-            command(fmt::format("headroom why {} --full", d.recording));
+            commands({fmt::format("headroom why {} --full", d.recording)});
   return text;
 }
 

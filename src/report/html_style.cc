@@ -32,7 +32,8 @@ dl{display:grid;grid-template-columns:10rem 1fr;gap:.25rem 1rem;margin:.6em 0}
 dt{grid-column:1;color:var(--dim)}
 dd{grid-column:2;margin:0;min-width:0}
 .row{display:grid;grid-template-columns:14rem 1fr;gap:.75rem;align-items:center;margin:.3em 0;font-size:.875rem}
-.row>span{min-width:0}
+.row>span{min-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+#options .row>span{white-space:normal}
 .axis{display:flex;justify-content:space-between;color:var(--dim);border-top:1px solid var(--line)}
 svg{display:block;width:100%;shape-rendering:crispEdges}
 .bar{height:1.7rem}.strip{height:2.6rem}.series{height:2rem;border-bottom:1px solid var(--line)}.step,.run{height:.9rem}.marks{height:.6rem}
@@ -80,6 +81,7 @@ pre code{overflow-wrap:normal}
 .a-unobserved{fill:var(--unobserved);background:var(--unobserved)}
 @media(max-width:40rem){
 .row{grid-template-columns:1fr;gap:.15rem}
+.row>span{white-space:normal}
 dl{grid-template-columns:1fr;gap:0}
 dd{grid-column:1;margin-bottom:.4em}
 .cost{float:none;display:block;margin:0}
