@@ -5,6 +5,7 @@
 
 #include "base/human.h"
 #include "base/visible.h"
+#include "report/bars.h"
 
 namespace headroom::report::html {
 
@@ -101,10 +102,10 @@ std::string chart_row(std::string_view label, const std::string& svg_html) {
 
 std::string time_axis(const view::View& view) {
   constexpr Nanos kLabels = 5;
-  std::string labels;
-  for (Nanos i = 0; i < kLabels; ++i)
-    labels +=
-        fmt::format("<span>{}</span>", since_begin(view, view.begin + (view.end - view.begin) * i / (kLabels - 1)));
+  const Nanos span = view.end - view.begin;
+  std::string labels = "<span>0</span>";
+  for (Nanos i = 1; i < kLabels; ++i)
+    labels += fmt::format("<span>{}</span>", column_duration(span / (kLabels - 1) * i, span));
   return "<div class=\"row\"><span class=\"dim\">time since begin</span><div class=\"axis\">" + labels +
          "</div></div>\n";
 }

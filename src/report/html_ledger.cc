@@ -13,7 +13,7 @@ namespace headroom::report::html {
 
 namespace {
 
-constexpr std::size_t kWide = 1000;
+constexpr int kWide = 1000;
 
 std::string told(const view::Share& share, Nanos whole) {
   return fmt::format("{}: {} ({})", info(share.account).label, share_words(share.ns, whole), human_duration(share.ns));
@@ -47,8 +47,9 @@ std::string waterfall(const Document& d) {
       "<th scope=\"col\">Drawn to scale</th><th scope=\"col\" class=\"n\">Share</th><th scope=\"col\" "
       "class=\"n\">Time</th></tr></thead>\n<tbody>\n";
   for (const view::Share& share : d.view.ledger) {
+    const double width = std::max(2.0, wide(share.ns, budget));
     const std::string shape =
-        rectangle(account_class(share.account), wide(before, budget), 0, std::max(2.0, wide(share.ns, budget)), 14);
+        rectangle(account_class(share.account), std::min(wide(before, budget), kWide - width), 0, width, 14);
     html += fmt::format(
         "<tr><th scope=\"row\" title=\"{}\">{}</th><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
         escaped(info(share.account).help), escaped(info(share.account).label),

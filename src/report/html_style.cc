@@ -5,7 +5,7 @@ namespace headroom::report::html {
 
 const std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#57606a;--line:#d0d7de;--card:#f6f8fa;--link:#0550ae;--bad:#a40e26;
---useful:#009e73;--discarded:#cc79a7;--under_way:#66c2a5;--foreign:#56b4e9;--startup:#e0b800;--input:#d55e00;--host:#e69f00;
+--useful:#009e73;--discarded:#cc79a7;--under_way:#66c2a5;--foreign:#56b4e9;--startup:#f2df3a;--input:#d55e00;--host:#d98e04;
 --transfer:#0072b2;--sync:#5d4fa3;--peers:#8c6d1f;--checkpoint:#7a3b10;--validation_host:#9c2f6f;--teardown:#b8b06a;--hung:#7f0000;
 --stopped:#b22222;--unexplained:#7a7f87;--task_waiting:#3b3f45;--not_used:#a9b0b8;--no_task:#cfd5db;--unobserved:#eef1f4}
 @media(prefers-color-scheme:dark){:root{--bg:#14171b;--fg:#e6e8eb;--dim:#9aa4af;--line:#383e46;--card:#1d2126;--link:#79b8ff;--bad:#ff8b8b;
