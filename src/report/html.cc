@@ -53,9 +53,10 @@ std::string table(const Table& table) {
   return html;
 }
 
-std::string details(std::string_view summary, const std::string& html) {
+std::string details(std::string_view summary, const std::string& html, Shown shown) {
   if (html.empty()) return "";
-  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", escaped(summary), html);
+  return fmt::format("<details{}><summary>{}</summary>\n{}</details>\n", shown == Shown::kOpen ? " open" : "",
+                     escaped(summary), html);
 }
 
 std::string table_twin(const Table& one) { return details("Show as table: " + one.caption, table(one)); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,8 @@ namespace headroom::report::html {
 [[nodiscard]] std::string escaped(std::string_view text);  // visible (base/visible.h), and no markup, in attributes too
 
 [[nodiscard]] std::string table(const Table& table);  // "" without rows
-[[nodiscard]] std::string details(std::string_view summary, const std::string& html);
+enum class Shown : std::uint8_t { kClosed, kOpen };
+[[nodiscard]] std::string details(std::string_view summary, const std::string& html, Shown shown = Shown::kClosed);
 [[nodiscard]] std::string table_twin(const Table& table);  // a table behind "Show as table"
 [[nodiscard]] std::string points(const std::vector<Point>& points);
 // A landmark with a heading of its own; "" without a body.

@@ -39,9 +39,12 @@ std::string options(const Document& d) {
   std::string text = "<p>" + escaped(plan_headline(d.plan)) + "</p>\n";
   text += html::option_chart(d) + html::table(options_table(d));
   std::size_t number = 0;
-  for (const Option& option : d.plan.options)
-    text += html::details(fmt::format("{}. {}: how to do it, check it and undo it", ++number, option.title),
-                          html::points(option_points(d.plan, option)));
+  for (const Option& option : d.plan.options) {
+    ++number;  // the first one is what most readers came for
+    text += html::details(fmt::format("{}. {}: how to do it, check it and undo it", number, option.title),
+                          html::points(option_points(d.plan, option)),
+                          number == 1 ? html::Shown::kOpen : html::Shown::kClosed);
+  }
   text += html::points(plan_points(d.plan));
   if (!d.plan.options.empty() && !d.recording.empty())
     text += "<p>To check a change afterwards:</p>\n" +

@@ -24,7 +24,8 @@ a{color:var(--link)}
 :focus-visible{outline:3px solid var(--link);outline-offset:2px}
 .dim,caption{color:var(--dim);font-size:.875rem}
 .problem strong{color:var(--bad)}
-.cost{float:right;font-weight:400;color:var(--dim);margin-left:1em}
+article h3{display:flex;flex-wrap:wrap;justify-content:space-between;gap:0 1rem}
+.cost{font-weight:400;color:var(--dim)}
 nav ul,.legend{list-style:none;display:flex;flex-wrap:wrap;gap:.25rem 1rem;margin:.5em 0;padding:0;font-size:.875rem}
 .legend i{display:inline-block;width:.85em;height:.85em;margin-right:.4em;border:1px solid var(--line);vertical-align:-.05em}
 article{border:1px solid var(--line);border-radius:6px;padding:0 1rem .4rem;margin:1rem 0;background:var(--card)}
@@ -84,7 +85,6 @@ pre code{overflow-wrap:normal}
 .row>span{white-space:normal}
 dl{grid-template-columns:1fr;gap:0}
 dd{grid-column:1;margin-bottom:.4em}
-.cost{float:none;display:block;margin:0}
 .axis span:nth-child(even){display:none}
 .waterfall td:nth-child(2){width:35%}
 th,td{padding:.25em .4em}

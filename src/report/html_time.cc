@@ -170,9 +170,8 @@ std::string time_charts(const Document& d) {
                                  "each moment stacked to 100 %, in the order of the legend, computing at the bottom",
                                  strip_shapes(strip)));
     const std::string more = gpu_details(d, gpu) + table_twin(time_table(d, gpu));
-    const std::string_view open = d.view.gpus.size() <= 2 ? " open" : "";
-    behind += fmt::format("<details{}><summary>{}: readings, phases and findings</summary>\n{}</details>\n", open,
-                          escaped(label), more);
+    behind += details(label + ": readings, phases and findings", more,
+                      d.view.gpus.size() <= 2 ? Shown::kOpen : Shown::kClosed);
   }
   const Nanos bin =
       (d.view.end - d.view.begin) / static_cast<Nanos>(std::max<std::size_t>(1, d.view.gpus[0].strip.bins.size()));

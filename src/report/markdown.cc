@@ -12,15 +12,18 @@ namespace headroom::report {
 
 namespace {
 
-// A backslash keeps punctuation from being markup (CommonMark 2.4). GitHub makes mentions of @ and links of # in what
-// is left as text: an empty comment behind them keeps it from that.
+// A backslash keeps punctuation from being markup (CommonMark 2.4). What is left as text GitHub still makes mentions of
+// @, references of # and links of addresses: an empty comment within keeps it from that.
 std::string escaped(std::string_view text) {
-  constexpr std::string_view kMarkup = "\\`*_{}[]()<>#|~!&";
+  constexpr std::string_view kMarkup = "\\`*_[]<>#|~&";
+  const std::string shown = visible(text);
   std::string safe;
-  for (const char c : visible(text)) {
-    if (kMarkup.find(c) != std::string_view::npos) safe += '\\';
-    safe += c;
-    if (c == '@' || c == '#') safe += "<!-- -->";
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    if (kMarkup.find(shown[i]) != std::string_view::npos) safe += '\\';
+    safe += shown[i];
+    const std::string_view rest = std::string_view(shown).substr(i);
+    const bool address = rest.starts_with("://") || (rest.starts_with("w.") && safe.ends_with("www"));
+    if (shown[i] == '@' || shown[i] == '#' || address) safe += "<!-- -->";
   }
   return safe;
 }
