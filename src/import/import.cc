@@ -140,6 +140,7 @@ LogFormat sniff_log(std::string_view text) {
   if (text.substr(0, 4096).find('\0') != std::string_view::npos) return LogFormat::kUnknown;
   if (is_kineto(text.substr(0, kTraceHead))) return LogFormat::kKineto;
   if (is_step_times(text)) return LogFormat::kStepTimes;
+  if (text.starts_with("{\"recording\":")) return LogFormat::kJsonl;  // which may hold "gpus", as gpustat's do
   if (const LogFormat format = sniff_table(text); format != LogFormat::kUnknown) return format;
   LineCursor lines(text);
   bool messages = false;

@@ -22,6 +22,9 @@ double mean(const std::vector<double>& all) {
 TEST(Sniff, TellsFilesByContent) {
   EXPECT_EQ(sniff_log(std::string_view("SQLite format 3\0xyz", 19)), LogFormat::kRecording);
   EXPECT_EQ(sniff_log("{\"headroom\":1}\n"), LogFormat::kJsonl);
+  EXPECT_EQ(
+      sniff_log("{\"recording\": 1}\n{\"event\": \"attempt_start\", \"at\": 1, \"attrs\": {\"gpus\": \"GPU-0\"}}\n"),
+      LogFormat::kJsonl);
   EXPECT_EQ(sniff_log("timestamp, utilization.gpu [%]\n"), LogFormat::kNvidiaSmi);
   EXPECT_EQ(sniff_log("# gpu    pwr  gtemp\n"), LogFormat::kDmon);
   EXPECT_EQ(sniff_log("timestamp,gpu_id,gpu_util_%\n"), LogFormat::kMonitorCsv);
