@@ -68,6 +68,14 @@ TEST(Document, SecretsAreHidden) {
   EXPECT_THAT(w.html, HasSubstr("***"));
 }
 
+TEST(Document, OneThatGoesOnSaysSo) {
+  Explanation e = hostile();
+  e.meta.origin = "run";
+  EXPECT_THAT(written(e).html, HasSubstr("Still going on"));
+  e.meta.stop_reason = "job_ended";
+  EXPECT_THAT(written(e).html, Not(HasSubstr("Still going on")));
+}
+
 TEST(Document, NothingIsADocumentToo) {
   const Written w = written(Explanation());
   EXPECT_THAT(w.html, HasSubstr("</html>"));

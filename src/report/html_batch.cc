@@ -105,7 +105,9 @@ std::string large_gantt(const Document& d) {
 
 std::string batch_charts(const Document& d) {
   if (d.view.runs.empty()) return "";
-  const std::string chart = d.view.runs.size() <= kMostRows ? small_gantt(d) : large_gantt(d);
+  std::string chart = d.view.runs.size() <= kMostRows ? small_gantt(d) : large_gantt(d);
+  if (d.view.runs.size() > kMostRows)
+    chart += "<p class=\"dim\">Short runs next to each other that ended alike share a box.</p>\n";
   return "<p>" + escaped(batch_words(d)) +
          "</p>\n<ul class=\"legend\"><li><i class=\"good\"></i>succeeded</li><li><i class=\"bad\"></i>did "
          "not</li><li><i class=\"running\"></i>running</li></ul>\n" +
