@@ -92,10 +92,7 @@ std::string title_of(const Document& d) {
 }
 
 std::string problems(const Explanation& e) {
-  std::vector<std::string> words;
-  for (const HealthCheck& check : e.health)
-    if (check.good == Answer::kNo) words.push_back(check.evidence);
-  if (std::string cut = cut_short(e.meta); !cut.empty()) words.push_back(std::move(cut));
+  const std::vector<std::string> words = problem_words(e);
   return words.empty() ? ""
                        : "<p class=\"problem\"><strong>Problems:</strong> " + escaped(join(words, "; ")) + ".</p>\n";
 }

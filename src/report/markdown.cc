@@ -105,6 +105,8 @@ std::string how(const Document& d) {
 std::string to_markdown(const Document& d) {
   const Explanation& e = d.explanation;
   std::string text = fmt::format("# {}\n\n", escaped(e.headline));
+  if (const auto problems = problem_words(e); !problems.empty())
+    text += fmt::format("**Problems:** {}.\n\n", escaped(join(problems, "; ")));
   text += section("Where the time went", table(ledger_table(d)));
   text += section("What cost time", findings(d));
   text += section("What to change", options(d));

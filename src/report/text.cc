@@ -53,11 +53,7 @@ std::string checks(const Explanation& e, Answer answer) {
 
 // What is wrong beside lost time.
 std::string problems(const Explanation& e, const TextOptions& options) {
-  std::vector<std::string> words;
-  for (const HealthCheck& check : e.health)
-    if (check.good == Answer::kNo && check.check != "mixed_precision")
-      words.push_back(fmt::format("{}{}", wrong(check.check), check.evidence));
-  if (std::string words_of_it = cut_short(e.meta); !words_of_it.empty()) words.push_back(std::move(words_of_it));
+  std::vector<std::string> words = problem_words(e);
   bool lost = false;
   const Loss* unread = nullptr;
   for (const Loss& loss : e.losses) {
@@ -151,6 +147,15 @@ std::string cut_short(const RecordingMeta& meta) {
                                    ? "its recorder died or could not write, or went on after this copy was made"
                                    : "";
   return why.empty() ? "" : fmt::format("the recording was cut short ({}): what came after that is not in it", why);
+}
+
+std::vector<std::string> problem_words(const Explanation& e) {
+  std::vector<std::string> words;
+  for (const HealthCheck& check : e.health)
+    if (check.good == Answer::kNo && check.check != "mixed_precision")
+      words.push_back(fmt::format("{}{}", wrong(check.check), check.evidence));
+  if (std::string words_of_it = cut_short(e.meta); !words_of_it.empty()) words.push_back(std::move(words_of_it));
+  return words;
 }
 
 std::string recording_cost(const Explanation& e) {

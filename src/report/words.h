@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <vector>
 
 #include "model/explanation.h"
 #include "model/plan.h"
@@ -9,6 +10,7 @@
 namespace headroom::report {
 
 [[nodiscard]] std::string finding_cost(const Explanation& e, const Finding& finding);  // "costs 9.6 s"; "": nothing
+[[nodiscard]] std::vector<std::string> problem_words(const Explanation& e);  // what went wrong beside lost time
 // Of a recording that ends before what it recorded did; "" of others.
 [[nodiscard]] std::string cut_short(const RecordingMeta& meta);
 [[nodiscard]] std::string recording_cost(const Explanation& e);  // "0.1 % of one core, 12 MiB of memory"
