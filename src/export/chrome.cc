@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "export/jsonl.h"
+#include "base/decimal.h"
 #include "export/nested_slices.h"
 #include "model/entities.h"
 #include "model/events.h"
