@@ -153,6 +153,7 @@ class Maker {
       case Mechanism::kRemoves:
       case Mechanism::kOverlaps:
         if (fix.id == "reserve_memory") reserve(made);
+        if (fix.cause == Cause::kOneProcessImbalance) balances(made);
         return true;
     }
     return true;
@@ -223,6 +224,22 @@ class Maker {
     return true;
   }
 
+  // An equal share each: every GPU then takes as long as all of them do now on average. GPUs that take turns gain
+  // nothing by that.
+  void balances(Candidate& made) {
+    if (!made.change.finding || !e_.findings[*made.change.finding].cause) return;
+    Nanos longest = 0, all = 0;
+    const std::size_t count = e_.ledger.devices.size();
+    for (std::size_t device = 0; device < count; ++device) {
+      longest = std::max(longest, e_.ledger.busy(device));
+      all += e_.ledger.busy(device);
+    }
+    if (all <= 0) return;
+    made.change.finding.reset();
+    made.change.factor = static_cast<double>(longest) * static_cast<double>(count) / static_cast<double>(all);
+    made.option.gain.condition = "if the work can be split evenly over them";
+  }
+
   // The one thing that Headroom may change itself: what the task file says of memory.
   void reserve(Candidate& made) {
     if (!e_.batch || !e_.batch->largest_gpu_bytes) return;
@@ -245,7 +262,8 @@ class Maker {
     const bool measured = fix.mechanism == Mechanism::kEnlarges && request_.step_times;
     const bool certain = finding && finding->cause && finding->confidence != Confidence::kLow;
     // Whether the work can be split, and how much cheaper it can get, is not recorded.
-    if ((!certain && !measured) || fix.mechanism == Mechanism::kSpreads || made.change.cheaper) made.least = 0;
+    const bool splits = fix.mechanism == Mechanism::kSpreads || fix.cause == Cause::kOneProcessImbalance;
+    if ((!certain && !measured) || splits || made.change.cheaper) made.least = 0;
   }
 
   void asked_about() {

@@ -100,6 +100,17 @@ TEST(Plan, WithFasterKernelsTheLoaderIsTheLimitAgain) {
   EXPECT_NEAR(simulate(model, std::array{batch, workers}), 160.0 / 3, 1e-9);
 }
 
+TEST(Plan, EqualSharesAreAsLongAsTheirMean) {
+  RecordingBuilder uneven(100);
+  uneven.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.3; });
+  uneven.process(100, 1, 0, 100, 0.5).context(100, 0, 0, 100).context(100, 1, 0, 100);
+  const Plan p = plan(explain(uneven.build()));
+  const Option* equal = option(p, "one_process_per_gpu");
+  ASSERT_NE(equal, nullptr);
+  EXPECT_NEAR(equal->gain.high, 0.9 / 0.6, 0.02);
+  EXPECT_EQ(equal->gain.low, 1) << "whether the work can be split is not recorded";
+}
+
 TEST(Plan, TimeThatTwoFindingsClaimIsSavedOnce) {
   StepModel model{.seconds = 100, .least = 20, .kernels = 20};
   model.parts = {{0b01, 30, false, false}, {0b11, 10, false, false}, {0b10, 20, false, false}};
