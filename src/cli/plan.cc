@@ -180,7 +180,7 @@ Action declare_plan(VerbInput input) {
       ->type_name("DURATION")
       ->check(duration_check());
   app.add_option("--batch", options->batch, "batch size now and the one considered, such as 32:128")
-      ->type_name("NOW:THEN");
+      ->type_name("SIZES");
   app.add_option("--step-times", options->step_times,
                  "seconds of a step measured at two batch sizes: 32=0.110,64=0.130")
       ->type_name("SIZE=S,SIZE=S");
