@@ -63,7 +63,8 @@ constexpr std::array kVerbs{
          .examples = "plan\n"
                      "plan last --left 70h -o plan.json\n"
                      "plan last --trials 20 --epochs 10 --epoch 7m\n"
-                     "plan gpu_stats.csv --batch 32:128"},
+                     "plan gpu_stats.csv --batch 32:128\n"
+                     "plan --history"},
     Verb{.name = "compare",
          .summary = "say whether two runs may be compared, and if so by how much they differ",
          .declare = declare_compare,
