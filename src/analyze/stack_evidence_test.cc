@@ -47,21 +47,26 @@ Ledger ledger_of(RecordingBuilder& builder) { return analyze(builder.build()).le
 TEST(StackEvidence, AnInstantIsFoundWhereverLooksLie) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 300; ++round) {
-    std::vector<StackLook> looks(random() % 40);
+    std::vector<ListRow> looks(random() % 40);
     Nanos at = static_cast<Nanos>(random() % 100);
-    for (StackLook& look : looks) look.at = at += static_cast<Nanos>(random() % (random() % 8 == 0 ? 1'000'000 : 5));
+    for (ListRow& look : looks) look.at = at += static_cast<Nanos>(random() % (random() % 8 == 0 ? 1'000'000 : 5));
     for (int i = 0; i < 100; ++i) {
       const Nanos wanted = looks.empty() || i % 3 == 0
                                ? static_cast<Nanos>(random() % 200)
                                : looks[random() % looks.size()].at + static_cast<Nanos>(i % 3) - 1;
       const auto expected = std::upper_bound(looks.begin(), looks.end(), wanted,
-                                             [](Nanos when, const StackLook& look) { return when < look.at; });
-      ASSERT_EQ(first_after(looks, wanted) - looks.begin(), expected - looks.begin());
+                                             [](Nanos when, const ListRow& look) { return when < look.at; });
+      const auto first = static_cast<std::size_t>(expected - looks.begin());
+      ASSERT_EQ(count_until(looks, wanted), first);
+      const Nanos end = wanted + static_cast<Nanos>(random() % 300) - 20;
+      const auto within = looks_within(looks, wanted, end);
+      ASSERT_EQ(within.size(), std::max(count_until(looks, end), first) - first);
+      if (!within.empty()) ASSERT_EQ(within.data(), &looks[first]);
     }
   }
-  std::vector<StackLook> all(2);
+  std::vector<ListRow> all(2);
   all[0].at = std::numeric_limits<Nanos>::min(), all[1].at = std::numeric_limits<Nanos>::max();
-  EXPECT_EQ(first_after(all, 0) - all.begin(), 1);
+  EXPECT_EQ(count_until(all, 0), 1U);
 }
 
 TEST(StackEvidence, NamesAccountAndFunctionOfIdleTime) {
