@@ -418,7 +418,8 @@ void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
 }
 
 void DeviceAccountant::idle(Nanos begin, Nanos end) {
-  auto cut = std::upper_bound(cuts_.begin(), cuts_.end(), begin);
+  while (next_cut_ < cuts_.size() && cuts_[next_cut_] <= begin) ++next_cut_;  // pieces come in order of time
+  auto cut = cuts_.begin() + static_cast<std::ptrdiff_t>(next_cut_);
   while (begin < end) {
     const Nanos stop = cut == cuts_.end() ? end : std::min(*cut++, end);
     idle_piece(begin, stop);
@@ -429,6 +430,7 @@ void DeviceAccountant::idle(Nanos begin, Nanos end) {
 std::vector<Slice> DeviceAccountant::slices() {
   touched_ = used_by_job();
   first_sample();
+  slices_.reserve(2 * time_.samples().size());
   for (const UtilSample& sample : time_.samples()) {
     move_to(sample);
     seen_by_ = sample.exact ? "C" : "N";

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "base/steady.h"
+
 namespace headroom {
 
 namespace {
@@ -148,18 +150,7 @@ StackView stack_view(const Recording& recording, const stacks::Families& familie
 }
 
 std::size_t count_until(std::span<const ListRow> looks, Nanos at) {
-  if (looks.empty() || at < looks.front().at) return 0;
-  if (at >= looks.back().at) return looks.size();
-  const double begin = static_cast<double>(looks.front().at), length = static_cast<double>(looks.back().at) - begin;
-  const double part = (static_cast<double>(at) - begin) / length;
-  std::size_t low = std::min(static_cast<std::size_t>(part * static_cast<double>(looks.size() - 1)), looks.size() - 1);
-  std::size_t high = low;  // looks before `low` are not later, the one at `high` is
-  for (std::size_t step = 1; looks[low].at > at; step *= 2) low -= std::min(low, step);
-  for (std::size_t step = 1; looks[high].at <= at; step *= 2) high = std::min(high + step, looks.size() - 1);
-  const auto found = std::upper_bound(looks.begin() + static_cast<std::ptrdiff_t>(low),
-                                      looks.begin() + static_cast<std::ptrdiff_t>(high), at,
-                                      [](Nanos when, const ListRow& look) { return when < look.at; });
-  return static_cast<std::size_t>(found - looks.begin());
+  return count_until(looks, at, [](const ListRow& look) { return look.at; });
 }
 
 std::span<const ListRow> looks_within(std::span<const ListRow> looks, Nanos begin, Nanos end) {
@@ -270,9 +261,9 @@ std::vector<HostShare> Stacks::claim(const IdleStretch& stretch) const {
   if (stretch.part == UsePart::kBetween) {
     const auto& samples = stretch.device.samples();
     const Nanos middle = stretch.begin + (stretch.end - stretch.begin) / 2;
-    const auto reading = std::upper_bound(samples.begin(), samples.end(), middle,
-                                          [](Nanos at, const UtilSample& sample) { return at < sample.end; });
-    if (reading == samples.end()) return claims;
+    const std::size_t number = stretch.device.at(middle);
+    if (number == samples.size()) return claims;
+    const UtilSample* reading = &samples[number];
     const Nanos begin = std::max(reading->begin, stretch.use.first_kernel);
     const Nanos end = std::max(std::min(reading->end, stretch.use.last_kernel), stretch.end);
     const auto idle_of = idle_by_busy(view_, all, stretch.device, *reading);

@@ -55,6 +55,9 @@ template <class Wanted>
 // than bound_of(). Nothing where this recording does not bound it.
 [[nodiscard]] std::optional<double> removal(const Analysis& a, const Claims& claims);
 
+// When any of it was, in order, on whichever device.
+[[nodiscard]] std::vector<Window> times_of(const Claims& claims);
+
 // How much of the time from their first piece to their last the claims are, over their devices.
 [[nodiscard]] double part_claimed(const Claims& claims);
 
