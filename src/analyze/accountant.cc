@@ -29,10 +29,14 @@ void DeviceAccountant::find_cuts() {
   for (const Use& use : uses_)
     for (const Nanos cut : {use.context.begin, use.first_kernel, use.last_kernel, use.context.end})
       if (cut != kNever) cuts_.push_back(cut);
-  for (const Use& use : uses_)
-    for (const auto& evidence : evidence_) evidence->cut(use, cuts_);
   for (const QueueChange& change : job_.batch.queue) cuts_.push_back(change.at);
   std::sort(cuts_.begin(), cuts_.end());
+  const std::ptrdiff_t own = std::ssize(cuts_);
+  for (const Use& use : uses_)
+    for (const auto& evidence : evidence_) evidence->cut(use, cuts_);
+  // Those of a single process are mostly in order.
+  if (!std::is_sorted(cuts_.begin() + own, cuts_.end())) std::sort(cuts_.begin() + own, cuts_.end());
+  std::inplace_merge(cuts_.begin(), cuts_.begin() + own, cuts_.end());
 }
 
 void DeviceAccountant::first_sample() {

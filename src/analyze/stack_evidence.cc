@@ -23,6 +23,7 @@ class Kinds {
   Kinds(const Recording& recording, const stacks::Families& families, StackView& view)
       : recording_(recording), families_(families), view_(view) {
     view.kind_of_list.assign(recording.lists.size(), kNone);
+    view.busy_of_list.resize(recording.lists.size());
   }
 
   std::uint32_t of(ListId list) {
@@ -37,6 +38,7 @@ class Kinds {
     frames_.clear();
     for (const TextId text : recording_.lists[list]) frames_.push_back(stacks::frame_of(recording_.texts[text]));
     stacks::StackKind kind = families_.kind_of(frames_);
+    view_.busy_of_list[list] = kind.busy;
     const auto [same, is_new] =
         numbers_.try_emplace(std::tuple(kind.family, kind.within, kind.own, kind.busy, kind.where, kind.waits,
                                         kind.of_processes, kind.for_child),
@@ -171,8 +173,10 @@ std::array<double, 4> idle_by_busy(const StackView& view, std::span<const ListRo
   const Nanos middle = reading.begin + (reading.end - reading.begin) / 2;
   const Nanos begin = std::min(reading.begin, middle - kAround), end = std::max(reading.end, middle + kAround);
   const auto around = looks_within(looks, begin, end);
+  std::array<std::size_t, 4> looks_of{};
+  for (const ListRow& look : around) ++looks_of[static_cast<std::size_t>(view.busy_of_list[look.list])];
   std::array<double, 4> all{}, idle_of{};
-  for (const ListRow& look : around) all[static_cast<std::size_t>(view.kind_of(look).busy)] += 1;
+  std::copy(looks_of.begin(), looks_of.end(), all.begin());
   const double idle = device.share(begin, end), count = static_cast<double>(around.size());
   double left = idle * count;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -224,9 +228,9 @@ std::vector<Stacks::Share> Stacks::shares_of(std::span<const ListRow> looks,
                                              const std::array<double, 4>& idle_of) const {
   std::vector<Share> shares;  // in order of their first look
   for (const ListRow& look : looks) {
-    const std::uint32_t kind = view_.number_of(look);
-    const double weight = idle_of[static_cast<std::size_t>(view_.kinds[kind].busy)];
+    const double weight = idle_of[static_cast<std::size_t>(view_.busy_of_list[look.list])];
     if (weight <= 0) continue;
+    const std::uint32_t kind = view_.number_of(look);
     const auto same =
         std::find_if(shares.begin(), shares.end(), [&](const Share& share) { return share.kind == kind; });
     if (same != shares.end())

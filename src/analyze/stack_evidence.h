@@ -47,6 +47,7 @@ class ProcessLooks {
 struct StackView {
   std::vector<stacks::StackKind> kinds;
   std::vector<std::uint32_t> kind_of_list;  // index into `kinds`, for lists that are in looks
+  std::vector<stacks::Busy> busy_of_list;   // likewise of their kinds
   std::vector<double> count;                // of the looks at all processes, by kind
   std::map<SourceId, ProcessLooks> looks;   // by process
   // Which processes waited for another one of the job at stacks of which kind: what their names leave open, set by

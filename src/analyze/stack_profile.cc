@@ -31,7 +31,7 @@ std::vector<stacks::WeightedStack> stack_profile(const Recording& recording, con
         const auto idle_of = idle_by_busy(view, all, time, reading);
         const double each = seconds(end - begin) / static_cast<double>(std::max<std::size_t>(1, looks.size()));
         for (const ListRow& look : looks) {
-          const double share = idle_of[static_cast<std::size_t>(view.kind_of(look).busy)];
+          const double share = idle_of[static_cast<std::size_t>(view.busy_of_list[look.list])];
           by_list[look.list].idle += each * share;
           by_list[look.list].busy += each * (1 - share);
         }

@@ -95,14 +95,13 @@ Result<void> ListReader::read_list_rows() {
 // believed for more than `kMostRoom` rows.
 Result<void> ListReader::expect_rows() {
   constexpr std::int64_t kMostRoom = std::int64_t{1} << 25;
-  HR_TRY(Statement row,
-         database_.prepare("SELECT source, sum(min(n, length(body) / 2)) FROM list_rows GROUP BY source"));
+  HR_TRY(Statement row, database_.prepare("SELECT source, min(n, length(body) / 2) FROM list_rows"));
   for (std::int64_t left = kMostRoom;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
     const std::int64_t rows = row.integer(1);
     if (rows <= 0 || rows > left) continue;
-    expected_[row.integer(0)] = static_cast<std::size_t>(rows);
+    expected_[row.integer(0)] += static_cast<std::size_t>(rows);
     left -= rows;
   }
 }

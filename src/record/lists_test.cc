@@ -142,6 +142,19 @@ TEST_F(ListsTest, ADamagedPartCostsItselfAndSaysSo) {
   EXPECT_EQ(lost("UPDATE list_rows SET source=99 WHERE id=2", "unknown_source"), 21U);
 }
 
+// Numbers of lists may have gaps, where some could not be read, and need not begin at 0.
+TEST_F(ListsTest, ListsAreFoundByWhateverNumbersTheyHave) {
+  const std::string path = record();
+  const Recording whole = read(path);
+  std::vector<ListRow> rows = whole.tracks.at(0).lists;
+  change(path, "DELETE FROM list WHERE id=0");
+  EXPECT_THAT(read(path).tracks.at(0).lists, ElementsAre(ListRow{3 * kSecond, 0, -4})) << "the others are gone";
+  const std::string far = record("far.hrec");
+  change(far, "UPDATE list SET id=id+1000000007 WHERE id>0");
+  rows.pop_back();
+  EXPECT_EQ(read(far).tracks.at(0).lists, rows);
+}
+
 TEST_F(ListsTest, RowsThatCannotBeKeptAreCounted) {
   auto writer = Writer::create(file());
   const SourceId process = (*writer)->add_source({SourceKind::kProcess, "7/1", kNoSource, {}});
