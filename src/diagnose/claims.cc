@@ -35,7 +35,8 @@ void add_piece(Claims& claims, const ClaimedPiece& piece) {
 }
 
 Claims claim_accounts(const Analysis& a, std::initializer_list<Account> accounts) {
-  Claims claims;
+  if (std::all_of(accounts.begin(), accounts.end(), [&](Account id) { return a.ledger.total(id) == 0; })) return {};
+  Claims claims = room_for_all(a);
   std::array<bool, kAccounts.size()> is_wanted{};
   for (const Account id : accounts) is_wanted[static_cast<std::size_t>(id)] = true;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
@@ -102,6 +103,7 @@ Claims common(const Claims& one, const Claims& other) {
 
 Claims without(const Claims& claims, const Claims& taken) {
   Claims left;
+  left.reserve(claims.size());
   auto b = taken.begin();
   for (ClaimedPiece piece : claims) {
     while (b != taken.end() && end_of(*b) <= begin_of(piece)) ++b;

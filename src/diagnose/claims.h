@@ -18,16 +18,24 @@ void add_piece(Claims& claims, const ClaimedPiece& piece);
 // The slices of one device that wanted(slice) takes, behind the others.
 template <class Wanted>
 void claim_on(const Analysis& a, std::size_t device, const Wanted& wanted, Claims& claims) {
-  const auto& slices = a.devices[device].slices;
-  claims.reserve(claims.size() + static_cast<std::size_t>(std::count_if(slices.begin(), slices.end(), wanted)));
   for (const Slice& slice : a.devices[device].slices)
     if (wanted(slice)) add_piece(claims, {device, slice.begin, slice.end, slice.account, slice.where});
+}
+
+// No claims, with room for all slices of the devices: growing would cost more than looking through them, and room that
+// is not used costs nothing.
+[[nodiscard]] inline Claims room_for_all(const Analysis& a) {
+  std::size_t slices = 0;
+  for (const DeviceTime& device : a.devices) slices += device.slices.size();
+  Claims claims;
+  claims.reserve(slices);
+  return claims;
 }
 
 // The slices of the ledger that wanted(device, slice) takes.
 template <class Wanted>
 [[nodiscard]] Claims claim(const Analysis& a, const Wanted& wanted) {
-  Claims claims;
+  Claims claims = room_for_all(a);
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     claim_on(
         a, device, [&](const Slice& slice) { return wanted(device, slice); }, claims);
