@@ -231,7 +231,7 @@ LateRank late_rank(const Analysis& a) {
   LateRank late;
   const auto held = devices_of_processes(a);
   const Claims waits = claim_accounts(a, {Account::kPeers});
-  if (waits.empty() || !has_ranks(a) || !rank_waits(a).empty()) return late;
+  if (waits.empty() || is_profiled(a) || !has_ranks(a) || !rank_waits(a).empty()) return late;
   std::map<std::size_t, Nanos> waited;
   for (const auto& [process, devices] : held) waited[*devices.begin()] = 0;
   for (const ClaimedPiece& piece : waits) waited[piece.device] += piece.end - piece.begin;
