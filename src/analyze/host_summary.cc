@@ -126,6 +126,7 @@ HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
   summary.helper_cpu += summary.unseen_cpu;
   summary.helper_delay = helper_delay.value();
   summary.usable_cores = job.usable_cores;
+  summary.machine_cores = job.machine_cores;
   summary.busy_cores = busy.known();
   summary.io_pressure = pressure.known();
   return summary;

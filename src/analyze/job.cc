@@ -273,6 +273,7 @@ void add_machine(const Recording& recording, JobView& view) {
   if (hosts.empty()) return;
   const Host host = host_of(source_of(recording, hosts.front()));
   view.usable_cores = host.cores_usable.value_or(host.cores);
+  view.machine_cores = host.cores;
   view.machine = machine_activities(track_of(recording, hosts.front()));
 }
 

@@ -101,6 +101,21 @@ Claims common(const Claims& one, const Claims& other) {
   return both;
 }
 
+Claims united(const Claims& one, const Claims& other) {
+  Claims all;
+  all.reserve(one.size() + other.size());
+  std::merge(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(all),
+             [](const ClaimedPiece& x, const ClaimedPiece& y) {
+               return x.device != y.device ? x.device < y.device : x.begin < y.begin;
+             });
+  Claims apart;
+  for (ClaimedPiece piece : all) {
+    if (!apart.empty() && apart.back().device == piece.device) piece.begin = std::max(piece.begin, apart.back().end);
+    if (piece.begin < piece.end) apart.push_back(piece);
+  }
+  return apart;
+}
+
 Claims without(const Claims& claims, const Claims& taken) {
   Claims left;
   left.reserve(claims.size());
@@ -121,13 +136,6 @@ Claims without(const Claims& claims, const Claims& taken) {
 }
 
 namespace {
-
-// The claims of a finding changed: so does what their removal can gain.
-void lost_time(const Analysis& a, Finding& finding) {
-  const auto high = removal(a, finding.claims);
-  if (!finding.gain || !high || *high >= finding.gain->high) return;
-  gains_by_removal(a, finding, finding.gain->condition);
-}
 
 // A job without a kernel has nothing that could wait: what else was said of its idle time is said by this.
 bool says_all(const Finding& finding) { return finding.cause == Cause::kJobNeverUsesGpu; }
@@ -158,8 +166,7 @@ bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) 
   for (const Finding& other : settled)
     if (finding.part_of && other.part_of == finding.part_of) finding.claims = without(finding.claims, other.claims);
   if (finding.cost() == before) return true;
-  lost_time(a, finding);
-  say_of_which(finding, before);
+  say_of_which(finding, before);  // what it may gain stays: the time that it loses may be of its cause all the same
   return a.material(finding.cost());
 }
 

@@ -47,6 +47,7 @@ template <class Wanted>
 
 [[nodiscard]] Claims common(const Claims& one, const Claims& other);
 [[nodiscard]] Claims without(const Claims& claims, const Claims& taken);
+[[nodiscard]] Claims united(const Claims& one, const Claims& other);
 
 // Holds the findings to the law of model/finding.h. What claims time that a costlier one claims becomes part of that
 // one if at least half of it lies there, and loses the rest; else it loses what both claim. What is then no longer

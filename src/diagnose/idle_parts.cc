@@ -33,22 +33,6 @@ std::vector<Window> pauses_of(const DeviceTime& device) {
   return pauses;
 }
 
-bool is_before(const ClaimedPiece& x, const ClaimedPiece& y) {
-  return x.device != y.device ? x.device < y.device : x.begin < y.begin;
-}
-
-Claims united(const Claims& one, const Claims& other) {
-  Claims all;
-  all.reserve(one.size() + other.size());
-  std::merge(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(all), is_before);
-  Claims apart;
-  for (ClaimedPiece piece : all) {
-    if (!apart.empty() && apart.back().device == piece.device) piece.begin = std::max(piece.begin, apart.back().end);
-    if (piece.begin < piece.end) apart.push_back(piece);
-  }
-  return apart;
-}
-
 // A program that lives in pauses only serves something else than the work between them.
 bool lives_in(const std::vector<Window>& pauses, const Process& process, Nanos until, double most) {
   const Nanos end = process.end.value_or(until);
@@ -175,14 +159,18 @@ Claims waits_for_others(const Claims& waits, const Claims& computing, Nanos bloc
   return taken;
 }
 
+Nanos block_of(const Analysis& a) {
+  constexpr Nanos kMostBlocks = 100'000;  // a span out of a damaged file may be a century
+  return std::max(kSecond, a.window.length() / kMostBlocks);
+}
+
 }  // namespace
 
 UnevenTime uneven_time(const Analysis& a) {
   UnevenTime uneven;
   if (a.job.batch.present) return uneven;
   const double part = a.limits[Threshold::kUneven];
-  constexpr Nanos kMostBlocks = 100'000;  // a span out of a damaged file may be a century
-  const Nanos block = std::max(kSecond, a.window.length() / kMostBlocks);
+  const Nanos block = block_of(a);
   for (const auto& [process, devices] : devices_of_processes(a)) {
     if (devices.size() < 2) continue;
     const auto busy = [&](std::size_t device) { return static_cast<double>(a.ledger.total(Account::kUseful, device)); };
@@ -218,11 +206,23 @@ bool one_process_on_several(const Analysis& a) {
   return std::any_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() > 1; });
 }
 
-Claims rank_waits(const Analysis& a) {
+std::set<std::size_t> devices_of_one_process(const Analysis& a) {
+  std::set<std::size_t> all;
+  for (const auto& [process, devices] : devices_of_processes(a))
+    if (devices.size() > 1) all.insert(devices.begin(), devices.end());
+  return all;
+}
+
+bool has_ranks(const Analysis& a) {
   const auto held = devices_of_processes(a);
-  const bool ranks = held.size() > 1 &&
-                     std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() == 1; });
-  if (!ranks || a.job.batch.present) return {};
+  std::set<std::size_t> devices;
+  for (const auto& [process, own] : held) devices.insert(own.begin(), own.end());
+  return !a.job.batch.present && devices.size() > 1 &&
+         std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() == 1; });
+}
+
+Claims rank_waits(const Analysis& a) {
+  if (!has_ranks(a)) return {};
   Claims idle = claim_accounts(a, {Account::kHostCode, Account::kUnexplained, Account::kPeers});
   std::set<std::size_t> devices;
   for (const ClaimedPiece& piece : idle) devices.insert(piece.device);
@@ -231,10 +231,40 @@ Claims rank_waits(const Analysis& a) {
   return devices.size() > 1 && apart ? idle : Claims{};
 }
 
+LateRank late_rank(const Analysis& a) {
+  LateRank late;
+  const auto held = devices_of_processes(a);
+  const Claims waits = claim_accounts(a, {Account::kPeers});
+  if (waits.empty() || is_profiled(a) || !has_ranks(a) || !rank_waits(a).empty()) return late;
+  std::map<std::size_t, Nanos> waited;
+  for (const auto& [process, devices] : held) waited[*devices.begin()] = 0;
+  for (const ClaimedPiece& piece : waits) waited[piece.device] += piece.end - piece.begin;
+  const auto less = [](const auto& x, const auto& y) { return x.second < y.second; };
+  const auto [least, most] = std::minmax_element(waited.begin(), waited.end(), less);
+  const double uneven = a.limits[Threshold::kMajority];
+  if (static_cast<double>(least->second) >= uneven * static_cast<double>(most->second)) return late;
+  late.device = least->first;
+  Claims of_the_others, idle;
+  std::copy_if(waits.begin(), waits.end(), std::back_inserter(of_the_others),
+               [&](const ClaimedPiece& piece) { return piece.device == most->first; });
+  claim_on(
+      a, late.device,
+      [&](const Slice& slice) {
+        return (slice.account == Account::kHostCode || slice.account == Account::kUnexplained ||
+                slice.account == Account::kSync) &&
+               !a.held_for_nothing(slice);
+      },
+      idle);
+  // Where within a reading either lies is not known.
+  late.claims = waits_for_others(idle, moved_to(std::move(of_the_others), late.device), block_of(a),
+                                 a.limits[Threshold::kMajority]);
+  return late;
+}
+
 Claims open_time(const Analysis& a, std::initializer_list<Account> accounts) {
   Claims claims = claim_accounts(a, accounts);
   if (claims.empty()) return claims;
-  for (const Claims& taken : {worker_restarts(a).pauses, uneven_time(a).claims, rank_waits(a)})
+  for (const Claims& taken : {worker_restarts(a).pauses, uneven_time(a).claims, rank_waits(a), late_rank(a).claims})
     if (!taken.empty()) claims = without(claims, taken);
   return is_profiled(a) ? without(claims, profiled_idle(a)) : claims;
 }
@@ -277,13 +307,27 @@ Claims told_time(const Analysis& a) {
 }
 
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
-  const Claims unsure = claim(a, [&](std::size_t, const Slice& slice) {
-    return (between_kernels(slice) || (ends && slice.account == Account::kTeardown)) &&
-           (slice.confidence != Confidence::kHigh || slice.account == Account::kInput) && !is_told(slice) &&
-           !a.held_for_nothing(slice);
-  });
-  Claims own = std::exchange(finding.claims, united(finding.claims, unsure));
-  const Nanos more = finding.cost() - length(own);
+  std::set<std::int32_t> input_places;
+  bool input = false;
+  for (const ClaimedPiece& piece : finding.claims) {
+    if (piece.account != Account::kInput) continue;
+    input = true;
+    if (piece.where >= 0) input_places.insert(piece.where);
+  }
+  const auto may_be_this = [&](const Slice& slice) {
+    // What follows the last kernel is known by its place, not by what it was: it may be the last one of these pauses.
+    if (slice.account == Account::kTeardown) return ends;
+    // That it waited for its data is told, what kept the data is not.
+    if (slice.account == Account::kInput) return input || !is_told(slice);
+    // The first batch is waited for before the first kernel, at the same place.
+    if (slice.account == Account::kStartup) return input_places.contains(slice.where);
+    return between_kernels(slice) && slice.confidence != Confidence::kHigh && !is_told(slice);
+  };
+  const Claims unsure =
+      claim(a, [&](std::size_t, const Slice& slice) { return may_be_this(slice) && !a.held_for_nothing(slice); });
+  const Claims all = united(finding.claims, unsure);
+  const Nanos more = length(all) - finding.cost();
+  Claims own = std::exchange(finding.claims, all);
   const std::string with_more =
       fmt::format("{}, and {} with it that may have the same cause", condition, human_duration(more));
   gains_by_removal(a, finding, with_more);
