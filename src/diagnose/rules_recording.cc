@@ -125,9 +125,8 @@ std::vector<Finding> no_process_there(const Analysis& a) {
   Finding finding;
   std::set<std::pair<std::size_t, Nanos>> begins;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    const bool away =
-        slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin && slice.begin < life.end;
-    return away;
+    return slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin &&
+           slice.begin < life.end;
   });
   finding.claims = without(finding.claims, before_the_first(a));
   for (const ClaimedPiece& piece : finding.claims) begins.insert({piece.device, piece.begin});
@@ -160,10 +159,10 @@ std::vector<Finding> no_process_there(const Analysis& a) {
   finding.told_apart_from = {"an idle GPU of a running step: the driver listed no process of the job there"};
   finding.would_overturn = "nvidia-smi in that time: if it lists a process of the job, this is wrong";
   // Of a process that ended, the time until the sample that found it gone is booked as its tear-down.
-  Claims own = std::exchange(finding.claims, claim(a, [&](std::size_t device, const Slice& slice) {
-                               return begins.contains({device, slice.begin}) ||
-                                      (slice.account == Account::kTeardown && begins.contains({device, slice.end}));
-                             }));
+  const Claims ends = claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kTeardown && begins.contains({device, slice.end});
+  });
+  Claims own = std::exchange(finding.claims, united(finding.claims, ends));
   gains_by_removal(a, finding, "if these steps ran beside the others");
   finding.claims = std::move(own);
   return only(std::move(finding));
