@@ -175,7 +175,9 @@ bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) 
 int rank_of(const Finding& finding) {
   if (finding.cause == Cause::kOwnersUnknown || finding.cause == Cause::kMonitoringMostlyElse) return 0;
   if (finding.cause == Cause::kMemoryLimited && finding.confidence == Confidence::kHigh) return 0;
-  return !finding.candidates.empty() && finding.candidates.front() == Cause::kMoreGpusThanUseful ? 2 : 1;
+  const bool spare = finding.cause == Cause::kMoreGpusThanUseful ||
+                     (!finding.candidates.empty() && finding.candidates.front() == Cause::kMoreGpusThanUseful);
+  return spare ? 2 : 1;
 }
 
 bool comes_first(const Finding& one, const Finding& other) {

@@ -72,9 +72,16 @@ std::string beside(const Analysis& a, Finding& finding) {
     text = fmt::format("; in {} of them another thread was at {}, and the main one slept on a lock in {} of the looks",
                        human_percent(code->share), code->place, human_percent(s.waiting_in({WaitChannel::kFutex})));
   if (text.empty() || finding.cause) return text;
-  // What keeps it from running is before what it would run.
+  // What keeps it from running is before what it would run, and alone where it does so for most of the time. A wait for
+  // kernels lets go of the interpreter, so that it may be another's meanwhile without harm.
+  if (most->first == Account::kHostCode && code->with_interpreter >= a.limits[Threshold::kMajority])
+    std::erase_if(finding.candidates, [](Cause cause) { return cause != Cause::kCpuOversubscribed; });
   std::erase(finding.candidates, Cause::kGilContention);
   finding.candidates.insert(finding.candidates.begin(), Cause::kGilContention);
+  if (finding.candidates.size() == 1) {
+    finding.candidates.clear();
+    finding.cause = Cause::kGilContention;
+  }
   finding.advice =
       code->with_interpreter >= often
           ? fmt::format("run {} in another process, or in code that lets go of the interpreter", code->place)

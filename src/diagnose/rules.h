@@ -79,8 +79,8 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] Claims before_the_first(const Analysis& a);
 // When installers of the job ran, on all its devices; nothing for a batch (rules_install.cc).
 [[nodiscard]] Claims installing(const Analysis& a);
-// How much of the claims compilers of the job ran in (rules_install.cc).
-[[nodiscard]] Nanos compiling(const Analysis& a, const Claims& claims);
+// The part of the claims in which compilers of the job ran (rules_install.cc).
+[[nodiscard]] Claims compiling(const Analysis& a, const Claims& claims);
 // What the environment of the processes of the job told them, against where the driver saw them (rules_pinning.cc).
 [[nodiscard]] std::vector<Finding> wrong_pins(const Analysis& a);
 // Many tasks that each start from nothing, of a batch; nothing where there are few starts (rules_packing.cc).

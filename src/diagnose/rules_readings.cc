@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
@@ -30,6 +31,20 @@ bool still_computing(const Analysis& a) {
 
 bool at_a_quiet_end(const Analysis& a, std::size_t device, const Slice& slice) {
   return a.quiet_ends[device] && slice.begin >= a.quiet_ends[device]->from;
+}
+
+bool in_a_phase(const Analysis& a, std::size_t device, const Slice& slice) {
+  return slice.account == Account::kUnexplained && a.is_pause(slice.phase) && !a.idle_peer[device] &&
+         !at_a_quiet_end(a, device, slice);
+}
+
+// Of pieces that do not overlap.
+Claims with(Claims claims, const Claims& more) {
+  claims.insert(claims.end(), more.begin(), more.end());
+  std::sort(claims.begin(), claims.end(), [](const ClaimedPiece& x, const ClaimedPiece& y) {
+    return std::pair(x.device, x.begin) < std::pair(y.device, y.begin);
+  });
+  return claims;
 }
 
 std::string batch_sentence(const Analysis& a, double by_utilisation) {
@@ -71,6 +86,12 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     return slice.account == Account::kUnexplained && !a.is_pause(slice.phase) && !a.idle_peer[device] &&
            !at_a_quiet_end(a, device, slice);
   });
+  // What lies in phases has findings of its own, by device, where it is enough for one.
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const Claims pauses =
+        claim(a, [&](std::size_t of, const Slice& slice) { return of == device && in_a_phase(a, device, slice); });
+    if (!a.material(length(pauses))) finding.claims = with(std::move(finding.claims), pauses);
+  }
   if (!a.material(finding.cost())) return {};
   Nanos busy = 0, idle = 0, error = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
@@ -80,11 +101,17 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     error += a.busy_error[device];
   }
   // The likeliest first. Less evidence leaves more causes: all that an idle GPU can wait for.
-  finding.candidates = {Cause::kInputTooFewWorkers, Cause::kHostGraphBuilding,  Cause::kBatchTooSmall,
-                        Cause::kLaunchBound,        Cause::kInputInMainProcess, Cause::kSlowStorage,
-                        Cause::kCpuOversubscribed,  Cause::kSyncPoints,         Cause::kBurstyInput,
-                        Cause::kValidation,         Cause::kCheckpointSync,     Cause::kLoggingUpload,
-                        Cause::kEpochEndHostWork,   Cause::kGilContention,      Cause::kStartupLoad};
+  finding.candidates = {Cause::kInputTooFewWorkers,   Cause::kHostGraphBuilding,  Cause::kBatchTooSmall,
+                        Cause::kLaunchBound,          Cause::kInputInMainProcess, Cause::kSlowStorage,
+                        Cause::kCpuOversubscribed,    Cause::kSyncPoints,         Cause::kBurstyInput,
+                        Cause::kValidation,           Cause::kCheckpointSync,     Cause::kLoggingUpload,
+                        Cause::kEpochEndHostWork,     Cause::kGilContention,      Cause::kStartupLoad,
+                        Cause::kPageableCopies,       Cause::kEpochWorkerRestart, Cause::kDuplicatePreprocessing,
+                        Cause::kInteractiveHoldingGpu};
+  if (a.devices.size() > 1)
+    for (const Cause cause : {Cause::kStraggler, Cause::kOneProcessImbalance, Cause::kExposedCommunication})
+      finding.candidates.push_back(cause);
+  exclude_copies(a, finding);
   finding.title = "Why the GPU was idle cannot be told from this recording alone";
   finding.confidence = Confidence::kMedium;
   finding.tiers = "N";
@@ -121,15 +148,27 @@ std::vector<Finding> idle_phases(const Analysis& a) {
   if (!readings_alone(a)) return findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     Finding finding;
-    const auto paused = [&](const Slice& slice) {
-      return slice.account == Account::kUnexplained && a.is_pause(slice.phase) && !at_a_quiet_end(a, device, slice);
-    };
-    if (!a.idle_peer[device]) claim_on(a, device, paused, finding.claims);
+    claim_on(
+        a, device, [&](const Slice& slice) { return in_a_phase(a, device, slice); }, finding.claims);
     const Nanos idle = finding.cost();
     if (!a.material(idle)) continue;
-    finding.candidates = {Cause::kValidation,     Cause::kEpochEndHostWork, Cause::kHostGraphBuilding,
-                          Cause::kCheckpointSync, Cause::kLoggingUpload,    Cause::kBurstyInput,
-                          Cause::kStartupLoad,    Cause::kSlowStorage};
+    finding.candidates = {Cause::kValidation,
+                          Cause::kEpochEndHostWork,
+                          Cause::kHostGraphBuilding,
+                          Cause::kCheckpointSync,
+                          Cause::kLoggingUpload,
+                          Cause::kBurstyInput,
+                          Cause::kStartupLoad,
+                          Cause::kSlowStorage,
+                          Cause::kEpochWorkerRestart,
+                          Cause::kDuplicatePreprocessing,
+                          Cause::kInteractiveHoldingGpu,
+                          Cause::kInputInMainProcess,
+                          Cause::kCpuOversubscribed,
+                          Cause::kPageableCopies,
+                          Cause::kGilContention};
+    if (a.devices.size() > 1) finding.candidates.push_back(Cause::kStraggler);
+    exclude_copies(a, finding);
     finding.title = fmt::format("{} idles in phases that recur: a pattern, not a fault", a.device_name(device));
     finding.tiers = "N";
     append(finding.evidence, recurrences(a, device));
@@ -202,15 +241,25 @@ std::vector<Finding> quiet_end(const Analysis& a) {
 
 // A log in which nothing ever ran says nothing about loaders and batches.
 std::vector<Finding> no_kernel_seen(const Analysis& a) {
-  if (!readings_alone(a) || a.job.has_contexts || a.ledger.busy() > 0) return {};
+  if (!readings_alone(a) || a.ledger.busy() > 0) return {};
+  // The driver's lists were read all the while, and nobody was in them.
+  const bool of_the_job = a.meta.origin == "run" && a.job.has_contexts && a.job.uses.empty() &&
+                          a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter);
+  if (a.job.has_contexts && !of_the_job) return {};
   Finding finding;
-  finding.claims = claim_accounts(a, {Account::kUnexplained});
+  finding.claims = of_the_job ? claim_accounts(a, {Account::kUnexplained, Account::kNoTask, Account::kNotUsed})
+                              : claim_accounts(a, {Account::kUnexplained});
   if (!a.material(finding.cost())) return {};
   finding.tiers = "N";
   finding.confidence = Confidence::kMedium;
   finding.title = "No kernel ran in the recorded time";
   finding.candidates = {Cause::kJobNeverUsesGpu, Cause::kMonitoringMostlyElse, Cause::kUnreleasedAfterWork,
                         Cause::kHang};
+  if (of_the_job) {  // all of this is the job's time, and nobody was ever on a GPU
+    finding.candidates.clear();
+    finding.cause = Cause::kJobNeverUsesGpu;
+    finding.evidence.push_back("the driver listed no compute process on any GPU while the job ran");
+  }
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto words = memory_words(a, device); !words.empty()) finding.evidence.push_back(words);
   finding.evidence.push_back("memory in use only says that somebody holds it");

@@ -31,6 +31,7 @@ Finding mostly(const Analysis& a, std::string title, std::vector<std::string> ev
 
 // From the first process of the job to its last, within the window.
 Window job_lifetime(const Analysis& a) {
+  if (a.meta.origin == "run" && !a.job.has_host) return a.window;  // whatever ran, it was the job
   Window life{a.window.end, a.window.begin};
   for (const auto& [source, process] : a.processes) {
     if (!process.in_job) continue;
@@ -134,7 +135,13 @@ std::vector<Finding> no_process_there(const Analysis& a) {
   finding.confidence = Confidence::kMedium;
   finding.tiers = "NP";
   finding.title = "The job went on while none of its processes was on the GPU";
-  if (work.cores >= a.limits[Threshold::kHelpersAtWork]) {
+  if (!a.job.has_host) {
+    finding.tiers = "N";
+    finding.candidates = {Cause::kEnvironmentInstall, Cause::kEpochEndHostWork, Cause::kValidation, Cause::kSlowStorage,
+                          Cause::kLoggingUpload};
+    finding.evidence = {"what it did meanwhile was not recorded"};
+    finding.advice = "see in the script what comes between the steps that use the GPU, then overlap it with them";
+  } else if (work.cores >= a.limits[Threshold::kHelpersAtWork]) {
     finding.candidates = {Cause::kEpochEndHostWork, Cause::kValidation};
     finding.evidence = {fmt::format("meanwhile it used {:.2g} cores, {:.2g} of them process {} ({})", work.cores,
                                     work.most, work.busiest.pid, name_of(work.busiest))};
