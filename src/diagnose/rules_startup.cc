@@ -49,6 +49,7 @@ Stretches stretches_in(const Analysis& a, const Claims& claims) {
   ClaimedPiece last;
   Nanos begin = 0;
   for (const ClaimedPiece& piece : claims) {
+    if (piece.account != Account::kStartup) continue;  // before the first process that uses the GPU
     const auto& slices = a.devices[piece.device].slices;
     const auto slice = std::upper_bound(slices.begin(), slices.end(), piece.begin,
                                         [](Nanos at, const Slice& s) { return at < s.end; });
@@ -74,6 +75,10 @@ Finding about(const Analysis& a, Claims claims) {
   const Stretches s = stretches_in(a, finding.claims);
   finding.evidence = {fmt::format("{} stretch{} of start-up, the longest {}", s.count, s.count == 1 ? "" : "es",
                                   human_duration(s.longest))};
+  if (const Nanos before = length(common(finding.claims, before_the_first(a))); a.material(before))
+    finding.evidence.push_back(
+        fmt::format("for {} of it no process of the job was on the GPU yet: what starts them was starting itself",
+                    human_duration(before)));
   finding.told_apart_from = {"input and host code: no kernel had run yet"};
   finding.would_overturn = "run it twice in a row: if the second start is as slow, it is code, not loading";
   finding.advice = "in a sweep, keep the process warm between trials; cache the data index; import late";
@@ -140,9 +145,10 @@ std::optional<Finding> starts_again(const Analysis& a, const Claims& claims) {
 }  // namespace
 
 std::vector<Finding> startup(const Analysis& a) {
-  const bool again_and_again = !a.job.batch.present && many_in_turn(a, in_turn(a));
-  const Claims before = again_and_again ? Claims{} : without(before_the_first(a), installing(a));  // of no single start
-  const Claims all = united(without(claim_accounts(a, {Account::kStartup}), installing(a)), before);
+  Claims all = claim_accounts(a, {Account::kStartup});
+  const bool in_turns = !a.job.batch.present && many_in_turn(a, in_turn(a));
+  if (!in_turns) all = united(all, before_the_first(a));  // is no part of each start
+  all = without(all, installing(a));
   const Claims claims = without(all, tries_again(a));
   if (!a.material(length(claims))) return {};
   if (auto churn = trial_churn(a, claims)) return only(std::move(*churn));
@@ -159,10 +165,6 @@ std::vector<Finding> startup(const Analysis& a) {
   } else {
     findings = {loads(a, claims, compiling)};
   }
-  if (const Nanos unseen = length(common(findings.back().claims, before)); a.material(unseen))
-    findings.back().evidence.push_back(
-        fmt::format("for {} of it no process of the job was on the GPU yet: what starts them was starting itself",
-                    human_duration(unseen)));
   for (Finding& finding : findings) {
     if (length(all) == length(claims)) {
       gains_by_removal(a, finding, "for runs of this length; less for longer ones");
