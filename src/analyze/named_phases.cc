@@ -109,10 +109,13 @@ std::string_view phase_of(Family family) {
 }
 
 // Runs of looks at one thing; looks at something else in between that last no longer than that belong to it.
-TextTrack track_of_stacks(const StackView& view, const std::vector<StackLook>& looks) {
+TextTrack track_of_stacks(const StackView& view, std::span<const ListRow> looks) {
   TextTrack track{"stacks", {}};
-  for (const StackLook& look : looks) {
-    const std::string_view name = phase_of(view.kinds[look.kind].within);
+  std::vector<std::string_view> names;  // by kind
+  for (const stacks::StackKind& kind : view.kinds) names.push_back(phase_of(kind.within));
+  if (std::all_of(names.begin(), names.end(), [](std::string_view name) { return name.empty(); })) return track;
+  for (const ListRow& look : looks) {
+    const std::string_view name = names[view.number_of(look)];
     if (name.empty()) continue;
     auto& all = track.stretches;
     if (!all.empty() && all.back().name == name && look.at - all.back().time.end <= kApart)
@@ -254,7 +257,7 @@ NamedPhases named_phases(const Recording& recording, const JobView& job, const S
     if (place == known.end()) {
       const auto looks = stacks.looks.find(speaker);
       TextTrack track = marks                         ? said.at(speaker)
-                        : looks != stacks.looks.end() ? track_of_stacks(stacks, looks->second)
+                        : looks != stacks.looks.end() ? track_of_stacks(stacks, looks->second.all())
                                                       : TextTrack{};
       if (track.stretches.empty()) continue;
       place = known.emplace(speaker, tracks.size()).first;

@@ -240,7 +240,8 @@ void choose_phases(Analysis& a) {
 
 }  // namespace
 
-Explanation explain(const Recording& recording, const ExplainOptions& options) {
+Explanation explain(const Recording& recording, const ExplainOptions& options,
+                    const std::function<void(const Analysis&)>& look) {
   Window window{recording.meta.start, recording.meta.end};
   if (options.window) {
     window.end = std::min(window.end, window.begin + options.window->second);
@@ -248,6 +249,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
   }
   Analysis a = analyze(recording, window, options.limits,
                        {options.remaining, options.batch, options.job_duration, options.families});
+  if (look) look(a);
   std::vector<Finding> findings;
   for (const auto rule : diagnose::kRules)
     for (Finding& finding : diagnose::join_alike(a, rule(a))) findings.push_back(std::move(finding));

@@ -85,11 +85,15 @@ WorkerRestarts worker_restarts(const Analysis& a) {
   if (a.job.batch.present) return restarts;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     WorkerRestarts here;
-    const std::vector<Window> pauses = pauses_of(a.devices[device]);
     std::set<SourceId> owners;
     for (const ContextUse& use : a.job.uses)
-      if (use.ours && use.process && use.device == a.devices[device].source && owners.insert(*use.process).second)
-        add_restarts(a, *use.process, pauses, here);
+      if (use.ours && use.process && use.device == a.devices[device].source &&
+          !a.job.children[static_cast<std::size_t>(*use.process)].empty())
+        owners.insert(*use.process);
+    if (owners.empty()) continue;
+    const std::vector<Window> pauses = pauses_of(a.devices[device]);
+    for (const SourceId owner : owners) add_restarts(a, owner, pauses, here);
+    if (here.starts.empty()) continue;
     // The pause begins when the old workers are told to end, and ends with the first batch of the new ones.
     const Nanos around = a.limits.time(Threshold::kLongPause);
     Claims around_starts, idle;
@@ -181,17 +185,17 @@ UnevenTime uneven_time(const Analysis& a) {
         Claims there;
         claim_on(
             a, other, [](const Slice& slice) { return slice.account == Account::kUseful; }, there);
-        computing = united(std::move(computing), moved_to(std::move(there), device));
+        computing = united(computing, moved_to(std::move(there), device));
       }
       const Claims waits =
           united(common(idle, computing), waits_for_others(syncs, computing, block, a.limits[Threshold::kCovers]));
-      idle = united(std::move(idle), syncs);
+      idle = united(idle, syncs);
       const bool little = busy(device) < part * busy(busiest);
       const bool in_turn =
           static_cast<double>(length(waits)) >= a.limits[Threshold::kMajority] * static_cast<double>(length(idle));
       if (!little && !in_turn) continue;
       uneven.in_turn |= !little && a.material(length(waits));
-      uneven.claims = united(std::move(uneven.claims), waits);
+      uneven.claims = united(uneven.claims, waits);
     }
   }
   return uneven;
@@ -263,6 +267,7 @@ LateRank late_rank(const Analysis& a) {
 
 Claims open_time(const Analysis& a, std::initializer_list<Account> accounts) {
   Claims claims = claim_accounts(a, accounts);
+  if (claims.empty()) return claims;
   for (const Claims& taken : {worker_restarts(a).pauses, uneven_time(a).claims, rank_waits(a), late_rank(a).claims})
     if (!taken.empty()) claims = without(claims, taken);
   return is_profiled(a) ? without(claims, profiled_idle(a)) : claims;
@@ -280,15 +285,14 @@ Claims profiled_idle(const Analysis& a) {
 }
 
 Claims in_pauses(const Analysis& a, const Claims& claims) {
+  if (claims.empty()) return {};
   Claims pauses;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
     for (const Window& pause : pauses_of(a.devices[device]))
       if (pause.length() >= a.limits.time(Threshold::kLongPause))
         pauses.push_back({device, pause.begin, pause.end, Account::kUnexplained, -1});
-    claim_on(
-        a, device, [&](const Slice& slice) { return a.is_pause(slice.phase); }, pauses);
-  }
-  return common(claims, united(std::move(pauses), {}));
+  const Claims slow = claim(a, [&](std::size_t, const Slice& slice) { return a.is_pause(slice.phase); });
+  return common(claims, united(pauses, slow));
 }
 
 namespace {
@@ -333,13 +337,16 @@ void gains_at_most(const Analysis& a, Finding& finding, const std::string& condi
   gains_by_removal(a, finding, with_more);
   std::swap(finding.claims, own);
   if (!finding.gain) return;
-  const Gain all_of_it = *finding.gain;
-  Finding alone = finding;
-  gains_by_removal(a, alone, condition);
+  Gain all_of_it = *finding.gain;
+  std::string bound_of_all = finding.bound;
+  gains_by_removal(a, finding, condition);
   // Where it makes no difference to the figure that is read it is not worth a word.
-  if (!alone.gain || human_factor(alone.gain->high) != human_factor(all_of_it.high)) return;
-  finding.gain = Gain{all_of_it.low, all_of_it.high, condition};
-  finding.bound = alone.bound;
+  const bool same = finding.gain && human_factor(finding.gain->high) == human_factor(all_of_it.high);
+  if (same)
+    all_of_it.condition = condition;
+  else
+    finding.bound = std::move(bound_of_all);
+  finding.gain = std::move(all_of_it);
 }
 
 }  // namespace headroom::diagnose
