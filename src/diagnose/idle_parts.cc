@@ -213,12 +213,15 @@ std::set<std::size_t> devices_of_one_process(const Analysis& a) {
   return all;
 }
 
+std::set<std::size_t> devices_of_ranks(const Analysis& a) {
+  std::set<std::size_t> all;
+  for (const auto& [process, devices] : devices_of_processes(a))
+    if (devices.size() == 1) all.insert(devices.begin(), devices.end());
+  return all;
+}
+
 bool has_ranks(const Analysis& a) {
-  const auto held = devices_of_processes(a);
-  std::set<std::size_t> devices;
-  for (const auto& [process, own] : held) devices.insert(own.begin(), own.end());
-  return !a.job.batch.present && devices.size() > 1 &&
-         std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() == 1; });
+  return !a.job.batch.present && !one_process_on_several(a) && devices_of_ranks(a).size() > 1;
 }
 
 Claims rank_waits(const Analysis& a) {
@@ -258,6 +261,7 @@ LateRank late_rank(const Analysis& a) {
   // Where within a reading either lies is not known.
   late.claims = waits_for_others(idle, moved_to(std::move(of_the_others), late.device), block_of(a),
                                  a.limits[Threshold::kMajority]);
+  if (!a.material(length(late.claims))) late.claims.clear();
   return late;
 }
 

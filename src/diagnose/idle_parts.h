@@ -28,8 +28,9 @@ struct UnevenTime {
 [[nodiscard]] UnevenTime uneven_time(const Analysis& a);
 
 [[nodiscard]] bool one_process_on_several(const Analysis& a);
-// The devices of those processes that hold several, as positions.
+// The devices of those processes that hold several, and of ranks, as positions.
 [[nodiscard]] std::set<std::size_t> devices_of_one_process(const Analysis& a);
+[[nodiscard]] std::set<std::size_t> devices_of_ranks(const Analysis& a);
 
 // Processes with one GPU each, on several GPUs.
 [[nodiscard]] bool has_ranks(const Analysis& a);

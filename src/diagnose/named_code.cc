@@ -95,9 +95,12 @@ void name_the_code(const Analysis& a, Finding& finding) {
   constexpr std::size_t kMost = 3;
   constexpr double kLeast = 0.05;  // of the time: less is an accident of sampling
   // A wait for others that no stack tells: what they wait for is at the busiest one.
-  const bool ranks = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler &&
-                     !common(finding.claims, rank_waits(a)).empty();
-  std::vector<NamedCode> named = code_in(a, ranks ? of_the_busiest(a, finding.claims) : finding.claims);
+  const bool straggler = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler;
+  const Claims late = straggler ? common(finding.claims, late_rank(a).claims) : Claims{};
+  const bool ranks = straggler && (!late.empty() || !common(finding.claims, rank_waits(a)).empty());
+  std::vector<NamedCode> named = code_in(a, !late.empty() ? late
+                                            : ranks       ? of_the_busiest(a, finding.claims)
+                                                          : finding.claims);
   std::erase_if(named, [](const NamedCode& code) { return code.share < kLeast; });
   if (named.empty() || named[0].place == kNotBegun) return;  // the finding says no more
   const bool profiled = finding.tiers.has("C");
@@ -107,10 +110,12 @@ void name_the_code(const Analysis& a, Finding& finding) {
     text += (i == 0 ? " " : ", ") + named[i].place + (few ? "" : " " + human_percent(named[i].share));
   if (!few) text += ranks ? " of this time of its GPU" : " of this time";
   if (!few && !ranks) text += beside(a, finding);
-  finding.evidence.insert(finding.evidence.begin(),
-                          profiled ? "by the trace:" + text
-                                   : fmt::format("{} Python stacks{} say:{}", ranks ? "the busiest one's" : "its",
-                                                 few ? ", a few only," : "", text));
+  finding.evidence.insert(finding.evidence.begin(), profiled ? "by the trace:" + text
+                                                             : fmt::format("{} Python stacks{} say:{}",
+                                                                           !late.empty() ? "the late one's"
+                                                                           : ranks       ? "the busiest one's"
+                                                                                         : "its",
+                                                                           few ? ", a few only," : "", text));
   // That it waits for workers is said already.
   if (named[0].share >= a.limits[Threshold::kMajority] && named[0].place != info(stacks::Family::kLoaderWait).label)
     finding.title += ": " + named[0].place;

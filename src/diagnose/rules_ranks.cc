@@ -68,6 +68,21 @@ std::optional<Extremes> extremes_of(const Analysis& a, const Claims& waits) {
 
 namespace {
 
+// At most as much faster as the busiest of these GPUs has more kernels than they have on average.
+void gains_by_spreading(const Analysis& a, const std::set<std::size_t>& devices, Finding& finding) {
+  Nanos most = 0, sum = 0;
+  for (const std::size_t device : devices) {
+    const Nanos busy = a.ledger.total(Account::kUseful, device);
+    most = std::max(most, busy);
+    sum += busy;
+  }
+  if (sum <= 0) return;
+  const double factor = static_cast<double>(most) * static_cast<double>(devices.size()) / static_cast<double>(sum);
+  if (finding.gain && finding.gain->high >= factor) return;
+  finding.gain = Gain{1.0, factor, "if all of them got equal shares of these kernels and the rest shrank as much"};
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+}
+
 // The GPU of the process that the others wait for has no kernel meanwhile, either.
 void add_its_own_half(const Analysis& a, const LateRank& late, Finding& finding) {
   finding.title = fmt::format("The GPUs wait for the process on {}", a.device_name(late.device));
@@ -125,35 +140,16 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
     finding.advice = fmt::format("see why process {} takes longer: its share of the data, {}", wait->peer_pid,
                                  wait->peer_waits_for_kernels ? "its kernels" : "what it does in " + wait->peer_at);
   }
-  const bool both = a.material(length(late.claims));
+  const bool both = !late.claims.empty();
   if (both) add_its_own_half(a, late, finding);
   append(finding.evidence, recurrences(a));
   finding.would_overturn =
       "each process's time from one exchange to the next: if they are alike, it is the exchange itself";
   gains_at_most(a, finding,
                 both ? "if none came later to an exchange than the others" : "if no process waited for another");
+  if (wait && wait->peer_waits_for_kernels) gains_by_spreading(a, devices_of_ranks(a), finding);
   return only(std::move(finding));
 }
-
-namespace {
-
-// Of GPUs that one process uses: at most as much faster as the busiest one has more kernels than all have on average.
-void gains_by_spreading(const Analysis& a, Finding& finding) {
-  Nanos most = 0, sum = 0;
-  const std::set<std::size_t> devices = devices_of_one_process(a);
-  for (const std::size_t device : devices) {
-    const Nanos busy = a.ledger.total(Account::kUseful, device);
-    most = std::max(most, busy);
-    sum += busy;
-  }
-  if (sum <= 0) return;
-  const double mean = static_cast<double>(sum) / static_cast<double>(devices.size());
-  finding.gain = Gain{1.0, static_cast<double>(most) / mean,
-                      "if all of them got equal shares of these kernels and the rest shrank as much"};
-  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
-}
-
-}  // namespace
 
 std::vector<Finding> uneven_gpus(const Analysis& a) {
   UnevenTime uneven = uneven_time(a);
@@ -183,7 +179,7 @@ std::vector<Finding> uneven_gpus(const Analysis& a) {
   if (uneven.in_turn)
     gains_by_removal(a, finding, "while each GPU keeps its work; more where the work can be spread");
   else
-    gains_by_spreading(a, finding);
+    gains_by_spreading(a, devices_of_one_process(a), finding);
   return only(std::move(finding));
 }
 
