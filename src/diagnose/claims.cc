@@ -35,20 +35,13 @@ void add_piece(Claims& claims, const ClaimedPiece& piece) {
 }
 
 Claims claim_accounts(const Analysis& a, std::initializer_list<Account> accounts) {
+  // A day has a million slices: they are not looked through for what the ledger does not have.
   if (std::all_of(accounts.begin(), accounts.end(), [&](Account id) { return a.ledger.total(id) == 0; })) return {};
-  Claims claims = room_for_all(a);
   std::array<bool, kAccounts.size()> is_wanted{};
   for (const Account id : accounts) is_wanted[static_cast<std::size_t>(id)] = true;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    // A day has a million slices: they are not looked through for what the ledger does not have.
-    if (std::none_of(accounts.begin(), accounts.end(), [&](Account id) { return a.ledger.total(id, device) > 0; }))
-      continue;
-    const auto wanted = [&](const Slice& slice) {
-      return is_wanted[static_cast<std::size_t>(slice.account)] && (slice.task < 0 || !a.held_for_nothing(slice));
-    };
-    claim_on(a, device, wanted, claims);
-  }
-  return claims;
+  return claim(a, [&](std::size_t, const Slice& slice) {
+    return is_wanted[static_cast<std::size_t>(slice.account)] && (slice.task < 0 || !a.held_for_nothing(slice));
+  });
 }
 
 std::vector<Window> times_of(const Claims& claims) {

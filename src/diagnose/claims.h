@@ -22,20 +22,14 @@ void claim_on(const Analysis& a, std::size_t device, const Wanted& wanted, Claim
     if (wanted(slice)) add_piece(claims, {device, slice.begin, slice.end, slice.account, slice.where});
 }
 
-// No claims, with room for all slices of the devices: growing would cost more than looking through them, and room that
-// is not used costs nothing.
-[[nodiscard]] inline Claims room_for_all(const Analysis& a) {
-  std::size_t slices = 0;
-  for (const DeviceTime& device : a.devices) slices += device.slices.size();
-  Claims claims;
-  claims.reserve(slices);
-  return claims;
-}
-
 // The slices of the ledger that wanted(device, slice) takes.
 template <class Wanted>
 [[nodiscard]] Claims claim(const Analysis& a, const Wanted& wanted) {
-  Claims claims = room_for_all(a);
+  Claims claims;
+  std::size_t most = 0;  // growing would cost more than looking through the slices twice
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    for (const Slice& slice : a.devices[device].slices) most += wanted(device, slice) ? 1U : 0U;
+  claims.reserve(most);
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     claim_on(
         a, device, [&](const Slice& slice) { return wanted(device, slice); }, claims);
