@@ -161,7 +161,7 @@ std::string evidence_words(std::string_view letters) {
                                                                      {'P', "process times"},
                                                                      {'L', "lines of output"},
                                                                      {'Y', "Python stacks"},
-                                                                     {'X', "marks that the job set"},
+                                                                     {'X', "marks or annotations"},
                                                                      {'C', "kernel times"},
                                                                      {'S', "what became of each task"}}};
   std::vector<std::string> words;
