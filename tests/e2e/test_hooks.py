@@ -183,6 +183,15 @@ def test_batch_that_is_interrupted_or_has_nothing_left_tells_that(tmp_path):
     assert (nothing["exit_code"], nothing["tasks"]["succeeded"], nothing["recording"]) == (0, 1, None)
 
 
+def test_a_command_may_go_on_with_the_batch(tmp_path):
+    tasks, code = tmp_path / "tasks.txt", tmp_path / "code"
+    tasks.write_text("true\n")
+    again = shlex.join([HEADROOM, "batch", str(tasks), "--shell", "--gpus", "none", "--no-record"])
+    done = headroom(tmp_path, "batch", tasks, "--shell", "--gpus", "none", "--no-record", "-q", "--on-end",
+                    f"{again}; echo $? > {code}")
+    assert code.read_text() == "0\n" and "nothing is left to do" in done.stderr
+
+
 def test_hooks_may_stand_in_the_configuration(tmp_path):
     command, ends = told(tmp_path)
     (tmp_path / ".config" / "headroom").mkdir(parents=True)
