@@ -11,6 +11,7 @@ import time
 import pytest
 
 from headroom_e2e import HEADROOM, ROOT, environment, headroom
+from live_support import Terminal
 from test_schemas import held
 
 PYTHON = "/usr/bin/python3"
@@ -115,6 +116,22 @@ def test_a_signal_that_ends_the_job_is_told_and_ends_no_command(tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGINT
+    [said] = ends()
+    assert (said["exit_code"], said["signal"]) == (None, signal.SIGINT)
+
+
+def test_ctrl_c_on_a_terminal_is_for_the_job_and_then_for_the_command(tmp_path):
+    command, ends = told(tmp_path)
+    terminal = Terminal([HEADROOM, "run", *NO_GPU, "-q", "--on-end", f"{command}; echo told; sleep 600", "--", "sh", "-c",
+                         "echo ready; exec sleep 600"], environment(tmp_path, TERM="dumb"), tmp_path)
+    try:
+        for words in ("ready", "told"):
+            terminal.wait_for(words)
+            terminal.type("\x03")
+        assert os.waitstatus_to_exitcode(terminal.status()) == -signal.SIGINT
+    finally:
+        terminal.close()
+    assert "the command was killed, as a signal came" in terminal.text
     [said] = ends()
     assert (said["exit_code"], said["signal"]) == (None, signal.SIGINT)
 
