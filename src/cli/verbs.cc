@@ -63,7 +63,8 @@ constexpr std::array kVerbs{
          .examples = "plan\n"
                      "plan last --left 70h -o plan.json\n"
                      "plan last --trials 20 --epochs 10 --epoch 7m\n"
-                     "plan gpu_stats.csv --batch 32:128"},
+                     "plan gpu_stats.csv --batch 32:128\n"
+                     "plan --history"},
     Verb{.name = "compare",
          .summary = "say whether two runs may be compared, and if so by how much they differ",
          .declare = declare_compare,
@@ -79,6 +80,13 @@ constexpr std::array kVerbs{
          .examples = "verify plan.json last\n"
                      "verify plan.json last --applied more_loader_workers\n"
                      "verify --history"},
+    Verb{.name = "report",
+         .summary = "write all that is known of a recording as one HTML or Markdown file, to hand on",
+         .declare = declare_report,
+         .usage = "[OPTIONS] [RECORDING]",
+         .examples = "report\n"
+                     "report last -o run.html\n"
+                     "report last -o run.md"},
     Verb{.name = "stacks",
          .summary = "show the Python stacks of the time in which the GPUs were idle",
          .declare = declare_stacks,
