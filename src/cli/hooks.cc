@@ -39,7 +39,7 @@ void declare_hooks(CLI::App& app, Hooks& hooks) {
   app.add_option(
          "--on-end", hooks.on_end,
          "at the end run this shell command, with one JSON document on its stdin: how it went, the headline, the "
-         "largest finding; 30 s at most; its outcome changes nothing")
+         "first finding; 30 s at most; its outcome changes nothing")
       ->type_name("CMD");
   app.add_option("--on-finding", hooks.on_finding,
                  "likewise for each finding, at the end: findings are made from the whole recording")

@@ -7,6 +7,7 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "base/ids.h"
 #include "base/output_file.h"
@@ -86,6 +87,7 @@ class WatchedJob {
   void ended(const JobEnd& end);
   [[nodiscard]] bool report();  // false where what was asked for could not be given
   [[nodiscard]] report::EndNotice notice() const;
+  void end_left_over();
   [[noreturn]] void exit_as_job(bool reported);
 
   const RunOptions& options_;
@@ -155,6 +157,7 @@ int WatchedJob::run() {
   try {  // a bug of ours must not cost the job its exit code
     reported = report();
     if (options_.live.output.empty()) keep_shelf_small();
+    if (stopping_) end_left_over();
     call_hooks(options_.hooks, notice(), explanation_ ? &*explanation_ : nullptr);
   } catch (const std::exception& error) {
     say(fmt::format("internal error: {}", error.what()), "the recording is kept; headroom why last tries again");
@@ -274,9 +277,13 @@ report::EndNotice WatchedJob::notice() const {
   return notice;
 }
 
+void WatchedJob::end_left_over() {
+  for (const pid_t pid : std::exchange(end_.left_over, {})) ::kill(pid, SIGTERM);
+}
+
 void WatchedJob::exit_as_job(bool reported) {
   if (stopping_) {  // its success; what it has started goes with it
-    for (const pid_t pid : end_.left_over) ::kill(pid, SIGTERM);
+    end_left_over();
     leave(reported ? kExitOk : kExitFailed);
   }
   // A shell that is running a loop stops it on Ctrl-C only if what it ran died of it, too.

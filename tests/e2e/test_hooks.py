@@ -11,6 +11,7 @@ import time
 import pytest
 
 from headroom_e2e import HEADROOM, ROOT, environment, headroom
+from live_support import Terminal
 from test_schemas import held
 
 PYTHON = "/usr/bin/python3"
@@ -119,6 +120,22 @@ def test_a_signal_that_ends_the_job_is_told_and_ends_no_command(tmp_path):
     assert (said["exit_code"], said["signal"]) == (None, signal.SIGINT)
 
 
+def test_ctrl_c_on_a_terminal_is_for_the_job_and_then_for_the_command(tmp_path):
+    command, ends = told(tmp_path)
+    terminal = Terminal([HEADROOM, "run", *NO_GPU, "-q", "--on-end", f"{command}; echo told; sleep 600", "--", "sh", "-c",
+                         "echo ready; exec sleep 600"], environment(tmp_path, TERM="dumb"), tmp_path)
+    try:
+        for words in ("ready", "told"):
+            terminal.wait_for(words)
+            terminal.type("\x03")
+        assert os.waitstatus_to_exitcode(terminal.status()) == -signal.SIGINT
+    finally:
+        terminal.close()
+    assert "the command was killed, as a signal came" in terminal.text
+    [said] = ends()
+    assert (said["exit_code"], said["signal"]) == (None, signal.SIGINT)
+
+
 def test_a_document_that_nobody_reads_hurts_nobody(tmp_path):
     words = ["x" * 100_000] * 12
     done = headroom(tmp_path, "run", *NO_GPU, "-q", "--on-end", "true", "--", "true", *words)
@@ -181,6 +198,15 @@ def test_batch_that_is_interrupted_or_has_nothing_left_tells_that(tmp_path):
     assert (cut["exit_code"], cut["stop_reason"], cut["tasks"]["left"]) == (130, "interrupted", 1)
     assert (done["exit_code"], done["tasks"]["succeeded"]) == (0, 1)
     assert (nothing["exit_code"], nothing["tasks"]["succeeded"], nothing["recording"]) == (0, 1, None)
+
+
+def test_a_command_may_go_on_with_the_batch(tmp_path):
+    tasks, code = tmp_path / "tasks.txt", tmp_path / "code"
+    tasks.write_text("true\n")
+    again = shlex.join([HEADROOM, "batch", str(tasks), "--shell", "--gpus", "none", "--no-record"])
+    done = headroom(tmp_path, "batch", tasks, "--shell", "--gpus", "none", "--no-record", "-q", "--on-end",
+                    f"{again}; echo $? > {code}")
+    assert code.read_text() == "0\n" and "nothing is left to do" in done.stderr
 
 
 def test_hooks_may_stand_in_the_configuration(tmp_path):

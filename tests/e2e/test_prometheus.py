@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -117,6 +118,8 @@ class Prometheus:
             with urllib.request.urlopen(url, timeout=20) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
+            if error.code == 503:  # it starts
+                raise ConnectionError(url) from error
             return json.load(error)
 
     def query(self, expression):
