@@ -295,8 +295,8 @@ void take_notes(const Recording& recording, Analysis& a) {
 // Of the places that stacks name those at which host code of a family ran, by most of their looks.
 std::map<std::string, stacks::Family> families_of(const StackView& stacks) {
   std::map<std::string, std::map<stacks::Family, double>> looks_at;
-  for (const auto& [process, looks] : stacks.looks)
-    for (const StackLook& look : looks) looks_at[stacks.kinds[look.kind].where][stacks.kinds[look.kind].family] += 1;
+  for (std::size_t kind = 0; kind < stacks.kinds.size(); ++kind)
+    if (stacks.count[kind] > 0) looks_at[stacks.kinds[kind].where][stacks.kinds[kind].family] += stacks.count[kind];
   std::map<std::string, stacks::Family> families;
   for (const auto& [place, counts] : looks_at) {
     const auto most = std::max_element(counts.begin(), counts.end(),

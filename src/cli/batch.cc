@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/human.h"
 #include "base/ids.h"
+#include "base/secrets.h"
 #include "base/strings.h"
 #include "base/visible.h"
 #include "batch/add_tasks.h"
@@ -61,6 +62,8 @@ class BatchVerb {
   void read_logs(batch::BatchOptions& options);
   [[nodiscard]] std::optional<Explanation> explained(const SessionResult& recorded) const;
   [[nodiscard]] int finish(batch::SessionRecorder& recorder, batch::BatchEnd end);
+  [[nodiscard]] int told(int code, const BatchSummary& summary, std::string stop_reason,
+                         const std::optional<Explanation>& explanation) const;
 
   const BatchCommand& command_;
   const Nanos interval_, grace_;
@@ -270,8 +273,23 @@ int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   command_.json ? (void)write_all(STDERR_FILENO, text) : (void)put(text);
   if (command_.json) put(report::to_json(end.summary, facts, explanation));
   if (command_.live.output.empty() && !command_.no_record) keep_shelf_small();
-  if (end.signal != 0 && tasks.left > 0) return kExitInterrupted;
-  return kept && tasks.succeeded == tasks.total ? kExitOk : kExitFailed;
+  if (end.signal != 0 && tasks.left > 0) return told(kExitInterrupted, end.summary, "interrupted", explanation);
+  return told(kept && tasks.succeeded == tasks.total ? kExitOk : kExitFailed, end.summary, "job_ended", explanation);
+}
+
+// The code, once the user's commands were told.
+int BatchVerb::told(int code, const BatchSummary& summary, std::string stop_reason,
+                    const std::optional<Explanation>& explanation) const {
+  call_hooks(command_.hooks,
+             {.verb = "batch",
+              .recording = summary.recording,
+              .command = explanation ? explanation->meta.command : hide_secrets(command_words(command_)),
+              .exit_code = code,
+              .stop_reason = std::move(stop_reason),
+              .duration = static_cast<Nanos>(summary.wall_seconds * 1e9),
+              .tasks = summary.tasks},
+             explanation ? &*explanation : nullptr);
+  return code;
 }
 
 // Not even a recording.
@@ -284,7 +302,7 @@ int BatchVerb::nothing_to_do() {
   BatchSummary summary{.tasks = {.total = count, .succeeded = count}};
   summary.journal = batch_.journal->path();
   if (command_.json) put(report::to_json(summary, {.earlier = batch_.earlier}));
-  return kExitOk;
+  return told(kExitOk, summary, "", std::nullopt);
 }
 
 // As it is run, but for what is filled in when it starts. After ":::" {slot} is written {%}.

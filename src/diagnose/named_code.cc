@@ -20,9 +20,9 @@ std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims) {
   for (const ClaimedPiece& piece : claims)
     if (piece.where >= 0) by_place[piece.where] += piece.end - piece.begin;
   std::vector<NamedCode> named;
+  const auto all = static_cast<double>(length(claims));
   for (const auto& [place, ns] : by_place)
-    named.push_back({a.ledger.places[static_cast<std::size_t>(place)],
-                     static_cast<double>(ns) / static_cast<double>(length(claims))});
+    named.push_back({a.ledger.places[static_cast<std::size_t>(place)], static_cast<double>(ns) / all});
   std::stable_sort(named.begin(), named.end(), [](const auto& x, const auto& y) { return x.share > y.share; });
   return named;
 }
@@ -178,6 +178,8 @@ void name_the_workers_code(const Analysis& a, Finding& finding) {
 
 void name_the_phase(const Analysis& a, Finding& finding) {
   constexpr double kLeast = 0.05;
+  const auto is_said = [](const Phase& phase) { return !phase.named_by.empty() && phase.named_by != "stacks"; };
+  if (std::none_of(a.phases.begin(), a.phases.end(), is_said)) return;
   std::map<std::string, Nanos> by_name;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const std::vector<Slice>& slices = a.devices[device].slices;

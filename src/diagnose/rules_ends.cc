@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/work_during.h"
@@ -43,7 +44,10 @@ bool failed(const Analysis& a) {
 
 std::vector<Finding> startup(const Analysis& a) {
   Finding finding;
-  finding.claims = without(claim_accounts(a, {Account::kStartup}), installing(a));
+  const auto row = in_turn(a);
+  const bool again = !a.job.batch.present && many_in_turn(a, row);
+  const Claims before = again ? Claims{} : without(before_the_first(a), installing(a));  // is no part of each start
+  finding.claims = united(without(claim_accounts(a, {Account::kStartup}), installing(a)), before);
   if (!a.material(finding.cost())) return {};
   if (auto churn = trial_churn(a, finding.claims)) return only(std::move(*churn));
   finding.candidates = {Cause::kStartupLoad, Cause::kCompileWarmup};
@@ -64,6 +68,11 @@ std::vector<Finding> startup(const Analysis& a) {
   finding.title = "Start-up: the time from process start to the first kernel";
   finding.evidence.push_back(fmt::format("{} stretch{} of start-up, the longest {}", starts, starts == 1 ? "" : "es",
                                          human_duration(longest)));
+  if (a.material(length(before)))
+    finding.evidence.push_back(
+        fmt::format("for {} of it no process of the job was on the GPU yet: what starts them was "
+                    "starting itself",
+                    human_duration(length(before))));
   const Nanos compiled = compiling(a, finding.claims);
   if (!finding.cause && compiled > 0) {
     std::reverse(finding.candidates.begin(), finding.candidates.end());
@@ -74,7 +83,7 @@ std::vector<Finding> startup(const Analysis& a) {
     finding.evidence.push_back(
         fmt::format("compilers that the job started ran for {} of it", human_duration(compiled)));
   }
-  if (const auto row = in_turn(a); !finding.cause && !a.job.batch.present && many_in_turn(a, row)) {
+  if (!finding.cause && again) {
     finding.candidates.clear();
     finding.cause = Cause::kTrialChurn;
     finding.confidence = Confidence::kMedium;
@@ -267,7 +276,7 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
              slice.begin >= row.front()->end;
     });
     finding.advice = "give up after the first, or start the next with a smaller batch";
-    gains_by_removal(a, finding, "if the later starts had not been needed");
+    gains_at_most(a, finding, "if the later starts had not been needed");
     if (full) {
       finding.cause = Cause::kOomRestartLoop;
     } else {

@@ -58,6 +58,7 @@ std::vector<Finding> idle_sync(const Analysis& a) {
   if (!a.material(length(claims))) return {};
   Finding finding = waits(a, std::move(claims));
   finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
+  if (has_ranks(a)) finding.candidates.push_back(Cause::kStraggler);  // its last kernels may wait for another's
   add_starved(a, finding);
   finding.title = "The GPU runs dry while the job synchronises with it";
   finding.advice = "synchronise once in many steps: it empties the queue of kernels each time";

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/decimal.h"
 #include "export/jsonl.h"
 #include "import/jsonl_value.h"
 #include "record/random_recording.h"

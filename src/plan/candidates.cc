@@ -155,7 +155,6 @@ class Maker {
       case Mechanism::kRemoves:
       case Mechanism::kOverlaps:
         if (fix.id == "reserve_memory") reserve(made);
-        if (fix.cause == Cause::kOneProcessImbalance) balances(made);
         return true;
     }
     return true;
@@ -224,22 +223,6 @@ class Maker {
     made.option.gain.condition =
         "if the work can be split evenly over all of them, and nothing for a single task that uses one GPU";
     return true;
-  }
-
-  // An equal share each: every GPU then takes as long as all of them do now on average. GPUs that take turns gain
-  // nothing by that.
-  void balances(Candidate& made) {
-    if (!made.change.finding || !e_.findings[*made.change.finding].cause) return;
-    Nanos longest = 0, all = 0;
-    const std::size_t count = e_.ledger.devices.size();
-    for (std::size_t device = 0; device < count; ++device) {
-      longest = std::max(longest, e_.ledger.busy(device));
-      all += e_.ledger.busy(device);
-    }
-    if (all <= 0) return;
-    made.change.finding.reset();
-    made.change.factor = static_cast<double>(longest) * static_cast<double>(count) / static_cast<double>(all);
-    made.option.gain.condition = "if the work can be split evenly over them";
   }
 
   // The one thing that Headroom may change itself: what the task file says of memory.

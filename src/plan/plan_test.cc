@@ -111,6 +111,30 @@ TEST(Plan, EqualSharesAreAsLongAsTheirMean) {
   EXPECT_EQ(equal->gain.low, 1) << "whether the work can be split is not recorded";
 }
 
+TEST(Plan, WhatAGainTakesBeyondItsClaimsIsNotOnlyOfTheLoop) {
+  StepModel model{.seconds = 62, .least = 6, .kernels = 6};
+  model.parts = {{0b01, 18, false, true}, {0b10, 19, false, true}, {0b100, 17, true, false}};
+  model.findings = {{.seconds = 18, .most = 37}, {.seconds = 19, .most = 37}, {.seconds = 17, .most = 17}};
+  model.input = 37;
+  model.outside = 17;
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 0}}), 25) << "the other wait may have its cause";
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 1}}), 25);
+}
+
+TEST(Plan, SaysOfUnevenGpusWhatTheFindingSays) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.8; }).gpu(1, [](double) { return 0.2; });
+  builder.process(100, 1, 0, 100, 0.5).context(100, 0, 0, 100).context(100, 1, 0, 100);
+  const Explanation e = explain(builder.build());
+  ASSERT_EQ(e.findings.at(0).cause, Cause::kOneProcessImbalance);
+  const Plan p = plan(e);
+  const auto spread = std::find_if(p.options.begin(), p.options.end(),
+                                   [](const Option& one) { return one.cause == Cause::kOneProcessImbalance; });
+  ASSERT_NE(spread, p.options.end());
+  EXPECT_GT(spread->gain.high, e.bound->speedup_high) << "that one leaves the kernels where they are";
+  EXPECT_NEAR(spread->gain.high, e.findings[0].gain->high, 0.01);
+}
+
 TEST(Plan, TimeThatTwoFindingsClaimIsSavedOnce) {
   StepModel model{.seconds = 100, .least = 20, .kernels = 20};
   model.parts = {{0b01, 30, false, false}, {0b11, 10, false, false}, {0b10, 20, false, false}};
