@@ -56,11 +56,8 @@ WatchedRecording::Trace WatchedRecording::trace_of(const std::string& path) {
           has_log ? log.st_mtim.tv_sec * kSecond + log.st_mtim.tv_nsec : 0};
 }
 
-void WatchedRecording::paid(Nanos cpu) { cost_ += cpu; }
-
 Result<WatchedRecording> WatchedRecording::open(const std::string& what, const ImportOptions& import) {
   WatchedRecording watched;
-  watched.import_ = import;
   HR_TRY(watched.families_, users_families());
   HR_TRY(const std::string path, path_of_recording(what));
   const Nanos cpu = process_cpu_now();
@@ -68,7 +65,7 @@ Result<WatchedRecording> WatchedRecording::open(const std::string& what, const I
   HR_TRY(watched.opened_, open_recording(path, import, {.leave_out = not_looked_at()}));
   watched.name_ = last_part(path);
   watched.read_at_ = boottime_now();
-  watched.paid(process_cpu_now() - cpu);
+  watched.cost_ = process_cpu_now() - cpu;
   watched.next_look_ = goes_on(watched.recording().meta) ? watched.read_at_ + kEvery : kNever;
   return watched;
 }
@@ -79,18 +76,18 @@ bool WatchedRecording::look_again() {
   const Trace trace = trace_of(opened_.path);
   if (trace == trace_ && now - read_at_ < kSilent) return false;
   const Nanos cpu = process_cpu_now();
-  auto again = open_recording(opened_.path, import_, {.leave_out = not_looked_at()});
+  auto again = read_recording(opened_.path, {.leave_out = not_looked_at()});
   read_at_ = now;
   trace_ = trace;
-  cost_ = 0;
-  paid(process_cpu_now() - cpu);
-  if (again && again->recording.meta.id != recording().meta.id) again = fail(Errc::kNotFound, "another one lies there");
+  cost_ = process_cpu_now() - cpu;
+  next_look_ = now + std::max(kEvery, kCostParts * cost_);
+  if (again && again->meta.id != recording().meta.id) again = fail(Errc::kNotFound, "another one lies there");
   if (!again) {
     trouble_ = fmt::format("{} cannot be read any more: {}; this is what was read before", name_, again.error().what);
     return true;
   }
   trouble_.clear();
-  opened_ = std::move(*again);
+  opened_.recording = std::move(*again);
   return true;
 }
 
@@ -103,8 +100,7 @@ void WatchedRecording::explain_window(const screen::State& state) {
   options.window = screen::window_of(state, span());
   explanation_ = explain(recording(), options);
   view_ = view::view_of(recording(), explanation_, {.bins = 1, .series_bins = 1, .most_processes = 200});
-  paid(process_cpu_now() - cpu);
-  const Nanos pause = std::max(kEvery, kCostParts * cost_);
+  const Nanos pause = std::max(kEvery, kCostParts * (cost_ + process_cpu_now() - cpu));
   next_look_ = goes_on(recording().meta) ? read_at_ + pause : kNever;
 }
 

@@ -30,16 +30,14 @@ class WatchedRecording {
  private:
   using Trace = std::array<std::int64_t, 6>;  // of the file and its log: sizes and times
   [[nodiscard]] static Trace trace_of(const std::string& path);
-  void paid(Nanos cpu);
 
-  ImportOptions import_;
   OpenedRecording opened_;
   std::string name_, trouble_;
   Explanation explanation_;
   view::View view_;
   std::vector<stacks::FamilyRule> families_;
   Trace trace_{};
-  Nanos read_at_ = 0, next_look_ = 0, cost_ = 0;
+  Nanos read_at_ = 0, next_look_ = 0, cost_ = 0;  // cost: CPU of the last reading
 };
 
 // Sends a signal to a process that the recording, which must be of this machine as it runs now, names by number and

@@ -193,14 +193,8 @@ Terminal::Event Terminal::wait(Nanos time, const Signals& signals, screen::Key& 
   const auto milliseconds = static_cast<int>(std::clamp<Nanos>(time / kMillisecond, 0, 60'000));
   const int ready = ::poll(fds.data(), fds.size(), milliseconds);
   if (ready > 0 && fds[1].revents != 0) return Event::kEnded;
-  if (ready > 0 && (fds[0].revents & POLLIN) == 0) return Event::kEnded;  // hung up
-  const Event event = next_event(key);
-  // Readable without a key, again and again, is a terminal that is gone.
-  if (ready > 0 && event == Event::kNothing) {
-    char byte = 0;
-    if (::read(STDIN_FILENO, &byte, 0) < 0) return Event::kEnded;
-  }
-  return event;
+  if (ready > 0 && (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) return Event::kEnded;  // it is gone
+  return next_event(key);
 }
 
 }  // namespace headroom::cli

@@ -16,6 +16,7 @@ namespace {
 using view::Share;
 
 constexpr std::size_t kEighths = 8;
+constexpr double kLeastSaid = 0.0005;                                   // what rounds to 0.1 %
 constexpr std::array kRising{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};   // from below
 constexpr std::array kGrowing{"▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"};  // from the left
 
@@ -82,7 +83,8 @@ void put_legend(Canvas& canvas, std::size_t row, std::span<const Share> shares) 
   const std::size_t width = canvas.size().columns;
   std::size_t column = 0;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto percent = human_percent(static_cast<double>(all[i].ns) / static_cast<double>(std::max<Nanos>(1, whole)));
+    const double part = static_cast<double>(all[i].ns) / static_cast<double>(std::max<Nanos>(1, whole));
+    const std::string percent = part >= kLeastSaid ? human_percent(part) : "< 0.1 %";
     const std::string words = fmt::format("{} {}", info(all[i].account).label, percent);
     const std::string more = fmt::format("and {} more", all.size() - i);
     const std::size_t kept = i + 1 < all.size() ? more.size() + 2 : 0;  // room to count the others

@@ -112,7 +112,7 @@ std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const S
                               : table[i].doing.empty()                   ? table[i].command
                                                                          : table[i].doing + "  " + table[i].command;
     canvas.put(row, doing, words, style);
-    if (i == chosen && state.row > 0) canvas.restyle(row, kChosen);
+    if (i == chosen && (state.row > 0 || state.detail || state.prompt == Prompt::kSignal)) canvas.restyle(row, kChosen);
   }
   if (for_detail > 0) row = put_detail(canvas, row, for_detail, scene, table[chosen]);
   return row;

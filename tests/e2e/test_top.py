@@ -190,6 +190,21 @@ def test_signals_give_the_terminal_back(tmp_path, number):
         top.is_given_back()
 
 
+@pytest.mark.parametrize("session", [True, False])
+def test_a_terminal_that_goes_away_ends_it(tmp_path, session):
+    # With and without the signal that its own session would get.
+    parent, child = pty.openpty()
+    top = subprocess.Popen([HEADROOM, "top", str(BATCH)], stdin=child, stdout=child, stderr=child, cwd=tmp_path,
+                           env=environment(tmp_path, TERM="xterm-256color"), start_new_session=True,
+                           preexec_fn=(lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) if session else None)
+    os.close(child)
+    seen = b""
+    while b"q quit" not in seen:
+        seen += os.read(parent, 65536)
+    os.close(parent)
+    assert top.wait(timeout=PATIENCE) == 130
+
+
 def test_stop_and_continue(tmp_path):
     # Of a shell with job control, so that there is somebody to go back to.
     with OnTerminal(tmp_path, command=["bash", "--norc", "-i"], PS1="shell> ") as top:
