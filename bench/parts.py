@@ -138,7 +138,7 @@ def timed(command, **options):
 
 
 def answers(bench, table, effort):
-    """`why` and `plan` of a day of 8 GPUs, whose jobs' stacks were read 20 times a second."""
+    """`why`, `plan` and `report` of a day of 8 GPUs, whose jobs' stacks were read 20 times a second."""
     hours, rounds = DAY_HOURS[effort], {"quick": 3, "normal": 5, "full": 9}[effort]
     file = bench.work / "day.hrec"
     subprocess.run([bench.tool("bench_store"), "day", str(file), str(hours), "20"], check=True)
@@ -149,6 +149,11 @@ def answers(bench, table, effort):
         table.add(title, f"headroom {verb}, CPU", median(seconds), "s", spread(seconds))
     both = [sum(pair) for pair in zip(*times.values())]
     table.add(title, "both, CPU", median(both), "s", spread(both), 1.0)
+    page = bench.work / "day.html"
+    report = [timed([bench.headroom, "report", str(file), "-o", str(page)])[1] for _ in range(rounds)]
+    table.add(title, "headroom report, CPU", median(report), "s", spread(report), 1.0)
+    table.add(title, "its page", page.stat().st_size / 1000, "kB")
+    page.unlink()
     file.unlink()
 
 

@@ -70,6 +70,10 @@ function(headroom_test name)
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} headroom_flags GTest::gmock_main)
+  # What is tested is optimised as ever; the tests themselves are half of all code, and take a third less to compile.
+  if(NOT HEADROOM_SANITIZE)
+    set_property(SOURCE ${ARG_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O0 -U_FORTIFY_SOURCE)
+  endif()
   # Only where it is used: a path of this checkout in every command line would keep compiler caches from being shared.
   foreach(source ${ARG_SOURCES})
     file(STRINGS "${source}" uses REGEX "HEADROOM_SOURCE_DIR|log_test_support.h")

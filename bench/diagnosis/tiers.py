@@ -66,6 +66,8 @@ class Filter:
                 return self.numbered(entry, name, entry[name][0])
         if "event" in entry and "source" in entry:
             return self.numbered(entry, "source", entry["source"])
+        if entry.get("event") == "note" and "L" not in self.tiers and "by its output" in entry["attrs"]["text"]:
+            return None
         if "loss" in entry and self.tiers != STEPS[-1]:  # of readers that were not there
             return None
         return entry

@@ -29,10 +29,14 @@ void DeviceAccountant::find_cuts() {
   for (const Use& use : uses_)
     for (const Nanos cut : {use.context.begin, use.first_kernel, use.last_kernel, use.context.end})
       if (cut != kNever) cuts_.push_back(cut);
-  for (const Use& use : uses_)
-    for (const auto& evidence : evidence_) evidence->cut(use, cuts_);
   for (const QueueChange& change : job_.batch.queue) cuts_.push_back(change.at);
   std::sort(cuts_.begin(), cuts_.end());
+  const std::ptrdiff_t own = std::ssize(cuts_);
+  for (const Use& use : uses_)
+    for (const auto& evidence : evidence_) evidence->cut(use, cuts_);
+  // Those of a single process are mostly in order.
+  if (!std::is_sorted(cuts_.begin() + own, cuts_.end())) std::sort(cuts_.begin() + own, cuts_.end());
+  std::inplace_merge(cuts_.begin(), cuts_.begin() + own, cuts_.end());
 }
 
 void DeviceAccountant::first_sample() {
@@ -418,7 +422,8 @@ void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
 }
 
 void DeviceAccountant::idle(Nanos begin, Nanos end) {
-  auto cut = std::upper_bound(cuts_.begin(), cuts_.end(), begin);
+  while (next_cut_ < cuts_.size() && cuts_[next_cut_] <= begin) ++next_cut_;  // pieces come in order of time
+  auto cut = cuts_.begin() + static_cast<std::ptrdiff_t>(next_cut_);
   while (begin < end) {
     const Nanos stop = cut == cuts_.end() ? end : std::min(*cut++, end);
     idle_piece(begin, stop);
@@ -429,6 +434,7 @@ void DeviceAccountant::idle(Nanos begin, Nanos end) {
 std::vector<Slice> DeviceAccountant::slices() {
   touched_ = used_by_job();
   first_sample();
+  slices_.reserve(2 * time_.samples().size());
   for (const UtilSample& sample : time_.samples()) {
     move_to(sample);
     seen_by_ = sample.exact ? "C" : "N";

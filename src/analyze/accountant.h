@@ -63,7 +63,8 @@ class DeviceAccountant {
   std::vector<Use> uses_;            // in order of begin
   std::vector<std::size_t> around_;  // positions in uses_ of those that touch the sample at hand, in order …
   std::size_t next_ = 0;             // … and of the first that begins after it: ten thousand tasks are not all asked
-  std::vector<Nanos> cuts_;          // instants where the account of idle time may change
+  std::vector<Nanos> cuts_;          // instants where the account of idle time may change, in order …
+  std::size_t next_cut_ = 0;         // … and the first after what was accounted for
   std::vector<Slice> slices_;
   std::vector<Piece> pieces_;
   std::vector<Nanos> bounds_;

@@ -281,28 +281,34 @@ std::optional<MemoryEnd> memory_end(const Recording& recording, const DeviceTime
   return last;
 }
 
+void add_line(std::optional<SaidOutOfMemory>& said, Nanos at, std::string_view words) {
+  if (!said) said = SaidOutOfMemory{.first = at};
+  said->last = at;
+  ++said->lines;
+  said->words = words;
+}
+
 void take_notes(const Recording& recording, Analysis& a) {
   for (const Event& event : recording.events) {
     const auto note = of_event<events::Note>(event);
     if (!note) continue;
     const std::string_view text = note->text;
     if (text.starts_with(kNoteOutOfMemory) && a.window.holds(event.at))
-      a.out_of_memory = {event.at, std::string(text.substr(kNoteOutOfMemory.size()))};
+      add_line(a.out_of_memory, event.at, text.substr(kNoteOutOfMemory.size()));
     if (text.starts_with(kNoteNvtx) && !text.substr(kNoteNvtx.size()).starts_with(kNoteNvtxNotWanted)) a.no_nvtx = text;
   }
 }
 
-// Of the places that stacks name those at which host code of a family ran, by most of their looks.
+// Of the places that stacks name those at which code of a family ran, by most of their looks.
 std::map<std::string, stacks::Family> families_of(const StackView& stacks) {
   std::map<std::string, std::map<stacks::Family, double>> looks_at;
-  for (const auto& [process, looks] : stacks.looks)
-    for (const StackLook& look : looks) looks_at[stacks.kinds[look.kind].where][stacks.kinds[look.kind].family] += 1;
+  for (std::size_t kind = 0; kind < stacks.kinds.size(); ++kind)
+    if (stacks.count[kind] > 0) looks_at[stacks.kinds[kind].where][stacks.kinds[kind].family] += stacks.count[kind];
   std::map<std::string, stacks::Family> families;
   for (const auto& [place, counts] : looks_at) {
     const auto most = std::max_element(counts.begin(), counts.end(),
                                        [](const auto& x, const auto& y) { return x.second < y.second; });
-    if (most->first != stacks::Family::kNone && stacks::info(most->first).account == Account::kHostCode)
-      families[place] = most->first;
+    if (most->first != stacks::Family::kNone) families[place] = most->first;
   }
   return families;
 }

@@ -66,6 +66,13 @@ struct MemoryEnd {
   double grown = 0;  // from the reading before: bytes per second, if it grew
 };
 
+// Lines of the job's output that say that a GPU's memory did not suffice.
+struct SaidOutOfMemory {
+  Nanos first = 0, last = 0;
+  std::size_t lines = 0;
+  std::string words;  // of the last
+};
+
 struct Analysis {
   RecordingMeta meta;
   Window window;
@@ -82,11 +89,11 @@ struct Analysis {
   std::vector<std::optional<QuietEnd>> quiet_ends;  // by position in `devices`
   std::vector<std::optional<double>> copied_bytes;  // by position in `devices`: to it over PCIe; absent if not counted
   std::vector<std::optional<MemoryEnd>> memory_ends;  // by position in `devices`; for a window up to the end only
-  std::optional<std::pair<Nanos, std::string>> out_of_memory;  // the last line of the job's output that says so
-  std::string no_nvtx;                                         // why NVTX ranges were not recorded though wanted
-  std::vector<std::optional<DeviceProfile>> profiles;          // by position in `devices`; absent: no profiler looked
-  std::vector<RankPace> ranks;                                 // the slowest first; empty: fewer than three count steps
-  std::vector<bool> idle_peer;      // by position in `devices`: it did nothing while another worked
+  std::optional<SaidOutOfMemory> out_of_memory;
+  std::string no_nvtx;                                 // why NVTX ranges were not recorded though wanted
+  std::vector<std::optional<DeviceProfile>> profiles;  // by position in `devices`; absent: no profiler looked
+  std::vector<RankPace> ranks;                         // the slowest first; empty: fewer than three count steps
+  std::vector<bool> idle_peer;                         // by position in `devices`: it did nothing while another worked
   std::vector<bool> unreported;     // by position in `devices`: it has readings, and never one of its utilisation
   std::vector<Nanos> busy_error;    // by position in `devices`: its busy time may be so much less or more
   std::vector<MachineGpu> machine;  // in order of index
@@ -98,7 +105,7 @@ struct Analysis {
   std::vector<ThreadCode> other_threads;
   CodeShare kernel_waits;
   std::vector<PeerWait> peer_waits;
-  std::map<std::string, stacks::Family> families;  // of the places that stacks name, where theirs is host code
+  std::map<std::string, stacks::Family> families;  // of the places that stacks name, where a rule knows them
   std::set<std::string> child_waits;               // where stacks wait for the end of a process that theirs has started
   HostSummary host;
   Nanos late_from = 0;  // the last part of the window, in which something should still move

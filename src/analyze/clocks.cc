@@ -5,6 +5,8 @@
 #include <array>
 #include <utility>
 
+#include "base/steady.h"
+
 namespace headroom {
 
 namespace {
@@ -21,8 +23,8 @@ constexpr std::int64_t kLimits =
 
 Nanos useful_within(const std::vector<Slice>& slices, const Window& time) {
   Nanos sum = 0;
-  auto slice =
-      std::upper_bound(slices.begin(), slices.end(), time.begin, [](Nanos at, const Slice& s) { return at < s.end; });
+  auto slice = slices.begin() +
+               static_cast<std::ptrdiff_t>(count_until(slices, time.begin, [](const Slice& s) { return s.end; }));
   for (; slice != slices.end() && slice->begin < time.end; ++slice)
     if (slice->account == Account::kUseful) sum += std::min(slice->end, time.end) - std::max(slice->begin, time.begin);
   return sum;

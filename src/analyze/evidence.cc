@@ -14,7 +14,7 @@ std::vector<std::unique_ptr<Evidence>> evidence_of(const Recording& recording, c
   std::vector<std::unique_ptr<Evidence>> ordered;
   if (auto calls = std::make_unique<ProfiledCalls>(recording); !calls->empty()) ordered.push_back(std::move(calls));
   const bool sampled = std::any_of(job.did.begin(), job.did.end(), [](const auto& list) { return !list.empty(); });
-  if (sampled) ordered.push_back(std::make_unique<StoppedTime>());
+  if (StoppedTime::is_in(job)) ordered.push_back(std::make_unique<StoppedTime>());
   if (!stacks.looks.empty()) ordered.push_back(std::make_unique<Stacks>(stacks, limits));
   if (sampled) ordered.push_back(std::make_unique<ProcessCounters>(limits));
   return ordered;

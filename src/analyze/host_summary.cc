@@ -126,6 +126,7 @@ HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
   summary.helper_cpu += summary.unseen_cpu;
   summary.helper_delay = helper_delay.value();
   summary.usable_cores = job.usable_cores;
+  summary.machine_cores = job.machine_cores;
   summary.busy_cores = busy.known();
   summary.io_pressure = pressure.known();
   return summary;
@@ -178,8 +179,11 @@ HostSummary host_during(const JobView& job, const std::vector<DeviceTime>& devic
   std::vector<Owned> owners;
   for (auto& [process, windows] : owned) {
     // One process on several devices: what is claimed on any of them.
-    std::sort(windows.begin(), windows.end(), [](const Window& a, const Window& b) { return a.begin < b.begin; });
+    const auto is_before = [](const Window& a, const Window& b) { return a.begin < b.begin; };
+    if (!std::is_sorted(windows.begin(), windows.end(), is_before))
+      std::sort(windows.begin(), windows.end(), is_before);
     Windows apart;
+    apart.reserve(windows.size());
     for (const Window& window : windows)
       if (!apart.empty() && window.begin <= apart.back().end)
         apart.back().end = std::max(apart.back().end, window.end);

@@ -37,7 +37,8 @@ struct HostSummary {
   // Bytes per second to and from storage, of all of them together; absent where the counters were not read.
   std::optional<double> owner_read, helper_read, owner_write;
   Looks owner_looks, helper_looks;
-  double usable_cores = 0;            // cpuset and quota applied; 0 where that is not recorded
+  double usable_cores = 0;            // by the job: cpuset and quota applied; 0 where that is not recorded
+  double machine_cores = 0;           // online, of which the job may use those; 0 where that is not recorded
   std::optional<double> busy_cores;   // of the whole machine, on average; absent where that is not recorded
   std::optional<double> io_pressure;  // share of the time in which some process of the machine waited for I/O
   double late_cpu = 0;                // cores: the busiest process of the job after `late_from`

@@ -174,11 +174,12 @@ namespace {
 
 using Rates = std::vector<std::optional<double>>;
 
-// Growth per second of a counter that need not be read in every row: of each row, since the row before it.
+// Growth per second of a counter that need not be read in every row: of each row, since the row before it. Empty where
+// there is no such counter.
 Rates rates(const Track& track, Metric metric) {
-  Rates list(track.at.size());
   const Column* column = track.find(metric);
-  if (!column) return list;
+  if (!column) return {};
+  Rates list(track.at.size());
   std::optional<std::size_t> before;
   for (std::size_t row = 0; row < track.at.size(); ++row) {
     if (!column->has(row)) continue;
@@ -206,6 +207,7 @@ std::vector<Activity> activities(const Recording& recording, SourceId process) {
   const bool born = start >= recording.meta.start && !track.at.empty() && start < track.at.front();
   if (track.at.size() < (born ? 1U : 2U)) return list;
   const Rates read = rates(track, Metric::kReadBytes), written = rates(track, Metric::kWriteBytes);
+  list.reserve(track.at.size());
   for (std::size_t row = born ? 0 : 1; row < track.at.size(); ++row) {
     Activity activity{row > 0 ? track.at[row - 1] : start, track.at[row]};
     const auto length = static_cast<double>(activity.end - activity.begin);
@@ -215,8 +217,8 @@ std::vector<Activity> activities(const Recording& recording, SourceId process) {
     activity.run_delay = std::min(1.0, growth(delay, row) / length);
     if (const auto blocked = grown(io, row)) activity.io_delay = std::min(1.0, *blocked / length);
     activity.unseen_cpu = growth(children, row) / length;
-    activity.read_bytes_per_second = read[row];
-    activity.write_bytes_per_second = written[row];
+    if (!read.empty()) activity.read_bytes_per_second = read[row];
+    if (!written.empty()) activity.write_bytes_per_second = written[row];
     if (state && state->has(row)) activity.state = static_cast<char>(state->values[row]);
     if (wait && wait->has(row)) activity.wait = wait_channel_of(wait->values[row]);
     list.push_back(activity);
@@ -254,6 +256,7 @@ void leave_out_the_seen(const Recording& recording, JobView& view) {
 std::vector<MachineActivity> machine_activities(const Track& track) {
   std::vector<MachineActivity> list;
   const Column *busy = track.find(Metric::kHostCpuBusy), *pressure = track.find(Metric::kPsiIoSome);
+  list.reserve(track.at.size());
   for (std::size_t row = 1; row < track.at.size(); ++row) {
     MachineActivity activity{track.at[row - 1], track.at[row], std::nullopt, std::nullopt};
     const auto length = static_cast<double>(activity.end - activity.begin);
@@ -270,6 +273,7 @@ void add_machine(const Recording& recording, JobView& view) {
   if (hosts.empty()) return;
   const Host host = host_of(source_of(recording, hosts.front()));
   view.usable_cores = host.cores_usable.value_or(host.cores);
+  view.machine_cores = host.cores;
   view.machine = machine_activities(track_of(recording, hosts.front()));
 }
 

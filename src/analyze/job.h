@@ -62,7 +62,8 @@ struct JobView {
   std::vector<bool> holds;                      // by SourceId of a process: it holds a context of `uses`
   std::vector<std::vector<Activity>> did;       // by SourceId of a process; empty for fewer than two rows
   std::vector<MachineActivity> machine;
-  double usable_cores = 0;  // cpuset and quota applied; 0 where that is not recorded
+  double usable_cores = 0;   // cpuset and quota applied; 0 where that is not recorded
+  double machine_cores = 0;  // online; 0 where that is not recorded
 };
 
 [[nodiscard]] JobView job_view(const Recording& recording, const Thresholds& limits = {});

@@ -19,6 +19,7 @@ using stacks::Family;
 
 constexpr std::array<std::string_view, 4> kWays{"marks", "nvtx", "trace", "output"};  // in order of trust
 constexpr std::size_t kMostPhases = 64;
+constexpr std::int64_t kMostTimes = 1'000'000'000;  // that a phase begins: a damaged file may say anything
 // Of phases that stacks tell: six looks at 20 Hz, and how far apart two looks may be that belong together.
 constexpr Nanos kShortest = 300 * kMillisecond;
 constexpr Nanos kApart = 500 * kMillisecond;
@@ -43,12 +44,18 @@ std::string without_numbers(std::string_view name) {
 }
 
 // Stretches by name, before the names have numbers.
+struct TextStretch {
+  Window time;
+  std::string name;
+  std::int64_t nth = 0;  // NamedStretch::nth
+};
+
 struct TextTrack {
   std::string via;
-  std::vector<std::pair<Window, std::string>> stretches;
+  std::vector<TextStretch> stretches;
   [[nodiscard]] Nanos length() const {
     Nanos sum = 0;
-    for (const auto& [time, name] : stretches) sum += time.length();
+    for (const TextStretch& stretch : stretches) sum += stretch.time.length();
     return sum;
   }
 };
@@ -62,7 +69,8 @@ TextTrack track_of_marks(const Recording& recording, SourceId id) {
     if (end <= rows[row].at) continue;
     std::vector<std::string> names;
     for (const TextId text : recording.lists[rows[row].list]) names.push_back(recording.texts[text]);
-    track.stretches.push_back({{rows[row].at, end}, join(names, "/")});
+    const std::int64_t nth = rows[row].value;
+    track.stretches.push_back({{rows[row].at, end}, join(names, "/"), nth > 0 && nth <= kMostTimes ? nth : 0});
   }
   return track;
 }
@@ -101,18 +109,21 @@ std::string_view phase_of(Family family) {
 }
 
 // Runs of looks at one thing; looks at something else in between that last no longer than that belong to it.
-TextTrack track_of_stacks(const StackView& view, const std::vector<StackLook>& looks) {
+TextTrack track_of_stacks(const StackView& view, std::span<const ListRow> looks) {
   TextTrack track{"stacks", {}};
-  for (const StackLook& look : looks) {
-    const std::string_view name = phase_of(view.kinds[look.kind].within);
+  std::vector<std::string_view> names;  // by kind
+  for (const stacks::StackKind& kind : view.kinds) names.push_back(phase_of(kind.within));
+  if (std::all_of(names.begin(), names.end(), [](std::string_view name) { return name.empty(); })) return track;
+  for (const ListRow& look : looks) {
+    const std::string_view name = names[view.number_of(look)];
     if (name.empty()) continue;
     auto& all = track.stretches;
-    if (!all.empty() && all.back().second == name && look.at - all.back().first.end <= kApart)
-      all.back().first.end = look.at;
+    if (!all.empty() && all.back().name == name && look.at - all.back().time.end <= kApart)
+      all.back().time.end = look.at;
     else
       all.push_back({{look.at, look.at}, std::string(name)});
   }
-  std::erase_if(track.stretches, [](const auto& stretch) { return stretch.first.length() < kShortest; });
+  std::erase_if(track.stretches, [](const auto& stretch) { return stretch.time.length() < kShortest; });
   return track;
 }
 
@@ -140,7 +151,7 @@ class Names {
     std::map<std::string, std::set<std::string>> alike;
     const auto each = [&](const auto& take) {  // and each one around it
       for (const TextTrack& track : tracks)
-        for (const auto& [time, name] : track.stretches)
+        for (const auto& [time, name, nth] : track.stretches)
           for (std::size_t end = name.size(); end != std::string::npos;
                end = end == 0 ? std::string::npos : name.rfind('/', end - 1))
             take(name.substr(0, end), end == name.size() ? time.length() : 0);
@@ -190,34 +201,38 @@ std::size_t depth_of(const std::string& name) {
 // From the deepest on, stretches shorter than that go to the phase around them.
 TextTrack coarse(TextTrack track, Nanos shortest) {
   std::size_t deepest = 0;
-  for (const auto& [time, name] : track.stretches) deepest = std::max(deepest, depth_of(name));
+  for (const auto& [time, name, nth] : track.stretches) deepest = std::max(deepest, depth_of(name));
   for (std::size_t depth = deepest; depth > 0; --depth) {
-    std::vector<std::pair<Window, std::string>> joined;
-    for (auto& [time, name] : track.stretches) {
+    std::vector<TextStretch> joined;
+    for (auto& [time, name, nth] : track.stretches) {
       if (time.length() < shortest && depth_of(name) == depth) {
         const auto slash = name.rfind('/');
         name.resize(slash == std::string::npos ? 0 : slash);
+        nth = 0;
       }
-      if (!joined.empty() && joined.back().second == name && joined.back().first.end == time.begin)
-        joined.back().first.end = time.end;
+      if (!joined.empty() && joined.back().name == name && joined.back().nth == nth &&
+          joined.back().time.end == time.begin)
+        joined.back().time.end = time.end;
       else
-        joined.emplace_back(time, std::move(name));
+        joined.push_back({time, std::move(name), nth});
     }
     track.stretches = std::move(joined);
   }
-  std::erase_if(track.stretches, [](const auto& stretch) { return stretch.second.empty(); });
+  std::erase_if(track.stretches, [](const auto& stretch) { return stretch.name.empty(); });
   return track;
 }
 
+// "epoch 4" after "epoch 3" is another time in the same phase; of what has no name of its own nobody can tell.
 PhaseTrack numbered(const TextTrack& track, const Names& names) {
   PhaseTrack made{track.via, {}};
-  for (const auto& [time, name] : track.stretches) {
+  for (const auto& [time, name, nth] : track.stretches) {
     const std::int32_t number = names.number_of(name);
     auto& all = made.stretches;
-    if (!all.empty() && all.back().name == number && all.back().end == time.begin)
+    const bool goes_on = !all.empty() && all.back().name == number && all.back().end == time.begin;
+    if (goes_on && names.names[static_cast<std::size_t>(number)] == kOthers)
       all.back().end = time.end;
     else
-      all.push_back({time.begin, time.end, number});
+      all.push_back({time.begin, time.end, number, nth});
   }
   return made;
 }
@@ -242,7 +257,7 @@ NamedPhases named_phases(const Recording& recording, const JobView& job, const S
     if (place == known.end()) {
       const auto looks = stacks.looks.find(speaker);
       TextTrack track = marks                         ? said.at(speaker)
-                        : looks != stacks.looks.end() ? track_of_stacks(stacks, looks->second)
+                        : looks != stacks.looks.end() ? track_of_stacks(stacks, looks->second.all())
                                                       : TextTrack{};
       if (track.stretches.empty()) continue;
       place = known.emplace(speaker, tracks.size()).first;
@@ -383,16 +398,21 @@ void describe_phases(const Recording& recording, const NamedPhases& named, std::
       phase.device = i;
       std::vector<Nanos> begins;
       std::vector<Window> times;
-      for (const std::size_t track : tracks)
+      for (const std::size_t track : tracks) {
+        std::int64_t last = 0;  // time that is counted
         for (const NamedStretch& stretch : said[track].stretches) {
           const Window time{std::max(stretch.begin, window.begin), std::min(stretch.end, window.end)};
           if (stretch.name != name || time.length() <= 0) continue;
           phase.named_by = said[track].via;
           times.push_back(time);
-          begins.push_back(stretch.begin);
           phase.total += std::min(time.length(), INT64_MAX - phase.total);
+          if (stretch.nth > 0 && stretch.nth == last) continue;  // it goes on after something else
+          begins.push_back(stretch.begin);
+          // Those that were too short for a row of their own began, too.
+          phase.count += last > 0 && stretch.nth > last ? stretch.nth - last : 1;
+          last = stretch.nth;
         }
-      phase.count = static_cast<std::int64_t>(times.size());
+      }
       std::sort(begins.begin(), begins.end());
       phase.period = period_of(begins, limits);
       phase.steps = steps.within(times);

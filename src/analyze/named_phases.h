@@ -18,6 +18,7 @@ namespace headroom {
 struct NamedStretch {
   Nanos begin = 0, end = 0;
   std::int32_t name = -1;  // index into NamedPhases::names
+  std::int64_t nth = 0;    // for the how many-th time the phase begins there, or goes on; 0: nobody counts
   bool operator==(const NamedStretch&) const = default;
 };
 

@@ -135,6 +135,26 @@ TEST(NamedPhases, NumbersDoNotMakePhases) {
   const Analysis a =
       analyze(Job().marks(kPid, "marks", {{0, "epoch 1"}, {20, "epoch 2"}, {40, "epoch 3"}, {50, "stage 7"}}).build());
   EXPECT_THAT(names(a), ElementsAre("marks: epoch N", "marks: stage 7"));
+  EXPECT_EQ(named(a)[0].count, 3) << "but each is a time";
+  EXPECT_EQ(named(a)[1].count, 1);
+}
+
+TEST(NamedPhases, TimesAreCountedAsTheJobCountsThem) {
+  Job builder;
+  builder.marks(kPid, "output", {{0, "epoch"}, {15, "validate"}, {18, "epoch"}, {20, "epoch"}, {40, "epoch"}});
+  Recording recording = builder.build();
+  const std::vector<Phase> uncounted = named(analyze(recording));
+  EXPECT_EQ(uncounted.at(0).count, 2) << "recorded before anybody counted";
+  for (Track& track : recording.tracks)
+    if (track.lists.size() == 5)
+      for (const auto& [row, nth] : {std::pair(0, 1), {2, 1}, {3, 2}, {4, 3}})
+        track.lists[static_cast<std::size_t>(row)].value = nth;
+  const std::vector<Phase> phases = named(analyze(recording));
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_EQ(phases[0].name, "epoch");
+  EXPECT_EQ(phases[0].count, 3) << "what goes on after the validation is the same epoch";
+  EXPECT_NEAR(seconds(phases[0].total), 57, 0.01);
+  EXPECT_NEAR(seconds(phases[0].period.value()), 20, 0.01);
 }
 
 TEST(NamedPhases, StacksNameWhatNobodyMarked) {

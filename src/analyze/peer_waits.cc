@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <unordered_map>
 
 namespace headroom {
 
@@ -21,12 +23,11 @@ std::map<SourceId, std::int64_t> owners(const JobView& job, const StackView& sta
 }
 
 // The look nearest to an instant; null where there is none about then.
-const StackLook* look_at(const std::vector<StackLook>& looks, Nanos at) {
-  const auto next = first_after(looks, at);
-  const StackLook* nearest = nullptr;
-  if (next != looks.end()) nearest = &*next;
-  if (next != looks.begin() && (nearest == nullptr || at - std::prev(next)->at < nearest->at - at))
-    nearest = &*std::prev(next);
+const ListRow* look_at(std::span<const ListRow> looks, Nanos at) {
+  const std::size_t next = count_until(looks, at);
+  const ListRow* nearest = nullptr;
+  if (next < looks.size()) nearest = &looks[next];
+  if (next > 0 && (nearest == nullptr || at - looks[next - 1].at < nearest->at - at)) nearest = &looks[next - 1];
   return nearest != nullptr && std::abs(nearest->at - at) <= kSameInstant ? nearest : nullptr;
 }
 
@@ -44,24 +45,42 @@ struct Waiter {
   std::map<std::uint32_t, std::map<SourceId, Beside>> beside;
 };
 
+// Counts while one process is looked at and another one beside it.
+class Counts {
+ public:
+  void add(std::uint32_t here, std::uint32_t there) { of_[std::uint64_t{here} << 32 | there] += 1; }
+  void give(SourceId other, Waiter& waiter) const {
+    for (const auto& [kinds, count] : of_) {
+      Beside& beside = waiter.beside[static_cast<std::uint32_t>(kinds >> 32)][other];
+      beside.at_work += count;
+      beside.at[static_cast<std::uint32_t>(kinds)] += count;
+    }
+  }
+
+ private:
+  std::unordered_map<std::uint64_t, double> of_;
+};
+
 Waiter waiter_of(SourceId process, const std::map<SourceId, std::int64_t>& others, const StackView& stacks) {
   Waiter waiter{.process = process};
-  const std::vector<StackLook>& looks = stacks.looks.at(process);
+  const std::span<const ListRow> looks = stacks.looks.at(process).all();
   const std::size_t step = 1 + looks.size() / kManyLooks;
   for (std::size_t i = 0; i < looks.size(); i += step) {
-    const StackLook& look = looks[i];
-    waiter.looks[look.kind] += 1;
+    waiter.looks[stacks.number_of(looks[i])] += 1;
     waiter.all += 1;
-    for (const auto& [other, pid] : others) {
-      if (other == process) continue;
-      const StackLook* there = look_at(stacks.looks.at(other), look.at);
-      if (there == nullptr || there->kind == look.kind) continue;
-      const stacks::StackKind& kind = stacks.kinds[there->kind];
+  }
+  for (const auto& [other, pid] : others) {
+    if (other == process) continue;
+    const std::span<const ListRow> theirs = stacks.looks.at(other).all();
+    Counts counts;
+    for (std::size_t i = 0; i < looks.size(); i += step) {
+      const ListRow* there = look_at(theirs, looks[i].at);
+      if (there == nullptr || stacks.number_of(*there) == stacks.number_of(looks[i])) continue;
+      const stacks::StackKind& kind = stacks.kind_of(*there);
       if (kind.waits || kind.of_processes || kind.family == stacks::Family::kPeers) continue;
-      Beside& beside = waiter.beside[look.kind][other];
-      beside.at_work += 1;
-      beside.at[there->kind] += 1;
+      counts.add(stacks.number_of(looks[i]), stacks.number_of(*there));
     }
+    counts.give(other, waiter);
   }
   for (auto& [kind, all] : waiter.beside)
     for (auto& [other, beside] : all)

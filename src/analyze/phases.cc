@@ -166,6 +166,7 @@ std::array<Nanos, 3> mark(std::vector<Slice>& slices, const std::vector<Stretch>
                           const std::array<std::int32_t, 3>& phase_of_level) {
   std::array<Nanos, 3> busy{};
   std::vector<Slice> marked;
+  marked.reserve(slices.size() + list.size());
   std::size_t next = 0;
   for (Slice slice : slices) {
     while (slice.begin < slice.end) {

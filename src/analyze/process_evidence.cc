@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "analyze/idle_cause.h"
+#include "base/steady.h"
 
 namespace headroom {
 
@@ -82,6 +83,12 @@ void ProcessCounters::cut(const Use& use, std::vector<Nanos>& cuts) const {
   }
 }
 
+bool StoppedTime::is_in(const JobView& job) {
+  return std::any_of(job.did.begin(), job.did.end(), [](const std::vector<Activity>& list) {
+    return std::any_of(list.begin(), list.end(), [](const Activity& a) { return a.state == kStoppedState; });
+  });
+}
+
 std::vector<HostShare> StoppedTime::claim(const IdleStretch& stretch) const {
   const std::vector<Activity>* owner = stretch.use.host.owner;
   if (!owner) return {};
@@ -103,10 +110,9 @@ void StoppedTime::cut(const Use& use, std::vector<Nanos>& cuts) const {
 }
 
 const Activity* activity_at(const std::vector<Activity>& list, Nanos at) {
-  const auto next =
-      std::upper_bound(list.begin(), list.end(), at, [](Nanos instant, const Activity& a) { return instant <= a.end; });
-  if (next == list.end() || at < next->begin) return nullptr;
-  return &*next;
+  const std::size_t next = count_until(list, at - 1, [](const Activity& activity) { return activity.end; });
+  if (next == list.size() || at < list[next].begin) return nullptr;
+  return &list[next];
 }
 
 bool spins(const Use& use, const IdleTime& device, const Thresholds& limits) {

@@ -22,6 +22,7 @@ class ProcessCounters final : public Evidence {
 // kernel ran.
 class StoppedTime final : public Evidence {
  public:
+  [[nodiscard]] static bool is_in(const JobView& job);  // else there is nothing to ask it
   [[nodiscard]] std::vector<HostShare> claim(const IdleStretch& stretch) const override;
   void cut(const Use& use, std::vector<Nanos>& cuts) const override;
 

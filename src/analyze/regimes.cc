@@ -21,6 +21,7 @@ std::vector<BusyRow> busy_rows(const Track& track, const Window& window, const T
                *memory = track.find(Metric::kMemoryUtil);
   std::vector<BusyRow> rows;
   if (!util || !power || !memory) return rows;
+  rows.reserve(track.at.size());
   std::optional<double> watts, used;  // they may be read more seldom than the utilisation: the last reading holds
   for (std::size_t row = 0; row < track.at.size(); ++row) {
     if (power->has(row)) watts = to_unit(Metric::kPower, power->values[row]);
@@ -38,6 +39,7 @@ std::optional<Stall> find_stall(const Track& track, const std::vector<Slice>& sl
                                 const Thresholds& limits) {
   const auto rows = busy_rows(track, window, limits);
   std::vector<double> working;  // watts of the rows whose memory is in use
+  working.reserve(rows.size());
   for (const BusyRow& row : rows)
     if (row.memory > limits[Threshold::kStallMemory]) working.push_back(row.watts);
   if (working.empty()) return std::nullopt;

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "base/steady.h"
+
 namespace headroom {
 
 namespace {
@@ -18,29 +20,36 @@ constexpr std::int64_t kHoldsTheGil = 1;  // ListRow::value of a python_thread
 // The kinds of the stacks of a recording, each once.
 class Kinds {
  public:
-  Kinds(const Recording& recording, const stacks::Families& families, std::vector<stacks::StackKind>& kinds)
-      : recording_(recording), families_(families), kinds_(kinds), of_list_(recording.lists.size(), kNone) {}
+  Kinds(const Recording& recording, const stacks::Families& families, StackView& view)
+      : recording_(recording), families_(families), view_(view) {
+    view.kind_of_list.assign(recording.lists.size(), kNone);
+    view.busy_of_list.resize(recording.lists.size());
+  }
 
   std::uint32_t of(ListId list) {
-    std::uint32_t& known = of_list_[list];
-    if (known != kNone) return known;
-    frames_.clear();
-    for (const TextId text : recording_.lists[list]) frames_.push_back(stacks::frame_of(recording_.texts[text]));
-    stacks::StackKind kind = families_.kind_of(frames_);
-    const auto [same, is_new] =
-        numbers_.try_emplace(std::tuple(kind.family, kind.within, kind.own, kind.busy, kind.where, kind.waits,
-                                        kind.of_processes, kind.for_child),
-                             kinds_.size());
-    if (is_new) kinds_.push_back(std::move(kind));
-    return known = static_cast<std::uint32_t>(same->second);
+    const std::uint32_t known = view_.kind_of_list[list];
+    return known != kNone ? known : make(list);
   }
 
  private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  std::uint32_t make(ListId list) {
+    frames_.clear();
+    for (const TextId text : recording_.lists[list]) frames_.push_back(stacks::frame_of(recording_.texts[text]));
+    stacks::StackKind kind = families_.kind_of(frames_);
+    view_.busy_of_list[list] = kind.busy;
+    const auto [same, is_new] =
+        numbers_.try_emplace(std::tuple(kind.family, kind.within, kind.own, kind.busy, kind.where, kind.waits,
+                                        kind.of_processes, kind.for_child),
+                             view_.kinds.size());
+    if (is_new) view_.kinds.push_back(std::move(kind));
+    return view_.kind_of_list[list] = static_cast<std::uint32_t>(same->second);
+  }
+
   const Recording& recording_;
   const stacks::Families& families_;
-  std::vector<stacks::StackKind>& kinds_;
-  std::vector<std::uint32_t> of_list_;
+  StackView& view_;
   std::vector<stacks::Frame> frames_;
   std::map<std::tuple<Family, Family, bool, stacks::Busy, std::string, bool, bool, bool>, std::size_t> numbers_;
 };
@@ -49,60 +58,76 @@ class Kinds {
 constexpr int kOtherWaits = 0, kMainWaits = 1, kOtherIsAtIt = 2, kOtherHasInterpreter = 3, kMainIsAtIt = 4;
 
 struct ThreadTrack {
-  const std::vector<ListRow>* rows;
+  std::span<const ListRow> rows;
   bool main;
 };
 
 struct Told {
-  StackLook look;
+  ListRow look;
   int tells;
 };
 
 // Of what threads tell at one instant, what tells most first: one look for each instant.
-class Looks {
+class Chosen {
  public:
+  Chosen(Kinds& kinds, std::vector<double>& counts) : kinds_(kinds), counts_(counts) {}
   void add(const Told& one) {
     if (looks_.empty() || looks_.back().at != one.look.at) {
       looks_.push_back(one.look);
+      counts_[one.look.list] += 1;
       main_ = one.tells == kMainIsAtIt;
-    } else if (main_ && !looks_.back().beside && one.tells >= kOtherIsAtIt) {
-      looks_.back().beside = one.look.kind;
-      looks_.back().beside_has_interpreter = one.tells == kOtherHasInterpreter;
+    } else if (main_ && one.tells >= kOtherIsAtIt) {
+      beside_.resize(looks_.size());
+      if (beside_.back().kind == BesideMain::kNobody)
+        beside_.back() = {kinds_.of(one.look.list), one.tells == kOtherHasInterpreter};
     }
   }
-  void reserve(std::size_t count) { looks_.reserve(count); }
-  [[nodiscard]] std::vector<StackLook> take() { return std::move(looks_); }
+  [[nodiscard]] ProcessLooks take() {
+    if (!beside_.empty()) beside_.resize(looks_.size());
+    return {std::move(looks_), std::move(beside_)};
+  }
 
  private:
-  std::vector<StackLook> looks_;
+  Kinds& kinds_;
+  std::vector<double>& counts_;
+  std::vector<ListRow> looks_;
+  std::vector<BesideMain> beside_;
   bool main_ = false;
 };
 
-// The main thread; while it only waits, another one that does not: the one that has the interpreter, if any does.
-std::vector<StackLook> looks_of(const std::vector<ThreadTrack>& threads, Kinds& kinds,
-                                const std::vector<stacks::StackKind>& all) {
-  const auto told_by = [&](const ThreadTrack& thread, const ListRow& row) {
-    const std::uint32_t kind = kinds.of(row.list);
-    const int others = row.value == kHoldsTheGil ? kOtherHasInterpreter : kOtherIsAtIt;
-    const int tells = all[kind].waits ? (thread.main ? kMainWaits : kOtherWaits) : thread.main ? kMainIsAtIt : others;
-    return Told{{.at = row.at, .kind = kind, .list = row.list}, tells};
-  };
-  Looks looks;
-  if (threads.size() == 1) {  // most programs: in order as it is
-    looks.reserve(threads[0].rows->size());
-    for (const ListRow& row : *threads[0].rows)
-      if (row.list != kNoList) looks.add(told_by(threads[0], row));
-    return looks.take();
+// Counts the looks of the only thread of a process, by list. False, and none counted: they are not one for each
+// instant.
+bool count_looks(std::span<const ListRow> rows, Kinds& kinds, std::vector<double>& counts) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].list == kNoList || (i > 0 && rows[i].at <= rows[i - 1].at)) {
+      for (const ListRow& row : rows.first(i)) counts[row.list] -= 1;
+      return false;
+    }
+    if (counts[rows[i].list] == 0) (void)kinds.of(rows[i].list);
+    counts[rows[i].list] += 1;
   }
+  return true;
+}
+
+// The main thread; while it only waits, another one that does not: the one that has the interpreter, if any does.
+ProcessLooks looks_of(const std::vector<ThreadTrack>& threads, Kinds& kinds, const StackView& view,
+                      std::vector<double>& counts) {
+  if (threads.size() == 1 && count_looks(threads[0].rows, kinds, counts)) return ProcessLooks(threads[0].rows);
   std::vector<Told> told;
   for (const ThreadTrack& thread : threads)
-    for (const ListRow& row : *thread.rows)
-      if (row.list != kNoList) told.push_back(told_by(thread, row));
+    for (const ListRow& row : thread.rows) {
+      if (row.list == kNoList) continue;
+      const std::uint32_t kind = kinds.of(row.list);
+      const int others = row.value == kHoldsTheGil ? kOtherHasInterpreter : kOtherIsAtIt;
+      const int waits = thread.main ? kMainWaits : kOtherWaits;
+      told.push_back({row, view.kinds[kind].waits ? waits : thread.main ? kMainIsAtIt : others});
+    }
   std::stable_sort(told.begin(), told.end(), [](const Told& x, const Told& y) {
     return x.look.at != y.look.at ? x.look.at < y.look.at : x.tells > y.tells;
   });
-  for (const Told& one : told) looks.add(one);
-  return looks.take();
+  Chosen chosen(kinds, counts);
+  for (const Told& one : told) chosen.add(one);
+  return chosen.take();
 }
 
 }  // namespace
@@ -115,40 +140,43 @@ StackView stack_view(const Recording& recording, const stacks::Families& familie
     const auto main = source.attrs.find("main");
     const std::vector<ListRow>& rows = recording.tracks[static_cast<std::size_t>(id)].lists;
     if (source.parent != kNoSource && !rows.empty())
-      threads[source.parent].push_back({&rows, main != source.attrs.end() && main->second == "true"});
+      threads[source.parent].push_back({rows, main != source.attrs.end() && main->second == "true"});
   }
-  Kinds kinds(recording, families, view.kinds);
-  for (const auto& [process, list] : threads) view.looks[process] = looks_of(list, kinds, view.kinds);
+  Kinds kinds(recording, families, view);
+  std::vector<double> counts(recording.lists.size());
+  for (const auto& [process, list] : threads) view.looks.emplace(process, looks_of(list, kinds, view, counts));
+  view.count.resize(view.kinds.size());
+  for (ListId list = 0; list < counts.size(); ++list)
+    if (counts[list] > 0) view.count[view.kind_of_list[list]] += counts[list];
   return view;
 }
 
-std::vector<StackLook>::const_iterator first_after(const std::vector<StackLook>& looks, Nanos at) {
-  if (looks.empty() || at < looks.front().at) return looks.begin();
-  if (at >= looks.back().at) return looks.end();
-  const double begin = static_cast<double>(looks.front().at), length = static_cast<double>(looks.back().at) - begin;
-  const double part = (static_cast<double>(at) - begin) / length;
-  std::size_t low = std::min(static_cast<std::size_t>(part * static_cast<double>(looks.size() - 1)), looks.size() - 1);
-  std::size_t high = low;  // looks before `low` are not later, the one at `high` is
-  for (std::size_t step = 1; looks[low].at > at; step *= 2) low -= std::min(low, step);
-  for (std::size_t step = 1; looks[high].at <= at; step *= 2) high = std::min(high + step, looks.size() - 1);
-  return std::upper_bound(looks.begin() + static_cast<std::ptrdiff_t>(low),
-                          looks.begin() + static_cast<std::ptrdiff_t>(high), at,
-                          [](Nanos when, const StackLook& look) { return when < look.at; });
+std::size_t count_until(std::span<const ListRow> looks, Nanos at) {
+  return count_until(looks, at, [](const ListRow& look) { return look.at; });
 }
 
-std::span<const StackLook> looks_within(const std::vector<StackLook>& looks, Nanos begin, Nanos end) {
-  const auto first = first_after(looks, begin);
-  return {first, std::max(first, first_after(looks, end))};
+std::span<const ListRow> looks_within(std::span<const ListRow> looks, Nanos begin, Nanos end) {
+  const std::size_t first = count_until(looks, begin);
+  // Mostly they are few: the end is looked for from the begin on.
+  std::size_t low = first, high = first;
+  for (std::size_t step = 8; high < looks.size() && looks[high].at <= end; step *= 2)
+    low = high, high = std::min(high + step, looks.size());
+  const auto last = std::upper_bound(looks.begin() + static_cast<std::ptrdiff_t>(low),
+                                     looks.begin() + static_cast<std::ptrdiff_t>(high), end,
+                                     [](Nanos when, const ListRow& look) { return when < look.at; });
+  return looks.subspan(first, static_cast<std::size_t>(last - looks.begin()) - first);
 }
 
-std::array<double, 4> idle_by_busy(const StackView& view, const std::vector<StackLook>& looks, const IdleTime& device,
+std::array<double, 4> idle_by_busy(const StackView& view, std::span<const ListRow> looks, const IdleTime& device,
                                    const UtilSample& reading) {
   if (busy_ns(reading) == 0) return {1, 1, 1, 1};
   const Nanos middle = reading.begin + (reading.end - reading.begin) / 2;
   const Nanos begin = std::min(reading.begin, middle - kAround), end = std::max(reading.end, middle + kAround);
   const auto around = looks_within(looks, begin, end);
+  std::array<std::size_t, 4> looks_of{};
+  for (const ListRow& look : around) ++looks_of[static_cast<std::size_t>(view.busy_of_list[look.list])];
   std::array<double, 4> all{}, idle_of{};
-  for (const StackLook& look : around) all[static_cast<std::size_t>(view.kinds[look.kind].busy)] += 1;
+  std::copy(looks_of.begin(), looks_of.end(), all.begin());
   const double idle = device.share(begin, end), count = static_cast<double>(around.size());
   double left = idle * count;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -196,17 +224,19 @@ HostClaim Stacks::claim_of(std::uint32_t number, const IdleStretch& stretch, boo
   return claim;
 }
 
-std::vector<Stacks::Share> Stacks::shares_of(std::span<const StackLook> looks,
+std::vector<Stacks::Share> Stacks::shares_of(std::span<const ListRow> looks,
                                              const std::array<double, 4>& idle_of) const {
   std::vector<Share> shares;  // in order of their first look
-  for (const StackLook& look : looks) {
-    const double weight = idle_of[static_cast<std::size_t>(view_.kinds[look.kind].busy)];
+  for (const ListRow& look : looks) {
+    const double weight = idle_of[static_cast<std::size_t>(view_.busy_of_list[look.list])];
+    if (weight <= 0) continue;
+    const std::uint32_t kind = view_.number_of(look);
     const auto same =
-        std::find_if(shares.begin(), shares.end(), [&](const Share& share) { return share.kind == look.kind; });
+        std::find_if(shares.begin(), shares.end(), [&](const Share& share) { return share.kind == kind; });
     if (same != shares.end())
       same->weight += weight;
-    else if (weight > 0)
-      shares.push_back({look.kind, weight});
+    else
+      shares.push_back({kind, weight});
   }
   return shares;
 }
@@ -231,19 +261,20 @@ std::vector<HostShare> Stacks::claim(const IdleStretch& stretch) const {
   if (!stretch.use.context.process) return claims;
   const auto known = view_.looks.find(*stretch.use.context.process);
   if (known == view_.looks.end()) return claims;
+  const std::span<const ListRow> all = known->second.all();
   if (stretch.part == UsePart::kBetween) {
     const auto& samples = stretch.device.samples();
     const Nanos middle = stretch.begin + (stretch.end - stretch.begin) / 2;
-    const auto reading = std::upper_bound(samples.begin(), samples.end(), middle,
-                                          [](Nanos at, const UtilSample& sample) { return at < sample.end; });
-    if (reading == samples.end()) return claims;
+    const std::size_t number = stretch.device.at(middle);
+    if (number == samples.size()) return claims;
+    const UtilSample* reading = &samples[number];
     const Nanos begin = std::max(reading->begin, stretch.use.first_kernel);
     const Nanos end = std::max(std::min(reading->end, stretch.use.last_kernel), stretch.end);
-    const auto idle_of = idle_by_busy(view_, known->second, stretch.device, *reading);
-    const auto looks = looks_within(known->second, std::min(begin, stretch.begin), end);
+    const auto idle_of = idle_by_busy(view_, all, stretch.device, *reading);
+    const auto looks = looks_within(all, std::min(begin, stretch.begin), end);
     auto shares = shares_of(looks, idle_of);
     if (shares.empty())  // none of the reading's own could be idle
-      shares = shares_of(looks_within(known->second, begin - kAround, end + kAround), idle_of);
+      shares = shares_of(looks_within(all, begin - kAround, end + kAround), idle_of);
     if (!shares.empty()) add(stretch, shares, busy_ns(*reading) == 0, claims);
     return claims;
   }
@@ -251,7 +282,7 @@ std::vector<HostShare> Stacks::claim(const IdleStretch& stretch) const {
   std::vector<Share> shares;
   std::vector<std::vector<Share>> blocks;
   for (Nanos begin = stretch.begin; begin < stretch.end; begin += kBlock) {
-    auto here = shares_of(looks_within(known->second, begin, std::min(begin + kBlock, stretch.end)), {1, 1, 1, 1});
+    auto here = shares_of(looks_within(all, begin, std::min(begin + kBlock, stretch.end)), {1, 1, 1, 1});
     if (here.empty() && !blocks.empty()) here = blocks.back();
     blocks.push_back(std::move(here));
   }

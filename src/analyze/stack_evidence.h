@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <array>
+#include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "analyze/evidence.h"
@@ -13,36 +14,60 @@
 
 namespace headroom {
 
-// What a process was at, look by look: of its threads the one that tells most.
-struct StackLook {
-  Nanos at = 0;
-  std::uint32_t kind = 0;  // index into StackView::kinds
-  ListId list = kNoList;
-  // While the main thread is at something itself: another thread that is, too; before others one that has the
-  // interpreter.
-  std::optional<std::uint32_t> beside;
-  bool beside_has_interpreter = false;
+// What another thread was at while the main thread was at something itself: one that has the interpreter before others.
+struct BesideMain {
+  std::uint32_t kind = UINT32_MAX;  // index into StackView::kinds, or kNobody
+  bool has_interpreter = false;
+  static constexpr std::uint32_t kNobody = UINT32_MAX;
 };
 
-// The Python stacks of a recording (tier Y).
+// What a process was at, look by look: of its threads the one that tells most. Rows of one thread are looked at where
+// they lie: of a day they are many millions.
+class ProcessLooks {
+ public:
+  explicit ProcessLooks(std::span<const ListRow> of_one_thread) : recorded_(of_one_thread) {}
+  ProcessLooks(std::vector<ListRow> chosen, std::vector<BesideMain> beside)
+      : chosen_(std::move(chosen)), beside_(std::move(beside)) {}
+  // In order of time, one for each instant.
+  [[nodiscard]] std::span<const ListRow> all() const {
+    return chosen_.empty() ? recorded_ : std::span<const ListRow>(chosen_);
+  }
+  [[nodiscard]] bool has_beside() const { return !beside_.empty(); }
+  [[nodiscard]] BesideMain beside(const ListRow& look) const {  // `look` is one of all()
+    return beside_.empty() ? BesideMain{} : beside_[static_cast<std::size_t>(&look - chosen_.data())];
+  }
+
+ private:
+  std::span<const ListRow> recorded_;
+  std::vector<ListRow> chosen_;     // where there are several threads
+  std::vector<BesideMain> beside_;  // by position in chosen_; empty: there never was anybody
+};
+
+// The Python stacks of a recording (tier Y), into which it looks.
 struct StackView {
   std::vector<stacks::StackKind> kinds;
-  std::map<SourceId, std::vector<StackLook>> looks;  // by process, in order of time
+  std::vector<std::uint32_t> kind_of_list;  // index into `kinds`, for lists that are in looks
+  std::vector<stacks::Busy> busy_of_list;   // likewise of their kinds
+  std::vector<double> count;                // of the looks at all processes, by kind
+  std::map<SourceId, ProcessLooks> looks;   // by process
   // Which processes waited for another one of the job at stacks of which kind: what their names leave open, set by
   // for_peers() of peer_waits.h.
   std::set<std::pair<SourceId, std::uint32_t>> for_peers;
+
+  [[nodiscard]] std::uint32_t number_of(const ListRow& look) const { return kind_of_list[look.list]; }
+  [[nodiscard]] const stacks::StackKind& kind_of(const ListRow& look) const { return kinds[number_of(look)]; }
 };
 [[nodiscard]] StackView stack_view(const Recording& recording, const stacks::Families& families);
 
-// The first one later than `at`, or their end. Looks come at a steady pace, so that an instant says about where.
-[[nodiscard]] std::vector<StackLook>::const_iterator first_after(const std::vector<StackLook>& looks, Nanos at);
+// How many are not later than `at`. Looks come at a steady pace, so that an instant says about where.
+[[nodiscard]] std::size_t count_until(std::span<const ListRow> looks, Nanos at);
 // Those in (begin, end].
-[[nodiscard]] std::span<const StackLook> looks_within(const std::vector<StackLook>& looks, Nanos begin, Nanos end);
+[[nodiscard]] std::span<const ListRow> looks_within(std::span<const ListRow> looks, Nanos begin, Nanos end);
 
 // Of the time of each kind (by stacks::Busy) the share in which the device was idle, if those kinds in which no kernel
 // can run were idle first: around a reading, a second to both sides. The few stacks of one reading would say by chance
 // that there was less of a kind than idle time, and the rest would always go to the next.
-[[nodiscard]] std::array<double, 4> idle_by_busy(const StackView& view, const std::vector<StackLook>& looks,
+[[nodiscard]] std::array<double, 4> idle_by_busy(const StackView& view, std::span<const ListRow> looks,
                                                  const IdleTime& device, const UtilSample& reading);
 
 // Tier Y. Before the first kernel and after the last it names what the process was at. Between kernels it names the
@@ -62,7 +87,7 @@ class Stacks final : public Evidence {
     double weight = 0;
   };
   [[nodiscard]] HostClaim claim_of(std::uint32_t number, const IdleStretch& stretch, bool sure) const;
-  [[nodiscard]] std::vector<Share> shares_of(std::span<const StackLook> looks,
+  [[nodiscard]] std::vector<Share> shares_of(std::span<const ListRow> looks,
                                              const std::array<double, 4>& idle_of) const;
   void add(const IdleStretch& stretch, const std::vector<Share>& shares, bool sure, std::vector<HostShare>& out) const;
 

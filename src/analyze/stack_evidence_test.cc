@@ -44,24 +44,50 @@ double seconds_at(const Ledger& ledger, Account account, const std::string& wher
 Ledger ledger_of(RecordingBuilder&& builder) { return analyze(builder.build()).ledger; }
 Ledger ledger_of(RecordingBuilder& builder) { return analyze(builder.build()).ledger; }
 
-TEST(StackEvidence, AnInstantIsFoundWhereverLooksLie) {
+TEST(StackEvidence, LooksAreFoundWhereverTheyLie) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 300; ++round) {
-    std::vector<StackLook> looks(random() % 40);
+    std::vector<ListRow> looks(random() % 40);
     Nanos at = static_cast<Nanos>(random() % 100);
-    for (StackLook& look : looks) look.at = at += static_cast<Nanos>(random() % (random() % 8 == 0 ? 1'000'000 : 5));
+    for (ListRow& look : looks) look.at = at += static_cast<Nanos>(random() % (random() % 8 == 0 ? 1'000'000 : 5));
     for (int i = 0; i < 100; ++i) {
-      const Nanos wanted = looks.empty() || i % 3 == 0
-                               ? static_cast<Nanos>(random() % 200)
-                               : looks[random() % looks.size()].at + static_cast<Nanos>(i % 3) - 1;
-      const auto expected = std::upper_bound(looks.begin(), looks.end(), wanted,
-                                             [](Nanos when, const StackLook& look) { return when < look.at; });
-      ASSERT_EQ(first_after(looks, wanted) - looks.begin(), expected - looks.begin());
+      const Nanos begin = looks.empty() || i % 3 == 0
+                              ? static_cast<Nanos>(random() % 200)
+                              : looks[random() % looks.size()].at + static_cast<Nanos>(i % 3) - 1;
+      const Nanos end = begin + static_cast<Nanos>(random() % 300) - 20;
+      const auto is_within = [&](const ListRow& look) { return look.at > begin && look.at <= end; };
+      const auto within = looks_within(looks, begin, end);
+      ASSERT_EQ(static_cast<std::ptrdiff_t>(within.size()), std::count_if(looks.begin(), looks.end(), is_within));
+      ASSERT_TRUE(std::all_of(within.begin(), within.end(), is_within));
     }
   }
-  std::vector<StackLook> all(2);
-  all[0].at = std::numeric_limits<Nanos>::min(), all[1].at = std::numeric_limits<Nanos>::max();
-  EXPECT_EQ(first_after(all, 0) - all.begin(), 1);
+}
+
+// One thread's rows are taken where they lie; those of several, and what comes twice at one instant, are chosen from.
+TEST(StackEvidence, ThereIsOneLookForEachInstant) {
+  const auto looks_of = [](RecordingBuilder& builder) {
+    const Recording recording = builder.build();
+    const StackView view = stack_view(recording, stacks::Families());
+    std::vector<std::string> places;
+    double counted = 0;
+    for (const auto& [process, looks] : view.looks)
+      for (const ListRow& look : looks.all()) places.push_back(view.kind_of(look).where);
+    for (const double count : view.count) counted += count;
+    EXPECT_EQ(counted, static_cast<double>(places.size()));
+    return places;
+  };
+  Job one(20, [](double) { return 1.0; });
+  one.stacks(7, 0, 5, kOther);
+  const std::size_t once = looks_of(one).size();
+  EXPECT_GT(once, 50U);
+  Job twice(20, [](double) { return 1.0; });
+  twice.stacks(7, 0, 5, kOther).stacks(7, 5, 5.05, kFetch).stacks(7, 5, 5.05, kOther);  // the last two at one instant
+  const std::vector<std::string> chosen = looks_of(twice);
+  EXPECT_EQ(chosen.size(), once + 1);
+  EXPECT_EQ(chosen.back(), "decode (data.py)");
+  Job two(20, [](double) { return 1.0; });
+  two.stacks(7, 0, 5, kLock).stacks(7, 0, 5, kOther, 8);
+  EXPECT_EQ(looks_of(two), std::vector<std::string>(once, "features (train.py)"));
 }
 
 TEST(StackEvidence, NamesAccountAndFunctionOfIdleTime) {

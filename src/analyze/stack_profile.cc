@@ -18,6 +18,7 @@ std::vector<stacks::WeightedStack> stack_profile(const Recording& recording, con
       if (!use.ours || use.device != device.source || !use.process) continue;
       const auto known = view.looks.find(*use.process);
       if (known == view.looks.end()) continue;
+      const std::span<const ListRow> all = known->second.all();
       const auto& readings = time.samples();
       const auto first = std::upper_bound(readings.begin(), readings.end(), use.begin,
                                           [](Nanos at, const UtilSample& sample) { return at < sample.end; });
@@ -26,11 +27,11 @@ std::vector<stacks::WeightedStack> stack_profile(const Recording& recording, con
         const Nanos begin = std::max({reading.begin, use.begin, analysis.window.begin});
         const Nanos end = std::min({reading.end, use.end, analysis.window.end});
         if (begin >= end || !reading.util) continue;
-        const auto looks = looks_within(known->second, begin, end);
-        const auto idle_of = idle_by_busy(view, known->second, time, reading);
+        const auto looks = looks_within(all, begin, end);
+        const auto idle_of = idle_by_busy(view, all, time, reading);
         const double each = seconds(end - begin) / static_cast<double>(std::max<std::size_t>(1, looks.size()));
-        for (const StackLook& look : looks) {
-          const double share = idle_of[static_cast<std::size_t>(view.kinds[look.kind].busy)];
+        for (const ListRow& look : looks) {
+          const double share = idle_of[static_cast<std::size_t>(view.busy_of_list[look.list])];
           by_list[look.list].idle += each * share;
           by_list[look.list].busy += each * (1 - share);
         }

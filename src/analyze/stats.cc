@@ -124,7 +124,8 @@ void summarise(MetricStats& stats, std::vector<std::int64_t>& values) {
 }
 
 bool is_excluded(const MetricStats& stats, Nanos at) {
-  return std::binary_search(stats.excluded.begin(), stats.excluded.end(), ExcludedReading{.at = at},
+  return !stats.excluded.empty() &&
+         std::binary_search(stats.excluded.begin(), stats.excluded.end(), ExcludedReading{.at = at},
                             [](const auto& x, const auto& y) { return x.at < y.at; });
 }
 

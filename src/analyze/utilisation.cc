@@ -6,6 +6,7 @@
 
 #include "analyze/gpu_works.h"
 #include "base/median.h"
+#include "base/steady.h"
 
 namespace headroom {
 
@@ -17,6 +18,8 @@ std::vector<UtilSample> readings(const Track& track, Nanos begin, Nanos end, Nan
   const Column* util = track.find(Metric::kGpuUtil);
   if (!util) return samples;
   std::vector<Nanos> gaps;
+  gaps.reserve(track.at.size());
+  samples.reserve(track.at.size());
   for (std::size_t i = 1; i < track.at.size(); ++i) gaps.push_back(track.at[i] - track.at[i - 1]);
   Nanos spacing = nominal > 0 ? nominal : kSecond;
   if (!gaps.empty()) spacing = std::max<Nanos>(median(std::move(gaps)), 1);
@@ -37,6 +40,7 @@ std::vector<UtilSample> readings(const Track& track, Nanos begin, Nanos end, Nan
 std::vector<UtilSample> merge(const std::vector<UtilSample>& first, const std::vector<UtilSample>& second, Nanos begin,
                               Nanos end) {
   std::vector<UtilSample> merged;
+  merged.reserve(first.size() + second.size() + 1);
   std::size_t other = 0;
   const auto fill = [&](Nanos from, Nanos to) {
     while (other < second.size() && second[other].end <= from) ++other;
@@ -84,7 +88,8 @@ std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu, c
       readings(recording.tracks[static_cast<std::size_t>(gpu)], meta.start, meta.end, meta.interval, gap);
   std::vector<UtilSample> seen = merge(ring, ticks, meta.start, meta.end);
   const std::vector<UtilSample> exact = profiled(recording, gpu);
-  return exact.empty() ? seen : merge(exact, seen, meta.start, meta.end);
+  if (exact.empty()) return seen;
+  return merge(exact, seen, meta.start, meta.end);
 }
 
 Nanos busy_error(const Recording& recording, SourceId gpu, Nanos begin, Nanos end, const Thresholds& limits) {
@@ -114,16 +119,18 @@ IdleTime::IdleTime(std::vector<UtilSample> samples) : samples_(std::move(samples
     idle_before_.push_back(idle_before_.back() + (sample.util ? sample.end - sample.begin - busy_ns(sample) : 0));
 }
 
+std::size_t IdleTime::at(Nanos at) const {
+  return count_until(samples_, at, [](const UtilSample& sample) { return sample.end; });
+}
+
 double IdleTime::share(Nanos begin, Nanos end) const {
   if (end <= begin) return 0;
-  const auto first = std::upper_bound(samples_.begin(), samples_.end(), begin,
-                                      [](Nanos at, const UtilSample& s) { return at < s.end; });
-  const auto last =
-      std::lower_bound(first, samples_.end(), end, [](const UtilSample& s, Nanos at) { return s.begin < at; });
+  const std::size_t first = at(begin);
+  const std::size_t last =
+      std::max(first, count_until(samples_, end - 1, [](const UtilSample& sample) { return sample.begin; }));
   if (first == last) return 0;
-  const Nanos idle = idle_before_[static_cast<std::size_t>(last - samples_.begin())] -
-                     idle_before_[static_cast<std::size_t>(first - samples_.begin())];
-  const Nanos length = (last - 1)->end - first->begin;
+  const Nanos idle = idle_before_[last] - idle_before_[first];
+  const Nanos length = samples_[last - 1].end - samples_[first].begin;
   return static_cast<double>(idle) / static_cast<double>(std::max<Nanos>(1, length));
 }
 

@@ -34,11 +34,13 @@ inline constexpr std::int64_t kFullUtil = 10'000;
 // Nanoseconds of a sample with a kernel resident; rounded towards the larger of its two parts.
 [[nodiscard]] Nanos busy_ns(const UtilSample& sample);
 
-// How idle a device was: asked for many stretches, each in logarithmic time.
+// How idle a device was: asked for many stretches.
 class IdleTime {
  public:
   explicit IdleTime(std::vector<UtilSample> samples);
   [[nodiscard]] const std::vector<UtilSample>& samples() const { return samples_; }
+  // The sample that holds `at`, as a position; their number where none is so late.
+  [[nodiscard]] std::size_t at(Nanos at) const;
   // The share of the samples that touch [begin, end) without a kernel; 0 where none does.
   [[nodiscard]] double share(Nanos begin, Nanos end) const;
 

@@ -20,8 +20,8 @@ WorkerLooks worker_looks(const StackView& stacks, const JobView& job, const std:
     for (const SourceId id : workers)
       for (const Slice& slice : devices[i].slices) {
         if (is_busy(slice.account)) continue;
-        for (const StackLook& look : looks_within(stacks.looks.at(id), slice.begin, slice.end)) {
-          const stacks::StackKind& kind = stacks.kinds[look.kind];
+        for (const ListRow& look : looks_within(stacks.looks.at(id).all(), slice.begin, slice.end)) {
+          const stacks::StackKind& kind = stacks.kind_of(look);
           std::int32_t place = -1;
           if (!kind.waits && kind.family != stacks::Family::kLoaderWait) {
             const auto [known, fresh] = numbers.try_emplace(kind.where, static_cast<std::int32_t>(seen.places.size()));
@@ -51,19 +51,23 @@ std::map<std::int64_t, SourceId> owners_on(const DeviceTime& device, const Stack
 }  // namespace
 
 CodeShare kernel_waits(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices) {
-  std::map<std::string, double> looks_at;
-  double all = 0;
+  const auto waits = [](const stacks::StackKind& kind) { return kind.busy == stacks::Busy::kWaitsForKernels; };
+  if (std::none_of(stacks.kinds.begin(), stacks.kinds.end(), waits)) return {};
+  std::vector<double> looks(stacks.kinds.size());  // by kind
   for (const DeviceTime& device : devices) {
     const auto owners = owners_on(device, stacks, job);
     for (const Slice& slice : device.slices) {
       const auto owner = owners.find(slice.pid);
       if (owner == owners.end() || slice.account == Account::kStartup || slice.account == Account::kTeardown) continue;
-      for (const StackLook& look : looks_within(stacks.looks.at(owner->second), slice.begin, slice.end)) {
-        const stacks::StackKind& kind = stacks.kinds[look.kind];
-        all += 1;
-        if (kind.busy == stacks::Busy::kWaitsForKernels) looks_at[kind.where] += 1;
-      }
+      for (const ListRow& look : looks_within(stacks.looks.at(owner->second).all(), slice.begin, slice.end))
+        looks[stacks.number_of(look)] += 1;
     }
+  }
+  std::map<std::string, double> looks_at;
+  double all = 0;
+  for (std::size_t kind = 0; kind < looks.size(); ++kind) {
+    all += looks[kind];
+    if (looks[kind] > 0 && waits(stacks.kinds[kind])) looks_at[stacks.kinds[kind].where] += looks[kind];
   }
   const auto most = std::max_element(looks_at.begin(), looks_at.end(),
                                      [](const auto& x, const auto& y) { return x.second < y.second; });
@@ -72,6 +76,9 @@ CodeShare kernel_waits(const StackView& stacks, const JobView& job, const std::v
 
 std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
                                     const std::vector<DeviceTime>& devices) {
+  if (std::none_of(stacks.looks.begin(), stacks.looks.end(),
+                   [](const auto& process) { return process.second.has_beside(); }))
+    return {};
   struct Seen {
     std::map<std::string, double> looks_at;
     double all = 0, with_interpreter = 0;
@@ -83,10 +90,13 @@ std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
       const auto owner = owners.find(slice.pid);
       if (owner == owners.end() || is_busy(slice.account)) continue;
       Seen& seen = by_account[slice.account];
-      for (const StackLook& look : looks_within(stacks.looks.at(owner->second), slice.begin, slice.end)) {
+      const ProcessLooks& looks = stacks.looks.at(owner->second);
+      for (const ListRow& look : looks_within(looks.all(), slice.begin, slice.end)) {
         seen.all += 1;
-        if (look.beside) seen.looks_at[stacks.kinds[*look.beside].where] += 1;
-        if (look.beside && look.beside_has_interpreter) seen.with_interpreter += 1;
+        const BesideMain beside = looks.beside(look);
+        if (beside.kind == BesideMain::kNobody) continue;
+        seen.looks_at[stacks.kinds[beside.kind].where] += 1;
+        if (beside.has_interpreter) seen.with_interpreter += 1;
       }
     }
   }

@@ -41,6 +41,7 @@ class ByteReader {
     return static_cast<std::uint8_t>(*at_++);
   }
   std::uint64_t varint() {
+    if (at_ != end_ && static_cast<std::uint8_t>(*at_) < 0x80) return static_cast<std::uint8_t>(*at_++);  // most are
     std::uint64_t value = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
       const std::uint8_t next = byte();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any file is a journal that can be read, or an error that says where; any text in its columns of JSON is facts, or
-// none; any bytes are a request to the running batch, which answers or closes.
+// Any file is a journal that can be read, or an error that says where, and so is a recording with a batch copied into
+// it; any text in its columns of JSON is facts, or none; any bytes are a request to the running batch, which answers or
+// closes.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -43,13 +44,14 @@ class Folder {
 void read_as_journal(const std::string& folder, std::string_view bytes) {
   const Fd fd = std::move(*open_write(batch::journal_path(folder)));
   HR_CHECK(write_all(fd.get(), bytes), "the temporary folder is full");
-  const auto contents = batch::read_journal(folder);
-  if (!contents) {
-    HR_CHECK(contents.error().what.find(folder) != std::string::npos, "an error says where");
-    return;
+  for (const auto& contents : {batch::read_journal(folder), batch::read_copied_journal(batch::journal_path(folder))}) {
+    if (!contents) {
+      HR_CHECK(contents.error().what.find(folder) != std::string::npos, "an error says where");
+      continue;
+    }
+    for (const auto& attempt : contents->attempts)
+      HR_CHECK(static_cast<std::size_t>(attempt.task) < contents->tasks.size(), "an attempt of a task");
   }
-  for (const auto& attempt : contents->attempts)
-    HR_CHECK(static_cast<std::size_t>(attempt.task) < contents->tasks.size(), "an attempt of a task");
 }
 
 void read_as_facts(std::string_view bytes) {

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/human.h"
 #include "base/ids.h"
+#include "base/secrets.h"
 #include "base/strings.h"
 #include "base/visible.h"
 #include "batch/add_tasks.h"
@@ -49,6 +50,12 @@ class BatchVerb {
   BatchVerb(const BatchCommand& command, Nanos interval, Nanos grace)
       : command_(command), interval_(interval), grace_(grace) {}
   int run();
+  // What the user's commands are to be told, after run(): once the batch's folder is free again.
+  struct Notice {
+    report::EndNotice end;
+    std::optional<Explanation> explanation;
+  };
+  [[nodiscard]] std::optional<Notice> take_notice() { return std::move(notice_); }
 
  private:
   Result<int> run_tasks();
@@ -61,6 +68,8 @@ class BatchVerb {
   void read_logs(batch::BatchOptions& options);
   [[nodiscard]] std::optional<Explanation> explained(const SessionResult& recorded) const;
   [[nodiscard]] int finish(batch::SessionRecorder& recorder, batch::BatchEnd end);
+  [[nodiscard]] int ended(int code, const BatchSummary& summary, std::string stop_reason,
+                          std::optional<Explanation> explanation);
 
   const BatchCommand& command_;
   const Nanos interval_, grace_;
@@ -70,6 +79,7 @@ class BatchVerb {
   JobMarks marks_;
   bool placement_readable_ = false;
   std::shared_ptr<TaskLogs> logs_;  // null where nothing is recorded
+  std::optional<Notice> notice_;
 };
 
 // What the control socket answers.
@@ -247,7 +257,7 @@ int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   const SessionResult recorded = recorder.finish({.at = boottime_now(), .stop_reason = "job_ended"});
   marks_.remove();
   const bool kept = batch::write_end(batch_, end, recorded, say);
-  const std::optional<Explanation> explanation = explained(recorded);
+  std::optional<Explanation> explanation = explained(recorded);
   batch::complete_records(batch_, end, recorded, explanation, say);
   end.summary.recording = recorded.path;
   end.summary.journal = batch_.journal->path();
@@ -270,8 +280,25 @@ int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   command_.json ? (void)write_all(STDERR_FILENO, text) : (void)put(text);
   if (command_.json) put(report::to_json(end.summary, facts, explanation));
   if (command_.live.output.empty() && !command_.no_record) keep_shelf_small();
-  if (end.signal != 0 && tasks.left > 0) return kExitInterrupted;
-  return kept && tasks.succeeded == tasks.total ? kExitOk : kExitFailed;
+  if (end.signal != 0 && tasks.left > 0)
+    return ended(kExitInterrupted, end.summary, "interrupted", std::move(explanation));
+  return ended(kept && tasks.succeeded == tasks.total ? kExitOk : kExitFailed, end.summary, "job_ended",
+               std::move(explanation));
+}
+
+// The code, and what is to be told.
+int BatchVerb::ended(int code, const BatchSummary& summary, std::string stop_reason,
+                     std::optional<Explanation> explanation) {
+  if (!command_.hooks.any()) return code;
+  report::EndNotice end{.verb = "batch",
+                        .recording = summary.recording,
+                        .command = explanation ? explanation->meta.command : hide_secrets(command_words(command_)),
+                        .exit_code = code,
+                        .stop_reason = std::move(stop_reason),
+                        .duration = static_cast<Nanos>(summary.wall_seconds * 1e9),
+                        .tasks = summary.tasks};
+  notice_ = {std::move(end), std::move(explanation)};
+  return code;
 }
 
 // Not even a recording.
@@ -284,7 +311,7 @@ int BatchVerb::nothing_to_do() {
   BatchSummary summary{.tasks = {.total = count, .succeeded = count}};
   summary.journal = batch_.journal->path();
   if (command_.json) put(report::to_json(summary, {.earlier = batch_.earlier}));
-  return kExitOk;
+  return ended(kExitOk, summary, "", std::nullopt);
 }
 
 // As it is run, but for what is filled in when it starts. After ":::" {slot} is written {%}.
@@ -343,7 +370,14 @@ int batch_verb(const BatchCommand& command) {
     return report_error(
         {.code = Errc::kInvalidInput, .what = "batch: --per-gpu and --no-pack exclude each other", .hint = ""});
   ::mallopt(M_ARENA_MAX, 1);
-  const int code = BatchVerb(command, *interval, *grace).run();
+  int code = kExitOk;
+  std::optional<BatchVerb::Notice> notice;
+  {
+    BatchVerb verb(command, *interval, *grace);
+    code = verb.run();
+    notice = verb.take_notice();
+  }
+  if (notice) call_hooks(command.hooks, notice->end, notice->explanation ? &*notice->explanation : nullptr);
   leave(code);  // a thread may be left behind in a driver call
 }
 

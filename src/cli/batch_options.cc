@@ -77,6 +77,7 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
       ->check(duration_check());
   app.add_option("-o,--output", o.live.output, "where the recording goes; default: $XDG_STATE_HOME/headroom")
       ->type_name("FILE");
+  declare_hooks(app, o.hooks);
 }
 
 std::vector<std::string> command_words(const BatchCommand& o) {

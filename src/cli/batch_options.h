@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "batch/request.h"
+#include "cli/hooks.h"
 #include "cli/job_marks.h"
 #include "cli/live_parts.h"
 
@@ -15,12 +16,14 @@ struct BatchCommand {
   batch::Request batch;
   LiveOptions live;
   MarksChoice marks;
+  Hooks hooks;
   bool dry_run = false, json = false, follow = false, no_record = false;
 };
 
 void declare_batch_options(CLI::App& app, BatchCommand& command);
 
-// The command line with all that was said in it; `-` stands for standard input.
+// The command line with all that was said in it; `-` stands for standard input. Without --on-end and --on-finding:
+// where somebody is told is nothing for recordings and journals, and often holds a secret.
 [[nodiscard]] std::vector<std::string> command_words(const BatchCommand& command);
 // For people: the command that goes on with the batch, as a shell reads it. Without what belongs to this run only.
 [[nodiscard]] std::string resume_line(BatchCommand command);

@@ -10,7 +10,6 @@
 #include "batch/folder.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
-#include "diagnose/explain.h"
 
 namespace headroom::cli {
 
@@ -27,7 +26,7 @@ Result<compare::Side> side_of_batch(const std::string& what, const std::vector<s
   // A recording is of one run of the batch: after a resume it does not speak for all of it.
   if (contents.runs.size() == 1 && !contents.runs.front().recording.empty())
     if (const auto opened = open_recording(contents.runs.front().recording, {}, {.leave_out = metrics_not_explained()}))
-      take_batch_recording(opened->recording, explain(opened->recording), side);
+      take_batch_recording(opened->recording, side);
   return side;
 }
 
@@ -37,12 +36,12 @@ Result<compare::Side> side_of_recording(const std::string& what, const std::vect
   if (opened.recording.meta.origin == "batch") {
     if (const auto contents = batch::read_copied_journal(opened.path)) {
       compare::Side side = side_of_journal(*contents, changed);
-      take_batch_recording(opened.recording, explain(opened.recording), side);
+      take_batch_recording(opened.recording, side);
       return side;
     }
   }
   HR_TRY(const auto families, users_families());
-  return side_of_job(opened.recording, explain(opened.recording, {.path = opened.path, .families = families}));
+  return side_of_job(opened.recording, {.path = opened.path, .families = families});
 }
 
 bool names_a_batch(const std::string& what) {

@@ -7,8 +7,8 @@
 #include "base/result.h"
 #include "batch/journal.h"
 #include "compare/side.h"
+#include "diagnose/explain.h"
 #include "import/import.h"
-#include "model/explanation.h"
 #include "model/recording.h"
 
 // Recordings and batches as sides of a comparison.
@@ -19,8 +19,8 @@ namespace headroom::cli {
 [[nodiscard]] Result<compare::Side> side_of(const std::string& what, const std::vector<std::string>& changed,
                                             const ImportOptions& import);
 
-// A job: one run. Without label.
-[[nodiscard]] compare::Side side_of_job(const Recording& recording, const Explanation& explanation);
+// The recording of a job, explained with the options: one run. Without label.
+[[nodiscard]] compare::Side side_of_job(const Recording& recording, const ExplainOptions& options);
 // From its start to its end: what its recorder did before and after it is not its time.
 [[nodiscard]] Window job_of(const Recording& recording);
 // Repeats: the runs of both, and what was seen of all.
@@ -28,6 +28,6 @@ void join_sides(compare::Side more, compare::Side& all);
 // A batch: its attempts, without what only the recording of it says.
 [[nodiscard]] compare::Side side_of_journal(const batch::Contents& contents, const std::vector<std::string>& changed);
 // What the recording of a batch says beside its journal: the GPUs that it used, and where their time went.
-void take_batch_recording(const Recording& recording, const Explanation& explanation, compare::Side& side);
+void take_batch_recording(const Recording& recording, compare::Side& side);
 
 }  // namespace headroom::cli

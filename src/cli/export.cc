@@ -14,6 +14,8 @@
 #include "export/csv.h"
 #include "export/jsonl.h"
 #include "export/share.h"
+#include "exposition/families.h"
+#include "exposition/formats.h"
 #include "record/reader.h"
 #include "record/writer.h"
 
@@ -26,10 +28,19 @@ struct ExportOptions {
   bool share = false;
 };
 
+std::string metrics_text(const std::string& format, const exposition::Snapshot& snapshot) {
+  if (format == "openmetrics") return exposition::to_openmetrics(exposition::families_of(snapshot));
+  return exposition::to_prometheus(format == "prometheus" ? exposition::families_of(snapshot)
+                                                          : exposition::dcgm_families_of(snapshot));
+}
+
 Result<void> write_as(const ExportOptions& options, const Recording& recording, const Output& output) {
   if (options.format == "jsonl") return write_jsonl(recording, output);
-  if (options.format == "chrome")
-    return write_chrome_trace(recording, explain(recording, {.families = users_families_if_good()}), output);
+  if (options.format != "csv") {
+    const Explanation explanation = explain(recording, {.families = users_families_if_good()});
+    if (options.format == "chrome") return write_chrome_trace(recording, explanation, output);
+    return output(metrics_text(options.format, exposition::snapshot_of(recording, explanation)));
+  }
   const auto kind = source_kind_of(options.source);
   if (!kind && !options.source.empty())
     return fail(Errc::kInvalidInput, fmt::format("--source: there are no sources of kind '{}'", options.source),
@@ -68,8 +79,10 @@ Action declare_export(VerbInput input) {
   input.app
       .add_option("-f,--format", options->format,
                   "csv: a line per row; jsonl: the text form, which can be read back; chrome: for ui.perfetto.dev; "
-                  "hrec: a whole copy, also of a recording that is being written")
-      ->check(CLI::IsMember({"csv", "jsonl", "chrome", "hrec"}))
+                  "hrec: a whole copy, also of a recording that is being written; openmetrics, prometheus (text "
+                  "0.0.4): where the time went, and the last readings, for a Prometheus; dcgm-exporter: the last "
+                  "readings under its names")
+      ->check(CLI::IsMember({"csv", "jsonl", "chrome", "hrec", "openmetrics", "prometheus", "dcgm-exporter"}))
       ->capture_default_str();
   input.app.add_option("-o,--output", options->output, "a file (default, and '-': standard output)")->type_name("FILE");
   input.app.add_option("--source", options->source, "csv: rows of this kind of source only, such as gpu or process")

@@ -105,7 +105,8 @@ std::vector<compare::Stretch> stretches_of(const StepCounts& steps) {
 
 }  // namespace
 
-compare::Side side_of_job(const Recording& recording, const Explanation& explanation) {
+compare::Side side_of_job(const Recording& recording, const ExplainOptions& options) {
+  const Explanation explanation = explain(recording, options);
   compare::Side side;
   const RecordingMeta& meta = recording.meta;
   const Window job = job_of(recording);
@@ -130,7 +131,8 @@ compare::Side side_of_job(const Recording& recording, const Explanation& explana
   return side;
 }
 
-void take_batch_recording(const Recording& recording, const Explanation& explanation, compare::Side& side) {
+void take_batch_recording(const Recording& recording, compare::Side& side) {
+  const Explanation explanation = explain(recording);
   std::vector<Device> used;
   for (const Device& device : explanation.ledger.devices)
     if (std::find(side.hardware.uuids.begin(), side.hardware.uuids.end(), device.uuid) != side.hardware.uuids.end())

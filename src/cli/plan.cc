@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "base/duration.h"
+#include "base/fd.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "cli/arguments.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
@@ -20,6 +22,9 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
+#include "plan/fill.h"
+#include "plan/measured.h"
+#include "plan/probe_reader.h"
 #include "report/plan.h"
 
 namespace headroom::cli {
@@ -28,9 +33,9 @@ namespace {
 
 struct PlanOptions {
   std::string recording = "last";
-  bool json = false, full = false, apply = false, yes = false;
+  bool json = false, full = false, apply = false, yes = false, history = false;
   std::optional<std::size_t> width;
-  std::string left, batch, step_times, epoch, job_duration, save;
+  std::string left, batch, step_times, probe, epoch, job_duration, save;
   std::optional<std::int64_t> trials, epochs, workers, tasks;
 };
 
@@ -78,7 +83,49 @@ Result<PlanRequest> request_of(const PlanOptions& options) {
   return request;
 }
 
+Result<ProbeReport> probe_of(const std::string& path) {
+  constexpr std::size_t kLargestProbe = std::size_t{16} << 20;
+  HR_TRY(const std::string text, read_file(path, kLargestProbe));
+  auto probe = planning::read_probe(text);
+  if (!probe) return tl::unexpected(within(path, probe.error()));
+  return probe;
+}
+
+// What was probed is asked about: the fastest value that ran, unless somebody considers another one.
+Result<void> ask_about_probe(const Explanation& explanation, PlanRequest& request) {
+  const ProbeReport& probe = *request.probe;
+  const auto fastest = parse_number<double>(probe.values[*probe.best].value);
+  switch (planning::varied(probe)) {
+    case planning::Varied::kBatchSize: {
+      const auto said = planning::batch_said(explanation);
+      if (!request.batch && !said)
+        return fail(Errc::kInvalidInput, "--probe: the recording does not say its batch size",
+                    "write it and the one considered: --batch 32:64");
+      if (!request.batch && fastest && *fastest > said->value) request.batch = std::pair(said->value, *fastest);
+      if (request.batch && probe.line &&
+          !planning::measured_change(probe, request.batch->first, request.batch->second)) {
+        const auto point = [&](double size) {
+          return std::pair(size, probe.line->fixed_seconds + probe.line->per_sample_seconds * size);
+        };
+        request.step_times = std::pair(point(request.batch->first), point(request.batch->second));
+      }
+      return {};
+    }
+    case planning::Varied::kWorkers: {
+      const auto said = planning::workers_said(explanation);
+      if (!request.workers && fastest && *fastest >= 1 && *fastest > (said ? said->value : 0))
+        request.workers = static_cast<std::int64_t>(std::min(*fastest, 4096.0));
+      return {};
+    }
+    case planning::Varied::kOther:
+      break;
+  }
+  return fail(Errc::kInvalidInput, fmt::format("--probe: no option of a plan is about {}", visible(probe.parameter)),
+              "batch sizes and loader workers can be planned with: headroom probe --vary num_workers=0,2,4 -- CMD");
+}
+
 Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
+  if (options.history) return show_predictions(options.json);
   HR_TRY(PlanRequest request, request_of(options));
   HR_TRY(const OpenedRecording opened,
          open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
@@ -89,7 +136,12 @@ Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
   HR_TRY(explaining.families, users_families());
   HR_TRY(const compare::Outcomes past, past_predictions());
   request.history = compare::cause_histories(past.list);
-  const Plan plan = headroom::plan(explain(opened.recording, explaining), request);
+  const Explanation explanation = explain(opened.recording, explaining);
+  if (!options.probe.empty()) {
+    HR_TRY(request.probe, probe_of(options.probe));
+    HR_TRYV(ask_about_probe(explanation, request));
+  }
+  const Plan plan = headroom::plan(explanation, request);
   if (!options.save.empty()) {
     HR_TRYV(write_to(options.save, [&](const Output& out) { return out(report::to_json(plan)); }));
   }
@@ -112,7 +164,7 @@ Action declare_plan(VerbInput input) {
   auto options = std::make_shared<PlanOptions>();
   auto& app = input.app;
   app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
-  app.add_flag("--json", options->json, "machine-readable, schema headroom.plan/1");
+  app.add_flag("--json", options->json, "machine-readable, schema headroom.plan/1 or headroom.predictions/1");
   app.add_flag("--full", options->full, "all options with all that is known of them");
   app.add_option("--width", options->width, "columns of the text, 40 to 160 (default: the terminal's)")
       ->check(CLI::Range(report::kNarrowest, report::kWidest))
@@ -128,10 +180,13 @@ Action declare_plan(VerbInput input) {
       ->type_name("DURATION")
       ->check(duration_check());
   app.add_option("--batch", options->batch, "batch size now and the one considered, such as 32:128")
-      ->type_name("NOW:THEN");
+      ->type_name("SIZES");
   app.add_option("--step-times", options->step_times,
                  "seconds of a step measured at two batch sizes: 32=0.110,64=0.130")
       ->type_name("SIZE=S,SIZE=S");
+  app.add_option("--probe", options->probe,
+                 "what headroom probe --json wrote of batch sizes or loader workers: its times narrow the gain")
+      ->type_name("FILE");
   app.add_option("--workers", options->workers, "loader workers considered")
       ->check(CLI::Range(1, 4096))
       ->type_name("COUNT");
@@ -143,6 +198,8 @@ Action declare_plan(VerbInput input) {
       ->type_name("DURATION")
       ->check(duration_check());
   app.add_option("-o,--save", options->save, "write the plan there as JSON, for headroom verify")->type_name("FILE");
+  app.add_flag("--history", options->history,
+               "show what was predicted so far and how far it came true, as headroom verify found");
   app.add_flag("--apply", options->apply,
                "change what Headroom itself controls: settings of a batch's task file; shows the difference and asks");
   app.add_flag("--yes", options->yes, "with --apply: do not ask");

@@ -10,8 +10,12 @@
 
 #include "base/fd.h"
 #include "base/filesystem.h"
+#include "base/human.h"
 #include "base/time.h"
 #include "cli/environment.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "report/verify.h"
 
 namespace headroom::cli {
 
@@ -70,6 +74,17 @@ Result<void> remember(const PredictionOutcome& outcome) {
   const Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!made) return tl::unexpected(errno_error("open " + path));
   return write_file(path, newest(text + compare::outcome_line(outcome)));
+}
+
+Result<void> show_predictions(bool json) {
+  HR_TRY(const compare::Outcomes past, past_predictions());
+  if (past.damaged > 0)
+    say(fmt::format("{} of the history cannot be read and {} left out", count_of(past.damaged, "line"),
+                    past.damaged == 1 ? "is" : "are"));
+  const auto causes = compare::cause_histories(past.list);
+  put(json ? report::predictions_json(causes, past.list)
+           : report::predictions_text(causes, past.list, text_options(STDOUT_FILENO)));
+  return {};
 }
 
 }  // namespace headroom::cli

@@ -15,5 +15,7 @@ namespace headroom::cli {
 // A file that is not there is an empty history.
 [[nodiscard]] Result<compare::Outcomes> past_predictions();
 [[nodiscard]] Result<void> remember(const PredictionOutcome& outcome);
+// Prints them, per cause and the newest ones, as text or headroom.predictions/1.
+[[nodiscard]] Result<void> show_predictions(bool json);
 
 }  // namespace headroom::cli

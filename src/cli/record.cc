@@ -16,12 +16,16 @@
 #include "base/ids.h"
 #include "base/strings.h"
 #include "cli/arguments.h"
+#include "cli/families.h"
+#include "cli/hooks.h"
 #include "cli/job_lines.h"
 #include "cli/live_parts.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "diagnose/explain.h"
 #include "live/loop.h"
 #include "live/signals.h"
+#include "record/reader.h"
 #include "report/recordings.h"
 
 namespace headroom::cli {
@@ -35,6 +39,7 @@ struct RecordOptions {
   LinesOptions lines;
   std::vector<std::int64_t> pids;
   std::string duration;
+  Hooks hooks;
   bool json = false;
 };
 
@@ -68,6 +73,8 @@ class OpenEndedRecording {
   void print_result(const SessionResult& result, Nanos end) const;
   void stop(std::string reason);
   int finish();
+  int complete(const SessionResult& result, Nanos end);
+  void tell_hooks(const SessionResult& result, Nanos end) const;
 
   const RecordOptions& options_;
   Loop& loop_;
@@ -184,6 +191,12 @@ int OpenEndedRecording::finish() {
   const Nanos end = boottime_now();
   const SessionResult result = session_->finish({.at = end, .stop_reason = stop_reason_});
   end_progress();
+  const int code = complete(result, end);
+  if (options_.hooks.any()) tell_hooks(result, end);
+  return code;
+}
+
+int OpenEndedRecording::complete(const SessionResult& result, Nanos end) {
   if (stop_reason_ == "no_gpus") {  // nothing was recorded that was asked for
     std::error_code ignored;
     if (!result.path.empty()) std::filesystem::remove(result.path, ignored);
@@ -194,6 +207,21 @@ int OpenEndedRecording::finish() {
   print_result(result, end);
   if (options_.live.output.empty()) keep_shelf_small();
   return kExitOk;
+}
+
+// Nobody else needs an explanation here.
+void OpenEndedRecording::tell_hooks(const SessionResult& result, Nanos end) const {
+  report::EndNotice notice{.verb = "record", .stop_reason = stop_reason_, .duration = end - start_};
+  if (result.error || result.path.empty() || stop_reason_ == "no_gpus")
+    return call_hooks(options_.hooks, notice, nullptr);
+  notice.recording = result.path;
+  const auto recording = read_recording(result.path, {.leave_out = metrics_not_explained()});
+  if (!recording) {
+    report_error(within("what --on-end and --on-finding are told", recording.error()));
+    return call_hooks(options_.hooks, notice, nullptr);
+  }
+  const Explanation explanation = explain(*recording, {.path = result.path, .families = users_families_if_good()});
+  call_hooks(options_.hooks, notice, &explanation);
 }
 
 void OpenEndedRecording::print_result(const SessionResult& result, Nanos end) const {
@@ -242,6 +270,7 @@ Action declare_record(VerbInput input) {
   declare_live_options(input.app, options->live);
   declare_lines_options(input.app, options->lines, LinesOf::kOthers);
   input.app.add_flag("-q,--quiet", options->live.quiet, "say nothing but errors");
+  declare_hooks(input.app, options->hooks);
   input.app.add_flag("--json", options->json, "say what was recorded as JSON");
   input.app.footer(
       "Without --pid all GPUs are recorded, with every process that the driver sees on them. Ctrl-C, SIGTERM and the "

@@ -27,7 +27,7 @@ Result<Recording> whole_recording(const std::string& path) {
 
 Result<compare::Side> side_of_run(const std::string& path) {
   HR_TRY(const Recording recording, whole_recording(path));
-  return side_of_job(recording, explain(recording, {.path = path, .families = users_families_if_good()}));
+  return side_of_job(recording, {.path = path, .families = users_families_if_good()});
 }
 
 Result<CountedPart> counted_part(const std::string& path, Counting how, std::int64_t warm_up, std::int64_t steps) {

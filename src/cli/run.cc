@@ -7,12 +7,15 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "base/ids.h"
 #include "base/output_file.h"
+#include "base/secrets.h"
 #include "base/strings.h"
 #include "base/visible.h"
 #include "cli/families.h"
+#include "cli/hooks.h"
 #include "cli/job_lines.h"
 #include "cli/job_marks.h"
 #include "cli/live_parts.h"
@@ -37,6 +40,7 @@ struct RunOptions {
   MarksChoice marks;
   LinesOptions lines;
   std::string json;
+  Hooks hooks;
   StopRule stop;
   bool replace = false;  // a recording of this name
 };
@@ -82,6 +86,8 @@ class WatchedJob {
   void stop_job(Loop& loop);
   void ended(const JobEnd& end);
   [[nodiscard]] bool report();  // false where what was asked for could not be given
+  [[nodiscard]] report::EndNotice notice() const;
+  void end_left_over();
   [[noreturn]] void exit_as_job(bool reported);
 
   const RunOptions& options_;
@@ -96,6 +102,7 @@ class WatchedJob {
   std::unique_ptr<Session> session_;
   SessionResult result_;
   JobEnd end_;
+  std::optional<Explanation> explanation_;
   ForegroundJob* job_ = nullptr;              // while it runs
   std::optional<std::int64_t> counted_from_;  // steps, for the rule to stop
   bool stopping_ = false, timed_ = false;
@@ -150,6 +157,8 @@ int WatchedJob::run() {
   try {  // a bug of ours must not cost the job its exit code
     reported = report();
     if (options_.live.output.empty()) keep_shelf_small();
+    if (stopping_) end_left_over();
+    call_hooks(options_.hooks, notice(), explanation_ ? &*explanation_ : nullptr);
   } catch (const std::exception& error) {
     say(fmt::format("internal error: {}", error.what()), "the recording is kept; headroom why last tries again");
   }
@@ -227,7 +236,7 @@ bool WatchedJob::report() {
   if (result_.error && !session_->failed()) say(result_.error->what, result_.error->hint);
   const bool wanted = !options_.json.empty();
   if (result_.path.empty()) return !wanted;
-  if (options_.live.quiet && !wanted) return true;
+  if (options_.live.quiet && !wanted && !options_.hooks.any()) return true;
   auto recording = read_recording(result_.path, {.leave_out = metrics_not_explained()});
   if (!recording) {
     report_error(within("the report of this run", recording.error()));
@@ -237,10 +246,10 @@ bool WatchedJob::report() {
   if (session_->failed() && recording->meta.stop_reason.empty())
     recording->meta.stop_reason = result_.error && result_.error->code == Errc::kNoSpace ? "disk_full" : "failed";
   std::error_code ignored;
-  const Explanation explanation =
+  const Explanation& explanation = explanation_.emplace(
       explain(*recording, {.path = result_.path,
                            .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(result_.path, ignored)),
-                           .families = users_families_if_good()});
+                           .families = users_families_if_good()}));
   const auto written = wanted ? write_file(options_.json, report::to_json(explanation)) : Result<void>();
   if (!written) report_error(written.error());
   report::TextOptions layout = text_options(STDERR_FILENO);
@@ -254,9 +263,27 @@ bool WatchedJob::report() {
   return written.has_value();
 }
 
+report::EndNotice WatchedJob::notice() const {
+  report::EndNotice notice{.verb = "run",
+                           .recording = result_.path,
+                           .command = explanation_ ? explanation_->meta.command : hide_secrets(argv_),
+                           .stop_reason = explanation_ ? explanation_->meta.stop_reason : "job_ended",
+                           .duration = end_.at - start_};
+  if (stopping_)
+    notice.exit_code = kExitOk;
+  else
+    (end_.status.signal != 0 ? notice.signal : notice.exit_code) =
+        end_.status.signal != 0 ? end_.status.signal : end_.status.code;
+  return notice;
+}
+
+void WatchedJob::end_left_over() {
+  for (const pid_t pid : std::exchange(end_.left_over, {})) ::kill(pid, SIGTERM);
+}
+
 void WatchedJob::exit_as_job(bool reported) {
   if (stopping_) {  // its success; what it has started goes with it
-    for (const pid_t pid : end_.left_over) ::kill(pid, SIGTERM);
+    end_left_over();
     leave(reported ? kExitOk : kExitFailed);
   }
   // A shell that is running a loop stops it on Ctrl-C only if what it ran died of it, too.
@@ -312,6 +339,7 @@ Action declare_run(VerbInput input) {
       .add_option("--json", options->json,
                   "write the report as JSON to this file, too; where that fails, a job that succeeded ends with 1")
       ->type_name("FILE");
+  declare_hooks(input.app, options->hooks);
   declare_stop_rule(input.app, options->stop);
   input.app.add_flag("--replace", options->replace)->group("");
   input.app.footer(

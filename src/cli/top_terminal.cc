@@ -61,9 +61,8 @@ Result<std::string> terminfo_name() {
       return fail(Errc::kUnsupported, fmt::format("terminfo has no entry for this terminal (TERM={})", name), plain);
     known = kFallback;
   }
-  char move_to[] = "cup";
-  const char* moves = ::tigetstr(move_to);
-  if (moves == nullptr || moves == reinterpret_cast<const char*>(-1))
+  char move_to[] = "cup";  // a capability of texts: tigetstr() gives it, or a null pointer where there is none
+  if (::tigetstr(move_to) == nullptr)
     return fail(Errc::kUnsupported, fmt::format("this terminal cannot move its cursor (TERM={})", name), plain);
   return known;
 }
@@ -149,23 +148,25 @@ int Terminal::pair_of(Colour ink, Colour ground) {
   return next;
 }
 
+// Cells of one style, from `column` on.
+void Terminal::put(int row, int column, const std::string& text, const screen::Style& style) {
+  attr_t attributes = A_NORMAL;
+  if (style.bold) attributes |= A_BOLD;
+  if (style.faint) attributes |= A_DIM;
+  if (style.reverse) attributes |= A_REVERSE;
+  const int pair = look_.colour ? pair_of(style.ink, style.ground) : 0;
+  ::wattr_set(stdscr, attributes, static_cast<short>(pair), nullptr);
+  ::mvwaddnstr(stdscr, row, column, text.c_str(), static_cast<int>(text.size()));
+}
+
 void Terminal::draw(const std::vector<screen::Line>& lines) {
   ::werase(stdscr);
   for (std::size_t row = 0; row < lines.size(); ++row) {
     const screen::Line& line = lines[row];
-    for (std::size_t i = 0; i < line.size();) {
-      const screen::Style style = line[i].style;
-      const std::size_t begin = i;
+    for (std::size_t begin = 0, end = 0; begin < line.size(); begin = end) {
       std::string text;
-      for (; i < line.size() && line[i].style == style; ++i) text += line[i].letter;
-      if (style == screen::Style{} && text.find_first_not_of(' ') == std::string::npos) continue;
-      attr_t attributes = A_NORMAL;
-      if (style.bold) attributes |= A_BOLD;
-      if (style.faint) attributes |= A_DIM;
-      if (style.reverse) attributes |= A_REVERSE;
-      int pair = look_.colour ? pair_of(style.ink, style.ground) : 0;
-      ::wattr_set(stdscr, attributes, static_cast<short>(pair), nullptr);
-      ::mvwaddnstr(stdscr, static_cast<int>(row), static_cast<int>(begin), text.c_str(), static_cast<int>(text.size()));
+      for (; end < line.size() && line[end].style == line[begin].style; ++end) text += line[end].letter;
+      put(static_cast<int>(row), static_cast<int>(begin), text, line[begin].style);
     }
   }
   ::wattr_set(stdscr, A_NORMAL, 0, nullptr);

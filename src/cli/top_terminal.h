@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -31,6 +31,7 @@ class Terminal {
 
  private:
   Terminal() = default;
+  void put(int row, int column, const std::string& text, const screen::Style& style);
   [[nodiscard]] int pair_of(screen::Colour ink, screen::Colour ground);
   [[nodiscard]] Event next_event(screen::Key& key);
 

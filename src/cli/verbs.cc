@@ -70,7 +70,8 @@ constexpr std::array kVerbs{
          .examples = "plan\n"
                      "plan last --left 70h -o plan.json\n"
                      "plan last --trials 20 --epochs 10 --epoch 7m\n"
-                     "plan gpu_stats.csv --batch 32:128"},
+                     "plan gpu_stats.csv --batch 32:128\n"
+                     "plan --history"},
     Verb{.name = "compare",
          .summary = "say whether two runs may be compared, and if so by how much they differ",
          .declare = declare_compare,
@@ -86,6 +87,13 @@ constexpr std::array kVerbs{
          .examples = "verify plan.json last\n"
                      "verify plan.json last --applied more_loader_workers\n"
                      "verify --history"},
+    Verb{.name = "report",
+         .summary = "write all that is known of a recording as one HTML or Markdown file, to hand on",
+         .declare = declare_report,
+         .usage = "[OPTIONS] [RECORDING]",
+         .examples = "report\n"
+                     "report last -o run.html\n"
+                     "report last -o run.md"},
     Verb{.name = "stacks",
          .summary = "show the Python stacks of the time in which the GPUs were idle",
          .declare = declare_stacks,
@@ -123,11 +131,12 @@ constexpr std::array kVerbs{
          .examples = "import gpu_stats.csv\n"
                      "import dmon.log --start-date 2025-11-05 -o run.hrec"},
     Verb{.name = "export",
-         .summary = "write a recording as CSV, JSONL, a Chrome/Perfetto trace, or a whole copy",
+         .summary = "write a recording as CSV, JSONL, a Chrome/Perfetto trace, metrics for Prometheus, or a whole copy",
          .declare = declare_export,
          .usage = "[OPTIONS] RECORDING",
          .examples = "export last > run.csv\n"
-                     "export last --format chrome -o trace.json"},
+                     "export last --format chrome -o trace.json\n"
+                     "export last --format openmetrics"},
     Verb{.name = "sim",
          .summary = "run a command on virtual GPUs",
          .declare = declare_sim,

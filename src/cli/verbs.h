@@ -18,6 +18,7 @@ Action declare_plan(VerbInput input);
 Action declare_probe(VerbInput input);
 Action declare_record(VerbInput input);
 Action declare_recordings(VerbInput input);
+Action declare_report(VerbInput input);
 Action declare_run(VerbInput input);
 Action declare_sim(VerbInput input);
 Action declare_sim_job(VerbInput input);

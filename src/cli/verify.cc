@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "base/fd.h"
-#include "base/human.h"
 #include "base/time.h"
 #include "cli/compare_sides.h"
 #include "cli/open_recording.h"
@@ -68,20 +67,12 @@ Result<bool> keep(const Verification& v, const std::string& recording) {
   return true;
 }
 
-Result<int> show_history(const VerifyOptions& options) {
-  HR_TRY(const compare::Outcomes past, past_predictions());
-  if (past.damaged > 0)
-    say(fmt::format("{} of the history cannot be read and {} left out", count_of(past.damaged, "line"),
-                    past.damaged == 1 ? "is" : "are"));
-  const auto causes = compare::cause_histories(past.list);
-  put(options.json ? report::predictions_json(causes, past.list)
-                   : report::predictions_text(causes, past.list, text_options(STDOUT_FILENO)));
-  return kExitOk;
-}
-
 // Kept 0; not kept, or not known, 1.
 Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import) {
-  if (options.history) return show_history(options);
+  if (options.history) {
+    HR_TRYV(show_predictions(options.json));
+    return kExitOk;
+  }
   if (options.plan.empty() || options.recording.empty())
     return fail(Errc::kInvalidInput, "verify: which plan, and which recording made after it?",
                 "headroom plan last --json > plan.json; then, after the change: headroom verify plan.json last");
@@ -121,7 +112,7 @@ Action declare_verify(VerbInput input) {
       ->allow_extra_args(false);
   app.add_option("--before", options->before, "instead of the plan's recording, or repeats of it")
       ->type_name("RECORDING");
-  app.add_flag("--history", options->history, "show how far earlier predictions came true, per cause");
+  app.add_flag("--history", options->history, "show what was predicted so far and how far it came true");
   app.add_flag("--no-history", options->no_history, "do not remember this one");
   app.add_flag("--full", options->full, "every account and phase");
   app.add_flag("--json", options->json, "machine-readable, schema headroom.verify/1 or headroom.predictions/1");

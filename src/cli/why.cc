@@ -130,7 +130,7 @@ Action declare_why(VerbInput input) {
       ->type_name("DURATION")
       ->check(duration_check());
   app.add_option("--batch", options->batch, "batch size now and the one considered, such as 32:128: bounds the gain")
-      ->type_name("NOW:THEN");
+      ->type_name("SIZES");
   app.add_option("--job-duration", options->job_duration,
                  "how long the job itself ran, where the recording cannot know (foreign logs)")
       ->type_name("DURATION")

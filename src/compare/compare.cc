@@ -148,7 +148,8 @@ Comparison compare(const Side& a, const Side& b, const CompareRequest& request) 
                     .by_steps = whole || request.by == By::kSteps || (request.by == By::kAuto && counted),
                     .whole = whole,
                     .a_rates = a_rates,
-                    .b_rates = b_rates};
+                    .b_rates = b_rates,
+                    .mended = request.mended};
   Comparison result;
   result.a = {.label = a.label, .runs = static_cast<std::int64_t>(matching.a.size())};
   result.b = {.label = b.label, .runs = static_cast<std::int64_t>(matching.b.size())};

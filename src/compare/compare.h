@@ -22,6 +22,9 @@ struct CompareRequest {
   By by = By::kAuto;
   // Parameters that were meant to differ. Absent: those that the commands themselves say differently.
   std::optional<std::vector<std::string>> changed;
+  // What only A had and B was meant to be without: said beside the ratio, where it would refuse it. Tenants and lowered
+  // clocks; a comparison of any two runs leaves it empty.
+  std::vector<CompareReason> mended = {};
   std::uint64_t seed = 1;  // of the bootstrap
 };
 

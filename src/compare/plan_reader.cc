@@ -54,8 +54,9 @@ Result<PlannedOption> option_of(const Json& json, std::size_t number) {
   if (option.id.empty())
     return fail(Errc::kInvalidInput, fmt::format("option {} has no id", number),
                 "write the plan again: headroom plan REC --json > plan.json");
-  HR_TRY(const auto gain, gain_of(json, "option " + option.id));
-  option.low = gain.first, option.high = gain.second;
+  if (const auto gain = json.find("gain"); gain != json.end() && !gain->is_null()) {
+    HR_TRY(option.gain, gain_of(json, "option " + option.id));
+  }
   option.title = text_of(json, "title"), option.safety = text_of(json, "safety");
   option.cause = cause_of(text_of(json, "cause"));
   return option;

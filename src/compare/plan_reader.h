@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -13,8 +14,8 @@ namespace headroom::compare {
 
 struct PlannedOption {
   std::string id, title, safety;
-  std::optional<Cause> cause;  // absent for a set, and for causes of a newer version
-  double low = 1, high = 1;    // factors of time at equal work
+  std::optional<Cause> cause;                     // absent for a set, and for causes of a newer version
+  std::optional<std::pair<double, double>> gain;  // factors of time at equal work; absent: it promises none
 };
 struct PlannedTogether {
   std::vector<std::string> ids;
@@ -26,7 +27,7 @@ struct PlanFile {
   std::vector<PlannedTogether> after;
 };
 
-// kInvalidInput: it is no plan, or an option lacks its id or gain; kUnsupported: of a newer version.
+// kInvalidInput: it is no plan, an option has no id, or a gain is no interval; kUnsupported: of a newer version.
 [[nodiscard]] Result<PlanFile> read_plan(std::string_view json);
 
 }  // namespace headroom::compare

@@ -230,16 +230,32 @@ void look_at_parameters(const Facts& f, Reasons& reasons) {
     reasons.note(CompareReason::kParametersUnknown, fmt::format("{} did not record {}", a ? "B" : "A", kWhat));
 }
 
-void look_at_the_machine(const Facts& f, Reasons& reasons) {
-  for (const auto& [name, side] : {std::pair("A", &f.a), std::pair("B", &f.b)})
-    if (side->others.value_or(0) > kOthersCount)
-      reasons.refuse(CompareReason::kOtherTenants,
-                     fmt::format("kernels of others ran for {} of {}'s time", human_percent(*side->others), name));
-  if (f.a.throttled.empty() != f.b.throttled.empty())
-    reasons.refuse(CompareReason::kThrottled, f.a.throttled.empty() ? fmt::format("in B, not in A: {}", f.b.throttled)
-                                                                    : fmt::format("in A, not in B: {}", f.a.throttled));
-  else if (!f.a.throttled.empty())
+// What only A had is no objection where B was meant to be without it.
+void look_at_tenants_and_clocks(const Facts& f, Reasons& reasons) {
+  const auto mended = [&](CompareReason reason) {
+    return std::find(f.mended.begin(), f.mended.end(), reason) != f.mended.end();
+  };
+  for (const auto& [name, side] : {std::pair("A", &f.a), std::pair("B", &f.b)}) {
+    if (side->others.value_or(0) <= kOthersCount) continue;
+    const std::string text =
+        fmt::format("kernels of others ran for {} of {}'s time", human_percent(*side->others), name);
+    if (side == &f.a && mended(CompareReason::kOtherTenants))
+      reasons.note(CompareReason::kOtherTenants, text + ", which the change was meant to end");
+    else
+      reasons.refuse(CompareReason::kOtherTenants, text);
+  }
+  if (!f.a.throttled.empty() && !f.b.throttled.empty())
     reasons.note(CompareReason::kThrottled, fmt::format("in both: {}", f.a.throttled));
+  else if (!f.b.throttled.empty())
+    reasons.refuse(CompareReason::kThrottled, fmt::format("in B, not in A: {}", f.b.throttled));
+  else if (!f.a.throttled.empty() && mended(CompareReason::kThrottled))
+    reasons.note(CompareReason::kThrottled,
+                 fmt::format("in A, which the change was meant to end, not in B: {}", f.a.throttled));
+  else if (!f.a.throttled.empty())
+    reasons.refuse(CompareReason::kThrottled, fmt::format("in A, not in B: {}", f.a.throttled));
+}
+
+void look_at_caches(const Facts& f, Reasons& reasons) {
   if (f.matching.interleaved) return;  // each found what the other left
   const auto read_a = f.a.bytes_read, read_b = f.b.bytes_read;
   if (read_a && read_b) {
@@ -302,7 +318,8 @@ std::vector<ComparedReason> reasons_of(const Facts& facts) {
   look_at_hardware(facts, reasons);
   look_at_outcomes(facts, reasons);
   look_at_parameters(facts, reasons);
-  look_at_the_machine(facts, reasons);
+  look_at_tenants_and_clocks(facts, reasons);
+  look_at_caches(facts, reasons);
   look_at_repeats(facts, reasons);
   return reasons.sorted();
 }

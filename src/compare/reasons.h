@@ -24,6 +24,7 @@ struct Facts {
   bool whole = false;                // likewise, of the time of the whole run
   const std::vector<Rate>& a_rates;  // in the unit
   const std::vector<Rate>& b_rates;
+  const std::vector<CompareReason>& mended;  // of the request
 };
 [[nodiscard]] std::vector<ComparedReason> reasons_of(const Facts& facts);  // those that refuse first
 

@@ -21,7 +21,8 @@ const PlannedOption* find_option(const PlanFile& plan, const std::string& id) {
 
 std::string ids_of(const PlanFile& plan) {
   std::vector<std::string> ids;
-  for (const PlannedOption& option : plan.options) ids.push_back(option.id);
+  for (const PlannedOption& option : plan.options)
+    if (option.gain) ids.push_back(option.id);
   return join(ids, ", ");
 }
 
@@ -30,7 +31,7 @@ VerifiedOption predicted(const PlanFile& plan, std::vector<std::string> applied)
   if (applied.size() == 1) {
     if (const PlannedOption* planned = find_option(plan, applied[0])) {
       option.cause = planned->cause;
-      option.low = planned->low, option.high = planned->high;
+      if (planned->gain) option.low = planned->gain->first, option.high = planned->gain->second;
     }
     return option;
   }
@@ -59,6 +60,18 @@ Comparison compared(const Side& before, const Side& after, CompareRequest reques
   return compare(before, after, request);
 }
 
+// What the options were to end is no reason against comparing the state before with that after.
+std::vector<CompareReason> mended_by(const PlanFile& plan, const std::vector<std::string>& applied) {
+  std::vector<CompareReason> mended;
+  for (const std::string& id : applied) {
+    const PlannedOption* option = find_option(plan, id);
+    if (option == nullptr || !option->cause) continue;
+    if (*option->cause == Cause::kForeignTenant) mended.push_back(CompareReason::kOtherTenants);
+    if (*option->cause == Cause::kThrottling) mended.push_back(CompareReason::kThrottled);
+  }
+  return mended;
+}
+
 bool higher_is_better(std::string_view name) {
   constexpr std::array<std::string_view, 9> kWords{"acc",    "auc", "f1",  "score", "precision",
                                                    "recall", "r2",  "map", "bleu"};
@@ -74,19 +87,24 @@ bool lower_is_better(std::string_view name) {
 }  // namespace
 
 Result<std::vector<std::string>> applied_options(const PlanFile& plan, const std::vector<std::string>& said) {
-  if (plan.options.empty())
-    return fail(Errc::kInvalidInput, "the plan has no option: there is nothing to verify",
-                "headroom compare A B compares any two runs");
+  const auto promising =
+      std::count_if(plan.options.begin(), plan.options.end(), [](const auto& option) { return option.gain; });
   if (said.empty()) {
-    if (plan.options.size() == 1) return std::vector<std::string>{plan.options.front().id};
-    return fail(Errc::kInvalidInput, fmt::format("the plan has {} options; which were applied?", plan.options.size()),
+    if (promising == 1) return std::vector<std::string>{ids_of(plan)};
+    if (promising == 0)
+      return fail(Errc::kInvalidInput,
+                  fmt::format("the plan {}: there is nothing to verify",
+                              plan.options.empty() ? "has no option" : "promises no gain"),
+                  "headroom compare A B compares any two runs");
+    return fail(Errc::kInvalidInput, fmt::format("the plan has {} options with a gain; which were applied?", promising),
                 fmt::format("--applied ID, of {}", ids_of(plan)));
   }
   std::vector<std::string> applied;
   for (const std::string& id : said) {
     if (find_option(plan, id) == nullptr)
-      return fail(Errc::kInvalidInput, fmt::format("--applied: the plan has no option {}", id),
-                  fmt::format("it has {}", ids_of(plan)));
+      return fail(
+          Errc::kInvalidInput, fmt::format("--applied: the plan has no option {}", id),
+          promising > 0 ? "it promises a gain of " + ids_of(plan) : "headroom compare A B compares any two runs");
     if (std::find(applied.begin(), applied.end(), id) == applied.end()) applied.push_back(id);
   }
   return applied;
@@ -112,7 +130,8 @@ void judge(const std::vector<QualityVerdict>& quality, bool risky, VerifiedOptio
     return;
   }
   if (!option.low || !option.high) {
-    option.why = "the plan did not simulate these options together";
+    option.why =
+        option.ids.size() == 1 ? "the plan promised no gain of it" : "the plan did not simulate these options together";
     return;
   }
   const MeasuredGain& measured = *option.measured;
@@ -143,7 +162,8 @@ void judge(const std::vector<QualityVerdict>& quality, bool risky, VerifiedOptio
 }
 
 Verification verify(const PlanFile& plan, const std::vector<std::string>& applied, const Side& before,
-                    const Side& after, const CompareRequest& request) {
+                    const Side& after, CompareRequest request) {
+  request.mended = mended_by(plan, applied);
   Verification result{.applied = predicted(plan, applied), .comparison = compared(before, after, request)};
   if (const auto& ratio = result.comparison.ratio)
     result.applied.measured = MeasuredGain{1 / ratio->value, 1 / ratio->high, 1 / ratio->low};

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 constexpr std::string_view kPlan = R"({"schema":"headroom.plan/1","recording":"before.hrec","more":[1],
   "options":[{"id":"workers","cause":"input_in_main_process","title":"more","gain":{"low":1.1,"high":1.4},"safety":"safe"},
              {"id":"batch","cause":"batch_too_small","gain":{"low":1,"high":2},"safety":"risky"},
-             {"id":"odd","cause":"of_a_newer_version","gain":{"low":1,"high":2}}],
+             {"id":"odd","cause":"of_a_newer_version","gain":{"low":1,"high":2}},
+             {"id":"observe","cause":null,"gain":null,"safety":"safe"}],
   "after":[{"options":["workers","batch"],"gain":{"low":1.2,"high":2.5}}]})";
 
 Side run(double begin, double each, std::size_t steps = 100) {
@@ -38,10 +39,12 @@ Verification verified(const std::vector<std::string>& applied, const Side& befor
 TEST(ReadPlan, WhatVerificationNeeds) {
   const PlanFile read = plan();
   EXPECT_EQ(read.recording, "before.hrec");
-  ASSERT_EQ(read.options.size(), 3U);
+  ASSERT_EQ(read.options.size(), 4U);
+  EXPECT_EQ(read.options[0].gain, std::pair(1.1, 1.4));
   EXPECT_EQ(read.options[0].cause, Cause::kInputInMainProcess);
   EXPECT_EQ(read.options[1].safety, "risky");
   EXPECT_FALSE(read.options[2].cause);
+  EXPECT_FALSE(read.options[3].gain);  // an observation promises nothing
   EXPECT_EQ(read.after[0].ids, (std::vector<std::string>{"batch", "workers"}));
   EXPECT_EQ(read_plan(R"({"schema":"headroom.plan/1","recording":{"path":"x"}})")->recording, "x");
 }
@@ -58,13 +61,16 @@ TEST(ReadPlan, WhatIsNoPlanIsSaidToBeNone) {
 }
 
 TEST(Applied, SeveralOptionsMustBeNamed) {
-  EXPECT_THAT(applied_options(plan(), {}).error().hint, HasSubstr("workers, batch, odd"));
+  EXPECT_THAT(applied_options(plan(), {}).error().what, HasSubstr("3 options with a gain"));
+  EXPECT_EQ(applied_options(plan(), {}).error().hint, "--applied ID, of workers, batch, odd");
   EXPECT_THAT(applied_options(plan(), {"x"}).error().what, HasSubstr("no option x"));
   EXPECT_EQ(applied_options(plan(), {"batch", "batch"}).value(), std::vector<std::string>{"batch"});
   PlanFile one = plan();
-  one.options.resize(1);
+  one.options.erase(one.options.begin() + 1, one.options.begin() + 3);  // an observation is nothing to apply
   EXPECT_EQ(applied_options(one, {}).value(), std::vector<std::string>{"workers"});
-  EXPECT_FALSE(applied_options({}, {}));
+  one.options.erase(one.options.begin());
+  EXPECT_THAT(applied_options(one, {}).error().what, HasSubstr("promises no gain"));
+  EXPECT_THAT(applied_options({}, {}).error().what, HasSubstr("has no option"));
 }
 
 TEST(Verify, KeptNotKeptAndNotKnown) {
@@ -94,6 +100,29 @@ TEST(Verify, OptionsTogetherAreHeldAgainstTheirSimulation) {
   const Verification other = verified({"workers", "odd"}, run(0, 0.1), run(100, 0.05));
   EXPECT_FALSE(other.applied.low || other.applied.kept);
   EXPECT_THAT(other.applied.why, HasSubstr("did not simulate"));
+  const Verification unpromised = verified({"observe"}, run(0, 0.1), run(100, 0.05));
+  EXPECT_TRUE(unpromised.applied.measured);
+  EXPECT_FALSE(unpromised.applied.low || unpromised.applied.kept);
+  EXPECT_THAT(unpromised.applied.why, HasSubstr("promised no gain"));
+}
+
+TEST(Verify, WhatTheChangeWasToEndIsNoObjection) {
+  PlanFile tenants = plan();
+  tenants.options[0].cause = Cause::kForeignTenant;
+  Side before = run(0, 0.1), after = run(100, 0.08);
+  before.others = 0.3;
+  EXPECT_EQ(verify(tenants, {"workers"}, before, after).applied.kept, true);
+  EXPECT_FALSE(verified({"workers"}, before, after).applied.measured);  // of an option for another cause it is one
+  after.others = 0.3;
+  EXPECT_FALSE(verify(tenants, {"workers"}, before, after).applied.measured);  // they are still there
+  PlanFile clocks = plan();
+  clocks.options[0].cause = Cause::kThrottling;
+  before.others = after.others = 0;
+  before.throttled = "power cap";
+  EXPECT_EQ(verify(clocks, {"workers"}, before, after).applied.kept, true);
+  EXPECT_FALSE(verified({"workers"}, before, after).applied.measured);
+  std::swap(before.throttled, after.throttled);
+  EXPECT_FALSE(verify(clocks, {"workers"}, before, after).applied.measured);
 }
 
 TEST(Verify, AShorterRunIsComparedByItsSteps) {

@@ -58,6 +58,10 @@ void add(Group& group, Finding&& other, std::size_t device) {
   Finding& one = group.finding;
   one.claims.insert(one.claims.end(), other.claims.begin(), other.claims.end());
   one.tiers |= other.tiers;
+  if (one.gain && other.gain && other.gain->high > one.gain->high) {
+    one.gain = std::move(other.gain);
+    one.bound = std::move(other.bound);
+  }
   one.confidence = std::max(one.confidence, other.confidence);  // the less sure one
   std::vector<std::string> denied;                              // only what is denied of each of them
   for (std::string& words : one.told_apart_from)
@@ -82,7 +86,13 @@ void tell_of_all(const Analysis& a, Group& group) {
   std::sort(finding.claims.begin(), finding.claims.end(), [](const ClaimedPiece& x, const ClaimedPiece& y) {
     return std::pair(x.device, x.begin) < std::pair(y.device, y.begin);
   });
-  if (finding.gain) gains_by_removal(a, finding, finding.gain->condition);
+  if (!finding.gain) return;
+  // Each may have taken time with it that it does not claim.
+  Finding alone = finding;
+  gains_by_removal(a, alone, finding.gain->condition);
+  if (!alone.gain || alone.gain->high <= finding.gain->high) return;
+  finding.gain = std::move(alone.gain);
+  finding.bound = std::move(alone.bound);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -34,17 +35,36 @@ void add_piece(Claims& claims, const ClaimedPiece& piece) {
 }
 
 Claims claim_accounts(const Analysis& a, std::initializer_list<Account> accounts) {
-  Claims claims;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    // A day has a million slices: they are not looked through for what the ledger does not have.
-    if (std::none_of(accounts.begin(), accounts.end(), [&](Account id) { return a.ledger.total(id, device) > 0; }))
-      continue;
-    const auto wanted = [&](const Slice& slice) {
-      return std::find(accounts.begin(), accounts.end(), slice.account) != accounts.end() && !a.held_for_nothing(slice);
-    };
-    claim_on(a, device, wanted, claims);
+  // A day has a million slices: they are not looked through for what the ledger does not have.
+  if (std::all_of(accounts.begin(), accounts.end(), [&](Account id) { return a.ledger.total(id) == 0; })) return {};
+  std::array<bool, kAccounts.size()> is_wanted{};
+  for (const Account id : accounts) is_wanted[static_cast<std::size_t>(id)] = true;
+  return claim(a, [&](std::size_t, const Slice& slice) {
+    return is_wanted[static_cast<std::size_t>(slice.account)] && (slice.task < 0 || !a.held_for_nothing(slice));
+  });
+}
+
+std::vector<Window> times_of(const Claims& claims) {
+  std::vector<Window> times, more;
+  const auto add = [&](const Window& window) {
+    if (!more.empty() && window.begin <= more.back().end)
+      more.back().end = std::max(more.back().end, window.end);
+    else
+      more.push_back(window);
+  };
+  // Those of a device are in order, and so are those of the devices before it.
+  for (auto piece = claims.begin(); piece != claims.end();) {
+    const std::size_t device = piece->device;
+    auto window = times.begin();
+    for (; piece != claims.end() && piece->device == device; ++piece) {
+      for (; window != times.end() && window->begin < piece->begin; ++window) add(*window);
+      add({piece->begin, piece->end});
+    }
+    for (; window != times.end(); ++window) add(*window);
+    std::swap(times, more);
+    more.clear();
   }
-  return claims;
+  return times;
 }
 
 double part_claimed(const Claims& claims) {
@@ -74,8 +94,24 @@ Claims common(const Claims& one, const Claims& other) {
   return both;
 }
 
+Claims united(const Claims& one, const Claims& other) {
+  Claims all;
+  all.reserve(one.size() + other.size());
+  std::merge(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(all),
+             [](const ClaimedPiece& x, const ClaimedPiece& y) {
+               return x.device != y.device ? x.device < y.device : x.begin < y.begin;
+             });
+  Claims apart;
+  for (ClaimedPiece piece : all) {
+    if (!apart.empty() && apart.back().device == piece.device) piece.begin = std::max(piece.begin, apart.back().end);
+    if (piece.begin < piece.end) apart.push_back(piece);
+  }
+  return apart;
+}
+
 Claims without(const Claims& claims, const Claims& taken) {
   Claims left;
+  left.reserve(claims.size());
   auto b = taken.begin();
   for (ClaimedPiece piece : claims) {
     while (b != taken.end() && end_of(*b) <= begin_of(piece)) ++b;
@@ -93,13 +129,6 @@ Claims without(const Claims& claims, const Claims& taken) {
 }
 
 namespace {
-
-// The claims of a finding changed: so does what their removal can gain.
-void lost_time(const Analysis& a, Finding& finding) {
-  const auto high = removal(a, finding.claims);
-  if (!finding.gain || !high || *high >= finding.gain->high) return;
-  gains_by_removal(a, finding, finding.gain->condition);
-}
 
 // A job without a kernel has nothing that could wait: what else was said of its idle time is said by this.
 bool says_all(const Finding& finding) { return finding.cause == Cause::kJobNeverUsesGpu; }
@@ -130,8 +159,7 @@ bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) 
   for (const Finding& other : settled)
     if (finding.part_of && other.part_of == finding.part_of) finding.claims = without(finding.claims, other.claims);
   if (finding.cost() == before) return true;
-  lost_time(a, finding);
-  say_of_which(finding, before);
+  say_of_which(finding, before);  // what it may gain stays: the time that it loses may be of its cause all the same
   return a.material(finding.cost());
 }
 
@@ -140,7 +168,9 @@ bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) 
 int rank_of(const Finding& finding) {
   if (finding.cause == Cause::kOwnersUnknown || finding.cause == Cause::kMonitoringMostlyElse) return 0;
   if (finding.cause == Cause::kMemoryLimited && finding.confidence == Confidence::kHigh) return 0;
-  return !finding.candidates.empty() && finding.candidates.front() == Cause::kMoreGpusThanUseful ? 2 : 1;
+  const bool spare = finding.cause == Cause::kMoreGpusThanUseful ||
+                     (!finding.candidates.empty() && finding.candidates.front() == Cause::kMoreGpusThanUseful);
+  return spare ? 2 : 1;
 }
 
 bool comes_first(const Finding& one, const Finding& other) {
@@ -196,14 +226,8 @@ Bound bound_of_batch(const Analysis& a) {
 
 // Time in which some device is claimed.
 Nanos claimed_anywhere(const Claims& claims) {
-  std::vector<std::pair<Nanos, Nanos>> pieces;
-  for (const ClaimedPiece& piece : claims) pieces.emplace_back(piece.begin, piece.end);
-  std::sort(pieces.begin(), pieces.end());
-  Nanos sum = 0, covered = 0;
-  for (const auto& [begin, end] : pieces) {
-    sum += std::max<Nanos>(0, end - std::max(begin, covered));
-    covered = std::max(covered, end);
-  }
+  Nanos sum = 0;
+  for (const Window& window : times_of(claims)) sum += window.length();
   return sum;
 }
 

@@ -18,8 +18,6 @@ void add_piece(Claims& claims, const ClaimedPiece& piece);
 // The slices of one device that wanted(slice) takes, behind the others.
 template <class Wanted>
 void claim_on(const Analysis& a, std::size_t device, const Wanted& wanted, Claims& claims) {
-  const auto& slices = a.devices[device].slices;
-  claims.reserve(claims.size() + static_cast<std::size_t>(std::count_if(slices.begin(), slices.end(), wanted)));
   for (const Slice& slice : a.devices[device].slices)
     if (wanted(slice)) add_piece(claims, {device, slice.begin, slice.end, slice.account, slice.where});
 }
@@ -28,6 +26,10 @@ void claim_on(const Analysis& a, std::size_t device, const Wanted& wanted, Claim
 template <class Wanted>
 [[nodiscard]] Claims claim(const Analysis& a, const Wanted& wanted) {
   Claims claims;
+  std::size_t most = 0;  // growing would cost more than looking through the slices twice
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    for (const Slice& slice : a.devices[device].slices) most += wanted(device, slice) ? 1U : 0U;
+  claims.reserve(most);
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     claim_on(
         a, device, [&](const Slice& slice) { return wanted(device, slice); }, claims);
@@ -39,6 +41,7 @@ template <class Wanted>
 
 [[nodiscard]] Claims common(const Claims& one, const Claims& other);
 [[nodiscard]] Claims without(const Claims& claims, const Claims& taken);
+[[nodiscard]] Claims united(const Claims& one, const Claims& other);
 
 // Holds the findings to the law of model/finding.h. What claims time that a costlier one claims becomes part of that
 // one if at least half of it lies there, and loses the rest; else it loses what both claim. What is then no longer
@@ -54,6 +57,9 @@ template <class Wanted>
 // claims are not about makes that less. Of a batch: tasks can go to any GPU, so it is a share of the budget. Never more
 // than bound_of(). Nothing where this recording does not bound it.
 [[nodiscard]] std::optional<double> removal(const Analysis& a, const Claims& claims);
+
+// When any of it was, in order, on whichever device.
+[[nodiscard]] std::vector<Window> times_of(const Claims& claims);
 
 // How much of the time from their first piece to their last the claims are, over their devices.
 [[nodiscard]] double part_claimed(const Claims& claims);

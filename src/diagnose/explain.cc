@@ -67,6 +67,34 @@ constexpr std::array<Rule, 40> kRules{never_uses_gpu,
                                       exposed_communication,
                                       slow_rank};
 
+// What may be of starts: idle time before the first kernel, and start-up; where several processes had a device, the
+// other idle time there, too, as readings do not tell when each one's first kernel began.
+Nanos about_starts(const Analysis& a) {
+  Nanos all = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    Nanos starting = 0, other = 0;
+    std::set<std::int64_t> owners;
+    bool computed = false;
+    for (const Slice& slice : a.devices[device].slices) {
+      computed |= is_busy(slice.account);
+      if (slice.pid > 0 && slice.account != Account::kForeign) owners.insert(slice.pid);
+      if (is_busy(slice.account) || slice.account == Account::kUnobserved) continue;
+      (slice.account == Account::kStartup || !computed ? starting : other) += slice.end - slice.begin;
+    }
+    all += starting + (owners.size() > 1 ? other : 0);
+  }
+  return all;
+}
+
+// Kernels that full clocks might not have needed: too little for a finding of its own may be too much to be well.
+Nanos about_clocks(const Analysis& a) {
+  double all = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (const auto lost = clocks_limited(a, device))
+      all += std::max(0.0, *lost) * static_cast<double>(a.clocks[device].limited_kernels);
+  return static_cast<Nanos>(all);
+}
+
 // That no idle time is worth removing is a finding too, where nothing else says otherwise.
 std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& findings) {
   const bool troubled = std::any_of(findings.begin(), findings.end(), [](const Finding& f) {
@@ -76,7 +104,9 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   const double busy = a.share(a.ledger.total(Account::kUseful));
   for (const AccountInfo& account : kAccounts)
     if (account.id != Account::kUseful && a.material(a.ledger.total(account.id))) return std::nullopt;
-  if (troubled || busy < a.limits[Threshold::kHealthyBusy]) return std::nullopt;
+  if (troubled || busy < a.limits[Threshold::kHealthyBusy] || a.material(about_starts(a)) ||
+      a.material(about_clocks(a)))
+    return std::nullopt;
   Finding finding;
   finding.cause = Cause::kHealthy;
   finding.tiers = is_profiled(a) ? "C" : a.job.has_host ? "NP" : "N";
@@ -210,7 +240,8 @@ void choose_phases(Analysis& a) {
 
 }  // namespace
 
-Explanation explain(const Recording& recording, const ExplainOptions& options) {
+Explanation explain(const Recording& recording, const ExplainOptions& options,
+                    const std::function<void(const Analysis&)>& look) {
   Window window{recording.meta.start, recording.meta.end};
   if (options.window) {
     window.end = std::min(window.end, window.begin + options.window->second);
@@ -218,6 +249,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options) {
   }
   Analysis a = analyze(recording, window, options.limits,
                        {options.remaining, options.batch, options.job_duration, options.families});
+  if (look) look(a);
   std::vector<Finding> findings;
   for (const auto rule : diagnose::kRules)
     for (Finding& finding : diagnose::join_alike(a, rule(a))) findings.push_back(std::move(finding));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,8 @@
 
 namespace headroom {
 
+struct Analysis;
+
 // What a recording cannot know and a person may.
 struct ExplainOptions {
   std::string path;  // of the recording, for the answer
@@ -25,8 +28,10 @@ struct ExplainOptions {
   Thresholds limits;                               // others than the table's only to ask what they decide
 };
 
-// From a recording to an explanation: pure, the same answer for the same recording.
-[[nodiscard]] Explanation explain(const Recording& recording, const ExplainOptions& options = {});
+// From a recording to an explanation: pure, the same answer for the same recording. `look` is shown the analysis that
+// it is made of, for what an explanation does not hold (stacks): to analyze a day again takes as long as to explain it.
+[[nodiscard]] Explanation explain(const Recording& recording, const ExplainOptions& options = {},
+                                  const std::function<void(const Analysis&)>& look = {});
 
 // Metrics that explain() never looks at: the same explanation comes from a recording without them.
 [[nodiscard]] std::span<const Metric> metrics_not_explained();

@@ -162,7 +162,7 @@ HealthCheck no_out_of_memory(const Analysis& a) {
   }
   if (a.out_of_memory)
     return {kCheck, Answer::kNo,
-            fmt::format("its output says at {}: {}", a.when(a.out_of_memory->first), a.out_of_memory->second)};
+            fmt::format("its output says at {}: {}", a.when(a.out_of_memory->last), a.out_of_memory->words)};
   if (a.window.end >= a.meta.end && a.meta.exit_code == 0)
     return {kCheck, Answer::kYes, "none that ended the job: exit code 0"};
   return {kCheck, Answer::kUnknown, "neither the end of the job nor a line of its output says"};

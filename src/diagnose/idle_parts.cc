@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -30,19 +31,6 @@ std::vector<Window> pauses_of(const DeviceTime& device) {
       pauses.push_back({slice.begin, slice.end});
   }
   return pauses;
-}
-
-Claims united(Claims one, const Claims& other) {
-  one.insert(one.end(), other.begin(), other.end());
-  std::sort(one.begin(), one.end(), [](const ClaimedPiece& x, const ClaimedPiece& y) {
-    return std::pair(x.device, x.begin) < std::pair(y.device, y.begin);
-  });
-  Claims apart;
-  for (ClaimedPiece piece : one) {
-    if (!apart.empty() && apart.back().device == piece.device) piece.begin = std::max(piece.begin, apart.back().end);
-    if (piece.begin < piece.end) apart.push_back(piece);
-  }
-  return apart;
 }
 
 // A program that lives in pauses only serves something else than the work between them.
@@ -97,11 +85,15 @@ WorkerRestarts worker_restarts(const Analysis& a) {
   if (a.job.batch.present) return restarts;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     WorkerRestarts here;
-    const std::vector<Window> pauses = pauses_of(a.devices[device]);
     std::set<SourceId> owners;
     for (const ContextUse& use : a.job.uses)
-      if (use.ours && use.process && use.device == a.devices[device].source && owners.insert(*use.process).second)
-        add_restarts(a, *use.process, pauses, here);
+      if (use.ours && use.process && use.device == a.devices[device].source &&
+          !a.job.children[static_cast<std::size_t>(*use.process)].empty())
+        owners.insert(*use.process);
+    if (owners.empty()) continue;
+    const std::vector<Window> pauses = pauses_of(a.devices[device]);
+    for (const SourceId owner : owners) add_restarts(a, owner, pauses, here);
+    if (here.starts.empty()) continue;
     // The pause begins when the old workers are told to end, and ends with the first batch of the new ones.
     const Nanos around = a.limits.time(Threshold::kLongPause);
     Claims around_starts, idle;
@@ -167,14 +159,18 @@ Claims waits_for_others(const Claims& waits, const Claims& computing, Nanos bloc
   return taken;
 }
 
+Nanos block_of(const Analysis& a) {
+  constexpr Nanos kMostBlocks = 100'000;  // a span out of a damaged file may be a century
+  return std::max(kSecond, a.window.length() / kMostBlocks);
+}
+
 }  // namespace
 
 UnevenTime uneven_time(const Analysis& a) {
   UnevenTime uneven;
   if (a.job.batch.present) return uneven;
   const double part = a.limits[Threshold::kUneven];
-  constexpr Nanos kMostBlocks = 100'000;  // a span out of a damaged file may be a century
-  const Nanos block = std::max(kSecond, a.window.length() / kMostBlocks);
+  const Nanos block = block_of(a);
   for (const auto& [process, devices] : devices_of_processes(a)) {
     if (devices.size() < 2) continue;
     const auto busy = [&](std::size_t device) { return static_cast<double>(a.ledger.total(Account::kUseful, device)); };
@@ -189,17 +185,17 @@ UnevenTime uneven_time(const Analysis& a) {
         Claims there;
         claim_on(
             a, other, [](const Slice& slice) { return slice.account == Account::kUseful; }, there);
-        computing = united(std::move(computing), moved_to(std::move(there), device));
+        computing = united(computing, moved_to(std::move(there), device));
       }
       const Claims waits =
           united(common(idle, computing), waits_for_others(syncs, computing, block, a.limits[Threshold::kCovers]));
-      idle = united(std::move(idle), syncs);
+      idle = united(idle, syncs);
       const bool little = busy(device) < part * busy(busiest);
       const bool in_turn =
           static_cast<double>(length(waits)) >= a.limits[Threshold::kMajority] * static_cast<double>(length(idle));
       if (!little && !in_turn) continue;
       uneven.in_turn |= !little && a.material(length(waits));
-      uneven.claims = united(std::move(uneven.claims), waits);
+      uneven.claims = united(uneven.claims, waits);
     }
   }
   return uneven;
@@ -210,11 +206,26 @@ bool one_process_on_several(const Analysis& a) {
   return std::any_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() > 1; });
 }
 
+std::set<std::size_t> devices_of_one_process(const Analysis& a) {
+  std::set<std::size_t> all;
+  for (const auto& [process, devices] : devices_of_processes(a))
+    if (devices.size() > 1) all.insert(devices.begin(), devices.end());
+  return all;
+}
+
+std::set<std::size_t> devices_of_ranks(const Analysis& a) {
+  std::set<std::size_t> all;
+  for (const auto& [process, devices] : devices_of_processes(a))
+    if (devices.size() == 1) all.insert(devices.begin(), devices.end());
+  return all;
+}
+
+bool has_ranks(const Analysis& a) {
+  return !a.job.batch.present && !one_process_on_several(a) && devices_of_ranks(a).size() > 1;
+}
+
 Claims rank_waits(const Analysis& a) {
-  const auto held = devices_of_processes(a);
-  const bool ranks = held.size() > 1 &&
-                     std::all_of(held.begin(), held.end(), [](const auto& entry) { return entry.second.size() == 1; });
-  if (!ranks || a.job.batch.present) return {};
+  if (!has_ranks(a)) return {};
   Claims idle = claim_accounts(a, {Account::kHostCode, Account::kUnexplained, Account::kPeers});
   std::set<std::size_t> devices;
   for (const ClaimedPiece& piece : idle) devices.insert(piece.device);
@@ -223,9 +234,41 @@ Claims rank_waits(const Analysis& a) {
   return devices.size() > 1 && apart ? idle : Claims{};
 }
 
+LateRank late_rank(const Analysis& a) {
+  LateRank late;
+  const auto held = devices_of_processes(a);
+  const Claims waits = claim_accounts(a, {Account::kPeers});
+  if (waits.empty() || is_profiled(a) || !has_ranks(a) || !rank_waits(a).empty()) return late;
+  std::map<std::size_t, Nanos> waited;
+  for (const auto& [process, devices] : held) waited[*devices.begin()] = 0;
+  for (const ClaimedPiece& piece : waits) waited[piece.device] += piece.end - piece.begin;
+  const auto less = [](const auto& x, const auto& y) { return x.second < y.second; };
+  const auto [least, most] = std::minmax_element(waited.begin(), waited.end(), less);
+  const double uneven = a.limits[Threshold::kMajority];
+  if (static_cast<double>(least->second) >= uneven * static_cast<double>(most->second)) return late;
+  late.device = least->first;
+  Claims of_the_others, idle;
+  std::copy_if(waits.begin(), waits.end(), std::back_inserter(of_the_others),
+               [&](const ClaimedPiece& piece) { return piece.device == most->first; });
+  claim_on(
+      a, late.device,
+      [&](const Slice& slice) {
+        return (slice.account == Account::kHostCode || slice.account == Account::kUnexplained ||
+                slice.account == Account::kSync) &&
+               !a.held_for_nothing(slice);
+      },
+      idle);
+  // Where within a reading either lies is not known.
+  late.claims = waits_for_others(idle, moved_to(std::move(of_the_others), late.device), block_of(a),
+                                 a.limits[Threshold::kMajority]);
+  if (!a.material(length(late.claims))) late.claims.clear();
+  return late;
+}
+
 Claims open_time(const Analysis& a, std::initializer_list<Account> accounts) {
   Claims claims = claim_accounts(a, accounts);
-  for (const Claims& taken : {worker_restarts(a).pauses, uneven_time(a).claims, rank_waits(a)})
+  if (claims.empty()) return claims;
+  for (const Claims& taken : {worker_restarts(a).pauses, uneven_time(a).claims, rank_waits(a), late_rank(a).claims})
     if (!taken.empty()) claims = without(claims, taken);
   return is_profiled(a) ? without(claims, profiled_idle(a)) : claims;
 }
@@ -242,15 +285,14 @@ Claims profiled_idle(const Analysis& a) {
 }
 
 Claims in_pauses(const Analysis& a, const Claims& claims) {
+  if (claims.empty()) return {};
   Claims pauses;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
     for (const Window& pause : pauses_of(a.devices[device]))
       if (pause.length() >= a.limits.time(Threshold::kLongPause))
         pauses.push_back({device, pause.begin, pause.end, Account::kUnexplained, -1});
-    claim_on(
-        a, device, [&](const Slice& slice) { return a.is_pause(slice.phase); }, pauses);
-  }
-  return common(claims, united(std::move(pauses), {}));
+  const Claims slow = claim(a, [&](std::size_t, const Slice& slice) { return a.is_pause(slice.phase); });
+  return common(claims, united(pauses, slow));
 }
 
 namespace {
@@ -269,11 +311,24 @@ Claims told_time(const Analysis& a) {
 }
 
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
-  const Claims unsure = claim(a, [&](std::size_t, const Slice& slice) {
-    return (between_kernels(slice) || (ends && slice.account == Account::kTeardown)) &&
-           (slice.confidence != Confidence::kHigh || slice.account == Account::kInput) && !is_told(slice) &&
-           !a.held_for_nothing(slice);
-  });
+  std::set<std::int32_t> input_places;
+  bool input = false;
+  for (const ClaimedPiece& piece : finding.claims) {
+    if (piece.account != Account::kInput) continue;
+    input = true;
+    if (piece.where >= 0) input_places.insert(piece.where);
+  }
+  const auto may_be_this = [&](const Slice& slice) {
+    // What follows the last kernel is known by its place, not by what it was: it may be the last one of these pauses.
+    if (slice.account == Account::kTeardown) return ends;
+    // That it waited for its data is told, what kept the data is not.
+    if (slice.account == Account::kInput) return input || !is_told(slice);
+    // The first batch is waited for before the first kernel, at the same place.
+    if (slice.account == Account::kStartup) return input_places.contains(slice.where);
+    return between_kernels(slice) && slice.confidence != Confidence::kHigh && !is_told(slice);
+  };
+  const Claims unsure =
+      claim(a, [&](std::size_t, const Slice& slice) { return may_be_this(slice) && !a.held_for_nothing(slice); });
   const Claims all = united(finding.claims, unsure);
   const Nanos more = length(all) - finding.cost();
   Claims own = std::exchange(finding.claims, all);
@@ -282,13 +337,16 @@ void gains_at_most(const Analysis& a, Finding& finding, const std::string& condi
   gains_by_removal(a, finding, with_more);
   std::swap(finding.claims, own);
   if (!finding.gain) return;
-  const Gain all_of_it = *finding.gain;
-  Finding alone = finding;
-  gains_by_removal(a, alone, condition);
+  Gain all_of_it = *finding.gain;
+  std::string bound_of_all = finding.bound;
+  gains_by_removal(a, finding, condition);
   // Where it makes no difference to the figure that is read it is not worth a word.
-  if (!alone.gain || human_factor(alone.gain->high) != human_factor(all_of_it.high)) return;
-  finding.gain = Gain{all_of_it.low, all_of_it.high, condition};
-  finding.bound = alone.bound;
+  const bool same = finding.gain && human_factor(finding.gain->high) == human_factor(all_of_it.high);
+  if (same)
+    all_of_it.condition = condition;
+  else
+    finding.bound = std::move(bound_of_all);
+  finding.gain = std::move(all_of_it);
 }
 
 }  // namespace headroom::diagnose

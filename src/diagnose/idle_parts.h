@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,24 @@ struct UnevenTime {
 [[nodiscard]] UnevenTime uneven_time(const Analysis& a);
 
 [[nodiscard]] bool one_process_on_several(const Analysis& a);
+// The devices of those processes that hold several, and of ranks, as positions.
+[[nodiscard]] std::set<std::size_t> devices_of_one_process(const Analysis& a);
+[[nodiscard]] std::set<std::size_t> devices_of_ranks(const Analysis& a);
+
+// Processes with one GPU each, on several GPUs.
+[[nodiscard]] bool has_ranks(const Analysis& a);
 
 // Idle time of GPUs with a process each, of which some worked on the CPU while the others slept.
 [[nodiscard]] Claims rank_waits(const Analysis& a);
+
+// Of processes with a GPU each that wait for one another the one that waits least, if it is so for far less than
+// another: what its GPU is idle for while others wait is what they wait for. By stacks or marks; nothing where
+// rank_waits() tells it.
+struct LateRank {
+  std::size_t device = 0;
+  Claims claims;  // of that device
+};
+[[nodiscard]] LateRank late_rank(const Analysis& a);
 
 // The time in one of these accounts that no part above takes, without what attempts held that did not succeed.
 [[nodiscard]] Claims open_time(const Analysis& a, std::initializer_list<Account> accounts);

@@ -15,6 +15,7 @@ namespace headroom {
 namespace {
 
 using diagnose::common;
+using diagnose::times_of;
 using diagnose::without;
 using testing::RecordingBuilder;
 
@@ -134,6 +135,12 @@ TEST(Claims, WhatIsCommonAndWhatIsLeftAreTheWhole) {
     ASSERT_EQ(length(common(one, other)), length(common(other, one)));
     ASSERT_EQ(length(common(one, other)) + length(without(one, other)), length(one));
     ASSERT_EQ(length(common(without(one, other), other)), 0);
+    const std::vector<Window> times = times_of(one);
+    for (std::size_t i = 1; i < times.size(); ++i) ASSERT_LT(times[i - 1].end, times[i].begin);
+    for (Nanos at = 1; at < 140; ++at) {
+      const auto holds = [&](const auto& time) { return time.begin < at && at <= time.end; };
+      ASSERT_EQ(std::any_of(times.begin(), times.end(), holds), std::any_of(one.begin(), one.end(), holds));
+    }
   }
 }
 

@@ -20,9 +20,9 @@ std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims) {
   for (const ClaimedPiece& piece : claims)
     if (piece.where >= 0) by_place[piece.where] += piece.end - piece.begin;
   std::vector<NamedCode> named;
+  const auto all = static_cast<double>(length(claims));
   for (const auto& [place, ns] : by_place)
-    named.push_back({a.ledger.places[static_cast<std::size_t>(place)],
-                     static_cast<double>(ns) / static_cast<double>(length(claims))});
+    named.push_back({a.ledger.places[static_cast<std::size_t>(place)], static_cast<double>(ns) / all});
   std::stable_sort(named.begin(), named.end(), [](const auto& x, const auto& y) { return x.share > y.share; });
   return named;
 }
@@ -72,9 +72,16 @@ std::string beside(const Analysis& a, Finding& finding) {
     text = fmt::format("; in {} of them another thread was at {}, and the main one slept on a lock in {} of the looks",
                        human_percent(code->share), code->place, human_percent(s.waiting_in({WaitChannel::kFutex})));
   if (text.empty() || finding.cause) return text;
-  // What keeps it from running is before what it would run.
+  // What keeps it from running is before what it would run, and alone where it does so for most of the time. A wait for
+  // kernels lets go of the interpreter, so that it may be another's meanwhile without harm.
+  if (most->first == Account::kHostCode && code->with_interpreter >= a.limits[Threshold::kMajority])
+    std::erase_if(finding.candidates, [](Cause cause) { return cause != Cause::kCpuOversubscribed; });
   std::erase(finding.candidates, Cause::kGilContention);
   finding.candidates.insert(finding.candidates.begin(), Cause::kGilContention);
+  if (finding.candidates.size() == 1) {
+    finding.candidates.clear();
+    finding.cause = Cause::kGilContention;
+  }
   finding.advice =
       code->with_interpreter >= often
           ? fmt::format("run {} in another process, or in code that lets go of the interpreter", code->place)
@@ -88,9 +95,12 @@ void name_the_code(const Analysis& a, Finding& finding) {
   constexpr std::size_t kMost = 3;
   constexpr double kLeast = 0.05;  // of the time: less is an accident of sampling
   // A wait for others that no stack tells: what they wait for is at the busiest one.
-  const bool ranks = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler &&
-                     !common(finding.claims, rank_waits(a)).empty();
-  std::vector<NamedCode> named = code_in(a, ranks ? of_the_busiest(a, finding.claims) : finding.claims);
+  const bool straggler = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler;
+  const Claims late = straggler ? common(finding.claims, late_rank(a).claims) : Claims{};
+  const bool ranks = straggler && (!late.empty() || !common(finding.claims, rank_waits(a)).empty());
+  std::vector<NamedCode> named = code_in(a, !late.empty() ? late
+                                            : ranks       ? of_the_busiest(a, finding.claims)
+                                                          : finding.claims);
   std::erase_if(named, [](const NamedCode& code) { return code.share < kLeast; });
   if (named.empty() || named[0].place == kNotBegun) return;  // the finding says no more
   const bool profiled = finding.tiers.has("C");
@@ -100,10 +110,12 @@ void name_the_code(const Analysis& a, Finding& finding) {
     text += (i == 0 ? " " : ", ") + named[i].place + (few ? "" : " " + human_percent(named[i].share));
   if (!few) text += ranks ? " of this time of its GPU" : " of this time";
   if (!few && !ranks) text += beside(a, finding);
-  finding.evidence.insert(finding.evidence.begin(),
-                          profiled ? "by the trace:" + text
-                                   : fmt::format("{} Python stacks{} say:{}", ranks ? "the busiest one's" : "its",
-                                                 few ? ", a few only," : "", text));
+  finding.evidence.insert(finding.evidence.begin(), profiled ? "by the trace:" + text
+                                                             : fmt::format("{} Python stacks{} say:{}",
+                                                                           !late.empty() ? "the late one's"
+                                                                           : ranks       ? "the busiest one's"
+                                                                                         : "its",
+                                                                           few ? ", a few only," : "", text));
   // That it waits for workers is said already.
   if (named[0].share >= a.limits[Threshold::kMajority] && named[0].place != info(stacks::Family::kLoaderWait).label)
     finding.title += ": " + named[0].place;
@@ -178,6 +190,8 @@ void name_the_workers_code(const Analysis& a, Finding& finding) {
 
 void name_the_phase(const Analysis& a, Finding& finding) {
   constexpr double kLeast = 0.05;
+  const auto is_said = [](const Phase& phase) { return !phase.named_by.empty() && phase.named_by != "stacks"; };
+  if (std::none_of(a.phases.begin(), a.phases.end(), is_said)) return;
   std::map<std::string, Nanos> by_name;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const std::vector<Slice>& slices = a.devices[device].slices;

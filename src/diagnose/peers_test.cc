@@ -51,6 +51,8 @@ TEST(Peers, AProcessThatReceivesFromABusyOneWaitsForThatOne) {
   EXPECT_THAT(first.candidates, ElementsAre(Cause::kStraggler, Cause::kExposedCommunication));
   EXPECT_THAT(first.evidence, Contains(AllOf(HasSubstr("process 8 of the job (GPU 1)"), HasSubstr("its own kernels"))));
   EXPECT_THAT(first.advice, HasSubstr("process 8"));
+  ASSERT_TRUE(first.gain);
+  EXPECT_NEAR(first.gain->high, 0.95 / 0.625, 0.01) << "whose kernels could be shared";
   EXPECT_THAT(e.headline, HasSubstr("for other processes of the job"));
 }
 

@@ -74,10 +74,13 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 
 // What the rules share.
 
+// Time without a process of the job on any GPU, before the first one that will be: what is to start it was starting
+// itself. Nothing where other steps of a script had ended by then, nor for a batch (rules_recording.cc).
+[[nodiscard]] Claims before_the_first(const Analysis& a);
 // When installers of the job ran, on all its devices; nothing for a batch (rules_install.cc).
 [[nodiscard]] Claims installing(const Analysis& a);
-// How much of the claims compilers of the job ran in (rules_install.cc).
-[[nodiscard]] Nanos compiling(const Analysis& a, const Claims& claims);
+// The part of the claims in which compilers of the job ran (rules_install.cc).
+[[nodiscard]] Claims compiling(const Analysis& a, const Claims& claims);
 // What the environment of the processes of the job told them, against where the driver saw them (rules_pinning.cc).
 [[nodiscard]] std::vector<Finding> wrong_pins(const Analysis& a);
 // Many tasks that each start from nothing, of a batch; nothing where there are few starts (rules_packing.cc).
@@ -85,7 +88,10 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 // How many tasks a GPU could hold at once by kernels, memory and cores, from the time in which tasks waited; nothing
 // where no kernel ran then (rules_packing.cc).
 [[nodiscard]] std::optional<double> room_for_tasks(const Analysis& a);
-// Whether the driver lowered a device's clocks lastingly and by much; then by which share (rules_device.cc).
+// Whether the driver lowered a device's clocks lastingly; then by which share, which may be that of usual boost clocks
+// (rules_device.cc).
+[[nodiscard]] std::optional<double> clocks_limited(const Analysis& a, std::size_t device);
+// ... and by much.
 [[nodiscard]] std::optional<double> clocks_lost(const Analysis& a, std::size_t device);
 
 }  // namespace headroom::diagnose

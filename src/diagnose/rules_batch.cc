@@ -250,7 +250,7 @@ std::vector<Finding> discarded_work(const Analysis& a) {
   finding.told_apart_from = {"slow work: it is the outcome of these attempts that makes it lost, not their speed"};
   finding.would_overturn = "whether later attempts went on from what these had written: then part of it counted";
   finding.advice = discarded_advice(d, memory, a.limits[Threshold::kMajority]);
-  gains_by_removal(a, finding, "if none of it had been begun");
+  gains_by_removal(a, finding, "without it, all else alike");
   if (!finding.gain) finding.bound = "none: nothing ran beside it that could have been done sooner";
   return only(std::move(finding));
 }

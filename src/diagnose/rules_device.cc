@@ -59,15 +59,18 @@ std::string reason_words(std::int64_t reasons) {
 }  // namespace
 
 // Clocks under the power cap are normal on a busy part: they count where they persist and cost a good share.
-std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
+std::optional<double> clocks_limited(const Analysis& a, std::size_t device) {
   const ClockLimits& clocks = a.clocks[device];
   const auto max_clock = a.devices[device].device.sm_clock_max_mhz;
   if (clocks.times.empty() || !clocks.limited_clock_mhz || !max_clock || *max_clock <= 0) return std::nullopt;
   const double persistent = static_cast<double>(clocks.limited_kernels) / static_cast<double>(clocks.kernels);
   const double lost = 1 - *clocks.limited_clock_mhz / static_cast<double>(*max_clock);
-  const bool matters =
-      persistent >= a.limits[Threshold::kThrottlePersistent] && lost >= a.limits[Threshold::kThrottleLoss];
-  return matters ? std::optional(lost) : std::nullopt;
+  return persistent >= a.limits[Threshold::kThrottlePersistent] ? std::optional(lost) : std::nullopt;
+}
+
+std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
+  const auto lost = clocks_limited(a, device);
+  return lost && *lost >= a.limits[Threshold::kThrottleLoss] ? lost : std::nullopt;
 }
 
 namespace {

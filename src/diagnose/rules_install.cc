@@ -47,11 +47,11 @@ Claims everywhere(const Analysis& a, std::vector<Window> times) {
 
 }  // namespace
 
-Nanos compiling(const Analysis& a, const Claims& claims) {
+Claims compiling(const Analysis& a, const Claims& claims) {
   std::vector<Window> times;
   for (const auto& [source, process] : a.processes)
     if (process.in_job && compiles(process)) times.push_back({process.start, process.end.value_or(a.window.end)});
-  return length(common(claims, everywhere(a, std::move(times))));
+  return common(claims, everywhere(a, std::move(times)));
 }
 
 Claims installing(const Analysis& a) {

@@ -119,6 +119,15 @@ std::size_t most_at_once(const Analysis& a) {
   return static_cast<std::size_t>(most);
 }
 
+// Whether all that ever held a GPU for the job was one process: then nobody could have been sent elsewhere.
+bool one_process_alone(const Analysis& a) {
+  if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present) return false;
+  std::set<std::int64_t> pids;
+  for (const ContextUse& use : a.job.uses)
+    if (use.ours) pids.insert(use.pid);
+  return pids.size() == 1;
+}
+
 Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
                       const std::vector<std::size_t>& working) {
   Finding finding;
@@ -142,6 +151,10 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
   if (most > 1) {
     finding.cause = Cause::kWrongGpuAssignment;
     finding.told_apart_from = {"one process that can use one GPU only: there were several processes"};
+  } else if (one_process_alone(a)) {
+    finding.cause = Cause::kMoreGpusThanUseful;
+    finding.told_apart_from = {"a wrong assignment: no other process of the job was on a GPU",
+                               "a fault of the GPU: it answered every query"};
   } else {
     finding.candidates = {Cause::kMoreGpusThanUseful, Cause::kWrongGpuAssignment};
     finding.told_apart_from = {"a fault of the GPU: it answered every query"};

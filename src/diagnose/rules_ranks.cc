@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
@@ -65,11 +66,48 @@ std::optional<Extremes> extremes_of(const Analysis& a, const Claims& waits) {
 
 }  // namespace
 
+namespace {
+
+// At most as much faster as the busiest of these GPUs has more kernels than they have on average.
+void gains_by_spreading(const Analysis& a, const std::set<std::size_t>& devices, Finding& finding) {
+  Nanos most = 0, sum = 0;
+  for (const std::size_t device : devices) {
+    const Nanos busy = a.ledger.total(Account::kUseful, device);
+    most = std::max(most, busy);
+    sum += busy;
+  }
+  if (sum <= 0) return;
+  const double factor = static_cast<double>(most) * static_cast<double>(devices.size()) / static_cast<double>(sum);
+  if (finding.gain && finding.gain->high >= factor) return;
+  finding.gain = Gain{1.0, factor, "if all of them got equal shares of these kernels and the rest shrank as much"};
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+}
+
+// The GPU of the process that the others wait for has no kernel meanwhile, either.
+void add_its_own_half(const Analysis& a, const LateRank& late, Finding& finding) {
+  finding.title = fmt::format("The GPUs wait for the process on {}", a.device_name(late.device));
+  finding.evidence.push_back(fmt::format("while others wait, {} itself has no kernel for {}",
+                                         a.device_name(late.device), human_duration(length(late.claims))));
+  const HostSummary s = host_during(a.job, a.devices, late.claims);
+  const bool starved = s.owner_delay >= a.limits[Threshold::kHelpersStarved] && s.owner_delay > s.owner_cpu;
+  const AccountSet accounts = info(Cause::kCpuOversubscribed).accounts;
+  if (!starved || std::none_of(late.claims.begin(), late.claims.end(),
+                               [&](const ClaimedPiece& piece) { return accounts.has(piece.account); }))
+    return;
+  finding.candidates.push_back(Cause::kCpuOversubscribed);
+  finding.evidence.push_back(fmt::format("its main thread waited {} of that time for a free core, and used {} of one",
+                                         human_percent(s.owner_delay), human_percent(s.owner_cpu)));
+}
+
+}  // namespace
+
 // What its stacks or its marks say: an exchange between processes, in which each waits for the others.
 std::vector<Finding> waiting_for_peers(const Analysis& a) {
   Finding finding;
-  finding.claims = open_time(a, {Account::kPeers});
-  if (!a.material(finding.cost())) return {};
+  const Claims waits = open_time(a, {Account::kPeers});
+  if (!a.material(length(waits))) return {};
+  const LateRank late = late_rank(a);
+  finding.claims = united(waits, late.claims);
   finding.title = "The GPU waits for another process of the job";
   finding.candidates = {Cause::kExposedCommunication, Cause::kStraggler};
   finding.tiers = "N";
@@ -78,10 +116,10 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
       if (slice.account == Account::kPeers) finding.tiers |= slice.tiers;
   finding.confidence = Confidence::kMedium;
   finding.advice = "see which process comes last to this exchange, and why; exchange less often, or beside the kernels";
-  const auto wait = peer_in(a, finding.claims, true);
+  const auto wait = peer_in(a, waits, true);
   if (wait) finding.evidence.push_back(peer_sentence(a, *wait));
   // Who comes last to an exchange waits there the least; where all wait alike, none is slow, or they take turns.
-  const auto extremes = extremes_of(a, finding.claims);
+  const auto extremes = extremes_of(a, waits);
   const bool uneven = extremes && static_cast<double>(extremes->least_wait) <
                                       a.limits[Threshold::kMajority] * static_cast<double>(extremes->most_wait);
   if (extremes)
@@ -102,10 +140,14 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
     finding.advice = fmt::format("see why process {} takes longer: its share of the data, {}", wait->peer_pid,
                                  wait->peer_waits_for_kernels ? "its kernels" : "what it does in " + wait->peer_at);
   }
+  const bool both = !late.claims.empty();
+  if (both) add_its_own_half(a, late, finding);
   append(finding.evidence, recurrences(a));
   finding.would_overturn =
       "each process's time from one exchange to the next: if they are alike, it is the exchange itself";
-  gains_at_most(a, finding, "if no process waited for another");
+  gains_at_most(a, finding,
+                both ? "if none came later to an exchange than the others" : "if no process waited for another");
+  if (wait && wait->peer_waits_for_kernels) gains_by_spreading(a, devices_of_ranks(a), finding);
   return only(std::move(finding));
 }
 
@@ -134,7 +176,10 @@ std::vector<Finding> uneven_gpus(const Analysis& a) {
   finding.would_overturn = uneven.in_turn ? "Nsight Systems: kernels on both at the same time"
                                           : "record for longer: if the GPUs even out, this is wrong";
   finding.advice = "one process per GPU with an equal share each (DistributedDataParallel), or fewer GPUs";
-  gains_by_removal(a, finding, "while each GPU keeps its work; more where the work can be spread");
+  if (uneven.in_turn)
+    gains_by_removal(a, finding, "while each GPU keeps its work; more where the work can be spread");
+  else
+    gains_by_spreading(a, devices_of_one_process(a), finding);
   return only(std::move(finding));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
@@ -32,6 +33,11 @@ bool at_a_quiet_end(const Analysis& a, std::size_t device, const Slice& slice) {
   return a.quiet_ends[device] && slice.begin >= a.quiet_ends[device]->from;
 }
 
+bool in_a_phase(const Analysis& a, std::size_t device, const Slice& slice) {
+  return slice.account == Account::kUnexplained && a.is_pause(slice.phase) && !a.idle_peer[device] &&
+         !at_a_quiet_end(a, device, slice);
+}
+
 std::string batch_sentence(const Analysis& a, double by_utilisation) {
   if (!a.told.batch)
     return fmt::format("a batch k times larger gains at most min(k, {}), if the batch is the cause",
@@ -50,6 +56,18 @@ std::string memory_words(const Analysis& a, std::size_t device) {
                      human_bytes(*total));
 }
 
+// Where nothing tells one cause from another, all idle time that nothing explains may be one's: what several findings
+// say of it, and what a process that is not looked at did after its last kernel, be it the last pause of many.
+void gains_of_all_unseen(const Analysis& a, Finding& finding, std::string condition) {
+  Claims all = claim(a, [&](std::size_t device, const Slice& slice) {
+    return (slice.account == Account::kUnexplained || slice.account == Account::kTeardown) && !a.idle_peer[device] &&
+           !at_a_quiet_end(a, device, slice);
+  });
+  std::swap(finding.claims, all);
+  gains_by_removal(a, finding, std::move(condition));
+  std::swap(finding.claims, all);
+}
+
 }  // namespace
 
 std::vector<Finding> idle_inseparable(const Analysis& a) {
@@ -59,6 +77,12 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     return slice.account == Account::kUnexplained && !a.is_pause(slice.phase) && !a.idle_peer[device] &&
            !at_a_quiet_end(a, device, slice);
   });
+  // What lies in phases has findings of its own, by device, where it is enough for one.
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const Claims pauses =
+        claim(a, [&](std::size_t of, const Slice& slice) { return of == device && in_a_phase(a, device, slice); });
+    if (!a.material(length(pauses))) finding.claims = united(std::move(finding.claims), pauses);
+  }
   if (!a.material(finding.cost())) return {};
   Nanos busy = 0, idle = 0, error = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
@@ -68,11 +92,17 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     error += a.busy_error[device];
   }
   // The likeliest first. Less evidence leaves more causes: all that an idle GPU can wait for.
-  finding.candidates = {Cause::kInputTooFewWorkers, Cause::kHostGraphBuilding,  Cause::kBatchTooSmall,
-                        Cause::kLaunchBound,        Cause::kInputInMainProcess, Cause::kSlowStorage,
-                        Cause::kCpuOversubscribed,  Cause::kSyncPoints,         Cause::kBurstyInput,
-                        Cause::kValidation,         Cause::kCheckpointSync,     Cause::kLoggingUpload,
-                        Cause::kEpochEndHostWork,   Cause::kGilContention,      Cause::kStartupLoad};
+  finding.candidates = {Cause::kInputTooFewWorkers,   Cause::kHostGraphBuilding,  Cause::kBatchTooSmall,
+                        Cause::kLaunchBound,          Cause::kInputInMainProcess, Cause::kSlowStorage,
+                        Cause::kCpuOversubscribed,    Cause::kSyncPoints,         Cause::kBurstyInput,
+                        Cause::kValidation,           Cause::kCheckpointSync,     Cause::kLoggingUpload,
+                        Cause::kEpochEndHostWork,     Cause::kGilContention,      Cause::kStartupLoad,
+                        Cause::kPageableCopies,       Cause::kEpochWorkerRestart, Cause::kDuplicatePreprocessing,
+                        Cause::kInteractiveHoldingGpu};
+  if (a.devices.size() > 1)
+    for (const Cause cause : {Cause::kStraggler, Cause::kOneProcessImbalance, Cause::kExposedCommunication})
+      finding.candidates.push_back(cause);
+  exclude_copies(a, finding);
   finding.title = "Why the GPU was idle cannot be told from this recording alone";
   finding.confidence = Confidence::kMedium;
   finding.tiers = "N";
@@ -97,7 +127,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     finding.advice =
         "this run was too short for two looks at its processes: `headroom run -i 100ms -- CMD`, or a longer run";
   }
-  gains_by_removal(a, finding, "whatever the cause, at equal GPU work");
+  gains_of_all_unseen(a, finding, "whatever the cause, at equal GPU work");
   if (finding.gain)
     finding.bound = fmt::format("whatever the cause, at most {} at equal GPU work; {}",
                                 human_factor(finding.gain->high), batch_sentence(a, finding.gain->high));
@@ -109,15 +139,27 @@ std::vector<Finding> idle_phases(const Analysis& a) {
   if (!readings_alone(a)) return findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     Finding finding;
-    const auto paused = [&](const Slice& slice) {
-      return slice.account == Account::kUnexplained && a.is_pause(slice.phase) && !at_a_quiet_end(a, device, slice);
-    };
-    if (!a.idle_peer[device]) claim_on(a, device, paused, finding.claims);
+    claim_on(
+        a, device, [&](const Slice& slice) { return in_a_phase(a, device, slice); }, finding.claims);
     const Nanos idle = finding.cost();
     if (!a.material(idle)) continue;
-    finding.candidates = {Cause::kValidation,     Cause::kEpochEndHostWork, Cause::kHostGraphBuilding,
-                          Cause::kCheckpointSync, Cause::kLoggingUpload,    Cause::kBurstyInput,
-                          Cause::kStartupLoad,    Cause::kSlowStorage};
+    finding.candidates = {Cause::kValidation,
+                          Cause::kEpochEndHostWork,
+                          Cause::kHostGraphBuilding,
+                          Cause::kCheckpointSync,
+                          Cause::kLoggingUpload,
+                          Cause::kBurstyInput,
+                          Cause::kStartupLoad,
+                          Cause::kSlowStorage,
+                          Cause::kEpochWorkerRestart,
+                          Cause::kDuplicatePreprocessing,
+                          Cause::kInteractiveHoldingGpu,
+                          Cause::kInputInMainProcess,
+                          Cause::kCpuOversubscribed,
+                          Cause::kPageableCopies,
+                          Cause::kGilContention};
+    if (a.devices.size() > 1) finding.candidates.push_back(Cause::kStraggler);
+    exclude_copies(a, finding);
     finding.title = fmt::format("{} idles in phases that recur: a pattern, not a fault", a.device_name(device));
     finding.tiers = "N";
     append(finding.evidence, recurrences(a, device));
@@ -131,9 +173,18 @@ std::vector<Finding> idle_phases(const Analysis& a) {
       finding.candidates.push_back(Cause::kInputTooFewWorkers);
     finding.would_overturn = "marks or output lines that show training steps inside the idle phases";
     finding.advice = "name the phases (marks, output lines), then shorten or overlap the longest";
-    gains_by_removal(a, finding,
-                     "if all of them vanished and the kernels stay as they are; faster feeding cannot shorten the "
-                     "phase in which kernels run");
+    constexpr const char* kFeeding = "faster feeding cannot shorten the phase in which kernels run";
+    gains_of_all_unseen(a, finding,
+                        fmt::format("if they and all other idle time that nothing explains vanished, and the kernels "
+                                    "stay as they are; {}",
+                                    kFeeding));
+    Finding alone = finding;
+    gains_by_removal(a, alone, fmt::format("if all of them vanished and the kernels stay as they are; {}", kFeeding));
+    // Where the rest makes no difference to the figure that is read it is not worth a word.
+    if (finding.gain && alone.gain && human_factor(alone.gain->high) == human_factor(finding.gain->high)) {
+      finding.gain->condition = alone.gain->condition;
+      finding.bound = alone.bound;
+    }
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -181,15 +232,25 @@ std::vector<Finding> quiet_end(const Analysis& a) {
 
 // A log in which nothing ever ran says nothing about loaders and batches.
 std::vector<Finding> no_kernel_seen(const Analysis& a) {
-  if (!readings_alone(a) || a.job.has_contexts || a.ledger.busy() > 0) return {};
+  if (!readings_alone(a) || a.ledger.busy() > 0) return {};
+  // The driver's lists were read all the while, and nobody was in them.
+  const bool of_the_job = a.meta.origin == "run" && a.job.has_contexts && a.job.uses.empty() &&
+                          a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter);
+  if (a.job.has_contexts && !of_the_job) return {};
   Finding finding;
-  finding.claims = claim_accounts(a, {Account::kUnexplained});
+  finding.claims = of_the_job ? claim_accounts(a, {Account::kUnexplained, Account::kNoTask, Account::kNotUsed})
+                              : claim_accounts(a, {Account::kUnexplained});
   if (!a.material(finding.cost())) return {};
   finding.tiers = "N";
   finding.confidence = Confidence::kMedium;
   finding.title = "No kernel ran in the recorded time";
   finding.candidates = {Cause::kJobNeverUsesGpu, Cause::kMonitoringMostlyElse, Cause::kUnreleasedAfterWork,
                         Cause::kHang};
+  if (of_the_job) {  // all of this is the job's time, and nobody was ever on a GPU
+    finding.candidates.clear();
+    finding.cause = Cause::kJobNeverUsesGpu;
+    finding.evidence.push_back("the driver listed no compute process on any GPU while the job ran");
+  }
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto words = memory_words(a, device); !words.empty()) finding.evidence.push_back(words);
   finding.evidence.push_back("memory in use only says that somebody holds it");

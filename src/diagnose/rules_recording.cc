@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -30,6 +31,7 @@ Finding mostly(const Analysis& a, std::string title, std::vector<std::string> ev
 
 // From the first process of the job to its last, within the window.
 Window job_lifetime(const Analysis& a) {
+  if (a.meta.origin == "run" && !a.job.has_host) return a.window;  // whatever ran, it was the job
   Window life{a.window.end, a.window.begin};
   for (const auto& [source, process] : a.processes) {
     if (!process.in_job) continue;
@@ -77,6 +79,45 @@ std::vector<Finding> mostly_something_else(const Analysis& a) {
   return only(std::move(finding));
 }
 
+namespace {
+
+// The processes of the job that hold a GPU at some time, and those above and below them.
+std::set<SourceId> around_the_gpus(const Analysis& a) {
+  std::map<SourceId, SourceId> parent;
+  for (std::size_t id = 0; id < a.job.children.size(); ++id)
+    for (const SourceId child : a.job.children[id]) parent[child] = static_cast<SourceId>(id);
+  std::set<SourceId> around;
+  for (const ContextUse& use : a.job.uses) {
+    if (!use.ours || !use.process) continue;
+    for (const SourceId below : descendants(a.job, *use.process)) around.insert(below);
+    for (SourceId id = *use.process; around.insert(id).second && parent.contains(id);) id = parent[id];
+  }
+  return around;
+}
+
+}  // namespace
+
+Claims before_the_first(const Analysis& a) {
+  if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present) return {};
+  Nanos first = a.window.end;
+  for (const ContextUse& use : a.job.uses)
+    if (use.ours) first = std::min(first, use.begin);
+  const std::set<SourceId> around = around_the_gpus(a);
+  if (around.empty()) return {};
+  const bool steps = std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
+    return process.facts.in_job && !around.contains(process.source) && process.facts.end.value_or(first) < first;
+  });
+  if (steps) return {};
+  const Claims free = claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kNoTask && a.devices[device].used;
+  });
+  Claims start;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (const Nanos begin = job_lifetime(a).begin; begin < first)
+      start.push_back({device, begin, first, Account::kNoTask, -1});
+  return common(free, start);
+}
+
 // Between the steps of a script: the job goes on, and none of its processes is on the GPU.
 std::vector<Finding> no_process_there(const Analysis& a) {
   if (!a.job.has_job || !a.job.has_contexts || a.job.batch.present) return {};
@@ -84,17 +125,23 @@ std::vector<Finding> no_process_there(const Analysis& a) {
   Finding finding;
   std::set<std::pair<std::size_t, Nanos>> begins;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    const bool away =
-        slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin && slice.begin < life.end;
-    if (away) begins.insert({device, slice.begin});
-    return away;
+    return slice.account == Account::kNoTask && a.devices[device].used && slice.end > life.begin &&
+           slice.begin < life.end;
   });
+  finding.claims = without(finding.claims, before_the_first(a));
+  for (const ClaimedPiece& piece : finding.claims) begins.insert({piece.device, piece.begin});
   if (!a.material(finding.cost())) return {};
   const Work work = work_during(a, finding.claims, [](const RecordedProcess& process) { return process.facts.in_job; });
   finding.confidence = Confidence::kMedium;
   finding.tiers = "NP";
   finding.title = "The job went on while none of its processes was on the GPU";
-  if (work.cores >= a.limits[Threshold::kHelpersAtWork]) {
+  if (!a.job.has_host) {
+    finding.tiers = "N";
+    finding.candidates = {Cause::kEnvironmentInstall, Cause::kEpochEndHostWork, Cause::kValidation, Cause::kSlowStorage,
+                          Cause::kLoggingUpload};
+    finding.evidence = {"what it did meanwhile was not recorded"};
+    finding.advice = "see in the script what comes between the steps that use the GPU, then overlap it with them";
+  } else if (work.cores >= a.limits[Threshold::kHelpersAtWork]) {
     finding.candidates = {Cause::kEpochEndHostWork, Cause::kValidation};
     finding.evidence = {fmt::format("meanwhile it used {:.2g} cores, {:.2g} of them process {} ({})", work.cores,
                                     work.most, work.busiest.pid, name_of(work.busiest))};
@@ -112,10 +159,10 @@ std::vector<Finding> no_process_there(const Analysis& a) {
   finding.told_apart_from = {"an idle GPU of a running step: the driver listed no process of the job there"};
   finding.would_overturn = "nvidia-smi in that time: if it lists a process of the job, this is wrong";
   // Of a process that ended, the time until the sample that found it gone is booked as its tear-down.
-  Claims own = std::exchange(finding.claims, claim(a, [&](std::size_t device, const Slice& slice) {
-                               return begins.contains({device, slice.begin}) ||
-                                      (slice.account == Account::kTeardown && begins.contains({device, slice.end}));
-                             }));
+  const Claims ends = claim(a, [&](std::size_t device, const Slice& slice) {
+    return slice.account == Account::kTeardown && begins.contains({device, slice.end});
+  });
+  Claims own = std::exchange(finding.claims, united(finding.claims, ends));
   gains_by_removal(a, finding, "if these steps ran beside the others");
   finding.claims = std::move(own);
   return only(std::move(finding));

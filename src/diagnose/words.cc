@@ -38,8 +38,13 @@ std::vector<std::string> storage_sentences(const HostSummary& s) {
 std::vector<std::string> cores_sentence(const HostSummary& s) {
   if (!s.busy_cores) return {};
   const double job = (s.owner_cpu + s.owner_threads) * static_cast<double>(s.owners) + s.helper_cpu;
+  const double own = std::min(job, *s.busy_cores);
+  if (s.machine_cores > s.usable_cores)
+    return {
+        fmt::format("of its {:.3g} cores the machine used {:.1f}; the job may use {:.3g}, these processes used {:.1f}",
+                    s.machine_cores, *s.busy_cores, s.usable_cores, own)};
   return {fmt::format("of {:.3g} usable cores the machine used {:.1f}, these processes {:.1f}", s.usable_cores,
-                      *s.busy_cores, std::min(job, *s.busy_cores))};
+                      *s.busy_cores, own)};
 }
 
 std::vector<std::string> recurrences(const Analysis& a, std::optional<std::size_t> device) {

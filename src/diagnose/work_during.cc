@@ -8,23 +8,6 @@
 
 namespace headroom::diagnose {
 
-namespace {
-
-// When any of it was, in order.
-std::vector<Window> times_of(const Claims& claims) {
-  std::vector<Window> sorted, times;
-  for (const ClaimedPiece& piece : claims) sorted.push_back({piece.begin, piece.end});
-  std::sort(sorted.begin(), sorted.end(), [](const Window& x, const Window& y) { return x.begin < y.begin; });
-  for (const Window& window : sorted)
-    if (!times.empty() && window.begin <= times.back().end)
-      times.back().end = std::max(times.back().end, window.end);
-    else
-      times.push_back(window);
-  return times;
-}
-
-}  // namespace
-
 Work work_during(const Analysis& a, const Claims& claims, const std::function<bool(const RecordedProcess&)>& wanted) {
   Work work;
   std::vector<double> each;

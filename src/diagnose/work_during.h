@@ -5,6 +5,7 @@
 #include <string>
 
 #include "analyze/analysis.h"
+#include "diagnose/claims.h"
 
 // What processes of the job did in some of its time.
 namespace headroom::diagnose {

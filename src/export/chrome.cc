@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
-#include "export/jsonl.h"
+#include "base/decimal.h"
+#include "export/attempt_slices.h"
+#include "export/lanes.h"
 #include "export/nested_slices.h"
 #include "model/entities.h"
 #include "model/events.h"
@@ -21,8 +24,10 @@ using Json = nlohmann::ordered_json;
 constexpr int kHostGroup = 1, kEventGroup = 2, kStackGroup = 3, kPhaseGroup = 4, kWorkGroup = 5, kCallGroup = 6,
               kFirstGpuGroup = 10;
 constexpr Nanos kLongestLook = 200 * kMillisecond;  // a stack says nothing of what comes long after it
-// Threads of a GPU that are no processes: above every pid that Linux gives (2^22 at most).
-constexpr int kLedgerThread = (1 << 22) + 1, kFindingsThread = kLedgerThread + 1, kPartsThread = kLedgerThread + 2;
+// Threads that are no processes: above every pid that Linux gives (2^22 at most). 0 is the idle thread to viewers.
+constexpr std::int64_t kMostPid = 1 << 22;
+constexpr std::int64_t kLedgerThread = kMostPid + 1, kFindingsThread = kMostPid + 2, kPartsThread = kMostPid + 3,
+                       kTasksThread = kMostPid + 4, kEventThread = kMostPid + 5, kFirstFreeThread = kMostPid + 6;
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
@@ -33,6 +38,8 @@ class TraceWriter {
     for (const Event& event : recording.events)
       if (const auto started = of_event<events::AttemptStart>(event))
         tasks_[started->pid].emplace_back(event.at, started->task);
+    for (const SourceId id : recording.all(SourceKind::kGpu))
+      group_of_uuid_[recording.sources[static_cast<std::size_t>(id)].key] = gpu_group(id);
   }
 
   Result<void> write() {
@@ -40,10 +47,14 @@ class TraceWriter {
                   ",\"traceEvents\":[\n";
     HR_TRYV(name_group(kHostGroup, "processes"));
     HR_TRYV(name_group(kEventGroup, "events"));
+    HR_TRYV(name_thread(kEventGroup, kEventThread, "events"));
+    HR_TRYV(name_thread(kEventGroup, kFindingsThread, "findings"));
     for (std::size_t i = 0; i < recording_.sources.size(); ++i) HR_TRYV(write_source(i));
     for (const auto& event : recording_.events) HR_TRYV(write_event(event));
     for (std::size_t i = 0; i < explanation_.slices.size(); ++i) HR_TRYV(write_ledger(i));
     for (const Finding& finding : explanation_.findings) HR_TRYV(write_finding(finding));
+    write_attempts();
+    HR_TRYV(write_loose());
     out_.text() += "\n]}\n";
     return out_.flush();
   }
@@ -71,9 +82,10 @@ class TraceWriter {
     return out_.line_done();
   }
   Result<void> name_group(int group, const std::string& name) {
+    if (!named_groups_.insert(group).second) return {};
     return put(dump({{"ph", "M"}, {"name", "process_name"}, {"pid", group}, {"args", {{"name", name}}}}));
   }
-  Result<void> name_thread(int group, int thread, const std::string& name) {
+  Result<void> name_thread(int group, std::int64_t thread, const std::string& name) {
     return put(
         dump({{"ph", "M"}, {"name", "thread_name"}, {"pid", group}, {"tid", thread}, {"args", {{"name", name}}}}));
   }
@@ -96,8 +108,10 @@ class TraceWriter {
         return source.parent == kNoSource ? Result<void>() : write_context(id);
       case SourceKind::kProcess:
         return write_process(id);
-      case SourceKind::kHost:
       case SourceKind::kCgroup:
+        return write_counters(id, kHostGroup,
+                              recording_.all(SourceKind::kCgroup).size() > 1 ? fmt::format(" ({})", source.key) : "");
+      case SourceKind::kHost:
       case SourceKind::kRecorder:
         return write_counters(id, kHostGroup, "");
       case SourceKind::kPythonThread:
@@ -122,10 +136,10 @@ class TraceWriter {
       return found == attrs.end() ? std::string() : found->second;
     };
     HR_TRYV(name_group(group, name));
-    const auto thread = static_cast<int>(id);  // threads of several containers may have one number
+    const auto thread = static_cast<std::int64_t>(id) + 1;  // threads of several containers may have one number
     HR_TRYV(name_thread(group, thread, fmt::format("pid {} thread {} {}", attr("pid"), attr("tid"), attr("via"))));
     for (const NestedSlice& slice : nested_slices(recording_, rows, longest, recording_.meta.end))
-      HR_TRYV(put_slice(recording_.texts[slice.name], group, thread, slice.begin, slice.end, Json::object()));
+      HR_TRYV(put_slice(recording_.texts[slice.name], group, thread, slice.begin, slice.end, "{}"));
     return {};
   }
 
@@ -145,10 +159,11 @@ class TraceWriter {
     for (const Column& column : track.columns) {
       const MetricInfo& metric = info(column.metric);
       if (metric.kind != MetricKind::kGauge || constant(track, column)) continue;
+      const std::string name = dump(fmt::format("{}{}", metric.name, suffix));
       for (std::size_t row = 0; row < track.at.size(); ++row) {
         if (!column.has(row)) continue;
-        HR_TRYV(put(fmt::format(R"({{"ph":"C","name":"{}{}","pid":{},"ts":{},"args":{{"value":{}}}}})", metric.name,
-                                suffix, group, micros(track.at[row]), decimal(column.values[row], metric.exp10))));
+        HR_TRYV(put(fmt::format(R"({{"ph":"C","name":{},"pid":{},"ts":{},"args":{{"value":{}}}}})", name, group,
+                                micros(track.at[row]), decimal(column.values[row], metric.exp10))));
       }
     }
     return {};
@@ -156,18 +171,48 @@ class TraceWriter {
 
   // A slice: its times are written as exact decimals, which JSON numbers built from doubles would not be.
   Result<void> put_slice(const std::string& name, int group, std::int64_t thread, Nanos begin, Nanos end,
-                         const Json& args) {
+                         const std::string& args) {
     return put(fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{}}})", dump(name), group,
-                           thread, micros(begin), decimal(end - begin, 3), dump(args)));
+                           thread, micros(begin), decimal(end - begin, 3), args));
+  }
+
+  // A point of a track that has slices of others, too.
+  Result<void> put_instant(const std::string& name, std::int64_t thread, Nanos at, const Json& args) {
+    return put(fmt::format(R"({{"ph":"i","s":"g","name":{},"pid":{},"tid":{},"ts":{},"args":{}}})", dump(name),
+                           kEventGroup, thread, micros(at), dump(args)));
+  }
+
+  void put_loose(LooseSlice slice) {
+    slice.stretch.end = std::max(slice.stretch.begin, slice.stretch.end);
+    loose_.push_back(std::move(slice));
+  }
+  // Numbers that no Linux gives (of recordings from anybody) get one that is free.
+  std::int64_t thread_of(std::int64_t pid) {
+    if (pid > 0 && pid <= kMostPid) return pid;
+    return foreign_.try_emplace(pid, kFirstFreeThread + static_cast<std::int64_t>(foreign_.size())).first->second;
+  }
+
+  Result<void> write_loose() {
+    for (const auto& [slice, thread, opens] :
+         place(loose_, kFirstFreeThread + static_cast<std::int64_t>(foreign_.size()))) {
+      if (opens) HR_TRYV(name_thread(slice->group, thread, slice->track));
+      HR_TRYV(put_slice(slice->name, slice->group, thread, slice->stretch.begin, slice->stretch.end, slice->args));
+    }
+    return {};
   }
 
   Result<void> write_context(std::size_t id) {
     const Track& track = recording_.tracks[id];
     if (track.at.empty()) return {};
     const GpuContext context = context_of(recording_.sources[id]);
-    return put_slice(fmt::format("pid {} ({})", context.pid, context_kind_name(context.kind)),
-                     gpu_group(recording_.sources[id].parent), context.pid, track.at.front(), track.at.back(),
-                     Json::object());
+    const std::string name = fmt::format("pid {} ({})", context.pid, context_kind_name(context.kind));
+    put_loose({.group = gpu_group(recording_.sources[id].parent),
+               .thread = thread_of(context.pid),
+               .stretch = {track.at.front(), track.at.back()},
+               .track = fmt::format("context of pid {}", context.pid),
+               .name = name,
+               .args = "{}"});
+    return {};
   }
 
   Result<void> write_process(std::size_t id) {
@@ -180,7 +225,32 @@ class TraceWriter {
     if (process.exit_code) args["exit_code"] = *process.exit_code;
     std::string name = process.comm.empty() ? fmt::format("pid {}", process.pid) : process.comm;
     if (const std::string task = task_of(process.pid, begin); !task.empty()) args["task"] = name = task;
-    return put_slice(name, kHostGroup, process.pid, begin, end, args);
+    put_loose({.group = kHostGroup,
+               .thread = thread_of(process.pid),
+               .stretch = {begin, end},
+               .track = name,
+               .name = name,
+               .args = dump(args)});
+    return {};
+  }
+
+  // The tasks of a batch by their names, on each GPU that they were given; those without a GPU beside the processes.
+  void write_attempts() {
+    for (const AttemptSlice& slice : attempt_slices(recording_)) {
+      std::vector<int> groups;
+      for (const std::string& uuid : slice.attempt.gpus)
+        if (const auto gpu = group_of_uuid_.find(uuid); gpu != group_of_uuid_.end()) groups.push_back(gpu->second);
+      if (groups.empty()) groups.push_back(kHostGroup);
+      const Json args{{"attempt", slice.attempt.number},
+                      {"outcome", slice.outcome ? info(*slice.outcome).label : "no end is recorded"}};
+      for (const int group : groups)
+        put_loose({.group = group,
+                   .thread = kTasksThread,
+                   .stretch = slice.stretch,
+                   .track = group == kHostGroup ? "tasks without a GPU" : "tasks",
+                   .name = slice.attempt.task,
+                   .args = dump(args)});
+    }
   }
 
   // The task of a batch that was started as this process; "" for all others. Pids come again.
@@ -195,10 +265,8 @@ class TraceWriter {
 
   // Of a device of the ledger; where the recording does not have it, its place in the ledger.
   [[nodiscard]] int group_of_device(std::size_t device) const {
-    for (const SourceId id : recording_.all(SourceKind::kGpu))
-      if (recording_.sources[static_cast<std::size_t>(id)].key == explanation_.ledger.devices[device].uuid)
-        return gpu_group(id);
-    return kFirstGpuGroup + static_cast<int>(device);
+    const auto known = group_of_uuid_.find(explanation_.ledger.devices[device].uuid);
+    return known != group_of_uuid_.end() ? known->second : kFirstGpuGroup + static_cast<int>(device);
   }
 
   Result<void> write_ledger(std::size_t device) {
@@ -217,29 +285,30 @@ class TraceWriter {
       if (first.task >= 0) args["task"] = explanation_.ledger.tasks[static_cast<std::size_t>(first.task)];
       if (first.where >= 0) args["where"] = explanation_.ledger.places[static_cast<std::size_t>(first.where)];
       HR_TRYV(put_slice(std::string(info(first.account).label), group, kLedgerThread, first.begin, slices[next - 1].end,
-                        args));
+                        dump(args)));
       i = next;
     }
     return {};
   }
 
-  // A slice over each stretch that it claims; what claims none is an instant at the start.
+  // A slice over each stretch that it claims, and an instant where the first begins; at the start, if it claims none.
   Result<void> write_finding(const Finding& finding) {
     Json args{{"confidence", confidence_name(finding.confidence)}};
     if (finding.cause) args["cause"] = info(*finding.cause).id;
     if (!finding.advice.empty()) args["try"] = finding.advice;
     if (!finding.bound.empty()) args["gain"] = finding.bound;
-    if (finding.claims.empty())
-      return put(fmt::format(R"({{"ph":"i","s":"g","name":{},"pid":{},"tid":0,"ts":{},"args":{}}})",
-                             dump(finding.title), kEventGroup, micros(explanation_.ledger.begin), dump(args)));
     const Claims& claims = finding.claims;
+    Nanos first = claims.empty() ? explanation_.ledger.begin : claims.front().begin;
+    for (const ClaimedPiece& piece : claims) first = std::min(first, piece.begin);
+    HR_TRYV(put_instant(finding.title, kFindingsThread, first, args));
     for (std::size_t i = 0; i < claims.size();) {
       std::size_t next = i + 1;
       while (next < claims.size() && claims[next].device == claims[i].device &&
              claims[next].begin == claims[next - 1].end)
         ++next;
       HR_TRYV(put_slice(finding.title, group_of_device(claims[i].device),
-                        finding.part_of ? kPartsThread : kFindingsThread, claims[i].begin, claims[next - 1].end, args));
+                        finding.part_of ? kPartsThread : kFindingsThread, claims[i].begin, claims[next - 1].end,
+                        dump(args)));
       i = next;
     }
     return {};
@@ -248,9 +317,14 @@ class TraceWriter {
   Result<void> write_event(const Event& event) {
     Json args = Json::object();
     for (const auto& [name, value] : event.attrs) args[name] = value;
-    if (event.end) return put_slice(event.kind, kEventGroup, 0, event.at, *event.end, args);
-    return put(fmt::format(R"({{"ph":"i","s":"g","name":{},"pid":{},"tid":0,"ts":{},"args":{}}})", dump(event.kind),
-                           kEventGroup, micros(event.at), dump(args)));
+    if (!event.end) return put_instant(event.kind, kEventThread, event.at, args);
+    put_loose({.group = kEventGroup,
+               .thread = kEventThread,
+               .stretch = {event.at, *event.end},
+               .track = "events",
+               .name = event.kind,
+               .args = dump(args)});
+    return {};
   }
 
   const Recording& recording_;
@@ -258,6 +332,10 @@ class TraceWriter {
   BlockOutput out_;
   Nanos origin_;
   std::map<std::int64_t, std::vector<std::pair<Nanos, std::string>>> tasks_;  // by pid
+  std::map<std::string, int> group_of_uuid_;
+  std::vector<LooseSlice> loose_;
+  std::map<std::int64_t, std::int64_t> foreign_;  // threads of pids that can be none
+  std::set<int> named_groups_;
   bool first_ = true;
 };
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "base/decimal.h"
 #include "base/iso_time.h"
-#include "export/jsonl.h"
 #include "model/entities.h"
 
 namespace headroom {

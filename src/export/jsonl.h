@@ -12,8 +12,4 @@ namespace headroom {
 [[nodiscard]] Result<void> write_jsonl(const Recording& recording, const Output& output);
 [[nodiscard]] std::string to_jsonl(const Recording& recording);
 
-// The stored integer as a decimal in the metric's unit, exactly: 55000 with three decimals is "55", 1140 with four
-// "0.114".
-[[nodiscard]] std::string decimal(std::int64_t stored, int exp10);
-
 }  // namespace headroom

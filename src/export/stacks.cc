@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/human.h"
+#include "base/visible.h"
 #include "stacks/frame.h"
 
 namespace headroom {
@@ -51,7 +52,7 @@ Flame flame_of(const std::vector<WeightedStack>& profile, const StacksOptions& o
 
 std::string escaped(std::string_view text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : visible(text)) {
     if (c == '&')
       safe += "&amp;";
     else if (c == '<')
@@ -61,17 +62,17 @@ std::string escaped(std::string_view text) {
     else if (c == '"')
       safe += "&quot;";
     else
-      safe += static_cast<unsigned char>(c) < 0x20 ? '?' : c;  // control characters are no XML
+      safe += c;
   }
   return safe;
 }
 
-constexpr double kWidth = 1200, kRow = 18, kMargin = 10, kHead = 46, kLetter = 6.6, kNarrowest = 1.0 / 3;
+constexpr double kWidth = 1200, kRow = 18, kMargin = 10, kLetter = 6.6;
 
-std::size_t depth_of(const Flame& flame, double scale) {
+std::size_t depth_of(const Flame& flame, double scale, double narrowest) {
   std::size_t depth = 0;
   for (const auto& [name, below] : flame.below)
-    if ((below.idle + below.busy) * scale >= kNarrowest) depth = std::max(depth, 1 + depth_of(below, scale));
+    if ((below.idle + below.busy) * scale >= narrowest) depth = std::max(depth, 1 + depth_of(below, scale, narrowest));
   return depth;
 }
 
@@ -86,13 +87,14 @@ std::string cut(std::string_view text, std::size_t letters) {
 
 class FlameGraph {
  public:
-  FlameGraph(BlockOutput& output, double all) : output_(output), all_(all), scale_((kWidth - 2 * kMargin) / all) {}
+  FlameGraph(BlockOutput& output, double all, double head, double narrowest)
+      : output_(output), all_(all), scale_((kWidth - 2 * kMargin) / all), head_(head), narrowest_(narrowest) {}
 
   Result<void> draw(const Flame& flame, double left, std::size_t row) {
     double x = left;
     for (const auto& [name, below] : flame.below) {
       const double time = below.idle + below.busy, width = time * scale_;
-      if (width >= kNarrowest) {
+      if (width >= narrowest_) {
         HR_TRYV(box(name, below, x, row, width));
         HR_TRYV(draw(below, x, row + 1));
       }
@@ -104,7 +106,7 @@ class FlameGraph {
 
  private:
   Result<void> box(const std::string& name, const Flame& flame, double x, std::size_t row, double width) {
-    const double time = flame.idle + flame.busy, idle = flame.idle / time, y = kHead + static_cast<double>(row) * kRow;
+    const double time = flame.idle + flame.busy, idle = flame.idle / time, y = head_ + static_cast<double>(row) * kRow;
     std::string said = fmt::format("{}: {} ({} of the time shown)", name,
                                    human_duration(static_cast<Nanos>(time * 1e9)), human_percent(time / all_));
     if (flame.busy > 0) said += fmt::format("; the GPU was idle for {} of it", human_percent(idle));
@@ -121,7 +123,7 @@ class FlameGraph {
   }
 
   BlockOutput& output_;
-  double all_, scale_;
+  double all_, scale_, head_, narrowest_;
 };
 
 }  // namespace
@@ -184,24 +186,44 @@ Result<void> write_flame_graph(const std::vector<WeightedStack>& profile, const 
   const Flame root = flame_of(profile, options);
   const double all = root.idle + root.busy;
   BlockOutput block(output);
-  FlameGraph graph(block, std::max(1e-9, all));
-  const double height = kHead + kRow * static_cast<double>(depth_of(root, graph.scale())) + kMargin;
+  const double head = options.embedded ? 0 : 46;  // for its title
+  FlameGraph graph(block, std::max(1e-9, all), head, options.narrowest);
+  const double height = head + kRow * static_cast<double>(depth_of(root, graph.scale(), options.narrowest)) + kMargin;
   const std::string what =
       options.busy ? "what the job was at, by the time of its GPUs" : "what the job was at while its GPUs were idle";
-  block.text() += fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-      "role=\"img\">\n<title>{2}</title>\n<style>svg{{background:#fff;font:11px monospace}}text{{fill:#111}}"
-      "text.h{{font-size:13px}}@media(prefers-color-scheme:dark){{svg{{background:#181818}}text.h{{fill:#ddd}}}}</"
-      "style>\n"
-      "<text class=\"h\" x=\"{3:.0f}\" y=\"18\">{2}: {4}{5}</text>\n<text class=\"h\" x=\"{3:.0f}\" "
-      "y=\"36\">{6}</text>\n",
-      kWidth, height, escaped(what), kMargin, all > 0 ? human_duration(static_cast<Nanos>(all * 1e9)) : "none",
-      options.title.empty() ? "" : " of " + escaped(options.title),
-      options.busy ? "orange: the GPU was idle, green: kernels ran; of readings that were partly busy an estimate"
-                   : "as wide as the time; of readings that were partly busy an estimate");
+  if (options.embedded)
+    block.text() +=
+        fmt::format("<svg class=\"flame\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\"><title>{}: {}</title>\n", kWidth,
+                    height, escaped(what), all > 0 ? human_duration(static_cast<Nanos>(all * 1e9)) : "none");
+  else
+    block.text() += fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+        "height=\"{1:.0f}\" "
+        "role=\"img\">\n<title>{2}</title>\n<style>svg{{background:#fff;font:11px monospace}}text{{fill:#111}}"
+        "text.h{{font-size:13px}}@media(prefers-color-scheme:dark){{svg{{background:#181818}}text.h{{fill:#ddd}}}}</"
+        "style>\n"
+        "<text class=\"h\" x=\"{3:.0f}\" y=\"18\">{2}: {4}{5}</text>\n<text class=\"h\" x=\"{3:.0f}\" "
+        "y=\"36\">{6}</text>\n",
+        kWidth, height, escaped(what), kMargin, all > 0 ? human_duration(static_cast<Nanos>(all * 1e9)) : "none",
+        options.title.empty() ? "" : " of " + escaped(options.title),
+        options.busy ? "orange: the GPU was idle, green: kernels ran; of readings that were partly busy an estimate"
+                     : "as wide as the time; of readings that were partly busy an estimate");
   HR_TRYV(graph.draw(root, kMargin, 0));
   block.text() += "</svg>\n";
   return block.flush();
+}
+
+std::vector<std::pair<std::string, double>> innermost_functions(const std::vector<WeightedStack>& profile,
+                                                                const StacksOptions& options, std::size_t most) {
+  std::map<std::string, double, std::less<>> sums;
+  for (const WeightedStack& stack : profile)
+    if (!stack.frames.empty()) sums[stacks::words(stacks::frame_of(stack.frames.back()))] += weight_of(stack, options);
+  std::vector<std::pair<std::string, double>> functions(sums.begin(), sums.end());
+  std::erase_if(functions, [](const auto& one) { return one.second <= 0; });
+  std::stable_sort(functions.begin(), functions.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  if (functions.size() > most) functions.resize(most);
+  return functions;
 }
 
 }  // namespace headroom

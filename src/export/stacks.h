@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "export/output.h"
@@ -9,8 +11,10 @@
 namespace headroom {
 
 struct StacksOptions {
-  bool busy = false;  // also time in which kernels ran; else idle time alone
-  std::string title;  // of the recording
+  bool busy = false;           // also time in which kernels ran; else idle time alone
+  std::string title;           // of the recording
+  bool embedded = false;       // of a flame graph: an element of class "flame" for a page that brings the style
+  double narrowest = 1.0 / 3;  // likewise: what is narrower is left out, in pixels of 1,200
 };
 
 // "frame;frame;frame MILLISECONDS" per line, as flamegraph.pl, inferno and speedscope read it.
@@ -22,9 +26,12 @@ struct StacksOptions {
                                             const StacksOptions& options, const Output& output);
 
 // A flame graph as one SVG file without a script: the outermost function on top, as wide as its time, in the colour of
-// what the GPU did meanwhile. What is narrower than a third of a pixel is left out, and so is Python's import
-// machinery.
+// what the GPU did meanwhile. What is too narrow is left out, and so is Python's import machinery.
 [[nodiscard]] Result<void> write_flame_graph(const std::vector<stacks::WeightedStack>& profile,
                                              const StacksOptions& options, const Output& output);
+
+// The innermost functions of the stacks and their seconds, the longest first, `most` at most.
+[[nodiscard]] std::vector<std::pair<std::string, double>> innermost_functions(
+    const std::vector<stacks::WeightedStack>& profile, const StacksOptions& options, std::size_t most);
 
 }  // namespace headroom

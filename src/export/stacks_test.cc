@@ -54,5 +54,12 @@ TEST(Stacks, BecomeAFlameGraphThatSaysItsFigures) {
   EXPECT_THAT(written(write_flame_graph, {}, {}), HasSubstr("</svg>"));
 }
 
+TEST(Stacks, AnEmbeddedFlameGraphBringsNoStyleOfItsOwn) {
+  const std::string all = written(write_flame_graph, {.embedded = true});
+  EXPECT_THAT(all, Not(HasSubstr("style")));
+  EXPECT_THAT(all, HasSubstr("load &lt;x&gt;"));
+  EXPECT_LT(written(write_flame_graph, {.embedded = true, .narrowest = 1e9}).size(), all.size() / 2);
+}
+
 }  // namespace
 }  // namespace headroom

@@ -108,6 +108,13 @@ bool is_message(std::string_view line) {
   return std::any_of(kBeginnings.begin(), kBeginnings.end(), [&](std::string_view b) { return line.starts_with(b); });
 }
 
+// {"recording":1, … begins what `headroom export -f jsonl` writes, whatever words of others come later in it.
+bool is_our_own(std::string_view text) {
+  text = trim(text.substr(0, 256));
+  if (!text.starts_with('{')) return false;
+  return trim(text.substr(1)).starts_with("\"recording\"");
+}
+
 }  // namespace
 
 std::string_view log_format_name(LogFormat format) {
@@ -138,6 +145,7 @@ LogFormat sniff_log(std::string_view text) {
   }
   if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
   if (text.substr(0, 4096).find('\0') != std::string_view::npos) return LogFormat::kUnknown;
+  if (is_our_own(text)) return LogFormat::kJsonl;
   if (is_kineto(text.substr(0, kTraceHead))) return LogFormat::kKineto;
   if (is_step_times(text)) return LogFormat::kStepTimes;
   if (const LogFormat format = sniff_table(text); format != LogFormat::kUnknown) return format;

@@ -22,6 +22,10 @@ double mean(const std::vector<double>& all) {
 TEST(Sniff, TellsFilesByContent) {
   EXPECT_EQ(sniff_log(std::string_view("SQLite format 3\0xyz", 19)), LogFormat::kRecording);
   EXPECT_EQ(sniff_log("{\"headroom\":1}\n"), LogFormat::kJsonl);
+  const std::string begun = R"({"event":"attempt_start","attrs":{"gpus":"0","query_time":"1"}})";
+  EXPECT_EQ(sniff_log("{\"recording\":1,\"meta\":{}}\n" + begun), LogFormat::kJsonl) << "its own first line wins";
+  EXPECT_EQ(sniff_log("\n{ \"recording\" : 1, \"meta\":{}}\n" + begun), LogFormat::kJsonl);
+  EXPECT_EQ(sniff_log(begun), LogFormat::kGpustat) << "the words that were taken for gpustat's";
   EXPECT_EQ(sniff_log("timestamp, utilization.gpu [%]\n"), LogFormat::kNvidiaSmi);
   EXPECT_EQ(sniff_log("# gpu    pwr  gtemp\n"), LogFormat::kDmon);
   EXPECT_EQ(sniff_log("timestamp,gpu_id,gpu_util_%\n"), LogFormat::kMonitorCsv);

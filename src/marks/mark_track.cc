@@ -47,7 +47,7 @@ void MarkTrack::take(const Mark& mark) {
       if (!mark.name.empty())
         if (const auto name = name_of(mark.name)) open.push_back(*name);
       too_deep_ = 0;
-      change(last_, std::move(open));
+      change(last_, std::move(open), mark.nth);
       break;
     }
     case Mark::Kind::kStep:
@@ -124,13 +124,15 @@ void MarkTrack::hold_counts() {
   counts_.push_back({changed, steps_, samples_});
 }
 
-void MarkTrack::change(Nanos at, Names open) {
-  if (open == open_) return;
+void MarkTrack::change(Nanos at, Names open, std::int64_t nth) {
+  if (open == open_ && nth == nth_) return;
   changed_ = at;
   open_ = std::move(open);
+  nth_ = nth;
   // What lasted no time was no phase: one range ends where the next begins.
   if (!states_.empty() && states_.back().since == at) states_.pop_back();
-  if (states_.empty() || states_.back().open != open_) states_.push_back({at, open_});
+  if (states_.empty() || states_.back().open != open_ || states_.back().nth != nth_)
+    states_.push_back({at, open_, nth_});
 }
 
 void MarkTrack::settle(Nanos until, RecordingSink& sink) {
@@ -141,12 +143,13 @@ void MarkTrack::settle(Nanos until, RecordingSink& sink) {
     const Nanos end = is_last ? until : states_[settled + 1].since;
     if (end - state.since >= kShortestPhase) {
       close_run(sink);
-      put(state.since, state.open, sink);
+      put(state, sink);
       continue;
     }
     if (is_last) break;  // it may still grow
     ++short_;
     if (run_) {
+      run_->nth = run_->open == state.open ? state.nth : 0;
       run_->open = common_prefix(run_->open, state.open);
     } else {
       run_ = std::move(state);
@@ -160,12 +163,13 @@ void MarkTrack::settle(Nanos until, RecordingSink& sink) {
 void MarkTrack::close_run(RecordingSink& sink) {
   if (!run_) return;
   // A shorter one belongs to what was before.
-  if (run_end_ - run_->since >= kShortestPhase) put(run_->since, run_->open, sink);
+  if (run_end_ - run_->since >= kShortestPhase) put(*run_, sink);
   run_.reset();
 }
 
-void MarkTrack::put(Nanos at, const Names& open, RecordingSink& sink) {
-  if (written_ == open || (!written_ && open.empty())) return;
+void MarkTrack::put(const State& state, RecordingSink& sink) {
+  const auto& [at, open, nth] = state;
+  if (written_ ? written_->open == open && written_->nth == nth : open.empty()) return;
   std::vector<TextId> ids;
   for (const std::uint32_t name : open) {
     if (texts_[name] == kNoText) texts_[name] = sink.intern(names_[name]);
@@ -176,8 +180,8 @@ void MarkTrack::put(Nanos at, const Names& open, RecordingSink& sink) {
     ++cut_;
     return;
   }
-  sink.add_list_row(id(sink), {at, list, 0});
-  written_ = open;
+  sink.add_list_row(id(sink), {at, list, nth});
+  written_ = state;
 }
 
 void MarkTrack::write_counts(Nanos now, bool last, RecordingSink& sink) {
@@ -217,7 +221,7 @@ void MarkTrack::write(Nanos now, RecordingSink& sink) {
 void MarkTrack::finish(Nanos now, RecordingSink& sink) {
   settle(std::max(now, last_), sink);
   close_run(sink);
-  if (!states_.empty()) put(states_.back().since, states_.back().open, sink);
+  if (!states_.empty()) put(states_.back(), sink);
   states_.clear();
   write_counts(std::max(now, last_), true, sink);
 }

@@ -50,6 +50,7 @@ class MarkTrack {
   struct State {
     Nanos since = 0;
     Names open;
+    std::int64_t nth = 0;  // Mark::nth
   };
   struct LastMetric {
     double value = 0;
@@ -75,10 +76,10 @@ class MarkTrack {
   void end(std::string_view name);
   void set_parameter(const Mark& mark);
   void hold_counts();
-  void change(Nanos at, Names open);
+  void change(Nanos at, Names open, std::int64_t nth = 0);
   void settle(Nanos until, RecordingSink& sink);
   void close_run(RecordingSink& sink);
-  void put(Nanos at, const Names& open, RecordingSink& sink);
+  void put(const State& state, RecordingSink& sink);
   void write_counts(Nanos now, bool last, RecordingSink& sink);
   [[nodiscard]] SourceId id(RecordingSink& sink);
 
@@ -92,11 +93,12 @@ class MarkTrack {
 
   Nanos last_ = 0;             // the latest mark
   Names open_;                 // now
+  std::int64_t nth_ = 0;       // of it
   std::size_t too_deep_ = 0;   // open, and not in open_
   std::vector<State> states_;  // whose length was not certain
   std::optional<State> run_;   // short states in a row: since when, and what they have in common
   Nanos run_end_ = 0;
-  std::optional<Names> written_;  // in the last row
+  std::optional<State> written_;  // in the last row
 
   std::int64_t steps_ = 0;
   double samples_ = 0;

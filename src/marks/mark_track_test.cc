@@ -56,6 +56,21 @@ TEST_F(Marks, AnEndEndsWhatWasOpenedWithinAndNothingElse) {
   EXPECT_EQ(rows(), (Rows{"100 a", "200 a/b", "400 "}));
 }
 
+TEST_F(Marks, APhaseThatBeginsAnewHasARowOfItsOwn) {
+  const auto epoch = [&](Nanos ms, std::int64_t nth) {
+    track_.take({.kind = Mark::Kind::kPhase, .at = ms * kMillisecond, .name = "epoch", .nth = nth});
+  };
+  epoch(0, 1);
+  epoch(50, 1);
+  epoch(100, 2);
+  epoch(110, 3);  // the second one was too short for a row
+  finish(1000);
+  EXPECT_EQ(rows(), (Rows{"0 epoch", "110 epoch"}));
+  const std::vector<ListRow>& lists = sink_.recording().tracks.at(0).lists;
+  EXPECT_EQ(lists.at(0).value, 1);
+  EXPECT_EQ(lists.at(1).value, 3);
+}
+
 TEST_F(Marks, APhaseReplacesAllOthers) {
   mark(Mark::Kind::kPhase, 100, "train");
   mark(Mark::Kind::kPhase, 300, "validate");

@@ -26,7 +26,9 @@ class Keeper {
       Track& track = recording_.tracks[i];
       rows(track);
       for (Column& column : track.columns) values(column, track, static_cast<SourceId>(i));
-      erase_wild(track.lists, "rows of a source", [this](const ListRow& row) { return is_near(row.at); });
+      const std::vector<ListRow>& lists = track.lists;  // in order of time: of many millions the ends tell
+      if (!lists.empty() && !(is_near(lists.front().at) && is_near(lists.back().at)))
+        erase_wild(track.lists, "rows of a source", [this](const ListRow& row) { return is_near(row.at); });
     }
     erase_wild(recording_.events, "events", [this](const Event& event) {
       return is_near(event.at) && is_near(event.end.value_or(event.at)) && event.end.value_or(event.at) >= event.at;

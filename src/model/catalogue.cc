@@ -117,7 +117,7 @@ constexpr std::array kCauses{
         .beyond = "",
         .signature = "time from the process's start to its first kernel, with reads, or one core at work",
         .look_alikes = "compilation: compilers run, or the first steps are slow; both: a second run, with warm caches",
-        .accounts = {Account::kStartup, Account::kUnexplained},
+        .accounts = {Account::kStartup, Account::kNoTask, Account::kUnexplained},
         .overturn = "a second run, with warm caches, that starts as slowly: then it is code",
     },
     CauseInfo{
@@ -130,7 +130,7 @@ constexpr std::array kCauses{
         .beyond = "",
         .signature = "compilers among the job's processes, or stacks in a compiler; slow steps at the start",
         .look_alikes = "loading: no compiler runs, and it does not come back with a new shape",
-        .accounts = {Account::kStartup, Account::kHostCode, Account::kUnexplained},
+        .accounts = {Account::kStartup, Account::kNoTask, Account::kHostCode, Account::kUnexplained},
         .overturn = "first steps that are as fast as later ones",
     },
     CauseInfo{
@@ -505,7 +505,8 @@ constexpr std::array kCauses{
         .beyond = "recordings of every rank where they are on several machines",
         .signature = "one process at work while the GPUs of the others wait, each time the same one",
         .look_alikes = "communication itself: no rank is later than the others",
-        .accounts = {Account::kPeers, Account::kInput, Account::kHostCode, Account::kUnexplained, Account::kUseful},
+        .accounts = {Account::kPeers, Account::kInput, Account::kHostCode, Account::kSync, Account::kUnexplained,
+                     Account::kUseful},
         .overturn = "ranks that are alike when run alone",
     },
     CauseInfo{

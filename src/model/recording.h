@@ -33,8 +33,8 @@ enum class SourceKind : std::uint8_t {
   kPythonThread = 8,
   // key: "<pid>/<start ns>/<tid>/<via>", parent: the process, if it is known. What the job says of itself. attrs:
   // via=marks|nvtx|output|trace|table, and pid and tid where these are known; worker: the rank's number. List rows: the
-  // phases that are open from then on, the outermost first; none: no phase. Columns: kSteps and kSamples, at the
-  // instant of the last step counted.
+  // phases that are open from then on, the outermost first (none: no phase); value: the how many-th time, or 0.
+  // Columns: kSteps and kSamples, at the instant of the last step counted.
   kMarks = 9,
   // key: GPU UUID, parent: the GPU. Exact, by a profiler. List rows: what ran on it from then on, all streams together
   // (names of kGpuWorks, model/gpu_work.h); an empty list: nothing. Value: kernels that began until the next row.

@@ -124,7 +124,9 @@ void LineMarks::phase(std::string_view name) {
   if (phase_ == name) return;
   phase_ = name;
   if (name != kValidate) validation_bar_open_ = false;
-  if (phases_.empty()) marks_.push_back({.kind = Mark::Kind::kPhase, .at = at_, .name = keep(std::string(name))});
+  if (!phases_.empty()) return;
+  marks_.push_back(
+      {.kind = Mark::Kind::kPhase, .at = at_, .name = keep(std::string(name)), .nth = name == kEpoch ? epochs_ : 0});
 }
 
 void LineMarks::steps(std::int64_t count) {
@@ -221,6 +223,17 @@ void LineMarks::take_metrics(std::string_view text, Form form) {
     if (const auto number = figure({value.data(), value.size()})) metric({name.data(), name.size()}, *number);
 }
 
+// Several ranks may say of the same epoch that it begins.
+void LineMarks::count_epoch(std::string_view line) {
+  constexpr std::string_view kDigits = "0123456789";
+  line.remove_prefix(std::min(line.size(), line.find_first_of(kDigits)));
+  const std::string number(line.substr(0, line.find_first_not_of(kDigits)));
+  if (number == epoch_) return;
+  epoch_ = number;
+  ++epochs_;
+  if (phase_ == kEpoch) phase_.clear();  // it begins anew
+}
+
 void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
   const auto [first, second] = match.groups;
   switch (match.rule->kind) {
@@ -233,6 +246,7 @@ void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
       return phase("");
     case LineKind::kEpochBegins:
       keras_ = Keras::kTrains;
+      count_epoch(line);
       if (base_ != kTrain) base_ = kEpoch;
       return resume();
     case LineKind::kValidationBegins:

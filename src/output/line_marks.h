@@ -41,6 +41,7 @@ class LineMarks {
   void take_steps_of(const Bar& bar);
   [[nodiscard]] bool moves_with_validation(const Bar& bar);
   void take_kind(const LineMatch& match, std::string_view line);
+  void count_epoch(std::string_view line);
   void take_row(std::string_view line);
   void take_boosting_row(std::string_view number, std::string_view cells);
   enum class Form : std::uint8_t { kEquals, kColon, kDashColon };  // "loss=0.3, acc=0.9", "loss: 0.3", " - loss: 0.3"
@@ -65,6 +66,8 @@ class LineMarks {
   std::string phase_;  // the built-in one that is open; "": none
   std::string base_;   // the one that an interruption of it returns to: said by a line, and not yet over
   std::string before_checkpoint_;
+  std::string epoch_;        // its number, as the last line that begins one has it
+  std::int64_t epochs_ = 0;  // that have begun
   StepBars bars_;
   bool validation_bar_open_ = false;
   Nanos validation_drawn_ = 0;

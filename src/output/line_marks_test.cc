@@ -252,8 +252,16 @@ TEST(LineMarks, PlainLinesBeginPhasesAndTheNextLineEndsACheckpoint) {
   said.print("INFO:root:Epoch 1/2\n2024-05-02 10:00:00,123 - INFO - train - step 10/20 | loss 0.3 | 12 ms\n");
   said.print("Validating...\nval_loss: 0.34\nSaving checkpoint to runs/7/last.pt\nstep 20/20 | loss 0.2 | 12 ms\n");
   said.print("--- Epoch: 2 ---\n");
-  EXPECT_THAT(said.phases, ElementsAre("epoch", "validate", "epoch", "checkpoint", "epoch"));
+  EXPECT_THAT(said.phases, ElementsAre("epoch", "validate", "epoch", "checkpoint", "epoch", "epoch"));
   EXPECT_EQ(said.steps, 20);
+}
+
+TEST(LineMarks, EpochsAreCountedAndAnInterruptionBeginsNone) {
+  Said said;
+  said.print("Epoch 1/3\nValidating...\nval_loss: 0.34\n");
+  said.print("Epoch 2/3\nEpoch 2/3\nsome words\nEpoch 3/3\n");  // of two ranks
+  EXPECT_THAT(said.phases, ElementsAre("epoch", "validate", "epoch", "epoch", "epoch"));
+  EXPECT_THAT(said.nths, ElementsAre(1, 0, 1, 2, 3));
 }
 
 TEST(LineMarks, RatesAreMetrics) {

@@ -25,7 +25,7 @@ class Said {
   }
   void take(std::string_view line, Nanos at) {
     for (const Mark& mark : marks_.take(line, at)) {
-      if (mark.kind == Mark::Kind::kPhase) phases.emplace_back(mark.name);
+      if (mark.kind == Mark::Kind::kPhase) phases.emplace_back(mark.name), nths.push_back(mark.nth);
       if (mark.kind == Mark::Kind::kStep) steps += mark.count, samples += mark.value;
       if (mark.kind == Mark::Kind::kMetric) metrics[std::string(mark.name)] = mark.value;
       if (mark.kind == Mark::Kind::kParameter) parameters[std::string(mark.name)] = mark.text;
@@ -34,6 +34,7 @@ class Said {
 
   Nanos between = kSecond / 10;  // two prints
   Words phases;
+  std::vector<std::int64_t> nths;  // of these
   std::int64_t steps = 0;
   double samples = 0;
   std::map<std::string, double> metrics;

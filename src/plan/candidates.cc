@@ -10,6 +10,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "plan/fill.h"
+#include "plan/measured.h"
 
 namespace headroom::planning {
 
@@ -120,6 +121,7 @@ class Maker {
     made.change = Change{.mechanism = fix.mechanism, .finding = index};
     if (!shape(fix, known, made)) return;
     how_much(fix, finding, made);
+    measured(made);
     made_.push_back(std::move(made));
   }
 
@@ -245,7 +247,27 @@ class Maker {
     const bool measured = fix.mechanism == Mechanism::kEnlarges && request_.step_times;
     const bool certain = finding && finding->cause && finding->confidence != Confidence::kLow;
     // Whether the work can be split, and how much cheaper it can get, is not recorded.
-    if ((!certain && !measured) || fix.mechanism == Mechanism::kSpreads || made.change.cheaper) made.least = 0;
+    const bool splits = fix.mechanism == Mechanism::kSpreads || fix.cause == Cause::kOneProcessImbalance;
+    if ((!certain && !measured) || splits || made.change.cheaper) made.least = 0;
+  }
+
+  // What a probe ran of the values that are considered.
+  void measured(Candidate& made) {
+    if (!request_.probe) return;
+    const ProbeReport& probe = *request_.probe;
+    const bool sizes =
+        varied(probe) == Varied::kBatchSize && made.option.cause == Cause::kBatchTooSmall && request_.batch;
+    const bool workers = varied(probe) == Varied::kWorkers && made.change.mechanism == Mechanism::kLoads &&
+                         made.change.workers == static_cast<double>(request_.workers.value_or(0));
+    if (!sizes && !workers) return;
+    const auto said = workers_said(e_);
+    const double now = sizes ? request_.batch->first : said ? said->value : model_.workers;
+    const double then = sizes ? request_.batch->second : made.change.workers;
+    made.measured = measured_change(probe, now, then);
+    if (!made.measured) return;
+    made.option.outcomes = 0;
+    made.option.gain.condition = fmt::format("as headroom probe measured {} {:g} and {:g} in turn, {} each",
+                                             probe.parameter, now, then, count_of(probe.complete, "run"));
   }
 
   void asked_about() {
@@ -301,7 +323,7 @@ class Maker {
     option.gain.condition = "none by itself: it makes the answer surer";
     option.verify = "the next plan names one cause where this one names several";
     if (tiers.find('P') == std::string::npos) {
-      option.title = "First record the next run: readings of the GPU alone leave several causes open";
+      option.title = fmt::format("First record the next run: {} several causes open", what_leaves());
       option.apply = "headroom run -- CMD (process times and Python stacks; nothing of the job changes)";
     } else if (tiers.find('Y') == std::string::npos) {
       option.title = "First look at the stacks: process times leave several causes open";
@@ -313,6 +335,14 @@ class Maker {
     }
     option.effort = "one run";
     made_.push_back(std::move(made));
+  }
+
+  // What there is where nobody looked at processes.
+  [[nodiscard]] std::string_view what_leaves() const {
+    const auto has = [&](char tier) { return e_.meta.tiers.find(tier) != std::string::npos; };
+    if (has('C')) return "a trace of kernels and copies leaves";
+    if (has('N')) return "readings of the GPU alone leave";
+    return "times of steps alone leave";
   }
 
   const Explanation& e_;

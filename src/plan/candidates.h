@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "model/plan.h"
@@ -8,6 +9,11 @@
 
 namespace headroom::planning {
 
+// How many times faster the loop was with a change, in runs that took turns.
+struct MeasuredChange {
+  double low = 1, high = 1;
+};
+
 // An option before it has its place: what the simulation makes of it.
 struct Candidate {
   Option option;
@@ -15,8 +21,9 @@ struct Candidate {
   double least = 0;        // of what it saves at most, the share that is promised
   double probability = 0;  // that its cause is the one
   Effort effort = Effort::kArgument;
-  bool asked = false;   // somebody wants to know about it
-  std::string flipped;  // the observation that would show it to be for the wrong cause
+  bool asked = false;                      // somebody wants to know about it
+  std::optional<MeasuredChange> measured;  // by a probe
+  std::string flipped;                     // the observation that would show it to be for the wrong cause
 };
 
 // Of each finding the fixes of its cause, or of its likeliest causes; what was asked about; and the cheapest

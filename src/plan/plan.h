@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "model/explanation.h"
 #include "model/plan.h"
+#include "model/probe.h"
 
 namespace headroom {
 
@@ -21,6 +22,7 @@ struct PlanRequest {
   std::optional<std::pair<std::pair<double, double>, std::pair<double, double>>> step_times;
   std::optional<std::int64_t> workers;  // of the loader, considered
   std::optional<std::int64_t> tasks;    // per GPU, considered
+  std::optional<ProbeReport> probe;     // what was measured of values of `batch` or `workers`
   std::vector<CauseHistory> history;    // at most one for a cause
 };
 
@@ -28,7 +30,8 @@ struct PlanRequest {
 // simulated on the ledger's slices (plan/step_model.h). Pure.
 //
 // A gain is [low, high]. High is the finding's own bound, or the simulation's where that is less; low is 1 where the
-// cause is not certain, else half of the time that high saves, or what earlier predictions for the cause showed.
+// cause is not certain, else half of the time that high saves, or what earlier predictions for the cause showed. What a
+// probe measured of the asked values is both ends, as far as the recording allows it.
 [[nodiscard]] Plan plan(const Explanation& explanation, const PlanRequest& request = {});
 
 }  // namespace headroom

@@ -100,6 +100,41 @@ TEST(Plan, WithFasterKernelsTheLoaderIsTheLimitAgain) {
   EXPECT_NEAR(simulate(model, std::array{batch, workers}), 160.0 / 3, 1e-9);
 }
 
+TEST(Plan, EqualSharesAreAsLongAsTheirMean) {
+  RecordingBuilder uneven(100);
+  uneven.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.3; });
+  uneven.process(100, 1, 0, 100, 0.5).context(100, 0, 0, 100).context(100, 1, 0, 100);
+  const Plan p = plan(explain(uneven.build()));
+  const Option* equal = option(p, "one_process_per_gpu");
+  ASSERT_NE(equal, nullptr);
+  EXPECT_NEAR(equal->gain.high, 0.9 / 0.6, 0.02);
+  EXPECT_EQ(equal->gain.low, 1) << "whether the work can be split is not recorded";
+}
+
+TEST(Plan, WhatAGainTakesBeyondItsClaimsIsNotOnlyOfTheLoop) {
+  StepModel model{.seconds = 62, .least = 6, .kernels = 6};
+  model.parts = {{0b01, 18, false, true}, {0b10, 19, false, true}, {0b100, 17, true, false}};
+  model.findings = {{.seconds = 18, .most = 37}, {.seconds = 19, .most = 37}, {.seconds = 17, .most = 17}};
+  model.input = 37;
+  model.outside = 17;
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 0}}), 25) << "the other wait may have its cause";
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 1}}), 25);
+}
+
+TEST(Plan, SaysOfUnevenGpusWhatTheFindingSays) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.8; }).gpu(1, [](double) { return 0.2; });
+  builder.process(100, 1, 0, 100, 0.5).context(100, 0, 0, 100).context(100, 1, 0, 100);
+  const Explanation e = explain(builder.build());
+  ASSERT_EQ(e.findings.at(0).cause, Cause::kOneProcessImbalance);
+  const Plan p = plan(e);
+  const auto spread = std::find_if(p.options.begin(), p.options.end(),
+                                   [](const Option& one) { return one.cause == Cause::kOneProcessImbalance; });
+  ASSERT_NE(spread, p.options.end());
+  EXPECT_GT(spread->gain.high, e.bound->speedup_high) << "that one leaves the kernels where they are";
+  EXPECT_NEAR(spread->gain.high, e.findings[0].gain->high, 0.01);
+}
+
 TEST(Plan, TimeThatTwoFindingsClaimIsSavedOnce) {
   StepModel model{.seconds = 100, .least = 20, .kernels = 20};
   model.parts = {{0b01, 30, false, false}, {0b11, 10, false, false}, {0b10, 20, false, false}};
@@ -132,6 +167,41 @@ TEST(Plan, ALineThroughTwoBatchSizesBoundsALargerOne) {
   EXPECT_NEAR(option(by_line, "larger_batch")->gain.high, (0.110 / 32) / (0.170 / 128), 1e-6);
   EXPECT_GT(option(by_line, "larger_batch")->gain.low, 1);
   EXPECT_EQ(by_bound.options.front().id, "observe") << "several causes look the same";
+}
+
+ProbeReport probe(std::string parameter, ProbedTime now_over_best) {
+  ProbeReport report{.parameter = std::move(parameter), .complete = 3};
+  report.values = {{.value = "2", .level = ProbedTime{0.2, 0.19, 0.21}, .to_best = now_over_best},
+                   {.value = "4", .level = ProbedTime{0.15, 0.14, 0.16}}};
+  report.best = 1;
+  return report;
+}
+
+TEST(Plan, WhatAProbeMeasuredOfWorkersIsBothEnds) {
+  const Explanation e = explain(loader_bound(0.3, 12, 2));
+  PlanRequest request;
+  request.workers = 4;
+  const Gain bound = option(plan(e, request), "more_loader_workers")->gain;
+  request.probe = probe("num_workers", {1.3, 1.25, 1.35});
+  const Gain measured = option(plan(e, request), "more_loader_workers")->gain;
+  EXPECT_NEAR(measured.low, 1.25, 0.02);
+  EXPECT_NEAR(measured.high, 1.35, 0.02);
+  EXPECT_THAT(measured.condition, ::testing::HasSubstr("measured num_workers 2 and 4 in turn, 3 runs each"));
+  request.probe = probe("num_workers", {30, 20, 40});
+  EXPECT_NEAR(option(plan(e, request), "more_loader_workers")->gain.high, bound.high, 1e-6)
+      << "no more than the recording allows";
+  request.probe = probe("threads", {1.3, 1.25, 1.35});
+  EXPECT_EQ(option(plan(e, request), "more_loader_workers")->gain, bound) << "of something else";
+}
+
+TEST(Plan, WhatAProbeMeasuredOfBatchSizesIsBothEnds) {
+  const Explanation e = explain(readings(100, [](double) { return 0.11; }));
+  PlanRequest request;
+  request.batch = {2, 4};
+  request.probe = probe("batch_size", {1.5, 1.4, 1.6});
+  const Gain measured = option(plan(e, request), "larger_batch")->gain;
+  EXPECT_NEAR(measured.low, 1.4, 0.02);
+  EXPECT_NEAR(measured.high, 1.6, 0.02);
 }
 
 TEST(Plan, ABatchThatDoesNotFitIsNotAdvised) {

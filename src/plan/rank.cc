@@ -7,6 +7,7 @@
 #include <array>
 
 #include "base/human.h"
+#include "plan/measured.h"
 
 namespace headroom::planning {
 
@@ -64,6 +65,7 @@ Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen
 void give_gains(const StepModel& model, std::vector<Candidate>& candidates) {
   for (Candidate& one : candidates) {
     if (!one.option.promises) continue;
+    if (one.measured) fit(model, *one.measured, one);
     const Gain gain = gain_of(model, {&one});
     one.option.gain.low = gain.low;
     one.option.gain.high = gain.high;

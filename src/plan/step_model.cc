@@ -86,7 +86,6 @@ StepModel::Claimed claimed_of(const Finding& finding, double seconds_of_all) {
   for (const ClaimedPiece& piece : finding.claims) {
     if (in_loop(piece.account)) loop += piece.end - piece.begin;
     if (piece.account == Account::kInput) input += piece.end - piece.begin;
-    claimed.kernels |= is_busy(piece.account);
   }
   const Nanos cost = finding.cost();
   claimed.outside = 2 * loop < cost;
@@ -193,13 +192,20 @@ double simulate(const StepModel& model, std::span<const Change> changes) {
       enlarged = std::max(enlarged, 1 / (1 - change.share * (1 - 1 / change.factor)));
     else if (change.factor > 1)
       spread = std::max(spread, 1 / (1 - change.share * (1 - 1 / change.factor)));
-    if (const StepModel::Claimed* claimed = claimed_by(model, change); claimed && claimed->kernels)
-      least = std::min(least, model.seconds - claimed->most);
+    if (const StepModel::Claimed* claimed = claimed_by(model, change); claimed)
+      least = std::min(least, model.seconds - claimed->most);  // a gain of its own may be one of fewer kernels
   }
-  const double outside = std::max(0.0, model.outside - saved.outside);
-  const double input = std::max(0.0, model.input - saved.input);
+  double outside = std::max(0.0, model.outside - saved.outside);
+  double input = std::max(0.0, model.input - saved.input);
   const double not_hidden = std::max(0.0, saved.hidden - model.kernels);
-  const double loop = std::max(0.0, model.seconds - saved.all() - saved.beyond + not_hidden - outside - input);
+  double loop = model.seconds - saved.all() - saved.beyond + not_hidden - outside - input;
+  // What goes beyond the claims lies in the loop first, then in waits for data, then outside of it.
+  for (double* part : {&input, &outside}) {
+    const double taken = std::clamp(-loop, 0.0, *part);
+    *part -= taken;
+    loop += taken;
+  }
+  loop = std::max(0.0, loop);
   // Loading a sample costs what it costs in a larger batch, too.
   const double time = outside + std::max(input + loop / enlarged,
                                          std::min(loader_of(model, changes, enlarged), model.seconds - model.outside));

@@ -27,7 +27,6 @@ struct StepModel {
     double most = 0;     // seconds that its own gain lets go; 0 where it has none
     bool outside = false;
     bool input = false;
-    bool kernels = false;  // of its own gain some is time in which kernels run
   };
   double seconds = 0;  // all of it
   double least = 0;    // below which it cannot go while the kernels stay as they are

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <vector>
 
 #include "record/format.h"
@@ -45,41 +46,75 @@ Result<void> ListReader::read_lists() {
       }
       const ListId id = dictionary_.list(ids);
       if (id == kNoList) continue;
-      lists_[static_cast<std::uint64_t>(row.integer(0)) + i] = id;
+      keep_list(static_cast<std::uint64_t>(row.integer(0)) + i, id);
       if (id == recording_.lists.size()) recording_.lists.push_back(ids);
     }
   }
 }
 
+void ListReader::keep_list(std::uint64_t number, ListId id) {
+  auto at = lists_.upper_bound(number);
+  const bool goes_on = at != lists_.begin() && number - std::prev(at)->first <= std::prev(at)->second.size();
+  at = goes_on ? std::prev(at) : lists_.try_emplace(at, number);
+  const auto place = static_cast<std::size_t>(number - at->first);
+  if (place == at->second.size())
+    at->second.push_back(id);
+  else
+    at->second[place] = id;
+}
+
+ListId ListReader::list_of(std::uint64_t number) const {
+  const auto next = lists_.upper_bound(number);
+  if (next == lists_.begin()) return kNoList;
+  const auto& [first, ids] = *std::prev(next);
+  return number - first < ids.size() ? ids[static_cast<std::size_t>(number - first)] : kNoList;
+}
+
 Result<void> ListReader::read_list_rows() {
+  (void)expect_rows();  // it sees all of a file, also what is damaged; the rows before that can be read
   HR_TRY(Statement row, database_.prepare("SELECT source, t0, t1, n, fmt, body FROM list_rows ORDER BY id"));
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
     const SourceId source = hooks_.source(row.integer(0));
     if (source == kNoSource) continue;
+    if (const auto expected = expected_.extract(row.integer(0)))
+      recording_.tracks[static_cast<std::size_t>(source)].lists.reserve(expected.mapped());
     const LossPlace place{row.integer(1), row.integer(2), source};
-    const auto rows = row.integer(4) == kFmtListRows
-                          ? decode_list_rows(row.bytes(5), static_cast<std::uint64_t>(row.integer(3)))
-                          : std::nullopt;
-    if (!rows) {
+    if (row.integer(4) != kFmtListRows ||
+        !decode_list_rows(row.bytes(5), static_cast<std::uint64_t>(row.integer(3)), rows_)) {
       hooks_.lose(LossKind::kDamagedChunk, "list rows", place, 1);
       continue;
     }
-    HR_TRYV(hooks_.charge(3 * rows->size()));
-    append_list_rows(place, *rows);
+    HR_TRYV(hooks_.charge(3 * rows_.size()));
+    append_list_rows(place);
   }
 }
 
-void ListReader::append_list_rows(const LossPlace& place, std::span<const StoredListRow> rows) {
+// Growing vectors would touch twice the memory. A row takes two bytes at least, and what the file says of itself is not
+// believed for more than `kMostRoom` rows.
+Result<void> ListReader::expect_rows() {
+  constexpr std::int64_t kMostRoom = std::int64_t{1} << 25;
+  HR_TRY(Statement row, database_.prepare("SELECT source, min(n, length(body) / 2) FROM list_rows"));
+  for (std::int64_t left = kMostRoom;;) {
+    HR_TRY(const bool more, row.step());
+    if (!more) return {};
+    const std::int64_t rows = row.integer(1);
+    if (rows <= 0 || rows > left) continue;
+    expected_[row.integer(0)] += static_cast<std::size_t>(rows);
+    left -= rows;
+  }
+}
+
+void ListReader::append_list_rows(const LossPlace& place) {
   auto& track = recording_.tracks[static_cast<std::size_t>(place.source)].lists;
   std::int64_t missing = 0;
-  for (const StoredListRow& row : rows) {
-    const auto list = lists_.find(row.list);
-    if (list == lists_.end() || (!track.empty() && row.at < track.back().at))
+  for (const StoredListRow& row : rows_) {
+    const ListId list = list_of(row.list);
+    if (list == kNoList || (!track.empty() && row.at < track.back().at))
       ++missing;
     else
-      track.push_back({row.at, list->second, row.value});
+      track.push_back({row.at, list, row.value});
   }
   if (missing > 0) hooks_.lose(LossKind::kMissingRows, "rows of lists that could not be read", place, missing);
 }

@@ -2,10 +2,11 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/sqlite.h"
 #include "model/dictionary.h"
@@ -32,14 +33,20 @@ class ListReader {
   [[nodiscard]] Result<void> read_list_rows();
 
  private:
-  void append_list_rows(const LossPlace& place, std::span<const StoredListRow> rows);
+  void keep_list(std::uint64_t number, ListId id);
+  [[nodiscard]] ListId list_of(std::uint64_t number) const;
+  [[nodiscard]] Result<void> expect_rows();
+  void append_list_rows(const LossPlace& place);
 
   Database& database_;
   Recording& recording_;
   Hooks hooks_;
   Dictionary dictionary_;
-  std::unordered_map<std::int64_t, TextId> texts_;   // by the file's numbers
-  std::unordered_map<std::uint64_t, ListId> lists_;  // likewise; those that could be read
+  std::unordered_map<std::int64_t, TextId> texts_;  // by the file's numbers
+  // Likewise, those that follow one another under the first one's number: one entry where none is missing.
+  std::map<std::uint64_t, std::vector<ListId>> lists_;
+  std::map<std::int64_t, std::size_t> expected_;  // rows, by the file's numbers of sources
+  std::vector<StoredListRow> rows_;               // kept from blob to blob
 };
 
 }  // namespace headroom

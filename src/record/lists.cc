@@ -95,24 +95,22 @@ std::optional<std::vector<std::vector<std::uint64_t>>> decode_lists(std::string_
   return lists;
 }
 
-std::optional<std::vector<StoredListRow>> decode_list_rows(std::string_view body, std::uint64_t count) {
+bool decode_list_rows(std::string_view body, std::uint64_t count, std::vector<StoredListRow>& rows) {
   const auto rest = checked(body);
-  if (!rest || count > rest->size() / 2) return std::nullopt;
+  if (!rest || count > rest->size() / 2) return false;
   ByteReader reader(*rest);
   const std::uint64_t unit = reader.varint();
   Nanos at = reader.signed_varint(), step = 0;
-  std::vector<StoredListRow> rows;
-  rows.reserve(static_cast<std::size_t>(count));
-  for (std::uint64_t i = 0; i < count; ++i) {
+  rows.resize(static_cast<std::size_t>(count));
+  for (StoredListRow& row : rows) {
     step = plus(step, reader.signed_varint());
     const Nanos before = std::exchange(at, plus(at, times(step, unit)));
     const std::uint64_t code = reader.varint();
     const std::int64_t value = (code & 1) != 0 ? reader.signed_varint() : 0;
-    if (!reader.ok() || at < before) return std::nullopt;
-    rows.push_back({at, code / 2, value});
+    if (!reader.ok() || at < before) return false;
+    row = {at, code / 2, value};
   }
-  if (!reader.ok() || reader.left() > 0) return std::nullopt;
-  return rows;
+  return reader.ok() && reader.left() == 0;
 }
 
 }  // namespace headroom

@@ -67,6 +67,7 @@ struct StoredListRow {
   std::uint64_t list = 0;
   std::int64_t value = 0;
 };
-[[nodiscard]] std::optional<std::vector<StoredListRow>> decode_list_rows(std::string_view body, std::uint64_t count);
+// Into `rows`, whose memory is kept from call to call. False if malformed: what they hold is then undefined.
+[[nodiscard]] bool decode_list_rows(std::string_view body, std::uint64_t count, std::vector<StoredListRow>& rows);
 
 }  // namespace headroom

@@ -108,9 +108,9 @@ void read_list_bodies(std::string_view bytes) {
   put_u32(body, checksum(bytes.substr(1)));
   body += bytes.substr(1);
   (void)decode_lists(body, static_cast<std::uint8_t>(bytes[0]));
-  const auto rows = decode_list_rows(body, static_cast<std::uint8_t>(bytes[0]));
-  for (std::size_t i = 1; rows && i < rows->size(); ++i)
-    HR_CHECK((*rows)[i - 1].at <= (*rows)[i].at, "list rows in order of time");
+  std::vector<StoredListRow> rows;
+  if (!decode_list_rows(body, static_cast<std::uint8_t>(bytes[0]), rows)) return;
+  for (std::size_t i = 1; i < rows.size(); ++i) HR_CHECK(rows[i - 1].at <= rows[i].at, "list rows in order of time");
 }
 
 }  // namespace

@@ -124,6 +124,10 @@ TEST(Predictions, StartAndShow) {
       .cause = Cause::kInputInMainProcess, .n = 1, .shrink_low = 0.4, .shrink_high = 0.9, .kept = 1};
   EXPECT_THAT(predictions_text({history}, {outcome}, {}),
               HasSubstr("input_in_main_process                 1     1   40 % to 90 %"));
+  EXPECT_THAT(predictions_text({history}, {outcome}, {}),
+              HasSubstr("  workers               1.00x to 1.40x    1.20x      not known\n"));
+  const std::string many = predictions_text({history}, std::vector(7, outcome), {});
+  EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 3 + 1 + 5) << many;  // the newest five
   EXPECT_EQ(nlohmann::json::parse(predictions_json({history}, {outcome}))["causes"][0]["shrink_low"], 0.4);
 }
 

@@ -12,17 +12,11 @@
 #include "base/visible.h"
 #include "report/bars.h"
 #include "report/palette.h"
+#include "report/words.h"
 
 namespace headroom::report {
 
 namespace {
-
-std::string phase_words(const Explanation& e, const Phase& phase) {
-  constexpr double kQuiet = 0.05;  // an "idle" phase with more is idle for the most part only
-  const bool partly = phase.name == "idle" && phase.gpu_util_ratio.value_or(0) >= kQuiet;
-  const std::string name = partly ? "mostly idle" : phase.name;
-  return e.ledger.devices.size() > 1 ? fmt::format("GPU {} {}", e.ledger.devices[phase.device].index, name) : name;
-}
 
 std::string whole_percent(double ratio) {
   return ratio > 0 && ratio < 0.005 ? "< 1 %" : fmt::format("{:.0f} %", 100 * ratio);
@@ -32,26 +26,12 @@ std::string fitted(const std::string& text, std::size_t width) {
   return display_width(text) <= width ? text : pad_right(text, width);
 }
 
-std::string title_of(const Explanation& e) {
-  std::set<std::string> ways;
-  for (const Phase& phase : e.phases) ways.insert(phase.named_by);
-  if (ways.size() != 1)
-    return ways.contains("stacks") ? "Phases (those that stacks tell: so many times at least)" : "Phases";
-  const std::string& way = *ways.begin();
-  if (way == "marks") return "Phases, as marks in the job's code name them";
-  if (way == "trace") return "Phases, as the annotations in the trace name them";
-  if (way == "nvtx") return "Phases, as the job's NVTX ranges name them";
-  if (way == "output") return "Phases, as the job's output names them";
-  if (way == "stacks") return "Phases, as the job's Python stacks tell them (so many times at least)";
-  return "Phases by utilisation";
-}
-
 std::string phases(const Explanation& e) {
   if (e.phases.empty()) return {};
   constexpr std::size_t kName = 22;
   Nanos longest = 0;
   for (const Phase& p : e.phases) longest = std::max(longest, p.total);
-  std::string text = title_of(e) + "\n";
+  std::string text = phases_title(e) + "\n";
   text += fmt::format("  {}{}{}{}{}{}{}\n", pad_right("phase", kName), pad_left("times", 6), pad_left("mean", 9),
                       pad_left("total", 9), pad_left("GPU", 7), pad_left("memory", 10), pad_left("power", 8));
   for (const Phase& p : e.phases) {
@@ -64,17 +44,6 @@ std::string phases(const Explanation& e) {
                         pad_left(p.power_watts ? fmt::format("{:.0f} W", *p.power_watts) : "-", 8));
   }
   return text + "\n";
-}
-
-std::string figure(Metric metric, double value) {
-  const std::string_view unit = info(metric).unit;
-  if (unit == "ratio") return human_percent(value);
-  if (unit == "bytes") return human_bytes(static_cast<std::int64_t>(value));
-  if (unit == "bytes/s") return human_bytes(static_cast<std::int64_t>(value)) + "/s";
-  if (unit == "watts") return fmt::format("{:.1f} W", value);
-  if (unit == "celsius") return fmt::format("{:.0f} C", value);
-  if (unit == "mhz") return fmt::format("{:.0f} MHz", value);
-  return fmt::format("{:g}", value);
 }
 
 // The share that kernels have in the ledger is of time, the mean of the readings is not.
@@ -115,7 +84,40 @@ std::string statistics(const Explanation& e, const TextOptions& options) {
   return bold("Readings\n", options) + text + by_readings(e, options) + "\n";
 }
 
-// What the GPU waited for most in a phase: "41 % host code".
+}  // namespace
+
+std::string phase_words(const Explanation& e, const Phase& phase) {
+  constexpr double kQuiet = 0.05;  // an "idle" phase with more is idle for the most part only
+  const bool partly = phase.name == "idle" && phase.gpu_util_ratio.value_or(0) >= kQuiet;
+  const std::string name = partly ? "mostly idle" : phase.name;
+  return e.ledger.devices.size() > 1 ? fmt::format("GPU {} {}", e.ledger.devices[phase.device].index, name) : name;
+}
+
+std::string phases_title(const Explanation& e) {
+  std::set<std::string> ways;
+  for (const Phase& phase : e.phases) ways.insert(phase.named_by);
+  if (ways.size() != 1)
+    return ways.contains("stacks") ? "Phases (those that stacks tell: so many times at least)" : "Phases";
+  const std::string& way = *ways.begin();
+  if (way == "marks") return "Phases, as marks in the job's code name them";
+  if (way == "trace") return "Phases, as the annotations in the trace name them";
+  if (way == "nvtx") return "Phases, as the job's NVTX ranges name them";
+  if (way == "output") return "Phases, as the job's output names them";
+  if (way == "stacks") return "Phases, as the job's Python stacks tell them (so many times at least)";
+  return "Phases by utilisation";
+}
+
+std::string figure(Metric metric, double value) {
+  const std::string_view unit = info(metric).unit;
+  if (unit == "ratio") return human_percent(value);
+  if (unit == "bytes") return human_bytes(static_cast<std::int64_t>(value));
+  if (unit == "bytes/s") return human_bytes(static_cast<std::int64_t>(value)) + "/s";
+  if (unit == "watts") return fmt::format("{:.1f} W", value);
+  if (unit == "celsius") return fmt::format("{:.0f} C", value);
+  if (unit == "mhz") return fmt::format("{:.0f} MHz", value);
+  return fmt::format("{:g}", value);
+}
+
 std::string waited_for(const Explanation& e, std::int32_t phase) {
   std::map<std::pair<Account, std::int32_t>, Nanos> waits;
   Nanos all = 0;
@@ -132,8 +134,6 @@ std::string waited_for(const Explanation& e, std::int32_t phase) {
                      info(account).label,
                      where < 0 ? "" : ": " + visible(e.ledger.places[static_cast<std::size_t>(where)]));
 }
-
-}  // namespace
 
 std::string said_text(const Explanation& e, const TextOptions& options) {
   std::string metrics, parameters, text;
@@ -155,7 +155,7 @@ std::string named_phases_text(const Explanation& e, const TextOptions& options, 
   Nanos longest = 0;
   for (const Phase& p : e.phases) longest = std::max(longest, p.total);
   const bool waits = options.width >= kBefore + 20;
-  std::string text = bold(title_of(e), options) + "\n";
+  std::string text = bold(phases_title(e), options) + "\n";
   text += faint(fmt::format("  {}{}{}{}{}{}", pad_right("phase", kName), pad_left("times", 6), pad_left("total", 9),
                             pad_left("computing", 11), pad_left("steps", 9), waits ? "  waited mostly for" : ""),
                 options) +

@@ -8,6 +8,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "report/words.h"
 
 namespace headroom::report {
 
@@ -21,15 +22,8 @@ std::string labelled(std::string_view label, std::string_view text, const TextOp
   return wrap(text, options.width, "   " + pad_right(label, 10), std::string(13, ' '));
 }
 
-std::string cost_words(const Explanation& e, const Finding& finding) {
-  if (finding.cost() == 0) return "";
-  const bool several = !finding.claims.empty() && finding.claims.front().device != finding.claims.back().device;
-  return fmt::format("costs {}{}{}", human_duration(finding.cost()), several ? " of GPU time" : "",
-                     finding.part_of && e.ledger.budget() > 0 ? " of these" : "");
-}
-
 std::string head(const Explanation& e, const Finding& finding, const std::string& number, const TextOptions& options) {
-  const std::string title = fmt::format("{}. {}", number, finding.title), cost = cost_words(e, finding);
+  const std::string title = fmt::format("{}. {}", number, finding.title), cost = finding_cost(e, finding);
   if (cost.empty()) return bold(wrap(title, options.width, "", "   "), options);
   if (display_width(title) + display_width(cost) + 2 <= options.width)
     return bold(pad_right(title, options.width - display_width(cost)), options) + cost + "\n";
@@ -155,12 +149,19 @@ std::string in_full(const Explanation& e, const Finding& finding, const std::str
 
 }  // namespace
 
+std::string finding_cost(const Explanation& e, const Finding& finding) {
+  if (finding.cost() == 0) return "";
+  const bool several = !finding.claims.empty() && finding.claims.front().device != finding.claims.back().device;
+  return fmt::format("costs {}{}{}", human_duration(finding.cost()), several ? " of GPU time" : "",
+                     finding.part_of && e.ledger.budget() > 0 ? " of these" : "");
+}
+
 std::string evidence_words(std::string_view letters) {
   constexpr std::array<std::pair<char, std::string_view>, 7> kWords{{{'N', "GPU driver"},
                                                                      {'P', "process times"},
                                                                      {'L', "lines of output"},
                                                                      {'Y', "Python stacks"},
-                                                                     {'X', "marks that the job set"},
+                                                                     {'X', "marks or annotations"},
                                                                      {'C', "kernel times"},
                                                                      {'S', "what became of each task"}}};
   std::vector<std::string> words;

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "model/thresholds.h"
+#include "report/finding_json.h"
 #include "report/json_values.h"
 #include "report/ledger_json.h"
 
@@ -79,6 +80,8 @@ Json gain_json(const std::optional<Gain>& gain) {
   return {{"low", gain->low}, {"high", gain->high}, {"of", "time at equal work"}, {"if", gain->condition}};
 }
 
+}  // namespace
+
 // Identifiers are places in the list, from 1 on.
 Json finding_json(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
@@ -107,6 +110,8 @@ Json finding_json(const Explanation& e, std::size_t index) {
           {"gain", gain_json(finding.gain)},
           {"bound", finding.bound}};
 }
+
+namespace {
 
 Json recording_json(const Explanation& e) {
   Json tiers = Json::array(), missing = Json::array();

@@ -8,6 +8,7 @@
 #include "base/visible.h"
 #include "report/palette.h"
 #include "report/plan.h"
+#include "report/words.h"
 
 namespace headroom::report {
 
@@ -23,34 +24,12 @@ std::string labelled(std::string_view label, std::string_view text, const TextOp
 
 Nanos ns(double s) { return static_cast<Nanos>(std::min(s, 9e9) * 1e9); }
 
-// "1.1x to 1.3x", "at most 1.3x"; "" where nothing is promised.
-std::string range(const Gain& gain) {
-  const std::string low = human_factor(gain.low), high = human_factor(gain.high);
-  if (high == human_factor(1)) return "no gain";
-  if (low == human_factor(1)) return "at most " + high;
-  return low == high ? "about " + high : fmt::format("{} to {}", low, high);
-}
-
-std::string time_range(const Gain& gain, double seconds) {
-  const std::string best = human_duration(ns(seconds / gain.high)), least = human_duration(ns(seconds / gain.low));
-  const std::string now = human_duration(ns(seconds));
-  return best == least ? fmt::format("{} instead of {}", best, now)
-                       : fmt::format("{} to {} instead of {}", best, least, now);
-}
-
 std::string head(const Option& option, std::size_t number, const TextOptions& options) {
   const std::string title = fmt::format("{}. {}", number, option.title);
-  const std::string gain = option.promises ? range(option.gain) : "";
+  const std::string gain = option.promises ? gain_range(option.gain) : "";
   if (display_width(title) + display_width(gain) + 2 <= options.width)
     return bold(gain.empty() ? title : pad_right(title, options.width - display_width(gain)), options) + gain + "\n";
   return bold(wrap(gain.empty() ? title : fmt::format("{} ({})", title, gain), options.width, "", "   "), options);
-}
-
-std::string cause_words(const Option& option) {
-  if (!option.cause) return "";
-  const std::string_view words = info(*option.cause).words;
-  if (option.candidates.empty()) return std::string(words);
-  return fmt::format("{}, one of {} causes that look the same here", words, option.candidates.size());
 }
 
 std::string in_detail(const Plan& plan, const Option& option, std::size_t number, const TextOptions& options) {
@@ -58,8 +37,7 @@ std::string in_detail(const Plan& plan, const Option& option, std::size_t number
   text += labelled("Do", option.apply, options);
   if (options.full) text += labelled("For", cause_words(option), options);
   std::string gain = option.gain.condition.empty() ? "not bounded by this recording" : option.gain.condition;
-  if (option.promises && option.gain.high > 1)
-    gain = fmt::format("{}, {}", time_range(option.gain, plan.seconds), gain);
+  if (option.promises && option.gain.high > 1) gain = fmt::format("{}, {}", gain_time(option.gain, plan.seconds), gain);
   text += labelled("Gain", gain, options);
   if (option.outcomes > 0)
     text += labelled("Shown",
@@ -75,7 +53,7 @@ std::string in_detail(const Plan& plan, const Option& option, std::size_t number
 }
 
 std::string in_a_line(const Option& option, std::size_t number, const TextOptions& options) {
-  std::string right = option.promises ? range(option.gain) + ", " : "";
+  std::string right = option.promises ? gain_range(option.gain) + ", " : "";
   right += info(option.safety).name;
   const std::string title = fmt::format("{}. {}", number, option.title);
   if (display_width(title) + display_width(right) + 2 > options.width) return wrap(title, options.width, "", "   ");
@@ -113,8 +91,9 @@ std::string together_text(const Plan& plan, const TextOptions& options) {
   for (const OptionsTogether& step : plan.after) {
     std::vector<std::string> numbers;
     for (const std::string& id : step.options) numbers.push_back(fmt::format("{}", place_of(plan, id)));
-    text += wrap(fmt::format("{}: {}, {}", join(numbers, " + "), range(step.gain), time_range(step.gain, plan.seconds)),
-                 options.width, "  ", "    ");
+    text +=
+        wrap(fmt::format("{}: {}, {}", join(numbers, " + "), gain_range(step.gain), gain_time(step.gain, plan.seconds)),
+             options.width, "  ", "    ");
   }
   return text;
 }
@@ -130,21 +109,6 @@ std::string projections_text(const Plan& plan, const TextOptions& options) {
   return text;
 }
 
-std::string headline(const Plan& plan) {
-  if (!plan.nothing.empty()) return plan.nothing + ".";
-  const auto first = std::find_if(plan.options.begin(), plan.options.end(),
-                                  [](const Option& o) { return o.promises && o.gain.high > 1; });
-  if (first == plan.options.end()) return "What was found is no matter of speed; what to do about it:";
-  if (!first->candidates.empty())
-    return fmt::format(
-        "No gain can be promised: several causes look the same in this recording. The best first guess allows {}.",
-        range(first->gain));
-  std::string title = first->title;
-  if (title.size() > 1 && (title[1] >= 'a' || title[1] == ' '))
-    title[0] = static_cast<char>(title[0] | 0x20);  // "CPU" stays
-  return fmt::format("What to try first: {}, {} at equal work.", title, range(first->gain));
-}
-
 std::string next(const Plan& plan, const TextOptions& options) {
   if (plan.options.empty()) return "";
   const std::string name = visible(options.recording.empty() ? shell_quote(plan.recording) : options.recording);
@@ -155,10 +119,46 @@ std::string next(const Plan& plan, const TextOptions& options) {
 
 }  // namespace
 
+std::string gain_range(const Gain& gain) {
+  const std::string low = human_factor(gain.low), high = human_factor(gain.high);
+  if (high == human_factor(1)) return "no gain";
+  if (low == human_factor(1)) return "at most " + high;
+  return low == high ? "about " + high : fmt::format("{} to {}", low, high);
+}
+
+std::string gain_time(const Gain& gain, double seconds) {
+  const std::string best = human_duration(ns(seconds / gain.high)), least = human_duration(ns(seconds / gain.low));
+  const std::string now = human_duration(ns(seconds));
+  return best == least ? fmt::format("{} instead of {}", best, now)
+                       : fmt::format("{} to {} instead of {}", best, least, now);
+}
+
+std::string cause_words(const Option& option) {
+  if (!option.cause) return "";
+  const std::string_view words = info(*option.cause).words;
+  if (option.candidates.empty()) return std::string(words);
+  return fmt::format("{}, one of {} causes that look the same here", words, option.candidates.size());
+}
+
+std::string plan_headline(const Plan& plan) {
+  if (!plan.nothing.empty()) return plan.nothing + ".";
+  const auto first = std::find_if(plan.options.begin(), plan.options.end(),
+                                  [](const Option& o) { return o.promises && o.gain.high > 1; });
+  if (first == plan.options.end()) return "What was found is no matter of speed; what to do about it:";
+  if (!first->candidates.empty())
+    return fmt::format(
+        "No gain can be promised: several causes look the same in this recording. The best first guess allows {}.",
+        gain_range(first->gain));
+  std::string title = first->title;
+  if (title.size() > 1 && (title[1] >= 'a' || title[1] == ' '))
+    title[0] = static_cast<char>(title[0] | 0x20);  // "CPU" stays
+  return fmt::format("What to try first: {}, {} at equal work.", title, gain_range(first->gain));
+}
+
 std::string to_text(const Plan& plan, const TextOptions& wanted) {
   const TextOptions options = clamped(wanted);
   const std::size_t limit = options.width >= 80 ? 40 : 40 * 80 / options.width;
-  const std::string begin = bold(wrap(headline(plan), options.width, "", ""), options) + "\n";
+  const std::string begin = bold(wrap(plan_headline(plan), options.width, "", ""), options) + "\n";
   std::string end = together_text(plan, options);
   if (!plan.flips.empty())
     end += wrap(fmt::format("What would change this order: {}.", plan.flips), options.width, "", "  ");

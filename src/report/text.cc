@@ -14,6 +14,7 @@
 #include "report/details.h"
 #include "report/findings_text.h"
 #include "report/palette.h"
+#include "report/words.h"
 
 namespace headroom::report {
 
@@ -41,16 +42,6 @@ std::string_view wrong(const std::string& check) {
   return subject(check);
 }
 
-// Of a recording that ends before what it recorded did; "" of others.
-std::string cut_short(const RecordingMeta& meta) {
-  const std::string_view why = meta.stop_reason == "disk_full" ? "the disk was full"
-                               : meta.stop_reason == "failed"  ? "its file could not be written"
-                               : meta.stop_reason == "recovered"
-                                   ? "its recorder died or could not write, or went on after this copy was made"
-                                   : "";
-  return why.empty() ? "" : fmt::format("the recording was cut short ({}): what came after that is not in it", why);
-}
-
 std::string checks(const Explanation& e, Answer answer) {
   std::vector<std::string> words;
   for (const HealthCheck& check : e.health)
@@ -62,11 +53,7 @@ std::string checks(const Explanation& e, Answer answer) {
 
 // What is wrong beside lost time.
 std::string problems(const Explanation& e, const TextOptions& options) {
-  std::vector<std::string> words;
-  for (const HealthCheck& check : e.health)
-    if (check.good == Answer::kNo && check.check != "mixed_precision")
-      words.push_back(fmt::format("{}{}", wrong(check.check), check.evidence));
-  if (std::string words_of_it = cut_short(e.meta); !words_of_it.empty()) words.push_back(std::move(words_of_it));
+  std::vector<std::string> words = problem_words(e);
   bool lost = false;
   const Loss* unread = nullptr;
   for (const Loss& loss : e.losses) {
@@ -113,16 +100,8 @@ std::string missing_evidence(const Explanation& e, const TextOptions& options) {
   return text;
 }
 
-std::string cost_words(const Explanation& e) {
-  std::vector<std::string> cost;
-  if (e.cost.core_ratio) cost.push_back(human_percent(*e.cost.core_ratio) + " of one core");
-  if (e.cost.max_rss_bytes) cost.push_back(human_bytes(*e.cost.max_rss_bytes) + " of memory");
-  if (e.cost.file_bytes) cost.push_back(human_bytes(*e.cost.file_bytes) + " on disk");
-  return join(cost, ", ");
-}
-
 std::string evidence_in_full(const Explanation& e, const TextOptions& options) {
-  const std::string evidence = evidence_words(e.meta.tiers), cost = cost_words(e);
+  const std::string evidence = evidence_words(e.meta.tiers), cost = recording_cost(e);
   std::string line = evidence.empty() ? "none" : evidence;
   if (e.meta.interval > 0) line += fmt::format(", a reading every {}", human_duration(e.meta.interval));
   if (!cost.empty()) line += "; cost " + cost;
@@ -160,6 +139,32 @@ std::string gloss(const Explanation& e, const TextOptions& options) {
 }
 
 }  // namespace
+
+std::string cut_short(const RecordingMeta& meta) {
+  const std::string_view why = meta.stop_reason == "disk_full" ? "the disk was full"
+                               : meta.stop_reason == "failed"  ? "its file could not be written"
+                               : meta.stop_reason == "recovered"
+                                   ? "its recorder died or could not write, or went on after this copy was made"
+                                   : "";
+  return why.empty() ? "" : fmt::format("the recording was cut short ({}): what came after that is not in it", why);
+}
+
+std::vector<std::string> problem_words(const Explanation& e) {
+  std::vector<std::string> words;
+  for (const HealthCheck& check : e.health)
+    if (check.good == Answer::kNo && check.check != "mixed_precision")
+      words.push_back(fmt::format("{}{}", wrong(check.check), check.evidence));
+  if (std::string words_of_it = cut_short(e.meta); !words_of_it.empty()) words.push_back(std::move(words_of_it));
+  return words;
+}
+
+std::string recording_cost(const Explanation& e) {
+  std::vector<std::string> cost;
+  if (e.cost.core_ratio) cost.push_back(human_percent(*e.cost.core_ratio) + " of one core");
+  if (e.cost.max_rss_bytes) cost.push_back(human_bytes(*e.cost.max_rss_bytes) + " of memory");
+  if (e.cost.file_bytes) cost.push_back(human_bytes(*e.cost.file_bytes) + " on disk");
+  return join(cost, ", ");
+}
 
 std::string shared_part(const Explanation& e, const TextOptions& options, std::size_t lines) {
   const std::size_t for_bars = std::max<std::size_t>(lines, 20) * 2 / 5;

@@ -44,6 +44,22 @@ Json outcome_json(const PredictionOutcome& outcome) {
       {"kept", optional_json(outcome.kept)}};
 }
 
+std::string newest_outcomes(const std::vector<PredictionOutcome>& outcomes) {
+  constexpr std::size_t kShown = 5, kOption = 22, kPredicted = 18, kMeasured = 11;
+  std::string text = "  " + pad_right(outcomes.size() > kShown ? "newest" : "option", kOption) +
+                     pad_right("predicted", kPredicted) + pad_right("measured", kMeasured) + "\n";
+  for (std::size_t i = outcomes.size(); i-- > 0 && outcomes.size() - i <= kShown;) {
+    const PredictionOutcome& one = outcomes[i];
+    text += "  " + pad_right(one.option, kOption) + pad_right(factors(one.low, one.high), kPredicted) +
+            pad_right(fmt::format("{:.2f}x", one.measured.value), kMeasured) +
+            (!one.kept   ? "not known"
+             : *one.kept ? "delivered"
+                         : "not delivered") +
+            "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string to_text(const Verification& v, const TextOptions& given) {
@@ -64,7 +80,7 @@ std::string to_text(const Verification& v, const TextOptions& given) {
                                           quality.lost == Answer::kYes ? "worse" : "not worse"));
   if (v.remembered)
     text +=
-        wrap("Remembered: headroom verify --history shows how far such predictions came true.", options.width, "", "");
+        wrap("Remembered: headroom plan --history shows how far such predictions came true.", options.width, "", "");
   return text + "\n" + to_text(v.comparison, options);
 }
 
@@ -102,7 +118,7 @@ std::string predictions_text(const std::vector<CauseHistory>& causes, const std:
     text += fmt::format("  {}{}{}   {} to {}\n", pad_right(info(cause.cause).id, kCause),
                         pad_left(human_count(cause.n), 9), pad_left(human_count(cause.kept), 6),
                         human_percent(cause.shrink_low), human_percent(cause.shrink_high));
-  return text;
+  return text + newest_outcomes(outcomes);
 }
 
 std::string predictions_json(const std::vector<CauseHistory>& causes, const std::vector<PredictionOutcome>& outcomes) {

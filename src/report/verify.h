@@ -13,7 +13,8 @@ namespace headroom::report {
 // "headroom.verify/1" (docs/json.md).
 [[nodiscard]] std::string to_json(const Verification& verification);
 
-// `headroom verify --history`: per cause how much of what was predicted came true, and what follows for the next one.
+// `headroom plan --history`: per cause how much of what was predicted came true, and what follows for the next one;
+// the newest predictions with what was measured.
 [[nodiscard]] std::string predictions_text(const std::vector<CauseHistory>& causes,
                                            const std::vector<PredictionOutcome>& outcomes, const TextOptions& options);
 // "headroom.predictions/1".

@@ -74,13 +74,31 @@ std::size_t put_detail(Canvas& canvas, std::size_t row, std::size_t rows, const 
   return row + used;
 }
 
+bool shows_tasks(const Scene& scene, const State& state) { return has_tasks(scene) && !state.processes; }
+
 std::string title_of(const Scene& scene, const State& state, std::size_t rows) {
-  const bool tasks = has_tasks(scene) && !state.processes;
+  const bool tasks = shows_tasks(scene, state);
   std::string text = tasks ? count_of(rows, "task") : count_of(rows, "process", "processes");
   if (!state.filter.empty()) text += fmt::format(" match '{}'", state.filter);
   if (!tasks && scene.view.processes_left_out > 0)
     text += fmt::format(", {} not listed", scene.view.processes_left_out);
   return text;
+}
+
+void put_titles(Canvas& canvas, std::size_t row, const std::vector<Column>& columns, const std::string& right) {
+  const std::size_t doing =
+      put_fields(canvas, row, columns, kBold, [](const Column& column) { return std::string(column.title); });
+  canvas.put(row, doing, "DOES", kBold);
+  if (doing + 6 + width_of(right) < canvas.size().columns) canvas.put_right(row, canvas.size().columns, right, kFaint);
+}
+
+void put_row(Canvas& canvas, std::size_t row, const std::vector<Column>& columns, const Row& one, bool task) {
+  const Style style = one.lives ? kPlain : kFaint;
+  const std::size_t doing =
+      put_fields(canvas, row, columns, style, [&](const Column& column) { return column.text(one); });
+  std::string words = one.doing;
+  if (!task && one.command != one.name) words += (words.empty() ? "" : "  ") + one.command;
+  canvas.put(row, doing, words, style);
 }
 
 }  // namespace
@@ -92,30 +110,18 @@ std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const S
     canvas.put(row, 0, title_of(scene, state, 0), kFaint);
     return row + 1;
   }
-  const bool tasks = has_tasks(scene) && !state.processes;
-  const std::vector<Column> columns = columns_of(scene, tasks);
-  const std::size_t doing =
-      put_fields(canvas, row, columns, kBold, [](const Column& c) { return std::string(c.title); });
-  const std::string title = title_of(scene, state, table.size());
-  canvas.put(row, doing, "DOES", kBold);
-  if (doing + 6 + title.size() < canvas.size().columns) canvas.put_right(row, canvas.size().columns, title, kFaint);
-  ++row;
-  std::size_t room = rows - 1;
-  const std::size_t for_detail = state.detail && room > 3 ? std::min<std::size_t>(4, room - 1) : 0;
-  room -= for_detail;
+  const std::vector<Column> columns = columns_of(scene, shows_tasks(scene, state));
+  put_titles(canvas, row++, columns, title_of(scene, state, table.size()));
+  const std::size_t for_detail = state.detail && rows > 4 ? std::min<std::size_t>(4, rows - 2) : 0;
+  const std::size_t room = rows - 1 - for_detail;
   const std::size_t chosen = std::min(state.row, table.size() - 1);
+  const bool marked = state.row > 0 || state.detail || state.prompt == Prompt::kSignal;
   const std::size_t first = chosen >= room ? chosen - room + 1 : 0;
   for (std::size_t i = first; i < table.size() && i - first < room; ++i, ++row) {
-    const Style style = table[i].lives ? kPlain : kFaint;
-    put_fields(canvas, row, columns, style, [&](const Column& c) { return c.text(table[i]); });
-    const std::string words = tasks || table[i].command == table[i].name ? table[i].doing
-                              : table[i].doing.empty()                   ? table[i].command
-                                                                         : table[i].doing + "  " + table[i].command;
-    canvas.put(row, doing, words, style);
-    if (i == chosen && (state.row > 0 || state.detail || state.prompt == Prompt::kSignal)) canvas.restyle(row, kChosen);
+    put_row(canvas, row, columns, table[i], shows_tasks(scene, state));
+    if (i == chosen && marked) canvas.restyle(row, kChosen);
   }
-  if (for_detail > 0) row = put_detail(canvas, row, for_detail, scene, table[chosen]);
-  return row;
+  return for_detail > 0 ? put_detail(canvas, row, for_detail, scene, table[chosen]) : row;
 }
 
 std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene) {

@@ -161,6 +161,17 @@ TEST(Families, WhatALibraryRunsWhileItIsImportedIsImport) {
             Family::kForward);
 }
 
+TEST(Families, CompilersAndCopiesAreKnownByTheirLibraries) {
+  for (const char* frame : {"_compile_for_args (/x/site-packages/numba/core/dispatcher.py:1)",
+                            "compile_using_nvrtc (/x/site-packages/cupy/cuda/compiler.py:1)",
+                            "script (/x/site-packages/torch/jit/_script.py:1)",
+                            "jit_load (/x/site-packages/deepspeed/ops/op_builder/builder.py:1)"})
+    EXPECT_EQ(kind_of({kMain, "prepare (/u/train.py:1)", frame}).family, Family::kCompile) << frame;
+  for (const char* frame : {"send_to_device (/x/site-packages/accelerate/utils/operations.py:1)",
+                            "host_to_device (/x/site-packages/numba/cuda/cudadrv/driver.py:1)"})
+    EXPECT_EQ(kind_of({kMain, kTrain, frame}).family, Family::kCopy) << frame;
+}
+
 TEST(Families, AForkedWorkerIsNotAtWhatItsParentWas) {
   const std::string iter = "_MultiProcessingDataLoaderIter.__init__ (" + kDist + "torch/utils/data/dataloader.py:1)";
   const std::string launch = "Popen._launch (/usr/lib/python3.11/multiprocessing/popen_fork.py:62)";

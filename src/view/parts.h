@@ -12,8 +12,8 @@ namespace headroom::view {
                                             std::size_t device, SourceId gpu, std::size_t bins);
 [[nodiscard]] std::vector<Run> runs_of(const Recording& recording, const Ledger& ledger,
                                        const std::vector<SourceId>& gpus);
-// The boxes of device `position`; runs shorter than `least` may share one.
-void add_bars(const View& view, std::size_t position, Nanos least, Gpu& gpu);
+// The boxes of runs. Neighbours shorter than `least` may share one, and longer ones while there are more than `most`.
+void add_bars(View& view, Nanos least, std::size_t most);
 // Sets View::processes and processes_left_out.
 void add_processes(const Recording& recording, const Explanation& explanation, const std::vector<SourceId>& gpus,
                    std::size_t most, View& view);

@@ -61,6 +61,7 @@ class Lanes {
 
   void put(Gpu& gpu) {
     gpu.lanes = lanes_.size();
+    gpu.bars.clear();
     for (const std::vector<Bar>& bars : lanes_) gpu.bars.insert(gpu.bars.end(), bars.begin(), bars.end());
   }
 
@@ -74,10 +75,9 @@ class Lanes {
   std::vector<std::vector<Bar>> lanes_;
 };
 
-}  // namespace
-
-void add_bars(const View& view, std::size_t position, Nanos least, Gpu& gpu) {
+void add_bars_of(const View& view, std::size_t position, Nanos least, Gpu& gpu) {
   Lanes lanes(least);
+  gpu.runs_left_out = 0;
   for (std::size_t i = 0; i < view.runs.size(); ++i) {
     const Run& run = view.runs[i];
     if (std::find(run.gpus.begin(), run.gpus.end(), position) == run.gpus.end()) continue;
@@ -89,6 +89,19 @@ void add_bars(const View& view, std::size_t position, Nanos least, Gpu& gpu) {
     if (!lanes.add(bar)) ++gpu.runs_left_out;
   }
   lanes.put(gpu);
+}
+
+}  // namespace
+
+void add_bars(View& view, Nanos least, std::size_t most) {
+  for (;; least *= 2) {
+    std::size_t bars = 0;
+    for (std::size_t position = 0; position < view.gpus.size(); ++position) {
+      add_bars_of(view, position, least, view.gpus[position]);
+      bars += view.gpus[position].bars.size();
+    }
+    if (bars <= most || least <= 0 || least > view.end - view.begin) return;
+  }
 }
 
 }  // namespace headroom::view

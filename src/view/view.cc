@@ -71,9 +71,9 @@ View view_of(const Recording& recording, const Explanation& explanation, const O
     gpu.series = series_of(recording, explanation, device, gpus[device], options.series_bins);
     gpu.phases = phases_of(slices, bin);
     gpu.findings = findings_of(explanation.findings, device, bin);
-    add_bars(view, device, bin, gpu);
     view.gpus.push_back(std::move(gpu));
   }
+  add_bars(view, bin, options.most_bars);
   add_processes(recording, explanation, gpus, options.most_processes, view);
   return view;
 }

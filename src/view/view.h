@@ -20,6 +20,7 @@ struct Options {
   std::size_t bins = 480;         // of the strips; at least 1
   std::size_t series_bins = 240;  // of the readings; at least 1
   std::size_t most_processes = 50;
+  std::size_t most_bars = 2000;  // boxes of runs on all GPUs: more share a box where there are more
 };
 
 // What was read in a bin. Nothing where `samples` is 0.
@@ -54,7 +55,7 @@ struct Bar {
   Nanos begin = 0, end = 0;  // within the view
   std::size_t lane = 0;
   std::size_t run = 0;    // index into View::runs: the first of `count`
-  std::size_t count = 1;  // short neighbours that ended alike are one box: runs of less than a bin
+  std::size_t count = 1;  // short neighbours that ended alike are one box
   Ending ending = Ending::kRunning;
   bool operator==(const Bar&) const = default;
 };

@@ -101,6 +101,20 @@ TEST(View, ShortRunsShareABoxAndAFailureKeepsItsOwn) {
   EXPECT_EQ(bars[2].count, 122U);
 }
 
+TEST(View, BoxesAreBounded) {
+  RecordingBuilder recording(1000);
+  recording.gpu(0, [](double) { return 0.9; });
+  for (int i = 0; i < 200; ++i) recording.attempt("t" + std::to_string(i), 100 + i, {0}, 4.9 * i, 4.9 * i + 4.5);
+  const Recording batch = recording.build();
+  const Explanation e = explain(batch);
+  EXPECT_THAT(view_of(batch, e).gpus[0].bars, SizeIs(200));
+  const View view = view_of(batch, e, {.most_bars = 50});
+  std::size_t runs = 0;
+  for (const Bar& bar : view.gpus[0].bars) runs += bar.count;
+  EXPECT_LE(view.gpus[0].bars.size(), 50U);
+  EXPECT_EQ(runs, 200U);
+}
+
 TEST(View, MoreRunsAtOnceThanLanesAreCounted) {
   RecordingBuilder recording(100);
   recording.gpu(0, [](double) { return 0.9; });

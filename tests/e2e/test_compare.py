@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import stat
 import subprocess
 
@@ -215,7 +216,9 @@ def test_two_recordings_by_their_steps_and_a_plan_verified(tmp_path):
     assert stat.S_IMODE(os.stat(history).st_mode) == 0o600
     learned = held(headroom(tmp_path, "verify", "--history", "--json").stdout)
     assert [(c["cause"], c["outcomes"], c["kept"]) for c in learned["causes"]] == [("input_in_main_process", 1, 1)]
-    assert "input_in_main_process" in headroom(tmp_path, "verify", "--history").stdout
+    shown = headroom(tmp_path, "plan", "--history").stdout
+    assert "input_in_main_process" in shown and re.search(r"more_loader_workers +\S+ to \S+ +\S+x +delivered", shown)
+    assert shown == headroom(tmp_path, "verify", "--history").stdout
     # Two at once, and a damaged line: nothing is lost but that line.
     with open(history, "a", encoding="utf-8") as file:
         file.write("damaged\n{\"at\"")

@@ -270,7 +270,8 @@ def test_bash_completes_verbs_options_values_and_recordings(tmp_path):
     shelf_with(tmp_path, "20260101T000000Z-a.py.hrec")
     assert "record" in completed(tmp_path, "headroom rec") and "recordings" in completed(tmp_path, "headroom rec")
     assert completed(tmp_path, "headroom run --inter") == ["--interval"]
-    assert set(completed(tmp_path, "headroom export --format ")) == {"csv", "jsonl", "chrome", "hrec"}
+    assert set(completed(tmp_path, "headroom export --format ")) == {"csv", "jsonl", "chrome", "hrec", "openmetrics",
+                                                                          "prometheus", "dcgm-exporter"}
     assert completed(tmp_path, "headroom export --format = ch") == ["chrome"]
     assert {"last", "20260101T000000Z-a.py.hrec"} <= set(completed(tmp_path, "headroom why "))
     assert completed(tmp_path, "headroom why 2026") == ["20260101T000000Z-a.py.hrec"]

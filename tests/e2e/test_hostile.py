@@ -16,6 +16,7 @@ MEMORY, SECONDS = 2 << 30, 20
 FORMS = ROOT / "tests" / "logs" / "forms"
 WAITING = ROOT / "tests" / "golden" / "input_bound" / "run.hrec.jsonl"
 READERS = [["why"], ["why", "--json"], ["export", "-f", "csv"], ["export", "-f", "jsonl"], ["export", "-f", "chrome"],
+           ["export", "-f", "openmetrics"], ["export", "-f", "dcgm-exporter"],
            ["export", "--share"], ["import", "-o", "again.hrec"], ["batch", "show", "any", "--recording"]]
 
 

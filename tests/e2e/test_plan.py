@@ -78,6 +78,51 @@ def test_workers_are_limited_by_the_cores(tmp_path):
         option["apply"] for option in many["options"] if option["id"] == "more_loader_workers")
 
 
+def probed(tmp_path, parameter, best, *values, line=None):
+    """What `headroom probe --json` writes, as far as a plan reads it."""
+    def interval(middle):
+        return {"value": middle, "low": 0.97 * middle, "high": 1.03 * middle}
+    least = min(seconds for _, seconds in values)
+    rows = [{"value": value, "seconds": interval(seconds), "to_best": interval(seconds / least) if value != best else None}
+            for value, seconds in values]
+    file = tmp_path / "probe.json"
+    file.write_text(json.dumps({"schema": "headroom.probe/1", "parameter": parameter, "complete_rounds": 3, "best": best,
+                                "values": rows, "batch_line": line}), "utf-8")
+    return file
+
+
+def test_a_probe_narrows_what_a_recording_only_bounds(tmp_path):
+    recording = GOLDEN / "input_bound" / "run.hrec.jsonl"
+    bound = gain(plan(tmp_path, recording, "--workers", "2"), "more_loader_workers")
+    answer = plan(tmp_path, recording, "--probe", probed(tmp_path, "num_workers", "2", ("1", 0.062), ("2", 0.050)))
+    measured = gain(answer, "more_loader_workers")
+    assert bound["low"] < measured["low"] < measured["high"] < bound["high"]
+    assert measured["high"] / measured["low"] < 1.07 and "measured num_workers 1 and 2 in turn" in measured["if"]
+
+    log = LOGS / "small_gpu_4050_limit.csv"
+    sizes = probed(tmp_path, "batch_size", "64", ("32", 0.0034), ("64", 0.0031), line={"fixed_seconds": 0.02,
+                                                                                     "per_sample_seconds": 0.0028})
+    ran = gain(plan(tmp_path, log, "--batch", "32:64", "--probe", sizes), "larger_batch")
+    assert ran["low"] == pytest.approx(0.97 * 34 / 31, rel=0.01) and ran["high"] == pytest.approx(1.03 * 34 / 31, rel=0.01)
+    by_line = gain(plan(tmp_path, log, "--batch", "32:128", "--probe", sizes), "larger_batch")
+    assert by_line["high"] == pytest.approx((0.02 / 32 + 0.0028) / (0.02 / 128 + 0.0028), rel=1e-3)
+
+
+def test_what_is_no_probe_of_an_option_is_said(tmp_path):
+    log = LOGS / "small_gpu_4050_limit.csv"
+    (tmp_path / "other.json").write_text("{}", "utf-8")
+
+    def refused(file):
+        done = headroom(tmp_path, "plan", log, "--probe", file, check=False)
+        assert done.returncode in (1, 2)
+        return done.stderr
+
+    assert "no answer of headroom probe" in refused(tmp_path / "other.json")
+    assert "none.json" in refused(tmp_path / "none.json")
+    assert "--batch 32:64" in refused(probed(tmp_path, "batch_size", "64", ("64", 1.0)))
+    assert "about colour" in refused(probed(tmp_path, "colour", "64", ("64", 1.0)))
+
+
 def test_step_times_need_their_sizes(tmp_path):
     done = headroom(tmp_path, "plan", LOGS / "small_gpu_4050.csv", "--step-times", "32=0.1,64=0.2", check=False)
     assert done.returncode == 2 and "--batch" in done.stderr

@@ -102,7 +102,7 @@ def test_chrome_traces_are_json_with_counters_and_slices(tmp_path, env):
     assert [(e["ts"], e["args"]["value"]) for e in power] == [(0, 590), (2000000, 20.5)]
     threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
     named = [(e, threads.get((e["pid"], e["tid"]))) for e in events if e["ph"] == "X"]
-    [process] = [e for e, thread in named if thread is None]
+    [process] = [e for e, thread in named if thread == "python3"]
     assert process["name"] == "python3" and process["dur"] == 3000000 and process["tid"] == 7
     assert [e["name"] for e in events if e["ph"] == "i"] == ["job_start", "The driver lost GPU 3 at 22:13:22"]
     assert list(tmp_path.glob("*.tmp*")) == []
@@ -262,7 +262,10 @@ def test_a_chrome_trace_of_a_batch_shows_ledger_findings_and_tasks(tmp_path, env
     assert abs(sum(e["dur"] for e in ledger) * 1000 - said["ledger"]["budget_ns"]) < 1000
     findings = [e for thread, e in slices if thread == "findings"]
     assert {f["title"] for f in said["findings"] if f["claims"] and not f["part_of"]} == {e["name"] for e in findings}
-    assert {e["name"] for thread, e in slices if thread is None and "task" in e["args"]} >= {"window-1", "window-4"}
+    assert {e["name"] for thread, e in slices if thread == e["args"].get("task")} >= {"window-1", "window-4"}
+    assert {e["name"] for thread, e in slices if thread == "tasks"} >= {"window-1", "window-4"}
+    assert {f["title"] for f in said["findings"]} == {e["name"] for e in events if e["ph"] == "i" and
+                                                      threads[e["pid"], e["tid"]] == "findings"}
     by_counter = {}
     for event in events:
         if event["ph"] == "C":

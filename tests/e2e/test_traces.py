@@ -142,6 +142,19 @@ def test_the_report_names_what_the_gpu_waited_for_and_claims_no_stacks(headroom,
     assert sync["device_seconds"] == pytest.approx(5 * 398e-6)
 
 
+def test_a_plan_of_a_trace_calls_it_one(headroom, tmp_path):
+    begin = 1_700_000_000_000_000_000
+    events = [event("user_annotation", "ProfilerStep#0", begin, 30_000_000)]
+    for number, at in enumerate((0, 8_000_000, 29_000_000), 1):  # nothing says what was done in between
+        events.append(event("cuda_runtime", "cudaLaunchKernel", begin + at, 5_000, correlation=number))
+        events.append(event("kernel", "gemm", begin + at + 9_000, 900_000, 0, 7, device=0, stream=7, correlation=number))
+    (tmp_path / "trace.json").write_text(trace(events))
+    text = headroom("plan", "trace.json", "--full").stdout
+    assert "a trace of kernels and copies leaves several causes open" in " ".join(text.split()), text
+    assert "readings of the GPU alone" not in text
+    assert "Evidence: marks or annotations, kernel times." in headroom("why", "trace.json").stdout
+
+
 def test_a_trace_whose_profiler_died_is_used_as_far_as_it_goes(headroom, tmp_path):
     events, _, _ = many_events(3, 200)
     whole = trace(events)

@@ -3,13 +3,16 @@
 #include "base/result.h"
 #include "diagnose/claims.h"
 #include "diagnose/explain.h"
+#include "plan/plan.h"
+#include "report/document.h"
 #include "report/json.h"
 #include "report/text.h"
+#include "view/view.h"
 
 namespace headroom::testing {
 
-// Whatever can be read can be explained: the ledger sums to its budget, the findings keep their law, and both reports
-// can be written.
+// Whatever can be read can be explained: the ledger sums to its budget, the findings keep their law, all reports can be
+// written, and what they draw is the ledger.
 inline void check_explained(const Recording& recording) {
   const Explanation explanation = explain(recording);
   Nanos sum = 0;
@@ -23,6 +26,15 @@ inline void check_explained(const Recording& recording) {
         HR_CHECK(length(diagnose::common(finding.claims, other.claims)) == 0, "nothing is claimed twice");
   }
   HR_CHECK(!report::to_text(explanation, {}).empty() && !report::to_json(explanation).empty(), "a report");
+  const view::View view = view::view_of(recording, explanation);
+  Nanos drawn = 0;
+  for (const view::Gpu& gpu : view.gpus)
+    for (const auto& bin : gpu.strip.bins)
+      for (const view::Share& share : bin) drawn += share.ns;
+  HR_CHECK(drawn == sum, "what is drawn is the ledger");
+  const Plan to_do = plan(explanation);
+  const report::Document document{explanation, view, to_do, "REC", "", {}};
+  HR_CHECK(!report::to_html(document).empty() && !report::to_markdown(document).empty(), "a document");
 }
 
 }  // namespace headroom::testing

@@ -15,6 +15,8 @@
 #include "export/chrome.h"
 #include "export/csv.h"
 #include "export/jsonl.h"
+#include "exposition/families.h"
+#include "exposition/formats.h"
 #include "model/events.h"
 #include "record/reader.h"
 #include "record/writer.h"
@@ -251,8 +253,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   testing::check_explained(*read);
   const auto nowhere = [](std::string_view) -> Result<void> { return {}; };
+  const Explanation explanation = explain(*read);
   HR_CHECK(write_csv(*read, std::nullopt, nowhere) && write_jsonl(*read, nowhere) &&
-               write_chrome_trace(*read, explain(*read), nowhere),
+               write_chrome_trace(*read, explanation, nowhere),
            "an export");
+  const auto snapshot = exposition::snapshot_of(*read, explanation);
+  HR_CHECK(exposition::to_openmetrics(exposition::families_of(snapshot)).ends_with("# EOF\n"), "metrics");
+  (void)exposition::to_prometheus(exposition::dcgm_families_of(snapshot));
   return 0;
 }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/hooks.h"
+
+#include <fmt/format.h>
+
+#include "cli/output.h"
+#include "live/hook.h"
+
+namespace headroom::cli {
+
+namespace {
+
+constexpr Nanos kPatience = 30 * kSecond;  // for all that one option runs; docs/notify.md says it
+
+void complain(std::string_view option, const HookEnd& end, std::size_t left) {
+  std::string text = fmt::format("{}: the command {}", option, end.trouble);
+  if (left > 0) text += fmt::format("; {} more {} not told", left, left == 1 ? "finding is" : "findings are");
+  say(text);
+}
+
+// Says the first thing that goes wrong, and what ends it. False where a signal came.
+bool call(std::string_view option, const std::string& command, const std::vector<std::string>& documents,
+          Signals& signals) {
+  const Nanos until = boottime_now() + kPatience;
+  bool said = false;
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const HookEnd end = run_hook(command, documents[i], until, signals);
+    const bool killed = end.out_of_time || end.by_signal;
+    if (!end.trouble.empty() && (killed || !said)) complain(option, end, killed ? documents.size() - i - 1 : 0);
+    said = said || !end.trouble.empty();
+    if (killed) return !end.by_signal;
+  }
+  return true;
+}
+
+}  // namespace
+
+void declare_hooks(CLI::App& app, Hooks& hooks) {
+  app.add_option(
+         "--on-end", hooks.on_end,
+         "at the end run this shell command, with one JSON document on its stdin: how it went, the headline, the "
+         "first finding; 30 s at most; its outcome changes nothing")
+      ->type_name("CMD");
+  app.add_option("--on-finding", hooks.on_finding,
+                 "likewise for each finding, at the end: findings are made from the whole recording")
+      ->type_name("CMD");
+}
+
+void call_hooks(const Hooks& hooks, const report::EndNotice& end, const Explanation* explanation) {
+  if (!hooks.any()) return;
+  auto signals = Signals::block({SIGINT, SIGTERM, SIGHUP, SIGQUIT});
+  if (!signals) return say(fmt::format("--on-end, --on-finding: {}", signals.error().what));
+  (void)signals->drain();  // what came before was for the job
+  bool go_on = true;
+  if (!hooks.on_end.empty()) go_on = call("--on-end", hooks.on_end, {report::to_json(end, explanation)}, *signals);
+  if (go_on && !hooks.on_finding.empty() && explanation != nullptr) {
+    std::vector<std::string> documents;
+    for (std::size_t i = 0; i < explanation->findings.size(); ++i)
+      documents.push_back(report::finding_notice(end, *explanation, i));
+    (void)call("--on-finding", hooks.on_finding, documents, *signals);
+  }
+  signals->release();
+}
+
+}  // namespace headroom::cli

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/host_waits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "base/human.h"
+#include "diagnose/idle_parts.h"
+#include "diagnose/work_during.h"
+
+namespace headroom::diagnose {
+
+void add(Causes& causes, std::initializer_list<Cause> more) {
+  for (const Cause cause : more)
+    if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.push_back(cause);
+}
+
+bool no_loader(const Analysis& a, const HostSummary& s) {
+  return s.helpers == 0 && s.unseen_cpu < a.limits[Threshold::kHelpersAtWork];
+}
+
+namespace {
+
+// Pauses that are too long for a step, and the rest: what happens once in an epoch is not what happens in every step.
+struct Parts {
+  Claims steps, pauses;
+};
+
+Parts parts_of(const Analysis& a, const Claims& claims) {
+  Parts parts;
+  parts.pauses = in_pauses(a, claims);
+  parts.steps = without(claims, parts.pauses);
+  // Too little of one kind for a finding of its own.
+  if (!a.material(length(parts.pauses)))
+    parts.steps = claims, parts.pauses.clear();
+  else if (!a.material(length(parts.steps)))
+    parts.pauses = claims, parts.steps.clear();
+  return parts;
+}
+
+}  // namespace
+
+std::vector<Finding> of_parts(const Analysis& a, const Claims& claims,
+                              Finding (*about)(const Analysis&, Claims, bool)) {
+  Parts parts = parts_of(a, claims);
+  std::vector<Finding> findings;
+  if (!parts.steps.empty()) findings.push_back(about(a, std::move(parts.steps), false));
+  if (!parts.pauses.empty()) findings.push_back(about(a, std::move(parts.pauses), true));
+  const auto causes = [](const Finding& finding) {
+    return std::set(finding.candidates.begin(), finding.candidates.end());
+  };
+  if (findings.size() == 2 && findings[0].title == findings[1].title && findings[0].cause == findings[1].cause &&
+      causes(findings[0]) == causes(findings[1]))
+    return only(about(a, claims, false));
+  return findings;
+}
+
+Causes waits_in(WaitChannel channel, bool loader, bool in_pauses) {
+  switch (channel) {
+    case WaitChannel::kSocket:
+      if (in_pauses) return {Cause::kLoggingUpload, Cause::kSlowStorage};
+      return {Cause::kSlowStorage, Cause::kLoggingUpload};
+    case WaitChannel::kPoll:
+    case WaitChannel::kPipe:
+      if (loader) return {Cause::kBurstyInput, Cause::kInputTooFewWorkers, Cause::kLoggingUpload};
+      return {Cause::kLoggingUpload, Cause::kSlowStorage};
+    case WaitChannel::kFutex:
+      return {Cause::kGilContention, Cause::kBurstyInput, Cause::kPageableCopies};
+    case WaitChannel::kSleep:
+      return {Cause::kPageableCopies, Cause::kLoggingUpload, Cause::kSyncPoints};
+    case WaitChannel::kDisk:
+    case WaitChannel::kNetworkFs:
+      return {Cause::kSlowStorage, Cause::kCheckpointSync};
+    case WaitChannel::kTerminal:
+      return {Cause::kInteractiveHoldingGpu};
+    case WaitChannel::kChild:
+      return {Cause::kInputInMainProcess, Cause::kCheckpointSync};
+    case WaitChannel::kRunning:
+    case WaitChannel::kOther:
+    case WaitChannel::kUnknown:
+      break;
+  }
+  return {};
+}
+
+std::vector<Seen> seen_in(const Looks& looks, double least) {
+  std::vector<Seen> seen;
+  for (std::size_t i = 0; i < looks.in.size(); ++i) {
+    const auto channel = static_cast<WaitChannel>(i);
+    if (const double share = looks.share({channel}); share >= least) seen.push_back({share, channel});
+  }
+  std::stable_sort(seen.begin(), seen.end(), [](const Seen& x, const Seen& y) { return x.share > y.share; });
+  return seen;
+}
+
+namespace {
+
+std::string_view place_of(WaitChannel channel) {
+  constexpr std::array<std::string_view, 12> kPlaces{
+      "on the CPU",          "in poll",         "on a lock",   "on a timer",
+      "on a pipe",           "on a connection", "on the disk", "on a remote file system",
+      "for a child process", "at a terminal",   "elsewhere",   "unknown"};
+  return kPlaces[static_cast<std::size_t>(channel)];
+}
+
+}  // namespace
+
+std::string looks_sentence(const std::vector<Seen>& seen) {
+  std::string text = "when looked at in this time, its main thread was";
+  for (std::size_t i = 0; i < seen.size(); ++i)
+    text += fmt::format("{} {} ({})", i == 0 ? "" : ",", place_of(seen[i].channel), human_percent(seen[i].share));
+  return text;
+}
+
+Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses) {
+  Causes causes;
+  for (const WaitChannel channel : {WaitChannel::kSocket, WaitChannel::kDisk, WaitChannel::kNetworkFs})
+    if (s.waiting_in({channel}) >= a.limits[Threshold::kChannelShare])
+      for (const Cause cause : waits_in(channel, s.helpers > 0, in_pauses)) add(causes, {cause});
+  if (s.owner_read.value_or(0) >= a.limits[Threshold::kReading]) add(causes, {Cause::kSlowStorage});
+  if (s.owner_write.value_or(0) >= a.limits[Threshold::kReading])
+    add(causes, {in_pauses ? Cause::kCheckpointSync : Cause::kLoggingUpload});
+  return causes;
+}
+
+double copying(const Analysis& a, const Claims& claims) {
+  double bytes = 0;
+  for (const auto& copied : a.copied_bytes) bytes += copied.value_or(0);
+  return bytes / a.limits[Threshold::kPageable] / std::max(1e-9, seconds(length(claims)));
+}
+
+void exclude_copies(const Analysis& a, Finding& finding) {
+  const bool counted = std::all_of(a.copied_bytes.begin(), a.copied_bytes.end(), [](const auto& b) { return b; });
+  if (!counted || copying(a, finding.claims) >= a.limits[Threshold::kMaterial]) return;
+  if (std::erase(finding.candidates, Cause::kPageableCopies) > 0)
+    finding.told_apart_from.push_back("copies: hardly any bytes came over PCIe");
+}
+
+bool may_want_cores(const Analysis& a, const HostSummary& s, const Claims& claims) {
+  return s.owner_delay >= a.limits[Threshold::kMaterial] &&
+         s.owner_delay >= a.limits[Threshold::kHelpersStarved] * part_claimed(claims);
+}
+
+Causes asleep_for(const Analysis& a, const HostSummary& s, const Claims& claims, bool in_pauses) {
+  Causes causes;
+  if (copying(a, claims) >= a.limits[Threshold::kCovers]) causes.push_back(Cause::kPageableCopies);
+  if (notebook(a)) add(causes, {Cause::kInteractiveHoldingGpu});
+  add(causes, {Cause::kLoggingUpload, Cause::kSlowStorage, Cause::kBurstyInput});
+  if (no_loader(a, s)) add(causes, {Cause::kInputInMainProcess});
+  for (const Seen& place : seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]))
+    for (const Cause cause : waits_in(place.channel, s.helpers > 0, in_pauses))
+      if (cause != Cause::kGilContention || s.owner_threads >= a.limits[Threshold::kHelpersAtWork])
+        add(causes, {cause});
+  if (copying(a, claims) >= a.limits[Threshold::kChannelShare]) add(causes, {Cause::kPageableCopies});
+  std::erase(causes, Cause::kInputTooFewWorkers);  // its stacks are not in a loader
+  return causes;
+}
+
+bool notebook(const Analysis& a) {
+  std::set<SourceId> owners;
+  for (const ContextUse& use : a.job.uses)
+    if (use.ours && use.process) owners.insert(*use.process);
+  return std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
+    const std::string& command = process.facts.cmdline;
+    return owners.contains(process.source) &&
+           (command.find("ipykernel") != std::string::npos || command.find("colab_kernel") != std::string::npos);
+  });
+}
+
+void may_wait_for_somebody(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
+  if (!in_pauses) return;
+  if (notebook(a)) {
+    std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
+    finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
+    finding.evidence.push_back("the process on the GPU is the kernel of a notebook: it waits for whoever types");
+  } else if (s.waiting_in({WaitChannel::kPoll, WaitChannel::kPipe}) >= a.limits[Threshold::kMajority]) {
+    add(finding.candidates, {Cause::kInteractiveHoldingGpu});
+  }
+}
+
+void name_the_neighbour(const Analysis& a, Finding& finding) {
+  std::set<SourceId> known;
+  for (const ContextUse& use : a.job.uses)
+    if (use.ours && use.process) {
+      known.insert(*use.process);
+      for (const SourceId id : descendants(a.job, *use.process)) known.insert(id);
+    }
+  const Work work = work_during(a, finding.claims, [&](const RecordedProcess& process) {
+    return process.facts.in_job && !known.contains(process.source);
+  });
+  if (work.most < a.limits[Threshold::kOtherThreads]) return;
+  finding.evidence.push_back(
+      fmt::format("meanwhile process {} of the job ({}), which is not on a GPU, used {:.2g} cores", work.busiest.pid,
+                  name_of(work.busiest), work.most));
+  std::erase(finding.candidates, Cause::kInputTooFewWorkers);
+  finding.candidates.insert(finding.candidates.begin(), Cause::kInputTooFewWorkers);
+  finding.advice =
+      fmt::format("see whether it waits for what process {} makes; if so, make that faster, or let several make it",
+                  work.busiest.pid);
+}
+
+}  // namespace headroom::diagnose

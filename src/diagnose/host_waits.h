@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "analyze/analysis.h"
+#include "diagnose/claims.h"
+
+// What the rules share that ask what the process on a GPU did, or waited for, while the GPU was idle.
+namespace headroom::diagnose {
+
+using Causes = std::vector<Cause>;
+
+// Appends those that are not there.
+void add(Causes& causes, std::initializer_list<Cause> more);
+
+// A finding about steps and one about pauses; one about both where they would say the same.
+[[nodiscard]] std::vector<Finding> of_parts(const Analysis& a, const Claims& claims,
+                                            Finding (*about)(const Analysis&, Claims, bool));
+
+[[nodiscard]] bool no_loader(const Analysis& a, const HostSummary& s);
+
+// What a thread may wait for where it was seen asleep, the likeliest first.
+[[nodiscard]] Causes waits_in(WaitChannel channel, bool loader, bool in_pauses);
+
+struct Seen {
+  double share;
+  WaitChannel channel;
+};
+// Where it was seen asleep, most often first.
+[[nodiscard]] std::vector<Seen> seen_in(const Looks& looks, double least);
+[[nodiscard]] std::string looks_sentence(const std::vector<Seen>& seen);
+
+// What the main thread may have waited for that no kernel of its own does: where it was seen asleep, and what its
+// process read and wrote meanwhile.
+[[nodiscard]] Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses);
+
+// The share of the claimed time that what came over PCIe takes if it is copied from pageable memory.
+[[nodiscard]] double copying(const Analysis& a, const Claims& claims);
+
+// Takes copies out of a set where the bytes that came over PCIe were counted and are too few.
+void exclude_copies(const Analysis& a, Finding& finding);
+
+// Whether the main thread's waits for a core may be a good part of the claimed time: the readings are of longer.
+[[nodiscard]] bool may_want_cores(const Analysis& a, const HostSummary& s, const Claims& claims);
+
+// What a thread may be at that sleeps in the claimed time and whose stacks name code that nobody knows, the likeliest
+// first.
+[[nodiscard]] Causes asleep_for(const Analysis& a, const HostSummary& s, const Claims& claims, bool in_pauses);
+
+// Whether the process on a GPU is the kernel of a notebook.
+[[nodiscard]] bool notebook(const Analysis& a);
+
+// Who types at a notebook, or asks a server, lets it wait as long as it pleases.
+void may_wait_for_somebody(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding);
+
+// A process of the job beside the one on the GPU, such as the other end of a pipe, may be what it waits for.
+void name_the_neighbour(const Analysis& a, Finding& finding);
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs that ended for want of a GPU's memory.
+#include <fmt/format.h>
+
+#include "base/human.h"
+#include "diagnose/idle_parts.h"
+#include "diagnose/restarts.h"
+#include "diagnose/rules.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+// What the memory of a GPU was when the job failed: full, or growing so fast that it may have been.
+struct FullMemory {
+  std::string words;
+  bool grew = false;
+};
+std::optional<FullMemory> full_at_the_end(const Analysis& a) {
+  std::optional<FullMemory> full;
+  double fullest = 0;
+  for (std::size_t device = 0; device < a.memory_ends.size(); ++device) {
+    const auto& end = a.memory_ends[device];
+    if (!end || a.ledger.busy(device) == 0) continue;
+    const double later = end->used + end->grown * seconds(std::max<Nanos>(0, a.window.end - end->at));
+    const double least = a.limits[Threshold::kOutOfMemory] * end->total;
+    if (later < least || later / end->total <= fullest) continue;
+    fullest = later / end->total;
+    full = FullMemory{fmt::format("{}: {} of {} in use {} before it failed", a.device_name(device),
+                                  human_bytes(static_cast<std::int64_t>(end->used)),
+                                  human_bytes(static_cast<std::int64_t>(end->total)),
+                                  human_duration(std::max<Nanos>(0, a.window.end - end->at))),
+                      end->used < least};
+    if (full->grew)
+      full->words += fmt::format(", and {} more each second", human_bytes(static_cast<std::int64_t>(end->grown)));
+  }
+  return full;
+}
+
+// It said so itself.
+Finding told_out_of_memory(const Analysis& a, std::string memory) {
+  Finding finding;
+  finding.cause = Cause::kMemoryLimited;
+  finding.tiers = "NL";
+  finding.confidence = Confidence::kHigh;
+  finding.title = "The job failed because a GPU's memory did not suffice";
+  finding.evidence = {fmt::format("its output says at {}: {}", a.when(a.out_of_memory->last), a.out_of_memory->words),
+                      fmt::format("the job ended with exit code {}", *a.meta.exit_code)};
+  if (!memory.empty()) finding.evidence.push_back(std::move(memory));
+  finding.advice = "a smaller batch, or a part of the model at a time; what else is on the GPU needs memory, too";
+  finding.bound = "not a matter of speed";
+  finding.would_overturn = "another error in its output before that";
+  return finding;
+}
+
+}  // namespace
+
+// A failed job whose processes filled the memory of a GPU: in turn, it was started again and again. In turn alone, it
+// may have been.
+std::vector<Finding> out_of_memory(const Analysis& a) {
+  if (!failed(a)) return {};
+  double fullest = 0;
+  std::string memory;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats* used = a.stats_of(device, Metric::kMemoryUsed);
+    const auto total = a.devices[device].device.memory_total_bytes;
+    if (!used || used->samples == 0 || !total || *total <= 0 || a.ledger.busy(device) == 0) continue;
+    const double share = used->max / static_cast<double>(*total);
+    if (share <= fullest) continue;
+    fullest = share;
+    memory = fmt::format("{}: {} of {} in use at most", a.device_name(device),
+                         human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
+  }
+  const auto row = in_turn(a);
+  const bool again = many_in_turn(a, row) || ran_out_again(a);
+  const auto at_the_end = full_at_the_end(a);
+  // Long before the end it was something that the job could live with.
+  constexpr Nanos kLastWords = 10 * kSecond;
+  const bool told = a.out_of_memory && a.window.end - a.out_of_memory->last <= kLastWords;
+  if (told && !again) return only(told_out_of_memory(a, at_the_end ? at_the_end->words : memory));
+  if (at_the_end) memory = at_the_end->words;
+  const Claims tries = tries_again(a);
+  const bool full = fullest >= a.limits[Threshold::kOutOfMemory] || at_the_end || !tries.empty();
+  if (memory.empty() || (!full && !again)) return {};
+  Finding finding;
+  finding.tiers = a.job.has_host ? "NP" : "N";
+  finding.evidence = {memory, fmt::format("the job ended with exit code {}", *a.meta.exit_code)};
+  if (again) {
+    finding.confidence = Confidence::kMedium;
+    finding.title = fmt::format("At least {} processes one after the other filled the GPU's memory, and the job failed",
+                                row.size());
+    // Each start but the first was one more try.
+    finding.claims = !tries.empty() ? tries : claim(a, [&](std::size_t device, const Slice& slice) {
+      return slice.account == Account::kStartup && a.devices[device].source == row.front()->device &&
+             slice.begin >= row.front()->end;
+    });
+    if (!tries.empty()) {
+      finding.title = fmt::format(
+          "At least {} processes one after the other ran out of the GPU's memory, and the job failed", row.size());
+      finding.tiers |= "L";
+      finding.evidence.push_back(fmt::format("its output says {} times that memory did not suffice, last at {}: {}",
+                                             a.out_of_memory->lines, a.when(a.out_of_memory->last),
+                                             a.out_of_memory->words));
+    }
+    finding.advice = "give up after the first, or start the next with a smaller batch";
+    gains_at_most(a, finding, "if the later starts had not been needed");
+    if (full) {
+      finding.cause = Cause::kOomRestartLoop;
+    } else {
+      finding.candidates = {Cause::kOomRestartLoop, Cause::kTrialChurn};
+      finding.confidence = Confidence::kLow;
+      finding.title =
+          fmt::format("At least {} processes used the GPU one after the other, and the job failed", row.size());
+      finding.evidence.push_back("memory is read now and then: what is full for a moment only is not seen");
+      finding.advice = "look for \"out of memory\" in its output: each may be a new try after a failure";
+    }
+  } else {
+    finding.cause = Cause::kMemoryLimited;
+    finding.confidence = Confidence::kLow;
+    finding.title = at_the_end && !at_the_end->grew ? "GPU memory was full, or nearly so, when the job failed"
+                    : at_the_end                    ? "GPU memory was filling up when the job failed"
+                                                    : "GPU memory had been nearly full before the job failed";
+    finding.advice = "look for \"out of memory\" in its output (headroom run --output-lines does); a smaller batch";
+    finding.bound = "not a matter of speed";
+  }
+  finding.would_overturn = "another reason in the job's own output";
+  return only(std::move(finding));
+}
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Idle time of which neither counters nor stacks say what the job did.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+#include "diagnose/host_waits.h"
+#include "diagnose/idle_parts.h"
+#include "diagnose/rules.h"
+#include "diagnose/words.h"
+#include "diagnose/work_during.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+// Whether there are readings of some process that held a device in the claimed time, be they of another time.
+bool watched(const Analysis& a, const Claims& claims) {
+  return std::any_of(a.job.uses.begin(), a.job.uses.end(), [&](const ContextUse& use) {
+    return use.ours && use.process && !a.job.did[static_cast<std::size_t>(*use.process)].empty() &&
+           std::any_of(claims.begin(), claims.end(), [&](const ClaimedPiece& piece) {
+             return a.devices[piece.device].source == use.device && piece.begin < use.end && use.begin < piece.end;
+           });
+  });
+}
+
+bool spins(const Analysis& a, const Claims& claims) {
+  return std::any_of(claims.begin(), claims.end(), [&](const ClaimedPiece& p) { return a.devices[p.device].spins; });
+}
+
+// Processes with one GPU each, of which one had far fewer kernels than another: the faster ones may wait for the
+// slowest.
+bool ranks_unlike(const Analysis& a) {
+  if (a.job.batch.present || one_process_on_several(a)) return false;
+  std::vector<double> kernels;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [&](const ContextUse& use) {
+          return use.ours && use.process && use.device == a.devices[device].source;
+        }))
+      kernels.push_back(static_cast<double>(a.ledger.total(Account::kUseful, device)));
+  if (kernels.size() < 2) return false;
+  const auto [least, most] = std::minmax_element(kernels.begin(), kernels.end());
+  return *least < a.limits[Threshold::kUneven] * *most;
+}
+
+Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
+  Finding finding;
+  finding.claims = std::move(claims);
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  finding.tiers = "NP";
+  finding.confidence = Confidence::kLow;
+  finding.title = "The GPU was idle, and what the job did meanwhile does not say why";
+  finding.evidence = {owner_sentence(s), helper_sentence(s)};
+  append(finding.evidence, storage_sentences(s));
+  if (s.owners == 0 && !watched(a, finding.claims)) {
+    finding.evidence = {"no process on the GPU lived long enough to be looked at twice"};
+    finding.candidates = {Cause::kStartupLoad, Cause::kUnderPacking};
+    finding.title = "The processes on the GPU were too short to be watched";
+    if (a.job.batch.present && a.ledger.busy() == 0) {
+      finding.evidence = {
+          "no kernel ran, and no task lived for so many looks at the driver's lists that it must have been seen there"};
+      finding.candidates = {Cause::kJobNeverUsesGpu, Cause::kStartupLoad};
+      finding.title = "No task was seen on the GPU: too short, or they do not use it";
+    }
+  } else {
+    if (s.owners == 0) {
+      finding.evidence = {"no reading of the process on the GPU is of this time"};
+      finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess};
+      finding.title = "The GPU was idle while the job was not looked at";
+    }
+    if (spins(a, finding.claims))
+      finding.evidence.push_back(
+          "its main thread used the CPU for as long as kernels ran, as one does that looks again and again whether "
+          "they are done");
+    const auto seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]);
+    if (!seen.empty()) finding.evidence.push_back(looks_sentence(seen));
+    if (ranks_unlike(a)) {
+      add(finding.candidates, {Cause::kStraggler});
+      finding.evidence.push_back("its processes have a GPU each, and one of these computes far less than another");
+    }
+    if (copying(a, finding.claims) >= a.limits[Threshold::kCovers]) {
+      finding.candidates = {Cause::kPageableCopies};
+      finding.evidence.push_back(
+          "as many bytes came over PCIe as copies from pageable memory take most of this time for");
+    }
+    if (notebook(a)) may_wait_for_somebody(a, s, in_pauses, finding);
+    for (const Seen& place : seen) {
+      const Causes more = waits_in(place.channel, s.helpers > 0, in_pauses);
+      for (const Cause cause : more) add(finding.candidates, {cause});
+    }
+    // One look in a few says little: what else leaves no trace on the CPU stays possible.
+    const bool terminal = s.owner_looks.share({WaitChannel::kTerminal}) >= a.limits[Threshold::kMajority];
+    if (terminal) {
+      finding.candidates.clear();
+      finding.cause = Cause::kInteractiveHoldingGpu;
+      finding.title = "The GPU waits for somebody at a terminal";
+    } else {
+      if (one_process_on_several(a)) add(finding.candidates, {Cause::kOneProcessImbalance});
+      if (no_loader(a, s)) add(finding.candidates, {Cause::kInputInMainProcess});
+      add(finding.candidates, {Cause::kLoggingUpload, Cause::kSlowStorage});
+      if (!no_loader(a, s)) add(finding.candidates, {Cause::kBurstyInput});
+      if (s.owner_threads >= a.limits[Threshold::kHelpersAtWork]) add(finding.candidates, {Cause::kGilContention});
+      add(finding.candidates, {Cause::kBurstyInput, Cause::kGilContention});
+      if (!notebook(a)) may_wait_for_somebody(a, s, in_pauses, finding);
+    }
+  }
+  append(finding.evidence, recurrences(a));
+  const double used = s.owner_cpu + s.owner_threads + s.owner_delay + s.helper_cpu;
+  // Threads that hardly run do not keep each other from running.
+  if (s.owner_cpu + s.owner_threads < a.limits[Threshold::kHelpersAtWork])
+    std::erase(finding.candidates, Cause::kGilContention);
+  if (s.owners > 0 && used < a.limits[Threshold::kHelpersAtWork]) {
+    if (!finding.cause) finding.title = "The GPU was idle while the job hardly used the CPU";
+    finding.told_apart_from = {"host code: neither the process nor its workers used the CPU"};
+  }
+  finding.would_overturn = "py-spy dump --pid PID while the GPU is idle: it names what the main thread waits for";
+  finding.advice = "look at the stacks of the main thread while the GPU is idle (py-spy dump)";
+  if (finding.cause)
+    finding.advice = "let the GPU go while nobody uses it, or run the rest as a job";
+  else if (s.owners > 0 && used < a.limits[Threshold::kHelpersAtWork])
+    name_the_neighbour(a, finding);
+  if (a.job.batch.present && s.owners == 0)
+    finding.advice = "tasks that need no GPU run with --gpus none --slots N; the others: several in one process";
+  exclude_copies(a, finding);
+  name_the_child(a, s, finding);
+  gains_at_most(a, finding, "if the kernels and the rest stay as they are", in_pauses);
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Finding> idle_unknown(const Analysis& a) {
+  if ((!a.job.has_host || a.job.owners_unknown) && !a.job.batch.present) return {};
+  const Claims claims = open_time(a, {Account::kUnexplained});
+  if (!a.material(length(claims))) return {};
+  return of_parts(a, claims, unknown);
+}
+
+}  // namespace headroom::diagnose

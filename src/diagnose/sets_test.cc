@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sets of causes: what evidence takes out of one, and what stays in it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "analyze/testing.h"
+#include "diagnose/explain.h"
+#include "model/notes.h"
+
+namespace headroom {
+namespace {
+
+using ::testing::AllOf;
+using testing::cell;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::RecordingBuilder;
+
+const std::string kMain = "<module> (/u/train.py:1)";
+const std::string kFind = "_find_and_load (<frozen importlib._bootstrap>:1)";
+const std::string kPackages = "/usr/lib/python3/dist-packages/";
+
+// 20 seconds of start-up, then kernels to the end; `stacks` by when they end.
+Explanation starts(const std::vector<std::pair<double, std::vector<std::string>>>& stacks) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double t) { return t <= 20 ? 0.0 : 0.99; }).process(7, 1, 0, 100, 0.9).context(7, 0, 1, 100);
+  double from = 0;
+  for (const auto& [until, frames] : stacks) builder.stacks(7, std::exchange(from, until), until, frames);
+  return explain(builder.build());
+}
+
+TEST(Sets, AStartWhoseStacksAreInNoCompilerLoads) {
+  const Finding without = starts({}).findings.front();
+  EXPECT_THAT(without.candidates, ElementsAre(Cause::kStartupLoad, Cause::kCompileWarmup));
+  const Finding imports =
+      starts({{20, {kMain, kFind, "<module> (" + kPackages + "torch/__init__.py:1)"}}}).findings.front();
+  EXPECT_EQ(imports.cause, Cause::kStartupLoad);
+  EXPECT_EQ(imports.confidence, Confidence::kHigh);
+  EXPECT_THAT(imports.told_apart_from, Contains(HasSubstr("compiling: no compiler ran")));
+  const Finding unknown = starts({{20, {kMain, "prepare (/u/train.py:9)"}}}).findings.front();
+  EXPECT_EQ(unknown.cause, Cause::kStartupLoad);
+  EXPECT_EQ(unknown.confidence, Confidence::kMedium) << "it may be a compiler that no rule knows";
+}
+
+TEST(Sets, WhatCompilesAndWhatLoadsAreTwoFindings) {
+  const Explanation e = starts({{8, {kMain, kFind, "<module> (" + kPackages + "torch/__init__.py:1)"}},
+                                {20, {kMain, "compile_fx (" + kPackages + "torch/_inductor/compile_fx.py:1)"}}});
+  ASSERT_GE(e.findings.size(), 2U);
+  EXPECT_EQ(e.findings[0].cause, Cause::kCompileWarmup);
+  EXPECT_NEAR(seconds(e.findings[0].cost()), 12, 1.1);
+  EXPECT_EQ(e.findings[1].cause, Cause::kStartupLoad);
+  EXPECT_NEAR(seconds(e.findings[1].cost()), 8, 1.1);
+}
+
+Explanation retries(const std::vector<double>& said) {
+  RecordingBuilder builder(80);
+  builder.gpu(0, [](double t) { return std::fmod(t - 0.5, 20) < 3 ? 0.0 : 1.0; });
+  for (int i = 0; i < 4; ++i)
+    builder.process(100 + i, 1, 20 * i, 20 * i + 20, 0.9).context(100 + i, 0, 20 * i + 2, 20 * i + 19);
+  for (const double when : said)
+    builder.sink().add_event(
+        to_event(events::Note{.text = std::string(kNoteOutOfMemory) + "CUDA out of memory", .line = {}},
+                 RecordingBuilder::at(when)));
+  builder.meta().exit_code = 1;
+  return explain(builder.build());
+}
+
+TEST(Sets, RetriesThatEachSayThatMemoryRanOutAreNoSweep) {
+  const Finding told = retries({19, 39, 59, 79}).findings.front();
+  EXPECT_EQ(told.cause, Cause::kOomRestartLoop);
+  EXPECT_THAT(told.evidence, Contains(HasSubstr("says 4 times")));
+  EXPECT_NEAR(seconds(told.cost()), 9, 3) << "the first start was no retry";
+  EXPECT_FALSE(retries({79}).findings.front().cause) << "one of them may have failed for want of memory";
+}
+
+Finding held(std::optional<int> exit_code) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return t <= 30 ? 1.0 : 0.0; }).process(7, 1, 0, 60, 0.3).context(7, 0, 0, 60);
+  builder.meta().exit_code = exit_code;
+  return explain(builder.build()).findings.front();
+}
+
+TEST(Sets, WhatEndedByItselfAndWellDidNotHang) {
+  EXPECT_EQ(held(0).cause, Cause::kUnreleasedAfterWork);
+  EXPECT_THAT(held(0).told_apart_from, Contains(HasSubstr("a hang: the job then ended by itself")));
+  for (const std::optional<int> other : {std::optional<int>(), std::optional(137)})
+    EXPECT_THAT(held(other).candidates, Contains(Cause::kHang));
+}
+
+// Kernels for 0.7 of each second, in the rest the process is in a function that nobody knows.
+struct Part {
+  double cpu = 0.01, delay = 0;
+  WaitChannel wait = WaitChannel::kPoll;
+  std::vector<std::string> frames{kMain, "hand_over (/u/train.py:9)"};
+  std::optional<double> copied_per_second;
+  std::string cmdline = "python3 train.py";
+};
+Explanation rest(const Part& h) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.7; }).sleeping_in(h.wait);
+  builder.process(7, 1, 0, 60, h.cpu, true, {cell(Metric::kRunDelay, static_cast<std::int64_t>(h.delay * 1e9))});
+  builder.context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 0.7, {kMain, "_wait (/x/headroom_sim.py:1)"});
+    builder.stacks(7, i + 0.7, i + 1, h.frames);
+  }
+  Recording recording = builder.build();
+  for (std::size_t i = 0; i < recording.sources.size(); ++i) {
+    if (recording.sources[i].kind == SourceKind::kProcess) recording.sources[i].attrs["cmdline"] = h.cmdline;
+    if (recording.sources[i].kind != SourceKind::kGpu || !h.copied_per_second) continue;
+    Column column{Metric::kPcieRx, {}, {}};
+    for (const Nanos at : recording.tracks[i].at)
+      column.values.push_back(static_cast<std::int64_t>(*h.copied_per_second * seconds(at - recording.meta.start)));
+    recording.tracks[i].columns.push_back(std::move(column));
+  }
+  return explain(recording);
+}
+
+TEST(Sets, StacksThatNameUnknownCodeExcludeNothingThatItMayWaitFor) {
+  const Finding asleep = rest({.wait = WaitChannel::kFutex}).findings.front();
+  EXPECT_THAT(asleep.title, HasSubstr("sleeps or waits itself: hand_over (train.py)"));
+  EXPECT_THAT(asleep.candidates, AllOf(Contains(Cause::kPageableCopies), Contains(Cause::kLoggingUpload)));
+}
+
+TEST(Sets, CopiesAreInItByTheBytesThatCameOverPcie) {
+  EXPECT_EQ(rest({.copied_per_second = 1.4e9}).findings.front().candidates.front(), Cause::kPageableCopies);
+  const Finding none = rest({.wait = WaitChannel::kFutex, .copied_per_second = 1e6}).findings.front();
+  EXPECT_THAT(none.candidates, Not(Contains(Cause::kPageableCopies)));
+  EXPECT_THAT(none.told_apart_from, Contains(HasSubstr("copies: hardly any bytes")));
+}
+
+TEST(Sets, AWaitForACoreCountsByTheIdleTimeThatItMayExplain) {
+  EXPECT_THAT(rest({.cpu = 0.3, .delay = 0.12}).findings.front().candidates, Contains(Cause::kCpuOversubscribed));
+  EXPECT_THAT(rest({.cpu = 0.3, .delay = 0.03}).findings.front().candidates, Not(Contains(Cause::kCpuOversubscribed)));
+}
+
+TEST(Sets, WhatRanForAPartOfTheTimeOnlyMaySleepInTheRest) {
+  const Finding part = rest({.cpu = 0.12}).findings.front();
+  EXPECT_THAT(part.candidates, AllOf(Contains(Cause::kLoggingUpload), Contains(Cause::kHostGraphBuilding)));
+  EXPECT_THAT(part.evidence, Contains(HasSubstr("for as long as 40 % of this time at most")));
+  EXPECT_THAT(rest({.cpu = 0.3}).findings.front().candidates, Not(Contains(Cause::kLoggingUpload)));
+}
+
+TEST(Sets, ForwardAndBackwardAreNoLoaderAndNoGraph) {
+  const Finding launches = rest({.cpu = 0.3, .frames = {kMain, "Net.forward (/u/net.py:9)"}}).findings.front();
+  EXPECT_EQ(launches.title, "The GPU waits for the code that launches its kernels: Net.forward (net.py)");
+  EXPECT_THAT(launches.candidates, AllOf(Contains(Cause::kLaunchBound), Not(Contains(Cause::kInputInMainProcess))));
+}
+
+TEST(Sets, ANotebookAtItsPromptWaitsForSomebodyAndOneInACellMay) {
+  const std::string notebook = "python3 -m ipykernel_launcher -f kernel.json";
+  const std::string loop = "_run_once (/usr/lib/python3.11/asyncio/base_events.py:1)";
+  const std::vector<std::string> prompt{"start (" + kPackages + "ipykernel/kernelapp.py:1)", loop,
+                                        "select (/usr/lib/python3.11/selectors.py:4)"};
+  EXPECT_EQ(rest({.frames = prompt, .cmdline = notebook}).findings.front().cause, Cause::kInteractiveHoldingGpu);
+  EXPECT_NE(rest({.frames = prompt}).findings.front().cause, Cause::kInteractiveHoldingGpu);
+  const Finding cell = rest({.cmdline = notebook}).findings.front();
+  EXPECT_FALSE(cell.cause);
+  EXPECT_THAT(cell.candidates, Contains(Cause::kInteractiveHoldingGpu));
+}
+
+TEST(Sets, WhoWaitsForACoreAfterItsKernelsHasNoSyncPointTooMany) {
+  const std::vector<std::string> sync{kMain, "synchronize (" + kPackages + "torch/cuda/__init__.py:1)"};
+  EXPECT_EQ(rest({.delay = 0.45, .frames = sync}).findings.front().cause, Cause::kCpuOversubscribed);
+  EXPECT_THAT(rest({.delay = 0.15, .frames = sync}).findings.front().candidates,
+              AllOf(Contains(Cause::kSyncPoints), Contains(Cause::kCpuOversubscribed)));
+}
+
+TEST(Sets, OneProcessAloneCannotBeOnAWrongGpu) {
+  const auto first = [](int processes) {
+    RecordingBuilder builder(100);
+    builder.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; });
+    for (int i = 0; i < processes; ++i)
+      builder.process(100 + i, 1, 52 * i, processes == 1 ? 100 : 48 + 52 * i, 0.9)
+          .context(100 + i, 0, 52 * i, processes == 1 ? 100 : 48 + 52 * i);
+    for (const Finding& finding : explain(builder.build()).findings)
+      if (finding.title == "GPU 1 did nothing while GPU 0 worked") return finding;
+    return Finding{};
+  };
+  EXPECT_EQ(first(1).cause, Cause::kMoreGpusThanUseful);
+  EXPECT_THAT(first(2).candidates, Contains(Cause::kWrongGpuAssignment));
+}
+
+// A log of readings in which no list of processes is.
+Explanation readings(double length, int gpus, const std::function<double(double)>& utilisation) {
+  RecordingBuilder builder(length);
+  for (int gpu = 0; gpu < gpus; ++gpu) builder.gpu(gpu, utilisation);
+  Recording recording = builder.build();
+  for (Track& track : recording.tracks)
+    std::erase_if(track.columns, [](const Column& column) { return column.metric == Metric::kComputeProcesses; });
+  return explain(recording);
+}
+
+TEST(Sets, OfReadingsAloneNothingIsLeftOutThatAnIdleGpuMayWaitFor) {
+  const auto first = [](int gpus) { return readings(60, gpus, [](double) { return 0.5; }).findings.front(); };
+  EXPECT_THAT(first(1).candidates, AllOf(Contains(Cause::kPageableCopies), Contains(Cause::kEpochWorkerRestart),
+                                         Contains(Cause::kInteractiveHoldingGpu), Not(Contains(Cause::kStraggler))));
+  EXPECT_THAT(first(2).candidates, AllOf(Contains(Cause::kStraggler), Contains(Cause::kOneProcessImbalance)));
+}
+
+TEST(Sets, IdleTimeInAndBetweenPhasesTooLittleForTwoFindingsMakesOne) {
+  const Explanation e = readings(400, 1, [](double t) { return std::fmod(t - 0.01, 100) < 4 ? 0.0 : 0.965; });
+  ASSERT_FALSE(e.findings.empty());
+  EXPECT_EQ(e.findings.front().title, "Why the GPU was idle cannot be told from this recording alone");
+}
+
+TEST(Sets, ARunInWhichTheDriversListsStayedEmptyNeverUsedItsGpu) {
+  const auto first = [](double length) {
+    return explain(RecordingBuilder(length).gpu(0, [](double) { return 0.0; }).build()).findings;
+  };
+  ASSERT_FALSE(first(30).empty());
+  EXPECT_EQ(first(30).front().cause, Cause::kJobNeverUsesGpu);
+  EXPECT_TRUE(first(3).empty()) << "it may not have come to that";
+  EXPECT_FALSE(readings(30, 1, [](double) { return 0.0; }).findings.front().cause) << "no list was read";
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+
+namespace headroom {
+
+struct Stretch {
+  Nanos begin = 0, end = 0;
+  bool operator==(const Stretch&) const = default;
+};
+
+// In which lane each stretch is drawn, so that within a lane each two are apart or one is inside the other, which is
+// all that trace viewers can show on one track. `stretches` are in order of begin, of those that begin together the
+// longest first; each gets the first lane that takes it.
+[[nodiscard]] std::vector<std::size_t> lanes_of(const std::vector<Stretch>& stretches);
+
+// A slice of a trace of which it is not known whether it overlaps with others of its track.
+struct LooseSlice {
+  int group = 0;            // the trace's process
+  std::int64_t thread = 0;  // its track
+  Stretch stretch;
+  std::string track, name, args;  // `track`: the name of its track; `args`: JSON
+};
+
+// A slice on a thread where it overlaps with none.
+struct PlacedSlice {
+  const LooseSlice* slice = nullptr;
+  std::int64_t thread = 0;
+  bool opens = false;  // the first one of its thread
+};
+
+// Sorts `slices`. The first lane of a track is the track, further ones are threads from `free` on.
+[[nodiscard]] std::vector<PlacedSlice> place(std::vector<LooseSlice>& slices, std::int64_t free);
+
+}  // namespace headroom

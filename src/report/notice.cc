@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/notice.h"
+
+#include "report/finding_json.h"
+#include "report/json_values.h"
+
+namespace headroom::report {
+
+namespace {
+
+Json tasks_json(const std::optional<BatchSummary::Tasks>& tasks) {
+  if (!tasks) return nullptr;
+  return {{"total", tasks->total},     {"succeeded", tasks->succeeded}, {"failed", tasks->failed},
+          {"skipped", tasks->skipped}, {"cancelled", tasks->cancelled}, {"left", tasks->left}};
+}
+
+constexpr int kOneLine = -1;
+
+}  // namespace
+
+std::string to_json(const EndNotice& end, const Explanation* explanation) {
+  const bool found = explanation != nullptr && !explanation->findings.empty();
+  return dump({{"schema", "headroom.notify-end/1"},
+               {"verb", end.verb},
+               {"recording", text_json(end.recording)},
+               {"command", end.command},
+               {"exit_code", optional_json(end.exit_code)},
+               {"signal", optional_json(end.signal)},
+               {"stop_reason", text_json(end.stop_reason)},
+               {"duration_ns", end.duration},
+               {"tasks", tasks_json(end.tasks)},
+               {"headline", explanation == nullptr ? Json(nullptr) : Json(explanation->headline)},
+               {"top_finding", found ? finding_json(*explanation, 0) : Json(nullptr)}},
+              kOneLine);
+}
+
+std::string finding_notice(const EndNotice& end, const Explanation& explanation, std::size_t index) {
+  return dump({{"schema", "headroom.notify-finding/1"},
+               {"verb", end.verb},
+               {"recording", text_json(end.recording)},
+               {"command", end.command},
+               {"finding", finding_json(explanation, index)}},
+              kOneLine);
+}
+
+}  // namespace headroom::report

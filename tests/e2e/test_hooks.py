@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--on-end and --on-finding: what the user's commands are told, and that nothing they do changes anything."""
+import json
+import os
+import pathlib
+import shlex
+import signal
+import subprocess
+import time
+
+import pytest
+
+from headroom_e2e import HEADROOM, ROOT, environment, headroom
+from live_support import Terminal
+from test_schemas import held
+
+PYTHON = "/usr/bin/python3"
+NO_GPU = ("--no-gpu", "--stacks", "0")
+
+
+def told(tmp_path, name="told"):
+    """A command that keeps every document that it is told, one a line; and what it kept, held to its schema."""
+    path = tmp_path / name
+    return f"cat >> {shlex.quote(str(path))}", lambda: [held(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def start(tmp_path, *arguments, **extra):
+    return subprocess.Popen([HEADROOM, *map(str, arguments)], cwd=tmp_path, env=environment(tmp_path, **extra),
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            start_new_session=True)
+
+
+def wait_for(path, seconds=60):
+    for _ in range(seconds * 50):
+        if path.exists() and path.read_text("utf-8"):
+            return path.read_text("utf-8")
+        time.sleep(0.02)
+    raise AssertionError(f"{path.name} was never written")
+
+
+def is_gone(pid):
+    for _ in range(500):
+        try:
+            if pathlib.Path(f"/proc/{pid}/stat").read_text("ascii").rsplit(")", 1)[1].split()[0] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_run_tells_how_the_job_ended_and_each_finding(tmp_path):
+    end, ends = told(tmp_path, "end")
+    finding, findings = told(tmp_path, "finding")
+    job = [PYTHON, ROOT / "examples" / "train.py"]
+    recording = tmp_path / "a.hrec"
+    done = headroom(tmp_path, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "run", "-q", "-o", recording, "--on-end", end,
+                    "--on-finding", finding, "--", *job)
+    assert "--on-" not in done.stderr
+    [said] = ends()
+    why = json.loads(headroom(tmp_path, "why", recording, "--json").stdout)
+    assert said["verb"] == "run" and said["recording"] == str(recording) and said["command"] == list(map(str, job))
+    assert (said["exit_code"], said["signal"], said["stop_reason"], said["tasks"]) == (0, None, "job_ended", None)
+    assert said["headline"] == why["headline"] and said["top_finding"] == why["findings"][0]
+    assert abs(said["duration_ns"] - why["recording"]["duration_ns"]) < 1e9
+    assert [answer["finding"] for answer in findings()] == why["findings"]
+
+
+@pytest.mark.parametrize("job, code, number, returned", [("exit 3", 3, None, 3), ("kill -9 $$", None, 9, 137)])
+def test_a_failing_command_changes_no_exit_code_and_is_one_line(tmp_path, job, code, number, returned):
+    command, ends = told(tmp_path)
+    done = headroom(tmp_path, "run", *NO_GPU, "-q", "--on-end", f"{command}; exit 5", "--", "sh", "-c", job, check=False)
+    assert done.returncode == returned and done.stdout == ""
+    assert done.stderr == "headroom: --on-end: the command ended with 5\n"
+    [said] = ends()
+    assert (said["exit_code"], said["signal"]) == (code, number)
+
+
+def test_findings_that_cannot_be_told_are_one_line(tmp_path):
+    command, findings = told(tmp_path)
+    done = headroom(tmp_path, "sim", "--gpus", "2xRTX3090", "--", HEADROOM, "run", "-q", "--on-finding",
+                    f"{command}; exit 1", "--", PYTHON, ROOT / "examples" / "train.py")
+    assert len(findings()) > 1
+    assert done.stderr == "headroom: --on-finding: the command ended with 1\n"
+
+
+def test_what_a_command_prints_goes_to_standard_error(tmp_path):
+    done = headroom(tmp_path, "run", *NO_GPU, "-q", "--on-end", "echo out; echo err >&2", "--", "echo", "job")
+    assert done.stdout == "job\n" and done.stderr == "out\nerr\n"
+
+
+def test_a_command_that_hangs_is_killed_after_30_seconds(tmp_path):
+    begin = time.monotonic()
+    done = headroom(tmp_path, "run", *NO_GPU, "-q", "--on-end", "sleep 600", "--", "sh", "-c", "exit 4", check=False)
+    assert done.returncode == 4 and time.monotonic() - begin >= 30
+    assert done.stderr == "headroom: --on-end: the command took too long and was killed\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_command_and_keeps_the_exit_code(tmp_path, number):
+    pid, after = tmp_path / "pid", tmp_path / "after"
+    process = start(tmp_path, "run", *NO_GPU, "-q", "--on-end", f"echo $$ > {pid}; sleep 600", "--on-finding",
+                    f"touch {after}", "--", "sh", "-c", "exit 6")
+    waiting = int(wait_for(pid))
+    os.killpg(process.pid, number)  # as a terminal does it: the command has a group of its own
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 6 and is_gone(waiting) and not after.exists()
+    assert errors == "headroom: --on-end: the command was killed, as a signal came\n"
+
+
+def test_a_signal_that_ends_the_job_is_told_and_ends_no_command(tmp_path):
+    ready = tmp_path / "ready"
+    command, ends = told(tmp_path)
+    process = start(tmp_path, "run", *NO_GPU, "-q", "--on-end", command, "--", "sh", "-c", f"echo 1 > {ready}; exec sleep 60")
+    wait_for(ready)
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT
+    [said] = ends()
+    assert (said["exit_code"], said["signal"]) == (None, signal.SIGINT)
+
+
+def test_ctrl_c_on_a_terminal_is_for_the_job_and_then_for_the_command(tmp_path):
+    command, ends = told(tmp_path)
+    terminal = Terminal([HEADROOM, "run", *NO_GPU, "-q", "--on-end", f"{command}; echo told; sleep 600", "--", "sh", "-c",
+                         "echo ready; exec sleep 600"], environment(tmp_path, TERM="dumb"), tmp_path)
+    try:
+        for words in ("ready", "told"):
+            terminal.wait_for(words)
+            terminal.type("\x03")
+        assert os.waitstatus_to_exitcode(terminal.status()) == -signal.SIGINT
+    finally:
+        terminal.close()
+    assert "the command was killed, as a signal came" in terminal.text
+    [said] = ends()
+    assert (said["exit_code"], said["signal"]) == (None, signal.SIGINT)
+
+
+def test_a_document_that_nobody_reads_hurts_nobody(tmp_path):
+    words = ["x" * 100_000] * 12
+    done = headroom(tmp_path, "run", *NO_GPU, "-q", "--on-end", "true", "--", "true", *words)
+    assert done.stderr == ""
+
+
+def test_secrets_are_hidden_as_in_the_recording(tmp_path):
+    command, ends = told(tmp_path)
+    job = ["sh", "-c", "exit 0", "--api-key", "hunter2hunter2"]
+    headroom(tmp_path, "run", *NO_GPU, "-q", "--on-end", command, "--", *job)
+    headroom(tmp_path, "run", *NO_GPU, "-q", "-o", "/dev/full/no.hrec", "--on-end", command, "--", *job)
+    kept, unrecorded = ends()
+    assert kept["command"] == unrecorded["command"] == [*job[:-1], "***"]
+    assert kept["recording"] and unrecorded["recording"] is None and unrecorded["headline"] is None
+
+
+def test_record_tells_why_it_ended(tmp_path):
+    command, ends = told(tmp_path)
+    done = headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "record", "-q", "-d", "300ms", "-i", "100ms",
+                    "--on-end", f"{command}; exit 1")
+    assert done.stderr == "headroom: --on-end: the command ended with 1\n"
+    [said] = ends()
+    assert (said["verb"], said["stop_reason"], said["exit_code"], said["signal"]) == ("record", "duration", None, None)
+    assert said["headline"] and pathlib.Path(said["recording"]).exists()
+
+
+def test_batch_tells_its_counts_and_keeps_no_hook(tmp_path):
+    command, ends = told(tmp_path)
+    tasks = tmp_path / "tasks.txt"
+    tasks.write_text("true\nfalse\nexit 3\n")
+    batch = ["sim", "--gpus", "1xA6000", "--", HEADROOM, "batch", tasks, "--shell", "--json", "-o", tmp_path / "b.hrec",
+             "--on-end", f": mark-of-the-hook; {command}"]
+    done = headroom(tmp_path, *batch, check=False)
+    assert done.returncode == 1
+    answer = held(done.stdout)
+    [said] = ends()
+    assert said["tasks"] == {name: answer["tasks"][name] for name in said["tasks"]}
+    assert (said["tasks"]["succeeded"], said["tasks"]["failed"]) == (1, 2)
+    assert (said["verb"], said["exit_code"], said["stop_reason"]) == ("batch", 1, "job_ended")
+    assert said["recording"] == str(tmp_path / "b.hrec") and said["headline"]
+    assert "mark-of-the-hook" not in done.stderr + json.dumps(said)
+    for path in [tmp_path / "b.hrec", *tmp_path.glob("*headroom*/**/*")]:
+        assert path.is_dir() or b"mark-of-the-hook" not in path.read_bytes(), path
+
+
+def test_batch_that_is_interrupted_or_has_nothing_left_tells_that(tmp_path):
+    command, ends = told(tmp_path)
+    tasks, ready = tmp_path / "tasks.txt", tmp_path / "ready"
+    tasks.write_text(f"echo 1 > {ready}; test -e {tmp_path}/go || sleep 60\n")
+    options = (tasks, "--shell", "--gpus", "none", "-q", "--no-record", "--on-end", command)
+    process = start(tmp_path, "batch", *options)
+    wait_for(ready)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    (tmp_path / "go").touch()
+    headroom(tmp_path, "batch", *options)
+    headroom(tmp_path, "batch", *options)
+    cut, done, nothing = ends()
+    assert (cut["exit_code"], cut["stop_reason"], cut["tasks"]["left"]) == (130, "interrupted", 1)
+    assert (done["exit_code"], done["tasks"]["succeeded"]) == (0, 1)
+    assert (nothing["exit_code"], nothing["tasks"]["succeeded"], nothing["recording"]) == (0, 1, None)
+
+
+def test_a_command_may_go_on_with_the_batch(tmp_path):
+    tasks, code = tmp_path / "tasks.txt", tmp_path / "code"
+    tasks.write_text("true\n")
+    again = shlex.join([HEADROOM, "batch", str(tasks), "--shell", "--gpus", "none", "--no-record"])
+    done = headroom(tmp_path, "batch", tasks, "--shell", "--gpus", "none", "--no-record", "-q", "--on-end",
+                    f"{again}; echo $? > {code}")
+    assert code.read_text() == "0\n" and "nothing is left to do" in done.stderr
+
+
+def test_hooks_may_stand_in_the_configuration(tmp_path):
+    command, ends = told(tmp_path)
+    (tmp_path / ".config" / "headroom").mkdir(parents=True)
+    (tmp_path / ".config" / "headroom" / "config.toml").write_text(f"[run]\non-end = {json.dumps(command)}\n")
+    headroom(tmp_path, "run", *NO_GPU, "-q", "--", "true")
+    assert len(ends()) == 1
