@@ -11,8 +11,7 @@
 namespace headroom::screen {
 
 std::size_t put_gpus(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state);
-std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state,
-                      const std::vector<Row>& table);
+std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state);
 std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene);
 
 [[nodiscard]] std::vector<std::string> lines_of(std::string_view text);  // without empty ones at the end

@@ -107,16 +107,16 @@ void put_why(Canvas& canvas, const Scene& scene, const State& state) {
 void put_main(Canvas& canvas, const Scene& scene, const State& state) {
   const std::size_t rows = canvas.size().rows;
   std::size_t row = put_head(canvas, scene, state);
-  const std::vector<Row> table = rows_of(scene, state);
+  const std::size_t listed = rows_of(scene, state).size();
   const std::size_t finding = rows < 14 ? 1 : rows < 30 ? 2 : 4;
   const std::size_t kept = finding + 1;  // and the last row
   const std::size_t room = rows - std::min(rows, row + kept);
-  const std::size_t wanted = table.empty() ? 1 : 1 + table.size();
+  const std::size_t wanted = 1 + listed;
   // The GPUs have two thirds, and what the table does not need.
   const std::size_t for_table = std::min(wanted, std::max<std::size_t>(room / 3, room > 4 ? 3 : 1));
   row = put_gpus(canvas, row, room - std::min(room, for_table), scene, state);
   const std::size_t left = rows - std::min(rows, row + kept);
-  row = put_table(canvas, row, left, scene, state, table);
+  row = put_table(canvas, row, left, scene, state);
   put_finding(canvas, row, std::min(rows - 1 - std::min(rows - 1, row), std::max<std::size_t>(finding, 4)), scene);
 }
 

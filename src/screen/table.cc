@@ -103,9 +103,9 @@ void put_row(Canvas& canvas, std::size_t row, const std::vector<Column>& columns
 
 }  // namespace
 
-std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state,
-                      const std::vector<Row>& table) {
+std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state) {
   if (rows == 0) return row;
+  const std::vector<Row> table = rows_of(scene, state);
   if (table.empty()) {
     canvas.put(row, 0, title_of(scene, state, 0), kFaint);
     return row + 1;
