@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 
@@ -96,12 +97,13 @@ class Top {
   }
 
  private:
-  static constexpr Nanos kFrame = kSecond / 2;
+  // Of what plays: two pictures a second, or as many as take half a core.
+  [[nodiscard]] Nanos frame() const { return std::max(kSecond / 2, 2 * watched_.explaining_cost()); }
 
   [[nodiscard]] Nanos pause() const {
     const Nanos now = boottime_now();
     const Nanos look = std::max<Nanos>(0, watched_.next_look() - now);
-    if (state_.plays) return std::clamp<Nanos>(last_frame_ + kFrame - now, 0, look);
+    if (state_.plays) return std::clamp<Nanos>(last_frame_ + frame() - now, 0, look);
     return look;
   }
 
@@ -124,10 +126,10 @@ class Top {
     const Nanos now = boottime_now();
     bool changed = false;
     if (now >= watched_.next_look()) {
-      // A picture that stands still is not read again: only whether the recording is still there can change.
+      // What stands still stays as it is, but for how long the recording is by now.
       changed = watched_.look_again() && !state_.at;
     }
-    if (state_.plays && now - last_frame_ >= kFrame) {
+    if (state_.plays && now - last_frame_ >= frame()) {
       screen::pass(state_, now - last_frame_, watched_.span());
       last_frame_ = now;
       changed = true;
@@ -158,8 +160,7 @@ Result<int> top(const TopOptions& options, const ImportOptions& import) {
   }
   HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP}));
   const report::TextOptions layout = text_options(STDOUT_FILENO);
-  const bool no_colour = !layout.colour;
-  auto terminal = Terminal::open({.colour = !no_colour, .utf8 = layout.utf8});
+  auto terminal = Terminal::open({.colour = layout.colour, .utf8 = layout.utf8});
   if (!terminal) {
     say(terminal.error().what, terminal.error().hint);
     put_once(options, watched, state);

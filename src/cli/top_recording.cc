@@ -66,7 +66,7 @@ Result<WatchedRecording> WatchedRecording::open(const std::string& what, const I
   watched.name_ = last_part(path);
   watched.read_at_ = boottime_now();
   watched.cost_ = process_cpu_now() - cpu;
-  watched.next_look_ = goes_on(watched.recording().meta) ? watched.read_at_ + kEvery : kNever;
+  watched.next_look_ = watched.grows() ? watched.read_at_ + kEvery : kNever;
   return watched;
 }
 
@@ -100,9 +100,12 @@ void WatchedRecording::explain_window(const screen::State& state) {
   options.window = screen::window_of(state, span());
   explanation_ = explain(recording(), options);
   view_ = view::view_of(recording(), explanation_, {.bins = 1, .series_bins = 1, .most_processes = 200});
-  const Nanos pause = std::max(kEvery, kCostParts * (cost_ + process_cpu_now() - cpu));
-  next_look_ = goes_on(recording().meta) ? read_at_ + pause : kNever;
+  explaining_cost_ = process_cpu_now() - cpu;
+  next_look_ = grows() ? read_at_ + std::max(kEvery, kCostParts * (cost_ + explaining_cost_)) : kNever;
 }
+
+// A file of ours; what is a copy of one in another form stays as it is.
+bool WatchedRecording::grows() const { return opened_.file_bytes && goes_on(recording().meta); }
 
 screen::Scene WatchedRecording::scene() const {
   const RecordingMeta& meta = recording().meta;

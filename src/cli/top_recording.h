@@ -21,6 +21,7 @@ class WatchedRecording {
   bool look_again();
   [[nodiscard]] Nanos next_look() const { return next_look_; }  // boottime; far off for what no longer grows
   void explain_window(const screen::State& state);
+  [[nodiscard]] Nanos explaining_cost() const { return explaining_cost_; }
 
   [[nodiscard]] Nanos span() const { return opened_.recording.meta.end - opened_.recording.meta.start; }
   [[nodiscard]] screen::Scene scene() const;
@@ -30,6 +31,7 @@ class WatchedRecording {
  private:
   using Trace = std::array<std::int64_t, 6>;  // of the file and its log: sizes and times
   [[nodiscard]] static Trace trace_of(const std::string& path);
+  [[nodiscard]] bool grows() const;
 
   OpenedRecording opened_;
   std::string name_, trouble_;
@@ -37,7 +39,7 @@ class WatchedRecording {
   view::View view_;
   std::vector<stacks::FamilyRule> families_;
   Trace trace_{};
-  Nanos read_at_ = 0, next_look_ = 0, cost_ = 0;  // cost: CPU of the last reading
+  Nanos read_at_ = 0, next_look_ = 0, cost_ = 0, explaining_cost_ = 0;  // costs: CPU of the last time
 };
 
 // Sends a signal to a process that the recording, which must be of this machine as it runs now, names by number and

@@ -234,6 +234,19 @@ def test_terminals_like_xterm_are_painted_without_an_entry(tmp_path):
         assert top.ends() == 0
 
 
+def test_a_copy_of_what_was_live_stays_as_it_is(tmp_path):
+    copy = tmp_path / "copy.jsonl"
+    text = INPUT_BOUND.read_text()
+    assert '"stop_reason":"job_ended"' in text
+    copy.write_text(text.replace('"stop_reason":"job_ended"', '"stop_reason":""'))
+    with OnTerminal(tmp_path, copy) as top:
+        top.shows("13.7 s of 13.7 s")
+        end = time.monotonic() + 8  # longer than a silent recording is left alone
+        while time.monotonic() < end:
+            top.take(0.5)
+        assert "cannot be read" not in top.text() and "waited 70 %" in top.text()
+
+
 def test_pipes_get_text(tmp_path):
     done = headroom(tmp_path, "top", INPUT_BOUND)
     assert "waited 70 % for its data" in done.stdout and "no terminal" in done.stderr
