@@ -24,7 +24,7 @@ licences=$work/$name-licences.txt
 {
     cat LICENSE
     for package in libsqlite3-dev libzstd-dev zlib1g-dev libxxhash-dev libfmt-dev libcli11-dev nlohmann-json3-dev \
-        libtomlplusplus-dev libexpected-dev libstdc++6; do
+        libtomlplusplus-dev libexpected-dev libncurses-dev libstdc++6; do
         printf '\n==== %s ====\n\n' "$package"
         cat "/usr/share/doc/$package/copyright"
     done

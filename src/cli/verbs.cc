@@ -56,6 +56,13 @@ constexpr std::array kVerbs{
          .examples = "why\n"
                      "why last~1\n"
                      "why gpu_stats.csv --json"},
+    Verb{.name = "top",
+         .summary = "watch what the GPUs do and what they wait for, live or in a recording",
+         .declare = declare_top,
+         .usage = "[OPTIONS] [RECORDING]",
+         .examples = "top\n"
+                     "top last~1 --at 10m\n"
+                     "top --once --json"},
     Verb{.name = "plan",
          .summary = "say what to change, what that can gain, how to check and undo it",
          .declare = declare_plan,

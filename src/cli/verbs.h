@@ -24,6 +24,7 @@ Action declare_sim(VerbInput input);
 Action declare_sim_job(VerbInput input);
 Action declare_stacks(VerbInput input);
 Action declare_study(VerbInput input);
+Action declare_top(VerbInput input);
 Action declare_verify(VerbInput input);
 Action declare_why(VerbInput input);
 

@@ -19,6 +19,7 @@ std::vector<Run> runs_of(const Recording& recording, const Ledger& ledger, const
     Run run;
     run.task = batch.tasks[static_cast<std::size_t>(attempt.task)];
     run.attempt = attempt.id;
+    run.pid = attempt.pid;
     run.begin = attempt.begin;
     if (attempt.outcome) run.end = attempt.end;
     run.outcome = attempt.outcome;

@@ -74,6 +74,7 @@ struct Gpu {
 struct Run {
   std::string task;
   AttemptId attempt = 0;
+  std::int64_t pid = 0;                   // of its first process
   Nanos begin = 0;                        // may lie before the view
   std::optional<Nanos> end;               // absent: it runs, or nobody saw its end; may lie after the view
   std::optional<AttemptOutcome> outcome;  // likewise

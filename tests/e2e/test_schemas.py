@@ -47,6 +47,15 @@ def test_why(tmp_path, recording):
             assert finding["gain"]["low"] <= finding["gain"]["high"] and finding["gain"]["if"]
 
 
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_top(tmp_path, recording):
+    answer = held(headroom(tmp_path, "top", recording, "--json").stdout)
+    span = answer["end_ns"] - answer["begin_ns"]
+    for gpu in answer["gpus"]:
+        assert sum(account["ns"] for account in gpu["accounts"]) == span
+    assert sum(account["ns"] for account in answer["accounts"]) == span * len(answer["gpus"])
+
+
 def catalogue():
     """{cause: accounts that a finding of it may claim}, from the table in src/model/."""
     sys.path.insert(0, str(ROOT / "tools"))

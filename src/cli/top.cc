@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+
+#include "base/duration.h"
+#include "base/visible.h"
+#include "cli/arguments.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "cli/top_recording.h"
+#include "cli/top_terminal.h"
+#include "cli/verbs.h"
+#include "report/top.h"
+
+namespace headroom::cli {
+
+namespace {
+
+constexpr std::size_t kUsualRows = 40;
+
+struct TopOptions {
+  std::string recording = "last";
+  bool once = false, json = false, readonly = false;
+  std::optional<std::size_t> width, height;
+  std::string at, window = "60s", filter;
+  std::optional<int> gpu;  // its index
+};
+
+Result<screen::State> state_of(const TopOptions& options, const WatchedRecording& watched) {
+  screen::State state;
+  HR_TRY(state.window, parse_duration(options.window));
+  if (state.window == 0) return fail(Errc::kInvalidInput, "--window: no time at all", "write 30s, 5m, 1h");
+  if (!options.at.empty()) {
+    HR_TRY(const Nanos at, parse_duration(options.at));
+    if (at > watched.span())
+      return fail(Errc::kInvalidInput, fmt::format("--at {}: the recording ends before", options.at),
+                  fmt::format("it covers 0s to {:.3f}s", seconds(watched.span())));
+    state.at = at;
+  }
+  state.filter = options.filter;
+  state.readonly = options.readonly;
+  return state;
+}
+
+// By its index, once it is known which GPUs there are.
+Result<void> choose_gpu(const TopOptions& options, const screen::Scene& scene, screen::State& state) {
+  if (!options.gpu) return {};
+  const auto& devices = scene.explanation.ledger.devices;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (devices[i].index == *options.gpu) state.gpu = i;
+  if (state.gpu) return {};
+  return fail(Errc::kInvalidInput, fmt::format("--gpu {}: the recording has no such GPU", *options.gpu),
+              "headroom devices lists those of this machine");
+}
+
+void put_once(const TopOptions& options, const WatchedRecording& watched, const screen::State& state) {
+  const screen::Scene scene = watched.scene();
+  if (options.json) {
+    put(report::top_json(scene.explanation, scene.view, scene.behind));
+    return;
+  }
+  const report::TextOptions layout = text_options(STDOUT_FILENO);
+  const screen::Size size{
+      options.width.value_or(std::clamp(layout.width, screen::kSmallest.columns, screen::kLargest.columns)),
+      options.height.value_or(kUsualRows)};
+  auto lines = screen::picture(scene, state, size, {.colour = layout.colour, .utf8 = layout.utf8});
+  if (scene.trouble.empty()) lines.pop_back();  // the keys: nobody can press one
+  put(screen::text_of(lines, layout.colour));
+}
+
+// What is painted, until a person has seen enough.
+class Top {
+ public:
+  Top(WatchedRecording& watched, screen::State state, Terminal& terminal, Signals& signals)
+      : watched_(watched), state_(std::move(state)), terminal_(terminal), signals_(signals) {}
+
+  int run() {
+    for (;;) {
+      terminal_.draw(screen::picture(watched_.scene(), state_, terminal_.size(), terminal_.look()));
+      screen::Key key;
+      switch (terminal_.wait(pause(), signals_, key)) {
+        case Terminal::Event::kEnded:
+          return kExitInterrupted;
+        case Terminal::Event::kKey:
+          if (!pressed(key)) return kExitOk;
+          break;
+        case Terminal::Event::kNothing:
+        case Terminal::Event::kResized:
+          break;
+      }
+      go_on();
+    }
+  }
+
+ private:
+  // Of what plays: two pictures a second, or as many as take half a core.
+  [[nodiscard]] Nanos frame() const { return std::max(kSecond / 2, 2 * watched_.explaining_cost()); }
+
+  [[nodiscard]] Nanos pause() const {
+    const Nanos now = boottime_now();
+    const Nanos look = std::max<Nanos>(0, watched_.next_look() - now);
+    if (state_.plays) return std::clamp<Nanos>(last_frame_ + frame() - now, 0, look);
+    return look;
+  }
+
+  // False: it is over.
+  bool pressed(screen::Key key) {
+    const auto before = screen::window_of(state_, watched_.span());
+    const bool stood = !state_.plays;
+    const screen::Wish wish = screen::press(state_, watched_.scene(), key);
+    if (wish.kind == screen::Wish::Kind::kQuit) return false;
+    if (wish.kind == screen::Wish::Kind::kSignal) {
+      const auto sent = send_signal(watched_.recording(), wish);
+      state_.message = sent ? fmt::format("SIG{} was sent to {}", wish.signal, wish.pid) : sent.error().what;
+    }
+    if (stood && state_.plays) last_frame_ = boottime_now();
+    if (screen::window_of(state_, watched_.span()) != before) watched_.explain_window(state_);
+    return true;
+  }
+
+  void go_on() {
+    const Nanos now = boottime_now();
+    bool changed = false;
+    if (now >= watched_.next_look()) {
+      // What stands still stays as it is, but for how long the recording is by now.
+      changed = watched_.look_again() && !state_.at;
+    }
+    if (state_.plays && now - last_frame_ >= frame()) {
+      screen::pass(state_, now - last_frame_, watched_.span());
+      last_frame_ = now;
+      changed = true;
+    }
+    if (changed) watched_.explain_window(state_);
+  }
+
+  WatchedRecording& watched_;
+  screen::State state_;
+  Terminal& terminal_;
+  Signals& signals_;
+  Nanos last_frame_ = 0;
+};
+
+Result<int> top(const TopOptions& options, const ImportOptions& import) {
+  HR_TRY(WatchedRecording watched, WatchedRecording::open(options.recording, import));
+  HR_TRY(screen::State state, state_of(options, watched));
+  watched.explain_window(state);
+  HR_TRYV(choose_gpu(options, watched.scene(), state));
+  if (options.once || options.json) {
+    put_once(options, watched, state);
+    return kExitOk;
+  }
+  if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) {
+    say("standard input and output are no terminal: one picture as text", "headroom top --once says the same");
+    put_once(options, watched, state);
+    return kExitOk;
+  }
+  HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP}));
+  const report::TextOptions layout = text_options(STDOUT_FILENO);
+  auto terminal = Terminal::open({.colour = layout.colour, .utf8 = layout.utf8});
+  if (!terminal) {
+    say(terminal.error().what, terminal.error().hint);
+    put_once(options, watched, state);
+    return kExitOk;
+  }
+  return Top(watched, std::move(state), **terminal, signals).run();
+}
+
+}  // namespace
+
+Action declare_top(VerbInput input) {
+  auto options = std::make_shared<TopOptions>();
+  auto& app = input.app;
+  app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
+  app.add_flag("--once", options->once, "one picture, as text");
+  app.add_flag("--json", options->json, "one picture, machine-readable, schema headroom.top/1");
+  app.add_option("--window", options->window, "how much time the picture is of (default 60s)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--at", options->at, "end of that time, from the recording's start (default: the recording's end)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--gpu", options->gpu, "this GPU alone, by its index")->type_name("INDEX");
+  app.add_option("--filter", options->filter, "processes or tasks with this in their name, command or pid; !x: without")
+      ->type_name("TEXT");
+  app.add_flag("--readonly", options->readonly, "send no signals, whatever key is pressed");
+  app.add_option("--width", options->width, "columns of the text (default: the terminal's)")
+      ->check(CLI::Range(screen::kSmallest.columns, screen::kLargest.columns))
+      ->type_name("COUNT");
+  app.add_option("--height", options->height, "rows of the text at most (default 40)")
+      ->check(CLI::Range(screen::kSmallest.rows, screen::kLargest.rows))
+      ->type_name("COUNT");
+  auto import = declare_import_options(app);
+  return [options, import] {
+    const auto done = top(*options, *import);
+    return done ? *done : report_error(done.error());
+  };
+}
+
+}  // namespace headroom::cli

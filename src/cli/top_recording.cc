@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/top_recording.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <limits>
+
+#include "base/fd.h"
+#include "base/filesystem.h"
+#include "base/ids.h"
+#include "cli/families.h"
+#include "diagnose/explain.h"
+#include "host/proc_parse.h"
+
+namespace headroom::cli {
+
+namespace {
+
+constexpr Nanos kEvery = 1 * kSecond, kSilent = 6 * kSecond;
+// Reading and explaining take at most one part in so many of a core: a long recording is looked at less often.
+constexpr Nanos kCostParts = 50;
+constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
+
+// What neither the explanation nor the picture looks at.
+std::span<const Metric> not_looked_at() {
+  static const std::vector<Metric> metrics = [] {
+    std::vector<Metric> left;
+    for (const Metric metric : metrics_not_explained())
+      if (metric != Metric::kPower && metric != Metric::kTemperature && metric != Metric::kRss &&
+          metric != Metric::kProcessGpuMemory)
+        left.push_back(metric);
+    return left;
+  }();
+  return metrics;
+}
+
+std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+WatchedRecording::Trace WatchedRecording::trace_of(const std::string& path) {
+  struct stat file {
+  }, log{};
+  const bool has_file = ::stat(path.c_str(), &file) == 0, has_log = ::stat((path + "-wal").c_str(), &log) == 0;
+  if (!has_file) return {};
+  return {static_cast<std::int64_t>(file.st_ino),
+          file.st_size,
+          file.st_mtim.tv_sec * kSecond + file.st_mtim.tv_nsec,
+          has_log ? static_cast<std::int64_t>(log.st_ino) : 0,
+          has_log ? log.st_size : 0,
+          has_log ? log.st_mtim.tv_sec * kSecond + log.st_mtim.tv_nsec : 0};
+}
+
+Result<WatchedRecording> WatchedRecording::open(const std::string& what, const ImportOptions& import) {
+  WatchedRecording watched;
+  HR_TRY(watched.families_, users_families());
+  HR_TRY(const std::string path, path_of_recording(what));
+  const Nanos cpu = process_cpu_now();
+  watched.trace_ = trace_of(path);
+  HR_TRY(watched.opened_, open_recording(path, import, {.leave_out = not_looked_at()}));
+  watched.name_ = last_part(path);
+  watched.read_at_ = boottime_now();
+  watched.cost_ = process_cpu_now() - cpu;
+  watched.next_look_ = watched.grows() ? watched.read_at_ + kEvery : kNever;
+  return watched;
+}
+
+bool WatchedRecording::look_again() {
+  const Nanos now = boottime_now();
+  next_look_ = now + kEvery;
+  const Trace trace = trace_of(opened_.path);
+  if (trace == trace_ && now - read_at_ < kSilent) return false;
+  const Nanos cpu = process_cpu_now();
+  auto again = read_recording(opened_.path, {.leave_out = not_looked_at()});
+  read_at_ = now;
+  trace_ = trace;
+  cost_ = process_cpu_now() - cpu;
+  next_look_ = now + std::max(kEvery, kCostParts * cost_);
+  if (again && again->meta.id != recording().meta.id) again = fail(Errc::kNotFound, "another one lies there");
+  if (!again) {
+    trouble_ = fmt::format("{} cannot be read any more: {}; this is what was read before", name_, again.error().what);
+    return true;
+  }
+  trouble_.clear();
+  opened_.recording = std::move(*again);
+  return true;
+}
+
+void WatchedRecording::explain_window(const screen::State& state) {
+  const Nanos cpu = process_cpu_now();
+  ExplainOptions options;
+  options.path = opened_.path;
+  options.file_bytes = opened_.file_bytes;
+  options.families = families_;
+  options.window = screen::window_of(state, span());
+  explanation_ = explain(recording(), options);
+  view_ = view::view_of(recording(), explanation_, {.bins = 1, .series_bins = 1, .most_processes = 200});
+  explaining_cost_ = process_cpu_now() - cpu;
+  next_look_ = grows() ? read_at_ + std::max(kEvery, kCostParts * (cost_ + explaining_cost_)) : kNever;
+}
+
+// A file of ours; what is a copy of one in another form stays as it is.
+bool WatchedRecording::grows() const { return opened_.file_bytes && goes_on(recording().meta); }
+
+screen::Scene WatchedRecording::scene() const {
+  const RecordingMeta& meta = recording().meta;
+  screen::Scene scene{explanation_, view_, meta.start, meta.end, name_, trouble_, std::nullopt};
+  if (goes_on(meta) && meta.boot_id == boot_id()) scene.behind = std::max<Nanos>(0, boottime_now() - meta.end);
+  if (meta.stop_reason == "recovered" && trouble_.empty())
+    scene.trouble = "its recorder died: this is what it had written";
+  return scene;
+}
+
+Result<void> send_signal(const Recording& recording, const screen::Wish& wish) {
+  if (recording.meta.boot_id.empty() || recording.meta.boot_id != boot_id())
+    return fail(Errc::kUnsupported, "the recording is of another machine, or of another run of this one");
+  const auto pid = static_cast<pid_t>(wish.pid);
+  // The descriptor holds the process: it cannot become another one between the look and the signal.
+  const Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (process.get() < 0) return fail(Errc::kNotFound, fmt::format("there is no process {} any more", wish.pid));
+  const auto text = read_file(fmt::format("/proc/{}/stat", wish.pid), 4096);
+  const auto stat = text ? host::parse_pid_stat(*text) : std::nullopt;
+  const Nanos tick = kSecond / std::max<Nanos>(1, ::sysconf(_SC_CLK_TCK));
+  if (!stat || std::abs(stat->start_ticks * tick - wish.process_start) > tick)
+    return fail(Errc::kNotFound, fmt::format("{} is no longer the process that was recorded", wish.pid));
+  const int number = wish.signal == "KILL" ? SIGKILL : wish.signal == "INT" ? SIGINT : SIGTERM;
+  if (::syscall(SYS_pidfd_send_signal, process.get(), number, nullptr, 0) != 0)
+    return tl::unexpected(errno_error(fmt::format("send SIG{} to {}", wish.signal, wish.pid)));
+  return {};
+}
+
+}  // namespace headroom::cli

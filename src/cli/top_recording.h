@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+
+#include "cli/open_recording.h"
+#include "screen/scene.h"
+#include "stacks/families.h"
+
+namespace headroom::cli {
+
+// A recording that is looked at again and again, perhaps while it is written. It is only read, as any reader does: its
+// writer waits for nothing.
+class WatchedRecording {
+ public:
+  [[nodiscard]] static Result<WatchedRecording> open(const std::string& what, const ImportOptions& import);
+
+  // Reads it again if it has grown, or if its writer has been silent so long that it may be dead, and if that costs
+  // little of a core. True: it is another one now. What cannot be read leaves what was there, and trouble().
+  bool look_again();
+  [[nodiscard]] Nanos next_look() const { return next_look_; }  // boottime; far off for what no longer grows
+  void explain_window(const screen::State& state);
+  [[nodiscard]] Nanos explaining_cost() const { return explaining_cost_; }
+
+  [[nodiscard]] Nanos span() const { return opened_.recording.meta.end - opened_.recording.meta.start; }
+  [[nodiscard]] screen::Scene scene() const;
+  [[nodiscard]] const Recording& recording() const { return opened_.recording; }
+  [[nodiscard]] const std::string& trouble() const { return trouble_; }
+
+ private:
+  using Trace = std::array<std::int64_t, 6>;  // of the file and its log: sizes and times
+  [[nodiscard]] static Trace trace_of(const std::string& path);
+  [[nodiscard]] bool grows() const;
+
+  OpenedRecording opened_;
+  std::string name_, trouble_;
+  Explanation explanation_;
+  view::View view_;
+  std::vector<stacks::FamilyRule> families_;
+  Trace trace_{};
+  Nanos read_at_ = 0, next_look_ = 0, cost_ = 0, explaining_cost_ = 0;  // costs: CPU of the last time
+};
+
+// Sends a signal to a process that the recording, which must be of this machine as it runs now, names by number and
+// start; to no other that has got the number since.
+[[nodiscard]] Result<void> send_signal(const Recording& recording, const screen::Wish& wish);
+
+}  // namespace headroom::cli

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "live/signals.h"
+#include "screen/scene.h"
+
+namespace headroom::cli {
+
+// A terminal that is painted as a whole, by ncurses. While there is one, nothing else writes to standard output. It is
+// given back as it was, however this ends but by kill -9; SIGTSTP and SIGCONT work.
+class Terminal {
+ public:
+  // What the terminal must be able to do and cannot is an error that says so.
+  [[nodiscard]] static Result<std::unique_ptr<Terminal>> open(screen::Look wanted);
+  ~Terminal();
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  [[nodiscard]] screen::Size size() const;
+  [[nodiscard]] screen::Look look() const { return look_; }
+  void draw(const std::vector<screen::Line>& lines);
+
+  enum class Event { kNothing, kKey, kResized, kEnded };  // kEnded: by a signal, or the terminal is gone
+  // The next event within that time.
+  [[nodiscard]] Event wait(Nanos time, const Signals& signals, screen::Key& key);
+
+ private:
+  Terminal() = default;
+  void put(int row, int column, const std::string& text, const screen::Style& style);
+  [[nodiscard]] int pair_of(screen::Colour ink, screen::Colour ground);
+  [[nodiscard]] Event next_event(screen::Key& key);
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  screen::Look look_;
+};
+
+}  // namespace headroom::cli

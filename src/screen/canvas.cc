@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "screen/canvas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "screen/letters.h"
+
+namespace headroom::screen {
+
+namespace {
+
+std::size_t total(const std::vector<Letter>& letters) {
+  std::size_t columns = 0;
+  for (const Letter& letter : letters) columns += letter.columns;
+  return columns;
+}
+
+void cut(std::vector<Letter>& letters, std::size_t columns, bool utf8) {
+  std::size_t width = total(letters);
+  if (width <= columns) return;
+  while (!letters.empty() && width + 1 > columns) {
+    width -= letters.back().columns;
+    letters.pop_back();
+  }
+  if (columns > 0) letters.push_back({utf8 ? "…" : "~", 1});
+}
+
+std::string codes_of(const Style& style) {
+  std::string codes;
+  const auto add = [&](int code) { codes += fmt::format("{}{}", codes.empty() ? "" : ";", code); };
+  if (style.bold) add(1);
+  if (style.faint) add(2);
+  if (style.reverse) add(7);
+  const auto code = [](Colour colour, int base) {
+    return colour == Colour::kGrey ? 60 + base : base + static_cast<int>(colour) - 1;
+  };
+  if (style.ink != Colour::kDefault) add(code(style.ink, 30));
+  if (style.ground != Colour::kDefault) add(code(style.ground, 40));
+  return codes;
+}
+
+}  // namespace
+
+std::size_t Canvas::put(std::size_t row, std::size_t column, std::string_view text, Style style, std::size_t columns) {
+  if (row >= size_.rows || column >= size_.columns) return column;
+  std::vector<Letter> letters = letters_of(text, look_.utf8);
+  cut(letters, std::min(columns, size_.columns - column), look_.utf8);
+  if (!look_.colour) style.ink = style.ground = Colour::kDefault;
+  for (Letter& letter : letters) {
+    lines_[row][column] = {std::move(letter.text), style};
+    if (letter.columns == 2) lines_[row][column + 1] = {"", style};
+    column += letter.columns;
+  }
+  return column;
+}
+
+std::size_t Canvas::put_right(std::size_t row, std::size_t column, std::string_view text, Style style) {
+  const std::size_t width = std::min(column, width_of(text, look_.utf8));
+  put(row, column - width, text, style, width);
+  return column - width;
+}
+
+void Canvas::restyle(std::size_t row, Style style) {
+  if (row >= size_.rows) return;
+  for (Cell& cell : lines_[row]) cell.style = style;
+}
+
+std::size_t width_of(std::string_view text, bool utf8) { return total(letters_of(text, utf8)); }
+
+std::string text_of(const std::vector<Line>& lines, bool colour) {
+  std::string text;
+  std::size_t kept = 0;  // up to the last row that has something
+  for (const Line& line : lines) {
+    std::size_t end = line.size();
+    while (end > 0 && line[end - 1].letter == " " && line[end - 1].style.ground == Colour::kDefault) --end;
+    Style style;
+    for (std::size_t i = 0; i < end; ++i) {
+      if (colour && line[i].style != style) {
+        style = line[i].style;
+        text += fmt::format("\033[0{}{}m", style == Style{} ? "" : ";", codes_of(style));
+      }
+      text += line[i].letter;
+    }
+    if (style != Style{}) text += "\033[0m";
+    text += "\n";
+    if (end > 0) kept = text.size();
+  }
+  text.resize(kept);
+  return text;
+}
+
+}  // namespace headroom::screen

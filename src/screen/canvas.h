@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom::screen {
+
+// The terminal's own colours, which suit its background; grey is its bright black.
+enum class Colour : std::uint8_t { kDefault, kGrey, kRed, kGreen, kYellow, kBlue, kMagenta, kCyan, kWhite };
+
+struct Style {
+  Colour ink = Colour::kDefault, ground = Colour::kDefault;
+  bool bold = false, faint = false, reverse = false;
+  bool operator==(const Style&) const = default;
+};
+inline constexpr Style kPlain{}, kBold{.bold = true}, kFaint{.faint = true}, kChosen{.reverse = true},
+    kAlarm{.ink = Colour::kRed, .bold = true};
+
+struct Cell {
+  std::string letter = " ";  // one column wide; or two, and the cell after it is ""
+  Style style;
+  bool operator==(const Cell&) const = default;
+};
+using Line = std::vector<Cell>;
+
+struct Size {
+  std::size_t columns = 80, rows = 24;
+  bool operator==(const Size&) const = default;
+};
+
+// How a terminal can show it.
+struct Look {
+  bool colour = true, utf8 = true;
+};
+
+// A grid of cells. What does not fit is cut, and nothing is ever written outside.
+class Canvas {
+ public:
+  Canvas(Size size, Look look) : size_(size), look_(look), lines_(size.rows, Line(size.columns)) {}
+
+  [[nodiscard]] Size size() const { return size_; }
+  [[nodiscard]] Look look() const { return look_; }
+  // Writes text on one row, in `columns` columns at most; cut text ends with "…" ("~" without UTF-8). Returns the
+  // column after it.
+  std::size_t put(std::size_t row, std::size_t column, std::string_view text, Style style = {},
+                  std::size_t columns = SIZE_MAX);
+  // So that it ends before `column`; returns where it begins.
+  std::size_t put_right(std::size_t row, std::size_t column, std::string_view text, Style style = {});
+  void restyle(std::size_t row, Style style);  // of a whole row
+  [[nodiscard]] std::vector<Line> take() && { return std::move(lines_); }
+
+ private:
+  Size size_;
+  Look look_;
+  std::vector<Line> lines_;
+};
+
+[[nodiscard]] std::size_t width_of(std::string_view text, bool utf8 = true);  // columns
+
+// The rows as text, without blanks at their ends and without empty rows at the end; with ANSI colours if wanted.
+[[nodiscard]] std::string text_of(const std::vector<Line>& lines, bool colour);
+
+}  // namespace headroom::screen

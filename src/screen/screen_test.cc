@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "analyze/testing_random.h"
+#include "base/strings.h"
+#include "diagnose/explain.h"
+#include "screen/accounts.h"
+#include "screen/letters.h"
+#include "screen/scene.h"
+
+namespace headroom::screen {
+namespace {
+
+using headroom::testing::RecordingBuilder;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// A recording and the window of it that a state asks for.
+struct Watched {
+  explicit Watched(Recording r) : recording(std::move(r)) { look(); }
+
+  void look() {
+    const Nanos span = recording.meta.end - recording.meta.start;
+    explanation = explain(recording, {.window = window_of(state, span)});
+    view = view::view_of(recording, explanation, {.bins = 1, .series_bins = 1});
+  }
+  [[nodiscard]] Scene scene() const {
+    Scene scene{explanation, view, recording.meta.start, recording.meta.end, "run.hrec", "", std::nullopt};
+    if (view.goes_on) scene.behind = 1400 * kMillisecond;
+    return scene;
+  }
+  Wish press(Key key) {
+    const Wish wish = screen::press(state, scene(), key);
+    look();
+    return wish;
+  }
+  Wish type(std::string_view keys) {
+    Wish last;
+    for (const char c : keys) last = press(c == '\n' ? Key{Key::Kind::kEnter} : letter(c));
+    return last;
+  }
+  [[nodiscard]] std::string text(Size size = {80, 24}, Look how = {.colour = false, .utf8 = true}) const {
+    return text_of(picture(scene(), state, size, how), how.colour);
+  }
+
+  Recording recording;
+  State state;
+  Explanation explanation;
+  view::View view;
+};
+
+// Two GPUs, of which one waits; three processes; a fourth where a test wants a stranger.
+Recording job(bool ended = true, bool stranger = false) {
+  RecordingBuilder recording(120);
+  recording.gpu(0, [](double t) { return static_cast<int>(t) % 10 < 3 ? 1.0 : 0.0; });
+  recording.gpu(1, [](double) { return 1.0; }).machine(8, 2.0);
+  recording.process(100, 1, 0, 120, 0.2).process(101, 100, 1, 120, 0.95).process(200, 1, 0, 120, 0.5);
+  recording.context(100, 0, 2, 120).context(200, 1, 2, 120);
+  if (stranger) recording.process(300, 1, 0, 120, 3.0, false).context(300, 0, 2, 120);
+  if (!ended) recording.meta().stop_reason = "";
+  Recording built = recording.build();
+  if (!ended)  // of those that live nobody knows an end
+    for (Source& source : built.sources)
+      if (source.kind == SourceKind::kProcess) source.attrs.erase("end_ns");
+  return built;
+}
+
+Watched live() { return Watched(job(false)); }
+
+TEST(Letters, TextFromOutsideTakesTheColumnsItShows) {
+  EXPECT_EQ(width_of("ab"), 2U);
+  EXPECT_EQ(width_of("日本"), 4U);
+  EXPECT_EQ(width_of("e\u0301"), 1U);
+  EXPECT_EQ(width_of("\x1b[31m"), 8U);
+  EXPECT_EQ(width_of("\u202e"), 6U);
+  EXPECT_EQ(width_of("日本", false), 2U);
+}
+
+TEST(Canvas, NothingIsWrittenOutside) {
+  Canvas canvas({6, 1}, {.colour = false, .utf8 = true});
+  canvas.put(0, 0, "日本語テ");
+  canvas.put(3, 0, "below");
+  canvas.put(0, 9, "beside");
+  EXPECT_EQ(text_of(std::move(canvas).take(), false), "日本…\n");
+}
+
+TEST(Canvas, ColoursAreGivenBack) {
+  Canvas canvas({6, 1}, {.colour = true, .utf8 = true});
+  canvas.put(0, 0, "red", {.ink = Colour::kRed, .ground = Colour::kGrey});
+  EXPECT_EQ(text_of(std::move(canvas).take(), true), "\033[0;31;100mred\033[0m\n");
+}
+
+TEST(Accounts, HaveLettersOfTheirOwn) {
+  std::set<char> letters;
+  for (const AccountLook& look : kAccountLooks) EXPECT_TRUE(letters.insert(look.letter).second) << look.letter;
+}
+
+TEST(Accounts, AShortPeakSurvivesInAStrip) {
+  view::Strip strip;
+  strip.bins = {{{Account::kUseful, 990 * kSecond}, {Account::kHung, 10 * kSecond}}};
+  Canvas letters({1, 2}, {.colour = false, .utf8 = true});
+  put_strip(letters, 0, 0, 2, strip);
+  EXPECT_EQ(text_of(std::move(letters).take(), false), "H\n#\n");
+  Canvas blocks({1, 2}, {.colour = true, .utf8 = true});
+  put_strip(blocks, 0, 0, 2, strip);
+  EXPECT_EQ(std::move(blocks).take()[0][0], (Cell{"▇", {.ink = Colour::kGreen, .ground = Colour::kRed}}));
+}
+
+TEST(Picture, SaysWhatTheGpusDidInTheLastMinute) {
+  const Watched watched = live();
+  const std::string text = watched.text();
+  EXPECT_THAT(std::string(split(text, '\n').front()), HasSubstr("of 1:00"));
+  EXPECT_THAT(text, HasSubstr("live: 1:00 to 2:00 of 2:00"));
+  EXPECT_THAT(text, HasSubstr("last reading 1.4 s ago"));
+}
+
+TEST(Picture, IsOfTheSizeOfTheTerminalWhateverItIs) {
+  Watched watched = live();
+  for (const Page page : {Page::kMain, Page::kWhy, Page::kHelp})
+    for (const std::size_t columns : {1U, 39U, 40U, 63U, 80U, 160U, 300U, 400U})
+      for (const std::size_t rows : {1U, 9U, 10U, 13U, 24U, 100U, 120U}) {
+        watched.state.page = page;
+        watched.state.detail = rows % 2 == 0;
+        const auto lines = picture(watched.scene(), watched.state, {columns, rows}, {});
+        ASSERT_EQ(lines.size(), rows);
+        for (const Line& line : lines) ASSERT_EQ(line.size(), columns);
+      }
+}
+
+TEST(Picture, OfWhateverIsLegalStaysWhole) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    std::mt19937 random(seed);
+    Watched watched(seed % 2 == 0 ? headroom::testing::random_recording(random)
+                                  : headroom::testing::random_batch(random));
+    for (const char* keys : {"t", "j\n", "J3s\n", "T", " ", "+-", "/py\n", "om", "oc", "w", "?", "b", "e", "k"}) {
+      watched.type(keys);
+      const auto lines = picture(watched.scene(), watched.state, {40 + 13 * seed, 10 + seed}, {});
+      ASSERT_EQ(lines.size(), 10 + seed);
+    }
+  }
+}
+
+TEST(Picture, EveryGpuHasARowAndThoseWithoutRoomAreCounted) {
+  RecordingBuilder recording(120);
+  for (int i = 0; i < 16; ++i) recording.gpu(i, [](double) { return 1.0; });
+  const Watched watched(recording.build());
+  EXPECT_THAT(watched.text({100, 40}), HasSubstr("\n15 "));
+  const std::string small = watched.text({60, 14});
+  EXPECT_THAT(small, HasSubstr("more GPUs: right and left show one at a time"));
+  EXPECT_THAT(watched.text({60, 14}, {.colour = false, .utf8 = false}), Not(HasSubstr("█")));
+}
+
+TEST(Keys, StepsAndJumpsMoveTheWindow) {
+  Watched watched(job());
+  EXPECT_EQ(watched.view.end, watched.recording.meta.end);
+  watched.type("T");
+  EXPECT_EQ(watched.state.at, 119 * kSecond);
+  watched.type("J30s\n");
+  EXPECT_EQ(watched.state.at, 89 * kSecond);
+  EXPECT_EQ(watched.view.end - watched.recording.meta.start, 89 * kSecond);
+  watched.type("j\n");
+  EXPECT_EQ(watched.state.at, 120 * kSecond);
+  watched.type("J3 apples\n");
+  EXPECT_THAT(watched.state.message, HasSubstr("'3 apples' is no time"));
+  watched.type("b");
+  EXPECT_EQ(watched.state.at, 60 * kSecond);
+  watched.type("TT-");
+  EXPECT_EQ(watched.view.begin - watched.recording.meta.start, 28 * kSecond);
+  watched.type("e");
+  EXPECT_EQ(watched.view.end, watched.recording.meta.end);
+}
+
+TEST(Keys, AReplayPlaysAndEnds) {
+  Watched watched(job());
+  watched.type(" ");
+  EXPECT_TRUE(watched.state.plays);
+  EXPECT_EQ(watched.state.at, 60 * kSecond);
+  watched.type(">");
+  pass(watched.state, 10 * kSecond, 120 * kSecond);
+  EXPECT_EQ(watched.state.at, 80 * kSecond);
+  watched.type(" ");
+  pass(watched.state, 10 * kSecond, 120 * kSecond);
+  EXPECT_EQ(watched.state.at, 80 * kSecond);
+  watched.type(" ");
+  pass(watched.state, 100 * kSecond, 120 * kSecond);
+  EXPECT_EQ(watched.state.at, 120 * kSecond);
+  EXPECT_FALSE(watched.state.plays);
+}
+
+TEST(Keys, ALivePictureStandsStillAndGoesOn) {
+  Watched watched = live();
+  watched.type(" ");
+  EXPECT_EQ(watched.state.at, 120 * kSecond);
+  EXPECT_THAT(watched.text(), HasSubstr("live, paused"));
+  watched.type(" ");
+  EXPECT_EQ(watched.state.at, std::nullopt);
+}
+
+TEST(Keys, FilterSortAndTheChosenGpu) {
+  Watched watched = live();
+  EXPECT_EQ(rows_of(watched.scene(), watched.state).size(), 3U);
+  watched.type("/101\n");
+  ASSERT_EQ(rows_of(watched.scene(), watched.state).size(), 1U);
+  EXPECT_EQ(rows_of(watched.scene(), watched.state)[0].pid, 101);
+  watched.press({Key::Kind::kEscape});
+  watched.type("/!101\noc");
+  const auto rows = rows_of(watched.scene(), watched.state);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].pid, 200);
+  watched.press({Key::Kind::kEscape});
+  watched.press({Key::Kind::kRight});
+  EXPECT_EQ(watched.state.gpu, 0U);
+  EXPECT_EQ(rows_of(watched.scene(), watched.state).size(), 1U);
+  watched.press({Key::Kind::kLeft});
+  EXPECT_EQ(watched.state.gpu, std::nullopt);
+  watched.press({Key::Kind::kLeft});
+  EXPECT_EQ(watched.state.gpu, 1U);
+}
+
+TEST(Keys, ASignalIsAskedForAndGoesToTheProcessThatWasNamed) {
+  Watched watched = live();
+  const Row first = rows_of(watched.scene(), watched.state)[0];
+  EXPECT_EQ(watched.type("k").kind, Wish::Kind::kNone);
+  EXPECT_THAT(watched.text(), HasSubstr("signal to " + std::to_string(first.pid)));
+  watched.state.sort = Sort::kPid;  // rows change places meanwhile
+  watched.state.row = 2;
+  const Wish wish = watched.type("t");
+  EXPECT_EQ(wish.kind, Wish::Kind::kSignal);
+  EXPECT_EQ(wish.pid, first.pid);
+  EXPECT_EQ(wish.process_start, first.begin);
+  EXPECT_EQ(wish.signal, "TERM");
+  EXPECT_EQ(watched.type("kx").kind, Wish::Kind::kNone);
+  EXPECT_EQ(watched.state.message, "no signal was sent");
+}
+
+TEST(Keys, NoSignalsReadOnlyInThePastOrToForeignProcesses) {
+  Watched watched = live();
+  watched.state.readonly = true;
+  EXPECT_EQ(watched.type("kt").kind, Wish::Kind::kNone);
+  watched.state.readonly = false;
+  EXPECT_EQ(watched.type("Tkt").kind, Wish::Kind::kNone);
+  Watched ended(job());
+  EXPECT_EQ(ended.type("kt").kind, Wish::Kind::kNone);
+  Watched foreign(job(false, true));
+  foreign.type("/300\n");
+  ASSERT_EQ(rows_of(foreign.scene(), foreign.state).size(), 1U);
+  EXPECT_EQ(foreign.type("kt").kind, Wish::Kind::kNone);
+}
+
+TEST(Rows, PowerIsOnlySaidWhereNothingElseIsOnTheGpu) {
+  Watched watched = live();
+  for (const Row& row : rows_of(watched.scene(), watched.state)) EXPECT_EQ(row.watts, std::nullopt);
+}
+
+TEST(Rows, OfABatchAreItsTasks) {
+  RecordingBuilder recording(100);
+  recording.gpu(0, [](double) { return 0.9; });
+  recording.task("first", 100, {0}, 1, 80, 0).task("second", 101, {0}, 41, 100, 0, "");
+  recording.meta().stop_reason = "";
+  Watched watched(recording.build());
+  const auto rows = rows_of(watched.scene(), watched.state);
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0].name, "second");
+  EXPECT_TRUE(rows[0].lives);
+  EXPECT_EQ(rows[1].name, "first");
+  EXPECT_EQ(rows[1].doing, "succeeded");
+  watched.press({Key::Kind::kTab});
+  EXPECT_EQ(rows_of(watched.scene(), watched.state)[0].name, "python3");
+}
+
+}  // namespace
+}  // namespace headroom::screen

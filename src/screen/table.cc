@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/human.h"
+#include "base/strings.h"
+#include "report/layout.h"
+#include "screen/parts.h"
+
+namespace headroom::screen {
+
+namespace {
+
+constexpr const char* kNotKnown = "-";
+
+struct Column {
+  std::string_view title;
+  std::size_t width;
+  bool right;
+  std::size_t from;  // columns of the terminal
+  std::function<std::string(const Row&)> text;
+};
+
+std::string bytes(const std::optional<std::int64_t>& value) { return value ? human_bytes(*value) : kNotKnown; }
+
+std::string gpus(const Scene& scene, const Row& row) {
+  if (row.gpus.empty()) return kNotKnown;
+  std::vector<std::string> indices;
+  for (const std::size_t gpu : row.gpus)
+    indices.push_back(fmt::format("{}", scene.explanation.ledger.devices[gpu].index));
+  return join(indices, ",");
+}
+
+// The first column is the name; what the row does and, of a process, its command have the rest.
+std::vector<Column> columns_of(const Scene& scene, bool tasks) {
+  return {
+      {"PID", 8, true, 70, [](const Row& row) { return row.pid > 0 ? std::to_string(row.pid) : kNotKnown; }},
+      {tasks ? "TASK" : "NAME", 16, false, 0, [](const Row& row) { return row.name; }},
+      {"GPU", 4, true, 0, [&](const Row& row) { return gpus(scene, row); }},
+      {"GPU MEM", 9, true, 0, [](const Row& row) { return bytes(row.gpu_bytes); }},
+      {"CPU", 6, true, 60, [](const Row& row) { return row.cores ? fmt::format("{:.2f}", *row.cores) : kNotKnown; }},
+      {"MEMORY", 9, true, 90, [](const Row& row) { return bytes(row.resident_bytes); }},
+      {"W", 5, true, 80, [](const Row& row) { return row.watts ? fmt::format("{:.0f}", *row.watts) : kNotKnown; }},
+      {"FOR", 8, true, 100, [](const Row& row) { return human_duration(row.lasted); }},
+  };
+}
+
+std::size_t put_fields(Canvas& canvas, std::size_t row, const std::vector<Column>& columns, Style style,
+                       const std::function<std::string(const Column&)>& text) {
+  std::size_t at = 0;
+  for (const Column& column : columns) {
+    if (canvas.size().columns < column.from) continue;
+    const std::string field = text(column);
+    const std::size_t width = std::min(column.width, width_of(field, canvas.look().utf8));
+    canvas.put(row, at + (column.right ? column.width - width : 0), field, style, column.width);
+    at += column.width + 1;
+  }
+  return at;
+}
+
+std::size_t put_detail(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const Row& chosen) {
+  std::string text = fmt::format("{} {}: GPU {}, GPU memory {}, memory {}, CPU {} cores, {} W, for {}. {}", chosen.name,
+                                 chosen.pid, gpus(scene, chosen), bytes(chosen.gpu_bytes), bytes(chosen.resident_bytes),
+                                 chosen.cores ? fmt::format("{:.2f}", *chosen.cores) : kNotKnown,
+                                 chosen.watts ? fmt::format("{:.0f}", *chosen.watts) : kNotKnown,
+                                 human_duration(chosen.lasted), chosen.doing);
+  if (chosen.command != chosen.name) text += fmt::format("\n{}", chosen.command);
+  std::size_t used = 0;
+  for (const auto part : split(text, '\n'))
+    for (const std::string& line : lines_of(report::wrap(part, canvas.size().columns, "  ", "  ")))
+      if (used < rows) canvas.put(row + used++, 0, line);
+  return row + used;
+}
+
+bool shows_tasks(const Scene& scene, const State& state) { return has_tasks(scene) && !state.processes; }
+
+std::string title_of(const Scene& scene, const State& state, std::size_t rows) {
+  const bool tasks = shows_tasks(scene, state);
+  std::string text = tasks ? count_of(rows, "task") : count_of(rows, "process", "processes");
+  if (!state.filter.empty()) text += fmt::format(" match '{}'", state.filter);
+  if (!tasks && scene.view.processes_left_out > 0)
+    text += fmt::format(", {} not listed", scene.view.processes_left_out);
+  return text;
+}
+
+void put_titles(Canvas& canvas, std::size_t row, const std::vector<Column>& columns, const std::string& right) {
+  const std::size_t doing =
+      put_fields(canvas, row, columns, kBold, [](const Column& column) { return std::string(column.title); });
+  canvas.put(row, doing, "DOES", kBold);
+  if (doing + 6 + width_of(right) < canvas.size().columns) canvas.put_right(row, canvas.size().columns, right, kFaint);
+}
+
+void put_row(Canvas& canvas, std::size_t row, const std::vector<Column>& columns, const Row& one, bool task) {
+  const Style style = one.lives ? kPlain : kFaint;
+  const std::size_t doing =
+      put_fields(canvas, row, columns, style, [&](const Column& column) { return column.text(one); });
+  std::string words = one.doing;
+  if (!task && one.command != one.name) words += (words.empty() ? "" : "  ") + one.command;
+  canvas.put(row, doing, words, style);
+}
+
+}  // namespace
+
+std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state) {
+  if (rows == 0) return row;
+  const std::vector<Row> table = rows_of(scene, state);
+  if (table.empty()) {
+    canvas.put(row, 0, title_of(scene, state, 0), kFaint);
+    return row + 1;
+  }
+  const std::vector<Column> columns = columns_of(scene, shows_tasks(scene, state));
+  put_titles(canvas, row++, columns, title_of(scene, state, table.size()));
+  const std::size_t for_detail = state.detail && rows > 4 ? std::min<std::size_t>(4, rows - 2) : 0;
+  const std::size_t room = rows - 1 - for_detail;
+  const std::size_t chosen = std::min(state.row, table.size() - 1);
+  const bool marked = state.row > 0 || state.detail || state.prompt == Prompt::kSignal;
+  const std::size_t first = chosen >= room ? chosen - room + 1 : 0;
+  for (std::size_t i = first; i < table.size() && i - first < room; ++i, ++row) {
+    put_row(canvas, row, columns, table[i], shows_tasks(scene, state));
+    if (i == chosen && marked) canvas.restyle(row, kChosen);
+  }
+  return for_detail > 0 ? put_detail(canvas, row, for_detail, scene, table[chosen]) : row;
+}
+
+std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene) {
+  if (rows == 0) return row;
+  const Explanation& e = scene.explanation;
+  const auto largest = largest_finding(e);
+  if (!largest) {
+    canvas.put(row, 0, "No finding costs device time in this window.", kFaint);
+    return row + 1;
+  }
+  const Finding& finding = e.findings[*largest];
+  const double share = static_cast<double>(finding.cost()) / static_cast<double>(std::max<Nanos>(1, e.ledger.budget()));
+  std::string text = fmt::format("{}: costs {}, {} of the window's GPU time.", finding.title,
+                                 human_duration(finding.cost()), human_percent(share));
+  if (!finding.advice.empty()) text += fmt::format(" Try: {}.", finding.advice);
+  std::size_t used = 0;
+  for (const std::string& line : lines_of(report::wrap(text, canvas.size().columns, "! ", "  "))) {
+    if (used == rows) break;
+    canvas.put(row + used, 0, line, used == 0 ? Style{.ink = Colour::kYellow, .bold = true} : kPlain);
+    ++used;
+  }
+  return row + used;
+}
+
+}  // namespace headroom::screen

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`headroom top` on a terminal: what is painted, keys, sizes, signals; recordings that grow, break off or are damaged."""
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+from headroom_e2e import HEADROOM, ROOT, environment, headroom
+
+pyte = pytest.importorskip("pyte", reason="needs python3-pyte, which plays the terminal")
+
+GOLDEN = ROOT / "tests" / "golden"
+INPUT_BOUND = GOLDEN / "input_bound" / "run.hrec.jsonl"
+BATCH = GOLDEN / "batch_two_gpus" / "run.hrec.jsonl"
+PATIENCE = 60
+
+
+class Screen(pyte.Screen):
+    """With what xterm has and pyte has not: scrolling within the margins (SU, SD)."""
+
+    def scroll(self, count, line, step):
+        top, bottom = self.margins or (0, self.lines - 1)
+        kept = self.cursor.y
+        for _ in range(count or 1):
+            self.cursor.y = bottom if line == "bottom" else top
+            step()
+        self.cursor.y = kept
+
+    def scroll_up(self, count=1):
+        self.scroll(count, "bottom", self.index)
+
+    def scroll_down(self, count=1):
+        self.scroll(count, "top", self.reverse_index)
+
+
+class Stream(pyte.ByteStream):
+    csi = {**pyte.ByteStream.csi, "S": "scroll_up", "T": "scroll_down"}
+
+
+class OnTerminal:
+    """`headroom top` on a terminal of its own, and what that shows."""
+
+    def __init__(self, tmp_path, *arguments, columns=80, rows=24, command=None, **env):
+        self.screen = Screen(columns, rows)
+        self.stream = Stream(self.screen)
+        self.raw = b""
+        self.parent, child = pty.openpty()
+        self.before = termios.tcgetattr(child)
+        self.size(columns, rows)
+        full = environment(tmp_path, TERM="xterm-256color", **env)
+        full.update({"NO_COLOR": ""} if "NO_COLOR" not in env else {})
+        self.process = subprocess.Popen(command or [HEADROOM, "top", *map(str, arguments)], stdin=child, stdout=child,
+                                        stderr=child, env=full, cwd=tmp_path, start_new_session=True,
+                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.child = child
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.parent)
+        os.close(self.child)
+
+    def size(self, columns, rows):
+        fcntl.ioctl(self.parent, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def resize(self, columns, rows):
+        self.screen.resize(rows, columns)
+        self.size(columns, rows)
+
+    def take(self, wait=0.05):
+        while select.select([self.parent], [], [], wait)[0]:
+            new = os.read(self.parent, 65536)
+            self.raw += new
+            self.stream.feed(new)
+
+    def text(self):
+        return "\n".join(line.rstrip() for line in self.screen.display).rstrip() + "\n"
+
+    def until(self, true, what):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            self.take()
+            if true(self.text()):
+                return self.text()
+        raise AssertionError(f"waited {PATIENCE} s for {what}:\n{self.text()}")
+
+    def shows(self, words):
+        return self.until(lambda text: words in text, words)
+
+    def press(self, keys):
+        os.write(self.parent, keys.encode())
+
+    def ends(self):
+        end = time.monotonic() + PATIENCE
+        while self.process.poll() is None and time.monotonic() < end:
+            self.take()
+        self.take()
+        assert self.process.poll() is not None, self.text()
+        return self.process.returncode
+
+    def is_given_back(self):
+        """The terminal is as it was: modes, the other screen left, the cursor visible."""
+        assert termios.tcgetattr(self.child) == self.before
+        assert self.raw.rfind(b"\x1b[?1049l") > self.raw.rfind(b"\x1b[?1049h") >= 0
+        assert max(self.raw.rfind(b"\x1b[?25h"), self.raw.rfind(b"\x1b[?12l\x1b[?25h"), self.raw.rfind(b"\x1b[34h")) \
+            > self.raw.rfind(b"\x1b[?25l")
+
+
+def test_the_painted_screen_is_the_text_of_once(tmp_path):
+    # In letters both are the same but for the last row, which has the keys.
+    for columns, rows in [(80, 24), (40, 10), (160, 50), (300, 100)]:
+        once = headroom(tmp_path, "top", BATCH, "--once", "--width", columns, "--height", rows).stdout
+        with OnTerminal(tmp_path, BATCH, columns=columns, rows=rows, NO_COLOR="1") as top:
+            top.shows("q quit")
+            shown = top.text().splitlines()
+            assert shown[-1].startswith("q quit")
+            assert "\n".join(shown[:-1]).rstrip() == once.rstrip()
+            assert not re.search(rb"\x1b\[(?:\d+;)*[34][0-7][;m]", top.raw)
+            top.press("q")
+            assert top.ends() == 0
+            top.is_given_back()
+
+
+def test_colours_and_blocks(tmp_path):
+    with OnTerminal(tmp_path, INPUT_BOUND) as top:
+        top.shows("q quit")
+        ledger = next(y for y, line in enumerate(top.screen.display) if line.startswith("ledger"))
+        cells = [top.screen.buffer[ledger][x] for x in range(7, 80)]
+        assert all(cell.data in "▏▎▍▌▋▊▉█" for cell in cells)
+        assert {"green", "brown"} <= {cell.fg for cell in cells}  # computing, input: pyte's word for yellow is brown
+
+
+def test_keys_step_through_time(tmp_path):
+    with OnTerminal(tmp_path, INPUT_BOUND, "--window", "5s") as top:
+        top.shows("recording: 8.7 s to 13.7 s of 13.7 s")
+        top.press("J")
+        top.shows("back by")
+        top.press("4s\r")
+        top.shows("recording: 4.7 s to 9.7 s of 13.7 s")
+        top.press("b")
+        top.shows("recording: 0 s to 5")
+        top.press("w")
+        top.shows("Evidence  GPU driver")
+        top.press("w/18425\r")
+        top.until(lambda text: " 18425 " in text and " 18354 " not in text, "one process")
+        top.press("\x1b")
+        top.shows(" 18354 ")
+        top.press("?")
+        top.shows("headroom top: what the GPUs did")
+        top.press("\x1b ")
+        top.shows("replay: ")
+        top.shows("13.7 s of 13.7 s")  # plays to the end by itself
+        top.press("q")
+        assert top.ends() == 0
+
+
+def test_resize(tmp_path):
+    with OnTerminal(tmp_path, BATCH) as top:
+        top.shows("q quit")
+        for columns, rows in [(120, 40), (40, 10), (20, 5), (80, 24)]:
+            top.resize(columns, rows)
+            words = "too small" if columns < 40 else "q quit"
+            top.until(lambda text: words in text and len(text.splitlines()[0]) <= columns and
+                      (columns < 40 or len(text.splitlines()) == rows), f"{columns} x {rows}")
+        assert top.process.poll() is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_give_the_terminal_back(tmp_path, number):
+    with OnTerminal(tmp_path, BATCH) as top:
+        top.shows("q quit")
+        if number == signal.SIGINT:
+            top.press("\x03")
+        else:
+            top.process.send_signal(number)
+        assert top.ends() == 130
+        top.is_given_back()
+
+
+@pytest.mark.parametrize("session", [True, False])
+def test_a_terminal_that_goes_away_ends_it(tmp_path, session):
+    # With and without the signal that its own session would get.
+    parent, child = pty.openpty()
+    top = subprocess.Popen([HEADROOM, "top", str(BATCH)], stdin=child, stdout=child, stderr=child, cwd=tmp_path,
+                           env=environment(tmp_path, TERM="xterm-256color"), start_new_session=True,
+                           preexec_fn=(lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) if session else None)
+    os.close(child)
+    seen = b""
+    while b"q quit" not in seen:
+        seen += os.read(parent, 65536)
+    os.close(parent)
+    assert top.wait(timeout=PATIENCE) == 130
+
+
+def test_stop_and_continue(tmp_path):
+    # Of a shell with job control, so that there is somebody to go back to.
+    with OnTerminal(tmp_path, command=["bash", "--norc", "-i"], PS1="shell> ") as top:
+        top.shows("shell>")
+        top.press(f"{HEADROOM} top {BATCH}\r")
+        top.shows("q quit")
+        top.press("\x1a")
+        top.shows("Stopped")
+        top.press("fg\r")
+        top.shows("q quit")
+        top.press("qecho $?+\r")
+        top.shows("0+")
+
+
+@pytest.mark.parametrize("term, words", [("dumb", "dumb"), ("", "TERM is not set"), ("vt-unheard-of", "no entry")])
+def test_terminals_that_cannot_be_painted_get_text(tmp_path, term, words):
+    with OnTerminal(tmp_path, command=["env", f"TERM={term}", HEADROOM, "top", str(INPUT_BOUND)], rows=50) as top:
+        assert top.ends() == 0
+        assert words in top.text() and "waited 70 % for its data" in top.text()
+        assert b"\x1b[?1049h" not in top.raw
+
+
+def test_terminals_like_xterm_are_painted_without_an_entry(tmp_path):
+    with OnTerminal(tmp_path, command=["env", "TERM=xterm-ghostty-unheard-of", HEADROOM, "top", str(INPUT_BOUND)]) as top:
+        top.shows("q quit")
+        top.press("q")
+        assert top.ends() == 0
+
+
+def test_a_copy_of_what_was_live_stays_as_it_is(tmp_path):
+    copy = tmp_path / "copy.jsonl"
+    text = INPUT_BOUND.read_text()
+    assert '"stop_reason":"job_ended"' in text
+    copy.write_text(text.replace('"stop_reason":"job_ended"', '"stop_reason":""'))
+    with OnTerminal(tmp_path, copy) as top:
+        top.shows("13.7 s of 13.7 s")
+        end = time.monotonic() + 8  # longer than a silent recording is left alone
+        while time.monotonic() < end:
+            top.take(0.5)
+        assert "cannot be read" not in top.text() and "waited 70 %" in top.text()
+
+
+def test_pipes_get_text(tmp_path):
+    done = headroom(tmp_path, "top", INPUT_BOUND)
+    assert "waited 70 % for its data" in done.stdout and "no terminal" in done.stderr
+    assert "\x1b" not in done.stdout
+
+
+def test_once_at_a_time(tmp_path):
+    early = headroom(tmp_path, "top", INPUT_BOUND, "--once", "--at", "5s", "--window", "5s").stdout
+    assert "recording: 0 s to 5.0 s of 13.7 s" in early
+    late = headroom(tmp_path, "top", INPUT_BOUND, "--at", "1h", check=False)
+    assert late.returncode == 2 and "the recording ends before" in late.stderr
+
+
+def recorded(tmp_path, seconds):
+    """A recording that is being written, of a virtual job; its process."""
+    recording = tmp_path / "live.hrec"
+    run = subprocess.Popen(
+        [HEADROOM, "sim", "--gpus", "2xRTX3090", "--", HEADROOM, "run", "--interval", "200ms", "--output", recording,
+         "--", HEADROOM, "sim-job", "--steps", str(seconds * 10), "--loader-workers", "1", "--loader-ms", "80"],
+        env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True)
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if recording.exists() and headroom(tmp_path, "top", recording, "--json", check=False).returncode == 0:
+            return recording, run
+        time.sleep(0.2)
+    raise AssertionError("nothing was recorded")
+
+
+def test_a_recording_that_grows_and_whose_writer_is_killed(tmp_path):
+    recording, run = recorded(tmp_path, 600)
+    try:
+        first = json.loads(headroom(tmp_path, "top", recording, "--json").stdout)
+        assert first["goes_on"] and first["behind_ns"] < 60e9
+        with OnTerminal(tmp_path, recording) as top:
+            top.shows("live: ")
+            ends = set()
+
+            def grows(text):
+                ends.update(line.split(" of ")[1].split(",")[0] for line in text.splitlines() if line.startswith("live: "))
+                return len(ends) >= 3
+            top.until(grows, "a picture that follows")
+            top.press(" ")
+            top.shows("live, paused")
+            top.press(" ")
+            os.killpg(run.pid, signal.SIGKILL)
+            top.shows("its recorder died")
+            top.press("q")
+            assert top.ends() == 0
+    finally:
+        os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
+        run.wait()
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """A recording that has ended."""
+    recording, run = recorded(tmp_path_factory.mktemp("ended"), 5)
+    run.wait()
+    return recording
+
+
+def test_readers_change_nothing(tmp_path, ended):
+    recording = tmp_path / "live.hrec"
+    recording.write_bytes(ended.read_bytes())
+    before = {p.name: p.read_bytes() for p in tmp_path.glob("live.hrec*")}
+    headroom(tmp_path, "top", recording, "--once")
+    assert {p.name: p.read_bytes() for p in tmp_path.glob("live.hrec*")} == before
+
+
+def test_cut_and_damaged_recordings(tmp_path, ended):
+    whole = ended.read_bytes()
+    cut = tmp_path / "cut.hrec"
+    for size in (len(whole) * 3 // 4, len(whole) // 2, 4000, 100, 0):
+        cut.write_bytes(whole[:size])
+        done = headroom(tmp_path, "top", cut, "--once", check=False)
+        assert done.returncode in (0, 1, 2), (size, done.stderr)
+        assert done.stdout if done.returncode == 0 else "cut.hrec" in done.stderr, (size, done.stderr)
+    damaged = bytearray(whole)
+    damaged[len(whole) // 3:len(whole) // 3 + 2000] = bytes(range(250)) * 8
+    cut.write_bytes(damaged)
+    done = headroom(tmp_path, "top", cut, "--once", check=False)
+    assert done.returncode == 0 or "cut.hrec" in done.stderr, done.stderr
+
+
+def test_a_recording_that_goes_away_under_the_picture(tmp_path):
+    recording, run = recorded(tmp_path, 600)
+    try:
+        with OnTerminal(tmp_path, recording) as top:
+            top.shows("live: ")
+            os.rename(recording, tmp_path / "elsewhere.hrec")
+            top.shows("cannot be read any more")
+            top.press("q")
+            assert top.ends() == 0
+    finally:
+        os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
+        run.wait()
+
+
+def test_a_signal_is_asked_for_and_sent(tmp_path):
+    recording, run = recorded(tmp_path, 600)
+    try:
+        for options, sent in [(["--readonly"], False), ([], True)]:
+            with OnTerminal(tmp_path, recording, *options) as top:
+                top.until(lambda text: "live: " in text and "headroom" in text, "the job's process")
+                top.press("k")
+                if not sent:
+                    top.shows("--readonly: no signals")
+                    continue
+                top.shows("signal to ")
+                top.press("x")
+                top.shows("no signal was sent")
+                top.press("k")
+                top.shows("signal to ")
+                top.press("t")
+                top.shows("SIGTERM was sent to")
+                run.wait(timeout=PATIENCE)
+    finally:
+        os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
+        run.wait()
