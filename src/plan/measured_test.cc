@@ -11,7 +11,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::string_view kProbe = R"({"schema":"headroom.probe/1","parameter":"num_workers","complete_rounds":3,"best":"4",
+constexpr std::string_view kProbe =
+    R"({"schema":"headroom.probe/1","parameter":"num_workers","complete_rounds":3,"best":"4",
   "values":[{"value":"0","seconds":{"value":0.2,"low":0.19,"high":0.21},"to_best":{"value":2,"low":1.95,"high":2.05}},
             {"value":"2","seconds":{"value":0.15,"low":0.14,"high":0.16},"to_best":{"value":1.5,"low":1.45,"high":1.55}},
             {"value":"4","seconds":{"value":0.1,"low":0.09,"high":0.11},"to_best":null},
