@@ -127,8 +127,8 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
   const double at_work = workers_at(a, finding.claims).at_work;
   finding.title = "The GPU waits for the data loader";
   finding.advice =
-      fmt::format("more loader workers (there are {}; {:.3g} cores usable), persistent, or cheaper transforms",
-                  s.helpers, s.usable_cores);
+      fmt::format("more loader workers (there {} {}; {:.3g} cores usable), persistent, or cheaper transforms",
+                  s.helpers == 1 ? "is" : "are", s.helpers, s.usable_cores);
   finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
   if (loader.asleep) {
     finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers, Cause::kBurstyInput};
