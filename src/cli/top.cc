@@ -185,7 +185,7 @@ Action declare_top(VerbInput input) {
       ->check(duration_check());
   app.add_option("--gpu", options->gpu, "this GPU alone, by its index")->type_name("INDEX");
   app.add_option("--filter", options->filter, "processes or tasks with this in their name, command or pid; !x: without")
-      ->type_name("TEXT");
+      ->type_name("WORD");
   app.add_flag("--readonly", options->readonly, "send no signals, whatever key is pressed");
   app.add_option("--width", options->width, "columns of the text (default: the terminal's)")
       ->check(CLI::Range(screen::kSmallest.columns, screen::kLargest.columns))

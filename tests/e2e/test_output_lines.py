@@ -282,7 +282,7 @@ def test_the_job_has_a_terminal_of_the_same_size_and_its_own_for_keys(on_termina
 
 def test_a_job_that_asks_for_the_size_when_it_is_told_gets_the_new_one(on_terminal, tmp_path):
     (tmp_path / "job.py").write_text("import os, signal, time\n"
-                                     "signal.signal(signal.SIGWINCH, lambda *_: print(tuple(os.get_terminal_size(1)), flush=True))\n"
+                                     "signal.signal(signal.SIGWINCH, lambda *_: os.write(1, repr(tuple(os.get_terminal_size(1))).encode() + b'\\n'))\n"
                                      "print('ready', flush=True)\nwhile True: time.sleep(0.05)\n")
     terminal = on_terminal(*command(tmp_path, PYTHON, "job.py"))
     terminal.wait_for("ready")
