@@ -293,7 +293,9 @@ void take_notes(const Recording& recording, Analysis& a) {
     const auto note = of_event<events::Note>(event);
     if (!note) continue;
     const std::string_view text = note->text;
-    if (text.starts_with(kNoteOutOfMemory) && a.window.holds(event.at))
+    // The last words of a job are read when it has ended.
+    const bool in_time = a.window.holds(event.at) || (a.window.end >= a.meta.end && event.at >= a.window.end);
+    if (text.starts_with(kNoteOutOfMemory) && in_time)
       add_line(a.out_of_memory, event.at, text.substr(kNoteOutOfMemory.size()));
     if (text.starts_with(kNoteNvtx) && !text.substr(kNoteNvtx.size()).starts_with(kNoteNvtxNotWanted)) a.no_nvtx = text;
   }

@@ -165,7 +165,9 @@ HealthCheck no_out_of_memory(const Analysis& a) {
             fmt::format("its output says at {}: {}", a.when(a.out_of_memory->last), a.out_of_memory->words)};
   if (a.window.end >= a.meta.end && a.meta.exit_code == 0)
     return {kCheck, Answer::kYes, "none that ended the job: exit code 0"};
-  return {kCheck, Answer::kUnknown, "neither the end of the job nor a line of its output says"};
+  const bool read = a.meta.tiers.find('L') != std::string::npos;
+  return {kCheck, Answer::kUnknown,
+          read ? "neither the end of the job nor a line of its output says" : "its output was not read"};
 }
 
 // How the last attempt of each task of a batch went.

@@ -98,13 +98,13 @@ void name_the_code(const Analysis& a, Finding& finding) {
   const bool straggler = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler;
   const Claims late = straggler ? common(finding.claims, late_rank(a).claims) : Claims{};
   const bool ranks = straggler && (!late.empty() || !common(finding.claims, rank_waits(a)).empty());
-  std::vector<NamedCode> named = code_in(a, !late.empty() ? late
-                                            : ranks       ? of_the_busiest(a, finding.claims)
-                                                          : finding.claims);
+  const Claims looked_at = !late.empty() ? late : ranks ? of_the_busiest(a, finding.claims) : finding.claims;
+  std::vector<NamedCode> named = code_in(a, looked_at);
   std::erase_if(named, [](const NamedCode& code) { return code.share < kLeast; });
   if (named.empty() || named[0].place == kNotBegun) return;  // the finding says no more
   const bool profiled = finding.tiers.has("C");
-  const bool few = !profiled && length(finding.claims) < kSecond;  // shares of a handful of stacks would be accidents
+  const bool few = !profiled && length(looked_at) < kSecond;  // shares of a handful of stacks would be accidents
+  if (few && ranks) return;                                   // and that of another process is in the title
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, named.size()); ++i)
     text += (i == 0 ? " " : ", ") + named[i].place + (few ? "" : " " + human_percent(named[i].share));

@@ -201,7 +201,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
   }
   exclude_copies(a, finding);
   name_the_child(a, s, finding);
-  gains_at_most(a, finding, "if all of it overlapped with the kernels", in_pauses);
+  gains_at_most(a, finding, "if none of it kept the GPU waiting", in_pauses);
   return finding;
 }
 

@@ -277,6 +277,8 @@ TEST(OutOfMemory, WhatItsOutputSaysIsTheReason) {
   EXPECT_EQ(told.confidence, Confidence::kHigh);
   EXPECT_THAT(told.evidence.front(), HasSubstr("Tried to allocate 8 GiB"));
   EXPECT_EQ(failed([](double) { return 10; }, "CUDA out of memory", 5).title, "") << "it went on after that";
+  EXPECT_EQ(failed([](double) { return 10; }, "CUDA out of memory", 20.405).cause, Cause::kMemoryLimited)
+      << "read when it had ended";
 }
 
 TEST(Notes, ThatNvtxIsNotReceivedIsAProblemOfWhoWantsIt) {

@@ -12,7 +12,7 @@ namespace headroom {
 struct AttemptSlice {
   events::AttemptStart attempt;
   std::optional<AttemptOutcome> outcome;
-  Stretch stretch;
+  Extent stretch;
 };
 [[nodiscard]] std::vector<AttemptSlice> attempt_slices(const Recording& recording);
 

@@ -6,10 +6,10 @@
 
 namespace headroom {
 
-std::vector<std::size_t> lanes_of(const std::vector<Stretch>& stretches) {
+std::vector<std::size_t> lanes_of(const std::vector<Extent>& stretches) {
   std::vector<std::vector<Nanos>> open;  // per lane: ends of what is open, the outermost first
   std::vector<std::size_t> lanes;
-  for (const Stretch& stretch : stretches) {
+  for (const Extent& stretch : stretches) {
     std::size_t lane = 0;
     for (; lane < open.size(); ++lane) {
       std::vector<Nanos>& ends = open[lane];
@@ -30,7 +30,7 @@ std::vector<PlacedSlice> place(std::vector<LooseSlice>& slices, std::int64_t fre
   });
   std::vector<PlacedSlice> placed;
   for (std::size_t i = 0; i < slices.size(); i = placed.size()) {
-    std::vector<Stretch> stretches;
+    std::vector<Extent> stretches;
     for (std::size_t k = i;
          k < slices.size() && slices[k].group == slices[i].group && slices[k].thread == slices[i].thread; ++k)
       stretches.push_back(slices[k].stretch);

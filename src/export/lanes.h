@@ -9,21 +9,21 @@
 
 namespace headroom {
 
-struct Stretch {
+struct Extent {
   Nanos begin = 0, end = 0;
-  bool operator==(const Stretch&) const = default;
+  bool operator==(const Extent&) const = default;
 };
 
 // In which lane each stretch is drawn, so that within a lane each two are apart or one is inside the other, which is
 // all that trace viewers can show on one track. `stretches` are in order of begin, of those that begin together the
 // longest first; each gets the first lane that takes it.
-[[nodiscard]] std::vector<std::size_t> lanes_of(const std::vector<Stretch>& stretches);
+[[nodiscard]] std::vector<std::size_t> lanes_of(const std::vector<Extent>& stretches);
 
 // A slice of a trace of which it is not known whether it overlaps with others of its track.
 struct LooseSlice {
   int group = 0;            // the trace's process
   std::int64_t thread = 0;  // its track
-  Stretch stretch;
+  Extent stretch;
   std::string track, name, args;  // `track`: the name of its track; `args`: JSON
 };
 

@@ -29,7 +29,8 @@ std::vector<Family> families_of_recording(const Recording& recording) {
 // "name{labels} value" without the name, of one family.
 std::vector<std::string> lines_of(const std::vector<Family>& families, const std::string& name) {
   std::vector<std::string> lines;
-  for (const std::string_view line : split(to_prometheus(families), '\n'))
+  const std::string text = to_prometheus(families);
+  for (const std::string_view line : split(text, '\n'))
     if (line.starts_with(name + "{") || line.starts_with(name + " ")) lines.emplace_back(line.substr(name.size()));
   return lines;
 }

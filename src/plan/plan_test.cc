@@ -154,6 +154,16 @@ TEST(Plan, WhatHidesBehindKernelsNeedsKernelsToHideBehind) {
   EXPECT_DOUBLE_EQ(simulate(model, std::array{remove}), 40);
 }
 
+TEST(Plan, WorkersTakeOverOnlyWhatNoOtherChangeLetsGo) {
+  StepModel model{.seconds = 15, .least = 3, .kernels = 3};
+  model.parts = {{0b1, 12, false, false}};
+  model.findings = {{.seconds = 12, .most = 12}};
+  const Change loads{.mechanism = Mechanism::kLoads, .finding = 0, .workers = 1}, remove{.finding = 0};
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{loads}), 12);
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{remove}), 3);
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{remove, loads}), 3);
+}
+
 TEST(Plan, ALineThroughTwoBatchSizesBoundsALargerOne) {
   const Explanation e = explain(readings(100, [](double) { return 0.11; }));
   PlanRequest request;

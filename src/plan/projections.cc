@@ -11,10 +11,15 @@ namespace headroom::planning {
 
 namespace {
 
-// An epoch as the recording shows it: how often its longest recurring phase begins.
-std::optional<Nanos> epoch_of(const Explanation& e) {
+// An epoch as the job itself calls it.
+std::optional<Nanos> told_epoch(const Explanation& e) {
   for (const Phase& phase : e.phases)
     if (phase.name == "epoch" && phase.count > 0) return phase.total / phase.count;
+  return std::nullopt;
+}
+
+// For who asks about epochs: how often the longest phase that recurs regularly begins.
+std::optional<Nanos> period_of(const Explanation& e) {
   std::optional<Nanos> period;
   Nanos longest = 0;
   for (const Phase& phase : e.phases) {
@@ -43,15 +48,18 @@ std::vector<Projection> projections(const Explanation& e, const PlanRequest& req
   };
   if (e.pipeline) {  // Amdahl's two parts
     const double gpu = seconds(e.pipeline->gpu_part), rest = seconds(e.pipeline->rest);
-    list.push_back({fmt::format("all {} with the GPU's part twice as fast", human_duration(e.ledger.span())),
+    list.push_back({fmt::format("all {} with the GPU part of the job, its waits included, twice as fast",
+                                human_duration(e.ledger.span())),
                     rest + gpu / 2, rest + gpu / 2, "if the rest takes as long as now"});
-    list.push_back({fmt::format("all {} however fast the GPU's part becomes", human_duration(e.ledger.span())), rest,
-                    rest, "if the rest takes as long as now"});
+    list.push_back(
+        {fmt::format("all {} however fast that part, its waits included, becomes", human_duration(e.ledger.span())),
+         rest, rest, "if the rest takes as long as now"});
   }
   if (request.left) add(fmt::format("the remaining {}", human_duration(*request.left)), *request.left);
-  const auto epoch = request.epoch ? request.epoch : epoch_of(e);
-  if (epoch && (request.epochs || request.trials || !request.left))
-    add(fmt::format("an epoch of {}", human_duration(*epoch)), *epoch);
+  const bool asked = request.epochs || request.trials;
+  auto epoch = request.epoch ? request.epoch : told_epoch(e);
+  if (!epoch && asked) epoch = period_of(e);
+  if (epoch && (asked || !request.left)) add(fmt::format("an epoch of {}", human_duration(*epoch)), *epoch);
   Nanos run = e.ledger.span();
   if (request.epochs && epoch) {
     run = times(*epoch, *request.epochs);

@@ -146,17 +146,21 @@ const StepModel::Claimed* claimed_by(const StepModel& model, const Change& chang
   return change.finding && *change.finding < model.findings.size() ? &model.findings[*change.finding] : nullptr;
 }
 
+// What of a part a change lets go.
+double share_of(const StepModel& model, const Change& change, const StepModel::Part& part) {
+  const StepModel::Claimed* claimed = claimed_by(model, change);
+  if (claimed == nullptr || (part.claimed_by >> *change.finding & 1U) == 0) return 0;
+  return change.share * std::min(1.0, claimed->most / std::max(1e-9, claimed->seconds));
+}
+
 // Of each part the change that saves most of it counts.
 Saved saved_by(const StepModel& model, std::span<const Change> changes) {
   Saved saved;
   for (const StepModel::Part& part : model.parts) {
     double gone = 0, hidden = 0;
     for (const Change& change : changes) {
-      const StepModel::Claimed* claimed = claimed_by(model, change);
-      if (claimed == nullptr || (part.claimed_by >> *change.finding & 1U) == 0) continue;
-      const double share = change.share * std::min(1.0, claimed->most / std::max(1e-9, claimed->seconds));
       double& best = change.mechanism == Mechanism::kOverlaps ? hidden : gone;
-      best = std::max(best, share);
+      best = std::max(best, share_of(model, change, part));
     }
     const double both = std::max(gone, hidden) * part.seconds;
     (part.input ? saved.input : part.outside ? saved.outside : saved.other) += both;
@@ -168,6 +172,19 @@ Saved saved_by(const StepModel& model, std::span<const Change> changes) {
   return saved;
 }
 
+// Seconds of the training process that workers take over: what no other change lets go.
+double taken_over(const StepModel& model, std::span<const Change> changes, const Change& loads) {
+  double taken = 0;
+  for (const StepModel::Part& part : model.parts) {
+    if ((part.claimed_by >> *loads.finding & 1U) == 0) continue;
+    double others = 0;
+    for (const Change& change : changes)
+      if (change.mechanism != Mechanism::kLoads) others = std::max(others, share_of(model, change, part));
+    taken += part.seconds * std::max(0.0, loads.share - others);
+  }
+  return taken;
+}
+
 // Seconds that the loader takes, if the changes are made; 0 where it is no limit.
 double loader_of(const StepModel& model, std::span<const Change> changes, double enlarged) {
   double loading = model.loading, workers = model.workers, left = 1;
@@ -176,7 +193,7 @@ double loader_of(const StepModel& model, std::span<const Change> changes, double
     if (change.mechanism != Mechanism::kLoads || change.workers <= 0) continue;
     workers = std::max(workers, change.workers);
     if (const StepModel::Claimed* claimed = claimed_by(model, change); claimed && model.workers <= 0)
-      loading = std::max(loading, change.share * claimed->seconds / (claimed->input ? 1 : enlarged));
+      loading = std::max(loading, taken_over(model, changes, change) / (claimed->input ? 1 : enlarged));
   }
   if (workers <= 0) return 0;
   return left * loading / std::min(workers, std::max(1.0, model.cores.value_or(workers)));

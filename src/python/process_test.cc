@@ -271,7 +271,12 @@ TEST_P(ReadPython, WhatABusyProgramSaysOfItselfIsWhatIsRead) {
   EXPECT_EQ(compared, kEnough);
   EXPECT_GT(agreed, compared * 95 / 100);
   EXPECT_LT(rejected, taken / 10);
-  EXPECT_LE(mixed, taken / 100);
+#ifdef __SANITIZE_ADDRESS__
+  constexpr int kMostMixed = 20;  // of so many one: copying takes many times as long
+#else
+  constexpr int kMostMixed = 100;
+#endif
+  EXPECT_LE(mixed, taken / kMostMixed);
   RecordProperty("mixed", mixed);
   RecordProperty("rejected", rejected);
   RecordProperty("agreed_of", fmt::format("{}/{}", agreed, compared));

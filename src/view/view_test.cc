@@ -154,7 +154,8 @@ TEST(View, ReadingsThatTheStatisticsLeaveOutAreNotDrawn) {
     for (MetricStats& metric : stats.metrics)
       if (metric.metric == Metric::kMemoryUsed)
         for (int t = 1; t <= 100; ++t) metric.excluded.push_back({RecordingBuilder::at(t), 1e9, "not true"});
-  for (const Series& series : view_of(job, e).gpus[0].series) EXPECT_NE(series.metric, Metric::kMemoryUsed);
+  const View view = view_of(job, e);
+  for (const Series& series : view.gpus[0].series) EXPECT_NE(series.metric, Metric::kMemoryUsed);
 }
 
 TEST(View, ProcessesOfTheGpuComeFirstAndTheirSecretsAreHidden) {
