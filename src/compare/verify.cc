@@ -156,8 +156,7 @@ void judge(const std::vector<QualityVerdict>& quality, bool risky, VerifiedOptio
   const bool judged = std::any_of(quality.begin(), quality.end(), [](const auto& q) { return q.lost == Answer::kNo; });
   if (risky && !judged && option.kept.value_or(false)) {
     option.kept.reset();
-    option.why =
-        "the speed is as predicted; whether the results are as good is not known, since no quality was printed";
+    option.why += "; whether the results are as good is not known, since no quality was printed";
   }
 }
 

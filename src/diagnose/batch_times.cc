@@ -25,7 +25,8 @@ std::optional<Tail> tail_of(const Analysis& a) {
       const Nanos begin = std::max(slice.begin, from), until = std::min(slice.end, end);
       if (slice.account != Account::kNoTask || until <= begin) continue;
       add_piece(tail.lost, {device, begin, until, slice.account, slice.where});
-      tail.free_from[device] = std::min(tail.free_from[device], begin);
+      // It may have been free before the last task was started elsewhere, which is no part of the tail.
+      tail.free_from[device] = std::min(tail.free_from[device], std::max(slice.begin, a.window.begin));
       tail.begin = std::min(tail.begin, begin);
     }
   return tail;
@@ -50,6 +51,20 @@ Nanos WaitingTime::until(Nanos at) const {
   return last.before + std::min(at, last.end) - last.begin;
 }
 
+namespace {
+
+// Whether no other attempt was on any of its GPUs meanwhile.
+bool alone(const BatchView& batch, const TaskAttempt& attempt) {
+  return std::none_of(batch.attempts.begin(), batch.attempts.end(), [&](const TaskAttempt& other) {
+    return other.id != attempt.id && other.begin < attempt.end && attempt.begin < other.end &&
+           std::any_of(other.devices.begin(), other.devices.end(), [&](SourceId device) {
+             return std::find(attempt.devices.begin(), attempt.devices.end(), device) != attempt.devices.end();
+           });
+  });
+}
+
+}  // namespace
+
 std::optional<BatchTimes> batch_times(const Analysis& a) {
   if (!a.job.batch.present) return std::nullopt;
   BatchTimes times;
@@ -57,6 +72,7 @@ std::optional<BatchTimes> batch_times(const Analysis& a) {
     if (attempt.devices.empty()) continue;
     ++times.attempts;
     if (attempt.in_vain()) ++times.not_succeeded;
+    times.too_large |= attempt.outcome == AttemptOutcome::kGpuOutOfMemory && alone(a.job.batch, attempt);
     if (attempt.peak_gpu_bytes)
       times.largest_gpu_bytes = std::max(times.largest_gpu_bytes.value_or(0), *attempt.peak_gpu_bytes);
   }

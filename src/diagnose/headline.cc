@@ -25,7 +25,7 @@ constexpr std::array kPhrases{
     Phrase{Account::kHostCode, "waited {} for code of the job"},
     Phrase{Account::kStartup, "waited {} for the start-up"},
     Phrase{Account::kCheckpoint, "waited {} while the job wrote to storage"},
-    Phrase{Account::kValidationHost, "waited {} for validation on the CPU"},
+    Phrase{Account::kValidationHost, "waited {} while the job validated"},
     Phrase{Account::kTransfer, "waited {} for copies"},
     Phrase{Account::kSync, "waited {} while the job synchronised with it"},
     Phrase{Account::kPeers, "waited {} for other processes of the job"},

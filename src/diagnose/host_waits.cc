@@ -109,7 +109,7 @@ std::string_view place_of(WaitChannel channel) {
 }  // namespace
 
 std::string looks_sentence(const std::vector<Seen>& seen) {
-  std::string text = "when looked at in this time, its main thread was";
+  std::string text = "when looked at in or near this time, its main thread was";
   for (std::size_t i = 0; i < seen.size(); ++i)
     text += fmt::format("{} {} ({})", i == 0 ? "" : ",", place_of(seen[i].channel), human_percent(seen[i].share));
   return text;

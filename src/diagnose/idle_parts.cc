@@ -310,7 +310,32 @@ Claims told_time(const Analysis& a) {
   return claim(a, [](std::size_t, const Slice& slice) { return is_told(slice); });
 }
 
+namespace {
+
+bool told_by_the_job(const Phase& phase) { return phase.named_by == "marks" || phase.named_by == "nvtx"; }
+
+// The phases that the job itself names in which this time lies.
+std::set<std::int32_t> told_phases(const Analysis& a, const Claims& claims) {
+  std::set<std::int32_t> phases;
+  for (const ClaimedPiece& piece : claims) {
+    const auto& slices = a.devices[piece.device].slices;
+    auto slice = std::upper_bound(slices.begin(), slices.end(), piece.begin,
+                                  [](Nanos at, const Slice& s) { return at < s.end; });
+    for (; slice != slices.end() && slice->begin < piece.end; ++slice)
+      if (slice->named >= 0 && told_by_the_job(a.phases[static_cast<std::size_t>(slice->named)]))
+        phases.insert(slice->named);
+  }
+  return phases;
+}
+
+}  // namespace
+
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
+  const std::set<std::int32_t> phases = told_phases(a, finding.claims);
+  const auto elsewhere = [&](const Slice& slice) {
+    return !phases.empty() && slice.named >= 0 && !phases.contains(slice.named) &&
+           told_by_the_job(a.phases[static_cast<std::size_t>(slice.named)]);
+  };
   std::set<std::int32_t> input_places;
   bool input = false;
   for (const ClaimedPiece& piece : finding.claims) {
@@ -325,7 +350,7 @@ void gains_at_most(const Analysis& a, Finding& finding, const std::string& condi
     if (slice.account == Account::kInput) return input || !is_told(slice);
     // The first batch is waited for before the first kernel, at the same place.
     if (slice.account == Account::kStartup) return input_places.contains(slice.where);
-    return between_kernels(slice) && slice.confidence != Confidence::kHigh && !is_told(slice);
+    return between_kernels(slice) && slice.confidence != Confidence::kHigh && !is_told(slice) && !elsewhere(slice);
   };
   const Claims unsure =
       claim(a, [&](std::size_t, const Slice& slice) { return may_be_this(slice) && !a.held_for_nothing(slice); });

@@ -49,7 +49,7 @@ std::vector<Finding> idle_validation(const Analysis& a) {
   if (!a.material(length(claims))) return {};
   Finding finding = waits(a, std::move(claims));
   finding.cause = Cause::kValidation;
-  finding.title = "The GPU waits for validation on the CPU";
+  finding.title = "The GPU waits while the job validates";
   finding.advice = "validate less often or on fewer samples, compute its metrics on the GPU, or in another process";
   gains_at_most(a, finding, "if validation overlapped wholly", true);
   return only(std::move(finding));

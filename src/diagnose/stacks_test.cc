@@ -83,7 +83,7 @@ TEST(StackFindings, ALoaderInTheTrainingProcessIsNoSlowStorage) {
 TEST(StackFindings, ValidationAndSynchronisationHaveTheirOwn) {
   const Explanation e = half(1, {"train (/u/train.py:1)", "validate (/u/train.py:9)"});
   ASSERT_NE(find(e, Cause::kValidation), nullptr);
-  EXPECT_THAT(find(e, Cause::kValidation)->title, EndsWith("on the CPU: validate (train.py)"));
+  EXPECT_THAT(find(e, Cause::kValidation)->title, EndsWith("validates: validate (train.py)"));
   RecordingBuilder builder(60);
   builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
   builder.stacks(7, 0, 60, {"train (/u/train.py:1)", "synchronize (/x/site-packages/torch/cuda/__init__.py:1)"});

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <optional>
@@ -87,7 +88,10 @@ ForegroundJob::ForegroundJob(Loop& loop, Signals& signals, Child spawned, Handle
       signals_(signals),
       child_(std::move(spawned)),
       handlers_(std::move(handlers)),
-      wait_flags_(kWaitFlags) {}
+      inherited_(own_children()),
+      wait_flags_(kWaitFlags) {
+  std::erase(inherited_, child_.pid());
+}
 
 ForegroundJob::~ForegroundJob() {
   loop_.forget(signals_.fd());
@@ -143,6 +147,8 @@ void ForegroundJob::end(ExitStatus status) {
   while (next_change(info, wait_flags_))
     if (info.si_code != CLD_STOPPED && info.si_code != CLD_CONTINUED) reaped(info);
   end.left_over = own_children();
+  std::erase_if(end.left_over,
+                [this](pid_t pid) { return std::find(inherited_.begin(), inherited_.end(), pid) != inherited_.end(); });
   end.died_of_terminal = status.signal != 0 && status.signal == terminal_signal_;
   stop_signal_ = 0;
   loop_.forget(signals_.fd());

@@ -65,8 +65,9 @@ class ForegroundJob {
   Signals& signals_;
   Child child_;
   Handlers handlers_;
-  int terminal_signal_ = 0;  // the last one that would have ended a program without handlers
-  int stop_signal_ = 0;      // a stop signal that this process has had and the job not yet followed
+  std::vector<pid_t> inherited_;  // children from before the job: of what this process was once, by exec
+  int terminal_signal_ = 0;       // the last one that would have ended a program without handlers
+  int stop_signal_ = 0;           // a stop signal that this process has had and the job not yet followed
   bool job_stopped_ = false;
   Loop::TimerId continue_timer_ = 0;  // 0: none
   int wait_flags_;

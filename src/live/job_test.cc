@@ -78,6 +78,17 @@ TEST_F(JobTest, WhatTheJobLeavesBehindIsNamed) {
   ::waitpid(end.left_over[0], nullptr, 0);
 }
 
+TEST_F(JobTest, WhatWasThereBeforeTheJobIsNotLeftByIt) {
+  auto earlier = Child::spawn({.argv = {"sleep", "60"}});
+  ASSERT_TRUE(earlier);
+  ForegroundJob::adopt_orphans();
+  follow({"true"});
+  loop->run();
+  EXPECT_TRUE(end.left_over.empty());
+  earlier->kill(SIGKILL);
+  ::waitpid(earlier->pid(), nullptr, 0);
+}
+
 TEST(InTreeOf, ClimbsToTheRoot) {
   EXPECT_TRUE(in_tree_of(::getpid(), ::getpid()));
   EXPECT_TRUE(in_tree_of(::getpid(), ::getppid()));

@@ -58,7 +58,7 @@ inline constexpr std::array kAccounts{
     AccountInfo{Account::kPeers, "idle", "peers", "other processes", "the job waited for another process of its own"},
     AccountInfo{Account::kCheckpoint, "idle", "checkpoint", "writing",
                 "the job wrote to storage: its state, or output"},
-    AccountInfo{Account::kValidationHost, "idle", "validation_host", "validation", "validation on the CPU"},
+    AccountInfo{Account::kValidationHost, "idle", "validation_host", "validation", "validation without kernels"},
     AccountInfo{Account::kTeardown, "idle", "teardown", "tear-down", "after the last kernel, until the context went"},
     AccountInfo{Account::kHung, "idle", "hung", "hung", "no CPU, no I/O and no kernel for far longer than usual"},
     AccountInfo{Account::kStopped, "idle", "stopped", "stopped", "the job's process was stopped by a signal"},

@@ -228,6 +228,11 @@ class Maker {
   // The one thing that Headroom may change itself: what the task file says of memory.
   void reserve(Candidate& made) {
     if (!e_.batch || !e_.batch->largest_gpu_bytes) return;
+    if (e_.batch->too_large) {
+      made.option.apply = "a smaller batch for the task that ran out of memory alone on its GPU, or a GPU with more";
+      made.option.promises = false;
+      return;
+    }
     constexpr double kMargin = 1.25;  // of the largest attempt that was seen: it had not all it wanted
     const double bytes = kMargin * static_cast<double>(*e_.batch->largest_gpu_bytes);
     const auto mib = static_cast<std::int64_t>(bytes / (1 << 20)) + 1;
@@ -327,8 +332,10 @@ class Maker {
       option.apply = "headroom run -- CMD (process times and Python stacks; nothing of the job changes)";
     } else if (tiers.find('Y') == std::string::npos) {
       option.title = "First look at the stacks: process times leave several causes open";
-      option.apply = fmt::format("headroom run with Python stacks (headroom doctor says why there were none), or {}",
-                                 info(set->candidates.front()).observe);
+      option.apply =
+          fmt::format("headroom run with Python stacks{}, or {}",
+                      e_.batch ? " for one task: a batch reads none" : " (headroom doctor says why there were none)",
+                      info(set->candidates.front()).observe);
     } else {
       option.title = "First tell the candidates apart";
       option.apply = info(set->candidates.front()).observe;
