@@ -116,7 +116,7 @@ int WatchedJob::run() {
     ::pthread_sigmask(SIG_SETMASK, &signals->mask_before(), nullptr);
     become(argv_, loop.error());
   }
-  ForegroundJob::adopt_orphans();
+  std::vector<pid_t> inherited = ForegroundJob::adopt_orphans();
   output_ = open_job_output(lines_);
   start_ = boottime_now();
   marks_ = JobMarks::prepare(options_.marks);
@@ -147,7 +147,8 @@ int WatchedJob::run() {
        .on_reaped =
            [&](pid_t who, ExitStatus status) {
              if (!output_ || !output_->ended(who, status)) tree_->exited(who, status.as_code());
-           }});
+           }},
+      std::move(inherited));
   HR_CHECK(job.has_value(), "a fresh event loop takes a descriptor");
   job_ = job->get();
   (*loop)->run();

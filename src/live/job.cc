@@ -73,25 +73,29 @@ bool in_tree_of(pid_t pid, pid_t root) {
   return false;
 }
 
-void ForegroundJob::adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); }
+std::vector<pid_t> ForegroundJob::adopt_orphans() {
+  std::vector<pid_t> inherited = own_children();
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  return inherited;
+}
 
 Result<std::unique_ptr<ForegroundJob>> ForegroundJob::follow(Loop& loop, Signals& signals, Child spawned,
-                                                             Handlers handlers) {
-  std::unique_ptr<ForegroundJob> job(new ForegroundJob(loop, signals, std::move(spawned), std::move(handlers)));
+                                                             Handlers handlers, std::vector<pid_t> inherited) {
+  std::unique_ptr<ForegroundJob> job(
+      new ForegroundJob(loop, signals, std::move(spawned), std::move(handlers), std::move(inherited)));
   ForegroundJob* self = job.get();
   HR_TRYV(loop.watch(signals.fd(), [self] { self->handle_signals(); }));
   return job;
 }
 
-ForegroundJob::ForegroundJob(Loop& loop, Signals& signals, Child spawned, Handlers handlers)
+ForegroundJob::ForegroundJob(Loop& loop, Signals& signals, Child spawned, Handlers handlers,
+                             std::vector<pid_t> inherited)
     : loop_(loop),
       signals_(signals),
       child_(std::move(spawned)),
       handlers_(std::move(handlers)),
-      inherited_(own_children()),
-      wait_flags_(kWaitFlags) {
-  std::erase(inherited_, child_.pid());
-}
+      inherited_(std::move(inherited)),
+      wait_flags_(kWaitFlags) {}
 
 ForegroundJob::~ForegroundJob() {
   loop_.forget(signals_.fd());

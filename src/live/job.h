@@ -36,13 +36,15 @@ class ForegroundJob {
     std::function<void(pid_t pid, ExitStatus status)> on_reaped;       // the job itself, and orphans of its tree
   };
 
-  // Makes this process the subreaper of what it spawns from now on.
-  static void adopt_orphans();
+  // Makes this process the subreaper of what it spawns from now on; returns the children that it has already, of what
+  // it was before an exec.
+  static std::vector<pid_t> adopt_orphans();
 
   // `spawned` is the child, spawned by the thread that runs `loop`. `loop` and `signals` must outlive this, and
   // `on_end` must not destroy it.
   [[nodiscard]] static Result<std::unique_ptr<ForegroundJob>> follow(Loop& loop, Signals& signals, Child spawned,
-                                                                     Handlers handlers);
+                                                                     Handlers handlers,
+                                                                     std::vector<pid_t> inherited = {});
   ~ForegroundJob();
   ForegroundJob(const ForegroundJob&) = delete;
   ForegroundJob& operator=(const ForegroundJob&) = delete;
@@ -51,7 +53,7 @@ class ForegroundJob {
   void kill(int signal) const { child_.kill(signal); }
 
  private:
-  ForegroundJob(Loop& loop, Signals& signals, Child spawned, Handlers handlers);
+  ForegroundJob(Loop& loop, Signals& signals, Child spawned, Handlers handlers, std::vector<pid_t> inherited);
   void handle_signals();
   void handle(const Signal& signal);
   void forward(const Signal& signal);
@@ -65,7 +67,7 @@ class ForegroundJob {
   Signals& signals_;
   Child child_;
   Handlers handlers_;
-  std::vector<pid_t> inherited_;  // children from before the job: of what this process was once, by exec
+  std::vector<pid_t> inherited_;  // children from before the job
   int terminal_signal_ = 0;       // the last one that would have ended a program without handlers
   int stop_signal_ = 0;           // a stop signal that this process has had and the job not yet followed
   bool job_stopped_ = false;

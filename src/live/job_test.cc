@@ -20,20 +20,21 @@ struct JobTest : testing::Test {
 
   ~JobTest() override { signals.release(); }
 
-  pid_t follow(std::vector<std::string> argv) {
+  pid_t follow(std::vector<std::string> argv, std::vector<pid_t> inherited = {}) {
     auto child =
         Child::spawn({.argv = std::move(argv), .signal_mask = signals.mask_before(), .on_drop = OnDrop::kKill});
     EXPECT_TRUE(child);
     const pid_t pid = child->pid();
-    auto followed = ForegroundJob::follow(
-        *loop, signals, std::move(*child),
-        {.on_end =
-             [this](const JobEnd& ended) {
-               end = ended;
-               loop->stop();
-             },
-         .on_stopped = [](Nanos, Nanos, int) {},
-         .on_reaped = [this](pid_t who, ExitStatus status) { reaped.emplace_back(who, status); }});
+    auto followed =
+        ForegroundJob::follow(*loop, signals, std::move(*child),
+                              {.on_end =
+                                   [this](const JobEnd& ended) {
+                                     end = ended;
+                                     loop->stop();
+                                   },
+                               .on_stopped = [](Nanos, Nanos, int) {},
+                               .on_reaped = [this](pid_t who, ExitStatus status) { reaped.emplace_back(who, status); }},
+                              std::move(inherited));
     EXPECT_TRUE(followed);
     job = std::move(*followed);
     return pid;
@@ -81,8 +82,7 @@ TEST_F(JobTest, WhatTheJobLeavesBehindIsNamed) {
 TEST_F(JobTest, WhatWasThereBeforeTheJobIsNotLeftByIt) {
   auto earlier = Child::spawn({.argv = {"sleep", "60"}});
   ASSERT_TRUE(earlier);
-  ForegroundJob::adopt_orphans();
-  follow({"true"});
+  follow({"sh", "-c", "exit 0"}, ForegroundJob::adopt_orphans());
   loop->run();
   EXPECT_TRUE(end.left_over.empty());
   earlier->kill(SIGKILL);
