@@ -223,9 +223,10 @@ std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
     if (a.work->processes > 1)
       text += fmt::format(" Of {} processes that count steps, the one with most did {}.", a.work->processes, rate);
     else
-      text += fmt::format(
-          " The job did {}{}.", rate,
-          a.work->samples_per_second ? fmt::format(", {} samples", rate_words(*a.work->samples_per_second)) : "");
+      text += fmt::format(" The job did {}{}.", rate,
+                          a.work->samples_per_second
+                              ? fmt::format(", {} samples per second", rate_words(*a.work->samples_per_second))
+                              : "");
   }
   if (!cast.unreported.empty()) text += fmt::format(" {} reported no utilisation.", gpu_names(a, cast.unreported));
   return text;

@@ -238,7 +238,7 @@ std::vector<Finding> idle_checkpoint(const Analysis& a) {
                                  : "run once without checkpoints and output: if the gap stays, this is wrong";
   finding.advice = saves ? "write checkpoints from a thread or less often, first to local disk"
                          : "write less, less often or from a thread, first to local disk";
-  gains_at_most(a, finding, "if writing overlapped wholly", true);
+  gains_at_most(a, finding, "if the GPU did not wait for writing at all", true);
   return only(std::move(finding));
 }
 

@@ -77,7 +77,7 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
       finding.candidates = {Cause::kInputInMainProcess, Cause::kSlowStorage};
     finding.title = "The GPU waits while the training process loads its data itself";
     finding.advice =
-        fmt::format("loader workers, a few less than the {:.3g} usable cores (num_workers)", s.usable_cores);
+        fmt::format("loader workers (num_workers), as many as cores are free of the {:.3g} usable ones", s.usable_cores);
     finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
     return;
   }

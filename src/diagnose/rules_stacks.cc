@@ -51,7 +51,7 @@ std::vector<Finding> idle_validation(const Analysis& a) {
   finding.cause = Cause::kValidation;
   finding.title = "The GPU waits while the job validates";
   finding.advice = "validate less often or on fewer samples, compute its metrics on the GPU, or in another process";
-  gains_at_most(a, finding, "if validation overlapped wholly", true);
+  gains_at_most(a, finding, "if the GPU did not wait for validation at all", true);
   return only(std::move(finding));
 }
 

@@ -20,7 +20,7 @@ struct Wait {
 };
 constexpr std::array kWaits{
     Wait{Account::kInput, "The GPU waits for the data loader", "more loader workers, pinned memory, or cheaper samples",
-         "if loading overlapped wholly"},
+         "if the GPU did not wait for loading at all"},
     Wait{Account::kHostCode, "The GPU waits for operators and CUDA calls on the CPU",
          "make what comes before the launch cheaper, or launch further ahead of the GPU",
          "if launches never came late"},

@@ -18,7 +18,7 @@ namespace {
 std::string why_nothing(const Explanation& e) {
   for (const Finding& finding : e.findings)
     if (finding.cause == Cause::kHealthy)
-      return fmt::format("Healthy: no change is worth its risk. {}", finding.evidence.front());
+      return fmt::format("Healthy: no change is worth its risk ({})", finding.evidence.front());
   if (e.ledger.budget() == 0) return "No GPU was recorded: nothing to plan for";
   const bool any = std::any_of(e.findings.begin(), e.findings.end(), [](const Finding& f) { return f.cost() > 0; });
   if (!any) return "No loss is large enough to be worth a change";
