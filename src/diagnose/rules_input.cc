@@ -76,8 +76,8 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
     else
       finding.candidates = {Cause::kInputInMainProcess, Cause::kSlowStorage};
     finding.title = "The GPU waits while the training process loads its data itself";
-    finding.advice =
-        fmt::format("loader workers (num_workers), as many as cores are free of the {:.3g} usable ones", s.usable_cores);
+    finding.advice = fmt::format("loader workers (num_workers), as many as cores are free of the {:.3g} usable ones",
+                                 s.usable_cores);
     finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
     return;
   }
