@@ -177,8 +177,8 @@ def on_terminal(tmp_path):
 
 def test_the_job_has_the_terminal(on_terminal):
     terminal = on_terminal(HEADROOM, "run", "-q", "--", PYTHON, "-c",
-                           "import os; print([os.isatty(n) for n in (0, 1, 2)], os.get_terminal_size().columns >= 0,"
-                           "os.tcgetpgrp(0) == os.getpgrp())")
+                           "import os; os.write(1, f'{[os.isatty(n) for n in (0, 1, 2)]} {os.get_terminal_size().columns >= 0} '"
+                           "f'{os.tcgetpgrp(0) == os.getpgrp()}\\n'.encode())")  # at once: Headroom speaks, too
     terminal.wait_for("[True, True, True] True True")
     assert os.waitstatus_to_exitcode(terminal.status()) == 0
 
