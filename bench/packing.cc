@@ -3,6 +3,8 @@
 // true memory and lengths), out-of-memory, waste; makespans against the lower bound on skewed sets; noise and decision
 // intervals; the planner's own cost. Everything but the cost is simulated.
 //   bench_packing [SEEDS [FIRST]]       8 seeds from 700, on which no constant was chosen
+//   bench_packing --end [SEEDS [FIRST]] how often the end lay where it was expected; 3 seeds from 500
+//   bench_packing --short [SEEDS [FIRST]]  only the batch of tasks of two seconds
 //   bench_packing --trace FAMILY SEED   one run, a line every ten simulated seconds
 #include <fmt/format.h>
 #include <malloc.h>
@@ -127,12 +129,27 @@ void print_sensitivity(std::uint64_t first, int seeds) {
   fmt::print("\n");
 }
 
-void print_trace(const Family& family, std::uint64_t seed, bool lengths_known) {
-  RunOptions options{.lengths_known = lengths_known};
+// Tasks of two seconds, read twice a second.
+void print_short(std::uint64_t first, int seeds) {
+  const Family family = short_tasks();
+  const double n = seeds;
+  double relative = 0, worst = 9, makespan = 0, k = 0;
+  for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed) {
+    const Best best = best_fixed(family, seed, {3, 4, 5, 6, 8, 12}, Order::kAsGiven);
+    const double ours = run_planner(family, seed, {.signals = Signals::kShares, .read_every = kSecond / 2}).makespan;
+    relative += best.makespan / ours / n, worst = std::min(worst, best.makespan / ours);
+    makespan += ours / n, k += best.k / n;
+  }
+  fmt::print(
+      "{} tasks of two seconds: best k {:.1f}, of its speed {:.3f}, worst seed {:.2f}; ours {:.1f} s; simulated\n\n",
+      tasks_of(family, first).size(), k, relative, worst, makespan);
+}
+
+void print_trace(const Family& family, std::uint64_t seed, RunOptions options, int every) {
   int reading = 0;
   options.watch = [&](Nanos now, const Planner& planner) {
-    if (reading++ % 10 != 0) return;
-    fmt::print("{:>6.0f} s {:>5} ready", seconds(now), planner.counts().ready);
+    if (reading++ % every != 0) return;
+    fmt::print("{:>6.1f} s {:>5} ready", seconds(now), planner.counts().ready);
     for (int g = 0; g < family.gpus; ++g) {
       const GpuView gpu = planner.gpu(g);
       fmt::print(" | {:>2} tasks load {:.2f} parallelism {:.2f} rate {:.2f} memory {:>3.0f} of {:.0f}",
@@ -147,16 +164,78 @@ void print_trace(const Family& family, std::uint64_t seed, bool lengths_known) {
              lower_bound(family, tasks_of(family, seed)), run.ooms, run.direction_changes);
 }
 
+// From a tenth of the batch on, and before.
+struct Ends {
+  ExpectedEnd early, later;
+  void add(const RunResult& run) { early.add(run, 0, 0.1), later.add(run, 0.1, 1); }
+};
+
+void print_end(std::string_view name, const Ends& ends) {
+  fmt::print("{:<18}", name);
+  for (const ExpectedEnd* end : {&ends.later, &ends.early})
+    fmt::print("{:>7} looks, said {:>4.0f} %, held {:.2f}, {:.2f} sooner, high/low {:>5.2f}", end->looks,
+               100.0 * static_cast<double>(end->said) / static_cast<double>(std::max<std::size_t>(1, end->looks)),
+               end->held_share(),
+               static_cast<double>(end->sooner) / static_cast<double>(std::max<std::size_t>(1, end->said)),
+               end->usual_width());
+  fmt::print("\n");
+}
+
+// The mean over the families of how often it held, so that long ones do not rule.
+void print_ends_of_families(std::uint64_t first, int seeds, bool known) {
+  double later = 0, early = 0, said_early = 0;
+  Ends all;
+  for (const Family& family : all_families()) {
+    Ends own;
+    for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(seeds); ++seed)
+      for (const Signals signals : {Signals::kSteps, Signals::kShares, Signals::kCompletions}) {
+        const RunResult run =
+            run_planner(family, seed, {.signals = signals, .lengths_known = known, .expect_every = 5 * kSecond});
+        own.add(run), all.add(run);
+      }
+    print_end(family.name, own);
+    later += own.later.held_share();
+    if (own.early.said > 0) early += own.early.held_share(), said_early += 1;
+  }
+  print_end("all looks", all);
+  fmt::print("mean of the families: held {:.3f}; before a tenth {:.3f}\n\n",
+             later / static_cast<double>(all_families().size()), early / std::max(1.0, said_early));
+}
+
+void print_ends_of_small_batches(std::uint64_t first, int seeds, bool known) {
+  std::map<std::size_t, std::pair<std::string_view, Ends>> rows;
+  for (std::uint64_t seed = first; seed < first + 20 * static_cast<std::uint64_t>(seeds); ++seed) {
+    const std::vector<Family> families = small_batches(seed);
+    for (std::size_t i = 0; i < families.size(); ++i)
+      for (const Signals signals : {Signals::kSteps, Signals::kShares, Signals::kCompletions}) {
+        rows[i].first = families[i].name;
+        rows[i].second.add(
+            run_planner(families[i], seed, {.signals = signals, .lengths_known = known, .expect_every = kSecond}));
+      }
+  }
+  for (const auto& [i, row] : rows) print_end(row.first, row.second);
+  fmt::print("\n");
+}
+
+void print_ends(std::uint64_t first, int seeds) {
+  for (const bool known : {false, true}) {
+    fmt::print("the end, lengths {}: from a tenth of the batch on | before; simulated; {} seeds from {}\n",
+               known ? "known" : "not known", seeds, first);
+    print_ends_of_small_batches(first, seeds, known);
+    print_ends_of_families(first, seeds, known);
+  }
+}
+
 int trace(std::string_view name, std::uint64_t seed) {
   std::vector<Family> all = all_families();
   for (const Family& family : all) {
     if (family.name != name) continue;
-    print_trace(family, seed, false);
+    print_trace(family, seed, {}, 10);
     return 0;
   }
-  if (name != "skew") return 2;
-  print_trace(skewed(2), seed, true);
-  return 0;
+  if (name == "skew") print_trace(skewed(2), seed, {.lengths_known = true}, 10);
+  if (name == "short") print_trace(short_tasks(), seed, {.signals = Signals::kShares, .read_every = kSecond / 2}, 1);
+  return name == "skew" || name == "short" ? 0 : 2;
 }
 
 enum class Requests { kSlots, kSame, kAllDifferent };
@@ -206,6 +285,14 @@ int main(int argc, char** argv) {
   namespace f = headroom::scheduler::families;
   if (argc == 4 && std::string_view(argv[1]) == "--trace")
     return f::trace(argv[2], static_cast<std::uint64_t>(std::atoi(argv[3])));
+  if (argc > 1 && std::string_view(argv[1]) == "--short") {
+    f::print_short(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 700), argc > 2 ? std::atoi(argv[2]) : 8);
+    return 0;
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "--end") {
+    f::print_ends(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 500), argc > 2 ? std::atoi(argv[2]) : 3);
+    return 0;
+  }
   const int seeds = argc > 1 ? std::atoi(argv[1]) : 8;
   const auto first = static_cast<std::uint64_t>(argc > 2 ? std::atoi(argv[2]) : 700);
   if (seeds < 1) return 2;
@@ -213,6 +300,7 @@ int main(int argc, char** argv) {
     for (const int count : {1'000, 10'000, 100'000}) f::print_cost(count, requests);
   fmt::print("\n");
   f::print_families(first, seeds);
+  f::print_short(first, seeds);
   f::print_skew(first, seeds);
   f::print_sensitivity(first, std::min(seeds, 4));
 }

@@ -10,9 +10,11 @@ import sys
 import time
 
 import batches
+import live
 import marks
 import output_lines
 import python_marks
+import serving
 import stacks
 import studies
 import tiers
@@ -48,11 +50,7 @@ def recorder(bench, table, effort):
                   beside=f"{cost.rss_kib} with {cost.driver_kib} of the stand-in driver; {cost.private_kib} of it private; "
                          f"VmHWM {cost.high_water_kib}")
     for name, arguments in watched.installed_peers():
-        config = bench.work / "config" / name
-        config.mkdir(parents=True, exist_ok=True)
-        if name == "btop":
-            (config / "btop.conf").write_text("update_ms=1000\n", encoding="utf-8")
-        with watched.in_terminal(bench, 2, [name, *arguments], XDG_CONFIG_HOME=str(bench.work / "config")) as pid:
+        with watched.in_terminal(bench, 2, [name, *arguments], XDG_CONFIG_HOME=str(watched.configured(bench, name))) as pid:
             cost = watched.watch_cost(pid, seconds, settle=3)
         beside = "reads no GPU in this version; every process of the machine" if name == "btop" else "watches no tree"
         table.add(title, f"beside it: {name}, 1 Hz, 2 GPUs: CPU", cost.cpu_percent, "%", spread(cost.parts), beside=beside)
@@ -149,6 +147,8 @@ def answers(bench, table, effort):
         table.add(title, f"headroom {verb}, CPU", median(seconds), "s", spread(seconds))
     both = [sum(pair) for pair in zip(*times.values())]
     table.add(title, "both, CPU", median(both), "s", spread(both), 1.0)
+    one = [timed([bench.headroom, "plan", "--why", str(file)])[1] for _ in range(rounds)]
+    table.add(title, "headroom plan --why, both from one reading, CPU", median(one), "s", spread(one), 1.0)
     page = bench.work / "day.html"
     report = [timed([bench.headroom, "report", str(file), "-o", str(page)])[1] for _ in range(rounds)]
     table.add(title, "headroom report, CPU", median(report), "s", spread(report), 1.0)
@@ -221,11 +221,11 @@ def quartiles(values):
     return f"{number(ordered[len(ordered) // 4])} to {number(ordered[3 * len(ordered) // 4])}"
 
 
-PARTS = {"recorder": recorder, "nvml": nvml, "recording": recording, "store": store, "import": logs,
+PARTS = {"recorder": recorder, "nvml": nvml, "top": live.top, "recording": recording, "store": store, "import": logs,
          "answers": answers, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "packed": batches.packed,
          "stacks": stacks.stacks, "marks": marks.marks, "python_marks": python_marks.python_marks,
          "output": output_lines.output_lines, "tiers": tiers.tiers, "study": studies.studies,
-         "traces": traces.run}
+         "traces": traces.run, "serve": serving.serving}
 NAMES = list(PARTS)
 
 

@@ -179,6 +179,15 @@ def in_terminal(bench, gpus, command, **extra):
         os.close(primary)
 
 
+def configured(bench, name):
+    """A folder of settings that make a monitor refresh once a second."""
+    config = bench.work / "config" / name
+    config.mkdir(parents=True, exist_ok=True)
+    if name == "btop":
+        (config / "btop.conf").write_text("update_ms=1000\n", encoding="utf-8")
+    return config.parent
+
+
 def installed_peers():
     """Other monitors that are here, with what makes them refresh once a second."""
     return [(name, options) for name, options in (("btop", []), ("nvtop", ["-d", "10"]), ("nvitop", ["--interval", "1"]))

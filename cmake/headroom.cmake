@@ -18,13 +18,19 @@ endif()
 if(NOT HEADROOM_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_options(headroom_flags INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif()
-set(HEADROOM_HANGS_AFTER 120)  # seconds; of a unit test or the corpus of a fuzz target
+set(HEADROOM_HANGS_AFTER 300)  # seconds; of a unit test or the corpus of a fuzz target
 if(HEADROOM_SANITIZE)
-  set(HEADROOM_HANGS_AFTER 600)  # unoptimised and instrumented: twenty times as slow
+  set(HEADROOM_HANGS_AFTER 900)  # unoptimised and instrumented: twenty times as slow
   target_compile_options(headroom_flags INTERFACE -fsanitize=${HEADROOM_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
   target_link_options(headroom_flags INTERFACE -fsanitize=${HEADROOM_SANITIZE})
 endif()
+
+# Files of one folder are compiled several at a time: most of what a compiler does here is to read the same headers again.
+option(HEADROOM_UNITY "compile several files of a folder as one" OFF)
+function(headroom_unity target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEADROOM_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
 
 # headroom_layer(NAME [FOLDERS folder...] [DEPS layer...] [LIBS library...])
 # All *.cc of the calling folder (and of FOLDERS below it) become library hr_NAME; all *_test.cc become one GoogleTest program NAME_test.
@@ -44,6 +50,7 @@ function(headroom_layer name)
   list(TRANSFORM ARG_DEPS PREPEND hr_)
   if(sources)
     add_library(hr_${name} STATIC ${sources})
+    headroom_unity(hr_${name})
     target_link_libraries(hr_${name} PUBLIC headroom_flags ${HEADROOM_FMT} tl::expected ${ARG_DEPS} ${ARG_LIBS})
   else()
     add_library(hr_${name} INTERFACE)
@@ -69,10 +76,11 @@ function(headroom_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
+  headroom_unity(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} headroom_flags GTest::gmock_main)
   # What is tested is optimised as ever; the tests themselves are half of all code, and take a third less to compile.
   if(NOT HEADROOM_SANITIZE)
-    set_property(SOURCE ${ARG_SOURCES} APPEND PROPERTY COMPILE_OPTIONS -O0 -U_FORTIFY_SOURCE)
+    target_compile_options(${name} PRIVATE -O0 -U_FORTIFY_SOURCE)
   endif()
   # Only where it is used: a path of this checkout in every command line would keep compiler caches from being shared.
   foreach(source ${ARG_SOURCES})

@@ -9,6 +9,7 @@ and decoding the data, the loader's worker processes, validation and checkpoints
 for a reason that many real programs share; --workers says how to make it faster.
 """
 import argparse
+import contextlib
 import multiprocessing
 import os
 import random
@@ -41,10 +42,13 @@ def load_batch(dataset, rng, augment):
     return struct.pack(f"{len(batch)}f", *batch)
 
 
-def worker(dataset, first, step, count, augment, pipe):
+def worker(dataset, first, step, count, augment, pipe, trainers_ends):
+    for end in trainers_ends:
+        end.close()  # else no pipe breaks when the trainer dies, and a worker that writes stays for ever
     rng = random.Random(first)
-    for _ in range(first, count, step):
-        pipe.send_bytes(load_batch(dataset, rng, augment))  # waits while the trainer has a few batches ahead
+    with contextlib.suppress(BrokenPipeError):
+        for _ in range(first, count, step):
+            pipe.send_bytes(load_batch(dataset, rng, augment))  # waits while the trainer has a few batches ahead
 
 
 class Loader:
@@ -54,11 +58,11 @@ class Loader:
         self.dataset, self.augment, self.rng, self.pipes = dataset, augment, random.Random(0), []
         for first in range(workers):
             ours, theirs = multiprocessing.Pipe(duplex=False)
+            self.pipes.append(ours)
             process = multiprocessing.Process(target=worker, daemon=True,
-                                              args=(dataset, first, workers, count, augment, theirs))
+                                              args=(dataset, first, workers, count, augment, theirs, self.pipes))
             process.start()
             theirs.close()
-            self.pipes.append(ours)
 
     def batch(self, number):
         if not self.pipes:

@@ -14,7 +14,7 @@
 namespace headroom::sim {
 namespace {
 
-constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kImageSeed = 7;
 constexpr Nanos kStart = 1000 * kSecond;
 
 // A device on a clock that the test turns.
@@ -63,7 +63,7 @@ Fault fault(FaultKind kind, Nanos at, Nanos duration) {
 
 TEST(Image, LazyEqualsEagerBinsIncluded) {
   for (std::uint64_t round = 0; round < 20; ++round) {
-    std::mt19937_64 random(kSeed + round);
+    std::mt19937_64 random(kImageSeed + round);
     const auto roll = [&](Nanos low, Nanos high) { return std::uniform_int_distribution<Nanos>(low, high)(random); };
     Bench lazy, eager;
     Nanos now = 0;
@@ -84,7 +84,7 @@ TEST(Image, LazyEqualsEagerBinsIncluded) {
     EXPECT_EQ(lazy.image_->held, eager.image_->held);
     EXPECT_DOUBLE_EQ(lazy.energy_j(), eager.energy_j());
     EXPECT_DOUBLE_EQ(lazy.image_->temperature_mc, eager.image_->temperature_mc);
-    ASSERT_EQ(lazy.bins_.size(), eager.bins_.size()) << "seed " << kSeed + round;
+    ASSERT_EQ(lazy.bins_.size(), eager.bins_.size()) << "seed " << kImageSeed + round;
     for (std::size_t i = 0; i < lazy.bins_.size(); ++i) {
       EXPECT_EQ(lazy.bins_[i].index, eager.bins_[i].index);
       EXPECT_EQ(lazy.bins_[i].busy, eager.bins_[i].busy);

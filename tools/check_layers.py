@@ -36,6 +36,7 @@ MAY_INCLUDE = {
     "tasks": {"base", "model", "output"},
     "scheduler": {"base", "model", "contention"},
     "live": {"base", "model", "sample"},
+    "serve": {"base", "report", "live"},
     "batch": {"base", "model", "tasks", "scheduler", "output", "device", "host", "record", "live"},
     "doctor": {"base", "model", "device"},
     "inject": {"wire"},

@@ -105,13 +105,13 @@ def causes_page() -> str:
     lines = ["# Causes", "",
              "What a finding may name, and what helps against it: the catalogue, made from the tables in `src/model/catalogue.cc` and",
              "`src/model/fixes.cc` by `tools/diagnosis_doc.py`. *Tiers*: the evidence without which no rule names it (N NVML, P /proc,",
-             "S what a batch knows of its tasks). A cause without tiers is in the catalogue, and this version has no rule for it yet.",
-             "*Accounts*: those of the ledger that a finding of it may claim, `docs/ledger.md`; a set claims those of its candidates.",
+             "S what a batch knows of its tasks). *Accounts*: those of the ledger that a finding of it may claim, `docs/ledger.md`; a",
+             "set claims those of its candidates.",
              "The figures that decide are in `thresholds.md`; how gains are bounded, in `plan.md`.", "",
              "| cause | no. | in words | what would tell | tiers |", "|---|---|---|---|---|"]
     table = causes()
     for row in table:
-        lines.append(f"| [`{row['id']}`](#{row['id']}) | {row['number']} | {row['words']} | {row['observe']} | {row['needs'] or 'not yet'} |")
+        lines.append(f"| [`{row['id']}`](#{row['id']}) | {row['number']} | {row['words']} | {row['observe']} | {row['needs']} |")
     helps = fixes()
     for row in table:
         claims = ", ".join(f"`{account}`" for account in row["accounts"]) or "none: it costs no device time"

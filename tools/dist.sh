@@ -28,6 +28,8 @@ licences=$work/$name-licences.txt
         printf '\n==== %s ====\n\n' "$package"
         cat "/usr/share/doc/$package/copyright"
     done
+    printf '\n==== the dashboard ====\n\n'
+    cat web/licences.txt
 } > "$licences"
 
 # The package.

@@ -15,6 +15,10 @@ import truth
 
 WHOLE = {"job_never_uses_gpu", "unreleased_after_work", "environment_install", "startup_load", "compile_warmup", "trial_churn",
          "oom_restart_loop", "under_packing", "tail_imbalance", "wasted_trials", "hang"}  # explained with their start and end
+# What is mended of these is told apart from the starts and ends of the processes beside it, which should take as long in both
+# jobs, and do not where others use the cores: the labels of what is mended, where the mended job has as many processes.
+STARTS_AND_ENDS = {"environment_install": "install", "startup_load": "startup_", "compile_warmup": "compile",
+                   "unreleased_after_work": "hold", "trial_churn": None, "tail_imbalance": None, "wasted_trials": None}
 GROUPS = {"input": ("input_", "workers_"), "copy": ("copy",), "launch": ("launch", "sync_points", "graph", "gil", "slow_rank"),
           "checkpoint": ("checkpoint", "serialise", "send"), "validation": ("validation",), "peer": ("peer",)}
 
@@ -27,8 +31,9 @@ class Case:
     truth: truth.Truth
     window: list           # in seconds: explained from here to there; []: all of it
     inside: dict           # group of GROUPS -> share of the time, as a profiler inside the program would measure it
-    gain: list             # realised, [low, high]: time at equal work of this job over that of the mended one, as it was and
-                           # less what each waited for a core, as others' load differs; [] where there is none
+    gain: list             # realised, [low, high]: time at equal work of this job over that of the mended one, as it was,
+                           # less what each waited for a core, as others' load differs, and, of what lies at starts and
+                           # ends (STARTS_AND_ENDS), with those of the mended one as long as here; [] where there is none
     whole_gain: list       # likewise, from the start of both to their end
     walls: list            # of both, in seconds, and their waits for a core
     facts: dict            # interval, load, cores used, exit code
@@ -149,9 +154,35 @@ def wall(headroom, folder, only_training):
     return (end - begin) / 1e9, truth.waited(job, begin, end) / 1e9
 
 
-def realised(walls, cause):
+def beside(job, seconds, mended):
+    """Seconds that each process took on average beside its kernels and what is mended, on the GPU that was done last; and how
+    many there were."""
+    last = max(job.processes, key=lambda process: process["end"] or 0)
+    uuid = last["devices"][0]["uuid"]
+    kernels, label, fault, count = 0, STARTS_AND_ENDS[mended], 0, 0
+    for process in job.processes:
+        busy = next((device["busy"] for device in process["devices"] if device["uuid"] == uuid), None)
+        if busy is None:
+            continue
+        count, kernels = count + 1, kernels + sum(end - begin for begin, end in busy)
+        fault += sum(end - begin for begin, end, name in
+                     truth.outside(process["changes"], busy, process["begin"], process["end"] or process["begin"])
+                     if label and name.startswith(label))
+    return (seconds - (kernels + fault) / 1e9) / count, count
+
+
+def as_long_at_its_ends(job, other, walls, cause, installed):
+    """The wall of the mended job if its processes started and ended in the time in which those of this one did, in seconds;
+    `installed`: what this one installed before."""
+    own, _ = beside(job, walls[0][0] - installed, cause)
+    mended, count = beside(other, walls[1][0], cause)
+    return walls[1][0] + count * (own - mended)
+
+
+def realised(walls, cause, alike=None):
+    """`alike`: the wall of the mended job, if what is not mended took as long in it as in this one."""
     (before, waits_before), (after, waits_after) = walls
-    ratios = [before / after]
+    ratios = [before / after] + ([before / alike] if alike else [])
     if cause != "cpu_oversubscribed":
         ratios.append((before - waits_before) / max(0.01, after - waits_after))
     return [round(min(ratios), 4), round(max(ratios), 4)]
@@ -183,7 +214,12 @@ def make(folder, headroom):
         both = {part: [wall(headroom, one, part) for one in (folder, mended)] for part in {only_training, False}}
         if all(walls := both[only_training]):
             case.walls = [[round(part, 3) for part in one] for one in walls]
-            case.gain, case.whole_gain = realised(walls, label["cause"]), realised(both[False], label["cause"])
+            cause, alike = label["cause"], None
+            if cause in STARTS_AND_ENDS:
+                installed = sum(ns for causes, ns in case.truth.by_causes().items() if causes[0] == "environment_install")
+                alike = as_long_at_its_ends(job, truth.Job(mended), both[False], cause, installed / 1e9)
+            case.gain = realised(walls, cause, None if only_training else alike)
+            case.whole_gain = realised(both[False], cause, alike)
     return case, None
 
 

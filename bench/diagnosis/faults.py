@@ -8,14 +8,14 @@ SEVERITIES = {"below": (0.02, 0.035), "at": (0.065, 0.1), "above": (0.25, 0.55)}
 TRAINING_MS = 6000          # of kernels, in a job without a fault
 EPOCHS = 3
 NOT_INJECTED = {
-    "page_cache_thrash": "needs a memory limit of its own for the job; no rule names it yet",
-    "pcie_or_numa": "virtual links do not degrade, and the host has one NUMA node; no rule names it yet",
+    "page_cache_thrash": "needs a memory limit of its own for the job",
+    "pcie_or_numa": "virtual links do not degrade, and the host has one NUMA node",
     "batch_too_small": "only a second batch size tells it apart; virtual kernels take the time they are told",
     "memory_limited": "likewise: what the allocator really needs is not simulated",
     "busy_but_inefficient": "virtual kernels have no precision; power and activity would be made up",
-    "allocator_churn": "needs CUPTI; no rule names it yet",
+    "allocator_churn": "needs a profiler's trace of a real allocator",
     "exposed_communication": "there is no NCCL on virtual GPUs; waits for peers are straggler's",
-    "swap_thrash": "the machine has no swap; no rule names it yet",
+    "swap_thrash": "the machine has no swap",
 }
 
 

@@ -5,6 +5,7 @@ import json
 import pathlib
 import re
 import sys
+import types
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -260,6 +261,23 @@ class Records(unittest.TestCase):
     def test_what_a_run_waited_for_a_core_makes_the_realised_gain_an_interval(self):
         self.assertEqual(cases.realised([(9.0, 1.0), (6.0, 2.0)], "validation"), [1.5, 2.0])
         self.assertEqual(cases.realised([(9.0, 1.0), (6.0, 2.0)], "cpu_oversubscribed"), [1.5, 1.5])
+
+    def test_starts_and_ends_beside_what_is_mended_make_it_one_too(self):
+        def job(*processes):
+            """(begin, first kernel, end of its one second of kernels, end); what lies before the kernels compiles for 2 s."""
+            return types.SimpleNamespace(processes=[
+                {"begin": begin * SECOND, "end": end * SECOND, "changes": [[begin * SECOND, "loop"], *compiles],
+                 "devices": [{"uuid": GPU, "busy": [[first * SECOND, (first + 1) * SECOND]]}]}
+                for begin, first, end, compiles in processes])
+
+        compiles = [[1 * SECOND, "compile"], [3 * SECOND, "loop"]]
+        before, after = job((0, 4, 6, compiles)), job((0, 1, 3, []))
+        walls = [(7.0, 0.0), (3.0, 0.0)]  # beside kernels and compiling 4 s, and 2 s
+        alike = cases.as_long_at_its_ends(before, after, walls, "compile_warmup", 0)
+        self.assertEqual(alike, 5.0)
+        self.assertEqual(cases.realised(walls, "compile_warmup", alike), [1.4, 2.3333])
+        two, one = job((0, 4, 6, []), (6, 10, 12, [])), job((0, 1, 3, []))
+        self.assertEqual(cases.as_long_at_its_ends(two, one, [(12.0, 0.0), (3.0, 0.0)], "wasted_trials", 0), 6.0)
 
 
 if __name__ == "__main__":

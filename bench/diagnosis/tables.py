@@ -44,7 +44,7 @@ def macro_f1(rows):
     for row in rows:
         wanted = row["right"] or ["healthy"]
         found = set(row["says"]) & set(wanted)
-        name = next(iter(found)) if found else (row["says"] or ["nothing"])[0]
+        name = next((cause for cause in row["says"] if cause in found), (row["says"] or ["nothing"])[0])
         target = name if found else wanted[0]
         said[name] += 1
         true[target] += 1

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "base/fnv.h"
@@ -387,7 +388,8 @@ Result<BoxPlan> plan_of_toml(std::string_view text, const std::string& path) {
   HR_TRY(auto driver, root.text("driver_version"));
   if (driver) plan.driver_version = std::move(*driver);
   HR_TRY(const auto cuda, root.number("cuda_version", 1, 1000));
-  if (cuda) plan.cuda_driver_version = static_cast<int>(*cuda) * 1000 + static_cast<int>(*cuda * 10 + 0.5) % 10 * 10;
+  if (cuda)
+    plan.cuda_driver_version = static_cast<int>(*cuda) * 1000 + static_cast<int>(std::lround(*cuda * 10)) % 10 * 10;
   HR_TRY(const std::vector<TomlTable> gpus, root.tables("gpu"));
   for (const TomlTable& gpu : gpus) HR_TRYV(add_gpu(plan, gpu));
   if (plan.devices.empty())

@@ -2,6 +2,7 @@
 #include "sim/box/script.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -91,7 +92,7 @@ Result<void> reading_fault(const TomlTable& table, Fault& fault) {
 
 Result<void> throttle_fault(const TomlTable& table, Fault& fault) {
   HR_TRY(const double rate, table.need_number("rate", 0.001, 1));  // of full speed
-  fault.rate_permille = static_cast<std::uint32_t>(rate * 1000 + 0.5);
+  fault.rate_permille = static_cast<std::uint32_t>(std::lround(rate * 1000));
   fault.reasons = kReasons[0].bits;
   HR_TRY(const auto name, table.text("reason"));
   if (!name) return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -124,8 +125,8 @@ std::uint32_t mean_power(const View& view, Nanos at, double energy_now_uj) {
   const Nanos window = static_cast<Nanos>(view.info().power_window_bins) * kSecond / kBinsPerSecond;
   const Nanos from = std::max(view.header.box.start_monotonic_ns, at - window);
   if (at <= from) return view.info().power_idle_mw;
-  return static_cast<std::uint32_t>((energy_now_uj - view.at(from).energy_uj) * 1e6 / static_cast<double>(at - from) +
-                                    0.5);
+  return static_cast<std::uint32_t>(
+      std::lround((energy_now_uj - view.at(from).energy_uj) * 1e6 / static_cast<double>(at - from)));
 }
 
 std::uint64_t share_in_use(const Image& image, contention::Schedule schedule) {

@@ -52,7 +52,7 @@ std::optional<std::uint32_t> by_uuid(std::string_view prefix, const DeviceInfo* 
 
 std::vector<std::uint32_t> visible_devices(const char* mask, const char* order, const DeviceInfo* devices,
                                            std::uint32_t count) {
-  const std::vector<std::uint32_t> all = enumeration(order, devices, count);
+  std::vector<std::uint32_t> all = enumeration(order, devices, count);
   if (mask == nullptr) return all;
   std::string_view rest = stripped(mask);
   if (rest.starts_with("MIG-")) return {};

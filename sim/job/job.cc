@@ -21,7 +21,7 @@ namespace headroom::sim {
 
 namespace {
 
-constexpr double kMiB = 1048576.0;
+constexpr double kMebibyte = 1048576.0;
 
 Nanos of_ms(double ms) { return static_cast<Nanos>(ms * 1e6); }
 
@@ -120,7 +120,7 @@ Result<void> Job::start_loader() {
 void Job::allocate(double mib) {
   if (mib <= 0 || options_.no_gpu) return;
   std::uint64_t address = 0;
-  must(gpu_->allocate(options_.device, static_cast<std::uint64_t>(mib * kMiB), &address),
+  must(gpu_->allocate(options_.device, static_cast<std::uint64_t>(mib * kMebibyte), &address),
        fmt::format("allocate {:.0f} MiB", mib));
 }
 
@@ -163,7 +163,8 @@ void Job::step() {
   if (options_.no_gpu) return;
   if (options_.copy_mib > 0) {
     const Timed timed(truth_.host);
-    must(gpu_->copy(options_.device, static_cast<std::uint64_t>(options_.copy_mib * kMiB), true, options_.pinned, true),
+    must(gpu_->copy(options_.device, static_cast<std::uint64_t>(options_.copy_mib * kMebibyte), true, options_.pinned,
+                    true),
          "copy");
   }
   if (truth_.first_launch == 0) truth_.first_launch = clock_now();

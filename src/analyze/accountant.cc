@@ -21,13 +21,39 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
                                           [&](const ContextUse& use) { return use.device == gpu && !use.ours; })) {
   find_kernels();
   leave_out_the_absent();
+  // Its first kernel is still to come: until then all of it is start-up.
+  starting_ = job.no_kernel_yet && job.has_job && job.has_contexts &&
+              std::none_of(job.uses.begin(), job.uses.end(), [](const ContextUse& use) { return use.ours; });
+  if (job.no_kernel_yet)
+    for (Use& use : uses_)
+      if (use.claim == Claim::kContext && use.context.ours && !use.context.from_before)
+        use.first_kernel = use.context.end;
+}
+
+void DeviceAccountant::add_kernels(KernelTimes& of_processes) const {
+  for (const Use& use : uses_)
+    if (use.context.ours && use.context.process && use.first_kernel != kNever)
+      of_processes[*use.context.process].push_back({use.context.device, {use.first_kernel, use.last_kernel}});
+}
+
+void DeviceAccountant::divide(const KernelTimes& of_processes) {
+  for (Use& use : uses_) {
+    if (!use.context.ours || !use.context.process || use.first_kernel == kNever) continue;
+    for (const auto& [device, kernels] : of_processes.at(*use.context.process)) {
+      if (device == use.context.device || kernels.end <= use.context.begin || use.context.end <= kernels.begin)
+        continue;
+      use.first_kernel = std::max(use.context.begin, std::min(use.first_kernel, kernels.begin));
+      use.last_kernel = std::min(use.context.end, std::max(use.last_kernel, kernels.end));
+    }
+  }
   for (Use& use : uses_) use.hung = use.hung || hung(use), use.spins = spins(use, time_, limits_);
   find_cuts();
 }
 
 void DeviceAccountant::find_cuts() {
   for (const Use& use : uses_)
-    for (const Nanos cut : {use.context.begin, use.first_kernel, use.last_kernel, use.context.end})
+    for (const Nanos cut :
+         {use.context.begin, use.first_kernel, use.last_kernel, use.context.seen_until, use.context.end})
       if (cut != kNever) cuts_.push_back(cut);
   for (const QueueChange& change : job_.batch.queue) cuts_.push_back(change.at);
   std::sort(cuts_.begin(), cuts_.end());
@@ -92,10 +118,20 @@ const std::vector<DeviceAccountant::Share>& DeviceAccountant::owners(Nanos begin
   if (measured <= 0) {
     const bool any_computes =
         std::any_of(shares_.begin(), shares_.end(), [](const Share& share) { return !share.use->only_holds; });
-    for (Share& share : shares_)
-      share.weight = any_computes && share.use->only_holds ? 0
-                     : job_.batch.present                  ? held_within(*share.use, begin, end)
-                                                           : 1;
+    const auto listed = [](const Share& share) {
+      return share.use->claim == Claim::kContext && share.use->context.ours && !share.use->only_holds;
+    };
+    // Of an attempt that no list named it is not known that it ever had a context.
+    const bool any_listed = std::any_of(shares_.begin(), shares_.end(), listed);
+    const bool any_ran = std::any_of(shares_.begin(), shares_.end(), [&](const Share& share) {
+      return !share.use->only_holds && !hardly_ran(*share.use);
+    });
+    for (Share& share : shares_) {
+      const Use& use = *share.use;
+      const bool stands_back = (any_computes && use.only_holds) || (any_listed && use.claim == Claim::kUnseen) ||
+                               (any_ran && hardly_ran(use));
+      share.weight = stands_back ? 0 : job_.batch.present ? held_within(*share.use, begin, end) : 1;
+    }
   }
   if (!job_.batch.present) leave_to_the_old(begin, end, busy);
   if (shares_.empty()) shares_.push_back({nullptr, 1});
@@ -181,13 +217,17 @@ const std::vector<DeviceAccountant::Piece>& DeviceAccountant::lay_out(const Util
 }
 
 void DeviceAccountant::find_kernels(const Piece& piece) {
-  for (const Share& share : owners(piece.begin, piece.end, piece.busy)) {
+  const auto& shares = owners(piece.begin, piece.end, piece.busy);
+  const bool several = std::count_if(shares.begin(), shares.end(), [](const Share& s) { return s.weight > 0; }) > 1;
+  for (const Share& share : shares) {
     if (!share.use || share.weight <= 0) continue;
+    Use& owner = uses_[static_cast<std::size_t>(share.use - uses_.data())];
+    owner.doubtful = owner.doubtful || (several && owner.claim == Claim::kUnseen);
     const auto note = [&](Use& use) {
       if (use.first_kernel == kNever) use.first_kernel = std::max(use.context.begin, piece.end - piece.busy);
       use.last_kernel = std::min(use.context.end, piece.end);
     };
-    note(uses_[static_cast<std::size_t>(share.use - uses_.data())]);
+    note(owner);
     for (const std::size_t i : around_)
       if (uses_[i].claim == Claim::kAttempt && uses_[i].context.attempt == share.use->context.attempt) note(uses_[i]);
   }
@@ -202,22 +242,32 @@ void DeviceAccountant::find_kernels() {
     const bool listed = std::any_of(around_.begin(), around_.end(), [&](std::size_t i) {
       return uses_[i].claim == Claim::kContext && uses_[i].context.held_from < sample.end;
     });
-    if (busy_ns(sample) > 0 && !listed)
-      for (const std::size_t i : around_) uses_[i].computed = true;
+    if (busy_ns(sample) == 0 || listed) continue;
+    const bool any_ran = std::any_of(around_.begin(), around_.end(),
+                                     [&](std::size_t i) { return can_own(uses_[i].claim) && !hardly_ran(uses_[i]); });
+    for (const std::size_t i : around_) uses_[i].computed |= !any_ran || !hardly_ran(uses_[i]);
   }
   for (Use& use : uses_)
     if (use.context.from_before && use.first_kernel != kNever) use.first_kernel = use.context.begin;
 }
 
-// An attempt that was looked for in vain owns no kernels, unless some ran that can be nobody else's: a context may have
-// been there between two looks.
+// An attempt that was looked for in vain, or hardly ran, owns no kernels, unless some ran that can be nobody else's: a
+// context may have been there between two looks.
 void DeviceAccountant::leave_out_the_absent() {
   bool any = false;
   for (Use& use : uses_)
-    if (use.claim == Claim::kUnseen && use.looked_for && !use.computed) use.claim = Claim::kNeverHeld, any = true;
+    if (use.claim == Claim::kUnseen && (use.looked_for || hardly_ran(use)) && !use.computed)
+      use.claim = Claim::kNeverHeld, any = true;
   if (!any) return;
-  for (Use& use : uses_) use.first_kernel = use.last_kernel = kNever;
+  for (Use& use : uses_) use.first_kernel = use.last_kernel = kNever, use.doubtful = false;
   find_kernels();
+}
+
+// Of an attempt that used less CPU than a program takes that opens the driver.
+bool DeviceAccountant::hardly_ran(const Use& use) const {
+  if (use.claim != Claim::kUnseen || use.context.attempt < 0) return false;
+  const auto& cpu = job_.batch.attempts[static_cast<std::size_t>(use.context.attempt)].cpu_time;
+  return cpu && *cpu < limits_.time(Threshold::kOpensTheDriver);
 }
 
 // Held for long, and for many times its longest pause before, while neither it nor what it has started used the CPU or
@@ -291,8 +341,9 @@ void DeviceAccountant::busy(Nanos begin, Nanos end, Nanos sample_begin) {
       slice.task = use->task;
       slice.account = use->kernels;
       if (!use->context.ours) slice.account = Account::kForeign;
-      if (use->claim == Claim::kUnseen) slice.tiers = "S", slice.confidence = Confidence::kMedium;
       if (shares.size() > 1) slice.confidence = Confidence::kMedium;
+      if (use->claim == Claim::kUnseen)
+        slice.tiers = "S", slice.confidence = use->doubtful ? Confidence::kLow : Confidence::kMedium;
     } else if (job_.has_contexts || job_.owners_unknown) {
       slice.confidence = Confidence::kLow;  // too short to be listed, or hidden from us
       if (desktop_ && !touched_) slice.account = Account::kForeign;
@@ -314,11 +365,16 @@ Slice piece_of(const Use& use, Nanos begin, Nanos end, Account account, Tiers ti
 // The first evidence that speaks for it decides; without any, only where it lies between the kernels is known.
 void DeviceAccountant::held_piece(Nanos begin, Nanos end, const Use& use, UsePart part) {
   const IdleStretch stretch{use, part, begin, end, time_};
+  const bool past_kernels = part == UsePart::kTail || use.first_kernel == kNever;
+  if (past_kernels && !use.hung && begin >= use.context.seen_until)
+    return emit(piece_of(use, begin, end, Account::kUnexplained, "", Confidence::kLow));
   // Of an attempt that nobody saw on the device, and of no kernel, it is not known whether it used it at all.
   const bool stranger = use.claim == Claim::kUnseen && use.first_kernel == kNever;
   for (const auto& evidence : evidence_) {
     if (stranger) break;
-    for (const HostShare& share : evidence->claim(stretch)) {
+    claims_.clear();
+    evidence->claim(stretch, claims_);
+    for (const HostShare& share : claims_) {
       const Nanos stop = begin + share.length;
       Slice slice = piece_of(use, begin, stop, share.claim.account, share.claim.tiers, share.claim.confidence);
       slice.where = places_.index_of(share.claim.where);
@@ -332,6 +388,7 @@ void DeviceAccountant::held_piece(Nanos begin, Nanos end, const Use& use, UsePar
       return emit(piece_of(use, begin, end, Account::kStartup, "P", Confidence::kHigh));
     case UsePart::kTail:
       if (use.hung) return emit(piece_of(use, begin, end, Account::kHung, "P", Confidence::kMedium));
+      if (use.doubtful) break;
       return emit(piece_of(use, begin, end, Account::kTeardown, seen_by_, Confidence::kMedium));
     case UsePart::kBetween:
       break;
@@ -355,6 +412,7 @@ Slice DeviceAccountant::free_piece(Nanos begin, Nanos end) const {
     const bool waiting = job_.batch.waiting(begin + (end - begin) / 2);
     return {begin, end, waiting ? Account::kTaskWaiting : Account::kNoTask, 0, "S", Confidence::kHigh};
   }
+  if (!touched_ && starting_) return {begin, end, Account::kStartup, 0, "N", Confidence::kLow};
   if (!touched_ && job_.has_job) return {begin, end, Account::kNotUsed, 0, "N", Confidence::kHigh};
   return {begin, end, Account::kNoTask, 0, "N", Confidence::kMedium};
 }
@@ -380,8 +438,9 @@ Word word_of(const Use& use, Nanos at) {
 Nanos DeviceAccountant::waits_for_peers(const Use& use, Nanos begin, Nanos end) const {
   const IdleStretch stretch{use, UsePart::kBetween, begin, end, time_};
   Nanos waits = 0;
+  std::vector<HostShare> shares;
   for (const auto& evidence : evidence_) {
-    const auto shares = evidence->claim(stretch);
+    evidence->claim(stretch, shares);
     for (const HostShare& share : shares)
       if (share.claim.account == Account::kPeers) waits += share.length;
     if (!shares.empty()) break;

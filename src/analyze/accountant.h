@@ -1,21 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "analyze/evidence.h"
 #include "analyze/ledger.h"
+#include "analyze/stats.h"
 #include "analyze/uses.h"
 #include "analyze/utilisation.h"
 
 namespace headroom {
 
-// Accounts for the time of one device: docs/ledger.md has the rules. Used once, by device_times().
+// From the first to the last kernel of each process of the job, on each device.
+using KernelTimes = std::map<SourceId, std::vector<std::pair<SourceId, Window>>>;
+
+// Accounts for the time of one device: docs/ledger.md has the rules. Used once, by device_times(): of all devices the
+// kernels are found before the time of any is divided.
 class DeviceAccountant {
  public:
   DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu, const Thresholds& limits,
                    std::span<const std::unique_ptr<Evidence>> evidence, Places& places);
+  void add_kernels(KernelTimes& of_processes) const;
+  // A process that computes on one device neither starts nor ends on another.
+  void divide(const KernelTimes& of_processes);
   [[nodiscard]] std::vector<Slice> slices();
   [[nodiscard]] bool used_by_job() const {
     return std::any_of(uses_.begin(), uses_.end(),
@@ -44,6 +54,7 @@ class DeviceAccountant {
   void find_kernels(const Piece& piece);
   void find_cuts();
   [[nodiscard]] bool hung(const Use& use) const;
+  [[nodiscard]] bool hardly_ran(const Use& use) const;
   [[nodiscard]] const std::vector<Share>& owners(Nanos begin, Nanos end, Nanos busy);  // until the next call
   void leave_to_the_old(Nanos begin, Nanos end, Nanos busy);
   void busy(Nanos begin, Nanos end, Nanos sample_begin);
@@ -70,9 +81,11 @@ class DeviceAccountant {
   std::vector<Nanos> bounds_;
   std::vector<Share> shares_;  // kept from call to call: a day has a hundred thousand samples
   std::vector<Nanos> parts_;
+  std::vector<HostShare> claims_;
   bool desktop_ = false;  // a desktop draws on it: kernels without an owner are its own, where the job has no context
   bool touched_ = false;
-  Tiers seen_by_ = "N";  // who told how much of the sample at hand was busy
+  bool starting_ = false;  // the job goes on and has held no context anywhere so far
+  Tiers seen_by_ = "N";    // who told how much of the sample at hand was busy
 };
 
 }  // namespace headroom

@@ -10,6 +10,7 @@
 #include "analyze/doubt.h"
 #include "analyze/evidence.h"
 #include "analyze/named_phases.h"
+#include "analyze/phase_edges.h"
 #include "analyze/phases.h"
 #include "analyze/stack_evidence.h"
 #include "analyze/work.h"
@@ -21,10 +22,6 @@
 namespace headroom {
 
 namespace {
-
-const Track& track_of(const Recording& recording, SourceId source) {
-  return recording.tracks[static_cast<std::size_t>(source)];
-}
 
 // At the ends of the recording, whatever was read there belongs to it.
 Window readings_of(const Recording& recording, Window window) {
@@ -40,6 +37,15 @@ std::vector<MachineGpu> gpus_of(const Recording& recording) {
   std::stable_sort(gpus.begin(), gpus.end(),
                    [](const auto& a, const auto& b) { return a.device.index < b.device.index; });
   return gpus;
+}
+
+std::optional<Nanos> last_seen(const JobView& job, const StackView& stacks, SourceId process) {
+  std::optional<Nanos> at;
+  if (const auto& did = job.did[static_cast<std::size_t>(process)]; !did.empty()) at = did.back().end;
+  const auto looks = stacks.looks.find(process);
+  if (looks != stacks.looks.end() && !looks->second.all().empty())
+    at = std::max(at.value_or(0), looks->second.all().back().at);
+  return at;
 }
 
 std::vector<RecordedProcess> processes_of(const Recording& recording, const Window& window) {
@@ -171,10 +177,33 @@ void say_as_the_ledger(Analysis& a) {
 }
 
 // Leaves the attempts that had a device, or could have had one, in the window.
-void keep_window(BatchView& batch, const Window& window) {
-  std::erase_if(batch.attempts,
-                [&](const TaskAttempt& attempt) { return attempt.end <= window.begin || attempt.begin >= window.end; });
+void keep_window(BatchView& batch, std::vector<ContextUse>& uses, const Window& window) {
+  const auto gone = [&](const TaskAttempt& attempt) {
+    return attempt.end <= window.begin || attempt.begin >= window.end;
+  };
+  std::vector<std::int32_t> now;  // by the position that was
+  std::int32_t left = 0;
+  for (const TaskAttempt& attempt : batch.attempts) now.push_back(gone(attempt) ? -1 : left++);
+  for (ContextUse& use : uses)
+    if (use.attempt >= 0) use.attempt = now[static_cast<std::size_t>(use.attempt)];
+  std::erase_if(batch.attempts, gone);
   batch.attempt_of_process.clear();  // positions in the list that was
+}
+
+// By GPU, when it had attempts whose work was not thrown away.
+std::map<SourceId, std::vector<Window>> wanted_times(const BatchView& batch) {
+  std::map<SourceId, std::vector<Window>> times;
+  for (const TaskAttempt& attempt : batch.attempts) {  // in order of begin
+    if (attempt.in_vain()) continue;
+    for (const SourceId device : attempt.devices) {
+      auto& all = times[device];
+      if (!all.empty() && attempt.begin <= all.back().end)
+        all.back().end = std::max(all.back().end, attempt.end);
+      else
+        all.push_back({attempt.begin, attempt.end});
+    }
+  }
+  return times;
 }
 
 // Leaves the uses of the window, as far as they lie in it.
@@ -216,8 +245,16 @@ const TaskAttempt* Analysis::attempt_at(std::int32_t task, Nanos at) const {
 }
 
 bool Analysis::held_for_nothing(const Slice& slice) const {
-  const TaskAttempt* attempt = attempt_at(slice.task, slice.begin + (slice.end - slice.begin) / 2);
-  return attempt && attempt->in_vain();
+  const Nanos middle = slice.begin + (slice.end - slice.begin) / 2;
+  const TaskAttempt* attempt = attempt_at(slice.task, middle);
+  if (!attempt || !attempt->in_vain()) return false;
+  return std::none_of(attempt->devices.begin(), attempt->devices.end(), [&](SourceId device) {
+    const auto found = wanted.find(device);
+    if (found == wanted.end()) return false;
+    const auto after = std::upper_bound(found->second.begin(), found->second.end(), middle,
+                                        [](Nanos at, const Window& time) { return at < time.begin; });
+    return after != found->second.begin() && middle < std::prev(after)->end;
+  });
 }
 
 namespace {
@@ -241,10 +278,10 @@ void leave_out_unsaid(const Recording& recording, RecordingMeta& meta) {
     if (via != attrs.end()) said += via->second == "output" ? 'L' : 'X';
   }
   for (const auto& [tier, why] :
-       {std::pair('X', "the job set none"), std::pair('L', "what was read of it told no phase, step or metric")}) {
+       {std::pair('X', std::string_view("the job set none")), std::pair('L', kOutputToldNothing)}) {
     if (meta.tiers.find(tier) == std::string::npos || said.find(tier) != std::string::npos) continue;
     std::erase(meta.tiers, tier);
-    meta.missing_tiers.push_back({.tier = tier, .why = why});
+    meta.missing_tiers.push_back({.tier = tier, .why = std::string(why)});
   }
 }
 
@@ -290,6 +327,8 @@ void add_line(std::optional<SaidOutOfMemory>& said, Nanos at, std::string_view w
 
 void take_notes(const Recording& recording, Analysis& a) {
   for (const Event& event : recording.events) {
+    if (const auto end = of_event<events::JobEnd>(event); end && end->exit_code)
+      a.returned = static_cast<int>(*end->exit_code);
     const auto note = of_event<events::Note>(event);
     if (!note) continue;
     const std::string_view text = note->text;
@@ -315,6 +354,23 @@ std::map<std::string, stacks::Family> families_of(const StackView& stacks) {
   return families;
 }
 
+// A function that launches kernels, too, is seen at these as well: looks at those do not count.
+std::set<std::string> process_waits(const StackView& stacks) {
+  constexpr double kHardlyElse = 0.9;
+  std::map<std::string, std::pair<double, double>> looks_at;  // in such a wait; all
+  for (std::size_t kind = 0; kind < stacks.kinds.size(); ++kind) {
+    const stacks::StackKind& one = stacks.kinds[kind];
+    if (one.busy == stacks::Busy::kWaitsForKernels || one.busy == stacks::Busy::kLaunches) continue;
+    auto& [waits, all] = looks_at[one.where];
+    all += stacks.count[kind];
+    if (one.of_processes && one.waits) waits += stacks.count[kind];
+  }
+  std::set<std::string> places;
+  for (const auto& [place, looks] : looks_at)
+    if (looks.first > 0 && looks.first >= kHardlyElse * looks.second) places.insert(place);
+  return places;
+}
+
 }  // namespace
 
 Analysis analyze(const Recording& recording, Window window, const Thresholds& limits, const Told& told) {
@@ -336,20 +392,24 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.families = families_of(stacks);
   for (const stacks::StackKind& kind : stacks.kinds)
     if (kind.for_child) a.child_waits.insert(kind.where);
+  a.process_waits = process_waits(stacks);
   DeviceTimes times = device_times(recording, a.job, limits, evidence_of(recording, a.job, stacks, limits));
   a.devices = std::move(times.devices);
   const NamedPhases named = named_phases(recording, a.job, stacks);
+  place_at_edges(recording, named, limits, a.devices);
   mark_phases(named, a.devices);
-  keep_window(a.job.batch, a.window);
+  keep_window(a.job.batch, a.job.uses, a.window);
   a.attempts_of_task.resize(a.job.batch.tasks.size());
   for (std::size_t i = 0; i < a.job.batch.attempts.size(); ++i)
     a.attempts_of_task[static_cast<std::size_t>(a.job.batch.attempts[i].task)].push_back(i);
+  a.wanted = wanted_times(a.job.batch);
   a.doubtful = doubtful_time(recording, a.devices);
   lower_confidence(a.devices, a.doubtful);
   for (DeviceTime& time : a.devices) clip(time.slices, a.window.begin, a.window.end);
   a.phases = find_phases(recording, a.devices, limits);
   a.worker_looks = worker_looks(stacks, a.job, a.devices);
   a.kernel_waits = kernel_waits(stacks, a.job, a.devices);
+  a.idle_shares = idle_shares(stacks, a.job, a.devices, times.places);
   a.other_threads = thread_code(stacks, a.job, a.devices);
   a.pauses = pauses_of(a.phases);
   describe_phases(recording, named, a.devices, limits, a.phases);
@@ -371,6 +431,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     a.busy_error.push_back(busy_error(recording, a.devices[i].source, a.window.begin, a.window.end, limits));
     a.memory_ends.push_back(a.window.end >= recording.meta.end ? memory_end(recording, a.devices[i]) : std::nullopt);
     a.copied_bytes.push_back(copied_to(track, a.window));
+    a.links.push_back(link_under_load(track, a.devices[i].device, readings, limits));
     a.profiles.push_back(device_profile(recording, a.devices[i].source, a.window.begin, a.window.end));
   }
   say_as_the_ledger(a);
@@ -382,6 +443,8 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   keep_window(a.job.graphics, a.window);
   a.machine = gpus_of(recording);
   a.processes = processes_of(recording, a.window);
+  for (const RecordedProcess& process : a.processes)
+    if (const auto at = last_seen(a.job, stacks, process.source)) a.last_seen[process.source] = *at;
   a.tenants = tenants_of(recording, a);
   a.idle_peer = idle_peers(a);
   a.lost = lost_devices(recording, a);

@@ -11,6 +11,7 @@
 #include "analyze/host_summary.h"
 #include "analyze/job.h"
 #include "analyze/ledger.h"
+#include "analyze/link.h"
 #include "analyze/peer_waits.h"
 #include "analyze/rank_paces.h"
 #include "analyze/regimes.h"
@@ -73,6 +74,9 @@ struct SaidOutOfMemory {
   std::string words;  // of the last
 };
 
+// Of output that was read, and told nothing of the kind that a recording keeps.
+inline constexpr std::string_view kOutputToldNothing = "what was read of it told no phase, step or metric";
+
 struct Analysis {
   RecordingMeta meta;
   Window window;
@@ -88,9 +92,11 @@ struct Analysis {
   std::vector<std::optional<Stall>> stalls;         // by position in `devices`
   std::vector<std::optional<QuietEnd>> quiet_ends;  // by position in `devices`
   std::vector<std::optional<double>> copied_bytes;  // by position in `devices`: to it over PCIe; absent if not counted
+  std::vector<std::optional<PcieLink>> links;       // by position in `devices`; absent if hardly looked at
   std::vector<std::optional<MemoryEnd>> memory_ends;  // by position in `devices`; for a window up to the end only
   std::optional<SaidOutOfMemory> out_of_memory;
-  std::string no_nvtx;                                 // why NVTX ranges were not recorded though wanted
+  std::optional<int> returned;  // by the job, with which it ended; nothing where a signal ended it, or nobody says
+  std::string no_nvtx;          // why NVTX ranges were not recorded though wanted
   std::vector<std::optional<DeviceProfile>> profiles;  // by position in `devices`; absent: no profiler looked
   std::vector<RankPace> ranks;                         // the slowest first; empty: fewer than three count steps
   std::vector<bool> idle_peer;                         // by position in `devices`: it did nothing while another worked
@@ -98,14 +104,19 @@ struct Analysis {
   std::vector<Nanos> busy_error;    // by position in `devices`: its busy time may be so much less or more
   std::vector<MachineGpu> machine;  // in order of index
   std::vector<RecordedProcess> processes;
+  // Of a process the last row or Python stack, where there is one: when it was found gone it may have been so since
+  // then.
+  std::map<SourceId, Nanos> last_seen;
   std::vector<Tenant> tenants;
   std::optional<Work> work;
   Said said;
   WorkerLooks worker_looks;
   std::vector<ThreadCode> other_threads;
   CodeShare kernel_waits;
+  std::map<std::string, double> idle_shares;  // by place
   std::vector<PeerWait> peer_waits;
   std::map<std::string, stacks::Family> families;  // of the places that stacks name, where a rule knows them
+  std::set<std::string> process_waits;             // where stacks wait for other processes, and hardly ever do else
   std::set<std::string> child_waits;               // where stacks wait for the end of a process that theirs has started
   HostSummary host;
   Nanos late_from = 0;  // the last part of the window, in which something should still move
@@ -119,7 +130,8 @@ struct Analysis {
   [[nodiscard]] const MetricStats* stats_of(std::size_t device, Metric metric) const;
   [[nodiscard]] std::string device_name(std::size_t device) const;  // "GPU 0"
   [[nodiscard]] std::string when(Nanos at) const;                   // clock time, or time since the recording's start
-  // Whether an attempt of a batch had the device then whose work was thrown away.
+  // Whether an attempt of a batch had the device then whose work was thrown away, and nobody beside it whose work was
+  // not: the device would have been idle without it, too.
   [[nodiscard]] bool held_for_nothing(const Slice& slice) const;
   [[nodiscard]] const TaskAttempt* attempt_at(std::int32_t task, Nanos at) const;  // nullptr: none
   // Whether a slice or an entry of this phase lies where its device's work pauses.
@@ -128,6 +140,7 @@ struct Analysis {
   }
 
   std::vector<std::vector<std::size_t>> attempts_of_task;  // by task: positions in job.batch.attempts
+  std::map<SourceId, std::vector<Window>> wanted;          // by GPU: when it had attempts whose work counts; disjoint
 };
 
 // `window` is clipped to the recording's span. Pure: the same answer for the same recording.

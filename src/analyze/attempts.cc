@@ -64,6 +64,7 @@ class Collector {
     open_.erase(known);
     attempt.end = std::clamp(at, attempt.begin, recording_.meta.end);
     attempt.outcome = told.outcome;
+    attempt.reason = told.reason.value_or("");
     attempt.proof = told.proof;
     attempt.cpu_time = told.cpu_time;
     attempt.peak_gpu_bytes = told.peak_gpu_bytes;

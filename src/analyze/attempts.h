@@ -20,6 +20,7 @@ struct TaskAttempt {
   std::vector<SourceId> devices;          // the kGpu sources it was given
   std::optional<AttemptOutcome> outcome;  // absent: under way when the recording ended
   bool running = false;                   // it still is, or was when the disk was full: nothing of it is lost
+  std::string reason;                     // why it ended so, in words; "" where that is not known, or it succeeded
   std::optional<PlacementProof> proof;
   std::optional<Nanos> cpu_time;
   std::optional<std::int64_t> peak_gpu_bytes;

@@ -257,6 +257,48 @@ TEST(BatchLedger, AnAttemptBesideOthersThatWasLookedForInVainHasNoKernels) {
   EXPECT_EQ(of_task(l, Account::kStartup, "beside"), 0);
 }
 
+// One look at the lists is not enough to say that it never used the GPU, but the kernels are whose context was there.
+TEST(BatchLedger, WhoWasListedOwnsTheKernelsBesideOneWhoWasNot) {
+  RecordingBuilder fresh(20);
+  fresh.gpu(0, [](double) { return 0.5; }).queue(0, 0);
+  fresh.process(100, 1, 0, 20, 0.9).context(100, 0, 0, 20, 0.0).attempt("on it", 100, {0}, 0, 20);
+  fresh.attempt("beside", 200, {0}, 4.2, 5.4);
+  const Ledger l = whole(fresh.build());
+  EXPECT_NEAR(of_task(l, Account::kUseful, "on it"), 10, 1e-6);
+  EXPECT_EQ(of_task(l, Account::kUseful, "beside"), 0);
+}
+
+TEST(BatchLedger, OfTwoThatNoListNamedNeitherIsKnownToHaveHeldTheGpuAfterTheKernels) {
+  const auto torn_down = [](bool two) {
+    RecordingBuilder fresh(5);
+    fresh.gpu(0, [](double t) { return t <= 1 ? 0.4 : 0.0; }).queue(0, 0);
+    if (two) fresh.attempt("short", 100, {0}, 0, 1, "failed");
+    fresh.attempt("long", 200, {0}, 0, 2.5);
+    return whole(fresh.build());
+  };
+  EXPECT_EQ(total(torn_down(true), Account::kTeardown), 0);
+  EXPECT_NEAR(of_task(torn_down(true), Account::kUnexplained, "long"), 1.5, 0.7);
+  EXPECT_NEAR(of_task(torn_down(false), Account::kTeardown, "long"), 1.5, 1e-6);
+}
+
+TEST(BatchLedger, WhatUsedLessCpuThanAProgramThatOpensTheDriverOwnsNoKernels) {
+  const auto booked = [](Nanos cpu) {
+    RecordingBuilder fresh(3);
+    fresh.gpu(0, [](double t) { return t <= 1 ? 0.4 : 0.0; }).queue(0, 0);
+    fresh.attempt("short", 100, {0}, 0, 1, "failed", {.cpu_time = 6 * kMillisecond});
+    return whole(fresh.attempt("sleep", 200, {0}, 0, 1.5, "succeeded", {.cpu_time = cpu}).build());
+  };
+  EXPECT_NEAR(of_task(booked(kMillisecond), Account::kDiscarded, "short"), 0.4, 1e-6);
+  EXPECT_EQ(of_task(booked(kMillisecond), Account::kUseful, "sleep"), 0);
+  EXPECT_NEAR(of_task(booked(kMillisecond), Account::kNotUsed, "sleep"), 0.5, 1e-6) << "once alone";
+  EXPECT_NEAR(of_task(booked(9 * kMillisecond), Account::kUseful, "sleep"), 0.2, 1e-6);
+  const Ledger shared = booked(9 * kMillisecond);
+  for (const LedgerEntry& entry : shared.entries)
+    if (is_busy(entry.account)) {
+      EXPECT_EQ(entry.confidence, Confidence::kLow);
+    }
+}
+
 TEST(BatchLedger, AKilledBatchesLastAttemptsAreDiscarded) {
   Recording recording = RecordingBuilder(20)
                             .gpu(0, [](double) { return 1.0; })

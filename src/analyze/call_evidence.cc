@@ -31,6 +31,7 @@ ProfiledCalls::ProfiledCalls(const Recording& recording) {
       const std::string_view name = recording.texts[id];
       if (loads(name)) call.state = State::kLoads;
       if (waits_for_device(name)) call.state = State::kWaits, call.where = name;
+      if (allocates(name)) call.where = name;  // whichever operator asked for it
       if (call.where.empty()) call.where = name;
     }
     call.launches = !list.empty() && launches_work(recording.texts[list.back()]);
@@ -54,33 +55,31 @@ void ProfiledCalls::add_thread(const Recording& recording, SourceId source) {
   process.threads.push_back(&rows);
 }
 
-std::vector<HostShare> ProfiledCalls::claim(const IdleStretch& stretch) const {
-  std::vector<HostShare> shares;
+void ProfiledCalls::claim(const IdleStretch& stretch, std::vector<HostShare>& parts) const {
   const auto device = devices_.find(stretch.use.context.device);
-  if (device == devices_.end()) return shares;
+  if (device == devices_.end()) return;
   const auto process = stretch.use.context.process ? processes_.find(*stretch.use.context.process) : processes_.end();
   const auto& works = device->second;
   auto work = std::upper_bound(works.begin(), works.end(), stretch.begin,
                                [](Nanos at, const WorkStretch& w) { return at < w.end; });
   Nanos at = stretch.begin;
-  if (work == works.end() || work->begin > at) return shares;  // before the profiler looked
+  if (work == works.end() || work->begin > at) return;  // before the profiler looked
   for (; work != works.end() && at < stretch.end; ++work) {
     const Nanos end = std::min(work->end, stretch.end);
     if (work->has(GpuWork::kQueued)) {
-      put(shares, end - at, {Account::kUnexplained, Confidence::kLow, "C", kNotBegun});
+      put(parts, end - at, {Account::kUnexplained, Confidence::kLow, "C", kNotBegun});
     } else if (work->works != 0) {
       GpuWork what = GpuWork::kMemset;
       for (const GpuWorkInfo& one : kGpuWorks)
         if (work->has(one.id)) what = std::min(what, one.id);
-      put(shares, end - at, {Account::kTransfer, Confidence::kHigh, "C", info(what).name});
+      put(parts, end - at, {Account::kTransfer, Confidence::kHigh, "C", info(what).name});
     } else if (process == processes_.end()) {
-      put(shares, end - at, {Account::kUnexplained, Confidence::kLow, "C", {}});
+      put(parts, end - at, {Account::kUnexplained, Confidence::kLow, "C", {}});
     } else {
-      host(process->second, at, end, shares);
+      host(process->second, at, end, parts);
     }
     at = end;
   }
-  return shares;
 }
 
 // Nothing ran on the device and nothing was launched to it.

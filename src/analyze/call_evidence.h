@@ -19,7 +19,7 @@ class ProfiledCalls final : public Evidence {
   // Looks into `recording`, which outlives it.
   explicit ProfiledCalls(const Recording& recording);
   [[nodiscard]] bool empty() const { return devices_.empty(); }
-  [[nodiscard]] std::vector<HostShare> claim(const IdleStretch& stretch) const override;
+  void claim(const IdleStretch& stretch, std::vector<HostShare>& parts) const override;
   void cut(const Use&, std::vector<Nanos>&) const override {}  // it splits a stretch itself
 
  private:

@@ -5,8 +5,6 @@
 #include <array>
 #include <utility>
 
-#include "base/steady.h"
-
 namespace headroom {
 
 namespace {
@@ -21,17 +19,26 @@ constexpr std::array kCounters{
 constexpr std::int64_t kLimits =
     kReasonSwPowerCap | kReasonHwSlowdown | kReasonSwThermal | kReasonHwThermal | kReasonHwPowerBrake;
 
-Nanos useful_within(const std::vector<Slice>& slices, const Window& time) {
-  Nanos sum = 0;
-  auto slice = slices.begin() +
-               static_cast<std::ptrdiff_t>(count_until(slices, time.begin, [](const Slice& s) { return s.end; }));
-  for (; slice != slices.end() && slice->begin < time.end; ++slice)
-    if (slice->account == Account::kUseful) sum += std::min(slice->end, time.end) - std::max(slice->begin, time.begin);
-  return sum;
-}
+// The slices of a device, asked for one time after another: in order of their begin.
+class Slices {
+ public:
+  explicit Slices(const std::vector<Slice>& all) : all_(all) {}
+  Nanos useful_within(const Window& time) {
+    while (next_ < all_.size() && all_[next_].end <= time.begin) ++next_;
+    Nanos sum = 0;
+    for (std::size_t i = next_; i < all_.size() && all_[i].begin < time.end; ++i)
+      if (all_[i].account == Account::kUseful)
+        sum += std::min(all_[i].end, time.end) - std::max(all_[i].begin, time.begin);
+    return sum;
+  }
 
-void add(ClockLimits& sum, const std::vector<Slice>& slices, const Window& time, Nanos limited) {
-  const Nanos useful = useful_within(slices, time);
+ private:
+  const std::vector<Slice>& all_;
+  std::size_t next_ = 0;
+};
+
+void add(ClockLimits& sum, Slices& slices, const Window& time, Nanos limited) {
+  const Nanos useful = slices.useful_within(time);
   sum.kernels += useful;
   const Nanos part = std::min(limited, useful);
   if (part <= 0) return;
@@ -40,7 +47,7 @@ void add(ClockLimits& sum, const std::vector<Slice>& slices, const Window& time,
 }
 
 // The counters are read together. Limits may hold at once: the largest growth is the least that was limited.
-void by_counters(ClockLimits& sum, const Track& track, const std::vector<Slice>& slices, const Window& window) {
+void by_counters(ClockLimits& sum, const Track& track, Slices slices, const Window& window) {
   std::array<const Column*, kCounters.size()> columns{};
   for (std::size_t i = 0; i < kCounters.size(); ++i) columns[i] = track.find(kCounters[i].metric);
   std::optional<std::size_t> before;
@@ -61,8 +68,7 @@ void by_counters(ClockLimits& sum, const Track& track, const std::vector<Slice>&
   }
 }
 
-void by_looks(ClockLimits& sum, const Track& track, const std::vector<Slice>& slices, const Window& window,
-              const Thresholds& limits) {
+void by_looks(ClockLimits& sum, const Track& track, Slices slices, const Window& window, const Thresholds& limits) {
   const Column *util = track.find(Metric::kGpuUtil), *reasons = track.find(Metric::kEventReasons);
   if (!util || !reasons) return;
   const std::int64_t running = from_unit(Metric::kGpuUtil, limits[Threshold::kThrottleUtil]);
@@ -106,8 +112,8 @@ std::optional<double> clock_of(const ClockLimits& sum, const Track& track, const
 ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, const Window& window,
                          const Thresholds& limits) {
   ClockLimits sum;
-  by_counters(sum, track, slices, window);
-  by_looks(sum, track, slices, window, limits);
+  by_counters(sum, track, Slices(slices), window);
+  by_looks(sum, track, Slices(slices), window, limits);
   sum.recorded = sum.counted || track.find(Metric::kEventReasons) != nullptr;
   sum.limited_clock_mhz = clock_of(sum, track, limits);
   return sum;

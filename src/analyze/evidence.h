@@ -42,8 +42,9 @@ struct HostShare {
 class Evidence {
  public:
   virtual ~Evidence() = default;
-  // Parts one after the other that make up the stretch; none where this kind does not speak for it.
-  [[nodiscard]] virtual std::vector<HostShare> claim(const IdleStretch& stretch) const = 0;
+  // Puts into `parts`, which are empty, parts one after the other that make up the stretch; none where this kind does
+  // not speak for it. Asked a million times of a day, with the same vector.
+  virtual void claim(const IdleStretch& stretch, std::vector<HostShare>& parts) const = 0;
   // Adds the instants at which its answer for `use` may change; a stretch never lies across one. Evidence that is
   // sampled may answer for a stretch by what it knows of its middle, and then need not cut more finely than it samples.
   virtual void cut(const Use& use, std::vector<Nanos>& cuts) const = 0;

@@ -21,7 +21,7 @@ struct Mean {
 };
 
 struct Means {
-  Mean cpu, main_cpu, delay, io, read, write, unseen;
+  Mean cpu, main_cpu, delay, io, read, write, unseen, faults;
 };
 
 using Windows = std::vector<Window>;  // in order of time, none overlaps another
@@ -49,6 +49,7 @@ Means means_of(const std::vector<Activity>& list, const Windows& windows, Looks&
     if (a.io_delay) mean.io.add(*a.io_delay, dt);
     if (a.read_bytes_per_second) mean.read.add(*a.read_bytes_per_second, dt);
     if (a.write_bytes_per_second) mean.write.add(*a.write_bytes_per_second, dt);
+    if (a.major_faults_per_second) mean.faults.add(*a.major_faults_per_second, dt);
     const double weight = dt / seconds(a.end - a.begin);
     if (a.state != '?') looks.states += weight, looks.blocked += a.state == 'D' ? weight : 0;
     if (a.wait != WaitChannel::kUnknown) looks.count += weight, looks.in[static_cast<std::size_t>(a.wait)] += weight;
@@ -76,6 +77,7 @@ void add_helpers(const JobView& job, const std::set<SourceId>& helpers, const Wi
     const double lived = owner_length > 0 ? std::min(1.0, mean.cpu.length / owner_length) : 1;
     summary.helper_cpu += mean.cpu.value() * lived;
     sum_up(summary.helper_read, mean.read, lived);
+    sum_up(summary.major_faults, mean.faults, lived);
     delay.add(mean.delay.value(), mean.cpu.length);
   }
   if (!stays.empty()) lives = std::move(stays);
@@ -92,7 +94,7 @@ struct Owned {
 
 HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
   HostSummary summary;
-  Mean cpu, delay, io, threads, helper_delay, busy, pressure;
+  Mean cpu, delay, io, threads, helper_delay, busy, pressure, memory, group, swapped;
   std::set<SourceId> seen;
   for (const Owned& owner : owners) seen.insert(owner.process);
   for (const Owned& owner : owners) {
@@ -102,12 +104,14 @@ HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
       summary.least_owner_cpu = summary.owners == 0 ? wanted : std::min(summary.least_owner_cpu, wanted);
       summary.most_owner_cpu = std::max(summary.most_owner_cpu, wanted);
       ++summary.owners;
-      cpu.add(mean.main_cpu.value(), 1);
-      delay.add(mean.delay.value(), 1);
-      threads.add(std::max(0.0, all - mean.main_cpu.value()), 1);
+      // By how long each was there: one that was seen for a moment says little of this time.
+      cpu.add(mean.main_cpu.value(), mean.cpu.length);
+      delay.add(mean.delay.value(), mean.cpu.length);
+      threads.add(std::max(0.0, all - mean.main_cpu.value()), mean.cpu.length);
       if (mean.io.length > 0) io.add(mean.io.value(), mean.io.length);
       sum_up(summary.owner_read, mean.read);
       sum_up(summary.owner_write, mean.write);
+      sum_up(summary.major_faults, mean.faults);
       summary.unseen_cpu += mean.unseen.value();
     }
     std::set<SourceId> helpers;
@@ -117,6 +121,11 @@ HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
     within(job.machine, owner.windows, [&](const MachineActivity& machine, double dt) {
       if (machine.busy_cores) busy.add(*machine.busy_cores, dt);
       if (machine.io_pressure) pressure.add(*machine.io_pressure, dt);
+      if (machine.memory_pressure) memory.add(*machine.memory_pressure, dt);
+      if (machine.swapped_in_pages_per_second) swapped.add(*machine.swapped_in_pages_per_second, dt);
+    });
+    within(job.group, owner.windows, [&](const MachineActivity& of_group, double dt) {
+      if (of_group.memory_pressure) group.add(*of_group.memory_pressure, dt);
     });
   }
   summary.owner_cpu = cpu.value();
@@ -129,6 +138,9 @@ HostSummary summarise(const JobView& job, const std::vector<Owned>& owners) {
   summary.machine_cores = job.machine_cores;
   summary.busy_cores = busy.known();
   summary.io_pressure = pressure.known();
+  summary.memory_pressure = memory.known();
+  summary.group_pressure = group.known();
+  summary.swapped_in = swapped.known();
   return summary;
 }
 
@@ -155,7 +167,7 @@ HostSummary host_summary(const Recording& recording, const JobView& job, const W
     summary.busy_cores = busy.known();
   }
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
-    if (job.has_job && !process_of(recording.sources[static_cast<std::size_t>(id)]).in_job) continue;
+    if (job.has_job && !job.in_job[static_cast<std::size_t>(id)]) continue;
     for (const Activity& a : job.did[static_cast<std::size_t>(id)])
       if (a.end > late_from && a.begin < window.end) summary.late_cpu = std::max(summary.late_cpu, a.cpu);
   }

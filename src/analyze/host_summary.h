@@ -41,7 +41,10 @@ struct HostSummary {
   double machine_cores = 0;           // online, of which the job may use those; 0 where that is not recorded
   std::optional<double> busy_cores;   // of the whole machine, on average; absent where that is not recorded
   std::optional<double> io_pressure;  // share of the time in which some process of the machine waited for I/O
-  double late_cpu = 0;                // cores: the busiest process of the job after `late_from`
+  std::optional<double> memory_pressure, group_pressure;  // ... for memory; and some process of the job's cgroup
+  std::optional<double> swapped_in;                       // pages per second, by the whole machine
+  std::optional<double> major_faults;                     // per second, of owners and helpers together
+  double late_cpu = 0;                                    // cores: the busiest process of the job after `late_from`
 
   // Whether hardly any core of the machine was left; where that is not recorded, it may be so.
   [[nodiscard]] bool cores_full(double from) const { return !busy_cores || *busy_cores >= from * usable_cores; }

@@ -4,17 +4,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
+#include "analyze/ends.h"
 #include "analyze/utilisation.h"
 #include "base/median.h"
+#include "base/strings.h"
 
 namespace headroom {
 
 namespace {
 
-const Track& track_of(const Recording& recording, SourceId source) {
-  return recording.tracks[static_cast<std::size_t>(source)];
-}
 const Source& source_of(const Recording& recording, SourceId source) {
   return recording.sources[static_cast<std::size_t>(source)];
 }
@@ -125,6 +125,20 @@ bool kernels_ran(const Recording& recording, const Thresholds& limits) {
   return false;
 }
 
+// A batch says itself what its tasks are at.
+bool no_kernel_yet(const Recording& recording, const JobView& view, const Thresholds& limits) {
+  if (!goes_on(recording.meta) || view.batch.present) return false;
+  std::set<SourceId> held;
+  for (const ContextUse& use : view.uses)
+    if (use.ours) held.insert(use.device);
+  const auto gpus = recording.all(SourceKind::kGpu);  // what a damaged file calls one may be none
+  return std::none_of(gpus.begin(), gpus.end(), [&](SourceId gpu) {
+    if (!held.contains(gpu)) return false;
+    const auto samples = util_samples(recording, gpu, limits);
+    return std::any_of(samples.begin(), samples.end(), [](const UtilSample& one) { return busy_ns(one) > 0; });
+  });
+}
+
 // A log may say how many processes held a GPU without saying which: then it is not known when nobody did.
 bool counts_without_names(const Recording& recording) {
   for (const SourceId gpu : recording.all(SourceKind::kGpu)) {
@@ -195,18 +209,41 @@ Rates rates(const Track& track, Metric metric) {
 
 }  // namespace
 
-std::vector<Activity> activities(const Recording& recording, SourceId process) {
+namespace {
+
+double not_running(const Activity& activity) {
+  return std::max(0.0, 1 - activity.main_cpu.value_or(activity.cpu) - activity.run_delay);
+}
+
+// The scheduler counts a wait for a core when it is over: what is longer than the last of these was in those before it,
+// too.
+void spread_the_wait(double waited, std::vector<Activity>& list) {
+  constexpr std::size_t kFurthest = 64;  // looks: a file may hold any number
+  const std::size_t first = list.size() - std::min(list.size(), kFurthest);
+  for (std::size_t i = list.size(); i-- > first && waited > 0;) {
+    Activity& activity = list[i];
+    const auto length = static_cast<double>(activity.end - activity.begin);
+    const double here = std::min(waited / length, not_running(activity));
+    activity.run_delay += here;
+    waited -= here * length;
+  }
+}
+
+// Of a process that started then.
+std::vector<Activity> activities_since(const Recording& recording, SourceId process, Nanos start) {
   const Track& track = track_of(recording, process);
   const Column *user = track.find(Metric::kCpuUser), *system = track.find(Metric::kCpuSystem),
                *main_cpu = track.find(Metric::kMainCpu), *delay = track.find(Metric::kRunDelay),
                *io = track.find(Metric::kIoDelay), *state = track.find(Metric::kProcessState),
-               *wait = track.find(Metric::kWaitChannel), *children = track.find(Metric::kChildrenCpu);
+               *wait = track.find(Metric::kWaitChannel), *children = track.find(Metric::kChildrenCpu),
+               *threads = track.find(Metric::kThreads);
   std::vector<Activity> list;
   // Of a process that was born while somebody watched, all that it did is known: its counters began at 0.
-  const Nanos start = process_of(source_of(recording, process)).start;
   const bool born = start >= recording.meta.start && !track.at.empty() && start < track.at.front();
   if (track.at.size() < (born ? 1U : 2U)) return list;
   const Rates read = rates(track, Metric::kReadBytes), written = rates(track, Metric::kWriteBytes);
+  const Rates passed = rates(track, Metric::kReadChars), memory = rates(track, Metric::kRss);
+  const Rates faults = rates(track, Metric::kMajorFaults);
   list.reserve(track.at.size());
   for (std::size_t row = born ? 0 : 1; row < track.at.size(); ++row) {
     Activity activity{row > 0 ? track.at[row - 1] : start, track.at[row]};
@@ -214,25 +251,30 @@ std::vector<Activity> activities(const Recording& recording, SourceId process) {
     if (length <= 0) continue;
     activity.cpu = (growth(user, row) + growth(system, row)) / length;
     if (const auto main = grown(main_cpu, row)) activity.main_cpu = *main / length;
-    activity.run_delay = std::min(1.0, growth(delay, row) / length);
+    const double waited = growth(delay, row);
+    if (waited <= length) activity.run_delay = waited / length;
     if (const auto blocked = grown(io, row)) activity.io_delay = std::min(1.0, *blocked / length);
     activity.unseen_cpu = growth(children, row) / length;
     if (!read.empty()) activity.read_bytes_per_second = read[row];
     if (!written.empty()) activity.write_bytes_per_second = written[row];
+    if (!faults.empty()) activity.major_faults_per_second = faults[row];
+    for (const Rates* loaded : {&passed, &memory})
+      if (!loaded->empty() && (*loaded)[row])
+        activity.loaded_bytes_per_second = activity.loaded_bytes_per_second.value_or(0) + *(*loaded)[row];
+    if (threads && threads->has(row)) activity.threads = threads->values[row];
     if (state && state->has(row)) activity.state = static_cast<char>(state->values[row]);
     if (wait && wait->has(row)) activity.wait = wait_channel_of(wait->values[row]);
     list.push_back(activity);
+    if (waited > length) spread_the_wait(waited, list);
   }
   return list;
 }
 
-namespace {
-
 // What ended children had used was counted in rows of their own, where they had any.
-void leave_out_the_seen(const Recording& recording, JobView& view) {
+void leave_out_the_seen(const Recording& recording, const std::vector<std::optional<Nanos>>& ends, JobView& view) {
   for (std::size_t parent = 0; parent < view.did.size(); ++parent)
     for (const SourceId child : view.children[parent]) {
-      const auto end = process_of(source_of(recording, child)).end;
+      const std::optional<Nanos> end = ends[static_cast<std::size_t>(child)];
       const Track& track = track_of(recording, child);
       const Column *user = track.find(Metric::kCpuUser), *system = track.find(Metric::kCpuSystem);
       if (!end || !user || !system || track.at.empty()) continue;
@@ -255,29 +297,56 @@ void leave_out_the_seen(const Recording& recording, JobView& view) {
 
 std::vector<MachineActivity> machine_activities(const Track& track) {
   std::vector<MachineActivity> list;
-  const Column *busy = track.find(Metric::kHostCpuBusy), *pressure = track.find(Metric::kPsiIoSome);
+  const Column *busy = track.find(Metric::kHostCpuBusy), *pressure = track.find(Metric::kPsiIoSome),
+               *memory = track.find(Metric::kPsiMemorySome);
+  const Rates swapped = rates(track, Metric::kHostSwapIn);
   list.reserve(track.at.size());
   for (std::size_t row = 1; row < track.at.size(); ++row) {
-    MachineActivity activity{track.at[row - 1], track.at[row], std::nullopt, std::nullopt};
+    MachineActivity activity{.begin = track.at[row - 1], .end = track.at[row]};
     const auto length = static_cast<double>(activity.end - activity.begin);
     if (length <= 0) continue;
     if (const auto used = grown(busy, row)) activity.busy_cores = *used / length;
     if (const auto waited = grown(pressure, row)) activity.io_pressure = std::min(1.0, *waited / length);
+    if (const auto waited = grown(memory, row)) activity.memory_pressure = std::min(1.0, *waited / length);
+    if (!swapped.empty()) activity.swapped_in_pages_per_second = swapped[row];
     list.push_back(activity);
   }
   return list;
 }
 
+// What was available at most: files that are kept count as available. A cgroup's limit is the limit of its files, too.
+std::optional<std::int64_t> memory_for_files(const Recording& recording, const Track& host) {
+  const Column* available = host.find(Metric::kHostMemoryAvailable);
+  std::optional<std::int64_t> most;
+  for (std::size_t row = 0; row < host.at.size(); ++row)
+    if (available && available->has(row)) most = std::max(most.value_or(0), available->values[row]);
+  for (const SourceId group : recording.all(SourceKind::kCgroup)) {
+    const Attrs& attrs = source_of(recording, group).attrs;
+    const auto limit = attrs.find("memory_max_bytes");
+    const auto bytes = limit == attrs.end() ? std::nullopt : parse_number<std::int64_t>(limit->second);
+    if (most && bytes) most = std::min(*most, *bytes);
+  }
+  return most;
+}
+
 void add_machine(const Recording& recording, JobView& view) {
+  const auto groups = recording.all(SourceKind::kCgroup);
+  if (groups.size() == 1 && track_of(recording, groups.front()).find(Metric::kPsiMemorySome))
+    view.group = machine_activities(track_of(recording, groups.front()));
   const auto hosts = recording.all(SourceKind::kHost);
   if (hosts.empty()) return;
   const Host host = host_of(source_of(recording, hosts.front()));
   view.usable_cores = host.cores_usable.value_or(host.cores);
   view.machine_cores = host.cores;
   view.machine = machine_activities(track_of(recording, hosts.front()));
+  view.memory_for_files = memory_for_files(recording, track_of(recording, hosts.front()));
 }
 
 }  // namespace
+
+std::vector<Activity> activities(const Recording& recording, SourceId process) {
+  return activities_since(recording, process, process_of(source_of(recording, process)).start);
+}
 
 JobView job_view(const Recording& recording, const Thresholds& limits) {
   JobView view;
@@ -285,16 +354,20 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
   view.has_job = view.batch.present;
   view.children = children_of(recording);
   view.holds.assign(recording.sources.size(), false);
+  view.in_job.assign(recording.sources.size(), false);
   view.did.resize(recording.sources.size());
+  std::vector<std::optional<Nanos>> ends(recording.sources.size());
   std::multimap<std::int64_t, SourceId> by_pid;
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     const Process process = process_of(source_of(recording, id));
     by_pid.emplace(process.pid, id);
     view.has_job |= process.in_job;
+    view.in_job[static_cast<std::size_t>(id)] = process.in_job;
+    ends[static_cast<std::size_t>(id)] = process.end;
     view.has_host |= process.in_job && track_of(recording, id).at.size() > 1;
-    view.did[static_cast<std::size_t>(id)] = activities(recording, id);
+    view.did[static_cast<std::size_t>(id)] = activities_since(recording, id, process.start);
   }
-  leave_out_the_seen(recording, view);
+  leave_out_the_seen(recording, ends, view);
   add_machine(recording, view);
   const auto contexts = recording.all(SourceKind::kGpuProcess);
   for (const SourceId gpu : recording.all(SourceKind::kGpu))
@@ -318,6 +391,10 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
     view.has_contexts = false;
   }
   std::stable_sort(view.uses.begin(), view.uses.end(), [](const auto& a, const auto& b) { return a.begin < b.begin; });
+  tell_ends(recording, looks, view);
+  // A job that ended before anybody looked at its processes is one all the same; the driver listed none.
+  view.has_job |= recording.meta.origin == "run" && view.has_contexts && contexts.empty();
+  view.no_kernel_yet = no_kernel_yet(recording, view, limits);
   return view;
 }
 

@@ -23,6 +23,8 @@ struct ContextUse {
   Nanos held_from = 0;  // the last reading of the list before it was first seen there
   Nanos end = 0;        // process end, else one listing after it was last seen
   Nanos first_seen = 0, last_seen = 0;
+  Nanos seen_until = 0;  // the last reading of any kind that saw it: it ended after that, and at `end` at the latest.
+                         // `end` where that is known, and in a batch, which gives a GPU to an attempt until that ends
   bool from_before = false;   // it held the device when the recording began: its first kernel may have been before
   std::int32_t attempt = -1;  // of a batch: index into BatchView::attempts
 };
@@ -37,21 +39,28 @@ struct Activity {
   double unseen_cpu = 0;           // of children that ended meanwhile and lived too shortly to have rows of their own
   // To and from storage; absent where the counters were not read. A reading speaks for the time since the one before.
   std::optional<double> read_bytes_per_second, write_bytes_per_second;
-  char state = '?';                          // when looked at, at its end
-  WaitChannel wait = WaitChannel::kUnknown;  // likewise; kUnknown where nobody looked
+  // Read through files, page cache included, and the growth of its memory; absent where neither was read.
+  std::optional<double> loaded_bytes_per_second;
+  std::optional<double> major_faults_per_second;  // page faults that read a disk; absent where they were not counted
+  std::int64_t threads = 0;                       // when looked at, at its end; 0 where nobody counted
+  char state = '?';                               // likewise
+  WaitChannel wait = WaitChannel::kUnknown;       // likewise; kUnknown where nobody looked
 };
 
-// What the whole machine did between two of its rows; absent is what it does not count.
+// What the whole machine, or the job's cgroup, did between two of its rows; absent is what it does not count.
 struct MachineActivity {
   Nanos begin = 0, end = 0;
   std::optional<double> busy_cores;
-  std::optional<double> io_pressure;  // share of the time in which some process waited for I/O
+  std::optional<double> io_pressure;      // share of the time in which some process waited for I/O
+  std::optional<double> memory_pressure;  // ... for memory: a page that is read again, or one to be freed
+  std::optional<double> swapped_in_pages_per_second;
 };
 
 // Who did what: the processes and contexts of a recording, matched by pid and start time.
 struct JobView {
   bool has_contexts = false;         // the recording knows which processes hold which device
   bool owners_unknown = false;       // kernels ran, and no listed process can be found: whose they were is unknown
+  bool no_kernel_yet = false;        // a job that goes on has run none so far on any device that it holds
   bool has_job = false;              // it is about one job (`run`, `record --pid`, `batch`), not about a whole box
   bool has_host = false;             // it has rows of processes (tier P)
   std::vector<ContextUse> uses;      // compute and MPS contexts only, in order of begin
@@ -60,8 +69,12 @@ struct JobView {
   BatchView batch;
   std::vector<std::vector<SourceId>> children;  // by SourceId of a process
   std::vector<bool> holds;                      // by SourceId of a process: it holds a context of `uses`
+  std::vector<bool> in_job;                     // likewise: it belongs to the job
   std::vector<std::vector<Activity>> did;       // by SourceId of a process; empty for fewer than two rows
   std::vector<MachineActivity> machine;
+  std::vector<MachineActivity> group;  // of the cgroup, where it counts pressure of its own
+  // The most that processes of the job could have to keep files in; absent where that is not recorded.
+  std::optional<std::int64_t> memory_for_files;
   double usable_cores = 0;   // cpuset and quota applied; 0 where that is not recorded
   double machine_cores = 0;  // online; 0 where that is not recorded
 };

@@ -7,17 +7,23 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "analyze/accountant.h"
+#include "base/fnv.h"
 #include "model/visible.h"
 
 namespace headroom {
 
 std::int32_t Places::index_of(std::string_view name) {
   if (name.empty()) return -1;
-  const auto [entry, is_new] = index_.try_emplace(std::string(name), static_cast<std::int32_t>(names_.size()));
-  if (is_new) names_.emplace_back(name);
-  return entry->second;
+  const auto known = index_.find(name);
+  if (known != index_.end()) return known->second;
+  index_.emplace(name, static_cast<std::int32_t>(names_.size()));
+  names_.emplace_back(name);
+  return static_cast<std::int32_t>(names_.size() - 1);
 }
 
 namespace {
@@ -50,8 +56,16 @@ DeviceTimes device_times(const Recording& recording, const JobView& job, const T
   DeviceTimes times;
   Places places;
   const std::set<std::string> hidden = hidden_by_mask(recording);
-  for (const SourceId id : recording.all(SourceKind::kGpu)) {
-    DeviceAccountant accountant(recording, job, id, limits, evidence, places);
+  const std::vector<SourceId> gpus = recording.all(SourceKind::kGpu);
+  std::vector<DeviceAccountant> accountants;
+  accountants.reserve(gpus.size());
+  KernelTimes kernels;
+  for (const SourceId id : gpus)
+    accountants.emplace_back(recording, job, id, limits, evidence, places).add_kernels(kernels);
+  for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) {
+    const SourceId id = gpus[gpu];
+    DeviceAccountant& accountant = accountants[gpu];
+    accountant.divide(kernels);
     DeviceTime time{id, device_of(recording.sources[static_cast<std::size_t>(id)])};
     time.used = accountant.used_by_job();
     time.spins = accountant.spun_on();
@@ -74,13 +88,29 @@ void clip(std::vector<Slice>& slices, Nanos begin, Nanos end) {
   }
 }
 
+namespace {
+
+using Key = std::tuple<std::size_t, Account, std::int32_t, std::int32_t, std::int32_t, std::int64_t, Tiers, Confidence>;
+
+// Of a day there are millions of slices and hundreds of keys.
+struct HashOfKey {
+  std::size_t operator()(const Key& key) const {
+    const auto& [device, account, phase, task, where, pid, tiers, confidence] = key;
+    std::uint64_t hash = kFnvBasis;
+    for (const std::int64_t part : {static_cast<std::int64_t>(device), static_cast<std::int64_t>(account),
+                                    std::int64_t{phase}, std::int64_t{task}, std::int64_t{where}, pid})
+      hash = fnv1a(static_cast<std::uint64_t>(part), hash);
+    return static_cast<std::size_t>(hash);
+  }
+};
+
+}  // namespace
+
 Ledger ledger(const std::vector<DeviceTime>& devices, Nanos begin, Nanos end) {
   Ledger sum;
   sum.begin = begin;
   sum.end = std::max(begin, end);
-  using Key =
-      std::tuple<std::size_t, Account, std::int32_t, std::int32_t, std::int32_t, std::int64_t, Tiers, Confidence>;
-  std::map<Key, Nanos> totals;
+  std::unordered_map<Key, Nanos, HashOfKey> totals;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     sum.devices.push_back(devices[i].device);
     for (const Slice& slice : devices[i].slices) {
@@ -90,7 +120,9 @@ Ledger ledger(const std::vector<DeviceTime>& devices, Nanos begin, Nanos end) {
             ns;
     }
   }
-  for (const auto& [key, ns] : totals) {
+  std::vector<std::pair<Key, Nanos>> in_order(totals.begin(), totals.end());
+  std::sort(in_order.begin(), in_order.end());
+  for (const auto& [key, ns] : in_order) {
     const auto& [device, account, phase, task, where, pid, tiers, confidence] = key;
     sum.entries.push_back({account, device, pid, phase, tiers, confidence, ns, task, where});
   }

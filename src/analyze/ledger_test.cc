@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "analyze/ends.h"
 #include "analyze/stack_evidence.h"
 #include "analyze/testing.h"
 #include "analyze/testing_random.h"
@@ -17,7 +18,7 @@ using testing::cell;
 using testing::random_recording_or_batch;
 using testing::RecordingBuilder;
 
-Ledger whole(const Recording& recording) {
+Ledger ledger_of_all(const Recording& recording) {
   return ledger(testing::times_of(recording), recording.meta.start, recording.meta.end);
 }
 
@@ -31,7 +32,7 @@ TEST(Ledger, ConservesEveryNanosecond) {
   for (unsigned seed = 0; seed < 300; ++seed) {
     std::mt19937 random(seed);
     const Recording recording = random_recording_or_batch(random);
-    const Ledger l = whole(recording);
+    const Ledger l = ledger_of_all(recording);
     ASSERT_EQ(sum(l), l.budget()) << "seed " << seed;
   }
 }
@@ -55,9 +56,9 @@ TEST(Ledger, MergedWindowsAreOneWindow) {
 // A kind of evidence that knows everything, but not how much was busy.
 class KnowsTheFunction final : public Evidence {
  public:
-  std::vector<HostShare> claim(const IdleStretch& stretch) const override {
-    if (stretch.part == UsePart::kTail) return {};
-    return {{stretch.end - stretch.begin, {Account::kHostCode, Confidence::kHigh, "Y", "train.py: build_graph"}}};
+  void claim(const IdleStretch& stretch, std::vector<HostShare>& parts) const override {
+    if (stretch.part == UsePart::kTail) return;
+    parts = {{stretch.end - stretch.begin, {Account::kHostCode, Confidence::kHigh, "Y", "train.py: build_graph"}}};
   }
   void cut(const Use& use, std::vector<Nanos>& cuts) const override { cuts.push_back(use.context.begin + kSecond); }
 };
@@ -107,10 +108,10 @@ TEST(Ledger, RenumberingGpusChangesNothing) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(seed);
     Recording recording = random_recording_or_batch(random);
-    const Ledger before = whole(recording);
+    const Ledger before = ledger_of_all(recording);
     for (Source& source : recording.sources)
       if (source.kind == SourceKind::kGpu) source.attrs["index"] = source.attrs["index"] == "0" ? "1" : "0";
-    const Ledger after = whole(recording);
+    const Ledger after = ledger_of_all(recording);
     ASSERT_EQ(before.devices.size(), after.devices.size());
     for (std::size_t i = 0; i < before.devices.size(); ++i)
       for (std::size_t k = 0; k < after.devices.size(); ++k)
@@ -123,7 +124,7 @@ TEST(Ledger, RenumberingGpusChangesNothing) {
 
 TEST(Ledger, ASamplesUtilisationSpeaksForTheTimeSinceTheOneBefore) {
   const Recording recording = RecordingBuilder(10).gpu(0, [](double) { return 0.25; }).build();
-  EXPECT_EQ(whole(recording).busy(), 2500 * kMillisecond);
+  EXPECT_EQ(ledger_of_all(recording).busy(), 2500 * kMillisecond);
 }
 
 TEST(Ledger, AGapIsUnobservedAndNotIdle) {
@@ -131,7 +132,7 @@ TEST(Ledger, AGapIsUnobservedAndNotIdle) {
   Track& track = recording.tracks[0];
   for (Column& column : track.columns) column.values.erase(column.values.begin() + 5, column.values.begin() + 15);
   track.at.erase(track.at.begin() + 5, track.at.begin() + 15);  // readings at 6 s … 15 s are gone
-  const Ledger l = whole(recording);
+  const Ledger l = ledger_of_all(recording);
   EXPECT_EQ(l.total(Account::kUnobserved), 10 * kSecond);
   EXPECT_EQ(l.total(Account::kUseful), 10 * kSecond);
 }
@@ -142,9 +143,22 @@ TEST(Ledger, StartupEndsAtTheFirstKernel) {
                                   .process(100, 1, 0, 20, 0.9)
                                   .context(100, 0, 4, 20)
                                   .build();
-  const Ledger l = whole(recording);
+  const Ledger l = ledger_of_all(recording);
   EXPECT_EQ(l.total(Account::kStartup), 6 * kSecond);
   EXPECT_EQ(l.total(Account::kUseful), 14 * kSecond);
+}
+
+TEST(Ledger, AJobThatGoesOnIsStartingUntilItsFirstKernel) {
+  const auto ledger = [](const std::string& stop_reason, double other) {
+    RecordingBuilder builder(20);
+    builder.gpu(0, [](double) { return 0.0; }).gpu(1, [=](double) { return other; });
+    builder.process(100, 1, 0, 20, 0.9).context(100, 0, 4, 20).context(100, 1, 4, 20);
+    builder.meta().stop_reason = stop_reason;
+    return ledger_of_all(builder.build());
+  };
+  EXPECT_EQ(ledger("", 0).total(Account::kStartup, 0), 20 * kSecond) << "its first kernel may still come";
+  EXPECT_EQ(ledger("job_ended", 0).total(Account::kStartup, 0), 0) << "there was none to start for";
+  EXPECT_EQ(ledger("", 0.5).total(Account::kStartup, 0), 0) << "it computes elsewhere";
 }
 
 TEST(Ledger, AWaitingTrainerWithBusyWorkersIsInput) {
@@ -155,7 +169,7 @@ TEST(Ledger, AWaitingTrainerWithBusyWorkersIsInput) {
                                   .process(102, 100, 0, 30, 0.95)
                                   .context(100, 0, 0, 30)
                                   .build();
-  const Ledger l = whole(recording);
+  const Ledger l = ledger_of_all(recording);
   EXPECT_GT(l.total(Account::kInput), 16 * kSecond);
   EXPECT_EQ(l.total(Account::kHostCode), 0);
 }
@@ -166,7 +180,7 @@ TEST(Ledger, ABusyTrainerWithoutWorkersIsHostCode) {
                                   .process(100, 1, 0, 30, 0.95)
                                   .context(100, 0, 0, 30)
                                   .build();
-  EXPECT_GT(whole(recording).total(Account::kHostCode), 24 * kSecond);
+  EXPECT_GT(ledger_of_all(recording).total(Account::kHostCode), 24 * kSecond);
 }
 
 TEST(Ledger, ASleepingTrainerStaysUnexplained) {
@@ -175,21 +189,72 @@ TEST(Ledger, ASleepingTrainerStaysUnexplained) {
                                   .process(100, 1, 0, 30, 0.01)
                                   .context(100, 0, 0, 30)
                                   .build();
-  EXPECT_GT(whole(recording).total(Account::kUnexplained), 24 * kSecond);
+  EXPECT_GT(ledger_of_all(recording).total(Account::kUnexplained), 24 * kSecond);
 }
 
 TEST(Ledger, AHangIsToldFromATearDown) {
   const auto tail = [](double cpu) {
-    return whole(RecordingBuilder(200)
-                     .gpu(0, [](double t) { return t <= 100 ? 0.9 : 0.0; })
-                     .process(100, 1, 0, 200, cpu)
-                     .context(100, 0, 0, 200)
-                     .build());
+    return ledger_of_all(RecordingBuilder(200)
+                             .gpu(0, [](double t) { return t <= 100 ? 0.9 : 0.0; })
+                             .process(100, 1, 0, 200, cpu)
+                             .context(100, 0, 0, 200)
+                             .build());
   };
   EXPECT_EQ(tail(0.0).total(Account::kHung), 100 * kSecond);
   EXPECT_EQ(tail(0.0).total(Account::kTeardown), 0);
   EXPECT_EQ(tail(0.3).total(Account::kHung), 0);
   EXPECT_EQ(tail(0.3).total(Account::kTeardown), 100 * kSecond);
+}
+
+// It was seen at 6 s and found gone at 6.9 s: what it did in between, or whether it was there, nothing says.
+TEST(Ledger, TimeInWhichAProcessEndedIsNoTearDown) {
+  const auto ended = [](double stacks_until) {
+    RecordingBuilder builder(10);
+    builder.gpu(0, [](double t) { return t <= 5 ? 0.9 : 0.0; }).process(99, 1, 0, 10, 0);
+    builder.process(100, 99, 0, 6.9, 0.5).context(100, 0, 0, 6.9);
+    if (stacks_until > 0) builder.stacks(100, 5, stacks_until, {"free (train.py)"});
+    return builder.build();
+  };
+  const auto unsure = [](const Recording& recording) {
+    Nanos sum = 0;
+    const auto times = testing::times_of(recording);
+    for (const Slice& slice : times.front().slices)
+      if (an_end_lies_in(slice)) sum += slice.end - slice.begin;
+    return sum;
+  };
+  const Ledger l = ledger_of_all(ended(0));
+  EXPECT_EQ(l.total(Account::kTeardown), kSecond);
+  EXPECT_EQ(unsure(ended(0)), 900 * kMillisecond);
+  EXPECT_EQ(l.total(Account::kNoTask), 3100 * kMillisecond);
+  EXPECT_EQ(unsure(ended(6.5)), 400 * kMillisecond) << "its stacks were read later";
+  EXPECT_EQ(ledger_of_all(ended(6.5)).total(Account::kTeardown), 1500 * kMillisecond);
+}
+
+TEST(Ledger, AProcessMayLetTheDeviceGoAndLiveOn) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double t) { return t <= 5 ? 0.9 : 0.0; }).process(100, 1, 0, 20, 0.5).context(100, 0, 0, 7);
+  const Recording recording = builder.build();
+  const auto times = testing::times_of(recording);
+  const auto& slices = times.front().slices;
+  const auto unsure = std::find_if(slices.begin(), slices.end(), an_end_lies_in);
+  ASSERT_NE(unsure, slices.end());
+  EXPECT_EQ(unsure->begin, RecordingBuilder::at(7));
+  EXPECT_EQ(unsure->end, RecordingBuilder::at(8));
+  EXPECT_EQ(ledger_of_all(recording).total(Account::kTeardown), 2 * kSecond);
+}
+
+// Both end with the job, which a last reading of the GPU follows.
+TEST(Ledger, TheJobsOwnEndIsKnown) {
+  const auto unsure = [](std::int64_t parent) {
+    RecordingBuilder builder(10);
+    builder.gpu(0, [](double t) { return t <= 5 ? 0.9 : 0.0; });
+    builder.meta().end = RecordingBuilder::at(9.5);
+    builder.process(99, 1, 0, 9.5, 0).process(100, parent, 0, 9.5, 0.5).context(100, 0, 0, 9.5);
+    const auto times = testing::times_of(builder.build());
+    return std::count_if(times.front().slices.begin(), times.front().slices.end(), an_end_lies_in);
+  };
+  EXPECT_EQ(unsure(1), 0);
+  EXPECT_EQ(unsure(99), 1) << "what started it may have gone on alone";
 }
 
 TEST(Ledger, ForeignKernelsAreNotTheJobs) {
@@ -200,7 +265,7 @@ TEST(Ledger, ForeignKernelsAreNotTheJobs) {
                                   .context(100, 0, 0, 20, 0.75)
                                   .context(900, 0, 0, 20, 0.25)
                                   .build();
-  const Ledger l = whole(recording);
+  const Ledger l = ledger_of_all(recording);
   EXPECT_NEAR(seconds(l.total(Account::kForeign)), 5, 0.3);
   EXPECT_NEAR(seconds(l.total(Account::kUseful)), 15, 0.3);
 }
@@ -227,7 +292,7 @@ TEST(Ledger, AStoppedProcessIsAtNothingWhateverItsStacksShow) {
       for (Column& column : recording.tracks[i].columns)
         for (std::size_t row = 0; row < column.values.size(); ++row)
           if (column.metric == Metric::kProcessState && row > 10 && row < 30) column.values[row] = 'T';
-  const Ledger l = whole(recording);
+  const Ledger l = ledger_of_all(recording);
   EXPECT_EQ(l.total(Account::kStopped), 20 * kSecond);
   EXPECT_EQ(l.total(Account::kUseful), 20 * kSecond);
 }
@@ -239,10 +304,22 @@ TEST(Ledger, AJobThatComputedBeforeTheRecordingHasNoStartUpInIt) {
     Recording recording = builder.build();
     for (std::size_t i = 0; i < recording.sources.size(); ++i)  // and the first look shows it
       if (recording.sources[i].kind == SourceKind::kGpuProcess) recording.tracks[i].at.front() = recording.meta.start;
-    return whole(recording).total(Account::kStartup);
+    return ledger_of_all(recording).total(Account::kStartup);
   };
   EXPECT_GT(startup(0), 0);
   EXPECT_EQ(startup(-5), 0);
+}
+
+TEST(Ledger, AContextOnNoGpuOfAJobThatGoesOnIsNoIndex) {
+  Recording recording = RecordingBuilder(20)
+                            .gpu(0, [](double) { return 0.5; })
+                            .process(100, 1, 0, 20, 0.9)
+                            .context(100, 0, 0, 20)
+                            .build();
+  recording.meta.stop_reason.clear();
+  for (Source& source : recording.sources)  // as a damaged file has it
+    if (source.kind == SourceKind::kGpuProcess) source.parent = kNoSource;
+  EXPECT_EQ(ledger_of_all(recording).budget(), 20 * kSecond);
 }
 
 TEST(Ledger, ADesktopOwnsNothing) {
@@ -253,7 +330,7 @@ TEST(Ledger, ADesktopOwnsNothing) {
                                   .context(100, 0, 0, 20, 0.2)
                                   .context(900, 0, 0, 20, 0.8, ContextKind::kGraphics)
                                   .build();
-  EXPECT_EQ(whole(recording).total(Account::kForeign), 0);
+  EXPECT_EQ(ledger_of_all(recording).total(Account::kForeign), 0);
 }
 
 TEST(Ledger, AGpuTheJobNeverTouchedIsNotUsed) {
@@ -263,7 +340,7 @@ TEST(Ledger, AGpuTheJobNeverTouchedIsNotUsed) {
                                   .process(100, 1, 0, 20, 0.5)
                                   .context(100, 0, 0, 20)
                                   .build();
-  const Ledger l = whole(recording);
+  const Ledger l = ledger_of_all(recording);
   EXPECT_EQ(l.total(Account::kNotUsed, 1), 20 * kSecond);
   EXPECT_EQ(l.budget(), 40 * kSecond);
 }
@@ -277,7 +354,7 @@ TEST(Ledger, AMaskedGpuIsNotInTheBudget) {
                             .build();
   for (Source& source : recording.sources)
     if (source.key == "GPU-1" && source.kind == SourceKind::kGpu) source.attrs["given"] = "false";
-  EXPECT_EQ(whole(recording).budget(), 20 * kSecond);
+  EXPECT_EQ(ledger_of_all(recording).budget(), 20 * kSecond);
 }
 
 // Of a job that is recorded while it runs its environment tells.
@@ -285,10 +362,10 @@ TEST(Ledger, AMaskOfTheJobsFirstProcessHidesGpusToo) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 0.0; }).gpu(1, [](double) { return 0.8; });
   Recording recording = builder.process(100, 1, 0, 20, 0.5).context(100, 1, 0, 20).build();
-  EXPECT_EQ(whole(recording).devices.size(), 2u);
+  EXPECT_EQ(ledger_of_all(recording).devices.size(), 2u);
   for (Source& source : recording.sources)
     if (source.kind == SourceKind::kProcess) source.attrs["cuda_visible_devices"] = "1";
-  EXPECT_EQ(whole(recording).devices.size(), 1u);
+  EXPECT_EQ(ledger_of_all(recording).devices.size(), 1u);
 }
 
 TEST(Ledger, AProcessThatStartsOwnsNoKernelOfTheOneBefore) {
@@ -296,7 +373,7 @@ TEST(Ledger, AProcessThatStartsOwnsNoKernelOfTheOneBefore) {
   builder.gpu(0, [](double t) { return t <= 20 || t > 26 ? 0.8 : 0.0; });
   builder.process(100, 1, 0, 19.95, 0.9).process(101, 1, 19.9, 40, 0.9);
   builder.context(100, 0, 0, 19.5).context(101, 0, 20, 40);
-  const Ledger sum = whole(builder.build());
+  const Ledger sum = ledger_of_all(builder.build());
   EXPECT_NEAR(seconds(sum.total(Account::kStartup)), 6.2, 0.3) << "of the second process; its kernels begin at 26 s";
   EXPECT_LT(sum.total(Account::kHostCode), 9 * kSecond);
 }
@@ -309,7 +386,7 @@ TEST(Utilisation, TheRingGoesBeforeTheTicks) {
   for (int i = 1; i <= 30; ++i)  // until 5 s, six readings a second
     builder.sink().add_row(ring, RecordingBuilder::at(i / 6.0), std::array{testing::cell(Metric::kGpuUtil, 6000)});
   const Recording recording = builder.build();
-  EXPECT_NEAR(seconds(whole(recording).busy()), 3.0, 1e-6);
+  EXPECT_NEAR(seconds(ledger_of_all(recording).busy()), 3.0, 1e-6);
   const auto samples = util_samples(recording, gpu);
   for (std::size_t i = 1; i < samples.size(); ++i) EXPECT_EQ(samples[i].begin, samples[i - 1].end);
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/ledger.h"
@@ -17,8 +19,9 @@ namespace headroom {
 // A stretch of a process's time in one phase.
 struct NamedStretch {
   Nanos begin = 0, end = 0;
-  std::int32_t name = -1;  // index into NamedPhases::names
-  std::int64_t nth = 0;    // for the how many-th time the phase begins there, or goes on; 0: nobody counts
+  std::int32_t name = -1;     // index into NamedPhases::names
+  std::int64_t nth = 0;       // for the how many-th time the phase begins there, or goes on; 0: nobody counts
+  Nanos lead = 0, trail = 0;  // of it: outside of the looks that tell it
   bool operator==(const NamedStretch&) const = default;
 };
 
@@ -34,6 +37,15 @@ struct NamedPhases {
   std::vector<std::string> names;        // "epoch/validate": the outermost first. Numbers that differ are "N"
   std::vector<PhaseTrack> tracks, fine;  // of the same processes
   std::map<std::int64_t, std::vector<std::size_t>> of_pid;  // tracks, by the pid of a slice, in order of time
+
+  struct Said {
+    const NamedStretch* stretch = nullptr;  // none: no name
+    std::string_view via;
+    Nanos until = INT64_MAX;  // the answer is the same
+  };
+  [[nodiscard]] Said at(std::int64_t pid, Nanos when) const;
+  // Of a device on which no kernel ran and nobody was seen, no phases are told.
+  [[nodiscard]] bool tells_of(const DeviceTime& device) const;
 };
 
 // Those of the processes that hold a device: their own, else those of the nearest process above them.

@@ -161,11 +161,12 @@ Phase describe(const Track& track, const Trusted& readings, const std::vector<St
   return phase;
 }
 
-// Cuts the slices at the stretches' borders and marks each part; returns the busy time of each level.
+// Cuts the slices at the stretches' borders and marks each part; returns the busy time of each level. `marked` is room
+// that is kept from device to device.
 std::array<Nanos, 3> mark(std::vector<Slice>& slices, const std::vector<Stretch>& list,
-                          const std::array<std::int32_t, 3>& phase_of_level) {
+                          const std::array<std::int32_t, 3>& phase_of_level, std::vector<Slice>& marked) {
   std::array<Nanos, 3> busy{};
-  std::vector<Slice> marked;
+  marked.clear();
   marked.reserve(slices.size() + list.size());
   std::size_t next = 0;
   for (Slice slice : slices) {
@@ -182,7 +183,7 @@ std::array<Nanos, 3> mark(std::vector<Slice>& slices, const std::vector<Stretch>
       slice.begin = part.end;
     }
   }
-  slices = std::move(marked);
+  std::swap(slices, marked);
   return busy;
 }
 
@@ -205,6 +206,7 @@ std::vector<Stretch> stretches(const std::vector<Slice>& slices, Nanos window, c
 
 std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTime>& devices, const Thresholds& limits) {
   std::vector<Phase> phases;
+  std::vector<Slice> marked;
   for (std::size_t i = 0; i < devices.size(); ++i) {
     Nanos window = limits.time(Threshold::kPhaseWindow);
     // The driver's ring is as fine as that, however rarely it is drained.
@@ -225,7 +227,7 @@ std::vector<Phase> find_phases(const Recording& recording, std::vector<DeviceTim
       phase_of_level[static_cast<std::size_t>(level)] = static_cast<std::int32_t>(phases.size());
       phases.push_back(phase);
     }
-    const auto busy = mark(devices[i].slices, list, phase_of_level);
+    const auto busy = mark(devices[i].slices, list, phase_of_level, marked);
     for (std::size_t level = 0; level < busy.size(); ++level)
       if (phase_of_level[level] >= 0) {
         Phase& phase = phases[static_cast<std::size_t>(phase_of_level[level])];

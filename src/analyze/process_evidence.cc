@@ -43,13 +43,12 @@ Nanos begin_of_writing(const Activity& activity, double share) {
 
 }  // namespace
 
-std::vector<HostShare> ProcessCounters::claim(const IdleStretch& stretch) const {
-  const auto whole = claim_whole(stretch);
-  if (!whole) return {};
-  return {{stretch.end - stretch.begin, *whole}};
+void ProcessCounters::claim(const IdleStretch& stretch, std::vector<HostShare>& parts) const {
+  if (const auto whole = claim_whole(stretch)) parts.push_back({stretch.end - stretch.begin, *whole});
 }
 
-std::optional<HostClaim> ProcessCounters::claim_whole(const IdleStretch& stretch, bool with_helpers) const {
+std::optional<HostClaim> ProcessCounters::claim_whole(const IdleStretch& stretch, bool with_helpers,
+                                                      bool may_write) const {
   const HostView& host = stretch.use.host;
   if (stretch.part == UsePart::kStartup || !host.owner || host.owner->empty()) return std::nullopt;
   const Nanos at = stretch.begin + (stretch.end - stretch.begin + 1) / 2;
@@ -67,11 +66,18 @@ std::optional<HostClaim> ProcessCounters::claim_whole(const IdleStretch& stretch
   if (const auto share = writing_share(seen, limits_);
       share && *share < limits_[Threshold::kCovers] * idle && at < begin_of_writing(seen, *share))
     seen.write_bytes_per_second.reset();  // the writing came later in this interval
+  if (!may_write) seen.write_bytes_per_second.reset();
   const IdleCause cause = idle_cause(seen, with_helpers ? work_of(host, *owner, at) : HelperWork{}, idle, limits_,
-                                     after_writing(*host.owner, owner, limits_));
+                                     may_write && after_writing(*host.owner, owner, limits_));
   // After the last kernel it is not known whether anything waits for it, but for what is written.
   if (stretch.part == UsePart::kTail && cause.account != Account::kCheckpoint) return std::nullopt;
   return HostClaim{cause.account, cause.confidence, "P"};
+}
+
+bool ProcessCounters::writes(const std::vector<Activity>& owner, const Activity& activity) const {
+  if (activity.write_bytes_per_second.value_or(0) >= limits_[Threshold::kWriting]) return true;
+  const bool in_disk = activity.state == 'D' || activity.wait == WaitChannel::kDisk;
+  return in_disk && after_writing(owner, &activity, limits_);
 }
 
 void ProcessCounters::cut(const Use& use, std::vector<Nanos>& cuts) const {
@@ -89,18 +95,18 @@ bool StoppedTime::is_in(const JobView& job) {
   });
 }
 
-std::vector<HostShare> StoppedTime::claim(const IdleStretch& stretch) const {
+void StoppedTime::claim(const IdleStretch& stretch, std::vector<HostShare>& parts) const {
   const std::vector<Activity>* owner = stretch.use.host.owner;
-  if (!owner) return {};
+  if (!owner) return;
   const Activity* now = activity_at(*owner, stretch.begin + (stretch.end - stretch.begin + 1) / 2);
-  if (!now) return {};
+  if (!now) return;
   const auto stopped = [](const Activity& a) { return a.state == kStoppedState; };
   const auto idle = [&](Nanos begin, Nanos end) { return end <= begin || stretch.device.share(begin, end) >= 1; };
   const bool until_now = stopped(*now) && idle(stretch.end, now->end);
   const bool since_before = now != owner->data() && stopped(*std::prev(now)) && idle(now->begin, stretch.begin);
-  if (!until_now && !since_before) return {};
+  if (!until_now && !since_before) return;
   const Confidence sure = until_now && since_before ? Confidence::kHigh : Confidence::kMedium;
-  return {{stretch.end - stretch.begin, {Account::kStopped, sure, "P"}}};
+  parts.push_back({stretch.end - stretch.begin, {Account::kStopped, sure, "P"}});
 }
 
 void StoppedTime::cut(const Use& use, std::vector<Nanos>& cuts) const {

@@ -9,8 +9,11 @@ namespace headroom {
 class ProcessCounters final : public Evidence {
  public:
   explicit ProcessCounters(const Thresholds& limits) : limits_(limits) {}
-  [[nodiscard]] std::vector<HostShare> claim(const IdleStretch& stretch) const override;
-  [[nodiscard]] std::optional<HostClaim> claim_whole(const IdleStretch& stretch, bool with_helpers = true) const;
+  void claim(const IdleStretch& stretch, std::vector<HostShare>& parts) const override;
+  [[nodiscard]] std::optional<HostClaim> claim_whole(const IdleStretch& stretch, bool with_helpers = true,
+                                                     bool may_write = true) const;
+  // Whether rule 1 (docs/ledger.md) holds for this one of the owner's activities.
+  [[nodiscard]] bool writes(const std::vector<Activity>& owner, const Activity& activity) const;
   void cut(const Use& use, std::vector<Nanos>& cuts) const override;
 
  private:
@@ -23,7 +26,7 @@ class ProcessCounters final : public Evidence {
 class StoppedTime final : public Evidence {
  public:
   [[nodiscard]] static bool is_in(const JobView& job);  // else there is nothing to ask it
-  [[nodiscard]] std::vector<HostShare> claim(const IdleStretch& stretch) const override;
+  void claim(const IdleStretch& stretch, std::vector<HostShare>& parts) const override;
   void cut(const Use& use, std::vector<Nanos>& cuts) const override;
 
  private:

@@ -18,11 +18,6 @@ struct Rank {
   std::map<std::int64_t, double> steps;  // by number, how long it took in ns
 };
 
-std::string attr(const Source& source, const std::string& name) {
-  const auto found = source.attrs.find(name);
-  return found == source.attrs.end() ? "" : found->second;
-}
-
 // Steps that were counted together took the same time each.
 std::map<std::int64_t, double> step_times(const Track& track, const Window& window) {
   constexpr std::int64_t kMost = 1'000'000;  // of steps in one reading: a damaged file may claim anything

@@ -46,10 +46,13 @@ class ProcessLooks {
 // The Python stacks of a recording (tier Y), into which it looks.
 struct StackView {
   std::vector<stacks::StackKind> kinds;
-  std::vector<std::uint32_t> kind_of_list;  // index into `kinds`, for lists that are in looks
-  std::vector<stacks::Busy> busy_of_list;   // likewise of their kinds
-  std::vector<double> count;                // of the looks at all processes, by kind
-  std::map<SourceId, ProcessLooks> looks;   // by process
+  // Of several threads at something while the main thread waits nothing tells for which: a look at that instant has a
+  // list beyond those of the recording, which stands for these of the recording.
+  std::vector<std::vector<ListId>> several;  // by list, less the recording's
+  std::vector<std::uint32_t> kind_of_list;   // index into `kinds`, for lists that are in looks
+  std::vector<stacks::Busy> busy_of_list;    // likewise of their kinds
+  std::vector<double> count;                 // of the looks at all processes, by kind
+  std::map<SourceId, ProcessLooks> looks;    // by process
   // Which processes waited for another one of the job at stacks of which kind: what their names leave open, set by
   // for_peers() of peer_waits.h.
   std::set<std::pair<SourceId, std::uint32_t>> for_peers;
@@ -78,21 +81,45 @@ class Stacks final : public Evidence {
  public:
   // `view` is looked into.
   Stacks(const StackView& view, const Thresholds& limits) : view_(view), counters_(limits) {}
-  [[nodiscard]] std::vector<HostShare> claim(const IdleStretch& stretch) const override;
-  void cut(const Use&, std::vector<Nanos>&) const override {}
+  void claim(const IdleStretch& stretch, std::vector<HostShare>& parts) const override;
+  // Begins anew, too: the next device may lie where the last one lay.
+  void cut(const Use& use, std::vector<Nanos>& cuts) const override;
 
  private:
   struct Share {
     std::uint32_t kind = 0;
     double weight = 0;
   };
-  [[nodiscard]] HostClaim claim_of(std::uint32_t number, const IdleStretch& stretch, bool sure) const;
-  [[nodiscard]] std::vector<Share> shares_of(std::span<const ListRow> looks,
-                                             const std::array<double, 4>& idle_of) const;
+  // What a reading's looks say of the time in which it was idle: asked for by each of its stretches, one after another.
+  struct Mixture {
+    const IdleTime* device = nullptr;
+    const UtilSample* reading = nullptr;
+    SourceId process = kNoSource;
+    Nanos begin = 0, end = 0;
+    std::vector<Share> shares;
+  };
+  // Which stacks of a process can have been what wrote to storage, by kind; both are empty where nothing tells.
+  struct Writers {
+    SourceId process = kNoSource;
+    std::vector<bool> cannot;
+    std::vector<bool> go_with_it;  // seen while it writes and hardly ever else, and mostly without the interpreter
+  };
+  class Counted;  // what the counters of /proc say of a stretch
+  [[nodiscard]] bool may_write(std::uint32_t kind, const IdleStretch& stretch, bool named) const;
+  void find_writers(const IdleStretch& stretch) const;
+  [[nodiscard]] const std::vector<Share>& mixture_of(const IdleStretch& stretch, std::span<const ListRow> looks,
+                                                     const UtilSample& reading) const;
+  [[nodiscard]] HostClaim claim_of(std::uint32_t number, const IdleStretch& stretch, bool sure, bool may_write,
+                                   Counted& counted) const;
+  void find_shares(std::span<const ListRow> looks, const std::array<double, 4>& idle_of,
+                   std::vector<Share>& shares) const;
   void add(const IdleStretch& stretch, const std::vector<Share>& shares, bool sure, std::vector<HostShare>& out) const;
 
   const StackView& view_;
   ProcessCounters counters_;
+  mutable Mixture last_;
+  mutable std::vector<std::uint32_t> place_of_kind_;  // among the shares at hand, where it is one of them
+  mutable Writers writers_;
 };
 
 }  // namespace headroom

@@ -26,8 +26,8 @@ const std::vector<std::string> kImport{"<module> (/u/train.py:1)", "_find_and_lo
                                        "<module> (/x/site-packages/torch/__init__.py:1)"};
 
 // One process that holds GPU 0 from second 0 to `length`, with a busy share per second.
-struct Job : RecordingBuilder {
-  Job(double length, const std::function<double(double)>& util, double cpu = 1.0) : RecordingBuilder(length) {
+struct StackedJob : RecordingBuilder {
+  StackedJob(double length, const std::function<double(double)>& util, double cpu = 1.0) : RecordingBuilder(length) {
     gpu(0, util).process(7, 1, 0, length, cpu).context(7, 0, 1, length);
   }
 };
@@ -76,22 +76,37 @@ TEST(StackEvidence, ThereIsOneLookForEachInstant) {
     EXPECT_EQ(counted, static_cast<double>(places.size()));
     return places;
   };
-  Job one(20, [](double) { return 1.0; });
+  StackedJob one(20, [](double) { return 1.0; });
   one.stacks(7, 0, 5, kOther);
   const std::size_t once = looks_of(one).size();
   EXPECT_GT(once, 50U);
-  Job twice(20, [](double) { return 1.0; });
+  StackedJob twice(20, [](double) { return 1.0; });
   twice.stacks(7, 0, 5, kOther).stacks(7, 5, 5.05, kFetch).stacks(7, 5, 5.05, kOther);  // the last two at one instant
   const std::vector<std::string> chosen = looks_of(twice);
   EXPECT_EQ(chosen.size(), once + 1);
   EXPECT_EQ(chosen.back(), "decode (data.py)");
-  Job two(20, [](double) { return 1.0; });
+  StackedJob two(20, [](double) { return 1.0; });
   two.stacks(7, 0, 5, kLock).stacks(7, 0, 5, kOther, 8);
   EXPECT_EQ(looks_of(two), std::vector<std::string>(once, "features (train.py)"));
 }
 
+// Who waits for a worker's pipe does not wait for a thread that sleeps; who waits for a lock may.
+TEST(StackEvidence, AThreadThatSleepsIsNotWhatOneWaitsForThatWaitsForAProcess) {
+  const auto named = [](const std::string& file) {
+    StackedJob builder(20, [](double t) { return t <= 10 ? 1.0 : t <= 19 ? 0.0 : 1.0; });
+    builder.stacks(7, 0, 20, {"train (/u/train.py:1)", "wait (/usr/lib/python3.11/" + file + ":1)"});
+    builder.stacks(7, 0, 20, {"heartbeat (/u/train.py:9)"}, 8);
+    const Ledger ledger = ledger_of(builder);
+    return std::pair(seconds_at(ledger, Account::kHostCode, "train (train.py)") +
+                         seconds_at(ledger, Account::kInput, "train (train.py)"),
+                     seconds_at(ledger, Account::kHostCode, "heartbeat (train.py)"));
+  };
+  EXPECT_NEAR(named("multiprocessing/connection.py").first, 9, 0.11);
+  EXPECT_NEAR(named("threading.py").second, 9, 0.11);
+}
+
 TEST(StackEvidence, NamesAccountAndFunctionOfIdleTime) {
-  Job builder(20, [](double t) { return t <= 10 ? 1.0 : t <= 19 ? 0.0 : 1.0; });
+  StackedJob builder(20, [](double t) { return t <= 10 ? 1.0 : t <= 19 ? 0.0 : 1.0; });
   builder.stacks(7, 10, 15, kFetch).stacks(7, 15, 19, kOther);
   const Ledger ledger = ledger_of(builder);
   EXPECT_NEAR(seconds_at(ledger, Account::kInput, "decode (data.py)"), 5, 0.11);
@@ -101,8 +116,8 @@ TEST(StackEvidence, NamesAccountAndFunctionOfIdleTime) {
 
 TEST(StackEvidence, NeverChangesHowMuchWasBusy) {
   const auto util = [](double t) { return 0.1 * (static_cast<int>(t) % 10); };
-  Job without(40, util);
-  Job with(40, util);
+  StackedJob without(40, util);
+  StackedJob with(40, util);
   for (int i = 0; i < 40; ++i) with.stacks(7, i, i + 0.5, kFetch).stacks(7, i + 0.5, i + 1, kForward);
   EXPECT_EQ(ledger_of(with).busy(), ledger_of(without).busy());
   EXPECT_EQ(ledger_of(with).budget(), ledger_of(without).budget());
@@ -110,7 +125,7 @@ TEST(StackEvidence, NeverChangesHowMuchWasBusy) {
 
 // Half of each second in the loader, half in the step, and the device idle for half of it.
 TEST(StackEvidence, TheIdlePartOfAReadingIsLookedForWhereNoKernelCanRun) {
-  Job builder(20, [](double) { return 0.5; });
+  StackedJob builder(20, [](double) { return 0.5; });
   for (int i = 0; i < 20; ++i) builder.stacks(7, i, i + 0.5, kForward).stacks(7, i + 0.5, i + 1, kFetch);
   const Ledger ledger = ledger_of(builder);
   EXPECT_NEAR(seconds_at(ledger, Account::kInput, "decode (data.py)"), 9.5, 0.6);
@@ -118,7 +133,7 @@ TEST(StackEvidence, TheIdlePartOfAReadingIsLookedForWhereNoKernelCanRun) {
 }
 
 TEST(StackEvidence, WhatWaitsForKernelsIsIdleLast) {
-  Job builder(20, [](double) { return 0.7; });
+  StackedJob builder(20, [](double) { return 0.7; });
   for (int i = 0; i < 20; ++i) builder.stacks(7, i, i + 0.7, kSync).stacks(7, i + 0.7, i + 1, kOther);
   const Ledger ledger = ledger_of(builder);
   EXPECT_NEAR(seconds_at(ledger, Account::kHostCode, "features (train.py)"), 5.7, 0.4);
@@ -126,7 +141,7 @@ TEST(StackEvidence, WhatWaitsForKernelsIsIdleLast) {
 }
 
 TEST(StackEvidence, OfEqualsTheIdlePartTakesTheSameShare) {
-  Job builder(20, [](double) { return 0.6; });
+  StackedJob builder(20, [](double) { return 0.6; });
   const std::vector<std::string> more{"train (/u/train.py:1)", "prepare (/u/train.py:20)"};
   for (int i = 0; i < 20; ++i) builder.stacks(7, i, i + 0.25, kOther).stacks(7, i + 0.25, i + 1, more);
   const Ledger ledger = ledger_of(builder);
@@ -136,13 +151,13 @@ TEST(StackEvidence, OfEqualsTheIdlePartTakesTheSameShare) {
 }
 
 TEST(StackEvidence, WhileTheMainThreadWaitsAnotherOneTells) {
-  Job builder(20, [](double t) { return t <= 10 ? 1.0 : t <= 19 ? 0.0 : 1.0; });
+  StackedJob builder(20, [](double t) { return t <= 10 ? 1.0 : t <= 19 ? 0.0 : 1.0; });
   builder.stacks(7, 10, 19, kLock).stacks(7, 10, 19, kOther, 8).stacks(7, 10, 19, kLock, 9);
   EXPECT_NEAR(seconds_at(ledger_of(builder), Account::kHostCode, "features (train.py)"), 9, 0.11);
 }
 
 TEST(StackEvidence, AStartupIsNamedByItsImports) {
-  Job builder(20, [](double t) { return t <= 10 ? 0.0 : 1.0; });
+  StackedJob builder(20, [](double t) { return t <= 10 ? 0.0 : 1.0; });
   builder.stacks(7, 0, 6, kImport).stacks(7, 6, 10, kOther);
   const Ledger ledger = ledger_of(builder);
   EXPECT_NEAR(seconds_at(ledger, Account::kStartup, "import torch"), 6, 0.6);
@@ -150,7 +165,7 @@ TEST(StackEvidence, AStartupIsNamedByItsImports) {
 }
 
 TEST(StackEvidence, AfterTheLastKernelACheckpointIsOneStill) {
-  Job builder(20, [](double t) { return t <= 10 ? 1.0 : 0.0; });
+  StackedJob builder(20, [](double t) { return t <= 10 ? 1.0 : 0.0; });
   builder.stacks(7, 10, 15, kSave).stacks(7, 15, 20, kOther);
   const Ledger ledger = ledger_of(builder);
   EXPECT_NEAR(seconds_at(ledger, Account::kCheckpoint, "train (train.py)"), 5, 0.6);
@@ -158,16 +173,124 @@ TEST(StackEvidence, AfterTheLastKernelACheckpointIsOneStill) {
 }
 
 TEST(StackEvidence, AValidationAfterTheLastKernelIsOneStill) {
-  Job builder(20, [](double t) { return t <= 10 ? 1.0 : 0.0; });
+  StackedJob builder(20, [](double t) { return t <= 10 ? 1.0 : 0.0; });
   builder.stacks(7, 10, 20, {"main (/u/train.py:1)", "validate (/u/train.py:9)"});
   EXPECT_NEAR(seconds_at(ledger_of(builder), Account::kValidationHost, "validate (train.py)"), 10, 0.6);
 }
 
+TEST(StackEvidence, WhatEndsOncePythonHasEndedIsNoLongerWhatPythonDid) {
+  const std::vector<std::string> validate{"train (/u/train.py:1)", "validate (/u/train.py:5)"};
+  StackedJob after_kernels(14, [](double t) { return t <= 4 ? 1.0 : 0.0; });
+  Ledger ledger = ledger_of(after_kernels.stacks(7, 0, 4, kForward).stacks(7, 4, 9, validate));
+  EXPECT_NEAR(seconds_at(ledger, Account::kValidationHost, ""), 5, 0.5);
+  EXPECT_NEAR(seconds_at(ledger, Account::kTeardown, ""), 5, 0.5);
+  StackedJob blurred(14, [](double t) { return t <= 4 || t > 13 ? 1.0 : 0.0; });  // which says so late
+  ledger = ledger_of(blurred.stacks(7, 0, 4, kForward).stacks(7, 4, 12.1, validate));
+  EXPECT_NEAR(seconds_at(ledger, Account::kValidationHost, ""), 8, 0.5);
+}
+
+// A process that writes 20 MB in every other second, for a tenth of it, while its GPU does nothing.
+Ledger writes_now_and_then(const std::vector<std::string>& save, bool also_between) {
+  RecordingBuilder builder(22);
+  builder.gpu(0, [](double t) { return t <= 1 || t > 21 ? 1.0 : 0.0; });
+  builder.process(7, 1, 0, 22, 0.1, true, {{Metric::kWriteBytes, 1, std::nullopt}}).context(7, 0, 1, 22);
+  for (int i = 1; i < 21; ++i) {
+    const bool writes = i % 2 == 0;
+    builder.stacks(7, i, i + 0.9, writes || also_between ? kOther : kLock);
+    builder.stacks(7, i + 0.9, i + 1, writes ? save : also_between ? kOther : kLock);
+  }
+  Recording recording = builder.build();
+  for (Track& track : recording.tracks)
+    for (Column& column : track.columns)
+      if (column.metric == Metric::kWriteBytes)
+        for (std::size_t row = 0; row < column.values.size(); ++row)
+          column.values[row] = 20'000'000 * static_cast<std::int64_t>((row + 1) / 2);
+  return analyze(recording).ledger;
+}
+
+// "dump" is no name that tells of writing: that it is seen only while the process writes does.
+TEST(StackEvidence, WhatIsSeenAsOftenWithoutWritingDidNotWrite) {
+  const std::vector<std::string> dump{"train (/u/train.py:1)", "dump (/u/train.py:30)"};
+  for (const auto& save : {kSave, dump}) {
+    const Ledger ledger = writes_now_and_then(save, true);
+    EXPECT_NEAR(seconds_at(ledger, Account::kCheckpoint, ""), 1, 0.3);
+    EXPECT_EQ(seconds_at(ledger, Account::kCheckpoint, "features (train.py)"), 0);
+    EXPECT_NEAR(seconds_at(ledger, Account::kHostCode, "features (train.py)"), 19, 0.3);
+  }
+}
+
+// The driver's ring reads more often than the counters are read that say that the process wrote.
+TEST(StackEvidence, AStackThatNamesACheckpointWroteWhatItsSecondsCountersSay) {
+  const auto written = [](const std::vector<std::string>& save) {
+    RecordingBuilder builder(12);
+    builder.gpu(0, [](double t) { return t <= 1 || t > 11 ? 1.0 : 0.0; });
+    const SourceId gpu = *builder.sink().recording().find(SourceKind::kGpu, "GPU-0");
+    const SourceId ring = builder.sink().add_source({SourceKind::kGpuUtilRing, "GPU-0", gpu, {}});
+    for (int i = 1; i <= 72; ++i)  // six a second
+      builder.sink().add_row(ring, RecordingBuilder::at(i / 6.0),
+                             std::array{testing::cell(Metric::kGpuUtil, i <= 6 || i > 66 ? 10000 : 0)});
+    builder.process(7, 1, 0, 12, 0.1, true, {{Metric::kWriteBytes, 20'000'000, std::nullopt}}).context(7, 0, 1, 12);
+    for (int i = 1; i < 11; ++i) builder.stacks(7, i, i + 0.9, kOther).stacks(7, i + 0.9, i + 1, save);
+    return seconds_at(analyze(builder.build()).ledger, Account::kCheckpoint, "");
+  };
+  EXPECT_NEAR(written(kSave), 1, 0.5);
+  EXPECT_NEAR(written(kLock), 10, 0.5) << "nothing says who else wrote";
+}
+
+// A tenth of a second of each write is too short for most looks.
+TEST(StackEvidence, ASingleLookAtWhatWroteIsEnoughToTakeItFromWhatGoesOnAnyway) {
+  RecordingBuilder builder(22);
+  builder.gpu(0, [](double t) { return t <= 1 || t > 21 ? 1.0 : 0.0; });
+  builder.process(7, 1, 0, 22, 0.1, true, {{Metric::kWriteBytes, 1, std::nullopt}}).context(7, 0, 1, 22);
+  builder.stacks(7, 1, 10.93, kOther).stacks(7, 10.93, 10.99, {"train (/u/train.py:1)", "dump (/u/train.py:30)"});
+  builder.stacks(7, 10.99, 21, kOther);
+  Recording recording = builder.build();
+  for (Track& track : recording.tracks)
+    for (Column& column : track.columns)
+      if (column.metric == Metric::kWriteBytes)
+        for (std::size_t row = 0; row < column.values.size(); ++row)
+          column.values[row] = track.at[row] > RecordingBuilder::at(10.5) ? 20'000'000 : 0;
+  const Ledger ledger = analyze(recording).ledger;
+  EXPECT_LT(seconds_at(ledger, Account::kCheckpoint, ""), 0.3);
+  EXPECT_GT(seconds_at(ledger, Account::kCheckpoint, ""), 0);
+}
+
+// What saves a model waits for the disk itself once torch.save has returned.
+TEST(StackEvidence, WhatGoesWithWritingWroteBesideWhatNamesACheckpoint) {
+  const auto written = [](bool has_interpreter) {
+    RecordingBuilder builder(22);
+    builder.gpu(0, [](double t) { return t <= 1 || t > 21 ? 1.0 : 0.0; });
+    builder.process(7, 1, 0, 22, 0.1, true, {{Metric::kWriteBytes, 1, std::nullopt}}).context(7, 0, 1, 22);
+    builder.stacks(7, 1, 11, kOther, 0, true);
+    for (int i = 11; i < 21; ++i) {
+      builder.stacks(7, i, i + 0.5, kOther, 0, true).stacks(7, i + 0.5, i + 0.6, kSave, 0, true);
+      builder.stacks(7, i + 0.6, i + 1, {"train (/u/train.py:1)", "keep (/u/train.py:30)"}, 0, has_interpreter);
+    }
+    Recording recording = builder.build();
+    for (Track& track : recording.tracks)
+      for (Column& column : track.columns)
+        if (column.metric == Metric::kWriteBytes)
+          for (std::size_t row = 0; row < column.values.size(); ++row)
+            column.values[row] =
+                20'000'000 * std::max<std::int64_t>(0, (track.at[row] - RecordingBuilder::at(11)) / kSecond);
+    return seconds_at(analyze(recording).ledger, Account::kCheckpoint, "");
+  };
+  EXPECT_NEAR(written(false), 5, 0.6);
+  EXPECT_NEAR(written(true), 1, 0.6) << "it computes";
+}
+
+TEST(StackEvidence, WhatIsSeenOnlyWhileItWritesMayHaveWritten) {
+  const Ledger ledger = writes_now_and_then(kOther, false);
+  EXPECT_NEAR(seconds_at(ledger, Account::kCheckpoint, "features (train.py)"), 10, 1.1);
+  const Ledger always = writes_now_and_then(kOther, true);  // nothing else can have written
+  EXPECT_NEAR(seconds_at(always, Account::kCheckpoint, "features (train.py)"), 10, 1.1);
+}
+
 TEST(StackEvidence, WhatNoStackCoversIsLeftToTheOthers) {
   const auto util = [](double t) { return t <= 10 ? 1.0 : t <= 19 ? 0.0 : 1.0; };
-  Job builder(20, util);
+  StackedJob builder(20, util);
   builder.stacks(7, 0, 5, kForward);
-  const Ledger with = ledger_of(builder), without = ledger_of(Job(20, util));
+  const Ledger with = ledger_of(builder), without = ledger_of(StackedJob(20, util));
   EXPECT_EQ(with.entries, without.entries);
 }
 

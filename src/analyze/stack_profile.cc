@@ -2,7 +2,6 @@
 #include "analyze/stack_profile.h"
 
 #include <algorithm>
-#include <map>
 
 #include "analyze/stack_evidence.h"
 #include "analyze/utilisation.h"
@@ -11,7 +10,7 @@ namespace headroom {
 
 std::vector<stacks::WeightedStack> stack_profile(const Recording& recording, const Analysis& analysis) {
   const StackView view = stack_view(recording, stacks::Families(analysis.told.families));
-  std::map<ListId, stacks::WeightedStack> by_list;
+  std::vector<stacks::WeightedStack> by_list(view.kind_of_list.size());
   for (const DeviceTime& device : analysis.devices) {
     const IdleTime time(util_samples(recording, device.source, analysis.limits));
     for (const ContextUse& use : analysis.job.uses) {
@@ -32,15 +31,25 @@ std::vector<stacks::WeightedStack> stack_profile(const Recording& recording, con
         const double each = seconds(end - begin) / static_cast<double>(std::max<std::size_t>(1, looks.size()));
         for (const ListRow& look : looks) {
           const double share = idle_of[static_cast<std::size_t>(view.busy_of_list[look.list])];
-          by_list[look.list].idle += each * share;
-          by_list[look.list].busy += each * (1 - share);
+          stacks::WeightedStack& stack = by_list[look.list];
+          stack.idle += each * share;
+          stack.busy += each * (1 - share);
         }
       }
     }
   }
+  for (std::size_t i = 0; i < view.several.size(); ++i) {
+    const stacks::WeightedStack& one = by_list[recording.lists.size() + i];
+    const auto parts = static_cast<double>(view.several[i].size());
+    for (const ListId list : view.several[i]) {
+      by_list[list].idle += one.idle / parts;
+      by_list[list].busy += one.busy / parts;
+    }
+  }
   std::vector<stacks::WeightedStack> profile;
-  for (auto& [list, stack] : by_list) {
-    if (recording.lists[list].empty()) continue;  // a thread between two functions
+  for (std::size_t list = 0; list < recording.lists.size(); ++list) {
+    stacks::WeightedStack& stack = by_list[list];
+    if (stack.idle + stack.busy <= 0 || recording.lists[list].empty()) continue;  // empty: between two functions
     for (const TextId text : recording.lists[list]) stack.frames.push_back(recording.texts[text]);
     profile.push_back(std::move(stack));
   }

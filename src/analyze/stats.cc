@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "base/median.h"
 #include "model/entities.h"
@@ -29,11 +30,18 @@ std::vector<Value> readings(const Track& track, const Column& column) {
   return values;
 }
 
-std::vector<ExcludedReading> above_limit(const std::vector<Value>& values, double limit, double over) {
+// None where all of them are: then the limit is what is wrong.
+std::vector<ExcludedReading> above_limit(const Track& track, const Column& column, double limit, double over) {
   std::vector<ExcludedReading> excluded;
-  for (const auto& [at, value] : values)
-    if (value > over * limit) excluded.push_back({at, value, fmt::format("above the enforced limit of {:g} W", limit)});
-  return excluded;
+  std::size_t count = 0;
+  for (std::size_t row = 0; row < column.values.size(); ++row) {
+    if (!column.has(row)) continue;
+    ++count;
+    const double value = to_unit(column.metric, column.values[row]);
+    if (value > over * limit)
+      excluded.push_back({track.at[row], value, fmt::format("above the enforced limit of {:g} W", limit)});
+  }
+  return excluded.size() < count ? excluded : std::vector<ExcludedReading>{};
 }
 
 std::vector<ExcludedReading> hampel(const std::vector<Value>& values, const Thresholds& limits) {
@@ -77,18 +85,21 @@ std::optional<double> power_limit(const Recording& recording, SourceId gpu) {
 // different values, and counting those is many times faster.
 class Ranks {
  public:
-  Ranks(std::vector<std::int64_t>& values, std::int64_t low, std::int64_t high) : values_(values), low_(low) {
+  Ranks(std::span<const std::int64_t> values, std::int64_t low, std::int64_t high) : size_(values.size()), low_(low) {
     constexpr std::uint64_t kCountable = 1 << 14;
     const std::uint64_t range = static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
-    if (range >= kCountable) return;
+    if (range >= kCountable) {
+      values_.assign(values.begin(), values.end());
+      return;
+    }
     counts_.resize(range + 1);
     for (const std::int64_t value : values) ++counts_[static_cast<std::size_t>(value - low)];
   }
 
   // The smallest value that at least the share `q` of all values does not exceed.
   [[nodiscard]] std::int64_t at(double q) {
-    const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(values_.size())));
-    const std::size_t index = std::clamp<std::size_t>(rank, 1, values_.size()) - 1;
+    const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(size_)));
+    const std::size_t index = std::clamp<std::size_t>(rank, 1, size_) - 1;
     if (counts_.empty()) {
       const auto place = values_.begin() + static_cast<std::ptrdiff_t>(index);
       std::nth_element(values_.begin(), place, values_.end());
@@ -100,12 +111,13 @@ class Ranks {
   }
 
  private:
-  std::vector<std::int64_t>& values_;
+  std::size_t size_;
   std::int64_t low_;
   std::vector<std::uint32_t> counts_;  // of low_, low_ + 1, …; empty where the values are too far apart
+  std::vector<std::int64_t> values_;   // then these
 };
 
-void summarise(MetricStats& stats, std::vector<std::int64_t>& values) {
+void summarise(MetricStats& stats, std::span<const std::int64_t> values) {
   const auto unit = [&](std::int64_t stored) { return to_unit(stats.metric, stored); };
   std::int64_t low = values.front(), high = low;
   double sum = 0;  // of integers: exact up to 2^53
@@ -123,6 +135,10 @@ void summarise(MetricStats& stats, std::vector<std::int64_t>& values) {
   stats.p95 = unit(ranks.at(0.95));
 }
 
+// How far back a reading may look: NVML's power is an average over a second on recent parts, its utilisation one over
+// a sixth of a second to a second (nvml.h).
+Nanos looks_back(Metric metric) { return metric == Metric::kPower || metric == Metric::kMemoryUtil ? kSecond : 0; }
+
 bool is_excluded(const MetricStats& stats, Nanos at) {
   return !stats.excluded.empty() &&
          std::binary_search(stats.excluded.begin(), stats.excluded.end(), ExcludedReading{.at = at},
@@ -137,10 +153,9 @@ MetricStats excluded_readings(const Recording& recording, SourceId gpu, Metric m
   const Track& track = recording.tracks[static_cast<std::size_t>(gpu)];
   const Column* column = track.find(metric);
   if (!column) return stats;
-  const auto values = readings(track, *column);
   const auto limit = power_limit(recording, gpu);
-  stats.excluded = limit ? above_limit(values, *limit, limits[Threshold::kPowerOverLimit]) : hampel(values, limits);
-  if (stats.excluded.size() == values.size()) stats.excluded.clear();  // then the limit is what is wrong
+  stats.excluded = limit ? above_limit(track, *column, *limit, limits[Threshold::kPowerOverLimit])
+                         : hampel(readings(track, *column), limits);
   return stats;
 }
 
@@ -151,18 +166,22 @@ std::optional<MetricStats> metric_stats(const Recording& recording, SourceId gpu
   if (!column) return std::nullopt;
   MetricStats stats = excluded_readings(recording, gpu, metric, limits);
   std::erase_if(stats.excluded, [&](const ExcludedReading& reading) { return !window.holds(reading.at); });
+  const auto rows_until = [&](Nanos at) {
+    return static_cast<std::size_t>(std::upper_bound(track.at.begin(), track.at.end(), at) - track.at.begin());
+  };
+  const std::size_t first = rows_until(window.begin), last = std::max(first, rows_until(window.end));
+  auto values = std::span(column->values).subspan(first, last - first);
   std::vector<std::int64_t> kept;
-  kept.reserve(column->values.size());
-  const auto first = std::upper_bound(track.at.begin(), track.at.end(), window.begin);
-  for (auto row = static_cast<std::size_t>(first - track.at.begin()); row < column->values.size(); ++row) {
-    if (track.at[row] > window.end) break;
-    if (column->has(row) && !is_excluded(stats, track.at[row])) kept.push_back(column->values[row]);
+  if (!column->absent.empty() || !stats.excluded.empty()) {
+    for (std::size_t row = first; row < last; ++row)
+      if (column->has(row) && !is_excluded(stats, track.at[row])) kept.push_back(column->values[row]);
+    values = kept;
   }
-  if (kept.empty()) {
+  if (values.empty()) {
     stats.absent = column->absent.empty() ? Absent::kNotSampled : static_cast<Absent>(column->absent.back());
     return stats;
   }
-  summarise(stats, kept);
+  summarise(stats, values);
   return stats;
 }
 
@@ -181,6 +200,7 @@ std::vector<MetricStats> device_stats(const Recording& recording, SourceId gpu, 
 std::optional<double> mean_between(const Track& track, const MetricStats& stats, Nanos begin, Nanos end) {
   const Column* column = track.find(stats.metric);
   if (!column) return std::nullopt;
+  begin += looks_back(stats.metric);
   double sum = 0;
   std::int64_t count = 0;
   auto row = static_cast<std::size_t>(std::upper_bound(track.at.begin(), track.at.end(), begin) - track.at.begin());

@@ -33,7 +33,8 @@ struct Window {
 [[nodiscard]] std::vector<MetricStats> device_stats(const Recording& recording, SourceId gpu, const Window& window,
                                                     const Thresholds& limits = {});
 
-// The mean of a metric's readings within [begin, end), excluded readings left out; nullopt where there are none.
+// The mean of a metric's readings that are of [begin, end] alone, excluded readings left out; nullopt where there are
+// none. What the driver averages over a second (power, use of memory) is of what was before `begin` until that is over.
 [[nodiscard]] std::optional<double> mean_between(const Track& track, const MetricStats& stats, Nanos begin, Nanos end);
 
 }  // namespace headroom

@@ -172,6 +172,21 @@ TEST(Activities, TheFirstRowSpeaksForTheTimeSinceTheProcessBegan) {
   EXPECT_EQ(older[0].begin, RecordingBuilder::at(0)) << "what it did before is of no time that was watched";
 }
 
+TEST(Activities, WhatIsReadFromFilesAndWhatMemoryGrowsByIsLoaded) {
+  RecordingBuilder builder(10);
+  builder.process(100, 1, 0, 10, 0.4, true,
+                  {testing::cell(Metric::kReadChars, 3'000'000), testing::cell(Metric::kRss, 2'000'000)});
+  builder.sleeping_in(WaitChannel::kPoll, 0.1).process(101, 1, 0, 10, 0.4);
+  const Recording recording = builder.build();
+  const auto processes = recording.all(SourceKind::kProcess);
+  const auto loads = activities(recording, processes[0]), neither = activities(recording, processes[1]);
+  ASSERT_FALSE(loads.empty() || neither.empty());
+  EXPECT_NEAR(loads.back().loaded_bytes_per_second.value(), 5e6, 1);
+  EXPECT_EQ(loads.back().threads, 1);
+  EXPECT_EQ(neither.back().loaded_bytes_per_second, std::nullopt) << "neither was read";
+  EXPECT_EQ(neither.back().threads, 2);
+}
+
 TEST(Phases, EpochsOfFiveOneOneAreFound) {
   const Recording recording = RecordingBuilder(21 * 60)
                                   .gpu(0,
@@ -210,6 +225,40 @@ TEST(Phases, TheDriversRingIsFineHoweverRarelyItIsDrained) {
   ASSERT_EQ(phases.size(), 2U);
   EXPECT_EQ(phases[1].name, "partly busy");
   EXPECT_EQ(phases[1].count, 5);
+}
+
+// A GPU that draws 300 W with kernels and 50 W without, in turns of so many seconds; its power is a mean over a second.
+std::vector<Phase> phases_with_power(double with, double without, double interval) {
+  const double length = 8 * (with + without);
+  RecordingBuilder builder(length, interval);
+  Device device;
+  device.uuid = "GPU-0";
+  const SourceId gpu = builder.sink().add_source({SourceKind::kGpu, "GPU-0", kNoSource, to_attrs(device)});
+  const auto busy = [&](double t) { return std::fmod(t, with + without) < with; };
+  for (int i = 1; i * interval <= length; ++i) {
+    const double t = i * interval;
+    double watts = 0;
+    constexpr int kParts = 100;
+    for (int part = 0; part < kParts; ++part) watts += busy(std::max(0.0, t - (part + 0.5) / kParts)) ? 300 : 50;
+    builder.sink().add_row(
+        gpu, RecordingBuilder::at(t),
+        std::array{testing::cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, busy(t - interval / 2) ? 1 : 0)),
+                   testing::cell(Metric::kPower, from_unit(Metric::kPower, watts / kParts))});
+  }
+  const Recording recording = builder.build();
+  auto times = testing::times_of(recording);
+  return find_phases(recording, times);
+}
+
+TEST(Phases, HaveThePowerOfReadingsThatAreOfThemAlone) {
+  const auto phases = phases_with_power(4, 4, 0.5);
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_NEAR(phases[0].power_watts.value(), 300, 1);
+  EXPECT_NEAR(phases[1].power_watts.value(), 50, 1);
+  const auto brief = phases_with_power(4, 0.8, 0.2);
+  ASSERT_EQ(brief.size(), 2U);
+  EXPECT_NEAR(brief[0].power_watts.value(), 300, 1);
+  EXPECT_FALSE(brief[1].power_watts) << "each of its readings is of the phase before, too";
 }
 
 TEST(Phases, FlickerIsNoPhase) {

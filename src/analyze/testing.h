@@ -95,9 +95,12 @@ class RecordingBuilder {
       if (t < process.start || t > *process.end) continue;
       const auto used = static_cast<std::int64_t>(cpu * static_cast<double>(t - process.start));
       const auto others = static_cast<std::int64_t>(other_threads_ * static_cast<double>(t - process.start));
-      std::vector<Cell> cells{cell(Metric::kCpuUser, used + others), cell(Metric::kCpuSystem, 0),
-                              cell(Metric::kMainCpu, used), cell(Metric::kProcessState, cpu > 0.5 ? 'R' : 'S'),
-                              cell(Metric::kWaitChannel, static_cast<std::int64_t>(wait_))};
+      std::vector<Cell> cells{cell(Metric::kCpuUser, used + others),
+                              cell(Metric::kCpuSystem, 0),
+                              cell(Metric::kMainCpu, used),
+                              cell(Metric::kProcessState, cpu > 0.5 ? 'R' : 'S'),
+                              cell(Metric::kWaitChannel, static_cast<std::int64_t>(wait_)),
+                              cell(Metric::kThreads, other_threads_ > 0 ? 2 : 1)};
       for (Cell c : extra) {  // rates per second become counters
         c.value = static_cast<std::int64_t>(static_cast<double>(c.value) * seconds(t - process.start));
         cells.push_back(c);
@@ -108,7 +111,7 @@ class RecordingBuilder {
   }
 
   RecordingBuilder& context(std::int64_t pid, int gpu, double from, double to, double sm = 0.5,
-                            ContextKind kind = ContextKind::kCompute) {
+                            ContextKind kind = ContextKind::kCompute, std::int64_t memory = std::int64_t{1} << 30) {
     const std::string uuid = "GPU-" + std::to_string(gpu);
     const SourceId parent = *sink_.recording().find(SourceKind::kGpu, uuid);
     GpuContext context{pid, kind, std::nullopt};
@@ -117,7 +120,7 @@ class RecordingBuilder {
     for (Nanos t = kStart + interval_; t <= meta_.end; t += interval_)
       if (t >= at(from) && t <= at(to))
         sink_.add_row(id, t,
-                      std::array{cell(Metric::kProcessGpuMemory, std::int64_t{1} << 30),
+                      std::array{cell(Metric::kProcessGpuMemory, memory),
                                  cell(Metric::kProcessSmUtil, from_unit(Metric::kProcessSmUtil, sm))});
     return *this;
   }

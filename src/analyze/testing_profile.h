@@ -13,7 +13,7 @@ namespace headroom::testing {
 struct Profile {
   using Rows = std::vector<std::pair<Nanos, std::vector<std::string>>>;  // at, in microseconds
   Rows device, thread = {}, second_thread = {};
-  std::int64_t kernels = 0;  // that begin in each row with a kernel
+  std::int32_t kernels = 0;  // that begin in each row with a kernel
 
   [[nodiscard]] Recording build() const {
     MemorySink sink;
@@ -40,7 +40,7 @@ struct Profile {
   }
 
  private:
-  static void put(MemorySink& sink, SourceId source, const Rows& rows, std::int64_t value = 0) {
+  static void put(MemorySink& sink, SourceId source, const Rows& rows, std::int32_t value = 0) {
     for (const auto& [at, names] : rows) {
       std::vector<TextId> texts;
       for (const std::string& name : names) texts.push_back(sink.intern(name));

@@ -93,7 +93,7 @@ void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, 
     use.context.pid = attempt.pid;
     use.context.ours = true;
     use.context.begin = use.context.held_from = use.context.first_seen = attempt.begin;
-    use.context.end = use.context.last_seen = attempt.end;
+    use.context.end = use.context.last_seen = use.context.seen_until = attempt.end;
     use.context.attempt = static_cast<std::int32_t>(i);
     uses.push_back(complete(recording, job, std::move(use)));
   }

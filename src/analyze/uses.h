@@ -39,6 +39,7 @@ struct Use {
   bool only_holds = false;                            // a foreign one of which the driver never measured a share
   bool looked_for =
       false;              // an attempt: the lists were read so often while it ran that a context would have been there
+  bool doubtful = false;  // its kernels may be another one's: nobody was listed, and several could have run them
   bool computed = false;  // kernels ran while it had the device and nobody was listed there
   HostView host;
 };

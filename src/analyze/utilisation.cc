@@ -97,9 +97,11 @@ Nanos busy_error(const Recording& recording, SourceId gpu, Nanos begin, Nanos en
   if (recording.find(SourceKind::kGpuUtilRing, key) || recording.find(SourceKind::kGpuWork, key)) return 0;
   double squares = 0, pairs = 0;
   const UtilSample* before = nullptr;
-  const auto samples = util_samples(recording, gpu, limits);
+  const auto& meta = recording.meta;
+  const auto samples = readings(recording.tracks[static_cast<std::size_t>(gpu)], meta.start, meta.end, meta.interval,
+                                limits[Threshold::kGapFactor]);
   for (const UtilSample& sample : samples) {
-    if (!sample.util || sample.begin < begin || sample.end > end) continue;
+    if (sample.begin < begin || sample.end > end) continue;
     if (before) {
       const double step = static_cast<double>(*sample.util - *before->util) / static_cast<double>(kFullUtil);
       squares += step * step;

@@ -65,6 +65,24 @@ std::optional<double> StepCounts::within(std::span<const Window> times) const {
   return steps;
 }
 
+double StepCounts::shared(std::span<const Window> times) const {
+  const auto steps_of = [&](auto count) { return count == counts_.end() ? all() : count->steps; };
+  const auto steps_before = [&](auto count) { return count == counts_.begin() ? 0 : std::prev(count)->steps; };
+  std::int64_t sum = 0;
+  for (const Window& time : times) {
+    const auto earlier = [](const Count& count, Nanos t) { return count.at < t; };
+    const auto later = [](Nanos t, const Count& count) { return t < count.at; };
+    const auto first = std::lower_bound(counts_.begin(), counts_.end(), time.begin, earlier);  // from the begin on
+    const auto last = std::lower_bound(first, counts_.end(), time.end, earlier);               // from the end on
+    const std::int64_t done_at_begin = steps_before(std::upper_bound(first, counts_.end(), time.begin, later));
+    const std::int64_t done_at_end = steps_before(std::upper_bound(last, counts_.end(), time.end, later));
+    const std::int64_t most = steps_of(last) - done_at_begin;
+    const std::int64_t least = std::max<std::int64_t>(0, done_at_end - steps_of(first));
+    sum += std::max<std::int64_t>(0, most - least);
+  }
+  return static_cast<double>(sum);
+}
+
 std::optional<Work> StepCounts::work(const Window& window) const {
   const auto first = std::find_if(counts_.begin(), counts_.end(), [&](const Count& c) { return c.at >= window.begin; });
   const auto end = std::find_if(first, counts_.end(), [&](const Count& c) { return c.at > window.end; });

@@ -26,6 +26,8 @@ class StepCounts {
   [[nodiscard]] const std::vector<Count>& counts() const { return counts_; }  // in order of time
   // Counted within these times, between two counts in proportion; nothing where none are counted.
   [[nodiscard]] std::optional<double> within(std::span<const Window> times) const;
+  // So many lie between two counts one of which is outside: as far as all of these may be within, or none.
+  [[nodiscard]] double shared(std::span<const Window> times) const;
   [[nodiscard]] std::optional<Work> work(const Window& window) const;
 
  private:

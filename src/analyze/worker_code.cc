@@ -48,21 +48,27 @@ std::map<std::int64_t, SourceId> owners_on(const DeviceTime& device, const Stack
   return owners;
 }
 
+// Each slice of the time from the first kernel to the last of a process whose stacks are known, with its looks.
+template <class Visit>
+void visit_work(const DeviceTime& device, const StackView& stacks, const JobView& job, const Visit& visit) {
+  const auto owners = owners_on(device, stacks, job);
+  for (const Slice& slice : device.slices) {
+    const auto owner = owners.find(slice.pid);
+    if (owner == owners.end() || slice.account == Account::kStartup || slice.account == Account::kTeardown) continue;
+    visit(owner->second, slice, looks_within(stacks.looks.at(owner->second).all(), slice.begin, slice.end));
+  }
+}
+
 }  // namespace
 
 CodeShare kernel_waits(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices) {
   const auto waits = [](const stacks::StackKind& kind) { return kind.busy == stacks::Busy::kWaitsForKernels; };
   if (std::none_of(stacks.kinds.begin(), stacks.kinds.end(), waits)) return {};
   std::vector<double> looks(stacks.kinds.size());  // by kind
-  for (const DeviceTime& device : devices) {
-    const auto owners = owners_on(device, stacks, job);
-    for (const Slice& slice : device.slices) {
-      const auto owner = owners.find(slice.pid);
-      if (owner == owners.end() || slice.account == Account::kStartup || slice.account == Account::kTeardown) continue;
-      for (const ListRow& look : looks_within(stacks.looks.at(owner->second).all(), slice.begin, slice.end))
-        looks[stacks.number_of(look)] += 1;
-    }
-  }
+  for (const DeviceTime& device : devices)
+    visit_work(device, stacks, job, [&](SourceId, const Slice&, std::span<const ListRow> seen) {
+      for (const ListRow& look : seen) looks[stacks.number_of(look)] += 1;
+    });
   std::map<std::string, double> looks_at;
   double all = 0;
   for (std::size_t kind = 0; kind < looks.size(); ++kind) {
@@ -71,7 +77,37 @@ CodeShare kernel_waits(const StackView& stacks, const JobView& job, const std::v
   }
   const auto most = std::max_element(looks_at.begin(), looks_at.end(),
                                      [](const auto& x, const auto& y) { return x.second < y.second; });
-  return most == looks_at.end() ? CodeShare{} : CodeShare{most->first, most->second / all};
+  return most == looks_at.end() ? CodeShare{} : CodeShare{most->first, most->second / all, all};
+}
+
+std::map<std::string, double> idle_shares(const StackView& stacks, const JobView& job,
+                                          const std::vector<DeviceTime>& devices,
+                                          const std::vector<std::string>& places) {
+  struct Seen {
+    Nanos time = 0;
+    double all = 0;
+    std::map<std::uint32_t, double> undecided;  // by kind
+  };
+  std::map<std::string, double> seconds_at, idle_at;
+  for (const DeviceTime& device : devices) {
+    std::map<SourceId, Seen> processes;
+    visit_work(device, stacks, job, [&](SourceId process, const Slice& slice, std::span<const ListRow> looks) {
+      Seen& seen = processes[process];
+      seen.time += slice.end - slice.begin;
+      seen.all += static_cast<double>(looks.size());
+      for (const ListRow& look : looks)
+        if (stacks.kind_of(look).busy <= stacks::Busy::kUnknown) seen.undecided[stacks.number_of(look)] += 1;
+      if (is_held_idle(slice.account) && slice.where >= 0)
+        idle_at[places[static_cast<std::size_t>(slice.where)]] += seconds(slice.end - slice.begin);
+    });
+    for (const auto& [process, seen] : processes)
+      for (const auto& [kind, looks] : seen.undecided)
+        seconds_at[stacks.kinds[kind].where] += seconds(seen.time) * looks / seen.all;
+  }
+  std::map<std::string, double> shares;
+  for (const auto& [place, all] : seconds_at)
+    if (const auto idle = idle_at.find(place); idle != idle_at.end()) shares[place] = std::min(1.0, idle->second / all);
+  return shares;
 }
 
 std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,12 +26,19 @@ struct WorkerLooks {
 struct CodeShare {
   std::string place;
   double share = 0;
+  double looks = 0;  // how many these are
 };
 
 // Where the processes on the GPUs waited for kernels, and the share of that in their stacks from the first kernel to
 // the last; the place most often seen. Empty where they were not seen to.
 [[nodiscard]] CodeShare kernel_waits(const StackView& stacks, const JobView& job,
                                      const std::vector<DeviceTime>& devices);
+
+// By place, of the time that stacks show the processes on the GPUs there from the first kernel to the last, at what may
+// be idle time or not (stacks::Busy): the share that is counted as idle time. Below 1 nothing tells which part it was.
+[[nodiscard]] std::map<std::string, double> idle_shares(const StackView& stacks, const JobView& job,
+                                                        const std::vector<DeviceTime>& devices,
+                                                        const std::vector<std::string>& places);
 
 // What another thread of a process was at while its main thread was at something, too: the one most often seen.
 struct ThreadCode {

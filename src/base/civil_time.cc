@@ -3,11 +3,11 @@
 
 #include <chrono>
 
+#include "base/strings.h"
+
 namespace headroom {
 
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Exactly the digits of `text` as a number, or -1.
 int digits(std::string_view text) {

@@ -56,14 +56,21 @@ std::string human_count(std::int64_t count) {
   return digits;
 }
 
+std::string human_figure(double value, int digits) {
+  constexpr double kLargest = 9e15;  // that a double and a count hold to the unit
+  if (std::abs(value) >= std::pow(10.0, digits) - 0.5 && std::abs(value) < kLargest)
+    return human_count(std::llround(value));
+  return fmt::format("{:.{}g}", value, digits);
+}
+
 std::string count_of(std::int64_t count, std::string_view noun, std::string_view nouns) {
   if (count != 1 && !nouns.empty()) return fmt::format("{} {}", human_count(count), nouns);
   return fmt::format("{} {}{}", human_count(count), noun, count == 1 ? "" : "s");
 }
 
 std::string clock_time(Nanos unix_ns, Nanos offset) {
-  constexpr Nanos kDay = 86'400 * kSecond;
-  const Nanos of_day = ((unix_ns + offset) % kDay + kDay) % kDay / kSecond;
+  constexpr Nanos kOneDay = 86'400 * kSecond;
+  const Nanos of_day = ((unix_ns + offset) % kOneDay + kOneDay) % kOneDay / kSecond;
   return fmt::format("{:02}:{:02}:{:02}", of_day / 3600, of_day / 60 % 60, of_day % 60);
 }
 

@@ -15,6 +15,8 @@ namespace headroom {
 [[nodiscard]] std::string human_percent(double ratio);      // "61 %", "2.7 %", "0.04 %": two digits below ten
 [[nodiscard]] std::string human_factor(double factor);      // "1.32x", "8.8x", "12x"
 [[nodiscard]] std::string human_count(std::int64_t count);  // "691,200"
+// "0.12", "1.3", "128", "1,234": so many digits, or all of a whole number that has more; never an exponent.
+[[nodiscard]] std::string human_figure(double value, int digits);
 // "1 task", "2,000 tasks", "2 processes": the noun as the count has it. `nouns` where an "s" does not make the plural.
 [[nodiscard]] std::string count_of(std::int64_t count, std::string_view noun, std::string_view nouns = "");
 [[nodiscard]] std::string count_of(std::unsigned_integral auto count, std::string_view noun,

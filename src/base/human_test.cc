@@ -35,6 +35,17 @@ TEST(Human, PercentsKeepWhatMatters) {
   EXPECT_EQ(human_percent(0), "0 %");
 }
 
+TEST(Human, FiguresHaveNoExponents) {
+  EXPECT_EQ(human_figure(0.1234, 2), "0.12");
+  EXPECT_EQ(human_figure(1.26, 2), "1.3");
+  EXPECT_EQ(human_figure(99.4, 2), "99");
+  EXPECT_EQ(human_figure(99.6, 2), "100");
+  EXPECT_EQ(human_figure(127.5, 2), "128");
+  EXPECT_EQ(human_figure(999.7, 3), "1,000");
+  EXPECT_EQ(human_figure(-1234.4, 3), "-1,234");
+  EXPECT_EQ(human_figure(0, 3), "0");
+}
+
 TEST(Human, OneIsOneAndTheRestAreMany) {
   EXPECT_EQ(count_of(0, "task"), "0 tasks");
   EXPECT_EQ(count_of(1, "task"), "1 task");

@@ -73,6 +73,22 @@ void look_like(const struct stat& old, int fd) {
   (void)::fchmod(fd, old.st_mode & 07777);
 }
 
+// Recordings, journals and the studies of others are SQLite's files: what is exported never takes the place of one.
+bool is_database(const std::string& path) {
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char start[kMagic.size()];
+  return file && ::read(file.get(), start, sizeof start) == sizeof start &&
+         std::string_view(start, sizeof start) == kMagic;
+}
+
+Error over_a_database(const std::string& path) {
+  return {Errc::kInvalidInput, fmt::format("{} is a recording or another database, and is not replaced", path),
+          "name another file"};
+}
+
 }  // namespace
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
@@ -124,6 +140,7 @@ Result<void> OutputFile::keep() {
 }
 
 Result<void> can_write(const std::string& path) {
+  if (is_database(path)) return tl::unexpected(over_a_database(path));
   struct stat status {};
   const bool there = ::stat(path.c_str(), &status) == 0;
   if (there && S_ISDIR(status.st_mode)) errno = EISDIR;

@@ -29,7 +29,8 @@ class OutputFile {
   bool made_ = false;      // the target, too: a link led to nothing
 };
 
-// Whether OutputFile could be opened there; makes nothing. kInvalidInput, for what is asked before the work begins.
+// Whether an answer may be written there, asked before the work begins; makes nothing. kInvalidInput also where it
+// would take the place of a database: a recording, a study.
 [[nodiscard]] Result<void> can_write(const std::string& path);
 
 }  // namespace headroom

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 namespace headroom {
@@ -94,6 +95,17 @@ TEST_F(OutputFileTest, OwnOutputIsWrittenWhereItStands) {
   ::close(before);
   EXPECT_TRUE(first && second && third);
   EXPECT_EQ(*read_file(at("log")), "first second third");
+}
+
+TEST_F(OutputFileTest, ARecordingIsNotReplaced) {
+  std::ofstream(at("a.hrec")) << std::string_view("SQLite format 3\0and more", 24);
+  fs::create_symlink("a.hrec", at("last"));
+  for (const char* name : {"a.hrec", "last"}) {
+    const auto can = can_write(at(name));
+    ASSERT_FALSE(can);
+    EXPECT_EQ(can.error().code, Errc::kInvalidInput);
+  }
+  EXPECT_EQ(entries(), 2U);
 }
 
 TEST_F(OutputFileTest, WhereNothingCanBeWrittenIsKnownBefore) {

@@ -23,6 +23,12 @@ constexpr std::array<std::string_view, 15> kHarmless{"tokeniz",  "tokenis",     
 constexpr std::array<std::string_view, 8> kNoSecrets{"", "yes", "no", "true", "false", "on", "off", "none"};
 constexpr std::size_t kLongestNumber = 12;
 
+// How tokens begin that well-known services give out: GitHub, GitLab, Hugging Face, OpenAI and others, Slack, AWS,
+// Google, JSON Web Tokens. Behind that they have so many letters and digits in a row, which names of files have not.
+constexpr std::array<std::string_view, 14> kTokens{"ghp_", "gho_",  "ghu_",  "ghs_", "github_pat_", "glpat-", "hf_",
+                                                   "sk-",  "xoxb-", "xoxp-", "AKIA", "ASIA",        "AIza",   "eyJ"};
+constexpr std::ptrdiff_t kInARow = 16;
+
 std::string without_harmless_words(std::string_view name) {
   std::string text = lower(name);
   for (const auto word : kHarmless)
@@ -38,10 +44,9 @@ bool is_number(std::string_view text) {
   return text.size() <= kLongestNumber && parse_number<double>(text).has_value();
 }
 
-bool is_name_character(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
-         c == '.' || c == '+';
-}
+bool is_alphanumeric(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+
+bool is_name_character(char c) { return is_alphanumeric(c) || c == '_' || c == '-' || c == '.' || c == '+'; }
 
 std::string_view unquoted(std::string_view text) {
   while (!text.empty() && (text.front() == '"' || text.front() == '\'')) text.remove_prefix(1);
@@ -66,6 +71,30 @@ std::size_t word_length(std::string_view text) {
   return text.size();
 }
 
+bool is_known_token(std::string_view word) {
+  const auto start = std::find_if(kTokens.begin(), kTokens.end(), [&](auto one) { return word.starts_with(one); });
+  if (start == kTokens.end()) return false;
+  std::ptrdiff_t row = 0;
+  return std::any_of(word.begin() + static_cast<std::ptrdiff_t>(start->size()), word.end(), [&](char c) {
+    row = is_alphanumeric(c) ? row + 1 : 0;
+    return row >= kInARow;
+  });
+}
+
+// Hides the known tokens in a word, each up to a character that names do not have.
+std::string without_tokens(std::string_view word) {
+  std::string out;
+  while (!word.empty()) {
+    const auto begin = std::find_if(word.begin(), word.end(), is_name_character);
+    const auto end = std::find_if_not(begin, word.end(), is_name_character);
+    const auto one = word.substr(static_cast<std::size_t>(begin - word.begin()), static_cast<std::size_t>(end - begin));
+    out.append(word.begin(), begin);
+    out += is_known_token(one) ? kHidden : one;
+    word.remove_prefix(static_cast<std::size_t>(end - word.begin()));
+  }
+  return out;
+}
+
 // scheme://user:password@host
 std::string without_url_password(std::string_view word) {
   std::string text(word);
@@ -75,7 +104,7 @@ std::string without_url_password(std::string_view word) {
     const auto colon = text.find(':', at + 3);
     if (host != std::string::npos && host > at && colon < host) text.replace(colon + 1, host - colon - 1, kHidden);
   }
-  return text;
+  return without_tokens(text);
 }
 
 // --name=value, whose value reaches to the end whatever blanks it has.
@@ -124,7 +153,8 @@ std::string Hider::inside(std::string_view text) {
 std::string Hider::plain_word(std::string_view word) {
   const std::string name = std::exchange(pending_, {});
   const auto bare = unquoted(word);
-  if (!name.empty() && !bare.starts_with('-')) return is_secret(name, bare) ? std::string(kHidden) : std::string(word);
+  if (!name.empty() && !bare.starts_with('-'))
+    return is_secret(name, bare) ? std::string(kHidden) : without_tokens(word);
   const auto from = static_cast<std::size_t>(bare.data() - word.data());
   std::size_t end = from;
   while (end < word.size() && is_name_character(word[end])) ++end;
@@ -141,7 +171,7 @@ std::string Hider::plain_word(std::string_view word) {
     pending_ = own;
     return std::string(word);
   }
-  if (!is_secret(own, unquoted(value))) return std::string(word);
+  if (!is_secret(own, unquoted(value))) return without_tokens(word);
   const bool quoted = from > 0 && word.back() == word.front();
   return fmt::format("{}{}{}", word.substr(0, end + 1), kHidden, quoted ? word.substr(word.size() - 1) : "");
 }
@@ -159,7 +189,10 @@ bool is_secret_name(std::string_view name) {
   return std::any_of(kStems.begin(), kStems.end(), [&](auto stem) { return text.find(stem) != std::string::npos; });
 }
 
+bool holds_known_token(std::string_view text) { return without_tokens(text) != text; }
+
 bool is_secret(std::string_view name, std::string_view value) {
+  if (holds_known_token(value)) return true;
   if (!is_secret_name(name)) return false;
   if (std::find(kNoSecrets.begin(), kNoSecrets.end(), lower(value)) != kNoSecrets.end()) return false;
   return !is_number(value) || contains_any(without_harmless_words(name), {"secret", "pass", "credential"});
@@ -173,6 +206,8 @@ std::vector<std::string> hide_secrets(const std::vector<std::string>& argv) {
 }
 
 std::string hide_secrets(std::string_view command) { return Hider().word(command, false); }
+
+std::string hide_known_secrets(std::string_view text) { return without_url_password(text); }
 
 std::string hidden_value(std::string_view value, std::string_view salt) {
   std::uint64_t hash = fnv1a(salt, fnv1a(value, fnv1a(salt)));

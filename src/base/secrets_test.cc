@@ -59,6 +59,24 @@ TEST(Secrets, PasswordsInUrlsAreHidden) {
   EXPECT_EQ(hide_secrets("curl https://host:8080/a@b"), "curl https://host:8080/a@b");
 }
 
+TEST(Secrets, TokensOfKnownServicesAreKnownByThemselves) {
+  const std::string token = "hf_AbCdEfGhIjKlMnOpQrStUv";
+  EXPECT_TRUE(is_secret("RUN_NAME", token));
+  EXPECT_EQ(hide_secrets(Words{"train.py", token, "--hub", token, "a=" + token}),
+            (Words{"train.py", "***", "--hub", "***", "a=***"}));
+  EXPECT_EQ(hide_secrets("curl https://host/x?t=ghp_0123456789abcdefABCDEF&b=1"), "curl https://host/x?t=***&b=1");
+  for (const char* text : {"hf_model", "hf_bert-base-uncased-finetuned-squad.json", "sk-learn", "AKIA", "eyJ.txt"})
+    EXPECT_EQ(hide_secrets(text), text);
+}
+
+TEST(Secrets, OfALineOfOutputOnlyWhatIsKnownByItselfIsHidden) {
+  EXPECT_EQ(hide_known_secrets("401 for hf_AbCdEfGhIjKlMnOpQrStUv: denied"), "401 for ***: denied");
+  EXPECT_EQ(hide_known_secrets("cannot reach postgres://me:pw@host/db (refused)"),
+            "cannot reach postgres://me:***@host/db (refused)");
+  for (const char* text : {"", "KeyError: 'lr'", "wrong token: 5", "TokenError: see https://host:8080/a@b"})
+    EXPECT_EQ(hide_known_secrets(text), text);
+}
+
 TEST(Secrets, WhatIsNoSecretIsNotTouched) {
   for (const char* text :
        {"", "  python3  train.py\t--lr 1 ", "bash -c 'echo \"a  b\" | wc'", "a'b", "\\", "x \"unclosed"})

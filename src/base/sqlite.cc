@@ -2,13 +2,14 @@
 #include "base/sqlite.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <mutex>
 
 namespace headroom {
 
 namespace {
-Errc errc_of(int code) {
+Errc errc_of_sqlite(int code) {
   switch (code & 0xff) {
     case SQLITE_FULL:
       return Errc::kNoSpace;
@@ -37,9 +38,18 @@ void configure_once() {
 }
 }  // namespace
 
+Result<void> check_regular_files(const std::string& path) {
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    struct stat info {};
+    if (::stat((path + suffix).c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+      return fail(Errc::kInvalidInput, fmt::format("{}{} is not a file", path, suffix));
+  }
+  return {};
+}
+
 Error sqlite_error(sqlite3* connection) {
   if (connection == nullptr) return {Errc::kIo, "SQLite has no memory", ""};
-  return {errc_of(sqlite3_errcode(connection)), sqlite3_errmsg(connection), ""};
+  return {errc_of_sqlite(sqlite3_errcode(connection)), sqlite3_errmsg(connection), ""};
 }
 
 std::string immutable_name(const std::string& path) {
@@ -142,11 +152,12 @@ Result<void> check_stored_table(Database& database, std::string_view name) {
   constexpr std::string_view kTable = "CREATE TABLE";
   if (found.bytes(0) != "table" || !found.bytes(1).starts_with(kTable))
     return fail(Errc::kCorrupt, fmt::format("{} is no table", name));
-  HR_TRY(Statement columns, database.prepare("SELECT count(*) FROM pragma_table_xinfo(?1) WHERE hidden <> 0"));
+  HR_TRY(Statement columns, database.prepare("SELECT count(*) FROM pragma_table_xinfo(?1) WHERE hidden <> 0 OR "
+                                             "length(dflt_value) > 64"));
   columns.bind(1, name);
   HR_TRY(const bool counted, columns.step());
   if (counted && columns.integer(0) != 0)
-    return fail(Errc::kCorrupt, fmt::format("{} has columns that are computed", name));
+    return fail(Errc::kCorrupt, fmt::format("{} has columns that are not stored", name));
   return {};
 }
 }  // namespace
@@ -154,6 +165,13 @@ Result<void> check_stored_table(Database& database, std::string_view name) {
 Result<void> Database::check_stored_tables(std::span<const std::string_view> names) {
   for (const std::string_view name : names) HR_TRYV(check_stored_table(*this, name));
   return {};
+}
+
+Result<void> Database::distrust(int most_bytes) {
+  sqlite3_limit(connection_.get(), SQLITE_LIMIT_LENGTH, most_bytes);
+  sqlite3_db_config(connection_.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(connection_.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  return execute("PRAGMA cell_size_check=1");
 }
 
 void Database::limit_steps(std::int64_t steps) {

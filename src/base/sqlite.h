@@ -52,8 +52,11 @@ class Database {
   // The first column of the first row, or 0 if there is none.
   [[nodiscard]] Result<std::int64_t> number(std::string_view sql);
   // For files that may be anybody's: fails unless each of `names` that exists is an ordinary table whose columns are
-  // all stored. A view, a virtual table or a generated column would compute what they hold, for as long as they like.
+  // all stored. A view, a virtual table or a generated column would compute what they hold, for as long as they like; a
+  // default is read again for every row that lacks it.
   [[nodiscard]] Result<void> check_stored_tables(std::span<const std::string_view> names);
+  // For files that may be anybody's: `most_bytes` of a text or blob, nothing that the schema would compute or call.
+  [[nodiscard]] Result<void> distrust(int most_bytes);
   // Ends a statement that goes on and on: pages of a damaged file may point at each other. `steps` of SQLite's virtual
   // machine for all statements together.
   void limit_steps(std::int64_t steps);
@@ -73,6 +76,10 @@ class Database {
 
 // "file:" URI of `path` that tells SQLite that nobody writes, so that it asks for no locks and looks for no log.
 [[nodiscard]] std::string immutable_name(const std::string& path);
+
+// For files that may be anybody's, before they are opened: SQLite would wait for a pipe, the logs beside it included.
+// What is not there is no error.
+[[nodiscard]] Result<void> check_regular_files(const std::string& path);
 
 // The connection's last error, with SQLite's own words.
 [[nodiscard]] Error sqlite_error(sqlite3* connection);

@@ -12,6 +12,7 @@ namespace headroom {
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);  // keeps empty fields
 [[nodiscard]] std::string join(const std::vector<std::string>& parts, std::string_view separator);
 [[nodiscard]] std::string lower(std::string_view text);  // ASCII only
+[[nodiscard]] constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The whole text as a number, or nothing.
 template <class T>

@@ -43,10 +43,13 @@ class ByteReader {
   std::uint64_t varint() {
     if (at_ != end_ && static_cast<std::uint8_t>(*at_) < 0x80) return static_cast<std::uint8_t>(*at_++);  // most are
     std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      const std::uint8_t next = byte();
+    const char* at = at_;
+    for (unsigned shift = 0; shift < 64 && at != end_; shift += 7) {
+      const auto next = static_cast<std::uint8_t>(*at++);
       value |= static_cast<std::uint64_t>(next & 0x7f) << shift;
-      if (next < 0x80) return value;
+      if (next >= 0x80) continue;
+      at_ = at;
+      return value;
     }
     return spoil();
   }

@@ -185,6 +185,8 @@ void Batch::conclude(BookedAttempt& attempt) {
                                 .cpu_time = facts.cpu_time,
                                 .reason = facts.reason};
   if (attempt.seen.first_kernel) event.startup = *attempt.seen.first_kernel - attempt.start;
+  if (options_.took_alone && !attempt.gpus.empty())
+    event.took_alone = options_.took_alone(spec(facts.task), gpu(attempt.gpus.front()).model);
   feed(event);
 }
 
@@ -208,16 +210,16 @@ void Batch::act(const scheduler::CloseAttempt& closed) {
   if (!attempt) return;
   const Attempt& facts = attempt->facts;
   const TaskSpec& task = spec(facts.task);
-  statistics_.attempt_closed(task.name, *attempt);
+  statistics_.attempt_closed(task, *attempt);
   if (attempt->end != 0 || closed.outcome == AttemptOutcome::kNotStarted)
-    parts_.recorder.add_event(end_event(task, facts, parts_.clock.boottime()));
+    parts_.recorder.add_event(end_event(task, facts, attempt->end != 0 ? attempt->end : parts_.clock.boottime()));
   if (closed.outcome != AttemptOutcome::kSucceeded) return;
   const double took = seconds(attempt->end - attempt->start);
   const double stretch = closed.alone.done_seconds > 0 ? std::max(1.0, took / closed.alone.done_seconds) : 1;
   eta_.ended(facts.task, static_cast<Nanos>(took / stretch * 1e9));
   if (!options_.learn) return;
   const std::string model = attempt->gpus.empty() ? "" : gpu(attempt->gpus.front()).model;
-  options_.learn(task, facts, model, stretch);
+  options_.learn(task, facts, model, stretch, closed.alone.whole);
 }
 
 void Batch::act(const scheduler::RequeueTask& requeue) {

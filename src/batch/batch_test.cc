@@ -221,6 +221,18 @@ TEST(Batch, ALostGpuIsNotTheTasksFault) {
   EXPECT_EQ(world.executor.started[2].environment, world.executor.started[1].environment);  // on the GPU that is left
 }
 
+TEST(Batch, TheRecordingHearsWhenAnAttemptEndedAndNotWhenThatWasJudged) {
+  World world;
+  world.with(task("a")).begin();
+  world.where = {{1, 0}};
+  world.pass(kSecond, true);
+  const Nanos ended = world.clock.now;
+  world.exit(1, kFailed);
+  world.pass(kSecond, true);  // the look that it waited for
+  ASSERT_EQ(world.recorder.events.back().kind, "attempt_end");
+  EXPECT_EQ(world.recorder.events.back().at, ended);
+}
+
 TEST(Batch, AFailureOnAGpuIsJudgedWithoutALookIfNoneComes) {
   World world;
   world.with(task("a")).begin();

@@ -10,7 +10,7 @@ namespace headroom::batch {
 
 namespace {
 
-constexpr std::string_view kAll = "all";  // of those that the mask lets through
+constexpr std::string_view kAllGpus = "all";  // of those that the mask lets through
 
 // Entries of --gpus: an index as nvidia-smi has it, or a UUID, which may be cut as long as it is unique.
 Result<std::vector<std::size_t>> named_gpus(const std::string& list, const std::vector<Device>& devices) {
@@ -65,7 +65,7 @@ Result<void> check_within(const std::string& wanted, const std::optional<std::st
 Result<GpuChoice> unreadable_gpus(const Request& request, const Error& why) {
   GpuChoice choice;
   const auto mask = request.surroundings.variable("CUDA_VISIBLE_DEVICES");
-  if (request.gpus == kAll)
+  if (request.gpus == kAllGpus)
     return fail(Errc::kUnsupported, fmt::format("--gpus all: which there are cannot be read ({})", why.what),
                 "name them, --gpus 0,1; or --gpus none: tasks run without");
   std::string list = request.gpus;
@@ -119,7 +119,7 @@ Result<GpuChoice> choose_gpus(const Request& request, host::TreeReader& tree) {
     return choice;
   }
   const auto mask = request.surroundings.variable("CUDA_VISIBLE_DEVICES");
-  const std::string list = request.gpus.empty() || request.gpus == kAll ? mask.value_or("") : request.gpus;
+  const std::string list = request.gpus.empty() || request.gpus == kAllGpus ? mask.value_or("") : request.gpus;
   if (all_mig(list)) {
     HR_TRYV(check_within(list, mask));
     return named_places(list, fmt::format("tasks are placed on {} by name, one per MIG instance, without proof", list));
@@ -131,8 +131,8 @@ Result<GpuChoice> choose_gpus(const Request& request, host::TreeReader& tree) {
   if (!reader) return unreadable_gpus(request, reader.error());
   const auto& devices = (*reader)->devices();
   HR_TRY(std::vector<std::size_t> chosen, unmasked(request.surroundings, devices, choice));
-  if (request.gpus == kAll && devices.empty()) return fail(Errc::kNotFound, "--gpus all: there are no GPUs here");
-  if (!request.gpus.empty() && request.gpus != kAll) {
+  if (request.gpus == kAllGpus && devices.empty()) return fail(Errc::kNotFound, "--gpus all: there are no GPUs here");
+  if (!request.gpus.empty() && request.gpus != kAllGpus) {
     const std::vector<std::size_t> allowed = std::move(chosen);
     HR_TRY(chosen, named_gpus(request.gpus, devices));
     for (const std::size_t i : chosen)

@@ -22,13 +22,14 @@ constexpr int kBacklog = 64;
 constexpr Nanos kPatience = 5 * kSecond;  // with who asks, and with who is asked
 constexpr Nanos kRest = 100 * kMillisecond;
 constexpr Nanos kUndisturbed = 500 * kMillisecond;  // then who asks gives way to others, if too many do
-constexpr const char* kName = "control.sock";
+constexpr const char* kSocketName = "control.sock";
+constexpr const char* kUnheard = "control.sock.new";  // until somebody listens
 
 // A socket's path may have 107 bytes; through a descriptor of the folder it always fits.
-sockaddr_un address_in(const Fd& folder) {
+sockaddr_un address_in(const Fd& folder, const char* name = kSocketName) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = fmt::format("/proc/self/fd/{}/{}", folder.get(), kName);
+  const std::string path = fmt::format("/proc/self/fd/{}/{}", folder.get(), name);
   std::memcpy(address.sun_path, path.data(), std::min(path.size(), sizeof address.sun_path - 1));
   return address;
 }
@@ -39,11 +40,12 @@ const sockaddr* as_sockaddr(const sockaddr_un& address) { return reinterpret_cas
 Result<std::unique_ptr<ControlServer>> ControlServer::open(Loop& loop, const Fd& directory, Answer answer) {
   Fd listening(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listening) return tl::unexpected(errno_error("make the control socket"));
-  ::unlinkat(directory.get(), kName, 0);         // of a batch that died: the folder is locked by us
+  ::unlinkat(directory.get(), kUnheard, 0);      // of a batch that died: the folder is locked by us
   ::fchmod(listening.get(), S_IRUSR | S_IWUSR);  // what is bound gets the mode of its socket
-  const sockaddr_un address = address_in(directory);
-  if (::bind(listening.get(), as_sockaddr(address), sizeof address) != 0 || ::listen(listening.get(), kBacklog) != 0)
-    return tl::unexpected(errno_error(fmt::format("make the control socket {}", kName)));
+  const sockaddr_un address = address_in(directory, kUnheard);
+  if (::bind(listening.get(), as_sockaddr(address), sizeof address) != 0 || ::listen(listening.get(), kBacklog) != 0 ||
+      ::renameat(directory.get(), kUnheard, directory.get(), kSocketName) != 0)  // who finds it is heard
+    return tl::unexpected(errno_error(fmt::format("make the control socket {}", kSocketName)));
   std::unique_ptr<ControlServer> server(new ControlServer(loop, directory, std::move(listening), std::move(answer)));
   HR_TRYV(server->listen());
   return server;
@@ -56,7 +58,7 @@ ControlServer::~ControlServer() {
   loop_.cancel(resting_);
   loop_.forget(listening_.get());
   while (!clients_.empty()) drop(clients_.begin()->first);
-  ::unlinkat(directory_.get(), kName, 0);
+  ::unlinkat(directory_.get(), kSocketName, 0);
 }
 
 Result<void> ControlServer::listen() {

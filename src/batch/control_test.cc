@@ -18,10 +18,10 @@
 namespace headroom::batch {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-struct BatchControl : testing::Test {
+struct BatchControl : ::testing::Test {
   const std::string root = [] {
     std::string name = (fs::temp_directory_path() / "headroom-control-XXXXXX").string();
     return std::string(::mkdtemp(name.data()));

@@ -4,6 +4,8 @@
 #include <csignal>
 #include <utility>
 
+#include "base/time.h"
+
 namespace headroom::batch {
 
 BatchLoop::BatchLoop(Loop& loop, Signals& signals, Executor& executor, Batch& batch)
@@ -45,9 +47,18 @@ void BatchLoop::interrupt(int signal) {
   set_timer();
 }
 
+// Who signals a process and then its group, as timeout(1) does, means it once; so does a group whose first process
+// passes on what it got. Nobody presses Ctrl-C twice that fast.
 void BatchLoop::handle_signals() {
-  for (const Signal& signal : signals_.drain())
-    if (signal.number != SIGCHLD) batch_.interrupt(signal.number);
+  constexpr Nanos kOnce = 100 * kMillisecond;
+  for (const Signal& signal : signals_.drain()) {
+    if (signal.number == SIGCHLD) continue;
+    const Nanos now = monotonic_now();
+    if (signal.number == last_signal_ && now - last_signal_at_ < kOnce) continue;
+    last_signal_ = signal.number;
+    last_signal_at_ = now;
+    batch_.interrupt(signal.number);
+  }
   batch_.wake();
   set_timer();
 }

@@ -34,6 +34,8 @@ class BatchLoop {
   Batch& batch_;
   Loop::TimerId timer_ = 0;
   Nanos timer_at_ = 0;
+  int last_signal_ = 0;
+  Nanos last_signal_at_ = 0;
 };
 
 }  // namespace headroom::batch

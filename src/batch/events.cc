@@ -26,6 +26,7 @@ Event start_event(const TaskSpec& task, const Attempt& attempt, Nanos at) {
 }
 
 Event end_event(const TaskSpec& task, const Attempt& attempt, Nanos at) {
+  const auto reason = attempt.reason.empty() ? std::nullopt : std::optional(attempt.reason);
   return to_event(events::AttemptEnd{.start = started(task, attempt),
                                      .outcome = attempt.outcome,
                                      .proof = attempt.proof,
@@ -33,7 +34,8 @@ Event end_event(const TaskSpec& task, const Attempt& attempt, Nanos at) {
                                      .gpu_time = attempt.gpu_time,
                                      .cpu_time = attempt.cpu_time,
                                      .peak_gpu_bytes = attempt.peak_gpu_bytes,
-                                     .steps = attempt.steps},
+                                     .steps = attempt.steps,
+                                     .reason = reason},
                   at);
 }
 

@@ -168,7 +168,7 @@ void warn_of_others(const std::string& folder, std::string_view shared, const Sa
   if (guardians == 0) return;
   std::string where;
   std::error_code error;
-  for (const auto& other : running_in(directory_of(folder)))
+  for (const auto& other : running_in(headroom::directory_of(folder)))
     if (!fs::equivalent(other, folder, error)) where += fmt::format("{}{}", where.empty() ? " (one in " : ", ", other);
   if (!where.empty()) where += ")";
   say(fmt::format("{} on this machine already{}: they share its {}",

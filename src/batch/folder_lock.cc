@@ -15,7 +15,7 @@ namespace headroom::batch {
 
 namespace {
 
-constexpr const char* kName = "lock";
+constexpr const char* kLockName = "lock";
 
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_ino == b.st_ino && a.st_dev == b.st_dev; }
 
@@ -50,7 +50,7 @@ Holder read_holder(const Fd& lock) {
 Holder holder_of(const std::string& folder) {
   const Fd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return {.state = errno == EACCES ? Holder::State::kAnothers : Holder::State::kNobody};
-  const Fd lock(::openat(directory.get(), kName, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const Fd lock(::openat(directory.get(), kLockName, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!lock && errno == EACCES) return {.state = Holder::State::kAnothers};
   if (lock && held(lock)) return read_holder(lock);
   return {.state = held(directory) ? Holder::State::kRuns : Holder::State::kNobody};
@@ -58,14 +58,14 @@ Holder holder_of(const std::string& folder) {
 
 Result<void> lock_place(Place& place) {
   const auto busy = [&] { return fail(Errc::kBusy, fmt::format("another batch runs in {}", place.folder)); };
-  Fd lock(::openat(place.directory.get(), kName, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+  Fd lock(::openat(place.directory.get(), kLockName, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
                    S_IRUSR | S_IWUSR));
-  if (!lock) return tl::unexpected(errno_error(fmt::format("open {}/{}", place.folder, kName)));
+  if (!lock) return tl::unexpected(errno_error(fmt::format("open {}/{}", place.folder, kLockName)));
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return busy();
   struct stat ours {
   }, there{};
-  if (::fstat(lock.get(), &ours) != 0 || ::fstatat(place.directory.get(), kName, &there, AT_SYMLINK_NOFOLLOW) != 0 ||
-      !same_file(ours, there))
+  if (::fstat(lock.get(), &ours) != 0 ||
+      ::fstatat(place.directory.get(), kLockName, &there, AT_SYMLINK_NOFOLLOW) != 0 || !same_file(ours, there))
     return busy();  // replaced meanwhile
   if (::flock(place.directory.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return busy();
   place.lock = std::move(lock);

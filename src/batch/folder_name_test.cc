@@ -13,7 +13,7 @@
 namespace headroom::batch {
 namespace {
 
-struct FolderName : testing::Test {
+struct FolderName : ::testing::Test {
   FolderName() {
     std::string name = (std::filesystem::temp_directory_path() / "headroom-folder-XXXXXX").string();
     home = std::filesystem::current_path();

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/secrets.h"
 #include "base/strings.h"
 
 namespace headroom::batch {
@@ -33,7 +35,7 @@ void blend(std::optional<T>& mean, const std::optional<T>& seen, std::int64_t co
   mean = mean ? static_cast<T>(*mean + weight(count) * (*seen - *mean)) : *seen;
 }
 
-std::string kept_command(const std::string& command) { return command.substr(0, kLongestCommand); }
+std::string kept_command(const std::string& command) { return hide_secrets(command).substr(0, kLongestCommand); }
 
 // A number that is there and makes sense, or nothing.
 std::optional<double> number(const Json& row, const char* key, double low, double high) {
@@ -44,15 +46,29 @@ std::optional<double> number(const Json& row, const char* key, double low, doubl
   return found;
 }
 
-std::optional<DurationStat> read_stat(const Json& row) {
-  const auto count = number(row, "runs", 1, 1e15);
-  const auto mean = number(row, "log_mean", -25, 25), variance = number(row, "log_variance", 0, 1000);
+struct StatKeys {
+  const char *runs, *mean, *variance;
+};
+constexpr StatKeys kAll{"runs", "log_mean", "log_variance"};
+constexpr StatKeys kAlone{"alone_runs", "alone_log_mean", "alone_log_variance"};
+
+std::optional<DurationStat> read_stat(const Json& row, const StatKeys& keys) {
+  const auto count = number(row, keys.runs, 1, 1e15);
+  const auto mean = number(row, keys.mean, -25, 25), variance = number(row, keys.variance, 0, 1000);
   if (!count || !mean || !variance) return std::nullopt;
   return DurationStat{static_cast<std::int64_t>(*count), *mean, *variance};
 }
 
+void put(Json& row, const DurationStat& stat, const StatKeys& keys) {
+  row[keys.runs] = stat.count;
+  row[keys.mean] = stat.log_mean;
+  row[keys.variance] = stat.log_variance;
+}
+
 Json json_of(const DurationStat& stat, std::int64_t seen) {
-  return {{"runs", stat.count}, {"log_mean", stat.log_mean}, {"log_variance", stat.log_variance}, {"seen", seen}};
+  Json row{{"seen", seen}};
+  put(row, stat, kAll);
+  return row;
 }
 
 std::string line_of(const Json& row) { return row.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
@@ -88,13 +104,14 @@ bool History::read_line(std::string_view line) {
     const auto value = row.find(key);
     return value != row.end() && value->is_string() ? std::optional(value->get<std::string>()) : std::nullopt;
   };
-  const auto command = text("command"), gpu = text("gpu");
-  const auto stat = read_stat(row);
+  auto command = text("command"), gpu = text("gpu");
+  if (command) command = kept_command(*command);  // of an older version, which kept it as it was
+  const auto stat = read_stat(row, kAll);
   const auto seen = number(row, "seen", 0, 1e15);
   if (!command || !gpu || !stat || !seen) return false;
   const auto last = static_cast<std::int64_t>(*seen);
   if (const auto task = text("task")) {
-    tasks_[{*command, *gpu, *task}] = {*stat, last};
+    tasks_[{*command, *gpu, *task}] = {*stat, read_stat(row, kAlone).value_or(DurationStat{}), last};
     return true;
   }
   CommandHistory history{*command, *gpu, *stat, {}, {}, {}, {}, {}, last};
@@ -132,6 +149,13 @@ std::optional<Expectation> History::expected(const std::string& command, const s
   return history == nullptr ? std::nullopt : expectation(history->duration);
 }
 
+std::optional<Nanos> History::took_alone(const std::string& command, const std::string& gpu_model,
+                                         const std::string& task) const {
+  const auto known = tasks_.find({kept_command(command), gpu_model, task});
+  const auto found = known == tasks_.end() ? std::nullopt : expectation(known->second.alone);
+  return found ? std::optional(found->expected) : std::nullopt;
+}
+
 const CommandHistory* History::find(const std::string& command, const std::string& gpu_model) const {
   const auto found = commands_.find({kept_command(command), gpu_model});
   return found == commands_.end() ? nullptr : &found->second;
@@ -160,6 +184,7 @@ void History::apply(const Observation& seen, std::int64_t now_seconds) {
   history.last_seen_seconds = now_seconds;
   Task& task = tasks_[{command, seen.gpu_model, seen.task}];
   update(task.duration, seen.duration);
+  if (seen.alone) update(task.alone, seen.duration);
   task.last_seen_seconds = now_seconds;
 }
 
@@ -190,6 +215,7 @@ std::string History::text() const {
   if (kept.size() > kMostTasksKept) kept.resize(kMostTasksKept);
   for (const auto& [last, entry] : kept) {
     Json row = json_of(entry->second.duration, entry->second.last_seen_seconds);
+    if (entry->second.alone.count > 0) put(row, entry->second.alone, kAlone);
     std::tie(row["command"], row["gpu"], row["task"]) = entry->first;
     lines += line_of(row);
   }
@@ -212,7 +238,7 @@ Result<void> lock_soon(int fd, const std::string& path) {
 
 Result<void> History::save(const std::string& path) {
   if (unsaved_.empty()) return {};
-  const Fd lock(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  const Fd lock(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!lock) return tl::unexpected(errno_error("open " + path + ".lock"));
   HR_TRYV(lock_soon(lock.get(), path));
   History merged = load(path);

@@ -37,6 +37,7 @@ struct Observation {
   std::string gpu_model;  // "": a task without a GPU
   std::string task;       // duration_key()
   Nanos duration = 0;
+  bool alone = false;  // it had its GPUs to itself from its start to its end: `duration` is what it took
   std::optional<std::int64_t> peak_gpu_bytes;
   std::optional<double> gpu_util_ratio, cores, seconds_per_step;
   std::optional<Nanos> startup;
@@ -62,6 +63,9 @@ class History {
   // How long the task took, or where it never ran, how long tasks of its command did.
   [[nodiscard]] std::optional<Expectation> expected(const std::string& command, const std::string& gpu_model,
                                                     const std::string& task) const;
+  // How long this very task took when it had its GPUs to itself; files of earlier versions do not tell.
+  [[nodiscard]] std::optional<Nanos> took_alone(const std::string& command, const std::string& gpu_model,
+                                                const std::string& task) const;
   [[nodiscard]] const CommandHistory* find(const std::string& command, const std::string& gpu_model) const;
   [[nodiscard]] std::vector<CommandHistory> commands() const;  // latest first
 
@@ -72,7 +76,7 @@ class History {
 
  private:
   struct Task {
-    DurationStat duration;
+    DurationStat duration, alone;  // of all runs, and of those alone only
     std::int64_t last_seen_seconds = 0;
   };
   void apply(const Observation& seen, std::int64_t now_seconds);

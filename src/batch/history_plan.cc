@@ -81,7 +81,7 @@ std::vector<GroupHistory> group_histories(const History& history, std::span<cons
 }
 
 std::optional<Observation> observation_of(const TaskSpec& task, const Attempt& attempt, const std::string& gpu_model,
-                                          double stretch) {
+                                          double stretch, bool alone) {
   if (attempt.outcome != AttemptOutcome::kSucceeded || !attempt.end || *attempt.end <= attempt.start || !(stretch >= 1))
     return std::nullopt;
   Observation seen;
@@ -90,6 +90,7 @@ std::optional<Observation> observation_of(const TaskSpec& task, const Attempt& a
   seen.task = duration_key(task);
   const double took = static_cast<double>(*attempt.end - attempt.start);
   seen.duration = static_cast<Nanos>(took / stretch);
+  seen.alone = alone;
   seen.peak_gpu_bytes = attempt.peak_gpu_bytes;
   constexpr double kCompany = 1.05;  // how it behaves alone is only believed from those that were (almost) alone
   if (stretch > kCompany) return seen;

@@ -25,8 +25,10 @@ namespace headroom::batch {
                                                                    const scheduler::TaskPlan& plan,
                                                                    const std::vector<std::string>& gpu_models);
 
-// Of a task that succeeded. `stretch`: how many times longer than alone it took because of those beside it.
+// Of a task that succeeded. `stretch`: how many times longer than alone it took because of those beside it;
+// `alone`: nothing was beside it.
 [[nodiscard]] std::optional<Observation> observation_of(const TaskSpec& task, const Attempt& attempt,
-                                                        const std::string& gpu_model, double stretch = 1);
+                                                        const std::string& gpu_model, double stretch = 1,
+                                                        bool alone = false);
 
 }  // namespace headroom::batch

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <filesystem>
@@ -27,7 +28,7 @@ class Folder {
 };
 
 Observation seen(const std::string& task, double duration_seconds) {
-  return {"train {s}", "A6000", task,   static_cast<Nanos>(duration_seconds * 1e9), std::int64_t{100}, 0.5,
+  return {"train {s}", "A6000", task,   static_cast<Nanos>(duration_seconds * 1e9), false, std::int64_t{100}, 0.5,
           1.0,         {},      kSecond};
 }
 
@@ -78,6 +79,30 @@ TEST(History, ATaskIsKnownByItselfAndItsCommandHelpsTheOthers) {
   EXPECT_EQ(history.find("train {s}", "A6000")->peak_gpu_bytes, 100);
 }
 
+TEST(History, AloneRestsOnRunsThatWereAlone) {
+  History history;
+  Observation run = seen("a", 6.3);
+  history.add(run, 1);
+  EXPECT_FALSE(history.took_alone("train {s}", "A6000", "a"));
+  run.alone = true, run.duration = 2 * kSecond;
+  history.add(run, 2);
+  run.alone = false, run.duration = 6 * kSecond;
+  history.add(run, 3);
+  const History again = History::parse(history.text());
+  EXPECT_NEAR(seconds(again.took_alone("train {s}", "A6000", "a").value()), 2, 1e-6);
+  EXPECT_GT(seconds(again.expected("train {s}", "A6000", "a")->expected), 3) << "all runs tell how long it may take";
+  EXPECT_FALSE(again.took_alone("train {s}", "A6000", "b")) << "another task may be of another length";
+  EXPECT_FALSE(again.took_alone("train {s}", "H200", "a"));
+}
+
+TEST(History, AFileThatDoesNotTellThemApartKnowsNobodyAlone) {
+  const History history =
+      History::parse(R"({"command":"c","gpu":"G","log_mean":0.7,"log_variance":0.01,"runs":2,"seen":1,"task":"t"})");
+  EXPECT_EQ(history.damaged(), 0);
+  EXPECT_TRUE(history.expected("c", "G", "t"));
+  EXPECT_FALSE(history.took_alone("c", "G", "t"));
+}
+
 TEST(History, WhatIsWrittenIsRead) {
   History history;
   for (int i = 0; i < 5; ++i) history.add(seen(std::to_string(i), i + 1), i);
@@ -99,6 +124,24 @@ TEST(History, BatchesAtTheSameTimeLoseNothing) {
   const History all = History::load(folder.file());
   EXPECT_EQ(all.find("train {s}", "A6000")->duration.count, 3);
   for (const char* task : {"a", "b", "c"}) EXPECT_TRUE(all.expected("train {s}", "A6000", task)->same_task);
+}
+
+TEST(History, KeepsNoSecretAndKnowsACommandByWhatIsLeft) {
+  const Folder folder;
+  Observation observation = seen("a", 4);
+  observation.command = "train --password=hunter22sekret {s}";
+  History history;
+  history.add(observation, 7);
+  ASSERT_TRUE(history.save(folder.file()));
+  const std::string text = *read_file(folder.file());
+  EXPECT_EQ(text.find("hunter22"), std::string::npos) << text;
+  EXPECT_TRUE(History::load(folder.file()).expected(observation.command, "A6000", "a"));
+  struct stat info {};
+  ASSERT_EQ(::stat((folder.file() + ".lock").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0600U);
+  std::string older = text;
+  for (auto at = older.find("***"); at != std::string::npos; at = older.find("***")) older.replace(at, 3, "hunter22");
+  EXPECT_EQ(History::parse(older).text(), text) << "of a version that kept it as it was";
 }
 
 TEST(History, DamageCostsTheDamagedLinesOnly) {
@@ -146,6 +189,8 @@ TEST(History, IsWhatThePlannerIsTold) {
   const auto shared = observation_of(task, attempt, "A6000", 2);  // it shared the GPU, and took twice as long
   ASSERT_TRUE(shared);
   EXPECT_EQ(shared->duration, 20 * kSecond);
+  EXPECT_FALSE(shared->alone);
+  EXPECT_TRUE(observation_of(task, attempt, "A6000", 1, true)->alone);
   EXPECT_FALSE(shared->cores) << "what it does alone is not known from company";
   EXPECT_FALSE(shared->gpu_util_ratio);
   attempt.end = 120 * kSecond;

@@ -14,7 +14,7 @@
 namespace headroom::batch {
 namespace {
 
-class Identity : public testing::Test {
+class Identity : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string pattern = (std::filesystem::temp_directory_path() / "headroom-identity-XXXXXX").string();

@@ -208,7 +208,7 @@ Result<std::vector<Root>> Journal::without_end(std::string_view boot_id) {
 
 TextPairs Journal::without_secrets(TextPairs pairs) const {
   for (auto& [name, value] : pairs)
-    if (is_secret(name, value)) value = hidden_value(value, batch_id_);
+    value = is_secret(name, value) ? hidden_value(value, batch_id_) : hide_known_secrets(value);
   return pairs;
 }
 
@@ -228,6 +228,8 @@ void Journal::note_started(const Attempt& attempt, TaskKey task) {
   Note note{.kind = Note::Kind::kStarted, .attempt = attempt, .task = task};
   note.attempt.argv = hide_secrets(attempt.argv);
   note.attempt.environment = without_secrets(attempt.environment);
+  for (std::size_t i = 0; i < std::min(attempt.from_env_file, attempt.environment.size()); ++i)
+    note.attempt.environment[i].second = hidden_value(attempt.environment[i].second, batch_id_);
   queue_.push_back(std::move(note));
   next_attempt_ = std::max(next_attempt_, attempt.id + 1);  // for another batch of the same run
 }
@@ -236,7 +238,11 @@ void Journal::note_process(AttemptId attempt, std::int64_t pid, std::optional<Na
   note.attempt.id = attempt, note.attempt.pid = pid, note.attempt.process_start = process_start;
   queue_.push_back(std::move(note));
 }
-void Journal::note_ended(const Attempt& attempt) { queue_.push_back({.kind = Note::Kind::kEnded, .attempt = attempt}); }
+void Journal::note_ended(const Attempt& attempt) {
+  queue_.push_back({.kind = Note::Kind::kEnded, .attempt = attempt});
+  TextPairs& resolved = queue_.back().attempt.parameters_resolved;
+  resolved = without_secrets(std::move(resolved));
+}
 void Journal::note_task(TaskKey task, TaskState state, const std::string& reason) {
   queue_.push_back({.kind = Note::Kind::kTask, .task = task, .state = state, .text = reason});
 }

@@ -18,14 +18,26 @@ TEST_F(BatchJournal, IsForItsOwnerAndHoldsNoSecrets) {
   begin({"a"});
   Attempt attempt{.id = journal->next_attempt(), .number = 1, .boot_id = "boot"};
   attempt.argv = {"train.py", "--api-key=hunter2hunter2", "--lr=0.1"};
-  attempt.environment = {{"WANDB_API_KEY", "hunter2hunter2"}, {"EPOCHS", "3"}};
+  attempt.environment = {{"PLAIN", "hunter2"},
+                         {"WANDB_API_KEY", "hunter2hunter2"},
+                         {"EPOCHS", "3"},
+                         {"DATABASE", "postgres://me:hunter2@host/db"}};
+  attempt.from_env_file = 1;
   journal->note_started(attempt, known[0].key);
+  attempt.outcome = AttemptOutcome::kFailed;
+  attempt.parameters_resolved = {{"lr", "0.1"}, {"api_key", "hunter2"}};
+  journal->note_ended(attempt);
   ASSERT_TRUE(journal->commit());
   const Attempt read = contents().attempts.front();
   EXPECT_EQ(read.argv, (std::vector<std::string>{"train.py", "--api-key=***", "--lr=0.1"}));
-  ASSERT_EQ(read.environment.size(), 2U);
+  ASSERT_EQ(read.environment.size(), 4U);
   EXPECT_EQ(read.environment[0].second.substr(0, 3), "***");
-  EXPECT_EQ(read.environment[1].second, "3");
+  EXPECT_EQ(read.environment[1].second.substr(0, 3), "***");
+  EXPECT_EQ(read.environment[2].second, "3");
+  EXPECT_EQ(read.environment[3].second, "postgres://me:***@host/db");
+  ASSERT_EQ(read.parameters_resolved.size(), 2U);
+  EXPECT_EQ(read.parameters_resolved[0].second, "0.1");
+  EXPECT_EQ(read.parameters_resolved[1].second.substr(0, 3), "***");
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     struct stat info {};
     ASSERT_EQ(::stat(entry.path().c_str(), &info), 0);

@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <set>
 
@@ -215,6 +216,8 @@ Result<void> check_is_journal(Database& database) {
   HR_TRY(const auto ours, database.number("SELECT count(*) FROM sqlite_schema WHERE type='table' AND name IN "
                                           "('meta','runs','tasks','attempts')"));
   if (ours != 4) return fail(Errc::kCorrupt, "it is no journal of a batch");
+  constexpr std::string_view kTables[]{"meta", "runs", "tasks", "attempts"};
+  HR_TRYV(database.check_stored_tables(kTables));
   HR_TRY(const auto version, database.number("SELECT value+0 FROM meta WHERE key='version'"));
   if (version > kJournalVersion)
     return fail(Errc::kUnsupported, fmt::format("written by a newer headroom (version {} of the journal)", version),
@@ -226,16 +229,28 @@ std::string journal_path(const std::string& folder) { return folder + "/journal.
 
 namespace {
 
-bool has_content(const std::string& path) {
+std::int64_t size_of(const std::string& path) {
   struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && info.st_size > 0;
+  return ::stat(path.c_str(), &info) == 0 ? info.st_size : 0;
+}
+
+bool has_content(const std::string& path) { return size_of(path) > 0; }
+
+// Of SQLite's machine, for a journal of this size that may be anybody's.
+std::int64_t steps_for(const std::string& path) {
+  constexpr std::int64_t kAnyJournal = std::int64_t{1} << 28, kPerByte = 1000, kLargest = std::int64_t{1} << 50;
+  return kAnyJournal + kPerByte * std::min(kLargest, size_of(path) + size_of(path + "-wal"));
 }
 
 // `read` of the database of that name; `empty` where it was never filled, since the batch died while it began.
 template <class Answer, class Read>
-Result<Answer> read_as(const std::string& name, Access access, const Answer& empty, const Read& read) {
+Result<Answer> read_as(const std::string& name, Access access, std::int64_t steps, const Answer& empty,
+                       const Read& read) {
+  constexpr int kLongestText = 64 << 20;
   HR_TRY(Database database, Database::open(name, access));
   (void)database.execute("PRAGMA busy_timeout=5000");
+  HR_TRYV(database.distrust(kLongestText));
+  database.limit_steps(steps);
   HR_TRYV(check_is_journal(database));
   HR_TRY(const auto tables, database.number("SELECT count(*) FROM sqlite_schema WHERE type='table'"));
   if (tables == 0) return empty;
@@ -249,7 +264,11 @@ Result<Answer> read_in(const std::string& folder, const Answer& empty, const Rea
   if (::access(path.c_str(), R_OK) != 0)
     return fail(Errc::kNotFound, fmt::format("there is no batch in {}", folder),
                 "name the folder of a batch (….batch), or the task file it was started with");
-  auto answer = read_as(path, Access::kReadOnly, empty, read);
+  HR_TRYV(check_regular_files(path));
+  const auto read_at = [&](const std::string& name, Access access) {
+    return read_as(name, access, steps_for(path), empty, read);
+  };
+  auto answer = read_at(path, Access::kReadOnly);
   const auto unreadable = [&answer] {
     return !answer && (answer.error().code == Errc::kIo || answer.error().code == Errc::kNoSpace ||
                        answer.error().code == Errc::kNoPermission);
@@ -259,11 +278,11 @@ Result<Answer> read_in(const std::string& folder, const Answer& empty, const Rea
   // that goes on meanwhile spoils the copy, and makes it needless.
   for (int tries = 0; tries < 3 && unreadable(); ++tries) {
     if (!has_content(path + "-wal") && !has_content(path + "-journal")) {
-      if (auto again = read_as(immutable_name(path), Access::kReadOnly, empty, read)) return again;
+      if (auto again = read_at(immutable_name(path), Access::kReadOnly)) return again;
     } else if (const auto copy = DatabaseCopy::make(path)) {
-      if (auto again = read_as(copy->path(), Access::kReadWrite, empty, read)) return again;
+      if (auto again = read_at(copy->path(), Access::kReadWrite)) return again;
     }
-    answer = read_as(path, Access::kReadOnly, empty, read);
+    answer = read_at(path, Access::kReadOnly);
   }
   if (!answer) return tl::unexpected(within(fmt::format("journal {}", path), answer.error()));
   return answer;

@@ -377,6 +377,37 @@ TEST_F(BatchJournal, ADeadWritersLogIsReadWhereNothingMayBeWritten) {
   }
 }
 
+TEST_F(BatchJournal, WhatIsComputedOrNoFileIsNotRead) {
+  for (const char* sql : {"ALTER TABLE tasks ADD COLUMN more AS (hex(zeroblob(400000000)))",
+                          "ALTER TABLE tasks RENAME TO other; CREATE VIEW tasks AS SELECT * FROM other",
+                          "ALTER TABLE attempts RENAME TO other; CREATE VIEW attempts AS SELECT * FROM other"}) {
+    begin({"a"});
+    die();
+    {
+      auto database = Database::open(journal_path(folder), Access::kReadWrite);
+      ASSERT_TRUE(database);
+      ASSERT_TRUE(database->execute(sql)) << sql;
+    }
+    const auto read = read_journal(folder);
+    ASSERT_FALSE(read) << sql;
+    EXPECT_EQ(read.error().code, Errc::kCorrupt) << read.error().what;
+    EXPECT_FALSE(known_in(folder, specs({"a"}))) << sql;
+    EXPECT_FALSE(Journal::open(folder, Journal::Medium::kLocal)) << sql;
+    for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(journal_path(folder) + suffix);
+  }
+  for (const char* suffix : {"-wal", "-journal", ""}) {
+    begin({"a"});
+    die();
+    const std::string path = journal_path(folder) + suffix;
+    std::filesystem::remove(path);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    const auto read = read_journal(folder);
+    ASSERT_FALSE(read) << suffix;
+    EXPECT_THAT(read.error().what, ::testing::HasSubstr("is not a file"));
+    std::filesystem::remove(path);
+  }
+}
+
 TEST_F(BatchJournal, AnEmptyFileIsANewJournal) {  // of a batch that was killed while it began
   ASSERT_TRUE(write_file(journal_path(folder), ""));
   EXPECT_THAT(contents().runs, IsEmpty());

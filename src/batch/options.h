@@ -37,8 +37,10 @@ struct BatchOptions {
   // For those who follow what is printed; may be empty. The first has a path of the log that only this process can
   // read.
   std::function<void(const TaskSpec&, const Attempt&)> on_running, on_exit;
-  // For the history across batches: a success, and how many times longer than alone it took because of those beside it.
-  std::function<void(const TaskSpec&, const Attempt&, const std::string& gpu_model, double stretch)> learn;
+  // For the history across batches: a success, and how many times longer than alone it took because of those beside it;
+  // `alone`: nothing was beside it. The second: how long the same task took alone in an earlier batch.
+  std::function<void(const TaskSpec&, const Attempt&, const std::string& gpu_model, double stretch, bool alone)> learn;
+  std::function<std::optional<Nanos>(const TaskSpec&, const std::string& gpu_model)> took_alone;
 };
 
 }  // namespace headroom::batch

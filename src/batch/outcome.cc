@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/secrets.h"
 #include "output/log_facts.h"
 #include "output/oom.h"
 
@@ -94,6 +95,7 @@ Verdict verdict_of(const EndEvidence& evidence) {
   // What fails on a GPU that is lost fails because of it.
   if (evidence.gpu_lost && !evidence.stop_reason && info(verdict.outcome).tasks_fault)
     verdict.outcome = AttemptOutcome::kDeviceLost;
+  verdict.reason = hide_known_secrets(verdict.reason);  // it may quote a line of output
   return verdict;
 }
 

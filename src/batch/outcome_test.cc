@@ -29,6 +29,17 @@ TEST(Outcome, AFailureIsToldByItsStatusAndLastWords) {
   EXPECT_THAT(verdict.reason, HasSubstr("no such layer"));
 }
 
+TEST(Outcome, AReasonQuotesNoTokenAndNoPassword) {
+  const auto reason = [](const char* line) { return verdict_of({.status = kFailed, .output_tail = line}).reason; };
+  EXPECT_EQ(reason("ValueError: hf_AbCdEfGhIjKlMnOpQrStUv was refused\n"), "exit code 1: ValueError: *** was refused");
+  EXPECT_THAT(reason("OSError: postgres://me:hunter2@host/db\n"), HasSubstr("postgres://me:***@host/db"));
+  EXPECT_THAT(reason("KeyError: 'layer'\n"), HasSubstr("KeyError: 'layer'"));
+  EXPECT_THAT(verdict_of({.ran = EndEvidence::Ran::kCouldNotStart,
+                          .not_started_reason = "execute hf_AbCdEfGhIjKlMnOpQrStUv: no such file"})
+                  .reason,
+              HasSubstr("execute ***: no such file"));
+}
+
 TEST(Outcome, WhoWasToldToStopEndedForThatReason) {
   const std::pair<StopReason, AttemptOutcome> all[] = {{StopReason::kTimedOut, AttemptOutcome::kTimedOut},
                                                        {StopReason::kHung, AttemptOutcome::kHung},

@@ -87,7 +87,7 @@ Result<Place> open_place(const std::string& folder, Trust trust) {
     return tl::unexpected(errno_error(fmt::format("{} {}", what, folder), "--folder chooses another place"));
   };
   std::error_code error;
-  std::filesystem::create_directories(directory_of(folder), error);
+  std::filesystem::create_directories(headroom::directory_of(folder), error);
   const bool made = ::mkdir(folder.c_str(), S_IRWXU) == 0;
   if (!made && errno != EEXIST) return cannot("make the folder");
   Place place{.folder = folder,

@@ -12,10 +12,10 @@
 namespace headroom::batch {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-struct BatchPlace : testing::Test {
+struct BatchPlace : ::testing::Test {
   const std::string root = [] {
     std::string name = (fs::temp_directory_path() / "headroom-place-XXXXXX").string();
     return std::string(::mkdtemp(name.data()));

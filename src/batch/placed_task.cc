@@ -39,6 +39,7 @@ BookedAttempt placed_task(const scheduler::StartAttempt& start, const BatchOptio
   facts.gpu_uuids = place.gpu_uuid;
   for (const std::string& word : task.argv) facts.argv.push_back(tasks::fill_place(word, place));
   facts.environment = environment_of(task, place, options.pin);
+  facts.from_env_file = task.from_env_file;
   facts.working_directory = task.working_directory;
   facts.git_commit = options.git_commit, facts.git_dirty = options.git_dirty;
   facts.driver_version = options.driver_version;

@@ -8,6 +8,7 @@
 #include "batch/choose_tasks.h"
 #include "batch/folder.h"
 #include "batch/history_plan.h"
+#include "batch/identity.h"
 #include "batch/read_tasks.h"
 #include "batch/resume.h"
 #include "batch/task_logs.h"
@@ -159,9 +160,13 @@ BatchOptions options_of(Prepared& batch, const Request& request, const Say& say)
   options.inspect_log = log_inspector(batch.set.patterns, current_directory());
   options.missing_outputs = output_check(current_directory());
   options.count_steps = step_counter(batch.set.patterns);
-  options.learn = [&batch](const TaskSpec& task, const Attempt& attempt, const std::string& model, double stretch) {
-    if (const auto seen = observation_of(task, attempt, model, stretch))
+  options.learn = [&batch](const TaskSpec& task, const Attempt& attempt, const std::string& model, double stretch,
+                           bool alone) {
+    if (const auto seen = observation_of(task, attempt, model, stretch, alone))
       batch.history.add(*seen, realtime_now() / kSecond);
+  };
+  options.took_alone = [&batch](const TaskSpec& task, const std::string& model) {
+    return batch.history.took_alone(task.command_template, model, duration_key(task));
   };
   options.tasks = std::move(batch.set.tasks);
   return options;

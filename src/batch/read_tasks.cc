@@ -67,7 +67,10 @@ Result<tasks::TaskSet> tasks_of(const Request& request) {
     HR_TRY(const std::string text, read_standard_input());
     return tasks::tasks_from_lines(text, options);
   }
-  return tasks::read_task_file(request.words[0], options);
+  auto set = tasks::read_task_file(request.words[0], options);
+  if (!set && set.error().code == Errc::kNotFound && set.error().hint.empty())
+    set.error().hint = "name a task file as it is seen from here, or give the command itself: headroom batch -- CMD";
+  return set;
 }
 
 }  // namespace

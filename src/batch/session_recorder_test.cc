@@ -9,7 +9,7 @@
 namespace headroom::batch {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 // The first look may be late by seconds (a slow disk, no core for the recorder); tasks run meanwhile.
 TEST(SessionRecorder, KernelsBeforeTheFirstLookAreInTheRecording) {

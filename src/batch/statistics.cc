@@ -10,16 +10,6 @@ namespace headroom::batch {
 
 namespace {
 
-// What one task per GPU of this model would do; null unless enough tasks were measured to speak for the others.
-const scheduler::AloneRate* rate_of(const std::vector<scheduler::AloneRate>& rates, const std::string& model) {
-  constexpr std::int64_t kMostUnmeasured = 10;  // of 100
-  for (const scheduler::AloneRate& rate : rates)
-    if (rate.gpu_model == model && rate.alone_seconds > 0 &&
-        100 * rate.unmeasured_tasks <= kMostUnmeasured * (rate.tasks + rate.unmeasured_tasks))
-      return &rate;
-  return nullptr;
-}
-
 constexpr double kShared = 1.2;  // tasks on a GPU, on average
 
 // Running out of memory is a price of packing. What else did not succeed says nothing of how fast work is done.
@@ -29,18 +19,48 @@ bool came_to_nothing(const Attempt& attempt) {
          outcome != AttemptOutcome::kHostOutOfMemory;
 }
 
-std::string_view why_unknown(const std::vector<scheduler::AloneRate>& rates, const std::string& model) {
-  for (const scheduler::AloneRate& rate : rates)
-    if (rate.gpu_model == model && rate.alone_attempts > 0)
-      return "too few of them had a GPU to themselves for long enough";
-  return "none of them had a GPU to itself for long enough";
+constexpr std::int64_t kMostUncertain = 10;  // of 100 tasks
+
+bool few(std::int64_t some, std::int64_t all) { return 100 * some <= kMostUncertain * all; }
+
+}  // namespace
+
+bool BatchStatistics::sizes_differ(const std::string& model) const {
+  const auto found = sizes_.find(model);
+  return found != sizes_.end() && std::any_of(found->second.begin(), found->second.end(),
+                                              [](const auto& group) { return group.second.differ(); });
 }
 
-double tasks_per_second(const scheduler::AloneRate& alone) {
+// A task that some readings cover is measured by them. Of shorter ones these tell little: where all are of one size,
+// those that were alone speak for the others, by the clock.
+double BatchStatistics::alone_tasks_per_second(const scheduler::AloneRate& alone) const {
+  constexpr double kFewReadings = 10;  // seconds
+  const double whole = alone.whole_seconds.value_or(0);
+  if (whole > 0 && whole < kFewReadings && !sizes_differ(alone.gpu_model)) return 1 / whole;
   return static_cast<double>(alone.tasks) / alone.alone_seconds;
 }
 
-}  // namespace
+// Enough tasks were measured to speak for the others, and these are not seen to be of another size.
+const scheduler::AloneRate* BatchStatistics::rate_of(const std::vector<scheduler::AloneRate>& rates,
+                                                     const std::string& model) const {
+  for (const scheduler::AloneRate& rate : rates)
+    if (rate.gpu_model == model && rate.alone_seconds > 0 &&
+        few(rate.unmeasured_tasks, rate.tasks + rate.unmeasured_tasks) &&
+        (few(rate.assumed_tasks, rate.tasks) || !sizes_differ(model)))
+      return &rate;
+  return nullptr;
+}
+
+std::string_view BatchStatistics::why_unknown(const std::vector<scheduler::AloneRate>& rates,
+                                              const std::string& model) const {
+  for (const scheduler::AloneRate& rate : rates) {
+    if (rate.gpu_model != model || rate.alone_attempts == 0) continue;
+    if (few(rate.unmeasured_tasks, rate.tasks + rate.unmeasured_tasks))
+      return "tasks differ in length, and those that had a GPU to themselves do not speak for the others";
+    return "too few of them had a GPU to themselves for long enough";
+  }
+  return "none of them had a GPU to itself for long enough";
+}
 
 void BatchStatistics::GpuUse::advance(Nanos now) {
   const Nanos elapsed = std::max<Nanos>(0, now - std::exchange(at, std::max(at, now)));
@@ -65,7 +85,7 @@ void BatchStatistics::attempt_left(const Attempt& attempt, Nanos at) {
   }
 }
 
-void BatchStatistics::attempt_closed(const std::string& task, const BookedAttempt& booked) {
+void BatchStatistics::attempt_closed(const TaskSpec& task, const BookedAttempt& booked) {
   const Attempt& attempt = booked.facts;
   summary_.attempts += 1;
   for (const auto& uuid : attempt.gpu_uuids) {
@@ -74,6 +94,10 @@ void BatchStatistics::attempt_closed(const std::string& task, const BookedAttemp
     const auto share = use.shares.extract(attempt.id);
     if (share && !came_to_nothing(attempt)) use.working_seconds += seconds(share.mapped());
     if (attempt.outcome != AttemptOutcome::kSucceeded) continue;
+    if (share && attempt.gpu_uuids.size() == 1)
+      if (const auto gpu = std::find_if(gpus_.begin(), gpus_.end(), [&](const BatchGpu& g) { return g.uuid == uuid; });
+          gpu != gpus_.end())
+        sizes_[gpu->model][task.group].add(booked.end - booked.start, share.mapped());
     use.steps += attempt.steps.value_or(0);
     use.tasks += 1;
     if (!attempt.steps) use.without_steps += 1;
@@ -81,7 +105,7 @@ void BatchStatistics::attempt_closed(const std::string& task, const BookedAttemp
   if (attempt.gpu_uuids.empty()) return;
   if (booked.end > booked.start)
     on_gpus_.push_back({.attempt = attempt.id,
-                        .task = task,
+                        .task = task.name,
                         .start = booked.start,
                         .end = booked.end,
                         .kernels_seen = attempt.gpu_time.has_value()});
@@ -93,11 +117,11 @@ void BatchStatistics::attempt_closed(const std::string& task, const BookedAttemp
       summary_.unseen += attempt.outcome == AttemptOutcome::kNotStarted ? 0 : 1;
       break;
     case PlacementProof::kCpuFallback:
-      cpu_fallbacks_.push_back(task);
+      cpu_fallbacks_.push_back(task.name);
       break;
     case PlacementProof::kMisplaced:
       summary_.misplaced.push_back(
-          {.task = task, .wanted = join(attempt.gpu_uuids, ","), .found = join(attempt.seen_gpu_uuids, ",")});
+          {.task = task.name, .wanted = join(attempt.gpu_uuids, ","), .found = join(attempt.seen_gpu_uuids, ",")});
       break;
   }
 }
@@ -114,7 +138,7 @@ BatchProgress::Gpu BatchStatistics::progress_of(const BatchGpu& gpu,
     row.tasks_per_second = static_cast<double>(use->second.tasks) / use->second.working_seconds;
   // Beside what runs one by one the same figure would say nothing.
   if (const auto* rate = rate_of(alone, gpu.model); rate != nullptr && shares_gpu(gpu))
-    row.alone_tasks_per_second = tasks_per_second(*rate);
+    row.alone_tasks_per_second = alone_tasks_per_second(*rate);
   return row;
 }
 
@@ -131,7 +155,7 @@ std::optional<BatchSummary::Packing> BatchStatistics::packing_of(const BatchGpu&
   BatchSummary::Packing packing{.device = gpu.uuid, .concurrency = use.task_seconds / use.seconds_with_work};
   packing.work_per_second = static_cast<double>(use.tasks) / use.working_seconds;
   if (const auto* rate = rate_of(alone, gpu.model)) {
-    packing.one_per_gpu_work_per_second = tasks_per_second(*rate);
+    packing.one_per_gpu_work_per_second = alone_tasks_per_second(*rate);
     packing.one_per_gpu_attempts = rate->alone_attempts;
     packing.one_per_gpu_from_history = rate->from_history;
   } else {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "batch/attempt_book.h"
+#include "batch/task_sizes.h"
 #include "model/batch.h"
 #include "model/batch_progress.h"
 #include "scheduler/planner.h"
@@ -29,7 +30,7 @@ class BatchStatistics {
 
   void attempt_runs(const Attempt& attempt, Nanos at);
   void attempt_left(const Attempt& attempt, Nanos at);  // its processes have ended; how is said later
-  void attempt_closed(const std::string& task, const BookedAttempt& attempt);
+  void attempt_closed(const TaskSpec& task, const BookedAttempt& attempt);
   void runs_again(AttemptOutcome after);
   void task_failed(const std::string& task) { failed_.push_back(task); }
   void ran_when_headroom_died(const std::string& task) { summary_.rerun_after_crash.push_back(task); }
@@ -53,13 +54,21 @@ class BatchStatistics {
     double working_seconds = 0;  // without the shares of attempts that came to nothing
     std::int64_t tasks = 0, without_steps = 0;
   };
+  // What one task per GPU of this model would do; null unless enough is known of it.
+  [[nodiscard]] const scheduler::AloneRate* rate_of(const std::vector<scheduler::AloneRate>& rates,
+                                                    const std::string& model) const;
+  [[nodiscard]] std::string_view why_unknown(const std::vector<scheduler::AloneRate>& rates,
+                                             const std::string& model) const;
+  [[nodiscard]] bool sizes_differ(const std::string& model) const;
+  [[nodiscard]] double alone_tasks_per_second(const scheduler::AloneRate& alone) const;
   [[nodiscard]] bool shares_gpu(const BatchGpu& gpu) const;
   [[nodiscard]] std::optional<BatchSummary::Packing> packing_of(const BatchGpu& gpu,
                                                                 const std::vector<scheduler::AloneRate>& alone) const;
 
   const std::vector<BatchGpu> gpus_;
-  std::unordered_map<std::string, GpuUse> use_;  // by UUID
-  BatchSummary summary_;                         // what is counted of it so far
+  std::unordered_map<std::string, GpuUse> use_;                    // by UUID
+  std::map<std::string, std::map<std::string, TaskSizes>> sizes_;  // by the GPU's model, then by group
+  BatchSummary summary_;                                           // what is counted of it so far
   std::set<std::string> quarantined_;
   std::vector<AttemptSpan> on_gpus_;                 // attempts that ran on GPUs
   std::vector<std::string> failed_, cpu_fallbacks_;  // names of tasks

@@ -51,6 +51,73 @@ TEST(Statistics, RunningOutOfMemoryIsAPriceOfPacking) {
   EXPECT_NEAR(world.batch->progress().gpus.at(0).tasks_per_second, 0.1, 0.01) << "one success in ten seconds";
 }
 
+// Two tasks of a second alone, then ten together of `shorter` and `longer` seconds, none looked at.
+BatchSummary::Packing after_two_alone(int shorter, int longer) {
+  World world;
+  world.options.planner.pack = scheduler::PackMode::kPack;
+  world.options.planner.measure_alone = true;
+  for (int i = 0; i < 12; ++i) {
+    TaskSpec one = task("t" + std::to_string(i));
+    one.resources.gpu_memory_bytes = kGib;
+    world.with(one);
+  }
+  world.begin();
+  for (AttemptId id = 1; id <= 2; ++id) world.pass(kSecond).exit(id);
+  world.pass(shorter * kSecond);
+  for (AttemptId id = 3; id <= 7; ++id) world.exit(id);
+  world.pass((longer - shorter) * kSecond);
+  for (AttemptId id = 8; id <= 12; ++id) world.exit(id);
+  EXPECT_TRUE(world.batch->done());
+  return world.batch->end().summary.packing.at(0);
+}
+
+TEST(Statistics, ShortTasksThatWereAloneDoNotSpeakForLongerOnes) {
+  const auto differing = after_two_alone(4, 16);
+  EXPECT_FALSE(differing.one_per_gpu_work_per_second);
+  EXPECT_THAT(std::string(differing.one_per_gpu_unknown), ::testing::HasSubstr("tasks differ in length"));
+  const auto alike = after_two_alone(2, 2);
+  ASSERT_TRUE(alike.one_per_gpu_work_per_second);
+  EXPECT_NEAR(*alike.one_per_gpu_work_per_second, 1, 0.1);
+}
+
+// Four tasks of ten seconds, two by two; `before`: what each took alone in an earlier batch.
+BatchSummary::Packing two_by_two(std::optional<Nanos> before) {
+  World world;
+  world.options.planner.pack = scheduler::PackMode::kFixed;
+  world.options.planner.per_gpu = 2;
+  world.options.took_alone = [before](const TaskSpec&, const std::string&) { return before; };
+  world.options.learn = [](const TaskSpec&, const Attempt&, const std::string&, double, bool alone) {
+    EXPECT_FALSE(alone);
+  };
+  for (int i = 0; i < 4; ++i) world.with(task("t" + std::to_string(i)));
+  world.begin();
+  for (AttemptId id = 1; id <= 3; id += 2) world.pass(10 * kSecond).exit(id).exit(id + 1);
+  EXPECT_TRUE(world.batch->done());
+  return world.batch->end().summary.packing.at(0);
+}
+
+TEST(Statistics, EarlierBatchesSpeakOfTasksThatWereAloneInThem) {
+  const auto known = two_by_two(8 * kSecond);
+  EXPECT_TRUE(known.one_per_gpu_from_history);
+  EXPECT_EQ(known.one_per_gpu_attempts, 0);
+  EXPECT_NEAR(known.one_per_gpu_work_per_second.value(), 1 / 8.0, 1e-6);
+  const auto unknown = two_by_two({});
+  EXPECT_FALSE(unknown.one_per_gpu_work_per_second);
+  EXPECT_FALSE(unknown.one_per_gpu_from_history);
+}
+
+TEST(Statistics, ATaskThatHadItsGpuToItselfIsLearnedAsAlone) {
+  World world;
+  int alone_runs = 0;
+  world.options.learn = [&](const TaskSpec&, const Attempt&, const std::string&, double, bool alone) {
+    alone_runs += alone ? 1 : 0;
+  };
+  world.with(task("a")).with(task("b")).begin();
+  for (AttemptId id = 1; id <= 2; ++id) world.pass(10 * kSecond).exit(id);
+  EXPECT_TRUE(world.batch->done());
+  EXPECT_EQ(alone_runs, 2);
+}
+
 TEST(Statistics, WhereAllFailedNothingIsSaidOfWork) {
   World world;
   world.with(task("a")).begin();

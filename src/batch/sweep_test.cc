@@ -16,11 +16,11 @@
 namespace headroom::batch {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::Field;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::Field;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using namespace std::string_literals;
 
 constexpr Nanos kGrace = 20 * kMillisecond;
@@ -37,7 +37,7 @@ TEST(BatchMarker, IsReadFromAnEnvironment) {
 }
 
 // Processes of this test; each sleeps in a group of its own.
-struct BatchSweep : testing::Test {
+struct BatchSweep : ::testing::Test {
   const std::string batch = fmt::format("{:x}{:x}", ::getpid(), boottime_now());
   std::vector<Child> children;
 

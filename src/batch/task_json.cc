@@ -20,6 +20,7 @@ json json_of(const TaskSpec& task) {
               {"argv", task.argv},
               {"shell", task.shell},
               {"environment", task.environment},
+              {"from_env_file", task.from_env_file},
               {"working_directory", task.working_directory},
               {"parameters", task.parameters},
               {"inputs", task.inputs},
@@ -45,7 +46,7 @@ json json_of(const TaskSpec& task) {
 }
 
 template <class T>
-void take(const json& from, const char* name, std::optional<T>& value) {
+void take_if_there(const json& from, const char* name, std::optional<T>& value) {
   if (from.contains(name)) value = from.at(name).get<T>();
 }
 
@@ -54,7 +55,8 @@ TaskSpec task_of(const json& one) {
   one.at("name").get_to(task.name), one.at("identity").get_to(task.identity), one.at("group").get_to(task.group);
   one.at("command_template").get_to(task.command_template);
   one.at("argv").get_to(task.argv), one.at("shell").get_to(task.shell);
-  one.at("environment").get_to(task.environment), one.at("working_directory").get_to(task.working_directory);
+  one.at("environment").get_to(task.environment), one.at("from_env_file").get_to(task.from_env_file);
+  one.at("working_directory").get_to(task.working_directory);
   one.at("parameters").get_to(task.parameters);
   one.at("inputs").get_to(task.inputs), one.at("outputs").get_to(task.outputs);
   one.at("resolved").get_to(task.resolved);
@@ -64,9 +66,10 @@ TaskSpec task_of(const json& one) {
   one.at("backoff_max_ns").get_to(task.retry.backoff_max);
   one.at("priority").get_to(task.priority), one.at("after").get_to(task.after);
   one.at("file").get_to(task.file), one.at("line").get_to(task.line);
-  take(one, "gpu_memory_bytes", task.resources.gpu_memory_bytes), take(one, "cpus", task.resources.cpus);
-  take(one, "host_memory_bytes", task.resources.host_memory_bytes);
-  take(one, "timeout_ns", task.timeout), take(one, "hang_timeout_ns", task.hang_timeout);
+  take_if_there(one, "gpu_memory_bytes", task.resources.gpu_memory_bytes),
+      take_if_there(one, "cpus", task.resources.cpus);
+  take_if_there(one, "host_memory_bytes", task.resources.host_memory_bytes);
+  take_if_there(one, "timeout_ns", task.timeout), take_if_there(one, "hang_timeout_ns", task.hang_timeout);
   return task;
 }
 

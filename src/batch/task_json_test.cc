@@ -10,7 +10,8 @@ TEST(TaskJson, EverythingComesBack) {
   TaskSpec task;
   task.name = "größe 1", task.identity = "0123", task.group = "g", task.command_template = "t {x}";
   task.argv = {"/bin/sh", "-c", "echo 'a\nb' {gpu}"}, task.shell = true;
-  task.environment = {{"A", "1"}, {"A", "2"}}, task.working_directory = "/tmp", task.parameters = {{"x", "1"}};
+  task.environment = {{"A", "1"}, {"A", "2"}}, task.from_env_file = 1, task.working_directory = "/tmp",
+  task.parameters = {{"x", "1"}};
   task.inputs = {"i"}, task.outputs = {"o"}, task.resolved = "r.json";
   task.resources = {.gpus = 2, .gpu_memory_bytes = 5, .cpus = 1.5, .host_memory_bytes = 7, .alone = true};
   task.retry = {.retries = 3, .backoff = 1, .backoff_factor = 1.5, .backoff_max = 9};

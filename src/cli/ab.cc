@@ -19,6 +19,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "compare/compare.h"
+#include "compare/parameters.h"
 #include "probe/until.h"
 #include "report/ab.h"
 
@@ -39,7 +40,7 @@ struct AbOptions {
   std::array<std::vector<std::string>, 2> commands;
 };
 
-constexpr int kDefaultRepeats = 5;
+constexpr int kDefaultRepeats = 5, kFewestRepeats = 3;
 constexpr const char* kTask = "run";  // that both do, by the asker's word
 
 // "CMD_A --- CMD_B".
@@ -75,7 +76,7 @@ std::string resume_line(const AbOptions& o) {
   words.insert(words.end(), o.commands[0].begin(), o.commands[0].end());
   words.emplace_back("---");
   words.insert(words.end(), o.commands[1].begin(), o.commands[1].end());
-  return shell_join(words);
+  return command_line(words);
 }
 
 // One invocation of `headroom ab`.
@@ -93,7 +94,8 @@ class AbVerb {
   [[nodiscard]] Result<void> compare_outputs(Comparison& comparison);
   [[nodiscard]] std::string outputs_of(std::size_t side, int round) const;  // a folder
   [[nodiscard]] std::string progress(std::size_t repeat) const;
-  [[nodiscard]] int finish(const Comparison& comparison);
+  [[nodiscard]] std::string with_enough(const Comparison& comparison) const;  // "": no more are needed
+  [[nodiscard]] int finish(Comparison comparison);
 
   const AbOptions& options_;
   std::optional<double> until_;
@@ -102,6 +104,7 @@ class AbVerb {
   std::unique_ptr<Repeats> repeats_;
   std::map<std::size_t, compare::Side> facts_;                     // by repeat
   std::optional<std::pair<std::size_t, compare::Sample>> failed_;  // by side
+  bool cannot_ = false;  // more pairs would not mend what refuses the comparison
   report::AbFacts told_;
 };
 
@@ -165,9 +168,9 @@ Result<bool> AbVerb::run_one(std::size_t repeat) {
   if (!end.succeeded) {
     if (repeats_->signal() != 0) return false;
     told_.failed = fmt::format("{} did not succeed: {}", name, end.reason);
-    failed_.emplace(
-        runs_[repeat].side,
-        compare::Sample{.task = kTask, .begin = seconds(begin), .end = seconds(realtime_now()), .outcome = "failed"});
+    compare::Sample failed{.task = kTask, .begin = seconds(begin), .end = seconds(realtime_now()), .outcome = "failed"};
+    failed.asked = compare::parameters_of(options_.commands[runs_[repeat].side]);
+    failed_.emplace(runs_[repeat].side, std::move(failed));
     return false;
   }
   HR_TRY(const compare::Side side, facts_of(repeat));
@@ -187,7 +190,8 @@ Result<void> AbVerb::run_all() {
     HR_TRY(const Comparison so_far, compared());
     const probe::Next next = probe::after_pair(so_far, until_);
     if (next == probe::Next::kGoOn) continue;
-    if (next == probe::Next::kCannot && i + 1 < runs_.size())
+    cannot_ = next == probe::Next::kCannot;
+    if (cannot_ && i + 1 < runs_.size())
       told_.stopped = fmt::format("stopped after {}: more of them would not mend this",
                                   count_of(static_cast<std::size_t>(told_.pairs), "pair"));
     return {};
@@ -230,7 +234,9 @@ Result<Comparison> AbVerb::compared() {
     comparison.ratio.reset();
   }
   HR_TRYV(compare_outputs(comparison));
-  comparison.valid_command = "";  // it is this command that makes a valid pair
+  if (cannot_)  // that they are few is none of the reasons: more would not help
+    std::erase_if(comparison.reasons, [](const auto& one) { return one.reason == CompareReason::kTooFewRepeats; });
+  comparison.valid_command = comparison.valid_note = "";  // it is this command that makes a valid pair
   return comparison;
 }
 
@@ -267,17 +273,33 @@ Result<void> AbVerb::compare_outputs(Comparison& comparison) {
       artefact.difference += "; two runs of A differ in it, too";
       continue;
     }
-    comparison.reasons.insert(comparison.reasons.begin(),
-                              {CompareReason::kDifferentWork,
-                               fmt::format("{} is not the same: {}", artefact.name, artefact.difference), true});
+    const std::string differs = fmt::format("{} is not the same: {}", artefact.name, artefact.difference);
+    comparison.reasons.insert(
+        comparison.reasons.begin(),
+        told_.pairs > 1
+            ? ComparedReason{CompareReason::kDifferentWork, differs, true}
+            : ComparedReason{CompareReason::kTooFewRepeats,
+                             differs + "; a second pair shows whether two runs of A differ in it, too", true});
     comparison.ratio.reset();
     comparison.accounts.clear(), comparison.phases.clear(), comparison.metrics.clear();
   }
   return {};
 }
 
-int AbVerb::finish(const Comparison& comparison) {
+// All that refuses is that they were few: the same command with more adds to them.
+std::string AbVerb::with_enough(const Comparison& comparison) const {
+  const bool few = std::all_of(comparison.reasons.begin(), comparison.reasons.end(), [](const ComparedReason& one) {
+    return !one.refuses || one.reason == CompareReason::kTooFewRepeats;
+  });
+  if (comparison.comparable() || !few || options_.repeats <= 0 || options_.repeats >= kFewestRepeats) return "";
+  AbOptions enough = options_;
+  enough.repeats = kFewestRepeats;
+  return resume_line(enough);
+}
+
+int AbVerb::finish(Comparison comparison) {
   const int signal = repeats_->signal();
+  if (signal == 0) comparison.valid_command = with_enough(comparison);
   told_.interrupted = signal != 0;
   if (signal != 0)
     told_.stopped = fmt::format("stopped after {} of {}{}", told_.pairs, until_ ? "at most " : "",

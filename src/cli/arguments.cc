@@ -2,6 +2,8 @@
 #include "cli/arguments.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/duration.h"
 #include "base/strings.h"
@@ -45,7 +47,13 @@ std::vector<std::string> names_of_commands(const CLI::App& app) {
   return names;
 }
 
+// Of other verbs, or other tools, and far from what is meant here by their letters.
+constexpr std::array kSameMeaning{std::pair<std::string_view, std::string_view>{"for", "duration"},
+                                  std::pair<std::string_view, std::string_view>{"duration", "for"}};
+
 std::string guess_of(std::string_view word, const std::vector<std::string>& names) {
+  for (const auto& [other, here] : kSameMeaning)
+    if (word == other && std::find(names.begin(), names.end(), here) != names.end()) return std::string(here);
   return std::string(closest(word, {names.begin(), names.end()}));
 }
 
@@ -64,7 +72,7 @@ Words part_words(const DeclaredVerb& declared, std::span<char*> arguments) {
   bool value = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string word = arguments[i];
-    const bool dashes = word == "--";
+    const bool dashes = word == "--" && declared.verb.command_after_dashes;
     if (dashes || (declared.verb.takes_command && !value && !is_option(word))) {
       const auto after = arguments.subspan(dashes ? i + 1 : i);
       words.after.assign(after.begin(), after.end());
@@ -77,7 +85,8 @@ Words part_words(const DeclaredVerb& declared, std::span<char*> arguments) {
 }
 
 Result<void> nothing_left_over(const CLI::App& app) {
-  const std::vector<std::string> left = app.remaining(true);
+  std::vector<std::string> left = app.remaining(true);
+  std::erase(left, "--");  // CLI11 counts what parts options from names
   if (left.empty()) return {};
   const CLI::App& command = innermost(app);
   const auto option = std::find_if(left.begin(), left.end(), [](const auto& word) { return is_option(word); });

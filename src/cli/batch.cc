@@ -28,6 +28,7 @@
 #include "cli/batch_view.h"
 #include "cli/environment.h"
 #include "cli/families.h"
+#include "cli/finding_watch.h"
 #include "cli/job_lines.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -54,6 +55,7 @@ class BatchVerb {
   struct Notice {
     report::EndNotice end;
     std::optional<Explanation> explanation;
+    std::vector<report::ToldFinding> told;  // while it ran
   };
   [[nodiscard]] std::optional<Notice> take_notice() { return std::move(notice_); }
 
@@ -79,6 +81,8 @@ class BatchVerb {
   JobMarks marks_;
   bool placement_readable_ = false;
   std::shared_ptr<TaskLogs> logs_;  // null where nothing is recorded
+  FindingWatch finding_watch_{command_.hooks, "batch", hide_secrets(command_words(command_))};
+  std::vector<report::ToldFinding> told_;
   std::optional<Notice> notice_;
 };
 
@@ -183,7 +187,9 @@ int BatchVerb::run_prepared(Loop& loop, Signals& signals, batch::Guardian& guard
   loop.after(kRepaint, repaint);
   batch_loop.run();
   view.finish();
-  return finish(recorder, batch.end());
+  batch::BatchEnd end = batch.end();
+  end.summary.longest_call = loop.longest_call();
+  return finish(recorder, std::move(end));
 }
 
 // What tasks print tells their phases, steps and metrics.
@@ -203,6 +209,10 @@ batch::SessionRecorder::Parts BatchVerb::recorder_parts(Loop& loop, BatchView& v
   host::TreeReader* const tree = tree_.get();
   SessionOptions session = session_options(command_.live, std::move(meta), std::move(tree_), GivenGpus::kUnknown);
   marks_.add_to(session, start);
+  // The tasks are this process's children, and so is what has lost its parent.
+  if (command_.live.stacks > 0 && !command_.no_record) add_stacks(session, command_.live, {}, JobOf::kRecorder);
+  finding_watch_.learn_path(session);
+  finding_watch_.start(loop, [tree](pid_t ours) { tree->exclude(ours); });
   batch::GpuChoice& gpus = batch_.gpus;
   if (command_.no_record) session.open_recording = nullptr;
   if (logs_) logs_->add_to(session);
@@ -255,6 +265,7 @@ std::optional<Explanation> BatchVerb::explained(const SessionResult& recorded) c
 
 int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   const SessionResult recorded = recorder.finish({.at = boottime_now(), .stop_reason = "job_ended"});
+  told_ = finding_watch_.stop();
   marks_.remove();
   const bool kept = batch::write_end(batch_, end, recorded, say);
   std::optional<Explanation> explanation = explained(recorded);
@@ -297,7 +308,7 @@ int BatchVerb::ended(int code, const BatchSummary& summary, std::string stop_rea
                         .stop_reason = std::move(stop_reason),
                         .duration = static_cast<Nanos>(summary.wall_seconds * 1e9),
                         .tasks = summary.tasks};
-  notice_ = {std::move(end), std::move(explanation)};
+  notice_ = {std::move(end), std::move(explanation), std::move(told_)};
   return code;
 }
 
@@ -377,7 +388,8 @@ int batch_verb(const BatchCommand& command) {
     code = verb.run();
     notice = verb.take_notice();
   }
-  if (notice) call_hooks(command.hooks, notice->end, notice->explanation ? &*notice->explanation : nullptr);
+  if (notice)
+    call_hooks(command.hooks, notice->end, notice->explanation ? &*notice->explanation : nullptr, notice->told);
   leave(code);  // a thread may be left behind in a driver call
 }
 

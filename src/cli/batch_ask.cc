@@ -133,18 +133,27 @@ report::StatusAtRest at_rest(const std::string& folder, const batch::Contents& c
   return status;
 }
 
+tl::unexpected<Error> not_readable(const std::string& folder) {
+  return fail(Errc::kIo, fmt::format("what listens in {} gave no answer that a batch gives", folder),
+              "it may be a batch of another version of headroom: ask with that one");
+}
+
 Result<int> status(const Questions& asked) {
   HR_TRY(const std::string folder, batch::find_folder(asked.folder));
-  if (!asked.json) name_others(folder);
+  if (asked.json) {
+    HR_TRY(const std::string text, batch_status_json(folder));
+    put(text);
+    return kExitOk;
+  }
+  name_others(folder);
   if (const auto answer = batch::ask(folder, "status")) {
     const std::string text = report::status_text(*answer);
-    if (text.empty()) return fail(Errc::kIo, "the batch gave no answer that could be read");
-    put(asked.json ? *answer : text);
+    if (text.empty()) return not_readable(folder);
+    put(text);
     return kExitOk;
   }
   HR_TRY(const batch::Contents contents, batch::read_journal(folder));
-  const report::StatusAtRest status = at_rest(folder, contents);
-  put(asked.json ? report::to_json(status) : report::to_text(status));
+  put(report::to_text(at_rest(folder, contents)));
   return kExitOk;
 }
 
@@ -302,6 +311,16 @@ Result<int> show(const Questions& asked) {
 }
 
 }  // namespace
+
+Result<std::string> batch_status_json(const std::string& folder) {
+  if (const auto answer = batch::ask(folder, "status")) {
+    std::string text = report::status_json(*answer);
+    if (text.empty()) return not_readable(folder);
+    return text;
+  }
+  HR_TRY(const batch::Contents contents, batch::read_journal(folder));
+  return report::to_json(at_rest(folder, contents));
+}
 
 std::function<std::optional<int>()> declare_batch_questions(CLI::App& app,
                                                             const std::vector<std::string>& after_dashes) {

@@ -16,7 +16,7 @@ constexpr const char* kGrace = "10s";
 }  // namespace
 
 void declare_batch_options(CLI::App& app, BatchCommand& o) {
-  o.live.interval = kInterval, o.batch.grace = kGrace;
+  o.live.interval = kInterval, o.live.stacks = 0, o.batch.grace = kGrace;
   app.add_option("TASKS", o.batch.words, "a task file (.toml, .jsonl, .csv), a list of command lines, or - for stdin")
       ->type_name("");
   app.add_option("--command", o.batch.command,
@@ -75,6 +75,7 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
   app.add_option("-i,--interval", o.live.interval, "time between samples (500ms)")
       ->type_name("DURATION")
       ->check(duration_check());
+  declare_stacks_option(app, o.live);
   app.add_option("-o,--output", o.live.output, "where the recording goes; default: $XDG_STATE_HOME/headroom")
       ->type_name("FILE");
   declare_hooks(app, o.hooks);
@@ -107,7 +108,8 @@ std::vector<std::string> command_words(const BatchCommand& o) {
   flag("--trust-folder", o.batch.trust_folder);
   flag("--fresh", o.batch.fresh), flag("--no-record", o.no_record), flag("--no-marks", o.marks.no_marks),
       flag("--no-nvtx", o.marks.no_nvtx), flag("--follow", o.follow), flag("--json", o.json);
-  flag("--quiet", o.live.quiet), text("--interval", o.live.interval, kInterval), text("--output", o.live.output);
+  flag("--quiet", o.live.quiet), text("--interval", o.live.interval, kInterval), number("--stacks", o.live.stacks, 0);
+  text("--output", o.live.output);
   words.insert(words.end(), o.batch.words.begin(), o.batch.words.end());
   if (!o.batch.after_dashes.empty()) words.emplace_back("--");
   words.insert(words.end(), o.batch.after_dashes.begin(), o.batch.after_dashes.end());
@@ -118,7 +120,7 @@ std::string resume_line(BatchCommand command) {
   command.batch.fresh = command.json = command.follow = command.live.quiet = false;
   command.live.output.clear(), command.batch.rerun.clear();
   const bool from_stdin = !command.batch.words.empty() && command.batch.words[0] == "-";
-  return shell_join(command_words(command)) + (from_stdin ? " < the same lines" : "");
+  return shell_join(command_words(command)) + std::string(from_stdin ? kSameLines : "");
 }
 
 }  // namespace headroom::cli

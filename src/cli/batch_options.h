@@ -2,6 +2,7 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "batch/request.h"
@@ -27,5 +28,7 @@ void declare_batch_options(CLI::App& app, BatchCommand& command);
 [[nodiscard]] std::vector<std::string> command_words(const BatchCommand& command);
 // For people: the command that goes on with the batch, as a shell reads it. Without what belongs to this run only.
 [[nodiscard]] std::string resume_line(BatchCommand command);
+// What it ends with where the tasks came from standard input.
+inline constexpr std::string_view kSameLines = "  # and the same lines on standard input";
 
 }  // namespace headroom::cli

@@ -2,10 +2,14 @@
 #include "cli/compare_sides.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "base/strings.h"
+#include "cli/batch_options.h"
 #include "compare/parameters.h"
+#include "tasks/template_words.h"
 
 // A batch's journal as a side of a comparison.
 namespace headroom::cli {
@@ -60,7 +64,35 @@ std::string command_of(const Attempt& attempt) {
     if (!is_ours(name)) words.push_back(name + "=" + value);
   if (!words.empty()) words.insert(words.begin(), "env");
   words.insert(words.end(), attempt.argv.begin(), attempt.argv.end());
-  return shell_join(words);
+  return command_line(words);
+}
+
+// The command of its last run, without what a pair says itself: folder, GPUs, tasks, and what makes no recording.
+std::optional<compare::BatchAsked> asked_of(const batch::Contents& contents, const std::vector<std::string>& changed) {
+  if (contents.runs.empty()) return std::nullopt;
+  const batch::Run& run = contents.runs.back();
+  compare::BatchAsked asked{.folder = run.working_directory};
+  std::string_view line = run.command;
+  asked.from_stdin = line.ends_with(kSameLines);
+  if (asked.from_stdin) line.remove_suffix(kSameLines.size());
+  const auto words = tasks::split_words(line);
+  if (!words || words->size() < 2 || (*words)[0] != "headroom" || (*words)[1] != "batch") return std::nullopt;
+  std::vector<std::string> kept;
+  bool own = true, stdin_left_out = false;  // of headroom, not of a command behind "--"
+  for (std::size_t i = 2; i < words->size(); ++i) {
+    const std::string& word = (*words)[i];
+    own = own && word != "--";
+    const auto is = [&](std::string_view option) { return own && word.starts_with(option); };
+    asked.all_of_it = asked.all_of_it && !is("--only=");
+    if (is("--only=") || is("--folder=") || is("--no-record") || (is("--gpus=") && word != "--gpus=none")) continue;
+    if (asked.from_stdin && own && word == "-" && !std::exchange(stdin_left_out, true)) continue;
+    kept.push_back(word);
+  }
+  asked.words = command_line(kept);
+  for (const batch::KnownTask& task : contents.tasks)
+    if (!task.superseded && !task.added && (task.run == run.number || task.run == 0))
+      asked.tasks.push_back({task_key(task, changed), task.name});
+  return asked;
 }
 
 }  // namespace
@@ -84,6 +116,7 @@ compare::Side side_of_journal(const batch::Contents& contents, const std::vector
     if (side.command.empty()) side.command = command_of(attempt);
   }
   side.hardware.uuids = {uuids.begin(), uuids.end()};
+  side.batch = asked_of(contents, changed);
   return side;
 }
 

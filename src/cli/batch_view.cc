@@ -6,19 +6,18 @@
 
 #include <algorithm>
 
-#include "base/human.h"
-#include "base/strings.h"
 #include "base/visible.h"
 #include "cli/terminal.h"
 #include "report/batch_status.h"
 #include "report/palette.h"
+#include "screen/batch.h"
 
 namespace headroom::cli {
 
 namespace {
 constexpr Nanos kLineEvery = 30 * kSecond;
-constexpr std::size_t kBarCells = 26, kSmallestBar = 8;
-
+constexpr std::size_t kNarrowest = 20, kUsualRows = 24;
+constexpr std::size_t kMostRows = 40;  // more of the terminal is for what happens
 }  // namespace
 
 BatchView::BatchView(bool quiet)
@@ -43,23 +42,20 @@ void BatchView::note(batch::MessageKind kind, const std::string& text) {
   screen_.put(problem ? report::warning(line, layout_) : line);
 }
 
-std::string BatchView::picture(const BatchProgress& progress) const {
-  const auto& counts = progress.tasks;
-  const std::size_t width = std::max<std::size_t>(text_options(STDERR_FILENO).width, 20) - 1;  // it may be resized
-  const std::string words = report::progress_words(progress);
-  const std::size_t room = width - std::min(width, report::display_width(words) + 2);
-  const std::size_t cells = room < kSmallestBar ? 0 : std::min(room, kBarCells);  // the words come first
-  const std::string bar = cells > 0 ? report::progress_bar(counts, cells, layout_.utf8) + "  " : "";
-  std::string text = report::pad_right(bar + words, width) + "\n";
-  for (const auto& gpu : progress.gpus) text += report::pad_right(report::gpu_words(gpu, width), width) + "\n";
-  if (progress.gpus.empty())
-    text += report::pad_right(fmt::format("{} running, {} waiting", counts.running,
-                                          counts.waiting + counts.ready + counts.backing_off),
-                              width) +
-            "\n";
-  if (const std::string running = report::running_words(progress, width); !running.empty())
-    text += report::pad_right(running, width) + "\n";
-  return text;
+// Over what was painted before, row by row: what stays the same does not flicker.
+void BatchView::paint(const BatchProgress& progress) {
+  const std::size_t width = std::max<std::size_t>(text_options(STDERR_FILENO).width, kNarrowest);  // it may be resized
+  const std::size_t rows = std::min(rows_of(STDERR_FILENO).value_or(kUsualRows), kMostRows);
+  const auto lines = screen::batch_picture(progress, trail_, {width - 1, rows - std::min<std::size_t>(rows, 1)},
+                                           {.colour = layout_.colour, .utf8 = layout_.utf8});
+  std::string text = lines_ > 0 ? fmt::format("\r\x1b[{}A", lines_) : "\r";  // the terminal shows ^C at the cursor
+  for (const screen::Line& line : lines) {
+    std::string row = screen::text_of({line}, layout_.colour);
+    if (row.ends_with('\n')) row.pop_back();
+    text += row + "\x1b[K\n";
+  }
+  screen_.put(text + "\x1b[J");
+  lines_ = lines.size();
 }
 
 void BatchView::show(const BatchProgress& progress) {
@@ -71,11 +67,9 @@ void BatchView::show(const BatchProgress& progress) {
     screen_.put(fmt::format("- {}\n", report::progress_words(progress)));
     return;
   }
+  trail_.add(progress);
   if (screen_.waiting()) return;  // the terminal is stopped: no use in painting over what is not there yet
-  const std::string text = picture(progress);
-  clear();
-  screen_.put(text);
-  lines_ = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  paint(progress);
 }
 
 void BatchView::output(const std::string& lines) {

@@ -6,6 +6,7 @@
 #include "cli/screen.h"
 #include "model/batch_progress.h"
 #include "report/layout.h"
+#include "view/batch_trail.h"
 
 namespace headroom::cli {
 
@@ -23,10 +24,11 @@ class BatchView {
 
  private:
   void clear();
-  [[nodiscard]] std::string picture(const BatchProgress& progress) const;
+  void paint(const BatchProgress& progress);
   report::TextOptions layout_;
   bool terminal_ = false, quiet_ = false;
-  std::size_t lines_ = 0;
+  std::size_t lines_ = 0;  // painted, above the cursor
+  view::BatchTrail trail_;
   Screen screen_, out_;
   Nanos last_line_ = 0;
 };

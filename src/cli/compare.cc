@@ -5,14 +5,17 @@
 
 #include <memory>
 
+#include "base/filesystem.h"
 #include "base/strings.h"
 #include "cli/artefacts.h"
 #include "cli/compare_sides.h"
+#include "cli/document_file.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "report/compare.h"
+#include "report/compare_document.h"
 
 namespace headroom::cli {
 
@@ -23,12 +26,17 @@ struct CompareOptions {
   bool tasks = false, steps = false, whole = false, json = false, full = false;
   std::vector<std::string> changed, artefacts;
   double tolerance = 1e-6;
+  std::string output;
 };
 
 Result<int> run_compare(const CompareOptions& options, const ImportOptions& import) {
   if (options.a.empty() || options.b.empty())
     return fail(Errc::kInvalidInput, "compare: which two?",
                 "headroom compare last~1 last; headroom recordings lists them");
+  DocumentFile file;
+  if (!options.output.empty()) {
+    HR_TRY(file, document_file(options.output));
+  }
   HR_TRY(compare::Side a, side_of(options.a, options.changed, import));
   HR_TRY(compare::Side b, side_of(options.b, options.changed, import));
   compare::CompareRequest request{.by = options.tasks   ? compare::By::kTasks
@@ -36,10 +44,12 @@ Result<int> run_compare(const CompareOptions& options, const ImportOptions& impo
                                         : options.whole ? compare::By::kWhole
                                                         : compare::By::kAuto};
   if (!options.changed.empty()) request.changed = options.changed;
+  request.here = current_directory();
   Comparison comparison = compare::compare(a, b, request);
   if (!options.artefacts.empty()) {
     HR_TRY(comparison.artefacts, compare_artefacts(options.artefacts[0], options.artefacts[1], options.tolerance));
   }
+  if (!options.output.empty()) HR_TRYV(write_document(file, report::ComparisonDocument{comparison}));
   if (options.json) {
     put(report::to_json(comparison));
   } else {
@@ -63,7 +73,7 @@ Action declare_compare(VerbInput input) {
       app.add_flag("--tasks", options->tasks, "by the time of whole runs: of the tasks of two batches, or of repeats");
   auto* steps = app.add_flag("--steps", options->steps, "by the time of a step, from the first counted to the last")
                     ->excludes(tasks);
-  app.add_flag("--whole", options->whole, "by the time of one whole run of each, start-up included")
+  app.add_flag("--whole", options->whole, "by the time of whole runs, start-up included: one of each, or repeats")
       ->excludes(tasks)
       ->excludes(steps);
   app.add_option("--changed", options->changed,
@@ -78,6 +88,7 @@ Action declare_compare(VerbInput input) {
                  "by how much numbers in artefacts may differ, relative (default 1e-6)")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("RATIO");
+  declare_document(app, options->output);
   app.add_flag("--full", options->full, "every account, phase and artefact");
   app.add_flag("--json", options->json, "machine-readable, schema headroom.compare/1");
   auto import = declare_import_options(app);

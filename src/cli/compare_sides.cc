@@ -19,13 +19,28 @@ namespace fs = std::filesystem;
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
+// A recording is of one run of the batch: where a second one started tasks, too, neither speaks for all of it.
+std::string the_recording_of(const batch::Contents& contents) {
+  std::string recording;
+  std::size_t runs = 0;
+  for (const batch::Run& run : contents.runs) {
+    const auto of_it = [&](const Attempt& attempt) {
+      return attempt.start >= run.start && (!run.end || attempt.start <= *run.end);
+    };
+    if (std::none_of(contents.attempts.begin(), contents.attempts.end(), of_it)) continue;
+    recording = run.recording;
+    ++runs;
+  }
+  return runs == 1 ? recording : "";
+}
+
 Result<compare::Side> side_of_batch(const std::string& what, const std::vector<std::string>& changed) {
   HR_TRY(const std::string folder, batch::find_folder(what));
   HR_TRY(const batch::Contents contents, batch::read_journal(folder));
   compare::Side side = side_of_journal(contents, changed);
-  // A recording is of one run of the batch: after a resume it does not speak for all of it.
-  if (contents.runs.size() == 1 && !contents.runs.front().recording.empty())
-    if (const auto opened = open_recording(contents.runs.front().recording, {}, {.leave_out = metrics_not_explained()}))
+  const std::string recording = the_recording_of(contents);
+  if (!recording.empty())
+    if (const auto opened = open_recording(recording, {}, {.leave_out = metrics_not_explained()}))
       take_batch_recording(opened->recording, side);
   return side;
 }
@@ -63,6 +78,23 @@ void join_hardware(const compare::Hardware& more, compare::Hardware& all) {
 }
 
 }  // namespace
+
+std::string command_line(const std::vector<std::string>& argv) {
+  std::vector<std::string> quoted;
+  for (const std::string& word : argv) {
+    if (word.find_first_of("\n\r\t") == std::string::npos) {
+      quoted.push_back(shell_quote(word));
+      continue;
+    }
+    std::string text = "$'";
+    for (const char c : word) {
+      if (c == '\\' || c == '\'') text += '\\';
+      text += c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\t' ? "\\t" : std::string(1, c);
+    }
+    quoted.push_back(text + "'");
+  }
+  return join(quoted, " ");
+}
 
 void join_sides(compare::Side more, compare::Side& all) {
   all.samples.insert(all.samples.end(), more.samples.begin(), more.samples.end());

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "base/duration.h"
+#include "base/strings.h"
 #include "cli/output.h"
 #include "live/hook.h"
 
@@ -10,7 +12,7 @@ namespace headroom::cli {
 
 namespace {
 
-constexpr Nanos kPatience = 30 * kSecond;  // for all that one option runs; docs/notify.md says it
+constexpr Nanos kHookPatience = 30 * kSecond;  // for all that one option runs; docs/notify.md says it
 
 void complain(std::string_view option, const HookEnd& end, std::size_t left) {
   std::string text = fmt::format("{}: the command {}", option, end.trouble);
@@ -21,7 +23,7 @@ void complain(std::string_view option, const HookEnd& end, std::size_t left) {
 // Says the first thing that goes wrong, and what ends it. False where a signal came.
 bool call(std::string_view option, const std::string& command, const std::vector<std::string>& documents,
           Signals& signals) {
-  const Nanos until = boottime_now() + kPatience;
+  const Nanos until = boottime_now() + kHookPatience;
   bool said = false;
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const HookEnd end = run_hook(command, documents[i], until, signals);
@@ -42,11 +44,25 @@ void declare_hooks(CLI::App& app, Hooks& hooks) {
          "first finding; 30 s at most; its outcome changes nothing")
       ->type_name("CMD");
   app.add_option("--on-finding", hooks.on_finding,
-                 "likewise for each finding, at the end: findings are made from the whole recording")
+                 "likewise for each finding: once it is sure and has cost a minute, while the work goes on; the others "
+                 "at the end, and those that no longer hold")
       ->type_name("CMD");
+  // For tests: nobody waits two minutes.
+  app.add_option_function<std::string>(
+         "--finding-looks",
+         [&hooks](const std::string& text) {
+           const auto parts = split(text, ',');
+           for (std::size_t i = 0; i < parts.size() && i < 3; ++i) {
+             const auto value = parse_duration(parts[i]);
+             if (!value) throw CLI::ValidationError("--finding-looks", value.error().what);
+             (i == 0 ? hooks.looks.every : i == 1 ? hooks.looks.rule.evidence : hooks.looks.rule.cost) = *value;
+           }
+         })
+      ->group("");
 }
 
-void call_hooks(const Hooks& hooks, const report::EndNotice& end, const Explanation* explanation) {
+void call_hooks(const Hooks& hooks, const report::EndNotice& end, const Explanation* explanation,
+                const std::vector<report::ToldFinding>& told) {
   if (!hooks.any()) return;
   auto signals = Signals::block({SIGINT, SIGTERM, SIGHUP, SIGQUIT});
   if (!signals) return say(fmt::format("--on-end, --on-finding: {}", signals.error().what));
@@ -55,8 +71,11 @@ void call_hooks(const Hooks& hooks, const report::EndNotice& end, const Explanat
   if (!hooks.on_end.empty()) go_on = call("--on-end", hooks.on_end, {report::to_json(end, explanation)}, *signals);
   if (go_on && !hooks.on_finding.empty() && explanation != nullptr) {
     std::vector<std::string> documents;
-    for (std::size_t i = 0; i < explanation->findings.size(); ++i)
-      documents.push_back(report::finding_notice(end, *explanation, i));
+    const report::LeftToTell left = report::left_to_tell(told, *explanation);
+    for (const std::size_t i : left.fresh)
+      documents.push_back(report::finding_notice(end, *explanation, i, report::Told::kAtEnd));
+    for (const report::ToldFinding& one : left.withdrawn)
+      documents.push_back(report::withdrawn_notice(end, one.finding));
     (void)call("--on-finding", hooks.on_finding, documents, *signals);
   }
   signals->release();

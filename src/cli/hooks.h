@@ -2,20 +2,30 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
+#include <vector>
 
+#include "report/live_findings.h"
 #include "report/notice.h"
 
 // Commands of the user's that are told how it went: --on-end and --on-finding of `run`, `record` and `batch`.
 namespace headroom::cli {
 
+// While the work goes on: how often it is looked for findings, and which are told.
+struct FindingLooks {
+  Nanos every = 30 * kSecond;  // between looks, and longer where a look costs much
+  report::LiveRule rule;
+};
+
 struct Hooks {
   std::string on_end, on_finding;
+  FindingLooks looks;
   [[nodiscard]] bool any() const { return !on_end.empty() || !on_finding.empty(); }
 };
 void declare_hooks(CLI::App& app, Hooks& hooks);
 
 // After all else of the verb, but for its exit code, which this does not change: what goes wrong is said. Each option
-// has its time, and a signal ends all of them.
-void call_hooks(const Hooks& hooks, const report::EndNotice& end, const Explanation* explanation);
+// has its time, and a signal ends all of them. `told`: what was told while the work went on.
+void call_hooks(const Hooks& hooks, const report::EndNotice& end, const Explanation* explanation,
+                const std::vector<report::ToldFinding>& told);
 
 }  // namespace headroom::cli

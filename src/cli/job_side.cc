@@ -2,12 +2,14 @@
 #include "cli/compare_sides.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "analyze/work.h"
 #include "base/strings.h"
 #include "compare/parameters.h"
 #include "model/entities.h"
 #include "model/events.h"
+#include "model/losses.h"
 
 // A recording as a side of a comparison.
 namespace headroom::cli {
@@ -15,6 +17,20 @@ namespace headroom::cli {
 namespace {
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+struct Ran {
+  std::vector<std::string> argv;
+  std::string folder;
+};
+// Of "env -C DIR PROGRAM …", as a valid pair is written (compare/compare.h), PROGRAM in DIR: so its runs are repeats of
+// those without.
+Ran what_ran(const RecordingMeta& meta) {
+  const auto& argv = meta.command;
+  const bool elsewhere = argv.size() > 3 && base_name(argv[0]) == "env" && argv[1] == "-C" &&
+                         !argv[3].starts_with("-") && argv[3].find('=') == std::string::npos;
+  if (!elsewhere) return {argv, meta.cwd};
+  return {{argv.begin() + 3, argv.end()}, (std::filesystem::path(meta.cwd) / argv[2]).lexically_normal().string()};
+}
 
 // "train.py" of "/usr/bin/python3 -u /home/me/train.py --lr 0.1", "pkg.train" of "python -m pkg.train": what two runs
 // of a program have in common, whatever its arguments.
@@ -35,6 +51,8 @@ void take_ledger(const Explanation& explanation, compare::Side& side) {
       compare::add(side.accounts, std::string(account.label), seconds(ns));
   for (const Phase& phase : explanation.phases)
     if (!phase.named_by.empty()) compare::add(side.phases, phase.name, seconds(phase.total));
+  for (const Loss& loss : explanation.losses)
+    if (loss_kind_of(loss.what) == LossKind::kMarkShort) side.short_phases += loss.count;
   if (ledger.budget() > 0)
     side.others = static_cast<double>(ledger.total(Account::kForeign)) / static_cast<double>(ledger.budget());
   for (const Finding& finding : explanation.findings)
@@ -109,11 +127,12 @@ compare::Side side_of_job(const Recording& recording, const ExplainOptions& opti
   const Explanation explanation = explain(recording, options);
   compare::Side side;
   const RecordingMeta& meta = recording.meta;
+  const Ran ran = what_ran(meta);
   const Window job = job_of(recording);
   const auto unix_seconds = [&](Nanos at) { return seconds(meta.start_realtime + (at - meta.start)); };
-  compare::Sample run{.task = program_of(meta.command), .begin = unix_seconds(job.begin), .end = unix_seconds(job.end)};
+  compare::Sample run{.task = program_of(ran.argv), .begin = unix_seconds(job.begin), .end = unix_seconds(job.end)};
   run.outcome = outcome_of(meta);
-  run.asked = compare::parameters_of(meta.command);
+  run.asked = compare::parameters_of(ran.argv);
   run.resolved = explanation.said.parameters;
   run.metrics = explanation.said.metrics;
   const StepCounts steps = step_counts(recording);
@@ -124,7 +143,8 @@ compare::Side side_of_job(const Recording& recording, const ExplainOptions& opti
   }
   side.samples.push_back(std::move(run));
   side.steps = stretches_of(steps);
-  side.command = shell_join(meta.command);
+  side.command = command_line(ran.argv);
+  side.folder = ran.folder;
   side.bytes_read = bytes_read(recording);
   take_hardware(recording, explanation.ledger.devices, side.hardware);
   take_ledger(explanation, side);

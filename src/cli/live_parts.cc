@@ -45,10 +45,18 @@ Result<std::string> path_on_shelf(const RecordingMeta& meta) {
   return path;
 }
 
+// A job is not left unrecorded for want of a folder. Where none can be made, what creates the file says why.
+void make_folder_of(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::create_directories(directory_of(path), ignored))
+    say(fmt::format("made the folder {} for the recording", directory_of(path)));
+}
+
 Result<OpenRecording> open_recording(const std::string& output, bool keep_secrets, const RecordingMeta& meta) {
   HR_TRY(const std::string path, output.empty() ? path_on_shelf(meta) : Result<std::string>(output));
   WriterOptions options;
   options.keep_secrets = keep_secrets;
+  make_folder_of(path);
   HR_TRY(std::unique_ptr<Writer> writer, Writer::create(path, options));
   Writer* raw = writer.get();
   return OpenRecording{.sink = std::move(writer),
@@ -90,13 +98,7 @@ Result<OpenSource> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus give
 
 }  // namespace
 
-void declare_live_options(CLI::App& app, LiveOptions& options) {
-  app.add_option("-i,--interval", options.interval, "time between samples, such as 200ms; default: 1s")
-      ->type_name("DURATION")
-      ->check(duration_check());
-  app.add_option("-o,--output", options.output, "where the recording goes; default: $XDG_STATE_HOME/headroom")
-      ->type_name("FILE");
-  app.add_flag("--no-gpu", options.no_gpu, "leave the GPUs alone: record processes and host only");
+void declare_stacks_option(CLI::App& app, LiveOptions& options) {
   app.add_option("--stacks", options.stacks, "Python stacks per second, read from outside; 0: none")
       ->type_name("COUNT")
       ->check([](const std::string& text) {
@@ -106,6 +108,16 @@ void declare_live_options(CLI::App& app, LiveOptions& options) {
                    : fmt::format("'{}' is no number from 0 to {}; 20 is usual, 0 takes none", text, kMostStacks);
       })
       ->capture_default_str();
+}
+
+void declare_live_options(CLI::App& app, LiveOptions& options) {
+  app.add_option("-i,--interval", options.interval, "time between samples, such as 200ms; default: 1s")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("-o,--output", options.output, "where the recording goes; default: $XDG_STATE_HOME/headroom")
+      ->type_name("FILE");
+  app.add_flag("--no-gpu", options.no_gpu, "leave the GPUs alone: record processes and host only");
+  declare_stacks_option(app, options);
   app.add_flag("--keep-environment", options.keep_environment,
                "write commands as they are: without it what looks like a secret in them becomes ***");
 }

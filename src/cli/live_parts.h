@@ -21,6 +21,7 @@ struct LiveOptions {
   int stacks = 20;  // Python stacks per second; 0: none
 };
 void declare_live_options(CLI::App& app, LiveOptions& options);
+void declare_stacks_option(CLI::App& app, LiveOptions& options);  // one of these
 
 // kInvalidInput unless it is a duration between 10 ms and an hour.
 [[nodiscard]] Result<Nanos> interval_of(const LiveOptions& options);

@@ -14,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/command_text.h"
 #include "cli/config.h"
+#include "cli/finding_watch.h"
 #include "cli/job_lines.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -22,7 +23,20 @@ namespace headroom::cli {
 
 namespace {
 
+// "headroom recordings prune": the commands of a verb that are called so.
+std::vector<std::string> parts_called(std::string_view name) {
+  std::vector<std::string> found;
+  for (const auto& verb : verbs())
+    for (const CommandText& part : text_of(verb).commands)
+      if (part.name.ends_with(fmt::format(" {}", name))) found.push_back(fmt::format("'{}'", part.name));
+  return found;
+}
+
 int unknown_verb(std::string_view name) {
+  if (const auto parts = parts_called(name); !parts.empty()) {
+    say(fmt::format("unknown verb '{}'", name), fmt::format("did you mean {}?", join(parts, " or ")));
+    return kExitUsage;
+  }
   std::vector<std::string_view> names;
   for (const auto& verb : verbs()) names.push_back(verb.name);
   const auto guess = closest(name, names);
@@ -99,6 +113,7 @@ int run(std::span<char*> arguments) {
     return kExitOk;
   }
   if (name == "output-pump") return output_pump(arguments.subspan(1));
+  if (name == "finding-watch") return finding_watch();
   const Verb* verb = find_verb(name);
   return verb == nullptr ? unknown_verb(name) : run_verb(*verb, arguments.subspan(1));
 }

@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <filesystem>
 
 #include "base/duration.h"
 #include "base/fd.h"
 #include "base/human.h"
 #include "base/strings.h"
+#include "batch/folder.h"
+#include "batch/journal.h"
 #include "cli/arguments.h"
 #include "cli/environment.h"
 #include "import/jsonl.h"
@@ -57,6 +60,25 @@ Result<std::string> named(const Shelf& shelf, const std::string& what) {
               fmt::format("which: {}{}", join(found, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
 }
 
+// What to do where no recording or log lies.
+std::string other_way(const std::string& what) {
+  std::error_code ignored;
+  const bool folder_there = std::filesystem::is_directory(what, ignored);
+  if (const auto journal = folder_there ? batch::find_folder(what) : Result<std::string>(); journal && folder_there) {
+    const std::string folder = shell_quote(*journal);
+    if (const auto contents = batch::read_journal(*journal))
+      for (auto run = contents->runs.rbegin(); run != contents->runs.rend(); ++run)
+        if (!run->recording.empty())
+          return fmt::format("it is a batch's: headroom batch status {}; its recording, to name in its place: {}",
+                             folder, shell_quote(run->recording));
+    return fmt::format("it is a batch's: headroom batch status {}", folder);
+  }
+  const std::string name = what.substr(what.find_last_of('/') + 1);
+  if (name.find('.') != std::string::npos && !name.ends_with(".hrec") && ::access(what.c_str(), F_OK) != 0)
+    return "is the path right, as seen from this folder? headroom recordings lists what was recorded";
+  return "headroom recordings lists what was recorded; 'last' is the newest";
+}
+
 }  // namespace
 
 Result<std::string> name_of_recording(const std::string& what) {
@@ -86,8 +108,8 @@ Result<std::string> path_of_recording(const std::string& what) {
 Result<OpenedRecording> open_recording(const std::string& what, const ImportOptions& options, const ReadOptions& read) {
   OpenedRecording opened;
   HR_TRY(opened.path, path_of_recording(what));
-  const auto not_there = [](Error error) {
-    if (error.hint.empty()) error.hint = "headroom recordings lists what was recorded; 'last' is the newest";
+  const auto not_there = [&](Error error) {
+    if (error.hint.empty()) error.hint = other_way(what);
     return tl::unexpected(error);
   };
   auto bytes = ByteStream::open(opened.path);

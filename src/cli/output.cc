@@ -47,6 +47,7 @@ Result<void> write_to(const std::string& path, const std::function<Result<void>(
       if (!written) return tl::unexpected(within("standard output", written.error()));
       return written;
     });
+  HR_TRYV(can_write(path));
   HR_TRY(OutputFile file, OutputFile::open(path));
   auto written = write([&](std::string_view block) { return write_all(file.fd(), block); });
   if (written) written = file.keep();

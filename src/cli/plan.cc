@@ -25,7 +25,9 @@
 #include "plan/fill.h"
 #include "plan/measured.h"
 #include "plan/probe_reader.h"
+#include "report/json.h"
 #include "report/plan.h"
+#include "report/text.h"
 
 namespace headroom::cli {
 
@@ -33,7 +35,7 @@ namespace {
 
 struct PlanOptions {
   std::string recording = "last";
-  bool json = false, full = false, apply = false, yes = false, history = false;
+  bool json = false, full = false, why = false, apply = false, yes = false, history = false;
   std::optional<std::size_t> width;
   std::string left, batch, step_times, probe, epoch, job_duration, save;
   std::optional<std::int64_t> trials, epochs, workers, tasks;
@@ -85,8 +87,12 @@ Result<PlanRequest> request_of(const PlanOptions& options) {
 
 Result<ProbeReport> probe_of(const std::string& path) {
   constexpr std::size_t kLargestProbe = std::size_t{16} << 20;
-  HR_TRY(const std::string text, read_file(path, kLargestProbe));
-  auto probe = planning::read_probe(text);
+  const auto text = read_file(path, kLargestProbe);
+  if (!text)
+    return tl::unexpected(
+        Error{text.error().code, fmt::format("--probe: {}", text.error().what),
+              "such a file is made by: headroom probe --vary num_workers=0,2,4 --json -- CMD > probe.json"});
+  auto probe = planning::read_probe(*text);
   if (!probe) return tl::unexpected(within(path, probe.error()));
   return probe;
 }
@@ -131,6 +137,7 @@ Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
          open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
   ExplainOptions explaining;
   explaining.path = opened.path;
+  explaining.file_bytes = opened.file_bytes;
   explaining.batch = request.batch;
   HR_TRY(explaining.job_duration, duration_of("--job-duration", options.job_duration));
   HR_TRY(explaining.families, users_families());
@@ -147,13 +154,15 @@ Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
   }
   if (options.apply) return apply_plan(plan, options.yes);
   if (options.json) {
+    if (options.why) put(report::to_json(explanation));
     put(report::to_json(plan));
   } else {
     report::TextOptions layout = text_options(STDOUT_FILENO);
     if (options.width) layout.width = *options.width;
     layout.full = options.full;
     layout.recording = shell_quote(options.recording);
-    put(report::to_text(plan, layout));
+    if (options.why) put(report::to_text(explanation, layout) + "\n");
+    put(report::to_text(plan, layout, options.save == "-" ? "" : options.save));
   }
   return {};
 }
@@ -166,6 +175,9 @@ Action declare_plan(VerbInput input) {
   app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
   app.add_flag("--json", options->json, "machine-readable, schema headroom.plan/1 or headroom.predictions/1");
   app.add_flag("--full", options->full, "all options with all that is known of them");
+  app.add_flag(
+      "--why", options->why,
+      "first the answer of headroom why, from the same reading; with --json two documents one after the other");
   app.add_option("--width", options->width, "columns of the text, 40 to 160 (default: the terminal's)")
       ->check(CLI::Range(report::kNarrowest, report::kWidest))
       ->type_name("COUNT");

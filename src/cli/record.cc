@@ -17,6 +17,7 @@
 #include "base/strings.h"
 #include "cli/arguments.h"
 #include "cli/families.h"
+#include "cli/finding_watch.h"
 #include "cli/hooks.h"
 #include "cli/job_lines.h"
 #include "cli/live_parts.h"
@@ -83,6 +84,8 @@ class OpenEndedRecording {
   JobLines lines_;
   const Nanos start_ = boottime_now();
   const bool terminal_ = can_repaint(STDERR_FILENO);
+  FindingWatch finding_watch_{options_.hooks, "record", {}};
+  std::vector<report::ToldFinding> told_;  // while it went on
   std::unique_ptr<Session> session_;
   std::vector<std::pair<std::int64_t, Fd>> watched_;  // processes by pidfd
   std::set<std::int64_t> unwatched_;                  // those without: looked for now and then
@@ -109,8 +112,9 @@ void OpenEndedRecording::start_session() {
   const std::string id = random_id();
   RecordingMeta meta = meta_at(start_, id, "record", interval_);
   if (options_.pids.size() == 1) meta.job_pid = options_.pids.front();
-  SessionOptions session = session_options(options_.live, std::move(meta), make_tree(options_.pids, id, JobOf::kOthers),
-                                           GivenGpus::kUnknown);
+  auto made = make_tree(options_.pids, id, JobOf::kOthers);
+  host::TreeReader* const tree = made.get();  // owned by the session
+  SessionOptions session = session_options(options_.live, std::move(meta), std::move(made), GivenGpus::kUnknown);
   if (!options_.pids.empty()) add_stacks(session, options_.live, options_.pids, JobOf::kOthers);
   if (!lines_.logs.empty())
     add_lines(session, std::move(lines_), nullptr, options_.pids.size() == 1 ? options_.pids.front() : 0);
@@ -129,6 +133,8 @@ void OpenEndedRecording::start_session() {
       if (!goes_on) stop("no_gpus");
     });
   };
+  finding_watch_.learn_path(session);
+  finding_watch_.start(loop_, [tree](pid_t ours) { tree->exclude(ours); });
   session_ = std::make_unique<Session>(std::move(session));
 }
 
@@ -190,6 +196,7 @@ void OpenEndedRecording::stop(std::string reason) {
 int OpenEndedRecording::finish() {
   const Nanos end = boottime_now();
   const SessionResult result = session_->finish({.at = end, .stop_reason = stop_reason_});
+  told_ = finding_watch_.stop();
   end_progress();
   const int code = complete(result, end);
   if (options_.hooks.any()) tell_hooks(result, end);
@@ -213,15 +220,15 @@ int OpenEndedRecording::complete(const SessionResult& result, Nanos end) {
 void OpenEndedRecording::tell_hooks(const SessionResult& result, Nanos end) const {
   report::EndNotice notice{.verb = "record", .stop_reason = stop_reason_, .duration = end - start_};
   if (result.error || result.path.empty() || stop_reason_ == "no_gpus")
-    return call_hooks(options_.hooks, notice, nullptr);
+    return call_hooks(options_.hooks, notice, nullptr, told_);
   notice.recording = result.path;
   const auto recording = read_recording(result.path, {.leave_out = metrics_not_explained()});
   if (!recording) {
     report_error(within("what --on-end and --on-finding are told", recording.error()));
-    return call_hooks(options_.hooks, notice, nullptr);
+    return call_hooks(options_.hooks, notice, nullptr, told_);
   }
   const Explanation explanation = explain(*recording, {.path = result.path, .families = users_families_if_good()});
-  call_hooks(options_.hooks, notice, &explanation);
+  call_hooks(options_.hooks, notice, &explanation, told_);
 }
 
 void OpenEndedRecording::print_result(const SessionResult& result, Nanos end) const {

@@ -1,49 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
-#include "analyze/stack_profile.h"
 #include "base/duration.h"
-#include "base/human.h"
-#include "base/output_file.h"
 #include "base/strings.h"
 #include "cli/arguments.h"
+#include "cli/document_file.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
-#include "cli/output.h"
-#include "cli/predictions.h"
+#include "cli/report_document.h"
+#include "cli/study.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
-#include "export/stacks.h"
-#include "plan/plan.h"
-#include "report/document.h"
-#include "view/view.h"
 
 namespace headroom::cli {
 
 namespace {
 
 struct Options {
-  std::string recording = "last", output, format, job_duration;
+  std::string recording = "last", output, format, job_duration, from, to;
 };
 
 // Where the document goes: beside nothing of the user's, under a name that says what it is.
 std::string default_output(const std::string& path, const std::string& format) {
   std::string name = path == "-" ? "stdin" : path.substr(path.rfind('/') + 1);
-  for (const std::string_view ending : {".hrec.jsonl", ".hrec", ".jsonl", ".csv", ".dmon"})
+  for (const std::string_view ending : {".hrec.jsonl", ".hrec", ".jsonl", ".csv", ".dmon", ".db"})
     if (name.size() > ending.size() && name.ends_with(ending)) name.resize(name.size() - ending.size());
   return name + ".report." + format;
-}
-
-Result<std::string> format_of(const Options& options) {
-  if (!options.format.empty()) return options.format;
-  if (options.output.empty() || options.output == "-") return "html";
-  for (const auto& [ending, format] :
-       {std::pair(".html", "html"), std::pair(".htm", "html"), std::pair(".md", "md"), std::pair(".markdown", "md")})
-    if (options.output.ends_with(ending)) return format;
-  return fail(Errc::kInvalidInput, fmt::format("--output: '{}' ends neither with .html nor with .md", options.output),
-              "name it so, or say which it is: --as html");
 }
 
 // For whoever reads it later: "last" is another one by then.
@@ -52,59 +37,65 @@ std::string name_for_commands(const std::string& recording, const std::string& p
   return shell_quote(recording.starts_with("last") ? path.substr(path.rfind('/') + 1) : recording);
 }
 
-// Frames that are too narrow are left out until it is small enough to send around.
-Result<std::string> flame_graph(const std::vector<stacks::WeightedStack>& profile) {
-  constexpr std::size_t kLargest = 80'000;
-  std::string svg;
-  for (double narrowest = 1; narrowest < 1200; narrowest *= 2) {
-    svg.clear();
-    HR_TRYV(write_flame_graph(profile, {.embedded = true, .narrowest = narrowest},
-                              [&](std::string_view block) -> Result<void> {
-                                svg += block;
-                                return {};
-                              }));
-    if (svg.size() <= kLargest) break;
-  }
-  return svg;
+// A part of the recording, as `why` has it.
+Result<void> take_stretch(const Options& options, const Recording& recording, ExplainOptions& explaining) {
+  if (options.from.empty() && options.to.empty()) return {};
+  const Nanos span = recording.meta.end - recording.meta.start;
+  HR_TRY(const Nanos from, options.from.empty() ? Result<Nanos>(0) : parse_duration(options.from));
+  HR_TRY(const Nanos to, options.to.empty() ? Result<Nanos>(span) : parse_duration(options.to));
+  explaining.window = {from, std::min(span, to)};
+  if (explaining.window->first < explaining.window->second) return {};
+  return fail(Errc::kInvalidInput, "--from and --to leave no time",
+              fmt::format("the recording covers 0s to {:.3f}s", seconds(span)));
 }
 
-Result<void> write_report(const Options& options, const ImportOptions& import) {
-  HR_TRY(const std::string format, format_of(options));
-  if (!options.output.empty() && options.output != "-") HR_TRYV(can_write(options.output));
-  HR_TRY(const OpenedRecording opened,
-         open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
+std::string stretch_options(const Options& options) {
+  return (options.from.empty() ? "" : " --from " + options.from) + (options.to.empty() ? "" : " --to " + options.to);
+}
+
+Result<void> write_recording(const Options& options, const OpenedRecording& opened, DocumentFile file) {
   ExplainOptions explaining;
   explaining.path = opened.path;
   explaining.file_bytes = opened.file_bytes;
   HR_TRY(explaining.families, users_families());
+  HR_TRYV(take_stretch(options, opened.recording, explaining));
   if (!options.job_duration.empty()) {
     HR_TRY(explaining.job_duration, parse_duration(options.job_duration));
   }
-  std::vector<stacks::WeightedStack> profile;
-  const Explanation explanation = explain(opened.recording, explaining, [&](const Analysis& analysis) {
-    if (!opened.recording.all(SourceKind::kPythonThread).empty()) profile = stack_profile(opened.recording, analysis);
-  });
-  std::erase_if(profile, [](const stacks::WeightedStack& stack) { return stack.idle <= 0; });
-  PlanRequest request;
-  HR_TRY(const compare::Outcomes past, past_predictions());
-  request.history = compare::cause_histories(past.list);
-  const Plan plan = headroom::plan(explanation, request);
-  const view::View view = view::view_of(opened.recording, explanation);
-  report::Document document{explanation, view, plan, name_for_commands(options.recording, opened.path), "", {}};
-  if (!profile.empty()) {
-    constexpr std::size_t kFunctions = 30;
-    HR_TRY(document.flame_graph, flame_graph(profile));
-    document.functions = innermost_functions(profile, {}, kFunctions);
+  if (file.path.empty()) file.path = default_output(opened.path, file.format);
+  return with_document(opened.recording, explaining, name_for_commands(options.recording, opened.path),
+                       stretch_options(options),
+                       [&](const report::Document& document) { return write_document(file, document); });
+}
+
+// What is no recording may be the storage of a study: `headroom study` with its defaults then answers.
+Result<bool> write_if_study(const Options& options, DocumentFile file) {
+  StudyVerb verb;
+  verb.storage = options.recording;
+  settle(verb);
+  const auto content = read_storage({.name = verb.storage, .study = std::nullopt});
+  if (!content) {
+    // A storage, and not to be read: nobody should be told that it is no recording.
+    if (content.error().code == Errc::kNotFound || content.error().code == Errc::kInvalidInput) return false;
+    return tl::unexpected(content.error());
   }
-  const std::string text = format == "html" ? report::to_html(document) : report::to_markdown(document);
-  if (options.output == "-") {
-    put(text);
-    return {};
+  std::vector<StudyReport> reports;
+  for (const Study& study : content->studies) {
+    HR_TRY(StudyReport report, explained(verb, nullptr, study));
+    reports.push_back(std::move(report));
   }
-  const std::string path = options.output.empty() ? default_output(opened.path, format) : options.output;
-  HR_TRYV(write_to(path, [&](const Output& out) { return out(text); }));
-  say(fmt::format("report: {} ({})", path, human_bytes(static_cast<std::int64_t>(text.size()))));
-  return {};
+  if (file.path.empty()) file.path = default_output(verb.storage, file.format);
+  HR_TRYV(write_study(verb, content->studies, reports, file));
+  return true;
+}
+
+Result<void> write_report(const Options& options, const ImportOptions& import) {
+  HR_TRY(const DocumentFile file, document_file(options.output, options.format));
+  const auto opened = open_recording(options.recording, import, {.leave_out = metrics_not_explained()});
+  if (opened) return write_recording(options, *opened, file);
+  HR_TRY(const bool written, write_if_study(options, file));
+  if (written) return {};
+  return tl::unexpected(opened.error());
 }
 
 }  // namespace
@@ -112,7 +103,8 @@ Result<void> write_report(const Options& options, const ImportOptions& import) {
 Action declare_report(VerbInput input) {
   auto options = std::make_shared<Options>();
   auto& app = input.app;
-  app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
+  app.add_option("RECORDING", options->recording,
+                 std::string(kRecordingWords) + ", or the storage of an Optuna study; default: last");
   app.add_option("-o,--output", options->output,
                  "a file that ends with .html or .md (default: NAME.report.html here; '-': standard output)")
       ->type_name("FILE");
@@ -121,6 +113,12 @@ Action declare_report(VerbInput input) {
       ->check(CLI::IsMember({"html", "md"}));
   app.add_option("--job-duration", options->job_duration,
                  "how long the job itself ran, where the recording cannot know (foreign logs)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--from", options->from, "begin of the time it is of, from the recording's start (default 0s)")
+      ->type_name("DURATION")
+      ->check(duration_check());
+  app.add_option("--to", options->to, "end of it (default: the recording's end)")
       ->type_name("DURATION")
       ->check(duration_check());
   auto import = declare_import_options(app);

@@ -15,6 +15,7 @@
 #include "base/strings.h"
 #include "base/visible.h"
 #include "cli/families.h"
+#include "cli/finding_watch.h"
 #include "cli/hooks.h"
 #include "cli/job_lines.h"
 #include "cli/job_marks.h"
@@ -47,6 +48,8 @@ struct RunOptions {
 
 // What a terminal or a pipe takes in a moment; where nobody reads, the pump goes on after us.
 constexpr Nanos kOutputPatience = 3 * kSecond;
+// What the job started and what has not ended this long after it runs on.
+constexpr Nanos kLeftOverPatience = 300 * kMillisecond;
 // Between SIGTERM and SIGKILL, where --stop-steps or --stop-time-ns ends the job.
 constexpr Nanos kStopPatience = 10 * kSecond;
 
@@ -95,6 +98,8 @@ class WatchedJob {
   const Nanos interval_;
   JobLines lines_;
   std::unique_ptr<pump::JobOutput> output_;  // null where it is not read
+  FindingWatch finding_watch_{options_.hooks, "run", hide_secrets(argv_)};
+  std::vector<report::ToldFinding> told_;  // while the job ran
   const std::string id_ = random_id();
   JobMarks marks_;
   Nanos start_ = 0;
@@ -159,7 +164,7 @@ int WatchedJob::run() {
     reported = report();
     if (options_.live.output.empty()) keep_shelf_small();
     if (stopping_) end_left_over();
-    call_hooks(options_.hooks, notice(), explanation_ ? &*explanation_ : nullptr);
+    call_hooks(options_.hooks, notice(), explanation_ ? &*explanation_ : nullptr, told_);
   } catch (const std::exception& error) {
     say(fmt::format("internal error: {}", error.what()), "the recording is kept; headroom why last tries again");
   }
@@ -190,6 +195,8 @@ void WatchedJob::start_recording(pid_t pid, Loop& loop) {
     say(fmt::format("cannot record GPUs: {}", error.what),
         "the job runs on, recorded without GPUs; headroom doctor says more");
   };
+  finding_watch_.learn_path(session);
+  finding_watch_.start(loop, [this](pid_t ours) { tree_->exclude(ours); });
   if (options_.stop.any())
     watch_steps(session,
                 [this, &loop](std::int64_t steps) { loop.post([this, &loop, steps] { counted(loop, steps); }); });
@@ -222,6 +229,7 @@ void WatchedJob::ended(const JobEnd& end) {
     for (const pid_t pump : output_->pumps()) std::erase(end_.left_over, pump);
     output_->flush(kOutputPatience);
   }
+  end_.left_over = those_that_stay(std::move(end_.left_over), kLeftOverPatience);
   events::JobEnd event;
   (end.status.signal != 0 ? event.signal : event.exit_code) =
       end.status.signal != 0 ? end.status.signal : end.status.code;
@@ -229,6 +237,7 @@ void WatchedJob::ended(const JobEnd& end) {
   if (!end_.left_over.empty())
     session_->add_event(to_event(events::Note{.text = left_over_text(end_.left_over)}, end.at));
   result_ = session_->finish({.at = end.at, .stop_reason = "job_ended", .exit_code = end.status.as_code()});
+  told_ = finding_watch_.stop();
   marks_.remove();
 }
 

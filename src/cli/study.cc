@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/duration.h"
+#include "base/human.h"
 #include "base/secrets.h"
 #include "base/strings.h"
 #include "base/visible.h"
@@ -18,6 +19,7 @@
 #include "cli/time_zone.h"
 #include "cli/verbs.h"
 #include "report/study.h"
+#include "report/study_document.h"
 #include "tune/pruner_text.h"
 #include "tune/what_if.h"
 
@@ -65,8 +67,11 @@ Result<void> read_words(StudyVerb& verb, const Words& words) {
                   "name one of them");
     verb.recording = words.recording;
   }
-  if (verb.watch && (verb.json || !verb.recording.empty()))
-    return fail(Errc::kInvalidInput, fmt::format("--watch takes no {}", verb.json ? "--json" : "recording"),
+  if (verb.watch && (verb.json || !verb.output.empty() || !verb.recording.empty()))
+    return fail(Errc::kInvalidInput,
+                fmt::format("--watch takes no {}", verb.json              ? "--json"
+                                                   : !verb.output.empty() ? "--output"
+                                                                          : "recording"),
                 "without --watch it does; headroom record records a study that runs");
   if (!words.pruner.empty()) {
     auto pruner = tune::parse_pruner(words.pruner);
@@ -84,12 +89,15 @@ Result<void> read_words(StudyVerb& verb, const Words& words) {
   HR_TRYV(size("--trial-memory", words.trial_memory, verb.told.memory_per_trial_bytes));
   if (!verb.tz.empty())
     if (const auto zone = offset_of_zone(verb.tz, 0); !zone) return tl::unexpected(within("--tz", zone.error()));
-  if (!verb.told.cores && is_local_file(verb.storage)) verb.told.cores = std::thread::hardware_concurrency();
-  verb.told.storage = hide_secrets(verb.storage);
+  settle(verb);
   return {};
 }
 
 Result<void> explain_studies(const StudyVerb& verb) {
+  DocumentFile file;
+  if (!verb.output.empty()) {
+    HR_TRY(file, document_file(verb.output));
+  }
   HR_TRY(const StorageContent content, read_storage({.name = verb.storage, .study = verb.study}));
   std::optional<OpenedRecording> recording;
   if (!verb.recording.empty()) {
@@ -97,10 +105,10 @@ Result<void> explain_studies(const StudyVerb& verb) {
   }
   std::vector<StudyReport> reports;
   for (const Study& study : content.studies) {
-    HR_TRY(tune::StudyOptions told, told_about(verb, study));
-    reports.push_back(facts_with(recording ? &*recording : nullptr, study, told));
-    if (!verb.no_what_if) tune::add_what_if(study, told, reports.back());
+    HR_TRY(StudyReport report, explained(verb, recording ? &*recording : nullptr, study));
+    reports.push_back(std::move(report));
   }
+  if (!verb.output.empty()) HR_TRYV(write_study(verb, content.studies, reports, file));
   if (verb.json) {
     put(report::to_json(reports));
     return {};
@@ -146,6 +154,11 @@ void declare_told(CLI::App& app, StudyVerb& verb, Words& words) {
 
 }  // namespace
 
+void settle(StudyVerb& verb) {
+  if (!verb.told.cores && is_local_file(verb.storage)) verb.told.cores = std::thread::hardware_concurrency();
+  verb.told.storage = hide_secrets(verb.storage);
+}
+
 Result<tune::StudyOptions> told_about(const StudyVerb& verb, const Study& study) {
   tune::StudyOptions told = verb.told;
   told.now = realtime_now();
@@ -183,6 +196,74 @@ report::TextOptions study_layout(const StudyVerb& verb) {
   return layout;
 }
 
+Result<StudyReport> explained(const StudyVerb& verb, const OpenedRecording* recording, const Study& study) {
+  HR_TRY(tune::StudyOptions told, told_about(verb, study));
+  StudyReport report = facts_with(recording, study, told);
+  if (!verb.no_what_if) tune::add_what_if(study, told, report);
+  return report;
+}
+
+namespace {
+
+// Of the only study there is.
+Result<report::StudyDocument> document_of(const StudyVerb& verb, const std::vector<Study>& studies,
+                                          const std::vector<StudyReport>& reports) {
+  if (reports.empty())
+    return fail(Errc::kNotFound, fmt::format("{}: there is no study in it yet", verb.told.storage), "");
+  if (reports.size() > 1) {
+    std::vector<std::string> names;
+    for (const Study& study : studies) names.push_back(typed_name(study.name));
+    constexpr std::size_t kShown = 5;
+    if (names.size() > kShown) names.resize(kShown), names.emplace_back("...");
+    return fail(Errc::kInvalidInput,
+                fmt::format("{} holds {}, and a document is of one", verb.told.storage,
+                            count_of(reports.size(), "study", "studies")),
+                "name it: --study " + join(names, ", "));
+  }
+  return report::StudyDocument{
+      .report = reports[0], .study = studies[0], .name = study_argument(verb, reports[0].name, true)};
+}
+
+// Nothing is told of it.
+StudyVerb about(const std::string& storage) {
+  StudyVerb verb;
+  verb.storage = storage;
+  settle(verb);
+  return verb;
+}
+
+Result<std::vector<StudyReport>> explained(const StudyVerb& verb, const std::vector<Study>& studies) {
+  std::vector<StudyReport> reports;
+  for (const Study& study : studies) {
+    HR_TRY(StudyReport report, explained(verb, nullptr, study));
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+}  // namespace
+
+Result<void> write_study(const StudyVerb& verb, const std::vector<Study>& studies,
+                         const std::vector<StudyReport>& reports, const DocumentFile& file) {
+  HR_TRY(const report::StudyDocument document, document_of(verb, studies, reports));
+  return write_document(file, document);
+}
+
+Result<std::string> studies_json(const std::string& storage) {
+  HR_TRY(const StorageContent content, read_storage({.name = storage, .study = std::nullopt}));
+  HR_TRY(const std::vector<StudyReport> reports, explained(about(storage), content.studies));
+  return report::to_json(reports);
+}
+
+Result<std::string> study_page(const std::string& storage, const std::optional<std::string>& name) {
+  StudyVerb verb = about(storage);
+  verb.study = name;
+  HR_TRY(const StorageContent content, read_storage({.name = storage, .study = name}));
+  HR_TRY(const std::vector<StudyReport> reports, explained(verb, content.studies));
+  HR_TRY(const report::StudyDocument document, document_of(verb, content.studies, reports));
+  return report::to_html(document);
+}
+
 Action declare_study(VerbInput input) {
   auto verb = std::make_shared<StudyVerb>();
   auto words = std::make_shared<Words>();
@@ -192,6 +273,7 @@ Action declare_study(VerbInput input) {
   app.add_option("--study", verb->study, "the study of this name (default: all)")->type_name("NAME");
   app.add_option("--recording", words->recording, "the same as RECORDING")->type_name("RECORDING");
   app.add_flag("--json", verb->json, "machine-readable, schema headroom.study/1");
+  declare_document(app, verb->output);
   app.add_flag("--full", verb->full, "all that is known: tables, every change with its edit, assumptions");
   app.add_option("--width", verb->width, "columns of the text, 40 to 160 (default: the terminal's)")
       ->check(CLI::Range(report::kNarrowest, report::kWidest))

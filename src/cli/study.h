@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/document_file.h"
 #include "cli/open_recording.h"
 #include "report/layout.h"
 #include "storage/storage.h"
@@ -16,6 +17,7 @@ namespace headroom::cli {
 struct StudyVerb {
   std::string storage, recording;
   std::optional<std::string> study;
+  std::string output;  // of the document; "": none
   bool json = false, full = false, no_what_if = false, watch = false;
   Nanos watch_every = 10 * kSecond;
   std::optional<std::size_t> width;
@@ -23,6 +25,8 @@ struct StudyVerb {
   tune::StudyOptions told;  // what the command line says of it
 };
 
+// What follows from the storage's name.
+void settle(StudyVerb& verb);
 // What is told about one study, with what depends on its own time.
 [[nodiscard]] Result<tune::StudyOptions> told_about(const StudyVerb& verb, const Study& study);
 // A study's name as bash takes it, with whatever is in it.
@@ -33,6 +37,19 @@ struct StudyVerb {
 
 // The facts of a study, with what the recording measured of its trials where there is one. `told` gets that, too.
 [[nodiscard]] StudyReport facts_with(const OpenedRecording* recording, const Study& study, tune::StudyOptions& told);
+
+// The facts and, unless they are not wanted, the what-if of one study.
+[[nodiscard]] Result<StudyReport> explained(const StudyVerb& verb, const OpenedRecording* recording,
+                                            const Study& study);
+// The document of the only study of a storage, or of the one that is named.
+[[nodiscard]] Result<void> write_study(const StudyVerb& verb, const std::vector<Study>& studies,
+                                       const std::vector<StudyReport>& reports, const DocumentFile& file);
+
+// What `headroom study STORAGE --json` prints, with nothing told of it.
+[[nodiscard]] Result<std::string> studies_json(const std::string& storage);
+
+// The page that `headroom study STORAGE -o x.html` writes: of the study of that name, or of the only one.
+[[nodiscard]] Result<std::string> study_page(const std::string& storage, const std::optional<std::string>& name);
 
 // --watch: looks every few seconds until Ctrl-C, or until no trial of the study has been alive for long. Exit code.
 [[nodiscard]] int watch_study(const StudyVerb& verb);

@@ -44,6 +44,12 @@ report::TextOptions text_options(int fd) {
   return options;
 }
 
+std::optional<std::size_t> rows_of(int fd) {
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_row == 0) return std::nullopt;
+  return size.ws_row;
+}
+
 bool can_repaint(int fd) { return ::isatty(fd) != 0 && text_of("TERM") != "dumb"; }
 
 }  // namespace headroom::cli

@@ -67,7 +67,7 @@ void put_once(const TopOptions& options, const WatchedRecording& watched, const 
   const screen::Size size{
       options.width.value_or(std::clamp(layout.width, screen::kSmallest.columns, screen::kLargest.columns)),
       options.height.value_or(kUsualRows)};
-  auto lines = screen::picture(scene, state, size, {.colour = layout.colour, .utf8 = layout.utf8});
+  auto lines = screen::picture(scene, state, size, {.colour = layout.colour, .utf8 = layout.utf8}).lines;
   if (scene.trouble.empty()) lines.pop_back();  // the keys: nobody can press one
   put(screen::text_of(lines, layout.colour));
 }
@@ -79,20 +79,27 @@ class Top {
       : watched_(watched), state_(std::move(state)), terminal_(terminal), signals_(signals) {}
 
   int run() {
-    for (;;) {
-      terminal_.draw(screen::picture(watched_.scene(), state_, terminal_.size(), terminal_.look()));
+    for (bool changed = true;;) {
+      if (changed)
+        terminal_.draw(screen::picture(watched_.scene(), state_, terminal_.size(), terminal_.look()));
+      else
+        terminal_.draw_head(screen::head(watched_.scene(), state_, terminal_.size(), terminal_.look()));
       screen::Key key;
       switch (terminal_.wait(pause(), signals_, key)) {
         case Terminal::Event::kEnded:
           return kExitInterrupted;
         case Terminal::Event::kKey:
           if (!pressed(key)) return kExitOk;
+          changed = true;
+          break;
+        case Terminal::Event::kResized:
+          changed = true;
           break;
         case Terminal::Event::kNothing:
-        case Terminal::Event::kResized:
+          changed = false;
           break;
       }
-      go_on();
+      changed |= go_on();
     }
   }
 
@@ -122,12 +129,13 @@ class Top {
     return true;
   }
 
-  void go_on() {
+  // True: there is another picture to be painted.
+  bool go_on() {
     const Nanos now = boottime_now();
-    bool changed = false;
+    bool changed = false, grew = false;
     if (now >= watched_.next_look()) {
-      // What stands still stays as it is, but for how long the recording is by now.
-      changed = watched_.look_again() && !state_.at;
+      grew = watched_.look_again();
+      changed = grew && !state_.at;  // what stands still stays as it is, but for how long the recording is by now
     }
     if (state_.plays && now - last_frame_ >= frame()) {
       screen::pass(state_, now - last_frame_, watched_.span());
@@ -135,6 +143,7 @@ class Top {
       changed = true;
     }
     if (changed) watched_.explain_window(state_);
+    return changed || grew;
   }
 
   WatchedRecording& watched_;

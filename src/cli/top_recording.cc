@@ -2,7 +2,6 @@
 #include "cli/top_recording.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "base/filesystem.h"
 #include "base/ids.h"
 #include "cli/families.h"
+#include "cli/viewed_metrics.h"
 #include "diagnose/explain.h"
 #include "host/proc_parse.h"
 
@@ -26,35 +26,9 @@ constexpr Nanos kEvery = 1 * kSecond, kSilent = 6 * kSecond;
 constexpr Nanos kCostParts = 50;
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
 
-// What neither the explanation nor the picture looks at.
-std::span<const Metric> not_looked_at() {
-  static const std::vector<Metric> metrics = [] {
-    std::vector<Metric> left;
-    for (const Metric metric : metrics_not_explained())
-      if (metric != Metric::kPower && metric != Metric::kTemperature && metric != Metric::kRss &&
-          metric != Metric::kProcessGpuMemory)
-        left.push_back(metric);
-    return left;
-  }();
-  return metrics;
-}
-
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 }  // namespace
-
-WatchedRecording::Trace WatchedRecording::trace_of(const std::string& path) {
-  struct stat file {
-  }, log{};
-  const bool has_file = ::stat(path.c_str(), &file) == 0, has_log = ::stat((path + "-wal").c_str(), &log) == 0;
-  if (!has_file) return {};
-  return {static_cast<std::int64_t>(file.st_ino),
-          file.st_size,
-          file.st_mtim.tv_sec * kSecond + file.st_mtim.tv_nsec,
-          has_log ? static_cast<std::int64_t>(log.st_ino) : 0,
-          has_log ? log.st_size : 0,
-          has_log ? log.st_mtim.tv_sec * kSecond + log.st_mtim.tv_nsec : 0};
-}
 
 Result<WatchedRecording> WatchedRecording::open(const std::string& what, const ImportOptions& import) {
   WatchedRecording watched;
@@ -62,7 +36,7 @@ Result<WatchedRecording> WatchedRecording::open(const std::string& what, const I
   HR_TRY(const std::string path, path_of_recording(what));
   const Nanos cpu = process_cpu_now();
   watched.trace_ = trace_of(path);
-  HR_TRY(watched.opened_, open_recording(path, import, {.leave_out = not_looked_at()}));
+  HR_TRY(watched.opened_, open_recording(path, import, {.leave_out = metrics_not_viewed()}));
   watched.name_ = last_part(path);
   watched.read_at_ = boottime_now();
   watched.cost_ = process_cpu_now() - cpu;
@@ -73,21 +47,19 @@ Result<WatchedRecording> WatchedRecording::open(const std::string& what, const I
 bool WatchedRecording::look_again() {
   const Nanos now = boottime_now();
   next_look_ = now + kEvery;
-  const Trace trace = trace_of(opened_.path);
+  const FileTrace trace = trace_of(opened_.path);
   if (trace == trace_ && now - read_at_ < kSilent) return false;
   const Nanos cpu = process_cpu_now();
-  auto again = read_recording(opened_.path, {.leave_out = not_looked_at()});
+  if (!growing_) growing_.emplace(opened_.path, metrics_not_viewed(), recording().meta.id);
+  const auto again = growing_->read_on();
+  if (again) opened_.recording = {};
   read_at_ = now;
   trace_ = trace;
   cost_ = process_cpu_now() - cpu;
   next_look_ = now + std::max(kEvery, kCostParts * cost_);
-  if (again && again->meta.id != recording().meta.id) again = fail(Errc::kNotFound, "another one lies there");
-  if (!again) {
-    trouble_ = fmt::format("{} cannot be read any more: {}; this is what was read before", name_, again.error().what);
-    return true;
-  }
-  trouble_.clear();
-  opened_.recording = std::move(*again);
+  trouble_ =
+      again ? ""
+            : fmt::format("{} cannot be read any more: {}; this is what was read before", name_, again.error().what);
   return true;
 }
 

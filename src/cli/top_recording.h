@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <array>
 #include <optional>
 #include <string>
 
+#include "cli/file_trace.h"
 #include "cli/open_recording.h"
+#include "record/growing.h"
 #include "screen/scene.h"
 #include "stacks/families.h"
 
@@ -23,22 +24,23 @@ class WatchedRecording {
   void explain_window(const screen::State& state);
   [[nodiscard]] Nanos explaining_cost() const { return explaining_cost_; }
 
-  [[nodiscard]] Nanos span() const { return opened_.recording.meta.end - opened_.recording.meta.start; }
+  [[nodiscard]] Nanos span() const { return recording().meta.end - recording().meta.start; }
   [[nodiscard]] screen::Scene scene() const;
-  [[nodiscard]] const Recording& recording() const { return opened_.recording; }
+  [[nodiscard]] const Recording& recording() const {
+    return growing_ && growing_->has_read() ? growing_->recording() : opened_.recording;
+  }
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
  private:
-  using Trace = std::array<std::int64_t, 6>;  // of the file and its log: sizes and times
-  [[nodiscard]] static Trace trace_of(const std::string& path);
   [[nodiscard]] bool grows() const;
 
   OpenedRecording opened_;
+  std::optional<GrowingRecording> growing_;  // where what was opened grows: read when it first has
   std::string name_, trouble_;
   Explanation explanation_;
   view::View view_;
   std::vector<stacks::FamilyRule> families_;
-  Trace trace_{};
+  FileTrace trace_{};
   Nanos read_at_ = 0, next_look_ = 0, cost_ = 0, explaining_cost_ = 0;  // costs: CPU of the last time
 };
 

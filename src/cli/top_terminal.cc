@@ -121,6 +121,8 @@ Result<std::unique_ptr<Terminal>> Terminal::open(screen::Look wanted) {
   ::keypad(stdscr, true);
   ::nodelay(stdscr, true);
   ::set_escdelay(25);
+  ::mouseinterval(0);  // a press counts at once, and nothing waits for a second one
+  ::mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, nullptr);
   terminal->look_.colour = wanted.colour && ::has_colors() && ::start_color() == OK && COLORS >= 8;
   if (terminal->look_.colour) ::use_default_colors();
   terminal->impl_->colours = COLORS;
@@ -159,28 +161,70 @@ void Terminal::put(int row, int column, const std::string& text, const screen::S
   ::mvwaddnstr(stdscr, row, column, text.c_str(), static_cast<int>(text.size()));
 }
 
-void Terminal::draw(const std::vector<screen::Line>& lines) {
-  ::werase(stdscr);
-  for (std::size_t row = 0; row < lines.size(); ++row) {
-    const screen::Line& line = lines[row];
-    for (std::size_t begin = 0, end = 0; begin < line.size(); begin = end) {
-      std::string text;
-      for (; end < line.size() && line[end].style == line[begin].style; ++end) text += line[end].letter;
-      put(static_cast<int>(row), static_cast<int>(begin), text, line[begin].style);
-    }
+void Terminal::put_line(std::size_t row, const screen::Line& line) {
+  ::wmove(stdscr, static_cast<int>(row), 0);
+  ::wattr_set(stdscr, A_NORMAL, 0, nullptr);
+  ::wclrtoeol(stdscr);
+  std::size_t used = line.size();
+  while (used > 0 && line[used - 1] == screen::Cell{}) --used;
+  for (std::size_t begin = 0, end = 0; begin < used; begin = end) {
+    std::string text;
+    for (; end < used && line[end].style == line[begin].style; ++end) text += line[end].letter;
+    put(static_cast<int>(row), static_cast<int>(begin), text, line[begin].style);
+  }
+}
+
+// Only rows that are not what they were.
+void Terminal::draw(screen::Picture picture) {
+  const std::vector<screen::Line>& lines = picture.lines;
+  const bool anew = painted_.lines.size() != lines.size() || lines.empty() ||
+                    painted_.lines.front().size() != lines.front().size();  // another size
+  if (anew) ::werase(stdscr);
+  for (std::size_t row = 0; row < lines.size(); ++row)
+    if (anew || lines[row] != painted_.lines[row]) put_line(row, lines[row]);
+  ::wattr_set(stdscr, A_NORMAL, 0, nullptr);
+  ::wrefresh(stdscr);
+  painted_ = std::move(picture);
+}
+
+void Terminal::draw_head(std::vector<screen::Line> lines) {
+  for (std::size_t row = 0; row < std::min(lines.size(), painted_.lines.size()); ++row) {
+    if (lines[row] == painted_.lines[row]) continue;
+    put_line(row, lines[row]);
+    painted_.lines[row] = std::move(lines[row]);
   }
   ::wattr_set(stdscr, A_NORMAL, 0, nullptr);
   ::wrefresh(stdscr);
+}
+
+Terminal::Event Terminal::mouse_event(screen::Key& key) const {
+  MEVENT event{};
+  if (::getmouse(&event) != OK) return Event::kResized;
+  const auto line = static_cast<std::size_t>(std::max(0, event.y));
+  key = {};
+  if ((event.bstate & BUTTON4_PRESSED) != 0)
+    key.kind = Kind::kWheelUp;
+  else if ((event.bstate & BUTTON5_PRESSED) != 0)
+    key.kind = Kind::kWheelDown;
+  else if ((event.bstate & BUTTON1_PRESSED) != 0 && line < painted_.spots.size())
+    key = {Kind::kClick, 0, painted_.spots[line]};
+  else
+    return Event::kResized;  // nothing of ours: look again
+  return Event::kKey;
 }
 
 Terminal::Event Terminal::next_event(screen::Key& key) {
   wint_t code = 0;
   const int kind = ::wget_wch(stdscr, &code);
   if (kind == ERR) return Event::kNothing;
-  if (kind == KEY_CODE_YES && code == KEY_RESIZE) return Event::kResized;
+  if (kind == KEY_CODE_YES && code == KEY_RESIZE) {
+    painted_ = {};  // what lay beyond a smaller size is gone
+    return Event::kResized;
+  }
+  if (kind == KEY_CODE_YES && code == KEY_MOUSE) return mouse_event(key);
   const auto known = kinds_of_keys().find(static_cast<int>(code));
   if (known != kinds_of_keys().end()) {
-    key = {known->second, 0};
+    key = {known->second};
     return Event::kKey;
   }
   if (kind == KEY_CODE_YES || code < ' ' || code > '~') return Event::kResized;  // nothing of ours: look again

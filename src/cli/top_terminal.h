@@ -23,7 +23,8 @@ class Terminal {
 
   [[nodiscard]] screen::Size size() const;
   [[nodiscard]] screen::Look look() const { return look_; }
-  void draw(const std::vector<screen::Line>& lines);
+  void draw(screen::Picture picture);
+  void draw_head(std::vector<screen::Line> lines);  // the first rows; the others stay
 
   enum class Event { kNothing, kKey, kResized, kEnded };  // kEnded: by a signal, or the terminal is gone
   // The next event within that time.
@@ -32,12 +33,15 @@ class Terminal {
  private:
   Terminal() = default;
   void put(int row, int column, const std::string& text, const screen::Style& style);
+  void put_line(std::size_t row, const screen::Line& line);
   [[nodiscard]] int pair_of(screen::Colour ink, screen::Colour ground);
   [[nodiscard]] Event next_event(screen::Key& key);
+  [[nodiscard]] Event mouse_event(screen::Key& key) const;
 
   struct Impl;
   std::unique_ptr<Impl> impl_;
   screen::Look look_;
+  screen::Picture painted_;
 };
 
 }  // namespace headroom::cli

@@ -20,8 +20,8 @@ inline constexpr int kExitOk = 0, kExitFailed = 1, kExitUsage = 2, kExitBug = 70
 using Action = std::function<int()>;
 
 // One verb: a row of the table in verbs.cc. `declare` adds the verb's options to `app` and returns what to run.
-// Everything after a bare "--" reaches the verb unparsed in `after_dashes`; of a verb that takes a command, everything
-// from its first word on, too.
+// Of a verb with a command after a bare "--" that command reaches it unparsed in `after_dashes`; of a verb that takes a
+// command, everything from its first word on, too. Of others what follows "--" are names, also with a dash in front.
 struct VerbInput {
   CLI::App& app;
   const std::vector<std::string>& after_dashes;
@@ -33,6 +33,7 @@ struct Verb {
   std::string_view usage;     // a line per form: what follows "headroom NAME"
   std::string_view examples;  // a line per example: what follows "headroom "
   bool takes_command = false;
+  bool command_after_dashes = takes_command;
   bool hidden = false;
   bool needs_config = true;  // where the configuration cannot be used, this verb says so and ends
 };

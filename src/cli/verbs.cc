@@ -34,21 +34,24 @@ constexpr std::array kVerbs{
          .examples = "batch windows.toml\n"
                      "batch - < commands.txt\n"
                      "batch -- python3 train.py --seed {} ::: 1 2 3\n"
-                     "batch show --failed"},
+                     "batch show --failed",
+         .command_after_dashes = true},
     Verb{.name = "ab",
          .summary = "compare two commands, by runs in turn on the same GPU; resumable",
          .declare = declare_ab,
          .usage = "[OPTIONS] -- CMD_A --- CMD_B",
          .examples = "ab -- python3 train.py --- python3 train.py --compile\n"
                      "ab --until 5% --warm-up -- ./train base.yaml --- ./train new.yaml\n"
-                     "ab --output model.txt -- python3 fit.py --- python3 fit.py --bins 63"},
+                     "ab --output model.txt -- python3 fit.py --- python3 fit.py --bins 63",
+         .command_after_dashes = true},
     Verb{.name = "probe",
          .summary = "try values of a parameter in short runs in turn: which is the fastest, and is that real",
          .declare = declare_probe,
          .usage = "[OPTIONS] --vary NAME=V,V,... -- CMD {NAME}",
          .examples = "probe --vary num_workers=0,2,4 -- python3 train.py --workers {num_workers}\n"
                      "probe --vary batch_size=32,64 --larger 128,256 -- python3 train.py -b {batch_size}\n"
-                     "probe --vary lr=0.1,0.2 --for 30s --rounds 5 -- ./train --lr {lr}"},
+                     "probe --vary lr=0.1,0.2 --for 30s --rounds 5 -- ./train --lr {lr}",
+         .command_after_dashes = true},
     Verb{.name = "why",
          .summary = "say where a recording's GPU time went, and why",
          .declare = declare_why,
@@ -93,7 +96,16 @@ constexpr std::array kVerbs{
          .usage = "[OPTIONS] [RECORDING]",
          .examples = "report\n"
                      "report last -o run.html\n"
-                     "report last -o run.md"},
+                     "report last -o run.md\n"
+                     "report last --from 10m --to 25m\n"
+                     "report optuna.db"},
+    Verb{.name = "serve",
+         .summary = "show recordings, batches and studies in a browser, live; metrics for Prometheus",
+         .declare = declare_serve,
+         .usage = "[OPTIONS] [WHAT...]",
+         .examples = "serve --open\n"
+                     "serve windows.batch optuna.db\n"
+                     "serve --port 0 --metrics-token-file scrape.token"},
     Verb{.name = "stacks",
          .summary = "show the Python stacks of the time in which the GPUs were idle",
          .declare = declare_stacks,

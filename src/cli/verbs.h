@@ -20,6 +20,7 @@ Action declare_record(VerbInput input);
 Action declare_recordings(VerbInput input);
 Action declare_report(VerbInput input);
 Action declare_run(VerbInput input);
+Action declare_serve(VerbInput input);
 Action declare_sim(VerbInput input);
 Action declare_sim_job(VerbInput input);
 Action declare_stacks(VerbInput input);

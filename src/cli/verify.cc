@@ -7,13 +7,16 @@
 #include <memory>
 
 #include "base/fd.h"
+#include "base/filesystem.h"
 #include "base/time.h"
 #include "cli/compare_sides.h"
+#include "cli/document_file.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
 #include "cli/predictions.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "report/compare_document.h"
 #include "report/verify.h"
 
 namespace headroom::cli {
@@ -21,15 +24,20 @@ namespace headroom::cli {
 namespace {
 
 struct VerifyOptions {
-  std::string plan, recording, before;
+  std::string plan, recording, before, output;
   std::vector<std::string> applied;
   bool history = false, json = false, full = false, no_history = false;
 };
 
 Result<compare::PlanFile> plan_of(const std::string& path) {
   constexpr std::size_t kLargestPlan = std::size_t{16} << 20;
-  HR_TRY(const std::string text, read_file(path, kLargestPlan));
-  auto plan = compare::read_plan(text);
+  const auto text = read_file(path, kLargestPlan);
+  if (!text) {
+    Error error = text.error();
+    if (error.hint.empty()) error.hint = "headroom plan REC -o plan.json writes one";
+    return tl::unexpected(std::move(error));
+  }
+  auto plan = compare::read_plan(*text);
   if (!plan) return tl::unexpected(within(path, plan.error()));
   return plan;
 }
@@ -76,11 +84,15 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
   if (options.plan.empty() || options.recording.empty())
     return fail(Errc::kInvalidInput, "verify: which plan, and which recording made after it?",
                 "headroom plan last --json > plan.json; then, after the change: headroom verify plan.json last");
+  DocumentFile file;
+  if (!options.output.empty()) {
+    HR_TRY(file, document_file(options.output));
+  }
   HR_TRY(const compare::PlanFile plan, plan_of(options.plan));
   HR_TRY(const auto applied, compare::applied_options(plan, options.applied));
   HR_TRY(const compare::Side before, side_before(options, plan, import));
   HR_TRY(const compare::Side after, side_of(options.recording, {}, import));
-  Verification v = compare::verify(plan, applied, before, after);
+  Verification v = compare::verify(plan, applied, before, after, {.here = current_directory()});
   HR_TRY(const std::string path, path_of_recording(options.recording));
   v.plan = options.plan, v.recording = path;
   if (!options.no_history) {
@@ -88,6 +100,7 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
     if (!kept) say(kept.error().what, kept.error().hint);  // the answer is worth more than its record
     v.remembered = kept.value_or(false);
   }
+  if (!options.output.empty()) HR_TRYV(write_document(file, report::ComparisonDocument{v.comparison, &v}));
   if (options.json) {
     put(report::to_json(v));
   } else {
@@ -114,6 +127,7 @@ Action declare_verify(VerbInput input) {
       ->type_name("RECORDING");
   app.add_flag("--history", options->history, "show what was predicted so far and how far it came true");
   app.add_flag("--no-history", options->no_history, "do not remember this one");
+  declare_document(app, options->output);
   app.add_flag("--full", options->full, "every account and phase");
   app.add_flag("--json", options->json, "machine-readable, schema headroom.verify/1 or headroom.predictions/1");
   auto import = declare_import_options(app);

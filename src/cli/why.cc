@@ -102,7 +102,8 @@ Result<void> why(const WhyOptions& options, const ImportOptions& import) {
   HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
   const Explanation explanation = explain(opened.recording, explaining);
   if (explaining.batch && !speaks_of_batches(explanation))
-    say("--batch says nothing here: no finding of this recording leaves open whether the batch is too small");
+    say("--batch adds nothing to this report: no finding leaves open whether the batch is too small",
+        "headroom plan with the same --batch says what a larger one can bring at most");
   if (options.json) {
     put(report::to_json(explanation));
   } else {

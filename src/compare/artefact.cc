@@ -22,7 +22,6 @@ struct Token {
   double value = 0;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 bool about_time(std::string_view word) {

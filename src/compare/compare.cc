@@ -10,31 +10,28 @@
 
 #include "base/human.h"
 #include "compare/reasons.h"
+#include "compare/valid_pair.h"
 
 namespace headroom::compare {
 
 namespace {
-
-std::string valid_command(const Side& a, const Side& b) {
-  const auto of = [](const Side& side, const char* name) { return side.command.empty() ? name : side.command; };
-  return fmt::format("headroom ab -- {} --- {}", of(a, "CMD_A"), of(b, "CMD_B"));
-}
 
 // By whole runs the time of one of them, else that of a unit of its work.
 double log_time(const Sample& run, Unit unit) { return std::log(run.seconds() / work_of(run, unit).value_or(1)); }
 
 void measure_runs(const Facts& f, std::uint64_t seed, Comparison& result) {
   const Matching& m = f.matching;
+  const Unit unit = f.whole ? Unit::kNone : f.unit;
   if (m.pairs.empty()) {
     std::vector<double> a, b;
-    for (const Sample* run : m.a) a.push_back(log_time(*run, f.unit));
-    for (const Sample* run : m.b) b.push_back(log_time(*run, f.unit));
+    for (const Sample* run : m.a) a.push_back(log_time(*run, unit));
+    for (const Sample* run : m.b) b.push_back(log_time(*run, unit));
     result.ratio = ratio_of_repeats(a, b, seed);
     result.method = fmt::format("{} of A and {} of B", count_of(a.size(), "run"), b.size());
     return;
   }
   std::vector<double> ratios;
-  for (const auto& [a, b] : m.pairs) ratios.push_back(log_time(*b, f.unit) - log_time(*a, f.unit));
+  for (const auto& [a, b] : m.pairs) ratios.push_back(log_time(*b, unit) - log_time(*a, unit));
   result.ratio = ratio_of_pairs(ratios, m.interleaved ? Runs::kRepeated : Runs::kOneEach, seed);
   result.pairs = static_cast<std::int64_t>(ratios.size());
   result.method = m.interleaved ? count_of(ratios.size(), "interleaved pair")
@@ -126,14 +123,16 @@ std::vector<ComparedMetric> compare_metrics(const Matching& m) {
 }
 
 std::string unit_name(const Facts& f) {
-  if (f.whole) return "run";
-  if (f.by_steps || f.unit != Unit::kNone) return name_of(f.unit);
+  if (f.by_steps && f.whole) return "run";
+  if (!f.whole && (f.by_steps || f.unit != Unit::kNone)) return name_of(f.unit);
   return f.matching.common > 1 ? "task" : "run";
 }
 
 }  // namespace
 
-Comparison compare(const Side& a, const Side& b, const CompareRequest& request) {
+namespace {
+
+Comparison compare_by(const Side& a, const Side& b, const CompareRequest& request) {
   const Matching matching = match(a, b);
   const Unit unit = unit_of(matching, a, b);
   const ParametersCompared parameters = compare_parameters(matching, request.changed);
@@ -145,8 +144,9 @@ Comparison compare(const Side& a, const Side& b, const CompareRequest& request) 
                     .matching = matching,
                     .parameters = parameters,
                     .unit = unit,
-                    .by_steps = whole || request.by == By::kSteps || (request.by == By::kAuto && counted),
+                    .by_steps = request.by == By::kSteps || (request.by != By::kTasks && counted),
                     .whole = whole,
+                    .steps_would_do = request.by != By::kTasks,
                     .a_rates = a_rates,
                     .b_rates = b_rates,
                     .mended = request.mended};
@@ -157,7 +157,7 @@ Comparison compare(const Side& a, const Side& b, const CompareRequest& request) 
   result.parameters = parameters.differing;
   result.reasons = reasons_of(facts);
   if (!result.reasons.empty() && result.reasons.front().refuses) {
-    result.valid_command = valid_command(a, b);
+    name_valid_pair(a, b, request, result);
     return result;
   }
   facts.by_steps ? measure_steps(facts, request.seed, result) : measure_runs(facts, request.seed, result);
@@ -167,7 +167,22 @@ Comparison compare(const Side& a, const Side& b, const CompareRequest& request) 
   const double work_a = all_work(a, shown), work_b = all_work(b, shown);
   result.accounts = compare_parts(a.accounts, work_a, b.accounts, work_b);
   result.phases = compare_parts(a.phases, work_a, b.phases, work_b);
+  result.a.short_phases = a.short_phases;
+  result.b.short_phases = b.short_phases;
   result.metrics = compare_metrics(matching);
+  return result;
+}
+
+}  // namespace
+
+Comparison compare(const Side& a, const Side& b, const CompareRequest& request) {
+  Comparison result = compare_by(a, b, request);
+  const bool one_each = a.samples.size() == 1 && b.samples.size() == 1 && !a.steps.empty() && !b.steps.empty();
+  if (!result.ratio || !one_each || request.by == By::kTasks) return result;
+  CompareRequest other = request;
+  other.by = request.by == By::kWhole ? By::kSteps : By::kWhole;
+  if (Comparison second = compare_by(a, b, other); second.ratio)
+    result.other = OtherRatio{std::move(second.unit), *second.ratio};
   return result;
 }
 

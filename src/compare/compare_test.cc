@@ -67,6 +67,75 @@ TEST(Compare, NothingIsNotComparable) {
   EXPECT_EQ(nothing.valid_command, "headroom ab -- CMD_A --- CMD_B");
 }
 
+TEST(Compare, WhatNeverSucceededMakesNoValidPair) {
+  auto [a, b] = turns(2, 10, 8);
+  a.command = b.command = "train";
+  for (Sample& sample : b.samples) sample.outcome = "exit_code_1";
+  const Comparison failed = compare(a, b);
+  EXPECT_FALSE(failed.comparable());
+  EXPECT_EQ(failed.valid_command, "") << "it would fail again";
+  for (const char* other : {"succeeded", "interrupted", "under_way"}) {
+    b.samples[0].outcome = other;
+    EXPECT_NE(compare(a, b).valid_command, "") << other;
+  }
+}
+
+// What a batch of these tasks was asked for, in /work.
+Side asked(Side side, const std::string& words) {
+  side.batch = BatchAsked{.words = words, .folder = "/work"};
+  for (const Sample& sample : side.samples) side.batch->tasks.push_back({sample.task, "task " + sample.task});
+  return side;
+}
+
+TEST(Compare, AValidPairOfBatchesIsOfTheTasksThatBothCanDo) {
+  Side all = asked(batch(6, 0, 10), "base.toml --per-gpu=3"), few = asked(batch(3, 500, 10, 200), "experiment.toml");
+  few.samples[1].outcome = "failed";
+  const Comparison c = compare(all, few, {.here = "/work"});
+  EXPECT_EQ(c.valid_command,
+            "headroom ab -- headroom batch --fresh --folder=ab-A.batch --quiet --no-record '--only=task t0' "
+            "'--only=task t2' base.toml --per-gpu=3 --- headroom batch --fresh --folder=ab-B.batch --quiet --no-record "
+            "'--only=task t0' '--only=task t2' experiment.toml");
+  EXPECT_THAT(c.valid_note, HasSubstr("Without 1 task that both name and that failed: it would again"));
+  EXPECT_THAT(c.valid_note, HasSubstr("Valid once a task does the same work in both"));
+  // With a second attempt that succeeded it is no task that fails; where all of B's are meant, none has to be named.
+  few.samples.push_back({.task = "t1", .begin = 900, .end = 910, .steps = 200});
+  const std::string mended = compare(all, few, {.here = "/else"}).valid_command;
+  EXPECT_THAT(mended, HasSubstr("'--only=task t1' '--only=task t2' base.toml"));
+  EXPECT_THAT(mended, ::testing::EndsWith("--- env -C /work headroom batch --fresh --folder=ab-B.batch --quiet "
+                                          "--no-record experiment.toml"));
+  few.batch->all_of_it = false;  // what it was given has more
+  EXPECT_THAT(compare(all, few).valid_command, HasSubstr("'--only=task t2' experiment.toml"));
+}
+
+TEST(Compare, AValidPairOfBatchesFollowsWhatTheyWereGiven) {
+  Side a = asked(batch(3, 0, 10), "x.toml"), b = asked(batch(3, 500, 10), "x.toml");
+  a.hardware.uuids = b.hardware.uuids = {"GPU-1", "GPU-2"};
+  b.samples[0].outcome = "interrupted";  // it refuses, and may succeed
+  const Comparison edited = compare(a, b, {.here = "/work"});
+  EXPECT_THAT(edited.valid_command, HasSubstr("headroom ab --gpus=GPU-1,GPU-2 -- env -C FOLDER_OF_A headroom batch "));
+  EXPECT_THAT(edited.valid_note, HasSubstr("FOLDER_OF_A: a copy of its code as A ran it"));
+  b.hardware.uuids = {"GPU-1"};
+  EXPECT_THAT(compare(a, b).valid_command, HasSubstr("headroom ab -- ")) << "each is given the first";
+  a.batch->words = b.batch->words = "", a.batch->from_stdin = b.batch->from_stdin = true;
+  const Comparison lines = compare(a, b, {.here = "/work"});
+  EXPECT_THAT(lines.valid_command, HasSubstr("-- headroom batch --fresh --folder=ab-A.batch --quiet --no-record "
+                                             "TASKS_OF_A --- "));
+  EXPECT_THAT(lines.valid_note, HasSubstr("TASKS_OF_B: a file with the lines that B had on standard input"));
+}
+
+TEST(Compare, NoPairIsMadeOfBatchesThatShareNoTaskThatWorks) {
+  Side a = asked(batch(3, 0, 10), "x.toml"), b = asked(batch(3, 500, 10), "y.toml");
+  EXPECT_EQ(compare(a, a).valid_command, "") << "one batch, named twice";
+  Side failed = b, others = b;
+  for (Sample& sample : failed.samples) sample.outcome = "exit_code_1";
+  EXPECT_EQ(compare(a, failed).valid_command, "") << "they would fail again";
+  for (BatchTask& task : others.batch->tasks) task.key += "'";
+  for (Sample& sample : others.samples) sample.task += "'";
+  EXPECT_EQ(compare(a, others).valid_command, "");
+  b.samples[0].outcome = "failed", b.batch.reset();
+  EXPECT_EQ(compare(a, b).valid_command, "") << "nobody knows what it was asked for";
+}
+
 TEST(Compare, InterleavedPairsGiveARatio) {
   const auto [a, b] = turns(6, 10, 8);
   const Comparison c = compare(a, b);
@@ -102,6 +171,17 @@ TEST(Compare, TwoBatchesOfTheSameTasks) {
   ASSERT_NE(find(c, CompareReason::kTooFewRepeats), nullptr);
 }
 
+TEST(Compare, WhereNobodyLookedAtCachesThatIsSaid) {
+  Side a = batch(10, 0, 10), b = batch(10, 1000, 8);
+  EXPECT_EQ(find(compare(a, b), CompareReason::kCacheStateUnknown), nullptr) << "neither fetched anything";
+  b.bytes_read.reset();
+  const Comparison one = compare(a, b);
+  EXPECT_TRUE(one.comparable());
+  EXPECT_THAT(text(one, CompareReason::kCacheStateUnknown), HasSubstr("is not recorded"));
+  a.bytes_read = 1e6, b.bytes_read = 1e9;
+  EXPECT_THAT(text(compare(a, b), CompareReason::kCacheStateUnknown), HasSubstr("may have found its data in the page"));
+}
+
 // Case 000: 36 windows out of 576, against 36 windows of another run.
 TEST(Compare, APartOfABatchIsNotAnotherBatch) {
   Side all = batch(576, 0, 0.69);
@@ -124,7 +204,9 @@ TEST(Compare, APartOfABatchIsNotAnotherBatch) {
   EXPECT_THAT(text(c, CompareReason::kFasterWithMoreWork), HasSubstr("B did 2.0x of A's work in 20 % of its time"));
   EXPECT_THAT(text(c, CompareReason::kParametersUnknown), HasSubstr("A did not record"));
   EXPECT_NE(find(c, CompareReason::kTooFewRepeats), nullptr);
-  EXPECT_EQ(c.valid_command, "headroom ab -- train --- train");
+  EXPECT_EQ(c.valid_command, "") << "of one command twice nothing can be learned";
+  all.command = "train --lr 1", few.command = "train --lr 2";
+  EXPECT_EQ(compare(all, few).valid_command, "") << "a command is of one task, and speaks for no batch";
   EXPECT_TRUE(c.accounts.empty() && c.phases.empty() && c.metrics.empty());
   EXPECT_EQ(c.a.seconds, 0);
   EXPECT_FALSE(c.a.work);
@@ -205,6 +287,64 @@ TEST(Compare, MoreWorkInLessTimeIsFlaggedInEitherDirection) {
   EXPECT_EQ(find(less, CompareReason::kFasterWithMoreWork), nullptr);
 }
 
+// A program that nobody counts the steps of.
+Side uncounted(std::vector<double> begins, double seconds) {
+  Side side{.command = "train", .folder = "/here", .hardware = box(), .bytes_read = 0};
+  for (const double at : begins) side.samples.push_back({.task = "train.py", .begin = at, .end = at + seconds});
+  return side;
+}
+
+TEST(Compare, RepeatsThatCountNothingAreComparedByTheirTime) {
+  for (const By by : {By::kAuto, By::kTasks, By::kWhole}) {
+    const Comparison c = compare(uncounted({0, 30, 40}, 10), uncounted({12, 20, 52}, 5), {.by = by});
+    ASSERT_TRUE(c.comparable()) << c.reasons.front().text;
+    EXPECT_NEAR(c.ratio->value, 0.5, 1e-9);
+    EXPECT_EQ(c.unit, "run");
+    EXPECT_THAT(text(c, CompareReason::kWorkUnknown), HasSubstr("taken from their having succeeded"));
+  }
+}
+
+TEST(Compare, SingleRunsThatCountNothingAreOnlyTooFew) {
+  const Side a = uncounted({0}, 10), b = uncounted({20}, 5);
+  const Comparison c = compare(a, b);
+  EXPECT_TRUE(refuses(c, CompareReason::kTooFewRepeats));
+  EXPECT_EQ(text(c, CompareReason::kTooFewRepeats),
+            "A ran once, B once; 3 runs of each are the least, or one of each that counts its steps (headroom.step(), "
+            "or --step REGEX for lines of output, does)");
+  ASSERT_NE(find(c, CompareReason::kWorkUnknown), nullptr);
+  EXPECT_FALSE(find(c, CompareReason::kWorkUnknown)->refuses) << "more runs mend it";
+  EXPECT_EQ(compare(a, b, {.by = By::kWhole}).reasons, c.reasons) << "no steps are asked for";
+  // Steps were asked for, and that there are none is said once.
+  const Comparison by_steps = compare(a, b, {.by = By::kSteps});
+  EXPECT_TRUE(refuses(by_steps, CompareReason::kWorkUnknown));
+  EXPECT_EQ(find(by_steps, CompareReason::kTooFewRepeats), nullptr);
+  EXPECT_THAT(text(by_steps, CompareReason::kWorkUnknown), HasSubstr("headroom.step(), or --step REGEX"));
+  Side counted = b;
+  counted.samples[0].steps = 100;
+  const Comparison one = compare(a, counted);
+  EXPECT_TRUE(refuses(one, CompareReason::kWorkUnknown));
+  EXPECT_EQ(text(one, CompareReason::kWorkUnknown),
+            "only B counts its steps; headroom.step(), or --step REGEX for lines of output, would in A");
+}
+
+TEST(Compare, TheCommandOfAValidPairSaysWhereItsPartsRan) {
+  Side a = uncounted({0}, 10), b = uncounted({20}, 5);
+  const auto pair = [&](const std::string& here) { return compare(a, b, {.here = here}); };
+  // One command in one folder: its code was edited in between.
+  EXPECT_EQ(pair("/here").valid_command, "headroom ab -- env -C FOLDER_OF_A train --- env -C FOLDER_OF_B train");
+  EXPECT_THAT(pair("/here").valid_note, HasSubstr("FOLDER_OF_A: a copy of its code as A ran it"));
+  b.folder = "/there is";
+  EXPECT_EQ(pair("/here").valid_command, "headroom ab -- train --- env -C '/there is' train");
+  EXPECT_EQ(pair("/here").valid_note, "");
+  b.command = "train --fast", b.folder = a.folder;
+  EXPECT_EQ(pair("/here").valid_command, "headroom ab -- train --- train --fast");
+  EXPECT_EQ(pair("/else").valid_command, "headroom ab -- env -C /here train --- env -C /here train --fast");
+  // A change that is not in the program: others on the GPU, or its clocks.
+  EXPECT_EQ(compare(a, b, {.mended = {CompareReason::kOtherTenants}}).valid_command, "") << "ab runs both on one GPU";
+  b = a;
+  EXPECT_EQ(pair("/here").valid_command, "") << "one run, named twice";
+}
+
 Side steps(double begin, std::size_t n, double each) {
   Side side{.hardware = box(), .bytes_read = 0};
   for (std::size_t i = 0; i < n; ++i) side.steps.push_back({each * (i % 3 == 0 ? 1.02 : 0.99), 1, std::nullopt});
@@ -233,6 +373,32 @@ TEST(Compare, OneWholeRunOfEachAtEqualWork) {
   EXPECT_EQ(c.unit, "run");
   EXPECT_TRUE(
       refuses(compare(steps(0, 60, 0.1), steps(100, 90, 0.05), {.by = By::kWhole}), CompareReason::kDifferentWork));
+}
+
+TEST(Compare, WholeRunsAreNotAskedForSteps) {
+  const Comparison few = compare(steps(0, 12, 0.1), steps(100, 12, 0.05), {.by = By::kWhole});
+  EXPECT_TRUE(refuses(few, CompareReason::kTooFewRepeats));
+  EXPECT_THAT(text(few, CompareReason::kTooFewRepeats),
+              HasSubstr("3 runs of each are the least, since 12 steps in 12"));
+  const auto [a, b] = turns(4, 10, 8);  // repeats need none
+  const Comparison c = compare(a, b, {.by = By::kWhole});
+  ASSERT_TRUE(c.comparable()) << c.reasons.front().text;
+  EXPECT_EQ(c.unit, "run");
+  EXPECT_NEAR(c.ratio->value, 0.8, 0.005);
+  EXPECT_DOUBLE_EQ(*c.a.work, 4);
+}
+
+TEST(Compare, TheOtherMeasureOfAPairStandsBesideIt) {
+  const Side a = steps(0, 60, 0.1), b = steps(100, 60, 0.05);
+  const Comparison by_steps = compare(a, b), whole = compare(a, b, {.by = By::kWhole});
+  ASSERT_TRUE(by_steps.other && whole.other);
+  EXPECT_EQ(by_steps.other->unit, "run");
+  EXPECT_EQ(by_steps.other->ratio, *whole.ratio);
+  EXPECT_EQ(whole.other->unit, "step");
+  EXPECT_EQ(whole.other->ratio, *by_steps.ratio);
+  EXPECT_EQ(compare(a, steps(100, 90, 0.05)).other, std::nullopt) << "whole runs of unequal work";
+  const auto [many_a, many_b] = turns(4, 10, 8);
+  EXPECT_EQ(compare(many_a, many_b).other, std::nullopt);
 }
 
 TEST(Compare, ALargerBatchIsComparedBySamples) {

@@ -50,7 +50,11 @@ std::optional<PredictionOutcome> outcome_of(std::string_view line) {
   return outcome;
 }
 
-CauseHistory history_of(Cause cause, const std::vector<double>& shares) {
+struct Shares {
+  double low = 0, high = 0;
+};
+
+Shares next_of(const std::vector<double>& shares) {
   constexpr double kPriorLow = 0.5, kPriorHigh = 1, kPriorCount = 4, kFourInFive = 1.2816;
   constexpr double kPriorMean = (kPriorLow + kPriorHigh) / 2;
   const double width = kFourInFive * std::sqrt(1 + 1 / kPriorCount);
@@ -65,10 +69,16 @@ CauseHistory history_of(Cause cause, const std::vector<double>& shares) {
                            kPriorCount * n / all * (mean - kPriorMean) * (mean - kPriorMean)) /
                           all;
   const double half = kFourInFive * std::sqrt(variance * (1 + 1 / all));
+  return {std::max(0.0, centre - half), std::max(0.0, centre + half)};
+}
+
+CauseHistory history_of(Cause cause, const std::vector<double>& shares) {
+  std::vector<double> kept = shares;
+  for (double& share : kept) share = std::min(share, 1.0);
   return {.cause = cause,
           .n = static_cast<std::int64_t>(shares.size()),
-          .shrink_low = std::max(0.0, centre - half),
-          .shrink_high = std::max(0.0, centre + half)};
+          .shrink_low = next_of(kept).low,
+          .shrink_high = next_of(shares).high};
 }
 
 }  // namespace

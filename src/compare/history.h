@@ -23,7 +23,8 @@ struct Outcomes {
 // Of each outcome the share of the time that the prediction let go is taken: (1 - 1/measured) / (1 - 1/predicted high),
 // between -1 and 2. Before any outcome, shares are taken to lie between 0.5 and 1 (four in five), as if four had been
 // seen; outcomes move and narrow or widen that by the conjugate normal model (Gelman et al., Bayesian Data Analysis,
-// section 3.3, with the predictive spread). Predictions below 1.005 promise nothing and teach nothing.
+// section 3.3, with the predictive spread). For the low end more than all counts as all: a prediction that was exceeded
+// was kept, and makes the next one no less sure. Predictions below 1.005 promise nothing and teach nothing.
 [[nodiscard]] std::vector<CauseHistory> cause_histories(const std::vector<PredictionOutcome>& outcomes);
 
 }  // namespace headroom::compare

@@ -11,22 +11,22 @@ namespace headroom::compare {
 
 namespace {
 
-using Json = nlohmann::json;
+using PlanJson = nlohmann::json;
 
-std::string text_of(const Json& object, const char* key) {
+std::string word_of(const PlanJson& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-std::optional<double> number_of(const Json& object, const char* key) {
+std::optional<double> number_of(const PlanJson& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) return std::nullopt;
   const double value = found->get<double>();
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-const Json& list_of(const Json& object, const char* key) {
-  static const Json kNone = Json::array();
+const PlanJson& list_of(const PlanJson& object, const char* key) {
+  static const PlanJson kNone = PlanJson::array();
   const auto found = object.find(key);
   return found != object.end() && found->is_array() ? *found : kNone;
 }
@@ -38,7 +38,7 @@ std::optional<Cause> cause_of(const std::string& id) {
 }
 
 // Factors of time: {"gain": {"low": 1.1, "high": 1.4}}.
-Result<std::pair<double, double>> gain_of(const Json& object, const std::string& of) {
+Result<std::pair<double, double>> gain_of(const PlanJson& object, const std::string& of) {
   const auto gain = object.find("gain");
   if (gain != object.end() && gain->is_object()) {
     const auto low = number_of(*gain, "low"), high = number_of(*gain, "high");
@@ -48,25 +48,25 @@ Result<std::pair<double, double>> gain_of(const Json& object, const std::string&
               "write the plan again: headroom plan REC --json > plan.json");
 }
 
-Result<PlannedOption> option_of(const Json& json, std::size_t number) {
+Result<PlannedOption> option_of(const PlanJson& json, std::size_t number) {
   PlannedOption option;
-  if (json.is_object()) option.id = text_of(json, "id");
+  if (json.is_object()) option.id = word_of(json, "id");
   if (option.id.empty())
     return fail(Errc::kInvalidInput, fmt::format("option {} has no id", number),
                 "write the plan again: headroom plan REC --json > plan.json");
   if (const auto gain = json.find("gain"); gain != json.end() && !gain->is_null()) {
     HR_TRY(option.gain, gain_of(json, "option " + option.id));
   }
-  option.title = text_of(json, "title"), option.safety = text_of(json, "safety");
-  option.cause = cause_of(text_of(json, "cause"));
+  option.title = word_of(json, "title"), option.safety = word_of(json, "safety");
+  option.cause = cause_of(word_of(json, "cause"));
   return option;
 }
 
 }  // namespace
 
 Result<PlanFile> read_plan(std::string_view text) {
-  const Json json = parse_json<Json>(text);
-  const std::string schema = json.is_object() ? text_of(json, "schema") : "";
+  const PlanJson json = parse_json<PlanJson>(text);
+  const std::string schema = json.is_object() ? word_of(json, "schema") : "";
   if (!schema.starts_with("headroom.plan/"))
     return fail(Errc::kInvalidInput, json.is_discarded() ? "it is no JSON" : "it is no answer of headroom plan",
                 "headroom plan REC --json > plan.json writes one");
@@ -74,18 +74,18 @@ Result<PlanFile> read_plan(std::string_view text) {
     return fail(Errc::kUnsupported, fmt::format("it is of a newer version ({})", schema),
                 "use that version of headroom");
   PlanFile plan;
-  plan.recording = text_of(json, "recording");
+  plan.recording = word_of(json, "recording");
   if (const auto recording = json.find("recording"); recording != json.end() && recording->is_object())
-    plan.recording = text_of(*recording, "path");
+    plan.recording = word_of(*recording, "path");
   std::size_t number = 0;
-  for (const Json& option : list_of(json, "options")) {
+  for (const PlanJson& option : list_of(json, "options")) {
     HR_TRY(PlannedOption planned, option_of(option, ++number));
     plan.options.push_back(std::move(planned));
   }
-  for (const Json& together : list_of(json, "after")) {
+  for (const PlanJson& together : list_of(json, "after")) {
     if (!together.is_object()) continue;
     PlannedTogether planned;
-    for (const Json& id : list_of(together, "options"))
+    for (const PlanJson& id : list_of(together, "options"))
       if (id.is_string()) planned.ids.push_back(id.get<std::string>());
     const auto gain = gain_of(together, "a combination");
     if (!gain) continue;  // it is only needed where it was applied

@@ -10,6 +10,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "compare/enough.h"
 
 namespace headroom::compare {
 
@@ -102,9 +103,10 @@ void look_at_work(const Facts& f, Reasons& reasons) {
     };
     const bool a = counted(m.a), b = counted(m.b);
     if (a != b)
-      reasons.refuse(CompareReason::kWorkUnknown, fmt::format("only {} counts its steps", a ? "A" : "B"));
-    else if (f.by_steps || (m.a.size() == 1 && m.b.size() == 1))
-      reasons.refuse(CompareReason::kWorkUnknown, "neither counts steps");
+      reasons.refuse(CompareReason::kWorkUnknown, fmt::format("only {} counts its steps; {} would in {}", a ? "A" : "B",
+                                                              kCountsSteps, a ? "B" : "A"));
+    else if (f.by_steps)
+      reasons.refuse(CompareReason::kWorkUnknown, fmt::format("neither counts steps; {} would", kCountsSteps));
     else
       reasons.note(CompareReason::kWorkUnknown,
                    "nothing counts steps: that the same runs did equal work is taken from their having succeeded");
@@ -121,7 +123,8 @@ void look_at_work(const Facts& f, Reasons& reasons) {
   const std::string each = m.a.size() > 1 || m.b.size() > 1 ? " a run" : "";
   reasons.refuse(CompareReason::kDifferentWork,
                  different
-                     ? fmt::format("A did {}{}, B {}", work_words(work_a, f.unit), each, work_words(work_b, f.unit))
+                     ? fmt::format("A did {}{}, B {}{}", work_words(work_a, f.unit), each, work_words(work_b, f.unit),
+                                   f.by_steps ? "; by the time of a step (--steps) that is no reason" : "")
                      : fmt::format("{} of {} differ in the number of steps",
                                    human_count(static_cast<std::int64_t>(uneven)), count_of(m.pairs.size(), "pair")));
   if (different)
@@ -153,7 +156,7 @@ void look_at_concurrency(const Facts& f, Reasons& reasons) {
   };
   interleaved("A", m.a, a), interleaved("B", m.b, b);
   if (m.a.size() == 1 && m.b.size() == 1 && m.a[0]->begin == m.b[0]->begin && m.a[0]->end == m.b[0]->end)
-    reasons.refuse(CompareReason::kTooFewRepeats, "A and B are one and the same run");
+    reasons.refuse(CompareReason::kTooFewRepeats, "A and B are one and the same run: name two");
   else if (at_the_same_time(m.a, m.b))
     reasons.refuse(CompareReason::kInterleavedWithOtherWork, "runs of A and of B were under way at the same time");
 }
@@ -218,8 +221,8 @@ void look_at_parameters(const Facts& f, Reasons& reasons) {
     const std::size_t more = unintended.size() > kShown ? unintended.size() - kShown : 0;
     unintended.resize(unintended.size() - more);
     reasons.refuse(CompareReason::kParametersDifferUnintended,
-                   fmt::format("nobody said that these should differ: {}{}", join(unintended, ", "),
-                               more > 0 ? fmt::format(" and {} more", more) : ""));
+                   fmt::format("nobody said that these should differ (--changed of compare and ab does): {}{}",
+                               join(unintended, ", "), more > 0 ? fmt::format(" and {} more", more) : ""));
   }
   if (f.matching.common == 0) return;
   const bool a = f.parameters.a_resolved, b = f.parameters.b_resolved;
@@ -274,30 +277,9 @@ void look_at_caches(const Facts& f, Reasons& reasons) {
 
 void look_at_repeats(const Facts& f, Reasons& reasons) {
   const Matching& m = f.matching;
-  if (f.by_steps) {
-    const auto steps = [](const Side& side) {
-      double sum = 0;
-      for (const Stretch& stretch : side.steps) sum += stretch.steps;
-      return sum;
-    };
-    const std::size_t stretches = std::min(f.a_rates.size(), f.b_rates.size());
-    const double fewest = std::min(steps(f.a), steps(f.b));
-    if (fewest < kFewestSteps || stretches < kFewestStretches) {
-      reasons.refuse(CompareReason::kTooFewRepeats,
-                     fmt::format("{} in {} were timed on the shorter side; {:g} in {} are the least",
-                                 count_of(static_cast<std::int64_t>(fewest), "step"),
-                                 count_of(stretches, "stretch", "stretches"), kFewestSteps, kFewestStretches));
-      return;
-    }
-  } else if (m.common > 0) {
-    const std::size_t runs = m.pairs.empty() ? std::min(m.a_repeats, m.b_repeats) : m.pairs.size();
-    if (runs < kFewestRuns) {
-      reasons.refuse(
-          CompareReason::kTooFewRepeats,
-          fmt::format("A ran {}, B {}; {} each are the least", m.a.size() == 1 ? "once" : count_of(m.a.size(), "time"),
-                      m.b.size() == 1 ? "once" : count_of(m.b.size(), "time"), kFewestRuns));
-      return;
-    }
+  if (const Enough enough = enough_of(f); !enough.yes) {
+    if (!enough.why_not.empty()) reasons.refuse(CompareReason::kTooFewRepeats, enough.why_not);
+    return;
   }
   if (m.common == 0) return;
   if (std::min(m.a_repeats, m.b_repeats) == 1)

@@ -21,7 +21,8 @@ struct Facts {
   const ParametersCompared& parameters;
   Unit unit = Unit::kNone;
   bool by_steps = false;             // by what happened within one run of each, not by runs
-  bool whole = false;                // likewise, of the time of the whole run
+  bool whole = false;                // of the time of the whole run
+  bool steps_would_do = false;       // where single runs count them: nobody asked for whole runs of tasks
   const std::vector<Rate>& a_rates;  // in the unit
   const std::vector<Rate>& b_rates;
   const std::vector<CompareReason>& mended;  // of the request

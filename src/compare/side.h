@@ -38,9 +38,25 @@ struct Hardware {
   std::optional<double> cores;           // that it might use
 };
 
+struct BatchTask {
+  std::string key;   // as Sample::task
+  std::string name;  // as its batch calls it
+};
+
+// What the last run of a batch was asked for, so that it can be asked for again.
+struct BatchAsked {
+  std::string words;        // after "headroom batch", as a shell takes them: without folder, GPUs, chosen tasks, "-"
+  std::string folder;       // that it was given in, absolute
+  bool from_stdin = false;  // its tasks came from there
+  bool all_of_it = true;    // no tasks were chosen by --only
+  std::vector<BatchTask> tasks;  // that it named
+};
+
 struct Side {
-  std::string label;            // as a person named it
-  std::string command;          // of one of its runs, as a shell takes it; "": not known
+  std::string label;    // as a person named it
+  std::string command;  // of one of its runs, as a shell takes it; "": not known
+  std::string folder;   // that it ran in, absolute; "": not known
+  std::optional<BatchAsked> batch;
   std::vector<Sample> samples;  // all that ran, not only what the other side ran, too
   std::vector<Stretch> steps;   // of one run, where its steps are counted
   Hardware hardware;
@@ -48,6 +64,7 @@ struct Side {
   std::string throttled;             // the evidence that the GPU's clocks were lowered; "": none seen
   std::optional<double> bytes_read;  // fetched from storage
   Figures accounts, phases;          // of the ledger: device-seconds over all samples
+  std::int64_t short_phases = 0;     // that have no time of their own there
 };
 
 }  // namespace headroom::compare

@@ -141,6 +141,12 @@ void judge(const std::vector<QualityVerdict>& quality, bool risky, VerifiedOptio
     option.why = option.beyond ? "it gained more than was held possible: look whether both did the same work"
                                : "the measured gain is within what was predicted";
     if (!option.beyond && measured.value > *option.high) option.why = "the measured gain reaches what was predicted";
+    if (measured.low <= 1 && measured.high >= 1) {
+      option.kept.reset();
+      option.why =
+          "what was measured is as much as was predicted, but these runs cannot tell it from no difference; "
+          "more pairs may (headroom ab)";
+    }
   } else if (measured.high < *option.low) {
     option.kept = false;
     option.why = "the measured gain is below what was predicted, its whole interval";

@@ -93,6 +93,18 @@ TEST(Verify, KeptNotKeptAndNotKnown) {
   EXPECT_EQ(failed.applied.why, "the two runs cannot be compared");
 }
 
+TEST(Verify, AnIntervalThatHoldsNoDifferenceDeliversNothing) {
+  Side before = run(0, 0.1), after = run(100, 0.08);
+  for (Side* side : {&before, &after})  // steps that differ more than the sides do
+    for (std::size_t i = 0; i < side->steps.size(); ++i) side->steps[i].seconds *= i / 10 % 2 == 0 ? 0.1 : 1.9;
+  const VerifiedOption option = verified({"workers"}, before, after).applied;
+  ASSERT_TRUE(option.measured);
+  ASSERT_LE(option.measured->low, 1);
+  ASSERT_GE(option.measured->value, *option.low);
+  EXPECT_EQ(option.kept, std::nullopt);
+  EXPECT_THAT(option.why, HasSubstr("cannot tell it from no difference"));
+}
+
 TEST(Verify, OptionsTogetherAreHeldAgainstTheirSimulation) {
   const Verification both = verified({"workers", "batch"}, run(0, 0.1), run(100, 0.05));
   EXPECT_EQ(both.applied.low, 1.2);
@@ -200,6 +212,14 @@ TEST(History, StartsBetweenHalfAndAllAndLearns) {
   // What fell short of its promise widens it; what promised nothing teaches nothing.
   EXPECT_LT(cause_histories({outcome(1.4, 0.9)}).at(0).shrink_low, 0.3);
   EXPECT_TRUE(cause_histories({outcome(1.001, 1.4)}).empty());
+}
+
+TEST(History, WhatExceededItsPromiseMakesTheNextNoLessSure) {
+  const CauseHistory all = cause_histories({outcome(1.17, 1.17)}).at(0),
+                     more = cause_histories({outcome(1.17, 1.38)}).at(0);
+  EXPECT_GT(all.shrink_low, 0.5) << "the prior's low end";
+  EXPECT_EQ(more.shrink_low, all.shrink_low);
+  EXPECT_GT(more.shrink_high, all.shrink_high) << "it missed upwards";
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ constexpr double kPercent = 0.01, kMebibytes = 1048576.0;
 constexpr double kMaxPercent = 100.05;  // rounding; anything more cannot be true
 constexpr double kMaxMebibytes = 1e8;   // 100 TB/s
 
-constexpr std::array kRows{
+constexpr std::array kGpmRows{
     GpmRow{nvml::kGpmGraphics, Metric::kGraphicsActive, kPercent, kMaxPercent},
     GpmRow{nvml::kGpmSm, Metric::kSmActive, kPercent, kMaxPercent},
     GpmRow{nvml::kGpmSmOccupancy, Metric::kSmOccupancy, kPercent, kMaxPercent},
@@ -38,7 +38,7 @@ constexpr std::array kRows{
 constexpr Nanos kMinDistance = 100 * kMillisecond;
 
 void all_absent(Row& row, Absent why) {
-  for (const auto& wanted : kRows) row.absent(wanted.metric, why);
+  for (const auto& wanted : kGpmRows) row.absent(wanted.metric, why);
 }
 
 void put(Row& row, const GpmRow& wanted, const nvml::GpmMetric& got) {
@@ -83,20 +83,20 @@ bool Gpm::prepare(const Look& look) {
 
 void Gpm::metrics(const Look& look, Row& row) {
   request_->version = nvml::kGpmMetricsGetVersion;
-  request_->num_metrics = kRows.size();
+  request_->num_metrics = kGpmRows.size();
   request_->sample1 = samples_[1 - current_];
   request_->sample2 = samples_[current_];
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
+  for (std::size_t i = 0; i < kGpmRows.size(); ++i) {
     request_->metrics[i] = {};
-    request_->metrics[i].metric_id = kRows[i].id;
+    request_->metrics[i].metric_id = kGpmRows[i].id;
     request_->metrics[i].result = nvml::kUnknown;
   }
   const auto code = look.api.gpm_metrics(request_.get());
-  for (std::size_t i = 0; i < kRows.size(); ++i) {
+  for (std::size_t i = 0; i < kGpmRows.size(); ++i) {
     if (code != nvml::kSuccess)
-      row.failed(kRows[i].metric, code);
+      row.failed(kGpmRows[i].metric, code);
     else
-      put(row, kRows[i], request_->metrics[i]);
+      put(row, kGpmRows[i], request_->metrics[i]);
   }
 }
 
@@ -105,7 +105,7 @@ void Gpm::read(const Look& look, Row& row) {
   if (last_at_ && look.at - *last_at_ < kMinDistance) return;
   const std::size_t next = 1 - current_;
   if (const auto code = look.api.gpm_sample(look.handle, samples_[next]); code != nvml::kSuccess) {
-    for (const auto& wanted : kRows) row.failed(wanted.metric, code);
+    for (const auto& wanted : kGpmRows) row.failed(wanted.metric, code);
     if (absent_for(code) == Absent::kNotSupported) state_ = State::kOff;
     last_at_.reset();  // the pair is broken: start over
     return;

@@ -10,10 +10,11 @@
 namespace headroom {
 
 // Everything that is read from one GPU, tick after tick, by what it costs:
-//   every tick   utilisation, memory, the batch of fields
-//   1 s          compute processes
-//   2 s, 3 s     ring buffers, process utilisation, SM clock, GPM; event reasons where the driver does not count them
-//   5 s - 30 s   temperature; graphics and MPS processes, memory clock, P-state; fan, link, limit, BAR1, ECC, codecs
+//   every tick: utilisation, memory, the batch of fields
+//   1 s: compute processes
+//   2 s, 3 s: ring buffers (of utilisation: 1 s at first), process utilisation, SM clock, GPM; event reasons where the
+//     driver does not count them
+//   5 s to 30 s: temperature; graphics and MPS processes, memory clock, P-state; fan, link, limit, BAR1, ECC, codecs
 // What this GPU or driver does not have is asked for once. A GPU that fell off the bus is only asked whether it is
 // back.
 class NvmlGpu {

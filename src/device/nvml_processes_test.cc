@@ -13,8 +13,8 @@ namespace {
 
 constexpr Nanos kStart = 100 * kSecond;
 
-struct Bench {
-  explicit Bench(FakeNvml& nvml) {
+struct ListsBench {
+  explicit ListsBench(FakeNvml& nvml) {
     NvmlReaderOptions options;
     options.clock_offset = [] { return Nanos{0}; };
     options.describe = [this](std::int64_t pid) -> std::optional<Process> {
@@ -59,7 +59,7 @@ TEST(NvmlProcesses, AreDescribedOnceAndSeenAtEveryRead) {
   nvml.gpus[1].uuid += "b";
   nvml.gpus[0].compute = {process(11)};
   nvml.gpus[1].compute = {process(11), process(12)};
-  Bench bench(nvml);
+  ListsBench bench(nvml);
   bench.tick(15);
   EXPECT_THAT(bench.described, testing::ElementsAre(11, 12));
   ASSERT_NE(bench.track("11/5000000000"), nullptr);
@@ -74,7 +74,7 @@ TEST(NvmlProcesses, AreDescribedOnceAndSeenAtEveryRead) {
 TEST(NvmlProcesses, APidUsedAgainIsAnotherProcess) {
   FakeNvml nvml({FakeGpu{}});
   nvml.gpus[0].compute = {process(11)};
-  Bench bench(nvml);
+  ListsBench bench(nvml);
   bench.tick(2);
   nvml.gpus[0].compute.clear();
   bench.tick(2);
@@ -87,7 +87,7 @@ TEST(NvmlProcesses, APidUsedAgainIsAnotherProcess) {
 TEST(NvmlProcesses, WithoutADescriptionTheyAreSeenAllTheSame) {
   FakeNvml nvml({FakeGpu{}});
   nvml.gpus[0].compute = {process(9001)};
-  Bench bench(nvml);
+  ListsBench bench(nvml);
   bench.tick(3);
   ASSERT_NE(bench.track("9001/0"), nullptr);
   EXPECT_EQ(bench.track("9001/0")->at.size(), 3U);
@@ -110,7 +110,7 @@ TEST(NvmlProcesses, KernelsOfNobodyWhoCanBeSeenAreSaidOnce) {
     FakeNvml nvml({FakeGpu{}});
     nvml.gpus[0].compute = compute;
     if (code != nvml::kSuccess) nvml.gpus[0].errors["compute_processes"] = code;
-    Bench bench(nvml);
+    ListsBench bench(nvml);
     bench.tick(2);
     EXPECT_TRUE(bench.sink.recording().events.empty()) << "a utilisation outlives the process by a second";
     bench.tick(10);
@@ -124,7 +124,7 @@ TEST(NvmlProcesses, KernelsOfNobodyWhoCanBeSeenAreSaidOnce) {
 TEST(NvmlProcesses, AnIdleGpuWithoutAListIsNoQuestion) {
   FakeNvml nvml({FakeGpu{}});
   nvml.gpus[0].util = 0;
-  Bench bench(nvml);
+  ListsBench bench(nvml);
   bench.tick(20);
   EXPECT_TRUE(bench.sink.recording().events.empty());
 }
@@ -134,7 +134,7 @@ TEST(NvmlProcesses, TheDesktopIsGraphicsAndAProcessWithBothIsCompute) {
   nvml.gpus[0].graphics = {process(20), process(21)};
   nvml.gpus[0].compute = {process(21), process(22)};
   nvml.gpus[0].mps = {process(22)};
-  Bench bench(nvml);
+  ListsBench bench(nvml);
   bench.tick(12);
   EXPECT_EQ(bench.context("20/5000000000"), "graphics");
   EXPECT_EQ(bench.context("21/5000000000"), "compute");
@@ -149,7 +149,7 @@ TEST(NvmlProcesses, ScrambledDriversAreReadThroughTheOlderList) {
   FakeNvml nvml({FakeGpu{}});
   nvml.driver = "535.54.03";
   nvml.gpus[0].compute = {process(11)};
-  Bench bench(nvml);
+  ListsBench bench(nvml);
   bench.tick(2);
   EXPECT_EQ(nvml.calls["compute_processes"], 0);
   EXPECT_EQ(nvml.calls["compute_processes_v2"], 2);
@@ -160,7 +160,7 @@ TEST(NvmlProcesses, ScrambledDriversAreReadThroughTheOlderList) {
 TEST(NvmlProcesses, ManyProcessesGrowTheBuffer) {
   FakeNvml nvml({FakeGpu{}});
   for (unsigned pid = 1; pid <= 300; ++pid) nvml.gpus[0].compute.push_back(process(pid));
-  Bench bench(nvml);
+  ListsBench bench(nvml);
   bench.tick();
   EXPECT_NE(bench.track("300/5000000000"), nullptr);
 }
@@ -168,7 +168,7 @@ TEST(NvmlProcesses, ManyProcessesGrowTheBuffer) {
 TEST(NvmlProcesses, NoPermissionIsNotAnEmptyGpu) {
   FakeNvml nvml({FakeGpu{}});
   nvml.gpus[0].errors["compute_processes"] = nvml::kNoPermission;
-  Bench bench(nvml);
+  ListsBench bench(nvml);
   bench.tick();
   const auto& recording = bench.sink.recording();
   const auto& gpu = recording.tracks[static_cast<std::size_t>(*recording.find(SourceKind::kGpu, nvml.gpus[0].uuid))];
@@ -188,7 +188,7 @@ TEST(NvmlProcesses, OnlyPlausibleUseOfListedProcessesCounts) {
       {77, stamp(now), 50, 50, 0, 0},                      // not on this GPU any more
       {13, stamp(kStart + 3600 * kSecond), 98, 98, 0, 0},  // from the future
   };
-  Bench bench(nvml);
+  ListsBench bench(nvml);
   bench.tick();
   EXPECT_EQ(bench.track("11/5000000000")->find(Metric::kProcessSmUtil)->at(0), 3000);
   EXPECT_EQ(bench.track("11/5000000000")->find(Metric::kProcessMemoryUtil)->at(0), 600);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "device/nvml_bench.h"
 
@@ -31,8 +32,8 @@ TEST(NvmlRings, SamplesAreStoredOnceAtTheirOwnInstants) {
   const auto source = recording.find(SourceKind::kGpuUtilRing, nvml.gpus[0].uuid);
   ASSERT_TRUE(source);
   const Track& track = recording.tracks[static_cast<std::size_t>(*source)];
-  // From the first tick on: the five samples before it are not this recording's. Drained at seconds 0, 3 and 6.
-  EXPECT_EQ(track.at.size(), 1U + 6 * 6);
+  // From the first tick on: the five samples before it are not this recording's. Drained in each of the first seconds.
+  EXPECT_EQ(track.at.size(), 1U + 7 * 6);
   EXPECT_EQ(track.at.front(), kStart);
   EXPECT_TRUE(std::is_sorted(track.at.begin(), track.at.end()));
   EXPECT_EQ(track.find(Metric::kGpuUtil)->values[1], 0);
@@ -41,10 +42,26 @@ TEST(NvmlRings, SamplesAreStoredOnceAtTheirOwnInstants) {
             *recording.find(SourceKind::kGpu, nvml.gpus[0].uuid));
 }
 
+TEST(NvmlRings, AYoungRecordingHasTheFineReadingsAtOnceAndAnOlderOneSeldom) {
+  FakeNvml nvml({modern()});
+  auto& ring = nvml.gpus[0].rings[nvml::kGpuUtilizationSamples];
+  Bench bench(nvml);
+  std::vector<std::size_t> there;  // after each second
+  for (int second = 0; second < 20; ++second) {
+    ring.push_back(sample(bench.at, 10));
+    bench.tick();
+    const auto& recording = bench.sink.recording();
+    const auto source = recording.find(SourceKind::kGpuUtilRing, nvml.gpus[0].uuid);
+    there.push_back(source ? recording.tracks[static_cast<std::size_t>(*source)].at.size() : 0);
+  }
+  for (std::size_t second = 0; second < 10; ++second) EXPECT_EQ(there[second], second + 1);
+  EXPECT_EQ(std::set(there.begin() + 10, there.end()).size(), 4U) << "every three seconds";
+}
+
 TEST(NvmlRings, TheLastLookLeavesNothingOut) {
   FakeNvml nvml({modern()});
   Bench bench(nvml);
-  bench.tick(2);
+  bench.tick(12);
   nvml.gpus[0].rings[nvml::kGpuUtilizationSamples].push_back(sample(bench.at - 1000, 50));
   bench.at -= kSecond / 2;
   bench.reader->ask_all();

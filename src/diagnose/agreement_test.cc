@@ -9,18 +9,11 @@
 #include "analyze/testing_random.h"
 #include "base/human.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 
 namespace headroom {
 namespace {
 
-const HealthCheck& check(const Explanation& e, std::string_view name) {
-  return *std::find_if(e.health.begin(), e.health.end(), [&](const auto& c) { return c.check == name; });
-}
-
-bool names(const Finding& finding, Cause cause) {
-  return finding.cause == cause ||
-         std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
-}
 bool any_names(const Explanation& e, Cause cause) {
   return std::any_of(e.findings.begin(), e.findings.end(), [&](const Finding& f) { return names(f, cause); });
 }
@@ -33,7 +26,8 @@ Nanos observed(const Ledger& ledger, std::size_t device) {
 // The share in the headline is the ledger's, of all devices or of those that the job used.
 void expect_headline(const Explanation& e) {
   std::smatch said;
-  if (!std::regex_search(e.headline, said, std::regex("(computed|busy) for (?:about )?([0-9.e-]+ %)"))) return;
+  if (!std::regex_search(e.headline, said, std::regex("(computed|busy) for (?:about |at least )?([0-9.e-]+ %)")))
+    return;
   // Where no kernel counts, they are named as what they are.
   const bool for_nothing = std::regex_search(e.headline, std::regex(", (all|none of it) for "));
   ASSERT_EQ(for_nothing, e.ledger.total(Account::kUseful) == 0 &&

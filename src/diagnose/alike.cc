@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/human.h"
 #include "diagnose/claims.h"
 #include "diagnose/words.h"
 
@@ -54,7 +55,7 @@ bool same_words(const Analysis& a, const Group& group, const Finding& other, std
          with_name(a, one.title, group.devices.front(), "") == with_name(a, other.title, device, "");
 }
 
-void add(Group& group, Finding&& other, std::size_t device) {
+void join(Group& group, Finding&& other, std::size_t device) {
   Finding& one = group.finding;
   one.claims.insert(one.claims.end(), other.claims.begin(), other.claims.end());
   one.tiers |= other.tiers;
@@ -97,6 +98,27 @@ void tell_of_all(const Analysis& a, Group& group) {
 
 }  // namespace
 
+void name_the_device(const Analysis& a, Finding& finding) {
+  constexpr double kNearlyAll = 0.95;
+  constexpr std::string_view kThe = "The GPU ";
+  if (a.devices.size() < 2 || a.job.batch.present || finding.cost() == 0) return;
+  std::vector<Nanos> of_device(a.devices.size());
+  for (const ClaimedPiece& piece : finding.claims) of_device[piece.device] += piece.end - piece.begin;
+  const auto most = std::max_element(of_device.begin(), of_device.end());
+  const auto device = static_cast<std::size_t>(most - of_device.begin());
+  const double share = static_cast<double>(*most) / static_cast<double>(finding.cost());
+  const std::string name = a.device_name(device);
+  const auto named = [&](const std::string& text) { return place_of(name, text) != std::string::npos; };
+  const bool said = named(finding.title) || std::any_of(finding.evidence.begin(), finding.evidence.end(), named);
+  if (share < kNearlyAll || said) return;
+  constexpr double kRounds = 0.995;  // to all of it
+  const bool in_title = finding.title.starts_with(kThe);
+  if (in_title) finding.title.replace(0, kThe.size() - 1, name);
+  if (in_title && share >= kRounds) return;
+  const std::string how_much = share < kRounds ? human_percent(share) : share < 1 ? "nearly all" : "all";
+  finding.evidence.insert(finding.evidence.begin(), fmt::format("{} of this time is {}'s", how_much, name));
+}
+
 std::vector<Finding> join_alike(const Analysis& a, std::vector<Finding> findings) {
   std::vector<Group> groups;
   for (Finding& finding : findings) {
@@ -105,7 +127,7 @@ std::vector<Finding> join_alike(const Analysis& a, std::vector<Finding> findings
       return device && same_words(a, other, finding, *device);
     });
     if (group != groups.end())
-      add(*group, std::move(finding), *device);
+      join(*group, std::move(finding), *device);
     else
       groups.push_back({std::move(finding), device ? std::vector{*device} : std::vector<std::size_t>{}});
   }

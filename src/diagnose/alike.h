@@ -11,4 +11,8 @@ namespace headroom::diagnose {
 // 3": it claims what they all claim, and gains what all of that could.
 [[nodiscard]] std::vector<Finding> join_alike(const Analysis& a, std::vector<Finding> findings);
 
+// Of several GPUs, says which one a finding is about if all of its time, or nearly all, is that one's. Not of a batch:
+// there it says which task.
+void name_the_device(const Analysis& a, Finding& finding);
+
 }  // namespace headroom::diagnose

@@ -8,6 +8,7 @@
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 
 namespace headroom {
 namespace {
@@ -17,12 +18,7 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::RecordingBuilder;
-
-const Finding* find(const Explanation& e, Cause cause) {
-  for (const Finding& finding : e.findings)
-    if (finding.cause == cause) return &finding;
-  return nullptr;
-}
+using ::testing::StartsWith;
 
 // Two GPUs, `utilisation` while any task is on them; tasks of `length` seconds one after another on each, for
 // `duration` seconds. Tasks wait until `empty`.
@@ -82,7 +78,7 @@ TEST(BatchRules, NoOrderMakesTheLongestTaskShorterWhateverCameOfIt) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; }).queue(0, 0);
   const Explanation e = explain(builder.task("only", 100, {0}, 0, 20, 0, "hung").build());
-  const Finding* tail = find(e, Cause::kTailImbalance);
+  const Finding* tail = find_single(e, Cause::kTailImbalance);
   ASSERT_TRUE(tail);
   EXPECT_EQ(tail->title, "The only task ran while other GPUs had nothing to do");
   EXPECT_THAT(tail->bound, HasSubstr("none by order alone: the longest task took 20.0 s"));
@@ -93,7 +89,7 @@ TEST(BatchRules, WhereAllWorkWasThrownAwayNoFactorIsNamed) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 0.9; }).queue(0, 0);
   const Explanation e = explain(builder.task("a", 100, {0}, 0, 20, 0, "failed").build());
-  const Finding* lost = find(e, Cause::kWastedTrials);
+  const Finding* lost = find_single(e, Cause::kWastedTrials);
   ASSERT_TRUE(lost);
   EXPECT_FALSE(lost->gain);
   EXPECT_THAT(lost->bound, HasSubstr("none: nothing ran beside it"));
@@ -127,17 +123,20 @@ TEST(BatchRules, AnUnevenTailNamesTheLastTasksAndItsBound) {
   builder.task("a", 100, {0}, 0, 10).task("b", 101, {1}, 0, 10).task("c", 102, {1}, 10, 20);
   builder.task("long", 103, {0}, 10, 60);
   const Explanation e = explain(builder.build());
-  const Finding* tail = find(e, Cause::kTailImbalance);
+  const Finding* tail = find_single(e, Cause::kTailImbalance);
   ASSERT_NE(tail, nullptr);
   EXPECT_NEAR(seconds(tail->cost()), 40, 0.6);
   EXPECT_THAT(tail->evidence, Contains(HasSubstr("GPU 1 had no task from")));
   EXPECT_THAT(tail->evidence, Contains(HasSubstr("task long ran for 50.0 s")));
   EXPECT_THAT(tail->bound, HasSubstr("1.20x at most (50.0 s instead of 1:00)"));  // not 40 s: the longest is 50 s
   EXPECT_THAT(tail->bound, HasSubstr("the longest task allows no less"));
+  ASSERT_TRUE(tail->gain);
+  EXPECT_NEAR(tail->gain->high, 1.2, 0.01);
+  EXPECT_THAT(tail->advice, HasSubstr("--fresh")) << "what succeeded is not run again";
   ASSERT_TRUE(e.batch);
   EXPECT_NEAR(seconds(e.batch->tail), 40, 0.6);
-  EXPECT_EQ(find(e, Cause::kTaskWaiting), nullptr);
-  EXPECT_EQ(find(e, Cause::kWrongGpuAssignment), nullptr);
+  EXPECT_EQ(find_single(e, Cause::kTaskWaiting), nullptr);
+  EXPECT_EQ(find_single(e, Cause::kWrongGpuAssignment), nullptr);
 }
 
 TEST(BatchRules, TheTailBeginsWithTheLastStart) {
@@ -157,8 +156,8 @@ TEST(BatchRules, AStoppedBatchHasNoTail) {
   builder.gpu(0, [](double) { return 0.97; }).gpu(1, [](double t) { return t <= 20 ? 0.97 : 0.0; });
   builder.queue(0, 9).task("b", 101, {1}, 0, 20).task("long", 103, {0}, 0, 60);
   const Explanation e = explain(builder.build());
-  EXPECT_EQ(find(e, Cause::kTailImbalance), nullptr);
-  EXPECT_NE(find(e, Cause::kTaskWaiting), nullptr);
+  EXPECT_EQ(find_single(e, Cause::kTailImbalance), nullptr);
+  EXPECT_NE(find_single(e, Cause::kTaskWaiting), nullptr);
   ASSERT_TRUE(e.batch);
   EXPECT_EQ(e.batch->tail, 0);
 }
@@ -169,7 +168,7 @@ TEST(BatchRules, AFreeGpuBesideWaitingTasksSaysWhatCameNext) {
   builder.queue(0, 2).queue(30, 0);
   builder.task("single", 100, {0}, 0, 30).task("double", 101, {0, 1}, 30, 60);
   const Explanation e = explain(builder.build());
-  const Finding* waited = find(e, Cause::kTaskWaiting);
+  const Finding* waited = find_single(e, Cause::kTaskWaiting);
   ASSERT_NE(waited, nullptr);
   EXPECT_NEAR(seconds(waited->cost()), 30, 0.01);
   EXPECT_THAT(waited->evidence, Contains(HasSubstr("GPU 1 stood free for 30.0 s")));
@@ -183,10 +182,21 @@ TEST(BatchRules, GapsBetweenTasksAreTheLaunchers) {
   builder.gpu(0, [](double) { return 0.4; }).queue(0, 9);
   for (int i = 0; i < 60; ++i) builder.attempt("w" + std::to_string(i), 100 + i, {0}, i, i + 0.75);
   const Explanation e = explain(builder.build());
-  const Finding* waited = find(e, Cause::kTaskWaiting);
+  const Finding* waited = find_single(e, Cause::kTaskWaiting);
   ASSERT_NE(waited, nullptr);
   EXPECT_THAT(waited->evidence, Contains(HasSubstr("short gaps between tasks")));
   EXPECT_THAT(waited->advice, HasSubstr("fewer and longer tasks"));
+}
+
+TEST(BatchRules, GapsAfterTasksThatFailedAreNotTheLaunchers) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.4; }).queue(0, 9);
+  for (int i = 0; i < 60; ++i) builder.attempt("w" + std::to_string(i), 100 + i, {0}, i, i + 0.75, "failed");
+  const Explanation e = explain(builder.build());
+  const Finding* waited = find_single(e, Cause::kTaskWaiting);
+  ASSERT_NE(waited, nullptr);
+  EXPECT_THAT(waited->evidence, Contains(HasSubstr("after tasks that failed: the next one waits for a reading")));
+  EXPECT_THAT(waited->advice, HasSubstr("see why these tasks failed"));
 }
 
 Explanation with_failures(const std::string& outcome) {
@@ -198,15 +208,74 @@ Explanation with_failures(const std::string& outcome) {
 
 TEST(BatchRules, DiscardedWorkSaysHowItEnded) {
   const Explanation failed = with_failures("failed");
-  const Finding* finding = find(failed, Cause::kWastedTrials);
+  const Finding* finding = find_single(failed, Cause::kWastedTrials);
   ASSERT_NE(finding, nullptr);
   EXPECT_NEAR(seconds(finding->cost()), 20, 0.6);
   EXPECT_THAT(finding->evidence, Contains(HasSubstr("1 of 2 attempts on a GPU did not succeed: 1 failed")));
   EXPECT_THAT(finding->evidence, Contains(HasSubstr("was of task bad")));
   EXPECT_THAT(finding->bound, HasSubstr("1.50x"));
-  EXPECT_THAT(find(with_failures("interrupted"), Cause::kWastedTrials)->advice, HasSubstr("checkpoints"));
-  EXPECT_THAT(find(with_failures(""), Cause::kWastedTrials)->evidence, Contains(HasSubstr("under way")));
-  EXPECT_EQ(find(with_failures("succeeded"), Cause::kWastedTrials), nullptr);
+  EXPECT_THAT(find_single(with_failures("interrupted"), Cause::kWastedTrials)->advice, HasSubstr("checkpoints"));
+  EXPECT_THAT(find_single(with_failures(""), Cause::kWastedTrials)->evidence, Contains(HasSubstr("under way")));
+  EXPECT_EQ(find_single(with_failures("succeeded"), Cause::kWastedTrials), nullptr);
+}
+
+TEST(BatchRules, IdleTimeBesideTasksThatSucceededIsNotTheCostOfOneThatFailed) {
+  const auto told = [](bool alone) {
+    RecordingBuilder builder(60, 0.5);
+    builder.gpu(0, [](double t) { return t <= 20 ? 0.0 : 0.9; }).queue(0, 0);
+    builder.process(100, 1, 0, 20, 0.5).context(100, 0, 0, 20).attempt("bad", 100, {0}, 0, 20, "gpu_out_of_memory");
+    return explain(builder.task("good", 101, {0}, alone ? 20 : 0, 60).build());
+  };
+  const Explanation alone = told(true), beside = told(false);
+  ASSERT_NE(find_single(alone, Cause::kOomRestartLoop), nullptr);
+  EXPECT_NEAR(seconds(find_single(alone, Cause::kOomRestartLoop)->cost()), 20, 0.6);
+  EXPECT_EQ(find_single(beside, Cause::kOomRestartLoop), nullptr) << "the other one would have kept it idle, too";
+}
+
+TEST(BatchRules, WithoutAnAttemptThatFailedWhatRanBesideItAndThePauseAfterItMayBeGone) {
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double t) { return t <= 20 || t > 25 ? 0.9 : 0.0; }).queue(0, 0);
+  builder.task("good", 100, {0}, 0, 20);
+  builder.process(101, 1, 10, 20, 0.5).context(101, 0, 10, 20).attempt("bad", 101, {0}, 10, 20, "failed");
+  builder.process(102, 1, 25, 60, 0.5).context(102, 0, 25, 60).attempt("bad", 102, {0}, 25, 60, "succeeded");
+  const Explanation e = explain(builder.build());
+  const Finding* lost = find_single(e, Cause::kWastedTrials);
+  ASSERT_NE(lost, nullptr);
+  EXPECT_LT(seconds(lost->cost()), 5) << "half of the kernels beside the other";
+  EXPECT_NEAR(lost->gain->high, 60.0 / 45, 0.02) << "from its begin until its task runs again";
+}
+
+TEST(BatchRules, KernelsBesideAnAttemptThatNoListNamedMayBeItsToo) {
+  const auto told = [](bool listed) {
+    RecordingBuilder builder(3, 0.5);
+    builder.gpu(0, [](double t) { return t <= 2 ? 0.5 : 0.0; }).queue(0, 0);
+    builder.process(200, 1, 0, 3, 0.5).attempt("good", 200, {0}, 0, 3);
+    builder.process(100, 1, 0, 2, 0.5);
+    if (listed) builder.context(100, 0, 0, 2);
+    return explain(builder.attempt("bad", 100, {0}, 0, 2, "failed").build());
+  };
+  const Explanation unseen = told(false), seen = told(true);
+  const Finding *maybe = find_single(unseen, Cause::kWastedTrials), *sure = find_single(seen, Cause::kWastedTrials);
+  ASSERT_TRUE(maybe && sure);
+  EXPECT_THAT(maybe->evidence, Contains(HasSubstr("no list of the driver named 1 of them: 500 ms of kernels")));
+  EXPECT_THAT(maybe->evidence, Contains(HasSubstr("what is booked as their kernels ran for 500 ms")));
+  EXPECT_THAT(sure->evidence, Contains(HasSubstr("their kernels ran for 1.0 s")));
+  EXPECT_THAT(sure->evidence, Not(Contains(HasSubstr("no list of the driver"))));
+}
+
+TEST(BatchRules, ALastTaskThatNeverUsesTheGpuIsNoLackOfProgress) {
+  const auto progress = [](bool listed) {
+    RecordingBuilder builder(60, 0.5);
+    builder.gpu(0, [](double t) { return t <= 30 ? 0.9 : 0.0; }).queue(0, 0).task("train", 100, {0}, 0, 30);
+    builder.process(200, 1, 30, 60, 0);
+    if (listed) builder.context(200, 0, 30, 60);
+    for (const HealthCheck& check : explain(builder.attempt("last", 200, {0}, 30, 60).build()).health)
+      if (check.check == "progress") return check;
+    return HealthCheck{};
+  };
+  EXPECT_EQ(progress(false).good, Answer::kUnknown);
+  EXPECT_THAT(progress(false).evidence, HasSubstr("no task that was seen to use a GPU"));
+  EXPECT_EQ(progress(true).good, Answer::kNo);
 }
 
 TEST(BatchRules, ABatchEndedWellIfEveryTaskDid) {
@@ -225,23 +294,32 @@ TEST(BatchRules, ABatchEndedWellIfEveryTaskDid) {
 
 TEST(BatchRules, OutOfMemoryHasItsOwnCause) {
   const Explanation e = with_failures("gpu_out_of_memory");
-  EXPECT_EQ(find(e, Cause::kWastedTrials), nullptr);
-  const Finding* finding = find(e, Cause::kOomRestartLoop);
+  EXPECT_EQ(find_single(e, Cause::kWastedTrials), nullptr);
+  const Finding* finding = find_single(e, Cause::kOomRestartLoop);
   ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->advice, StartsWith("a smaller batch")) << "it was alone: no room would have helped";
+  RecordingBuilder builder(60, 0.5);
+  builder.gpu(0, [](double) { return 0.97; });
+  builder.task("good", 100, {0}, 0, 60).task("bad", 101, {0}, 30, 60, 0, "gpu_out_of_memory");
+  const Explanation shared = explain(builder.task("worse", 102, {0}, 20, 40, 0, "failed").build());
+  finding = find_single(shared, Cause::kOomRestartLoop);
+  ASSERT_NE(finding, nullptr) << shared.headline;
   EXPECT_THAT(finding->advice, HasSubstr("gpu_memory"));
+  EXPECT_THAT(finding->title, HasSubstr("most of it of tasks that ran out of memory"));
 }
 
 TEST(BatchRules, ManyStartsAreChurn) {
   const Explanation e = explain(pairs(60, 5, 0.97, 50, 1.5));
-  const Finding* churn = find(e, Cause::kTrialChurn);
+  const Finding* churn = find_single(e, Cause::kTrialChurn);
   ASSERT_NE(churn, nullptr);
   EXPECT_THAT(churn->evidence, Contains(HasSubstr("24 starts of about 1.5 s")));
   for (const Finding& finding : e.findings)
     EXPECT_THAT(finding.candidates, Not(Contains(Cause::kStartupLoad))) << "the same time, told twice";
   // Three long tasks with the same share of start-up are no churn.
   const Explanation few = explain(pairs(60, 30, 0.97, 30, 9));
-  EXPECT_EQ(find(few, Cause::kTrialChurn), nullptr);
-  EXPECT_EQ(find(explain(pairs(60, 15, 0.97, 45, 4)), Cause::kTrialChurn), nullptr) << "eight starts are not many";
+  EXPECT_EQ(find_single(few, Cause::kTrialChurn), nullptr);
+  EXPECT_EQ(find_single(explain(pairs(60, 15, 0.97, 45, 4)), Cause::kTrialChurn), nullptr)
+      << "eight starts are not many";
 }
 
 Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const std::string& flag, double busy = 0,
@@ -267,28 +345,32 @@ Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const 
 TEST(BatchRules, UnderPackingNeedsRoomForMore) {
   constexpr std::int64_t kGiB = std::int64_t{1} << 30;
   const Explanation e = sparse(4 * kGiB, 5 * kSecond, 16, "--no-pack");
-  const Finding* finding = find(e, Cause::kUnderPacking);
+  const Finding* finding = find_single(e, Cause::kUnderPacking);
   ASSERT_NE(finding, nullptr);
   EXPECT_NEAR(seconds(finding->cost()), 45, 1);
   EXPECT_THAT(finding->evidence, Contains(HasSubstr("1.0 tasks per GPU kept kernels resident for 25 %")));
   EXPECT_THAT(finding->evidence, Contains(HasSubstr("the command said --no-pack")));
   EXPECT_THAT(finding->bound, HasSubstr("4.0x at most, with 4 tasks per GPU"));
-  EXPECT_EQ(find(sparse(40 * kGiB, 5 * kSecond, 16, "--no-pack"), Cause::kUnderPacking), nullptr) << "memory is full";
-  EXPECT_EQ(find(sparse(4 * kGiB, 20 * kSecond, 2, "--no-pack"), Cause::kUnderPacking), nullptr) << "cores are busy";
-  EXPECT_EQ(find(sparse(4 * kGiB, 5 * kSecond, 2, "", 1.9), Cause::kUnderPacking), nullptr) << "tasks wait for cores";
-  EXPECT_NE(find(sparse(4 * kGiB, 5 * kSecond, 2, "", 0.6), Cause::kUnderPacking), nullptr);
-  EXPECT_THAT(find(sparse(20 * kGiB, 5 * kSecond, 16, ""), Cause::kUnderPacking)->bound, HasSubstr("2.0x at most"));
+  EXPECT_EQ(find_single(sparse(40 * kGiB, 5 * kSecond, 16, "--no-pack"), Cause::kUnderPacking), nullptr)
+      << "memory is full";
+  EXPECT_EQ(find_single(sparse(4 * kGiB, 20 * kSecond, 2, "--no-pack"), Cause::kUnderPacking), nullptr)
+      << "cores are busy";
+  EXPECT_EQ(find_single(sparse(4 * kGiB, 5 * kSecond, 2, "", 1.9), Cause::kUnderPacking), nullptr)
+      << "tasks wait for cores";
+  EXPECT_NE(find_single(sparse(4 * kGiB, 5 * kSecond, 2, "", 0.6), Cause::kUnderPacking), nullptr);
+  EXPECT_THAT(find_single(sparse(20 * kGiB, 5 * kSecond, 16, ""), Cause::kUnderPacking)->bound,
+              HasSubstr("2.0x at most"));
 }
 
 TEST(BatchRules, OnlyTimeInWhichTasksWaitedIsUnderPacked) {
   const Explanation e = sparse(1 << 30, 5 * kSecond, 16, "", 0, 0.25, 20);
-  ASSERT_NE(find(e, Cause::kUnderPacking), nullptr);
-  EXPECT_NEAR(seconds(find(e, Cause::kUnderPacking)->cost()), 15, 1);
+  ASSERT_NE(find_single(e, Cause::kUnderPacking), nullptr);
+  EXPECT_NEAR(seconds(find_single(e, Cause::kUnderPacking)->cost()), 15, 1);
 }
 
 TEST(BatchRules, AFullGpuIsNotUnderPacked) {
-  EXPECT_EQ(find(sparse(1 << 30, 5 * kSecond, 16, "", 0, 0.7), Cause::kUnderPacking), nullptr);
-  EXPECT_EQ(find(explain(pairs(60, 10, 0.97, 60)), Cause::kUnderPacking), nullptr);
+  EXPECT_EQ(find_single(sparse(1 << 30, 5 * kSecond, 16, "", 0, 0.7), Cause::kUnderPacking), nullptr);
+  EXPECT_EQ(find_single(explain(pairs(60, 10, 0.97, 60)), Cause::kUnderPacking), nullptr);
 }
 
 TEST(BatchRules, TasksTooShortToBeSeenAreNoAccusation) {
@@ -296,9 +378,9 @@ TEST(BatchRules, TasksTooShortToBeSeenAreNoAccusation) {
   builder.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; }).queue(0, 9);
   for (int i = 0; i < 100; ++i) builder.attempt("w" + std::to_string(i), 100 + i, {0}, 0.2 * i, 0.2 * (i + 1));
   const Explanation e = explain(builder.queue(19, 0).build());
-  EXPECT_EQ(find(e, Cause::kJobNeverUsesGpu), nullptr);
-  EXPECT_EQ(find(e, Cause::kWrongGpuAssignment), nullptr);
-  EXPECT_EQ(find(e, Cause::kMonitoringMostlyElse), nullptr);
+  EXPECT_EQ(find_single(e, Cause::kJobNeverUsesGpu), nullptr);
+  EXPECT_EQ(find_single(e, Cause::kWrongGpuAssignment), nullptr);
+  EXPECT_EQ(find_single(e, Cause::kMonitoringMostlyElse), nullptr);
   EXPECT_EQ(e.ledger.total(Account::kNotUsed), 0);
   for (const Finding& finding : e.findings)
     EXPECT_THAT(finding.candidates, Not(Contains(Cause::kWrongGpuAssignment))) << finding.title;
@@ -316,7 +398,7 @@ TEST(BatchRules, ABatchOnOneOfTwoGpusIsNotCrowded) {
   }
   const Explanation e = explain(recording);
   EXPECT_EQ(e.ledger.devices.size(), 1U);
-  EXPECT_EQ(find(e, Cause::kWrongGpuAssignment), nullptr);
+  EXPECT_EQ(find_single(e, Cause::kWrongGpuAssignment), nullptr);
 }
 
 TEST(BatchRules, TheEndsOfManyTasksAreNoGpuThatIsKept) {
@@ -333,7 +415,7 @@ TEST(BatchRules, TasksWithoutAnyKernelAreNotToldToShareAGpu) {
   builder.gpu(0, [](double) { return 0.0; }).queue(0, 9);
   for (int i = 0; i < 100; ++i) builder.attempt("w" + std::to_string(i), 100 + i, {0}, 0.2 * i, 0.2 * (i + 1));
   const Explanation e = explain(builder.queue(19, 0).build());
-  EXPECT_EQ(find(e, Cause::kUnderPacking), nullptr);
+  EXPECT_EQ(find_single(e, Cause::kUnderPacking), nullptr);
   ASSERT_EQ(e.findings.size(), 1U);
   EXPECT_THAT(e.findings[0].candidates, Contains(Cause::kStartupLoad));
   EXPECT_THAT(e.findings[0].advice, HasSubstr("--gpus none"));

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "analyze/ends.h"
 #include "base/human.h"
 
 namespace headroom::diagnose {
@@ -40,7 +41,8 @@ Claims claim_accounts(const Analysis& a, std::initializer_list<Account> accounts
   std::array<bool, kAccounts.size()> is_wanted{};
   for (const Account id : accounts) is_wanted[static_cast<std::size_t>(id)] = true;
   return claim(a, [&](std::size_t, const Slice& slice) {
-    return is_wanted[static_cast<std::size_t>(slice.account)] && (slice.task < 0 || !a.held_for_nothing(slice));
+    return is_wanted[static_cast<std::size_t>(slice.account)] && (slice.task < 0 || !a.held_for_nothing(slice)) &&
+           !an_end_lies_in(slice);
   });
 }
 
@@ -95,14 +97,11 @@ Claims common(const Claims& one, const Claims& other) {
 }
 
 Claims united(const Claims& one, const Claims& other) {
-  Claims all;
-  all.reserve(one.size() + other.size());
-  std::merge(one.begin(), one.end(), other.begin(), other.end(), std::back_inserter(all),
-             [](const ClaimedPiece& x, const ClaimedPiece& y) {
-               return x.device != y.device ? x.device < y.device : x.begin < y.begin;
-             });
   Claims apart;
-  for (ClaimedPiece piece : all) {
+  apart.reserve(one.size() + other.size());
+  for (auto a = one.begin(), b = other.begin(); a != one.end() || b != other.end();) {
+    const bool first = b == other.end() || (a != one.end() && begin_of(*a) <= begin_of(*b));
+    ClaimedPiece piece = first ? *a++ : *b++;
     if (!apart.empty() && apart.back().device == piece.device) piece.begin = std::max(piece.begin, apart.back().end);
     if (piece.begin < piece.end) apart.push_back(piece);
   }
@@ -163,9 +162,10 @@ bool settle(const Analysis& a, std::vector<Finding>& settled, Finding& finding) 
   return a.material(finding.cost());
 }
 
-// What puts all else in doubt, and why the job failed, comes first, then by cost; that a job could do without a GPU is
-// a note at the end.
+// A GPU that is lost comes first, however little time it cost: nothing else is worth a look before; then what puts all
+// else in doubt, and why the job failed, then by cost; that a job could do without a GPU is a note at the end.
 int rank_of(const Finding& finding) {
+  if (finding.cause == Cause::kDeviceLost) return -1;
   if (finding.cause == Cause::kOwnersUnknown || finding.cause == Cause::kMonitoringMostlyElse) return 0;
   if (finding.cause == Cause::kMemoryLimited && finding.confidence == Confidence::kHigh) return 0;
   const bool spare = finding.cause == Cause::kMoreGpusThanUseful ||
@@ -243,18 +243,17 @@ Nanos claimed_kernels(const Claims& claims, std::size_t device) {
   return sum;
 }
 
-// The device whose kernels take longest if those of `claims` were gone; readings may have missed or added some.
+// The device whose kernels take longest if those of `claims` were gone; readings may have missed or added some. What no
+// reading covers may have been idle.
 std::optional<double> least_time_factor(const Analysis& a, const Claims& claims) {
-  Nanos longest = 0, unobserved = 0;
+  Nanos longest = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const Nanos useful =
         a.ledger.total(Account::kUseful, device) - a.busy_error[device] - claimed_kernels(claims, device);
-    if (useful <= longest) continue;
-    longest = useful;
-    unobserved = a.ledger.total(Account::kUnobserved, device);
+    longest = std::max(longest, useful);
   }
   if (longest == 0) return std::nullopt;
-  return std::max(1.0, static_cast<double>(a.ledger.span() - unobserved) / static_cast<double>(longest));
+  return std::max(1.0, static_cast<double>(a.ledger.span()) / static_cast<double>(longest));
 }
 
 }  // namespace
@@ -269,11 +268,11 @@ std::optional<Bound> bound_of(const Analysis& a) {
   Bound bound;
   bound.speedup_high = *factor;
   const bool others = a.material(a.ledger.total(Account::kForeign));
+  const bool unread = a.material(a.ledger.total(Account::kUnobserved));
   bound.condition = fmt::format(
-      "if the GPU work itself stays as it is and where it is, all of the idle time{} could be removed, and nothing "
-      "else "
-      "becomes the limit",
-      others ? " and all kernels of others" : "");
+      "if the GPU work itself stays as it is and where it is, all of the idle time{}{} could be removed, and nothing "
+      "else becomes the limit",
+      unread ? ", with all that no reading covers," : "", others ? " and all kernels of others" : "");
   return bound;
 }
 

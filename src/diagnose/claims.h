@@ -26,9 +26,8 @@ void claim_on(const Analysis& a, std::size_t device, const Wanted& wanted, Claim
 template <class Wanted>
 [[nodiscard]] Claims claim(const Analysis& a, const Wanted& wanted) {
   Claims claims;
-  std::size_t most = 0;  // growing would cost more than looking through the slices twice
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    for (const Slice& slice : a.devices[device].slices) most += wanted(device, slice) ? 1U : 0U;
+  std::size_t most = 0;  // growing would touch more memory than room that stays empty
+  for (const DeviceTime& device : a.devices) most += device.slices.size();
   claims.reserve(most);
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     claim_on(
@@ -45,8 +44,8 @@ template <class Wanted>
 
 // Holds the findings to the law of model/finding.h. What claims time that a costlier one claims becomes part of that
 // one if at least half of it lies there, and loses the rest; else it loses what both claim. What is then no longer
-// material is left out, and what is left says of which part of its time it speaks. Returns what puts the rest in doubt
-// first, then most lost device-time first, a GPU that the job could do without last, parts behind their whole.
+// material is left out, and what is left says of which part of its time it speaks. Returns GPUs that were lost, what
+// puts the rest in doubt, then most lost device-time first, a GPU that may be spare last, parts behind their whole.
 [[nodiscard]] std::vector<Finding> keep_the_law(const Analysis& a, std::vector<Finding> findings);
 
 // At equal work: the busiest device cannot finish earlier than its kernels take. Nothing where no kernel ran.

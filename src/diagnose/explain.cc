@@ -18,6 +18,7 @@
 #include "diagnose/named_code.h"
 #include "diagnose/pipeline.h"
 #include "diagnose/rules.h"
+#include "diagnose/words.h"
 #include "model/losses.h"
 
 namespace headroom {
@@ -26,7 +27,8 @@ namespace diagnose {
 
 namespace {
 
-constexpr std::array<Rule, 40> kRules{never_uses_gpu,
+// Their order only breaks ties.
+constexpr std::array<Rule, 31> kRules{never_uses_gpu,
                                       placement,
                                       owners_unknown,
                                       utilisation_not_reported,
@@ -35,17 +37,7 @@ constexpr std::array<Rule, 40> kRules{never_uses_gpu,
                                       idle_phases,
                                       quiet_end,
                                       no_kernel_seen,
-                                      idle_input,
-                                      idle_host_code,
-                                      idle_unknown,
                                       idle_checkpoint,
-                                      idle_validation,
-                                      idle_copies,
-                                      idle_sync,
-                                      restarted_workers,
-                                      waiting_ranks,
-                                      waiting_for_peers,
-                                      uneven_gpus,
                                       installed_first,
                                       startup,
                                       stopped,
@@ -58,6 +50,7 @@ constexpr std::array<Rule, 40> kRules{never_uses_gpu,
                                       busy_but_inefficient,
                                       mostly_something_else,
                                       no_process_there,
+                                      free_beside_others,
                                       losses,
                                       tail_imbalance,
                                       tasks_waited,
@@ -66,6 +59,10 @@ constexpr std::array<Rule, 40> kRules{never_uses_gpu,
                                       profiled_waits,
                                       exposed_communication,
                                       slow_rank};
+
+constexpr std::array<IdleRule, 12> kIdleRules{idle_input,        idle_host_code, idle_unknown,      idle_validation,
+                                              idle_copies,       idle_sync,      restarted_workers, waiting_ranks,
+                                              waiting_for_peers, uneven_gpus,    wanting_cores,     wanting_memory};
 
 // What may be of starts: idle time before the first kernel, and start-up; where several processes had a device, the
 // other idle time there, too, as readings do not tell when each one's first kernel began.
@@ -169,14 +166,6 @@ std::vector<Projection> projections(const Analysis& a, const std::optional<Bound
   return {projection};
 }
 
-std::optional<HostTime> host_time(const HostSummary& s) {
-  if (s.usable_cores <= 0 || s.owners == 0) return std::nullopt;
-  HostTime host{.usable_cores = s.usable_cores, .busy_cores = s.busy_cores, .helper_cores = s.helper_cpu};
-  host.helpers = static_cast<std::int64_t>(s.helpers);
-  host.owner_cores = (s.owner_cpu + s.owner_threads) * static_cast<double>(s.owners);
-  return host;
-}
-
 RecordingCost cost_of(const Recording& recording, const ExplainOptions& options) {
   RecordingCost cost;
   cost.file_bytes = options.file_bytes;
@@ -195,17 +184,30 @@ RecordingCost cost_of(const Recording& recording, const ExplainOptions& options)
 
 }  // namespace
 
-std::span<const Rule> all_rules() { return kRules; }
-
 // Counters and states that are recorded for export and for people. explain_test.cc holds this list against the sources.
-constexpr std::array kNotExplained{
-    Metric::kEnergy,         Metric::kPerformanceState,  Metric::kEventSyncBoost,    Metric::kPcieTx,
-    Metric::kPcieLinkGen,    Metric::kPcieLinkWidth,     Metric::kNvlinkTx,          Metric::kNvlinkRx,
-    Metric::kGraphicsActive, Metric::kFp64Active,        Metric::kFp32Active,        Metric::kFp16Active,
-    Metric::kNvlinkTxRate,   Metric::kNvlinkRxRate,      Metric::kBar1Used,          Metric::kEccUncorrected,
-    Metric::kMemoryReserved, Metric::kMemoryTemperature, Metric::kGraphicsProcesses, Metric::kProcessMemoryUtil,
-    Metric::kThreads,        Metric::kThreadsRunning,    Metric::kMinorFaults,       Metric::kMajorFaults,
-    Metric::kReadChars,      Metric::kWriteChars,        Metric::kVoluntarySwitches, Metric::kInvoluntarySwitches};
+constexpr std::array kNotExplained{Metric::kEnergy,
+                                   Metric::kPerformanceState,
+                                   Metric::kEventSyncBoost,
+                                   Metric::kPcieTx,
+                                   Metric::kNvlinkTx,
+                                   Metric::kNvlinkRx,
+                                   Metric::kGraphicsActive,
+                                   Metric::kFp64Active,
+                                   Metric::kFp32Active,
+                                   Metric::kFp16Active,
+                                   Metric::kNvlinkTxRate,
+                                   Metric::kNvlinkRxRate,
+                                   Metric::kBar1Used,
+                                   Metric::kEccUncorrected,
+                                   Metric::kMemoryReserved,
+                                   Metric::kMemoryTemperature,
+                                   Metric::kGraphicsProcesses,
+                                   Metric::kProcessMemoryUtil,
+                                   Metric::kThreadsRunning,
+                                   Metric::kMinorFaults,
+                                   Metric::kWriteChars,
+                                   Metric::kVoluntarySwitches,
+                                   Metric::kInvoluntarySwitches};
 
 }  // namespace diagnose
 
@@ -251,13 +253,18 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
                        {options.remaining, options.batch, options.job_duration, options.families});
   if (look) look(a);
   std::vector<Finding> findings;
-  for (const auto rule : diagnose::kRules)
-    for (Finding& finding : diagnose::join_alike(a, rule(a))) findings.push_back(std::move(finding));
+  const auto take = [&](std::vector<Finding> found) {
+    for (Finding& finding : diagnose::join_alike(a, std::move(found))) findings.push_back(std::move(finding));
+  };
+  for (const diagnose::Rule rule : diagnose::kRules) take(rule(a));
+  const diagnose::IdleParts parts = diagnose::idle_parts(a);
+  for (const diagnose::IdleRule rule : diagnose::kIdleRules) take(rule(a, parts));
   Explanation e;
   for (Finding& finding : findings) diagnose::shorten(finding.evidence);
   e.findings = diagnose::keep_the_law(a, std::move(findings));
   for (Finding& finding : e.findings) {
-    diagnose::name_the_code(a, finding);
+    diagnose::name_the_device(a, finding);
+    diagnose::name_the_code(a, parts, finding);
     diagnose::name_the_phase(a, finding);
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }

@@ -9,6 +9,7 @@
 #include "analyze/testing.h"
 #include "base/fd.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 #include "model/losses.h"
 
 namespace headroom {
@@ -19,15 +20,6 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::RecordingBuilder;
-
-const Finding* find(const Explanation& e, Cause cause) {
-  for (const Finding& finding : e.findings) {
-    if (finding.cause == cause) return &finding;
-    if (std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end())
-      return &finding;
-  }
-  return nullptr;
-}
 
 // Idle for 0.75 of the time; the owner's and its helper's counters grow by these per second.
 Recording waits(std::vector<Cell> of_owner, std::vector<Cell> of_helper = {}) {
@@ -44,7 +36,7 @@ TEST(Findings, AnOwnerBlockedOnStorageIsSlowStorage) {
   const Finding* finding = find(e, Cause::kSlowStorage);
   ASSERT_NE(finding, nullptr);
   EXPECT_THAT(finding->evidence, Contains(HasSubstr("blocked on storage for 60 %")));
-  EXPECT_THAT(finding->evidence, Contains(HasSubstr("read from storage: 19.1 MiB/s")));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("averaged over whole readings: read 19.1 MiB/s")));
   EXPECT_EQ(find(explain(waits({})), Cause::kSlowStorage), nullptr);
 }
 
@@ -90,6 +82,28 @@ TEST(Findings, AnInstallerInTheJobExplainsTheStartUpInWhichItLived) {
   EXPECT_NEAR(seconds(find(without, Cause::kStartupLoad)->cost()), 40, 1);
 }
 
+// `uv run python train.py`
+TEST(Findings, WhatLaunchesTheJobInstallsAtMostUntilThen) {
+  const auto launched = [](double at) {
+    Recording recording = RecordingBuilder(100)
+                              .gpu(0, [](double t) { return t > 40 ? 0.97 : 0.0; })
+                              .process(100, 1, 0, 100, 0.01)
+                              .process(101, 100, 0, 10, 0.9)  // asks git
+                              .process(102, 100, at, 100, 0.9)
+                              .context(102, 0, 35, 100)
+                              .build();
+    for (Source& source : recording.sources)
+      if (source.kind == SourceKind::kProcess && source.attrs["pid"] == "100") source.attrs["comm"] = "uv";
+    return explain(recording);
+  };
+  EXPECT_EQ(find(launched(0.1), Cause::kEnvironmentInstall), nullptr);
+  const Explanation e = launched(20);
+  const Finding* finding = find(e, Cause::kEnvironmentInstall);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->evidence, Contains("process 100 of the job is uv; it started what it was to run after 20.0 s"));
+  EXPECT_NEAR(seconds(finding->cost()), 20, 1);
+}
+
 TEST(Findings, LostRowsAreAFindingAndMendedOnesAreNot) {
   Recording recording = RecordingBuilder(60).gpu(0, [](double) { return 0.97; }).build();
   recording.losses = {make_loss(LossKind::kLateTick, 3, "")};
@@ -106,6 +120,7 @@ TEST(Findings, LostRowsAreAFindingAndMendedOnesAreNot) {
   const Explanation gaps = explain(recording);
   ASSERT_NE(find(gaps, Cause::kRecordingLosses), nullptr);
   EXPECT_EQ(find(gaps, Cause::kRecordingLosses)->title, "The recording has gaps");
+  EXPECT_THAT(find(gaps, Cause::kRecordingLosses)->evidence, Contains("looks that were left out: 2"));
 }
 
 TEST(Findings, TimeWithoutSamplesIsClaimedByTheGaps) {

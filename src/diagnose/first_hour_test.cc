@@ -7,6 +7,7 @@
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 
 namespace headroom {
 namespace {
@@ -18,16 +19,11 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::RecordingBuilder;
-using Frames = std::vector<std::string>;
 
-const Frames kKernels{"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"};
-const Frames kReduces{"train (/u/train.py:1)", "all_reduce (/x/site-packages/torch/distributed/distributed_c10d.py:1)"};
-const Frames kReceives{"train (/u/train.py:1)",
-                       "Connection.recv (/usr/lib/python3.11/multiprocessing/connection.py:1)"};
-
-const HealthCheck& health(const Explanation& e, std::string_view id) {
-  return *std::find_if(e.health.begin(), e.health.end(), [&](const HealthCheck& check) { return check.check == id; });
-}
+const Frames kReducesAtOnce{"train (/u/train.py:1)",
+                            "all_reduce (/x/site-packages/torch/distributed/distributed_c10d.py:1)"};
+const Frames kReceivesAtOnce{"train (/u/train.py:1)",
+                             "Connection.recv (/usr/lib/python3.11/multiprocessing/connection.py:1)"};
 
 TEST(FirstHour, AStoppedProcessIsSaidToBeStopped) {
   RecordingBuilder builder(40);
@@ -57,7 +53,7 @@ TEST(FirstHour, ProgramsOfWorkersAreNoWorkersThatWereStartedAnew) {
     EXPECT_THAT(finding.evidence, Not(Contains(HasSubstr("4 worker"))));
   }
   ASSERT_FALSE(e.findings.empty());
-  EXPECT_THAT(e.findings.front().evidence, Contains(HasSubstr("its 2 worker processes")));
+  EXPECT_THAT(e.findings.front().evidence, Contains(HasSubstr("what it started (2 processes at once) used")));
 }
 
 TEST(FirstHour, WhatIsWrittenMayBeOutput) {
@@ -80,7 +76,7 @@ TEST(FirstHour, AReadingBeforeAShortJobBeganIsNotItsMemory) {
       .process(7, 1, 0, 1, 0.1);
   const Explanation e = explain(builder.build());
   for (const Finding& finding : e.findings) EXPECT_THAT(finding.evidence, Not(Contains(HasSubstr("larger batch"))));
-  EXPECT_EQ(health(e, "memory").good, Answer::kUnknown);
+  EXPECT_EQ(check(e, "memory").good, Answer::kUnknown);
 }
 
 // Two processes with a GPU each, and in each second the first waits for `first` of it, the second for `second`.
@@ -96,12 +92,12 @@ Finding exchange(const Frames& waits, double first, double second) {
 }
 
 TEST(FirstHour, OfTwoThatTakeTurnsNoneIsSaidToTakeLonger) {
-  const Finding finding = exchange(kReceives, 0.5, 0.5);
+  const Finding finding = exchange(kReceivesAtOnce, 0.5, 0.5);
   EXPECT_THAT(finding.advice, AllOf(Not(HasSubstr("takes longer")), HasSubstr("wait for one another")));
 }
 
 TEST(FirstHour, WhoComesLastToAnExchangeIsNamed) {
-  const Finding finding = exchange(kReduces, 0.7, 0.1);
+  const Finding finding = exchange(kReducesAtOnce, 0.7, 0.1);
   EXPECT_EQ(finding.candidates.front(), Cause::kStraggler);
   EXPECT_THAT(finding.evidence, Contains(HasSubstr("GPU 1 waited for others")));
 }
@@ -127,7 +123,7 @@ TEST(FirstHour, AContextThatNoLookShowedIsNotSaidToBeHeld) {
   builder.gpu(0, [](double t) { return t > 10 ? 0.9 : 0.0; }).process(7, 1, 0, 20, 0.9).context(7, 0, 5, 20);
   ExplainOptions options;
   options.window = std::pair(Nanos{0}, 3 * kSecond);
-  EXPECT_THAT(health(explain(builder.build(), options), "runs_on_gpu").evidence,
+  EXPECT_THAT(check(explain(builder.build(), options), "runs_on_gpu").evidence,
               Not(HasSubstr("it held a context and")));
 }
 
@@ -180,6 +176,22 @@ TEST(FirstHour, NoTwoFindingsSayTheSame) {
   const Explanation e = explain(builder.stacks(7, 0, 60, {"fit (/u/train.py:4)"}).build());
   std::set<std::string> titles;
   for (const Finding& finding : e.findings) EXPECT_TRUE(titles.insert(finding.title).second) << finding.title;
+}
+
+TEST(FirstHour, AJobThatEndsBeforeItsProcessIsLookedAtIsAJob) {
+  RecordingBuilder builder(4);
+  builder.gpu(0, [](double) { return 0.0; });
+  builder.meta().exit_code = 0;
+  Recording cut = builder.build();
+  const Explanation e = explain(cut);
+  EXPECT_EQ(e.ledger.total(Account::kNoTask), 0) << "a word of batches";
+  EXPECT_EQ(e.ledger.total(Account::kNotUsed), e.ledger.span());
+  for (std::size_t i = 0; i < cut.sources.size(); ++i)
+    if (Track& track = cut.tracks[i]; cut.sources[i].kind == SourceKind::kGpu) {
+      track.at.resize(1);
+      for (Column& column : track.columns) column.values.resize(1);
+    }
+  EXPECT_THAT(explain(cut).headline, ::testing::StartsWith("No kernel was seen in 4.0 s; for "));
 }
 
 }  // namespace

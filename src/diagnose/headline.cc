@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose/headline.h"
+#include "diagnose/named_code.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <numeric>
 #include <set>
+#include <string_view>
+#include <vector>
 
 #include "base/human.h"
 #include "diagnose/claims.h"
+#include "diagnose/unseen.h"
 #include "diagnose/words.h"
 #include "model/losses.h"
+#include "model/places.h"
 
 namespace headroom::diagnose {
 
@@ -18,16 +25,17 @@ namespace {
 
 struct Phrase {
   Account account;
-  const char* text;  // "31 % …"
+  std::string_view text;  // "31 % …"
 };
+constexpr std::string_view kCode = "waited {} for code of the job";
 constexpr std::array kPhrases{
     Phrase{Account::kInput, "waited {} for its data"},
-    Phrase{Account::kHostCode, "waited {} for code of the job"},
+    Phrase{Account::kHostCode, kCode},
     Phrase{Account::kStartup, "waited {} for the start-up"},
     Phrase{Account::kCheckpoint, "waited {} while the job wrote to storage"},
     Phrase{Account::kValidationHost, "waited {} while the job validated"},
     Phrase{Account::kTransfer, "waited {} for copies"},
-    Phrase{Account::kSync, "waited {} while the job synchronised with it"},
+    Phrase{Account::kSync, "waited {} while the job synchronised"},
     Phrase{Account::kPeers, "waited {} for other processes of the job"},
     Phrase{Account::kTeardown, "stayed held for {} after the last kernel"},
     Phrase{Account::kHung, "hung for {}"},
@@ -59,6 +67,28 @@ std::string subject(const Analysis& a, const std::vector<std::size_t>& devices) 
   if (devices.size() < a.devices.size()) return gpu_names(a, devices);
   return devices.size() == 1 ? "The GPU" : fmt::format("The {} GPUs", devices.size());
 }
+// " (GPU 0 95 %, GPU 1 5 %)" where the shares of these devices lie far apart; else "". Of many the ends.
+template <class ShareOf>
+std::string apart(const Analysis& a, const std::vector<std::size_t>& devices, const ShareOf& share_of) {
+  constexpr std::size_t kNamed = 4;
+  if (devices.empty()) return "";
+  const auto less = [&](std::size_t x, std::size_t y) { return share_of(x) < share_of(y); };
+  const auto [least, most] = std::minmax_element(devices.begin(), devices.end(), less);
+  if (share_of(*most) - share_of(*least) < 2 * a.limits[Threshold::kMaterial]) return "";
+  if (devices.size() > kNamed)
+    return fmt::format(" (from {} on {} to {} on {})", human_percent(share_of(*least)), a.device_name(*least),
+                       human_percent(share_of(*most)), a.device_name(*most));
+  std::vector<std::string> words;
+  for (const std::size_t device : devices)
+    words.push_back(fmt::format("{} {}", a.device_name(device), human_percent(share_of(device))));
+  return fmt::format(" ({})", fmt::join(words, ", "));
+}
+std::string mean_of(const std::string& shares) { return shares.empty() ? "" : " on average" + shares; }
+
+double share_of_span(const Analysis& a, Nanos ns) {
+  return static_cast<double>(ns) / static_cast<double>(std::max<Nanos>(1, a.ledger.span()));
+}
+
 std::string subject(const Analysis& a) {
   return a.devices.size() == 1 ? "The GPU" : fmt::format("The {} GPUs", a.devices.size());
 }
@@ -112,9 +142,17 @@ std::string batch_headline(const Analysis& a) {
       largest = account.id;
     }
   }
-  std::string text = fmt::format("{}{} computed for {} of {}{}", a.goes_on ? "So far: " : "", subject(a),
-                                 human_percent(a.share(useful + (none_counts ? lost + under_way : 0))), span_words(a),
-                                 a.devices.size() == 1 ? "" : " each");
+  std::vector<std::size_t> all(a.devices.size());
+  std::iota(all.begin(), all.end(), 0U);
+  std::string each = mean_of(apart(a, all, [&](std::size_t device) {
+    const auto total = [&](Account account) { return a.ledger.total(account, device); };
+    return share_of_span(
+        a, total(Account::kUseful) + (none_counts ? total(Account::kDiscarded) + total(Account::kUnderWay) : 0));
+  }));
+  if (each.empty() && all.size() > 1) each = " each";
+  std::string text =
+      fmt::format("{} computed for {} of {}{}", subject(a),
+                  human_percent(a.share(useful + (none_counts ? lost + under_way : 0))), span_words(a), each);
   if (none_counts && under_way == 0)
     text += ", all for work that was thrown away";
   else if (none_counts && lost == 0)
@@ -127,8 +165,27 @@ std::string batch_headline(const Analysis& a) {
   return text + ".";
 }
 
+// ", mostly load (train.py)" where stacks name one function for most of an account; else "".
+std::string mostly(const Analysis& a, const std::vector<std::size_t>& devices, Account account, Nanos all) {
+  constexpr std::size_t kLongest = 40;
+  if (all < kSecond) return "";  // shares of a handful of stacks would be accidents
+  std::map<std::int32_t, Nanos> by_place;
+  for (const LedgerEntry& entry : a.ledger.entries)
+    if (entry.account == account && entry.where >= 0 &&
+        std::find(devices.begin(), devices.end(), entry.device) != devices.end())
+      by_place[entry.where] += entry.ns;
+  const std::vector<NamedCode> named = named_code(a, by_place, all);
+  std::map<std::string_view, double> by_function;
+  for (const NamedCode& code : named) by_function[function_of(code.place)] += code.least;
+  const auto most = std::max_element(by_function.begin(), by_function.end(),
+                                     [](const auto& x, const auto& y) { return x.second < y.second; });
+  if (most == by_function.end() || most->second < a.limits[Threshold::kMajority]) return "";
+  return most->first.size() > kLongest ? "" : fmt::format(", mostly {}", most->first);
+}
+
 // "GPU 0 computed for 17 % of 21.6 s. It waited 77 % for its data."
-std::string about_used(const Analysis& a, const std::vector<std::size_t>& devices) {
+std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
+                       const std::vector<std::size_t>& devices) {
   const auto total = [&](Account account) {
     Nanos sum = 0;
     for (const std::size_t device : devices) sum += a.ledger.total(account, device);
@@ -137,6 +194,9 @@ std::string about_used(const Analysis& a, const std::vector<std::size_t>& device
   const Nanos time = a.ledger.span() * static_cast<Nanos>(devices.size());
   const auto share = [&](Nanos ns) { return static_cast<double>(ns) / static_cast<double>(std::max<Nanos>(1, time)); };
   const bool one = devices.size() == 1;
+  const auto uneven = [&](Account account) {
+    return apart(a, devices, [&](std::size_t device) { return share_of_span(a, a.ledger.total(account, device)); });
+  };
   const Nanos useful = total(Account::kUseful), idle = total(Account::kUnexplained);
   const std::string busy = human_percent(share(useful));
   Nanos pauses = 0, error = 0;
@@ -144,44 +204,86 @@ std::string about_used(const Analysis& a, const std::vector<std::size_t>& device
     if (entry.account == Account::kUnexplained && a.is_pause(entry.phase)) pauses += entry.ns;
   for (const std::size_t device : devices) error += a.busy_error[device];
   const double material = a.limits[Threshold::kMaterial];
+  const double unread = share(total(Account::kUnobserved));
+  const std::string unknown = unread >= material ? fmt::format("; for {} no reading says what {} did",
+                                                               human_percent(unread), one ? "it" : "they")
+                                                 : "";
+  const std::string least = unknown.empty() ? "" : "at least ";
   if (!a.job.has_contexts && share(idle - pauses) >= material)
-    return fmt::format("{} {} busy for {}{} of {}. Why {} idle otherwise cannot be told from this recording alone.",
-                       subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : "", busy,
-                       span_words(a), one ? "it was" : "they were");
+    return fmt::format("{} {} busy for {}{} of {}{}{}. Why {} idle otherwise cannot be told from this recording alone.",
+                       subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : least, busy,
+                       span_words(a), mean_of(uneven(Account::kUseful)), unknown, one ? "it was" : "they were");
   if (!a.job.has_contexts && pauses > 0 && useful > 0)
-    return fmt::format("{} computed for {} of {} and stood idle {}, in phases that recur.", subject(a, devices), busy,
-                       span_words(a), human_percent(share(idle)));
-  std::string text = fmt::format("{} computed for {} of {}.", subject(a, devices), busy, span_words(a));
-  const auto words = [&](const Phrase& phrase) {
-    const bool of_job = phrase.account == Account::kNoTask && a.job.has_job;  // which may have done something else
-    return of_job ? "stood without a process of the job for {}" : phrase.text;
-  };
+    return fmt::format("{} computed for {}{} of {}{} and stood idle {}, in phases that recur{}.", subject(a, devices),
+                       least, busy, span_words(a), mean_of(uneven(Account::kUseful)), human_percent(share(idle)),
+                       unknown);
+  std::string text = fmt::format("{} computed for {}{} of {}{}{}.", subject(a, devices), least, busy, span_words(a),
+                                 mean_of(uneven(Account::kUseful)), unknown);
+  if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0)
+    text = fmt::format("No kernel was seen{} in {}{}.",
+                       devices.size() < a.devices.size() ? " on " + gpu_names(a, devices) : "", span_words(a), unknown);
   const Phrase* largest = nullptr;
   Nanos most = 0;
+  // Whose prompt it is at is no code that could be cheaper.
+  const auto somebody = [&](const Finding& finding) {
+    return finding.cause == Cause::kInteractiveHoldingGpu &&
+           static_cast<double>(finding.cost()) >= a.limits[Threshold::kMajority] * static_cast<double>(most);
+  };
+  const auto words = [&](const Phrase& phrase) -> std::string_view {
+    if (phrase.account == Account::kNoTask && a.job.has_job)  // which may have done something else
+      return "stood without a process of the job for {}";
+    const bool open = phrase.account == Account::kHostCode || phrase.account == Account::kUnexplained;
+    if (open && std::any_of(findings.begin(), findings.end(), somebody)) return "waited {} for somebody";
+    return phrase.text;
+  };
   for (const Phrase& phrase : kPhrases)
-    if (const Nanos ns = total(phrase.account); ns > most) {
+    if (const Nanos ns = total(phrase.account); ns > most &&
+                                                (phrase.account != Account::kUnobserved || unknown.empty()) &&
+                                                (phrase.account != Account::kNotUsed || !may_have_missed_kernels(a))) {
       most = ns;
       largest = &phrase;
     }
-  if (largest && share(most) >= a.limits[Threshold::kWorthSaying])
-    text += fmt::format(" {} {}.", one ? "It" : "They",
-                        fmt::format(fmt::runtime(words(*largest)), human_percent(share(most))));
-  return text;
+  if (!largest || share(most) < a.limits[Threshold::kWorthSaying]) return text;
+  std::string shares = uneven(largest->account);
+  const bool code = words(*largest) == kCode && shares.empty();
+  if (code) shares = mostly(a, devices, largest->account, most);
+  return text + fmt::format(" {} {}{}.",
+                            one                      ? "It"
+                            : shares.empty() || code ? "They"
+                                                     : "On average they",
+                            fmt::format(fmt::runtime(words(*largest)), human_percent(share(most))), shares);
 }
 
-bool marks_lost(const Analysis& a) {
-  return std::any_of(a.losses.begin(), a.losses.end(), [](const Loss& loss) {
-    return loss.what == info(LossKind::kMarkLost).name || loss.what == info(LossKind::kOutputLost).name;
-  });
+// Whether some of what counts its steps was lost.
+bool steps_lost(const Analysis& a) {
+  const LossKind kind = a.work->via == "output" ? LossKind::kOutputLost : LossKind::kMarkLost;
+  return std::any_of(a.losses.begin(), a.losses.end(), [&](const Loss& loss) { return loss.what == info(kind).name; });
 }
 
-std::string rate_words(double rate) {
-  return rate >= 1000 ? human_count(static_cast<std::int64_t>(rate)) : fmt::format("{:.3g}", rate);
-}
+std::string rate_words(double rate) { return human_figure(rate, 3); }
 
 }  // namespace
 
-std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
+namespace {
+
+// "The driver lost GPU 1. "; nothing where it lost none of the budget.
+std::string lost_words(const Analysis& a) {
+  std::vector<std::size_t> gone;
+  bool back = true;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    for (const LostDevice& lost : a.lost) {
+      if (lost.source != a.devices[device].source) continue;
+      if (gone.empty() || gone.back() != device) gone.push_back(device);
+      back &= unread_around(a, lost).end < a.window.end;
+    }
+  if (gone.empty()) return "";
+  const std::string names = gone.size() < a.devices.size() ? gpu_names(a, gone)
+                            : gone.size() == 1             ? "the GPU"
+                                                           : fmt::format("the {} GPUs", gone.size());
+  return fmt::format("The driver lost {}{}. ", names, back ? " for a time" : "");
+}
+
+std::string what_happened(const Analysis& a, const std::vector<Finding>& findings) {
   if (a.machine.empty() && !a.ranks.empty()) {
     const RankPace& slowest = a.ranks.front();
     return fmt::format(
@@ -189,6 +291,7 @@ std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
         "steps in a row, {:.2f} times in all {}. No GPU was recorded.",
         a.ranks.size(), slowest.name, slowest.slowest, slowest.to - slowest.from + 1, slowest.all, slowest.steps);
   }
+  if (a.machine.empty() && a.goes_on && a.window.end <= a.window.begin) return "Nothing has been read yet.";
   if (a.machine.empty()) return fmt::format("No GPU was recorded in {}.", span_words(a));
   if (a.devices.empty()) return fmt::format("The job was given no GPU and used none in {}.", span_words(a));
   if (a.job.batch.present) return batch_headline(a);
@@ -201,7 +304,7 @@ std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
     return fmt::format("What the GPUs did in {} is unknown: their utilisation was not reported.", span_words(a));
   const Nanos unobserved = a.ledger.total(Account::kUnobserved);
   if (unobserved == a.ledger.budget()) return fmt::format("No reading covers these {}.", span_words(a));
-  std::string text = about_used(a, cast.used);
+  std::string text = about_used(a, findings, cast.used);
   for (const Finding& finding : findings) {
     const bool waits = !finding.candidates.empty() && finding.candidates.front() == Cause::kHang &&
                        !finding.claims.empty() && finding.claims.front().account == Account::kUseful;
@@ -214,22 +317,32 @@ std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
     if (a.job.owners_unknown)
       text += fmt::format(" On {} {} kernel ran.", gpu_names(a, cast.unused), touched ? "hardly a" : "no");
     else
-      text += fmt::format(" {} {} {} used.", gpu_names(a, cast.unused), cast.unused.size() == 1 ? "was" : "were",
-                          touched ? "hardly" : "never");
+      text += fmt::format(" {} {} {}.", gpu_names(a, cast.unused), cast.unused.size() == 1 ? "was" : "were",
+                          touched                      ? "hardly used"
+                          : a.goes_on                  ? "not used so far"
+                          : may_have_missed_kernels(a) ? "not seen in use"
+                                                       : "never used");
   }
   if (a.work && a.work->steps_per_second) {
     const std::string rate =
-        (marks_lost(a) ? "at least " : "") + rate_words(*a.work->steps_per_second) + " steps per second";
+        (steps_lost(a) ? "at least " : "") + rate_words(*a.work->steps_per_second) + " steps per second";
     if (a.work->processes > 1)
-      text += fmt::format(" Of {} processes that count steps, the one with most did {}.", a.work->processes, rate);
+      text += fmt::format(" Of {} processes that count steps, the one with most did {} from its first to its last.",
+                          a.work->processes, rate);
     else
-      text += fmt::format(" The job did {}{}.", rate,
+      text += fmt::format(" From its first step to its last the job did {}{}.", rate,
                           a.work->samples_per_second
                               ? fmt::format(", {} samples per second", rate_words(*a.work->samples_per_second))
                               : "");
   }
   if (!cast.unreported.empty()) text += fmt::format(" {} reported no utilisation.", gpu_names(a, cast.unreported));
   return text;
+}
+
+}  // namespace
+
+std::string headline(const Analysis& a, const std::vector<Finding>& findings) {
+  return (a.goes_on ? "So far: " : "") + lost_words(a) + what_happened(a, findings);
 }
 
 }  // namespace headroom::diagnose

@@ -11,6 +11,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "diagnose/rules.h"
+#include "diagnose/unseen.h"
 #include "diagnose/words.h"
 #include "model/notes.h"
 
@@ -22,6 +23,10 @@ HealthCheck runs_on_gpu(const Analysis& a) {
   const Nanos own = a.ledger.busy() - a.ledger.total(Account::kForeign);
   const bool unseen = a.ledger.budget() > 0 && a.ledger.total(Account::kUnobserved) == a.ledger.budget();
   if (unseen) return {"runs_on_gpu", Answer::kUnknown, "no reading says whether kernels ran"};
+  if (own <= 0 && may_have_missed_kernels(a))
+    return {"runs_on_gpu", Answer::kUnknown,
+            fmt::format("no kernel of it was seen, and nothing is known of the last {}{}",
+                        human_duration(unseen_at_end(a)), a.devices.size() == 1 ? "" : " of GPU time")};
   if (!a.job.has_contexts)
     return {"runs_on_gpu", own > 0 ? Answer::kYes : Answer::kUnknown,
             own > 0 ? "kernels ran; whose they were is not recorded" : "no kernel ran in the recorded time"};
@@ -40,6 +45,9 @@ HealthCheck runs_on_gpu(const Analysis& a) {
   if (own > 0) return {"runs_on_gpu", Answer::kYes, fmt::format("its kernels ran for {}", human_duration(own))};
   if (held && !seen && !a.job.batch.present)
     return {"runs_on_gpu", Answer::kUnknown, "no kernel ran in this time, and no look at the driver's list lies in it"};
+  if (a.goes_on)
+    return {"runs_on_gpu", Answer::kUnknown,
+            held ? "it holds a compute context, and no kernel has run yet" : "it has held no compute context so far"};
   return {"runs_on_gpu", Answer::kNo, held ? "it held a context and no kernel ran" : "it never held a compute context"};
 }
 
@@ -103,6 +111,16 @@ HealthCheck memory(const Analysis& a) {
     check.good = share < a.limits[Threshold::kMemoryFull] ? Answer::kYes : Answer::kNo;
     check.evidence =
         fmt::format("{} of {} at most", human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
+    std::int64_t others = 0;
+    for (const Tenant& tenant : a.tenants)
+      if (tenant.device == i) others += tenant.peak_bytes;
+    if (others > 0) check.evidence += fmt::format(" (processes outside the job held {})", human_bytes(others));
+  }
+  // What a job takes in its last moment lies behind the last reading.
+  const bool failed = a.meta.exit_code.value_or(0) != 0 && a.window.end >= a.meta.end && !a.job.batch.present;
+  if (failed && check.good == Answer::kYes) {
+    check.good = Answer::kUnknown;
+    check.evidence += " when it was read; what it took right before it failed is not known";
   }
   return check;
 }
@@ -117,23 +135,55 @@ HealthCheck clocks(const Analysis& a) {
   return {"clocks", low ? Answer::kNo : Answer::kYes, low ? "lowered while busy" : "no lasting limit while busy"};
 }
 
+// Whether a task of a batch that is known to use a GPU had one for most of the last part of the time: of one that never
+// does, no kernel is expected.
+bool gpu_task_late(const Analysis& a) {
+  const double most = a.limits[Threshold::kMajority] * static_cast<double>(a.window.end - a.late_from);
+  const auto late = [&](Nanos begin, Nanos end) {
+    return static_cast<double>(std::min(end, a.window.end) - std::max(begin, a.late_from)) >= most;
+  };
+  const auto computed = [&](const Slice& slice) {
+    const TaskAttempt* attempt = is_busy(slice.account) ? a.attempt_at(slice.task, slice.begin) : nullptr;
+    return attempt && late(attempt->begin, attempt->end);
+  };
+  return std::any_of(a.job.uses.begin(), a.job.uses.end(),
+                     [&](const ContextUse& use) { return use.ours && late(use.begin, use.end); }) ||
+         std::any_of(a.devices.begin(), a.devices.end(), [&](const DeviceTime& time) {
+           return std::any_of(time.slices.begin(), time.slices.end(), computed);
+         });
+}
+
 // Does anything still move in the last part of the time?
 HealthCheck progress(const Analysis& a) {
-  Nanos busy = 0, unseen = 0;
+  Nanos busy = 0, unseen = 0, last = a.window.begin, read = a.window.begin;
   for (const DeviceTime& time : a.devices)
     for (const Slice& slice : time.slices) {
       const Nanos late = std::max<Nanos>(0, slice.end - std::max(slice.begin, a.late_from));
-      if (is_busy(slice.account)) busy += late;
-      if (slice.account == Account::kUnobserved) unseen += late;
+      if (is_busy(slice.account)) busy += late, last = std::max(last, slice.end);
+      if (slice.account == Account::kUnobserved)
+        unseen += late;
+      else
+        read = std::max(read, slice.end);
     }
   const auto late = static_cast<double>(a.window.end - a.late_from) * static_cast<double>(a.devices.size());
   if (busy == 0 && static_cast<double>(unseen) >= a.limits[Threshold::kMajority] * late)
     return {"progress", Answer::kUnknown, "the end is covered by no sample"};
-  if (busy > 0) return {"progress", Answer::kYes, "kernels ran to the end"};
+  if (busy > 0) {
+    constexpr Nanos kSeen = 100;  // a hundredth of the time
+    const Nanos end = a.window.end - std::max(kSecond / 2, a.window.length() / kSeen);
+    std::string ran = fmt::format("kernels ran until {} before the end", human_duration(a.window.end - last));
+    if (last >= end) ran = "kernels ran to the end";
+    if (read < end) ran = "kernels ran late in it; its end is covered by no sample";
+    return {"progress", Answer::kYes, std::move(ran)};
+  }
+  if (a.goes_on && a.ledger.busy() == 0) return {"progress", Answer::kUnknown, "no kernel has run yet"};
   const std::string none =
-      fmt::format("no kernel in the last {} of the time", human_percent(a.limits[Threshold::kProgressTail]));
+      fmt::format("no kernel in the last {} of the time{}", human_percent(a.limits[Threshold::kProgressTail]),
+                  unseen > 0 ? ", as far as samples cover it" : "");
   if (a.host.late_cpu > a.limits[Threshold::kProgressCpu]) return {"progress", Answer::kYes, none + ", but CPU work"};
   if (!a.job.has_host) return {"progress", Answer::kUnknown, none};
+  if (a.job.batch.present && !gpu_task_late(a))
+    return {"progress", Answer::kUnknown, none + ", and no task that was seen to use a GPU ran for most of it"};
   return {"progress", Answer::kNo, none + ", and no CPU work"};
 }
 
@@ -145,7 +195,16 @@ HealthCheck no_hang(const Analysis& a, const HealthCheck& progress) {
   if (hung > 0) return {"no_hang", Answer::kNo, fmt::format("nothing of the job moved for {}", human_duration(hung))};
   if (stalled) return {"no_hang", Answer::kUnknown, "kernels only waited for a time: a hang, or a peer that is late"};
   if (progress.good == Answer::kYes) return {"no_hang", Answer::kYes, progress.evidence};
+  if (!a.job.batch.present && a.window.end >= a.meta.end && a.meta.exit_code == 0)
+    return {"no_hang", Answer::kYes, "the job ended by itself, with exit code 0"};
   return {"no_hang", Answer::kUnknown, progress.evidence};
+}
+
+// Whether somebody read what the job printed, whatever it told.
+bool read_its_output(const RecordingMeta& meta) {
+  return meta.tiers.find('L') != std::string::npos ||
+         std::any_of(meta.missing_tiers.begin(), meta.missing_tiers.end(),
+                     [](const MissingTier& one) { return one.tier == 'L' && one.why == kOutputToldNothing; });
 }
 
 HealthCheck no_out_of_memory(const Analysis& a) {
@@ -165,9 +224,9 @@ HealthCheck no_out_of_memory(const Analysis& a) {
             fmt::format("its output says at {}: {}", a.when(a.out_of_memory->last), a.out_of_memory->words)};
   if (a.window.end >= a.meta.end && a.meta.exit_code == 0)
     return {kCheck, Answer::kYes, "none that ended the job: exit code 0"};
-  const bool read = a.meta.tiers.find('L') != std::string::npos;
-  return {kCheck, Answer::kUnknown,
-          read ? "neither the end of the job nor a line of its output says" : "its output was not read"};
+  return {
+      kCheck, Answer::kUnknown,
+      read_its_output(a.meta) ? "neither the end of the job nor a line of its output says" : "its output was not read"};
 }
 
 // How the last attempt of each task of a batch went.
@@ -186,6 +245,14 @@ HealthCheck tasks_ended(const Analysis& a) {
   return {"ended_well", Answer::kNo, fmt::format("{} of {} tasks that ended did not succeed", bad, well.size())};
 }
 
+// What a job prints before it fails is what tells why: "; its output was not read: not asked for (--output-lines)".
+std::string output_unread(const RecordingMeta& meta) {
+  if (read_its_output(meta)) return "";
+  for (const MissingTier& missing : meta.missing_tiers)
+    if (missing.tier == 'L') return "; its output was not read: " + missing.why;
+  return "";
+}
+
 HealthCheck ended_well(const Analysis& a) {
   if (a.job.batch.present) return tasks_ended(a);
   if (a.goes_on) return {"ended_well", Answer::kUnknown, "the recording goes on"};
@@ -193,8 +260,12 @@ HealthCheck ended_well(const Analysis& a) {
   const auto code = a.meta.exit_code;
   if (!code) return {"ended_well", Answer::kUnknown, "the end of the job was not recorded"};
   if (*code == 0) return {"ended_well", Answer::kYes, "exit code 0"};
-  if (*code > 128) return {"ended_well", Answer::kNo, fmt::format("ended by signal {}", *code - 128)};
-  return {"ended_well", Answer::kNo, fmt::format("exit code {}", *code)};
+  if (*code > 128)
+    return {"ended_well", Answer::kNo,
+            a.returned ? fmt::format("exit code {}, with which shells say that signal {} ended what they ran", *code,
+                                     *code - 128)
+                       : fmt::format("ended by signal {}", *code - 128)};
+  return {"ended_well", Answer::kNo, fmt::format("exit code {}{}", *code, output_unread(a.meta))};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "diagnose/health.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "analyze/testing.h"
@@ -9,6 +10,8 @@
 namespace headroom {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::RecordingBuilder;
 
 Answer answer(const Explanation& e, std::string_view name) {
@@ -32,6 +35,45 @@ TEST(Health, AJobThatComputesToItsEndNeitherHangsNorRunsOutOfMemory) {
   EXPECT_EQ(answer(e, "mixed_precision"), Answer::kUnknown) << "nothing says";
 }
 
+TEST(Health, WhatAFailedJobTookLastIsNotKnown) {
+  RecordingBuilder recording(60);
+  recording.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 60, 0.5).context(100, 0, 0, 60, 0.9);
+  recording.meta().exit_code = 0;
+  EXPECT_EQ(answer(explain(recording.build()), "memory"), Answer::kYes);
+  RecordingBuilder failing(60);
+  failing.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 60, 0.5).context(100, 0, 0, 60, 0.9);
+  failing.meta().exit_code = 1;
+  EXPECT_EQ(answer(explain(failing.build()), "memory"), Answer::kUnknown);
+}
+
+TEST(Health, OfAJobThatFailedIsSaidWhetherItsOutputWasRead) {
+  const auto ended = [](int code, std::vector<MissingTier> missing) {
+    RecordingBuilder recording(10);
+    recording.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 10, 0.5).context(100, 0, 0, 10, 0.9);
+    recording.meta().exit_code = code;
+    recording.meta().missing_tiers = std::move(missing);
+    for (const HealthCheck& check : explain(recording.build()).health)
+      if (check.check == "ended_well") return check.evidence;
+    return std::string();
+  };
+  const MissingTier unread{'L', "not asked for (--output-lines)"};
+  EXPECT_EQ(ended(1, {unread}), "exit code 1; its output was not read: not asked for (--output-lines)");
+  EXPECT_EQ(ended(1, {}), "exit code 1");
+  EXPECT_EQ(ended(1, {{'L', std::string(kOutputToldNothing)}}), "exit code 1") << "it was read, and told nothing";
+  EXPECT_EQ(ended(137, {unread}), "ended by signal 9") << "what it printed does not tell who sent that";
+  EXPECT_EQ(ended(0, {unread}), "exit code 0");
+  // bash -c 'python3 train.py; exit $?' returns it, and is ended by nobody.
+  RecordingBuilder returned(10);
+  returned.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 10, 0.5).context(100, 0, 0, 10, 0.9);
+  returned.meta().exit_code = 137;
+  Recording recording = returned.build();
+  recording.events.push_back(to_event(events::JobEnd{.exit_code = 137}, recording.meta.end));
+  for (const HealthCheck& check : explain(recording).health)
+    if (check.check == "ended_well") {
+      EXPECT_EQ(check.evidence, "exit code 137, with which shells say that signal 9 ended what they ran");
+    }
+}
+
 TEST(Health, WhatMovesNoMoreHangs) {
   RecordingBuilder recording(600);
   recording.gpu(0, [](double t) { return t < 200 ? 0.9 : 0.0; })
@@ -41,6 +83,42 @@ TEST(Health, WhatMovesNoMoreHangs) {
   ASSERT_GT(e.ledger.total(Account::kHung), 0);
   EXPECT_EQ(answer(e, "no_hang"), Answer::kNo);
   EXPECT_EQ(answer(e, "no_out_of_memory"), Answer::kUnknown);
+}
+
+TEST(Health, KernelsRanUntilTheirLast) {
+  const auto progress = [](double busy_until, double read_until) {
+    RecordingBuilder recording(100);
+    recording.gpu(0, [=](double t) { return t < busy_until ? 0.9 : 0.0; }).process(100, 1, 0, 100, 0.5);
+    Recording made = recording.context(100, 0, 0, 100).build();
+    for (const SourceId gpu : made.all(SourceKind::kGpu)) {
+      Track& track = made.tracks[static_cast<std::size_t>(gpu)];
+      for (Column& column : track.columns) {
+        column.absent.resize(column.values.size());
+        for (std::size_t row = 0; row < track.at.size(); ++row)
+          if (track.at[row] > RecordingBuilder::at(read_until)) column.absent[row] = 1;
+      }
+    }
+    for (const HealthCheck& check : explain(made).health)
+      if (check.check == "progress") return check.evidence;
+    return std::string();
+  };
+  EXPECT_EQ(progress(100, 100), "kernels ran to the end");
+  EXPECT_EQ(progress(95.5, 100), "kernels ran until 5.0 s before the end");
+  EXPECT_THAT(progress(60, 92), HasSubstr("of the time, as far as samples cover it"));
+  EXPECT_THAT(progress(60, 100), Not(HasSubstr("samples cover")));
+  EXPECT_EQ(progress(100, 92), "kernels ran late in it; its end is covered by no sample");
+}
+
+TEST(Health, AJobThatEndedByItselfAndWellDidNotHang) {
+  const auto hangs = [](std::optional<int> code) {
+    RecordingBuilder recording(100);
+    recording.gpu(0, [](double t) { return t < 60 ? 0.9 : 0.0; }).process(100, 1, 0, 100, 0.01).context(100, 0, 0, 100);
+    recording.meta().exit_code = code;
+    return answer(explain(recording.build()), "no_hang");
+  };
+  EXPECT_NE(hangs(std::nullopt), Answer::kYes);
+  EXPECT_NE(hangs(1), Answer::kYes) << "a watchdog may have ended it";
+  EXPECT_EQ(hangs(0), Answer::kYes);
 }
 
 TEST(Health, AttemptsThatRanOutOfMemoryAreCounted) {

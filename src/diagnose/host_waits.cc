@@ -9,6 +9,7 @@
 
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/words.h"
 #include "diagnose/work_during.h"
 
 namespace headroom::diagnose {
@@ -108,10 +109,12 @@ std::string_view place_of(WaitChannel channel) {
 
 }  // namespace
 
-std::string looks_sentence(const std::vector<Seen>& seen) {
+std::string looks_sentence(const std::vector<Seen>& seen, const Claims& claims) {
   std::string text = "when looked at in or near this time, its main thread was";
   for (std::size_t i = 0; i < seen.size(); ++i)
     text += fmt::format("{} {} ({})", i == 0 ? "" : ",", place_of(seen[i].channel), human_percent(seen[i].share));
+  constexpr double kMostOfIt = 0.75;  // then looks that are near the claims are in them
+  if (part_claimed(claims) < kMostOfIt) text += "; waits for its kernels may be among these";
   return text;
 }
 
@@ -132,7 +135,59 @@ double copying(const Analysis& a, const Claims& claims) {
   return bytes / a.limits[Threshold::kPageable] / std::max(1e-9, seconds(length(claims)));
 }
 
+namespace {
+
+std::set<std::size_t> devices_of(const Claims& claims) {
+  std::set<std::size_t> devices;
+  for (const ClaimedPiece& piece : claims) devices.insert(piece.device);
+  return devices;
+}
+
+// Whether so few bytes came that the link as it was, from the far side of the machine, had them in next to no time.
+bool too_few_for_the_link(const Analysis& a, const Claims& claims) {
+  constexpr double kFarSide = 0.5;  // of the link's rate: what remote memory leaves at the least, by judgement
+  double time = 0;
+  for (const std::size_t device : devices_of(claims)) {
+    const auto rate = a.links[device] ? a.links[device]->bytes_per_second() : std::nullopt;
+    if (!rate || !a.copied_bytes[device]) return false;
+    time += *a.copied_bytes[device] / (kFarSide * *rate);
+  }
+  return time < a.limits[Threshold::kMaterial] * seconds(length(claims));
+}
+
+}  // namespace
+
+std::optional<double> copying_at_the_link(const Analysis& a, const Claims& claims) {
+  double time = 0;
+  for (const std::size_t device : devices_of(claims)) {
+    const auto& link = a.links[device];
+    const auto rate = link && link->narrow() ? link->bytes_per_second() : std::nullopt;
+    if (!rate || !a.copied_bytes[device]) return std::nullopt;
+    time += *a.copied_bytes[device] / *rate;
+  }
+  return time / std::max(1e-9, seconds(length(claims)));
+}
+
+std::vector<std::string> link_sentences(const Analysis& a, const Claims& claims) {
+  std::vector<std::string> sentences;
+  for (const std::size_t device : devices_of(claims))
+    if (const auto& link = a.links[device]; link && link->narrow())
+      sentences.push_back(
+          fmt::format("the link of {} ran as {} while kernels ran", a.device_name(device), link->words()));
+  return sentences;
+}
+
+void may_be_the_link(const Analysis& a, Finding& finding) {
+  std::vector<std::string> slow = link_sentences(a, finding.claims);
+  const bool copies = std::find(finding.candidates.begin(), finding.candidates.end(), Cause::kPageableCopies) !=
+                      finding.candidates.end();
+  if (slow.empty() || !copies) return;
+  add(finding.candidates, {Cause::kPcieOrNuma});
+  append(finding.evidence, std::move(slow));
+}
+
 void exclude_copies(const Analysis& a, Finding& finding) {
+  if (too_few_for_the_link(a, finding.claims)) std::erase(finding.candidates, Cause::kPcieOrNuma);
   const bool counted = std::all_of(a.copied_bytes.begin(), a.copied_bytes.end(), [](const auto& b) { return b; });
   if (!counted || copying(a, finding.claims) >= a.limits[Threshold::kMaterial]) return;
   if (std::erase(finding.candidates, Cause::kPageableCopies) > 0)
@@ -155,7 +210,12 @@ Causes asleep_for(const Analysis& a, const HostSummary& s, const Claims& claims,
       if (cause != Cause::kGilContention || s.owner_threads >= a.limits[Threshold::kHelpersAtWork])
         add(causes, {cause});
   if (copying(a, claims) >= a.limits[Threshold::kChannelShare]) add(causes, {Cause::kPageableCopies});
-  std::erase(causes, Cause::kInputTooFewWorkers);  // its stacks are not in a loader
+  // Its stacks are in no loader that is known; a process of its own may be one, whether it works or waits itself.
+  if (s.helpers == 0)
+    std::erase(causes, Cause::kInputTooFewWorkers);
+  else
+    add(causes, {Cause::kInputTooFewWorkers});
+  if (s.helper_cpu >= a.limits[Threshold::kHelpersAtWork]) add(causes, {Cause::kInputInMainProcess});
   return causes;
 }
 
@@ -192,9 +252,8 @@ void name_the_neighbour(const Analysis& a, Finding& finding) {
     return process.facts.in_job && !known.contains(process.source);
   });
   if (work.most < a.limits[Threshold::kOtherThreads]) return;
-  finding.evidence.push_back(
-      fmt::format("meanwhile process {} of the job ({}), which is not on a GPU, used {:.2g} cores", work.busiest.pid,
-                  name_of(work.busiest), work.most));
+  finding.evidence.push_back(fmt::format("meanwhile process {} of the job ({}), which is not on a GPU, used {} cores",
+                                         work.busiest.pid, name_of(work.busiest), human_figure(work.most, 2)));
   std::erase(finding.candidates, Cause::kInputTooFewWorkers);
   finding.candidates.insert(finding.candidates.begin(), Cause::kInputTooFewWorkers);
   finding.advice =

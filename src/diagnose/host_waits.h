@@ -30,7 +30,8 @@ struct Seen {
 };
 // Where it was seen asleep, most often first.
 [[nodiscard]] std::vector<Seen> seen_in(const Looks& looks, double least);
-[[nodiscard]] std::string looks_sentence(const std::vector<Seen>& seen);
+// Looks are readings apart: where the claims are short, waits for kernels between them may be among these.
+[[nodiscard]] std::string looks_sentence(const std::vector<Seen>& seen, const Claims& claims);
 
 // What the main thread may have waited for that no kernel of its own does: where it was seen asleep, and what its
 // process read and wrote meanwhile.
@@ -38,6 +39,15 @@ struct Seen {
 
 // The share of the claimed time that what came over PCIe takes if it is copied from pageable memory.
 [[nodiscard]] double copying(const Analysis& a, const Claims& claims);
+
+// The share that they take at the best of the device's link, where it is less than device and slot allow; nothing where
+// it is not, or where bytes or link were not read.
+[[nodiscard]] std::optional<double> copying_at_the_link(const Analysis& a, const Claims& claims);
+
+// Adds a slow link to a set with copies in it, with how slow.
+void may_be_the_link(const Analysis& a, Finding& finding);
+// "the link of GPU 0 ran as PCIe 4.0 x4 of 4.0 x16 while kernels ran" for each of these devices that is so.
+[[nodiscard]] std::vector<std::string> link_sentences(const Analysis& a, const Claims& claims);
 
 // Takes copies out of a set where the bytes that came over PCIe were counted and are too few.
 void exclude_copies(const Analysis& a, Finding& finding);

@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the host did while a GPU was idle, and the findings that follow from it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "analyze/testing.h"
+#include "diagnose/claims.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
+#include "diagnose/words.h"
 
 namespace headroom {
 namespace {
 
+using ::testing::AllOf;
 using testing::cell;
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -18,14 +23,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::RecordingBuilder;
-
-const Finding* find(const Explanation& e, Cause cause) {
-  for (const Finding& finding : e.findings)
-    if (finding.cause == cause ||
-        std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end())
-      return &finding;
-  return nullptr;
-}
 
 // Sets a state of a process's rows.
 void set(Recording& recording, std::int64_t pid, Metric metric, std::int64_t value) {
@@ -80,6 +77,22 @@ TEST(IdleFindings, WorkersOneAfterTheOtherAreStartedAnewAndNotAddedUp) {
   const Analysis a = analyze(recording);
   EXPECT_EQ(a.host.helpers, 1U);
   EXPECT_NEAR(a.host.helper_cpu, 0.8, 0.1);
+}
+
+// Environments in lock step, of which one is slow: nothing can be read ahead, and more of them do not help.
+TEST(IdleFindings, OneWorkerThatDoesItAllIsNamed) {
+  const auto said = [](double others) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.5; }).process(100, 1, 0, 60, 0.02).context(100, 0, 0, 60);
+    builder.process(101, 100, 0, 60, 0.7);
+    for (int i = 0; i < 3; ++i) builder.process(102 + i, 100, 0, 60, others);
+    const Explanation e = explain(builder.build());
+    const Finding* finding = find(e, Cause::kBurstyInput);
+    return finding ? fmt::format("{} {}", fmt::join(finding->evidence, "; "), finding->advice) : e.headline;
+  };
+  EXPECT_THAT(said(0.02), AllOf(HasSubstr("92 % of what they used then is one's, process 101"),
+                                HasSubstr("see what process 101 does that the others do not")));
+  EXPECT_THAT(said(0.3), AllOf(HasSubstr("on average they are fast enough"), Not(HasSubstr("process 101"))));
 }
 
 TEST(IdleFindings, ChildrenTooShortToBeSeenCountByWhatTheirParentWaitedFor) {
@@ -187,6 +200,21 @@ TEST(IdleFindings, OneRankOnTheCpuKeepsTheOtherWaiting) {
   EXPECT_EQ(e.findings[0].candidates.front(), Cause::kStraggler);
   ASSERT_TRUE(e.findings[0].gain);
   EXPECT_NEAR(e.findings[0].gain->high, 2.5, 0.1) << "both GPUs wait for the same process";
+}
+
+TEST(IdleFindings, WhatRecursIsSaidOfWhatClaimsItOnly) {
+  RecordingBuilder builder(1260);
+  builder.gpu(0, [](double t) { return std::fmod(t - 0.01, 420) < 360 ? 0.95 : 0.0; });
+  const Recording recording = builder.build();
+  const Analysis a = analyze(recording);
+  const auto idle = [&](double until) {
+    return diagnose::claim(a, [&](std::size_t, const Slice& slice) {
+      return !is_busy(slice.account) && slice.end <= RecordingBuilder::at(until);
+    });
+  };
+  EXPECT_THAT(diagnose::recurrences(a, idle(1260)), ElementsAre(HasSubstr("3 times")));
+  EXPECT_THAT(diagnose::recurrences(a, idle(500)), IsEmpty()) << "one of three";
+  EXPECT_THAT(diagnose::recurrences(a, {}), IsEmpty());
 }
 
 }  // namespace

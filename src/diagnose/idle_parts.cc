@@ -8,112 +8,14 @@
 #include <map>
 #include <set>
 
+#include "analyze/ends.h"
 #include "base/human.h"
+#include "diagnose/core_waits.h"
+#include "diagnose/host_memory.h"
+#include "diagnose/pauses.h"
+#include "model/places.h"
 
 namespace headroom::diagnose {
-
-namespace {
-
-bool between_kernels(const Slice& slice) {
-  return slice.account == Account::kHostCode || slice.account == Account::kInput ||
-         slice.account == Account::kUnexplained || slice.account == Account::kCheckpoint ||
-         slice.account == Account::kPeers;
-}
-
-// The stretches of a device without a kernel, while its process held it.
-std::vector<Window> pauses_of(const DeviceTime& device) {
-  std::vector<Window> pauses;
-  for (const Slice& slice : device.slices) {
-    if (!between_kernels(slice)) continue;
-    if (!pauses.empty() && pauses.back().end == slice.begin)
-      pauses.back().end = slice.end;
-    else
-      pauses.push_back({slice.begin, slice.end});
-  }
-  return pauses;
-}
-
-// A program that lives in pauses only serves something else than the work between them.
-bool lives_in(const std::vector<Window>& pauses, const Process& process, Nanos until, double most) {
-  const Nanos end = process.end.value_or(until);
-  Nanos paused = 0;
-  auto pause = std::lower_bound(pauses.begin(), pauses.end(), process.start,
-                                [](const Window& window, Nanos at) { return window.end <= at; });
-  for (; pause != pauses.end() && pause->begin < end; ++pause)
-    paused += std::min(pause->end, end) - std::max(pause->begin, process.start);
-  return static_cast<double>(paused) >= most * static_cast<double>(end - process.start);
-}
-
-// How long it is known to have lived: it is found gone at a sample only, and may have ended soon after the one before.
-Nanos known_life(const Analysis& a, const RecordedProcess& process) {
-  const auto& did = a.job.did[static_cast<std::size_t>(process.source)];
-  if (!process.facts.end) return a.window.end - process.facts.start;
-  return (did.empty() ? *process.facts.end : std::min(*process.facts.end, did.back().end)) - process.facts.start;
-}
-
-// When workers of this process were replaced; a worker's end is known to a sample only.
-void add_restarts(const Analysis& a, SourceId owner, const std::vector<Window>& pauses, WorkerRestarts& restarts) {
-  const Nanos close = a.limits.time(Threshold::kRestartClose);
-  std::set<SourceId> below;
-  for (const SourceId id : descendants(a.job, owner)) below.insert(id);
-  std::vector<const Process*> workers;
-  for (const RecordedProcess& process : a.processes)
-    if (below.contains(process.source) && !a.job.holds[static_cast<std::size_t>(process.source)] &&
-        known_life(a, process) >= close)  // a helper that comes and goes is no worker
-      workers.push_back(&process.facts);
-  std::vector<std::pair<Nanos, Nanos>> ended;  // when, and when it had started
-  for (const Process* worker : workers)
-    if (worker->end && !lives_in(pauses, *worker, a.window.end, a.limits[Threshold::kWorkersFull]))
-      ended.emplace_back(*worker->end, worker->start);
-  std::sort(ended.begin(), ended.end());
-  std::sort(workers.begin(), workers.end(), [](const Process* x, const Process* y) { return x->start < y->start; });
-  for (const Process* next : workers) {
-    const Nanos reach = close + a.meta.interval;
-    const auto first = std::lower_bound(ended.begin(), ended.end(), std::pair(next->start - reach, Nanos{0}));
-    const auto last = std::upper_bound(first, ended.end(), std::pair(next->start + reach, a.window.end));
-    const bool replaces = std::any_of(first, last, [&](const auto& one) { return one.second <= next->start - close; });
-    if (!replaces) continue;
-    ++restarts.workers;
-    if (restarts.starts.empty() || next->start - restarts.starts.back() > close) restarts.starts.push_back(next->start);
-  }
-}
-
-}  // namespace
-
-WorkerRestarts worker_restarts(const Analysis& a) {
-  WorkerRestarts restarts;
-  if (a.job.batch.present) return restarts;
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    WorkerRestarts here;
-    std::set<SourceId> owners;
-    for (const ContextUse& use : a.job.uses)
-      if (use.ours && use.process && use.device == a.devices[device].source &&
-          !a.job.children[static_cast<std::size_t>(*use.process)].empty())
-        owners.insert(*use.process);
-    if (owners.empty()) continue;
-    const std::vector<Window> pauses = pauses_of(a.devices[device]);
-    for (const SourceId owner : owners) add_restarts(a, owner, pauses, here);
-    if (here.starts.empty()) continue;
-    // The pause begins when the old workers are told to end, and ends with the first batch of the new ones.
-    const Nanos around = a.limits.time(Threshold::kLongPause);
-    Claims around_starts, idle;
-    for (const Window& pause : pauses)
-      if (std::any_of(here.starts.begin(), here.starts.end(),
-                      [&](Nanos at) { return pause.begin - around <= at && at <= pause.end; }))
-        around_starts.push_back({device, pause.begin, pause.end, Account::kUnexplained, -1});
-    claim_on(
-        a, device,
-        [](const Slice& slice) {
-          const bool in_own_code = slice.account == Account::kHostCode && slice.tiers.has("Y");
-          return between_kernels(slice) && slice.account != Account::kCheckpoint && !in_own_code;
-        },
-        idle);
-    for (const ClaimedPiece& piece : common(idle, around_starts)) restarts.pauses.push_back(piece);
-    restarts.workers += here.workers;
-    restarts.starts.insert(restarts.starts.end(), here.starts.begin(), here.starts.end());
-  }
-  return restarts;
-}
 
 namespace {
 
@@ -164,6 +66,20 @@ Nanos block_of(const Analysis& a) {
   return std::max(kSecond, a.window.length() / kMostBlocks);
 }
 
+// Whether the kernels of both ran at the same time for most of the shorter one's, wherever in the readings they were:
+// they take longer together than the time there was.
+bool at_once(const Analysis& a, std::size_t device, std::size_t other) {
+  Claims both;
+  for (const std::size_t one : {device, other})
+    claim_on(
+        a, one, [](const Slice& slice) { return slice.account == Account::kUseful; }, both);
+  const Nanos sum = length(both);
+  Nanos begin = a.window.end, end = a.window.begin;
+  for (const ClaimedPiece& piece : both) begin = std::min(begin, piece.begin), end = std::max(end, piece.end);
+  const Nanos shorter = std::min(a.ledger.total(Account::kUseful, device), a.ledger.total(Account::kUseful, other));
+  return static_cast<double>(sum - (end - begin)) >= a.limits[Threshold::kMajority] * static_cast<double>(shorter);
+}
+
 }  // namespace
 
 UnevenTime uneven_time(const Analysis& a) {
@@ -194,7 +110,12 @@ UnevenTime uneven_time(const Analysis& a) {
       const bool in_turn =
           static_cast<double>(length(waits)) >= a.limits[Threshold::kMajority] * static_cast<double>(length(idle));
       if (!little && !in_turn) continue;
-      uneven.in_turn |= !little && a.material(length(waits));
+      if (!little && a.material(length(waits))) {
+        const bool beside = std::any_of(devices.begin(), devices.end(), [&](std::size_t other) {
+          return other != device && at_once(a, device, other);
+        });
+        (beside ? uneven.at_once : uneven.in_turn) = true;
+      }
       uneven.claims = united(uneven.claims, waits);
     }
   }
@@ -255,7 +176,7 @@ LateRank late_rank(const Analysis& a) {
       [&](const Slice& slice) {
         return (slice.account == Account::kHostCode || slice.account == Account::kUnexplained ||
                 slice.account == Account::kSync) &&
-               !a.held_for_nothing(slice);
+               !a.held_for_nothing(slice) && !an_end_lies_in(slice);
       },
       idle);
   // Where within a reading either lies is not known.
@@ -265,11 +186,23 @@ LateRank late_rank(const Analysis& a) {
   return late;
 }
 
-Claims open_time(const Analysis& a, std::initializer_list<Account> accounts) {
+IdleParts idle_parts(const Analysis& a) {
+  IdleParts parts{worker_restarts(a), uneven_time(a), rank_waits(a), late_rank(a), {}, {}, {}};
+  if (memory_was_short(a)) {
+    const Claims idle = open_time(a, parts, {Account::kInput, Account::kHostCode, Account::kUnexplained});
+    parts.swapping = swapping(a, idle);
+    parts.rereading = rereading(a, without(idle, parts.swapping));
+  }
+  parts.cores = for_want_of_cores(a, open_time(a, parts, {Account::kHostCode, Account::kSync}));
+  return parts;
+}
+
+Claims open_time(const Analysis& a, const IdleParts& parts, std::initializer_list<Account> accounts) {
   Claims claims = claim_accounts(a, accounts);
   if (claims.empty()) return claims;
-  for (const Claims& taken : {worker_restarts(a).pauses, uneven_time(a).claims, rank_waits(a), late_rank(a).claims})
-    if (!taken.empty()) claims = without(claims, taken);
+  for (const Claims* taken : {&parts.restarts.pauses, &parts.uneven.claims, &parts.ranks, &parts.late.claims,
+                              &parts.swapping, &parts.rereading, &parts.cores})
+    if (!taken->empty()) claims = without(claims, *taken);
   return is_profiled(a) ? without(claims, profiled_idle(a)) : claims;
 }
 
@@ -288,7 +221,7 @@ Claims in_pauses(const Analysis& a, const Claims& claims) {
   if (claims.empty()) return {};
   Claims pauses;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
-    for (const Window& pause : pauses_of(a.devices[device]))
+    for (const Window& pause : pauses_of(a.devices[device], between_kernels))
       if (pause.length() >= a.limits.time(Threshold::kLongPause))
         pauses.push_back({device, pause.begin, pause.end, Account::kUnexplained, -1});
   const Claims slow = claim(a, [&](std::size_t, const Slice& slice) { return a.is_pause(slice.phase); });
@@ -314,26 +247,70 @@ namespace {
 
 bool told_by_the_job(const Phase& phase) { return phase.named_by == "marks" || phase.named_by == "nvtx"; }
 
-// The phases that the job itself names in which this time lies.
-std::set<std::int32_t> told_phases(const Analysis& a, const Claims& claims) {
+// What a finding's time went to, and its accounts; where one place ends and the next begins looks do not tell to the
+// moment.
+struct Whereabouts {
+  std::set<std::int32_t> places;
+  std::set<Account> accounts;
+};
+
+Whereabouts whereabouts(const Finding& finding) {
+  constexpr double kLeast = 0.05;  // of its time
+  std::map<std::int32_t, Nanos> by_place;
+  Whereabouts found;
+  for (const ClaimedPiece& piece : finding.claims) {
+    if (piece.where >= 0) by_place[piece.where] += piece.end - piece.begin;
+    found.accounts.insert(piece.account);
+  }
+  for (const auto& [place, ns] : by_place)
+    if (static_cast<double>(ns) >= kLeast * static_cast<double>(finding.cost())) found.places.insert(place);
+  return found;
+}
+
+// A function of these, called by another, and of another account: that is a part of something else.
+bool by_another_caller(const Analysis& a, const Whereabouts& own, const Slice& slice) {
+  if (slice.where < 0 || own.places.contains(slice.where) || own.accounts.contains(slice.account)) return false;
+  const auto function = [&](std::int32_t place) {
+    return function_of(a.ledger.places[static_cast<std::size_t>(place)]);
+  };
+  return std::any_of(own.places.begin(), own.places.end(),
+                     [&](std::int32_t place) { return function(place) == function(slice.where); });
+}
+
+struct ToldPhases {
   std::set<std::int32_t> phases;
+  std::set<std::int64_t> pids;  // of processes that name them
+  Nanos time = 0;
+};
+
+// The phases that the job itself names in which this time lies.
+ToldPhases told_phases(const Analysis& a, const Claims& claims) {
+  ToldPhases told;
   for (const ClaimedPiece& piece : claims) {
     const auto& slices = a.devices[piece.device].slices;
     auto slice = std::upper_bound(slices.begin(), slices.end(), piece.begin,
                                   [](Nanos at, const Slice& s) { return at < s.end; });
     for (; slice != slices.end() && slice->begin < piece.end; ++slice)
-      if (slice->named >= 0 && told_by_the_job(a.phases[static_cast<std::size_t>(slice->named)]))
-        phases.insert(slice->named);
+      if (slice->named >= 0 && told_by_the_job(a.phases[static_cast<std::size_t>(slice->named)])) {
+        told.phases.insert(slice->named);
+        told.pids.insert(slice->pid);
+        told.time += std::min(slice->end, piece.end) - std::max(slice->begin, piece.begin);
+      }
   }
-  return phases;
+  return told;
 }
 
 }  // namespace
 
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends) {
-  const std::set<std::int32_t> phases = told_phases(a, finding.claims);
+  const ToldPhases told = told_phases(a, finding.claims);
+  // Who says where it validates says of the rest that it is something else.
+  constexpr double kAllOfIt = 0.95;
+  const bool said = finding.cause == Cause::kValidation &&
+                    static_cast<double>(told.time) >= kAllOfIt * static_cast<double>(finding.cost());
   const auto elsewhere = [&](const Slice& slice) {
-    return !phases.empty() && slice.named >= 0 && !phases.contains(slice.named) &&
+    if (slice.named < 0) return said && told.pids.contains(slice.pid);
+    return !told.phases.empty() && !told.phases.contains(slice.named) &&
            told_by_the_job(a.phases[static_cast<std::size_t>(slice.named)]);
   };
   std::set<std::int32_t> input_places;
@@ -343,14 +320,34 @@ void gains_at_most(const Analysis& a, Finding& finding, const std::string& condi
     input = true;
     if (piece.where >= 0) input_places.insert(piece.where);
   }
+  const Whereabouts own_time = whereabouts(finding);
+  const bool checkpoints = std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kCheckpointSync) > 0;
+  // Stacks that know validation where they see it, and saw other code.
+  const auto other_code = [&](const Slice& slice) {
+    return own_time.accounts.contains(Account::kValidationHost) && slice.account == Account::kHostCode &&
+           slice.tiers.has("Y") && slice.where >= 0 && !own_time.places.contains(slice.where);
+  };
   const auto may_be_this = [&](const Slice& slice) {
-    // What follows the last kernel is known by its place, not by what it was: it may be the last one of these pauses.
-    if (slice.account == Account::kTeardown) return ends;
+    // What follows the last kernel is known by its place, not by what it was: it may be the last one of these pauses,
+    // and is more of the same code where stacks say so.
+    if (slice.account == Account::kTeardown || an_end_lies_in(slice))
+      return ends || (slice.where >= 0 && own_time.places.contains(slice.where));
+    // That it writes is told, and what it did before may be a part of that.
+    if (slice.account == Account::kCheckpoint && checkpoints) return !elsewhere(slice);
     // That it waited for its data is told, what kept the data is not.
     if (slice.account == Account::kInput) return input || !is_told(slice);
-    // The first batch is waited for before the first kernel, at the same place.
-    if (slice.account == Account::kStartup) return input_places.contains(slice.where);
-    return between_kernels(slice) && slice.confidence != Confidence::kHigh && !is_told(slice) && !elsewhere(slice);
+    // The first batch is waited for before the first kernel, at the same place; and who wants a core starts slowly,
+    // too.
+    if (slice.account == Account::kStartup)
+      return input_places.contains(slice.where) || finding.cause == Cause::kCpuOversubscribed;
+    // Looks at stacks do not tell to the moment where waiting for kernels ended and this began.
+    if (slice.account == Account::kSync && !slice.tiers.has("X") && !slice.tiers.has("C")) return !elsewhere(slice);
+    // More of the same code, in pauses and between steps.
+    if (slice.account == Account::kHostCode && own_time.accounts.contains(slice.account) && slice.where >= 0 &&
+        own_time.places.contains(slice.where))
+      return !elsewhere(slice);
+    return between_kernels(slice) && slice.confidence != Confidence::kHigh && !is_told(slice) && !elsewhere(slice) &&
+           !by_another_caller(a, own_time, slice) && !other_code(slice);
   };
   const Claims unsure =
       claim(a, [&](std::size_t, const Slice& slice) { return may_be_this(slice) && !a.held_for_nothing(slice); });

@@ -16,14 +16,17 @@ struct WorkerRestarts {
   std::size_t workers = 0;    // that took another's place
   std::vector<Nanos> starts;  // one instant for each time that workers were replaced
   Claims pauses;
+  // The pauses around the starts of processes that may have taken the place of others, too: they run what the process
+  // on the GPU runs, as workers do that it forks, and were not seen for as long as it takes to be sure.
+  Claims maybe;
 };
 [[nodiscard]] WorkerRestarts worker_restarts(const Analysis& a);
 
 // Time in which a GPU was idle while another one of the same process computed: of GPUs that do far less than that one,
-// or that take turns with it.
+// that take turns with it, or that have kernels at the same time and are done earlier.
 struct UnevenTime {
   Claims claims;
-  bool in_turn = false;
+  bool in_turn = false, at_once = false;
 };
 [[nodiscard]] UnevenTime uneven_time(const Analysis& a);
 
@@ -47,8 +50,19 @@ struct LateRank {
 };
 [[nodiscard]] LateRank late_rank(const Analysis& a);
 
-// The time in one of these accounts that no part above takes, without what attempts held that did not succeed.
-[[nodiscard]] Claims open_time(const Analysis& a, std::initializer_list<Account> accounts);
+// All of these parts, found once: each looks through all slices.
+struct IdleParts {
+  WorkerRestarts restarts;
+  UnevenTime uneven;
+  Claims ranks;
+  LateRank late;
+  Claims swapping, rereading;  // host_memory.h
+  Claims cores;                // core_waits.h
+};
+[[nodiscard]] IdleParts idle_parts(const Analysis& a);
+
+// The time in one of these accounts that none of these parts takes, without what attempts held that did not succeed.
+[[nodiscard]] Claims open_time(const Analysis& a, const IdleParts& parts, std::initializer_list<Account> accounts);
 
 // Idle time that a profiler's trace accounts for: the rules of rules_traces.cc speak of it, and no others.
 [[nodiscard]] bool is_profiled(const Analysis& a);
@@ -62,7 +76,8 @@ struct LateRank {
 [[nodiscard]] Claims told_time(const Analysis& a);
 
 // The same, if the claims were widened by all time whose account is not sure: that may have the same cause. Nor is it
-// sure that what helpers did meanwhile was what the process waited for. `ends`: what follows the last kernel, too.
+// sure that what helpers did meanwhile was what the process waited for. `ends`: what follows the last kernel, too,
+// whatever it is at then.
 void gains_at_most(const Analysis& a, Finding& finding, const std::string& condition, bool ends = false);
 
 }  // namespace headroom::diagnose

@@ -7,6 +7,7 @@
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 #include "model/losses.h"
 
 namespace headroom {
@@ -18,18 +19,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using testing::RecordingBuilder;
-
-const Finding* find(const Explanation& e, Cause cause) {
-  for (const Finding& finding : e.findings)
-    if (finding.cause == cause ||
-        std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end())
-      return &finding;
-  return nullptr;
-}
-
-const HealthCheck& check(const Explanation& e, std::string_view name) {
-  return *std::find_if(e.health.begin(), e.health.end(), [&](const auto& c) { return c.check == name; });
-}
 
 std::string everything(const Explanation& e) {
   std::string text = e.headline;
@@ -48,7 +37,7 @@ struct Row {
   Absent why = Absent::kNotSupported;
 };
 
-Recording log_of(std::vector<std::function<Row(double)>> gpus, double length) {
+Recording log_of_gpus(std::vector<std::function<Row(double)>> gpus, double length) {
   RecordingBuilder builder(length);
   builder.meta().origin = "import:nvidia-smi";
   builder.meta().tiers = "N";
@@ -141,21 +130,54 @@ TEST(Machines, AJobWithoutAGpuIsToldWhatToCheck) {
 }
 
 TEST(Machines, AContextWithoutAKernelIsItsOwnFindingAndGainsNothing) {
-  const Explanation e = explain(RecordingBuilder(60)
-                                    .gpu(0, [](double) { return 0.0; })
-                                    .process(100, 1, 0, 60, 0.9)
-                                    .context(100, 0, 2, 60)
-                                    .build());
-  ASSERT_EQ(e.findings.size(), 1U) << everything(e);
-  EXPECT_EQ(e.findings[0].cause, Cause::kJobNeverUsesGpu);
-  EXPECT_EQ(e.findings[0].title, "The job held GPU 0 and never ran a kernel on it");
-  for (const ClaimedPiece& piece : e.findings[0].claims) EXPECT_EQ(piece.device, 0U);
-  EXPECT_FALSE(e.findings[0].gain);
-  EXPECT_FALSE(e.bound);
+  for (const double length : {4, 60}) {
+    const Explanation e = explain(RecordingBuilder(length)
+                                      .gpu(0, [](double) { return 0.0; })
+                                      .process(100, 1, 0, length, 0.9)
+                                      .context(100, 0, 1, length)
+                                      .build());
+    ASSERT_EQ(e.findings.size(), 1U) << everything(e);
+    EXPECT_EQ(e.findings[0].cause, Cause::kJobNeverUsesGpu);
+    EXPECT_EQ(e.findings[0].title, "The job held GPU 0 and never ran a kernel on it");
+    for (const ClaimedPiece& piece : e.findings[0].claims) EXPECT_EQ(piece.device, 0U);
+    EXPECT_FALSE(e.findings[0].gain);
+    EXPECT_FALSE(e.bound);
+  }
+}
+
+TEST(Machines, WhatNoReadingCoversIsNeitherIdleNorBusyAndBoundsNothing) {
+  const Explanation e = explain(log_of_gpus({[](double t) {
+                                              return t <= 60 ? working(0.9) : Row{{}, {}, 200, 12e9};
+                                            }},
+                                            120));
+  EXPECT_THAT(e.headline, HasSubstr("at least 45 % of 2:00; for 50 % no reading says what it did"));
+  const Finding* open = find(e, Cause::kLaunchBound);
+  ASSERT_NE(open, nullptr);
+  ASSERT_TRUE(open->gain);
+  EXPECT_GT(open->gain->high, 2.1) << "54 s of kernels in 120 s: the rest may have been idle";
+  EXPECT_THAT(open->bound, HasSubstr("the 1:00 that no reading covers taken as idle, too"));
+  ASSERT_TRUE(e.bound);
+  EXPECT_GE(e.bound->speedup_high, open->gain->high);
+  const Finding* gap = find(e, Cause::kRecordingLosses);
+  ASSERT_NE(gap, nullptr);
+  EXPECT_THAT(gap->evidence, Contains(HasSubstr("the log has no value of the utilisation")));
+  EXPECT_THAT(gap->would_overturn, Not(HasSubstr("headroom doctor")));
+}
+
+TEST(Machines, OneStretchWithoutKernelsIsNotAboutSteps) {
+  const Explanation late = explain(log_of_gpus({[](double t) { return working(t <= 60 ? 0.0 : 1.0); }}, 120));
+  const Finding* open = find(late, Cause::kStartupLoad);
+  ASSERT_NE(open, nullptr) << late.headline;
+  EXPECT_EQ(find(late, Cause::kLaunchBound), nullptr);
+  EXPECT_EQ(find(late, Cause::kBatchTooSmall), nullptr);
+  EXPECT_THAT(everything(late), Not(HasSubstr("batch")));
+  const Explanation half = explain(log_of_gpus({[](double) { return working(0.5); }}, 120));
+  EXPECT_NE(find(half, Cause::kLaunchBound), nullptr);
+  EXPECT_NE(find(half, Cause::kBatchTooSmall), nullptr);
 }
 
 TEST(Machines, UtilisationThatIsNotReportedIsNeitherZeroNorAGap) {
-  const Explanation e = explain(log_of({[](double) { return Row{{}, {}, 200, 12e9}; }}, 120));
+  const Explanation e = explain(log_of_gpus({[](double) { return Row{{}, {}, 200, 12e9}; }}, 120));
   const Finding* finding = find(e, Cause::kUtilisationNotReported);
   ASSERT_NE(finding, nullptr);
   EXPECT_EQ(finding->cost(), e.ledger.total(Account::kUnobserved));
@@ -165,15 +187,16 @@ TEST(Machines, UtilisationThatIsNotReportedIsNeitherZeroNorAGap) {
   EXPECT_EQ(check(e, "runs_on_gpu").good, Answer::kUnknown);
   EXPECT_THAT(e.headline, HasSubstr("not reported"));
   // One of two: the headline is about the other.
-  const Explanation half = explain(log_of({working, [](double) { return Row{{}, {}, 200, 12e9}; }}, 120));
+  const Explanation half = explain(log_of_gpus({working, [](double) { return Row{{}, {}, 200, 12e9}; }}, 120));
   EXPECT_THAT(half.headline, HasSubstr("GPU 1 reported no utilisation"));
 }
 
 TEST(Machines, ALostGpuIsAFindingWithTheTimeAndTheDriversWord) {
-  const Explanation e = explain(log_of({[](double t) {
-                                         return t <= 60 ? Row{0.9, 0.4, 350, 12e9} : Row{.why = Absent::kDeviceLost};
-                                       }},
-                                       120));
+  const Explanation e =
+      explain(log_of_gpus({[](double t) {
+                            return t <= 60 ? Row{0.9, 0.4, 350, 12e9} : Row{.why = Absent::kDeviceLost};
+                          }},
+                          120));
   const Finding* lost = find(e, Cause::kDeviceLost);
   ASSERT_NE(lost, nullptr);
   EXPECT_THAT(lost->title, HasSubstr("The driver lost GPU 0 at "));
@@ -185,7 +208,7 @@ TEST(Machines, ALostGpuIsAFindingWithTheTimeAndTheDriversWord) {
 
 TEST(Machines, KernelsThatOnlyWaitAreNoHealthyJob) {
   const auto rank = [](double t) { return t <= 100 ? Row{1.0, 0.4, 350, 12e9} : Row{1.0, 0, 82, 12e9}; };
-  const Explanation e = explain(log_of({rank, rank}, 300));
+  const Explanation e = explain(log_of_gpus({rank, rank}, 300));
   const Finding* stalled = find(e, Cause::kExposedCommunication);
   ASSERT_NE(stalled, nullptr);
   EXPECT_EQ(stalled->candidates.front(), Cause::kHang);
@@ -200,26 +223,26 @@ TEST(Machines, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {
   const auto stops = [](double memory_after) {
     return [=](double t) { return t <= 150 ? Row{0.98, 0.49, 354, 12e9} : Row{0, 0, 60, memory_after}; };
   };
-  const Explanation hangs = explain(log_of({stops(12e9), stops(12e9)}, 300));
+  const Explanation hangs = explain(log_of_gpus({stops(12e9), stops(12e9)}, 300));
   const Finding* finding = find(hangs, Cause::kHang);
   ASSERT_NE(finding, nullptr);
   EXPECT_EQ(finding, &hangs.findings.front());
   EXPECT_THAT(finding->candidates, ::testing::ElementsAre(Cause::kHang, Cause::kUnreleasedAfterWork));
   EXPECT_THAT(everything(hangs), Not(HasSubstr("a hang: ")));
   EXPECT_EQ(find(hangs, Cause::kBatchTooSmall), nullptr) << "nobody was still feeding it";
-  const Explanation ended = explain(log_of({stops(1e6)}, 300));
+  const Explanation ended = explain(log_of_gpus({stops(1e6)}, 300));
   EXPECT_EQ(ended.findings.front().candidates.front(), Cause::kMonitoringMostlyElse);
 }
 
 TEST(Machines, ALogWithoutAKernelSaysNothingOfLoadersAndBatches) {
-  const Explanation e = explain(log_of({[](double) { return Row{0.0, 0.0, 60, 12e9}; }}, 300));
+  const Explanation e = explain(log_of_gpus({[](double) { return Row{0.0, 0.0, 60, 12e9}; }}, 300));
   ASSERT_EQ(e.findings.size(), 1U);
   EXPECT_EQ(e.findings[0].candidates.front(), Cause::kJobNeverUsesGpu);
   EXPECT_FALSE(e.findings[0].gain);
 }
 
 TEST(Machines, LessEvidenceWidensTheSet) {
-  const Explanation e = explain(log_of({[](double t) { return working(std::fmod(t, 3) < 1 ? 0.2 : 0.4); }}, 300));
+  const Explanation e = explain(log_of_gpus({[](double t) { return working(std::fmod(t, 3) < 1 ? 0.2 : 0.4); }}, 300));
   const Finding* finding = find(e, Cause::kInputTooFewWorkers);
   ASSERT_NE(finding, nullptr);
   for (const Cause cause : {Cause::kInputInMainProcess, Cause::kSlowStorage, Cause::kSyncPoints, Cause::kGilContention,
@@ -230,20 +253,20 @@ TEST(Machines, LessEvidenceWidensTheSet) {
 
 TEST(Machines, BurstsBetweenReadingsMakeTheBoundWiderAndAreNamed) {
   const auto bursty = [](double t) { return working(std::fmod(t, 4) < 1 ? 1.0 : 0.0); };
-  const Explanation e = explain(log_of({bursty}, 40));
+  const Explanation e = explain(log_of_gpus({bursty}, 40));
   ASSERT_TRUE(e.bound);
   EXPECT_GT(e.bound->speedup_high, 4.5) << "the readings alone say 4";
   EXPECT_THAT(everything(e), HasSubstr("give or take"));
-  const Explanation steady = explain(log_of({[](double) { return working(0.25); }}, 40));
+  const Explanation steady = explain(log_of_gpus({[](double) { return working(0.25); }}, 40));
   EXPECT_NEAR(steady.bound->speedup_high, 4, 0.01);
 }
 
 TEST(Machines, AnUnusedGpuIsANoteAtTheEndAndNotInTheHeadlinesShare) {
-  const Explanation e = explain(log_of({[](double) { return working(0.9); },
-                                        [](double) {
-                                          return Row{0, 0, 60, 3e6};
-                                        }},
-                                       300));
+  const Explanation e = explain(log_of_gpus({[](double) { return working(0.9); },
+                                             [](double) {
+                                               return Row{0, 0, 60, 3e6};
+                                             }},
+                                            300));
   EXPECT_THAT(e.headline, HasSubstr("GPU 0 was busy for 90 %"));
   EXPECT_THAT(e.headline, HasSubstr("GPU 1 was never used"));
   EXPECT_EQ(e.findings.back().candidates.front(), Cause::kMoreGpusThanUseful);
@@ -340,12 +363,12 @@ TEST(Machines, TasksThatStillRunAreNotThrownAway) {
 
 TEST(Machines, WhatIsLeftOfAFindingSaysOfWhichPartItSpeaks) {
   // The start-up of a batch's tasks that failed belongs to what was thrown away, that of the others to the start-ups.
-  const Explanation e = explain(log_of({working}, 10));
+  const Explanation e = explain(log_of_gpus({working}, 10));
   for (const Finding& finding : e.findings) EXPECT_THAT(finding.evidence, Not(Contains(HasSubstr("count here"))));
 }
 
 TEST(Machines, LossesOfUnknownPlaceMakeEverythingLessSure) {
-  Recording recording = log_of({[](double) { return working(0.3); }}, 100);
+  Recording recording = log_of_gpus({[](double) { return working(0.3); }}, 100);
   const auto confidence = [&] { return explain(recording).findings.front().confidence; };
   EXPECT_EQ(confidence(), Confidence::kMedium);
   recording.losses.push_back(make_loss(LossKind::kDamagedChunk, 1, ""));

@@ -15,25 +15,65 @@
 
 namespace headroom::diagnose {
 
-std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims) {
-  std::map<std::int32_t, Nanos> by_place;
-  for (const ClaimedPiece& piece : claims)
-    if (piece.where >= 0) by_place[piece.where] += piece.end - piece.begin;
+namespace {
+
+// Of code beside which kernels ran for a part of its time, that part may be another one than what was counted so: what
+// it has less of the claimed time, other such code has more of it.
+void find_limits(const Analysis& a, std::vector<NamedCode>& named) {
+  constexpr double kAll = 0.9, kChance = 0.1;  // of the looks: an accident of sampling
+  std::vector<double> hidden;                  // of each: beside kernels, in terms of the claimed time
+  double claimed = 0, all_hidden = 0;
+  for (const NamedCode& code : named) {
+    const auto known = a.idle_shares.find(code.place);
+    const double idle = known == a.idle_shares.end() || known->second >= kAll ? 1 : known->second;
+    hidden.push_back(idle < 1 ? code.share * ((1 + kChance) / idle - 1) : 0);
+    if (idle < 1) claimed += code.share;
+    all_hidden += hidden.back();
+  }
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    NamedCode& code = named[i];
+    code.least = code.most = code.share;
+    if (hidden[i] <= 0) continue;
+    code.least = std::max(0.0, code.share - (all_hidden - hidden[i]));
+    code.most = std::min(claimed, code.share + hidden[i]);
+  }
+}
+
+bool is_range(const NamedCode& code) { return code.most - code.least > 0.1; }
+
+// "40 %", or "20 to 60 %".
+std::string share_words(const NamedCode& code) {
+  if (!is_range(code)) return human_percent(code.share);
+  return fmt::format("{:.0f} to {}", 100 * code.least, human_percent(code.most));
+}
+
+}  // namespace
+
+std::vector<NamedCode> named_code(const Analysis& a, const std::map<std::int32_t, Nanos>& by_place, Nanos all) {
   std::vector<NamedCode> named;
-  const auto all = static_cast<double>(length(claims));
   for (const auto& [place, ns] : by_place)
-    named.push_back({a.ledger.places[static_cast<std::size_t>(place)], static_cast<double>(ns) / all});
+    named.push_back({.where = place,
+                     .place = a.ledger.places[static_cast<std::size_t>(place)],
+                     .share = static_cast<double>(ns) / static_cast<double>(all)});
+  find_limits(a, named);
   std::stable_sort(named.begin(), named.end(), [](const auto& x, const auto& y) { return x.share > y.share; });
   return named;
 }
 
-namespace {
+std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims) {
+  std::map<std::int32_t, Nanos> by_place;
+  for (const ClaimedPiece& piece : claims)
+    if (piece.where >= 0) by_place[piece.where] += piece.end - piece.begin;
+  return named_code(a, by_place, length(claims));
+}
 
 bool holds(const Analysis& a, SourceId process, std::size_t device) {
   return std::any_of(a.job.uses.begin(), a.job.uses.end(), [&](const ContextUse& use) {
     return use.ours && use.process == process && use.device == a.devices[device].source;
   });
 }
+
+namespace {
 
 // Of processes that wait for one of them, the time of the GPU of that one: what the others wait for is there.
 Claims of_the_busiest(const Analysis& a, const Claims& claims) {
@@ -62,7 +102,9 @@ std::string beside(const Analysis& a, Finding& finding) {
                                  [&](const ThreadCode& other) { return other.account == most->first; });
   if (code == a.other_threads.end() || most->first == Account::kStartup || most->first == Account::kTeardown) return "";
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
-  if (s.owner_threads < a.limits[Threshold::kOtherThreads]) return "";
+  // One that has the interpreter keeps the main thread waiting even where it has no core to run on.
+  if (s.owner_threads < a.limits[Threshold::kOtherThreads] && code->with_interpreter < a.limits[Threshold::kMajority])
+    return "";
   const double often = a.limits[Threshold::kChannelShare];
   std::string text;
   if (code->with_interpreter >= often)
@@ -71,6 +113,9 @@ std::string beside(const Analysis& a, Finding& finding) {
   else if (code->share >= often && s.waiting_in({WaitChannel::kFutex}) >= often)
     text = fmt::format("; in {} of them another thread was at {}, and the main one slept on a lock in {} of the looks",
                        human_percent(code->share), code->place, human_percent(s.waiting_in({WaitChannel::kFutex})));
+  if (finding.cause == Cause::kCpuOversubscribed && code->with_interpreter >= a.limits[Threshold::kMajority])
+    finding.advice +=
+        fmt::format("; {} first: it has the interpreter meanwhile, without which no core helps", code->place);
   if (text.empty() || finding.cause) return text;
   // What keeps it from running is before what it would run, and alone where it does so for most of the time. A wait for
   // kernels lets go of the interpreter, so that it may be another's meanwhile without harm.
@@ -91,15 +136,18 @@ std::string beside(const Analysis& a, Finding& finding) {
 
 }  // namespace
 
-void name_the_code(const Analysis& a, Finding& finding) {
+void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) {
   constexpr std::size_t kMost = 3;
   constexpr double kLeast = 0.05;  // of the time: less is an accident of sampling
   // A wait for others that no stack tells: what they wait for is at the busiest one.
-  const bool straggler = !finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler;
-  const Claims late = straggler ? common(finding.claims, late_rank(a).claims) : Claims{};
-  const bool ranks = straggler && (!late.empty() || !common(finding.claims, rank_waits(a)).empty());
+  const bool straggler = finding.cause == Cause::kStraggler ||
+                         (!finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler);
+  const Claims late = straggler ? common(finding.claims, parts.late.claims) : Claims{};
+  const bool ranks = straggler && (!late.empty() || !common(finding.claims, parts.ranks).empty());
   const Claims looked_at = !late.empty() ? late : ranks ? of_the_busiest(a, finding.claims) : finding.claims;
   std::vector<NamedCode> named = code_in(a, looked_at);
+  double unseen = 1;  // of the time
+  for (const NamedCode& code : named) unseen -= code.share;
   std::erase_if(named, [](const NamedCode& code) { return code.share < kLeast; });
   if (named.empty() || named[0].place == kNotBegun) return;  // the finding says no more
   const bool profiled = finding.tiers.has("C");
@@ -107,8 +155,12 @@ void name_the_code(const Analysis& a, Finding& finding) {
   if (few && ranks) return;                                   // and that of another process is in the title
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, named.size()); ++i)
-    text += (i == 0 ? " " : ", ") + named[i].place + (few ? "" : " " + human_percent(named[i].share));
+    text += (i == 0 ? " " : ", ") + named[i].place + (few ? "" : " " + share_words(named[i]));
   if (!few) text += ranks ? " of this time of its GPU" : " of this time";
+  if (!few && std::any_of(named.begin(), named.end(), is_range))
+    text += " (kernels ran beside a part of such code, and nothing tells which)";
+  constexpr double kMuch = 0.1;
+  if (!few && !profiled && unseen >= kMuch) text += fmt::format(" (of {} no stack tells)", human_percent(unseen));
   if (!few && !ranks) text += beside(a, finding);
   finding.evidence.insert(finding.evidence.begin(), profiled ? "by the trace:" + text
                                                              : fmt::format("{} Python stacks{} say:{}",
@@ -117,8 +169,8 @@ void name_the_code(const Analysis& a, Finding& finding) {
                                                                                          : "its",
                                                                            few ? ", a few only," : "", text));
   // That it waits for workers is said already.
-  if (named[0].share >= a.limits[Threshold::kMajority] && named[0].place != info(stacks::Family::kLoaderWait).label)
-    finding.title += ": " + named[0].place;
+  if (named[0].least >= a.limits[Threshold::kMajority] && named[0].place != info(stacks::Family::kLoaderWait).label)
+    finding.title += ": " + named[0].place, finding.code = named[0].where;
   if (!profiled) finding.tiers |= "Y";
 }
 
@@ -146,9 +198,12 @@ std::string peer_sentence(const Analysis& a, const PeerWait& wait) {
   std::vector<std::size_t> gpus;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (holds(a, wait.peer, device)) gpus.push_back(device);
-  return fmt::format("meanwhile process {} of the job ({}) was at work in {} of the looks at its stacks, mostly {}{}",
-                     wait.peer_pid, gpu_names(a, gpus), human_percent(wait.at_work),
-                     wait.peer_waits_for_kernels ? "waiting for its own kernels in " : "at ", wait.peer_at);
+  const std::string text =
+      fmt::format("meanwhile process {} of the job ({}) was at work in {} of the looks at its stacks", wait.peer_pid,
+                  gpu_names(a, gpus), human_percent(wait.at_work));
+  if (wait.peer_at.empty()) return text;
+  return text + (wait.peer_waits_for_kernels ? ", mostly waiting for its own kernels in " : ", mostly at ") +
+         wait.peer_at;
 }
 
 WorkersAt workers_at(const Analysis& a, const Claims& claims) {
@@ -167,7 +222,7 @@ WorkersAt workers_at(const Analysis& a, const Claims& claims) {
   }
   WorkersAt workers;
   for (const auto& [place, count] : looks_at)
-    workers.code.push_back({a.worker_looks.places[static_cast<std::size_t>(place)], count / at_work});
+    workers.code.push_back({.place = a.worker_looks.places[static_cast<std::size_t>(place)], .share = count / at_work});
   std::stable_sort(workers.code.begin(), workers.code.end(),
                    [](const auto& x, const auto& y) { return x.share > y.share; });
   if (all > 0) workers.at_work = at_work / all;
@@ -187,6 +242,22 @@ void name_the_workers_code(const Analysis& a, Finding& finding) {
   if (code[0].share >= a.limits[Threshold::kMajority]) finding.title += ": " + code[0].place;
   finding.tiers |= "Y";
 }
+
+namespace {
+
+// Of the phases in one, those too short for the readings: which of its idle time is theirs nobody can tell.
+std::string within(const Analysis& a, const std::string& phase) {
+  std::map<std::string, Nanos> inner;
+  for (const Phase& one : a.phases)
+    if (!one.gpu_util_ratio && one.named_by != "stacks" && one.name.starts_with(phase + "/"))
+      inner[one.name] = one.total;
+  if (inner.empty()) return "";
+  const auto most =
+      std::max_element(inner.begin(), inner.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
+  return fmt::format(" ({} in it took {}, each too short for the readings)", most->first, human_duration(most->second));
+}
+
+}  // namespace
 
 void name_the_phase(const Analysis& a, Finding& finding) {
   constexpr double kLeast = 0.05;
@@ -216,6 +287,7 @@ void name_the_phase(const Analysis& a, Finding& finding) {
     text += fmt::format("{}{} of it in {}{}", i == 0 ? "" : ", ",
                         human_percent(static_cast<double>(-order[i].first) / static_cast<double>(finding.cost())),
                         i == 0 ? "the phase " : "", order[i].second);
+  text += within(a, order[0].second);
   finding.evidence.insert(finding.evidence.begin(), text);
 }
 

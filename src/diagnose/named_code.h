@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analyze/analysis.h"
 #include "diagnose/claims.h"
+#include "diagnose/idle_parts.h"
 
 // Functions of the job that finer evidence than /proc names (Python stacks).
 namespace headroom::diagnose {
 
 struct NamedCode {
-  std::string place;  // "build_graph (train.py)"
-  double share = 0;   // of the claimed time
+  std::int32_t where = -1;  // in Ledger::places
+  std::string place;        // "build_graph (train.py)"
+  double share = 0;         // of the claimed time
+  // What it may be of it: kernels ran beside a part of such code, and nothing tells which.
+  double least = 0, most = 0;
 };
+
+// Of a time of this length, by place (Ledger::places); most first.
+[[nodiscard]] std::vector<NamedCode> named_code(const Analysis& a, const std::map<std::int32_t, Nanos>& by_place,
+                                                Nanos all);
 
 // What the claimed time went to, most first; empty where nothing names it.
 [[nodiscard]] std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims);
@@ -26,6 +36,9 @@ struct WorkersAt {
 };
 [[nodiscard]] WorkersAt workers_at(const Analysis& a, const Claims& claims);
 
+// Whether a process of the job was on a device.
+[[nodiscard]] bool holds(const Analysis& a, SourceId process, std::size_t device);
+
 // The wait for another process of the job that most of the claimed time is, or may be where its stacks do not tell
 // (`told`); nothing where there is none, or it is less than half.
 [[nodiscard]] std::optional<PeerWait> peer_in(const Analysis& a, const Claims& claims, bool told);
@@ -33,7 +46,7 @@ struct WorkersAt {
 [[nodiscard]] std::string peer_sentence(const Analysis& a, const PeerWait& wait);
 
 // Says in a finding what its time went to: in its evidence, and in its title where one function has most of it.
-void name_the_code(const Analysis& a, Finding& finding);
+void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding);
 
 // Says in a finding about the input what the loader's workers were at.
 void name_the_workers_code(const Analysis& a, Finding& finding);

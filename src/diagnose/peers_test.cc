@@ -6,6 +6,7 @@
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 
 namespace headroom {
 namespace {
@@ -19,11 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
 using testing::RecordingBuilder;
-using Frames = std::vector<std::string>;
 
-const Frames kKernels{"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"};
-const Frames kReceives{"train (/u/train.py:1)", "exchange (/u/train.py:7)",
-                       "Connection.recv (/usr/lib/python3.11/multiprocessing/connection.py:1)"};
 const Frames kReduces{"train (/u/train.py:1)", "average (/u/train.py:9)",
                       "all_reduce (/x/site-packages/torch/distributed/distributed_c10d.py:1)"};
 const Frames kInCode{"train (/u/train.py:1)", "exchange (/u/train.py:7)"};
@@ -160,20 +157,32 @@ TEST(Children, ThatHoldAGpuAndWorkAreNoHangEither) {
   EXPECT_EQ(explain(builder.build()).ledger.total(Account::kHung), 0);
 }
 
-TEST(Children, APauseForAProgramNamesIt) {
+// Every 20 s a process waits for 10 s for a program, which uses that many cores.
+Finding pauses_for_a_program(double cores) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double t) { return std::fmod(t - 0.001, 20) < 10 ? 1.0 : 0.0; });
-  builder.process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60).process(9, 7, 0, 60, 0.5);
+  builder.process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60).process(9, 7, 0, 60, cores);
   for (int i = 0; i < 3; ++i) {
     builder.stacks(7, i * 20, i * 20 + 10, kKernels);
     builder.stacks(7, i * 20 + 10, i * 20 + 20,
                    {"main (/u/train.py:1)", "score (/u/train.py:9)", "run (/usr/lib/python3.11/subprocess.py:506)",
                     "Popen.wait (/usr/lib/python3.11/subprocess.py:1)"});
   }
-  const Finding first = explain(builder.build()).findings.front();
+  return explain(builder.build()).findings.front();
+}
+
+TEST(Children, APauseForAProgramNamesIt) {
+  const Finding first = pauses_for_a_program(0.5);
   EXPECT_EQ(first.title,
             "The GPU waits while the training process waits for process 9, which it started: score (train.py)");
   EXPECT_THAT(first.candidates, AllOf(Contains(Cause::kValidation), Not(Contains(Cause::kLoggingUpload))));
+}
+
+TEST(Children, AProgramThatWaitsItselfIsWaitedForAllTheSame) {
+  const Finding first = pauses_for_a_program(0);
+  EXPECT_EQ(first.title,
+            "The GPU waits while the training process waits for a process that it started: score (train.py)");
+  EXPECT_THAT(first.candidates, AllOf(Contains(Cause::kValidation), Contains(Cause::kLoggingUpload)));
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <span>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "analyze/analysis.h"
 #include "diagnose/claims.h"
+#include "diagnose/idle_parts.h"
 #include "model/finding.h"
 
 namespace headroom::diagnose {
@@ -13,8 +14,8 @@ namespace headroom::diagnose {
 // A rule looks at the analysis and nothing else, not at other rules either, and says nothing where its cause is not
 // there. It claims the slices it answers for; keep_the_law() settles what two of them claim.
 using Rule = std::vector<Finding> (*)(const Analysis&);
-
-[[nodiscard]] std::span<const Rule> all_rules();  // order only breaks ties
+// ... about idle time, which is cut into parts first.
+using IdleRule = std::vector<Finding> (*)(const Analysis&, const IdleParts&);
 
 // rules_readings.cc: of readings of GPUs alone
 [[nodiscard]] std::vector<Finding> idle_inseparable(const Analysis&);  // all causes look the same
@@ -26,24 +27,29 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> utilisation_not_reported(const Analysis&);
 [[nodiscard]] std::vector<Finding> device_lost(const Analysis&);
 // rules_input.cc: the job waits for its data
-[[nodiscard]] std::vector<Finding> idle_input(const Analysis&);
-[[nodiscard]] std::vector<Finding> restarted_workers(const Analysis&);
+[[nodiscard]] std::vector<Finding> idle_input(const Analysis&, const IdleParts&);
+[[nodiscard]] std::vector<Finding> restarted_workers(const Analysis&, const IdleParts&);
 // rules_host.cc
-[[nodiscard]] std::vector<Finding> idle_host_code(const Analysis&);  // code of the job runs on the CPU
-[[nodiscard]] std::vector<Finding> idle_unknown(const Analysis&);    // tier P, and still nothing to see
+[[nodiscard]] std::vector<Finding> idle_host_code(const Analysis&, const IdleParts&);  // code runs on the CPU
+[[nodiscard]] std::vector<Finding> idle_unknown(const Analysis&, const IdleParts&);  // tier P, and still nothing to see
 [[nodiscard]] std::vector<Finding> idle_checkpoint(const Analysis&);
+// rules_cores.cc
+[[nodiscard]] std::vector<Finding> wanting_cores(const Analysis&, const IdleParts&);
+// rules_memory_host.cc
+[[nodiscard]] std::vector<Finding> wanting_memory(const Analysis&, const IdleParts&);  // of the host
 // rules_stacks.cc: what only stacks tell apart
-[[nodiscard]] std::vector<Finding> idle_validation(const Analysis&);
-[[nodiscard]] std::vector<Finding> idle_copies(const Analysis&);
-[[nodiscard]] std::vector<Finding> idle_sync(const Analysis&);
+[[nodiscard]] std::vector<Finding> idle_validation(const Analysis&, const IdleParts&);
+[[nodiscard]] std::vector<Finding> idle_copies(const Analysis&, const IdleParts&);
+[[nodiscard]] std::vector<Finding> idle_sync(const Analysis&, const IdleParts&);
 // rules_traces.cc: what a profiler saw to the nanosecond
 [[nodiscard]] std::vector<Finding> profiled_waits(const Analysis&);
 [[nodiscard]] std::vector<Finding> exposed_communication(const Analysis&);
 // rules_ranks.cc: several GPUs
 [[nodiscard]] std::vector<Finding> slow_rank(const Analysis&);
-[[nodiscard]] std::vector<Finding> waiting_ranks(const Analysis&);
-[[nodiscard]] std::vector<Finding> waiting_for_peers(const Analysis&);
-[[nodiscard]] std::vector<Finding> uneven_gpus(const Analysis&);
+[[nodiscard]] std::vector<Finding> waiting_ranks(const Analysis&, const IdleParts&);
+[[nodiscard]] std::vector<Finding> waiting_for_peers(const Analysis&, const IdleParts&);
+[[nodiscard]] std::vector<Finding> uneven_gpus(const Analysis&, const IdleParts&);
+[[nodiscard]] std::vector<Finding> free_beside_others(const Analysis&);
 // rules_stopped.cc: a process that a signal had stopped
 [[nodiscard]] std::vector<Finding> stopped(const Analysis&);
 // rules_install.cc
@@ -52,6 +58,8 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> startup(const Analysis&);
 [[nodiscard]] std::vector<Finding> unreleased(const Analysis&);
 [[nodiscard]] std::vector<Finding> out_of_memory(const Analysis&);
+// Its output said so at its end. Long before that it was something that the job could live with.
+[[nodiscard]] bool last_words_of_memory(const Analysis& a);
 // rules_placement.cc, rules_pinning.cc
 [[nodiscard]] std::vector<Finding> never_uses_gpu(const Analysis&);
 [[nodiscard]] std::vector<Finding> placement(
@@ -64,8 +72,9 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 [[nodiscard]] std::vector<Finding> stalled(const Analysis&);
 // rules_recording.cc
 [[nodiscard]] std::vector<Finding> mostly_something_else(const Analysis&);
-[[nodiscard]] std::vector<Finding> no_process_there(const Analysis&);
 [[nodiscard]] std::vector<Finding> losses(const Analysis&);
+// rules_steps.cc
+[[nodiscard]] std::vector<Finding> no_process_there(const Analysis&);
 // rules_batch.cc, rules_packing.cc: of a batch only
 [[nodiscard]] std::vector<Finding> tail_imbalance(const Analysis&);
 [[nodiscard]] std::vector<Finding> tasks_waited(const Analysis&);
@@ -74,9 +83,16 @@ using Rule = std::vector<Finding> (*)(const Analysis&);
 
 // What the rules share.
 
+// From the first process of the job to its last, within the window (rules_recording.cc).
+[[nodiscard]] Window job_lifetime(const Analysis& a);
+// The processes of the job that hold a GPU at some time, and those above them (rules_steps.cc).
+[[nodiscard]] std::set<SourceId> towards_the_gpus(const Analysis& a);
 // Time without a process of the job on any GPU, before the first one that will be: what is to start it was starting
-// itself. Nothing where other steps of a script had ended by then, nor for a batch (rules_recording.cc).
+// itself. Nothing where other steps of a script had ended by then, nor for a batch (rules_steps.cc).
 [[nodiscard]] Claims before_the_first(const Analysis& a);
+// Time without a process of the job on a GPU that it uses, while one is on another GPU; nothing for a batch
+// (rules_steps.cc).
+[[nodiscard]] Claims free_while_others_work(const Analysis& a);
 // When installers of the job ran, on all its devices; nothing for a batch (rules_install.cc).
 [[nodiscard]] Claims installing(const Analysis& a);
 // The part of the claims in which compilers of the job ran (rules_install.cc).

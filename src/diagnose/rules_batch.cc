@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "base/human.h"
 #include "base/median.h"
@@ -56,8 +59,8 @@ bool one_task(const Analysis& a) {
                      [&](const TaskAttempt& attempt) { return attempt.task == attempts.front().task; });
 }
 
-// Time at equal work if all GPUs ended together; never less than the longest task takes.
-std::string balanced_bound(const Analysis& a, const Tail& tail) {
+// Time at equal work if all GPUs ended together; never less than the longest task takes. No gain where no order helps.
+void balanced_bound(const Analysis& a, const Tail& tail, Finding& finding) {
   Nanos begin = tail.end, longest = 0;  // of the window
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
     if (attempt.devices.empty()) continue;
@@ -66,13 +69,17 @@ std::string balanced_bound(const Analysis& a, const Tail& tail) {
   }
   const Nanos now = tail.end - begin, even = now - length(tail.lost) / static_cast<Nanos>(a.devices.size());
   const Nanos best = std::max(even, longest);
-  if (best >= now)
-    return fmt::format("none by order alone: the longest task took {} by itself", human_duration(longest));
-  return fmt::format(
-      "{} at most ({} instead of {}), if the tasks take as long as now and can be arranged so that all "
-      "GPUs end together{}",
-      human_factor(static_cast<double>(now) / static_cast<double>(best)), human_duration(best), human_duration(now),
-      best == longest ? "; the longest task allows no less" : "");
+  if (best >= now) {
+    finding.bound = fmt::format("none by order alone: the longest task took {} by itself", human_duration(longest));
+    return;
+  }
+  const double high = static_cast<double>(now) / static_cast<double>(best);
+  finding.gain =
+      Gain{1.0, high,
+           fmt::format("if the tasks take as long as now and can be arranged so that all GPUs end together{}",
+                       best == longest ? "; the longest task allows no less" : "")};
+  finding.bound = fmt::format("{} at most ({} instead of {}), {}", human_factor(high), human_duration(best),
+                              human_duration(now), finding.gain->condition);
 }
 
 }  // namespace
@@ -93,14 +100,15 @@ std::vector<Finding> tail_imbalance(const Analysis& a) {
   finding.would_overturn =
       "start the longest tasks first: if the tail stays, one task alone is longer than an even share";
   finding.advice =
-      "run it again: the durations are kept, and the next batch of this command starts the longest first; until then "
-      "give the longest a higher priority, or split it. No help where durations change from run to run";
+      "start the longest first: a later batch of these tasks does so by itself, since durations are kept (--fresh runs "
+      "all of them again); else give it a higher priority, or split it. No help where durations change from run to run";
   if (one_task(a)) {
     finding.title = "The only task ran while other GPUs had nothing to do";
     finding.would_overturn = "the driver's process list: if the task is on the other GPUs as well, this is wrong";
     finding.advice = "split it, give it more GPUs at once if it can use them, or run other tasks beside it";
   }
-  finding.bound = balanced_bound(a, *tail);
+  balanced_bound(a, *tail, finding);
+  if (!finding.gain && !one_task(a)) finding.advice = "split the longest task, or run other work beside it";
   return only(std::move(finding));
 }
 
@@ -121,6 +129,15 @@ std::string reason_of(const Analysis& a, const ClaimedPiece& wait) {
   return fmt::format("the next task there was {}", task_name(a, *next));
 }
 
+// A GPU on which a task has failed gets the next one once a reading shows that the driver has not lost it.
+bool follows_a_failure(const Analysis& a, const ClaimedPiece& wait) {
+  const SourceId gpu = a.devices[wait.device].source;
+  return std::any_of(a.job.batch.attempts.begin(), a.job.batch.attempts.end(), [&](const TaskAttempt& attempt) {
+    return attempt.outcome == AttemptOutcome::kFailed && std::abs(attempt.end - wait.begin) <= kMillisecond &&
+           std::find(attempt.devices.begin(), attempt.devices.end(), gpu) != attempt.devices.end();
+  });
+}
+
 }  // namespace
 
 std::vector<Finding> tasks_waited(const Analysis& a) {
@@ -132,10 +149,13 @@ std::vector<Finding> tasks_waited(const Analysis& a) {
   Finding finding = batch_finding(Cause::kTaskWaiting, "GPUs stood free while tasks waited", waits);
   std::stable_sort(waits.begin(), waits.end(),
                    [](const auto& x, const auto& y) { return x.end - x.begin > y.end - y.begin; });
-  Nanos gaps = 0;
+  Nanos gaps = 0, after_failures = 0;
   std::size_t short_ones = 0;
-  for (const ClaimedPiece& wait : waits)
-    if (wait.end - wait.begin < short_gap) gaps += wait.end - wait.begin, ++short_ones;
+  for (const ClaimedPiece& wait : waits) {
+    if (wait.end - wait.begin >= short_gap) continue;
+    gaps += wait.end - wait.begin, ++short_ones;
+    if (follows_a_failure(a, wait)) after_failures += wait.end - wait.begin;
+  }
   for (std::size_t i = 0; i < std::min(kShown, waits.size() - short_ones); ++i)
     finding.evidence.push_back(fmt::format("{} stood free for {} from {} on: {}", a.device_name(waits[i].device),
                                            human_duration(waits[i].end - waits[i].begin), a.when(waits[i].begin),
@@ -147,7 +167,15 @@ std::vector<Finding> tasks_waited(const Analysis& a) {
   finding.told_apart_from = {"nothing to do: a task that wants a GPU was ready all that time"};
   finding.would_overturn =
       "the limits of the waiting tasks (max_running, memory, cores): if they are meant, nothing is lost";
-  if (static_cast<double>(gaps) >= a.limits[Threshold::kMajority] * static_cast<double>(cost))
+  if (after_failures > 0)
+    finding.evidence.push_back(
+        fmt::format("{} of that after tasks that failed: the next one waits for a reading, which "
+                    "shows whether the driver has lost that GPU",
+                    human_duration(after_failures)));
+  const double most = a.limits[Threshold::kMajority] * static_cast<double>(cost);
+  if (static_cast<double>(after_failures) >= most)
+    finding.advice = "see why these tasks failed: headroom batch show --failed";
+  else if (static_cast<double>(gaps) >= most)
     finding.advice = "fewer and longer tasks: each start costs the launcher and the system some milliseconds";
   else
     finding.advice =
@@ -161,6 +189,8 @@ namespace {
 
 struct Discarded {
   Claims claims;
+  Claims may_be_theirs;         // kernels booked to others
+  std::size_t unlisted = 0;     // attempts of whose time these are
   Nanos kernels = 0, held = 0;  // device time
   std::map<AttemptOutcome, std::size_t> outcomes;
   std::size_t under_way = 0, all = 0, attempts = 0;
@@ -172,8 +202,38 @@ bool out_of_memory(const TaskAttempt& attempt) {
   return attempt.outcome == AttemptOutcome::kGpuOutOfMemory || attempt.outcome == AttemptOutcome::kHostOutOfMemory;
 }
 
+// Kernels of others while an attempt had the same GPU that no list named, and that may have run some of them.
+void add_unlisted(const Analysis& a, Discarded& sum) {
+  std::set<std::int32_t> never;  // tasks that were looked for in vain
+  for (const DeviceTime& device : a.devices)
+    for (const Slice& slice : device.slices)
+      if (slice.account == Account::kNotUsed && slice.task >= 0) never.insert(slice.task);
+  const auto& attempts = a.job.batch.attempts;
+  std::vector<bool> listed(attempts.size(), false);
+  for (const ContextUse& use : a.job.uses)
+    if (use.attempt >= 0) listed[static_cast<std::size_t>(use.attempt)] = true;
+  Claims times;
+  std::set<std::size_t> found;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    for (std::size_t i = 0; i < attempts.size(); ++i) {  // in order of begin
+      const TaskAttempt& attempt = attempts[i];
+      const auto& given = attempt.devices;
+      if (!attempt.in_vain() || listed[i] || never.contains(attempt.task) ||
+          std::find(given.begin(), given.end(), a.devices[device].source) == given.end())
+        continue;
+      found.insert(i);
+      if (!times.empty() && times.back().device == device && attempt.begin <= times.back().end)
+        times.back().end = std::max(times.back().end, attempt.end);
+      else
+        times.push_back({device, attempt.begin, attempt.end, Account::kUseful, -1});
+    }
+  sum.unlisted = found.size();
+  sum.may_be_theirs = common(claim_accounts(a, {Account::kUseful, Account::kUnderWay}), times);
+}
+
 Discarded discarded_of(const Analysis& a) {
   Discarded sum;
+  add_unlisted(a, sum);
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
     if (attempt.devices.empty() || attempt.running) continue;
     ++sum.attempts;
@@ -202,6 +262,12 @@ Discarded discarded_of(const Analysis& a) {
   return sum;
 }
 
+bool only_out_of_memory(const Discarded& d) {
+  return d.under_way == 0 && std::all_of(d.outcomes.begin(), d.outcomes.end(), [](const auto& one) {
+           return one.first == AttemptOutcome::kGpuOutOfMemory || one.first == AttemptOutcome::kHostOutOfMemory;
+         });
+}
+
 std::string outcomes_words(const Discarded& d) {
   std::vector<std::string> words;
   for (const auto& [outcome, count] : d.outcomes) words.push_back(fmt::format("{} {}", count, info(outcome).label));
@@ -213,11 +279,16 @@ std::string outcomes_words(const Discarded& d) {
 std::string largest_part(const Analysis& a, const Discarded& d, const std::pair<const std::int32_t, Nanos>& task) {
   const std::string& name = a.job.batch.tasks[static_cast<std::size_t>(task.first)];
   if (d.tasks.size() == 1) return fmt::format("all of this was of task {}", name);
-  return fmt::format("the largest part, {} of {}, was of task {}", human_duration(task.second),
-                     human_duration(d.kernels + d.held), name);
+  const std::string part = human_duration(task.second), all = human_duration(d.kernels + d.held);
+  if (part == all) return fmt::format("nearly all of this was of task {}", name);
+  return fmt::format("the largest part, {} of {}, was of task {}", part, all, name);
 }
 
-std::string discarded_advice(const Discarded& d, bool memory, double majority) {
+std::string discarded_advice(const Analysis& a, const Discarded& d, bool memory, double majority) {
+  if (const auto times = batch_times(a); memory && times && times->too_large)
+    return "a smaller batch for the task that ran out of memory alone on its GPU, or a GPU with more: no other place "
+           "in "
+           "the batch gives it more room";
   if (memory)
     return "say the need in the task file (gpu_memory), so that the first attempt already gets the room; or a smaller "
            "batch";
@@ -226,8 +297,35 @@ std::string discarded_advice(const Discarded& d, bool memory, double majority) {
       (d.outcomes.contains(AttemptOutcome::kInterrupted) ? d.outcomes.at(AttemptOutcome::kInterrupted) : 0);
   if (static_cast<double>(stopped) > majority * static_cast<double>(d.all))
     return "let tasks write checkpoints and go on from them: stopping then costs little";
-  return "headroom batch show --failed has the reasons; checks of arguments and data before the first step fail "
+  return "headroom batch show TASK has the reasons; checks of arguments and data before the first step fail "
          "sooner";
+}
+
+// All time of GPUs while they had such an attempt, until its task ran again: others may have waited for its place, for
+// one on a GPU alone, or for the pause before it.
+Claims while_in_vain(const Analysis& a) {
+  const auto& attempts = a.job.batch.attempts;
+  Claims with_them;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    Claims all, times;
+    claim_on(
+        a, device, [](const Slice& slice) { return slice.account != Account::kUnobserved; }, all);
+    for (std::size_t i = 0; i < attempts.size(); ++i) {  // in order of begin
+      const auto& given = attempts[i].devices;
+      if (!attempts[i].in_vain() || std::find(given.begin(), given.end(), a.devices[device].source) == given.end())
+        continue;
+      const auto again = std::find_if(attempts.begin() + static_cast<std::ptrdiff_t>(i) + 1, attempts.end(),
+                                      [&](const TaskAttempt& next) { return next.task == attempts[i].task; });
+      const Nanos end = again == attempts.end() ? attempts[i].end : again->begin;
+      if (!times.empty() && attempts[i].begin <= times.back().end)
+        times.back().end = std::max(times.back().end, end);
+      else
+        times.push_back({device, attempts[i].begin, end, Account::kUseful, -1});
+    }
+    const Claims here = common(all, times);
+    with_them.insert(with_them.end(), here.begin(), here.end());
+  }
+  return with_them;
 }
 
 }  // namespace
@@ -239,18 +337,28 @@ std::vector<Finding> discarded_work(const Analysis& a) {
   if (!a.material(length(d.claims))) return {};
   const bool memory = static_cast<double>(d.out_of_memory) >= a.limits[Threshold::kMajority] * cost;
   Finding finding = batch_finding(memory ? Cause::kOomRestartLoop : Cause::kWastedTrials,
-                                  memory ? "Tasks ran out of memory, and their work was thrown away"
-                                         : "Work of tasks that did not succeed was thrown away",
+                                  !memory                 ? "Work of tasks that did not succeed was thrown away"
+                                  : only_out_of_memory(d) ? "Tasks ran out of memory, and their work was thrown away"
+                                                          : "Work was thrown away, most of it of tasks that ran out of "
+                                                            "memory",
                                   d.claims);
-  finding.evidence = {outcomes_words(d), fmt::format("their kernels ran for {}; they held GPUs without a kernel for {}",
+  const bool unsure = a.material(length(d.may_be_theirs));
+  finding.evidence = {outcomes_words(d), fmt::format("{} ran for {}; alone they held GPUs without a kernel for {}",
+                                                     unsure ? "what is booked as their kernels" : "their kernels",
                                                      human_duration(d.kernels), human_duration(d.held))};
   const auto most = std::max_element(d.tasks.begin(), d.tasks.end(),
                                      [](const auto& x, const auto& y) { return x.second < y.second; });
   if (most != d.tasks.end()) finding.evidence.push_back(largest_part(a, d, *most));
   finding.told_apart_from = {"slow work: it is the outcome of these attempts that makes it lost, not their speed"};
   finding.would_overturn = "whether later attempts went on from what these had written: then part of it counted";
-  finding.advice = discarded_advice(d, memory, a.limits[Threshold::kMajority]);
-  gains_by_removal(a, finding, "without it, all else alike");
+  finding.advice = discarded_advice(a, d, memory, a.limits[Threshold::kMajority]);
+  if (unsure)
+    finding.evidence.push_back(fmt::format(
+        "no list of the driver named {} of them: {} of kernels booked to tasks beside {} may be of these as well",
+        d.unlisted, human_duration(length(d.may_be_theirs)), d.unlisted == 1 ? "it" : "them"));
+  Claims own = std::exchange(finding.claims, united(finding.claims, while_in_vain(a)));
+  gains_by_removal(a, finding, "without these attempts, if what ran beside them could do so at other times");
+  finding.claims = std::move(own);
   if (!finding.gain) finding.bound = "none: nothing ran beside it that could have been done sooner";
   return only(std::move(finding));
 }

@@ -70,7 +70,11 @@ std::optional<double> clocks_limited(const Analysis& a, std::size_t device) {
 
 std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
   const auto lost = clocks_limited(a, device);
-  return lost && *lost >= a.limits[Threshold::kThrottleLoss] ? lost : std::nullopt;
+  // Heat is no usual limit, as a cap of power is: what it costs counts as any other loss does.
+  constexpr std::int64_t kHeat = kReasonSwThermal | kReasonHwThermal, kWithHeat = kReasonHwSlowdown;
+  const std::int64_t reasons = a.clocks[device].reasons;
+  const bool heat_alone = (reasons & kHeat) != 0 && (reasons & ~(kHeat | kWithHeat)) == 0;
+  return lost && *lost >= a.limits[heat_alone ? Threshold::kMaterial : Threshold::kThrottleLoss] ? lost : std::nullopt;
 }
 
 namespace {
@@ -161,15 +165,15 @@ KernelLoad kernel_load(const Analysis& a, std::size_t device) {
   KernelLoad load;
   const Nanos span = a.ledger.span();
   load.busy = span > 0 ? static_cast<double>(a.ledger.busy(device)) / static_cast<double>(span) : 0;
+  load.memory = mean(Metric::kMemoryUtil);
+  load.power = mean(Metric::kPower);
   for (const Phase& phase : a.phases)
     if (phase.device == device && phase.name == "kernels running") {
       load.when = "in its busiest phase";
       load.busy = phase.gpu_util_ratio.value_or(load.busy);
-      load.memory = phase.memory_util_ratio;
+      load.memory = phase.memory_util_ratio;  // absent where no reading is of such a phase alone: then it is not known
       load.power = phase.power_watts;
     }
-  if (!load.memory) load.memory = mean(Metric::kMemoryUtil);
-  if (!load.power) load.power = mean(Metric::kPower);
   load.sm = mean(Metric::kSmActive);
   load.limit = a.devices[device].device.power_limit_watts;
   return load;
@@ -237,9 +241,10 @@ std::vector<Finding> stalled(const Analysis& a) {
   if (waiting.size() == 1) std::swap(finding.candidates[1], finding.candidates[3]);  // a peer is not in sight
   finding.told_apart_from = {"an idle GPU: a kernel was resident all that time"};
   finding.would_overturn = "an energy or SM counter that shows work in that time";
-  finding.advice =
-      "look at the stacks of every rank (py-spy dump): one is late or gone while the others wait in a collective; "
-      "NCCL_DEBUG=INFO and a shorter timeout of the process group name it";
+  finding.advice = fmt::format(
+      "look at the stacks of every rank ({}): one is late or gone while the others wait in a collective; "
+      "NCCL_DEBUG=INFO and a shorter timeout of the process group name it",
+      stack_tool(a));
   gains_by_removal(a, finding, "if nothing of it was needed and the rest stays as it is");
   return only(std::move(finding));
 }

@@ -6,7 +6,9 @@
 #include "base/human.h"
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
+#include "diagnose/words.h"
 #include "diagnose/work_during.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -37,6 +39,67 @@ std::vector<ClaimedPiece> tails_of(const Analysis& a, Nanos lasting) {
   return tails;
 }
 
+// Whether somebody else ended the job: by a signal, or as its time was over (timeout of the GNU coreutils).
+bool ended_by_others(const Analysis& a) {
+  constexpr int kTimedOut = 124, kSignals = 128;  // exit codes: this one, and those above that one
+  if (a.job.batch.present || a.window.end < a.meta.end || !a.meta.exit_code) return false;
+  return *a.meta.exit_code > kSignals ||
+         (*a.meta.exit_code == kTimedOut &&
+          std::any_of(a.processes.begin(), a.processes.end(), [](const RecordedProcess& process) {
+            return process.facts.in_job && process.facts.comm == "timeout";
+          }));
+}
+
+// Whether the process on the GPU was on a lock in this time while nothing of the job ran that could have let go of it.
+bool locked(const Analysis& a, const Claims& claims) {
+  const HostSummary s = host_during(a.job, a.devices, claims);
+  if (s.waiting_in({WaitChannel::kFutex}) < a.limits[Threshold::kCovers]) return false;
+  Nanos named = 0;
+  for (const ClaimedPiece& piece : claims) {
+    if (piece.where < 0) continue;
+    const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+    if (known != a.families.end() && known->second == stacks::Family::kLock) named += piece.end - piece.begin;
+  }
+  if (static_cast<double>(named) < a.limits[Threshold::kCovers] * static_cast<double>(length(claims))) return false;
+  const Work work = work_during(a, claims, [](const RecordedProcess& process) { return process.facts.in_job; });
+  return work.cores < a.limits[Threshold::kHangTrickle];
+}
+
+bool is_asleep(const Activity& did, std::initializer_list<WaitChannel> channels) {
+  return std::find(channels.begin(), channels.end(), did.wait) != channels.end();
+}
+
+// Whether there was nobody in the job who could have let go of a lock: its processes on the GPU had one thread each and
+// no children, and what had started them only waited for them.
+bool alone(const Analysis& a, const Claims& claims) {
+  const std::vector<Window> times = times_of(claims);
+  bool looked = false;
+  for (const RecordedProcess& process : a.processes) {
+    const auto source = static_cast<std::size_t>(process.source);
+    if (!process.facts.in_job) continue;
+    if (a.job.holds[source] && !a.job.children[source].empty()) return false;
+    for (const Activity& did : a.job.did[source]) {
+      if (std::none_of(times.begin(), times.end(),
+                       [&](const Window& time) { return time.begin < did.begin && did.end <= time.end; }))
+        continue;
+      if (a.job.holds[source] ? did.threads != 1 : !is_asleep(did, {WaitChannel::kChild, WaitChannel::kSleep}))
+        return false;
+      looked |= a.job.holds[source];
+    }
+  }
+  return looked;
+}
+
+// It is no proof: a signal may be what it waited for.
+void say_that_it_hung(Finding& finding) {
+  finding.cause = Cause::kHang;
+  finding.candidates.clear();
+  finding.title = "The job waited on a lock after its last kernel until it was ended, and hardly anything of it ran";
+  finding.evidence.push_back("its process had no other thread and no child that could have let go of the lock");
+  finding.tiers |= "Y";
+  finding.confidence = Confidence::kLow;
+}
+
 }  // namespace
 
 std::vector<Finding> unreleased(const Analysis& a) {
@@ -61,15 +124,18 @@ std::vector<Finding> unreleased(const Analysis& a) {
   const auto child = hung ? std::nullopt : children_at_work(a, finding.claims);
   const bool waits =
       s.owners == 0 || s.waiting_in({WaitChannel::kFutex, WaitChannel::kPoll}) > a.limits[Threshold::kHeldQuiet];
-  // What hangs does not end by itself, and well.
-  const bool ended = !a.job.batch.present && a.window.end >= a.meta.end && a.meta.exit_code == 0;
+  // What hangs does not end by itself, and well; what ran out of memory was ended by that.
+  const bool over = !a.job.batch.present && a.window.end >= a.meta.end && a.meta.exit_code.has_value();
+  const bool no_memory = last_words_of_memory(a) && !ended_by_others(a);
+  const bool ended = over && (a.meta.exit_code == 0 || no_memory);
   const bool quiet = hung || (waits && !child && !ended);
   if (quiet)
     finding.candidates = {Cause::kUnreleasedAfterWork, Cause::kHang};
   else
     finding.cause = Cause::kUnreleasedAfterWork;
   if (waits && !child && !quiet)
-    finding.told_apart_from.push_back("a hang: the job then ended by itself, with exit code 0");
+    finding.told_apart_from.push_back(no_memory ? "a hang: the job had run out of memory"
+                                                : "a hang: the job then ended by itself, with exit code 0");
   if (hung) {
     std::reverse(finding.candidates.begin(), finding.candidates.end());
     finding.title = "Nothing of the job moved after its last kernel";
@@ -94,15 +160,21 @@ std::vector<Finding> unreleased(const Analysis& a) {
     return piece.end - piece.begin >= a.limits.time(Threshold::kHeldLong);
   });
   if (!sure) finding.confidence = Confidence::kLow;
+  const bool hangs = quiet && !hung && ended_by_others(a) && locked(a, finding.claims) && alone(a, finding.claims);
+  if (hangs) say_that_it_hung(finding);
   // A process that works may well validate what it trained.
   if (quiet) finding.told_apart_from.push_back("validation or a pause: no kernel came afterwards");
-  finding.would_overturn = "record for longer: if kernels come back, it was a pause";
+  finding.would_overturn = over || job_is_over(a.meta)
+                               ? "what the job prints then: if it was still at its work, this is wrong"
+                               : "record for longer: if kernels come back, it was a pause";
   finding.advice = "end the process, or free the device, before uploads and post-processing";
   if (child) finding.advice = "free the device before that process starts, or start it while the GPU still computes";
-  if (hung)
+  if (hung || hangs)
     finding.advice =
-        fmt::format("py-spy dump --pid {} first: it names what each thread waits for; then end the process",
-                    holder(a, finding.claims.front()));
+        over ? fmt::format("in the next run, {} before it is ended: it names what each thread waits for", stack_dump(a))
+             : fmt::format("{} first: it names what each thread waits for; then end the process",
+                           stack_dump(a, fmt::format("{}", holder(a, finding.claims.front()))));
+  if (hangs) finding.would_overturn = "what wakes such jobs: if it is a signal, it was meant to wait";
   finding.bound = "the time in which it was held comes back";
   return only(std::move(finding));
 }

@@ -6,6 +6,8 @@
 #include <map>
 
 #include "base/human.h"
+#include "diagnose/core_waits.h"
+#include "diagnose/host_memory.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
@@ -35,6 +37,39 @@ bool at_the_prompt(const Analysis& a, const Claims& claims) {
   return static_cast<double>(in_loop) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
 }
 
+// Asleep on a pipe. What is at its other end is not recorded: another process of the job, or what comes before the job
+// in a shell's pipeline, where the pipe is its standard input.
+void say_the_pipe(const Analysis& a, const HostSummary& s, Finding& finding) {
+  if (s.waiting_in({WaitChannel::kPipe}) < a.limits[Threshold::kChannelShare]) return;
+  finding.evidence.push_back(
+      looks_sentence(seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]), finding.claims));
+  finding.advice =
+      "see what is at the other end of the pipe (ls -l /proc/PID/fd while it runs): make what feeds its standard input "
+      "faster, or "
+      "what reads its output; or read ahead and write behind in a thread";
+}
+
+// Its stacks tell that it waits for a process that it has started, which feeds it, or takes what it sends. True if so.
+bool say_the_process(const Analysis& a, const HostSummary& s, Finding& finding) {
+  Nanos told = 0;
+  for (const ClaimedPiece& piece : finding.claims)
+    if (piece.where >= 0 && a.process_waits.contains(a.ledger.places[static_cast<std::size_t>(piece.where)]))
+      told += piece.end - piece.begin;
+  if (s.helpers == 0 ||
+      static_cast<double>(told) < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost()))
+    return false;
+  finding.evidence.insert(finding.evidence.begin() + 1,
+                          "there it waits for another process, in a pipe, a queue or a lock of multiprocessing");
+  std::erase(finding.candidates, Cause::kInputTooFewWorkers);
+  finding.candidates.insert(finding.candidates.begin(), Cause::kInputTooFewWorkers);
+  const bool sends = std::erase(finding.candidates, Cause::kLoggingUpload) > 0;
+  if (sends) finding.candidates.push_back(Cause::kLoggingUpload);
+  finding.advice =
+      "see what the processes that it started do meanwhile (headroom stacks): more of them, or what they wait for made "
+      "faster";
+  return true;
+}
+
 // What the finding says once stacks have named the code: these tell where it was, not whether it ran.
 void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   finding.title =
@@ -60,9 +95,13 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
         fmt::format("it ran, or wanted to, for as long as {} of this time at most: for the rest it slept or waited",
                     human_percent(ran)));
     for (const Cause cause : asleep_for(a, s, finding.claims, in_pauses)) add(finding.candidates, {cause});
-  } else if (std::erase(finding.candidates, Cause::kLoggingUpload) > 0) {
+  } else {
+    const bool sends = std::erase(finding.candidates, Cause::kLoggingUpload) > 0;
     // Where it sleeps on a connection, in code that no loader has: rather what it sends than what it reads.
-    finding.candidates.insert(finding.candidates.begin(), Cause::kLoggingUpload);
+    if (sends) finding.candidates.insert(finding.candidates.begin(), Cause::kLoggingUpload);
+    // That it wanted a core is counted by the reading: it may have been while kernels ran, and now it slept.
+    if (hardly(a, s.owner_cpu + s.owner_threads, finding.claims))
+      for (const Cause cause : asleep_for(a, s, finding.claims, in_pauses)) add(finding.candidates, {cause});
   }
   if (copying(a, finding.claims) >= a.limits[Threshold::kChannelShare]) {
     add(finding.candidates, {Cause::kPageableCopies});
@@ -76,6 +115,13 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.candidates.clear();
     finding.cause = Cause::kInteractiveHoldingGpu;
     finding.title = "The GPU waits for somebody at a notebook";
+  } else if (hardly(a, main + s.owner_threads, finding.claims) &&
+             s.owner_looks.share({WaitChannel::kTerminal}) >= a.limits[Threshold::kMajority]) {
+    finding.candidates.clear();
+    finding.cause = Cause::kInteractiveHoldingGpu;
+    finding.title = "The GPU waits for somebody at a terminal";
+    finding.evidence.push_back(
+        looks_sentence(seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]), finding.claims));
   }
   // Asleep on a timer, and nothing was read: that is no storage. A socket or a lock may be one behind a library.
   const bool timer = s.waiting_in({WaitChannel::kSleep}) >= a.limits[Threshold::kMajority];
@@ -86,8 +132,15 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
                     "after that does not overlap with them",
                     a.kernel_waits.place, human_percent(a.kernel_waits.share)));
   finding.advice = "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
-  if (hardly(a, main + s.owner_threads, finding.claims)) name_the_neighbour(a, finding);
+  if (hardly(a, main + s.owner_threads, finding.claims)) {
+    if (!say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
+    name_the_neighbour(a, finding);
+  }
   finding.would_overturn = "headroom stacks shows other functions while the GPU is idle";
+  if (finding.cause) {
+    finding.advice = "let the GPU go while nobody uses it, or run the rest as a job";
+    return;
+  }
   // Its stacks do not say that it waits for another process of the job; that one's do not say that it does not.
   if (const auto wait = peer_in(a, finding.claims, false); wait && hardly(a, main, finding.claims)) {
     finding.title += ", perhaps for another of its job";
@@ -152,7 +205,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
                             : "The GPU waits for code of the training process on the CPU";
   finding.evidence = {owner_sentence(s), helper_sentence(s)};
   append(finding.evidence, storage_sentences(s));
-  append(finding.evidence, recurrences(a));
+  append(finding.evidence, recurrences(a, finding.claims));
   const bool threads = s.owner_threads >= a.limits[Threshold::kOtherThreads];
   // One that spins may have wanted its core while its kernels ran.
   const bool spins = std::any_of(finding.claims.begin(), finding.claims.end(),
@@ -164,7 +217,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     for (const Cause cause : waits_in(WaitChannel::kSleep, s.helpers > 0, in_pauses)) add(waits, {cause});
   if (copying(a, finding.claims) >= a.limits[Threshold::kChannelShare]) add(waits, {Cause::kPageableCopies});
   if (const auto seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]); !waits.empty() && !seen.empty())
-    finding.evidence.push_back(looks_sentence(seen));
+    finding.evidence.push_back(looks_sentence(seen, finding.claims));
   if (starved && s.owner_delay >= a.limits[Threshold::kHelpersStarved]) {
     finding.cause = Cause::kCpuOversubscribed;
     finding.title = "The training process waits for a CPU core";
@@ -174,7 +227,11 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
       add(finding.candidates, {Cause::kCpuOversubscribed});
       finding.title = "The training process waits for a CPU core, and for something else between";
     }
-    finding.advice = fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores);
+    finding.advice =
+        threads || s.helpers > 0
+            ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
+            : fmt::format("less other load on these {:.3g} cores, or more of them: other threads of the job hardly ran",
+                          s.usable_cores);
   } else {
     if (in_pauses)
       finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kCheckpointSync,
@@ -187,28 +244,38 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     if (may_want_cores(a, s, finding.claims)) add(finding.candidates, {Cause::kCpuOversubscribed});
     finding.advice = in_pauses
                          ? "see in the job's own log what it does in these pauses, then shorten or overlap the longest"
-                         : "its stacks (py-spy dump --pid PID) name the function; or train on one cached batch: if it "
-                           "is as slow, the data loader is not the cause";
+                         : fmt::format(
+                               "its stacks ({}) name the function; or train on one cached batch: if it is as "
+                               "slow, the data loader is not the cause",
+                               has_stacks(a) ? "headroom stacks" : stack_dump(a));
     if (no_loader(a, s)) finding.told_apart_from.push_back("waiting for loader workers: there are none");
   }
   if (s.owner_io && *s.owner_io < a.limits[Threshold::kOwnerIo] / 2)
     finding.told_apart_from.push_back(
         fmt::format("storage: it was blocked on I/O for {} of the time", human_percent(*s.owner_io)));
-  finding.would_overturn = "py-spy dump --pid PID: if the main thread spins in a CUDA synchronisation, this is wrong";
+  finding.would_overturn = fmt::format("{}: if the main thread spins in a CUDA synchronisation, this is wrong",
+                                       has_stacks(a) ? "py-spy dump --native --pid PID" : stack_dump(a));
   if (!code_in(a, finding.claims).empty() && !finding.cause) {
     say_with_stacks(a, s, in_pauses, finding);
     follow_the_family(a, finding);
   }
+  finding.asleep = hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims);
   exclude_copies(a, finding);
+  may_want_memory(a, s, finding);
+  may_be_the_link(a, finding);
   name_the_child(a, s, finding);
-  gains_at_most(a, finding, "if none of it kept the GPU waiting", in_pauses);
+  gains_at_most(a, finding, "if none of it kept the GPU waiting",
+                in_pauses || finding.cause == Cause::kInteractiveHoldingGpu);
+  if (const auto cores = core_waits(a);
+      cores && finding.cause == Cause::kCpuOversubscribed && !threads && s.helpers == 0)
+    gains_the_wait(finding, cores->waited + cores->starting, cores->ran, "its main thread");
   return finding;
 }
 
 }  // namespace
 
-std::vector<Finding> idle_host_code(const Analysis& a) {
-  const Claims claims = open_time(a, {Account::kHostCode});
+std::vector<Finding> idle_host_code(const Analysis& a, const IdleParts& parts) {
+  const Claims claims = open_time(a, parts, {Account::kHostCode});
   if (!a.material(length(claims))) return {};
   return of_parts(a, claims, host_code);
 }
@@ -232,8 +299,10 @@ std::vector<Finding> idle_checkpoint(const Analysis& a) {
   finding.title =
       saves ? "The GPU waits while the job saves its state" : "The GPU waits while the job writes to storage";
   finding.evidence = storage_sentences(s);
+  if (saves && s.owner_write && *s.owner_write < 1)
+    finding.evidence.push_back("that it saves is told by its own words or its stacks: nothing had gone to storage yet");
   finding.evidence.push_back(owner_sentence(s));
-  append(finding.evidence, recurrences(a));
+  append(finding.evidence, recurrences(a, finding.claims));
   finding.would_overturn = saves ? "run once without checkpoints: if the gap stays, this is wrong"
                                  : "run once without checkpoints and output: if the gap stays, this is wrong";
   finding.advice = saves ? "write checkpoints from a thread or less often, first to local disk"

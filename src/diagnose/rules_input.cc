@@ -5,16 +5,21 @@
 #include <set>
 
 #include "base/human.h"
+#include "diagnose/core_waits.h"
+#include "diagnose/host_memory.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
+#include "diagnose/work_during.h"
+#include "model/cores.h"
+#include "stacks/families.h"
 
 namespace headroom::diagnose {
 
 namespace {
 
-constexpr std::string_view kCondition = "if the kernels and the rest stay as they are";
+constexpr std::string_view kCondition = "if the GPU never waited for its data";
 
 // What its helpers were seen to wait for, and how much of the time they worked.
 struct Loader {
@@ -51,8 +56,8 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (s.unseen_cpu >= a.limits[Threshold::kHelpersAtWork]) {
     finding.candidates = {Cause::kInputInMainProcess, Cause::kInputTooFewWorkers, Cause::kSlowStorage};
     finding.title = "The GPU waits while short programs of the job prepare its data";
-    finding.evidence.push_back(
-        fmt::format("processes that it started and that ended within a sample used {:.2g} cores", s.unseen_cpu));
+    finding.evidence.push_back(fmt::format("processes that it started and that ended within a sample used {} cores",
+                                           human_figure(s.unseen_cpu, 2)));
     finding.advice = "prepare the data once, or in worker processes that stay";
     finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
     return;
@@ -76,8 +81,11 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
     else
       finding.candidates = {Cause::kInputInMainProcess, Cause::kSlowStorage};
     finding.title = "The GPU waits while the training process loads its data itself";
-    finding.advice = fmt::format("loader workers (num_workers), as many as cores are free of the {:.3g} usable ones",
-                                 s.usable_cores);
+    finding.advice =
+        s.owner_cpu + s.owner_threads < kHardlyACore
+            ? "several loader workers (num_workers): while they wait as this process does, they need hardly a core"
+            : fmt::format("loader workers (num_workers), as many as cores are free of the {:.3g} usable ones",
+                          s.usable_cores);
     finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
     return;
   }
@@ -92,9 +100,13 @@ void reads_itself(const Analysis& a, const HostSummary& s, Finding& finding) {
 }
 
 // Whether some helper lives as long as the work, or takes the place of one that ended: a worker, not a program that is
-// run now and then.
-bool has_workers(const Analysis& a) {
-  if (worker_restarts(a).workers > 0) return true;
+// run now and then. Stacks may say that it is workers that are waited for.
+bool has_workers(const Analysis& a, const IdleParts& parts, const Claims& claims) {
+  if (parts.restarts.workers > 0) return true;
+  const std::vector<NamedCode> code = code_in(a, claims);
+  if (!code.empty() && code[0].place == info(stacks::Family::kLoaderWait).label &&
+      code[0].share >= a.limits[Threshold::kMajority])
+    return true;
   const double least = a.limits[Threshold::kJobLifetime] * static_cast<double>(a.window.length());
   std::set<SourceId> below;
   for (const ContextUse& use : a.job.uses)
@@ -123,15 +135,69 @@ bool wait_themselves(const Analysis& a, const HostSummary& s, double at_work) {
   return at_work >= a.limits[Threshold::kCovers] && wanted < at_work / 2;
 }
 
+// More of them only where cores are left, over the whole time: a plan advises the same (plan/candidates.cc).
+bool room_for_workers(const Analysis& a) {
+  const auto host = host_time(a.host);
+  return !host || workers_sleep(*host) || most_workers(*host) > host->helpers;
+}
+
+std::string workers_advice(const Analysis& a, const HostSummary& s) {
+  const auto host = host_time(a.host);
+  const std::string now = fmt::format("there {} {}", s.helpers == 1 ? "is" : "are", s.helpers);
+  if (!host) return fmt::format("more loader workers ({}), persistent, or cheaper transforms", now);
+  if (workers_sleep(*host))
+    return fmt::format(
+        "more loader workers ({}; waiting themselves, they need hardly a core), persistent, or what they "
+        "wait for made faster",
+        now);
+  if (room_for_workers(a))
+    return fmt::format(
+        "more loader workers ({}; {} of {:.3g} usable cores can be theirs), persistent, or cheaper transforms", now,
+        human_figure(cores_for_helpers(*host), 2), host->usable_cores);
+  return fmt::format(
+      "cheaper transforms (done once and stored), or more cores: the {:.3g} usable ones carry no more workers",
+      host->usable_cores);
+}
+
+// Most of the time lies where processes were started that may have taken the place of workers.
+void may_be_restarts(const Analysis& a, const IdleParts& parts, Finding& finding) {
+  const auto share = [&](const Claims& claims) {
+    return static_cast<double>(length(common(finding.claims, claims))) / static_cast<double>(finding.cost());
+  };
+  const double after = share(parts.restarts.maybe);
+  if (after < a.limits[Threshold::kMajority]) return;
+  if (finding.cause) finding.candidates = {*finding.cause};
+  finding.cause.reset();
+  finding.candidates.insert(finding.candidates.begin(), Cause::kEpochWorkerRestart);
+  finding.evidence.push_back(
+      fmt::format("{} of it lies around the starts of processes that run the same command as the one on the GPU, each "
+                  "after another of them had ended: they may be workers that are started anew",
+                  human_percent(after)));
+  finding.advice = "keep the workers between epochs (persistent_workers=True); if they are kept: " + finding.advice;
+}
+
+// One of several workers that does nearly all of what they do: others wait for it, or have nothing to do.
+void say_who_works(const Analysis& a, const HostSummary& s, Finding& finding) {
+  constexpr double kNearlyAll = 0.8;
+  const auto work = children_at_work(a, finding.claims);
+  if (!work || s.helpers < 2 || work->most < kNearlyAll * work->cores) return;
+  finding.evidence.push_back(fmt::format("{} of what they used then is one's, process {}",
+                                         human_percent(work->most / work->cores), work->busiest.pid));
+  finding.advice = fmt::format(
+      "see what process {} does that the others do not (headroom stacks): give them a share "
+      "of it, or make it cheaper; if they take turns with whole batches: {}",
+      work->busiest.pid, finding.advice);
+}
+
 void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader, Finding& finding) {
   const double at_work = workers_at(a, finding.claims).at_work;
+  const bool read_little = s.helper_read && *s.helper_read < a.limits[Threshold::kReading];
   finding.title = "The GPU waits for the data loader";
-  finding.advice =
-      fmt::format("more loader workers (there {} {}; {:.3g} cores usable), persistent, or cheaper transforms",
-                  s.helpers == 1 ? "is" : "are", s.helpers, s.usable_cores);
+  finding.advice = workers_advice(a, s);
   finding.would_overturn = "train on one cached batch: if the step time stays the same, the loader is not the cause";
   if (loader.asleep) {
     finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers, Cause::kBurstyInput};
+    if (read_little) std::rotate(finding.candidates.begin(), finding.candidates.begin() + 1, finding.candidates.end());
   } else if (wait_themselves(a, s, at_work)) {
     finding.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers};
     finding.title = "The GPU waits for the data loader, whose workers wait themselves";
@@ -139,8 +205,8 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
         fmt::format("its workers were at their work in {} of the looks at their stacks and used the CPU for {}: there "
                     "they wait for something, such as storage, a connection, a pipe or a lock",
                     human_percent(at_work), human_percent(s.helper_cpu / static_cast<double>(s.helpers))));
-    finding.advice =
-        "read ahead there, or copy the data to a local disk; more loader workers only if that can serve them";
+    finding.advice = "read ahead there, or copy the data to a local disk";
+    if (room_for_workers(a)) finding.advice += "; more loader workers only if that can serve them";
   } else if (loader.busy >= a.limits[Threshold::kWorkersFull]) {
     finding.cause = Cause::kInputTooFewWorkers;
   } else {
@@ -150,9 +216,10 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
         fmt::format("over the whole time a worker was busy for {}: on average they are fast enough, or wait for "
                     "something themselves",
                     human_percent(loader.busy)));
-    finding.advice = "look at the slowest batches: larger prefetch, or more loader workers";
+    finding.advice = "look at the slowest batches: larger prefetch";
+    if (room_for_workers(a)) finding.advice += ", or more loader workers";
+    say_who_works(a, s, finding);
   }
-  const bool read_little = s.helper_read && *s.helper_read < a.limits[Threshold::kReading];
   if (finding.cause && read_little && s.helper_looks.count > 0)
     finding.told_apart_from.push_back("slow storage: the workers used the CPU and hardly read");
   if (s.helper_delay + s.owner_delay < a.limits[Threshold::kHelpersStarved] / 2)
@@ -161,9 +228,9 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
 
 }  // namespace
 
-std::vector<Finding> idle_input(const Analysis& a) {
+std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   Finding finding;
-  finding.claims = open_time(a, {Account::kInput});
+  finding.claims = open_time(a, parts, {Account::kInput});
   if (!a.material(finding.cost())) return {};
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   const Loader loader = loader_of(a, s);
@@ -172,11 +239,11 @@ std::vector<Finding> idle_input(const Analysis& a) {
   finding.evidence = {owner_sentence(s), helper_sentence(s)};
   append(finding.evidence, storage_sentences(s));
   append(finding.evidence, cores_sentence(s));
-  append(finding.evidence, recurrences(a));
+  append(finding.evidence, recurrences(a, finding.claims));
   bool ends = false;
   if (s.helpers == 0) {
     reads_itself(a, s, finding);
-  } else if (2 * length(in_pauses(a, finding.claims)) >= finding.cost() && !has_workers(a)) {
+  } else if (2 * length(in_pauses(a, finding.claims)) >= finding.cost() && !has_workers(a, parts, finding.claims)) {
     runs_programs(a, finding, loader.starved);
     ends = true;  // the last one may run after the last kernel
   } else if (loader.storage || loader.network) {
@@ -201,25 +268,29 @@ std::vector<Finding> idle_input(const Analysis& a) {
     finding.would_overturn = "stop the other load on the machine: if the wait for a core stays, this is wrong";
   } else {
     needs_workers(a, s, loader, finding);
+    may_be_restarts(a, parts, finding);
   }
   if (s.helpers > 0) name_the_workers_code(a, finding);
+  may_want_memory(a, s, finding);
   gains_at_most(a, finding, std::string(kCondition), ends);
+  if (finding.cause == Cause::kCpuOversubscribed && s.helpers == 1)
+    gains_the_wait(finding, s.helper_delay, s.helper_cpu, "its worker");
   return only(std::move(finding));
 }
 
-std::vector<Finding> restarted_workers(const Analysis& a) {
-  WorkerRestarts restarts = worker_restarts(a);
+std::vector<Finding> restarted_workers(const Analysis& a, const IdleParts& parts) {
+  const WorkerRestarts& restarts = parts.restarts;
   Finding finding;
-  finding.claims = std::move(restarts.pauses);
+  finding.claims = restarts.pauses;
   if (!a.material(finding.cost())) return {};
   finding.cause = Cause::kEpochWorkerRestart;
   finding.title = "The GPU waits while loader workers are started anew";
   finding.tiers = "NP";
   finding.confidence = Confidence::kMedium;
-  finding.evidence.push_back(fmt::format("{} worker process{} took the place of {} that had ended, first {}",
+  finding.evidence.push_back(fmt::format("at least {} worker process{} took the place of {} that had ended, first {}",
                                          restarts.workers, restarts.workers == 1 ? "" : "es",
                                          restarts.workers == 1 ? "one" : "others", a.when(restarts.starts.front())));
-  append(finding.evidence, recurrences(a));
+  append(finding.evidence, recurrences(a, finding.claims));
   name_the_workers_code(a, finding);
   finding.would_overturn = "run once with workers that stay: if the pauses stay, this is wrong";
   finding.advice = "keep the workers between epochs (persistent_workers=True), or make them start faster";

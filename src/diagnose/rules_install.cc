@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/human.h"
 #include "diagnose/rules.h"
@@ -16,6 +17,19 @@ bool installs(const Process& process) {
                                                          "poetry", "apt-get", "apt", "dpkg",  "pixi"};
   return std::find(kInstallers.begin(), kInstallers.end(), process.comm) != kInstallers.end() ||
          process.cmdline.find(" -m pip ") != std::string::npos;
+}
+
+// When it may have installed. `uv run`, `conda run` and their like do so first, if at all, and then live as long as
+// what they start: until that one of their children began that leads to a GPU, or any, where none does.
+Window install_time(const Analysis& a, SourceId source, const Process& process, const std::set<SourceId>& towards) {
+  Window time{process.start, process.end.value_or(a.window.end)};
+  const bool launches = towards.contains(source);
+  if (!launches && process.cmdline.find(" run ") == std::string::npos) return time;
+  const auto& children = a.job.children[static_cast<std::size_t>(source)];
+  for (const auto& [child, facts] : a.processes)
+    if ((!launches || towards.contains(child)) && std::find(children.begin(), children.end(), child) != children.end())
+      time.end = std::max(time.begin, std::min(time.end, facts.start));
+  return time;
 }
 
 bool compiles(const Process& process) {
@@ -56,9 +70,10 @@ Claims compiling(const Analysis& a, const Claims& claims) {
 
 Claims installing(const Analysis& a) {
   if (a.job.batch.present || !a.job.has_job) return {};
+  const std::set<SourceId> towards = towards_the_gpus(a);
   std::vector<Window> times;
   for (const auto& [source, process] : a.processes)
-    if (process.in_job && installs(process)) times.push_back({process.start, process.end.value_or(a.window.end)});
+    if (process.in_job && installs(process)) times.push_back(install_time(a, source, process, towards));
   return everywhere(a, std::move(times));
 }
 
@@ -66,11 +81,16 @@ Claims installing(const Analysis& a) {
 std::vector<Finding> installed_first(const Analysis& a) {
   Finding finding;
   finding.claims = common(claim_accounts(a, {Account::kNoTask, Account::kStartup}), installing(a));
-  for (const auto& [source, process] : a.processes)
-    if (process.in_job && installs(process))
-      finding.evidence.push_back(fmt::format("process {} of the job is {}; it lived for {}", process.pid, process.comm,
-                                             human_duration(process.end.value_or(a.window.end) - process.start)));
   if (!a.material(finding.cost())) return {};
+  const std::set<SourceId> towards = towards_the_gpus(a);
+  for (const auto& [source, process] : a.processes) {
+    if (!process.in_job || !installs(process)) continue;
+    const Window time = install_time(a, source, process, towards);
+    const bool launched = time.end < process.end.value_or(a.window.end);
+    finding.evidence.push_back(fmt::format("process {} of the job is {}; it {} {}", process.pid, process.comm,
+                                           launched ? "started what it was to run after" : "lived for",
+                                           human_duration(time.length())));
+  }
   finding.cause = Cause::kEnvironmentInstall;
   finding.title = "The GPU waits while software is installed";
   finding.tiers = "NP";

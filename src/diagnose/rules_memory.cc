@@ -57,6 +57,11 @@ Finding told_out_of_memory(const Analysis& a, std::string memory) {
 
 // A failed job whose processes filled the memory of a GPU: in turn, it was started again and again. In turn alone, it
 // may have been.
+bool last_words_of_memory(const Analysis& a) {
+  constexpr Nanos kLastWords = 10 * kSecond;
+  return a.out_of_memory && a.window.end - a.out_of_memory->last <= kLastWords;
+}
+
 std::vector<Finding> out_of_memory(const Analysis& a) {
   if (!failed(a)) return {};
   double fullest = 0;
@@ -68,16 +73,13 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
     const double share = used->max / static_cast<double>(*total);
     if (share <= fullest) continue;
     fullest = share;
-    memory = fmt::format("{}: {} of {} in use at most", a.device_name(device),
+    memory = fmt::format("{}: {} of {} in use at most when it was read", a.device_name(device),
                          human_bytes(static_cast<std::int64_t>(used->max)), human_bytes(*total));
   }
   const auto row = in_turn(a);
   const bool again = many_in_turn(a, row) || ran_out_again(a);
   const auto at_the_end = full_at_the_end(a);
-  // Long before the end it was something that the job could live with.
-  constexpr Nanos kLastWords = 10 * kSecond;
-  const bool told = a.out_of_memory && a.window.end - a.out_of_memory->last <= kLastWords;
-  if (told && !again) return only(told_out_of_memory(a, at_the_end ? at_the_end->words : memory));
+  if (last_words_of_memory(a) && !again) return only(told_out_of_memory(a, at_the_end ? at_the_end->words : memory));
   if (at_the_end) memory = at_the_end->words;
   const Claims tries = tries_again(a);
   const bool full = fullest >= a.limits[Threshold::kOutOfMemory] || at_the_end || !tries.empty();
@@ -120,7 +122,9 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
     finding.title = at_the_end && !at_the_end->grew ? "GPU memory was full, or nearly so, when the job failed"
                     : at_the_end                    ? "GPU memory was filling up when the job failed"
                                                     : "GPU memory had been nearly full before the job failed";
-    finding.advice = "look for \"out of memory\" in its output (headroom run --output-lines does); a smaller batch";
+    const bool read = a.meta.tiers.find('L') != std::string::npos;
+    finding.advice = fmt::format("look for \"out of memory\" in its output{}; a smaller batch",
+                                 read ? "" : " (headroom run --output-lines does)");
     finding.bound = "not a matter of speed";
   }
   finding.would_overturn = "another reason in the job's own output";

@@ -7,6 +7,7 @@
 
 #include "base/human.h"
 #include "diagnose/rules.h"
+#include "diagnose/unseen.h"
 #include "diagnose/words.h"
 
 namespace headroom::diagnose {
@@ -48,12 +49,22 @@ Finding never_finding(const Analysis& a, std::string title) {
   return finding;
 }
 
+// Too much of the end is unseen, beside the time in which the job was seen to hold a GPU, to say that no kernel came.
+bool may_have_begun_unseen(const Analysis& a) {
+  const Nanos unseen = unseen_at_end(a);
+  Nanos held = 0;
+  for (const ContextUse& use : a.job.uses)
+    if (use.ours) held += use.last_seen - use.first_seen;
+  return unseen > 0 && static_cast<double>(unseen) >= a.limits[Threshold::kMaterial] * static_cast<double>(held);
+}
+
 // A context and never a kernel: imports and device queries open one.
 std::vector<Finding> holds_and_never_computes(const Analysis& a) {
   const bool whole = a.window.begin <= a.meta.start && a.window.end >= a.meta.end;
   const Nanos unobserved = a.ledger.total(Account::kUnobserved);
   if (!whole || a.job.batch.present || a.ledger.total(Account::kUseful) > 0 || 2 * unobserved > a.ledger.budget())
     return {};
+  if (may_have_begun_unseen(a)) return {};
   std::vector<std::size_t> held;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (a.devices[device].used) held.push_back(device);
@@ -71,14 +82,18 @@ std::vector<Finding> holds_and_never_computes(const Analysis& a) {
 }  // namespace
 
 std::vector<Finding> never_uses_gpu(const Analysis& a) {
-  const Nanos long_enough = a.limits.time(Threshold::kNeverUsedAfter);
-  if (!a.job.has_job || !a.job.has_contexts || a.ledger.span() < long_enough) return {};
+  // A kernel of one that holds a GPU is in the utilisation of a period of the driver, which is a second at most.
+  constexpr Nanos kTwoPeriods = 2 * kSecond;
+  if (!a.job.has_job || !a.job.has_contexts || a.ledger.span() < kTwoPeriods) return {};
   // Short tasks escape the driver's lists: only kernels or a verdict of the batch itself tell.
   if (a.job.batch.present && a.ledger.total(Account::kNotUsed) < a.ledger.budget() / 2) return {};
   if (a.machine.empty()) return {};
+  if (a.goes_on && !a.job.batch.present) return {};  // its first kernel may still come: start-up so far
+  if (a.material(unseen_at_end(a))) return {};       // it may have come there
   // In the window, or at another time of the recording.
   if (std::any_of(a.devices.begin(), a.devices.end(), [](const auto& device) { return device.used; }))
     return holds_and_never_computes(a);
+  if (a.ledger.span() < a.limits.time(Threshold::kNeverUsedAfter)) return {};
   if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; })) return {};
   const double own = static_cast<double>(a.ledger.total(Account::kUseful));
   if (own >= a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span())) return {};  // of whom, then?
@@ -164,8 +179,9 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
       most > 1 ? "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID)"
                : "ask for fewer GPUs, run something else there, or let the job use all of them (one process each)";
   finding.bound = fmt::format(
-      "{} the work per second at most, if it can be split evenly over all {}, and nothing for a "
+      "{}{} the work per second at most, if it can be split evenly over all {}, and nothing for a "
       "single task that uses one GPU",
+      most > 1 ? "" : "with fewer GPUs the job takes as long, and the others come back; with all of them in use ",
       human_factor(static_cast<double>(a.devices.size()) / static_cast<double>(working.size())), a.devices.size());
   return finding;
 }
@@ -187,6 +203,18 @@ std::vector<Finding> placement(const Analysis& a) {
   return findings;
 }
 
+namespace {
+
+// What others hold of a device's memory matters where the job had use for it.
+bool memory_was_short(const Analysis& a, std::size_t device) {
+  const MetricStats* used = a.stats_of(device, Metric::kMemoryUsed);
+  const auto total = a.devices[device].device.memory_total_bytes;
+  if (!used || used->samples == 0 || !total || a.out_of_memory || a.meta.exit_code.value_or(0) != 0) return true;
+  return used->max >= a.limits[Threshold::kOutOfMemory] * static_cast<double>(*total);
+}
+
+}  // namespace
+
 std::vector<Finding> foreign_tenant(const Analysis& a) {
   Finding finding;
   finding.claims = claim_accounts(a, {Account::kForeign});
@@ -194,7 +222,7 @@ std::vector<Finding> foreign_tenant(const Analysis& a) {
   for (const Tenant& tenant : a.tenants) {
     const auto total = a.devices[tenant.device].device.memory_total_bytes;
     const double share = total ? static_cast<double>(tenant.peak_bytes) / static_cast<double>(*total) : 0;
-    matters |= share >= a.limits[Threshold::kTenantMemory];
+    matters |= share >= a.limits[Threshold::kTenantMemory] && memory_was_short(a, tenant.device);
     const Process& process = tenant.process;
     finding.evidence.push_back(fmt::format(
         "{}: process {}{}{}, {} of device memory, seen for {}", a.device_name(tenant.device), tenant.use.pid,
@@ -203,18 +231,22 @@ std::vector<Finding> foreign_tenant(const Analysis& a) {
   }
   if (finding.evidence.empty() || !matters) return {};
   const Nanos foreign = a.ledger.total(Account::kForeign), own = a.ledger.total(Account::kUseful);
-  if (foreign > own)
-    finding.evidence.push_back(fmt::format("kernels of other processes ran for {}, the job's for {}",
-                                           human_duration(foreign), human_duration(own)));
+  if (foreign > 0)
+    finding.evidence.push_back(fmt::format(
+        "kernels of other processes ran for {}, the job's for {}; for how much of that the job waited is not recorded",
+        human_duration(foreign), human_duration(own)));
   finding.cause = Cause::kForeignTenant;
   finding.confidence = Confidence::kHigh;
   finding.tiers = "NP";
-  finding.title = "Processes outside the job used its GPUs";
+  finding.title =
+      foreign > 0 ? "Processes outside the job used its GPUs" : "Processes outside the job held memory of its GPUs";
   finding.told_apart_from = {"the desktop: graphics contexts are not counted"};
   finding.would_overturn = "ps -o ppid,cmd -p PID of that process: if the job started it, this is wrong";
   finding.advice = "move the job or the other process to another GPU";
   if (finding.cost() > 0)
-    gains_by_removal(a, finding, "if the others' kernels were gone and the job's stay as they are");
+    gains_by_removal(
+        a, finding,
+        "if the others' kernels were gone, the job's stay as they are, and it did nothing but wait meanwhile");
   else
     finding.bound = "device memory comes back; no kernel of theirs was seen";
   return only(std::move(finding));

@@ -10,42 +10,13 @@
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
 namespace {
+
 std::string two_digits(double ratio) { return fmt::format("{:.2f}", ratio); }
-}  // namespace
-
-std::vector<Finding> waiting_ranks(const Analysis& a) {
-  Finding finding;
-  finding.claims = rank_waits(a);
-  if (!a.material(finding.cost())) return {};
-  const HostSummary s = host_during(a.job, a.devices, finding.claims);
-  finding.candidates = {Cause::kStraggler, Cause::kHostGraphBuilding, Cause::kInputInMainProcess};
-  finding.title = "One process of the job works on the CPU while its GPU and others' wait";
-  finding.tiers = "NP";
-  finding.confidence = Confidence::kMedium;
-  finding.evidence.push_back(fmt::format(
-      "of {} processes with a GPU each, the busiest used or wanted {:.2g} cores in this time, the least busy {:.2g}",
-      s.owners, s.most_owner_cpu, s.least_owner_cpu));
-  Claims told = finding.claims;
-  std::erase_if(told, [](const ClaimedPiece& piece) { return piece.account != Account::kPeers; });
-  if (const auto wait = peer_in(a, told, true)) {
-    finding.title =
-        fmt::format("Process {} of the job works on the CPU while its GPU and others' wait", wait->peer_pid);
-    finding.evidence.push_back(peer_sentence(a, *wait));
-  }
-  finding.evidence.push_back(helper_sentence(s));
-  append(finding.evidence, storage_sentences(s));
-  append(finding.evidence, recurrences(a));
-  finding.would_overturn = "run one process alone: if its GPU is idle as long, no other keeps it waiting";
-  finding.advice = "find out what the busiest process does that the others do not: uneven data, logging, validation";
-  gains_at_most(a, finding, "if what only the busiest one does there took no time");
-  return only(std::move(finding));
-}
-
-namespace {
 
 // Of GPUs with a process of the job, which waited for others the least and the most. Nothing for one GPU.
 struct Extremes {
@@ -64,7 +35,47 @@ std::optional<Extremes> extremes_of(const Analysis& a, const Claims& waits) {
   return Extremes{*least, *most, waited[*least], waited[*most]};
 }
 
+// Who comes last to an exchange waits there the least, and what the exchange itself takes all of them wait: where one
+// waits for less than half as long as another, most of that wait is for the one.
+bool one_comes_last(const Analysis& a, const std::optional<Extremes>& extremes) {
+  return extremes && static_cast<double>(extremes->least_wait) <
+                         a.limits[Threshold::kMajority] * static_cast<double>(extremes->most_wait);
+}
+
 }  // namespace
+
+std::vector<Finding> waiting_ranks(const Analysis& a, const IdleParts& parts) {
+  Finding finding;
+  finding.claims = parts.ranks;
+  if (!a.material(finding.cost())) return {};
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  finding.candidates = {Cause::kStraggler, Cause::kHostGraphBuilding, Cause::kInputInMainProcess};
+  finding.title = "One process of the job works on the CPU while its GPU and others' wait";
+  finding.tiers = "NP";
+  finding.confidence = Confidence::kMedium;
+  finding.evidence.push_back(fmt::format(
+      "of {} processes with a GPU each, the busiest used or wanted {} cores in this time, the least busy {}", s.owners,
+      human_figure(s.most_owner_cpu, 2), human_figure(s.least_owner_cpu, 2)));
+  Claims told = finding.claims;
+  std::erase_if(told, [](const ClaimedPiece& piece) { return piece.account != Account::kPeers; });
+  if (const auto wait = peer_in(a, told, true)) {
+    finding.title =
+        fmt::format("Process {} of the job works on the CPU while its GPU and others' wait", wait->peer_pid);
+    finding.evidence.push_back(peer_sentence(a, *wait));
+    // Only one of them does it, and the others are seen to wait: it is not what each of them does.
+    if (wait->at_work >= a.limits[Threshold::kMajority] && one_comes_last(a, extremes_of(a, told))) {
+      finding.cause = Cause::kStraggler;
+      finding.candidates.clear();
+    }
+  }
+  finding.evidence.push_back(helper_sentence(s));
+  append(finding.evidence, storage_sentences(s));
+  append(finding.evidence, recurrences(a, finding.claims));
+  finding.would_overturn = "run one process alone: if its GPU is idle as long, no other keeps it waiting";
+  finding.advice = "find out what the busiest process does that the others do not: uneven data, logging, validation";
+  gains_at_most(a, finding, "if what only the busiest one does there took no time");
+  return only(std::move(finding));
+}
 
 namespace {
 
@@ -81,6 +92,12 @@ void gains_by_spreading(const Analysis& a, const std::set<std::size_t>& devices,
   if (finding.gain && finding.gain->high >= factor) return;
   finding.gain = Gain{1.0, factor, "if all of them got equal shares of these kernels and the rest shrank as much"};
   finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+}
+
+bool one_could_run_all(const Analysis& a, const std::set<std::size_t>& devices) {
+  Nanos kernels = 0;
+  for (const std::size_t device : devices) kernels += a.ledger.total(Account::kUseful, device);
+  return kernels <= a.ledger.span();
 }
 
 // The GPU of the process that the others wait for has no kernel meanwhile, either.
@@ -102,11 +119,11 @@ void add_its_own_half(const Analysis& a, const LateRank& late, Finding& finding)
 }  // namespace
 
 // What its stacks or its marks say: an exchange between processes, in which each waits for the others.
-std::vector<Finding> waiting_for_peers(const Analysis& a) {
+std::vector<Finding> waiting_for_peers(const Analysis& a, const IdleParts& parts) {
   Finding finding;
-  const Claims waits = open_time(a, {Account::kPeers});
+  const Claims waits = open_time(a, parts, {Account::kPeers});
   if (!a.material(length(waits))) return {};
-  const LateRank late = late_rank(a);
+  const LateRank& late = parts.late;
   finding.claims = united(waits, late.claims);
   finding.title = "The GPU waits for another process of the job";
   finding.candidates = {Cause::kExposedCommunication, Cause::kStraggler};
@@ -116,12 +133,15 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
       if (slice.account == Account::kPeers) finding.tiers |= slice.tiers;
   finding.confidence = Confidence::kMedium;
   finding.advice = "see which process comes last to this exchange, and why; exchange less often, or beside the kernels";
-  const auto wait = peer_in(a, waits, true);
+  auto wait = peer_in(a, waits, true);
+  if (wait && wait->peer_waits_for_kernels && holds(a, wait->peer, late.device) &&
+      static_cast<double>(length(late.claims)) >= a.limits[Threshold::kMajority] * static_cast<double>(length(waits)))
+    wait->peer_waits_for_kernels = false,
+    wait->peer_at.clear();  // its GPU had none: looks lie further apart than steps
   if (wait) finding.evidence.push_back(peer_sentence(a, *wait));
-  // Who comes last to an exchange waits there the least; where all wait alike, none is slow, or they take turns.
+  // Where all wait alike, none is slow, or they take turns.
   const auto extremes = extremes_of(a, waits);
-  const bool uneven = extremes && static_cast<double>(extremes->least_wait) <
-                                      a.limits[Threshold::kMajority] * static_cast<double>(extremes->most_wait);
+  const bool uneven = one_comes_last(a, extremes);
   if (extremes)
     finding.evidence.push_back(fmt::format("{} waited for others {}, {} {}", a.device_name(extremes->least),
                                            human_duration(extremes->least_wait), a.device_name(extremes->most),
@@ -138,11 +158,17 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
   } else if (wait && wait->at_work >= a.limits[Threshold::kMajority]) {
     finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
     finding.advice = fmt::format("see why process {} takes longer: its share of the data, {}", wait->peer_pid,
-                                 wait->peer_waits_for_kernels ? "its kernels" : "what it does in " + wait->peer_at);
+                                 wait->peer_waits_for_kernels ? "its kernels"
+                                 : wait->peer_at.empty()      ? "what its code does before its kernels"
+                                                              : "what it does in " + wait->peer_at);
   }
   const bool both = !late.claims.empty();
   if (both) add_its_own_half(a, late, finding);
-  append(finding.evidence, recurrences(a));
+  if (both && uneven) {
+    finding.cause = Cause::kStraggler;
+    finding.candidates.clear();
+  }
+  append(finding.evidence, recurrences(a, finding.claims));
   finding.would_overturn =
       "each process's time from one exchange to the next: if they are alike, it is the exchange itself";
   gains_at_most(a, finding,
@@ -151,14 +177,17 @@ std::vector<Finding> waiting_for_peers(const Analysis& a) {
   return only(std::move(finding));
 }
 
-std::vector<Finding> uneven_gpus(const Analysis& a) {
-  UnevenTime uneven = uneven_time(a);
+std::vector<Finding> uneven_gpus(const Analysis& a, const IdleParts& parts) {
+  const UnevenTime& uneven = parts.uneven;
   Finding finding;
-  finding.claims = std::move(uneven.claims);
+  finding.claims = uneven.claims;
   if (!a.material(finding.cost())) return {};
   if (uneven.in_turn) {
     finding.candidates = {Cause::kOneProcessImbalance, Cause::kMoreGpusThanUseful};
     finding.title = "One process uses several GPUs, and they take turns";
+  } else if (uneven.at_once) {
+    finding.cause = Cause::kOneProcessImbalance;
+    finding.title = "One process uses several GPUs at once, and one of them is done before another";
   } else {
     finding.cause = Cause::kOneProcessImbalance;
     finding.title = "One process uses several GPUs, and one of them does most of the work";
@@ -173,13 +202,58 @@ std::vector<Finding> uneven_gpus(const Analysis& a) {
   finding.evidence.push_back(
       fmt::format("where one of them had no kernel for a time, another one had kernels for about as long: {} in all",
                   human_duration(finding.cost())));
-  finding.would_overturn = uneven.in_turn ? "Nsight Systems: kernels on both at the same time"
-                                          : "record for longer: if the GPUs even out, this is wrong";
-  finding.advice = "one process per GPU with an equal share each (DistributedDataParallel), or fewer GPUs";
-  if (uneven.in_turn)
+  finding.would_overturn = uneven.in_turn        ? "Nsight Systems: kernels on both at the same time"
+                           : job_is_over(a.meta) ? "a longer run: if the GPUs even out, this is wrong"
+                                                 : "record for longer: if the GPUs even out, this is wrong";
+  finding.advice = "one process per GPU with an equal share each (DistributedDataParallel)";
+  if (one_could_run_all(a, devices_of_one_process(a)))
+    finding.advice += ", or fewer GPUs: one could run the kernels of all, if its memory holds them";
+  if (uneven.in_turn || uneven.at_once)
     gains_by_removal(a, finding, "while each GPU keeps its work; more where the work can be spread");
-  else
-    gains_by_spreading(a, devices_of_one_process(a), finding);
+  if (!uneven.in_turn) gains_by_spreading(a, devices_of_one_process(a), finding);
+  return only(std::move(finding));
+}
+
+// Processes with a GPU each that did not work for as long, or one after the other.
+std::vector<Finding> free_beside_others(const Analysis& a) {
+  Finding finding;
+  finding.claims = without(free_while_others_work(a), before_the_first(a));
+  if (!a.material(finding.cost())) return {};
+  std::set<std::size_t> free, used;
+  Nanos longest = 0;  // that a process of the job was on one of them
+  for (const ClaimedPiece& piece : finding.claims) free.insert(piece.device);
+  finding.title =
+      fmt::format("{} stood free while another GPU of the job was in use", gpu_names(a, {free.begin(), free.end()}));
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    if (!a.devices[device].used) continue;
+    used.insert(device);
+    const Nanos there = a.ledger.span() - a.ledger.total(Account::kNoTask, device);
+    longest = std::max(longest, there);
+    finding.evidence.push_back(fmt::format("{}: a process of the job was there for {}, and kernels ran for {}",
+                                           a.device_name(device), human_duration(there),
+                                           human_duration(a.ledger.total(Account::kUseful, device))));
+  }
+  finding.candidates = {Cause::kStraggler, Cause::kTailImbalance};
+  if (one_could_run_all(a, used)) finding.candidates.push_back(Cause::kMoreGpusThanUseful);
+  finding.tiers = "N";
+  finding.confidence = Confidence::kMedium;
+  finding.told_apart_from = {"steps that use no GPU: a process of the job was on another one"};
+  finding.would_overturn = "nvidia-smi in that time: if it lists a process of the job there, this is wrong";
+  finding.advice =
+      "give each GPU an equal share of the work, and start the longest of separate commands first; what runs one after "
+      "the other on several GPUs can run at the same time, or on one";
+  const Claims held = claim(a, [&](std::size_t device, const Slice& slice) {
+    return used.contains(device) && slice.account != Account::kNoTask;
+  });
+  Nanos any = 0;  // that one of them was used
+  for (const Window& time : times_of(held)) any += time.length();
+  const Nanos left = a.ledger.span() - std::max<Nanos>(0, any - longest);
+  if (left > 0)
+    finding.gain = Gain{1.0, static_cast<double>(a.ledger.span()) / static_cast<double>(left),
+                        "if what they do one after the other ran at the same time"};
+  gains_by_spreading(a, used, finding);
+  if (finding.gain)
+    finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
   return only(std::move(finding));
 }
 
@@ -207,6 +281,11 @@ std::vector<Finding> slow_rank(const Analysis& a) {
   finding.gain = Gain{1.0, std::max(1.0, slow.bound),
                       fmt::format("if every step waits for its slowest rank, and {} were as its peers", slow.name)};
   finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+  constexpr double kWorthAChange = 1.01;  // as in a plan
+  if (finding.gain->high < kWorthAChange) {
+    finding.bound = fmt::format("not worth a change: {}", finding.bound);
+    finding.advice.clear();
+  }
   return only(std::move(finding));
 }
 

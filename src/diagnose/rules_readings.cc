@@ -8,6 +8,7 @@
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
+#include "diagnose/unseen.h"
 #include "diagnose/words.h"
 
 namespace headroom::diagnose {
@@ -57,15 +58,33 @@ std::string memory_words(const Analysis& a, std::size_t device) {
 }
 
 // Where nothing tells one cause from another, all idle time that nothing explains may be one's: what several findings
-// say of it, and what a process that is not looked at did after its last kernel, be it the last pause of many.
+// say of it, what a process that is not looked at did after its last kernel, be it the last pause of many, and what no
+// reading covers.
 void gains_of_all_unseen(const Analysis& a, Finding& finding, std::string condition) {
   Claims all = claim(a, [&](std::size_t device, const Slice& slice) {
-    return (slice.account == Account::kUnexplained || slice.account == Account::kTeardown) && !a.idle_peer[device] &&
-           !at_a_quiet_end(a, device, slice);
+    const bool open = slice.account == Account::kUnexplained || slice.account == Account::kTeardown ||
+                      (slice.account == Account::kUnobserved && !a.unreported[device]);
+    return open && !a.idle_peer[device] && !at_a_quiet_end(a, device, slice);
   });
+  Nanos unread = 0;
+  for (const ClaimedPiece& piece : all)
+    if (piece.account == Account::kUnobserved) unread += piece.end - piece.begin;
+  if (a.material(unread))
+    condition += fmt::format(", the {} that no reading covers taken as idle, too", human_duration(unread));
   std::swap(finding.claims, all);
   gains_by_removal(a, finding, std::move(condition));
   std::swap(finding.claims, all);
+}
+
+// Whether all of it, on each device, is one stretch of readings that say 0: what happens between the kernels of a step,
+// or what a step is made of, has no part in that.
+bool one_stretch(const Analysis& a, const Claims& claims) {
+  const double least = a.limits[Threshold::kOneStretch] * static_cast<double>(a.meta.interval);
+  for (std::size_t i = 0; i < claims.size(); ++i)
+    if ((i > 0 && claims[i].device == claims[i - 1].device) ||
+        static_cast<double>(claims[i].end - claims[i].begin) < least)
+      return false;
+  return true;
 }
 
 }  // namespace
@@ -92,17 +111,39 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     error += a.busy_error[device];
   }
   // The likeliest first. Less evidence leaves more causes: all that an idle GPU can wait for.
-  finding.candidates = {Cause::kInputTooFewWorkers,   Cause::kHostGraphBuilding,  Cause::kBatchTooSmall,
-                        Cause::kLaunchBound,          Cause::kInputInMainProcess, Cause::kSlowStorage,
-                        Cause::kCpuOversubscribed,    Cause::kSyncPoints,         Cause::kBurstyInput,
-                        Cause::kValidation,           Cause::kCheckpointSync,     Cause::kLoggingUpload,
-                        Cause::kEpochEndHostWork,     Cause::kGilContention,      Cause::kStartupLoad,
-                        Cause::kPageableCopies,       Cause::kEpochWorkerRestart, Cause::kDuplicatePreprocessing,
-                        Cause::kInteractiveHoldingGpu};
+  finding.candidates = {Cause::kInputTooFewWorkers,
+                        Cause::kHostGraphBuilding,
+                        Cause::kBatchTooSmall,
+                        Cause::kLaunchBound,
+                        Cause::kInputInMainProcess,
+                        Cause::kSlowStorage,
+                        Cause::kCpuOversubscribed,
+                        Cause::kSyncPoints,
+                        Cause::kBurstyInput,
+                        Cause::kValidation,
+                        Cause::kCheckpointSync,
+                        Cause::kLoggingUpload,
+                        Cause::kEpochEndHostWork,
+                        Cause::kGilContention,
+                        Cause::kStartupLoad,
+                        Cause::kPageableCopies,
+                        Cause::kEpochWorkerRestart,
+                        Cause::kDuplicatePreprocessing,
+                        Cause::kInteractiveHoldingGpu,
+                        Cause::kPageCacheThrash,
+                        Cause::kSwapThrash,
+                        Cause::kPcieOrNuma,
+                        Cause::kAllocatorChurn};
   if (a.devices.size() > 1)
     for (const Cause cause : {Cause::kStraggler, Cause::kOneProcessImbalance, Cause::kExposedCommunication})
       finding.candidates.push_back(cause);
+  const bool between_steps = !one_stretch(a, finding.claims);
+  if (!between_steps)
+    std::erase_if(finding.candidates, [](Cause cause) {
+      return cause == Cause::kBatchTooSmall || cause == Cause::kLaunchBound || cause == Cause::kAllocatorChurn;
+    });
   exclude_copies(a, finding);
+  finding.evidence = link_sentences(a, finding.claims);
   finding.title = "Why the GPU was idle cannot be told from this recording alone";
   finding.confidence = Confidence::kMedium;
   finding.tiers = "N";
@@ -114,9 +155,11 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
                             human_percent(static_cast<double>(error) / observed));
   finding.evidence.push_back(std::move(resident));
   for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (const auto words = memory_words(a, device); !words.empty() && !a.idle_peer[device])
+    if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
       finding.evidence.push_back(words + "; that says a larger batch fits, not that it is faster");
-  if (still_computing(a)) finding.told_apart_from.push_back("a hang: kernels ran to the end");
+  if (still_computing(a))
+    finding.told_apart_from.push_back(fmt::format("a hang: kernels ran in the last {} of the time",
+                                                  human_percent(a.limits[Threshold::kProgressTail])));
   finding.would_overturn = "process CPU times (headroom run) that show the job waiting for something else";
   finding.advice = "record the next run with `headroom run -- CMD`; change nothing before";
   if (a.meta.origin == "run" && a.job.owners_unknown && !too_short_to_list(a)) {
@@ -124,13 +167,14 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     finding.advice = "let the driver name the job's processes first: headroom doctor says how";
   } else if (a.meta.origin == "run") {
     finding.would_overturn = "two looks at its processes that show the job waiting for something else";
-    finding.advice =
-        "this run was too short for two looks at its processes: `headroom run -i 100ms -- CMD`, or a longer run";
+    finding.advice = fmt::format("this run was too short for two looks at its processes: {}a longer run",
+                                 looks_often(a) ? "" : "`headroom run -i 100ms -- CMD`, or ");
   }
   gains_of_all_unseen(a, finding, "whatever the cause, at equal GPU work");
   if (finding.gain)
-    finding.bound = fmt::format("whatever the cause, at most {} at equal GPU work; {}",
-                                human_factor(finding.gain->high), batch_sentence(a, finding.gain->high));
+    finding.bound = fmt::format("whatever the cause, at most {}{}{}", human_factor(finding.gain->high),
+                                finding.gain->condition.substr(std::string_view("whatever the cause,").size()),
+                                between_steps ? "; " + batch_sentence(a, finding.gain->high) : "");
   return only(std::move(finding));
 }
 
@@ -157,12 +201,15 @@ std::vector<Finding> idle_phases(const Analysis& a) {
                           Cause::kInputInMainProcess,
                           Cause::kCpuOversubscribed,
                           Cause::kPageableCopies,
-                          Cause::kGilContention};
+                          Cause::kGilContention,
+                          Cause::kPageCacheThrash,
+                          Cause::kSwapThrash,
+                          Cause::kPcieOrNuma};
     if (a.devices.size() > 1) finding.candidates.push_back(Cause::kStraggler);
     exclude_copies(a, finding);
     finding.title = fmt::format("{} idles in phases that recur: a pattern, not a fault", a.device_name(device));
     finding.tiers = "N";
-    append(finding.evidence, recurrences(a, device));
+    append(finding.evidence, recurrences(a, finding.claims));
     const Nanos rest = a.ledger.total(Account::kUnexplained, device) - idle;
     finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the rest",
                                            human_duration(idle), human_duration(rest)));
@@ -235,7 +282,7 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   if (!readings_alone(a) || a.ledger.busy() > 0) return {};
   // The driver's lists were read all the while, and nobody was in them.
   const bool of_the_job = a.meta.origin == "run" && a.job.has_contexts && a.job.uses.empty() &&
-                          a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter);
+                          a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter) && !a.material(unseen_at_end(a));
   if (a.job.has_contexts && !of_the_job) return {};
   Finding finding;
   finding.claims = of_the_job ? claim_accounts(a, {Account::kUnexplained, Account::kNoTask, Account::kNotUsed})
@@ -243,7 +290,8 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   if (!a.material(finding.cost())) return {};
   finding.tiers = "N";
   finding.confidence = Confidence::kMedium;
-  finding.title = "No kernel ran in the recorded time";
+  finding.title = may_have_missed_kernels(a) ? "No kernel was seen in the time that readings cover"
+                                             : "No kernel ran in the recorded time";
   finding.candidates = {Cause::kJobNeverUsesGpu, Cause::kMonitoringMostlyElse, Cause::kUnreleasedAfterWork,
                         Cause::kHang};
   if (of_the_job) {  // all of this is the job's time, and nobody was ever on a GPU

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "base/human.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
@@ -16,7 +20,7 @@ Finding waits(const Analysis& a, Claims claims) {
   finding.tiers = "NY";
   finding.confidence = Confidence::kMedium;
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
-  finding.evidence = recurrences(a);
+  finding.evidence = recurrences(a, finding.claims);
   if (may_want_cores(a, s, finding.claims)) {
     finding.evidence.insert(finding.evidence.begin(), owner_sentence(s));
     finding.tiers |= "P";
@@ -31,6 +35,19 @@ void add_starved(const Analysis& a, Finding& finding) {
   if (may_want_cores(a, s, finding.claims)) finding.candidates.push_back(Cause::kCpuOversubscribed);
 }
 
+// That a GPU runs dry while its process waits for kernels follows from more such looks than kernels ran for. Of few
+// looks some are more by chance: three standard deviations are none.
+void say_if_chance(const Analysis& a, Finding& finding) {
+  const CodeShare& waits = a.kernel_waits;
+  if (waits.looks <= 0 || is_profiled(a)) return;
+  const double deviation = std::sqrt(waits.share * (1 - waits.share) / waits.looks);
+  if (a.share(finding.cost()) >= 3 * deviation) return;
+  finding.confidence = Confidence::kLow;
+  finding.evidence.push_back(
+      fmt::format("of {:.0f} looks at its stacks {} were at waits for kernels: of so few, {} may be chance",
+                  waits.looks, human_percent(waits.share), human_percent(2 * deviation)));
+}
+
 // More than it ran, and for about as long as the GPU was idle: who goes on after its kernels needs a core first. One
 // that spins wants it all the while.
 bool waits_for_cores(const Analysis& a, const Claims& claims) {
@@ -42,10 +59,29 @@ bool waits_for_cores(const Analysis& a, const Claims& claims) {
          s.owner_delay >= a.limits[Threshold::kCovers] * part_claimed(claims);
 }
 
+// Bytes that take most of this time at the link's best are no matter of the memory that they come from.
+void follow_the_link(const Analysis& a, Finding& finding) {
+  may_be_the_link(a, finding);
+  const auto taken = copying_at_the_link(a, finding.claims);
+  if (!taken || *taken < a.limits[Threshold::kMajority]) return;
+  finding.candidates.clear();
+  finding.cause = Cause::kPcieOrNuma;
+  finding.title = "The GPU waits for copies over a link that is slower than it could be";
+  finding.evidence.push_back(fmt::format("the bytes that came over it take {} of this time at its best",
+                                         human_percent(std::min(1.0, *taken))));
+  finding.told_apart_from = {"copies from pageable memory alone: pinned ones take most of this time, too"};
+  finding.advice =
+      "see why the link is slow (lspci -vv: LnkSta beside LnkCap): another slot, a riser, or the BIOS; copy less";
+  finding.would_overturn =
+      "nvidia-smi --query-gpu=pcie.link.gen.current,pcie.link.width.current --format=csv -l 1 while it copies: if the "
+      "link "
+      "has its full speed then, this is wrong";
+}
+
 }  // namespace
 
-std::vector<Finding> idle_validation(const Analysis& a) {
-  Claims claims = open_time(a, {Account::kValidationHost});
+std::vector<Finding> idle_validation(const Analysis& a, const IdleParts& parts) {
+  Claims claims = open_time(a, parts, {Account::kValidationHost});
   if (!a.material(length(claims))) return {};
   Finding finding = waits(a, std::move(claims));
   finding.cause = Cause::kValidation;
@@ -55,20 +91,21 @@ std::vector<Finding> idle_validation(const Analysis& a) {
   return only(std::move(finding));
 }
 
-std::vector<Finding> idle_copies(const Analysis& a) {
-  Claims claims = open_time(a, {Account::kTransfer});
+std::vector<Finding> idle_copies(const Analysis& a, const IdleParts& parts) {
+  Claims claims = open_time(a, parts, {Account::kTransfer});
   if (!a.material(length(claims))) return {};
   Finding finding = waits(a, std::move(claims));
   finding.candidates = {Cause::kPageableCopies, Cause::kSyncPoints};
   add_starved(a, finding);
   finding.title = "The GPU waits for copies to it";
   finding.advice = "copy from pinned memory without waiting (pin_memory=True, non_blocking=True)";
+  follow_the_link(a, finding);
   gains_at_most(a, finding, "if copies overlapped with the kernels");
   return only(std::move(finding));
 }
 
-std::vector<Finding> idle_sync(const Analysis& a) {
-  Claims claims = open_time(a, {Account::kSync});
+std::vector<Finding> idle_sync(const Analysis& a, const IdleParts& parts) {
+  Claims claims = open_time(a, parts, {Account::kSync});
   if (!a.material(length(claims))) return {};
   Finding finding = waits(a, std::move(claims));
   finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
@@ -80,6 +117,7 @@ std::vector<Finding> idle_sync(const Analysis& a) {
     finding.cause = Cause::kCpuOversubscribed;
     finding.title = "The GPU runs dry while the thread that feeds it waits for a CPU core";
   }
+  say_if_chance(a, finding);
   finding.advice = finding.cause ? "fewer processes or threads on these cores, or more cores"
                                  : "synchronise once in many steps: it empties the queue of kernels each time";
   gains_at_most(a, finding, "if the queue of kernels never ran empty");

@@ -5,8 +5,11 @@
 #include <utility>
 
 #include "base/human.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/restarts.h"
 #include "diagnose/rules.h"
+#include "diagnose/words.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -64,6 +67,16 @@ Stretches stretches_in(const Analysis& a, const Claims& claims) {
   return stretches;
 }
 
+// The driver's finer readings are taken so often at least (docs/metrics.md): until then a kernel is known to have been
+// within the interval between two readings, and is taken to have been at its end.
+constexpr Nanos kSettled = 4 * kSecond;
+
+Nanos last_end(const Claims& claims) {
+  Nanos last = 0;
+  for (const ClaimedPiece& piece : claims) last = std::max(last, piece.end);
+  return last;
+}
+
 Finding about(const Analysis& a, Claims claims) {
   Finding finding;
   finding.claims = std::move(claims);
@@ -72,13 +85,24 @@ Finding about(const Analysis& a, Claims claims) {
   finding.tiers = a.job.has_host ? "NP" : "N";
   finding.confidence = Confidence::kHigh;
   finding.title = "Start-up: the time from process start to the first kernel";
+  const bool provisional = a.goes_on && a.window.end - last_end(finding.claims) < kSettled;
+  if (provisional && a.ledger.busy() == 0) finding.title = "Start-up so far: no kernel has run yet";
   const Stretches s = stretches_in(a, finding.claims);
   finding.evidence = {fmt::format("{} stretch{} of start-up, the longest {}", s.count, s.count == 1 ? "" : "es",
                                   human_duration(s.longest))};
+  const bool held = std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; });
+  if (provisional && a.job.has_contexts && !a.job.batch.present && !held) {
+    finding.confidence = Confidence::kLow;
+    finding.evidence.push_back(
+        "no process of the job has held a compute context so far: a job that uses no GPU at all looks the same");
+  }
+  if (provisional && a.ledger.busy() > 0)
+    finding.evidence.push_back(
+        fmt::format("provisional: readings still to come may place the first kernel up to {} earlier",
+                    human_duration(a.meta.interval)));
   if (const Nanos before = length(common(finding.claims, before_the_first(a))); a.material(before))
     finding.evidence.push_back(
-        fmt::format("for {} of it no process of the job was on the GPU yet: what starts them was starting itself",
-                    human_duration(before)));
+        fmt::format("for {} of it no process of the job was on the GPU yet", human_duration(before)));
   finding.told_apart_from = {"input and host code: no kernel had run yet"};
   finding.would_overturn = "run it twice in a row: if the second start is as slow, it is code, not loading";
   finding.advice = "in a sweep, keep the process warm between trials; cache the data index; import late";
@@ -100,10 +124,104 @@ Finding compiles(const Analysis& a, Claims claims, const Compiled& compiled) {
   return finding;
 }
 
+// Stretches of each device from `begin` to `end` of the uses of the job's processes.
+Claims of_uses(const Analysis& a, Nanos ContextUse::*begin, Nanos ContextUse::*end) {
+  Claims all;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    std::vector<Window> times;
+    for (const ContextUse& use : a.job.uses)
+      if (use.ours && use.device == a.devices[device].source) times.push_back({use.*begin, use.*end});
+    std::sort(times.begin(), times.end(), [](const Window& x, const Window& y) { return x.begin < y.begin; });
+    for (const Window& time : times)
+      if (!all.empty() && all.back().device == device && time.begin <= all.back().end)
+        all.back().end = std::max(all.back().end, time.end);
+      else
+        all.push_back({device, time.begin, time.end, Account::kStartup, -1});
+  }
+  return all;
+}
+
+// The part in which the processes were not on that GPU yet on which the driver listed them later.
+Claims before_contexts(const Analysis& a, const Claims& startup) {
+  const Claims before = united(of_uses(a, &ContextUse::begin, &ContextUse::held_from), before_the_first(a));
+  return without(common(startup, before), of_uses(a, &ContextUse::held_from, &ContextUse::end));
+}
+
+// CPU time of processes, and the part of it in which they loaded: read files or grew as where no compiler runs.
+struct Loading {
+  double cpu = 0, loaded = 0;  // seconds
+};
+
+void add_loading(const Analysis& a, SourceId process, const std::vector<Window>& times, Loading& sum) {
+  auto next = times.begin();
+  for (const Activity& did : a.job.did[static_cast<std::size_t>(process)]) {
+    while (next != times.end() && next->end <= did.begin) ++next;
+    double cpu = 0;
+    for (auto at = next; at != times.end() && at->begin < did.end; ++at)
+      cpu += did.cpu * seconds(std::min(did.end, at->end) - std::max(did.begin, at->begin));
+    sum.cpu += cpu;
+    if (did.loaded_bytes_per_second.value_or(0) >= a.limits[Threshold::kLoading] * did.cpu) sum.loaded += cpu;
+  }
+}
+
+// Of the job in the claimed time; of a batch those processes only that had, or were to have, the claimed devices.
+Loading loading_in(const Analysis& a, const Claims& claims) {
+  Loading sum;
+  if (!a.job.batch.present) {
+    const std::vector<Window> times = times_of(claims);
+    for (const RecordedProcess& process : a.processes)
+      if (process.facts.in_job) add_loading(a, process.source, times, sum);
+    return sum;
+  }
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    for (const ContextUse& use : a.job.uses) {
+      if (!use.ours || !use.process || use.device != a.devices[device].source) continue;
+      const auto first = std::partition_point(claims.begin(), claims.end(), [&](const ClaimedPiece& piece) {
+        return std::pair(piece.device, piece.end) <= std::pair(device, use.begin);
+      });
+      std::vector<Window> times;
+      for (auto at = first; at != claims.end() && at->device == device && at->begin < use.end; ++at)
+        times.push_back({std::max(at->begin, use.begin), std::min(at->end, use.end)});
+      add_loading(a, *use.process, times, sum);
+    }
+  return sum;
+}
+
+// Without stacks: what is compiled for a GPU is so by programs that are started, or once its process is on the GPU.
+// Where neither was, and it loaded for most of its CPU time, it is code or data, and no compiler inside the process.
+void loads_unseen(const Analysis& a, Nanos compiled, Finding& finding) {
+  const Nanos before = length(before_contexts(a, finding.claims));
+  const HostSummary s = host_during(a.job, a.devices, finding.claims);
+  if (!a.job.has_host || compiled > 0 || s.helper_cpu >= a.limits[Threshold::kHelpersAtWork] ||
+      static_cast<double>(before) < a.limits[Threshold::kCovers] * static_cast<double>(finding.cost()))
+    return;
+  const Loading used = loading_in(a, finding.claims);
+  if (used.cpu <= 0 || used.loaded < a.limits[Threshold::kCovers] * used.cpu) return;
+  finding.candidates.clear();
+  finding.cause = Cause::kStartupLoad;
+  finding.confidence = Confidence::kLow;
+  finding.evidence.push_back(
+      fmt::format("for {} of it no process of the job was on its GPU yet, and what such a process had started used "
+                  "hardly any CPU",
+                  human_duration(before)));
+  finding.evidence.push_back(fmt::format(
+      "for {} of the CPU time that was used meanwhile files were read, or memory grew, as fast as where code or "
+      "data are loaded: compiling inside a process brings in far less",
+      human_percent(used.loaded / used.cpu)));
+  finding.would_overturn =
+      fmt::format("its stacks while it starts ({}): a compiler inside the process, such as Numba's",
+                  a.job.batch.present      ? "headroom batch --stacks 20"
+                  : without_python(a.meta) ? stack_dump(a)
+                                           : "headroom run, or " + stack_dump(a));
+}
+
 // Imports, data, models: all that stacks show is not in a compiler, and hardly one ran.
 Finding loads(const Analysis& a, Claims claims, Nanos compiled) {
   Finding finding = about(a, std::move(claims));
-  if (!seen(a, finding.claims)) return finding;
+  if (!seen(a, finding.claims)) {
+    loads_unseen(a, compiled, finding);
+    return finding;
+  }
   finding.candidates.clear();
   finding.cause = Cause::kStartupLoad;
   Nanos told = 0;
@@ -161,7 +279,9 @@ std::vector<Finding> startup(const Analysis& a) {
   } else if (2 * compiling >= length(claims)) {  // what is left is too little for a finding of its own
     findings = {compiles(a, claims, compiled)};
   } else if (auto again = starts_again(a, claims)) {
-    findings = {std::move(*again)};
+    // What was gone before it was listed started, too, in time that nothing explains.
+    gains_at_most(a, *again, "if starting took no time", true);
+    return only(std::move(*again));
   } else {
     findings = {loads(a, claims, compiling)};
   }

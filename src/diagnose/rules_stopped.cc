@@ -22,7 +22,15 @@ std::vector<Finding> stopped(const Analysis& a) {
   finding.advice =
       "see who stopped it: Ctrl-Z in its terminal, kill -STOP, or a scheduler that suspends jobs; kill -CONT PID lets "
       "it go on";
-  gains_by_removal(a, finding, "if it had not been stopped");
+  const std::vector<Window> times = times_of(finding.claims);
+  constexpr std::size_t kOften = 3;
+  if (times.size() < kOften) {
+    gains_by_removal(a, finding, "if it had not been stopped");
+  } else {
+    finding.evidence.push_back(
+        fmt::format("it was seen stopped {} times; what was over between two looks is not seen", times.size()));
+    gains_at_most(a, finding, "if it had not been stopped", true);
+  }
   return only(std::move(finding));
 }
 

@@ -9,6 +9,7 @@
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
+#include "model/gpu_work.h"
 
 namespace headroom::diagnose {
 
@@ -102,6 +103,32 @@ Finding waits(Claims claims) {
   return finding;
 }
 
+// Idle time in calls that take device memory from the driver or give it back, of an allocator that does so all the
+// while: at the start each does, and the second half of the trace has to be as bad on its own. Else nothing.
+Claims allocating(const Analysis& a, const Claims& claims) {
+  Claims in_calls = claims;
+  std::erase_if(in_calls, [&](const ClaimedPiece& piece) {
+    return piece.where < 0 || !allocates(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+  });
+  const Nanos middle = a.window.begin + a.window.length() / 2;
+  Nanos late = 0;
+  for (const ClaimedPiece& piece : in_calls) late += std::max<Nanos>(0, piece.end - std::max(piece.begin, middle));
+  return a.material(2 * late) ? in_calls : Claims{};
+}
+
+Finding allocator(const Analysis& a, Claims claims) {
+  Finding finding = waits(std::move(claims));
+  finding.cause = Cause::kAllocatorChurn;
+  finding.confidence = Confidence::kMedium;
+  finding.title = "The GPU waits while device memory is allocated and freed";
+  finding.told_apart_from = {
+      "the first steps, where an allocator takes its memory: it goes on to the end of the trace"};
+  finding.advice =
+      "no torch.cuda.empty_cache() in the step; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True; batches of one shape";
+  gains_by_removal(a, finding, "if no memory was allocated or freed then");
+  return finding;
+}
+
 // The thread that launches next is in no operator and no call, or what was launched has not begun.
 std::vector<Finding> unexplained(const Analysis& a) {
   std::vector<Finding> findings;
@@ -152,6 +179,10 @@ std::vector<Finding> profiled_waits(const Analysis& a) {
       first.advice = "profile later steps to see how the job goes on (torch.profiler.schedule)";
       gains_by_removal(a, first, "if it took no time");
       findings.push_back(std::move(first));
+    }
+    if (Claims calls = allocating(a, claims); wait.account == Account::kHostCode && a.material(length(calls))) {
+      claims = without(claims, calls);
+      findings.push_back(allocator(a, std::move(calls)));
     }
     if (!a.material(length(claims))) continue;
     Finding finding = waits(std::move(claims));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "diagnose/host_memory.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
@@ -44,6 +45,19 @@ bool ranks_unlike(const Analysis& a) {
   return *least < a.limits[Threshold::kUneven] * *most;
 }
 
+// Whether nothing of the job used the CPU to speak of, neither then nor in the readings before and after: those of the
+// driver and those of the processes are not of the very same time.
+bool left_the_cpu_alone(const Analysis& a, const Claims& claims) {
+  Claims near = claims;
+  for (ClaimedPiece& piece : near) {
+    piece.begin = std::max(a.window.begin, piece.begin - a.meta.interval);
+    piece.end = std::min(a.window.end, piece.end + a.meta.interval);
+  }
+  const HostSummary s = host_during(a.job, a.devices, united(near, {}));
+  return s.owners > 0 &&
+         s.owner_cpu + s.owner_threads + s.owner_delay + s.helper_cpu < a.limits[Threshold::kHelpersAtWork];
+}
+
 Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
   Finding finding;
   finding.claims = std::move(claims);
@@ -74,7 +88,7 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
           "its main thread used the CPU for as long as kernels ran, as one does that looks again and again whether "
           "they are done");
     const auto seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]);
-    if (!seen.empty()) finding.evidence.push_back(looks_sentence(seen));
+    if (!seen.empty()) finding.evidence.push_back(looks_sentence(seen, finding.claims));
     if (ranks_unlike(a)) {
       add(finding.candidates, {Cause::kStraggler});
       finding.evidence.push_back("its processes have a GPU each, and one of these computes far less than another");
@@ -105,34 +119,45 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
       if (!notebook(a)) may_wait_for_somebody(a, s, in_pauses, finding);
     }
   }
-  append(finding.evidence, recurrences(a));
-  const double used = s.owner_cpu + s.owner_threads + s.owner_delay + s.helper_cpu;
+  append(finding.evidence, recurrences(a, finding.claims));
   // Threads that hardly run do not keep each other from running.
   if (s.owner_cpu + s.owner_threads < a.limits[Threshold::kHelpersAtWork])
     std::erase(finding.candidates, Cause::kGilContention);
-  if (s.owners > 0 && used < a.limits[Threshold::kHelpersAtWork]) {
+  const bool ran = s.owner_looks.share({WaitChannel::kRunning}) >= a.limits[Threshold::kChannelShare];
+  const bool alone = !ran && left_the_cpu_alone(a, finding.claims);
+  if (!alone && s.owners > 0 && !finding.cause) {
+    add(finding.candidates, {Cause::kHostGraphBuilding});
+    if (in_pauses) add(finding.candidates, {Cause::kValidation, Cause::kEpochEndHostWork});
+  } else if (alone) {
     if (!finding.cause) finding.title = "The GPU was idle while the job hardly used the CPU";
     finding.told_apart_from = {"host code: neither the process nor its workers used the CPU"};
   }
-  finding.would_overturn = "py-spy dump --pid PID while the GPU is idle: it names what the main thread waits for";
-  finding.advice = "look at the stacks of the main thread while the GPU is idle (py-spy dump)";
+  finding.would_overturn = stack_dump(a) + " while the GPU is idle: it names what the main thread waits for";
+  finding.advice = fmt::format("look at the stacks of the main thread while the GPU is idle ({})", stack_tool(a));
+  if (has_stacks(a)) {
+    finding.would_overturn = "py-spy dump --native --pid PID while the GPU is idle: it names the library that waits";
+    finding.advice = "look at what its threads were at while the GPU was idle (headroom stacks)";
+  }
   if (finding.cause)
     finding.advice = "let the GPU go while nobody uses it, or run the rest as a job";
-  else if (s.owners > 0 && used < a.limits[Threshold::kHelpersAtWork])
+  else if (alone)
     name_the_neighbour(a, finding);
   if (a.job.batch.present && s.owners == 0)
     finding.advice = "tasks that need no GPU run with --gpus none --slots N; the others: several in one process";
   exclude_copies(a, finding);
+  may_want_memory(a, s, finding);
+  may_be_the_link(a, finding);
   name_the_child(a, s, finding);
-  gains_at_most(a, finding, "if the kernels and the rest stay as they are", in_pauses);
+  // Somebody who is away may be so after the last kernel, too.
+  gains_at_most(a, finding, "if nothing of it kept the GPU waiting", in_pauses || finding.cause.has_value());
   return finding;
 }
 
 }  // namespace
 
-std::vector<Finding> idle_unknown(const Analysis& a) {
+std::vector<Finding> idle_unknown(const Analysis& a, const IdleParts& parts) {
   if ((!a.job.has_host || a.job.owners_unknown) && !a.job.batch.present) return {};
-  const Claims claims = open_time(a, {Account::kUnexplained});
+  const Claims claims = open_time(a, parts, {Account::kUnexplained});
   if (!a.material(length(claims))) return {};
   return of_parts(a, claims, unknown);
 }

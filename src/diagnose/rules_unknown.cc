@@ -6,6 +6,7 @@
 
 #include "base/human.h"
 #include "diagnose/rules.h"
+#include "diagnose/unseen.h"
 #include "diagnose/words.h"
 
 namespace headroom::diagnose {
@@ -32,8 +33,8 @@ std::vector<Finding> owners_unknown(const Analysis& a) {
   finding.would_overturn = "a process list that names the job";
   if (too_short_to_list(a)) {
     finding.title = "Whose kernels ran is unknown: the driver named no process of this short job";
-    finding.advice =
-        "a longer run, or one looked at more often (headroom run -i 100ms); if that stays so: headroom doctor";
+    finding.advice = fmt::format("a longer run{}; if that stays so: headroom doctor",
+                                 looks_often(a) ? "" : ", or one looked at more often (headroom run -i 100ms)");
   } else {
     finding.advice =
         "in a container: start it with --pid=host, or run headroom inside it; without root: look whether /proc hides "
@@ -79,17 +80,14 @@ std::vector<Finding> device_lost(const Analysis& a) {
     finding.confidence = Confidence::kHigh;
     finding.tiers = "N";
     std::string name = "a GPU";
-    for (std::size_t device = 0; device < a.devices.size(); ++device) {
-      if (a.devices[device].source != lost.source) continue;
-      name = a.device_name(device);
-      claim_on(
-          a, device, [&](const Slice& slice) { return slice.account == Account::kUnobserved && slice.end > lost.at; },
-          finding.claims);
-    }
+    for (std::size_t device = 0; device < a.devices.size(); ++device)
+      if (a.devices[device].source == lost.source) name = a.device_name(device);
+    finding.claims = unread_by_loss(a, lost);
     finding.title = fmt::format("The driver lost {} at {}", name, a.when(lost.at));
     finding.evidence = {fmt::format("the driver's word: {}", lost.word)};
     if (finding.cost() > 0)
-      finding.evidence.push_back(fmt::format("nothing is known of the {} since", human_duration(finding.cost())));
+      finding.evidence.push_back(
+          fmt::format("nothing is known of the {} since its last reading before", human_duration(finding.cost())));
     finding.would_overturn = "the GPU answering again without a reset";
     finding.advice =
         "look for Xid messages in the kernel's log (dmesg | grep -i xid), at power and cooling; it needs a reset or a "

@@ -126,6 +126,30 @@ TEST(Sets, StacksThatNameUnknownCodeExcludeNothingThatItMayWaitFor) {
   EXPECT_THAT(asleep.candidates, AllOf(Contains(Cause::kPageableCopies), Contains(Cause::kLoggingUpload)));
 }
 
+TEST(Sets, AHelperThatWorksWhileItSleepsMayPrepareItsData) {
+  const auto asleep = [](std::optional<double> helper_cpu) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.7; }).sleeping_in(WaitChannel::kPipe);
+    builder.process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60);
+    if (helper_cpu) builder.process(8, 7, 0, 60, *helper_cpu);
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 0.7, {kMain, "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.7, i + 1, {kMain, "read (/u/sources.py:9)"});
+    }
+    return explain(builder.build()).findings.front().candidates;
+  };
+  EXPECT_THAT(asleep(0.3), AllOf(Contains(Cause::kInputTooFewWorkers), Contains(Cause::kInputInMainProcess)));
+  EXPECT_THAT(asleep(0.001), Contains(Cause::kInputTooFewWorkers)) << "it may wait for a server itself";
+  EXPECT_THAT(asleep(std::nullopt), Not(Contains(Cause::kInputTooFewWorkers)));
+}
+
+TEST(Sets, WhoWasSeenAtATerminalWaitsForSomebodyWhateverItsStacksSay) {
+  const Finding asked = rest({.wait = WaitChannel::kTerminal}).findings.front();
+  EXPECT_EQ(asked.cause, Cause::kInteractiveHoldingGpu) << asked.title;
+  EXPECT_THAT(asked.title, HasSubstr("somebody at a terminal"));
+  EXPECT_THAT(asked.advice, HasSubstr("let the GPU go"));
+}
+
 TEST(Sets, CopiesAreInItByTheBytesThatCameOverPcie) {
   EXPECT_EQ(rest({.copied_per_second = 1.4e9}).findings.front().candidates.front(), Cause::kPageableCopies);
   const Finding none = rest({.wait = WaitChannel::kFutex, .copied_per_second = 1e6}).findings.front();
@@ -143,6 +167,12 @@ TEST(Sets, WhatRanForAPartOfTheTimeOnlyMaySleepInTheRest) {
   EXPECT_THAT(part.candidates, AllOf(Contains(Cause::kLoggingUpload), Contains(Cause::kHostGraphBuilding)));
   EXPECT_THAT(part.evidence, Contains(HasSubstr("for as long as 40 % of this time at most")));
   EXPECT_THAT(rest({.cpu = 0.3}).findings.front().candidates, Not(Contains(Cause::kLoggingUpload)));
+}
+
+TEST(Sets, WhoHardlyRanAndWantedACoreAtSomeTimeMayHaveSlept) {
+  EXPECT_THAT(rest({.cpu = 0.02, .delay = 0.18}).findings.front().candidates,
+              AllOf(Contains(Cause::kLoggingUpload), Contains(Cause::kHostGraphBuilding)));
+  EXPECT_THAT(rest({.cpu = 0.1, .delay = 0.12}).findings.front().candidates, Not(Contains(Cause::kLoggingUpload)));
 }
 
 TEST(Sets, ForwardAndBackwardAreNoLoaderAndNoGraph) {
@@ -166,7 +196,7 @@ TEST(Sets, ANotebookAtItsPromptWaitsForSomebodyAndOneInACellMay) {
 TEST(Sets, WhoWaitsForACoreAfterItsKernelsHasNoSyncPointTooMany) {
   const std::vector<std::string> sync{kMain, "synchronize (" + kPackages + "torch/cuda/__init__.py:1)"};
   EXPECT_EQ(rest({.delay = 0.45, .frames = sync}).findings.front().cause, Cause::kCpuOversubscribed);
-  EXPECT_THAT(rest({.delay = 0.15, .frames = sync}).findings.front().candidates,
+  EXPECT_THAT(rest({.delay = 0.12, .frames = sync}).findings.front().candidates,
               AllOf(Contains(Cause::kSyncPoints), Contains(Cause::kCpuOversubscribed)));
 }
 

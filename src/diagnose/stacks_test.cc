@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What Python stacks add to the findings.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 
 namespace headroom {
 namespace {
@@ -18,12 +20,6 @@ using ::testing::Not;
 using testing::RecordingBuilder;
 
 const std::string kLoader = "fetch (/x/site-packages/torch/utils/data/_utils/fetch.py:1)";
-
-const Finding* find(const Explanation& e, Cause cause) {
-  for (const Finding& finding : e.findings)
-    if (finding.cause == cause) return &finding;
-  return nullptr;
-}
 
 // Each second: kernels for half of it, `frames` in the other half.
 Explanation half(double cpu, const std::vector<std::string>& frames, const std::vector<std::string>& rare = {}) {
@@ -43,9 +39,57 @@ TEST(StackFindings, NameTheFunctionAndTheNextOne) {
       half(1, {"train (/u/train.py:1)", "collect (/u/train.py:9)"}, {"train (/u/train.py:1)", "log (/u/train.py:20)"});
   const Finding& first = e.findings.front();
   EXPECT_THAT(first.title, EndsWith("for code of the training process: collect (train.py)"));
+  EXPECT_EQ(e.ledger.places.at(static_cast<std::size_t>(first.code.value())), "collect (train.py)");
   EXPECT_EQ(first.evidence.front(), "its Python stacks say: collect (train.py) 60 %, log (train.py) 40 % of this time");
   EXPECT_TRUE(first.tiers.has("Y"));
   EXPECT_THAT(first.advice, Not(HasSubstr("py-spy")));
+}
+
+// Half of each second is idle, and three quarters of it the thread was at code of which nothing says whether kernels
+// ran.
+TEST(StackFindings, CodeThatKernelsMayHaveRunBesideIsNotBlamedForAllOfIt) {
+  const std::string prepare = "prepare (/u/train.py:3)", write = "write (/u/train.py:7)";
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", prepare});
+    builder.stacks(7, i + 0.5, i + 0.75, {"train (/u/train.py:1)", write});
+    builder.stacks(7, i + 0.75, i + 1, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+  }
+  const Explanation e = explain(builder.build());
+  const Finding& first = e.findings.front();
+  EXPECT_THAT(first.title, EndsWith("for code of the training process")) << "by these looks either may be all of it";
+  EXPECT_FALSE(first.code);
+  EXPECT_EQ(
+      first.evidence.front(),
+      "its Python stacks say: prepare (train.py) 44 to 100 %, write (train.py) 0 to 56 % of this time (kernels ran "
+      "beside a part of such code, and nothing tells which)");
+  EXPECT_THAT(e.headline, HasSubstr("% for code of the job."));
+}
+
+TEST(StackFindings, TheHeadlineNamesTheFunctionThatHasMostOfIt) {
+  const std::vector<std::string> collect{"train (/u/train.py:1)", "collect (/u/train.py:9)"};
+  const std::vector<std::string> log{"train (/u/train.py:1)", "log (/u/train.py:20)"};
+  EXPECT_THAT(half(0.01, collect).headline, HasSubstr("% for code of the job, mostly collect (train.py)."));
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "Net.forward (/u/net.py:2)"});
+    builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", fmt::format("part_{} (/u/train.py:9)", i % 3)});
+  }
+  EXPECT_THAT(explain(builder.build()).headline, HasSubstr("% for code of the job."));
+}
+
+TEST(StackFindings, TheHeadlineOfSomebodyAtATerminalBlamesNoCode) {
+  const auto headline = [](WaitChannel wait) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double t) { return std::fmod(t, 20) < 6 ? 1.0 : 0.0; }).sleeping_in(wait);
+    builder.process(7, 1, 0, 60, 0.001).context(7, 0, 0, 60);
+    builder.stacks(7, 0, 60, {"<module> (/u/person.py:1)"});
+    return explain(builder.build()).headline;
+  };
+  EXPECT_THAT(headline(WaitChannel::kTerminal), HasSubstr("% for somebody."));
+  EXPECT_THAT(headline(WaitChannel::kPipe), HasSubstr("% for code of the job, mostly <module> (person.py)."));
 }
 
 TEST(StackFindings, WhereTheProcessWaitsForItsKernelsIsSaid) {
@@ -67,23 +111,130 @@ TEST(StackFindings, NothingIsSaidToRunThatSleeps) {
   EXPECT_THAT(first.candidates, Not(Contains(Cause::kLaunchBound)));
 }
 
+TEST(StackFindings, WhoSleepsOnAPipeIsToldToSeeItsOtherEnd) {
+  const auto first = [](WaitChannel wait) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.3; }).sleeping_in(wait).process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60);
+    builder.stacks(7, 0, 60, {"<module> (/u/reads_its_input.py:1)"});
+    return explain(builder.build()).findings.front();
+  };
+  EXPECT_THAT(first(WaitChannel::kPipe).advice, HasSubstr("standard input"));
+  EXPECT_THAT(first(WaitChannel::kPipe).evidence, Contains(HasSubstr("its main thread was on a pipe (100 %)")));
+  EXPECT_THAT(first(WaitChannel::kFutex).advice, Not(HasSubstr("pipe")));
+}
+
+// Kernels for half of each second, and 0.67 of it at waits for them: of 20 looks a second for 3 s that may be chance.
+TEST(StackFindings, ThatAGpuRunsDryIsSaidWithWhatMayBeChance) {
+  const auto dry = [](int length) {
+    RecordingBuilder builder(length, 0.2);
+    builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, length, 0.05).context(7, 0, 0, length);
+    for (int i = 0; i < length; ++i) {
+      builder.stacks(7, i, i + 0.67, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.67, i + 1, {"train (/u/train.py:1)", "prepare (/u/train.py:9)"});
+    }
+    const Explanation e = explain(builder.build());
+    for (const Finding& finding : e.findings)
+      if (finding.title.find("runs dry") != std::string::npos) return finding;
+    return Finding{.title = e.headline};
+  };
+  EXPECT_THAT(dry(3).evidence, Contains(HasSubstr("were at waits for kernels: of so few")));
+  EXPECT_EQ(dry(3).confidence, Confidence::kLow);
+  EXPECT_THAT(dry(120).evidence, Not(Contains(HasSubstr("chance")))) << dry(120).title;
+  EXPECT_EQ(dry(120).confidence, Confidence::kMedium);
+}
+
+// A pipe of multiprocessing has one of its own processes at its other end.
+TEST(StackFindings, WhoWaitsForAProcessOfItsOwnIsToldToSeeThat) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.3; }).sleeping_in(WaitChannel::kPipe);
+  builder.process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60).process(8, 7, 0, 60, 0.01);
+  builder.stacks(7, 0, 60,
+                 {"<module> (/u/train.py:1)", "recv_bytes (/usr/lib/python3.11/multiprocessing/connection.py:1)"});
+  const Finding first = explain(builder.build()).findings.front();
+  EXPECT_THAT(first.advice, AllOf(HasSubstr("the processes that it started"), Not(HasSubstr("standard input"))));
+  EXPECT_EQ(first.candidates.front(), Cause::kInputTooFewWorkers);
+}
+
+// A helper of two things: what each of them costs is in its own place, and in no bound of the other.
+TEST(StackFindings, AFunctionThatSeveralThingsCallIsNamedWithItsCallers) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double t) { return t > 20 && t <= 30 ? 0.0 : 0.5; });
+  builder.process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    if (i >= 20 && i < 30) {
+      builder.stacks(7, i, i + 1, {"<module> (/u/a.py:1)", "evaluate (/u/a.py:7)", "burn (/u/tr.py:8)"});
+      continue;
+    }
+    builder.stacks(7, i, i + 0.5, {"<module> (/u/a.py:1)", "Net.forward (/u/net.py:2)"});
+    builder.stacks(7, i + 0.5, i + 1, {"<module> (/u/a.py:1)", "tokenize (/u/a.py:6)", "burn (/u/tr.py:8)"});
+  }
+  const Explanation e = explain(builder.build());
+  const Finding* validation = find_single(e, Cause::kValidation);
+  ASSERT_TRUE(validation && validation->gain) << e.headline;
+  EXPECT_THAT(validation->title, EndsWith(": burn (tr.py) called by evaluate (a.py)"));
+  EXPECT_LT(validation->gain->high, 60.0 / 45) << "what tokenize costs is no part of it";
+  const auto host = std::find_if(e.findings.begin(), e.findings.end(), [&](const Finding& finding) {
+    return finding.title.ends_with(": burn (tr.py) called by tokenize (a.py)");
+  });
+  EXPECT_NE(host, e.findings.end()) << e.findings.front().title;
+  EXPECT_THAT(e.headline, Not(HasSubstr("called by")));
+}
+
+// Stacks that tell validation apart tell also what it is not.
+TEST(StackFindings, WhatIsSeenOutsideOfValidationIsNoPartOfItsBound) {
+  RecordingBuilder builder(60);
+  const auto validates = [](int i) { return i >= 20 && i < 30; };
+  builder.gpu(0, [&](double t) { return t > 20 && t <= 30 ? 0.0 : 0.6; });
+  builder.process(7, 1, 0, 60, 0.3).context(7, 0, 0, 60);
+  for (int i = 0; i < 60; ++i) {
+    const std::string inner = validates(i) ? "evaluate (/u/a.py:7)" : "log_metrics (/u/a.py:9)";
+    builder.stacks(7, i, i + (validates(i) ? 1 : 0.4), {"<module> (/u/a.py:1)", inner});
+    if (!validates(i)) builder.stacks(7, i + 0.4, i + 1, {"<module> (/u/a.py:1)", "Net.forward (/u/net.py:2)"});
+  }
+  const Explanation e = explain(builder.build());
+  const Finding* validation = find_single(e, Cause::kValidation);
+  ASSERT_TRUE(validation && validation->gain) << e.headline;
+  EXPECT_NEAR(validation->gain->high, 60.0 / 50, 0.02) << validation->bound;
+}
+
+// Named apart, too, but nothing says that they are not one thing.
+TEST(StackFindings, CallersOfOneAccountMayHaveOneCause) {
+  RecordingBuilder builder(80);
+  const auto evaluates = [](double t) { return t > 20 && t <= 30; };
+  const auto prepares = [](double t) { return t > 50 && t <= 60; };
+  builder.gpu(0, [=](double t) { return evaluates(t) || prepares(t) ? 0.0 : 0.5; });
+  builder.process(7, 1, 0, 80, 1).context(7, 0, 0, 80);
+  for (int i = 0; i < 80; ++i) {
+    const std::string caller = evaluates(i + 1)  ? "evaluate (/u/a.py:7)"
+                               : prepares(i + 1) ? "prepare (/u/a.py:9)"
+                                                 : "tokenize (/u/a.py:6)";
+    builder.stacks(7, i, i + 1, {"<module> (/u/a.py:1)", caller, "burn (/u/tr.py:8)"});
+  }
+  const Explanation e = explain(builder.build());
+  const auto host = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) {
+    return finding.title.find("called by tokenize") != std::string::npos;
+  });
+  ASSERT_TRUE(host != e.findings.end() && host->gain) << e.findings.front().title;
+  EXPECT_GT(host->gain->high, 80.0 / 41) << "39 s: both parts";
+}
+
 TEST(StackFindings, ALoaderInTheTrainingProcessIsNoSlowStorage) {
   const std::vector<std::string> loader{"train (/u/train.py:1)", kLoader, "decode (/u/data.py:3)"};
   const Explanation runs = half(1, loader);
-  const Finding* finding = find(runs, Cause::kInputInMainProcess);
+  const Finding* finding = find_single(runs, Cause::kInputInMainProcess);
   ASSERT_NE(finding, nullptr);
   EXPECT_THAT(finding->title, EndsWith(": decode (data.py)"));
   EXPECT_THAT(finding->advice, HasSubstr("num_workers"));
   const Explanation sleeps = half(0.01, loader);
-  EXPECT_EQ(find(sleeps, Cause::kInputInMainProcess), nullptr);
+  EXPECT_EQ(find_single(sleeps, Cause::kInputInMainProcess), nullptr);
   EXPECT_THAT(sleeps.findings.front().candidates, Contains(Cause::kInputInMainProcess));
   EXPECT_THAT(sleeps.findings.front().candidates, Contains(Cause::kSlowStorage));
 }
 
 TEST(StackFindings, ValidationAndSynchronisationHaveTheirOwn) {
   const Explanation e = half(1, {"train (/u/train.py:1)", "validate (/u/train.py:9)"});
-  ASSERT_NE(find(e, Cause::kValidation), nullptr);
-  EXPECT_THAT(find(e, Cause::kValidation)->title, EndsWith("validates: validate (train.py)"));
+  ASSERT_NE(find_single(e, Cause::kValidation), nullptr);
+  EXPECT_THAT(find_single(e, Cause::kValidation)->title, EndsWith("validates: validate (train.py)"));
   RecordingBuilder builder(60);
   builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
   builder.stacks(7, 0, 60, {"train (/u/train.py:1)", "synchronize (/x/site-packages/torch/cuda/__init__.py:1)"});
@@ -199,6 +350,34 @@ TEST(StackFindings, AThreadThatHasTheInterpreterIsNamed) {
   EXPECT_THAT(apart.evidence.front(), Not(HasSubstr("another thread")));
 }
 
+// The main thread waits at a queue while two others are at something: which of them it waits for no look tells,
+// whichever was listed first. One that has the interpreter for most of that time is it; one that has it now and then
+// need not be.
+TEST(StackFindings, OfTwoThreadsAtSomethingNeitherIsNamedAlone) {
+  const auto title = [](double monitor_holds, bool fetch_first) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.5; }).sleeping_in(WaitChannel::kFutex, 0.9);
+    builder.process(7, 1, 0, 60, 0.02).context(7, 0, 0, 60);
+    const int fetch = fetch_first ? 8 : 9, monitor = fetch_first ? 9 : 8;
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", "Queue.get (/usr/lib/python3.11/queue.py:1)"});
+    }
+    if (fetch_first) builder.stacks(7, 0, 60, {"fetch (/u/train.py:3)"}, fetch);
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + monitor_holds, {"monitor (/u/train.py:7)"}, monitor, true);
+      builder.stacks(7, i + monitor_holds, i + 1, {"monitor (/u/train.py:7)"}, monitor);
+    }
+    if (!fetch_first) builder.stacks(7, 0, 60, {"fetch (/u/train.py:3)"}, fetch);
+    return explain(builder.build()).findings.front().title;
+  };
+  for (const bool fetch_first : {true, false}) {
+    EXPECT_THAT(title(0, fetch_first), EndsWith(": fetch (train.py) or monitor (train.py)"));
+    EXPECT_THAT(title(0.6, fetch_first), EndsWith(": fetch (train.py) or monitor (train.py)"));
+    EXPECT_THAT(title(1, fetch_first), EndsWith(": monitor (train.py)"));
+  }
+}
+
 TEST(StackFindings, ALockThatAnotherThreadHasIsSaid) {
   const Finding first = beside_a_thread(0.02, false, WaitChannel::kFutex).findings.front();
   EXPECT_EQ(first.title,
@@ -215,6 +394,7 @@ TEST(StackFindings, NamedPhasesAreSaidWhereTheTimeLiesInThem) {
   for (int i = 0; i < 3; ++i) phases.insert(phases.end(), {{i * 20, "train"}, {i * 20 + 15, "score"}});
   const Explanation e = explain(builder.marks(7, "marks", phases, {{0.0, 0}, {60.0, 300}}).build());
   EXPECT_THAT(e.findings.front().evidence.front(), HasSubstr("of it in the phase score"));
+  EXPECT_THAT(e.findings.front().evidence.front(), Not(HasSubstr("too short")));
   EXPECT_THAT(e.headline, HasSubstr("5 steps per second"));
   ASSERT_EQ(e.phases.size(), 2U);
   EXPECT_EQ(e.phases[0].named_by, "marks");
@@ -222,6 +402,16 @@ TEST(StackFindings, NamedPhasesAreSaidWhereTheTimeLiesInThem) {
     ASSERT_GE(entry.phase, 0);
     ASSERT_LT(entry.phase, 2);
   }
+}
+
+TEST(StackFindings, PhasesThatAreTooShortForTheReadingsAreNamedBesideTheOneAroundThem) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 0.95).context(7, 0, 0, 60);
+  std::vector<std::pair<double, std::string>> phases;
+  for (int i = 0; i < 300; ++i) phases.insert(phases.end(), {{i * 0.2, "train/load"}, {i * 0.2 + 0.1, "train"}});
+  const Explanation e = explain(builder.marks(7, "marks", phases, {}).build());
+  EXPECT_THAT(e.findings.front().evidence.front(),
+              HasSubstr("100 % of it in the phase train (train/load in it took 30.0 s, each too short"));
 }
 
 TEST(StackFindings, SharesOfAHandfulOfStacksAreNotSaid) {

@@ -12,6 +12,7 @@
 #include "analyze/testing.h"
 #include "analyze/testing_profile.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 
 namespace headroom {
 namespace {
@@ -43,15 +44,6 @@ Explanation explained(const Recording& recording, const Thresholds& limits) {
   ExplainOptions options;
   options.limits = limits;
   return explain(recording, options);
-}
-
-const Finding* find(const Explanation& e, Cause cause) {
-  for (const Finding& finding : e.findings) {
-    if (finding.cause == cause) return &finding;
-    for (const Cause candidate : finding.candidates)
-      if (candidate == cause) return &finding;
-  }
-  return nullptr;
 }
 
 Decision finds(Recording recording, Cause cause) {
@@ -103,19 +95,6 @@ Recording with_fact(Recording recording, const std::function<void(Device&)>& cha
   return recording;
 }
 
-// A log of one GPU without any process: tier N.
-Recording log_of(double length, double interval, const std::function<double(double)>& util) {
-  RecordingBuilder builder(length, interval);
-  Device device;
-  device.uuid = "GPU-0";
-  const SourceId id = builder.sink().add_source({SourceKind::kGpu, "GPU-0", kNoSource, to_attrs(device)});
-  builder.meta().origin = "import:dmon";
-  for (double t = interval; t <= length + 1e-9; t += interval)
-    builder.sink().add_row(id, RecordingBuilder::at(t),
-                           std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, util(t)))});
-  return builder.build();
-}
-
 Recording alternating(double high, double low, double each, double interval = 1) {
   return log_of(400, interval, [=](double t) { return std::fmod(t - interval / 2, 2 * each) < each ? high : low; });
 }
@@ -164,11 +143,11 @@ Recording powers(double outlier, std::optional<double> limit) {
   });
 }
 
-Recording throttled(double share_of_rows, double util) {
+Recording throttled(double share_of_rows, double util, std::int64_t reason = kReasonHwThermal) {
   Recording recording = with_fact(job(100, util, 0.9), [](Device& device) { device.sm_clock_max_mhz = 2000; });
   recording = with(std::move(recording), SourceKind::kGpu, 0, Metric::kSmClock, [](double) { return 1200.0; });
   return with(std::move(recording), SourceKind::kGpu, 0, Metric::kEventReasons,
-              [=](double t) { return t <= 100 * share_of_rows ? static_cast<double>(kReasonHwThermal) : 0.0; });
+              [=](double t) { return t <= 100 * share_of_rows ? static_cast<double>(reason) : 0.0; });
 }
 
 Recording half_empty(double util, double memory, std::optional<double> watts, std::optional<double> sm) {
@@ -248,7 +227,12 @@ Recording five_in_turn() {
 // A job beside a process of somebody else on the same GPU, which has a GiB of 48.
 Recording tenant() {
   RecordingBuilder builder(100);
-  builder.gpu(0, [](double) { return 0.5; }).process(100, 1, 0, 100, 0.9).context(100, 0, 0, 100, 0.25);
+  constexpr double kNearlyFull = 0.95 * 48 * (1LL << 30);
+  builder
+      .gpu(
+          0, [](double) { return 0.5; }, kNearlyFull)
+      .process(100, 1, 0, 100, 0.9)
+      .context(100, 0, 0, 100, 0.25);
   return builder.process(900, 1, 0, 100, 0.5, false).context(900, 0, 0, 100, 0.25).build();
 }
 
@@ -304,6 +288,11 @@ std::map<Threshold, Edge> edges_of_accounts() {
   RecordingBuilder unseen(60, 10);  // too few looks to tell by their number
   unseen.gpu(0, [](double) { return 0.0; }).queue(0, 0).attempt("a", 100, {0}, 1, 26);
   edges[Threshold::kMustBeSeen] = {books(unseen.build(), Account::kNotUsed), 25};
+  RecordingBuilder sleeps(3);
+  sleeps.gpu(0, [](double t) { return t <= 1 ? 0.4 : 0.0; }).queue(0, 0);
+  sleeps.attempt("short", 100, {0}, 0, 1, "failed", {.cpu_time = kSecond / 10});
+  sleeps.attempt("sleep", 200, {0}, 0, 1.5, "succeeded", {.cpu_time = 6 * kMillisecond});
+  edges[Threshold::kOpensTheDriver] = {books(sleeps.build(), Account::kNotUsed), 0.006};
   RecordingBuilder strange(60);
   strange.gpu(0, [](double) { return 0.5; }).queue(0, 0).context(999, 0, 2, 50).attempt("a", 100, {0}, 1, 11);
   edges[Threshold::kListings] = {
@@ -326,6 +315,10 @@ std::map<Threshold, Edge> edges_of_accounts() {
   runs_and_writes.write_bytes_per_second = 4e7;
   edges[Threshold::kWritingPace] = {
       [=](const Thresholds& limits) { return *writing_share(runs_and_writes, limits) >= 0.5; }, 1e8};
+  RecordingBuilder starts(100);  // reads 100 MB in each second, in which it runs for half of it
+  starts.gpu(0, [](double t) { return t <= 20 ? 0.0 : 0.99; });
+  starts.process(7, 1, 0, 100, 0.5, true, {testing::cell(Metric::kReadChars, 100'000'000)}).context(7, 0, 18, 100);
+  edges[Threshold::kLoading] = {one_cause(starts.build(), Cause::kStartupLoad), 2e8};
   // Its running is off by 0.05 from its kernels, and by 0.45 and 0.75 in turn from the time without them.
   const auto odd = [](double t) { return std::lround(t) % 2 == 1; };
   RecordingBuilder spinning(100);
@@ -422,7 +415,7 @@ std::map<Threshold, Edge> edges_of_device_findings() {
   std::map<Threshold, Edge> edges;
   edges[Threshold::kThrottleUtil] = {finds(throttled(1, 0.6), Cause::kThrottling), 0.6};
   edges[Threshold::kThrottlePersistent] = {finds(throttled(0.5, 0.9), Cause::kThrottling), 0.5};
-  edges[Threshold::kThrottleLoss] = {finds(throttled(1, 0.9), Cause::kThrottling), 0.4};
+  edges[Threshold::kThrottleLoss] = {finds(throttled(1, 0.9, kReasonSwPowerCap), Cause::kThrottling), 0.4};
   edges[Threshold::kThrottleLooks] = {[recording = throttled(1, 0.9)](const Thresholds& limits) {
                                         const Explanation e = explained(recording, limits);
                                         return find(e, Cause::kThrottling)->confidence == Confidence::kLow;
@@ -493,6 +486,8 @@ std::map<Threshold, Edge> edges_of_reports() {
       column.absent.front() = 0;
     }
   edges[Threshold::kGapIntervals] = {finds(unobserved, Cause::kRecordingLosses), 10};
+  const auto begins_late = log_of(120, 1, [](double t) { return t <= 60 ? 0.0 : 1.0; });
+  edges[Threshold::kOneStretch] = {finds(begins_late, Cause::kLaunchBound), 60};
   edges[Threshold::kWorthSaying] = {[recording = loader()](const Thresholds& limits) {
                                       return explained(recording, limits).headline.find("waited") != std::string::npos;
                                     },
@@ -506,7 +501,7 @@ std::map<Threshold, Edge> edges_of_reports() {
   edges[Threshold::kMemoryFull] = {
       [half_full](const Thresholds& limits) { return explained(half_full, limits).health[2].good == Answer::kYes; },
       0.5};
-  edges[Threshold::kProgressTail] = {answers(stops(0), "progress", "kernels ran to the end"), 0.8};
+  edges[Threshold::kProgressTail] = {answers(stops(0), "progress", "kernels ran until"), 0.8};
   edges[Threshold::kProgressCpu] = {answers(stops(0.3), "progress", "but CPU work"), 0.3};
   edges[Threshold::kPipelineLife] = {[recording = short_job()](const Thresholds& limits) {
                                        const auto parts = explained(recording, limits).pipeline;
@@ -536,10 +531,31 @@ std::map<Threshold, Edge> edges_of_traces() {
   return edges;
 }
 
+// A process blocked on storage for most of its GPU's idle time, beside a machine that counts what its memory does.
+Recording short_of_memory(double swapped, double faults, double pressure) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.3; }).sleeping_in(WaitChannel::kDisk).machine(8, 1);
+  builder.process(100, 1, 0, 100, 0.05, true,
+                  {cell(Metric::kReadBytes, 4'000'000), cell(Metric::kMajorFaults, std::llround(faults)),
+                   cell(Metric::kIoDelay, 600'000'000)});
+  Recording recording = builder.context(100, 0, 0, 100).build();
+  const auto per_second = [](double rate) { return [=](double t) { return rate * t; }; };
+  recording = with(std::move(recording), SourceKind::kHost, 0, Metric::kHostSwapIn, per_second(swapped));
+  return with(std::move(recording), SourceKind::kHost, 0, Metric::kPsiMemorySome, per_second(pressure));
+}
+
+std::map<Threshold, Edge> edges_of_host_memory() {
+  std::map<Threshold, Edge> edges;
+  edges[Threshold::kSwappedIn] = {finds(short_of_memory(400, 200, 0), Cause::kSwapThrash), 400};
+  edges[Threshold::kMajorFaults] = {finds(short_of_memory(400, 40, 0), Cause::kSwapThrash), 40};
+  edges[Threshold::kMemoryPressure] = {finds(short_of_memory(0, 0, 0.6), Cause::kPageCacheThrash), 0.6};
+  return edges;
+}
+
 std::map<Threshold, Edge> all_edges() {
   std::map<Threshold, Edge> all;
   for (auto* part : {&edges_of_statistics, &edges_of_accounts, &edges_of_idle_findings, &edges_of_device_findings,
-                     &edges_of_batch_findings, &edges_of_reports, &edges_of_traces})
+                     &edges_of_batch_findings, &edges_of_reports, &edges_of_traces, &edges_of_host_memory})
     for (auto& [id, edge] : (*part)()) all.emplace(id, std::move(edge));
   return all;
 }

@@ -6,18 +6,13 @@
 
 #include "analyze/testing_profile.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 
 namespace headroom {
 namespace {
 
 using testing::Profile;
 using testing::ranks;
-
-const Finding* find(const Explanation& e, Cause cause) {
-  const auto found =
-      std::find_if(e.findings.begin(), e.findings.end(), [&](const Finding& f) { return f.cause == cause; });
-  return found == e.findings.end() ? nullptr : &*found;
-}
 
 TEST(Traces, FindingsRestOnTheTraceAloneAndNeverOnStacksOrTheDriver) {
   const Profile profile{.device = {{0, {"kernel"}}, {20, {}}, {60, {"kernel"}}, {80, {"pageable copy to the GPU"}}},
@@ -37,16 +32,16 @@ TEST(Traces, FindingsRestOnTheTraceAloneAndNeverOnStacksOrTheDriver) {
       EXPECT_EQ(line.find("core"), std::string::npos) << line;
     }
   }
-  const Finding* sync = find(e, Cause::kSyncPoints);
+  const Finding* sync = find_single(e, Cause::kSyncPoints);
   ASSERT_TRUE(sync);
   EXPECT_EQ(sync->cost(), 20 * kMicrosecond);
-  const Finding* copies = find(e, Cause::kPageableCopies);
+  const Finding* copies = find_single(e, Cause::kPageableCopies);
   ASSERT_TRUE(copies);
   EXPECT_EQ(copies->cost(), 20 * kMicrosecond);
 }
 
 TEST(Traces, ShortKernelsWithGapsAreLaunchBoundAndLongOnesAreNot) {
-  for (const std::int64_t kernels : {1, 20}) {
+  for (const int kernels : {1, 20}) {
     Profile profile;
     profile.kernels = kernels;
     for (Nanos at = 0; at < 100; at += 50) {
@@ -55,8 +50,34 @@ TEST(Traces, ShortKernelsWithGapsAreLaunchBoundAndLongOnesAreNot) {
       profile.thread.push_back({at, {"aten::add"}});
       profile.thread.push_back({at + 49, {"aten::add", "cudaLaunchKernel"}});
     }
-    EXPECT_EQ(find(explain(profile.build()), Cause::kLaunchBound) != nullptr, kernels == 20);
+    EXPECT_EQ(find_single(explain(profile.build()), Cause::kLaunchBound) != nullptr, kernels == 20);
   }
+}
+
+// Ten steps of 10 us: kernels for 5, and 4 in this call from step `from` to step `to`.
+Explanation with_calls(const std::string& call, int from, int to) {
+  Profile profile{.device = {}, .thread = {}, .kernels = 1};
+  for (int step = 0; step < 10; ++step) {
+    const Nanos at = 10 * step;
+    profile.device.push_back({at, {"kernel"}});
+    profile.device.push_back({at + 5, {}});
+    profile.thread.push_back({at, {"aten::empty"}});
+    if (step >= from && step < to) profile.thread.push_back({at + 5, {"aten::empty", call}});
+    profile.thread.push_back({at + 9, {"aten::mm", "cudaLaunchKernel"}});
+  }
+  return explain(profile.build());
+}
+
+TEST(Traces, MemoryThatIsAllocatedToTheEndIsChurnAndThatOfTheFirstStepsIsNot) {
+  const Explanation e = with_calls("cudaMalloc", 0, 10);
+  const Finding* churn = find(e, Cause::kAllocatorChurn);
+  ASSERT_TRUE(churn);
+  EXPECT_EQ(churn->cost(), 40 * kMicrosecond);
+  EXPECT_EQ(churn->evidence, std::vector<std::string>{"by the trace: cudaMalloc 100 % of this time"});
+  ASSERT_TRUE(churn->gain);
+  EXPECT_GE(churn->gain->high, 100.0 / 60 * 0.99);
+  EXPECT_FALSE(find(with_calls("cudaMalloc", 0, 4), Cause::kAllocatorChurn)) << "an allocator takes it and keeps it";
+  EXPECT_FALSE(find(with_calls("cudaMallocAsync", 0, 10), Cause::kAllocatorChurn)) << "of a pool";
 }
 
 TEST(Traces, CommunicationThatNoOtherKernelHidesIsExposed) {
@@ -67,7 +88,7 @@ TEST(Traces, CommunicationThatNoOtherKernelHidesIsExposed) {
                         .thread = {},
                         .kernels = 1};
   const Explanation e = explain(profile.build());
-  const Finding* exposed = find(e, Cause::kExposedCommunication);
+  const Finding* exposed = find_single(e, Cause::kExposedCommunication);
   ASSERT_TRUE(exposed);
   EXPECT_EQ(exposed->cost(), 20 * kMicrosecond);
 }
@@ -76,7 +97,7 @@ TEST(Ranks, TheSlowOneIsNamedAndItsPeersAreNot) {
   std::vector<std::vector<double>> steps(5, std::vector<double>(100, 10));
   for (std::size_t step = 40; step < 60; ++step) steps[3][step] = 14;
   const Explanation e = explain(ranks(steps));
-  const Finding* slow = find(e, Cause::kStraggler);
+  const Finding* slow = find_single(e, Cause::kStraggler);
   ASSERT_TRUE(slow);
   EXPECT_EQ(slow->title, "Worker 3 is slower than its 4 peers: steps 41 to 60 took it 1.40 times their median");
   EXPECT_EQ(slow->tiers, Tiers("L"));
@@ -85,15 +106,26 @@ TEST(Ranks, TheSlowOneIsNamedAndItsPeersAreNot) {
   EXPECT_NEAR(slow->gain->high, (80 * 10.0 + 20 * 14.0) / 1000, 1e-6);
 }
 
+TEST(Ranks, WhatGainsNothingOffersNoChange) {
+  std::vector<std::vector<double>> steps(5, std::vector<double>(2100, 10));
+  for (std::size_t step = 40; step < 60; ++step) steps[3][step] = 14;
+  const Explanation e = explain(ranks(steps));
+  const Finding* slow = find(e, Cause::kStraggler);
+  ASSERT_TRUE(slow && slow->gain);
+  EXPECT_LT(slow->gain->high, 1.01);
+  EXPECT_EQ(slow->advice, "");
+  EXPECT_EQ(slow->bound.find("not worth a change: 1.00x at most"), 0U) << slow->bound;
+}
+
 TEST(Ranks, EqualOnesAndTwoOfThemNameNobody) {
-  EXPECT_FALSE(
-      find(explain(ranks(std::vector<std::vector<double>>(5, std::vector<double>(100, 10)))), Cause::kStraggler));
+  EXPECT_FALSE(find_single(explain(ranks(std::vector<std::vector<double>>(5, std::vector<double>(100, 10)))),
+                           Cause::kStraggler));
   std::vector<std::vector<double>> two(2, std::vector<double>(100, 10));
   two[1].assign(100, 20);
-  EXPECT_FALSE(find(explain(ranks(two)), Cause::kStraggler)) << "of two, who is slow?";
+  EXPECT_FALSE(find_single(explain(ranks(two)), Cause::kStraggler)) << "of two, who is slow?";
   std::vector<std::vector<double>> short_ones(5, std::vector<double>(10, 10));
   short_ones[1].assign(10, 20);
-  EXPECT_FALSE(find(explain(ranks(short_ones)), Cause::kStraggler)) << "too few steps";
+  EXPECT_FALSE(find_single(explain(ranks(short_ones)), Cause::kStraggler)) << "too few steps";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
 #include "model/notes.h"
 
 namespace headroom {
@@ -17,14 +18,6 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::RecordingBuilder;
-
-const Finding* find(const Explanation& e, Cause cause) {
-  for (const Finding& finding : e.findings)
-    if (finding.cause == cause ||
-        std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end())
-      return &finding;
-  return nullptr;
-}
 
 // Replaces a metric of the process's rows.
 void set(Recording& recording, std::int64_t pid, Metric metric, const std::function<std::int64_t(double)>& value) {
@@ -281,6 +274,21 @@ TEST(OutOfMemory, WhatItsOutputSaysIsTheReason) {
       << "read when it had ended";
 }
 
+TEST(OutOfMemory, AsItsLastWordsItIsNoHang) {
+  const auto may_hang = [](double said, int code) {
+    RecordingBuilder builder(100);
+    builder.gpu(0, [](double t) { return t < 60 ? 1.0 : 0.0; }).sleeping_in(WaitChannel::kFutex, 1);
+    builder.process(7, 1, 0, 100, 0.0).context(7, 0, 0, 100);
+    builder.meta().exit_code = code;
+    builder.sink().add_event(to_event(events::Note{.text = std::string(kNoteOutOfMemory) + "no memory", .line = {}},
+                                      RecordingBuilder::at(said)));
+    return find(explain(builder.build()), Cause::kHang) != nullptr;  // also in a set
+  };
+  EXPECT_FALSE(may_hang(99, 1));
+  EXPECT_TRUE(may_hang(61, 1)) << "it lived with that for long";
+  EXPECT_TRUE(may_hang(99, 137)) << "somebody else ended it";
+}
+
 TEST(Notes, ThatNvtxIsNotReceivedIsAProblemOfWhoWantsIt) {
   const auto answer = [](const std::string& why) -> std::optional<HealthCheck> {
     RecordingBuilder builder(20);
@@ -297,6 +305,35 @@ TEST(Notes, ThatNvtxIsNotReceivedIsAProblemOfWhoWantsIt) {
   EXPECT_THAT(taken->evidence, HasSubstr("NVTX ranges are not recorded: NVTX_INJECTION64_PATH names"));
   EXPECT_EQ(answer("there is no library").value().good, Answer::kUnknown);
   EXPECT_FALSE(answer("not wanted (--no-nvtx)"));
+}
+
+// Looks are a reading apart: of waits shorter than that, some are for the kernels between them.
+TEST(Waits, LooksBesideShortWaitsAreNotSaidToBeOfThemAlone) {
+  const auto seen = [](const std::function<double(double)>& busy) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, busy).sleeping_in(WaitChannel::kFutex).process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60);
+    for (const Finding& finding : explain(builder.build()).findings)
+      for (const std::string& line : finding.evidence)
+        if (line.starts_with("when looked at")) return line;
+    return std::string();
+  };
+  EXPECT_THAT(seen([](double) { return 0.7; }),
+              HasSubstr("its main thread was on a lock (100 %); waits for its kernels may be among these"));
+  const std::string long_wait = seen([](double t) { return t <= 20 || t > 50 ? 1.0 : 0.0; });
+  EXPECT_THAT(long_wait, HasSubstr("its main thread was"));
+  EXPECT_THAT(long_wait, Not(HasSubstr("its kernels")));
+}
+
+TEST(Waits, WhoWasSeenOnTheCpuIsNotSaidToHaveLeftItAlone) {
+  const auto first = [](WaitChannel channel) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.7; }).sleeping_in(channel).process(7, 1, 0, 60, 0.01).context(7, 0, 0, 60);
+    return explain(builder.build()).findings.front();
+  };
+  const Finding ran = first(WaitChannel::kRunning), slept = first(WaitChannel::kPoll);
+  EXPECT_THAT(slept.told_apart_from, Contains(HasSubstr("host code")));
+  EXPECT_THAT(ran.told_apart_from, Not(Contains(HasSubstr("host code"))));
+  EXPECT_THAT(ran.candidates, Contains(Cause::kHostGraphBuilding));
 }
 
 }  // namespace

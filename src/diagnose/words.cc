@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "base/human.h"
+#include "diagnose/claims.h"
+#include "model/observations.h"
 
 namespace headroom::diagnose {
 
@@ -14,25 +17,26 @@ std::string owner_sentence(const HostSummary& s) {
   std::string text = fmt::format(
       "the main thread of the process on the GPU used {} of a core and waited {} of the time for a free one",
       human_percent(s.owner_cpu), human_percent(s.owner_delay));
-  if (s.owner_threads >= 0.005) text += fmt::format("; its other threads used {:.2g} cores", s.owner_threads);
+  if (s.owner_threads >= 0.005)
+    text += fmt::format("; its other threads used {} cores", human_figure(s.owner_threads, 2));
   if (s.owner_io) text += fmt::format("; it was blocked on storage for {}", human_percent(*s.owner_io));
   return text;
 }
 
 std::string helper_sentence(const HostSummary& s) {
   if (s.helpers == 0) return "it has no worker processes";
-  return fmt::format("its {} worker process{} used {:.1f} cores together, waiting for a core {} of the time", s.helpers,
-                     s.helpers == 1 ? "" : "es", s.helper_cpu, human_percent(s.helper_delay));
+  return fmt::format("what it started ({} at once) used {:.1f} cores together, waiting for a core {} of the time",
+                     s.helpers == 1 ? "1 process" : fmt::format("{} processes", s.helpers), s.helper_cpu,
+                     human_percent(s.helper_delay));
 }
 
 std::vector<std::string> storage_sentences(const HostSummary& s) {
   const auto rate = [](double bytes) { return human_bytes(static_cast<std::int64_t>(bytes)) + "/s"; };
   std::string text;
-  if (s.owner_read || s.helper_read)
-    text = "read from storage: " + rate(s.owner_read.value_or(0) + s.helper_read.value_or(0));
-  if (s.owner_write) text += (text.empty() ? "written to storage: " : ", written: ") + rate(*s.owner_write);
+  if (s.owner_read || s.helper_read) text = "read " + rate(s.owner_read.value_or(0) + s.helper_read.value_or(0));
+  if (s.owner_write) text += (text.empty() ? "written " : ", written ") + rate(*s.owner_write);
   if (text.empty()) return {};
-  return {std::move(text)};
+  return {"storage, averaged over whole readings: " + text};
 }
 
 std::vector<std::string> cores_sentence(const HostSummary& s) {
@@ -47,11 +51,38 @@ std::vector<std::string> cores_sentence(const HostSummary& s) {
                       *s.busy_cores, own)};
 }
 
-std::vector<std::string> recurrences(const Analysis& a, std::optional<std::size_t> device) {
+std::optional<HostTime> host_time(const HostSummary& s) {
+  if (s.usable_cores <= 0 || s.owners == 0) return std::nullopt;
+  HostTime host{.usable_cores = s.usable_cores, .busy_cores = s.busy_cores, .helper_cores = s.helper_cpu};
+  host.helpers = static_cast<std::int64_t>(s.helpers);
+  host.owner_cores = (s.owner_cpu + s.owner_threads) * static_cast<double>(s.owners);
+  return host;
+}
+
+namespace {
+
+// Whether these claims are what a phase is idle for.
+bool are_of(const Claims& claims, const Analysis& a, std::size_t phase) {
+  Claims idle;
+  claim_on(
+      a, a.phases[phase].device,
+      [&](const Slice& slice) { return slice.phase == static_cast<std::int32_t>(phase) && !is_busy(slice.account); },
+      idle);
+  return static_cast<double>(length(common(idle, claims))) >=
+         a.limits[Threshold::kCovers] * static_cast<double>(std::max<Nanos>(1, length(idle)));
+}
+
+}  // namespace
+
+std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
   constexpr double kQuiet = 0.05;  // an idle phase in which more is read is idle for the most part only
   std::vector<std::string> sentences;
-  for (const Phase& phase : a.phases) {
-    if ((device && phase.device != *device) || phase.name != "idle" || phase.count < 2) continue;
+  std::set<std::size_t> told;  // the job itself says what recurs there, and how often
+  for (const Phase& phase : a.phases)
+    if (!phase.named_by.empty() && phase.named_by != "stacks") told.insert(phase.device);
+  for (std::size_t i = 0; i < a.phases.size(); ++i) {
+    const Phase& phase = a.phases[i];
+    if (phase.name != "idle" || phase.count < 2 || told.contains(phase.device) || !are_of(claims, a, i)) continue;
     const double util = phase.gpu_util_ratio.value_or(0);
     const std::string idle = util < kQuiet ? "idle" : fmt::format("mostly idle ({} on average)", human_percent(util));
     sentences.push_back(fmt::format("{} is {} for {} at a time, {} times{}", a.device_name(phase.device), idle,
@@ -78,9 +109,20 @@ void append(std::vector<std::string>& list, std::vector<std::string> more) {
   list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
+bool has_stacks(const Analysis& a) { return a.meta.tiers.find('Y') != std::string::npos; }
+
+std::string_view stack_tool(const Analysis& a) { return without_python(a.meta) ? "gdb" : "py-spy dump"; }
+
+std::string stack_dump(const Analysis& a, std::string_view pid) {
+  return without_python(a.meta) ? fmt::format("gdb -p {} -batch -ex 'thread apply all bt'", pid)
+                                : fmt::format("py-spy dump --pid {}", pid);
+}
+
 bool too_short_to_list(const Analysis& a) {
   return static_cast<double>(a.meta.end - a.meta.start) <
          a.limits[Threshold::kListings] * static_cast<double>(a.job.listing_interval);
 }
+
+bool looks_often(const Analysis& a) { return a.meta.interval <= 100 * kMillisecond; }
 
 }  // namespace headroom::diagnose

@@ -1,27 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analyze/analysis.h"
+#include "model/explanation.h"
 
 // Evidence lines that several rules share.
 namespace headroom::diagnose {
 
 [[nodiscard]] std::string owner_sentence(const HostSummary& s);
 [[nodiscard]] std::string helper_sentence(const HostSummary& s);
-// Rates to and from storage; nothing where they were not read.
+// Rates to and from storage, which are averages of whole readings: what was written in a part of one counts in all of
+// it. Nothing where they were not read.
 [[nodiscard]] std::vector<std::string> storage_sentences(const HostSummary& s);
 // What the whole machine used beside the job: whether cores were short because of others; nothing where unknown.
 [[nodiscard]] std::vector<std::string> cores_sentence(const HostSummary& s);
-// "GPU 0 is idle for 1:00 at a time, 3 times, every 7:00" for every device (or this one) with an idle phase that
-// recurs.
-[[nodiscard]] std::vector<std::string> recurrences(const Analysis& a, std::optional<std::size_t> device = std::nullopt);
+// The same as plain figures, for who asks what helpers could have; nothing where cores or processes were not recorded.
+[[nodiscard]] std::optional<HostTime> host_time(const HostSummary& s);
+// "GPU 0 is idle for 1:00 at a time, 3 times, every 7:00" for every device with an idle phase that recurs and whose
+// idle time is claimed, but for little, unless the job names its phases itself: it knows how many there were.
+[[nodiscard]] std::vector<std::string> recurrences(const Analysis& a, const Claims& claims);
 
 [[nodiscard]] std::string gpu_names(const Analysis& a, const std::vector<std::size_t>& devices);  // "GPUs 0 and 2"
 
 // So short a recording that the driver may not have listed a process of it that was there.
 [[nodiscard]] bool too_short_to_list(const Analysis& a);
+// Whether it looked as often as is advised for short runs: to advise that again is no help.
+[[nodiscard]] bool looks_often(const Analysis& a);
+
+// Whether Python stacks were read: then nobody is sent to read them once more.
+[[nodiscard]] bool has_stacks(const Analysis& a);
+// What shows the stacks of a process of the job: py-spy, or gdb where it is no Python program.
+[[nodiscard]] std::string stack_dump(const Analysis& a, std::string_view pid = "PID");
+[[nodiscard]] std::string_view stack_tool(const Analysis& a);
 
 void append(std::vector<std::string>& list, std::vector<std::string> more);
 

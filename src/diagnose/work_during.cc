@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <set>
 
+#include "base/human.h"
+#include "diagnose/host_waits.h"
+
 namespace headroom::diagnose {
 
 Work work_during(const Analysis& a, const Claims& claims, const std::function<bool(const RecordedProcess&)>& wanted) {
@@ -61,20 +64,30 @@ bool waits_for_child(const Analysis& a, const HostSummary& s, const Claims& clai
          s.waiting_in({WaitChannel::kChild}) >= most;
 }
 
+// "At least": what a process used after the last look at it is nobody's.
 std::string child_sentence(const Work& child) {
   if (child.workers < 2)
-    return fmt::format("process {} ({}) used {:.2g} cores in this time", child.busiest.pid, name_of(child.busiest),
-                       child.most);
-  return fmt::format("{} processes that it started used {:.2g} cores in this time, such as process {} ({})",
-                     child.workers, child.cores, child.busiest.pid, name_of(child.busiest));
+    return fmt::format("process {} ({}) used at least {} cores in this time", child.busiest.pid, name_of(child.busiest),
+                       human_figure(child.most, 2));
+  return fmt::format("{} processes that it started used at least {} cores in this time, such as process {} ({})",
+                     child.workers, human_figure(child.cores, 2), child.busiest.pid, name_of(child.busiest));
 }
 
 void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
-  const auto child = waits_for_child(a, s, finding.claims) ? children_at_work(a, finding.claims) : std::nullopt;
-  if (!child) return;
+  if (!waits_for_child(a, s, finding.claims)) return;
+  Causes theirs{Cause::kValidation, Cause::kEpochEndHostWork, Cause::kInputInMainProcess, Cause::kCheckpointSync};
+  const auto child = children_at_work(a, finding.claims);
+  if (!child) {  // which waits itself, as for a network, or was not looked at
+    if (finding.cause) return;
+    finding.title = "The GPU waits while the training process waits for a process that it started";
+    for (const Cause cause : finding.candidates) add(theirs, {cause});
+    finding.candidates = std::move(theirs);
+    finding.advice =
+        "see what that process does or waits for; let it run beside the training instead of waiting for it";
+    return;
+  }
   finding.cause.reset();
-  finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kInputInMainProcess,
-                        Cause::kCheckpointSync};
+  finding.candidates = std::move(theirs);
   const bool one = child->workers < 2;
   finding.title = one ? fmt::format("The GPU waits while the training process waits for process {}, which it started",
                                     child->busiest.pid)

@@ -14,8 +14,7 @@ namespace headroom {
 
 namespace {
 
-constexpr CheckStatus kOk = CheckStatus::kOk, kWarn = CheckStatus::kWarn, kFail = CheckStatus::kFail,
-                      kAbsent = CheckStatus::kAbsent;
+using enum CheckStatus;
 
 DoctorCheck no_gpus() { return {"", kAbsent, "no GPU can be seen here", ""}; }
 
@@ -293,7 +292,7 @@ DoctorCheck process_list(const DoctorFacts& facts) {
       ""};
 }
 
-constexpr std::array kRules{
+constexpr std::array kGpuRules{
     DoctorRule{"driver", "the NVIDIA driver and its NVML library", driver},
     DoctorRule{"driver_version", "drivers that are known to give wrong values", driver_version},
     DoctorRule{"device_files", "whether this user may use /dev/nvidia*", device_files},
@@ -312,7 +311,7 @@ constexpr std::array kRules{
 
 }  // namespace
 
-std::span<const DoctorRule> gpu_rules() { return kRules; }
+std::span<const DoctorRule> gpu_rules() { return kGpuRules; }
 
 std::vector<DoctorCheck> examine(const DoctorFacts& facts) {
   std::vector<DoctorCheck> checks;

@@ -11,8 +11,7 @@ namespace headroom {
 
 namespace {
 
-constexpr CheckStatus kOk = CheckStatus::kOk, kWarn = CheckStatus::kWarn, kFail = CheckStatus::kFail,
-                      kAbsent = CheckStatus::kAbsent;
+using enum CheckStatus;
 
 DoctorCheck hidepid(const DoctorFacts& facts) {
   if (facts.hidepid.empty()) return {"", kOk, "processes of other users can be seen in /proc", ""};
@@ -139,7 +138,7 @@ DoctorCheck families(const DoctorFacts& facts) {
           ""};
 }
 
-constexpr std::array kRules{
+constexpr std::array kHostRules{
     DoctorRule{"hidepid", "whether /proc shows other users' processes", hidepid},
     DoctorRule{"yama", "whether processes may be looked into", yama},
     DoctorRule{"container", "whether the driver's pids mean something here", container},
@@ -154,6 +153,6 @@ constexpr std::array kRules{
 
 }  // namespace
 
-std::span<const DoctorRule> host_rules() { return kRules; }
+std::span<const DoctorRule> host_rules() { return kHostRules; }
 
 }  // namespace headroom

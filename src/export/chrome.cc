@@ -29,7 +29,7 @@ constexpr std::int64_t kMostPid = 1 << 22;
 constexpr std::int64_t kLedgerThread = kMostPid + 1, kFindingsThread = kMostPid + 2, kPartsThread = kMostPid + 3,
                        kTasksThread = kMostPid + 4, kEventThread = kMostPid + 5, kFirstFreeThread = kMostPid + 6;
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string one_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 class TraceWriter {
  public:
@@ -43,7 +43,7 @@ class TraceWriter {
   }
 
   Result<void> write() {
-    out_.text() = "{\"displayTimeUnit\":\"ms\",\"otherData\":" + dump({{"writer", recording_.meta.writer}}) +
+    out_.text() = "{\"displayTimeUnit\":\"ms\",\"otherData\":" + one_line({{"writer", recording_.meta.writer}}) +
                   ",\"traceEvents\":[\n";
     HR_TRYV(name_group(kHostGroup, "processes"));
     HR_TRYV(name_group(kEventGroup, "events"));
@@ -83,11 +83,11 @@ class TraceWriter {
   }
   Result<void> name_group(int group, const std::string& name) {
     if (!named_groups_.insert(group).second) return {};
-    return put(dump({{"ph", "M"}, {"name", "process_name"}, {"pid", group}, {"args", {{"name", name}}}}));
+    return put(one_line({{"ph", "M"}, {"name", "process_name"}, {"pid", group}, {"args", {{"name", name}}}}));
   }
   Result<void> name_thread(int group, std::int64_t thread, const std::string& name) {
     return put(
-        dump({{"ph", "M"}, {"name", "thread_name"}, {"pid", group}, {"tid", thread}, {"args", {{"name", name}}}}));
+        one_line({{"ph", "M"}, {"name", "thread_name"}, {"pid", group}, {"tid", thread}, {"args", {{"name", name}}}}));
   }
   [[nodiscard]] int gpu_group(SourceId gpu) const { return kFirstGpuGroup + static_cast<int>(gpu); }
 
@@ -159,7 +159,7 @@ class TraceWriter {
     for (const Column& column : track.columns) {
       const MetricInfo& metric = info(column.metric);
       if (metric.kind != MetricKind::kGauge || constant(track, column)) continue;
-      const std::string name = dump(fmt::format("{}{}", metric.name, suffix));
+      const std::string name = one_line(fmt::format("{}{}", metric.name, suffix));
       for (std::size_t row = 0; row < track.at.size(); ++row) {
         if (!column.has(row)) continue;
         HR_TRYV(put(fmt::format(R"({{"ph":"C","name":{},"pid":{},"ts":{},"args":{{"value":{}}}}})", name, group,
@@ -172,14 +172,14 @@ class TraceWriter {
   // A slice: its times are written as exact decimals, which JSON numbers built from doubles would not be.
   Result<void> put_slice(const std::string& name, int group, std::int64_t thread, Nanos begin, Nanos end,
                          const std::string& args) {
-    return put(fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{}}})", dump(name), group,
-                           thread, micros(begin), decimal(end - begin, 3), args));
+    return put(fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{}}})", one_line(name),
+                           group, thread, micros(begin), decimal(end - begin, 3), args));
   }
 
   // A point of a track that has slices of others, too.
   Result<void> put_instant(const std::string& name, std::int64_t thread, Nanos at, const Json& args) {
-    return put(fmt::format(R"({{"ph":"i","s":"g","name":{},"pid":{},"tid":{},"ts":{},"args":{}}})", dump(name),
-                           kEventGroup, thread, micros(at), dump(args)));
+    return put(fmt::format(R"({{"ph":"i","s":"g","name":{},"pid":{},"tid":{},"ts":{},"args":{}}})", one_line(name),
+                           kEventGroup, thread, micros(at), one_line(args)));
   }
 
   void put_loose(LooseSlice slice) {
@@ -230,7 +230,7 @@ class TraceWriter {
                .stretch = {begin, end},
                .track = name,
                .name = name,
-               .args = dump(args)});
+               .args = one_line(args)});
     return {};
   }
 
@@ -249,7 +249,7 @@ class TraceWriter {
                    .stretch = slice.stretch,
                    .track = group == kHostGroup ? "tasks without a GPU" : "tasks",
                    .name = slice.attempt.task,
-                   .args = dump(args)});
+                   .args = one_line(args)});
     }
   }
 
@@ -285,7 +285,7 @@ class TraceWriter {
       if (first.task >= 0) args["task"] = explanation_.ledger.tasks[static_cast<std::size_t>(first.task)];
       if (first.where >= 0) args["where"] = explanation_.ledger.places[static_cast<std::size_t>(first.where)];
       HR_TRYV(put_slice(std::string(info(first.account).label), group, kLedgerThread, first.begin, slices[next - 1].end,
-                        dump(args)));
+                        one_line(args)));
       i = next;
     }
     return {};
@@ -308,7 +308,7 @@ class TraceWriter {
         ++next;
       HR_TRYV(put_slice(finding.title, group_of_device(claims[i].device),
                         finding.part_of ? kPartsThread : kFindingsThread, claims[i].begin, claims[next - 1].end,
-                        dump(args)));
+                        one_line(args)));
       i = next;
     }
     return {};
@@ -323,7 +323,7 @@ class TraceWriter {
                .stretch = {event.at, *event.end},
                .track = "events",
                .name = event.kind,
-               .args = dump(args)});
+               .args = one_line(args)});
     return {};
   }
 

@@ -33,14 +33,17 @@ std::vector<Metric> metrics_of(const Recording& recording, std::optional<SourceK
   return used;
 }
 
-// Index of the GPU that a source is, or belongs to.
-std::string gpu_index(const Recording& recording, SourceId id) {
+// Index and name of the GPU that a source is, or belongs to, as two cells.
+std::string gpu_cells(const Recording& recording, SourceId id) {
   for (int hops = 0; id >= 0 && hops < 2; ++hops) {
     const Source& source = recording.sources[static_cast<std::size_t>(id)];
-    if (source.kind == SourceKind::kGpu) return fmt::format("{}", device_of(source).index);
+    if (source.kind == SourceKind::kGpu) {
+      const Device device = device_of(source);
+      return fmt::format("{},{}", device.index, csv_field(device.name));
+    }
     id = source.parent;
   }
-  return "";
+  return ",";
 }
 
 Result<void> write_track(const Recording& recording, std::size_t source, const std::vector<Metric>& used,
@@ -49,7 +52,7 @@ Result<void> write_track(const Recording& recording, std::size_t source, const s
   const RecordingMeta& meta = recording.meta;
   const std::string who =
       fmt::format(",{},{},{}", source_kind_name(recording.sources[source].kind),
-                  csv_field(recording.sources[source].key), gpu_index(recording, static_cast<SourceId>(source)));
+                  csv_field(recording.sources[source].key), gpu_cells(recording, static_cast<SourceId>(source)));
   std::vector<const Column*> columns;
   for (const Metric metric : used) columns.push_back(track.find(metric));
   for (std::size_t row = 0; row < track.at.size(); ++row) {
@@ -72,7 +75,7 @@ Result<void> write_track(const Recording& recording, std::size_t source, const s
 Result<void> write_csv(const Recording& recording, std::optional<SourceKind> only, const Output& output) {
   const auto used = metrics_of(recording, only);
   BlockOutput out(output);
-  out.text() = "at_ns,time,source,key,gpu_index";
+  out.text() = "at_ns,time,source,key,gpu_index,gpu_name";
   for (const Metric metric : used) out.text() += fmt::format(",{}", info(metric).name);
   out.text() += '\n';
   for (std::size_t i = 0; i < recording.sources.size(); ++i)

@@ -58,6 +58,8 @@ TEST(Jsonl, ErrorsSayWhere) {
             "line 4, column 2: rows of a source must be in order of time");
   EXPECT_EQ(what(R"({"row":[0,5,{"power_watts":"broken"}]})"),
             "line 3, column 14: 'broken' is no reason why a value is absent");
+  EXPECT_EQ(what("{\"list\":0,\"texts\":[]}\n{\"list_row\":[0,5,0,2147483648]}"),
+            "line 4, column 2: a value is a number of 32 bits, and 2147483648 is not");
   EXPECT_EQ(what(R"({"row":)").substr(0, 16), "line 3, column 8");
   EXPECT_EQ(read_jsonl("").error().what, "line 1, column 1: the text is empty");
   EXPECT_EQ(read_jsonl("{\"recording\":2}").error().code, Errc::kUnsupported);

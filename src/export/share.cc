@@ -69,6 +69,7 @@ Recording to_share(Recording recording) {
   Numbers tasks("task"), groups("group");
   for (Event& event : recording.events) {
     event.attrs.erase("argv");
+    event.attrs.erase("reason");  // may quote what a task printed
     tasks.replace(event.attrs, "task");
     groups.replace(event.attrs, "group");
   }

@@ -35,9 +35,9 @@ TEST(Stacks, CollapseToALineEach) {
 }
 
 TEST(Stacks, BecomeAProfileOfSpeedscope) {
-  const auto json = nlohmann::json::parse(written(write_speedscope, {.title = "run"}));
-  const auto& profile = json["profiles"][0];
-  EXPECT_EQ(json["shared"]["frames"].size(), 2U);
+  const auto read = nlohmann::json::parse(written(write_speedscope, {.title = "run"}));
+  const auto& profile = read["profiles"][0];
+  EXPECT_EQ(read["shared"]["frames"].size(), 2U);
   EXPECT_EQ(profile["samples"], nlohmann::json::parse("[[0,1],[0]]"));
   EXPECT_EQ(profile["weights"], nlohmann::json::parse("[3.0,1.0]"));
   EXPECT_EQ(profile["endValue"], 4.0);

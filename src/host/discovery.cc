@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "host/proc_parse.h"
@@ -21,6 +22,8 @@ bool handed_out_between(std::int64_t pid, std::int64_t after, std::int64_t newes
 
 std::span<const Candidate> Discovery::fresh(ProcDir& proc) {
   found_.clear();
+  for (const std::int64_t pid : again_) probe(proc, pid);
+  again_.clear();
   const auto text = proc.read_kept(loadavg_, "loadavg");
   const auto load = text ? parse_loadavg(*text) : std::nullopt;
   const auto newest = load ? load->last_pid : std::nullopt;
@@ -36,6 +39,10 @@ std::span<const Candidate> Discovery::fresh(ProcDir& proc) {
   for (const std::int64_t pid : *pids)
     if (!seen || handed_out_between(pid, *seen, *newest)) probe(proc, pid);
   return found_;
+}
+
+void Discovery::look_again_at(std::int64_t pid) {
+  if (std::find(again_.begin(), again_.end(), pid) == again_.end()) again_.push_back(pid);
 }
 
 void Discovery::rewind_to(std::int64_t pid) {

@@ -29,6 +29,8 @@ class Discovery {
   [[nodiscard]] std::span<const Candidate> fresh(ProcDir& proc);
   // From the next call on also finds what came after `pid`, `pid` included: cheap where `pid` is young.
   void rewind_to(std::int64_t pid);
+  // The next call finds this one, too, if it still runs.
+  void look_again_at(std::int64_t pid);
   // The next call finds everything that runs.
   void rewind_all() { seen_.reset(); }
 
@@ -36,6 +38,7 @@ class Discovery {
   void probe(ProcDir& proc, std::int64_t pid);
   Fd loadavg_;
   std::optional<std::int64_t> seen_;  // the newest pid when we last looked
+  std::vector<std::int64_t> again_;
   std::vector<Candidate> found_;
 };
 

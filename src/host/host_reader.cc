@@ -17,9 +17,6 @@ constexpr Nanos kPeriod = kSecond, kMemoryPeriod = 5 * kSecond, kSwapPeriod = 10
                 kLongestCpuPeriod = 10 * kSecond;
 constexpr Nanos kCostFactor = 10'000;  // a read may cost a ten-thousandth of the time until the next
 
-// Due a little before the period is over: ticks jitter.
-constexpr Nanos due_after(Nanos at, Nanos period) { return at + period - period / 16; }
-
 int count_online(ProcDir& files) {
   if (const auto text = files.read("sys/devices/system/cpu/online"))
     if (const auto count = count_cpus(*text)) return *count;

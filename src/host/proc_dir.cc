@@ -2,6 +2,7 @@
 #include "host/proc_dir.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 #include "base/strings.h"
 
@@ -17,6 +19,13 @@ namespace headroom::host {
 namespace {
 constexpr std::size_t kFirstBuffer = 16 * 1024;
 constexpr std::size_t kLargestFile = 4 * 1024 * 1024;  // environ is bounded by the stack limit; nothing else comes near
+constexpr rlim_t kForOthers = 8;                       // descriptors that nobody keeps: tasks are started with them
+
+bool is_one_of_the_last(const Fd& fd) {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(fd.get()) + kForOthers >= limit.rlim_cur;
+}
+
 }  // namespace
 
 Absent absent_of_errno(int error) {
@@ -48,6 +57,10 @@ Reading<std::string_view> ProcDir::read_kept(Fd& fd, const char* relative) {
   if (!fd) {
     fd = Fd(::openat(folder_.get(), relative, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!fd) return tl::unexpected(absent_of_errno(errno));
+    if (is_one_of_the_last(fd)) {
+      const Fd once = std::exchange(fd, Fd());
+      return read_all(once.get());
+    }
   }
   return read_all(fd.get());
 }

@@ -12,8 +12,6 @@ namespace headroom::host {
 
 namespace {
 
-// Due a little before the period is over: ticks jitter, and a tick that comes 1 ms early must not double the period.
-constexpr Nanos due_after(Nanos at, Nanos period) { return at + period - period / 16; }
 constexpr Nanos kFullPeriod = 10 * kSecond, kSwitchesPeriod = 5 * kSecond, kThreadsPeriod = 10 * kSecond;
 constexpr Nanos kSettled = kSecond;
 constexpr std::int64_t kStaggers = 8;

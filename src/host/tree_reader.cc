@@ -133,7 +133,7 @@ void TreeReader::admit_fresh(Nanos at, RecordingSink& sink) {
   for (bool more = true; more;) {
     more = false;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-      if (admitted[i] || find(candidates[i].pid) || !belongs(candidates[i])) continue;
+      if (admitted[i] || find(candidates[i].pid) || !belongs(candidates[i], at)) continue;
       admitted[i] = true;
       if (candidates[i].ended) zombies_.push_back(candidates[i].pid);
       more = candidates[i].ended || admit(candidates[i], at, sink) || more;
@@ -147,20 +147,26 @@ void TreeReader::admit_fresh(Nanos at, RecordingSink& sink) {
   scanning_all_ = false;
 }
 
-bool TreeReader::belongs(const Candidate& candidate) {
+bool TreeReader::belongs(const Candidate& candidate, Nanos at) {
   if (holds(roots_, candidate.pid)) return true;
   if (holds(excluded_, candidate.pid)) return false;
   if (find(candidate.ppid) || holds(zombies_, candidate.ppid)) return true;
   if (options_.recorder_is_subreaper && candidate.ppid == options_.recorder_pid) return true;
-  return holds(sessions_, candidate.session) || (!candidate.ended && has_marker(candidate.pid));
+  if (holds(sessions_, candidate.session)) return true;
+  if (candidate.ended) return false;
+  const auto marked = has_marker(candidate.pid);
+  if (!marked && at - candidate.start_ticks * kernel_.ns_per_tick < kYoung) discovery_.look_again_at(candidate.pid);
+  return marked.value_or(false);
 }
 
-bool TreeReader::has_marker(std::int64_t pid) {
+std::optional<bool> TreeReader::has_marker(std::int64_t pid) {
   const auto equals = options_.environment_marker.find('=');
-  if (equals == std::string::npos || marker_reads_left_ <= 0) return false;
+  if (equals == std::string::npos) return false;
+  if (marker_reads_left_ <= 0) return std::nullopt;
   --marker_reads_left_;
   const auto text = proc_.read(fmt::format("{}/environ", pid).c_str());
   if (!text) return false;
+  if (text->empty()) return std::nullopt;  // it execs, or has none
   const std::string_view marker = options_.environment_marker;
   return find_environment(*text, marker.substr(0, equals)) == marker.substr(equals + 1);
 }

@@ -82,8 +82,9 @@ class TreeReader final : public Reader {
   [[nodiscard]] Member* find(std::int64_t pid);
   void take_requests(RecordingSink& sink);
   void admit_fresh(Nanos at, RecordingSink& sink);
-  [[nodiscard]] bool belongs(const Candidate& candidate);
-  [[nodiscard]] bool has_marker(std::int64_t pid);
+  [[nodiscard]] bool belongs(const Candidate& candidate, Nanos at);
+  // Nothing: it cannot be told now.
+  [[nodiscard]] std::optional<bool> has_marker(std::int64_t pid);
   bool admit(const Candidate& candidate, Nanos at, RecordingSink& sink);
   void sample_all(Nanos at, RecordingSink& sink);
   void look_again(Member& member, Nanos at, RecordingSink& sink);

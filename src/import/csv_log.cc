@@ -214,20 +214,72 @@ bool is_csv_header(const std::vector<std::string_view>& names) {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+using Decimals = std::vector<std::size_t>;  // where in the text commas stand that are decimal points
 
-// Where cells stand between semicolons, a comma between digits is a decimal point.
-std::optional<std::string> with_points(std::string_view text) {
+bool between_digits(std::string_view text, std::size_t at) {
+  return at > 0 && at + 1 < text.size() && is_digit(text[at - 1]) && is_digit(text[at + 1]);
+}
+
+// "1,234" may be a thousand or one and some, "1,2,3" anything; a time of day has a part of a second behind its comma.
+bool is_decimal_comma(std::string_view cell) {
+  const auto comma = cell.find(',');
+  if (!between_digits(cell, comma) || cell.find(',', comma + 1) != std::string_view::npos) return false;
+  if (cell.find(':') != std::string_view::npos) return true;
+  const auto digits = std::min(cell.find_first_not_of("0123456789", comma + 1), cell.size()) - comma - 1;
+  return digits != 3;
+}
+
+// Of a row whose cells stand between commas with a blank, as those of its header do: the commas within cells, if they
+// can be nothing but decimal points, and if the row has too many cells otherwise.
+void add_decimals(std::string_view line, std::size_t cells, std::size_t offset, Decimals& decimals) {
+  if (line.find('"') != std::string_view::npos) return;
+  Decimals here;
+  std::size_t count = 0;
+  for (std::size_t begin = 0; begin <= line.size(); ++count) {
+    const std::size_t end = std::min(line.find(", ", begin), line.size());
+    const std::string_view cell = line.substr(begin, end - begin);
+    if (const auto comma = cell.find(','); comma != std::string_view::npos) {
+      if (!is_decimal_comma(cell)) return;
+      here.push_back(offset + begin + comma);
+    }
+    begin = end + 2;
+  }
+  if (count == cells) decimals.insert(decimals.end(), here.begin(), here.end());
+}
+
+// Where cells stand between semicolons, a comma between digits is a decimal point; where they stand between commas with
+// a blank, one without it may be.
+Decimals decimals_of(std::string_view text) {
   constexpr std::uint32_t kHeaderWithin = 200;  // lines
   LineCursor lines(text);
   while (lines.next() && lines.number() < kHeaderWithin && !is_csv_header(csv_cells(lines.line()))) continue;
-  if (lines.line().find(';') == std::string_view::npos || !is_csv_header(csv_cells(lines.line()))) return std::nullopt;
-  std::optional<std::string> changed;
-  for (std::size_t i = 1; i + 1 < text.size(); ++i) {
-    if (text[i] != ',' || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) continue;
-    if (!changed) changed = text;
-    (*changed)[i] = '.';
+  const std::string_view header = lines.line();
+  if (!is_csv_header(csv_cells(header))) return {};
+  Decimals decimals;
+  if (header.find(';') != std::string_view::npos) {
+    for (std::size_t i = 1; i + 1 < text.size(); ++i)
+      if (text[i] == ',' && between_digits(text, i)) decimals.push_back(i);
+    return decimals;
   }
+  std::size_t cells = 1;
+  for (std::size_t i = 0; i < header.size(); ++i) {
+    if (header[i] != ',') continue;
+    if (i + 1 == header.size() || header[i + 1] != ' ') return {};
+    ++cells;
+  }
+  while (lines.next()) {
+    const std::string_view line = lines.line();
+    if (static_cast<std::size_t>(std::count(line.begin(), line.end(), ',')) >= cells)
+      add_decimals(line, cells, static_cast<std::size_t>(line.data() - text.data()), decimals);
+  }
+  return decimals;
+}
+
+std::optional<std::string> with_points(std::string_view text) {
+  const Decimals decimals = decimals_of(text);
+  if (decimals.empty()) return std::nullopt;
+  std::string changed(text);
+  for (const std::size_t at : decimals) changed[at] = '.';
   return changed;
 }
 

@@ -56,6 +56,24 @@ TEST(NvidiaSmi, ColumnOrderUnitsAndAliasesDoNotMatter) {
   EXPECT_EQ(with.tracks[0].at, without.tracks[0].at);
 }
 
+TEST(NvidiaSmi, DecimalCommasBetweenCommasWithABlank) {
+  constexpr const char* kHeader = "timestamp, index, utilization.gpu [%], memory.used [MiB], power.draw [W]\n";
+  const auto rows = [&](const std::string& cells) {
+    return kHeader + ("2025/11/05 21:13:00.000, 0, 5 %, " + cells) + ("\n2025/11/05 21:13:01,000, 0, 5 %, " + cells) +
+           "\n";
+  };
+  const auto r = read_log(rows("12000 MiB, 60,25 W"));
+  EXPECT_THAT(values(r, Metric::kPower), ElementsAre(60.25, 60.25));
+  EXPECT_THAT(r.tracks[0].at, ElementsAre(kT0, kT0 + kSecond));
+  // A thousand, or one and some? More than one in a number? A cell too many? Nobody knows.
+  for (const char* cells :
+       {"12,000 MiB, 60.00 W", "1,200,000 MiB, 60 W", "12000 MiB, 60,00 W, 3", "12000 MiB, 6,0a, W", "1,5 MiB,60,00 W"})
+    EXPECT_FALSE(import_log("log", rows(cells), {})) << cells;
+  // Rows of the header's length are as they were.
+  const auto mixed = read_log(std::string(kHeader) + "2025/11/05 21:13:00.000,0, 5 %,12000 MiB,60.5 W\n");
+  EXPECT_THAT(values(mixed, Metric::kPower), ElementsAre(60.5));
+}
+
 TEST(NvidiaSmi, AbsentValuesKeepTheirReason) {
   const auto r = read_log(
       "timestamp, utilization.gpu [%], power.draw [W], fan.speed [%], temperature.gpu\n"

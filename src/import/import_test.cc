@@ -84,6 +84,7 @@ TEST(Forms, EachTellsTheSameMinute) {
   };
   for (const auto& [file, origin, two, power] :
        {Form{"semicolons.csv", "import:nvidia-smi", true, true},
+        Form{"decimal_commas.csv", "import:nvidia-smi", true, true},
         Form{"one_column.csv", "import:nvidia-smi", false, false}, Form{"gpustat.json", "import:gpustat", true, true},
         Form{"dcgm.txt", "import:dcgm", true, true}, Form{"pmon.txt", "import:pmon", true, false},
         Form{"prometheus.json", "import:prometheus", true, true}, Form{"smi.xml", "import:nvidia-smi-xml", true, true},

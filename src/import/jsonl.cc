@@ -297,6 +297,8 @@ Result<void> JsonlReader::read_list_row(const JsonValue& row) {
   const auto at = row.items[1].integer(), list = row.items[2].integer();
   const auto value = row.items.size() == 4 ? row.items[3].integer() : std::optional<std::int64_t>(0);
   if (!at || !list || !value) return wrong("list_row", "time, list and value are whole numbers");
+  const auto small = static_cast<std::int32_t>(*value);
+  if (small != *value) return wrong("list_row", fmt::format("a value is a number of 32 bits, and {} is not", *value));
   if (*list < 0 || *list >= std::ssize(sink_.recording().lists))
     return wrong("list_row", fmt::format("there is no list '{}' above this line", *list));
   if (source == kNoSource) return {};
@@ -304,7 +306,7 @@ Result<void> JsonlReader::read_list_row(const JsonValue& row) {
   if (last_list_.size() <= index) last_list_.resize(index + 1, std::numeric_limits<Nanos>::min());
   if (*at < last_list_[index]) return wrong("list_row", "rows of a source must be in order of time");
   last_list_[index] = *at;
-  sink_.add_list_row(source, {*at, static_cast<ListId>(*list), *value});
+  sink_.add_list_row(source, {*at, static_cast<ListId>(*list), small});
   return {};
 }
 

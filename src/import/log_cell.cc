@@ -10,8 +10,6 @@ namespace headroom {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 CellValue absent_cell(Absent reason, bool unreadable = false) {
   return {0, static_cast<std::uint8_t>(reason), unreadable};
 }

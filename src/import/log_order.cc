@@ -14,7 +14,7 @@ namespace headroom {
 
 namespace {
 
-constexpr Nanos kLatest = 4'200'000'000 * kSecond;  // the year 2103: within the bounds of recordings
+constexpr Nanos kLatestOrdered = 4'200'000'000 * kSecond;  // the year 2103: within the bounds of recordings
 
 struct Span {
   Nanos begin = 0, end = 0;
@@ -85,7 +85,7 @@ void place_stretches(LogData& data, std::size_t index, Nanos spacing) {
       Nanos to = placed.back().end + spacing;
       if (overlaps(placed, {to, to + (span.end - span.begin)}))
         for (const Span s : placed) to = std::max(to, s.end + spacing);
-      if (to > kLatest - (span.end - span.begin)) break;  // sorted as they are
+      if (to > kLatestOrdered - (span.end - span.begin)) break;  // sorted as they are
       const Nanos delta = to - span.begin;
       shift += delta;
       span = {span.begin + delta, span.end + delta};

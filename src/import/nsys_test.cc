@@ -12,7 +12,7 @@ namespace {
 
 using testing::nsys_database;
 
-Nanos busy(const Recording& recording) {
+Nanos busy_in(const Recording& recording) {
   Nanos sum = 0;
   for (const SourceId gpu : recording.all(SourceKind::kGpu))
     for (const WorkStretch& stretch : work_stretches(recording, gpu))
@@ -26,7 +26,7 @@ TEST(Nsys, TablesBecomeTheSameRecordingAsATrace) {
   ASSERT_TRUE(r) << r.error().what;
   EXPECT_EQ(r->meta.origin, "import:nsys");
   EXPECT_EQ(r->meta.start, 1'700'000'000'000'001'000);
-  EXPECT_EQ(busy(*r), 3'000 + 4'000) << "two streams overlap by 1 us";
+  EXPECT_EQ(busy_in(*r), 3'000 + 4'000) << "two streams overlap by 1 us";
   const Device device = device_of(r->sources[0]);
   EXPECT_EQ(device.name, "NVIDIA A100");
   EXPECT_EQ(device.uuid, "GPU-01234567-89ab-cdef-0123-456789abcdef");
@@ -53,7 +53,7 @@ TEST(Nsys, TablesAndColumnsThatAreMissingAreNoError) {
                         "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 0), (NULL, 5, 0), (30, 20, 0);"));
   const auto r = read_nsys("report.sqlite", *database);
   ASSERT_TRUE(r) << r.error().what;
-  EXPECT_EQ(busy(*r), 10);
+  EXPECT_EQ(busy_in(*r), 10);
   ASSERT_EQ(r->losses.size(), 1U);
   EXPECT_EQ(r->losses[0].count, 2);
 }
@@ -65,7 +65,7 @@ TEST(Nsys, GraphsThatWereTracedAsWholesAreSaid) {
                        "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (20000, 21000, 0);"));
   const auto r = read_nsys("report.sqlite", database);
   ASSERT_TRUE(r);
-  EXPECT_EQ(busy(*r), 8'000);
+  EXPECT_EQ(busy_in(*r), 8'000);
   ASSERT_EQ(r->losses.size(), 1U);
   EXPECT_EQ(r->losses[0].what, "graphs_as_kernels");
 }

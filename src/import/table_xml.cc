@@ -29,7 +29,7 @@ namespace headroom {
 namespace {
 
 constexpr std::string_view kRoot = "<nvidia_smi_log>", kEnd = "</nvidia_smi_log>";
-constexpr int kDeepest = 64;
+constexpr int kDeepestElement = 64;
 
 struct XmlColumn {
   std::string_view path, column;  // below <gpu>
@@ -106,7 +106,7 @@ class Answer {
  private:
   void open(std::string_view name) {
     text_.clear();
-    if (path_.size() >= kDeepest) XML_StopParser(parser_.get(), XML_FALSE);
+    if (path_.size() >= kDeepestElement) XML_StopParser(parser_.get(), XML_FALSE);
     path_.emplace_back(name);
     if (path_.size() == 2 && name == "gpu") {
       gpu_ = {{"index", fmt::format("{}", gpus_++)}};

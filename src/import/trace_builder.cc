@@ -38,7 +38,7 @@ void TraceBuilder::call(const Thread& thread, std::string_view call, Nanos begin
   seen(begin, end);
   const bool launches = launches_work(call);
   if (launches && correlation != 0) launches_.push_back({correlation, end, thread.pid});
-  const bool telling = launches || waits_for_device(call) || end - begin >= kLongCall;
+  const bool telling = launches || waits_for_device(call) || allocates(call) || end - begin >= kLongCall;
   add(threads_[thread], {begin, end, number_of(call), telling ? 1 : 0});
 }
 

@@ -9,7 +9,7 @@ namespace headroom {
 
 namespace {
 
-constexpr std::size_t kDeepest = 16;  // of annotations within each other: more is a damaged trace
+constexpr std::size_t kDeepestAnnotation = 16;  // of annotations within each other: more is a damaged trace
 
 bool ends_later(const WorkInterval& a, const WorkInterval& b) { return a.end > b.end; }
 
@@ -108,7 +108,7 @@ void write_nested(std::vector<NamedInterval> intervals, const Dictionary& names,
     close_until(one.begin);
     NamedInterval opened = one;
     if (one.depth == NamedInterval::kAnyDepth) {
-      if (open.size() >= kDeepest) continue;
+      if (open.size() >= kDeepestAnnotation) continue;
       if (!open.empty()) opened.end = std::min(opened.end, open.back().end);
     } else {
       std::erase_if(open, [&](const NamedInterval& other) { return other.depth == one.depth; });

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <optional>
 #include <string_view>
+#include <thread>
 
 #include "base/strings.h"
 
@@ -71,6 +73,19 @@ bool in_tree_of(pid_t pid, pid_t root) {
     pid = stat->parent;
   }
   return false;
+}
+
+std::vector<pid_t> those_that_stay(std::vector<pid_t> pids, Nanos patience) {
+  constexpr Nanos kBetweenLooks = 5 * kMillisecond;
+  const auto ended = [](pid_t pid) {
+    const auto stat = stat_of(pid);
+    return !stat || stat->state == 'Z' || stat->state == 'X';
+  };
+  for (const Nanos until = boottime_now() + patience;;) {
+    std::erase_if(pids, ended);
+    if (pids.empty() || boottime_now() >= until) return pids;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kBetweenLooks));
+  }
 }
 
 std::vector<pid_t> ForegroundJob::adopt_orphans() {

@@ -75,6 +75,10 @@ class ForegroundJob {
   int wait_flags_;
 };
 
+// Those of `pids` that are still there once `patience` is over; returns sooner where none is left. What watches the job
+// from inside it, as Python's resource tracker does, ends right after it.
+[[nodiscard]] std::vector<pid_t> those_that_stay(std::vector<pid_t> pids, Nanos patience);
+
 // Is `pid` the process `root` or a descendant of it? Looks at /proc now.
 [[nodiscard]] bool in_tree_of(pid_t pid, pid_t root);
 

@@ -79,6 +79,19 @@ TEST_F(JobTest, WhatTheJobLeavesBehindIsNamed) {
   ::waitpid(end.left_over[0], nullptr, 0);
 }
 
+TEST_F(JobTest, WhatEndsRightAfterTheJobDoesNotStay) {
+  ForegroundJob::adopt_orphans();
+  follow({"sh", "-c", "sleep 60 & sleep 0.05 & exit 0"});
+  loop->run();
+  ASSERT_EQ(end.left_over.size(), 2U);
+  auto stay = those_that_stay(end.left_over, 0);
+  while (stay.size() > 1) stay = those_that_stay(stay, 10 * kMillisecond);
+  ASSERT_EQ(stay.size(), 1U) << "one runs for a minute";
+  EXPECT_EQ(::kill(stay[0], SIGKILL), 0);
+  EXPECT_TRUE(those_that_stay(stay, 10 * kSecond).empty()) << "nobody has reaped it yet";
+  for (const pid_t pid : end.left_over) ::waitpid(pid, nullptr, 0);
+}
+
 TEST_F(JobTest, WhatWasThereBeforeTheJobIsNotLeftByIt) {
   auto earlier = Child::spawn({.argv = {"sleep", "60"}});
   ASSERT_TRUE(earlier);

@@ -17,6 +17,14 @@ void drain_counter(int fd) {
   std::uint64_t count = 0;
   [[maybe_unused]] const auto got = ::read(fd, &count, sizeof count);
 }
+
+epoll_event event_of(int fd, Loop::Ready ready) {
+  epoll_event event{};
+  if (ready == Loop::Ready::kRead || ready == Loop::Ready::kEither) event.events |= EPOLLIN;
+  if (ready == Loop::Ready::kWrite || ready == Loop::Ready::kEither) event.events |= EPOLLOUT;
+  event.data.fd = fd;
+  return event;
+}
 }  // namespace
 
 Result<std::unique_ptr<Loop>> Loop::create() {
@@ -32,14 +40,17 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   return loop;
 }
 
-Result<void> Loop::watch(int fd, Handler readable) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = fd;
+Result<void> Loop::watch(int fd, Handler handler, Ready ready) {
+  epoll_event event = event_of(fd, ready);
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0)
     return tl::unexpected(errno_error("watch a descriptor"));
-  handlers_[fd] = std::make_shared<Handler>(std::move(readable));
+  handlers_[fd] = std::make_shared<Handler>(std::move(handler));
   return {};
+}
+
+void Loop::expect(int fd, Ready ready) {
+  epoll_event event = event_of(fd, ready);
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, fd, &event);
 }
 
 void Loop::forget(int fd) {
@@ -77,7 +88,9 @@ void Loop::run() {
       const auto found = handlers_.find(events[static_cast<std::size_t>(i)].data.fd);
       if (found == handlers_.end()) continue;  // forgotten by a handler before it in this round
       const auto handler = found->second;      // keeps it alive while it forgets itself
+      const Nanos before = thread_cpu_now();
       (*handler)();
+      longest_call_ = std::max(longest_call_, thread_cpu_now() - before);
     }
   }
 }

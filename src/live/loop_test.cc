@@ -61,6 +61,27 @@ TEST_F(LoopTest, AHandlerMayForgetItselfAndOthers) {
   EXPECT_EQ(seen.size(), 1U);
 }
 
+TEST_F(LoopTest, AHandlerIsCalledForWhatIsExpectedAlone) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const Fd reading(ends[0]), writing(ends[1]);
+  ASSERT_TRUE(loop->watch(
+      writing.get(), [&] { seen.push_back(1); }, Loop::Ready::kNothing));
+  const auto turn = [&] {
+    loop->after(kMillisecond, [&] { loop->stop(); });
+    loop->run();
+  };
+  turn();
+  EXPECT_TRUE(seen.empty());
+  loop->expect(writing.get(), Loop::Ready::kWrite);
+  loop->after(kMillisecond, [&] { loop->expect(writing.get(), Loop::Ready::kRead); });
+  turn();
+  EXPECT_FALSE(seen.empty());
+  seen.clear();
+  turn();
+  EXPECT_TRUE(seen.empty());
+}
+
 TEST_F(LoopTest, OtherThreadsMayPost) {
   std::thread other([&] {
     loop->post([&] { seen.push_back(1); });
@@ -69,6 +90,19 @@ TEST_F(LoopTest, OtherThreadsMayPost) {
   loop->run();
   other.join();
   EXPECT_THAT(seen, ElementsAre(1));
+}
+
+TEST_F(LoopTest, TheLongestCallIsKnown) {
+  const auto use_cpu = [](Nanos span) {
+    for (const Nanos until = thread_cpu_now() + span; thread_cpu_now() < until;) continue;
+  };
+  EXPECT_EQ(loop->longest_call(), 0);
+  loop->post([&] { use_cpu(20 * kMillisecond); });
+  loop->after(kMillisecond, [&] { use_cpu(kMillisecond); });
+  loop->after(2 * kMillisecond, [&] { loop->stop(); });
+  loop->run();
+  EXPECT_GE(loop->longest_call(), 20 * kMillisecond);
+  EXPECT_LE(loop->longest_call(), thread_cpu_now());
 }
 
 TEST_F(LoopTest, WhatCannotBeWatchedIsAnError) {

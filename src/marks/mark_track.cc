@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "model/events.h"
 #include "model/losses.h"
@@ -11,10 +12,10 @@ namespace headroom::marks {
 
 namespace {
 
+// How many of the first are the same.
 template <class T>
-std::vector<T> common_prefix(const std::vector<T>& a, const std::vector<T>& b) {
-  const auto end = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
-  return {a.begin(), end};
+std::size_t shared(const std::vector<T>& a, const std::vector<T>& b) {
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
 }  // namespace
@@ -43,11 +44,13 @@ void MarkTrack::take(const Mark& mark) {
       end(mark.name);
       break;
     case Mark::Kind::kPhase: {
-      Names open;
+      std::vector<Begun> open;
       if (!mark.name.empty())
-        if (const auto name = name_of(mark.name)) open.push_back(*name);
+        if (const auto name = name_of(mark.name)) open.push_back({*name, mark.nth, ++begins_, last_});
       too_deep_ = 0;
-      change(last_, std::move(open), mark.nth);
+      const auto same = [](const Begun& x, const Begun& y) { return x.name == y.name && x.nth == y.nth; };
+      const bool goes_on = std::equal(open.begin(), open.end(), open_.begin(), open_.end(), same);
+      if (!goes_on) change(std::move(open));
       break;
     }
     case Mark::Kind::kStep:
@@ -77,9 +80,22 @@ void MarkTrack::begin(std::string_view name) {
     ++too_deep_;
     return;
   }
-  Names open = open_;
-  open.push_back(*number);
-  change(last_, std::move(open));
+  std::vector<Begun> open = open_;
+  open.push_back({*number, begins(*number), ++begins_, last_});
+  change(std::move(open));
+}
+
+// Ranges that need not nest are not counted: where one around them ends, they are in another place.
+std::int32_t MarkTrack::begins(std::uint32_t name) {
+  if (within_ == Within::kGoesOn) return 0;
+  Names open;
+  for (const Begun& begun : open_) open.push_back(begun.name);
+  open.push_back(name);
+  const auto known = begun_.find(open);
+  if (known == begun_.end() && begun_.size() == kMostNames) return 0;
+  std::int32_t& times = known == begun_.end() ? begun_[open] : known->second;
+  times = std::min(times, std::numeric_limits<std::int32_t>::max() - 1) + 1;
+  return times;
 }
 
 void MarkTrack::end(std::string_view name) {
@@ -89,11 +105,11 @@ void MarkTrack::end(std::string_view name) {
   }
   const auto found = numbers_.find(name);
   auto end = open_.end();
-  while (end != open_.begin() && !name.empty() && (found == numbers_.end() || *(end - 1) != found->second)) --end;
+  while (end != open_.begin() && !name.empty() && (found == numbers_.end() || (end - 1)->name != found->second)) --end;
   if (end == open_.begin()) return;  // what was never begun, or begun before anybody looked
-  Names open(open_.begin(), end - 1);
+  std::vector<Begun> open(open_.begin(), end - 1);
   if (within_ == Within::kGoesOn) open.insert(open.end(), end, open_.end());
-  change(last_, std::move(open));
+  change(std::move(open));
 }
 
 void MarkTrack::set_parameter(const Mark& mark) {
@@ -115,27 +131,66 @@ void MarkTrack::set_parameter(const Mark& mark) {
 }
 
 // Before the first step of a phase: the counts as they were, so that its steps are not thought to have begun in the
-// phase before. What is counted in the instant of the change was done before it.
+// phase before. What is counted in the instant of the change was done before it. Where phases within every step leave
+// more of these than are kept, the longest pauses are those between the phases that have rows.
 void MarkTrack::hold_counts() {
   if (!changed_ || last_ <= *changed_) return;
   const Nanos changed = *std::exchange(changed_, std::nullopt);
-  if (counts_.size() + 2 > kMostCountRows) return;
-  if (stepped_ && *stepped_ < changed) counts_.push_back({*stepped_, steps_, samples_});
-  counts_.push_back({changed, steps_, samples_});
+  pauses_.push_back({std::min(changed, stepped_ ? *stepped_ : row_at_.value_or(changed)), changed, steps_, samples_});
+  if (pauses_.size() > kMostHeld)
+    pauses_.erase(std::min_element(pauses_.begin(), pauses_.end(),
+                                   [](const Pause& x, const Pause& y) { return x.length() < y.length(); }));
 }
 
-void MarkTrack::change(Nanos at, Names open, std::int64_t nth) {
-  if (open == open_ && nth == nth_) return;
-  changed_ = at;
+void MarkTrack::change(std::vector<Begun> open) {
+  changed_ = last_;
+  for (const Begun& begun : open_) {
+    const bool open_still =
+        std::any_of(open.begin(), open.end(), [&](const Begun& other) { return other.id == begun.id; });
+    if (open_still || last_ - begun.at >= kShortestPhase) continue;
+    too_short_.emplace(begun.id, last_);
+    if (last_ > begun.at) ++short_;
+  }
   open_ = std::move(open);
-  nth_ = nth;
   // What lasted no time was no phase: one range ends where the next begins.
-  if (!states_.empty() && states_.back().since == at) states_.pop_back();
-  if (states_.empty() || states_.back().open != open_ || states_.back().nth != nth_)
-    states_.push_back({at, open_, nth_});
+  if (!said_.empty() && said_.back().since == last_) said_.pop_back();
+  said_.push_back({last_, open_});
+  if (said_.size() % kMostSaid == 0) drop_short(last_, false);
 }
 
-void MarkTrack::settle(Nanos until, RecordingSink& sink) {
+// Hands what is certain of said_ on to states_. Returns until when that is.
+Nanos MarkTrack::drop_short(Nanos now, bool last) {
+  std::size_t certain = 0;
+  for (; certain < said_.size(); ++certain) {
+    const Said& said = said_[certain];
+    const bool open = std::any_of(said.open.begin(), said.open.end(), [&](const Begun& begun) {
+      return !is_short(begun) && now - begun.at < kShortestPhase;
+    });
+    if (!last && (open || said.since >= now)) break;  // it may still grow, or be none
+    State state{said.since, {}, {}};
+    std::int64_t innermost = 0;
+    for (const Begun& begun : said.open)
+      if (!is_short(begun)) {
+        state.open.push_back(begun.name);
+        state.nths.push_back(begun.nth);
+        innermost = begun.id;
+      }
+    if (told_.open == state.open && told_.nths == state.nths) {
+      if (innermost > told_id_) ++short_;  // once more, at once; nobody counts
+    } else {
+      told_ = state;
+      states_.push_back(std::move(state));
+    }
+    told_id_ = innermost;
+  }
+  said_.erase(said_.begin(), said_.begin() + static_cast<std::ptrdiff_t>(certain));
+  const Nanos end = said_.empty() ? now : said_.front().since;
+  std::erase_if(too_short_, [&](const auto& gone) { return gone.second <= end; });
+  return end;
+}
+
+void MarkTrack::settle(Nanos now, RecordingSink& sink, bool last) {
+  const Nanos until = drop_short(now, last);
   std::size_t settled = 0;
   for (; settled < states_.size(); ++settled) {
     State& state = states_[settled];
@@ -143,14 +198,15 @@ void MarkTrack::settle(Nanos until, RecordingSink& sink) {
     const Nanos end = is_last ? until : states_[settled + 1].since;
     if (end - state.since >= kShortestPhase) {
       close_run(sink);
+      enter(state);
       put(state, sink);
       continue;
     }
     if (is_last) break;  // it may still grow
-    ++short_;
+    enter(state);
     if (run_) {
-      run_->nth = run_->open == state.open ? state.nth : 0;
-      run_->open = common_prefix(run_->open, state.open);
+      run_->open.resize(shared(run_->open, state.open));
+      run_->nths.assign(state.nths.begin(), state.nths.begin() + static_cast<std::ptrdiff_t>(run_->open.size()));
     } else {
       run_ = std::move(state);
     }
@@ -160,16 +216,29 @@ void MarkTrack::settle(Nanos until, RecordingSink& sink) {
   states_.erase(states_.begin(), states_.begin() + static_cast<std::ptrdiff_t>(settled));
 }
 
+// Counts the phases that have ended and had no row.
+void MarkTrack::enter(const State& state) {
+  const std::size_t same = std::min(shared(settled_.open, state.open), shared(settled_.nths, state.nths));
+  short_ += std::count(in_row_.begin() + static_cast<std::ptrdiff_t>(same), in_row_.end(), false);
+  in_row_.resize(same);
+  in_row_.resize(state.open.size(), false);
+  settled_ = state;
+  if (written_ && shared(written_->open, state.open) < written_->open.size()) ended_ = true;
+}
+
 void MarkTrack::close_run(RecordingSink& sink) {
   if (!run_) return;
   // A shorter one belongs to what was before.
-  if (run_end_ - run_->since >= kShortestPhase) put(*run_, sink);
+  if (run_end_ - run_->since >= kShortestGap) put(*run_, sink);
   run_.reset();
 }
 
 void MarkTrack::put(const State& state, RecordingSink& sink) {
-  const auto& [at, open, nth] = state;
-  if (written_ ? written_->open == open && written_->nth == nth : open.empty()) return;
+  const auto& [at, open, nths] = state;
+  std::fill_n(in_row_.begin(), open.size(), true);
+  const bool once_more = std::exchange(ended_, false) && state.nth() == 0 && written_->open == open;
+  if (once_more) ++short_;  // in the row that is there
+  if (written_ ? written_->open == open && written_->nth() == state.nth() : open.empty()) return;
   std::vector<TextId> ids;
   for (const std::uint32_t name : open) {
     if (texts_[name] == kNoText) texts_[name] = sink.intern(names_[name]);
@@ -180,22 +249,27 @@ void MarkTrack::put(const State& state, RecordingSink& sink) {
     ++cut_;
     return;
   }
-  sink.add_list_row(id(sink), {at, list, nth});
+  sink.add_list_row(id(sink), {at, list, state.nth()});
   written_ = state;
 }
 
+void MarkTrack::put_count(Nanos at, std::int64_t steps, double samples, RecordingSink& sink) {
+  if (row_at_ && at <= *row_at_ && steps == row_steps_) return;
+  if (row_at_) at = std::max(at, *row_at_ + 1);  // one instant has one row
+  std::vector<Cell> cells{{Metric::kSteps, steps, std::nullopt}};
+  if (samples > 0) cells.push_back({Metric::kSamples, from_unit(Metric::kSamples, samples), std::nullopt});
+  sink.add_row(id(sink), at, cells);
+  row_at_ = at;
+  row_steps_ = steps;
+}
+
 void MarkTrack::write_counts(Nanos now, bool last, RecordingSink& sink) {
-  if (stepped_) counts_.push_back({*std::exchange(stepped_, std::nullopt), steps_, samples_});
-  for (const Count& count : counts_) {
-    if (row_at_ && count.at <= *row_at_ && count.steps == row_steps_) continue;
-    const Nanos at = row_at_ ? std::max(count.at, *row_at_ + 1) : count.at;  // one instant has one row
-    std::vector<Cell> cells{{Metric::kSteps, count.steps, std::nullopt}};
-    if (samples_ > 0) cells.push_back({Metric::kSamples, from_unit(Metric::kSamples, count.samples), std::nullopt});
-    sink.add_row(id(sink), at, cells);
-    row_at_ = at;
-    row_steps_ = count.steps;
+  for (const Pause& pause : pauses_) {
+    if (pause.length() > 0) put_count(pause.last_step, pause.steps, pause.samples, sink);
+    put_count(pause.last_change, pause.steps, pause.samples, sink);
   }
-  counts_.clear();
+  pauses_.clear();
+  if (stepped_) put_count(*std::exchange(stepped_, std::nullopt), steps_, samples_, sink);
   for (auto& [name, metric] : metrics_) {
     if (!metric.fresh || (!last && metric.written && now - *metric.written < kMetricInterval)) continue;
     sink.add_event(to_event(events::MetricValue{names_[name], metric.value}, metric.at, id(sink)));
@@ -219,9 +293,12 @@ void MarkTrack::write(Nanos now, RecordingSink& sink) {
 }
 
 void MarkTrack::finish(Nanos now, RecordingSink& sink) {
-  settle(std::max(now, last_), sink);
+  settle(std::max(now, last_), sink, true);
   close_run(sink);
-  if (!states_.empty()) put(states_.back(), sink);
+  if (!states_.empty()) {
+    enter(states_.back());
+    put(states_.back(), sink);
+  }
   states_.clear();
   write_counts(std::max(now, last_), true, sink);
 }

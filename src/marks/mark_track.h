@@ -13,14 +13,17 @@
 namespace headroom::marks {
 
 // A phase, or a row of phases, shorter than this is not told apart: steps have hundreds of such a second, and nothing
-// else in a recording is that fine. Bounds the list rows of a track to 1 / kShortestPhase.
+// else in a recording is that fine. Bounds the list rows of a track to 2 / kShortestPhase.
 inline constexpr Nanos kShortestPhase = 20 * kMillisecond;
+// Between two that have rows, such as the rest of the phase around both: less is of the one before.
+inline constexpr Nanos kShortestGap = 2 * kMillisecond;
 // Between two values of one metric or parameter that are kept; the last one always is.
 inline constexpr Nanos kMetricInterval = 10 * kSecond;
 // Of phases, metrics and parameters together, on one track. More is a name with a number in it.
 inline constexpr std::size_t kMostNames = 4096;
 inline constexpr std::size_t kMostNameBytes = 1U << 20;  // of them, and of the texts of parameters
-inline constexpr std::size_t kMostCountRows = 8;         // of steps, between two writes
+inline constexpr std::size_t kMostHeld = 4;              // pauses between steps that are kept, between two writes
+inline constexpr std::size_t kMostSaid = 1024;           // changes of phases, before the short ones are dropped
 inline constexpr std::size_t kDeepestPhase = 32;         // open at once; deeper ones belong to that
 
 // What becomes of the phases that were opened within one that ends.
@@ -30,8 +33,10 @@ enum class Within : std::uint8_t {
 };
 
 // What one thread of a job says of itself, by one way, as rows of a recording: see SourceKind::kMarks. Marks come in
-// any number and the rows stay few. A state (the phases open at once) of at least kShortestPhase has a row of its own;
-// of shorter ones in a row, what they have in common has one. Losses: mark_short, mark_cut.
+// any number and the rows stay few. The time of a phase that is shorter than kShortestPhase is that of the phase around
+// it. Of the others, a state (the phases open at once) of at least kShortestPhase has a row of its own; of shorter ones
+// in a row, what they have in common has one, if they last kShortestGap together. Losses: mark_cut, and mark_short:
+// phases that no row shows to have begun.
 class MarkTrack {
  public:
   // `source` is announced with the first row or event.
@@ -47,10 +52,22 @@ class MarkTrack {
 
  private:
   using Names = std::vector<std::uint32_t>;  // positions in names_, outermost first
+  using Times = std::vector<std::int32_t>;   // of each: for the how many-th time it began there; 0: nobody counts
+  struct Begun {
+    std::uint32_t name = 0;  // position in names_
+    std::int32_t nth = 0;
+    std::int64_t id = 0;  // of this one time
+    Nanos at = 0;
+  };
+  struct Said {  // all that is open, before anybody knows how short it is
+    Nanos since = 0;
+    std::vector<Begun> open;
+  };
   struct State {
     Nanos since = 0;
     Names open;
-    std::int64_t nth = 0;  // Mark::nth
+    Times nths;
+    [[nodiscard]] std::int32_t nth() const { return nths.empty() ? 0 : nths.back(); }
   };
   struct LastMetric {
     double value = 0;
@@ -65,10 +82,11 @@ class MarkTrack {
     bool fresh = false;
   };
 
-  struct Count {
-    Nanos at = 0;
-    std::int64_t steps = 0;
+  struct Pause {  // of steps, in which the phase changed
+    Nanos last_step = 0, last_change = 0;
+    std::int64_t steps = 0;  // done by then
     double samples = 0;
+    [[nodiscard]] Nanos length() const { return last_change - last_step; }
   };
 
   [[nodiscard]] std::optional<std::uint32_t> name_of(std::string_view text);
@@ -76,10 +94,15 @@ class MarkTrack {
   void end(std::string_view name);
   void set_parameter(const Mark& mark);
   void hold_counts();
-  void change(Nanos at, Names open, std::int64_t nth = 0);
-  void settle(Nanos until, RecordingSink& sink);
+  [[nodiscard]] std::int32_t begins(std::uint32_t name);
+  void change(std::vector<Begun> open);
+  [[nodiscard]] bool is_short(const Begun& begun) const { return too_short_.contains(begun.id); }
+  Nanos drop_short(Nanos now, bool last);
+  void settle(Nanos now, RecordingSink& sink, bool last = false);
+  void enter(const State& state);
   void close_run(RecordingSink& sink);
   void put(const State& state, RecordingSink& sink);
+  void put_count(Nanos at, std::int64_t steps, double samples, RecordingSink& sink);
   void write_counts(Nanos now, bool last, RecordingSink& sink);
   [[nodiscard]] SourceId id(RecordingSink& sink);
 
@@ -91,20 +114,28 @@ class MarkTrack {
   std::vector<TextId> texts_;  // of names_, in the sink
   std::size_t bytes_ = 0;      // of names_ and the texts of parameters_
 
-  Nanos last_ = 0;             // the latest mark
-  Names open_;                 // now
-  std::int64_t nth_ = 0;       // of it
-  std::size_t too_deep_ = 0;   // open, and not in open_
-  std::vector<State> states_;  // whose length was not certain
-  std::optional<State> run_;   // short states in a row: since when, and what they have in common
+  Nanos last_ = 0;           // the latest mark
+  std::vector<Begun> open_;  // now
+  std::int64_t begins_ = 0;  // of all phases
+  std::map<Names, std::int32_t> begun_;
+  std::size_t too_deep_ = 0;                 // open, and not in open_
+  std::vector<Said> said_;                   // of which a phase may still be too short
+  std::map<std::int64_t, Nanos> too_short_;  // of said_: the ids of those that are, and when they ended
+  State told_;                               // the last that was handed on, without them
+  std::int64_t told_id_ = 0;                 // of the innermost of its phases
+  std::vector<State> states_;                // without them; whose length was not certain
+  std::optional<State> run_;                 // short states in a row: since when, and what they have in common
   Nanos run_end_ = 0;
+  State settled_;                 // the last state that was settled
+  std::vector<bool> in_row_;      // of its phases: whether a row shows them
+  bool ended_ = false;            // since the last row, a phase that it shows has ended (of those that nobody counts)
   std::optional<State> written_;  // in the last row
 
   std::int64_t steps_ = 0;
   double samples_ = 0;
   std::optional<Nanos> stepped_;  // the last step that was not written
   std::optional<Nanos> changed_;  // the last change of phases, if no step came since
-  std::vector<Count> counts_;     // not written
+  std::vector<Pause> pauses_;     // not written; the longest ones
   std::optional<Nanos> row_at_;   // the last row of the counts
   std::int64_t row_steps_ = 0;    // in it
   std::map<std::uint32_t, LastMetric> metrics_;

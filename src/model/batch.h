@@ -52,8 +52,9 @@ struct TaskSpec {
   std::vector<std::string> argv;                                 // for a shell line: {"/bin/sh", "-c", line}
   bool shell = false;                                            // argv came from a shell line
   std::vector<std::pair<std::string, std::string>> environment;  // on top of the batch's own, later ones win
-  std::string working_directory;                                 // "": where the batch was started
-  std::vector<std::pair<std::string, std::string>> parameters;   // as asked
+  std::size_t from_env_file = 0;  // so many of the first of these are from an env_file: where written, they are hidden
+  std::string working_directory;  // "": where the batch was started
+  std::vector<std::pair<std::string, std::string>> parameters;  // as asked
   std::vector<std::string> inputs;   // files whose hashes are recorded, and part of the identity
   std::vector<std::string> outputs;  // files that a finished attempt leaves
   std::string resolved;              // a JSON file in which it leaves its parameters as it resolved them; "": none
@@ -177,6 +178,7 @@ struct Attempt {
   std::string reason;             // why it ended so, in words, with the evidence line where there is one
   std::vector<std::string> argv;  // placeholders filled in
   std::vector<std::pair<std::string, std::string>> environment;  // what differs from the batch's own
+  std::size_t from_env_file = 0;                                 // as in TaskSpec; of one that was read, 0
   std::vector<std::pair<std::string, std::string>> parameters_resolved;
   std::vector<std::pair<std::string, double>> metrics;
   std::string working_directory, git_commit;
@@ -224,6 +226,7 @@ struct BatchSummary {
   std::vector<Packing> packing;
   std::vector<std::string> rerun_after_crash;  // names of tasks that ran again because their end was not journalled
   std::string recording, journal;
+  Nanos longest_call = 0;  // CPU time of the longest one of a handler of its event loop
 };
 
 }  // namespace headroom

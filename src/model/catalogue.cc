@@ -45,7 +45,7 @@ constexpr std::array kCauses{
         .observe = "the driver's process list per GPU",
         .needs = "NP",
         .beyond = "",
-        .signature = "the same process on several GPUs, one of them with most of the kernels, or in turns",
+        .signature = "the same process on several GPUs, one of them with more of the kernels, or in turns",
         .look_alikes = "wrong assignment: those are several processes",
         .accounts = {Account::kStartup, Account::kInput, Account::kHostCode, Account::kTransfer, Account::kSync,
                      Account::kPeers, Account::kCheckpoint, Account::kValidationHost, Account::kTeardown,
@@ -116,7 +116,8 @@ constexpr std::array kCauses{
         .needs = "N",
         .beyond = "",
         .signature = "time from the process's start to its first kernel, with reads, or one core at work",
-        .look_alikes = "compilation: compilers run, or the first steps are slow; both: a second run, with warm caches",
+        .look_alikes = "compilation: compilers run, its process is on the GPU already or uses the CPU and brings in "
+                       "next to nothing, or the first steps are slow",
         .accounts = {Account::kStartup, Account::kNoTask, Account::kUnexplained},
         .overturn = "a second run, with warm caches, that starts as slowly: then it is code",
     },
@@ -156,7 +157,7 @@ constexpr std::array kCauses{
         .beyond = "",
         .signature = "the main thread waits while each loader worker runs most of the time",
         .look_alikes = "too few cores: workers wait for a core; slow storage: workers sleep on the disk and hardly run",
-        .accounts = {Account::kInput, Account::kUnexplained},
+        .accounts = {Account::kInput, Account::kHostCode, Account::kUnexplained},
         .overturn = "the same step time on one cached batch",
     },
     CauseInfo{
@@ -168,7 +169,8 @@ constexpr std::array kCauses{
         .needs = "N",
         .beyond = "",
         .signature =
-            "processes of the job wait for a core for a fifth of their time or more, and hardly a core is left",
+            "processes of the job wait for a core for a fifth of their time or more, and hardly a core is left; or the "
+            "main thread does for most of its GPU's idle time",
         .look_alikes = "too few workers: more of them raise the rate, and here only the wait",
         .accounts = {Account::kInput, Account::kHostCode, Account::kTransfer, Account::kSync, Account::kPeers,
                      Account::kCheckpoint, Account::kValidationHost, Account::kUnexplained},
@@ -194,11 +196,15 @@ constexpr std::array kCauses{
         .number = "A14",
         .words = "data does not stay in the page cache",
         .observe = "reads in the second epoch",
-        .needs = "",
-        .beyond = "reads from storage of two epochs beside the size of the data",
-        .signature = "as many bytes come from storage in every epoch, with hardly any memory available on the host",
-        .look_alikes = "slow storage: the second epoch reads from memory then",
-        .accounts = {Account::kInput, Account::kUnexplained},
+        .needs = "N",
+        .beyond = "",
+        .signature =
+            "the kernel counts processes as waiting for memory (pages read again after they were dropped), while "
+            "the job reads from storage, blocked there, and nothing is swapped in; or it reads more than memory "
+            "was available to keep",
+        .look_alikes = "slow storage: the second epoch reads from memory then, and nobody waits for memory; swapping: "
+                       "pages are swapped in",
+        .accounts = {Account::kInput, Account::kHostCode, Account::kUnexplained},
         .overturn = "a second epoch without reads from storage",
     },
     CauseInfo{
@@ -300,10 +306,13 @@ constexpr std::array kCauses{
         .number = "A22",
         .words = "PCIe or NUMA",
         .observe = "link width under load",
-        .needs = "",
-        .beyond = "the link's width under load, and on which node the job's threads run",
-        .signature = "a link that is narrower under load than the slot allows, with copies that take long",
-        .look_alikes = "pageable copies: the link is wide; an idle link is always narrow",
+        .needs = "N",
+        .beyond = "of the cores that the job runs on, which side of the machine they are on (numactl -H)",
+        .signature =
+            "a link that is slower or narrower under load than device and slot allow, and bytes that take most "
+            "of the time of the copies even at its best",
+        .look_alikes = "pageable copies: the link has its full width, or could carry far more; an idle link is always "
+                       "slow",
         .accounts = {Account::kTransfer, Account::kUnexplained},
         .overturn = "the full width under load",
     },
@@ -316,7 +325,8 @@ constexpr std::array kCauses{
         .needs = "N",
         .beyond = "",
         .signature = "kernels that do not fill the GPU, and memory that is left: both are there for other causes, too",
-        .look_alikes = "launch-bound or a slow loader: time per sample stays the same with twice the batch",
+        .look_alikes = "launch-bound kernels: the step takes the same with twice the batch, so a sample half as long; "
+                       "a slow loader: a sample takes the same",
         .accounts = {Account::kUnexplained},
         .overturn = "the same time per sample with twice the batch",
     },
@@ -353,10 +363,13 @@ constexpr std::array kCauses{
         .number = "A26",
         .words = "allocator churn",
         .observe = "Nsight Systems (CUDA API)",
-        .needs = "",
-        .beyond = "CUPTI, or a Kineto trace: cudaMalloc and cudaFree in every step",
-        .signature = "device memory that goes up and down with every step",
-        .look_alikes = "batches of changing size: the allocator keeps what it has then",
+        .needs = "N",
+        .beyond = "a trace of PyTorch's profiler or of Nsight Systems: cudaMalloc and cudaFree in its later steps, too",
+        .signature =
+            "idle time in cudaMalloc and cudaFree, as much in the second half of a trace as it takes to matter",
+        .look_alikes =
+            "the first steps: an allocator takes its memory there, and keeps it; batches of changing size: it "
+            "soon has enough for all",
         .accounts = {Account::kHostCode, Account::kSync, Account::kUnexplained},
         .overturn = "steps without a cudaMalloc",
     },
@@ -462,7 +475,8 @@ constexpr std::array kCauses{
         .observe = "the tasks' durations",
         .needs = "S",
         .beyond = "",
-        .signature = "GPUs without a task while the last ones run elsewhere, and nothing is queued",
+        .signature = "GPUs without a task, or a process of the job, while the last ones run elsewhere, and nothing is "
+                     "queued",
         .look_alikes = "waiting tasks: something is queued then",
         .accounts = {Account::kNoTask},
         .overturn = "the same tail with the longest tasks first: one task alone is that long",
@@ -506,7 +520,7 @@ constexpr std::array kCauses{
         .signature = "one process at work while the GPUs of the others wait, each time the same one",
         .look_alikes = "communication itself: no rank is later than the others",
         .accounts = {Account::kPeers, Account::kInput, Account::kHostCode, Account::kSync, Account::kUnexplained,
-                     Account::kUseful},
+                     Account::kNoTask, Account::kUseful},
         .overturn = "ranks that are alike when run alone",
     },
     CauseInfo{
@@ -517,7 +531,8 @@ constexpr std::array kCauses{
         .observe = "clock event counters under load",
         .needs = "N",
         .beyond = "",
-        .signature = "clocks a tenth or more below the highest while kernels run, and the driver names a limit",
+        .signature = "clocks a tenth or more below the highest while kernels run (a twentieth by heat), and the driver "
+                     "names a limit",
         .look_alikes = "an idle GPU's low clocks; a healthy GPU at its power limit: its clocks are hardly lower",
         .accounts = {Account::kUseful},
         .overturn = "the same step time at full clocks",
@@ -541,10 +556,12 @@ constexpr std::array kCauses{
         .number = "A40",
         .words = "swapping",
         .observe = "major faults and swap-ins",
-        .needs = "",
-        .beyond = "major faults and pages swapped in, over time",
-        .signature = "major faults and swap-ins while the GPU waits",
-        .look_alikes = "slow storage: no page is swapped in",
+        .needs = "N",
+        .beyond = "",
+        .signature =
+            "pages swapped in while the GPU waits, page faults of the job that read a disk, no more of them than "
+            "pages come in, and processes of the job blocked there",
+        .look_alikes = "slow storage: no page is swapped in; files that are mapped: more faults than pages swapped in",
         .accounts = {Account::kHostCode, Account::kInput, Account::kUnexplained},
         .overturn = "no page swapped in while the GPU waits",
     },
@@ -571,7 +588,8 @@ constexpr std::array kCauses{
         .observe = "stacks of all threads",
         .needs = "N",
         .beyond = "",
-        .signature = "no kernel, no CPU time and no I/O for far longer than ever before; kernels that only wait",
+        .signature = "no kernel, no CPU time and no I/O for far longer than ever before, or on a lock that "
+                     "nobody in the job could let go of until somebody ends it; kernels that only wait",
         .look_alikes = "held after the work: the process sleeps on purpose; a pause: kernels come back",
         .accounts = {Account::kHung, Account::kTeardown, Account::kUnexplained, Account::kUseful},
         .overturn = "kernels that come back in a longer recording",
@@ -693,11 +711,26 @@ constexpr std::array kCauses{
         .accounts = {Account::kStopped},
         .overturn = "another state of the process in that time",
     },
+    CauseInfo{
+        .cause = Cause::kStepsWithoutGpu,
+        .id = "steps_without_gpu",
+        .number = "",
+        .words = "steps of the job that use no GPU",
+        .observe = "the job's script: what runs between the programs that use the GPU",
+        .needs = "NP",
+        .beyond = "",
+        .signature =
+            "programs of the job that run while no process of it is on the GPU, and never are there themselves",
+        .look_alikes = "a step that was meant to use the GPU and cannot: torch.cuda.is_available() in it; work of the "
+                       "training process: the driver lists it",
+        .accounts = {Account::kNoTask},
+        .overturn = "a process list of the driver that names them",
+    },
 };
 static_assert([] {
   for (std::size_t i = 0; i < kCauses.size(); ++i)
     if (kCauses[i].cause != static_cast<Cause>(i)) return false;
-  return kCauses.size() == static_cast<std::size_t>(Cause::kProcessStopped) + 1;
+  return kCauses.size() == static_cast<std::size_t>(Cause::kStepsWithoutGpu) + 1;
 }());
 }  // namespace
 

@@ -67,6 +67,7 @@ enum class Cause : std::uint8_t {
   kOwnersUnknown,
   kUtilisationNotReported,
   kProcessStopped,
+  kStepsWithoutGpu,
 };
 
 // Accounts of the ledger.
@@ -91,7 +92,7 @@ struct CauseInfo {
   std::string_view number;       // in the catalogue, "" for what is no root cause
   std::string_view words;        // for people, in the middle of a sentence
   std::string_view observe;      // the cheapest observation that tells it from its look-alikes
-  std::string_view needs;        // tiers without which no rule names it; "" where this version has no rule for it
+  std::string_view needs;        // tiers without which no rule names it
   std::string_view beyond;       // what proves it and no recording of readings has; "" where readings suffice
   std::string_view signature;    // what it looks like: never one reading alone
   std::string_view look_alikes;  // each with the test that separates it
@@ -125,7 +126,7 @@ struct MechanismInfo {
 inline constexpr std::array kMechanisms{
     MechanismInfo{Mechanism::kRemoves, "removes", "the time it claims vanishes; the rest stays as it is"},
     MechanismInfo{Mechanism::kOverlaps, "overlaps",
-                  "the time it claims hides behind kernels, of which there are so many"},
+                  "the time it claims goes on beside the rest of the loop, as far as that lasts"},
     MechanismInfo{Mechanism::kLoads, "loads",
                   "max(kernels and other code, CPU time of loading / min(workers, usable cores))"},
     MechanismInfo{Mechanism::kEnlarges, "enlarges", "min(batch ratio, 1 / busy share), or the line through two sizes"},

@@ -68,6 +68,13 @@ struct Ratio {
   bool operator==(const Ratio&) const = default;
 };
 
+// The same pair by its other measure: one run of each, by their steps and as a whole.
+struct OtherRatio {
+  std::string unit;
+  Ratio ratio;
+  bool operator==(const OtherRatio&) const = default;
+};
+
 struct ComparedReason {
   CompareReason reason{};
   std::string text;     // with figures: "A ran 576 tasks, B 36"
@@ -108,6 +115,8 @@ struct ComparedSide {
   std::int64_t runs = 0;
   double seconds = 0;          // of work, over all that is compared; 0 where a reason refuses
   std::optional<double> work;  // likewise, in the unit
+  // Too short to be told apart: their time belongs to the phase around or before them.
+  std::int64_t short_phases = 0;
   bool operator==(const ComparedSide&) const = default;
 };
 
@@ -116,6 +125,7 @@ struct Comparison {
   std::string unit;                            // the ratio is of the time per one: "step", "sample", "task", "run"
   std::vector<ComparedReason> reasons;         // those that refuse first
   std::optional<Ratio> ratio;                  // time at equal work, B/A; absent where a reason refuses
+  std::optional<OtherRatio> other;             // likewise, where both measures may be taken
   std::int64_t pairs = 0;                      // it rests on; 0: on stretches of steps, or on repeats that are no pairs
   std::string method;                          // what the interval rests on, in words: "8 interleaved pairs"
   std::vector<ComparedPart> phases, accounts;  // of the GPUs' time; empty where a reason refuses, as are metrics
@@ -123,6 +133,7 @@ struct Comparison {
   std::vector<ComparedParameter> parameters;  // those that differ
   std::vector<ComparedArtefact> artefacts;
   std::string valid_command;  // that makes a valid pair
+  std::string valid_note;     // what has to be filled in or known to use it; "": nothing
 
   [[nodiscard]] bool comparable() const { return ratio.has_value(); }
   // The interval leaves out 1.

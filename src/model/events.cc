@@ -9,12 +9,12 @@ namespace headroom {
 
 namespace {
 
-constexpr bool in_order() {
+constexpr bool events_in_order() {
   for (std::size_t i = 0; i < kEventKinds.size(); ++i)
     if (kEventKinds[i].id != static_cast<EventKind>(i)) return false;
   return kEventKinds.back().id == EventKind::kParameter;
 }
-static_assert(in_order(), "kEventKinds[i] is the i-th kind");
+static_assert(events_in_order(), "kEventKinds[i] is the i-th kind");
 
 template <class T>
 bool read_number(const std::string& text, T& value) {

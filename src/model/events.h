@@ -212,6 +212,7 @@ struct AttemptEnd {
   std::optional<Nanos> gpu_time, cpu_time;
   std::optional<std::int64_t> peak_gpu_bytes;
   std::optional<double> steps;
+  std::optional<std::string> reason;  // why it ended so, in words; of one that did not succeed
   static void visit(auto& self, auto&& attribute) {
     AttemptStart::visit(self.start, attribute);
     attribute("outcome", self.outcome);
@@ -221,6 +222,7 @@ struct AttemptEnd {
     attribute("cpu_time_ns", self.cpu_time);
     attribute("peak_gpu_bytes", self.peak_gpu_bytes);
     attribute("steps", self.steps);
+    attribute("reason", self.reason);
   }
 };
 

@@ -50,9 +50,11 @@ TEST(Events, StoredNamesStay) {
                   {"gpu_time_ns", "5"},
                   {"cpu_time_ns", "6"},
                   {"peak_gpu_bytes", "8"},
-                  {"steps", "2.5"}});
-  EXPECT_EQ(stored(to_event(
-                AttemptEnd{started, AttemptOutcome::kGpuOutOfMemory, PlacementProof::kVerified, 1, 5, 6, 8, 2.5}, 0)),
+                  {"steps", "2.5"},
+                  {"reason", "exit code 1: no memory"}});
+  EXPECT_EQ(stored(to_event(AttemptEnd{started, AttemptOutcome::kGpuOutOfMemory, PlacementProof::kVerified, 1, 5, 6, 8,
+                                       2.5, "exit code 1: no memory"},
+                            0)),
             (Stored{"attempt_end", end}));
 }
 

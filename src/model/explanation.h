@@ -46,6 +46,7 @@ struct Phase {
   std::optional<double> memory_used_bytes, memory_util_ratio;
   std::optional<Nanos> period;  // time from one begin to the next, where it is regular
   std::optional<double> steps;  // done in it, where the job counts them
+  double steps_shared = 0;      // of them or of others: between two counts that do not lie in one phase
   bool operator==(const Phase&) const = default;
 };
 

@@ -39,6 +39,9 @@ struct Finding {
   std::string title;                   // one line, a claim, no full stop
   Claims claims;                       // empty for what costs no device time
   std::optional<std::size_t> part_of;  // index of the finding that claims the same time and more
+  // The code, as an index into Ledger::places, that most of the claimed time certainly went to.
+  std::optional<std::int32_t> code;
+  bool asleep = false;  // its process hardly used a core in this time, and wanted none
   Confidence confidence = Confidence::kMedium;
   Tiers tiers;                        // the evidence it rests on
   std::vector<std::string> evidence;  // sentences with numbers and times

@@ -60,6 +60,15 @@ static_assert(in_order_of_ids(kGpuWorks));
 [[nodiscard]] constexpr bool waits_for_device(std::string_view call) {
   return call.find("Synchronize") != std::string_view::npos;
 }
+// Whether it takes device memory from the driver or gives it back, which also waits for the device: an allocator that
+// keeps what it has does neither in a usual step. Those of a pool (…Async) are no such thing.
+[[nodiscard]] constexpr bool allocates(std::string_view call) {
+  constexpr std::array<std::string_view, 8> kCalls{"cudaMalloc", "cudaFree",     "cuMemAlloc", "cuMemAlloc_v2",
+                                                   "cuMemFree",  "cuMemFree_v2", "hipMalloc",  "hipFree"};
+  for (const std::string_view one : kCalls)
+    if (call == one) return true;
+  return false;
+}
 // Of kernels, by their names (those of C++ may come mangled): NCCL's and RCCL's begin so.
 [[nodiscard]] constexpr bool is_communication(std::string_view kernel) {
   return kernel.find("ncclKernel") != std::string_view::npos || kernel.find("ncclDevKernel") != std::string_view::npos;

@@ -8,12 +8,12 @@ namespace headroom {
 
 namespace {
 
-constexpr bool in_order() {
+constexpr bool losses_in_order() {
   for (std::size_t i = 0; i < kLosses.size(); ++i)
     if (kLosses[i].id != static_cast<LossKind>(i)) return false;
   return kLosses.back().id == LossKind::kAssumedUnit;
 }
-static_assert(in_order(), "kLosses[i] is the i-th kind");
+static_assert(losses_in_order(), "kLosses[i] is the i-th kind");
 
 void add_place(std::vector<LossPlace>& places, const LossPlace& place) {
   const auto same = std::find_if(places.rbegin(), places.rend(), [&](const LossPlace& p) {

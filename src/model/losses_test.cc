@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "model/damage.h"
+
 namespace headroom {
 namespace {
 
@@ -78,6 +80,17 @@ TEST(Losses, ALittleIsLessThanAPercentOfATimeThatIsKnown) {
   EXPECT_FALSE(is_little(missed, 6 * kSecond));
   EXPECT_FALSE(is_little(make_loss(LossKind::kMissedTick, 1, ""), 10 * kSecond)) << "it may be anywhere";
   EXPECT_FALSE(is_little(make_loss(LossKind::kDamagedFile, 1, "", LossPlace{0, 1, kNoSource}), 10 * kSecond));
+}
+
+TEST(Losses, LateLooksOfLessThanAnIntervalAreNoProblem) {
+  RecordingMeta meta;
+  meta.end = 5 * kSecond;
+  meta.interval = kSecond;
+  const auto late = [](Nanos by) { return make_loss(LossKind::kMissedTick, 1, "", LossPlace{0, by, 3}); };
+  EXPECT_FALSE(is_a_problem(late(105 * kMillisecond), meta)) << "more than a percent, and between two readings";
+  EXPECT_TRUE(is_a_problem(late(kSecond), meta));
+  EXPECT_TRUE(is_a_problem(make_loss(LossKind::kMissedTick, 1, ""), meta)) << "it may be anywhere";
+  EXPECT_TRUE(is_a_problem(make_loss(LossKind::kGap, 1, "", LossPlace{0, 105 * kMillisecond, 3}), meta));
 }
 
 }  // namespace

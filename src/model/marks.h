@@ -24,7 +24,7 @@ struct Mark {
   std::string_view text = {};
   double value = 0;
   std::int64_t count = 1;
-  std::int64_t nth = 0;  // kPhase: for the how many-th time it begins, be it open or interrupted; 0: nobody counts
+  std::int32_t nth = 0;  // kPhase: for the how many-th time it begins, be it open or interrupted; 0: nobody counts
 };
 
 }  // namespace headroom

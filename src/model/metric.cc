@@ -26,7 +26,7 @@ constexpr bool is_of_the_driver(Metric metric) {  // whole percents; performance
 // What can be true of any machine, in units of the metric; tighter doubts are the analysis's.
 constexpr Bounds bounds_of(Metric metric, std::string_view unit, MetricKind kind) {
   constexpr auto kLastChannel = static_cast<std::int64_t>(WaitChannel::kUnknown);
-  constexpr std::int64_t kPebibyte = std::int64_t{1} << 50, kMany = std::int64_t{1} << 32;
+  constexpr std::int64_t kPebibyte = std::int64_t{1} << 50, kMost = std::int64_t{1} << 32;
   switch (metric) {
     case Metric::kWaitChannel:
       return {0, kLastChannel, kLastChannel};
@@ -49,7 +49,7 @@ constexpr Bounds bounds_of(Metric metric, std::string_view unit, MetricKind kind
   if (unit == "celsius") return {-60, 200};
   if (unit == "mhz") return {0, 20'000};
   if (unit == "bytes" || unit == "bytes/s") return {0, 16 * kPebibyte};
-  return {0, kMany};
+  return {0, kMost};
 }
 
 constexpr MetricInfo row(Metric id, std::string_view name, std::string_view unit, MetricKind kind, int exp10,

@@ -14,9 +14,9 @@ namespace headroom {
 
 // A change that may help, or an observation that makes the answer surer.
 struct Option {
-  std::string id;                      // "more_loader_workers": one of the catalogue's fixes; "observe"; no two alike
+  std::string id;  // "more_loader_workers", one of the catalogue's; "named_code"; "observe"; no two alike
   std::optional<std::size_t> finding;  // index into Explanation::findings; absent for what was only asked about
-  std::optional<Cause> cause;          // what the fix is for; absent for an observation
+  std::optional<Cause> cause;          // what the fix is for; absent where it is for none or any of a set
   std::vector<Cause> candidates;       // where the finding is a set: all of them
   std::string title;                   // what to do, one line
   bool promises = true;                // false: `gain` says nothing, since nothing here bounds it or it is no speed
@@ -46,6 +46,8 @@ struct Plan {
   std::string directory;             // in which that was started, likewise
   Nanos start = 0;                   // of the recording, Unix time
   double seconds = 0;                // of the recorded work
+  bool goes_on = false;              // the recording: this is of what it has so far
+  std::string ended_badly;           // "ended by signal 2": its job; "" where it did not
   std::optional<double> work;        // steps, where the job counts them
   std::string nothing;               // why there is no change to make, in words; "" where there is one
   std::vector<Option> options;       // best expected gain against risk and effort first

@@ -149,11 +149,12 @@ using ListId = std::uint32_t;  // position in Recording::lists
 inline constexpr TextId kNoText = UINT32_MAX;
 inline constexpr ListId kNoList = UINT32_MAX;
 
-// A row whose value is a list of texts, with a number of its own where its source has a use for one.
+// A row whose value is a list of texts, with a number of its own where its source has a use for one. Of stacks a day
+// has tens of millions: 16 bytes each.
 struct ListRow {
   Nanos at = 0;
   ListId list = kNoList;
-  std::int64_t value = 0;
+  std::int32_t value = 0;
   bool operator==(const ListRow&) const = default;
 };
 
@@ -239,5 +240,15 @@ class MemorySink final : public RecordingSink {
 
 // Every source, row, event, loss and the meta of `recording`, in an order a file writer likes (rows by time).
 void replay(const Recording& recording, RecordingSink& sink);
+
+[[nodiscard]] inline const Track& track_of(const Recording& recording, SourceId source) {
+  return recording.tracks[static_cast<std::size_t>(source)];
+}
+
+// Empty where the source does not say it.
+[[nodiscard]] inline std::string attr(const Source& source, const std::string& name) {
+  const auto found = source.attrs.find(name);
+  return found == source.attrs.end() ? "" : found->second;
+}
 
 }  // namespace headroom

@@ -48,6 +48,9 @@
   T(kMustBeSeen, "must_be_seen", 20, "seconds",                                                                       \
     "an attempt that ran so long without a context was not too short to be listed: lists are read every second "      \
     "or two")                                                                                                         \
+  T(kOpensTheDriver, "opens_the_driver", 0.003, "seconds",                                                            \
+    "of CPU time, below which an attempt cannot have opened the driver: a shell's sleep takes 1.3 ms in all, a "      \
+    "context tens of ms")                                                                                             \
   T(kListings, "listings", 4, "times",                                                                                \
     "listing intervals, or readings of the list, after which a process must have been listed")                        \
   /* Why a device was idle */                                                                                         \
@@ -68,7 +71,12 @@
   T(kWriting, "writing", 8e6, "bytes_per_second", "to storage, from which it writes a model's state and not a log")   \
   T(kWritingPace, "writing_pace", 2e8, "bytes_per_second",                                                            \
     "that a process which only writes its state gets through: what it ran for longer than that was other work")       \
+  T(kLoading, "loading", 5e7, "bytes_per_second",                                                                     \
+    "that a process reads from files, or that its memory grows by, per second of CPU time, from which it loads: "     \
+    "imports bring 180 to 340 MB (NumPy, Numba, PyTorch), a compiler inside the process (Numba) 0 to 15")             \
   /* Findings */                                                                                                      \
+  T(kOneStretch, "one_stretch", 10, "count",                                                                          \
+    "readings of 0 in a row, from which a GPU did nothing: a few may have missed short kernels")                      \
   T(kMaterial, "material", 0.05, "ratio", "of the budget: less is not worth a finding of its own")                    \
   T(kHealthyBusy, "healthy_busy", 0.85, "ratio",                                                                      \
     "of the budget with useful kernels, from which nothing is worth a change")                                        \
@@ -97,6 +105,13 @@
     "by which that other process is at work more often then than at the other looks: else the two only share a time") \
   T(kUneven, "uneven", 0.5, "ratio",                                                                                  \
     "of the busiest GPU's kernels, below which another GPU of the same process has too few")                          \
+  T(kSwappedIn, "swapped_in", 100, "count",                                                                           \
+    "pages per second that the machine swaps in, from which that may hold a job up: at a disk's 5 to 10 ms for a "    \
+    "cluster of 8 a tenth of the time, on flash less")                                                                \
+  T(kMajorFaults, "major_faults", 10, "count",                                                                        \
+    "page faults per second of the job that read a disk, from which it takes part in that: as many clusters as above") \
+  T(kMemoryPressure, "memory_pressure", 0.3, "ratio",                                                                 \
+    "of the time in which the kernel counts some process as waiting for memory, from which that holds a job up")      \
   T(kPageable, "pageable", 3e9, "bytes_per_second",                                                                   \
     "that pageable memory is copied to a GPU at best, on average: more time than the bytes take has another cause")   \
   T(kRestartClose, "restart_close", 1, "seconds",                                                                     \

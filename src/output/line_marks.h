@@ -67,7 +67,7 @@ class LineMarks {
   std::string base_;   // the one that an interruption of it returns to: said by a line, and not yet over
   std::string before_checkpoint_;
   std::string epoch_;        // its number, as the last line that begins one has it
-  std::int64_t epochs_ = 0;  // that have begun
+  std::int32_t epochs_ = 0;  // that have begun
   StepBars bars_;
   bool validation_bar_open_ = false;
   Nanos validation_drawn_ = 0;

@@ -6,7 +6,7 @@
 namespace headroom::output {
 
 namespace {
-constexpr double kMostSteps = 1e15;  // more is no count, as "nan" is none
+constexpr double kMostCounted = 1e15;  // more is no count, as "nan" is none
 }
 
 void StepCounter::take(std::string_view text) {
@@ -22,7 +22,7 @@ void StepCounter::take_line(std::string_view line) {
   if (!found) return;
   seen_ = true;
   const auto number = parse_number<double>(*found);
-  if (!number || !(*number >= 0 && *number <= kMostSteps)) {
+  if (!number || !(*number >= 0 && *number <= kMostCounted)) {
     now_ += 1;
     return;
   }

@@ -4,13 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "model/observations.h"
 #include "plan/fill.h"
 #include "plan/measured.h"
+#include "plan/named_code.h"
+#include "plan/shown.h"
 
 namespace headroom::planning {
 
@@ -69,10 +73,16 @@ class Maker {
         continue;
       }
       unsure |= !finding.claims.empty();
-      const std::size_t most = std::min(kOfASet, finding.candidates.size());
-      for (std::size_t c = 0; c < most; ++c)
-        if (const auto fixes = fixes_of(finding.candidates[c]); !fixes.empty())
+      if (auto code = named_code(e_, i); code && !has(code->option.id)) {
+        code->probability = probability_of(finding.confidence);
+        made_.push_back(std::move(*code));
+      }
+      std::size_t there = 0;  // of those that fit this job
+      for (std::size_t c = 0; c < finding.candidates.size() && there < kOfASet; ++c)
+        if (const auto fixes = fixes_of(finding.candidates[c]); !fixes.empty()) {
           add(fixes.front(), i, 1.0 / static_cast<double>(c + 2));
+          there += has(fixes.front().id) ? 1U : 0U;
+        }
     }
     asked_about();
     if (unsure) observe();
@@ -99,6 +109,7 @@ class Maker {
     option.why_safe = fix.why_safe;
     option.effort = info(fix.effort).name;
     option.apply = filled(fix.apply, known);
+    if (fix.id == "end_the_hang" && job_is_over(e_.meta)) option.apply = "in the next run, " + option.apply;
     option.verify = fix.verify;
     option.undo = fix.undo;
     made.effort = fix.effort;
@@ -111,14 +122,22 @@ class Maker {
         std::string_view condition = finding->gain->condition;
         constexpr std::string_view kAny = "whatever the cause, ";
         if (condition.starts_with(kAny)) condition.remove_prefix(kAny.size());
+        // Who only exchanges at another time leaves each GPU its kernels: equal shares are another cause's gain.
+        made.change.keeps =
+            fix.cause == Cause::kExposedCommunication && e_.bound && finding->gain->high > e_.bound->speedup_high;
+        if (made.change.keeps) condition = "if no GPU waited for another, while each keeps its kernels";
         option.gain.condition = fmt::format("if the cause is {}, and {}", info(fix.cause).words, condition);
       }
       made.flipped = finding->cause ? finding->would_overturn
-                                    : fmt::format("{}, if it names another cause", info(fix.cause).observe);
+                                    : fmt::format("{}, if it names another cause", observation(fix.cause));
+      if (fix.id == "fewer_gpus")  // the finding's own words are about using all of them
+        option.gain.condition = "none for this job, which takes as long with fewer; the others come back";
     } else {
-      made.flipped = info(fix.cause).observe;
+      made.flipped = observation(fix.cause);
     }
-    made.change = Change{.mechanism = fix.mechanism, .finding = index};
+    made.change.mechanism = fix.mechanism;
+    made.change.finding = index;
+    made.change.frees = fix.cause == Cause::kCpuOversubscribed;
     if (!shape(fix, known, made)) return;
     how_much(fix, finding, made);
     measured(made);
@@ -155,7 +174,11 @@ class Maker {
       case Mechanism::kRemoves:
       case Mechanism::kOverlaps:
         if (fix.id == "reserve_memory") reserve(made);
-        return true;
+        // Where processes were watched, who waits for no data has nobody that reads ahead.
+        if (fix.id == "larger_prefetch" && e_.host && made.change.finding &&
+            !model_.findings[*made.change.finding].input)
+          return false;
+        return fix.id != "longest_first" || option.promises;  // where no order helps it is no advice
     }
     return true;
   }
@@ -165,13 +188,21 @@ class Maker {
     const auto said = workers_said(e_);
     int workers = known.workers.value_or(4);
     std::string limit;
-    if (model_.cores && workers > std::ceil(*model_.cores)) {
-      workers = static_cast<int>(std::ceil(*model_.cores));
-      limit = fmt::format("; {} workers would share {:.3g} usable cores, of which {} are free", *known.workers,
-                          e_.host->usable_cores, workers);
+    const bool asleep = loading_sleeps(e_, model_, made.change.finding);  // then cores are not what limits workers
+    const double most = model_.cores ? std::ceil(*model_.cores / model_.cores_each) : 0;
+    const bool ran = request_.probe && varied(*request_.probe) == Varied::kWorkers;  // then it is known what that gives
+    if (model_.cores && !asleep && !ran && workers > most) {
+      workers = static_cast<int>(most);
+      const double free = std::ceil(*model_.cores);
+      limit = fmt::format("; {} workers would share {:.3g} usable cores, of which {:.0f} {} free", *known.workers,
+                          e_.host->usable_cores, free, free == 1 ? "is" : "are");
     }
     if (workers <= model_.workers && !made.asked) return false;  // the cores carry no more
-    if (model_.cores) made.change.workers = workers;             // else the finding's own bound is all that is known
+    if (const double now = said ? said->value : model_.workers; workers == now) {
+      stays(workers, said.has_value(), limit, option);
+      return true;
+    }
+    if (model_.cores && !asleep) made.change.workers = workers;  // else the finding's own bound is all that is known
     if (said && said->value != workers)
       option.apply =
           fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said->name, workers, said->words);
@@ -179,8 +210,25 @@ class Maker {
       option.apply = fmt::format("DataLoader(..., num_workers={}, persistent_workers=True, pin_memory=True)", workers);
     if (!known.workers) option.apply += ", with as many as cores are free: they were not recorded";
     option.apply += limit;
+    if (const auto cores = cores_then(model_, made.change); cores && !asleep && !option.gain.condition.empty())
+      option.gain.condition += fmt::format("; simulated with {} on {} core{}", count_of(workers, "worker"),
+                                           human_figure(*cores, 2), *cores > 1 ? "s" : "");
     if (!made.change.finding && model_.workers > 0) option.promises = true;
     return true;
+  }
+
+  // Who asks for workers is answered also where there can be no more than there are.
+  static void stays(int workers, bool said, std::string_view limit, Option& option) {
+    option.title = fmt::format("Stay with {}", count_of(workers, "loader worker"));
+    const std::string loaders = workers == 1 ? "the process that it started loads"
+                                             : fmt::format("the {} processes that it started load", workers);
+    option.apply = said ? fmt::format("nothing: the job has {} already{}", workers, limit)
+                        : fmt::format("nothing, if {} its data{}", loaders, limit);
+    option.safety = Safety::kSafe;
+    option.why_safe = "it changes nothing";
+    option.promises = false;
+    option.gain.condition = "none";
+    option.verify = "headroom probe --vary num_workers=FEWER,MORE -- CMD {num_workers}: which is faster";
   }
 
   bool enlarges(const Numbers& known, Candidate& made) {
@@ -229,6 +277,7 @@ class Maker {
   void reserve(Candidate& made) {
     if (!e_.batch || !e_.batch->largest_gpu_bytes) return;
     if (e_.batch->too_large) {
+      made.option.title = "Make the task smaller that fits no GPU here";
       made.option.apply = "a smaller batch for the task that ran out of memory alone on its GPU, or a GPU with more";
       made.option.promises = false;
       return;
@@ -240,20 +289,71 @@ class Maker {
     made.option.setting = fmt::format("task_file.gpu_memory={}MiB", mib);
   }
 
-  void how_much(const Fix& fix, const Finding* finding, Candidate& made) {
-    constexpr double kUnproven = 0.5;  // of the time that the bound lets go
-    const CauseHistory* history = history_of(request_, fix.cause);
-    made.least = kUnproven;
-    if (history) {  // the bound stays what this recording allows
-      made.least = std::clamp(history->shrink_low, 0.0, 1.0);
-      made.option.outcomes = history->n;
+  // What is not run has no kernels either, nor other idle time: what else the phases hold that the claims lie in, on
+  // the device where that is least.
+  void rest_of_phases(const Finding& finding, Candidate& made) {
+    if (e_.batch || finding.claims.empty()) return;
+    std::map<std::size_t, Nanos> rest;
+    for (const std::int32_t phase : phases_within(finding)) {
+      const Phase& one = e_.phases[static_cast<std::size_t>(phase)];
+      Nanos claimed = 0, all = 0;
+      for (const LedgerEntry& entry : e_.ledger.entries) {
+        if (entry.phase != phase || entry.device != one.device) continue;
+        all += entry.ns;
+        if (entry.account == finding.claims.front().account) claimed += entry.ns;
+      }
+      rest[one.device] += all - claimed;
     }
+    if (rest.empty()) return;
+    const auto least = std::min_element(rest.begin(), rest.end(), [](auto& x, auto& y) { return x.second < y.second; });
+    made.change.beside = seconds(least->second);
+    made.seen = made.change.share * model_.findings[*made.change.finding].seconds;
+    made.option.gain.condition += "; its high end has the kernels and the other time of these phases, too";
+  }
+
+  // Named phases most of whose idle time has the account of the claims.
+  [[nodiscard]] std::vector<std::int32_t> phases_within(const Finding& finding) const {
+    std::vector<Nanos> idle(e_.phases.size()), claimed(e_.phases.size());
+    for (const LedgerEntry& entry : e_.ledger.entries) {
+      if (entry.phase < 0 || is_busy(entry.account)) continue;
+      const auto phase = static_cast<std::size_t>(entry.phase);
+      idle[phase] += entry.ns;
+      if (entry.account == finding.claims.front().account) claimed[phase] += entry.ns;
+    }
+    std::vector<std::int32_t> found;
+    for (std::size_t phase = 0; phase < idle.size(); ++phase)
+      if (!e_.phases[phase].named_by.empty() && claimed[phase] > 0 && 2 * claimed[phase] > idle[phase])
+        found.push_back(static_cast<std::int32_t>(phase));
+    return found;
+  }
+
+  // What is promised of it: nothing, where neither this recording nor an outcome shows that it saves something.
+  void how_much(const Fix& fix, const Finding* finding, Candidate& made) {
+    constexpr double kHalf = 0.5;  // of the time that was seen: judgement
     made.change.share = 1 - fix.stays;
+    if (fix.id == "validate_less" && made.change.finding && made.option.promises) rest_of_phases(*finding, made);
     const bool measured = fix.mechanism == Mechanism::kEnlarges && request_.step_times;
     const bool certain = finding && finding->cause && finding->confidence != Confidence::kLow;
     // Whether the work can be split, and how much cheaper it can get, is not recorded.
     const bool splits = fix.mechanism == Mechanism::kSpreads || fix.cause == Cause::kOneProcessImbalance;
-    if ((!certain && !measured) || splits || made.change.cheaper) made.least = 0;
+    const bool unknown = splits || made.change.cheaper || (!certain && !measured);
+    const CauseHistory* history = history_of(request_, fix.cause);
+    if (history) made.option.outcomes = history->n;
+    std::string& condition = made.option.gain.condition;
+    const std::string_view shown = measured ? "two sizes were measured" : shown_of(fix.id);
+    const bool no_cores = made.change.mechanism == Mechanism::kLoads && !has_idle_cores();
+    if (unknown) {
+      if (certain && made.option.promises) condition += "; how much of that can be had is not known";
+    } else if (history) {  // the bound stays what this recording allows
+      made.least = std::clamp(history->shrink_low, 0.0, 1.0);
+    } else if (shown.empty() || no_cores) {
+      if (made.option.promises) condition += "; nothing here shows how much of that this change saves";
+    } else {
+      made.least = kHalf;
+      if (made.change.finding) made.seen = made.change.share * model_.findings[*made.change.finding].seconds;
+      if (made.option.promises)
+        condition += fmt::format("; its low end is half of what was seen of that, as {}", shown);
+    }
   }
 
   // What a probe ran of the values that are considered.
@@ -262,14 +362,19 @@ class Maker {
     const ProbeReport& probe = *request_.probe;
     const bool sizes =
         varied(probe) == Varied::kBatchSize && made.option.cause == Cause::kBatchTooSmall && request_.batch;
-    const bool workers = varied(probe) == Varied::kWorkers && made.change.mechanism == Mechanism::kLoads &&
-                         made.change.workers == static_cast<double>(request_.workers.value_or(0));
+    const bool workers =
+        varied(probe) == Varied::kWorkers && made.change.mechanism == Mechanism::kLoads && request_.workers;
     if (!sizes && !workers) return;
     const auto said = workers_said(e_);
     const double now = sizes ? request_.batch->first : said ? said->value : model_.workers;
-    const double then = sizes ? request_.batch->second : made.change.workers;
+    const double then = sizes ? request_.batch->second : static_cast<double>(*request_.workers);
+    if (now == then) return;
     made.measured = measured_change(probe, now, then);
     if (!made.measured) return;
+    if (!made.change.finding) {  // it acts on every step, wherever that waits
+      made.change = Change{.mechanism = Mechanism::kEnlarges, .factor = made.measured->high};
+      made.option.promises = true;
+    }
     made.option.outcomes = 0;
     made.option.gain.condition = fmt::format("as headroom probe measured {} {:g} and {:g} in turn, {} each",
                                              probe.parameter, now, then, count_of(probe.complete, "run"));
@@ -330,18 +435,37 @@ class Maker {
     if (tiers.find('P') == std::string::npos) {
       option.title = fmt::format("First record the next run: {} several causes open", what_leaves());
       option.apply = "headroom run -- CMD (process times and Python stacks; nothing of the job changes)";
-    } else if (tiers.find('Y') == std::string::npos) {
+      if (e_.meta.origin == "run" && !set->advice.empty()) {  // it was run so, and saw no more: that says what then
+        option.title = fmt::format("First look closer at the next run: {} several causes open", what_leaves());
+        option.apply = set->advice;
+      }
+    } else if (tiers.find('Y') == std::string::npos && !without_python(e_.meta)) {
       option.title = "First look at the stacks: process times leave several causes open";
       option.apply =
-          fmt::format("headroom run with Python stacks{}, or {}",
-                      e_.batch ? " for one task: a batch reads none" : " (headroom doctor says why there were none)",
-                      info(set->candidates.front()).observe);
+          fmt::format("{}{}, or {}", e_.batch ? "headroom batch TASKS --stacks 20" : "headroom run --stacks 20 -- CMD",
+                      why_no_stacks(), step_of_observation(set->candidates.front(), e_.meta));
     } else {
       option.title = "First tell the candidates apart";
-      option.apply = info(set->candidates.front()).observe;
+      option.apply = step_of_observation(set->candidates.front(), e_.meta);
+      option.verify = "what it shows fits one of these causes, and none of the others";
     }
     option.effort = "one run";
     made_.push_back(std::move(made));
+  }
+
+  // Who loads in a core that nobody needs takes it from nobody.
+  [[nodiscard]] bool has_idle_cores() const {
+    constexpr double kIdle = 0.2;  // of a core, on average: less is noise
+    return e_.host && e_.host->busy_cores && e_.host->usable_cores - *e_.host->busy_cores >= kIdle;
+  }
+
+  [[nodiscard]] std::string_view observation(Cause cause) const { return next_observation(cause, e_.meta); }
+
+  [[nodiscard]] std::string why_no_stacks() const {
+    if (e_.batch) return "";  // unless it is asked to
+    const auto& missing = e_.meta.missing_tiers;
+    const auto why = std::find_if(missing.begin(), missing.end(), [](const auto& one) { return one.tier == 'Y'; });
+    return why == missing.end() || why->why.empty() ? "" : fmt::format(" (there are none here: {})", why->why);
   }
 
   // What there is where nobody looked at processes.

@@ -17,9 +17,10 @@ struct MeasuredChange {
 // An option before it has its place: what the simulation makes of it.
 struct Candidate {
   Option option;
-  Change change;           // with the most that it may do
-  double least = 0;        // of what it saves at most, the share that is promised
-  double probability = 0;  // that its cause is the one
+  Change change;               // with the most that it may do
+  double least = 0;            // of what it saves at most, the share that is promised
+  std::optional<double> seen;  // seconds of which that share is, where it is less: what its finding claims
+  double probability = 0;      // that its cause is the one
   Effort effort = Effort::kArgument;
   bool asked = false;                      // somebody wants to know about it
   std::optional<MeasuredChange> measured;  // by a probe

@@ -9,6 +9,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "model/cores.h"
 
 namespace headroom::planning {
 
@@ -44,8 +45,8 @@ std::optional<SaidSetting> said(const Explanation& e, const std::array<std::stri
 }
 
 // The loader's CPU time over the time that is left for it, one more where it comes out even; at most what the cores
-// carry.
-std::optional<int> workers_needed(const StepModel& model, std::optional<std::size_t> finding) {
+// carry. Of a training process that only waits while it loads, the time itself.
+std::optional<int> workers_needed(const Explanation& e, const StepModel& model, std::optional<std::size_t> finding) {
   if (!model.cores) return std::nullopt;
   double loading = model.loading, waits = 0;
   if (finding && *finding < model.findings.size()) waits = model.findings[*finding].seconds;
@@ -53,8 +54,12 @@ std::optional<int> workers_needed(const StepModel& model, std::optional<std::siz
   const double rest = std::max(model.least, model.seconds - model.outside - waits);
   if (loading <= 0 || rest <= 0) return std::nullopt;
   const double least = std::max(1.0, model.workers + 1);
+  constexpr double kMostAsleep = 16;  // processes take memory, too
+  if (model.workers <= 0 && loading_sleeps(e, model, finding))
+    return static_cast<int>(std::clamp(std::ceil(loading / (kLoaderAhead * rest)), least, kMostAsleep));
   return static_cast<int>(
-      std::floor(std::min(std::max(least, std::ceil(loading / (kLoaderAhead * rest))), std::ceil(*model.cores))));
+      std::floor(std::min(std::max(least, std::ceil(loading / (kLoaderAhead * rest * model.cores_each))),
+                          std::ceil(*model.cores / model.cores_each))));
 }
 
 // How many times the batch may grow if all of the memory in use grows with it; nothing where memory was not recorded.
@@ -96,6 +101,14 @@ void fill_batch(const Explanation& e, const PlanRequest& request, Numbers& numbe
 
 }  // namespace
 
+bool loading_sleeps(const Explanation& e, const StepModel& model, std::optional<std::size_t> finding) {
+  if (!e.host) return false;
+  if (e.host->helpers > 0) return workers_sleep(*e.host);
+  if (!finding || *finding >= model.findings.size()) return false;
+  return e.findings[*finding].asleep ||
+         e.host->owner_cores * model.seconds < kHardlyACore * model.findings[*finding].seconds;
+}
+
 std::optional<SaidSetting> workers_said(const Explanation& e) {
   return said(e, std::array<std::string_view, 5>{"num_workers", "workers", "n_workers", "loader_workers",
                                                  "dataloader_num_workers"});
@@ -110,7 +123,7 @@ Numbers numbers(const Explanation& e, const StepModel& model, const PlanRequest&
                 std::optional<std::size_t> finding) {
   Numbers numbers;
   if (e.host) numbers.cores = static_cast<int>(e.host->usable_cores);
-  numbers.workers = workers_needed(model, finding);
+  numbers.workers = workers_needed(e, model, finding);
   if (request.workers) numbers.workers = static_cast<int>(*request.workers);
   fill_batch(e, request, numbers);
   if (e.batch && e.batch->room) numbers.tasks = std::max(2, static_cast<int>(std::floor(*e.batch->room)));

@@ -37,4 +37,8 @@ struct SaidSetting {
 // `text` with {workers}, {cores}, {batch} and {tasks} filled in; what is not known becomes words.
 [[nodiscard]] std::string filled(std::string_view text, const Numbers& numbers);
 
+// Whether loading hardly runs: that of workers, or of processes on the GPU, all of whose CPU time is not a quarter of
+// the time that they load for. Then cores are not what limits workers.
+[[nodiscard]] bool loading_sleeps(const Explanation& e, const StepModel& model, std::optional<std::size_t> finding);
+
 }  // namespace headroom::planning

@@ -50,6 +50,7 @@ void fit(const StepModel& model, const MeasuredChange& measured, Candidate& cand
   }
   candidate.change.share = much;
   const double most = model.seconds - simulated(much);
+  candidate.seen.reset();
   candidate.least = most > 0 ? std::clamp((model.seconds - time(measured.low)) / most, 0.0, 1.0) : 0;
 }
 

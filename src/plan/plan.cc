@@ -14,6 +14,14 @@ namespace headroom {
 
 namespace {
 
+// Of one job; what became of tasks is said where their batch is.
+std::string ended_badly(const Explanation& e) {
+  if (e.batch) return "";
+  for (const HealthCheck& check : e.health)
+    if (check.check == "ended_well" && check.good == Answer::kNo) return check.evidence;
+  return "";
+}
+
 // Why there is no change to advise.
 std::string why_nothing(const Explanation& e) {
   for (const Finding& finding : e.findings)
@@ -35,6 +43,8 @@ Plan plan(const Explanation& e, const PlanRequest& request) {
   plan.directory = e.meta.cwd;
   plan.start = e.meta.start_realtime;
   plan.seconds = seconds(e.ledger.span());
+  plan.goes_on = goes_on(e.meta);
+  plan.ended_badly = ended_badly(e);
   if (e.work) plan.work = e.work->steps;
   const planning::StepModel model = planning::step_model(e);
   auto candidates = planning::candidates(e, model, request);
@@ -48,7 +58,7 @@ Plan plan(const Explanation& e, const PlanRequest& request) {
                             asked ? "with none to all of what was asked about" : "with none to all of the options");
   for (planning::Candidate& one : candidates) plan.options.push_back(std::move(one.option));
   const bool any = std::any_of(plan.options.begin(), plan.options.end(), [](const Option& option) {
-    return option.cause && (!option.promises || option.gain.high > 1);
+    return option.promises ? option.gain.high > 1 : option.cause.has_value();
   });
   if (!any) plan.nothing = why_nothing(e);
   return plan;

@@ -29,9 +29,10 @@ struct PlanRequest {
 // From an explanation to options: the catalogue's fixes (model/catalogue.h) for what its findings name, with gains
 // simulated on the ledger's slices (plan/step_model.h). Pure.
 //
-// A gain is [low, high]. High is the finding's own bound, or the simulation's where that is less; low is 1 where the
-// cause is not certain, else half of the time that high saves, or what earlier predictions for the cause showed. What a
-// probe measured of the asked values is both ends, as far as the recording allows it.
+// A gain is [low, high]. High is the finding's own bound, or the simulation's where that is less. Low is 1 where the
+// cause is not certain or nothing shows that the change saves anything; where the recording shows it (plan/shown.h),
+// half of what was seen, and where predictions for the cause were verified, what these showed. What a probe measured of
+// the asked values is both ends, as far as the recording allows it.
 [[nodiscard]] Plan plan(const Explanation& explanation, const PlanRequest& request = {});
 
 }  // namespace headroom

@@ -11,6 +11,7 @@
 
 #include "analyze/testing_random.h"
 #include "diagnose/explain.h"
+#include "model/observations.h"
 #include "plan/step_model.h"
 
 namespace headroom {
@@ -50,12 +51,12 @@ Recording readings(double length, const std::function<double(double)>& util, dou
 }
 
 // One GPU, busy for `busy` of each second, and a job whose two loader workers run for the rest of the time.
-Recording loader_bound(double busy, int cores, double cores_used, int workers = 2) {
+Recording loader_bound(double busy, int cores, double cores_used, int workers = 2, double each = 0.95) {
   RecordingBuilder recording(100, 0.5);
   recording.gpu(0, [=](double t) { return t < 1 ? 0.0 : busy; });
   recording.machine(cores, cores_used);
   recording.process(100, 1, 0, 100, 0.02);
-  for (int i = 0; i < workers; ++i) recording.process(101 + i, 100, 0.5, 100, 0.95);
+  for (int i = 0; i < workers; ++i) recording.process(101 + i, 100, 0.5, 100, each);
   recording.context(100, 0, 0.5, 100, busy);
   return recording.build();
 }
@@ -75,10 +76,22 @@ TEST(Plan, MoreWorkersAreBoundedByTheCpuTimeOfLoadingAndTheCores) {
     EXPECT_NE(text, "");
 }
 
+TEST(Plan, CoresCarryMoreWorkersThatUseAPartOfOneEach) {
+  const Explanation e = explain(loader_bound(0.3, 2, 1.35, 2, 0.35));  // more than half a core is others'
+  EXPECT_THAT(e.findings.at(0).advice, ::testing::Not(::testing::HasSubstr("carry no more workers")));
+  const Plan p = plan(e);
+  const Option* more = option(p, "more_loader_workers");
+  ASSERT_NE(more, nullptr);
+  EXPECT_THAT(more->apply, ::testing::HasSubstr("num_workers=4")) << "some 1.35 cores for workers of 0.35";
+  EXPECT_EQ(option(plan(explain(loader_bound(0.3, 2, 1.9, 2, 0.7))), "more_loader_workers"), nullptr);
+}
+
 TEST(Plan, NoWorkersAreAdvisedThatTheCoresDoNotCarry) {
   const Explanation e = explain(loader_bound(0.3, 2, 2));
   const Plan p = plan(e);
   EXPECT_EQ(option(p, "more_loader_workers"), nullptr) << "two cores are full with two workers";
+  EXPECT_THAT(e.findings.at(0).advice, ::testing::HasSubstr("the 2 usable ones carry no more workers"));
+  EXPECT_THAT(explain(loader_bound(0.3, 12, 2)).findings.at(0).advice, ::testing::StartsWith("more loader workers ("));
   PlanRequest request;
   request.workers = 16;
   const Plan asked = plan(e, request);
@@ -111,6 +124,192 @@ TEST(Plan, EqualSharesAreAsLongAsTheirMean) {
   EXPECT_EQ(equal->gain.low, 1) << "whether the work can be split is not recorded";
 }
 
+TEST(Plan, NothingIsPromisedThatNoEvidenceShows) {
+  RecordingBuilder recording(120);
+  std::vector<std::pair<double, std::string>> phases;
+  for (int epoch = 0; epoch < 4; ++epoch)
+    phases.insert(phases.end(), {{30.0 * epoch, "train"}, {30.0 * epoch + 20, "validate"}});
+  recording.gpu(0, [](double t) { return std::fmod(t - 0.001, 30) < 20 ? 1.0 : 0.0; });
+  recording.process(100, 1, 0, 120, 0.99).context(100, 0, 0, 120).marks(100, "marks", phases);
+  const Explanation e = explain(recording.build());
+  ASSERT_EQ(e.findings.at(0).cause, Cause::kValidation);
+  const Plan p = plan(e);
+  const Option *larger = option(p, "larger_eval_batch"), *less = option(p, "validate_less");
+  ASSERT_NE(larger, nullptr);
+  ASSERT_NE(less, nullptr);
+  EXPECT_EQ(larger->gain.low, 1) << "it may be code on the CPU";
+  EXPECT_NEAR(larger->gain.high, 1.5, 0.1) << "all of it might go";
+  EXPECT_THAT(larger->gain.condition, ::testing::HasSubstr("nothing here shows how much of that"));
+  EXPECT_NEAR(less->gain.high, 120.0 / 100, 0.03);
+  EXPECT_NEAR(less->gain.low, 120.0 / 110, 0.03) << "half of the half that was seen";
+  EXPECT_THAT(less->gain.condition, ::testing::HasSubstr("its low end is half of what was seen of that"));
+  PlanRequest request;
+  request.history = {{Cause::kValidation, 3, 0.6, 0.9}};
+  EXPECT_GT(option(plan(e, request), "larger_eval_batch")->gain.low, 1.1) << "outcomes show it";
+}
+
+TEST(Plan, WhatIsNotRunHasNoKernelsEither) {
+  RecordingBuilder recording(120);
+  std::vector<std::pair<double, std::string>> phases;
+  for (int epoch = 0; epoch < 4; ++epoch)
+    phases.insert(phases.end(), {{30.0 * epoch, "train"}, {30.0 * epoch + 20, "validate"}});
+  recording.gpu(0, [](double t) { return std::fmod(t - 0.001, 30) < 20 ? 1.0 : 0.2; });
+  recording.process(100, 1, 0, 120, 0.99).context(100, 0, 0, 120).marks(100, "marks", phases);
+  const Explanation e = explain(recording.build());
+  const Plan p = plan(e);
+  const Option *less = option(p, "validate_less"), *larger = option(p, "larger_eval_batch");
+  ASSERT_NE(less, nullptr);
+  ASSERT_NE(larger, nullptr);
+  EXPECT_NEAR(less->gain.high, 120.0 / 100, 0.03) << "half of 40 s, kernels and all";
+  EXPECT_GT(less->gain.high, 120.0 / (120 - seconds(e.findings.at(0).cost()) / 2) + 0.02) << "more than is claimed";
+  EXPECT_THAT(less->gain.condition, ::testing::HasSubstr("the kernels and the other time of these phases"));
+  EXPECT_LT(larger->gain.high, 120.0 / 82) << "a larger batch has its kernels yet";
+}
+
+TEST(Plan, AGpuThatIsNotUsedKeepsNoTimeOfTheJob) {
+  const auto workers = [](bool second) {
+    RecordingBuilder recording(100, 0.5);
+    recording.gpu(0, [](double t) { return t < 1 ? 0.0 : 0.3; });
+    if (second) recording.gpu(1, [](double) { return 0.0; });
+    recording.machine(12, 2).process(100, 1, 0, 100, 0.02);
+    for (int i = 0; i < 2; ++i) recording.process(101 + i, 100, 0.5, 100, 0.95);
+    const Plan p = plan(explain(recording.context(100, 0, 0.5, 100, 0.3).build()));
+    const Option* more = option(p, "more_loader_workers");
+    return more ? more->gain.high : 0;
+  };
+  EXPECT_GT(workers(false), 2);
+  EXPECT_NEAR(workers(true), workers(false), 0.01);
+}
+
+TEST(Plan, WorkersThatAreThereAlreadyAreNotMore) {
+  const auto asked = [](std::int64_t workers, int cores, bool said = true) {
+    PlanRequest request;
+    request.workers = workers;
+    Explanation e = explain(loader_bound(0.3, cores, 1.9));
+    if (said) e.said.parameters = {{"num_workers", "2"}};
+    const Plan made = plan(e, request);
+    const Option* more = option(made, "more_loader_workers");
+    return more ? *more : Option{};
+  };
+  EXPECT_EQ(asked(2, 12).title, "Stay with 2 loader workers");
+  EXPECT_FALSE(asked(2, 12).promises);
+  EXPECT_THAT(asked(16, 2).apply, ::testing::HasSubstr("the job has 2 already; 16 workers would share 2 usable cores"));
+  EXPECT_THAT(asked(2, 12, false).apply, ::testing::HasSubstr("if the 2 processes that it started load its data"));
+  EXPECT_EQ(asked(4, 12).title, "More loader workers");
+  EXPECT_TRUE(asked(4, 12).promises);
+}
+
+TEST(Plan, FewerGpusGainNothingForTheJob) {
+  RecordingBuilder recording(60);
+  recording.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; });
+  recording.process(100, 1, 0, 60, 0.5).context(100, 0, 0, 60);
+  const Plan p = plan(explain(recording.build()));
+  const Option* fewer = option(p, "fewer_gpus");
+  ASSERT_NE(fewer, nullptr);
+  EXPECT_FALSE(fewer->promises);
+  EXPECT_THAT(fewer->gain.condition, ::testing::StartsWith("none for this job"));
+}
+
+TEST(Plan, ARunIsNotToldToBeRecordedOnceMoreAsItWas) {
+  RecordingBuilder builder(0.9, 0.5);
+  builder.gpu(0, [](double) { return 0.5; }).process(100, 1, 0.1, 0.9, 0.1).context(100, 0, 0.1, 0.9);
+  builder.meta().tiers = "N";
+  const SourceId gpu = *builder.sink().recording().find(SourceKind::kGpu, "GPU-0");
+  const SourceId ring = builder.sink().add_source({SourceKind::kGpuUtilRing, "GPU-0", gpu, {}});
+  for (int i = 1; i <= 9; ++i)
+    builder.sink().add_row(ring, RecordingBuilder::at(0.1 * i),
+                           std::array{testing::cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, 0.5))});
+  const Explanation e = explain(builder.build());
+  const Plan p = plan(e);
+  const Option* observe = option(p, "observe");
+  ASSERT_NE(observe, nullptr);
+  EXPECT_EQ(observe->apply, e.findings.at(0).advice);
+  EXPECT_THAT(observe->apply, ::testing::HasSubstr("-i 100ms"));
+}
+
+TEST(Plan, StacksThatWereAskedForAndAreNotThereAreNotAskedForAgain) {
+  const auto observed = [](const std::string& origin, std::vector<MissingTier> missing) {
+    Explanation e = explain(RecordingBuilder(10, 0.5).gpu(0, [](double) { return 0.3; }).build());
+    e.meta.tiers = "NP";
+    e.meta.origin = origin;
+    e.meta.missing_tiers = std::move(missing);
+    e.findings.resize(1);
+    e.findings[0].cause.reset();
+    e.findings[0].claims = {{.device = 0, .begin = RecordingBuilder::at(2), .end = RecordingBuilder::at(3)}};
+    e.findings[0].candidates = {Cause::kGilContention, Cause::kSlowStorage};
+    const Plan made_plan = plan(e);
+    const Option* made = option(made_plan, "observe");
+    return made ? made->apply : "";
+  };
+  EXPECT_THAT(observed("run", {{'Y', "not wanted (--stacks 0)"}}), ::testing::HasSubstr("--stacks 0"));
+  EXPECT_THAT(observed("import:csv", {}), ::testing::HasSubstr("--stacks 20 -- CMD"));
+  EXPECT_THAT(observed("run", {}), ::testing::HasSubstr(kNativeStacks));
+}
+
+TEST(Plan, AHangOfAJobThatIsOverIsLookedAtInTheNextRun) {
+  const auto how = [](bool over) {
+    Explanation e = explain(RecordingBuilder(10, 0.5).gpu(0, [](double) { return 0.3; }).build());
+    e.meta.stop_reason = over ? "job_ended" : "";
+    e.findings.resize(1);
+    e.findings[0].cause = Cause::kHang;
+    const Plan made = plan(e);
+    const Option* hang = option(made, "end_the_hang");
+    return hang ? hang->apply : "";
+  };
+  EXPECT_THAT(how(false), ::testing::StartsWith("py-spy dump --pid PID"));
+  EXPECT_THAT(how(true), ::testing::StartsWith("in the next run, py-spy dump --pid PID"));
+}
+
+// A job whose stacks are at one place while its GPU waits, on what nobody knows.
+Explanation sleeping_in(double share) {
+  Explanation e = explain(RecordingBuilder(10, 0.5).gpu(0, [](double) { return 0.3; }).build());
+  e.meta.tiers = "NPY";
+  e.findings.resize(1);
+  Finding& finding = e.findings[0];
+  finding.cause.reset();
+  finding.candidates = {Cause::kLoggingUpload, Cause::kSlowStorage};
+  finding.gain = Gain{1, 2, "if none of it kept the GPU waiting"};
+  finding.advice = "make that code cheaper";
+  e.ledger.places = {"send (train.py)", "other (train.py)"};
+  const auto piece = [](double begin, double end, std::int32_t where) {
+    return ClaimedPiece{.device = 0,
+                        .begin = RecordingBuilder::at(begin),
+                        .end = RecordingBuilder::at(end),
+                        .account = Account::kHostCode,
+                        .where = where};
+  };
+  finding.claims = {piece(1, 1 + 5 * share, 0), piece(1 + 5 * share, 6, 1)};
+  finding.code = 0;
+  return e;
+}
+
+TEST(Plan, CodeThatStacksNameCanBeChangedWhateverOfASetItIs) {
+  const Plan p = plan(sleeping_in(0.9));
+  const Option* code = option(p, "named_code");
+  ASSERT_NE(code, nullptr);
+  EXPECT_EQ(code->title, "Change the code itself: send (train.py)");
+  EXPECT_EQ(code->apply, "make that code cheaper") << "as the finding says";
+  EXPECT_FALSE(code->cause) << "an outcome of it says nothing of one cause";
+  EXPECT_EQ(code->gain.low, 1);
+  EXPECT_GT(code->gain.high, 1);
+  EXPECT_EQ(p.options[0].id, "observe");
+  EXPECT_EQ(option(plan(sleeping_in(0.5)), "named_code"), nullptr) << "no place has most of it";
+  Explanation unsure = sleeping_in(0.9);
+  unsure.findings[0].code.reset();
+  EXPECT_EQ(option(plan(unsure), "named_code"), nullptr) << "which place has most of it is not known";
+  Explanation twice = sleeping_in(0.9);
+  twice.findings.push_back(twice.findings[0]);
+  for (ClaimedPiece& piece : twice.findings[1].claims) piece.begin += 5 * kSecond, piece.end += 5 * kSecond;
+  EXPECT_EQ(option(plan(twice), "named_code"), nullptr) << "its change would gain more than either bound";
+  twice.ledger.places = {"send (t.py) called by train (t.py)", "other (t.py)", "send (t.py) called by score (t.py)"};
+  for (ClaimedPiece& piece : twice.findings[1].claims) piece.where = 2;
+  const Plan apart = plan(twice);
+  code = option(apart, "named_code");
+  ASSERT_NE(code, nullptr);
+  EXPECT_EQ(code->title, "Change the code itself: send (t.py) called by train (t.py)");
+  EXPECT_THAT(code->gain.condition, ::testing::EndsWith("; what send (t.py) costs other callers is not counted"));
+}
+
 TEST(Plan, WhatAGainTakesBeyondItsClaimsIsNotOnlyOfTheLoop) {
   StepModel model{.seconds = 62, .least = 6, .kernels = 6};
   model.parts = {{0b01, 18, false, true}, {0b10, 19, false, true}, {0b100, 17, true, false}};
@@ -135,6 +334,67 @@ TEST(Plan, SaysOfUnevenGpusWhatTheFindingSays) {
   EXPECT_NEAR(spread->gain.high, e.findings[0].gain->high, 0.01);
 }
 
+// GPU 1 computes without a pause, GPU 0 waits for it: another time for the exchange shortens nothing.
+TEST(Plan, WhoExchangesAtAnotherTimeKeepsTheKernelsOfTheBusiestGpu) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.3; }).gpu(1, [](double) { return 0.99; });
+  builder.process(7, 1, 0, 60, 0.02).process(8, 1, 0, 60, 0.02).context(7, 0, 0, 60).context(8, 1, 0, 60);
+  builder.stacks(7, 0, 60,
+                 {"train (/u/train.py:1)", "exchange (/u/train.py:7)",
+                  "Connection.recv (/usr/lib/python3.11/multiprocessing/connection.py:1)"});
+  builder.stacks(8, 0, 60, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+  const Explanation e = explain(builder.build());
+  ASSERT_EQ(e.findings.at(0).candidates, (std::vector{Cause::kStraggler, Cause::kExposedCommunication}));
+  ASSERT_GT(e.findings[0].gain->high, 1.3) << "by equal shares of the kernels";
+  const Plan p = plan(e);
+  bool even = false;
+  for (const Option& option : p.options) {
+    even |= option.cause == Cause::kStraggler && option.gain.high > 1.3;
+    EXPECT_TRUE(option.cause != Cause::kExposedCommunication || option.gain.high <= e.bound->speedup_high + 1e-9);
+  }
+  EXPECT_TRUE(even);
+}
+
+// Loading that waits, for a disk or a server, is done by more workers than there are cores.
+TEST(Plan, OfLoadingThatSleepsCoresAreNoBound) {
+  const auto planned = [](double cpu, std::optional<int> workers) {
+    RecordingBuilder builder(100);
+    builder.gpu(0, [](double) { return 0.2; }).machine(2, 1.0).process(7, 1, 0, 100, cpu).context(7, 0, 0, 100);
+    for (int i = 0; i < 100; ++i) {
+      builder.stacks(7, i, i + 0.2, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.2, i + 1,
+                     {"train (/u/train.py:1)", "_next_data (/x/site-packages/torch/utils/data/dataloader.py:1)",
+                      "collate (/u/train.py:9)"});
+    }
+    PlanRequest request;
+    request.workers = workers;
+    const Plan p = plan(explain(builder.build()), request);
+    const auto found = std::find_if(p.options.begin(), p.options.end(),
+                                    [](const Option& one) { return one.id == "start_loader_workers"; });
+    return found == p.options.end() ? Option{} : *found;
+  };
+  for (const std::optional<int> workers : {std::optional<int>(), std::optional(6)}) {
+    EXPECT_GT(planned(0.02, workers).gain.high, 4) << "0.2 of each second have kernels";
+    EXPECT_LT(planned(0.9, workers).gain.high, 2) << "the cores carry hardly more";
+  }
+  EXPECT_THAT(planned(0.02, 6).apply, ::testing::HasSubstr("num_workers=6"));
+  EXPECT_THAT(planned(0.02, {}).apply, ::testing::HasSubstr("num_workers=5"));
+}
+
+// A job that sleeps while others compute gains nothing where they go: their kernels show no more than a bound.
+TEST(Plan, KernelsOfOthersShowNoLeastGain) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 1.0; }).process(7, 1, 0, 100, 0.05).context(7, 0, 0, 100, 0.2);
+  builder.process(50, 1, 0, 100, 0.1, false).context(50, 0, 0, 100, 0.8);
+  const Explanation e = explain(builder.build());
+  const Plan p = plan(e);
+  const auto own =
+      std::find_if(p.options.begin(), p.options.end(), [](const Option& one) { return one.id == "own_gpu"; });
+  ASSERT_NE(own, p.options.end());
+  EXPECT_GT(own->gain.high, 1.3);
+  EXPECT_EQ(own->gain.low, 1);
+}
+
 TEST(Plan, TimeThatTwoFindingsClaimIsSavedOnce) {
   StepModel model{.seconds = 100, .least = 20, .kernels = 20};
   model.parts = {{0b01, 30, false, false}, {0b11, 10, false, false}, {0b10, 20, false, false}};
@@ -145,12 +405,12 @@ TEST(Plan, TimeThatTwoFindingsClaimIsSavedOnce) {
   EXPECT_DOUBLE_EQ(simulate(model, std::array{one, two}), 40) << "not 30";
 }
 
-TEST(Plan, WhatHidesBehindKernelsNeedsKernelsToHideBehind) {
+TEST(Plan, WhatGoesOnBesideTheLoopNeedsALoopThatLastsAsLong) {
   StepModel model{.seconds = 100, .least = 10, .kernels = 10};
   model.parts = {{0b1, 60, false, false}};
   model.findings = {{.seconds = 60, .most = 60}};
   const Change hide{.mechanism = Mechanism::kOverlaps, .finding = 0}, remove{.finding = 0};
-  EXPECT_DOUBLE_EQ(simulate(model, std::array{hide}), 90);
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{hide}), 50) << "one half beside the other";
   EXPECT_DOUBLE_EQ(simulate(model, std::array{remove}), 40);
 }
 
@@ -202,6 +462,38 @@ TEST(Plan, WhatAProbeMeasuredOfWorkersIsBothEnds) {
       << "no more than the recording allows";
   request.probe = probe("threads", {1.3, 1.25, 1.35});
   EXPECT_EQ(option(plan(e, request), "more_loader_workers")->gain, bound) << "of something else";
+}
+
+// Nobody saw a loader, and the one free core carries one worker: what four gave is known all the same.
+TEST(Plan, AProbeOfWorkersIsBelievedWhereNothingWasSeenToWaitForThem) {
+  RecordingBuilder recording(100);
+  recording.gpu(0, [](double) { return 0.5; }).machine(2, 1.0);
+  recording.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100, 0.5);
+  recording.stacks(100, 0, 100, {"<module> (/u/train.py:1)", "forward (/u/torch/nn/modules/module.py:9)"});
+  PlanRequest request;
+  request.workers = 4;
+  request.probe = probe("num_workers", {1.6, 1.55, 1.65});
+  request.probe->values[0].value = "0";
+  const Plan p = plan(explain(recording.build()), request);
+  const Option* more = option(p, "start_loader_workers");
+  ASSERT_NE(more, nullptr) << p.options.front().id << p.options.size();
+  EXPECT_THAT(more->apply, ::testing::HasSubstr("num_workers=4"));
+  EXPECT_NEAR(more->gain.low, 1.55, 0.05);
+  EXPECT_NEAR(more->gain.high, 1.65, 0.05);
+}
+
+// Two workers that share a core with another program have one each when that is gone.
+TEST(Plan, LessLoadOnTheCoresGivesThemToTheLoader) {
+  StepModel model{.seconds = 100, .least = 20, .kernels = 20};
+  model.loading = 80;
+  model.workers = 2;
+  model.cores = 1;
+  model.parts = {{1, 60, false, true}, {0, 40, false, false}};
+  model.findings = {{60, 60, false, true}};
+  model.input = 60;
+  const Change gone{.finding = 0, .frees = true};
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{gone}), 40) << "80 CPU-seconds on two cores";
+  EXPECT_DOUBLE_EQ(simulate(model, std::array{Change{.finding = 0}}), 80) << "while the other program runs";
 }
 
 TEST(Plan, WhatAProbeMeasuredOfBatchSizesIsBothEnds) {

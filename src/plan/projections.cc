@@ -48,12 +48,12 @@ std::vector<Projection> projections(const Explanation& e, const PlanRequest& req
   };
   if (e.pipeline) {  // Amdahl's two parts
     const double gpu = seconds(e.pipeline->gpu_part), rest = seconds(e.pipeline->rest);
-    list.push_back({fmt::format("all {} with the GPU part of the job, its waits included, twice as fast",
+    list.push_back({fmt::format("all {} with everything from the first kernel to the last, the job's code included, "
+                                "twice as fast",
                                 human_duration(e.ledger.span())),
                     rest + gpu / 2, rest + gpu / 2, "if the rest takes as long as now"});
-    list.push_back(
-        {fmt::format("all {} however fast that part, its waits included, becomes", human_duration(e.ledger.span())),
-         rest, rest, "if the rest takes as long as now"});
+    list.push_back({fmt::format("all {} however fast that part becomes", human_duration(e.ledger.span())), rest, rest,
+                    "if the rest takes as long as now"});
   }
   if (request.left) add(fmt::format("the remaining {}", human_duration(*request.left)), *request.left);
   const bool asked = request.epochs || request.trials;

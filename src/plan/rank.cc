@@ -39,7 +39,7 @@ double score(const Candidate& one) {
          kEffort[static_cast<std::size_t>(one.effort)];
 }
 
-bool is_observation(const Candidate& one) { return !one.option.cause; }
+bool is_observation(const Candidate& one) { return !one.option.cause && !one.change.finding; }
 
 // The most: all changes, simulated. The least: of what each one saves of what those before it leave, what is promised.
 Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen) {
@@ -48,7 +48,7 @@ Gain gain_of(const StepModel& model, const std::vector<const Candidate*>& chosen
   for (const Candidate* one : chosen) {
     changes.push_back(one->change);
     const double now = simulate(model, changes);
-    promised -= one->least * (left - now);
+    promised -= one->least * std::min(left - now, one->seen.value_or(left - now));
     left = now;
   }
   Gain gain;

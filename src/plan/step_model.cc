@@ -5,6 +5,8 @@
 #include <map>
 #include <queue>
 
+#include "model/cores.h"
+
 namespace headroom::planning {
 
 namespace {
@@ -58,7 +60,12 @@ void sweep(std::vector<Walk> walks, Sums& sums) {
 // Of a job all devices share one time line; of a batch each has its own.
 Sums sums_of(const Explanation& e) {
   std::vector<Walk> walks;
-  for (std::size_t i = 0; i < std::min(kMostFindings, e.findings.size()); ++i) walks_of(e.findings[i], i, walks);
+  for (std::size_t i = 0; i < std::min(kMostFindings, e.findings.size()); ++i) {
+    const Claims& claims = e.findings[i].claims;
+    // A GPU that the job never uses keeps none of its time.
+    if (!e.batch && !claims.empty() && claims.front().account == Account::kNotUsed) continue;
+    walks_of(e.findings[i], i, walks);
+  }
   Sums sums;
   if (!e.batch) {
     sweep(std::move(walks), sums);
@@ -98,10 +105,14 @@ StepModel::Claimed claimed_of(const Finding& finding, double seconds_of_all) {
 void add_loader(const Explanation& e, StepModel& model) {
   if (!e.host) return;
   const HostTime& host = *e.host;
-  const double others = host.busy_cores ? std::max(0.0, *host.busy_cores - host.owner_cores - host.helper_cores) : 0;
-  model.cores = std::max(1.0, host.usable_cores - others - std::min(host.owner_cores, host.usable_cores - 1));
+  model.cores = cores_for_helpers(host);
+  HostTime without = host;
+  without.owner_cores = 0;
+  if (without.busy_cores) *without.busy_cores -= host.owner_cores;
+  model.owner_cores = cores_for_helpers(without) - *model.cores;
   if (host.helpers == 0 || e.ledger.total(Account::kInput) == 0) return;
   model.workers = static_cast<double>(host.helpers);
+  model.cores_each = cores_of_a_worker(host);
   model.loading = host.helper_cores * model.seconds;
 }
 
@@ -136,7 +147,7 @@ namespace {
 
 struct Saved {
   double outside = 0, input = 0, other = 0;  // of parts that are not in the loop; waits for data; the rest of the loop
-  double hidden = 0;                         // of these: what only hides behind kernels
+  double hidden = 0;                         // of these: what goes on beside the rest of the loop
   double beyond = 0;                         // of time that is not sure to be claimed by nobody else
 
   [[nodiscard]] double all() const { return outside + input + other; }
@@ -168,7 +179,8 @@ Saved saved_by(const StepModel& model, std::span<const Change> changes) {
   }
   for (const Change& change : changes)
     if (const StepModel::Claimed* claimed = claimed_by(model, change))
-      saved.beyond = std::max(saved.beyond, change.share * (claimed->most - claimed->seconds));
+      saved.beyond =
+          std::max(saved.beyond, change.share * (std::max(0.0, claimed->most - claimed->seconds) + change.beside));
   return saved;
 }
 
@@ -188,18 +200,28 @@ double taken_over(const StepModel& model, std::span<const Change> changes, const
 // Seconds that the loader takes, if the changes are made; 0 where it is no limit.
 double loader_of(const StepModel& model, std::span<const Change> changes, double enlarged) {
   double loading = model.loading, workers = model.workers, left = 1;
+  std::optional<double> cores = model.cores;
+  bool free = false;
   for (const Change& change : changes) {
     if (change.cheaper) left = std::min(left, 1 - change.share);
+    free |= change.frees;
     if (change.mechanism != Mechanism::kLoads || change.workers <= 0) continue;
     workers = std::max(workers, change.workers);
+    cores = std::max(cores, cores_then(model, change));
     if (const StepModel::Claimed* claimed = claimed_by(model, change); claimed && model.workers <= 0)
       loading = std::max(loading, taken_over(model, changes, change) / (claimed->input ? 1 : enlarged));
   }
   if (workers <= 0) return 0;
-  return left * loading / std::min(workers, std::max(1.0, model.cores.value_or(workers)));
+  return left * loading / (free || !cores ? workers : std::min(workers, std::max(1.0, *cores)));
 }
 
 }  // namespace
+
+std::optional<double> cores_then(const StepModel& model, const Change& change) {
+  const StepModel::Claimed* claimed = claimed_by(model, change);
+  if (!model.cores || model.workers > 0 || claimed == nullptr || model.seconds <= 0) return model.cores;
+  return *model.cores + std::min(model.owner_cores, claimed->seconds / model.seconds);
+}
 
 double simulate(const StepModel& model, std::span<const Change> changes) {
   const Saved saved = saved_by(model, changes);
@@ -209,12 +231,13 @@ double simulate(const StepModel& model, std::span<const Change> changes) {
       enlarged = std::max(enlarged, 1 / (1 - change.share * (1 - 1 / change.factor)));
     else if (change.factor > 1)
       spread = std::max(spread, 1 / (1 - change.share * (1 - 1 / change.factor)));
-    if (const StepModel::Claimed* claimed = claimed_by(model, change); claimed)
-      least = std::min(least, model.seconds - claimed->most);  // a gain of its own may be one of fewer kernels
+    if (const StepModel::Claimed* claimed = claimed_by(model, change); claimed && !change.keeps)
+      least = std::min(least, model.seconds - claimed->most - change.share * change.beside);  // maybe of fewer kernels
   }
   double outside = std::max(0.0, model.outside - saved.outside);
   double input = std::max(0.0, model.input - saved.input);
-  const double not_hidden = std::max(0.0, saved.hidden - model.kernels);
+  const double beside = std::max(0.0, model.seconds - model.outside - saved.input - saved.other);
+  const double not_hidden = std::max(0.0, saved.hidden - beside) / 2;  // so much of it that both last as long
   double loop = model.seconds - saved.all() - saved.beyond + not_hidden - outside - input;
   // What goes beyond the claims lies in the loop first, then in waits for data, then outside of it.
   for (double* part : {&input, &outside}) {

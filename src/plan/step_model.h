@@ -36,11 +36,13 @@ struct StepModel {
   double outside = 0, input = 0;  // of `seconds`: of parts that are
   double rest = 0;  // of `seconds`: no process was at its GPU part, so that more GPUs change nothing there
 
-  // The loader: CPU-seconds of its processes, how many there are (0: the training process loads its data itself), and
-  // cores that are left for them.
+  // The loader: CPU-seconds of its processes, how many there are (0: the training process loads its data itself), how
+  // much of a core each uses, and cores that are left for them.
   double loading = 0;
   double workers = 0;
+  double cores_each = 1;
   std::optional<double> cores;
+  double owner_cores = 0;  // of them more, if the processes on the GPU used no core
 };
 [[nodiscard]] StepModel step_model(const Explanation& explanation);
 
@@ -51,8 +53,15 @@ struct Change {
   double share = 1;
   double workers = 0;    // kLoads: then
   bool cheaper = false;  // the loader has less to do, too
+  bool frees = false;    // cores that others used are the loader's
+  bool keeps = false;    // kernels where they are, so that StepModel::least holds, whatever the finding's gain
+  double beside = 0;     // kRemoves: seconds of what it ends that its finding does not claim, kernels among them
   double factor = 1;     // kEnlarges: of time per sample, at most; kPacks and kSpreads without a gain: of all time
 };
+
+// Cores that the workers of this change can have: those that the training process needs no more among them, where it
+// loads its data itself until then.
+[[nodiscard]] std::optional<double> cores_then(const StepModel& model, const Change& change);
 
 // Seconds of the same work with all changes in effect. Never more than without one of them.
 [[nodiscard]] double simulate(const StepModel& model, std::span<const Change> changes);

@@ -26,6 +26,9 @@ TEST(AfterPair, TooFewIsMendedByMoreAndOtherReasonsAreNot) {
   Comparison other = too_few;
   other.reasons.push_back({CompareReason::kDifferentWork, "A did 10 steps, B 20", true});
   EXPECT_EQ(after_pair(other, 0.05), Next::kCannot);
+  Comparison clocks = too_few;  // A's may be lowered in the next pair
+  clocks.reasons.push_back({CompareReason::kThrottled, "in B, not in A: power cap", true});
+  EXPECT_EQ(after_pair(clocks, std::nullopt), Next::kGoOn);
   Comparison noted = with_ratio(1, 0.99, 1.01);
   noted.reasons = {{CompareReason::kParametersUnknown, "both", false}};
   EXPECT_EQ(after_pair(noted, 0.05), Next::kNarrow);

@@ -11,8 +11,8 @@ namespace headroom::python {
 
 namespace {
 
-constexpr std::size_t kMostSegments = 128, kMostDynamic = 512, kLongestChain = 4096, kLongestName = 64;
-constexpr std::uint64_t kPage = 4096;
+constexpr std::size_t kMostSegments = 128, kMostDynamic = 512, kLongestChain = 4096, kLongestSymbol = 64;
+constexpr std::uint64_t kFilePage = 4096;
 
 class File {
  public:
@@ -30,9 +30,9 @@ class File {
     return offset ? at_offset<T>(*offset) : std::nullopt;
   }
   [[nodiscard]] bool holds_text(std::uint64_t address, std::string_view text) const {
-    std::byte bytes[kLongestName + 1];
+    std::byte bytes[kLongestSymbol + 1];
     const auto offset = offset_of(address, text.size() + 1);
-    if (text.size() > kLongestName || !offset || !read_(*offset, std::span(bytes, text.size() + 1))) return false;
+    if (text.size() > kLongestSymbol || !offset || !read_(*offset, std::span(bytes, text.size() + 1))) return false;
     return std::memcmp(bytes, text.data(), text.size()) == 0 && bytes[text.size()] == std::byte{0};
   }
   bool read_headers();
@@ -168,7 +168,8 @@ Result<ElfSymbols> find_symbols(const ReadAt& read, std::span<const std::string_
 
 std::optional<std::uint64_t> load_bias(const ElfSymbols& elf, std::uint64_t file_offset, std::uint64_t begin) {
   for (const ElfSegment& segment : elf.segments)
-    if (segment.file_offset / kPage * kPage == file_offset) return begin - segment.address / kPage * kPage;
+    if (segment.file_offset / kFilePage * kFilePage == file_offset)
+      return begin - segment.address / kFilePage * kFilePage;
   return std::nullopt;
 }
 

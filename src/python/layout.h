@@ -34,6 +34,9 @@ struct Layout {
   std::uint32_t owner = kNone;      // since 3.11: who owns the frame's memory
   std::uint8_t first_shim = 0xFF;   // owners from here on: no function of Python's
   bool frames_are_objects = false;  // up to 3.10: of type PyFrame_Type, on the heap
+  // 3.11, 3.12: how much lies on the frame's stack while it calls Python without C in between; negative while it runs
+  std::uint32_t stack_top = kNone;
+  std::uint32_t entry = kNone;  // 3.11: not 0 if C called it (3.12 puts a frame of its own in between)
   // PyCodeObject
   std::uint32_t file = 0, name = 0, first_line = 0;  // `name` is the qualified one since 3.11
   std::uint32_t flags = 0;

@@ -11,7 +11,6 @@ namespace headroom::python {
 
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kRegionsAtOnce = 256;
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of one snapshot
 constexpr std::size_t kMostMisses = 16;                   // regions that are not there, before the rest is given up

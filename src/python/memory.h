@@ -14,6 +14,7 @@
 namespace headroom::python {
 
 using Address = std::uint64_t;
+inline constexpr std::size_t kPage = 4096;
 
 // A piece of another process's memory.
 struct Region {

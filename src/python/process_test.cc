@@ -233,15 +233,17 @@ TEST_P(ReadPython, WhatABusyProgramSaysOfItselfIsWhatIsRead) {
   ASSERT_TRUE(process) << process.error().what;
   StackSample sample;
   int taken = 0, rejected = 0, mixed = 0, compared = 0, agreed = 0;
-  constexpr int kEnough = 300, kMost = 6000;
-  for (int i = 0; i < kMost && compared < kEnough; ++i) {
+  // More than one in a hundred is too many; where a thousand looks say so by a few, five thousand judge.
+  constexpr int kEnough = 1000, kSurely = 5000;
+  int enough = kEnough;
+  for (int i = 0; i < 20 * enough && compared < enough; ++i) {
     std::this_thread::sleep_for(std::chrono::microseconds(1700));
     const int before = now();
     const Nanos begin = monotonic_now(), cpu = thread_cpu_now();
     ASSERT_NE(process->sample(sample), PythonProcess::Outcome::kGone);
     const Nanos waited = (monotonic_now() - begin) - (thread_cpu_now() - cpu);
     const int after = now();
-    if (waited > kMillisecond) continue;  // something else had the core in the middle of it
+    if (waited > kMillisecond / 10) continue;  // something else had the core in the middle of it
     ++taken;
     rejected += static_cast<int>(sample.rejected);
     if (sample.stacks.empty()) continue;
@@ -267,16 +269,12 @@ TEST_P(ReadPython, WhatABusyProgramSaysOfItselfIsWhatIsRead) {
     ++compared;
     const std::string place = stack.size() > 2 ? stack[2] : "";
     agreed += static_cast<int>(place == (before == 1 ? "load" : before == 2 ? "forward" : ""));
+    if (compared == kEnough && mixed > taken / 100) enough = kSurely;
   }
-  EXPECT_EQ(compared, kEnough);
+  EXPECT_EQ(compared, enough);
   EXPECT_GT(agreed, compared * 95 / 100);
   EXPECT_LT(rejected, taken / 10);
-#ifdef __SANITIZE_ADDRESS__
-  constexpr int kMostMixed = 20;  // of so many one: copying takes many times as long
-#else
-  constexpr int kMostMixed = 100;
-#endif
-  EXPECT_LE(mixed, taken / kMostMixed);
+  EXPECT_LE(mixed, taken / 100);
   RecordProperty("mixed", mixed);
   RecordProperty("rejected", rejected);
   RecordProperty("agreed_of", fmt::format("{}/{}", agreed, compared));

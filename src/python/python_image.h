@@ -16,7 +16,6 @@ class ImageMemory : public Memory {
  public:
   static constexpr Address kBase = 0x10000;
   std::size_t read(std::span<const Region> regions, std::byte* into) override {
-    constexpr std::size_t kPage = 4096;
     const std::size_t there = (bytes.size() + kPage - 1) / kPage * kPage;
     std::size_t done = 0;
     for (const Region& region : regions) {

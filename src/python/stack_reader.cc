@@ -192,7 +192,7 @@ void StackReader::attach(Member& member, Nanos at, RecordingSink& sink) {
 void StackReader::detach(Member& member, Nanos look_at) {
   member.python.reset();
   member.texts.clear();
-  for (Thread& thread : member.threads) thread.has_stack = false;
+  for (Thread& thread : member.threads) thread.has_stack = false, thread.list = kNoList;
   member.look_at = look_at;
 }
 
@@ -245,7 +245,7 @@ void StackReader::sample(Member& member, Nanos at, RecordingSink& sink) {
   for (const ThreadStack& stack : sample_.stacks) {
     Thread& thread = thread_of(member, stack, sink);
     if (!stack.same || thread.list == kNoList) thread.list = list_of(member, stack, sink);
-    thread.value = static_cast<std::int64_t>(stack.gil);
+    thread.value = static_cast<std::int32_t>(stack.gil);
     thread.has_stack = true;
   }
   add_rows(member, at, sink);

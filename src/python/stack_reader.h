@@ -47,7 +47,7 @@ class StackReader final : public Reader {
     std::int64_t tid = 0;
     SourceId source = kNoSource;
     ListId list = kNoList;  // its last stack
-    std::int64_t value = 0;
+    std::int32_t value = 0;
     bool has_stack = false;  // in the last sample
   };
   struct Member {

@@ -116,6 +116,31 @@ TEST(StackReader, AProcessThatExecsIntoPythonIsFoundAndOneThatLeavesItIsDropped)
   ASSERT_TRUE(read_until(reader, sink, [&](const Recording&) { return reader.processes() == 0; }));
 }
 
+// Its thread keeps its number, and what it was at before is gone.
+TEST(StackReader, APythonThatExecsIntoPythonIsSeenAtWhatItIsAtThen) {
+  Program program("/usr/bin/python3", R"py(
+import os, sys
+def before():
+    print(1, flush=True)
+    sys.stdin.readline()
+    after = "exec(chr(10).join(['def after():', ' while True: pass', 'after()']))"
+    os.execv("/bin/sh", ["sh", "-c", f'sleep 0.4; exec {sys.executable} -c "{after}"'])
+before()
+)py");
+  ASSERT_EQ(program.line(), "1");
+  StackReader reader({.pids = {program.pid()}});
+  MemorySink sink;
+  const auto seen_at = [&](const Recording& r, const char* function) {
+    const Source* source = thread_of(r, program.pid());
+    if (source == nullptr) return false;
+    const auto& rows = r.tracks[static_cast<std::size_t>(source - r.sources.data())].lists;
+    return !rows.empty() && testing::Value(texts_of(r, rows.back()), Contains(HasSubstr(function)));
+  };
+  ASSERT_TRUE(read_until(reader, sink, [&](const Recording& r) { return seen_at(r, "before"); }));
+  program.say("go");
+  EXPECT_TRUE(read_until(reader, sink, [&](const Recording& r) { return seen_at(r, "after"); }));
+}
+
 TEST(StackReader, ProcessesThatEndAreForgottenAndARootMayComeLater) {
   StackReader reader({});
   MemorySink sink;

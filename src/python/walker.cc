@@ -12,7 +12,6 @@ constexpr std::size_t kWord = 8;
 constexpr std::size_t kMostListed = 512;  // threads that are counted
 constexpr std::size_t kMostSteps = 2 * kMostFrames + 16;
 constexpr std::size_t kMostTries = 6;
-constexpr std::size_t kPage = 4096;
 constexpr std::size_t kBehind = 512;  // of a frame: room for those that it calls
 constexpr std::uint8_t kMostOwners = 5;
 constexpr Address kTags = 7;  // in references of 3.14: objects lie at multiples of 8
@@ -122,7 +121,10 @@ void StackWalker::walk(Snapshot& snapshot, Address state, Walk& walk, std::vecto
       }
       const Address code = number_at<Address>(frame, layout.code) & ~kTags;
       if (!plausible(code)) return;
-      walk.frames.push_back({at, code});
+      const bool by_c = layout.entry != Layout::kNone && number_at<std::uint8_t>(frame, layout.entry) != 0;
+      walk.frames.push_back({at, code, !by_c});
+    } else if (!walk.frames.empty()) {
+      walk.frames.back().from_python = false;
     }
     at = number_at<Address>(frame, layout.previous);
   }
@@ -177,7 +179,9 @@ void StackWalker::order_twice(std::vector<Region>& regions) const {
   for (std::size_t i = 0; i < frames; ++i) regions.push_back(Region(regions[i]));
 }
 
-// Every frame but the innermost, and the outermost in any case, was the same in both copies.
+// Every frame but the innermost, and the outermost in any case, was the same in both copies, and is in a call. Without
+// the latter, a function that was left and came back between the two, at the place of another one in between, would
+// seem to have called what that one called.
 bool StackWalker::held_still(Snapshot& snapshot, const Walk& walk) const {
   const Layout& layout = target_.layout;
   for (std::size_t i = walk.frames.size() == 1 ? 0 : 1; i < walk.frames.size(); ++i) {
@@ -186,6 +190,9 @@ bool StackWalker::held_still(Snapshot& snapshot, const Walk& walk) const {
     const std::byte* after = snapshot.need(at, layout.frame_bytes());
     if (before == nullptr || number_at<Address>(before, layout.code) != number_at<Address>(after, layout.code) ||
         number_at<Address>(before, layout.previous) != number_at<Address>(after, layout.previous))
+      return false;
+    if (i > 0 && layout.stack_top != Layout::kNone && walk.frames[i - 1].from_python &&
+        (number_at<std::int32_t>(before, layout.stack_top) < 0 || number_at<std::int32_t>(after, layout.stack_top) < 0))
       return false;
   }
   return true;

@@ -61,6 +61,7 @@ class StackWalker {
  private:
   struct Frame {
     Address at = 0, code = 0;
+    bool from_python = false;  // the next one outwards called it without C in between
     bool operator==(const Frame&) const = default;
   };
   struct Walk {

@@ -251,6 +251,29 @@ TEST_P(Walk, AFrameAboveOneThatChangedIsNotTakenForItsCallee) {
   }
 }
 
+TEST_P(Walk, AFrameThatRunsItselfDidNotCallTheOneAboveIt) {
+  const Layout& layout = image_.target.layout;
+  if (layout.stack_top == Layout::kNone) return;
+  const Address main = image_.frame(image_.code("main"), 0), f = image_.frame(image_.code("f"), main);
+  const Address thread = image_.thread(f, 1);
+  image_.put(main + layout.stack_top, std::int32_t{-1});
+  StackWalker walker(image_.memory, image_.target);
+  walker.look(look_);
+  EXPECT_EQ(look_.threads[0].stack, Stack::kRejected);
+  image_.put(main + layout.stack_top, std::int32_t{2});
+  walker.look(look_);
+  EXPECT_EQ(look_.threads[0].stack, Stack::kRead);
+  // C that it runs may call Python.
+  image_.put(main + layout.stack_top, std::int32_t{-1});
+  const Address g = layout.entry == Layout::kNone ? image_.frame(image_.code("g"), image_.frame(0, main, 3))
+                                                  : image_.frame(image_.code("g"), main);
+  if (layout.entry != Layout::kNone) image_.put(g + layout.entry, std::uint8_t{1});
+  image_.set_top(thread, g);
+  walker.look(look_);
+  ASSERT_EQ(look_.threads[0].stack, Stack::kRead);
+  EXPECT_THAT(texts(walker, look_.threads[0]), ElementsAre("main (t.py:1)", "g (t.py:1)"));
+}
+
 TEST_P(Walk, AGeneratorThatWasJustLeftIsNoStack) {
   const Address code = image_.code("numbers");
   constexpr std::uint32_t kGenerator = 0x20;

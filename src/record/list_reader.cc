@@ -10,11 +10,13 @@
 
 namespace headroom {
 
-Result<void> ListReader::read_texts() {
-  HR_TRY(Statement row, database_.prepare("SELECT id, text FROM text ORDER BY id"));
+Result<void> ListReader::read_texts(Database& database) {
+  HR_TRY(Statement row, database.prepare("SELECT id, text FROM text WHERE id > ?1 ORDER BY id"));
+  row.bind(1, last_text_);
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
+    last_text_ = row.integer(0);
     HR_TRYV(hooks_.charge(1 + row.bytes(1).size() / sizeof(std::int64_t)));
     const TextId id = dictionary_.text(row.bytes(1));
     if (id == kNoText) continue;
@@ -24,12 +26,14 @@ Result<void> ListReader::read_texts() {
 }
 
 // Lists whose texts are not there are left out, and then the rows that name them.
-Result<void> ListReader::read_lists() {
-  HR_TRY(Statement row, database_.prepare("SELECT id, n, fmt, body FROM list ORDER BY id"));
+Result<void> ListReader::read_lists(Database& database) {
+  HR_TRY(Statement row, database.prepare("SELECT id, n, fmt, body FROM list WHERE id > ?1 ORDER BY id"));
+  row.bind(1, last_list_);
   std::vector<TextId> ids;
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
+    last_list_ = row.integer(0);
     const auto lists = row.integer(2) == kFmtLists
                            ? decode_lists(row.bytes(3), static_cast<std::uint64_t>(row.integer(1)))
                            : std::nullopt;
@@ -63,19 +67,23 @@ void ListReader::keep_list(std::uint64_t number, ListId id) {
     at->second[place] = id;
 }
 
-ListId ListReader::list_of(std::uint64_t number) const {
+const ListReader::Run* ListReader::run_of(std::uint64_t number) const {
   const auto next = lists_.upper_bound(number);
-  if (next == lists_.begin()) return kNoList;
-  const auto& [first, ids] = *std::prev(next);
-  return number - first < ids.size() ? ids[static_cast<std::size_t>(number - first)] : kNoList;
+  if (next == lists_.begin()) return nullptr;
+  const Run& run = *std::prev(next);
+  return number - run.first < run.second.size() ? &run : nullptr;
 }
 
-Result<void> ListReader::read_list_rows() {
-  (void)expect_rows();  // it sees all of a file, also what is damaged; the rows before that can be read
-  HR_TRY(Statement row, database_.prepare("SELECT source, t0, t1, n, fmt, body FROM list_rows ORDER BY id"));
+Result<void> ListReader::read_list_rows(Database& database) {
+  // It sees all of a file, also what is damaged; the rows before that can be read.
+  if (last_rows_ == kNone) (void)expect_rows(database);
+  HR_TRY(Statement row,
+         database.prepare("SELECT source, t0, t1, n, fmt, body, id FROM list_rows WHERE id > ?1 ORDER BY id"));
+  row.bind(1, last_rows_);
   for (;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
+    last_rows_ = row.integer(6);
     const SourceId source = hooks_.source(row.integer(0));
     if (source == kNoSource) continue;
     if (const auto expected = expected_.extract(row.integer(0)))
@@ -93,9 +101,9 @@ Result<void> ListReader::read_list_rows() {
 
 // Growing vectors would touch twice the memory. A row takes two bytes at least, and what the file says of itself is not
 // believed for more than `kMostRoom` rows.
-Result<void> ListReader::expect_rows() {
+Result<void> ListReader::expect_rows(Database& database) {
   constexpr std::int64_t kMostRoom = std::int64_t{1} << 25;
-  HR_TRY(Statement row, database_.prepare("SELECT source, min(n, length(body) / 2) FROM list_rows"));
+  HR_TRY(Statement row, database.prepare("SELECT source, min(n, length(body) / 2) FROM list_rows"));
   for (std::int64_t left = kMostRoom;;) {
     HR_TRY(const bool more, row.step());
     if (!more) return {};
@@ -108,14 +116,24 @@ Result<void> ListReader::expect_rows() {
 
 void ListReader::append_list_rows(const LossPlace& place) {
   auto& track = recording_.tracks[static_cast<std::size_t>(place.source)].lists;
-  std::int64_t missing = 0;
+  std::size_t rows = track.size();
+  std::uint64_t first = 0;  // of the run at hand: mostly there is only one
+  std::span<const ListId> lists;
+  Nanos last = track.empty() ? std::numeric_limits<Nanos>::min() : track.back().at;
+  track.resize(rows + rows_.size());
   for (const StoredListRow& row : rows_) {
-    const ListId list = list_of(row.list);
-    if (list == kNoList || (!track.empty() && row.at < track.back().at))
-      ++missing;
-    else
-      track.push_back({row.at, list, row.value});
+    if (row.list - first >= lists.size()) {
+      const Run* run = run_of(row.list);
+      first = run == nullptr ? 0 : run->first;
+      lists = run == nullptr ? std::span<const ListId>() : run->second;
+    }
+    const ListId list = lists.empty() ? kNoList : lists[static_cast<std::size_t>(row.list - first)];
+    if (list == kNoList || row.at < last) continue;
+    track[rows++] = {row.at, list, row.value};
+    last = row.at;
   }
+  const auto missing = static_cast<std::int64_t>(track.size() - rows);
+  track.resize(rows);
   if (missing > 0) hooks_.lose(LossKind::kMissingRows, "rows of lists that could not be read", place, missing);
 }
 

@@ -65,7 +65,7 @@ class ListEncoder {
 struct StoredListRow {
   Nanos at = 0;
   std::uint64_t list = 0;
-  std::int64_t value = 0;
+  std::int32_t value = 0;
 };
 // Into `rows`, whose memory is kept from call to call. False if malformed: what they hold is then undefined.
 [[nodiscard]] bool decode_list_rows(std::string_view body, std::uint64_t count, std::vector<StoredListRow>& rows);

@@ -201,6 +201,27 @@ TEST(ListBodies, AreNotTrusted) {
   EXPECT_FALSE(decode_list_rows("", UINT64_MAX, rows));
 }
 
+TEST(ListBodies, ARowsNumberHas32Bits) {
+  const auto row_with = [](std::int64_t number) {
+    std::string bytes;
+    put_varint(bytes, 1);
+    put_signed(bytes, 7 * kSecond);
+    put_signed(bytes, 0);
+    put_varint(bytes, 3 * 2 + 1);
+    put_signed(bytes, number);
+    std::string body;
+    put_u32(body, checksum(bytes));
+    return body + bytes;
+  };
+  std::vector<StoredListRow> rows;
+  for (const std::int64_t good : {std::int64_t{INT32_MIN}, std::int64_t{INT32_MAX}}) {
+    ASSERT_TRUE(decode_list_rows(row_with(good), 1, rows));
+    EXPECT_EQ(rows.at(0).value, good);
+  }
+  for (const std::int64_t bad : {std::int64_t{INT32_MIN} - 1, std::int64_t{INT32_MAX} + 1, INT64_MAX})
+    EXPECT_FALSE(decode_list_rows(row_with(bad), 1, rows)) << bad;
+}
+
 // 20 frames at 50 Hz, half a millisecond of jitter: 300 stacks, most of them seldom. docs/recording-format.md quotes
 // it.
 TEST_F(ListsTest, AStackThatRepeatsTakesTwelveBytes) {

@@ -23,11 +23,12 @@ enum class Missing { kNothing, kPages };
 Result<Database> try_open(const std::string& name, Missing missing = Missing::kNothing) {
   HR_TRY(Database database, Database::open(name, Access::kReadOnly));
   sqlite3_busy_timeout(database.raw(), 1000);
-  sqlite3_limit(database.raw(), SQLITE_LIMIT_LENGTH, static_cast<int>(kMaxBlobBytes));
-  sqlite3_db_config(database.raw(), SQLITE_DBCONFIG_DEFENSIVE, missing == Missing::kNothing ? 1 : 0, nullptr);
-  if (missing == Missing::kPages) HR_TRYV(database.execute("PRAGMA writable_schema=ON"));
-  sqlite3_db_config(database.raw(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  HR_TRYV(database.execute("PRAGMA query_only=1; PRAGMA cell_size_check=1; PRAGMA cache_size=-2048;"));
+  HR_TRYV(database.distrust(static_cast<int>(kMaxBlobBytes)));
+  if (missing == Missing::kPages) {
+    sqlite3_db_config(database.raw(), SQLITE_DBCONFIG_DEFENSIVE, 0, nullptr);
+    HR_TRYV(database.execute("PRAGMA writable_schema=ON"));
+  }
+  HR_TRYV(database.execute("PRAGMA query_only=1; PRAGMA cache_size=-2048;"));
   HR_TRY(const auto tables, database.number("SELECT count(*) FROM sqlite_schema"));
   (void)tables;
   return database;
@@ -63,7 +64,7 @@ Result<void> check_file(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0)
     return tl::unexpected(errno_error(fmt::format("open {}", path), "headroom recordings lists what there is"));
-  if (!S_ISREG(info.st_mode)) return fail(Errc::kInvalidInput, fmt::format("{} is not a file", path));
+  HR_TRYV(check_regular_files(path));
   if (::access(path.c_str(), R_OK) != 0)
     return tl::unexpected(errno_error(fmt::format("open {}", path), "read it as its owner, or copy it first"));
   if (info.st_size == 0 && log_bytes(path) == 0)

@@ -132,9 +132,9 @@ class RandomRecording {
       const bool wild = below(3) == 0;
       Nanos at = wild ? -kSpan / 2 : static_cast<Nanos>(below(1'000'000'000));
       if (below(2) == 0) at = at / 1000 * 1000;
-      std::int64_t number = 0;
+      std::int32_t number = 0;
       for (std::size_t row = below(max_rows); row > 0; --row) {
-        number = wild ? value(number) : 0;
+        number = wild ? static_cast<std::int32_t>(std::clamp<std::int64_t>(value(number), INT32_MIN, INT32_MAX)) : 0;
         sink.add_list_row(id, {at, known[below(known.size())], number});
         at += below(3) == 0 ? 0 : static_cast<Nanos>(below(50'000)) * (wild ? 1'000'001 : 1000);
       }

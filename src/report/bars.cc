@@ -9,6 +9,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "report/layout.h"
 #include "report/palette.h"
 
 namespace headroom::report {
@@ -120,10 +121,6 @@ std::string sentence(const Ledger& ledger, const Devices& devices, const TextOpt
   for (const Row& row : rows_of(ledger, devices, false))
     parts.push_back(fmt::format("{} {}", row.label, percent(share_of(row.ns, whole))));
   return wrap(fmt::format("{}: {}", title_of(ledger, devices), join(parts, ", ")), options.width, "", "  ");
-}
-
-std::size_t lines_in(const std::string& text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 // The groups, each told by `tell`; past `lines` lines the rest of the devices are one group.

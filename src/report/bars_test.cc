@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "report/layout.h"
 
 namespace headroom::report {
 namespace {
@@ -34,10 +35,6 @@ Ledger ledger_of(const std::vector<int>& computing) {
     add(Account::kUnexplained, 100 - computing[i]);
   }
   return ledger;
-}
-
-std::size_t lines_in(const std::string& text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 TEST(Bars, GpusWithinAFewPointsAreOne) {

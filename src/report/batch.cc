@@ -80,7 +80,15 @@ std::string packing_sentence(const BatchSummary& summary) {
   if (work < alone && summary.tasks.failed > 0)
     return fmt::format("{}; what that gained cannot be told, because {} failed.", many,
                        tasks_words(summary.tasks.failed));
-  return fmt::format("{} did {} the work of one per GPU ({}).", many, human_factor(work / alone), measured_on(summary));
+  // A task beside others is no faster than alone: as many at once do at most so many times the work of one.
+  constexpr double kScatter = 1.05;  // of what tasks take alone
+  const double gain = work / alone, most = concurrency / static_cast<double>(gpus);
+  if (gain > kScatter * most)
+    return fmt::format(
+        "{}; what that gained cannot be told: against the tasks that ran alone it would be more than {:.1f}x.", many,
+        most);
+  return fmt::format("{} did {} the work of one per GPU ({}).", many, human_factor(std::min(gain, most)),
+                     measured_on(summary));
 }
 
 std::string placement_sentence(const BatchSummary& summary, const BatchEndFacts& facts) {
@@ -234,7 +242,8 @@ std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
                   {"discarded_device_seconds", account(Account::kDiscarded)},
                   {"task_waiting_device_seconds", account(Account::kTaskWaiting)},
                   {"recording", text_json(summary.recording)},
-                  {"journal", summary.journal}};
+                  {"journal", summary.journal},
+                  {"longest_call_seconds", seconds(summary.longest_call)}};
   return dump(root, 1);
 }
 

@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/human.h"
+#include "base/json.h"
 #include "base/strings.h"
 #include "base/visible.h"
 #include "report/layout.h"
@@ -43,6 +43,64 @@ std::string counts_of(const std::vector<TaskAndState>& tasks) {
   return fmt::format("{} {}: {}", tasks.size(), tasks.size() == 1 ? "task" : "tasks", join(words, ", "));
 }
 
+struct Member {
+  const char* name;
+  bool (*fits)(const ordered_json&);
+};
+
+bool is_text(const ordered_json& value) { return value.is_string(); }
+bool is_truth(const ordered_json& value) { return value.is_boolean(); }
+bool is_count(const ordered_json& value) { return value.is_number_integer(); }
+bool is_text_or_null(const ordered_json& value) { return value.is_string() || value.is_null(); }
+bool is_count_or_null(const ordered_json& value) { return value.is_number_integer() || value.is_null(); }
+bool is_number_or_null(const ordered_json& value) { return value.is_number() || value.is_null(); }
+
+// What another version does not say is no fault.
+template <std::size_t N>
+bool fit(const ordered_json& object, const Member (&members)[N]) {
+  return object.is_object() && std::all_of(std::begin(members), std::end(members), [&](const Member& member) {
+           const auto found = object.find(member.name);
+           return found == object.end() || member.fits(*found);
+         });
+}
+
+bool is_gpu(const ordered_json& value) {
+  static constexpr Member kMembers[]{{"uuid", is_text},
+                                     {"index", is_count},
+                                     {"running", is_count},
+                                     {"memory_used_bytes", is_count_or_null},
+                                     {"gpu_util_ratio", is_number_or_null},
+                                     {"power_watts", is_number_or_null},
+                                     {"temperature_celsius", is_number_or_null},
+                                     {"usable", is_truth},
+                                     {"text", is_text}};
+  return fit(value, kMembers);
+}
+bool is_running(const ordered_json& value) {
+  static constexpr Member kMembers[]{{"task", is_text}, {"for_ns", is_count}};
+  return fit(value, kMembers);
+}
+bool are_counts(const ordered_json& value) {
+  return value.is_object() && std::all_of(value.begin(), value.end(), is_count);
+}
+bool are_gpus(const ordered_json& value) { return value.is_array() && std::all_of(value.begin(), value.end(), is_gpu); }
+bool are_running(const ordered_json& value) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), is_running);
+}
+
+// What a batch answered; null where it is no such thing.
+ordered_json status_of(std::string_view answer) {
+  static constexpr Member kMembers[]{
+      {"schema", is_text},           {"running_now", is_truth}, {"folder", is_text_or_null},
+      {"last_run", is_text_or_null}, {"tasks", are_counts},     {"elapsed_ns", is_count_or_null},
+      {"left_ns", is_count_or_null}, {"gpus", are_gpus},        {"running", are_running},
+      {"waiting_for", is_text},      {"ending", is_truth},      {"summary", is_text}};
+  auto status = parse_json<ordered_json>(answer);
+  if (!status.is_object() || !status.contains("gpus") || !status.contains("running") || !fit(status, kMembers))
+    return nullptr;
+  return status;
+}
+
 }  // namespace
 
 std::string_view state_words(TaskState state, LastAttempt last) {
@@ -58,26 +116,34 @@ std::string_view state_words(TaskState state, LastAttempt last) {
   return "";
 }
 
-std::string progress_words(const BatchProgress& progress) {
+std::vector<ProgressPart> progress_parts(const BatchProgress& progress) {
   const auto& counts = progress.tasks;
   const std::int64_t done = counts.succeeded + counts.failed, all = counts.total - counts.skipped - counts.cancelled;
   const double share = all > 0 ? static_cast<double>(done) / static_cast<double>(all) : 1.0;
-  std::string text = fmt::format("{}/{}  {}  {}", done, all, human_percent(share), human_duration(progress.elapsed));
-  if (counts.failed > 0) text += fmt::format("  {} failed", counts.failed);
-  if (counts.skipped > 0) text += fmt::format("  {} skipped", counts.skipped);
-  if (counts.cancelled > 0) text += fmt::format("  {} cancelled", counts.cancelled);
+  std::vector<ProgressPart> parts{
+      {fmt::format("{}/{}", done, all)}, {human_percent(share)}, {human_duration(progress.elapsed)}};
+  if (counts.failed > 0) parts.push_back({fmt::format("{} failed", counts.failed), true});
+  if (counts.skipped > 0) parts.push_back({fmt::format("{} skipped", counts.skipped), true});
+  if (counts.cancelled > 0) parts.push_back({fmt::format("{} cancelled", counts.cancelled)});
   if (progress.draining)
-    text += fmt::format("  ending, {} running", counts.running);
+    parts.push_back({fmt::format("ending, {} running", counts.running)});
   else if (progress.left)
-    text += fmt::format("  about {} left ({} to {})", human_duration(*progress.left),
-                        human_duration(*progress.left_low), human_duration(*progress.left_high));
+    parts.push_back({fmt::format("about {} left ({} to {})", human_duration(*progress.left),
+                                 human_duration(*progress.left_low), human_duration(*progress.left_high))});
+  return parts;
+}
+
+std::string progress_words(const BatchProgress& progress) {
+  std::string text;
+  for (const ProgressPart& part : progress_parts(progress)) text += (text.empty() ? "" : "  ") + part.text;
   return text;
 }
 
-std::string gpu_words(const BatchProgress::Gpu& gpu, std::size_t width) {
+std::vector<std::string> gpu_parts(const BatchProgress::Gpu& gpu) {
   std::string_view model = gpu.gpu.model;
   if (constexpr std::string_view kMaker = "NVIDIA "; model.starts_with(kMaker)) model.remove_prefix(kMaker.size());
-  std::vector<std::string> parts{fmt::format("GPU {}  {}  {} running", gpu.gpu.index, model, gpu.running)};
+  std::vector<std::string> parts{fmt::format("GPU {}", gpu.gpu.index), std::string(model),
+                                 fmt::format("{} running", gpu.running)};
   if (!gpu.usable) parts.emplace_back("out of use");
   // A task that has just begun has no memory yet: 0.0 beside it would look like a fault.
   if (gpu.used_bytes && (gpu.running == 0 || *gpu.used_bytes >= kLeastShown))
@@ -86,40 +152,17 @@ std::string gpu_words(const BatchProgress::Gpu& gpu, std::size_t width) {
   if (gpu.util_ratio) parts.push_back("gpu " + human_percent(*gpu.util_ratio));
   if (gpu.power_watts) parts.push_back(fmt::format("{:.0f} W", *gpu.power_watts));
   if (gpu.temperature_celsius) parts.push_back(fmt::format("{:.0f} °C", *gpu.temperature_celsius));
-  if (gpu.tasks_per_second > 0) parts.push_back(fmt::format("{:.2g} tasks/s", gpu.tasks_per_second));
+  if (gpu.tasks_per_second > 0) parts.push_back(human_figure(gpu.tasks_per_second, 2) + " tasks/s");
   if (gpu.tasks_per_second > 0 && gpu.alone_tasks_per_second)
-    parts.push_back(fmt::format("(1 alone: {:.2g})", *gpu.alone_tasks_per_second));
-  while (parts.size() > 1 && display_width(join(parts, "  ")) > width) parts.pop_back();
+    parts.push_back(fmt::format("(1 alone: {})", human_figure(*gpu.alone_tasks_per_second, 2)));
+  return parts;
+}
+
+std::string gpu_words(const BatchProgress::Gpu& gpu, std::size_t width) {
+  constexpr std::size_t kLeast = 3;  // which GPU, and how many run on it
+  std::vector<std::string> parts = gpu_parts(gpu);
+  while (parts.size() > kLeast && display_width(join(parts, "  ")) > width) parts.pop_back();
   return join(parts, "  ");
-}
-
-std::string progress_bar(const BatchProgress::Tasks& counts, std::size_t cells, bool utf8) {
-  const auto share = [&](std::int64_t count) {
-    const double of = counts.total > 0 ? static_cast<double>(count) / static_cast<double>(counts.total) : 1.0;
-    return static_cast<std::size_t>(std::lround(std::clamp(of, 0.0, 1.0) * static_cast<double>(cells)));
-  };
-  const std::size_t ended = share(counts.ended());
-  std::size_t begun = share(counts.ended() + counts.running);
-  if (counts.running > 0) begun = std::max(begun, std::min(cells, ended + 1));
-  std::string text;
-  for (std::size_t i = 0; i < cells; ++i)
-    text += i < ended ? (utf8 ? "█" : "#") : i < begun ? (utf8 ? "▒" : "+") : (utf8 ? "░" : ".");
-  return text;
-}
-
-std::string running_words(const BatchProgress& progress, std::size_t width) {
-  const auto more = [&](std::size_t shown) {
-    const auto left = static_cast<std::int64_t>(progress.running.size() - shown);
-    return left == 0 ? "" : fmt::format(" and {} more", left);
-  };
-  std::string text;
-  for (std::size_t i = 0; i < progress.running.size(); ++i) {
-    const auto& one = progress.running[i];
-    const std::string next = fmt::format("{}{} {}", i == 0 ? "running: " : ", ", one.task, human_duration(one.elapsed));
-    if (i > 0 && display_width(text + next + more(i + 1)) > width) return text + more(i);
-    text += next;
-  }
-  return text;
 }
 
 std::string to_json(const BatchProgress& progress) {
@@ -165,8 +208,8 @@ std::string to_json(const BatchProgress& progress) {
 }
 
 std::string status_text(std::string_view answer) {
-  const auto status = ordered_json::parse(answer, nullptr, false);
-  if (!status.is_object() || !status.contains("gpus") || !status.contains("running")) return "";
+  const ordered_json status = status_of(answer);
+  if (status.is_null()) return "";
   std::string text = visible(status.value("summary", "")) + "\n";
   for (const auto& gpu : status["gpus"]) text += visible(gpu.value("text", "")) + "\n";
   for (const auto& task : status["running"])
@@ -175,6 +218,11 @@ std::string status_text(std::string_view answer) {
   if (const auto why = status.value("waiting_for", ""); !why.empty())
     text += fmt::format("The next task waits: {}.\n", visible(why));
   return text;
+}
+
+std::string status_json(std::string_view answer) {
+  const ordered_json status = status_of(answer);
+  return status.is_null() ? "" : status.dump(1, ' ', true, ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string to_json(const StatusAtRest& status) {

@@ -10,21 +10,24 @@
 // How far a batch is: while it runs, by its progress; afterwards, by what its journal says of each task.
 namespace headroom::report {
 
-// "171/252  68 %  0:31  about 15 s left (12-19)"
-[[nodiscard]] std::string progress_words(const BatchProgress& progress);
+// "171/252", "68 %", "0:31", "2 failed", "about 15 s left (12 s to 19 s)"
+struct ProgressPart {
+  std::string text;
+  bool problem = false;
+};
+[[nodiscard]] std::vector<ProgressPart> progress_parts(const BatchProgress& progress);
+[[nodiscard]] std::string progress_words(const BatchProgress& progress);  // in one line
+// "GPU 0", "RTX A6000", "5 running", "8.1/48 GiB", …: what is less important comes later.
+[[nodiscard]] std::vector<std::string> gpu_parts(const BatchProgress::Gpu& gpu);
 // "GPU 0  RTX A6000  5 running  8.1/48 GiB  gpu 92 %  2.8 tasks/s  (1 alone: 0.7)"; on a narrow terminal the last
 // parts are left out.
 [[nodiscard]] std::string gpu_words(const BatchProgress::Gpu& gpu, std::size_t width = 80);
 
-// Ended, running and the rest, as three shades.
-[[nodiscard]] std::string progress_bar(const BatchProgress::Tasks& counts, std::size_t cells, bool utf8);
-// "running: lr0.1 0:31, lr0.01 0:12 and 3 more"; as many names as there is room for. "" where none runs.
-[[nodiscard]] std::string running_words(const BatchProgress& progress, std::size_t width);
-
 // "headroom.batch-status/1": what a running batch answers …
 [[nodiscard]] std::string to_json(const BatchProgress& progress);
-// … the same for people; "" where `answer` cannot be read.
+// … the same for people, and as JSON again, in ASCII; "" where `answer` is no such thing: whoever listens wrote it.
 [[nodiscard]] std::string status_text(std::string_view answer);
+[[nodiscard]] std::string status_json(std::string_view answer);
 
 // What came of the last attempt of a task that has not ended.
 enum class LastAttempt : std::uint8_t { kNone, kInterrupted, kOther };

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace headroom::report {
@@ -59,24 +60,6 @@ TEST(BatchStatus, WhatIsNotYetSeenIsNotSaidToBeZero) {
   EXPECT_THAT(gpu_words(gpu, 100), HasSubstr("gpu 50 %  212 W  64 °C  0.1 tasks/s"));
 }
 
-TEST(BatchStatus, TheBarShowsWhatRunsBeforeAnythingHasEnded) {
-  EXPECT_EQ(progress_bar({.total = 12, .running = 12}, 4, false), "++++");
-  EXPECT_EQ(progress_bar({.total = 100, .running = 1}, 4, false), "+...");
-  EXPECT_EQ(progress_bar({.total = 4, .running = 1, .succeeded = 2}, 4, false), "##+.");
-  EXPECT_EQ(progress_bar({.total = 4, .succeeded = 3, .failed = 1}, 4, true), "████");
-  EXPECT_EQ(progress_bar({}, 2, false), "##");
-}
-
-TEST(BatchStatus, TheNamesOfWhatRunsAsFarAsThereIsRoom) {
-  BatchProgress progress = half_done();
-  progress.running.push_back({.task = "train-4", .elapsed = 2 * kSecond});
-  progress.running.push_back({.task = "train-5", .elapsed = kSecond});
-  EXPECT_EQ(running_words(progress, 80), "running: train-3 5.0 s, train-4 2.0 s, train-5 1.0 s");
-  EXPECT_EQ(running_words(progress, 50), "running: train-3 5.0 s, train-4 2.0 s and 1 more");
-  EXPECT_EQ(running_words(progress, 5), "running: train-3 5.0 s and 2 more") << "one is named in any case";
-  EXPECT_EQ(running_words({}, 80), "");
-}
-
 TEST(BatchStatus, WhatARunningBatchAnswersIsReadBackForPeople) {
   const std::string json = to_json(half_done());
   EXPECT_EQ(nlohmann::json::parse(json)["tasks"]["succeeded"], 4);
@@ -88,6 +71,27 @@ TEST(BatchStatus, WhatARunningBatchAnswersIsReadBackForPeople) {
 
 TEST(BatchStatus, AnAnswerThatIsNoneIsNotRead) {
   for (const char* answer : {"", "error", "[]", "{}", "{\"gpus\": []"}) EXPECT_THAT(status_text(answer), IsEmpty());
+  const std::string deep(100'000, '[');
+  for (const std::string& answer :
+       {std::string(R"({"gpus":[1],"running":[]})"), std::string(R"({"gpus":[],"running":["a"]})"),
+        std::string(R"({"gpus":{"a":1},"running":[]})"), std::string(R"({"gpus":[],"running":[],"summary":3})"),
+        std::string(R"({"gpus":[{"text":[]}],"running":[]})"), std::string(R"({"gpus":[],"running":[{"for_ns":"1"}]})"),
+        std::string(R"({"gpus":[],"running":[{"for_ns":1e300}]})"),
+        std::string(R"({"gpus":[],"running":[],"waiting_for":null})"),
+        std::string(R"({"gpus":[],"running":[],"tasks":{"failed":"many"}})"),
+        R"({"gpus":[],"running":[],"more":)" + deep + std::string(100'000, ']') + "}"}) {
+    EXPECT_THAT(status_text(answer), IsEmpty()) << answer.substr(0, 80);
+    EXPECT_THAT(status_json(answer), IsEmpty()) << answer.substr(0, 80);
+  }
+}
+
+TEST(BatchStatus, AnAnswerIsPassedOnAsJsonOfOurs) {
+  const std::string json = to_json(half_done());
+  EXPECT_EQ(nlohmann::json::parse(status_json(json)), nlohmann::json::parse(json));
+  const std::string shown = status_json("{\"gpus\":[],\"running\":[],\"summary\":\"a\xc2\x9b\xe2\x80\xae\x7f\"}   ");
+  EXPECT_TRUE(std::all_of(shown.begin(), shown.end(), [](char c) { return c == '\n' || (c >= ' ' && c <= 127); }));
+  EXPECT_EQ(nlohmann::json::parse(shown)["summary"], "a\xc2\x9b\xe2\x80\xae\x7f");
+  EXPECT_EQ(status_json("{\"gpus\":[],\"running\":[],\"summary\":\"\x9b\"}"), "") << "no UTF-8";
 }
 
 TEST(BatchStatus, AtRestItSaysHowTheLastRunEndedAndHowToGoOn) {

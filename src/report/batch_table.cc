@@ -8,6 +8,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "report/json_values.h"
 #include "report/layout.h"
 
@@ -28,11 +29,11 @@ void add_names(const Pairs& pairs, std::vector<std::string>& names) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
 }
 
-struct Columns {
+struct TableColumns {
   std::vector<std::string> parameters, metrics;
 };
-Columns columns_of(const std::vector<TableRow>& rows) {
-  Columns columns;
+TableColumns columns_of(const std::vector<TableRow>& rows) {
+  TableColumns columns;
   for (const TableRow& row : rows)
     add_names(row.parameters, columns.parameters), add_names(row.metrics, columns.metrics);
   return columns;
@@ -51,7 +52,7 @@ using Lines = std::vector<std::vector<std::string>>;  // the first is the header
 // `bytes` and `time` say how those two are written.
 template <class Time, class Bytes>
 Lines lines_of(const std::vector<TableRow>& rows, const std::vector<std::string>& last_two, Time time, Bytes bytes) {
-  const Columns columns = columns_of(rows);
+  const TableColumns columns = columns_of(rows);
   Lines lines(1);
   lines[0] = {"task"};
   for (const std::string& name : columns.parameters) lines[0].push_back(parameter_label(name));
@@ -76,7 +77,9 @@ Lines lines_of(const std::vector<TableRow>& rows, const std::vector<std::string>
   return lines;
 }
 
-std::string csv_field(const std::string& text) {
+// It may go to a terminal: what could speak to one is an escape here; JSON has it as it is.
+std::string csv_field(const std::string& value) {
+  const std::string text = visible_lines(value);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
@@ -141,7 +144,7 @@ Result<void> sort_table(std::vector<TableRow>& rows, const std::string& by, bool
   std::vector<std::pair<Key, std::size_t>> keys;
   for (std::size_t i = 0; i < rows.size(); ++i) keys.emplace_back(key_of(rows[i], by), i);
   if (std::all_of(keys.begin(), keys.end(), [](const auto& key) { return key.first.missing; }) && !rows.empty()) {
-    const Columns columns = columns_of(rows);
+    const TableColumns columns = columns_of(rows);
     std::vector<std::string> known = columns.metrics;
     for (const std::string& name : columns.parameters) known.push_back(parameter_label(name));
     known.insert(known.end(), {"task", "time", "gpu_memory"});

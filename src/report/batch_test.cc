@@ -129,6 +129,12 @@ TEST(BatchReport, ThePackingSaysOnWhatItsGainRests) {
                                                 "on 3 tasks that ran alone)."));
   EXPECT_THAT(said(packed(1, true)), HasSubstr("(measured on 1 task that ran alone and in earlier batches)"));
   EXPECT_THAT(said(packed(0, true)), HasSubstr("(measured in earlier batches)"));
+  BatchSummary impossible = packed(0, true);
+  for (auto& packing : impossible.packing) packing.work_per_second = 0.7 * 5.6;
+  EXPECT_THAT(said(impossible), HasSubstr("Packing 5.0 tasks per GPU; what that gained cannot be told: against the "
+                                          "tasks that ran alone it would be more than 5.0x."));
+  for (auto& packing : impossible.packing) packing.work_per_second = 0.7 * 5.1;
+  EXPECT_THAT(said(impossible), HasSubstr("did 5.0x the work of one per GPU")) << "within the scatter of measuring";
   BatchSummary stopped = packed(1, false);
   stopped.tasks.succeeded = 1;
   EXPECT_THAT(said(stopped),

@@ -10,7 +10,16 @@ Json side_json(const ComparedSide& side, bool comparable) {
   return {{"label", side.label},
           {"runs", side.runs},
           {"seconds", comparable ? Json(side.seconds) : Json(nullptr)},
-          {"work", comparable ? optional_json(side.work) : Json(nullptr)}};
+          {"work", comparable ? optional_json(side.work) : Json(nullptr)},
+          {"short_phases", side.short_phases}};
+}
+
+Json ratio_json(const Ratio& ratio, const std::string& unit) {
+  return {{"value", ratio.value},
+          {"low", ratio.low},
+          {"high", ratio.high},
+          {"of", "time per " + unit + ", B/A"},
+          {"confidence", 0.95}};
 }
 
 Json parts_json(const std::vector<ComparedPart>& parts) {
@@ -30,12 +39,8 @@ std::string to_json(const Comparison& c) {
     json["reasons"].push_back({{"code", info(reason.reason).code}, {"refuses", reason.refuses}, {"text", reason.text}});
     if (reason.reason == CompareReason::kFasterWithMoreWork) json["implausible"].push_back(reason.text);
   }
-  json["ratio"] = c.ratio ? Json{{"value", c.ratio->value},
-                                 {"low", c.ratio->low},
-                                 {"high", c.ratio->high},
-                                 {"of", "time per " + c.unit + ", B/A"},
-                                 {"confidence", 0.95}}
-                          : Json(nullptr);
+  json["ratio"] = c.ratio ? ratio_json(*c.ratio, c.unit) : Json(nullptr);
+  json["other"] = c.other ? ratio_json(c.other->ratio, c.other->unit) : Json(nullptr);
   json["unit"] = text_json(c.unit);
   json["pairs"] = c.pairs;
   json["method"] = text_json(c.method);
@@ -59,6 +64,7 @@ std::string to_json(const Comparison& c) {
     json["artefacts"].push_back(
         {{"name", artefact.name}, {"same", artefact.same}, {"difference", text_json(artefact.difference)}});
   json["valid_command"] = text_json(c.valid_command);
+  json["valid_note"] = text_json(c.valid_note);
   return dump(json);
 }
 

@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "base/strings.h"
+#include "report/compare_document.h"
+#include "report/compare_words.h"
 #include "report/verify.h"
 
 namespace headroom::report {
@@ -47,13 +49,33 @@ What differs
   seed              1 -> 2 (not said to differ)
 What the programs printed
   accuracy          0.97 (+-0.001) -> 0.968 (+-0.002)
-GPU time, per step
+GPU time of the whole runs, per step
                                    A           B
   computing                    12 ms       12 ms
   input                         8 ms        4 ms
 Artefacts: 1 of 2 differ.
   metrics.csv: 3 of 400 numbers differ, by 0.002 at most
 )");
+}
+
+TEST(CompareText, ShortPhasesAreSaidToBeCountedToOthers) {
+  Comparison c = measured();
+  EXPECT_THAT(to_text(c, {}), Not(HasSubstr("too short")));
+  c.phases = {{"train", 0.021, 0.025}, {"load", 0.03, 0}};
+  c.b.short_phases = 1200;
+  EXPECT_THAT(to_text(c, {}),
+              HasSubstr("  load                         30 ms           -\n  Phases too short to be told "
+                        "apart: 0 in A, 1,200 in B. Their time is in the\n  phase around or before"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(c))["b"]["short_phases"], 1200);
+  for (const std::string& page :
+       {to_html(ComparisonDocument{.comparison = c}), to_markdown(ComparisonDocument{.comparison = c})})
+    EXPECT_THAT(page, HasSubstr("Their time is in the phase around or before them."));
+}
+
+TEST(CompareText, TimesTakeTheUnitThatTheyAreRoundedTo) {
+  EXPECT_EQ(time_words(999.4e-6), "999 us");
+  EXPECT_EQ(time_words(999.6e-6), "1 ms");
+  EXPECT_EQ(time_words(0.9996), "1.00 s");
 }
 
 TEST(CompareText, ARefusalNamesNoTimeAndTheWayOut) {
@@ -64,6 +86,31 @@ Not enough to refuse, but it would count, too:
   parameters        A did not record the parameters that it settled on
 A valid pair: headroom ab -- train --a --- train --b
 )");
+}
+
+TEST(CompareText, ACommandToPasteIsNotBroken) {
+  Comparison c = refused();
+  c.valid_command = "headroom ab -- python3 train.py --a-long-option=1 --- env -C 'a folder' python3 train.py";
+  c.valid_note = "FOLDER: one";
+  EXPECT_THAT(to_text(c, {}), HasSubstr("\nA valid pair:\n" + c.valid_command + "\n  FOLDER: one.\n"));
+}
+
+TEST(CompareText, TheOtherMeasureStandsBelow) {
+  Comparison c = measured();
+  c.other = OtherRatio{"run", {0.9, 0.85, 0.95}};
+  EXPECT_THAT(to_text(c, {}),
+              HasSubstr("  per run           0.900 (0.850 to 0.950): the whole runs, with what they took"));
+  c.unit = "run", c.other->unit = "step";
+  EXPECT_THAT(to_text(c, {}), HasSubstr("  per step          0.900 (0.850 to 0.950): the steps alone"));
+}
+
+TEST(CompareText, ALabelStandsApartFromItsText) {
+  Comparison c = refused();
+  c.reasons[0].reason = CompareReason::kInterleavedWithOtherWork;
+  EXPECT_THAT(to_text(c, {}), HasSubstr("  work in between   36 of A's"));
+  c = measured();
+  c.parameters[0].name = "gradient_accumulation_steps";
+  EXPECT_THAT(to_text(c, {}), HasSubstr("  gradient_accumulation_steps: 0 -> 4"));
 }
 
 TEST(CompareText, NoDifferenceIsSaidAsSuch) {
@@ -106,6 +153,7 @@ TEST(VerifyText, PredictedBesideMeasured) {
   EXPECT_THAT(text, HasSubstr("  measured      1.25x (95 % interval 1.22x to 1.28x)\n"));
   EXPECT_THAT(text, HasSubstr("  accuracy      0.97 -> 0.968, not worse\n"));
   EXPECT_THAT(text, Not(HasSubstr("Remembered")));
+  EXPECT_THAT(text, Not(HasSubstr("--before")));
   const auto json = nlohmann::json::parse(to_json(v));
   EXPECT_EQ(json["options"][0]["cause"], "input_in_main_process");
   EXPECT_EQ(json["comparison"]["schema"], "headroom.compare/1");
@@ -114,6 +162,17 @@ TEST(VerifyText, PredictedBesideMeasured) {
   const auto both = nlohmann::json::parse(to_json(v));
   EXPECT_EQ(both["options"][1]["measured"], nullptr);
   EXPECT_EQ(both["together"]["measured"]["value"], 1.25);
+}
+
+TEST(VerifyText, WithoutAValidPairItSaysHowToMakeOneAndVerifyIt) {
+  Verification v{.plan = "my plan.json", .recording = "x.hrec", .comparison = refused()};
+  v.applied = {.ids = {"workers", "batch"}, .why = "the two runs cannot be compared"};
+  const std::string text = to_text(v, {});
+  EXPECT_THAT(text, HasSubstr("\nheadroom verify 'my plan.json' DIR/runs/B-01.hrec,DIR/runs/B-02.hrec,"));
+  EXPECT_THAT(text, HasSubstr(",DIR/runs/B-05.hrec --before DIR/runs/A-01.hrec,"));
+  EXPECT_THAT(text, HasSubstr(",DIR/runs/A-05.hrec --applied workers,batch\n"));
+  v.comparison.valid_command = "";
+  EXPECT_THAT(to_text(v, {}), Not(HasSubstr("--before")));
 }
 
 TEST(Predictions, StartAndShow) {
@@ -126,6 +185,11 @@ TEST(Predictions, StartAndShow) {
               HasSubstr("input_in_main_process                 1     1   40 % to 90 %"));
   EXPECT_THAT(predictions_text({history}, {outcome}, {}),
               HasSubstr("  workers               1.00x to 1.40x    1.20x      not known\n"));
+  PredictionOutcome beyond = outcome;
+  beyond.measured = {1.6, 1.5, 1.7};
+  beyond.kept = true;
+  EXPECT_THAT(predictions_text({history}, {beyond}, {}),
+              HasSubstr("  workers               1.00x to 1.40x    1.60x      more than was held possible\n"));
   const std::string many = predictions_text({history}, std::vector(7, outcome), {});
   EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 3 + 1 + 5) << many;  // the newest five
   EXPECT_EQ(nlohmann::json::parse(predictions_json({history}, {outcome}))["causes"][0]["shrink_low"], 0.4);

@@ -10,6 +10,7 @@
 
 #include "base/human.h"
 #include "base/visible.h"
+#include "model/losses.h"
 #include "report/bars.h"
 #include "report/palette.h"
 #include "report/words.h"
@@ -84,6 +85,13 @@ std::string statistics(const Explanation& e, const TextOptions& options) {
   return bold("Readings\n", options) + text + by_readings(e, options) + "\n";
 }
 
+constexpr std::size_t kRoundThem = 3;  // lines of a table of phases: its title, its header, and an empty one
+
+std::size_t phases_with_names(const Explanation& e) {
+  return static_cast<std::size_t>(
+      std::count_if(e.phases.begin(), e.phases.end(), [](const Phase& p) { return !p.named_by.empty(); }));
+}
+
 }  // namespace
 
 std::string phase_words(const Explanation& e, const Phase& phase) {
@@ -93,17 +101,41 @@ std::string phase_words(const Explanation& e, const Phase& phase) {
   return e.ledger.devices.size() > 1 ? fmt::format("GPU {} {}", e.ledger.devices[phase.device].index, name) : name;
 }
 
+bool steps_are_shared(const Phase& phase) {
+  constexpr double kWorthSaying = 0.05;
+  return phase.steps && phase.steps_shared > std::max(1.0, kWorthSaying * *phase.steps);
+}
+
+std::string steps_words(const Phase& phase) {
+  return phase.steps ? fmt::format("{}{:.0f}", steps_are_shared(phase) ? "~" : "", *phase.steps) : "-";
+}
+
+// Whether phases that are named in one of these ways may be missing. Of two phases of one name with a shorter one
+// between them, which is no row of its own, nobody sees that they are two.
+bool some_are_lost(const Explanation& e, const std::set<std::string>& ways) {
+  const bool marks = ways.contains("marks") || ways.contains("nvtx"), output = ways.contains("output");
+  return std::any_of(e.losses.begin(), e.losses.end(), [&](const Loss& loss) {
+    const auto kind = loss_kind_of(loss.what);
+    if (!kind || loss.count <= 0) return false;
+    if (*kind == LossKind::kMarkLost) return marks;
+    if (*kind == LossKind::kOutputLost) return output;
+    return (*kind == LossKind::kMarkShort || *kind == LossKind::kMarkCut) && (marks || output);
+  });
+}
+
 std::string phases_title(const Explanation& e) {
   std::set<std::string> ways;
   for (const Phase& phase : e.phases) ways.insert(phase.named_by);
+  const std::string least = some_are_lost(e, ways) ? " (so many times at least)" : "";
   if (ways.size() != 1)
-    return ways.contains("stacks") ? "Phases (those that stacks tell: so many times at least)" : "Phases";
+    return ways.contains("stacks") && least.empty() ? "Phases (those by samples of stacks: so many times at least)"
+                                                    : "Phases" + least;
   const std::string& way = *ways.begin();
-  if (way == "marks") return "Phases, as marks in the job's code name them";
-  if (way == "trace") return "Phases, as the annotations in the trace name them";
-  if (way == "nvtx") return "Phases, as the job's NVTX ranges name them";
-  if (way == "output") return "Phases, as the job's output names them";
-  if (way == "stacks") return "Phases, as the job's Python stacks tell them (so many times at least)";
+  if (way == "marks") return "Phases, as marks in the job's code name them" + least;
+  if (way == "trace") return "Phases, as the annotations in the trace name them" + least;
+  if (way == "nvtx") return "Phases, as the job's NVTX ranges name them" + least;
+  if (way == "output") return "Phases, as the job's output names them" + least;
+  if (way == "stacks") return "Phases, by samples of the job's Python stacks (so many times at least)";
   return "Phases by utilisation";
 }
 
@@ -130,9 +162,10 @@ std::string waited_for(const Explanation& e, std::int32_t phase) {
   constexpr double kLeast = 0.05;
   if (most == waits.end() || static_cast<double>(most->second) < kLeast * static_cast<double>(all)) return "-";
   const auto [account, where] = most->first;
-  return fmt::format("{} {}{}", whole_percent(static_cast<double>(most->second) / static_cast<double>(all)),
-                     info(account).label,
-                     where < 0 ? "" : ": " + visible(e.ledger.places[static_cast<std::size_t>(where)]));
+  const bool placed = e.phases[static_cast<std::size_t>(phase)].gpu_util_ratio.has_value();  // else no share is known
+  return fmt::format(
+      "{}{}{}", placed ? whole_percent(static_cast<double>(most->second) / static_cast<double>(all)) + " " : "",
+      info(account).label, where < 0 ? "" : ": " + visible(e.ledger.places[static_cast<std::size_t>(where)]));
 }
 
 std::string said_text(const Explanation& e, const TextOptions& options) {
@@ -146,11 +179,19 @@ std::string said_text(const Explanation& e, const TextOptions& options) {
   return text.empty() ? "" : text + "\n";
 }
 
-std::string named_phases_text(const Explanation& e, const TextOptions& options, std::size_t most) {
+std::size_t least_phase_lines(const Explanation& e) {
   const bool named = std::any_of(e.phases.begin(), e.phases.end(), [](const Phase& phase) {
     return !phase.named_by.empty() && !(phase.named_by == "stacks" && phase.name == "imports");  // that is start-up
   });
-  if (!named || most < 4) return "";
+  if (!named) return 0;
+  constexpr std::size_t kLeastRows = 3;
+  const std::size_t all = phases_with_names(e);
+  return kRoundThem + std::min(all, kLeastRows + 1);  // that there are more takes a line
+}
+
+std::string named_phases_text(const Explanation& e, const TextOptions& options, std::size_t most) {
+  const std::size_t least = least_phase_lines(e);
+  if (least == 0 || most < least) return "";
   constexpr std::size_t kName = 22, kBefore = 2 + kName + 6 + 9 + 11 + 9 + 2;
   Nanos longest = 0;
   for (const Phase& p : e.phases) longest = std::max(longest, p.total);
@@ -160,10 +201,9 @@ std::string named_phases_text(const Explanation& e, const TextOptions& options, 
                             pad_left("computing", 11), pad_left("steps", 9), waits ? "  waited mostly for" : ""),
                 options) +
           "\n";
-  const auto all = static_cast<std::size_t>(
-      std::count_if(e.phases.begin(), e.phases.end(), [](const Phase& p) { return !p.named_by.empty(); }));
-  const std::size_t room = most - 3;  // but for the title, the header and an empty line
+  const std::size_t all = phases_with_names(e), room = most - kRoundThem;
   std::size_t rows = 0;
+  bool unknown = false, shared = false;
   for (std::size_t i = 0; i < e.phases.size(); ++i) {
     const Phase& p = e.phases[i];
     if (p.named_by.empty()) continue;
@@ -171,14 +211,18 @@ std::string named_phases_text(const Explanation& e, const TextOptions& options, 
       text += faint(fmt::format("  ... and {} more (--full)", all - rows + 1), options) + "\n";
       break;
     }
-    const std::string line =
-        fmt::format("  {}{}{}{}{}", pad_right(fitted(visible(phase_words(e, p)), kName - 1), kName),
-                    pad_left(fmt::format("{}", p.count), 6), pad_left(column_duration(p.total, longest), 9),
-                    pad_left(p.gpu_util_ratio ? whole_percent(*p.gpu_util_ratio) : "-", 11),
-                    pad_left(p.steps ? fmt::format("{:.0f}", *p.steps) : "-", 9));
+    const std::string line = fmt::format(
+        "  {}{}{}{}{}", pad_right(fitted(visible(phase_words(e, p)), kName - 1), kName),
+        pad_left(fmt::format("{}", p.count), 6), pad_left(column_duration(p.total, longest), 9),
+        pad_left(p.gpu_util_ratio ? whole_percent(*p.gpu_util_ratio) : "-", 11), pad_left(steps_words(p), 9));
     text += line + (waits ? "  " + fitted(waited_for(e, static_cast<std::int32_t>(i)), options.width - kBefore) : "") +
             "\n";
+    unknown = unknown || !p.gpu_util_ratio;
+    shared = shared || steps_are_shared(p);
   }
+  if (unknown && rows < room) text += faint("  computing -: too few of the GPU's readings lie in it", options) + "\n";
+  if (shared && rows + (unknown ? 1 : 0) < room)
+    text += faint(fmt::format("  steps ~: {}", kSharedSteps), options) + "\n";
   return text + "\n";
 }
 
@@ -198,11 +242,13 @@ std::string limits_text(const Explanation& e, const TextOptions& options) {
                          : fmt::format("never under {} ({})", human_duration(all - part),
                                        human_factor(static_cast<double>(all) / static_cast<double>(all - part)));
     };
-    text += wrap(fmt::format("{} of {} have a kernel on a GPU. Kernels that are twice as fast make {}; however fast, "
+    text += wrap(fmt::format("{} of {} have a kernel on a GPU{}. Kernels that are twice as fast make {}; however fast, "
                              "while the rest stays as it is: {}.",
-                             human_duration(kernels), human_duration(all), made(kernels), never_under(kernels)),
+                             human_duration(kernels), human_duration(all), unread_words(e.ledger), made(kernels),
+                             never_under(kernels)),
                  options.width, "By faster kernels alone: ", "  ");
-    text += wrap(fmt::format("{} of {}, its waits included. Twice as fast as a whole makes {}; however fast, while the "
+    text += wrap(fmt::format("{} of {}, its waits and the job's code in it included. Twice as fast as a whole makes "
+                             "{}; however fast, while the "
                              "rest stays as it is: {}.",
                              human_duration(e.pipeline->gpu_part), human_duration(all), made(e.pipeline->gpu_part),
                              never_under(e.pipeline->gpu_part)),

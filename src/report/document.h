@@ -19,6 +19,8 @@ struct Document {
   std::string recording;    // how the next commands name it, as a shell takes it
   std::string flame_graph;  // an SVG element without a style of its own, of class "flame"; "": there are no stacks
   std::vector<std::pair<std::string, double>> functions;  // where the GPU was idle: seconds of each, the longest first
+  // " --from 10s --to 20s", as commands have it, of a part of the recording; "": all of it.
+  std::string stretch = {};
 };
 
 // One file without a script or anything to load; its content policy allows its own style and nothing else. Text from

@@ -5,22 +5,10 @@
 #include <vector>
 
 #include "report/document.h"
+#include "report/tables.h"
 
 // What a document says, apart from how it is written. Text from outside is as it came: who writes it escapes it.
 namespace headroom::report {
-
-struct Table {
-  std::string caption;
-  std::vector<std::string> head;
-  std::vector<std::vector<std::string>> rows;  // as long as the head
-  std::size_t words = 1;                       // columns from the left that are words; the others are figures
-  std::string note;                            // below it; "": none
-};
-
-struct Point {
-  std::string label, text;
-  bool code = false;  // a command, a path
-};
 
 [[nodiscard]] std::string gpu_label(const Explanation& e, std::size_t device);  // "GPU 0 · NVIDIA A100"
 [[nodiscard]] std::string share_words(Nanos ns, Nanos whole);                   // "61.2 %"
@@ -29,7 +17,8 @@ struct Point {
 [[nodiscard]] Table ledger_table(const Document& d);
 // Accounts and readings of one GPU in a dozen stretches of time: what the strips show.
 [[nodiscard]] Table time_table(const Document& d, std::size_t gpu);
-[[nodiscard]] Table runs_table(const Document& d);  // of a batch: those that did not succeed, and the longest
+[[nodiscard]] std::string ended(const view::Run& run);  // how, in a word or two
+[[nodiscard]] Table runs_table(const Document& d);      // of a batch: those that did not succeed, and the longest
 [[nodiscard]] Table phases_table(const Document& d);
 [[nodiscard]] Table readings_table(const Document& d);
 [[nodiscard]] Table processes_table(const Document& d);
@@ -38,6 +27,7 @@ struct Point {
 [[nodiscard]] Table health_table(const Document& d);
 [[nodiscard]] Table losses_table(const Document& d);
 
+[[nodiscard]] std::string stretch_words(const Document& d);                    // which part it is of; "": the whole
 [[nodiscard]] std::string batch_words(const Document& d);                      // "" of what is no batch
 [[nodiscard]] std::vector<std::string> finding_numbers(const Explanation& e);  // "1", "1a", "2"
 [[nodiscard]] std::vector<Point> finding_points(const Explanation& e, const Finding& finding);

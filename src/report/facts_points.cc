@@ -7,6 +7,7 @@
 #include "base/iso_time.h"
 #include "base/secrets.h"
 #include "base/strings.h"
+#include "model/observations.h"
 #include "report/facts.h"
 #include "report/findings_text.h"
 #include "report/words.h"
@@ -68,7 +69,7 @@ std::vector<Point> finding_points(const Explanation& e, const Finding& finding) 
   }
   for (const std::string& sentence : finding.evidence) add(points, "Evidence", sentence);
   for (const Cause cause : finding.candidates)
-    add(points, "Could be", fmt::format("{}; what would tell: {}", info(cause).words, info(cause).observe));
+    add(points, "Could be", fmt::format("{}; what would tell: {}", info(cause).words, next_observation(cause, e.meta)));
   for (const std::string& other : finding.told_apart_from) add(points, "Told apart from", other);
   add(points, "Try", finding.advice);
   add(points, "Gain", finding.bound);
@@ -87,13 +88,13 @@ std::vector<Point> option_points(const Plan& plan, const Option& option) {
     add(points, "Gain",
         option.gain.high > 1 ? fmt::format("{}: {}", gain_range(option.gain), gain_time(option.gain, plan.seconds))
                              : gain_range(option.gain));
-    add(points, "If", option.gain.condition);
+    std::string_view condition = option.gain.condition;
+    if (condition.starts_with("if ")) condition.remove_prefix(3);
+    add(points, "If", std::string(condition));
   } else {
-    add(points, "Gain", option.gain.condition.empty() ? "not bounded by this recording" : option.gain.condition);
+    add(points, "Gain", condition_words(option));
   }
-  if (option.outcomes > 0)
-    add(points, "Shown",
-        fmt::format("{} for this cause set its low end", count_of(option.outcomes, "earlier prediction")));
+  if (option.outcomes > 0) add(points, "Shown", shown_words(option));
   add(points, "Risk", fmt::format("{}: {}", info(option.safety).name, option.why_safe));
   add(points, "Effort", option.effort);
   add(points, "Check", option.verify);
@@ -126,12 +127,13 @@ std::vector<Point> limits_points(const Explanation& e) {
         fmt::format("{} at equal work, {}", human_factor(e.bound->speedup_high), e.bound->condition));
   if (e.pipeline)
     add(points, "Kernels",
-        fmt::format("{} of {} have a kernel on a GPU; faster kernels change nothing in the rest",
-                    human_duration(e.pipeline->kernels), human_duration(e.pipeline->gpu_part + e.pipeline->rest)));
+        fmt::format("{} of {} have a kernel on a GPU{}; faster kernels change nothing in the rest",
+                    human_duration(e.pipeline->kernels), human_duration(e.pipeline->gpu_part + e.pipeline->rest),
+                    unread_words(e.ledger)));
   if (e.work && e.work->steps_per_second)
     add(points, "Work",
-        fmt::format("{:.0f} steps, {:.3g} per second, counted by {}", e.work->steps, *e.work->steps_per_second,
-                    e.work->via));
+        fmt::format("{:.0f} steps, {} per second from the first to the last, counted by {}", e.work->steps,
+                    human_figure(*e.work->steps_per_second, 3), e.work->via));
   return points;
 }
 

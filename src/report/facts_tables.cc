@@ -42,6 +42,14 @@ std::string gpu_label(const Explanation& e, std::size_t device) {
 
 std::string share_words(Nanos ns, Nanos whole) { return percent(ratio(ns, whole)); }
 
+std::string stretch_words(const Document& d) {
+  if (d.stretch.empty()) return "";
+  const RecordingMeta& meta = d.explanation.meta;
+  return fmt::format("This is of a stretch of the recording, from {} to {} of {}. Times below count from its begin.",
+                     human_duration(d.view.begin - meta.start), human_duration(d.view.end - meta.start),
+                     human_duration(meta.end - meta.start));
+}
+
 std::string since_begin(const view::View& view, Nanos at) { return human_duration(at - view.begin); }
 
 Table ledger_table(const Document& d) {
@@ -70,6 +78,10 @@ Table ledger_table(const Document& d) {
   return table;
 }
 
+std::string ended(const view::Run& run) {
+  return run.outcome ? std::string(info(*run.outcome).label) : run.running ? "still running" : "nobody saw its end";
+}
+
 Table runs_table(const Document& d) {
   constexpr std::size_t kMost = 60;
   const auto& runs = d.view.runs;
@@ -95,11 +107,10 @@ Table runs_table(const Document& d) {
     const view::Run& run = runs[i];
     std::vector<std::string> gpus;
     for (const std::size_t gpu : run.gpus) gpus.push_back(fmt::format("{}", d.explanation.ledger.devices[gpu].index));
-    const std::string ended = run.outcome   ? std::string(info(*run.outcome).label)
-                              : run.running ? "still running"
-                                            : "nobody saw its end";
-    table.rows.push_back({run.task, gpus.empty() ? "-" : join(gpus, ", "), ended, since_begin(d.view, run.begin),
-                          run.end ? human_duration(length(run)) : "-", optional_bytes(run.peak_gpu_bytes)});
+    table.rows.push_back({run.task, gpus.empty() ? "-" : join(gpus, ", "),
+                          run.reason.empty() ? ended(run) : ended(run) + ": " + run.reason,
+                          since_begin(d.view, run.begin), run.end ? human_duration(length(run)) : "-",
+                          optional_bytes(run.peak_gpu_bytes)});
   }
   return table;
 }
@@ -113,11 +124,14 @@ Table phases_table(const Document& d) {
   for (std::size_t i = 0; i < e.phases.size(); ++i) {
     const Phase& p = e.phases[i];
     table.rows.push_back({phase_words(e, p), waited_for(e, static_cast<std::int32_t>(i)), human_count(p.count),
-                          human_duration(p.total), p.gpu_util_ratio ? percent(*p.gpu_util_ratio) : "-",
-                          p.steps ? fmt::format("{:.0f}", *p.steps) : "-",
+                          human_duration(p.total), p.gpu_util_ratio ? percent(*p.gpu_util_ratio) : "-", steps_words(p),
                           p.memory_used_bytes ? human_bytes(static_cast<std::int64_t>(*p.memory_used_bytes)) : "-",
                           p.power_watts ? fmt::format("{:.0f} W", *p.power_watts) : "-"});
   }
+  if (std::any_of(e.phases.begin(), e.phases.end(), [](const Phase& p) { return !p.gpu_util_ratio; }))
+    table.note = "Computing \"-\": too few of the GPU's readings lie in it.";
+  if (std::any_of(e.phases.begin(), e.phases.end(), steps_are_shared))
+    table.note += fmt::format("{}Steps \"~\": {}.", table.note.empty() ? "" : " ", kSharedSteps);
   return table;
 }
 

@@ -8,15 +8,13 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "model/observations.h"
+#include "report/layout.h"
 #include "report/words.h"
 
 namespace headroom::report {
 
 namespace {
-
-std::size_t lines_in(const std::string& text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-}
 
 std::string labelled(std::string_view label, std::string_view text, const TextOptions& options) {
   return wrap(text, options.width, "   " + pad_right(label, 10), std::string(13, ' '));
@@ -113,7 +111,7 @@ std::string with_detail(const Explanation& e, const Detail& detail, const TextOp
   return text;
 }
 
-std::string candidate_table(const Finding& finding, const TextOptions& options) {
+std::string candidate_table(const Explanation& e, const Finding& finding, const TextOptions& options) {
   std::size_t left = 0;
   for (const Cause cause : finding.candidates) left = std::max(left, display_width(info(cause).words));
   const std::size_t room = options.width - std::min<std::size_t>(options.width, 5 + 2 + 24);
@@ -125,7 +123,9 @@ std::string candidate_table(const Finding& finding, const TextOptions& options) 
       text += wrap(info(cause).words, options.width, "     ", "       ");
       words = std::string(5 + left, ' ');
     }
-    text += wrap(info(cause).observe, options.width, words, std::string(5 + left, ' '));
+    std::string tells(next_observation(cause, e.meta));
+    if (!info(cause).beyond.empty()) tells += fmt::format("; readings leave it open: it takes {}", info(cause).beyond);
+    text += wrap(tells, options.width, words, std::string(5 + left, ' '));
   }
   return text;
 }
@@ -134,7 +134,7 @@ std::string in_full(const Explanation& e, const Finding& finding, const std::str
                     const TextOptions& options) {
   std::string text = head(e, finding, number, options);
   for (const std::string& sentence : finding.evidence) text += wrap(sentence, options.width, "   - ", "     ");
-  if (!finding.candidates.empty()) text += candidate_table(finding, options);
+  if (!finding.candidates.empty()) text += candidate_table(e, finding, options);
   if (!finding.told_apart_from.empty()) text += labelled("Not", join(finding.told_apart_from, "; "), options);
   if (!finding.advice.empty()) text += labelled("Try", finding.advice, options);
   if (!finding.bound.empty()) text += labelled("Gain", finding.bound, options);

@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "base/visible.h"
 #include "report/bars.h"
+#include "report/html_style.h"
 
 namespace headroom::report::html {
 
@@ -33,6 +35,10 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
+std::string dim(std::string_view words) {
+  return words.empty() ? "" : fmt::format("<p class=\"dim\">{}</p>\n", escaped(words));
+}
+
 std::string table(const Table& table) {
   if (table.rows.empty()) return "";
   std::string html = "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" + escaped(table.caption) +
@@ -49,7 +55,7 @@ std::string table(const Table& table) {
     html += "</tr>\n";
   }
   html += "</tbody></table></div>\n";
-  if (!table.note.empty()) html += "<p class=\"dim\">" + escaped(table.note) + "</p>\n";
+  html += dim(table.note);
   return html;
 }
 
@@ -101,14 +107,17 @@ std::string chart_row(std::string_view label, const std::string& svg_html) {
   return fmt::format("<div class=\"row\"><span title=\"{0}\">{0}</span>{1}</div>\n", escaped(label), svg_html);
 }
 
-std::string time_axis(const view::View& view) {
+std::string time_axis(Nanos span) {
   constexpr Nanos kLabels = 5;
-  const Nanos span = view.end - view.begin;
-  std::string labels = "<span>0</span>";
-  for (Nanos i = 1; i < kLabels; ++i)
-    labels += fmt::format("<span>{}</span>", column_duration(span / (kLabels - 1) * i, span));
-  return "<div class=\"row\"><span class=\"dim\">time since begin</span><div class=\"axis\">" + labels +
-         "</div></div>\n";
+  std::vector<std::string> marks{"0"};
+  for (Nanos i = 1; i < kLabels; ++i) marks.push_back(column_duration(span / (kLabels - 1) * i, span));
+  return axis("time since begin", marks);
+}
+
+std::string axis(std::string_view label, const std::vector<std::string>& marks) {
+  std::string html = "<div class=\"row\"><span class=\"dim\">" + escaped(label) + "</span><div class=\"axis\">";
+  for (const std::string& mark : marks) html += "<span>" + escaped(mark) + "</span>";
+  return html + "</div></div>\n";
 }
 
 std::string account_class(Account account) { return "a-" + std::string(info(account).cause); }
@@ -119,6 +128,43 @@ std::string legend(const std::vector<view::Share>& shares) {
     html += fmt::format("<li><i class=\"{}\"></i>{}</li>", account_class(share.account),
                         escaped(info(share.account).label));
   return html + "</ul>\n";
+}
+
+std::string legend(const std::vector<std::pair<std::string, std::string>>& classes) {
+  std::string html = "<ul class=\"legend\">";
+  for (const auto& [html_class, words] : classes)
+    html += fmt::format("<li><i class=\"{}\"></i>{}</li>", html_class, escaped(words));
+  return html + "</ul>\n";
+}
+
+std::string commands(const std::vector<std::string>& lines) {
+  std::vector<std::string> shown;
+  for (const std::string& line : lines) shown.push_back(escaped(line));
+  return "<pre tabindex=\"0\"><code>" + join(shown, "\n") + "</code></pre>\n";
+}
+
+std::string page(const Page& page) {
+  std::string links, body;
+  for (const Part& part : page.parts) {
+    if (part.html.empty()) continue;
+    links += fmt::format("<li><a href=\"#{}\">{}</a></li>", part.id, escaped(part.title));
+    body += section(part.id, part.title, part.html);
+  }
+  const std::string title = escaped(page.title);
+  return fmt::format(
+             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; "
+             "base-uri 'none'; form-action 'none'\">\n"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" "
+             "content=\"no-referrer\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
+             kStyleHash, title, kStyle) +
+         fmt::format(
+             "<a class=\"skip\" href=\"#main\">Skip to the report</a>\n<header>\n<p "
+             "class=\"dim\">{}</p>\n<h1>{}</h1>\n{}<nav aria-label=\"Contents\"><ul>{}</ul></nav>\n</header>\n",
+             title, escaped(page.headline), page.introduction, links) +
+         "<main id=\"main\">\n" + body +
+         fmt::format("</main>\n<footer><p class=\"dim\">Written by headroom {}.</p></footer>\n</body>\n</html>\n",
+                     HEADROOM_VERSION);
 }
 
 }  // namespace headroom::report::html

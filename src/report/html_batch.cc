@@ -6,6 +6,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "report/facts.h"
 #include "report/html.h"
 #include "report/html_charts.h"
 
@@ -18,10 +19,6 @@ constexpr std::size_t kWide = 960, kMostRows = 40, kMostTitles = 400;
 std::string_view ending_class(view::Ending ending) {
   constexpr std::array<std::string_view, 3> kClasses{"running", "good", "bad"};
   return kClasses[static_cast<std::size_t>(ending)];
-}
-
-std::string ended(const view::Run& run) {
-  return run.outcome ? std::string(info(*run.outcome).label) : run.running ? "still running" : "nobody saw its end";
 }
 
 struct Scale {
@@ -111,7 +108,7 @@ std::string batch_charts(const Document& d) {
   return "<p>" + escaped(batch_words(d)) +
          "</p>\n<ul class=\"legend\"><li><i class=\"good\"></i>succeeded</li><li><i class=\"bad\"></i>did "
          "not</li><li><i class=\"running\"></i>running</li></ul>\n" +
-         chart + time_axis(d.view) + table_twin(runs_table(d));
+         chart + time_axis(d.view.end - d.view.begin) + table_twin(runs_table(d));
 }
 
 }  // namespace headroom::report::html

@@ -5,6 +5,7 @@
 
 #include "base/human.h"
 #include "report/bars.h"
+#include "report/facts.h"
 #include "report/html.h"
 #include "report/html_charts.h"
 #include "report/words.h"
@@ -13,14 +14,14 @@ namespace headroom::report::html {
 
 namespace {
 
-constexpr int kWide = 1000;
+constexpr int kLedgerWide = 1000;
 
 std::string told(const view::Share& share, Nanos whole) {
   return fmt::format("{}: {} ({})", info(share.account).label, share_words(share.ns, whole), human_duration(share.ns));
 }
 
 double wide(Nanos ns, Nanos whole) {
-  return whole > 0 ? static_cast<double>(ns) / static_cast<double>(whole) * kWide : 0;
+  return whole > 0 ? static_cast<double>(ns) / static_cast<double>(whole) * kLedgerWide : 0;
 }
 
 // The accounts of one GPU side by side.
@@ -34,7 +35,8 @@ std::string bar(const Document& d, std::size_t gpu) {
     words += (words.empty() ? "" : "; ") + told(share, span);
     x += width;
   }
-  return svg("bar", kWide, 20, fmt::format("{}: where its time went", gpu_label(d.explanation, gpu)), words, shapes);
+  return svg("bar", kLedgerWide, 20, fmt::format("{}: where its time went", gpu_label(d.explanation, gpu)), words,
+             shapes);
 }
 
 // Each account begins where the one before it ends: a table that is a chart.
@@ -49,11 +51,11 @@ std::string waterfall(const Document& d) {
   for (const view::Share& share : d.view.ledger) {
     const double width = std::max(2.0, wide(share.ns, budget));
     const std::string shape =
-        rectangle(account_class(share.account), std::min(wide(before, budget), kWide - width), 0, width, 14);
+        rectangle(account_class(share.account), std::min(wide(before, budget), kLedgerWide - width), 0, width, 14);
     html += fmt::format(
         "<tr><th scope=\"row\" title=\"{}\">{}</th><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td></tr>\n",
         escaped(info(share.account).help), escaped(info(share.account).label),
-        svg("step", kWide, 14, told(share, budget), "", shape), share_words(share.ns, budget),
+        svg("step", kLedgerWide, 14, told(share, budget), "", shape), share_words(share.ns, budget),
         column_duration(share.ns, longest));
     before += share.ns;
   }
@@ -70,6 +72,8 @@ std::string ledger_charts(const Document& d) {
     html += chart_row(gpu_label(d.explanation, gpu), bar(d, gpu));
   html += waterfall(d);
   if (ledger.total(Account::kUseful) > 0) html += "<p class=\"dim\">Computing: a kernel was on the GPU.</p>\n";
+  if (const std::string ends = ends_words(ledger); !ends.empty())
+    html += fmt::format("<p class=\"dim\">{}</p>\n", ends);
   return html + table_twin(ledger_table(d));
 }
 
@@ -80,16 +84,16 @@ std::string option_chart(const Document& d) {
   if (most <= 1) return "";
   std::string html;
   std::size_t number = 0;
-  const auto x = [&](double gain) { return (gain - 1) / (most - 1) * kWide; };
+  const auto x = [&](double gain) { return (gain - 1) / (most - 1) * kLedgerWide; };
   for (const Option& option : d.plan.options) {
     ++number;
     if (!option.promises || option.gain.high <= 1) continue;
     const std::string words = gain_range(option.gain);
     const double low = x(option.gain.low), high = x(option.gain.high);
-    html +=
-        chart_row(fmt::format("{}. {}: {}", number, option.title, words),
-                  svg("step", kWide, 14, fmt::format("{}: {} of time at equal work", option.title, words), "",
-                      rectangle("ground", 0, 0, kWide, 14) + rectangle("gain", low, 0, std::max(4.0, high - low), 14)));
+    html += chart_row(
+        fmt::format("{}. {}: {}", number, option.title, words),
+        svg("step", kLedgerWide, 14, fmt::format("{}: {} of time at equal work", option.title, words), "",
+            rectangle("ground", 0, 0, kLedgerWide, 14) + rectangle("gain", low, 0, std::max(4.0, high - low), 14)));
   }
   return html + fmt::format(
                     "<div class=\"row\"><span class=\"dim\">gain of time</span><div "

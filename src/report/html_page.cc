@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "report/facts.h"
 #include "report/html.h"
 #include "report/html_charts.h"
-#include "report/html_style.h"
 #include "report/words.h"
 
 namespace headroom::report {
@@ -14,12 +14,6 @@ namespace headroom::report {
 namespace {
 
 using html::escaped;
-
-std::string commands(const std::vector<std::string>& lines) {
-  std::vector<std::string> shown;
-  for (const std::string& line : lines) shown.push_back(escaped(line));
-  return "<pre tabindex=\"0\"><code>" + join(shown, "\n") + "</code></pre>\n";
-}
 
 std::string findings(const Document& d) {
   const auto numbers = finding_numbers(d.explanation);
@@ -48,8 +42,8 @@ std::string options(const Document& d) {
   text += html::points(plan_points(d.plan));
   if (!d.plan.options.empty() && !d.recording.empty())
     text += "<p>To check a change afterwards:</p>\n" +
-            commands({fmt::format("headroom plan {} -o plan.json", d.recording),
-                      "# make one change, record again, then:", "headroom verify plan.json last"});
+            html::commands({fmt::format("headroom plan {} -o plan.json", d.recording),
+                            "# make one change, record again, then:", "headroom verify plan.json last"});
   return text;
 }
 
@@ -70,25 +64,18 @@ std::string recording_facts(const Document& d) {
   text += losses.empty() ? "<p>Nothing was lost while recording or reading, as far as was counted.</p>\n" : losses;
   if (!d.recording.empty())
     text += "<p>The recording says more than this report:</p>\n" +
-            commands({fmt::format("headroom why {} --full", d.recording)});
+            html::commands({fmt::format("headroom why {} --full{}", d.recording, d.stretch)});
   return text;
-}
-
-struct Part {
-  std::string_view id, title;
-  std::string html;
-};
-
-std::string contents(const std::vector<Part>& parts) {
-  std::string links;
-  for (const Part& part : parts)
-    if (!part.html.empty()) links += fmt::format("<li><a href=\"#{}\">{}</a></li>", part.id, escaped(part.title));
-  return "<nav aria-label=\"Contents\"><ul>" + links + "</ul></nav>\n";
 }
 
 std::string title_of(const Document& d) {
   const std::string& path = d.explanation.path;
   return path.empty() ? "Headroom report" : "Headroom report: " + path.substr(path.rfind('/') + 1);
+}
+
+std::string stretch(const Document& d) {
+  const std::string words = stretch_words(d);
+  return words.empty() ? "" : "<p>" + escaped(words) + "</p>\n";
 }
 
 std::string problems(const Explanation& e) {
@@ -101,35 +88,22 @@ std::string problems(const Explanation& e) {
 
 std::string to_html(const Document& d) {
   const Explanation& e = d.explanation;
-  const std::vector<Part> parts{
-      {"ledger", "Where the time went", html::ledger_charts(d)},
-      {"time", "Over time", html::time_charts(d)},
-      {"findings", "What cost time", findings(d)},
-      {"options", "What to change", options(d)},
-      {"tasks", "Tasks", html::batch_charts(d)},
-      {"stacks", "Stacks of idle time", stacks(d)},
-      {"health", "Health", html::table(health_table(d))},
-      {"details", "Phases, readings, processes", detail_tables(d)},
-      {"parameters", "Parameters and metrics the job told", html::points(parameter_points(e))},
-      {"provenance", "What was recorded", html::points(provenance_points(e))},
-      {"evidence", "How it was recorded", recording_facts(d)},
-  };
-  std::string page = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; base-uri "
-      "'none'; form-action 'none'\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" "
-      "content=\"no-referrer\">\n<title>{}</title>\n<style>{}</style>\n</head>\n<body>\n",
-      html::kStyleHash, escaped(title_of(d)), html::kStyle);
-  page += fmt::format(
-      "<a class=\"skip\" href=\"#main\">Skip to the report</a>\n<header>\n<p "
-      "class=\"dim\">{}</p>\n<h1>{}</h1>\n{}{}</header>\n",
-      escaped(title_of(d)), escaped(e.headline), problems(e), contents(parts));
-  page += "<main id=\"main\">\n";
-  for (const Part& part : parts) page += html::section(part.id, part.title, part.html);
-  return page +
-         fmt::format("</main>\n<footer><p class=\"dim\">Written by headroom {}.</p></footer>\n</body>\n</html>\n",
-                     HEADROOM_VERSION);
+  return html::page({.title = title_of(d),
+                     .headline = e.headline,
+                     .introduction = stretch(d) + problems(e),
+                     .parts = {
+                         {"ledger", "Where the time went", html::ledger_charts(d)},
+                         {"time", "Over time", html::time_charts(d)},
+                         {"findings", "What cost time", findings(d)},
+                         {"options", "What to change", options(d)},
+                         {"tasks", "Tasks", html::batch_charts(d)},
+                         {"stacks", "Stacks of idle time", stacks(d)},
+                         {"health", "Health", html::table(health_table(d))},
+                         {"details", "Phases, readings, processes", detail_tables(d)},
+                         {"parameters", "Parameters and metrics the job told", html::points(parameter_points(e))},
+                         {"provenance", "What was recorded", html::points(provenance_points(e))},
+                         {"evidence", "How it was recorded", recording_facts(d)},
+                     }});
 }
 
 }  // namespace headroom::report

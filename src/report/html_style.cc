@@ -34,16 +34,19 @@ dt{grid-column:1;color:var(--dim)}
 dd{grid-column:2;margin:0;min-width:0}
 .row{display:grid;grid-template-columns:14rem 1fr;gap:.75rem;align-items:center;margin:.3em 0;font-size:.875rem}
 .row>span{min-width:0;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-#options .row>span{white-space:normal}
+#options .row>span,#what-if .row>span,#curves .row>span,#best .row>span,#result .row>span,#parts .row>span,#phases .row>span{white-space:normal}
 .axis{display:flex;justify-content:space-between;color:var(--dim);border-top:1px solid var(--line)}
 svg{display:block;width:100%;shape-rendering:crispEdges}
-.bar{height:1.7rem}.strip{height:2.6rem}.series{height:2rem;border-bottom:1px solid var(--line)}.step,.run{height:.9rem}.marks{height:.6rem}
+.bar{height:1.7rem}.strip{height:2.6rem}.series{height:2rem;border-bottom:1px solid var(--line)}.step,.run{height:.9rem}.pair{height:1.3rem}.marks{height:.6rem}
 .lanes1{height:.9rem}.lanes4{height:2.8rem}.lanes16{height:7rem}.lanes64{height:14rem}
 .strip,.bar,.marks{background:var(--card)}
 .bar rect{stroke:var(--bg);stroke-width:1px;vector-effect:non-scaling-stroke}
 .series path{fill:var(--transfer);stroke:var(--transfer);stroke-width:1px;vector-effect:non-scaling-stroke}
 .marks path{fill:var(--fg)}
-.ground{fill:var(--card)}.gain{fill:var(--useful)}
+.ground{fill:var(--card)}.gain{fill:var(--useful);background:var(--useful)}.one{fill:var(--fg)}.pruned{fill:var(--discarded);background:var(--discarded)}
+.curves{height:15rem;background:var(--card);shape-rendering:auto}.best{height:7rem}
+.curves path{fill:none;stroke-width:1.5px;stroke-opacity:.8;vector-effect:non-scaling-stroke}
+.curves .good{stroke:var(--useful)}.curves .pruned{stroke:var(--discarded)}.curves .bad{stroke:var(--input)}.curves .running{stroke:var(--foreign)}.curves .cut{stroke:var(--fg);stroke-width:1px}
 .good{fill:var(--useful);background:var(--useful)}.bad{fill:var(--input);background:var(--input)}.running{fill:var(--foreign);background:var(--foreign)}
 .scroll{overflow-x:auto;max-width:100%;margin:.6em 0}
 table{border-collapse:collapse;font-size:.875rem}
@@ -95,6 +98,8 @@ nav,.skip{display:none}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}
 article,svg,tr{break-inside:avoid}
 .scroll{overflow:visible}
+.row>span{white-space:normal}
+details::details-content{content-visibility:visible}
 }
 )css";
 

@@ -10,6 +10,6 @@ extern const std::string_view kStyle;
 
 // Its SHA-256 in base64, by which the content policy allows it and no other. tests/e2e/test_report_html.py tells the
 // new one when the style has changed.
-inline constexpr std::string_view kStyleHash = "94cT1r6D/xDj10mYc6oopqMM376p4Hm3xVQBuSNYV6M=";
+inline constexpr std::string_view kStyleHash = "7kWJv7abQkvf3qsA2PKFCWZleN3NzPrPFOXZRNBYwXA=";
 
 }  // namespace headroom::report::html

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/human.h"
+#include "report/facts.h"
 #include "report/html.h"
 #include "report/html_charts.h"
 #include "report/words.h"
@@ -82,7 +83,7 @@ std::string gpu_details(const Document& d, std::size_t position) {
   for (const view::Series& series : gpu.series)
     if (series.metric != Metric::kTemperature) html += series_row(series);
   html += lanes(d, gpu);
-  if (!html.empty()) html += time_axis(d.view);
+  if (!html.empty()) html += time_axis(d.view.end - d.view.begin);
   return html;
 }
 
@@ -175,7 +176,7 @@ std::string time_charts(const Document& d) {
   }
   const Nanos bin =
       (d.view.end - d.view.begin) / static_cast<Nanos>(std::max<std::size_t>(1, d.view.gpus[0].strip.bins.size()));
-  html += time_axis(d.view);
+  html += time_axis(d.view.end - d.view.begin);
   html += fmt::format(
       "<p class=\"dim\">One step is {}. What takes a millisecond or a hundredth of a step is drawn at least one line "
       "high, so that short peaks stay visible.</p>\n",

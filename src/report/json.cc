@@ -56,7 +56,8 @@ Json phase_json(const Explanation& e, const Phase& phase) {
           {"power_watts", optional_json(phase.power_watts)},
           {"period_ns", optional_json(phase.period)},
           {"named_by", phase.named_by.empty() ? Json(nullptr) : Json(phase.named_by)},
-          {"steps", optional_json(phase.steps)}};
+          {"steps", optional_json(phase.steps)},
+          {"steps_shared", phase.steps ? Json(phase.steps_shared) : Json(nullptr)}};
 }
 
 // What a finding claims, summed by device, account and place.
@@ -85,10 +86,11 @@ Json gain_json(const std::optional<Gain>& gain) {
 // Identifiers are places in the list, from 1 on.
 Json finding_json(const Explanation& e, std::size_t index) {
   const Finding& finding = e.findings[index];
-  Json candidates = Json::array(), candidate_labels = Json::array();
+  Json candidates = Json::array(), candidate_labels = Json::array(), beyond = Json::array();
   for (const Cause cause : finding.candidates) {
     candidates.push_back(info(cause).id);
     candidate_labels.push_back(info(cause).words);
+    if (!info(cause).beyond.empty()) beyond.push_back({{"cause", info(cause).id}, {"takes", info(cause).beyond}});
   }
   const Nanos budget = e.ledger.budget();
   return {{"id", index + 1},
@@ -97,6 +99,7 @@ Json finding_json(const Explanation& e, std::size_t index) {
           {"label", finding.cause ? Json(info(*finding.cause).words) : Json(nullptr)},
           {"candidates", candidates},
           {"candidate_labels", candidate_labels},
+          {"beyond", beyond},
           {"title", finding.title},
           {"device_seconds", seconds(finding.cost())},
           {"share", budget > 0 ? static_cast<double>(finding.cost()) / static_cast<double>(budget) : 0.0},

@@ -22,6 +22,7 @@ struct TextOptions {
 
 // Columns a string takes: UTF-8 characters are counted as one each.
 [[nodiscard]] std::size_t display_width(std::string_view text);
+[[nodiscard]] std::size_t lines_in(std::string_view text);
 [[nodiscard]] std::string pad_right(std::string_view text, std::size_t width);  // cut with "…" if longer
 [[nodiscard]] std::string pad_left(std::string_view text, std::size_t width);
 

@@ -1,69 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/strings.h"
-#include "base/visible.h"
 #include "report/facts.h"
+#include "report/markdown.h"
 #include "report/words.h"
 
 namespace headroom::report {
 
 namespace {
 
-// A backslash keeps punctuation from being markup (CommonMark 2.4). What is left as text GitHub still makes mentions of
-// @, references of # and links of addresses: an empty comment within keeps it from that.
-std::string escaped(std::string_view text) {
-  constexpr std::string_view kMarkup = "\\`*_[]<>#|~&";
-  const std::string shown = visible(text);
-  std::string safe;
-  for (std::size_t i = 0; i < shown.size(); ++i) {
-    if (kMarkup.find(shown[i]) != std::string_view::npos) safe += '\\';
-    safe += shown[i];
-    const std::string_view rest = std::string_view(shown).substr(i);
-    const bool address = rest.starts_with("://") || (rest.starts_with("w.") && safe.ends_with("www"));
-    if (shown[i] == '@' || shown[i] == '#' || address) safe += "<!-- -->";
-  }
-  return safe;
-}
-
-// As text in a fence longer than any run of backticks in it.
-std::string code(std::string_view text) {
-  const std::string shown = visible(text);
-  std::size_t longest = 0, run = 0;
-  for (const char c : shown) longest = std::max(longest, run = c == '`' ? run + 1 : 0);
-  const std::string fence(longest + 1, '`'), gap = longest > 0 ? " " : "";
-  return fence + gap + shown + gap + fence;
-}
-
-std::string table(const Table& one) {
-  if (one.rows.empty()) return "";
-  std::string text = "**" + escaped(one.caption) + "**\n\n|", rule = "|";
-  for (std::size_t i = 0; i < one.head.size(); ++i) {
-    text += " " + escaped(one.head[i]) + " |";
-    rule += i < one.words ? " --- |" : " ---: |";
-  }
-  text += "\n" + rule + "\n";
-  for (const auto& row : one.rows) {
-    text += "|";
-    for (const std::string& cell : row) text += " " + escaped(cell) + " |";
-    text += "\n";
-  }
-  if (!one.note.empty()) text += "\n" + escaped(one.note) + "\n";
-  return text + "\n";
-}
-
-std::string points(const std::vector<Point>& points) {
-  std::string text;
-  for (const Point& point : points)
-    text += fmt::format("* {}: {}\n", escaped(point.label), point.code ? code(point.text) : escaped(point.text));
-  return text.empty() ? text : text + "\n";
-}
-
-std::string section(std::string_view title, const std::string& body) {
-  return body.empty() ? "" : fmt::format("## {}\n\n{}", title, body);
-}
+using markdown::escaped;
+using markdown::points;
+using markdown::section;
+using markdown::table;
 
 std::string findings(const Document& d) {
   const auto numbers = finding_numbers(d.explanation);
@@ -105,9 +55,11 @@ std::string how(const Document& d) {
 std::string to_markdown(const Document& d) {
   const Explanation& e = d.explanation;
   std::string text = fmt::format("# {}\n\n", escaped(e.headline));
+  if (const std::string words = stretch_words(d); !words.empty()) text += escaped(words) + "\n\n";
   if (const auto problems = problem_words(e); !problems.empty())
     text += fmt::format("**Problems:** {}.\n\n", escaped(join(problems, "; ")));
-  text += section("Where the time went", table(ledger_table(d)));
+  const std::string ends = ends_words(e.ledger);
+  text += section("Where the time went", table(ledger_table(d)) + (ends.empty() ? "" : escaped(ends) + "\n\n"));
   text += section("What cost time", findings(d));
   text += section("What to change", options(d));
   text += section("Tasks", tasks(d));

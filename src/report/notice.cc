@@ -16,6 +16,17 @@ Json tasks_json(const std::optional<BatchSummary::Tasks>& tasks) {
 
 constexpr int kOneLine = -1;
 
+std::string notice(const EndNotice& end, Json finding, bool live, bool withdrawn) {
+  return dump({{"schema", "headroom.notify-finding/1"},
+               {"verb", end.verb},
+               {"recording", text_json(end.recording)},
+               {"command", end.command},
+               {"live", live},
+               {"withdrawn", withdrawn},
+               {"finding", std::move(finding)}},
+              kOneLine);
+}
+
 }  // namespace
 
 std::string to_json(const EndNotice& end, const Explanation* explanation) {
@@ -34,13 +45,16 @@ std::string to_json(const EndNotice& end, const Explanation* explanation) {
               kOneLine);
 }
 
-std::string finding_notice(const EndNotice& end, const Explanation& explanation, std::size_t index) {
-  return dump({{"schema", "headroom.notify-finding/1"},
-               {"verb", end.verb},
-               {"recording", text_json(end.recording)},
-               {"command", end.command},
-               {"finding", finding_json(explanation, index)}},
-              kOneLine);
+std::string finding_notice(const EndNotice& end, const Explanation& explanation, std::size_t index, Told when) {
+  return notice(end, finding_json(explanation, index), when == Told::kLive, false);
+}
+
+std::string withdrawn_notice(const EndNotice& end, const std::string& finding) {
+  return notice(end, Json::parse(finding, nullptr, false), false, true);
+}
+
+std::string finding_text(const Explanation& explanation, std::size_t index) {
+  return dump(finding_json(explanation, index), kOneLine);
 }
 
 }  // namespace headroom::report

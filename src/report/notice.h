@@ -25,6 +25,11 @@ struct EndNotice {
 [[nodiscard]] std::string to_json(const EndNotice& end, const Explanation* explanation);
 
 // "headroom.notify-finding/1", one line: explanation.findings[index].
-[[nodiscard]] std::string finding_notice(const EndNotice& end, const Explanation& explanation, std::size_t index);
+enum class Told { kLive, kAtEnd };
+[[nodiscard]] std::string finding_notice(const EndNotice& end, const Explanation& explanation, std::size_t index,
+                                         Told when);
+// The same of one that was told live and no longer holds: the finding as finding_text() had it.
+[[nodiscard]] std::string withdrawn_notice(const EndNotice& end, const std::string& finding);
+[[nodiscard]] std::string finding_text(const Explanation& explanation, std::size_t index);  // JSON
 
 }  // namespace headroom::report

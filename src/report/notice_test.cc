@@ -9,7 +9,7 @@
 namespace headroom::report {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 Explanation with_findings(std::vector<std::string> titles) {
   Explanation explanation;
@@ -22,15 +22,15 @@ Explanation with_findings(std::vector<std::string> titles) {
   return explanation;
 }
 
-json parsed(const std::string& text) {
+Json parsed(const std::string& text) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << "one line";
   EXPECT_TRUE(text.ends_with('\n'));
-  return json::parse(text);
+  return Json::parse(text);
 }
 
 TEST(Notice, OfAnEndHasTheFirstFinding) {
   const Explanation explanation = with_findings({"hung", "hung again"});
-  const json told = parsed(to_json({.verb = "run", .recording = "a.hrec", .signal = 9, .duration = 7}, &explanation));
+  const Json told = parsed(to_json({.verb = "run", .recording = "a.hrec", .signal = 9, .duration = 7}, &explanation));
   EXPECT_EQ(told["headline"], "It waited.");
   EXPECT_EQ(told["top_finding"]["title"], "hung");
   EXPECT_EQ(told["top_finding"]["device_seconds"], 5.0);
@@ -41,7 +41,7 @@ TEST(Notice, OfAnEndHasTheFirstFinding) {
 }
 
 TEST(Notice, WithoutARecordingNothingIsMadeUp) {
-  const json told = parsed(to_json({.verb = "batch", .exit_code = 1, .tasks = {{.total = 2, .failed = 2}}}, nullptr));
+  const Json told = parsed(to_json({.verb = "batch", .exit_code = 1, .tasks = {{.total = 2, .failed = 2}}}, nullptr));
   for (const char* name : {"recording", "headline", "top_finding", "signal", "stop_reason"})
     EXPECT_TRUE(told[name].is_null()) << name;
   EXPECT_EQ(told["tasks"]["failed"], 2);
@@ -49,13 +49,23 @@ TEST(Notice, WithoutARecordingNothingIsMadeUp) {
 
 TEST(Notice, OfAFindingIsThatFinding) {
   const Explanation explanation = with_findings({"hung", "hung again"});
-  const json told = parsed(finding_notice({.verb = "record", .recording = "a.hrec"}, explanation, 1));
+  const Json told = parsed(finding_notice({.verb = "record", .recording = "a.hrec"}, explanation, 1, Told::kLive));
   EXPECT_EQ(told["finding"]["title"], "hung again");
   EXPECT_EQ(told["finding"]["id"], 2);
+  EXPECT_EQ(told["live"], true);
+  EXPECT_EQ(told["withdrawn"], false);
+}
+
+TEST(Notice, OfAWithdrawnFindingIsTheFindingAsItWasTold) {
+  const Explanation explanation = with_findings({"hung", "hung again"});
+  const Json told = parsed(withdrawn_notice({.verb = "run"}, finding_text(explanation, 1)));
+  EXPECT_EQ(told["finding"]["title"], "hung again");
+  EXPECT_EQ(told["live"], false);
+  EXPECT_EQ(told["withdrawn"], true);
 }
 
 TEST(Notice, IsOneLineAndJsonWhateverACommandHolds) {
-  const json told = parsed(to_json({.verb = "run", .command = {"a\nb", "\xff\x1b\""}}, nullptr));
+  const Json told = parsed(to_json({.verb = "run", .command = {"a\nb", "\xff\x1b\""}}, nullptr));
   EXPECT_EQ(told["command"][0], "a\nb");
 }
 

@@ -6,6 +6,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "report/layout.h"
 #include "report/palette.h"
 #include "report/plan.h"
 #include "report/words.h"
@@ -14,10 +15,6 @@ namespace headroom::report {
 
 namespace {
 
-std::size_t lines_in(const std::string& text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-}
-
 std::string labelled(std::string_view label, std::string_view text, const TextOptions& options) {
   return wrap(text, options.width, "   " + pad_right(label, 7), std::string(10, ' '));
 }
@@ -25,7 +22,7 @@ std::string labelled(std::string_view label, std::string_view text, const TextOp
 Nanos ns(double s) { return static_cast<Nanos>(std::min(s, 9e9) * 1e9); }
 
 std::string head(const Option& option, std::size_t number, const TextOptions& options) {
-  const std::string title = fmt::format("{}. {}", number, option.title);
+  const std::string title = fmt::format("{}. {}", number, visible(option.title));
   const std::string gain = option.promises ? gain_range(option.gain) : "";
   if (display_width(title) + display_width(gain) + 2 <= options.width)
     return bold(gain.empty() ? title : pad_right(title, options.width - display_width(gain)), options) + gain + "\n";
@@ -36,13 +33,10 @@ std::string in_detail(const Plan& plan, const Option& option, std::size_t number
   std::string text = head(option, number, options);
   text += labelled("Do", option.apply, options);
   if (options.full) text += labelled("For", cause_words(option), options);
-  std::string gain = option.gain.condition.empty() ? "not bounded by this recording" : option.gain.condition;
+  std::string gain = condition_words(option);
   if (option.promises && option.gain.high > 1) gain = fmt::format("{}, {}", gain_time(option.gain, plan.seconds), gain);
   text += labelled("Gain", gain, options);
-  if (option.outcomes > 0)
-    text += labelled("Shown",
-                     fmt::format("{} for this cause set its low end", count_of(option.outcomes, "earlier prediction")),
-                     options);
+  if (option.outcomes > 0) text += labelled("Shown", shown_words(option), options);
   text += labelled("Risk", fmt::format("{}: {}", info(option.safety).name, option.why_safe), options);
   text += labelled("Check", option.verify, options);
   if (options.full) {
@@ -55,7 +49,7 @@ std::string in_detail(const Plan& plan, const Option& option, std::size_t number
 std::string in_a_line(const Option& option, std::size_t number, const TextOptions& options) {
   std::string right = option.promises ? gain_range(option.gain) + ", " : "";
   right += info(option.safety).name;
-  const std::string title = fmt::format("{}. {}", number, option.title);
+  const std::string title = fmt::format("{}. {}", number, visible(option.title));
   if (display_width(title) + display_width(right) + 2 > options.width) return wrap(title, options.width, "", "   ");
   return pad_right(title, options.width - display_width(right)) + right + "\n";
 }
@@ -109,8 +103,22 @@ std::string projections_text(const Plan& plan, const TextOptions& options) {
   return text;
 }
 
-std::string next(const Plan& plan, const TextOptions& options) {
+bool promises(const Option& option) { return option.promises && option.gain.high > 1; }
+
+// Of a plan that was written: what tells whether a change kept its promise; "" where there is none.
+std::string verify_line(const Plan& plan, std::string_view saved, const TextOptions& options) {
+  const auto first = std::find_if(plan.options.begin(), plan.options.end(), promises);
+  if (saved.empty() || first == plan.options.end()) return "";
+  const bool several = std::any_of(std::next(first), plan.options.end(), promises);
+  const std::string line =
+      fmt::format("headroom verify {} last{}", visible(shell_quote(saved)), several ? " --applied " + first->id : "");
+  return fmt::format("Next: make one change, record again, and compare at equal work:\n      {}\n",
+                     typed(line, options));
+}
+
+std::string next(const Plan& plan, std::string_view saved, const TextOptions& options) {
   if (plan.options.empty()) return "";
+  if (std::string line = verify_line(plan, saved, options); !line.empty()) return line;
   const std::string name = visible(options.recording.empty() ? shell_quote(plan.recording) : options.recording);
   return fmt::format("Next: {}\n      {}\n", typed(fmt::format("headroom plan {} -o plan.json", name), options),
                      options.full ? "make one change, record again, and compare at equal work"
@@ -133,6 +141,20 @@ std::string gain_time(const Gain& gain, double seconds) {
                        : fmt::format("{} to {} instead of {}", best, least, now);
 }
 
+std::string condition_words(const Option& option) {
+  const std::string& condition = option.gain.condition;
+  if (condition.empty()) return "not bounded by this recording";
+  const bool of_nothing = condition.starts_with("if ") && !(option.promises && option.gain.high > 1);
+  return of_nothing ? "none is promised for the time of this job" : condition;
+}
+
+std::string shown_words(const Option& option) {
+  const std::string predictions = count_of(option.outcomes, "earlier prediction");
+  if (human_factor(option.gain.low) == human_factor(1))
+    return fmt::format("{} for this cause; the low end is no gain all the same", predictions);
+  return fmt::format("{} for this cause set its low end", predictions);
+}
+
 std::string cause_words(const Option& option) {
   if (!option.cause) return "";
   const std::string_view words = info(*option.cause).words;
@@ -142,29 +164,41 @@ std::string cause_words(const Option& option) {
 
 std::string plan_headline(const Plan& plan) {
   if (!plan.nothing.empty()) return plan.nothing + ".";
-  const auto first = std::find_if(plan.options.begin(), plan.options.end(),
-                                  [](const Option& o) { return o.promises && o.gain.high > 1; });
+  const auto first = std::find_if(plan.options.begin(), plan.options.end(), promises);
   if (first == plan.options.end()) return "What was found is no matter of speed; what to do about it:";
-  if (!first->candidates.empty())
-    return fmt::format(
-        "No gain can be promised: several causes look the same in this recording. The best first guess allows {}.",
-        gain_range(first->gain));
+  if (!first->candidates.empty()) {
+    const auto most = std::max_element(first, plan.options.end(), [](const Option& x, const Option& y) {
+      return (x.promises ? x.gain.high : 0) < (y.promises ? y.gain.high : 0);
+    });
+    const std::string allowed = gain_range(first->gain);
+    const bool more = gain_range(most->gain) != allowed;
+    return fmt::format("No gain can be promised: several causes look the same in this recording. {}",
+                       more ? fmt::format("The first guess allows {}, another one {}.", allowed, gain_range(most->gain))
+                            : fmt::format("The best first guess allows {}.", allowed));
+  }
   std::string title = first->title;
   if (title.size() > 1 && (title[1] >= 'a' || title[1] == ' '))
     title[0] = static_cast<char>(title[0] | 0x20);  // "CPU" stays
   return fmt::format("What to try first: {}, {} at equal work.", title, gain_range(first->gain));
 }
 
-std::string to_text(const Plan& plan, const TextOptions& wanted) {
+std::string to_text(const Plan& plan, const TextOptions& wanted, std::string_view saved) {
   const TextOptions options = clamped(wanted);
   const std::size_t limit = options.width >= 80 ? 40 : 40 * 80 / options.width;
-  const std::string begin = bold(wrap(plan_headline(plan), options.width, "", ""), options) + "\n";
+  std::string begin = bold(wrap(plan_headline(plan), options.width, "", ""), options);
+  if (plan.goes_on)
+    begin += wrap("The recording goes on: all of this is about what it has so far.", options.width, "", "");
+  if (!plan.ended_badly.empty())
+    begin += wrap(fmt::format("The job did not end well ({}): all of this is about what it did until then.",
+                              visible(plan.ended_badly)),
+                  options.width, "", "");
+  begin += "\n";
   std::string end = together_text(plan, options);
   if (!plan.flips.empty())
     end += wrap(fmt::format("What would change this order: {}.", plan.flips), options.width, "", "  ");
   end += projections_text(plan, options);
   if (!end.empty()) end += "\n";
-  end += next(plan, options);
+  end += next(plan, saved, options);
   constexpr std::size_t kInDetail = 3;
   std::string middle;
   for (std::size_t detailed = kInDetail; detailed > 0; --detailed) {

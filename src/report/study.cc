@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "report/layout.h"
 #include "report/palette.h"
 #include "report/study_text.h"
 #include "report/text.h"
@@ -28,10 +29,6 @@ constexpr std::array kDetails{
     Detail{1, 5, 3, Facts::kFew},   Detail{1, 4, 3, Facts::kFew},   Detail{1, 4, 2, Facts::kFew},
     Detail{1, 4, 1, Facts::kFew},   Detail{1, 3, 1, Facts::kFew},   Detail{1, 2, 0, Facts::kFew}};
 constexpr Detail kAll{10'000, 10'000, 10'000, Facts::kUsual};
-
-std::size_t lines_in(const std::string& text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-}
 
 // Never wrapped: a command is there to be copied.
 std::string next(const StudyReport& report, const TextOptions& options) {

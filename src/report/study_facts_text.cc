@@ -27,43 +27,9 @@ std::string worker_hours(double seconds) {
   return fmt::format("{:.1f} worker-seconds", seconds);
 }
 
-// "Of 5.4 worker-hours, 12 % trained trials that completed, 39 % …": they add up to 100 %.
-std::string worker_sentence(const StudyReport& report) {
-  const WorkerTime& time = report.worker_time;
-  if (!(time.total > 0) || !std::isfinite(time.total)) return "";
-  const std::array<std::string_view, 6> words{
-      "trained trials that completed",
-      "trials that were pruned",
-      "was start-up",
-      dead_trials(report) > 0 ? "went into failed and dead trials" : "went into failed trials",
-      "trains trials that still run",
-      "went by without a trial"};
-  const auto shares = percents({time.useful, time.discarded, time.startup, time.failed, time.running, time.between});
-  std::string text;
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    if (shares[i] == 0) continue;
-    const bool verb_is_missing = i == 1 && shares[0] == 0;
-    text += fmt::format(", {} % {}{}", shares[i], verb_is_missing ? "trained " : "", words[i]);
-  }
-  return fmt::format("Of {}{}.", worker_hours(time.total), text);
-}
-
 std::string direction_word(const StudyReport& report) {
   if (report.directions.empty() || report.directions.front() == Direction::kNotSet) return "";
   return report.directions.front() == Direction::kMinimize ? ", minimised" : ", maximised";
-}
-
-std::string best_sentence(const StudyReport& report) {
-  if (report.directions.size() > 1)
-    return report.pareto.empty()
-               ? fmt::format("It has {} objectives, and no trial has completed yet.", report.directions.size())
-               : fmt::format("Of {} objectives: no trial is better in all than any of {} ({}).",
-                             report.directions.size(), count_of(report.pareto.size(), "trial"),
-                             trial_words(report.pareto));
-  if (report.best.empty()) return "No trial has completed with a value: there is no best one.";
-  const BestPoint& best = report.best.back();
-  return fmt::format("Best value {:.6g}{}: {}, after {} and {}.", best.value, direction_word(report),
-                     trial_words({best.trial}), duration_words(best.seconds), count_of(best.trials_finished, "trial"));
 }
 
 std::string startup_words(const StudyReport& report, Facts which) {
@@ -120,8 +86,7 @@ std::string failure_words(const StudyReport& report, std::size_t most, Facts whi
     if (parts.size() == most) break;
     parts.push_back(fmt::format("{}: {} of {}{}", group.where, human_count(group.failed), count_of(group.of, "trial"),
                                 group.before_first_step ? ", before the first step" : ""));
-    if (which == Facts::kUsual && !group.trials.empty())
-      parts.back() += fmt::format(" ({})", trial_words(group.trials));
+    if (which != Facts::kFew && !group.trials.empty()) parts.back() += fmt::format(" ({})", trial_words(group.trials));
   }
   std::string text = join(parts, "; ");
   if (report.failures.size() > most)
@@ -133,7 +98,8 @@ std::string recording_words(const StudyReport& report) {
   if (!report.recording) return "";
   const StudyRecording& r = *report.recording;
   std::vector<std::string> parts;
-  if (r.gpu_busy) parts.push_back(fmt::format("a kernel ran for {} of the recorded time", human_percent(*r.gpu_busy)));
+  if (r.gpu_busy)
+    parts.push_back(fmt::format("a kernel ran for {} of the study's recorded time", human_percent(*r.gpu_busy)));
   if (r.gpu_discarded)
     parts.push_back(
         fmt::format("{} of kernels were for trials that were pruned or failed", human_duration(*r.gpu_discarded)));
@@ -168,6 +134,40 @@ std::string pruner_words(const Inferred& inferred) {
 
 }  // namespace
 
+// "Of 5.4 worker-hours, 12 % trained trials that completed, 39 % …": they add up to 100 %.
+std::string worker_sentence(const StudyReport& report) {
+  const WorkerTime& time = report.worker_time;
+  if (!(time.total > 0) || !std::isfinite(time.total)) return "";
+  const std::array<std::string_view, 6> words{
+      "trained trials that completed",
+      "trials that were pruned",
+      "was start-up",
+      dead_trials(report) > 0 ? "went into failed and dead trials" : "went into failed trials",
+      "trains trials that still run",
+      "went by without a trial"};
+  const auto shares = percents({time.useful, time.discarded, time.startup, time.failed, time.running, time.between});
+  std::string text;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (shares[i] == 0) continue;
+    const bool verb_is_missing = i == 1 && shares[0] == 0;
+    text += fmt::format(", {} % {}{}", shares[i], verb_is_missing ? "trained " : "", words[i]);
+  }
+  return fmt::format("Of {}{}.", worker_hours(time.total), text);
+}
+
+std::string best_sentence(const StudyReport& report) {
+  if (report.directions.size() > 1)
+    return report.pareto.empty()
+               ? fmt::format("It has {} objectives, and no trial has completed yet.", report.directions.size())
+               : fmt::format("Of {} objectives: no trial is better in all than any of {} ({}).",
+                             report.directions.size(), count_of(report.pareto.size(), "trial"),
+                             trial_words(report.pareto));
+  if (report.best.empty()) return "No trial has completed with a value: there is no best one.";
+  const BestPoint& best = report.best.back();
+  return fmt::format("Best value {:.6g}{}: {}, after {} and {}.", best.value, direction_word(report),
+                     trial_words({best.trial}), duration_words(best.seconds), count_of(best.trials_finished, "trial"));
+}
+
 std::string study_answer(const StudyReport& report, const TextOptions& options) {
   std::string text = bold(wrap(states_words(report) + ".", options.width, "", ""), options);
   text += wrap(worker_sentence(report), options.width, "", "");
@@ -175,22 +175,33 @@ std::string study_answer(const StudyReport& report, const TextOptions& options) 
   return text + "\n";
 }
 
-std::string study_facts_text(const StudyReport& report, const TextOptions& options, Facts which) {
+std::vector<Point> study_facts(const StudyReport& report, Facts which) {
   constexpr std::size_t kGroups = 2;
-  if (report.trials == 0) return "";
-  std::string text;
-  const auto line = [&](std::string_view label, const std::string& words) {
-    if (!words.empty()) text += labelled_words(label, words, options);
+  std::vector<Point> points;
+  if (report.trials == 0) return points;
+  const auto add = [&](std::string_view label, std::string words) {
+    if (!words.empty()) points.push_back({std::string(label), std::move(words)});
   };
-  line("Start-up", startup_words(report, which));
-  line("Step", step_words(report));
-  if (which == Facts::kUsual) line("Lasted", lasted_words(report));
-  line("At once", parallel_words(report));
-  line("Failed", failure_words(report, options.full ? 10'000 : kGroups, which));
-  line("GPU", recording_words(report));
-  if (which == Facts::kUsual) line("Pruner", pruner_words(report.pruner));
-  if (options.full) line("Sampler", pruner_words(report.sampler));
+  add("Start-up", startup_words(report, which));
+  add("Step", step_words(report));
+  if (which != Facts::kFew) add("Lasted", lasted_words(report));
+  add("At once", parallel_words(report));
+  add("Failed", failure_words(report, which == Facts::kAll ? 10'000 : kGroups, which));
+  add("GPU", recording_words(report));
+  if (which != Facts::kFew) add("Pruner", pruner_words(report.pruner));
+  if (which == Facts::kAll) add("Sampler", pruner_words(report.sampler));
+  return points;
+}
+
+std::string study_facts_text(const StudyReport& report, const TextOptions& options, Facts which) {
+  std::string text;
+  for (const Point& point : study_facts(report, options.full ? Facts::kAll : which))
+    text += labelled_words(point.label, point.text, options);
   return text.empty() ? text : text + "\n";
+}
+
+std::string anomaly_words(const StudyAnomaly& anomaly) {
+  return sentence(anomaly.text) + (anomaly.next.empty() ? "" : " " + sentence(anomaly.next));
 }
 
 std::string study_anomalies(const StudyReport& report, const TextOptions& options, std::size_t most) {
@@ -198,16 +209,14 @@ std::string study_anomalies(const StudyReport& report, const TextOptions& option
   const std::size_t shown = std::min(most, report.anomalies.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const StudyAnomaly& anomaly = report.anomalies[i];
-    text += warning("!", options) +
-            wrap(sentence(anomaly.text) + (anomaly.next.empty() ? "" : " " + sentence(anomaly.next)), options.width - 1,
-                 " ", "  ");
+    text += warning("!", options) + wrap(anomaly_words(anomaly), options.width - 1, " ", "  ");
   }
   if (shown < report.anomalies.size()) text += fmt::format("  {} more with --full\n", report.anomalies.size() - shown);
   return text.empty() ? text : text + "\n";
 }
 
-std::string study_source(const StudyReport& report, const TextOptions& options) {
-  std::string text;
+std::vector<Point> study_sources(const StudyReport& report, Facts which) {
+  std::vector<Point> points;
   if (report.begin && report.end) {
     const Nanos east = -report.clock.offset;  // of the storage's zone
     const Nanos size = east < 0 ? -east : east;
@@ -219,16 +228,22 @@ std::string study_source(const StudyReport& report, const TextOptions& options) 
       times = fmt::format("the storage's are taken for {} ({}{}); lengths of time hold in any case.", zone,
                           report.clock.how.empty() ? "nothing here tells their zone" : report.clock.how,
                           report.clock.how.find("--tz") == std::string::npos ? "; --tz does" : "");
-    if (options.full) times += " " + when(report);
-    text += wrap(times, options.width, "Times: ", "  ");
+    if (which == Facts::kAll) times += " " + when(report);
+    points.push_back({"Times", std::move(times)});
   }
-  if (options.full)
-    text += wrap(report.name.empty() ? report.engine : fmt::format("study {}; {}.", report.name, report.engine),
-                 options.width, "Read from: ", "  ");
+  if (which == Facts::kAll)
+    points.push_back(
+        {"Read from", report.name.empty() ? report.engine : fmt::format("study {}; {}.", report.name, report.engine)});
   if (report.left_out > 0)
-    text += wrap(fmt::format("{} of the storage that {} no sense.", count_of(report.left_out, "row"),
-                             report.left_out == 1 ? "makes" : "make"),
-                 options.width, "Left out: ", "  ");
+    points.push_back({"Left out", fmt::format("{} of the storage that {} no sense.", count_of(report.left_out, "row"),
+                                              report.left_out == 1 ? "makes" : "make")});
+  return points;
+}
+
+std::string study_source(const StudyReport& report, const TextOptions& options) {
+  std::string text;
+  for (const Point& point : study_sources(report, options.full ? Facts::kAll : Facts::kUsual))
+    text += wrap(point.text, options.width, point.label + ": ", "  ");
   return text;
 }
 

@@ -109,6 +109,15 @@ std::string one_line(std::string text) {
   return out;
 }
 
+TEST(StudyText, CallsNothingGpuTimeThatNoGpuIsKnownToHaveDone) {
+  StudyReport report = sweep();
+  report.utilisation_of_gpu = true;
+  EXPECT_THAT(what_if_details(report, report.what_if[0]), HasSubstr("1.1 GPU-hours for the same trials"));
+  report.utilisation_of_gpu = false;
+  EXPECT_THAT(what_if_details(report, report.what_if[0]), Not(HasSubstr("GPU-hours")));
+  EXPECT_THAT(what_if_details(report, report.what_if[0]), HasSubstr("1:06:00 for the same trials"));
+}
+
 TEST(StudyText, FitsFortyLinesOfEightyColumnsAndNarrowerOnesInProportion) {
   StudyReport report = sweep();
   for (int i = 0; i < 30; ++i) report.what_if.push_back(report.what_if.back());
@@ -175,7 +184,7 @@ TEST(StudyText, AnEditThatBeginsWithAnotherIsToldInFewWords) {
               HasSubstr("\n1. keep the process\n2. as 1., and: start 6 of them (risky: memory: 6 x "
                         "3.0 GB of 24 GB)\n"));
   std::swap(report.what_if[0].how, report.what_if[1].how);
-  EXPECT_THAT(to_text(report, {}), HasSubstr("\n2. as 1., without: start 6 of them"));
+  EXPECT_THAT(to_text(report, {}), HasSubstr("\n2. as 1., except: start 6 of them"));
   EXPECT_THAT(to_text(report, {.width = 100, .full = true}), HasSubstr("   keep the process; start 6 of them\n"));
 }
 

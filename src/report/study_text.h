@@ -7,6 +7,7 @@
 
 #include "model/study_report.h"
 #include "report/layout.h"
+#include "report/tables.h"
 
 // The pieces of the report about a study, each a few whole lines, or "" where there is nothing to say.
 namespace headroom::report {
@@ -25,8 +26,14 @@ namespace headroom::report {
 [[nodiscard]] std::string labelled_words(std::string_view label, const std::string& words, const TextOptions& options);
 
 // ----------------------------------------------------------------------------------------------------------- facts
+enum class Facts { kFew, kUsual, kAll };
+// Of the workers' time, and of the best value; "" where nothing is known.
+[[nodiscard]] std::string worker_sentence(const StudyReport& report);
+[[nodiscard]] std::string best_sentence(const StudyReport& report);
+[[nodiscard]] std::vector<Point> study_facts(const StudyReport& report, Facts which);
+[[nodiscard]] std::string anomaly_words(const StudyAnomaly& anomaly);  // with what to do
+[[nodiscard]] std::vector<Point> study_sources(const StudyReport& report, Facts which);
 [[nodiscard]] std::string study_answer(const StudyReport& report, const TextOptions& options);
-enum class Facts { kFew, kUsual };
 [[nodiscard]] std::string study_facts_text(const StudyReport& report, const TextOptions& options, Facts which);
 // `most`: so many anomalies, the costliest first, with what to do; how many more there are.
 [[nodiscard]] std::string study_anomalies(const StudyReport& report, const TextOptions& options, std::size_t most);
@@ -36,6 +43,15 @@ enum class Facts { kFew, kUsual };
 [[nodiscard]] std::string study_source(const StudyReport& report, const TextOptions& options);
 
 // --------------------------------------------------------------------------------------------------------- what-if
+[[nodiscard]] std::string what_if_title(const StudyReport& report);
+[[nodiscard]] std::string ratio_words(const WhatIf& row);                            // "0.79x-0.84x", "not reached"
+[[nodiscard]] std::string rate_words(const StudyReport& report, const WhatIf& row);  // "144 -> 179"
+[[nodiscard]] std::string busy_words(const StudyReport& report, const WhatIf& row);  // "83 -> 99 %"
+[[nodiscard]] std::string_view busy_of(const StudyReport& report);                   // what that is a share of
+[[nodiscard]] std::string risk_words(const WhatIf& row);                             // a word, and the reason
+[[nodiscard]] std::string what_if_details(const StudyReport& report, const WhatIf& row);  // memory, cores, GPU-hours
+[[nodiscard]] std::string what_if_notes(const StudyReport& report, const std::vector<const WhatIf*>& rows);
+[[nodiscard]] std::vector<Point> study_calibration(const StudyReport& report, Facts which);
 // `rows` of the table; then the exact edits for the first `edits` changes that help, and notes.
 [[nodiscard]] std::string study_what_if(const StudyReport& report, const TextOptions& options, std::size_t rows,
                                         std::size_t edits);

@@ -29,31 +29,10 @@ bool busier_and_slower(const StudyReport& report, const WhatIf& row) {
 bool seldom(const WhatIf& row) { return row.best_reached < 0.995; }
 bool hardly(const WhatIf& row) { return row.best_reached < 0.5; }
 
-std::string ratio_words(const WhatIf& row) {
-  const Estimate& ratio = row.time_to_best_ratio;
-  if (!(row.best_reached > 0) || !std::isfinite(ratio.low) || !std::isfinite(ratio.high)) return "not reached";
-  if (hardly(row)) return "hardly reached";
-  return fmt::format("{:.2f}x-{:.2f}x{}", ratio.low, ratio.high, seldom(row) ? "*" : "");
-}
-
-std::string rate_words(const StudyReport& report, const WhatIf& row) {
-  if (!report.as_it_is) return per_hour(row.trials_per_hour.value);
-  return fmt::format("{} -> {}", per_hour(report.as_it_is->trials_per_hour.value), per_hour(row.trials_per_hour.value));
-}
-
-std::string busy_words(const StudyReport& report, const WhatIf& row) {
-  const auto number = [](double ratio) { return fmt::format("{:.0f}", 100 * ratio); };
-  if (!report.as_it_is) return number(row.utilisation.value) + " %";
-  return fmt::format("{} -> {} %", number(report.as_it_is->utilisation.value), number(row.utilisation.value));
-}
-
 // A word; with room for it, the reason.
-std::string risk_words(const WhatIf& row, std::size_t room) {
-  std::string text(info(row.safety).name);
-  if (slower(row)) text = "slower";
-  if (!row.fits) text = "does not fit";
-  const std::string longer = row.why.empty() ? text : fmt::format("{}: {}", text, row.why);
-  return display_width(visible(longer)) <= room ? longer : text;
+std::string risk_cell(const WhatIf& row, std::size_t room) {
+  const std::string longer = risk_words(row);
+  return display_width(visible(longer)) <= room ? longer : longer.substr(0, longer.find(": "));
 }
 
 // The best ones; the last of them gives way to one that is busier and slower, if none is among them: busy is not fast.
@@ -79,10 +58,6 @@ std::vector<const WhatIf*> edited(const StudyReport& report, std::size_t most) {
   return rows;
 }
 
-std::string_view busy_of(const StudyReport& report) {
-  return report.utilisation_of_gpu ? "GPU busy" : report.startup.inside_seconds ? "computing" : "open";
-}
-
 // "1. warm workers": the numbers are those of the edits below.
 std::string numbered(const StudyReport& report, const WhatIf& row, std::size_t edits) {
   const auto all = edited(report, edits);
@@ -101,7 +76,7 @@ std::string narrow_table(const std::vector<Cells>& rows, std::string_view busy, 
   for (const Cells& row : rows) {
     text += wrap(row.change, options.width, row.change.starts_with(' ') ? "   " : "", "   ");
     text += wrap(
-        fmt::format("{} trials/h; best in {}; {} {}; {}", row.rate, row.ratio, busy, row.busy, risk_words(*row.row, 0)),
+        fmt::format("{} trials/h; best in {}; {} {}; {}", row.rate, row.ratio, busy, row.busy, risk_cell(*row.row, 0)),
         options.width, "     ", "     ");
   }
   return text;
@@ -121,7 +96,7 @@ std::string table(const StudyReport& report, const std::vector<const WhatIf*>& s
     rate = std::max(rate, row.rate.size());
     ratio = std::max(ratio, row.ratio.size());
     busy = std::max(busy, row.busy.size());
-    if (row.row != nullptr) risk = std::max(risk, risk_words(*row.row, 0).size());
+    if (row.row != nullptr) risk = std::max(risk, risk_cell(*row.row, 0).size());
   }
   const std::size_t figures = rate + ratio + busy;
   const std::size_t gap = longest + figures + risk + 8 <= options.width ? 2 : 1;
@@ -137,13 +112,13 @@ std::string table(const StudyReport& report, const std::vector<const WhatIf*>& s
                              pad_left(row.ratio, ratio) + pad_left(row.busy, busy) + std::string(gap, ' ');
     text += row.row == nullptr
                 ? faint(line + "risk", options)
-                : line + visible(risk_words(*row.row, options.width - std::min(options.width, change + others)));
+                : line + visible(risk_cell(*row.row, options.width - std::min(options.width, change + others)));
     text += "\n";
   }
   return text;
 }
 
-// The edit; in few words where one that is told before it begins with the same: "as 1., without: …".
+// The edit; in few words where one that is told before it begins with the same: "as 1., except: …".
 std::string edit_words(const std::vector<const WhatIf*>& rows, std::size_t index) {
   constexpr std::string_view kAnd = "; ";
   const std::string& how = rows[index]->how;
@@ -155,7 +130,7 @@ std::string edit_words(const std::vector<const WhatIf*>& rows, std::size_t index
     if (const std::string more = rest(how, rows[i]->how); !more.empty())
       return fmt::format("as {}., and: {}", i + 1, more);
     if (const std::string less = rest(rows[i]->how, how); !less.empty())
-      return fmt::format("as {}., without: {}", i + 1, less);
+      return fmt::format("as {}., except: {}", i + 1, less);
   }
   return how;
 }
@@ -177,17 +152,6 @@ std::string edit(const WhatIf& row, const std::string& how, std::size_t number, 
   return text;
 }
 
-std::string details(const WhatIf& row, const TextOptions& options) {
-  std::vector<std::string> parts;
-  parts.push_back(fmt::format("{}{}; {} to {} trials/h", info(row.safety).name, row.why.empty() ? "" : ": " + row.why,
-                              per_hour(row.trials_per_hour.low), per_hour(row.trials_per_hour.high)));
-  parts.push_back(fmt::format("{:.3g} GPU-hours for the same trials", row.gpu_hours));
-  if (row.memory_bytes) parts.push_back(fmt::format("{} of GPU memory", human_bytes(*row.memory_bytes)));
-  if (row.cores) parts.push_back(fmt::format("{:.3g} cores", *row.cores));
-  if (seldom(row)) parts.push_back(fmt::format("the best value in {} of the replays", human_percent(row.best_reached)));
-  return wrap(join(parts, "; ") + ".", options.width, "   ", "   ");
-}
-
 // In full with all that is known of each.
 std::string edits(const StudyReport& report, const TextOptions& options, std::size_t most) {
   std::string text;
@@ -197,12 +161,65 @@ std::string edits(const StudyReport& report, const TextOptions& options, std::si
     if (!options.full && rows[i]->safety == Safety::kRisky && !rows[i]->why.empty())
       how += fmt::format(" (risky: {})", rows[i]->why);
     text += edit(*rows[i], how, i + 1, options);
-    if (options.full) text += details(*rows[i], options);
+    if (options.full) text += wrap(what_if_details(report, *rows[i]), options.width, "   ", "   ");
   }
   return text.empty() ? text : text + "\n";
 }
 
-std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& rows) {
+std::string counts(const std::array<double, kTrialStates>& states) {
+  std::vector<std::string> parts;
+  constexpr std::array<std::pair<TrialState, std::string_view>, 3> kShown{
+      {{TrialState::kComplete, "complete"}, {TrialState::kPruned, "pruned"}, {TrialState::kFail, "failed"}}};
+  for (const auto& [state, word] : kShown)
+    parts.push_back(fmt::format("{:.0f} {}", states[static_cast<std::size_t>(state)], word));
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+std::string ratio_words(const WhatIf& row) {
+  const Estimate& ratio = row.time_to_best_ratio;
+  if (!(row.best_reached > 0) || !std::isfinite(ratio.low) || !std::isfinite(ratio.high)) return "not reached";
+  if (hardly(row)) return "hardly reached";
+  return fmt::format("{:.2f}x-{:.2f}x{}", ratio.low, ratio.high, seldom(row) ? "*" : "");
+}
+
+std::string rate_words(const StudyReport& report, const WhatIf& row) {
+  if (!report.as_it_is) return per_hour(row.trials_per_hour.value);
+  return fmt::format("{} -> {}", per_hour(report.as_it_is->trials_per_hour.value), per_hour(row.trials_per_hour.value));
+}
+
+std::string busy_words(const StudyReport& report, const WhatIf& row) {
+  const auto number = [](double ratio) { return fmt::format("{:.0f}", 100 * ratio); };
+  if (!report.as_it_is) return number(row.utilisation.value) + " %";
+  return fmt::format("{} -> {} %", number(report.as_it_is->utilisation.value), number(row.utilisation.value));
+}
+
+std::string_view busy_of(const StudyReport& report) {
+  return report.utilisation_of_gpu ? "GPU busy" : report.startup.inside_seconds ? "computing" : "open";
+}
+
+std::string risk_words(const WhatIf& row) {
+  std::string text(info(row.safety).name);
+  if (slower(row)) text = "slower";
+  if (!row.fits) text = "does not fit";
+  return row.why.empty() ? text : fmt::format("{}: {}", text, row.why);
+}
+
+std::string what_if_details(const StudyReport& report, const WhatIf& row) {
+  std::vector<std::string> parts;
+  parts.push_back(fmt::format("{}{}; {} to {} trials/h", info(row.safety).name, row.why.empty() ? "" : ": " + row.why,
+                              per_hour(row.trials_per_hour.low), per_hour(row.trials_per_hour.high)));
+  parts.push_back(report.utilisation_of_gpu
+                      ? human_figure(row.gpu_hours, 3) + " GPU-hours for the same trials"
+                      : fmt::format("{} for the same trials", duration_words(row.gpu_hours * 3600)));
+  if (row.memory_bytes) parts.push_back(fmt::format("{} of GPU memory", human_bytes(*row.memory_bytes)));
+  if (row.cores) parts.push_back(fmt::format("{:.3g} cores", *row.cores));
+  if (seldom(row)) parts.push_back(fmt::format("the best value in {} of the replays", human_percent(row.best_reached)));
+  return join(parts, "; ") + ".";
+}
+
+std::string what_if_notes(const StudyReport& report, const std::vector<const WhatIf*>& rows) {
   std::vector<std::string> sentences;
   if (std::any_of(rows.begin(), rows.end(), [&](const WhatIf* row) { return busier_and_slower(report, *row); }))
     sentences.emplace_back(report.utilisation_of_gpu
@@ -225,46 +242,48 @@ std::string notes(const StudyReport& report, const std::vector<const WhatIf*>& r
   return join(sentences, " ");
 }
 
-std::string counts(const std::array<double, kTrialStates>& states) {
-  std::vector<std::string> parts;
-  constexpr std::array<std::pair<TrialState, std::string_view>, 3> kShown{
-      {{TrialState::kComplete, "complete"}, {TrialState::kPruned, "pruned"}, {TrialState::kFail, "failed"}}};
-  for (const auto& [state, word] : kShown)
-    parts.push_back(fmt::format("{:.0f} {}", states[static_cast<std::size_t>(state)], word));
-  return join(parts, ", ");
+std::string what_if_title(const StudyReport& report) {
+  return report.calibration.replays > 0
+             ? fmt::format("What if: the study's own trials, simulated {} times under each change",
+                           human_count(report.calibration.replays))
+             : "What if: the study's own trials, simulated under each change";
 }
-
-}  // namespace
 
 std::string study_what_if(const StudyReport& report, const TextOptions& options, std::size_t rows,
                           std::size_t edit_count) {
   if (report.what_if.empty()) return "";
-  const std::string title = report.calibration.replays > 0
-                                ? fmt::format("What if: the study's own trials, simulated {} times under each change",
-                                              human_count(report.calibration.replays))
-                                : "What if: the study's own trials, simulated under each change";
   const auto shown = chosen(report, rows);
-  std::string text = bold(wrap(title + ".", options.width, "", ""), options) +
+  std::string text = bold(wrap(what_if_title(report) + ".", options.width, "", ""), options) +
                      table(report, shown, options.full ? kAllEdits : edit_count, options);
-  text += wrap(notes(report, shown), options.width, "", "");
+  text += wrap(what_if_notes(report, shown), options.width, "", "");
   return text + "\n" + edits(report, options, edit_count);
 }
 
-std::string study_calibration(const StudyReport& report, const TextOptions& options) {
+std::vector<Point> study_calibration(const StudyReport& report, Facts which) {
   const Calibration& c = report.calibration;
-  std::string text;
-  const auto ended = [](const std::string& words) {
-    return words.ends_with('.') || words.ends_with('?') ? words : words + ".";
+  std::vector<Point> points;
+  const auto add = [&](const char* label, const std::string& words) {
+    if (!words.empty()) points.push_back({label, words.ends_with('.') || words.ends_with('?') ? words : words + "."});
   };
-  if (!c.good) return c.why.empty() ? "" : wrap(ended(c.why), options.width, "No what-if: ", "  ");
+  if (!c.good) {
+    add("No what-if", c.why);
+    return points;
+  }
   std::string line = c.why;
-  if (options.full || line.empty())
+  if (which == Facts::kAll || line.empty())
     line = fmt::format("{}{}replayed as it was: {} in {}; observed: {} in {}", line, line.empty() ? "" : "; ",
                        counts(c.replayed), duration_words(c.replayed_seconds), counts(c.observed),
                        duration_words(c.observed_seconds));
-  text += wrap(ended(line), options.width, "Calibration: ", "  ");
-  if (options.full)
-    for (const std::string& assumption : report.assumptions) text += wrap(assumption, options.width, "Assumed: ", "  ");
+  add("Calibration", line);
+  if (which == Facts::kAll)
+    for (const std::string& assumption : report.assumptions) points.push_back({"Assumed", assumption});
+  return points;
+}
+
+std::string study_calibration(const StudyReport& report, const TextOptions& options) {
+  std::string text;
+  for (const Point& point : study_calibration(report, options.full ? Facts::kAll : Facts::kUsual))
+    text += wrap(point.text, options.width, point.label + ": ", "  ");
   return text;
 }
 

@@ -13,16 +13,13 @@
 #include "report/bars.h"
 #include "report/details.h"
 #include "report/findings_text.h"
+#include "report/layout.h"
 #include "report/palette.h"
 #include "report/words.h"
 
 namespace headroom::report {
 
 namespace {
-
-std::size_t lines_in(const std::string& text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-}
 
 // What a check is about, where its evidence alone does not say.
 std::string_view subject(const std::string& check) {
@@ -57,7 +54,7 @@ std::string problems(const Explanation& e, const TextOptions& options) {
   bool lost = false;
   const Loss* unread = nullptr;
   for (const Loss& loss : e.losses) {
-    if (loss.count <= 0 || loss.severity < Severity::kDataLoss || is_little(loss, e.meta.end - e.meta.start)) continue;
+    if (!is_a_problem(loss, e.meta)) continue;
     if (!lost_in_reading(loss))
       lost = true;
     else if (unread == nullptr || loss.severity > unread->severity)
@@ -106,11 +103,14 @@ std::string evidence_in_full(const Explanation& e, const TextOptions& options) {
   if (e.meta.interval > 0) line += fmt::format(", a reading every {}", human_duration(e.meta.interval));
   if (!cost.empty()) line += "; cost " + cost;
   std::string text = wrap(line + ".", options.width, "Evidence: ", "  ") + missing_evidence(e, options);
-  for (const Loss& loss : e.losses)
-    if (loss.count > 0)
-      text += wrap(
-          fmt::format("{} {}{}", human_count(loss.count), loss.what, loss.detail.empty() ? "" : ": " + loss.detail),
-          options.width, loss.severity >= Severity::kDataLoss ? "  lost    " : "  noted   ", "    ");
+  for (const Loss& loss : e.losses) {
+    if (loss.count <= 0) continue;
+    const auto kind = loss_kind_of(loss.what);
+    std::string words = kind ? fmt::format("{} ({})", info(*kind).help, loss.what) : loss.what;
+    if (!loss.detail.empty()) words += "; " + loss.detail;
+    text += wrap(fmt::format("{}: {}", human_count(loss.count), words), options.width,
+                 loss.severity >= Severity::kDataLoss ? "  lost    " : "  noted   ", "    ");
+  }
   return text;
 }
 
@@ -133,12 +133,38 @@ std::string next(const Explanation& e, const TextOptions& options) {
                      typed(fmt::format("headroom export {} --format chrome -o trace.json", name), options));
 }
 
+bool is_seen(Nanos part, const Ledger& ledger) {
+  constexpr Nanos kSeen = 100;  // a hundredth of the time
+  return part > 0 && part >= ledger.budget() / kSeen;
+}
+
 std::string gloss(const Explanation& e, const TextOptions& options) {
   if (e.ledger.total(Account::kUseful) == 0) return "\n";
-  return faint(wrap("Computing: a kernel was on the GPU.", options.width, "  ", "  "), options) + "\n";
+  const std::string ends = ends_words(e.ledger);
+  return faint(
+             wrap("Computing: a kernel was on the GPU." + (ends.empty() ? "" : " " + ends), options.width, "  ", "  "),
+             options) +
+         "\n";
 }
 
 }  // namespace
+
+std::string ends_words(const Ledger& ledger) {
+  Nanos ends = 0;
+  for (const LedgerEntry& entry : ledger.entries)
+    if (entry.account == Account::kUnexplained && entry.tiers.empty()) ends += entry.ns;
+  return is_seen(ends, ledger)
+             ? fmt::format("Unexplained: in {} of it a process ended, at what moment no reading says.",
+                           human_duration(ends))
+             : "";
+}
+
+std::string unread_words(const Ledger& ledger) {
+  const Nanos unread = ledger.total(Account::kUnobserved);
+  return is_seen(unread, ledger)
+             ? fmt::format(", as far as readings tell (for {} of GPU time there is none)", human_duration(unread))
+             : "";
+}
 
 std::string cut_short(const RecordingMeta& meta) {
   const std::string_view why = meta.stop_reason == "disk_full" ? "the disk was full"
@@ -183,7 +209,11 @@ std::string shared_part(const Explanation& e, const TextOptions& options, std::s
     text = bars(e.ledger, options, std::max(kLeast, lines - std::min(lines, least + kGloss))) + gloss(e, options);
   }
   std::size_t taken = lines_in(text) + lines_in(rest);
-  const std::string findings = top_findings(e, options, lines > taken ? lines - taken : 0);
+  // The phases before the last details of the findings, and not before what to try.
+  const std::size_t for_phases = least_phase_lines(e);
+  const bool both_fit = lines >= taken + least_lines(e, options) + for_phases;
+  const std::size_t kept = taken + (both_fit ? for_phases : 0);
+  const std::string findings = top_findings(e, options, lines > kept ? lines - kept : 0);
   taken += lines_in(findings);
   constexpr std::size_t kForPhases = 8;  // of what the findings leave
   return text + named_phases_text(e, options, std::min(kForPhases, lines > taken ? lines - taken : 0)) + findings +

@@ -6,11 +6,14 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "model/losses.h"
+#include "report/words.h"
 
 namespace headroom::report {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string many(const std::string& words, int times) {
   std::string text;
@@ -63,6 +66,48 @@ std::size_t count(const std::string& text, const std::string& word) {
   return found;
 }
 
+TEST(Report, AGainWithoutANumberHasNoCondition) {
+  Option option;
+  option.gain = {1, 2, "if the GPU never waited for its data"};
+  EXPECT_EQ(condition_words(option), option.gain.condition);
+  option.gain.high = 1;
+  EXPECT_EQ(condition_words(option), "none is promised for the time of this job");
+  option.gain.high = 2;
+  option.promises = false;
+  EXPECT_EQ(condition_words(option), "none is promised for the time of this job");
+  option.gain.condition = "none by itself: it makes the answer surer";
+  EXPECT_EQ(condition_words(option), option.gain.condition);
+  option.gain.condition = "";
+  EXPECT_EQ(condition_words(option), "not bounded by this recording");
+}
+
+TEST(Report, PhasesAreCountedExactlyWhereNothingOfThemWasLost) {
+  const auto title = [](const std::string& way, LossKind lost, std::int64_t count) {
+    Explanation e;
+    e.phases = {{.name = "epoch", .named_by = way}};
+    e.losses = {{.what = std::string(info(lost).name), .count = count}};
+    return phases_title(e);
+  };
+  const auto least = HasSubstr("so many times at least");
+  EXPECT_THAT(title("marks", LossKind::kMarkLost, 1), least);
+  EXPECT_THAT(title("marks", LossKind::kMarkLost, 0), Not(least));
+  EXPECT_THAT(title("marks", LossKind::kOutputLost, 1), Not(least)) << "nobody read them in the output";
+  EXPECT_THAT(title("output", LossKind::kOutputLost, 1), least);
+  EXPECT_THAT(title("output", LossKind::kMarkLost, 1), Not(least));
+  EXPECT_THAT(title("trace", LossKind::kMarkShort, 1), Not(least));
+  EXPECT_THAT(title("stacks", LossKind::kMarkShort, 0), least);
+  EXPECT_THAT(title("stacks", LossKind::kMarkShort, 0), HasSubstr("by samples"));
+}
+
+TEST(Report, EarlierPredictionsSetALowEndThatIsAGain) {
+  Option option;
+  option.outcomes = 1;
+  option.gain = {1.2, 2, ""};
+  EXPECT_EQ(shown_words(option), "1 earlier prediction for this cause set its low end");
+  option.gain.low = 1.001;
+  EXPECT_EQ(shown_words(option), "1 earlier prediction for this cause; the low end is no gain all the same");
+}
+
 TEST(Report, TheTopThreeKeepWhatToTryAndWhatItBrings) {
   for (const auto& [devices, lines] : {std::pair(1U, 40), std::pair(2U, 40), std::pair(4U, 50), std::pair(8U, 50)}) {
     const std::string text = to_text(crowded(devices), {.width = 80});
@@ -72,6 +117,54 @@ TEST(Report, TheTopThreeKeepWhatToTryAndWhatItBrings) {
     EXPECT_THAT(text, HasSubstr("Problems:"));
     EXPECT_THAT(text, HasSubstr("1 finding more with --full"));
   }
+}
+
+Explanation with_phases(std::size_t devices, int phases) {
+  Explanation e = crowded(devices);
+  for (int i = 0; i < phases; ++i)
+    e.phases.push_back({.name = "phase " + std::to_string(i), .named_by = "marks", .count = 4, .total = 8 * kSecond});
+  return e;
+}
+
+TEST(Report, ATableOfPhasesHasPhasesOrIsNone) {
+  std::size_t tables = 0;
+  for (const std::size_t width : {60U, 80U, 100U, 160U})
+    for (const int findings : {1, 2, 3, 4})
+      for (const int phases : {1, 2, 3, 4, 5, 12}) {
+        Explanation e = with_phases(1, phases);
+        e.findings.resize(static_cast<std::size_t>(findings));
+        const std::string text = to_text(e, {.width = width});
+        EXPECT_LE(std::count(text.begin(), text.end(), '\n'), std::max<std::size_t>(40, 40 * 80 / width)) << text;
+        const std::size_t rows = count(text, "\n  phase ") - count(text, "\n  phase  ");  // but for the header
+        if (count(text, "Phases, as marks") == 0) {
+          EXPECT_EQ(rows, 0U) << text;
+          continue;
+        }
+        ++tables;
+        EXPECT_GE(rows, std::min<std::size_t>(3, static_cast<std::size_t>(phases))) << text;
+        const std::size_t left_out = static_cast<std::size_t>(phases) - rows;
+        EXPECT_EQ(count(text, "... and " + std::to_string(left_out) + " more"), left_out > 0 ? 1U : 0U) << text;
+      }
+  EXPECT_GT(tables, 30U);
+}
+
+TEST(Report, WhereNoShareOfKernelsIsKnownThePhasesSayWhy) {
+  Explanation e = with_phases(1, 2);
+  e.findings.resize(1);
+  EXPECT_EQ(count(to_text(e, {.width = 160}), "too few of the GPU's readings"), 1U);
+  for (Phase& phase : e.phases) phase.gpu_util_ratio = 0.0;
+  EXPECT_EQ(count(to_text(e, {.width = 160}), "too few of the GPU's readings"), 0U);
+}
+
+TEST(Report, UnexplainedTimeInWhichAProcessEndedIsSaidToBeThat) {
+  const auto text = [](Tiers tiers) {
+    Explanation e = crowded(1);
+    e.ledger.entries.push_back(
+        {.account = Account::kUnexplained, .tiers = tiers, .confidence = Confidence::kLow, .ns = 2 * kSecond});
+    return to_text(e, {.width = 160});
+  };
+  EXPECT_THAT(text(""), HasSubstr("Unexplained: in 2.0 s of it a process ended"));
+  EXPECT_EQ(count(text("N"), "a process ended"), 0U);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "report/compare.h"
 #include "report/json_values.h"
 
@@ -15,12 +16,6 @@ namespace headroom::report {
 namespace {
 
 std::string factors(double low, double high) { return fmt::format("{:.2f}x to {:.2f}x", low, high); }
-
-std::string headline(const VerifiedOption& applied) {
-  const std::string which = join(applied.ids, " and ");
-  if (!applied.kept) return fmt::format("Whether {} delivered is not known: {}.", which, applied.why);
-  return fmt::format("{} {}: {}.", which, *applied.kept ? "delivered" : "did not deliver", applied.why);
-}
 
 Json option_json(const VerifiedOption& option, const std::string& id, bool alone) {
   Json json{{"id", id}, {"cause", alone && option.cause ? Json(info(*option.cause).id) : Json(nullptr)}};
@@ -44,6 +39,19 @@ Json outcome_json(const PredictionOutcome& outcome) {
       {"kept", optional_json(outcome.kept)}};
 }
 
+// What `ab` answers says nothing of the plan; its runs do.
+std::string then_verify(const Verification& v) {
+  if (v.comparison.comparable() || v.comparison.valid_command.empty()) return "";
+  constexpr int kPairs = 5;  // that it makes unless told otherwise
+  const auto runs = [](char side) {
+    std::vector<std::string> names;
+    for (int i = 1; i <= kPairs; ++i) names.push_back(fmt::format("DIR/runs/{}-{:02}.hrec", side, i));
+    return join(names, ",");
+  };
+  return fmt::format("Then, DIR being the folder that it names:\nheadroom verify {} {} --before {} --applied {}\n",
+                     visible(shell_quote(v.plan)), runs('B'), runs('A'), join(v.applied.ids, ","));
+}
+
 std::string newest_outcomes(const std::vector<PredictionOutcome>& outcomes) {
   constexpr std::size_t kShown = 5, kOption = 22, kPredicted = 18, kMeasured = 11;
   std::string text = "  " + pad_right(outcomes.size() > kShown ? "newest" : "option", kOption) +
@@ -52,15 +60,22 @@ std::string newest_outcomes(const std::vector<PredictionOutcome>& outcomes) {
     const PredictionOutcome& one = outcomes[i];
     text += "  " + pad_right(one.option, kOption) + pad_right(factors(one.low, one.high), kPredicted) +
             pad_right(fmt::format("{:.2f}x", one.measured.value), kMeasured) +
-            (!one.kept   ? "not known"
-             : *one.kept ? "delivered"
-                         : "not delivered") +
+            (one.measured.low > one.high ? "more than was held possible"
+             : !one.kept                 ? "not known"
+             : *one.kept                 ? "delivered"
+                                         : "not delivered") +
             "\n";
   }
   return text;
 }
 
 }  // namespace
+
+std::string verify_words(const VerifiedOption& applied) {
+  const std::string which = join(applied.ids, " and ");
+  if (!applied.kept) return fmt::format("Whether {} delivered is not known: {}.", which, applied.why);
+  return fmt::format("{} {}: {}.", which, *applied.kept ? "delivered" : "did not deliver", applied.why);
+}
 
 std::string to_text(const Verification& v, const TextOptions& given) {
   const TextOptions options = clamped(given);
@@ -69,7 +84,7 @@ std::string to_text(const Verification& v, const TextOptions& given) {
     return wrap(words, options.width, "  " + pad_right(label, kLabel), std::string(kLabel + 2, ' '));
   };
   const VerifiedOption& applied = v.applied;
-  std::string text = wrap(bold(headline(applied), options), options.width, "", "");
+  std::string text = wrap(bold(verify_words(applied), options), options.width, "", "");
   if (applied.low && applied.high)
     text += row("predicted", factors(*applied.low, *applied.high) + " of time at equal work");
   if (applied.measured)
@@ -78,10 +93,12 @@ std::string to_text(const Verification& v, const TextOptions& given) {
   for (const QualityVerdict& quality : v.quality)
     text += row(quality.name, fmt::format("{:.5g} -> {:.5g}, {}", quality.a, quality.b,
                                           quality.lost == Answer::kYes ? "worse" : "not worse"));
+  if (!v.remembered && v.applied.ids.size() == 1 && !v.applied.cause && v.applied.measured)
+    text += wrap("Not kept for headroom plan --history: it is about no single cause.", options.width, "", "");
   if (v.remembered)
     text +=
         wrap("Remembered: headroom plan --history shows how far such predictions came true.", options.width, "", "");
-  return text + "\n" + to_text(v.comparison, options);
+  return text + "\n" + to_text(v.comparison, options) + then_verify(v);
 }
 
 std::string to_json(const Verification& v) {
@@ -106,8 +123,8 @@ std::string predictions_text(const std::vector<CauseHistory>& causes, const std:
   const TextOptions options = clamped(given);
   if (outcomes.empty())
     return wrap(
-        "No prediction has been verified yet: headroom verify PLAN REC does. Until then half of a predicted gain "
-        "is taken as its low end.",
+        "No prediction has been verified yet: headroom verify PLAN REC does. Until then a plan promises half of what "
+        "the recording shows that a change saves, and nothing where it shows no such thing.",
         options.width, "", "");
   const std::string all = count_of(outcomes.size(), "prediction");
   std::string text =

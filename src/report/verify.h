@@ -8,6 +8,8 @@
 
 namespace headroom::report {
 
+[[nodiscard]] std::string verify_words(const VerifiedOption& applied);  // "a delivered: …."
+
 // The answer of `headroom verify`: predicted, measured, kept or not; then the comparison that it rests on.
 [[nodiscard]] std::string to_text(const Verification& verification, const TextOptions& options);
 // "headroom.verify/1" (docs/json.md).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/explanation.h"
@@ -13,9 +14,17 @@ namespace headroom::report {
 [[nodiscard]] std::vector<std::string> problem_words(const Explanation& e);  // what went wrong beside lost time
 // Of a recording that ends before what it recorded did; "" of others.
 [[nodiscard]] std::string cut_short(const RecordingMeta& meta);
+// "Unexplained: in 3.0 s of it a process ended, …", where that is enough to be seen.
+[[nodiscard]] std::string ends_words(const Ledger& ledger);
+// ", as far as readings tell (for 3.0 s of GPU time there is none)", where that is enough to be seen.
+[[nodiscard]] std::string unread_words(const Ledger& ledger);
 [[nodiscard]] std::string recording_cost(const Explanation& e);  // "0.1 % of one core, 12 MiB of memory"
 [[nodiscard]] std::string phase_words(const Explanation& e, const Phase& phase);
 [[nodiscard]] std::string phases_title(const Explanation& e);
+// "25", "~25" where they are shared with other phases by time, "-" where none are counted.
+[[nodiscard]] std::string steps_words(const Phase& phase);
+[[nodiscard]] bool steps_are_shared(const Phase& phase);
+inline constexpr std::string_view kSharedSteps = "shared by time: their counts lie further apart than these phases";
 // What the GPU waited for most in a phase: "41 % host code"; "-" where nothing of it counts.
 [[nodiscard]] std::string waited_for(const Explanation& e, std::int32_t phase);
 [[nodiscard]] std::string figure(Metric metric, double value);  // with its unit
@@ -24,6 +33,8 @@ namespace headroom::report {
 [[nodiscard]] std::string gain_range(const Gain& gain);
 [[nodiscard]] std::string gain_time(const Gain& gain, double seconds);  // "5 s to 7 s instead of 9 s"
 [[nodiscard]] std::string cause_words(const Option& option);            // what it is for; "" of an observation
+[[nodiscard]] std::string condition_words(const Option& option);        // when its gain holds, or that there is none
+[[nodiscard]] std::string shown_words(const Option& option);            // what earlier predictions did to its low end
 [[nodiscard]] std::string plan_headline(const Plan& plan);
 
 }  // namespace headroom::report

@@ -85,7 +85,8 @@ void Sampler::read(Nanos at, std::size_t first) {
 void Sampler::count_lateness(Nanos now) {
   const Nanos late = now - next_;
   const auto detail = [&] {
-    return fmt::format("first {:.3f} s after the start, {:.3f} s late", seconds(next_ - start_), seconds(late));
+    return fmt::format("first {:.3f} s after the start, {:.3f} s late for a look every {:.3f} s",
+                       seconds(next_ - start_), seconds(late), seconds(options_.interval));
   };
   const LossPlace place{round_to_us(next_ - options_.interval), round_to_us(now),
                         options_.is_main ? kNoSource : recorder_};

@@ -80,7 +80,7 @@ TEST_F(SamplerTest, ALateTickIsCountedAndDoesNotShiftTheNext) {
   EXPECT_THAT(reads, ElementsAre(1000 * kSecond, 1001 * kSecond + 600 * kMillisecond, 1002 * kSecond));
   EXPECT_EQ(lost("late_tick"), 1);
   EXPECT_EQ(lost("missed_tick"), 0);
-  EXPECT_THAT(sink.recording().losses[0].detail, testing::HasSubstr("0.600 s late"));
+  EXPECT_THAT(sink.recording().losses[0].detail, testing::HasSubstr("0.600 s late for a look every 1.000 s"));
 }
 
 TEST_F(SamplerTest, MissedTicksAreCountedNotCaughtUpWith) {

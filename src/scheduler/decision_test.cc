@@ -3,12 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include "scheduler/testing/builders.h"
+
 namespace headroom::scheduler {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr std::int64_t kGib = 1024 * 1024 * 1024;
+using testing::kGib;
 
 AttemptFacts on_a_gpu() {
   return {.tries = {.attempts = 1},

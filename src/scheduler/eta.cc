@@ -19,8 +19,11 @@ constexpr std::size_t kParts = 4;       // of that time: what they differ by is 
 constexpr double kLongest = 9e9;        // seconds: about the most that Nanos can say
 constexpr double kNeverDone = 0.9;      // is the most of itself that a running task is credited with
 constexpr double kSlowest = 0.01;
-constexpr double kRevised = 0.6;     // of what the expectation moved lately: it may move so much again
-constexpr double kMostLonger = 0.9;  // share of the lengths that the last task is not expected to exceed
+constexpr std::int64_t kFewest = 2;
+constexpr std::int64_t kMostRunning = 4;  // for each that has ended
+constexpr double kShortest = 1e-3;        // seconds
+constexpr double kRevised = 0.6;          // of what the expectation moved lately: it may move so much again
+constexpr double kMostLonger = 0.9;       // share of the lengths that the last task is not expected to exceed
 }  // namespace
 
 void Eta::add(std::span<const PlannedTask> tasks) {
@@ -62,7 +65,10 @@ void Eta::ended(TaskIndex index, std::optional<Nanos> took) {
     misses_ += std::min(miss * miss, 1.0);
     ++judged_;
   }
+  within_.seen += group.ended.count() > 0 ? 1 : 0;
+  within_.spread -= group.ended.spread();
   group.ended.add(truth);
+  within_.spread += group.ended.spread();
   ended_.add(truth);
   if (task.expected >= 0) expected_ended_ += task.expected, took_ended_ += truth;
 }
@@ -77,12 +83,17 @@ double Eta::stretch() const {
 const LengthCurve& Eta::curve_of(GroupIndex group, std::span<const Running> running, Curves& made) const {
   if (group >= 0 && groups_[static_cast<std::size_t>(group)].ended.count() == 0) group = -1;
   if (const auto found = made.find(group); found != made.end()) return found->second;
+  LengthCurve::Belief belief;
+  if (group >= 0) {  // groups are taken to scatter alike
+    const double weight = belief.weight + static_cast<double>(within_.seen);
+    belief.scatter = std::sqrt((belief.weight * belief.scatter * belief.scatter + within_.spread) / weight);
+  }
   std::vector<double> far;
   for (const Running& one : running)
     if (one.task < tasks_.size() && (group < 0 || tasks_[one.task].group == group)) far.push_back(seconds(one.done));
   std::sort(far.begin(), far.end());
   const Lengths& ended = group < 0 ? ended_ : groups_[static_cast<std::size_t>(group)].ended;
-  return made.emplace(group, LengthCurve(ended, far)).first->second;
+  return made.emplace(group, LengthCurve(ended, far, belief)).first->second;
 }
 
 // Relative to the usual task's, so that they say nothing of how fast the machine is.
@@ -155,7 +166,9 @@ std::optional<Eta::Rest> Eta::unfinished(std::span<const Running> running, Curve
     const Group& group = groups_[g];
     known += group.price * group.expected_left * stretch();
     if (group.left == 0) continue;
-    if (ended_.count() == 0) return std::nullopt;
+    // The first to end are the shortest of those that run, and look like all of them.
+    if (ended_.count() < (left_ > 1 ? kFewest : 1)) return std::nullopt;
+    if (kMostRunning * ended_.count() < static_cast<std::int64_t>(running.size())) return std::nullopt;
     const LengthCurve& curve = curve_of(static_cast<GroupIndex>(g), running, curves);
     const double seen = static_cast<double>(group.ended.count()), left = static_cast<double>(group.left);
     rest.work += group.price * left * curve.mean();
@@ -171,25 +184,37 @@ std::optional<Eta::Rest> Eta::unfinished(std::span<const Running> running, Curve
 }
 
 void Eta::count_running(std::span<const Running> running, Curves& curves, Rest& rest) const {
+  // The last of so many is to end within the range, not any of them.
+  const double most = std::pow(kMostLonger, 1 / static_cast<double>(running.size()));
   for (const Running& one : running) {
     if (one.task >= tasks_.size()) continue;
     const Task& task = tasks_[one.task];
     const double done = seconds(one.done), speed = std::max(kSlowest, one.speed);
-    double whole = task.expected * stretch(), remaining = 0, at_most = 0;
+    const double price = groups_[static_cast<std::size_t>(task.group)].price;
+    double whole = task.expected * stretch(), remaining = 0, at_most = 0, at_least = 0, deviation = 0, counted = 0;
     if (task.expected >= 0) {
+      const LengthLaw law{.usual = std::max(whole, kShortest), .scatter = std::sqrt(std::log1p(rest.spread))};
       remaining = std::max(whole - done, done * (1 - kNeverDone) / kNeverDone);
-      at_most = remaining + std::sqrt(rest.spread) * whole;
+      at_most = std::max(remaining, law.left_at_most(done, kMostLonger));
+      at_least = law.left_at_most(done, 1 - kMostLonger);
     } else {
       const LengthCurve& curve = curve_of(task.group, running, curves);
-      whole = curve.mean(), remaining = curve.left(done), at_most = curve.left_at_most(done, kMostLonger);
+      whole = curve.mean(), remaining = curve.left(done), counted = curve.variance();
+      at_most = curve.left_at_most(done, most), at_least = curve.left_at_least(done, kMostLonger);
+      deviation = (curve.left_at_most(done, kMostLonger) - at_least) / (2 * kFourInFive);
     }
-    const double price = groups_[static_cast<std::size_t>(task.group)].price;
     rest.work += price * (remaining - whole);
+    rest.variance += price * price * (deviation * deviation - counted);
+    rest.run_work += price * remaining;
+    rest.run_variance += price * price * deviation * deviation;
+    if (deviation > 0) rest.doubtful += price * price * (remaining - at_least) * (remaining - at_least);
     rest.rate += price * speed;
     rest.speeds += speed;
     rest.longest = std::max(rest.longest, remaining / speed);
     rest.overdue = std::max(rest.overdue, at_most / speed);
+    rest.soonest = std::max(rest.soonest, at_least / speed);
   }
+  rest.variance = std::max(rest.variance, rest.run_variance);
   rest.work = std::max(rest.work, 0.0);
 }
 
@@ -211,14 +236,18 @@ std::optional<Eta::Estimate> Eta::estimate(std::span<const Running> running) con
   const double shared = rest->work / rate;  // if the work were a fluid
   const double left = std::max(shared, rest->longest);
   const double unproven = kUnproven / (1 + replaced), again = revised(left);
-  const double error = std::sqrt(rest->variance / std::max(1e-9, rest->work * rest->work) + kDrift * kDrift +
-                                 scatter * scatter + unproven * unproven + doubt * doubt + again * again);
-  const double factor = 1 + kFourInFive * error;
+  const double errors = kDrift * kDrift + scatter * scatter + unproven * unproven + doubt * doubt + again * again;
+  const auto factor = [&](double variance) {
+    return 1 + kFourInFive * std::sqrt(variance / std::max(1e-9, rest->work * rest->work) + errors);
+  };
+  // What runs is little beside much that waits; of little it is nearly all, and each may be nearly done.
+  const double sure = rest->work - std::min(rest->run_work, std::sqrt(rest->doubtful));
+  const double low = std::max(sure / rate / factor(rest->variance - rest->run_variance), rest->soonest);
   const double ragged = shared + rest->last * count / rest->speeds;  // the last ones begin when all the rest has
   const auto nanos = [](double value) { return static_cast<Nanos>(std::clamp(value, 0.0, kLongest) * 1e9); };
   return Estimate{.left = nanos(left),
-                  .low = nanos(left / factor),
-                  .high = nanos(std::max({left * factor, rest->overdue, ragged}))};
+                  .low = nanos(std::min(left / factor(rest->variance), low)),
+                  .high = nanos(std::max({left * factor(rest->variance), rest->overdue, ragged}))};
 }
 
 }  // namespace headroom::scheduler

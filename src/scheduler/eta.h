@@ -64,7 +64,10 @@ class Eta {
     double spread = 0;              // relative variance of a task around its expectation
     double rate = 0, speeds = 0;    // of what runs, priced and not
     double longest = 0;             // seconds until what runs has ended: nothing ends before …
-    double overdue = 0;             // … and until it likely has
+    double overdue = 0;             // … and until it likely has …
+    double soonest = 0;             // … and at least
+    // Of `work` and `variance`, what runs; and the squares of what its work may be less.
+    double run_work = 0, run_variance = 0, doubtful = 0;
   };
   [[nodiscard]] std::optional<Rate> seen_rate() const;
   [[nodiscard]] double revised(double left) const;  // by how much the expectation may still change, relative
@@ -79,6 +82,10 @@ class Eta {
   std::deque<Progress> progress_;  // of the last third of the time
   double begin_ = -1, priced_ = 0;
   Lengths ended_;  // of all groups
+  struct {
+    std::int64_t seen = 0;  // tasks that ended after another one of their group
+    double spread = 0;
+  } within_;  // groups: by how much tasks that are alike differ
   std::vector<Group> groups_;
   std::int64_t left_ = 0;                       // tasks
   double expected_ended_ = 0, took_ended_ = 0;  // of those with an expectation

@@ -21,6 +21,17 @@ TEST(Eta, SaysNothingWhereNothingIsKnown) {
   EXPECT_FALSE(Eta(tasks_of(10, 5 * kSecond)).estimate({}));
 }
 
+TEST(Eta, TheFirstOfManyThatRunDoNotSpeakForAll) {
+  Eta eta(tasks_of(12));
+  for (TaskIndex i = 10; i < 12; ++i) eta.ended(i, kSecond);
+  std::vector<Eta::Running> ten;
+  for (TaskIndex i = 0; i < 10; ++i) ten.push_back({.task = i, .done = kSecond, .speed = 0.1});
+  EXPECT_FALSE(eta.estimate(ten));
+  EXPECT_TRUE(eta.estimate(std::span(ten).first(8)));
+  eta.ended(9, 5 * kSecond);
+  EXPECT_TRUE(eta.estimate(std::span(ten).first(9)));
+}
+
 TEST(Eta, ComesFromEarlierBatchesBeforeAnythingHasEnded) {
   const auto found = Eta(tasks_of(10, 6 * kSecond)).estimate(kTwo);
   ASSERT_TRUE(found);
@@ -70,6 +81,34 @@ TEST(Eta, WhatRunsLongerThanAllThatEndedIsNotLeftOut) {
   std::vector<Eta::Running> beginning, far;
   for (TaskIndex i = 0; i < 4; ++i) beginning.push_back({.task = i}), far.push_back({.task = i, .done = 60 * kSecond});
   EXPECT_GT(seconds(eta.estimate(far)->left), 1.5 * seconds(eta.estimate(beginning)->left));
+}
+
+// Seven tasks on two GPUs, of which one takes four times as long as those that ended: each range holds the truth.
+TEST(Eta, OfFewTasksOneMayTakeFarLonger) {
+  const auto holds = [](const Eta& eta, std::span<const Eta::Running> running, double truth) {
+    const auto found = eta.estimate(running);
+    ASSERT_TRUE(found);
+    EXPECT_LT(seconds(found->low), truth);
+    EXPECT_GT(seconds(found->high), truth);
+    EXPECT_LT(found->low, found->left);
+    EXPECT_LT(found->left, found->high);
+  };
+  constexpr Nanos kMs = kMillisecond;
+  Eta eta(tasks_of(7));
+  for (const TaskIndex alone : {0u, 1u}) eta.ended(alone, 2200 * kMs);
+  std::vector<Eta::Running> five;
+  for (TaskIndex i = 2; i < 7; ++i) five.push_back({.task = i, .done = 290 * kMs, .speed = 0.8});
+  holds(eta, five, 7.9);
+  for (const TaskIndex failed : {3u, 4u}) eta.ended(failed, std::nullopt);
+  const std::vector<Eta::Running> three{{.task = 2, .done = 2100 * kMs, .speed = 0.8},
+                                        {.task = 5, .done = 800 * kMs, .speed = 0.8},
+                                        {.task = 6, .done = 2800 * kMs}};
+  holds(eta, three, 5.4);
+  eta.ended(2, 2200 * kMs), eta.ended(5, std::nullopt);
+  const std::vector<Eta::Running> last{{.task = 6, .done = 5300 * kMs}};
+  holds(eta, last, 2.9);
+  const std::vector<Eta::Running> nearly{{.task = 6, .done = 7700 * kMs}};
+  holds(eta, nearly, 0.5);
 }
 
 // Two groups of equal tasks, of which one leaves the machine to four at a time and the other to one.

@@ -35,6 +35,7 @@ struct AttemptEnded {
   std::optional<std::int64_t> peak_host_bytes;
   std::optional<Nanos> startup, gpu_time;  // until its first kernel; of its own kernels, as far as they were seen
   std::optional<Nanos> cpu_time;           // of all its processes
+  std::optional<Nanos> took_alone;         // the same task, with a GPU of this model to itself, in an earlier batch
   std::string reason;                      // in words, for the task's end
 };
 struct GpuReading {
@@ -95,6 +96,7 @@ struct AloneTime {
   double done_seconds = 0;
   double speed = 1;      // now, relative to alone, as predicted of the company it has
   bool measured = true;  // false: some of its work is only predicted
+  bool whole = false;    // nothing of it is reckoned: no other task and no other user was on its GPUs at any time
 };
 // The attempt's final outcome, after the planner's judgement; one for each StartAttempt.
 struct CloseAttempt {

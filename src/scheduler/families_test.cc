@@ -103,6 +103,31 @@ TEST(Families, ThePlannerComesCloseToTheBestFixedConcurrency) {
   EXPECT_LE(turns, 15);
 }
 
+// Of tasks that are over before much is read of them the first are alone for all their life.
+TEST(Families, TasksOfTwoSecondsArePackedAsWell) {
+  const Family family = short_tasks();
+  double relative = 0;
+  for (std::uint64_t seed = kFirst; seed < kFirst + kSeeds; ++seed) {
+    const RunResult run = run_planner(family, seed, {.signals = Signals::kShares, .read_every = kSecond / 2});
+    relative += best_fixed(family, seed, {4, 6, 8, 12}, Order::kAsGiven).makespan / run.makespan / kSeeds;
+    EXPECT_EQ(run.ooms, 0);
+  }
+  EXPECT_GE(relative, 0.92);
+}
+
+// Of 6 to 12 tasks few have ended when most of the time has passed, and one may take far longer than they did.
+TEST(Families, TheEndOfASmallBatchLiesWhereItIsExpected) {
+  constexpr std::uint64_t kBatches = 21;
+  std::map<std::string_view, ExpectedEnd> ends;
+  for (std::uint64_t seed = kFirst; seed < kFirst + kBatches; ++seed)
+    for (const Family& family : small_batches(seed))
+      ends[family.name].add(run_planner(family, seed, {.expect_every = kSecond}), 0, 1);
+  for (const auto& [name, end] : ends) {
+    EXPECT_GT(end.said, end.looks / 4) << name;
+    EXPECT_GE(end.held_share(), 0.75) << name;
+  }
+}
+
 // Noise and the interval of decisions must not matter much.
 TEST(Families, NoiseAndTheIntervalMatterLittle) {
   struct Case {
@@ -124,42 +149,23 @@ TEST(Families, NoiseAndTheIntervalMatterLittle) {
   EXPECT_GE(geomean(cases[2].logs), geomean(usual) - 0.03) << "20 % noise";
 }
 
-// Of the time from a tenth of the batch on: in how much of it the true rest lay between low and high.
-double covered(const RunResult& run) {
-  double inside = 0, all = 0;
-  for (const auto& one : run.expected) {
-    if (one.at < 0.1 * run.makespan) continue;
-    const double rest = run.makespan - one.at;
-    all += 1, inside += rest >= one.low && rest <= one.high ? 1 : 0;
-  }
-  return all > 0 ? inside / all : 1;
-}
-
-// High over low, of the same times: half of them say less, half say more.
-double usual_width(const std::vector<const RunResult*>& runs) {
-  std::vector<double> ratios;
-  for (const RunResult* run : runs)
-    for (const auto& one : run->expected)
-      if (one.at >= 0.1 * run->makespan) ratios.push_back(one.high / std::max(one.low, 1e-3));
-  const auto middle = ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2);
-  std::nth_element(ratios.begin(), middle, ratios.end());
-  return *middle;
-}
-
 TEST(Families, TheEndLiesWhereItIsExpected) {
   constexpr double kSignals = 3;
   for (const bool known : {false, true}) {
     double sum = 0, count = 0;
-    std::vector<const RunResult*> all;
+    ExpectedEnd all;
     for (const Family& family : families()) {
       double own = 0;
-      for (const Signals signals : {Signals::kSteps, Signals::kShares, Signals::kCompletions})
-        all.push_back(&planned(family, kFirst, signals, known)), own += covered(*all.back()) / kSignals;
+      for (const Signals signals : {Signals::kSteps, Signals::kShares, Signals::kCompletions}) {
+        ExpectedEnd one;
+        for (ExpectedEnd* end : {&one, &all}) end->add(planned(family, kFirst, signals, known), 0.1, 1);
+        own += one.held_share() / kSignals;
+      }
       RecordProperty(fmt::format("{} {}", family.name, known ? "known" : "not known"), fmt::format("{:.2f}", own));
       sum += own, count += 1;
     }
     // Four in five, also for batches whose tasks report nothing until they end, and not by saying nothing.
-    const double width = usual_width(all);
+    const double width = all.usual_width();
     RecordProperty(known ? "width known" : "width not known", fmt::format("{:.2f}", width));
     EXPECT_GE(sum / count, kSanitized ? 0.80 : known ? 0.85 : 0.88) << (known ? "lengths known" : "lengths not known");
     EXPECT_LE(width, kSanitized ? 2.0 : 1.7) << (known ? "lengths known" : "lengths not known");

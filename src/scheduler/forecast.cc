@@ -95,7 +95,7 @@ bool CriticalPath::room_on(TaskIndex task, GpuIndex index) const {
   const Gpu& gpu = machine_.gpu(index);
   const Need need = fit_.need_of(task, index);
   return fit_.memory_fits(gpu, need) &&
-         gpu.packer.admits(machine_.now(), machine_.loads(gpu), need.load, kWorthItKnown) &&
+         gpu.packer.admits(machine_.now(), machine_.loads(gpu), need.load, kWorthItByTurns) &&
          !(need.probe && !gpu.running.empty() && fit_.probe_runs(graph_.profile(task).group));
 }
 

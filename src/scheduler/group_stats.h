@@ -32,6 +32,8 @@ class GroupStats {
   void ran_alone() { ++alone_attempts_; }    // an attempt, long enough to be measured, or all its life
   void seen_alone() { seen_alone_ = true; }  // long enough for its speed to be known, whatever becomes of it
   void took_alone(double seconds) { ++whole_alone_, whole_alone_seconds_ += seconds; }  // from its start to its end
+  // So did the task that finished, in an earlier batch.
+  void took_alone_before(double seconds) { ++alone_before_, alone_before_seconds_ += seconds; }
   void failed_alone() { ++failed_alone_; }  // tells nothing of the speed, but who only fails keeps nobody waiting
   // A finished task's length, had it been alone.
   void measured(double alone_seconds) { ++measured_, measured_seconds_ += alone_seconds; }
@@ -58,9 +60,19 @@ class GroupStats {
   [[nodiscard]] bool alone_known() const {
     return recalled_ || seen_alone_ || whole_alone_ + failed_alone_ >= kEnoughAlone;
   }
+  // The mean of those that were alone from their start to their end; absent without one.
+  [[nodiscard]] std::optional<double> whole_alone_seconds() const {
+    return whole_alone_ > 0 ? std::optional(whole_alone_seconds_ / static_cast<double>(whole_alone_)) : std::nullopt;
+  }
   // Of a task alone, by those that were; absent until there were enough.
   [[nodiscard]] std::optional<double> mean_alone_seconds() const;
-  [[nodiscard]] bool recalled() const { return recalled_; }
+  // Finished here, and their lengths alone are known from earlier batches.
+  [[nodiscard]] std::int64_t tasks_alone_before() const { return alone_before_; }
+  [[nodiscard]] double alone_before_seconds() const { return alone_before_seconds_; }
+  // Its speed alone is not only what an earlier batch left: good enough to plan with, not to measure with.
+  [[nodiscard]] bool speed_seen_here() const {
+    return !recalled_ || (seconds_per_step_ ? step_n_ > 0 : util_n_ > 0 || cores_n_ > 0);
+  }
   // How long one task takes alone; absent where none was seen alone, here or in an earlier batch.
   [[nodiscard]] std::optional<double> alone_duration_seconds() const;
   [[nodiscard]] bool util_known() const { return util_.has_value(); }
@@ -84,8 +96,8 @@ class GroupStats {
   double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
   std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;
   double usual_seconds_ = 0;
-  std::int64_t alone_attempts_ = 0, measured_ = 0, whole_alone_ = 0, failed_alone_ = 0;
-  double measured_seconds_ = 0, whole_alone_seconds_ = 0;
+  std::int64_t alone_attempts_ = 0, measured_ = 0, whole_alone_ = 0, failed_alone_ = 0, alone_before_ = 0;
+  double alone_before_seconds_ = 0, measured_seconds_ = 0, whole_alone_seconds_ = 0;
   std::optional<double> recalled_duration_;
   bool seen_alone_ = false;
   bool recalled_ = false;  // its speed alone is known from an earlier batch

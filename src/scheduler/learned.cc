@@ -50,17 +50,24 @@ std::vector<AloneRate> Learned::alone_rates() const {
     for (const auto& [model, stats] : group.stats) {
       const std::int64_t finished = stats.tasks_finished_here();
       if (model.empty() || finished == 0) continue;
+      const auto mean = stats.mean_alone_seconds();
+      const bool first = !by_model.contains(model);
       AloneRate& rate = by_model[model];
       rate.gpu_model = model;
-      const bool measured = stats.alone_attempts() > 0 || stats.recalled();
-      const std::int64_t known = measured ? stats.tasks_measured() : 0;
-      const auto mean = stats.mean_alone_seconds();
+      rate.whole_seconds = first ? stats.whole_alone_seconds() : std::nullopt;
+      if (stats.alone_attempts() == 0 || (!mean && stats.tasks_alone_before() > stats.tasks_measured())) {
+        rate.tasks += stats.tasks_alone_before();
+        rate.alone_seconds += stats.alone_before_seconds();
+        rate.unmeasured_tasks += finished - stats.tasks_alone_before();
+        rate.from_history = rate.from_history || stats.tasks_alone_before() > 0;
+        continue;
+      }
+      const std::int64_t known = stats.tasks_measured();
       if (!mean) rate.unmeasured_tasks += finished - known;
-      if (!measured) continue;
       rate.tasks += mean ? finished : known;
+      if (mean) rate.assumed_tasks += finished - known;
       rate.alone_seconds += stats.measured_seconds() + static_cast<double>(finished - known) * mean.value_or(0);
       rate.alone_attempts += stats.alone_attempts();
-      rate.from_history = rate.from_history || stats.alone_attempts() == 0;
     }
   }
   std::vector<AloneRate> all;

@@ -18,11 +18,46 @@ Lengths of(const std::vector<double>& all) {
 TEST(LengthCurve, OfTasksThatAllEndedIsTheirMean) {
   const LengthCurve curve(of({10, 20, 30}), {});
   EXPECT_NEAR(curve.mean(), 20, 1e-9);
-  EXPECT_NEAR(curve.variance(), 200.0 / 3, 1e-9);
+  EXPECT_GE(curve.variance(), 200.0 / 3) << "of three";
   EXPECT_NEAR(curve.left(0), 20, 1e-9);
   EXPECT_NEAR(curve.left(15), 10, 1e-9) << "the one of 10 s is out";
   EXPECT_NEAR(curve.left_at_most(0, 0.5), 20, 1e-9);
-  EXPECT_NEAR(curve.left_at_most(0, 0.9), 30, 1e-9);
+  EXPECT_GE(curve.left_at_most(0, 0.9), 30);
+}
+
+TEST(LengthCurve, OfManyThatEndedTheVarianceIsTheirs) {
+  std::vector<double> all;
+  for (int i = 0; i < 300; ++i) all.push_back(10.0 + i % 3 * 10);
+  EXPECT_NEAR(LengthCurve(of(all), {}).variance(), 200.0 / 3, 15);
+}
+
+// Alike they may all be, but of two one cannot know it.
+TEST(LengthCurve, TheFewerHaveEndedTheLongerTheNextOneMayTake) {
+  const LengthCurve two(of({10, 10}), {}), many(of(std::vector<double>(60, 10)), {});
+  EXPECT_GT(two.left_at_most(0, 0.9), 15);
+  EXPECT_LT(many.left_at_most(0, 0.9), 12);
+  EXPECT_LT(two.left_at_least(0, 0.9), many.left_at_least(0, 0.9));
+  EXPECT_GT(two.variance(), many.variance());
+}
+
+TEST(LengthCurve, WhoHasOutlivedAllThatEndedMayGoOnForAsLongAgain) {
+  const std::vector<double> once{20}, twice{40};
+  const double first = LengthCurve(of({10, 10, 10}), once).left_at_most(20, 0.9),
+               second = LengthCurve(of({10, 10, 10}), twice).left_at_most(40, 0.9);
+  EXPECT_GT(first, 20);
+  EXPECT_GT(second, 40);
+  EXPECT_LT(LengthCurve(of({10, 10, 10}), twice).left_at_least(40, 0.9), 10) << "or end at once";
+}
+
+TEST(LengthLaw, SaysHowMuchMoreATaskTakes) {
+  const LengthLaw law{.usual = 10, .scatter = 0.3};
+  EXPECT_NEAR(law.left_at_most(0, 0.5), 10, 0.1);
+  EXPECT_NEAR(law.left_at_most(10, 0.5), 2, 0.1) << "of those above the median the middle is the upper quartile";
+  EXPECT_GT(law.left_at_most(50, 0.9), law.left_at_most(20, 0.9));
+  const LengthLaw with_odd{.usual = 10, .scatter = 0.3, .odd = 0.1};
+  EXPECT_LT(with_odd.left_at_most(0, 0.8), 1.2 * law.left_at_most(0, 0.8));
+  EXPECT_GT(with_odd.left_at_most(30, 0.9), 3 * law.left_at_most(30, 0.9)) << "it must be one of the odd ones";
+  EXPECT_GE(LengthLaw({.usual = 1e-3, .scatter = 0}).left_at_most(1e9, 0.9), 0) << "beyond all that it can say";
 }
 
 TEST(LengthCurve, WhatIsYoungerThanAllThatEndedChangesNothing) {

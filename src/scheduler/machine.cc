@@ -169,7 +169,13 @@ std::vector<double> Machine::prices() const {
 
 AloneTime Machine::alone_time(const RunningAttempt& attempt, Nanos now) const {
   const double elapsed = seconds(now - attempt.start);
-  if (!attempt.had_company) return {.done_seconds = elapsed};
+  if (!attempt.had_company) {
+    const bool tenants = std::any_of(attempt.gpus.begin(), attempt.gpus.end(), [&](GpuIndex index) {
+      const auto& seen = gpu(index).tenant_seen;
+      return seen && *seen >= attempt.start;
+    });
+    return {.done_seconds = elapsed, .whole = !tenants};
+  }
   const double speed = predicted_speed(attempt);
   if (!attempt.seen) return {.done_seconds = speed * elapsed, .speed = speed, .measured = false};
   // Since the last reading as fast as before it.

@@ -218,7 +218,8 @@ void Observer::ended(const RunningAttempt& attempt, const AttemptEnded& event, A
     if (attempt.seen && !attempt.in_startup) learned.stepped(seconds(machine_.now() - attempt.last_reading));
     if (!attempt.had_company && attempt.work.alone_seconds < kMeasurable) learned.ran_alone();
     if (!attempt.had_company) learned.took_alone(alone.done_seconds);
-    if (alone.measured) learned.measured(alone.done_seconds);
+    if (alone.measured && (!attempt.had_company || learned.speed_seen_here())) learned.measured(alone.done_seconds);
+    if (event.took_alone) learned.took_alone_before(seconds(*event.took_alone));
   }
   learn_from_whole(attempt, learned, event);
   if (event.peak_host_bytes) learned_.host_used(attempt.profile.group, *event.peak_host_bytes);

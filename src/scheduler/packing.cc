@@ -193,9 +193,10 @@ void Packer::count_direction(const PackObservation& seen) {
   const double counted = seen.counted > 0 ? seen.counted : seen.load;
   std::vector<double> loads(static_cast<std::size_t>(std::max(1.0, std::round(counted / usual_load_))), usual_load_);
   const std::size_t running = loads.size();
-  while (worth_it(seen.now, loads, usual_load_, kWorthIt)) loads.push_back(usual_load_);
+  const double gain = step_by_step_ ? kWorthIt : kWorthItByTurns;
+  while (worth_it(seen.now, loads, usual_load_, gain)) loads.push_back(usual_load_);
   while (loads.size() <= running && loads.size() > 1 &&
-         !worth_it(seen.now, std::span(loads).first(loads.size() - 1), usual_load_, kWorthIt))
+         !worth_it(seen.now, std::span(loads).first(loads.size() - 1), usual_load_, gain))
     loads.pop_back();
   const int allowed = static_cast<int>(loads.size());
   const int direction = allowed > allowed_ ? 1 : allowed < allowed_ ? -1 : 0;

@@ -13,10 +13,10 @@ namespace headroom::scheduler {
 
 // Reported utilisation may sum to so much before the prediction is asked: NVML's figure over-states the kernel time.
 inline constexpr double kFreeLoad = 1.5;
-// A further task must add so much of the work rate.
+// A further task must add so much of the work rate under space sharing, where too many can do less than few,
 inline constexpr double kWorthIt = 1.03;
-// … or so much where lengths are known, and what is left over at the end is planned for,
-inline constexpr double kWorthItKnown = 1.02;
+// … or so much where kernels take turns,
+inline constexpr double kWorthItByTurns = 1.02;
 // … or so much when few wait: a last round that is only partly filled costs more than a little too many now.
 inline constexpr double kWorthItLast = 1.005;
 inline constexpr int kMaxPerGpu = 32;

@@ -4,11 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/group_stats.h"
+#include "scheduler/testing/builders.h"
 
 namespace headroom::scheduler {
 namespace {
 
-constexpr std::int64_t kGib = 1024 * 1024 * 1024;
+using testing::kGib;
 
 TEST(WorkRate, OneTaskAloneRunsAtItsSpeed) {
   EXPECT_NEAR(work_rate(std::vector{0.7}, 1.0), 1.0, 1e-9);

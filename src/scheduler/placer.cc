@@ -177,9 +177,8 @@ bool Placer::try_whole(TaskIndex task, bool behind) {
 
 // What a further task on a GPU must add to its rate of work.
 double Placer::gain() const {
-  const bool last_round = !setup_.space_sharing && 2 * queue_.size() <= machine_.running().size();
-  const bool known = graph_.lengths_known() && !setup_.space_sharing;
-  return last_round ? kWorthItLast : known ? kWorthItKnown : kWorthIt;
+  if (setup_.space_sharing) return kWorthIt;
+  return 2 * queue_.size() <= machine_.running().size() ? kWorthItLast : kWorthItByTurns;
 }
 
 bool Placer::fits(TaskIndex task, GpuIndex gpu, const Need& need) {

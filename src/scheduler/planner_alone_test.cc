@@ -29,6 +29,19 @@ TEST(Alone, TheRateOfOnePerGpuRestsOnTasksThatWereAlone) {
   EXPECT_NEAR(rates[0].alone_seconds, (12 + 5) + 2 * (6 + 5), 2);
 }
 
+// A short task's readings tell little of how long it takes alone; the clock does of those that were.
+TEST(Alone, WhatTheWholeLivesOfThoseThatWereAloneTookIsTold) {
+  Batch batch(1);
+  batch.setup.pack = PackMode::kFixed;
+  batch.setup.per_gpu = 2;
+  batch.add(1, task()).begin();
+  batch.wait(2 * kSecond).read(kGib, 0.4).wait(kSecond / 2).end(0);
+  const auto alone = batch.planner().alone_rates();
+  ASSERT_THAT(alone, SizeIs(1));
+  ASSERT_TRUE(alone[0].whole_seconds);
+  EXPECT_NEAR(*alone[0].whole_seconds, 2.5, 0.01);
+}
+
 TEST(Alone, WhatWasNeverAloneIsNotTold) {
   Batch batch(1);
   batch.setup.pack = PackMode::kFixed;
@@ -105,6 +118,48 @@ TEST(Alone, ShortTasksThatWereAloneSpeakForTheOthers) {
   EXPECT_EQ(alone[0].tasks, 2);
   EXPECT_EQ(alone[0].unmeasured_tasks, 0);
   EXPECT_DOUBLE_EQ(alone[0].alone_seconds, 4);
+}
+
+// Two tasks beside each other for ten seconds; an earlier batch left this utilisation. `before`: what each took alone.
+std::vector<AloneRate> after_an_earlier_batch(std::optional<Nanos> before) {
+  Batch batch(1);
+  batch.setup.pack = PackMode::kFixed;
+  batch.setup.per_gpu = 2;
+  batch.setup.history = {{.group = 0, .gpu_model = "Model", .finished = 9, .gpu_util_ratio = 0.1}};
+  batch.add(2, task()).begin();
+  for (int second = 0; second < 10; ++second) batch.wait(kSecond).read(10 * kGib, 0.3);
+  for (TaskIndex i = 0; i < 2; ++i) {
+    AttemptEnded end{.attempt = batch.running.at(i).attempt};
+    end.took_alone = before;
+    batch.tell(end);
+  }
+  return batch.planner().alone_rates();
+}
+
+TEST(Alone, WhatAnEarlierBatchLeftOfTheSpeedMeasuresNothing) {
+  const auto unknown = after_an_earlier_batch({});
+  ASSERT_THAT(unknown, SizeIs(1));
+  EXPECT_EQ(unknown[0].tasks, 0);
+  EXPECT_EQ(unknown[0].unmeasured_tasks, 2);
+  EXPECT_FALSE(unknown[0].from_history);
+}
+
+TEST(Alone, TheSameTasksAloneInAnEarlierBatchSpeakForThemselves) {
+  const auto known = after_an_earlier_batch(6 * kSecond);
+  ASSERT_THAT(known, SizeIs(1));
+  EXPECT_EQ(known[0].tasks, 2);
+  EXPECT_EQ(known[0].unmeasured_tasks, 0);
+  EXPECT_DOUBLE_EQ(known[0].alone_seconds, 12);
+  EXPECT_TRUE(known[0].from_history);
+}
+
+TEST(Alone, AnAttemptBesideAnotherUserWasNotAlone) {
+  for (const bool tenant : {false, true}) {
+    Batch batch(1);
+    batch.add(1, task()).begin().wait(kSecond);
+    batch.tell(Readings{.gpus = {{.gpu = 0, .others_compute = tenant}}}).wait(kSecond).end(0);
+    EXPECT_EQ(batch.all<CloseAttempt>().at(0).alone.whole, !tenant);
+  }
 }
 
 AloneTime alone_of(const Batch& batch) { return batch.all<CloseAttempt>().at(0).alone; }

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "scheduler/packing.h"
 #include "scheduler/testing/builders.h"
 
 namespace headroom::scheduler {
@@ -443,6 +444,24 @@ TEST(Resume, EndedTasksCountForThoseThatComeAfterThem) {
   batch.end(1).end(3);
   EXPECT_TRUE(batch.planner().finished());
   EXPECT_FALSE(batch.ended.contains(0)) << "it ended in the batch before";
+}
+
+// Of tasks whose use of a GPU is known, so many that one more would add too little.
+std::size_t packed(bool space_sharing) {
+  Batch batch(1, 64);
+  batch.setup.space_sharing = space_sharing;
+  batch.setup.history = {
+      {.group = 0, .gpu_model = "Model", .finished = 9, .peak_gpu_bytes = kGib, .gpu_util_ratio = 0.3, .cores = 0.1}};
+  batch.add(200, task()).begin();
+  return batch.running.size();
+}
+
+TEST(Planner, WhereKernelsTakeTurnsAGpuTakesTasksUntilOneMoreAddsTooLittle) {
+  const std::size_t running = packed(false);
+  const auto rate = [](std::size_t tasks) { return work_rate(std::vector<double>(tasks, 0.3), 1); };
+  EXPECT_GE(rate(running) / rate(running - 1), kWorthItByTurns);
+  EXPECT_LT(rate(running + 1) / rate(running), kWorthItByTurns);
+  EXPECT_LT(packed(true), running) << "too many are dearer under space sharing";
 }
 
 }  // namespace

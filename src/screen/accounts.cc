@@ -28,16 +28,15 @@ struct Piece {
   std::size_t units;
 };
 
-// The `units` of cell number `i` in what was given out, in order.
-std::vector<Piece> pieces_of(std::span<const Share> shares, const std::vector<std::size_t>& high, std::size_t i,
-                             std::size_t units) {
-  std::vector<Piece> pieces;
+// The `units` of cell number `i` in what was given out, in order, into `pieces`: a screen has thousands of cells.
+void find_pieces(std::span<const Share> shares, const std::vector<std::size_t>& high, std::size_t i, std::size_t units,
+                 std::vector<Piece>& pieces) {
+  pieces.clear();
   std::size_t begin = 0;
   for (std::size_t s = 0; s < shares.size(); begin += high[s++]) {
     const std::size_t from = std::max(begin, i * units), to = std::min(begin + high[s], (i + 1) * units);
     if (to > from) pieces.push_back({shares[s].account, to - from});
   }
-  return pieces;
 }
 
 // One cell: its first account before the largest of the others.
@@ -46,7 +45,7 @@ void put_cell(Canvas& canvas, std::size_t row, std::size_t column, const std::ve
   if (pieces.empty()) return;
   const AccountLook& first = look_of(pieces.front().account);
   if (!in_blocks(canvas)) {
-    canvas.put(row, column, std::string(1, first.letter), {.ink = first.ink});
+    canvas.put_cell(row, column, std::string_view(&first.letter, 1), {.ink = first.ink});
     return;
   }
   Style style{.ink = first.ink};
@@ -54,7 +53,7 @@ void put_cell(Canvas& canvas, std::size_t row, std::size_t column, const std::ve
     const auto larger = [](const Piece& a, const Piece& b) { return a.units < b.units; };
     style.ground = look_of(std::max_element(pieces.begin() + 1, pieces.end(), larger)->account).ink;
   }
-  canvas.put(row, column, pieces.size() > 1 ? blocks[pieces.front().units - 1] : blocks.back(), style);
+  canvas.put_cell(row, column, pieces.size() > 1 ? blocks[pieces.front().units - 1] : blocks.back(), style);
 }
 
 }  // namespace
@@ -62,20 +61,26 @@ void put_cell(Canvas& canvas, std::size_t row, std::size_t column, const std::ve
 void put_bar(Canvas& canvas, std::size_t row, std::size_t column, std::size_t columns, std::span<const Share> shares) {
   const std::size_t units = units_of(canvas);
   const auto high = view::heights(shares, columns * units);
-  for (std::size_t i = 0; i < columns; ++i)
-    put_cell(canvas, row, column + i, pieces_of(shares, high, i, units), kGrowing);
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < columns; ++i) {
+    find_pieces(shares, high, i, units, pieces);
+    put_cell(canvas, row, column + i, pieces, kGrowing);
+  }
 }
 
 void put_strip(Canvas& canvas, std::size_t row, std::size_t column, std::size_t rows, const view::Strip& strip) {
   const std::size_t units = units_of(canvas);
+  std::vector<Piece> pieces;
   for (std::size_t bin = 0; bin < strip.bins.size(); ++bin) {
     const auto high = view::heights(strip.bins[bin], rows * units);
-    for (std::size_t i = 0; i < rows; ++i)
-      put_cell(canvas, row + rows - 1 - i, column + bin, pieces_of(strip.bins[bin], high, i, units), kRising);
+    for (std::size_t i = 0; i < rows; ++i) {
+      find_pieces(strip.bins[bin], high, i, units, pieces);
+      put_cell(canvas, row + rows - 1 - i, column + bin, pieces, kRising);
+    }
   }
 }
 
-void put_legend(Canvas& canvas, std::size_t row, std::span<const Share> shares) {
+void put_legend(Canvas& canvas, std::size_t row, std::span<const Share> shares, std::string_view unexplained) {
   std::vector<Share> all(shares.begin(), shares.end());
   std::stable_sort(all.begin(), all.end(), [](const Share& a, const Share& b) { return a.ns > b.ns; });
   Nanos whole = 0;
@@ -85,7 +90,8 @@ void put_legend(Canvas& canvas, std::size_t row, std::span<const Share> shares) 
   for (std::size_t i = 0; i < all.size(); ++i) {
     const double part = static_cast<double>(all[i].ns) / static_cast<double>(std::max<Nanos>(1, whole));
     const std::string percent = part >= kLeastSaid ? human_percent(part) : "< 0.1 %";
-    const std::string words = fmt::format("{} {}", info(all[i].account).label, percent);
+    const std::string_view label = all[i].account == Account::kUnexplained ? unexplained : info(all[i].account).label;
+    const std::string words = fmt::format("{} {}", label, percent);
     const std::string more = fmt::format("and {} more", all.size() - i);
     const std::size_t kept = i + 1 < all.size() ? more.size() + 2 : 0;  // room to count the others
     if (column + 2 + words.size() + kept > width) {

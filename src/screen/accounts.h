@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <span>
+#include <string_view>
 
 #include "base/enum_table.h"
 #include "screen/canvas.h"
@@ -40,6 +41,8 @@ void put_bar(Canvas& canvas, std::size_t row, std::size_t column, std::size_t co
 void put_strip(Canvas& canvas, std::size_t row, std::size_t column, std::size_t rows, const view::Strip& strip);
 
 // "█ computing 61 %  █ input 31 %", the largest first, in one row; what finds no room is counted.
-void put_legend(Canvas& canvas, std::size_t row, std::span<const view::Share> shares);
+// `unexplained`: what to say of it where it means something else.
+void put_legend(Canvas& canvas, std::size_t row, std::span<const view::Share> shares,
+                std::string_view unexplained = info(Account::kUnexplained).label);
 
 }  // namespace headroom::screen

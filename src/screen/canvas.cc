@@ -49,11 +49,19 @@ std::size_t Canvas::put(std::size_t row, std::size_t column, std::string_view te
   cut(letters, std::min(columns, size_.columns - column), look_.utf8);
   if (!look_.colour) style.ink = style.ground = Colour::kDefault;
   for (Letter& letter : letters) {
-    lines_[row][column] = {std::move(letter.text), style};
-    if (letter.columns == 2) lines_[row][column + 1] = {"", style};
+    picture_.lines[row][column] = {std::move(letter.text), style};
+    if (letter.columns == 2) picture_.lines[row][column + 1] = {"", style};
     column += letter.columns;
   }
   return column;
+}
+
+void Canvas::put_cell(std::size_t row, std::size_t column, std::string_view letter, Style style) {
+  if (row >= size_.rows || column >= size_.columns) return;
+  if (!look_.colour) style.ink = style.ground = Colour::kDefault;
+  Cell& cell = picture_.lines[row][column];
+  cell.letter = letter;
+  cell.style = style;
 }
 
 std::size_t Canvas::put_right(std::size_t row, std::size_t column, std::string_view text, Style style) {
@@ -64,7 +72,11 @@ std::size_t Canvas::put_right(std::size_t row, std::size_t column, std::string_v
 
 void Canvas::restyle(std::size_t row, Style style) {
   if (row >= size_.rows) return;
-  for (Cell& cell : lines_[row]) cell.style = style;
+  for (Cell& cell : picture_.lines[row]) cell.style = style;
+}
+
+void Canvas::is_about(std::size_t row, std::size_t rows, Spot spot) {
+  for (std::size_t i = row; i < std::min(row + rows, size_.rows); ++i) picture_.spots[i] = spot;
 }
 
 std::size_t width_of(std::string_view text, bool utf8) { return total(letters_of(text, utf8)); }

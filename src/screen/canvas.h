@@ -31,6 +31,18 @@ struct Size {
   bool operator==(const Size&) const = default;
 };
 
+// What a row of a picture shows, for whoever points at it.
+struct Spot {
+  enum class Kind : std::uint8_t { kNothing, kGpu, kRow } kind = Kind::kNothing;
+  std::size_t index = 0;  // of a GPU: position in Ledger::devices; of a row: in rows_of()
+  bool operator==(const Spot&) const = default;
+};
+// Both by row.
+struct Picture {
+  std::vector<Line> lines;
+  std::vector<Spot> spots;
+};
+
 // How a terminal can show it.
 struct Look {
   bool colour = true, utf8 = true;
@@ -39,7 +51,10 @@ struct Look {
 // A grid of cells. What does not fit is cut, and nothing is ever written outside.
 class Canvas {
  public:
-  Canvas(Size size, Look look) : size_(size), look_(look), lines_(size.rows, Line(size.columns)) {}
+  Canvas(Size size, Look look)
+      : size_(size),
+        look_(look),
+        picture_{std::vector<Line>(size.rows, Line(size.columns)), std::vector<Spot>(size.rows)} {}
 
   [[nodiscard]] Size size() const { return size_; }
   [[nodiscard]] Look look() const { return look_; }
@@ -47,15 +62,17 @@ class Canvas {
   // column after it.
   std::size_t put(std::size_t row, std::size_t column, std::string_view text, Style style = {},
                   std::size_t columns = SIZE_MAX);
+  void put_cell(std::size_t row, std::size_t column, std::string_view letter, Style style);  // one column wide
   // So that it ends before `column`; returns where it begins.
   std::size_t put_right(std::size_t row, std::size_t column, std::string_view text, Style style = {});
   void restyle(std::size_t row, Style style);  // of a whole row
-  [[nodiscard]] std::vector<Line> take() && { return std::move(lines_); }
+  void is_about(std::size_t row, std::size_t rows, Spot spot);
+  [[nodiscard]] Picture take() && { return std::move(picture_); }
 
  private:
   Size size_;
   Look look_;
-  std::vector<Line> lines_;
+  Picture picture_;
 };
 
 [[nodiscard]] std::size_t width_of(std::string_view text, bool utf8 = true);  // columns

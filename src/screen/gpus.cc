@@ -12,8 +12,7 @@ namespace headroom::screen {
 
 namespace {
 
-constexpr std::size_t kMostRowsOfStrip = 6, kMargin = 7;
-constexpr std::size_t kTitleAndBar = 2;
+constexpr std::size_t kMostRowsOfStrip = 6, kGpuMargin = 7;
 
 const view::Series* series(const view::Gpu& gpu, Metric metric) {
   const auto found =
@@ -43,31 +42,42 @@ view::Strip strip_of(const Scene& scene, std::size_t device, std::size_t bins) {
   return view::strip_of(scene.explanation.slices[device], scene.view.begin, scene.view.end, bins);
 }
 
-// Title, bar and strip.
-void put_gpu(Canvas& canvas, std::size_t row, std::size_t strip_rows, const Scene& scene, std::size_t device) {
-  const std::size_t columns = canvas.size().columns, room = columns - kMargin;
+// Title, bar and strip, as far as they are shown; returns the row after them.
+std::size_t put_gpu(Canvas& canvas, std::size_t row, std::size_t strip_rows, const Scene& scene, const State& state,
+                    std::size_t device) {
+  const std::size_t first = row;
+  const std::size_t columns = canvas.size().columns, room = columns - kGpuMargin;
   const Device& facts = scene.explanation.ledger.devices[device];
   const std::string figures = figures_of(scene.view.gpus[device], columns >= 60);
   const std::size_t begin = canvas.put_right(row, columns, figures);
   const std::string title =
       facts.name.empty() ? fmt::format("GPU {}", facts.index) : fmt::format("GPU {}  {}", facts.index, facts.name);
-  canvas.put(row, 0, title, kBold, begin > 2 ? begin - 2 : 0);
-  canvas.put(row + 1, 0, "ledger", kFaint);
-  put_bar(canvas, row + 1, kMargin, room, scene.view.gpus[device].ledger);
-  canvas.put(row + 2, 0, "time", kFaint);
-  put_strip(canvas, row + 2, kMargin, strip_rows, strip_of(scene, device, room));
+  canvas.put(row++, 0, title, kBold, begin > 2 ? begin - 2 : 0);
+  if (state.shows(Box::kBars)) {
+    canvas.put(row, 0, "ledger", kFaint);
+    put_bar(canvas, row++, kGpuMargin, room, scene.view.gpus[device].ledger);
+  }
+  if (strip_rows > 0) {
+    canvas.put(row, 0, "time", kFaint);
+    put_strip(canvas, row, kGpuMargin, strip_rows, strip_of(scene, device, room));
+    row += strip_rows;
+  }
+  canvas.is_about(first, row - first, {Spot::Kind::kGpu, device});
+  return row;
 }
 
 // All in one row: bar, strip, figures.
-void put_gpu_row(Canvas& canvas, std::size_t row, const Scene& scene, std::size_t device) {
+void put_gpu_row(Canvas& canvas, std::size_t row, const Scene& scene, const State& state, std::size_t device) {
   const std::size_t columns = canvas.size().columns;
   const std::string figures = figures_of(scene.view.gpus[device], columns >= 100);
   canvas.put(row, 0, fmt::format("{:<3}", scene.explanation.ledger.devices[device].index), kBold);
   const std::size_t begin = columns >= 60 ? canvas.put_right(row, columns, figures) : columns + 1;
   const std::size_t room = begin - 1 - 4;
-  const std::size_t bar = room / 4;
-  put_bar(canvas, row, 4, bar, scene.view.gpus[device].ledger);
-  put_strip(canvas, row, 4 + bar + 1, 1, strip_of(scene, device, room - bar - 1));
+  const bool bars = state.shows(Box::kBars), strips = state.shows(Box::kStrips);
+  const std::size_t bar = !bars ? 0 : strips ? room / 4 : room, strip = bars ? bar + 1 : 0;
+  if (bars) put_bar(canvas, row, 4, bar, scene.view.gpus[device].ledger);
+  if (strips) put_strip(canvas, row, 4 + strip, 1, strip_of(scene, device, room - strip));
+  canvas.is_about(row, 1, {Spot::Kind::kGpu, device});
 }
 
 // Which GPUs are shown: all that have room, the chosen one alone.
@@ -81,7 +91,7 @@ std::vector<std::size_t> shown_of(const Scene& scene, const State& state, std::s
 
 std::size_t put_axis(Canvas& canvas, std::size_t row, const Scene& scene) {
   const view::View& view = scene.view;
-  canvas.put(row, kMargin, human_duration(view.begin - scene.begin), kFaint);
+  canvas.put(row, kGpuMargin, human_duration(view.begin - scene.begin), kFaint);
   canvas.put_right(row, canvas.size().columns, human_duration(view.end - scene.begin), kFaint);
   return row + 1;
 }
@@ -91,22 +101,21 @@ std::size_t put_axis(Canvas& canvas, std::size_t row, const Scene& scene) {
 std::size_t put_gpus(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state) {
   if (scene.view.gpus.empty() || rows < 2) return row;
   const std::size_t n = state.gpu ? 1 : scene.view.gpus.size();
+  const bool strips = state.shows(Box::kStrips);
   const std::size_t room = rows - 1;  // and the legend
-  const std::size_t each = room > 1 ? (room - 1) / n : 0;
-  if (each >= kTitleAndBar + 1) {
-    const std::size_t strip = std::min(kMostRowsOfStrip, each - kTitleAndBar);
-    for (const std::size_t device : shown_of(scene, state, n)) {
-      put_gpu(canvas, row, strip, scene, device);
-      row += kTitleAndBar + strip;
-    }
-    row = put_axis(canvas, row, scene);
+  const std::size_t each = room > 1 ? (room - 1) / n : 0, head = state.shows(Box::kBars) ? 2 : 1;
+  if (each >= head + (strips ? 1 : 0)) {
+    const std::size_t strip = strips ? std::min(kMostRowsOfStrip, each - head) : 0;
+    for (const std::size_t device : shown_of(scene, state, n)) row = put_gpu(canvas, row, strip, scene, state, device);
+    if (strips) row = put_axis(canvas, row, scene);
   } else {
     const std::size_t most = n <= room ? n : room - 1;
-    for (const std::size_t device : shown_of(scene, state, most)) put_gpu_row(canvas, row++, scene, device);
+    for (const std::size_t device : shown_of(scene, state, most)) put_gpu_row(canvas, row++, scene, state, device);
     if (most < n)
       canvas.put(row++, 0, fmt::format("and {}: right and left show one at a time", count_of(n - most, "more GPU")),
                  kFaint);
   }
+  if (!strips && !state.shows(Box::kBars)) return row;
   put_legend(canvas, row, state.gpu ? scene.view.gpus[shown_of(scene, state, 1).front()].ledger : scene.view.ledger);
   return row + 1;
 }

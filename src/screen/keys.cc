@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "base/duration.h"
 #include "base/human.h"
@@ -13,7 +15,7 @@ namespace {
 
 using Kind = Key::Kind;
 constexpr std::size_t kLongestTyped = 60;
-constexpr std::ptrdiff_t kPageOfRows = 10;
+constexpr std::ptrdiff_t kPageOfRows = 10, kTurnOfWheel = 3;
 constexpr Nanos kShortestWindow = 5 * kSecond, kLongestWindow = 24 * 3600 * kSecond;
 constexpr int kFastest = 64;
 
@@ -71,6 +73,8 @@ void ask_for_signal(State& state, const Scene& scene) {
     state.message = "--readonly: no signals from here";
   else if (!scene.view.goes_on || state.at)
     state.message = "this is the past: signals go to processes of a live picture (space, or e)";
+  else if (!state.shows(Box::kTable))
+    state.message = "no process is shown: 3 shows them";
   else if (state.row >= rows.size() || rows[state.row].pid <= 0 || !rows[state.row].lives)
     state.message = "no living process is chosen";
   else if (!rows[state.row].in_job)
@@ -161,6 +165,29 @@ void leave(State& state) {
     state.gpu.reset();
 }
 
+void toggle_box(State& state, std::size_t number) {
+  constexpr std::array<std::string_view, kBoxes> kNames{"the ledger's bars", "accounts over time", "the table",
+                                                        "the finding"};
+  if (number >= kBoxes) {
+    state.message = "1 bars, 2 accounts over time, 3 the table, 4 the finding: each is hidden and shown";
+    return;
+  }
+  state.hidden[number] = !state.hidden[number];
+  if (state.hidden[number]) state.message = fmt::format("hidden: {}; {} shows it again", kNames[number], number + 1);
+}
+
+// What somebody points at: a GPU alone, and all again; a row, and all of the chosen row.
+void click(State& state, Spot spot) {
+  if (spot.kind == Spot::Kind::kGpu) {
+    state.gpu = state.gpu ? std::nullopt : std::optional(spot.index);
+    state.row = 0;
+  }
+  if (spot.kind == Spot::Kind::kRow) {
+    state.detail = state.row == spot.index && !state.detail;
+    state.row = spot.index;
+  }
+}
+
 void change_window(State& state, bool longer) {
   state.window = std::clamp(longer ? state.window * 2 : state.window / 2, kShortestWindow, kLongestWindow);
   state.message = fmt::format("window: {}", human_duration(state.window));
@@ -222,14 +249,20 @@ Wish press_letter(State& state, const Scene& scene, char c) {
       ask_for_signal(state, scene);
       break;
     default:
+      if (c >= '1' && c <= '9') toggle_box(state, static_cast<std::size_t>(c - '1'));
       break;
   }
   return {};
 }
 
+bool is_mouse(Key key) {
+  return key.kind == Kind::kClick || key.kind == Kind::kWheelUp || key.kind == Kind::kWheelDown;
+}
+
 }  // namespace
 
 Wish press(State& state, const Scene& scene, Key key) {
+  if (is_mouse(key) && state.prompt != Prompt::kNone) return {};  // it asks for a key
   state.message.clear();
   if (state.prompt == Prompt::kSignal) return answer_signal(state, key);
   if (state.prompt == Prompt::kSort) {
@@ -270,6 +303,13 @@ Wish press(State& state, const Scene& scene, Key key) {
       break;
     case Kind::kEscape:
       leave(state);
+      break;
+    case Kind::kWheelUp:
+    case Kind::kWheelDown:
+      move(state, scene, key.kind == Kind::kWheelUp ? -kTurnOfWheel : kTurnOfWheel);
+      break;
+    case Kind::kClick:
+      click(state, key.spot);
       break;
     case Kind::kBackspace:
       break;

@@ -27,6 +27,9 @@ inline constexpr std::string_view kHelp = R"(headroom top: what the GPUs did, an
   up down    choose a row                    o   sort, then m c r t p n u
   Enter      all of the chosen row           Tab tasks or processes of a batch
   Esc        back                            k   signal to the chosen process
+  1 2 3 4    bars, accounts over time, table, finding: hide, and show again
+  mouse      click on a GPU: it alone, and all again; on a row: choose it, and
+             all of the chosen one; the wheel scrolls
 
 The first line says what the GPUs did in the window, which ends now, or where a
 replay stands. Bars and strips show the accounts of the ledger in that window:

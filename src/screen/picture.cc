@@ -13,7 +13,7 @@ namespace headroom::screen {
 
 namespace {
 
-constexpr std::size_t kMostOfSentence = 3;
+constexpr std::size_t kMostOfSentence = 3, kRowsForAll = 16;
 
 std::string status_of(const Scene& scene, const State& state) {
   const view::View& view = scene.view;
@@ -34,7 +34,7 @@ std::string status_of(const Scene& scene, const State& state) {
 // The first rows; returns the next one.
 std::size_t put_head(Canvas& canvas, const Scene& scene, const State& state) {
   const std::size_t columns = canvas.size().columns;
-  const std::size_t most = canvas.size().rows < 16 ? 2 : kMostOfSentence;
+  const std::size_t most = canvas.size().rows < kRowsForAll ? 2 : kMostOfSentence;
   std::size_t row = 0;
   for (const std::string& line : lines_of(report::wrap(sentence_of(scene), columns, "", ""))) {
     if (row == most) break;
@@ -108,16 +108,18 @@ void put_main(Canvas& canvas, const Scene& scene, const State& state) {
   const std::size_t rows = canvas.size().rows;
   std::size_t row = put_head(canvas, scene, state);
   const std::size_t listed = rows_of(scene, state).size();
-  const std::size_t finding = rows < 14 ? 1 : rows < 30 ? 2 : 4;
+  const std::size_t finding = !state.shows(Box::kFinding) ? 0 : rows < 14 ? 1 : rows < 30 ? 2 : 4;
   const std::size_t kept = finding + 1;  // and the last row
   const std::size_t room = rows - std::min(rows, row + kept);
   const std::size_t wanted = 1 + listed;
   // The GPUs have two thirds, and what the table does not need.
-  const std::size_t for_table = std::min(wanted, std::max<std::size_t>(room / 3, room > 4 ? 3 : 1));
+  const std::size_t for_table =
+      state.shows(Box::kTable) ? std::min(wanted, std::max<std::size_t>(room / 3, room > 4 ? 3 : 1)) : 0;
   row = put_gpus(canvas, row, room - std::min(room, for_table), scene, state);
   const std::size_t left = rows - std::min(rows, row + kept);
-  row = put_table(canvas, row, left, scene, state);
-  put_finding(canvas, row, std::min(rows - 1 - std::min(rows - 1, row), std::max<std::size_t>(finding, 4)), scene);
+  if (state.shows(Box::kTable)) row = put_table(canvas, row, left, scene, state);
+  if (state.shows(Box::kFinding))
+    put_finding(canvas, row, std::min(rows - 1 - std::min(rows - 1, row), std::max<std::size_t>(finding, 4)), scene);
 }
 
 }  // namespace
@@ -129,7 +131,17 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-std::vector<Line> picture(const Scene& scene, const State& state, Size size, Look look) {
+std::vector<Line> head(const Scene& scene, const State& state, Size size, Look look) {
+  if (state.page != Page::kMain || size.columns < kSmallest.columns || size.rows < kSmallest.rows) return {};
+  Canvas canvas({std::min(size.columns, kLargest.columns), std::min(size.rows, kRowsForAll)}, look);
+  const std::size_t rows = put_head(canvas, scene, state);
+  std::vector<Line> lines = std::move(canvas).take().lines;
+  lines.resize(rows);
+  for (Line& line : lines) line.resize(size.columns);
+  return lines;
+}
+
+Picture picture(const Scene& scene, const State& state, Size size, Look look) {
   const Size drawn{std::min(size.columns, kLargest.columns), std::min(size.rows, kLargest.rows)};
   Canvas canvas(drawn, look);
   if (drawn.columns < kSmallest.columns || drawn.rows < kSmallest.rows) {
@@ -143,10 +155,11 @@ std::vector<Line> picture(const Scene& scene, const State& state, Size size, Loo
       put_main(canvas, scene, state);
     put_foot(canvas, scene, state);
   }
-  std::vector<Line> lines = std::move(canvas).take();
-  for (Line& line : lines) line.resize(size.columns);
-  lines.resize(size.rows, Line(size.columns));
-  return lines;
+  Picture whole = std::move(canvas).take();
+  for (Line& line : whole.lines) line.resize(size.columns);
+  whole.lines.resize(size.rows, Line(size.columns));
+  whole.spots.resize(size.rows);
+  return whole;
 }
 
 }  // namespace headroom::screen

@@ -165,18 +165,15 @@ std::vector<Row> rows_of(const Scene& scene, const State& state) {
 }
 
 std::string sentence_of(const Scene& scene) {
-  constexpr std::string_view kSoFar = "So far: ";  // of a whole batch; here it is a window of it
+  constexpr std::string_view kSoFar = "So far: ";  // of a whole recording; here it is a window of it
   const std::string& headline = scene.explanation.headline;
   return headline.starts_with(kSoFar) ? headline.substr(kSoFar.size()) : headline;
 }
 
-std::optional<std::size_t> largest_finding(const Explanation& explanation) {
-  std::optional<std::size_t> largest;
-  for (std::size_t i = 0; i < explanation.findings.size(); ++i) {
-    const Finding& finding = explanation.findings[i];
-    if (finding.cost() > (largest ? explanation.findings[*largest].cost() : 0)) largest = i;
-  }
-  return largest;
+std::optional<std::size_t> first_finding(const Explanation& explanation) {
+  const auto& all = explanation.findings;  // what comes before others that cost something was put there on purpose
+  const bool any = std::any_of(all.begin(), all.end(), [](const Finding& finding) { return finding.cost() > 0; });
+  return any ? std::optional<std::size_t>(0) : std::nullopt;
 }
 
 }  // namespace headroom::screen

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,6 +26,8 @@ struct Scene {
 
 enum class Page : std::uint8_t { kMain, kWhy, kHelp };
 enum class Prompt : std::uint8_t { kNone, kFilter, kForward, kBack, kSort, kSignal };
+enum class Box : std::uint8_t { kBars, kStrips, kTable, kFinding };  // of the main page: keys 1 to 4
+inline constexpr std::size_t kBoxes = 4;
 enum class Sort : std::uint8_t { kUsual, kMemory, kCpu, kResident, kTime, kPid, kName };
 
 // A process, or a run of a batch's task, as a row of the table.
@@ -47,7 +50,8 @@ struct State {
   std::string typed;               // at the prompt
   std::string message;             // until the next key
   std::optional<std::size_t> gpu;  // looked at alone: position in Ledger::devices
-  bool processes = false;          // of a batch: them, not its tasks
+  std::array<bool, kBoxes> hidden{};
+  bool processes = false;  // of a batch: them, not its tasks
   Sort sort = Sort::kUsual;
   std::string filter;        // part of a name, a command or a pid; "!" before it: all others
   std::size_t row = 0;       // chosen in the table
@@ -59,6 +63,8 @@ struct State {
   int speed = 1;
   bool readonly = false;
   Row target;  // of the signal that is asked for: rows may change places meanwhile
+
+  [[nodiscard]] bool shows(Box box) const { return !hidden[static_cast<std::size_t>(box)]; }
 };
 
 struct Key {
@@ -75,10 +81,14 @@ struct Key {
     kEnter,
     kEscape,
     kBackspace,
-    kTab
+    kTab,
+    kWheelUp,
+    kWheelDown,
+    kClick
   };
   Kind kind = Kind::kLetter;
   char letter = 0;  // ASCII; others do nothing
+  Spot spot = {};   // of a click: what was there
 };
 [[nodiscard]] inline Key letter(char c) { return {Key::Kind::kLetter, c}; }
 
@@ -101,7 +111,10 @@ void pass(State& state, Nanos time, Nanos span);
 
 // The picture: always `size.rows` rows of `size.columns` cells. Below 40 x 10 it says so; beyond 300 x 100 is left
 // empty.
-[[nodiscard]] std::vector<Line> picture(const Scene& scene, const State& state, Size size, Look look);
+[[nodiscard]] Picture picture(const Scene& scene, const State& state, Size size, Look look);
+
+// The rows of the main page that say how old the last reading is: that changes when nothing else does.
+[[nodiscard]] std::vector<Line> head(const Scene& scene, const State& state, Size size, Look look);
 
 inline constexpr Size kSmallest{40, 10}, kLargest{300, 100};
 
@@ -111,7 +124,7 @@ inline constexpr Size kSmallest{40, 10}, kLargest{300, 100};
 
 // "The GPU computed for 61 % of 1:00. It waited 31 % for its data."
 [[nodiscard]] std::string sentence_of(const Scene& scene);
-// Index of the finding that costs most; nothing where none costs device time.
-[[nodiscard]] std::optional<std::size_t> largest_finding(const Explanation& explanation);
+// Index of the finding that `headroom why` puts first; nothing where none costs device time.
+[[nodiscard]] std::optional<std::size_t> first_finding(const Explanation& explanation);
 
 }  // namespace headroom::screen

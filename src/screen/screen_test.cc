@@ -43,7 +43,7 @@ struct Watched {
     return last;
   }
   [[nodiscard]] std::string text(Size size = {80, 24}, Look how = {.colour = false, .utf8 = true}) const {
-    return text_of(picture(scene(), state, size, how), how.colour);
+    return text_of(picture(scene(), state, size, how).lines, how.colour);
   }
 
   Recording recording;
@@ -84,13 +84,13 @@ TEST(Canvas, NothingIsWrittenOutside) {
   canvas.put(0, 0, "日本語テ");
   canvas.put(3, 0, "below");
   canvas.put(0, 9, "beside");
-  EXPECT_EQ(text_of(std::move(canvas).take(), false), "日本…\n");
+  EXPECT_EQ(text_of(std::move(canvas).take().lines, false), "日本…\n");
 }
 
 TEST(Canvas, ColoursAreGivenBack) {
   Canvas canvas({6, 1}, {.colour = true, .utf8 = true});
   canvas.put(0, 0, "red", {.ink = Colour::kRed, .ground = Colour::kGrey});
-  EXPECT_EQ(text_of(std::move(canvas).take(), true), "\033[0;31;100mred\033[0m\n");
+  EXPECT_EQ(text_of(std::move(canvas).take().lines, true), "\033[0;31;100mred\033[0m\n");
 }
 
 TEST(Accounts, HaveLettersOfTheirOwn) {
@@ -103,10 +103,10 @@ TEST(Accounts, AShortPeakSurvivesInAStrip) {
   strip.bins = {{{Account::kUseful, 990 * kSecond}, {Account::kHung, 10 * kSecond}}};
   Canvas letters({1, 2}, {.colour = false, .utf8 = true});
   put_strip(letters, 0, 0, 2, strip);
-  EXPECT_EQ(text_of(std::move(letters).take(), false), "H\n#\n");
+  EXPECT_EQ(text_of(std::move(letters).take().lines, false), "H\n#\n");
   Canvas blocks({1, 2}, {.colour = true, .utf8 = true});
   put_strip(blocks, 0, 0, 2, strip);
-  EXPECT_EQ(std::move(blocks).take()[0][0], (Cell{"▇", {.ink = Colour::kGreen, .ground = Colour::kRed}}));
+  EXPECT_EQ(std::move(blocks).take().lines[0][0], (Cell{"▇", {.ink = Colour::kGreen, .ground = Colour::kRed}}));
 }
 
 TEST(Picture, SaysWhatTheGpusDidInTheLastMinute) {
@@ -117,6 +117,17 @@ TEST(Picture, SaysWhatTheGpusDidInTheLastMinute) {
   EXPECT_THAT(text, HasSubstr("last reading 1.4 s ago"));
 }
 
+TEST(Picture, PutsTheFindingFirstThatTheReportPutsFirst) {
+  RecordingBuilder recording(120);
+  recording.gpu(0, [](double) { return 0.5; }).gpu(1, [](double) { return 0.0; });
+  recording.process(100, 1, 0, 120, 0.2).process(101, 100, 1, 120, 0.95).context(100, 0, 0, 120);
+  const Watched watched(recording.build());
+  const auto& findings = watched.explanation.findings;
+  ASSERT_GT(findings.size(), 1U);
+  ASSERT_GT(findings.back().cost(), findings.front().cost()) << "a GPU that is not needed costs most, and comes last";
+  EXPECT_THAT(watched.text(), HasSubstr("! " + findings.front().title.substr(0, 20)));
+}
+
 TEST(Picture, IsOfTheSizeOfTheTerminalWhateverItIs) {
   Watched watched = live();
   for (const Page page : {Page::kMain, Page::kWhy, Page::kHelp})
@@ -124,8 +135,9 @@ TEST(Picture, IsOfTheSizeOfTheTerminalWhateverItIs) {
       for (const std::size_t rows : {1U, 9U, 10U, 13U, 24U, 100U, 120U}) {
         watched.state.page = page;
         watched.state.detail = rows % 2 == 0;
-        const auto lines = picture(watched.scene(), watched.state, {columns, rows}, {});
+        const auto [lines, spots] = picture(watched.scene(), watched.state, {columns, rows}, {});
         ASSERT_EQ(lines.size(), rows);
+        ASSERT_EQ(spots.size(), rows);
         for (const Line& line : lines) ASSERT_EQ(line.size(), columns);
       }
 }
@@ -135,12 +147,27 @@ TEST(Picture, OfWhateverIsLegalStaysWhole) {
     std::mt19937 random(seed);
     Watched watched(seed % 2 == 0 ? headroom::testing::random_recording(random)
                                   : headroom::testing::random_batch(random));
-    for (const char* keys : {"t", "j\n", "J3s\n", "T", " ", "+-", "/py\n", "om", "oc", "w", "?", "b", "e", "k"}) {
+    for (const char* keys : {"t", "j\n", "J3s\n", "T", " ",  "+-", "/py\n", "om", "oc", "w",
+                             "?", "b",   "e",     "k", "x1", "2",  "3",     "4",  "1",  "29"}) {
       watched.type(keys);
-      const auto lines = picture(watched.scene(), watched.state, {40 + 13 * seed, 10 + seed}, {});
-      ASSERT_EQ(lines.size(), 10 + seed);
+      const Picture whole = picture(watched.scene(), watched.state, {40 + 13 * seed, 10 + seed}, {});
+      ASSERT_EQ(whole.lines.size(), 10 + seed);
+      watched.press({Key::Kind::kClick, 0, whole.spots[random() % whole.spots.size()]});
     }
   }
+}
+
+TEST(Picture, ItsHeadIsItsFirstRows) {
+  Watched watched = live();
+  for (const Size size : {Size{80, 24}, Size{40, 10}, Size{300, 100}, Size{400, 120}, Size{120, 15}, Size{120, 16}}) {
+    const auto lines = picture(watched.scene(), watched.state, size, {}).lines;
+    const auto first = head(watched.scene(), watched.state, size, {});
+    ASSERT_GT(first.size(), 1U);
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), lines.begin())) << size.columns << " x " << size.rows;
+  }
+  EXPECT_TRUE(head(watched.scene(), watched.state, {39, 24}, {}).empty());
+  watched.type("w");
+  EXPECT_TRUE(head(watched.scene(), watched.state, {80, 24}, {}).empty());
 }
 
 TEST(Picture, EveryGpuHasARowAndThoseWithoutRoomAreCounted) {
@@ -218,6 +245,75 @@ TEST(Keys, FilterSortAndTheChosenGpu) {
   EXPECT_EQ(watched.state.gpu, std::nullopt);
   watched.press({Key::Kind::kLeft});
   EXPECT_EQ(watched.state.gpu, 1U);
+}
+
+TEST(Keys, DigitsHideAndShowThePartsOfThePage) {
+  Watched watched = live();
+  const std::string whole = watched.text({80, 30});
+  const std::vector<std::pair<char, std::string>> parts{
+      {'1', "\nledger"}, {'2', "\ntime "}, {'3', "\n     PID NAME"}, {'4', "\n! "}};
+  for (const auto& [key, words] : parts) {
+    ASSERT_THAT(whole, HasSubstr(words)) << key;
+    watched.press(letter(key));
+    EXPECT_THAT(watched.text({80, 30}), Not(HasSubstr(words))) << key;
+    for (const auto& [other, others] : parts)
+      if (other != key) {
+        EXPECT_THAT(watched.text({80, 30}), HasSubstr(others)) << key << " beside " << other;
+      }
+    EXPECT_THAT(watched.state.message, HasSubstr(std::string(1, key) + " shows it again"));
+    watched.press(letter(key));
+    EXPECT_EQ(watched.text({80, 30}), whole);
+  }
+  watched.type("7");
+  EXPECT_THAT(watched.state.message, HasSubstr("1 bars"));
+  watched.type("3k");
+  EXPECT_EQ(watched.state.prompt, Prompt::kNone) << "no signal to a process that is not shown";
+}
+
+// The first row of the picture that shows this.
+Spot spot_of(const Watched& watched, std::string_view words) {
+  const Picture whole = picture(watched.scene(), watched.state, {80, 30}, {.colour = false, .utf8 = true});
+  const std::string text = text_of(whole.lines, false);
+  const auto lines = split(text, '\n');
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (lines[i].find(words) != std::string_view::npos) return whole.spots[i];
+  ADD_FAILURE() << "nothing shows " << words;
+  return {};
+}
+
+TEST(Mouse, AClickIsAboutWhatIsThere) {
+  Watched watched = live();
+  EXPECT_EQ(spot_of(watched, "of 1:00"), Spot{});
+  EXPECT_EQ(spot_of(watched, "GPU 1  "), (Spot{Spot::Kind::kGpu, 1}));
+  watched.press({Key::Kind::kClick, 0, spot_of(watched, "GPU 1  ")});
+  EXPECT_EQ(watched.state.gpu, 1U);
+  watched.press({Key::Kind::kClick, 0, spot_of(watched, "ledger")});
+  EXPECT_EQ(watched.state.gpu, std::nullopt);
+  const Spot row = spot_of(watched, " 101 ");
+  ASSERT_EQ(row.kind, Spot::Kind::kRow);
+  EXPECT_EQ(rows_of(watched.scene(), watched.state)[row.index].pid, 101);
+  watched.press({Key::Kind::kClick, 0, row});
+  EXPECT_EQ(watched.state.row, row.index);
+  EXPECT_FALSE(watched.state.detail);
+  watched.press({Key::Kind::kClick, 0, row});
+  EXPECT_TRUE(watched.state.detail);
+  watched.press({Key::Kind::kClick, 0, row});
+  EXPECT_FALSE(watched.state.detail);
+}
+
+TEST(Mouse, TheWheelScrollsAndAQuestionWaitsForItsKey) {
+  Watched watched = live();
+  watched.press({Key::Kind::kWheelDown});
+  EXPECT_EQ(watched.state.row, 2U) << "the last of three rows";
+  watched.press({Key::Kind::kWheelUp});
+  EXPECT_EQ(watched.state.row, 0U);
+  watched.type("w");
+  watched.press({Key::Kind::kWheelDown});
+  EXPECT_EQ(watched.state.scrolled, 3U);
+  watched.type("wk");
+  ASSERT_EQ(watched.state.prompt, Prompt::kSignal);
+  watched.press({Key::Kind::kClick, 0, {Spot::Kind::kRow, 1}});
+  EXPECT_EQ(watched.state.prompt, Prompt::kSignal);
 }
 
 TEST(Keys, ASignalIsAskedForAndGoesToTheProcessThatWasNamed) {

@@ -120,6 +120,7 @@ std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const S
   for (std::size_t i = first; i < table.size() && i - first < room; ++i, ++row) {
     put_row(canvas, row, columns, table[i], shows_tasks(scene, state));
     if (i == chosen && marked) canvas.restyle(row, kChosen);
+    canvas.is_about(row, 1, {Spot::Kind::kRow, i});
   }
   return for_detail > 0 ? put_detail(canvas, row, for_detail, scene, table[chosen]) : row;
 }
@@ -127,15 +128,18 @@ std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const S
 std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene) {
   if (rows == 0) return row;
   const Explanation& e = scene.explanation;
-  const auto largest = largest_finding(e);
-  if (!largest) {
+  const auto first = first_finding(e);
+  if (!first) {
     canvas.put(row, 0, "No finding costs device time in this window.", kFaint);
     return row + 1;
   }
-  const Finding& finding = e.findings[*largest];
+  const Finding& finding = e.findings[*first];
   const double share = static_cast<double>(finding.cost()) / static_cast<double>(std::max<Nanos>(1, e.ledger.budget()));
-  std::string text = fmt::format("{}: costs {}, {} of the window's GPU time.", finding.title,
-                                 human_duration(finding.cost()), human_percent(share));
+  std::string text = finding.title;
+  if (finding.cost() > 0)
+    text +=
+        fmt::format(": costs {}, {} of the window's GPU time", human_duration(finding.cost()), human_percent(share));
+  text += ".";
   if (!finding.advice.empty()) text += fmt::format(" Try: {}.", finding.advice);
   std::size_t used = 0;
   for (const std::string& line : lines_of(report::wrap(text, canvas.size().columns, "! ", "  "))) {

@@ -325,6 +325,14 @@ bool waits_between_processes(std::span<const Frame> frames) {
   return false;
 }
 
+// The user's function nearest to what it called; one that calls itself was called by another.
+std::string caller_of(std::span<const Frame> outside, std::string_view called) {
+  for (std::size_t i = outside.size(); i-- > 0;)
+    if (!is_library(outside[i]))
+      if (std::string name = words(outside[i]); name != called) return name;
+  return "";
+}
+
 }  // namespace
 
 StackKind Families::kind_of(std::span<const Frame> all) const {
@@ -348,6 +356,7 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
     waiting = waits;
     if (innermost == Family::kNone) innermost = family;
     if (is_part_of_a_job(family)) kind.within = family;
+    if (users && i < *users && info(family).rank > info(kind.outside).rank) kind.outside = family;
     if (info(family).rank > info(kind.family).rank) kind.family = family;
   }
   if (only_imports(frames)) kind.family = innermost = Family::kImport;
@@ -366,6 +375,7 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
     kind.where = known ? fmt::format("import {}", module_of(module->file)) : "imports";
   } else {
     kind.where = words(frames[users.value_or(frames.size() - 1)]);
+    if (users) kind.caller = caller_of(frames.first(*users), kind.where);
   }
   return kind;
 }

@@ -78,6 +78,9 @@ struct StackKind {
   bool own = false;
   bool for_child = false;     // it waits for the end of a process that it has started
   bool of_processes = false;  // what it waits in is between processes: a pipe, a queue or a barrier of multiprocessing
+  // Of a function of the user's: the other one of his that called it, and what the frames outside of it are a part of.
+  std::string caller;
+  Family outside = Family::kNone;
   bool operator==(const StackKind&) const = default;
 };
 

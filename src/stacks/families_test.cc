@@ -10,10 +10,14 @@
 namespace headroom::stacks {
 namespace {
 
+// Without its caller, of which a test of its own is.
 StackKind kind_of(const std::vector<std::string>& texts, std::vector<FamilyRule> more = {}) {
   std::vector<Frame> frames;
   for (const std::string& text : texts) frames.push_back(frame_of(text));
-  return Families(std::move(more)).kind_of(frames);
+  StackKind kind = Families(std::move(more)).kind_of(frames);
+  kind.caller.clear();
+  kind.outside = Family::kNone;
+  return kind;
 }
 
 const std::string kMain = "<module> (/home/u/train.py:1)", kTrain = "train (/home/u/train.py:30)";
@@ -269,6 +273,19 @@ TEST(Frame, TakesAnyText) {
     EXPECT_LE(frame.function.size() + frame.file.size(), text.size()) << text;
     EXPECT_TRUE(text.starts_with(frame.function)) << text;
   }
+}
+
+TEST(Families, AFunctionOfTheUsersHasACallerAndWhatThatIsAPartOf) {
+  const std::vector<Frame> frames{frame_of("<module> (/u/a.py:1)"), frame_of("evaluate (/u/a.py:7)"),
+                                  frame_of("map (/x/site-packages/some/tools.py:3)"), frame_of("burn (/u/tr.py:8)"),
+                                  frame_of("burn (/u/tr.py:8)")};
+  const StackKind kind = Families().kind_of(frames);
+  EXPECT_EQ(kind.where, "burn (tr.py)");
+  EXPECT_EQ(kind.caller, "evaluate (a.py)") << "it called itself, through a library";
+  EXPECT_EQ(kind.outside, Family::kEvaluation);
+  const StackKind outermost = Families().kind_of(std::span(frames).first(1));
+  EXPECT_EQ(outermost.caller, "");
+  EXPECT_EQ(outermost.outside, Family::kNone);
 }
 
 }  // namespace

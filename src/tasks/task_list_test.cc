@@ -131,6 +131,26 @@ TEST(Arguments, OneWordWithBlanksIsAShellLine) {
   EXPECT_EQ(bare->tasks[0].argv, (Words{"/bin/sh", "-c", "cat x 'a b' c"}));
 }
 
+TEST(Arguments, WhatTheCommandHidesIsInNoName) {
+  const std::string token = "hf_AbCdEfGhIjKlMnOpQrStUv";
+  const auto names = [](const Words& words, const std::string& name = "") {
+    ListOptions with = options("");
+    with.defaults.name = name;
+    const auto set = tasks_from_arguments(words, with);
+    EXPECT_TRUE(set) << set.error().what;
+    Words all;
+    for (const TaskSpec& task : set->tasks) all.push_back(task.name + " " + task.argv.back());
+    return all;
+  };
+  EXPECT_EQ(names({"t", "--token", "{}", ":::", token, "abcdef"}), (Words{"hidden-1 " + token, "hidden-2 abcdef"}));
+  EXPECT_EQ(names({"t --token={2} {1}", ":::", "0.1", "2", ":::", "abcdef"}),
+            (Words{"0.1_hidden-1 t --token=abcdef 0.1", "2_hidden-2 t --token=abcdef 2"}));
+  EXPECT_EQ(names({"t", "{}", ":::", "postgres://me:pw@host/db"}), (Words{"hidden-1 postgres://me:pw@host/db"}));
+  EXPECT_EQ(names({"t", "--token", "{}", ":::", token}, "run-{1}"), (Words{"run-hidden-1 " + token}));
+  EXPECT_EQ(names({"t", "--password=hunter22", "--lr", "{}", ":::", "2"}), (Words{"2 2"})) << "not the password's 2";
+  EXPECT_EQ(names({"t", "--max-tokens", "{}", ":::", "512"}), (Words{"512 512"}));
+}
+
 TEST(Arguments, PartsOfPaths) {
   const auto set = tasks_from_arguments(
       {"t", "{.}", "{/}", "{//}", "{/.}", "{1.}", ":::", "a.b/c.tar.gz", "x", "/r", ".hid"}, options());
@@ -170,6 +190,7 @@ TEST(Lists, WhatTheOptionsSayHoldsForEveryTask) {
   EXPECT_EQ(task.name, "run-1");
   EXPECT_EQ(task.outputs, (Words{"run-1.json"}));
   EXPECT_EQ(task.environment, (Parameters{{"A", "1"}, {"B", "{{gpu}}"}, {"SEED", "1{gpu}"}}));
+  EXPECT_EQ(task.from_env_file, 2U);
   EXPECT_EQ(task.resources.gpu_memory_bytes, 5);
   EXPECT_EQ(task.retry.retries, 2);
 }

@@ -13,8 +13,6 @@ namespace {
 constexpr std::array<std::string_view, 4> kPlaceNames{"gpu", "gpu_index", "gpu_uuid", "slot"};
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool is_name(std::string_view text) {
   return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), [](char c) {
     return is_letter(c) || is_digit(c) || c == '-' || c == '.';

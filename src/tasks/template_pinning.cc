@@ -193,6 +193,7 @@ Result<void> settle_second_pins(TaskSpec& task, PinPolicy policy) {
   for (const Conflict& conflict : conflicts) {
     if (conflict.variable) {
       task.environment.erase(task.environment.begin() + static_cast<std::ptrdiff_t>(*conflict.variable));
+      if (*conflict.variable < task.from_env_file) --task.from_env_file;
     } else {
       task.argv[conflict.value.word].replace(conflict.value.begin, conflict.value.end - conflict.value.begin,
                                              conflict.instead);

@@ -63,8 +63,10 @@ TEST(SecondPin, AMaskOfItsOwn) {
             (Words{"bash", "-lc", "CUDA_VISIBLE_DEVICES={gpu_uuid} t --gpu {gpu}"}));
   TaskSpec variable = task({"t"});
   variable.environment = {{"A", "1"}, {"CUDA_VISIBLE_DEVICES", "1"}};
+  variable.from_env_file = 2;
   ASSERT_TRUE(settle_second_pins(variable, PinPolicy::kRewrite));
   EXPECT_EQ(variable.environment, (std::vector<std::pair<std::string, std::string>>{{"A", "1"}}));
+  EXPECT_EQ(variable.from_env_file, 1U);
 }
 
 TEST(SecondPin, IsRefusedWithItsPlace) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/names.h"
+#include "base/secrets.h"
 #include "base/strings.h"
 #include "tasks/template_words.h"
 
@@ -116,6 +117,7 @@ Result<void> set_environment(const TaskTemplate& from, const Filling& filling, c
     if (!variables) return at(file, place, variables.error());
     for (auto& [name, value] : *variables) task.environment.emplace_back(name, double_braces(value));
   }
+  task.from_env_file = task.environment.size();
   for (const auto& [name, field] : from.environment) {
     HR_TRY(std::string value, filled(field, filling, Form::kWord, place));
     if (name.empty() || name.find_first_of(std::string_view("=\0", 2)) != std::string::npos ||
@@ -126,6 +128,42 @@ Result<void> set_environment(const TaskTemplate& from, const Filling& filling, c
     task.environment.emplace_back(name, std::move(value));
   }
   return {};
+}
+
+// Whether `field` of a command takes the value of the parameter `name`: by its name, or by something that is computed.
+bool takes(const Field& field, const Row& row, std::string_view name) {
+  return std::any_of(field.pieces.begin(), field.pieces.end(), [&](const Piece& piece) {
+    if (!piece.placeholder || piece.text == "task" || is_place_name(piece.text)) return false;
+    const bool another = std::any_of(row.parameters.begin(), row.parameters.end(),
+                                     [&](const auto& parameter) { return parameter.first == piece.text; });
+    return piece.text == name || !another;
+  });
+}
+
+// What is nobody's to read in the command is nobody's to read in a name, which becomes that of a file: instead of such
+// a value the task's number is put there.
+Row without_secrets(const TaskTemplate& from, const Row& row, std::size_t number) {
+  const std::string unnamed;
+  const Filling filling = with_computed(filling_of(row.parameters, &unnamed), row);
+  std::vector<std::string> argv;
+  for (const Field& field : from.argv)
+    argv.push_back(fill(field.pieces, filling, from.shell && &field == &from.argv.back() ? Form::kShell : Form::kWord)
+                       .value_or(""));
+  const std::vector<std::string> shown = hide_secrets(argv);
+  const std::string instead = fmt::format("hidden-{}", number);
+  Row named = row;
+  bool any = false;
+  for (auto& [name, value] : named.parameters) {
+    bool secret = is_secret(name, value);
+    for (std::size_t i = 0; i < argv.size() && !secret && !value.empty(); ++i)
+      secret = shown[i] != argv[i] && shown[i].find(value) == std::string::npos && takes(from.argv[i], row, name);
+    if (secret) value = instead, any = true;
+  }
+  if (any && row.computed)
+    named.computed = [&row, instead](std::string_view name) {
+      return row.computed(name) ? std::optional(instead) : std::nullopt;
+    };
+  return named;
 }
 
 Result<void> set_argv(const TaskTemplate& from, const Filling& filling, const std::string& place, TaskSpec& task) {
@@ -187,12 +225,14 @@ Result<void> set_command(TaskTemplate& task, std::string_view command, bool shel
 
 Result<TaskSpec> make_task(const TaskTemplate& from, const Row& row, std::size_t number) {
   TaskSpec task = from.rest;
-  HR_TRY(task.name, task_name(from, row, number, with_computed(filling_of(row.parameters), row)));
+  const Row named = without_secrets(from, row, number);
+  HR_TRY(task.name, task_name(from, named, number, with_computed(filling_of(named.parameters), named)));
   const Filling filling = with_computed(filling_of(row.parameters, &task.name), row);
   task.shell = from.shell;
   HR_TRYV(set_argv(from, filling, row.place, task));
   HR_TRYV(set_environment(from, filling, row.place, task));
-  HR_TRY(task.group, filled(from.group, filling, Form::kText, row.place));
+  HR_TRY(task.group,
+         filled(from.group, with_computed(filling_of(named.parameters, &task.name), named), Form::kText, row.place));
   if (task.group.empty()) task.group = group_of(from);
   if (!from.working_directory.pieces.empty()) {
     HR_TRY(const std::string directory, filled(from.working_directory, filling, Form::kText, row.place));

@@ -68,7 +68,9 @@ std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts
                          human_duration(longest));
     case DeadBy::kReplaced:
       return fmt::format(
-          "more trials are open than the {} that {}, younger ones began after it, and {}",
+          "more trials are open than the {} that {}, younger ones began after it, nothing was heard of it for longer "
+          "than "
+          "any trial took that ended, and {}",
           count_of(parallelism.workers, "worker"), parallelism.workers_told ? "there are" : "seem to be there",
           running > 1 ? fmt::format("of {} that are RUNNING it is among the oldest", running) : "it alone is RUNNING");
     case DeadBy::kNone:

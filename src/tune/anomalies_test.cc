@@ -74,6 +74,30 @@ TEST(Anomalies, OneMoreOpenThanWorkersMeansADeadOne) {
   EXPECT_NE(slow->text.find("trial 42 (PRUNED) took 33:44"), std::string::npos) << slow->text;
 }
 
+// Three workers, of which one is killed and two are told: while it was heard of, it was one of three.
+TEST(Anomalies, TheTrialOfAKilledWorkerIsDeadThoughOthersRanBesideIt) {
+  StudyBuilder builder;
+  for (int i = 0; i < 30; ++i)
+    for (int lane = 0; lane < 3; ++lane)
+      builder.add(TrialState::kComplete, i * 60, i * 60 + 19 + 10 * (lane + 2), lane + 2);
+  const double t = 30 * 60;
+  builder.add(TrialState::kRunning, t, -1, 3);
+  const auto looked_at = [&](double now) {
+    StudyBuilder seen = builder;
+    for (double begin = t; begin < t + now; begin += 60)
+      for (int lane = 0; lane < 2; ++lane) {
+        const bool ended = begin + 59 < t + now;
+        seen.add(ended ? TrialState::kComplete : TrialState::kRunning, begin, ended ? begin + 59 : -1, ended ? 6 : 1);
+      }
+    return study_facts(seen.study, {.now = at(t + now), .workers = 2});
+  };
+  EXPECT_FALSE(anomaly(looked_at(50), "dead_trial")) << "it may still report";
+  const StudyReport report = looked_at(200);
+  const StudyAnomaly* dead = anomaly(report, "dead_trial");
+  ASSERT_TRUE(dead);
+  EXPECT_EQ(dead->trials, std::vector<std::int64_t>{90});
+}
+
 TEST(Anomalies, AWorkerMoreIsNoDeadTrial) {
   Made made = make({});
   StudyBuilder builder;

@@ -33,6 +33,13 @@ Likeness likeness(const StudyModel& model, const std::vector<ReplayOutcome>& out
   return like;
 }
 
+// "1.2 % more steps".
+std::string more_words(double ratio) {
+  const double tenths = std::round(1000 * ratio);
+  return tenths == 0 ? "as many steps"
+                     : fmt::format("{:.1f} % {} steps", std::abs(tenths) / 10, tenths > 0 ? "more" : "fewer");
+}
+
 std::string seconds_text(double seconds) { return human_duration(static_cast<Nanos>(seconds * 1e9)); }
 
 }  // namespace
@@ -67,9 +74,9 @@ Calibration calibrate(const StudyModel& model, const std::vector<ReplayOutcome>&
              time = std::abs(time_off) <= kTimeTolerance;
   made.good = ends && steps && time;
   const std::string seen = fmt::format(
-      "under the study's own settings {} of the trials end as they did, after as many reports, with {:+.1f} % steps, "
-      "in {} instead of {}",
-      human_percent(like.same_ends), 100 * steps_off, seconds_text(made.replayed_seconds.value),
+      "replayed under the study's own settings, {} of the trials end as they did and after as many reports; "
+      "all together make {} and take {} (the study: {})",
+      human_percent(like.same_ends), more_words(steps_off), seconds_text(made.replayed_seconds.value),
       seconds_text(model.seconds));
   if (made.good) {
     made.why = seen;

@@ -36,9 +36,14 @@ class Editor {
   Editor& warm() {
     change_.warm = model_.startup_known;  // else only what lies between trials is known to be one
     if (!change_.warm) change_.settings.between = std::min(model_.between, kProgramStart);
-    add("warm workers",
-        "one process per worker that takes trial after trial and keeps imports, data and the CUDA context: "
-        "study.optimize(objective, n_trials=…) around what is loaded once, outside objective()");
+    if (model_.between <= kProgramStart)
+      add("warm workers",
+          "do once per process what each trial does before its first step (load data, build what stays the same): "
+          "outside objective(), before study.optimize(); trials follow each other in one process already");
+    else
+      add("warm workers",
+          "one process per worker that takes trial after trial and keeps imports, data and the CUDA context: "
+          "study.optimize(objective, n_trials=…) around what is loaded once, outside objective()");
     return *this;
   }
   Editor& workers(std::int64_t n) {

@@ -44,6 +44,9 @@ class Simulation {
   ReplayOutcome run() {
     while (ended_ < trials_.size()) happen(advance());
     outcome_.seconds = now_;
+    for (const ReplayEnd& end : outcome_.ends)
+      outcome_.steady_trials +=
+          end.at <= outcome_.steady_seconds ? 1 : (outcome_.steady_seconds - end.begin) / (end.at - end.begin);
     return std::move(outcome_);
   }
 
@@ -164,7 +167,7 @@ class Simulation {
     call_back();
     outcome_.steady_seconds = now_;
     outcome_.steady_any_kernel = outcome_.any_kernel;
-    outcome_.steady_ended = static_cast<std::int64_t>(ended_);
+    outcome_.ends[worker.trial].begin = now_;
   }
 
   void step(Worker& worker) {
@@ -188,7 +191,8 @@ class Simulation {
   void end(Worker& worker, TrialState state) {
     const ReplayTrial& trial = trials_[worker.trial];
     if (asks_) pruning_.end(trial.number, state);
-    outcome_.ends[worker.trial] = {.state = state, .reports = worker.reports, .at = now_};
+    ReplayEnd& made = outcome_.ends[worker.trial];
+    made = {.state = state, .reports = worker.reports, .begin = made.begin, .at = now_};
     ++outcome_.states[static_cast<std::size_t>(state)];
     if (state == TrialState::kComplete && trial.value && !outcome_.best_at &&
         (maximize_ ? *trial.value >= target_ : *trial.value <= target_)) {

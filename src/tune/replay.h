@@ -48,7 +48,7 @@ struct ReplaySettings {
 struct ReplayEnd {
   TrialState state = TrialState::kWaiting;
   std::size_t reports = 0;
-  double at = 0;  // seconds
+  double begin = 0, at = 0;  // seconds
 };
 
 struct ReplayOutcome {
@@ -58,9 +58,9 @@ struct ReplayOutcome {
   // Of the workers, together: these sum to workers x seconds.
   double startup_seconds = 0, step_seconds = 0, idle_seconds = 0;
   double any_kernel = 0;  // seconds in which a kernel of some trial ran
-  // Until the last trial began: then workers run dry, which a longer study would not show.
-  double steady_seconds = 0, steady_any_kernel = 0;
-  std::int64_t steady_ended = 0;
+  // Until the last trial began: then workers run dry, which a longer study would not show. Of a trial that was open
+  // then the part of its time that was over counts.
+  double steady_seconds = 0, steady_any_kernel = 0, steady_trials = 0;
   std::optional<double> best_at;  // seconds at which a trial completed with an observed value as good as the target
 };
 

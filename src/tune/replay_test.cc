@@ -183,8 +183,16 @@ TEST(Replay, RatesAreCountedUntilTheLastTrialBegins) {
   trials[2].startup = 100;
   const ReplayOutcome outcome = replayed(trials, {.workers = 2});
   EXPECT_NEAR(outcome.steady_seconds, 10, 1e-9);
-  EXPECT_EQ(outcome.steady_ended, 1);  // the other ends at the same instant, after the worker has begun anew
+  EXPECT_EQ(outcome.steady_trials, 2);
   EXPECT_NEAR(outcome.seconds, 110, 1e-9);
+}
+
+TEST(Replay, OfTrialsThatAreOpenThenAPartIsDone) {
+  std::vector<ReplayTrial> trials(3);
+  trials[0].startup = 10;
+  trials[1].startup = 40;
+  trials[2].startup = 100;
+  EXPECT_NEAR(replayed(trials, {.workers = 2}).steady_trials, 1.25, 1e-9);
 }
 
 TEST(Replay, NothingIsOverAtOnce) { EXPECT_EQ(replayed({}, {.workers = 4}).seconds, 0); }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/median.h"
@@ -16,6 +17,7 @@ using Points = std::vector<std::pair<double, double>>;
 
 constexpr std::size_t kWideRanges = 4, kNarrowRanges = 10;
 constexpr std::size_t kFewest = 10;       // trials in a range
+constexpr std::size_t kFewestOfOne = 3;   // of one value, once it is known that the parameter decides
 constexpr std::size_t kLookedAt = 4'000;  // trials, to choose the parameter
 constexpr double kWorthIt = 0.85;         // of the distance to one line: less by chance is rare, as the tests show
 
@@ -25,7 +27,8 @@ struct Range {
   std::vector<std::size_t> trials;
 };
 
-// As many ranges, with about as many trials each; equal values are in one. Of many trials some are looked at.
+// As many ranges, with about as many trials each; equal values are in one. 0: one for each value, of few trials, too.
+// Of many trials some are looked at.
 std::vector<Range> ranges(const ParameterColumn& column, const Study& study, const Timeline& timeline,
                           std::size_t count, std::size_t looked_at) {
   std::vector<std::pair<double, std::size_t>> trials;
@@ -35,7 +38,7 @@ std::vector<Range> ranges(const ParameterColumn& column, const Study& study, con
     if (tells_of_steps(study.trials[i], timeline.spans[i])) trials.emplace_back(value, i);
   }
   std::sort(trials.begin(), trials.end());
-  const std::size_t full = column.number ? std::max(kFewest, (trials.size() + count - 1) / count) : 1;
+  const std::size_t full = column.number && count > 0 ? std::max(kFewest, (trials.size() + count - 1) / count) : 1;
   std::vector<Range> result;
   for (const auto& [value, trial] : trials) {
     const bool other = result.empty() || value != result.back().to;
@@ -43,7 +46,8 @@ std::vector<Range> ranges(const ParameterColumn& column, const Study& study, con
     result.back().to = value;
     result.back().trials.push_back(trial);
   }
-  std::erase_if(result, [](const Range& range) { return range.trials.size() < kFewest; });
+  const std::size_t fewest = count > 0 ? kFewest : kFewestOfOne;
+  std::erase_if(result, [&](const Range& range) { return range.trials.size() < fewest; });
   return result;
 }
 
@@ -129,7 +133,10 @@ StepModel step_model(const Study& study, const std::vector<ParameterColumn>& col
 
 StepModel step_model_by(const ParameterColumn& column, const Study& study, const Timeline& timeline) {
   ByRange by_range;
-  for (const Range& range : ranges(column, study, timeline, kNarrowRanges, study.trials.size() + 1)) {
+  std::set<double> values;
+  for (const auto& [i, value] : column.values) values.insert(value);
+  const std::size_t count = column.number && values.size() > kNarrowRanges ? kNarrowRanges : 0;
+  for (const Range& range : ranges(column, study, timeline, count, study.trials.size() + 1)) {
     std::vector<double> steps;
     for (const std::size_t i : range.trials) {
       const TrialSpan& span = timeline.spans[i];

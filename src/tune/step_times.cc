@@ -93,7 +93,7 @@ double variance_of(const StepTimes& way, double x) {
 }
 
 struct Observation {
-  double x = 0, y = 0;    // reports as if they were made alone, seconds
+  double x = 0, y = 0;    // steps of the middle trial as if they were made alone, seconds
   bool measured = false;  // y is without the start-up
 };
 
@@ -171,7 +171,7 @@ StepTimes explain(const std::vector<TimedTrial>& trials, const Crowd& crowd, dou
     const double alone = progress.until(trial.end) - progress.until(begin);
     way.crowding.push_back(alone > 0 ? (trial.end - begin) / alone : 1);
     if (trial.reports == 0) continue;
-    const double x = static_cast<double>(trial.reports) * way.crowding.back();
+    const double x = trial.steps() * way.crowding.back();
     seen.push_back(
         {.x = x, .y = trial.end - (trial.startup ? begin : trial.begin), .measured = trial.startup.has_value()});
   }

@@ -14,6 +14,9 @@ struct TimedTrial {
   double begin = 0, end = 0;  // seconds
   std::size_t reports = 0;
   std::optional<double> startup;  // seconds, where it was measured
+  double relative = 1;            // of its steps' time: what its parameters make of it
+  // Its reports as steps of the middle trial.
+  [[nodiscard]] double steps() const { return static_cast<double>(reports) * relative; }
 };
 
 // One way in which the durations can have come about. All durations are of a trial alone.
@@ -21,7 +24,7 @@ struct StepTimes {
   double contended = 0;                   // of a step's time that waits where other trials compute: gpu_share.h
   double startup = 0, startup_error = 0;  // mean, and standard error of the mean
   double startup_variance = 0;            // between trials
-  double step = 0, step_variance = 0;     // per report
+  double step = 0, step_variance = 0;     // per report of the middle trial
   std::vector<double> crowding;           // per trial: by how much its steps took longer than alone
   double fits = 0;                        // log likelihood, up to a constant
 };

@@ -161,6 +161,7 @@ StudyReport study_facts(const Study& study, const StudyOptions& options) {
   report.clock = time.clock;
   const std::vector<ParameterColumn> columns = parameter_columns(study);
   const StepModel model = add_steps(study, options, columns, report, time);
+  report.step_time.relative = model.relative;
   place(study, options, model, report, time);
   if (time.any) {
     report.begin = time.begin + time.clock.offset;

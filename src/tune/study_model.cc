@@ -62,13 +62,16 @@ void leave_out(const std::vector<Standstill>& stills, double& at) {
 }
 
 // Begins and ends on a clock that stops where the study stood still.
-void set_times(StudyModel& model, const StudyOptions& options) {
+void set_times(StudyModel& model, const Study& study, const StudyOptions& options, const StudyReport& facts) {
   const Nanos zero = *model.trials.front()->start;
   for (const Trial* trial : model.trials) {
     TimedTrial timed{.begin = static_cast<double>(*trial->start - zero) / kNanos,
                      .end = static_cast<double>(*trial->complete - zero) / kNanos,
                      .reports = trial->reports,
-                     .startup = std::nullopt};
+                     .startup = std::nullopt,
+                     .relative = 1};
+    if (const auto i = static_cast<std::size_t>(trial - study.trials.data()); i < facts.step_time.relative.size())
+      timed.relative = facts.step_time.relative[i];
     if (const auto seen = options.measured.find(trial->number); seen != options.measured.end()) {
       timed.startup = seen->second.startup_seconds;
     }
@@ -238,7 +241,7 @@ Result<StudyModel> study_model(const Study& study, const StudyOptions& options, 
                                             human_count(static_cast<std::int64_t>(most)),
                                             human_count(static_cast<std::int64_t>(ended))));
   }
-  set_times(model, options);
+  set_times(model, study, options, facts);
   set_trials(model, study);
   if (!set_target(model))
     return fail(Errc::kInvalidInput, "no trial completed with a finite value, so there is none to reach");

@@ -33,11 +33,10 @@ struct Replays {
 // In the order of the study: what became of its trials, and how fast.
 void add_rates(const StudyModel& model, const World& world, const Change& change, double each, Replays& all) {
   const ReplayOutcome outcome = replay(model, world, {world.trials, model.target}, change);
-  const bool steady = outcome.steady_ended > 0;  // else the workers ran dry at once
+  const bool steady = outcome.steady_trials >= 1;  // else the workers ran dry at once
   const double seconds = steady ? outcome.steady_seconds : outcome.seconds;
-  const auto ended =
-      static_cast<double>(steady ? outcome.steady_ended : static_cast<std::int64_t>(world.trials.size()));
-  all.trials_per_hour.push_back(seconds > 0 ? ended / seconds * 3600 : 0);
+  const double trials = steady ? outcome.steady_trials : static_cast<double>(world.trials.size());
+  all.trials_per_hour.push_back(seconds > 0 ? trials / seconds * 3600 : 0);
   all.utilisation.push_back(seconds > 0 ? (steady ? outcome.steady_any_kernel : outcome.any_kernel) / seconds : 0);
   for (std::size_t s = 0; s < kTrialStates; ++s) all.states[s] += each * static_cast<double>(outcome.states[s]);
   all.seconds += each * outcome.seconds;
@@ -113,9 +112,9 @@ void say_what_is_assumed(const StudyModel& model, std::vector<std::string>& assu
     assumptions.emplace_back("Curves that were cut go on as other trials of the study did from there, by chance.");
   }
   assumptions.emplace_back(
-      "A trial that failed fails again at the same step; a warm worker needs 1 to 2 s per trial, and at most a tenth "
-      "of "
-      "a start-up; more loader workers make no step shorter, since nothing here shows that steps wait for data.");
+      "A trial that failed fails again at the same step; a warm worker needs up to 2 s per trial, and at most a "
+      "tenth of a start-up; more loader workers make no step shorter, since nothing here shows that steps wait for "
+      "data.");
 }
 
 // Longer studies are replayed with fewer seeds: each then says more.

@@ -112,6 +112,7 @@ TEST(WhatIf, AReplayGivesTheSweepBack) {
   for (const std::string& name : kSweeps) {
     const Calibration& calibration = of_sweep(name).calibration;
     EXPECT_TRUE(calibration.good) << name << ": " << calibration.why;
+    EXPECT_THAT(calibration.why, ::testing::Not(HasSubstr("-0.0 %"))) << name;
     EXPECT_NEAR(calibration.replayed_seconds.value / calibration.observed_seconds, 1, 0.06) << name;
     EXPECT_EQ(calibration.replays, 10);
   }
@@ -188,6 +189,31 @@ TEST(WhatIf, WithoutAPrunerTheCutsStayWhereTheyWere) {
   EXPECT_NE(find(report, "warm workers"), nullptr);
   EXPECT_EQ(find(report, "no pruning"), nullptr);
   EXPECT_THAT(report.assumptions, ::testing::Contains(HasSubstr("--pruner")));
+}
+
+// The wider a trial, the longer its steps take, and the further it goes: durations over reports have no start-up then.
+TEST(WhatIf, WarmWorkersGainTheWholeStartUpWhereSlowTrialsGoFurther) {
+  constexpr double kStartup = 30;
+  testing::StudyBuilder builder;
+  const auto width = builder.category("width", {"1", "2", "4"});
+  std::array<double, 2> free{0, 0.3};
+  double steps = 0;
+  for (int i = 0; i < 90; ++i) {
+    const int reports = i % (i % 3 == 2 ? 2 : 10) == 0 ? 20 : 4;
+    const double training = reports * 1.2 * std::pow(2, i % 3);
+    double& worker = *std::min_element(free.begin(), free.end());
+    builder.add(reports == 20 ? TrialState::kComplete : TrialState::kPruned, worker, worker + kStartup + training,
+                reports, {{width, static_cast<double>(i % 3)}});
+    worker += kStartup + training + 0.01;
+    steps += training;
+  }
+  const StudyReport report = what_if_of(builder.study, {.replays = 20});
+  ASSERT_TRUE(report.startup.inside_seconds) << report.calibration.why;
+  EXPECT_NEAR(report.startup.inside_seconds->value, kStartup, 1);
+  const WhatIf* warm = find(report, "warm workers");
+  ASSERT_TRUE(warm) << report.calibration.why;
+  const double apart = 90 * 3600 * 2 / (steps + 90 * 1.0);  // trials that do not slow each other down, and 1 s each
+  EXPECT_NEAR(warm->trials_per_hour.high, apart, 0.1 * apart);
 }
 
 TEST(WhatIf, LoaderWorkersBeyondTheCoresAreNamed) {

@@ -125,11 +125,12 @@ void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline
     TrialSpan& span = timeline.spans[i];
     if (study.trials[i].state != TrialState::kRunning || span.dead != DeadBy::kNone) continue;
     if (younger < younger_needed || ++looked_at > kLookedAt) return;
-    const Excess excess = excess_since(curve, span.begin, most, timeline.end);
-    // A younger one has seen less of it.
-    if (excess.held <= at_least) return;
-    if (told == Told::kNo && excess.held < (timeline.end - excess.first) / 2) return;
-    if (span.last_sign > excess.first) continue;
+    // While it was heard of, its worker was there, too.
+    const Excess excess = excess_since(curve, std::max(span.begin, span.last_sign), most, timeline.end);
+    if (excess.held <= at_least) continue;
+    if (told == Told::kNo && excess.held < (timeline.end - excess.first) / 2) continue;
+    // Any of those that are open may be the one: a trial that could still end by itself is not it for sure.
+    if (seconds(timeline.end - span.last_sign) <= timeline.longest) continue;
     span.dead = DeadBy::kReplaced;
     span.alive_until = excess.first;
     ++most;

@@ -20,10 +20,10 @@ enum class From : std::uint8_t { kBegin, kFirstStep };
 // hundredth of it. 0: no trial.
 [[nodiscard]] std::int64_t infer_workers(const Timeline& timeline);
 
-// Declares RUNNING trials dead whose workers have gone on: since they began, younger ones began and more were open than
-// there are workers, and nothing was heard of them since. The oldest first, so many as are too many. Where the number
-// of workers is inferred it takes more: two younger ones per worker, and too many open for most of the time since; else
-// somebody started a worker more.
+// Declares RUNNING trials dead whose workers have gone on: since they began, younger ones began, and since they were
+// heard of last more were open than there are workers, and that is longer ago than any trial took that ended. The
+// oldest first, so many as are too many. Where the number of workers is inferred it takes more: two younger ones per
+// worker, and too many open for most of the time since; else somebody started a worker more.
 enum class Told : std::uint8_t { kNo = 0, kYes };
 void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline& timeline);
 

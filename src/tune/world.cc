@@ -11,9 +11,9 @@ namespace headroom::tune {
 
 namespace {
 
-constexpr double kWarmLow = 1, kWarmHigh = 2;  // seconds: a process that has its imports, its data and its context
-constexpr double kWarmMost = 0.1;              // of the start-up there is
-constexpr double kLeastSteps = 0.1;            // of a trial that reported: it is not all start-up
+constexpr double kWarmHigh = 2;      // seconds: a process that has its imports, its data and its context
+constexpr double kWarmMost = 0.1;    // of the start-up there is
+constexpr double kLeastSteps = 0.1;  // of a trial that reported: it is not all start-up
 constexpr double kHighestStartup = 0.98;
 constexpr double kFarOff = 5;  // standard deviations, and more than half of the trial: no start-up, and no slow step
 struct Split {
@@ -23,22 +23,24 @@ struct Split {
 // A trial's duration as start-up and steps: by their variances, where the start-up was not measured.
 Split split(const TimedTrial& timed, const StepTimes& way, double crowding, double startup_mean) {
   const double duration = timed.end - timed.begin;
-  if (timed.reports == 0) return {.startup = duration, .step = way.step};
-  const double steps = static_cast<double>(timed.reports) * crowding;
+  if (timed.reports == 0) return {.startup = duration, .step = timed.relative * way.step};
+  const double reports = static_cast<double>(timed.reports) * crowding, steps = timed.steps() * crowding;
   const double growing = steps * steps * way.step_variance;
   const double off = duration - startup_mean - steps * way.step;
   if (!timed.startup && off > kFarOff * std::sqrt(way.startup_variance + growing) && off > duration - off)
-    return {.startup = startup_mean, .step = way.step, .stall = off};  // something else happened, at any time of it
+    return {.startup = startup_mean,
+            .step = timed.relative * way.step,
+            .stall = off};  // something else happened, at any time of it
   const double share = way.startup_variance + growing > 0 ? way.startup_variance / (way.startup_variance + growing) : 0;
   const double most = std::max(0.0, std::min(kHighestStartup * duration, duration - kLeastSteps * steps * way.step));
   const double startup = std::clamp(timed.startup.value_or(startup_mean + share * off), 0.0, most);
-  return {.startup = startup, .step = (duration - startup) / steps};
+  return {.startup = startup, .step = (duration - startup) / reports};
 }
 
 // Where the start-up is not known: such a share of the trial.
 Split split_at(double share, const TimedTrial& timed, const StepTimes& way, double crowding) {
   const double alone = (timed.end - timed.begin) / crowding;
-  if (timed.reports == 0) return {.startup = alone, .step = way.step};
+  if (timed.reports == 0) return {.startup = alone, .step = timed.relative * way.step};
   return {.startup = share * alone, .step = (1 - share) * alone / static_cast<double>(timed.reports)};
 }
 
@@ -80,7 +82,7 @@ World draw_world(const StudyModel& model, std::uint64_t seed) {
     model.curves->extend(trial.curve, length_of(model, trial.curve.size(), random), i, random);
     trial.ends = TrialState::kComplete;
   }
-  world.warm_startup = std::min(random.uniform(kWarmLow, kWarmHigh), kWarmMost * median(startups));
+  world.warm_startup = random.uniform(0, std::min(kWarmHigh, kWarmMost * median(startups)));
   return world;
 }
 

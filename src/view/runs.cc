@@ -23,6 +23,7 @@ std::vector<Run> runs_of(const Recording& recording, const Ledger& ledger, const
     run.begin = attempt.begin;
     if (attempt.outcome) run.end = attempt.end;
     run.outcome = attempt.outcome;
+    run.reason = attempt.reason;
     run.running = attempt.running;
     run.peak_gpu_bytes = attempt.peak_gpu_bytes;
     for (const SourceId device : attempt.devices)

@@ -30,6 +30,7 @@ Nanos bin_edge(Nanos begin, Nanos end, std::size_t bins, std::size_t i) {
 }
 
 std::size_t bin_of(Nanos begin, Nanos end, std::size_t bins, Nanos at) {
+  if (bins == 1) return 0;
   const double guess = static_cast<double>(at - begin) / static_cast<double>(end - begin) * static_cast<double>(bins);
   std::size_t bin = std::min(bins - 1, static_cast<std::size_t>(std::max(0.0, guess)));
   while (bin > 0 && bin_edge(begin, end, bins, bin) > at) --bin;

@@ -78,6 +78,7 @@ struct Run {
   Nanos begin = 0;                        // may lie before the view
   std::optional<Nanos> end;               // absent: it runs, or nobody saw its end; may lie after the view
   std::optional<AttemptOutcome> outcome;  // likewise
+  std::string reason;                     // why it ended so, in words; "" where that is not known, or it succeeded
   std::vector<std::size_t> gpus;          // positions in View::gpus
   std::optional<std::int64_t> peak_gpu_bytes;
   bool running = false;  // under way, as far as is known

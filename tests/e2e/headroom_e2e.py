@@ -57,14 +57,17 @@ def finding(answer, cause):
 
 @contextlib.contextmanager
 def idle_cores():
-    """How many cores of the machine were idle within, on average: what a finding of too few of them must agree with."""
-    def idle_seconds():
+    """How many cores of the machine were idle within, on average: what a finding of too few of them must agree with; and
+    how many others used than the programs that this one ran, and itself."""
+    def looked():
         idle, waiting = pathlib.Path("/proc/stat").read_text("ascii").split()[4:6]
-        return (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK")
-    seen = types.SimpleNamespace(idle=None)
-    begin, before = time.monotonic(), idle_seconds()
+        return time.monotonic(), (int(idle) + int(waiting)) / os.sysconf("SC_CLK_TCK"), sum(os.times()[:4])
+    seen = types.SimpleNamespace(idle=None, others=None)
+    before = looked()
     yield seen
-    seen.idle = (idle_seconds() - before) / (time.monotonic() - begin)
+    span, idle, ours = (now - then for now, then in zip(looked(), before))
+    seen.idle = idle / span
+    seen.others = os.cpu_count() - (idle + ours) / span
 
 
 def finding_or_no_core(answer, cause, cores):

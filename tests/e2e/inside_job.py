@@ -25,11 +25,18 @@ class Truth:
 
     def __init__(self, seconds):
         self.seconds, self.until, self.stretches, self.kernels, self.inside = seconds, None, [], [], False
+        self.gpu, self.ended = None, False
 
     def goes_on(self):
-        """For so many seconds from the first call on: imports take as long as the machine lets them."""
+        """For so many seconds from the first call on: imports take as long as the machine lets them. The last thing is
+        kernels, before anything is taken down."""
         self.until = self.until or time.monotonic() + self.seconds
-        return time.monotonic() < self.until
+        if time.monotonic() < self.until:
+            return True
+        if not self.ended and threading.current_thread() is threading.main_thread():
+            self.ended = True
+            self.gpu.run_on()
+        return False
 
     @contextlib.contextmanager
     def at(self, account, function):
@@ -66,8 +73,9 @@ class Gpu:
 
     def __init__(self, truth):
         import headroom_sim
-        self.device, self.truth = headroom_sim.Device(0), truth
+        self.device, self.truth, truth.gpu = headroom_sim.Device(0), truth, self
         self.memory = self.device.malloc(1 << 30)
+        self.run_on()
 
     def launch(self, ms):
         self.device.launch(ms=ms, sm=0.8)
@@ -81,7 +89,8 @@ class Gpu:
             self.device.sync()
 
     def run_on(self):
-        """Half a second of kernels: the driver tells of a kernel up to 170 ms later, and of none when the process ended."""
+        """Half a second of kernels: the driver tells of kernels in steps of 170 ms, and of none once the process ended. So
+        it is known when they began and ended, and what is measured lies between."""
         for _ in range(40):
             self.run(12)
 
@@ -114,7 +123,8 @@ class Trainer:
         return self.torch.randn(16, 64)
 
     def train_on(self, loader, ms, function):
-        batches = iter(loader)
+        with self.truth.at("input", function):  # its workers start
+            batches = iter(loader)
         while self.truth.goes_on():
             with self.truth.at("input", function):
                 inputs = next(batches)
@@ -180,18 +190,18 @@ def train_in_short_epochs(truth, _options):
 
 def train_with_checkpoints(truth, _options):
     trainer = Trainer(truth)
-    state = trainer.torch.randn(6 << 20)
+    state = trainer.torch.randn(2 << 20)
     while truth.goes_on():
         for _ in range(60):
             trainer.step(12)
         with truth.at("checkpoint", "keep"):
             keep(trainer.torch, state)
-    for _ in range(60):  # the counters of the last second should not call the end of the process a checkpoint
+    for _ in range(20):  # the counters of the last second should not call the end of the process a checkpoint
         trainer.step(12)
 
 
 def keep(torch, state):
-    """In parts, for 0.7 s or a part longer, however fast the disk is."""
+    """In small parts, for 0.7 s or a part longer, however fast the disk is: no stack tells the last part's `fsync` from other code."""
     end, part = time.monotonic() + 0.7, 0
     while time.monotonic() < end:
         with open(f"state_{part % 4}.pt", "wb") as file:
@@ -208,7 +218,6 @@ def train_and_validate(truth, _options):
             trainer.step(12)
         with truth.at("validation_host", "validate"):
             validate(trainer)
-    trainer.gpu.run_on()
 
 
 def validate(trainer):
@@ -262,7 +271,6 @@ def train_with_tracker(truth, options):
             trainer.step(10)
         with truth.at("host", "report_metrics"):
             report_metrics(tracker)
-    trainer.gpu.run_on()
 
 
 def report_metrics(tracker):
@@ -349,7 +357,6 @@ def fit_estimators(truth, _options):
             gpu.run(12)
         with truth.at("host", "fit_probe"):
             fit_probe(LogisticRegression, RandomForestClassifier, features, labels)
-    gpu.run_on()
 
 
 def fit_probe(linear, forest, features, labels):

@@ -43,6 +43,10 @@ def test_stdin_argument_lists_and_a_dry_run(tmp_path):
     out = run(tmp_path, "-", "--gpus", "none", "--dry-run", stdin="echo hello\n").stdout
     assert "echo hello" in out and "1 task" in out and not list(tmp_path.glob("*.batch"))
     assert answer(tmp_path, "-", "--gpus", "none", stdin="echo hello\n")["tasks"]["succeeded"] == 1
+    failed = run(tmp_path, "-", "--gpus", "none", "--folder", tmp_path / "exits", stdin="exit 3\n", code=1)
+    go_on = (failed.stdout + failed.stderr).split("Go on with: ")[1].splitlines()[0]
+    words = subprocess.run(["bash", "-c", "printf '%s\\n' " + go_on], capture_output=True, text=True, check=True).stdout
+    assert words.splitlines()[-1] == "-", "what is said of its input is no word of the command"
     folder = tmp_path / "list"
     run(tmp_path, "--gpus", "none", "--folder", folder, "--", "echo", "{1}-{2}", ":::", "a", "b", ":::", "x", "y")
     logs = sorted(path.read_text().strip() for path in (folder / "logs").iterdir())

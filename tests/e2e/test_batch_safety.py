@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a shared machine, other users and the tasks themselves may do to a batch: starts that fail for a while, output
 that is a trap, folders of somebody else, journals that are damaged."""
+import contextlib
+import json
 import os
 import pathlib
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
+import threading
 import time
 
 import pytest
 
 from batch_support import (HEADROOM, PATIENCE, batch_environment, command, end, journal, kill, lines, living, run, start,
                            succeeded, wait_until)
+from test_hostile import bounded
 
 NOBODY = 65534
 
@@ -129,9 +134,12 @@ def test_a_hostile_output_delays_nobody(tmp_path):
         '[[task]]\nname = "line"\nshell = true\n'
         'command = "for i in $(seq 20000); do printf \'loss= aaaaaaaaaa\'; done; echo b"\n')
     begin = time.monotonic()
-    batch = start(tmp_path, command(folder, tasks, slots=5))
-    end(batch, code=1)
+    done = subprocess.run(command(folder, tasks, "--json", slots=5), env=batch_environment(tmp_path), cwd=tmp_path,
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
     assert time.monotonic() - begin < 30
+    # Others' load is no part of it: CPU time of the loop's thread. What it would wait for shows in the time-out below.
+    assert 0 < json.loads(done.stdout)["longest_call_seconds"] < 0.1, done.stdout
     outcomes = dict(journal(folder, "SELECT name, state FROM tasks"))
     assert outcomes == {"slow": 5, "pipe": 4, "own-log": 4, "deep": 4, "line": 4}
     (start_ns, end_ns), = journal(folder, "SELECT a.start, a.end FROM attempts a JOIN tasks t ON a.task = t.key"
@@ -160,9 +168,10 @@ def test_what_is_named_in_a_task_file_is_a_file(tmp_path):
 # --- other people ---
 
 def test_everything_that_is_made_is_for_its_owner(tmp_path):
-    folder = tmp_path / "f"
+    folder, state = tmp_path / "f", tmp_path / "state" / "headroom"
     end(start_in_shell(tmp_path, "umask 0002", command(folder, tasks_file(tmp_path, "echo a"))), code=0)
-    for path in [folder, *folder.rglob("*")]:
+    assert (state / "batch-history.jsonl.lock").exists()
+    for path in [folder, *folder.rglob("*"), *state.rglob("*")]:
         assert path.stat().st_mode & 0o077 == 0, path
 
 
@@ -195,6 +204,107 @@ def test_another_user_is_told_nothing_false(tmp_path):
     finally:
         batch.terminate()
         end(batch)
+
+
+def looked_at(tmp_path, folder):
+    """All that can be asked of a batch folder, as it is: little memory, an answer or an error, and no wait."""
+    for words in (["status", folder], ["status"], ["status", "--json", folder], ["show", "--folder", folder],
+                  ["show", "--json", "--folder", folder], ["show", "--failed", "--folder", folder],
+                  ["show", "a", "--log", "--folder", folder], ["table", folder], ["table", "--csv", folder],
+                  ["cancel", "a", "--folder", folder], ["stop", folder]):
+        bounded(tmp_path, "batch", *words)
+
+
+@pytest.mark.parametrize("name", ["journal.sqlite", "journal.sqlite-wal", "journal.sqlite-journal", "journal.sqlite-shm",
+                                  "lock", "control.sock"])
+@pytest.mark.parametrize("mode", [0o600, 0o444])
+def test_a_pipe_in_a_batch_folder_is_not_waited_for(tmp_path, name, mode):
+    folder = tmp_path / "x.batch"
+    end(start(tmp_path, command(folder, tasks_file(tmp_path, "echo a"))), code=0)
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name, mode)
+    looked_at(tmp_path, folder)
+    if name.startswith("journal"):
+        refused = run(tmp_path, "status", folder, code=2)
+        assert f"x.batch/{name} is not a file" in refused.stderr
+
+
+@pytest.mark.parametrize("sql", [
+    "ALTER TABLE {0} ADD COLUMN more AS (hex(zeroblob(400000000)))",
+    "ALTER TABLE {0} ADD COLUMN more DEFAULT '" + 1000 * "a" + "'",
+    "ALTER TABLE {0} RENAME TO other; CREATE VIEW {0} AS SELECT * FROM other",
+    "DROP TABLE {0}; CREATE VIEW {0} AS WITH RECURSIVE c(x) AS (VALUES(1) UNION ALL SELECT x+1 FROM c) SELECT x FROM c"])
+@pytest.mark.parametrize("table", ["meta", "runs", "tasks", "attempts"])
+def test_a_journal_that_would_compute_is_refused(tmp_path, sql, table):
+    folder = tmp_path / "x.batch"
+    end(start(tmp_path, command(folder, tasks_file(tmp_path, "echo a"))), code=0)
+    with contextlib.closing(sqlite3.connect(folder / "journal.sqlite")) as database:
+        database.executescript(sql.format(table))
+    looked_at(tmp_path, folder)
+    refused = run(tmp_path, "status", folder, code=1)
+    assert "journal.sqlite" in refused.stderr and ("not stored" in refused.stderr or "no table" in refused.stderr or
+                                                   "no journal" in refused.stderr), refused.stderr
+
+
+@pytest.mark.parametrize("answer", [
+    b'{"gpus":[1],"running":[]}', b'{"gpus":[],"running":[],"summary":7}', b'{"gpus":{},"running":[]}', b"7", b"", b"\xff\x00",
+    b'{"gpus":[],"running":[{"task":null}]}', b"[" * 100_000, b'{"gpus":[],"running":[],"summary":"\xff"}'])
+def test_an_answer_that_no_batch_gives_is_an_error(tmp_path, answer):
+    folder = tmp_path / "x.batch"
+    end(start(tmp_path, command(folder, tasks_file(tmp_path, "echo a"))), code=0)
+    with answering(folder, answer):
+        for words in ([], ["--json"]):
+            refused = run(tmp_path, "status", folder, *words, code=1)
+            assert "gave no answer that a batch gives" in refused.stderr and refused.stdout == "", refused.stderr
+
+
+def test_what_another_program_answers_reaches_no_terminal_as_a_command(tmp_path):
+    folder = tmp_path / "x.batch"
+    end(start(tmp_path, command(folder, tasks_file(tmp_path, "echo a"))), code=0)
+    evil = "\x1b]52;c;aGk=\x07 \u009b2J \u202e \x7f"
+    with answering(folder, json.dumps({"gpus": [{"text": evil}], "running": [{"task": evil, "for_ns": 1}], "summary": evil,
+                                       "waiting_for": evil, evil: evil}, ensure_ascii=False).encode()):
+        status = bounded(tmp_path, "batch", "status", folder)
+        assert status.returncode == 0
+        shown = (tmp_path / "out").read_text("utf-8")
+        assert not any(c in shown for c in "\x1b\x07\u009b\u202e\x7f"), shown
+        bounded(tmp_path, "batch", "status", folder, "--json")
+        passed = (tmp_path / "out").read_bytes()
+        assert json.loads(passed)["summary"] == evil
+        assert not any(byte > 127 or (byte < 32 and byte != 10) for byte in passed), passed
+
+
+@contextlib.contextmanager
+def answering(folder, answer):
+    """Somebody listens where a batch would, and says `answer` to everybody."""
+    path = folder / "control.sock"
+    path.unlink(missing_ok=True)
+    here = os.getcwd()
+    with socket.socket(socket.AF_UNIX) as listening:
+        os.chdir(folder)  # the path of a socket is short
+        try:
+            listening.bind("control.sock")
+        finally:
+            os.chdir(here)
+        listening.listen()
+
+        def serve():
+            while True:
+                try:
+                    client, _ = listening.accept()
+                except OSError:
+                    return
+                with client:
+                    with contextlib.suppress(OSError):
+                        client.recv(4096)
+                        client.sendall(answer)
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 # --- what status says of a batch that does not answer ---

@@ -133,12 +133,23 @@ def test_a_program_is_not_taken_for_a_list_of_tasks(tmp_path):
     assert "is a program, not a list of tasks" in done.stderr and "headroom batch -- python train.py" in done.stderr
 
 
+def test_a_task_file_that_is_not_there_leads_on(tmp_path):
+    refused = headroom(tmp_path, "batch", "nosuch.toml", check=False)
+    assert refused.returncode in (1, 2) and "nosuch.toml: No such file" in refused.stderr
+    assert "headroom batch -- CMD" in " ".join(refused.stderr.split())
+
+
 def test_status_finds_the_batch_by_its_task_file_folder_or_parent(tmp_path):
     tasks = write_tasks(tmp_path, "true")
     run(tmp_path, tasks, "--gpus", "none")
     for name in (tasks, tmp_path / "tasks.batch", tmp_path):
         assert "1 task: 1 succeeded" in run(tmp_path, "status", name).stdout
     assert "the folder that it is in" in run(tmp_path, "status", "/proc", code=1).stderr
+    asked = headroom(tmp_path, "why", tmp_path / "tasks.batch", check=False)
+    assert asked.returncode == 2 and "it is a batch's: headroom batch status " in asked.stderr
+    assert "headroom why" not in asked.stderr, "other verbs say it, too"
+    recording = asked.stderr.split("its recording, to name in its place: ")[1].strip()
+    assert why(tmp_path, recording)["recording"]["origin"] == "batch"
 
 
 # --- the live view ---
@@ -166,8 +177,8 @@ def on_a_terminal(tmp_path, columns, *arguments):
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_the_live_view_fits_the_terminal(tmp_path, columns):
-    tasks = write_tasks(tmp_path, *[
-        sim_job("--steps", 40, "--step-gpu-ms", 5, "--host-sleep-ms", 20, "--memory-mib", 900, "--seed", i)
+    tasks = write_tasks(tmp_path, *[  # six fit a GPU at once
+        sim_job("--steps", 40, "--step-gpu-ms", 5, "--host-sleep-ms", 20, "--memory-mib", 8000, "--seed", i)
         for i in range(40)])
     lines = on_a_terminal(tmp_path, columns, tasks)
     picture = [line for line in lines if line.startswith("GPU ") or re.search(r"\d+/40 ", line)]
@@ -177,4 +188,4 @@ def test_the_live_view_fits_the_terminal(tmp_path, columns):
     assert all(re.match(r"GPU 0  RTX A6000  \d+ running", row) for row in rows)
     assert any(re.search(r"  \d+\.\d/48 GiB  gpu \d+ %", row) for row in rows)
     told = any(re.search(r"tasks/s  \(1 alone: [\d.]+\)$", row) for row in rows)
-    assert told if columns > 80 else not told or columns == 80
+    assert told if columns > 80 else not told or columns == 80, sorted(set(rows))

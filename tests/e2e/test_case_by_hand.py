@@ -25,14 +25,10 @@ def test_twice_the_speed_makes_15_of_18_and_never_under_12(tmp_path):
     all_of_it = gpu + rest
     assert all_of_it == answer["recording"]["duration_ns"]
     assert gpu / all_of_it == pytest.approx(phases[1] / sum(phases), abs=0.03)
-    if max(took - asked for took, asked in zip(phases, map(float, PHASES.split(",")))) < 0.3:  # the machine kept pace
-        assert gpu / all_of_it == pytest.approx(6 / 18, abs=0.03)
-        assert (gpu / 2 + rest) / all_of_it == pytest.approx(15 / 18, abs=0.015)
-        assert rest / all_of_it == pytest.approx(12 / 18, abs=0.03)
 
     text = " ".join(headroom(tmp_path, "why", "--full", tmp_path / "run.hrec").stdout.split())
-    said = re.search(r"By a faster GPU part of the job: ([0-9.]+) s of ([0-9.]+) s, its waits included\. Twice as fast "
-                     r"as a whole makes ([0-9.]+) s "
+    said = re.search(r"By a faster GPU part of the job: ([0-9.]+) s of ([0-9.]+) s, its waits and the job's code in it "
+                     r"included\. Twice as fast as a whole makes ([0-9.]+) s "
                      r"\(([0-9.]+)x\); however fast, while the rest stays as it is: never under ([0-9.]+) s \(([0-9.]+)x\)", text)
     assert said, text
     figures = [float(figure) for figure in said.groups()]
@@ -50,6 +46,14 @@ def test_twice_the_speed_makes_15_of_18_and_never_under_12(tmp_path):
 
     kernels = answer["pipeline"]["kernels_ns"]
     assert 0 < kernels < gpu and re.search(r"By faster kernels alone: ([0-9.]+) s of", text).group(1) == f"{kernels / 1e9:.1f}"
+
+    late = max(took - asked for took, asked in zip(phases, map(float, PHASES.split(","))))
+    if late >= 0.3:
+        pytest.skip(f"not possible here: a phase took {late:.1f} s longer than asked, so that the shares of the case are "
+                    "not those of this run (all else held)")
+    assert gpu / all_of_it == pytest.approx(6 / 18, abs=0.03)
+    assert (gpu / 2 + rest) / all_of_it == pytest.approx(15 / 18, abs=0.015)
+    assert rest / all_of_it == pytest.approx(12 / 18, abs=0.03)
 
 
 # --- GPU 0 stayed idle: the four candidate faults, each injected into this trainer ---

@@ -96,8 +96,21 @@ def test_the_dmon_log_of_epochs(tmp_path):
     assert finding(answer, "validation")["device_seconds"] == pytest.approx(306, abs=20)
     assert answer["projections"][0]["low_seconds"] / 3600 == pytest.approx(17.7, abs=0.2)
     assert "launch_bound" in json.dumps(answer["findings"])  # busy is not yet efficient
-    assert {check["check"] for check in answer["health"]} >= {"runs_on_gpu", "mixed_precision", "memory", "progress",
-                                                              "ended_well"}
+    # The checklist whole, and of each what the log allows.
+    health = {check["check"]: check["answer"] for check in answer["health"]}
+    assert health == {"runs_on_gpu": "yes", "mixed_precision": "unknown", "memory": "unknown", "clocks": "unknown",
+                      "progress": "yes", "no_hang": "yes", "no_out_of_memory": "unknown", "ended_well": "unknown"}
+    assert all(check["evidence"] for check in answer["health"])
+    # Time, SM, memory and power by phase, and every second in one of them.
+    phases = {phase["name"]: phase for phase in answer["phases"]}
+    assert sum(phase["total_ns"] for phase in phases.values()) == answer["ledger"]["budget_ns"]
+    for name, seconds, sm, traffic, watts in (("kernels running", 900, 1.0, 0.05, 275), ("partly busy", 180, 0.3, 0.015, 124),
+                                              ("idle", 180, 0, 0, 86)):
+        phase = phases[name]
+        assert phase["total_ns"] / 1e9 == pytest.approx(seconds, abs=1) and phase["gpu_util_ratio"] == pytest.approx(sm, abs=0.01)
+        assert phase["memory_used_bytes"] == pytest.approx(40 * 2**30, rel=0.001)
+        assert phase["memory_util_ratio"] == pytest.approx(traffic, abs=0.002)
+        assert phase["power_watts"] == pytest.approx(watts, abs=1)
 
 
 def test_a_virtual_job_of_epochs(tmp_path):

@@ -94,14 +94,36 @@ def test_a_part_of_a_batch_against_another_batch_is_refused_with_every_reason(tm
     assert "A's 6 ran among" in texts["interleaved_with_other_work"]
     assert texts["parameters_unknown"].startswith("A did not record")
     assert answer["implausible"] == [texts["faster_with_more_work"]] and "2.0x of A's work" in answer["implausible"][0]
-    # No number of time stands anywhere, and how a valid pair is made does.
+    # No number of time stands anywhere.
     assert answer["accounts"] == answer["phases"] == answer["metrics"] == []
     assert [answer[side][what] for side in "ab" for what in ("seconds", "work")] == [None] * 4
-    assert answer["valid_command"].startswith("headroom ab -- ") and " --- " in answer["valid_command"]
-    assert "--trees 20" in answer["valid_command"].split(" --- ")[1]
     said = headroom(tmp_path, "compare", all_of_it, experiment, check=False)
-    assert said.returncode == 1 and "cannot be compared" in said.stdout and "headroom ab -- " in said.stdout
-    assert "95 %" not in said.stdout
+    assert said.returncode == 1 and "cannot be compared" in said.stdout and "95 %" not in said.stdout
+    # The valid pair is of the two batches, with the tasks that both have and that succeed in both.
+    pair = answer["valid_command"]
+    a, b = pair.removeprefix("headroom ab -- ").split(" --- ")
+    names = [f"A_{window}" for window in (1, 2, 3)]
+    for side, task_file in ((a, "baseline.toml"), (b, "experiment.toml")):
+        assert side.startswith("headroom batch ") and task_file in side.split()
+        assert [word for word in side.split() if word.startswith("--only")] == [f"--only={name}" for name in names]
+    assert f"\nA valid pair:\n{pair}\n" in said.stdout
+    assert "Without 3 tasks that both name and that failed" in answer["valid_note"]
+    assert "Valid once a task does the same work in both" in answer["valid_note"]
+    # As it stands there it runs, and may be compared.
+    done = headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", "bash", "-c",
+                    pair.replace("headroom ab", "headroom ab --repeats 3 --json --folder pair", 1), check=False,
+                    timeout=180, PATH=f"{os.path.dirname(HEADROOM)}:{os.environ['PATH']}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = held(done.stdout)
+    assert ran["comparable"] and ran["pairs"] == 3
+    for side in ("ab-A.batch", "ab-B.batch"):
+        assert sorted(times(tmp_path / side)) == names
+    # Of journals alone nothing is known of caches, and that is said.
+    for recording in (tmp_path / "state" / "headroom").glob("*.hrec"):
+        recording.unlink()
+    texts = {reason["code"]: reason["text"]
+             for reason in compared(tmp_path, all_of_it, experiment, code=1)["reasons"]}
+    assert texts["cache_state_unknown"].startswith("how much either fetched from storage is not recorded")
 
 
 def test_two_batches_of_the_same_tasks_give_the_ratio_of_their_times(tmp_path):
@@ -122,6 +144,10 @@ def test_two_batches_of_the_same_tasks_give_the_ratio_of_their_times(tmp_path):
     # Only what was said may differ.
     meant = compared(tmp_path, before, after, "--changed", "trees", code=1)
     assert "parameters_differ_unintended" in codes(meant, refusing=True)
+    # Called again with nothing left to do it has another run, and still the recording of the first.
+    batch(tmp_path, "before", "AB", "--ms", "60")
+    assert len(journal(before, "SELECT 1 FROM runs")) == 2
+    assert compared(tmp_path, before, after) == answer
     # The recordings of batches say the same.
     recorded = sorted((tmp_path / "state" / "headroom").glob("*.hrec"))
     assert compared(tmp_path, recorded[0], recorded[1])["ratio"] == ratio
@@ -154,10 +180,21 @@ parse.add_argument("--ms", type=float, default=10)
 parse.add_argument("--steps", type=int, default=400)
 parse.add_argument("--batch-size", type=int, default=32)
 parse.add_argument("--accuracy", type=float, default=0.97)
+parse.add_argument("--load", type=float, default=0)
 told = parse.parse_args()
 headroom.params({"seed": 1})
+if told.load:
+    import headroom_sim
+    gpu = headroom_sim.Device(0)
 for step in range(told.steps):
-    time.sleep(told.ms / 1000)
+    if told.load:
+        with headroom.phase("load"):
+            time.sleep(told.load / 1000)
+        with headroom.phase("train"):
+            gpu.launch(ms=told.ms)
+            gpu.sync()
+    else:
+        time.sleep(told.ms / 1000)
     headroom.step(samples=told.batch_size)
 headroom.metric("accuracy", told.accuracy)
 '''
@@ -233,10 +270,73 @@ def test_two_recordings_by_their_steps_and_a_plan_verified(tmp_path):
     assert len(held(done.stdout)["outcomes"]) == 5 and "2 lines of the history cannot be read" in done.stderr
 
 
+def test_a_phase_that_became_too_short_is_said_to_be_counted_to_another(tmp_path):
+    long, short = (recorded(tmp_path, name, "--ms", "25", "--load", load, "--steps", "100")
+                   for name, load in (("long", "30"), ("short", "1")))
+    answer = compared(tmp_path, long, short)
+    a, b = ({part["name"]: part[f"{side}_seconds"] for part in answer["phases"]} for side in "ab")
+    # One that waited for a core was not short, and longer sleeps than asked for are no error.
+    assert a["load"] > 0.025 / 32 and b["load"] < a["load"] / 4 and b["load"] + b["train"] > 0.0258
+    assert answer["a"]["short_phases"] == 0 and answer["b"]["short_phases"] >= 80
+    assert "Phases too short to be told apart: 0 in A, " in headroom(tmp_path, "compare", long, short).stdout
+
+
+def test_the_command_of_a_valid_pair_can_be_pasted(tmp_path):
+    programs = ["import time\ntime.sleep(0.2)\nprint('a\\n')", "if 1:\n\tprint(\"it's\")"]
+    for name, program in zip("ab", programs):
+        headroom(tmp_path, "run", "--no-gpu", "-qo", f"{name}.hrec", "--", PYTHON, "-c", program)
+    pair = compared(tmp_path, "a.hrec", "b.hrec", code=1)["valid_command"]
+    words = subprocess.run(["bash", "-c", "printf '%s\\0' " + pair], capture_output=True, text=True, check=True).stdout
+    assert words.split("\0")[:-1] == ["headroom", "ab", "--", PYTHON, "-c", programs[0], "---", PYTHON, "-c", programs[1]]
+    said = headroom(tmp_path, "compare", "a.hrec", "b.hrec", check=False).stdout
+    assert pair in said.splitlines(), "in one line, which no break within the quotes changes"
+
+
+def test_single_runs_that_count_nothing_lead_to_a_valid_pair(tmp_path):
+    """An edit of a program without a word about its steps: plan, change, verify."""
+    for name, seconds in (("before", 0.6), ("after", 0.2)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text(f"import time\ntime.sleep({seconds})\n")
+        headroom(tmp_path / name, "run", "--no-gpu", "-qo", tmp_path / f"{name}.hrec", "--", PYTHON, "train.py")
+    for more in ([], ["--whole"]):
+        answer = compared(tmp_path, "before.hrec", "after.hrec", *more, code=1)
+        assert codes(answer, refusing=True) == {"too_few_repeats"} and answer["valid_note"] is None
+        assert "A ran once, B once; 3 runs of each are the least" in answer["reasons"][0]["text"]
+        assert " in 8" not in answer["reasons"][0]["text"], "no steps are asked for"
+    (tmp_path / "plan.json").write_text(json.dumps({
+        "schema": "headroom.plan/1", "recording": "before.hrec", "options": [
+            {"id": "sleep_less", "cause": "input_in_main_process", "gain": {"low": 1.01, "high": 90}, "safety": "safe"}]}))
+    said = headroom(tmp_path, "verify", "plan.json", "after.hrec", check=False).stdout
+    pair, check = (line for line in said.splitlines() if line.startswith(("headroom ab", "headroom verify")))
+    assert pair == f"headroom ab -- env -C {tmp_path}/before {PYTHON} train.py --- env -C {tmp_path}/after {PYTHON} train.py"
+    # Both as they stand there, in this order; only the folder is filled in.
+    once = pair.replace("headroom ab", f"{HEADROOM} ab --gpus none --folder pair", 1)
+    done = subprocess.run(["bash", "-c", once], env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0 and "5 interleaved pairs" in done.stdout, done.stdout + done.stderr
+    words = check.replace("DIR/", "pair/").split()[1:]
+    assert "sleep_less delivered" in headroom(tmp_path, *words).stdout
+    runs = {side: ",".join(f"pair/runs/{side}-0{i}.hrec" for i in (1, 2, 3)) for side in "AB"}
+    more = compared(tmp_path, runs["A"] + ",before.hrec", runs["B"] + ",after.hrec")
+    assert more["a"]["runs"] == more["b"]["runs"] == 4 and not more["parameters"], "repeats of what they were made from"
+    whole = compared(tmp_path, runs["A"], runs["B"], "--whole")
+    assert whole["unit"] == "run" and whole["ratio"] == compared(tmp_path, runs["A"], runs["B"])["ratio"]
+
+
+def test_one_command_edited_in_between_is_asked_for_in_two_folders(tmp_path):
+    for name in "ab":
+        headroom(tmp_path, "run", "--no-gpu", "-qo", f"{name}.hrec", "--", "sleep", "0.2")
+    answer = compared(tmp_path, "a.hrec", "b.hrec", code=1)
+    assert answer["valid_command"] == "headroom ab -- env -C FOLDER_OF_A sleep 0.2 --- env -C FOLDER_OF_B sleep 0.2"
+    assert "FOLDER_OF_A: a copy of its code as A ran it" in answer["valid_note"]
+    assert "FOLDER_OF_B: as B did" in headroom(tmp_path, "compare", "a.hrec", "b.hrec", check=False).stdout
+
+
 def test_what_is_no_plan_or_no_run_is_said(tmp_path):
     (tmp_path / "plan.json").write_text("{")
     for words, said in [(["verify"], "which plan"), (["verify", "plan.json", "x"], "plan.json: it is no JSON"),
                         (["compare", "x"], "which two"), (["compare", "x", "y"], "x: No such file"),
+                        (["verify", "none.json", "x"], "headroom plan REC -o plan.json writes one"),
                         (["compare", "x.batch/", "y"], "there is no batch")]:
         if words[-1] == "y" and words[1] == "x.batch/":
             (tmp_path / "x.batch").mkdir(exist_ok=True)

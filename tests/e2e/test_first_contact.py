@@ -44,13 +44,22 @@ def test_a_command_needs_no_dashes_and_keeps_its_own_options(tmp_path):
     (["why", "--jsn"], "did you mean --json?"),
     (["batch", "show", "--faild"], "did you mean --failed?"),
     (["recordings", "prun"], "did you mean 'prune'?"),
+    (["prune"], "did you mean 'headroom recordings prune'?"),
     (["export", "a", "b", "c d"], "not expected: b 'c d'"),
+    (["record", "--for", "6s"], "did you mean --duration?"),
     (["record", "--zebra"], "headroom help record lists the options"),
     (["run"], "headroom run python3 train.py"),
 ])
 def test_slips_of_the_hand(tmp_path, words, said):
     done = headroom(tmp_path, *words, check=False)
     assert (done.returncode, done.stdout) == (2, "") and said in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name, said, not_said", [
+    ("nosuch.csv", "is the path right, as seen from this folder?", "'last'"), ("nosuch", "'last' is the newest", "path")])
+def test_a_lost_log_is_looked_for_by_its_path_and_a_recording_by_its_name(tmp_path, name, said, not_said):
+    done = headroom(tmp_path, "why", name, check=False)
+    assert done.returncode == 1 and said in done.stderr and not_said not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("words", [
@@ -92,6 +101,22 @@ def test_recordings_go_by_name_prefix_last_and_the_ones_before(tmp_path):
     assert not copied.exists()
     headroom(tmp_path, "export", "20260101", "-f", "hrec", "-o", copied)
     assert copied.exists()
+    before = copied.read_bytes()
+    for words in (["export", copied, "-f", "chrome", "-o", copied], ["plan", copied, "-o", copied],
+                  ["run", "--json", copied, "-o", tmp_path / "new.hrec", "true"]):
+        refused = headroom(tmp_path, *words, check=False)
+        assert refused.returncode == 2 and "is not replaced" in refused.stderr, words
+    assert copied.read_bytes() == before and not (tmp_path / "new.hrec").exists()
+
+
+def test_what_follows_two_dashes_is_a_name(tmp_path):
+    (tmp_path / "-dash.jsonl").write_bytes((ROOT / "tests/golden/input_bound/run.hrec.jsonl").read_bytes())
+    whole = headroom(tmp_path, "why", "./-dash.jsonl", "--json").stdout
+    assert json.loads(headroom(tmp_path, "why", "--json", "--", "-dash.jsonl").stdout)["headline"] == json.loads(whole)["headline"]
+    gone = headroom(tmp_path, "why", "--", "-gone.jsonl", check=False)
+    assert gone.returncode != 0 and "-gone.jsonl" in gone.stderr, "not the last recording instead"
+    both = headroom(tmp_path, "compare", "--", "-dash.jsonl", "-gone.jsonl", check=False)
+    assert both.returncode != 0 and "-gone.jsonl" in both.stderr
 
 
 def test_next_lines_repeat_what_was_typed(tmp_path):

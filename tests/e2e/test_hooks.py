@@ -215,3 +215,82 @@ def test_hooks_may_stand_in_the_configuration(tmp_path):
     (tmp_path / ".config" / "headroom" / "config.toml").write_text(f"[run]\non-end = {json.dumps(command)}\n")
     headroom(tmp_path, "run", *NO_GPU, "-q", "--", "true")
     assert len(ends()) == 1
+
+
+# --- while the work goes on: with looks as often as no person wants them, so that seconds are enough ---
+
+LOOKS = ("--finding-looks", "300ms,2s,1s")
+
+
+def sim_job(steps=250):
+    return f"{HEADROOM} sim-job -q --epochs 1 --steps {steps} --step-gpu-ms 16 --host-sleep-ms 1"
+
+
+def by_when(documents):
+    """Causes told live, at the end and as withdrawn."""
+    def of(**wanted):
+        return [d["finding"]["cause"] for d in documents if all(d[name] is value for name, value in wanted.items())]
+    return of(live=True), of(live=False, withdrawn=False), of(withdrawn=True)
+
+
+def on_two_gpus(tmp_path, verb, *job, recording="a.hrec"):
+    command, findings = told(tmp_path)
+    path = tmp_path / recording
+    headroom(tmp_path, "sim", "--gpus", "2xRTX3090", "--", HEADROOM, verb, "-q", "-o", path, *LOOKS, "--on-finding", command, *job)
+    why = json.loads(headroom(tmp_path, "why", path, "--json").stdout)
+    return findings(), [finding["cause"] for finding in why["findings"]]
+
+
+@pytest.mark.parametrize("verb", ["run", "batch"])
+def test_what_is_sure_is_told_while_it_goes_on_and_once(tmp_path, verb):
+    tasks = tmp_path / "tasks.txt"
+    tasks.write_text(sim_job() + "\n")
+    documents, causes = on_two_gpus(tmp_path, verb, *(["--", *shlex.split(sim_job())] if verb == "run" else [tasks]))
+    live, at_end, withdrawn = by_when(documents)
+    assert live and withdrawn == [] and sorted(live + at_end, key=str) == sorted(causes, key=str)
+    first = documents[0]
+    assert first["live"] and first["finding"]["confidence"] == "high" and first["verb"] == verb
+    assert first["finding"]["device_seconds"] < 4, "it was told long before the end"
+
+
+def test_what_no_longer_holds_is_withdrawn(tmp_path):
+    both = "; ".join(f"CUDA_VISIBLE_DEVICES={gpu} {sim_job()}" for gpu in (0, 1))
+    documents, causes = on_two_gpus(tmp_path, "run", "--", "sh", "-c", both)
+    live, _, withdrawn = by_when(documents)
+    assert "more_gpus_than_useful" in live and "more_gpus_than_useful" not in causes
+    assert withdrawn == ["more_gpus_than_useful"]
+    gone = next(d for d in documents if d["withdrawn"])
+    assert gone["finding"] == next(d for d in documents if d["live"])["finding"], "as it was told"
+
+
+def test_a_look_that_dies_harms_nothing_and_the_end_tells_all(tmp_path):
+    command, findings = told(tmp_path)
+    process = start(tmp_path, "sim", "--gpus", "2xRTX3090", "--", HEADROOM, "run", "-q", "-o", "a.hrec", "--finding-looks",
+                    "300ms,2s,1h", "--on-finding", command, "--", *shlex.split(sim_job()))
+
+    def watcher():
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if b"\0finding-watch\0" in (entry / "cmdline").read_bytes() and str(tmp_path).encode() in (entry / "environ").read_bytes():
+                    return int(entry.name)
+            except (OSError, ValueError):
+                continue
+        return None
+    deadline = time.monotonic() + 60
+    while not (pid := watcher()) or os.getpriority(os.PRIO_PROCESS, pid) != 19:  # which it gives itself
+        assert process.poll() is None and time.monotonic() < deadline, "no look was ever taken"
+        time.sleep(0.02)
+    os.kill(pid, signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0 and errors == ""
+    live, at_end, withdrawn = by_when(findings())
+    causes = [f["cause"] for f in json.loads(headroom(tmp_path, "why", "a.hrec", "--json").stdout)["findings"]]
+    assert (live, withdrawn) == ([], []) and at_end == causes
+    assert "finding-watch" not in headroom(tmp_path, "export", "a.hrec", "-f", "jsonl").stdout, "it is no part of the job"
+
+
+def test_a_short_job_is_never_looked_at(tmp_path):
+    command, findings = told(tmp_path)
+    headroom(tmp_path, "sim", "--gpus", "2xRTX3090", "--", HEADROOM, "run", "-q", "--on-finding", command, "--",
+             *shlex.split(sim_job(100)))
+    assert findings() and not any(document["live"] for document in findings())

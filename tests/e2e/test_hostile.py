@@ -17,7 +17,10 @@ FORMS = ROOT / "tests" / "logs" / "forms"
 WAITING = ROOT / "tests" / "golden" / "input_bound" / "run.hrec.jsonl"
 READERS = [["why"], ["why", "--json"], ["export", "-f", "csv"], ["export", "-f", "jsonl"], ["export", "-f", "chrome"],
            ["export", "-f", "openmetrics"], ["export", "-f", "dcgm-exporter"],
-           ["export", "--share"], ["import", "-o", "again.hrec"], ["batch", "show", "any", "--recording"]]
+           ["export", "--share"], ["import", "-o", "again.hrec"], ["batch", "show", "any", "--recording"],
+           ["batch", "table", "--recording"], ["plan"], ["plan", "--json"], ["top", "--once"], ["top", "--json"],
+           ["report", "--as", "md", "-o", "-"], ["report", "-o", "report.html"], ["stacks"], ["stacks", "--json"],
+           ["compare", WAITING], ["compare", "--json", WAITING]]
 
 
 def bounded(tmp_path, *arguments):
@@ -36,7 +39,7 @@ def every_reader(tmp_path, path):
     for verb in READERS:
         name, *options = verb
         if name == "batch":
-            bounded(tmp_path, "batch", "show", "any", "--recording", path)
+            bounded(tmp_path, "batch", *options, path)
         else:
             bounded(tmp_path, name, path, *options)
 

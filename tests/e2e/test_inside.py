@@ -68,14 +68,22 @@ def in_finding(found, function):
     return f"{function} (inside_job.py)" in found["title"] + found["evidence"][0]
 
 
+def seconds_of(answer):
+    seconds = {}
+    for account in answer["ledger"]["accounts"]:
+        seconds[account["cause"]] = round(seconds.get(account["cause"], 0) + account["ns"] / 1e9, 2)
+    return seconds
+
+
 def true_share(truth, answer, *accounts):
     return sum(sum(truth["waited"].get(account, {}).values()) for account in accounts) / span_seconds(answer)
 
 
 def agrees(truth, answer, cores, *accounts):
-    """The accounts are within 5 points of the span; beside other load, where the reader of stacks is late, too, 8."""
-    near = 0.05 if cores.idle > os.cpu_count() / 2 else 0.08
-    assert share(answer, *accounts) == pytest.approx(true_share(truth, answer, *accounts), abs=near), (accounts, truth)
+    """The accounts are within 5 points of the span; beside load of others, where the reader of stacks is late, too, 8."""
+    near = 0.05 if cores.others < 0.3 else 0.08
+    said = f"{accounts} of {span_seconds(answer):.2f} s: {seconds_of(answer)}, true {truth}, {vars(cores)}"
+    assert share(answer, *accounts) == pytest.approx(true_share(truth, answer, *accounts), abs=near), said
     assert true_share(truth, answer, *accounts) > 0.05, "it was built to wait for that"
     assert share(answer, "useful") == pytest.approx(truth["kernel_seconds"] / span_seconds(answer), abs=0.03)
     assert share(answer, "unexplained") < 0.05
@@ -187,7 +195,7 @@ def test_imports_that_take_long(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "imports", seconds=3)
     # The start-up begins with the process, the job's own clock with its first line.
-    near = 0.05 if cores.idle > os.cpu_count() / 2 else 0.08
+    near = 0.05 if cores.others < 0.3 else 0.08
     assert share(answer, "startup") == pytest.approx(truth["waited"]["startup"][""] / span_seconds(answer), abs=near)
     found = finding(answer, "startup_load")
     assert "import lookup_tables" in found["title"] and "import sklearn" in found["evidence"][0]

@@ -203,6 +203,34 @@ def test_a_gpu_that_is_lost_is_named_with_its_time_and_the_drivers_word(tmp_path
     assert "GPU_IS_LOST" in text and "never used" not in text
 
 
+ON_ALL = [sys.executable, "-c", """
+import headroom_sim, os, time
+gpus = [headroom_sim.Device(i) for i in range(int(os.environ["GPUS"]))]
+weights = [gpu.malloc(2 << 30) for gpu in gpus]
+while True:
+    for gpu in gpus:
+        gpu.launch(ms=15, sm=0.8)
+    gpus[-1].record().wait()
+"""]
+
+
+# Relative to the first context, and so to the readings and the job's end, whatever the machine's pace.
+@needs["device_lost"]
+@pytest.mark.parametrize("after", [0.2, 0.9, 2.2])
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_of_a_lost_gpu_the_report_tells_first_and_denies_no_kernel_of_its(tmp_path, gpus, after):
+    faults = tmp_path / "faults.toml"
+    faults.write_text(f'[[fault]]\nkind = "lost"\nat = "first-context"\nafter = {after}\n', encoding="utf-8")
+    recording = tmp_path / "run.hrec"
+    headroom(tmp_path, "sim", "--gpus", f"{gpus}xA6000", "--faults", str(faults), "--", HEADROOM, "run", "--quiet", "--output",
+             recording, "--", *ON_ALL, check=False, GPUS=str(gpus))
+    text = report(tmp_path, recording)
+    assert text.startswith("The driver lost the GPU" if gpus == 1 else "The driver lost the 2 GPUs"), text
+    assert "\n1. The driver lost" in text, text
+    for denial in ("never held", "no kernel ran", "never used", "never ran", "went unused"):
+        assert denial not in text, text
+
+
 def test_whoever_only_holds_memory_owns_no_kernels(tmp_path):
     holder = tmp_path / "holder.py"
     holder.write_text("import headroom_sim, time\nweights = headroom_sim.Device(0).malloc(1 << 30)\ntime.sleep(30)\n",

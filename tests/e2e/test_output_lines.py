@@ -229,7 +229,7 @@ def test_signals_that_end_programs_do_not_end_a_pump(tmp_path):
     pump = pump_of(process.pid)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE):
         os.kill(pump, number)
-    assert pumps_of(process.pid) == [pump, *[pid for pid in pumps_of(process.pid) if pid != pump]]
+    assert pump in pumps_of(process.pid)
     (tmp_path / "go").touch()
     assert process.communicate(timeout=PATIENCE)[0] == b"end\n"
     assert process.returncode == 0

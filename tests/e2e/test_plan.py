@@ -123,6 +123,12 @@ def test_what_is_no_probe_of_an_option_is_said(tmp_path):
     assert "about colour" in refused(probed(tmp_path, "colour", "64", ("64", 1.0)))
 
 
+def test_where_a_probe_comes_from_is_said(tmp_path):
+    refused = headroom(tmp_path, "plan", GOLDEN / "input_bound" / "run.hrec.jsonl", "--probe", "nosuch.json", check=False)
+    assert refused.returncode in (1, 2) and "nosuch.json: No such file" in refused.stderr
+    assert "--vary num_workers=0,2,4 --json -- CMD > probe.json" in " ".join(refused.stderr.split())
+
+
 def test_step_times_need_their_sizes(tmp_path):
     done = headroom(tmp_path, "plan", LOGS / "small_gpu_4050.csv", "--step-times", "32=0.1,64=0.2", check=False)
     assert done.returncode == 2 and "--batch" in done.stderr
@@ -181,3 +187,12 @@ def test_apply_asks_on_a_terminal(tmp_path):
     assert child.wait(timeout=30) == 0
     os.close(main)
     assert (tmp_path / "job.toml").read_text("utf-8") == before
+
+
+def test_both_answers_from_one_reading(tmp_path):
+    recording = GOLDEN / "input_bound" / "run.hrec.jsonl"
+    for options in ((), ("--json",), ("--full", "--width", "100")):
+        why = headroom(tmp_path, "why", recording, *options).stdout
+        plain = headroom(tmp_path, "plan", recording, *options).stdout
+        both = headroom(tmp_path, "plan", recording, "--why", *options).stdout
+        assert both == why + ("" if options == ("--json",) else "\n") + plain

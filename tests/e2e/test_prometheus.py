@@ -89,13 +89,13 @@ def served(bodies):
 
 
 class Prometheus:
-    """A Prometheus of its own in a folder of its own."""
+    """A Prometheus of its own in a folder of its own; `job`: what every scrape has beside its path and target."""
 
-    def __init__(self, folder, target, paths):
+    def __init__(self, folder, target, paths, **job):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
-        jobs = [{"job_name": path.strip("/"), "metrics_path": path, "static_configs": [{"targets": [target]}]}
+        jobs = [{"job_name": path.strip("/"), "metrics_path": path, "static_configs": [{"targets": [target]}], **job}
                 for path in paths]
         config = folder / "prometheus.json"  # JSON is YAML
         config.write_text(json.dumps({"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}))

@@ -82,11 +82,11 @@ def test_the_report_has_the_phases_and_the_work(tmp_path):
 import headroom_sim
 gpu = headroom_sim.Device(0)
 def train():
-    for _ in range(40):
+    for _ in range(110):  # over ten readings: of shorter phases none says how much of them computed
         gpu.launch(ms=20, sm=0.8); gpu.sync(); headroom.step(samples=16)
 for _ in range(2):
     with headroom.phase("train"): train()
-    with headroom.phase("validate"): time.sleep(0.8)
+    with headroom.phase("validate"): time.sleep(2.2)
 tell()
 """, box=("--gpus", "1xA6000"))
     phases = {phase["name"]: phase for phase in recording.phases()}
@@ -94,7 +94,61 @@ tell()
     assert phases["train"]["named_by"] == phases["validate"]["named_by"] == "marks"
     assert phases["train"]["count"] == phases["validate"]["count"] == 2
     assert phases["train"]["gpu_util_ratio"] > phases["validate"]["gpu_util_ratio"]
-    assert recording.work()["steps"] == 80 and recording.work()["counted_by"] == "marks"
+    assert recording.work()["steps"] == 220 and recording.work()["counted_by"] == "marks"
+
+
+def test_short_phases_within_cost_the_phase_around_them_no_step_and_no_time(tmp_path):
+    _, told, recording = recorded(tmp_path, """
+import headroom_sim
+gpu = headroom_sim.Device(0)
+for epoch in range(3):
+    with headroom.phase("epoch"):
+        with told("epoch", "train"):
+            for _ in range(60):
+                with headroom.phase("forward"): gpu.launch(ms=10); gpu.sync()
+                with headroom.phase("optimizer"): pass
+                headroom.step()
+        with told("epoch", "save"): time.sleep(0.5)
+tell()
+""", box=("--gpus", "1xA6000"))
+    phases = {phase["name"]: phase for phase in recording.phases()}
+    assert phases["epoch/train"]["count"] == phases["epoch/save"]["count"] == 3
+    assert round(phases["epoch/train"]["steps"]) == 180 and round(phases["epoch/save"]["steps"]) == 0
+    trained = sum(end[0] - begin[1] for path, begin, end in told["truth"] if path[-1] == "train")
+    assert phases["epoch/train"]["total_ns"] >= trained
+
+
+def test_phases_within_phases_lose_nothing_and_tell_the_account_by_the_whole_path(tmp_path):
+    _, _, recording = recorded(tmp_path, """
+import headroom_sim
+gpu = headroom_sim.Device(0)
+def kernels(ms):
+    for _ in range(ms // 10):
+        gpu.launch(ms=10); gpu.sync()
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end: pass
+for epoch in range(3):
+    with headroom.phase("epoch"):
+        with headroom.phase("train"): kernels(1000)
+        with headroom.phase("validate"):
+            with headroom.phase("forward"): kernels(500)
+            with headroom.phase("metrics"): burn(0.7)
+with headroom.phase("train"): kernels(500)
+tell()
+""", box=("--gpus", "1xA6000"))
+    assert not any(loss["what"] == "mark_short" for loss in recording.losses())
+    phases = {phase["name"]: phase for phase in recording.phases() if phase["named_by"] == "marks"}
+    assert {name: phase["count"] for name, phase in phases.items()} == {
+        "epoch/train": 3, "epoch/validate/forward": 3, "epoch/validate/metrics": 3, "train": 1}
+    forward, metrics = (phases[f"epoch/validate/{name}"]["gpu_util_ratio"] for name in ("forward", "metrics"))
+    assert forward is not None and metrics is not None and forward > 2 * metrics, (forward, metrics)
+    waited = {entry["cause"]: 0 for entry in recording.ledger()["accounts"]}
+    for entry in recording.ledger()["accounts"]:
+        waited[entry["cause"]] += entry["ns"]
+    assert waited["validation_host"] > waited.get("host", 0), waited
+    text = headroom(tmp_path, "why", tmp_path / "run.hrec").stdout
+    assert "at least)" not in text and "epoch/train" in text, text
 
 
 def test_the_example(tmp_path):

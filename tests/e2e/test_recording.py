@@ -15,6 +15,7 @@ import time
 import pytest
 
 HEADROOM = pathlib.Path(os.environ["HEADROOM_BUILD"]) / "src" / "cli" / "headroom"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 SMALL = """\
 {"recording":1,"meta":{"id":"00ff","origin":"record","writer":"headroom","command":["python3","train.py"],"start_ns":1000,\
@@ -84,11 +85,11 @@ def test_csv_keeps_units_and_leaves_absent_values_empty(tmp_path, env):
     rows = list(csv.DictReader(io.StringIO(headroom(env, "export", text, "-f", "csv").stdout)))
     assert [row["source"] for row in rows] == ["gpu", "gpu", "process"]
     assert rows[0] == {"at_ns": "1000", "time": "2023-11-14T22:13:20.000000Z", "source": "gpu", "key": "GPU-1",
-                       "gpu_index": "3", "gpu_util_ratio": "0.114", "power_watts": "590", "fan_ratio": "",
+                       "gpu_index": "3", "gpu_name": 'A "B", C', "gpu_util_ratio": "0.114", "power_watts": "590", "fan_ratio": "",
                        "cpu_user_seconds_total": ""}
     assert rows[1]["gpu_util_ratio"] == "" and rows[1]["power_watts"] == "20.5"
     only = headroom(env, "export", text, "--source", "process").stdout.splitlines()
-    assert only[0] == "at_ns,time,source,key,gpu_index,cpu_user_seconds_total" and len(only) == 2
+    assert only[0] == "at_ns,time,source,key,gpu_index,gpu_name,cpu_user_seconds_total" and len(only) == 2
     wrong = headroom(env, "export", text, "--source", "tpu")
     assert wrong.returncode == 2 and "tpu" in wrong.stderr and "gpu_process" in wrong.stderr
 
@@ -106,6 +107,12 @@ def test_chrome_traces_are_json_with_counters_and_slices(tmp_path, env):
     assert process["name"] == "python3" and process["dur"] == 3000000 and process["tid"] == 7
     assert [e["name"] for e in events if e["ph"] == "i"] == ["job_start", "The driver lost GPU 3 at 22:13:22"]
     assert list(tmp_path.glob("*.tmp*")) == []
+
+
+def test_csv_that_comes_back_names_its_gpus(tmp_path, env):
+    golden = ROOT / "tests" / "golden" / "input_bound" / "run.hrec.jsonl"
+    assert headroom(env, "export", golden, "-f", "csv", "-o", tmp_path / "gpu.csv").returncode == 0
+    assert "NVIDIA GeForce RTX 3090" in headroom(env, "why", tmp_path / "gpu.csv").stdout
 
 
 def test_the_text_form_becomes_a_recording_file(tmp_path, env):

@@ -183,7 +183,9 @@ def test_no_text_of_a_recording_reaches_the_terminal_as_a_command(tmp_path):
             path = tmp_path / f"{name} {EVIL.replace('/', '')}.hrec.jsonl"
             path.write_text("\n".join(evil) + "\n", encoding="utf-8")
             for arguments in (["why", path], ["why", path, "--full"], ["why", str(path) + "not there"],
-                              ["import", path], [EVIL], ["why", "--" + EVIL], ["batch", EVIL]):
+                              ["import", path], ["plan", path, "--full"], ["top", path, "--once"],
+                              ["stacks", path, "--all"], ["compare", path, path, "--full"],
+                              ["report", path, "--as", "md", "-o", "-"], [EVIL], ["why", "--" + EVIL], ["batch", EVIL]):
                 done = subprocess.run([HEADROOM, *map(str, arguments)], capture_output=True, timeout=60, check=False,
                                       cwd=tmp_path, env={"HOME": str(tmp_path), "LC_ALL": "C.UTF-8"})
                 assert_harmless(done.stdout)
@@ -193,6 +195,9 @@ def test_no_text_of_a_recording_reaches_the_terminal_as_a_command(tmp_path):
 def test_no_text_of_a_task_reaches_the_terminal_as_a_command(tmp_path):
     import subprocess
     (tmp_path / "evil.toml").write_text(
+        "[log]\nmetric.loss = 'loss=([0-9.]+)'\n"
+        "[[task]]\nname = 'values'\nshell = true\ncommand = 'echo loss=0.5; true {word}'\n[task.grid]\nword = ["
+        + json.dumps(EVIL) + "]\n"
         "[[task]]\nname = 'bad'\ncommand = ['sh', '-c', " + json.dumps(f"printf '%s\\n' 'ValueError: {EVIL}'; exit 3")
         + "]\n", encoding="utf-8")
     env = {"HOME": str(tmp_path), "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
@@ -208,5 +213,7 @@ def test_no_text_of_a_task_reaches_the_terminal_as_a_command(tmp_path):
     run(*batch)
     assert b"ValueError" in run("batch", "show", "bad")
     run("batch", "show")
+    run("batch", "table")
+    run("batch", "table", "--csv")
     run("batch", "status")
     run("recordings")

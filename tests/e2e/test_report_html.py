@@ -245,8 +245,26 @@ def test_it_is_drawn(tmp_path, width):
     report(tmp_path, RECORDINGS["batch"], "run.html")
     with served(tmp_path) as origin:
         browse(tmp_path, f"{origin}/run.html", f"--window-size={width},1200", f"--screenshot={tmp_path}/shot.png")
-        browse(tmp_path, f"{origin}/run.html", f"--print-to-pdf={tmp_path}/page.pdf")
     image = (tmp_path / "shot.png").read_bytes()
     assert struct.unpack(">II", image[16:24]) == (width, 1200)
     assert len(image) > 30_000, "an empty page takes less"
-    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+
+
+def size_on_paper(tmp_path, name):
+    with served(tmp_path) as origin:
+        browse(tmp_path, f"{origin}/{name}.html", f"--print-to-pdf={tmp_path}/{name}.pdf")
+    return (tmp_path / f"{name}.pdf").stat().st_size
+
+
+@in_a_browser
+def test_on_paper_all_is_open(tmp_path):
+    page = report(tmp_path, RECORDINGS["batch"], "run.html")
+    (tmp_path / "opened.html").write_text(page.replace("<details>", "<details open>"))
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]
+    folded = style.replace("details::details-content{content-visibility:visible}\n", "")
+    assert folded != style
+    allowed = base64.b64encode(hashlib.sha256(folded.encode()).digest()).decode()
+    (tmp_path / "closed.html").write_text(re.sub(r"style-src 'sha256-[^']*'", f"style-src 'sha256-{allowed}'", page).replace(style, folded))
+    run, opened, closed = (size_on_paper(tmp_path, name) for name in ("run", "opened", "closed"))
+    assert abs(run - opened) < (opened - closed) / 10, (run, opened, closed)
+    assert opened > closed

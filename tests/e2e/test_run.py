@@ -298,7 +298,7 @@ def test_no_gpu_asks_no_driver_and_says_nothing(tmp_path):
     assert "--no-gpu" in recorded(tmp_path).meta["missing_tiers"]
 
 
-@pytest.mark.parametrize("place", ["missing/run.hrec", "file/run.hrec"])
+@pytest.mark.parametrize("place", ["file/run.hrec", "file/deeper/run.hrec"])
 def test_where_nothing_can_be_written_there_is_one_message_and_the_job_runs(tmp_path, place):
     (tmp_path / "file").touch()
     process = subprocess.run([HEADROOM, "run", "--no-gpu", "-o", tmp_path / place, "--", "sh", "-c", "sleep 0.3; exit 4"],
@@ -398,6 +398,12 @@ def test_background_processes_are_left_running_and_noted(tmp_path):
         kill_quietly(left)
 
 
+def test_who_ends_right_after_the_job_is_no_process_that_runs_on(tmp_path):
+    code, _, err = run(tmp_path, "sh", "-c", "sleep 0.1 > /dev/null 2>&1 & exit 5")
+    assert code == 5
+    assert "it started run" not in err and not recorded(tmp_path).event("note")
+
+
 def test_orphans_are_adopted_and_reaped(tmp_path):
     script = """
 import os, time
@@ -446,6 +452,13 @@ def test_a_recording_that_is_there_is_kept_and_the_job_is_recorded_all_the_same(
     assert done.returncode == 0 and (tmp_path / "run.hrec").read_text() == "someone's"
     assert "run.hrec exists already: this recording goes to" in done.stderr
     assert (tmp_path / "run-2.hrec").exists()
+
+
+def test_a_folder_that_is_not_there_is_made_and_that_is_said(tmp_path):
+    done = subprocess.run([HEADROOM, "run", "--no-gpu", "-q", "-o", "some/folder/run.hrec", "--", "sh", "-c", "exit 4"],
+                          cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 4 and done.stderr == "headroom: made the folder some/folder for the recording\n"
+    assert (tmp_path / "some" / "folder" / "run.hrec").is_file()
 
 
 def test_a_device_or_a_folder_is_no_recording_and_none_is_made_beside_it(tmp_path):

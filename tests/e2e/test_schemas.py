@@ -149,3 +149,5 @@ def test_batch(tmp_path):
     assert not rest["running_now"] and list(rest) == list(running) and list(rest["tasks"]) != []
     shown = held(headroom(tmp_path, "batch", "show", "--json", "--folder", folder).stdout)
     assert {attempt["task"] for attempt in shown["attempts"]} == {"long", "bad"}
+    table = held(headroom(tmp_path, "batch", "table", "--json", "--folder", folder).stdout)
+    assert {row["task"]: row["state"] for row in table["tasks"]} == {"long": "cancelled", "bad": "failed"}

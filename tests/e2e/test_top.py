@@ -153,7 +153,7 @@ def test_keys_step_through_time(tmp_path):
         top.press("b")
         top.shows("recording: 0 s to 5")
         top.press("w")
-        top.shows("Evidence  GPU driver")
+        top.shows("1. The GPU waits for the data loader")
         top.press("w/18425\r")
         top.until(lambda text: " 18425 " in text and " 18354 " not in text, "one process")
         top.press("\x1b")
@@ -165,6 +165,35 @@ def test_keys_step_through_time(tmp_path):
         top.shows("13.7 s of 13.7 s")  # plays to the end by itself
         top.press("q")
         assert top.ends() == 0
+
+
+def test_mouse_and_boxes(tmp_path):
+    with OnTerminal(tmp_path, INPUT_BOUND, rows=30) as top:
+        text = top.shows("q quit")
+        assert b"\x1b[?1006" in top.raw  # asked for in SGR coordinates
+
+        def click(words, button=0):
+            line = next(y for y, line in enumerate(top.text().splitlines(), 1) if words in line)
+            top.press(f"\x1b[<{button};10;{line}M\x1b[<{button};10;{line}m")
+            return line - 1
+        assert " 18354 " in text and " 18425 " in text
+        row = click(" 18425 ")
+        top.until(lambda _: top.screen.buffer[row][10].reverse, "the chosen row")
+        click(" 18425 ")
+        top.shows(" 18425: GPU")  # all of the chosen row
+        top.press("w")
+        top.shows("Esc back")
+        first = top.text().splitlines()[0]
+        click("quit", button=65)
+        top.until(lambda text: text.splitlines()[0] != first, "the next lines")
+        top.press("\x1b")
+        top.shows("w why")
+        top.press("2")
+        top.until(lambda text: "\ntime " not in text and "2 shows it again" in text, "no accounts over time")
+        top.press("q")
+        assert top.ends() == 0
+        top.is_given_back()
+        assert top.raw.rfind(b"\x1b[?1006;1000l") > top.raw.rfind(b"\x1b[?1006;1000h")
 
 
 def test_resize(tmp_path):

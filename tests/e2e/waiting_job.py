@@ -88,6 +88,35 @@ def burn(seconds):
     compute(seconds)
 
 
+def write_lines(seconds):
+    for _ in range(int(seconds * 20)):
+        print("sample", flush=True)
+        time.sleep(0.05)
+
+
+def lines(_seconds):
+    gpu = headroom_sim.Device(0)
+    for _ in sys.stdin:
+        kernels(gpu, 5)
+
+
+def evaluate():
+    compute(0.5)
+
+
+def tokenize():
+    compute(0.02)
+
+
+def helper(seconds):
+    gpu = headroom_sim.Device(0)
+    for _ in range(int(seconds)):
+        for _ in range(12):
+            tokenize()
+            kernels(gpu, 20)
+        evaluate()
+
+
 def out_of_memory(_seconds):
     gpu = headroom_sim.Device(0)
     held = []

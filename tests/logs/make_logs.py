@@ -129,6 +129,9 @@ def forms():
     write("forms/semicolons.csv", ["timestamp;index;utilization.gpu [%];memory.used [MiB];power.draw [W]"] + [
         f"{at[second]:%Y/%m/%d %H:%M:%S},000;{gpu};{r['util']} %;{r['used']} MiB;{r['power']:.2f} W".replace(".", ",")
         for second, gpus in rounds for gpu, r in enumerate(gpus)])
+    write("forms/decimal_commas.csv", ["timestamp, index, utilization.gpu [%], memory.used [MiB], power.draw [W]"] + [
+        ", ".join([f"{at[second]:%Y/%m/%d %H:%M:%S},000", str(gpu), f"{r['util']} %", f"{r['used']} MiB",
+                   f"{r['power']:.2f} W".replace(".", ",")]) for second, gpus in rounds for gpu, r in enumerate(gpus)])
     write("forms/one_column.csv", ["utilization.gpu [%]"] + [f"{gpus[0]['util']} %" for _, gpus in rounds])
     write("forms/gpustat.json", [json.dumps({
         "hostname": "box", "driver_version": "550.54.14", "query_time": at[second].isoformat() + ".250000",

@@ -36,7 +36,7 @@ pid_t start_task(Task how) {
 
 // A process that has a guardian and two tasks, as a batch has: one that the guardian knows by its group, one that it
 // can know by its environment only.
-struct BatchGuardian : testing::Test {
+struct BatchGuardian : ::testing::Test {
   const std::string batch = fmt::format("{:x}g{:x}", ::getpid(), boottime_now());
   std::string lock_path = "/tmp/headroom-guardian-XXXXXX";
   Fd lock;

@@ -81,6 +81,14 @@ inline std::vector<Family> all_families() {
   return all;
 }
 
+// Tasks of two seconds, as the end-to-end benchmark runs them: they are over before much is read of them.
+inline Family short_tasks() {
+  return {.name = "short",
+          .kinds = {{.count = 150, .startup = 0.25, .steps = 60, .host = 0.024, .gpu = 0.0075, .memory_gb = 1.5}},
+          .cores = 64,
+          .memory_gb = 48};
+}
+
 // Sets whose order matters: a few long tasks among many short ones, of which every GPU gets its share.
 inline Family skewed(int gpus) {
   const Kind shortest{.count = 40 * gpus, .startup = 2, .steps = 36, .host = 0.3, .gpu = 0.2};
@@ -104,6 +112,7 @@ struct RunOptions {
   Nanos decide_every = 5 * kSecond;
   bool lengths_known = false;
   double length_error_cv = 0;
+  Nanos read_every = kSecond;
   Nanos expect_every = 0;                                 // how often to ask when the batch will end; 0: never
   std::function<void(Nanos, const Planner&)> watch = {};  // after each reading
 };
@@ -118,6 +127,7 @@ struct RunResult {
   std::vector<AloneRate> alone;
   struct Expected {
     double at = 0, left = 0, low = 0, high = 0;  // seconds
+    bool said = false;                           // else nothing was known
   };
   std::vector<Expected> expected;  // the end, at each time it was asked for
 };
@@ -163,7 +173,7 @@ class PlannedRun {
 
   RunResult run() {
     do_all(planner_.handle(0, TasksAdded{planned()}));
-    Nanos reading = kSecond;
+    Nanos reading = options_.read_every;
     const Nanos end = 400'000 * kSecond;
     while (!planner_.finished() && box_.now() < end) {
       for (const Ended& ended : box_.step(reading)) end_one(ended);
@@ -171,7 +181,7 @@ class PlannedRun {
       do_all(planner_.handle(box_.now(), readings()));
       if (options_.watch) options_.watch(box_.now(), planner_);
       if (options_.expect_every > 0 && reading % options_.expect_every == 0) note_expected_end();
-      reading += kSecond;
+      reading += options_.read_every;
     }
     const BatchCounts counts = planner_.counts();
     result_.finished = counts.succeeded;
@@ -203,7 +213,7 @@ class PlannedRun {
     for (const SimTask& task : tasks_) {
       PlannedTask entry;
       entry.task = static_cast<TaskIndex>(planned.size());
-      entry.group = task.kind;
+      entry.group = family_.one_group ? 0 : task.kind;
       if (options_.lengths_known)
         entry.expected = static_cast<Nanos>(task.alone() * dice.around_one(options_.length_error_cv) * 1e9);
       planned.push_back(std::move(entry));
@@ -220,9 +230,9 @@ class PlannedRun {
                          .speed = alone.speed});
     }
     eta_->observe(box_.now(), running, planner_.prices());
-    if (const auto expected = eta_->estimate(running))
-      result_.expected.push_back(
-          {seconds(box_.now()), seconds(expected->left), seconds(expected->low), seconds(expected->high)});
+    RunResult::Expected& said = result_.expected.emplace_back(RunResult::Expected{.at = seconds(box_.now())});
+    if (const auto found = eta_->estimate(running))
+      said = {said.at, seconds(found->left), seconds(found->low), seconds(found->high), true};
   }
 
   void do_all(const std::vector<Action>& actions) {
@@ -292,6 +302,59 @@ class PlannedRun {
 inline RunResult run_planner(const Family& family, std::uint64_t seed, RunOptions options = {}) {
   return PlannedRun(family, seed, options).run();
 }
+
+// Batches of 6 to 12 tasks, another number with each seed. Of what they take nothing is alike.
+inline Family few_tasks(std::string_view name, Kind kind, std::uint64_t seed) {
+  kind.count = 6 + static_cast<int>(seed % 7);
+  return {.name = name, .kinds = {kind}};
+}
+inline std::vector<Family> small_batches(std::uint64_t seed) {
+  const Kind alike{.startup = 2, .steps = 100, .steps_cv = 0.1, .host = 0.15, .gpu = 0.05, .memory_gb = 3};
+  const auto with = [&](auto change) {
+    Kind kind = alike;
+    change(kind);
+    return kind;
+  };
+  Family one_long = few_tasks("few, one is long", alike, seed);
+  one_long.kinds.front().count -= 1;
+  one_long.kinds.push_back(with([](Kind& kind) { kind.count = 1, kind.steps = 450; }));
+  one_long.one_group = true;
+  return {
+      few_tasks("few alike", alike, seed),
+      few_tasks("few, various", with([](Kind& kind) { kind.steps_cv = 0.8; }), seed),
+      few_tasks("few, heavy tail", with([](Kind& kind) { kind.heavy_tail = true; }), seed),
+      few_tasks("few, busy", with([](Kind& kind) { kind.steps_cv = 0.8, kind.host = 0.03, kind.gpu = 0.17; }), seed),
+      one_long};
+}
+
+// What was said of the end, at the times of a batch from `from` to `to` of its length.
+struct ExpectedEnd {
+  std::size_t looks = 0, said = 0, held = 0, sooner = 0;
+  std::vector<double> widths;  // high over low
+
+  void add(const RunResult& run, double from, double to) {
+    for (const auto& one : run.expected) {
+      if (one.at < from * run.makespan || one.at >= to * run.makespan) continue;
+      ++looks;
+      if (!one.said) continue;
+      const double rest = run.makespan - one.at;
+      ++said, held += rest >= one.low && rest <= one.high ? 1 : 0;
+      sooner += rest < one.low ? 1 : 0;
+      widths.push_back(one.high / std::max(one.low, 1e-3));
+    }
+  }
+  [[nodiscard]] double held_share() const {
+    return said > 0 ? static_cast<double>(held) / static_cast<double>(said) : 1;
+  }
+  // Half of the times say less, half say more.
+  [[nodiscard]] double usual_width() const {
+    if (widths.empty()) return 1;
+    std::vector<double> sorted = widths;
+    const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+    std::nth_element(sorted.begin(), middle, sorted.end());
+    return *middle;
+  }
+};
 
 enum class Order { kAsGiven, kLongestFirst, kRoundRobin };  // round robin: task i on GPU i mod G, fixed beforehand
 

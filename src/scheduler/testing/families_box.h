@@ -50,6 +50,7 @@ struct Family {
   double beta = 0;  // MPS: loss per SM demand beyond the device
   Tenant tenant;
   bool shuffled = true;
+  bool one_group = false;  // its kinds are not known to differ
 };
 
 struct SimTask {

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/valid_pair.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/human.h"
+#include "base/strings.h"
+
+namespace headroom::compare {
+
+namespace {
+
+bool of_many_tasks(const Side& side) {
+  return std::any_of(side.samples.begin(), side.samples.end(),
+                     [&](const Sample& sample) { return sample.task != side.samples.front().task; });
+}
+
+bool same_runs(const Side& a, const Side& b) {
+  return !a.samples.empty() &&
+         std::equal(a.samples.begin(), a.samples.end(), b.samples.begin(), b.samples.end(),
+                    [](const Sample& x, const Sample& y) { return x.begin == y.begin && x.end == y.end; });
+}
+
+// By itself, so that another run of the same command would, too. What somebody stopped may succeed.
+bool failed(const Sample& sample) { return sample.outcome == "failed" || sample.outcome.starts_with("exit_code_"); }
+
+bool only_failed(const Side& side) {
+  return !side.samples.empty() && std::all_of(side.samples.begin(), side.samples.end(), failed);
+}
+
+// What is put after "env -C ", where it has to be: of one command in one folder two copies.
+std::string in_folder(std::string folder, const char* name, bool alike, const std::string& here, std::string command) {
+  if (alike)
+    folder = fmt::format("FOLDER_OF_{}", name);
+  else if (folder == here)
+    folder.clear();
+  return folder.empty() ? command : fmt::format("env -C {} {}", shell_quote(folder), command);
+}
+
+constexpr const char* kTwoCopies =
+    "A and B ran one command in one folder. FOLDER_OF_A: a copy of its code as A ran it, FOLDER_OF_B: as B did "
+    "(git worktree makes one)";
+
+void pair_of_commands(const Side& a, const Side& b, const std::string& here, Comparison& result) {
+  if (only_failed(a) || only_failed(b)) return;
+  const bool alike = !a.command.empty() && a.command == b.command && a.folder == b.folder;
+  const auto of = [&](const Side& side, const char* name) {
+    if (side.command.empty()) return fmt::format("CMD_{}", name);
+    return in_folder(side.folder, name, alike, here, side.command);
+  };
+  result.valid_command = fmt::format("headroom ab -- {} --- {}", of(a, "A"), of(b, "B"));
+  if (alike)
+    result.valid_note = kTwoCopies;
+  else if (!a.samples.empty() && !b.samples.empty() && a.samples[0].task != b.samples[0].task)
+    result.valid_note = "Valid where both do the same work: of programs that differ ab takes that from who asks";
+}
+
+using Keys = std::set<std::string>;
+
+Keys tasks_named(const Side& side) {
+  Keys keys;
+  for (const BatchTask& task : side.batch->tasks) keys.insert(task.key);
+  return keys;
+}
+
+// Tasks each of whose runs failed.
+Keys tasks_failed(const Side& side) {
+  Keys some, not_all;
+  for (const Sample& sample : side.samples) (failed(sample) ? some : not_all).insert(sample.task);
+  Keys all;
+  std::set_difference(some.begin(), some.end(), not_all.begin(), not_all.end(), std::inserter(all, all.end()));
+  return all;
+}
+
+// The batch's command for those of its tasks; in a folder of its own, over again each time.
+std::string batch_command(const BatchAsked& asked, const char* name, const Keys& tasks) {
+  std::string only;
+  std::size_t chosen = 0;
+  for (const BatchTask& task : asked.tasks) {
+    if (!tasks.contains(task.key)) continue;
+    only += fmt::format(" {}", shell_quote("--only=" + task.name));
+    ++chosen;
+  }
+  if (asked.all_of_it && chosen == asked.tasks.size()) only.clear();
+  std::string command = fmt::format("headroom batch --fresh --folder=ab-{}.batch --quiet --no-record{}", name, only);
+  if (asked.from_stdin) command += fmt::format(" TASKS_OF_{}", name);
+  return asked.words.empty() ? command : command + " " + asked.words;
+}
+
+std::string note_of_batches(const Side& a, const Side& b, bool alike, std::size_t left_out, const Comparison& result) {
+  std::vector<std::string> notes;
+  const auto says = [&](CompareReason reason) {
+    return std::any_of(result.reasons.begin(), result.reasons.end(),
+                       [&](const ComparedReason& one) { return one.reason == reason && one.refuses; });
+  };
+  if (alike) notes.emplace_back(kTwoCopies);
+  for (const auto& [name, side] : {std::pair("A", &a), std::pair("B", &b)})
+    if (side->batch->from_stdin)
+      notes.push_back(fmt::format("TASKS_OF_{0}: a file with the lines that {0} had on standard input", name));
+  if (left_out > 0)
+    notes.push_back(fmt::format("Without {} that both name and that failed: {} would again", count_of(left_out, "task"),
+                                left_out == 1 ? "it" : "they"));
+  if (says(CompareReason::kDifferentWork)) notes.emplace_back("Valid once a task does the same work in both");
+  if (says(CompareReason::kConcurrencyDiffersOrUnknown))
+    notes.emplace_back("Unless how many run at once is what you compare, give both the same --per-gpu");
+  return join(notes, ". ");
+}
+
+// A command of one task speaks for no batch: the batches themselves take turns, with what both can do.
+void pair_of_batches(const Side& a, const Side& b, const std::string& here, Comparison& result) {
+  if (!a.batch || !b.batch) return;
+  Keys common;
+  const Keys of_a = tasks_named(a), of_b = tasks_named(b), bad_a = tasks_failed(a), bad_b = tasks_failed(b);
+  std::size_t left_out = 0;
+  for (const std::string& key : of_a) {
+    if (!of_b.contains(key)) continue;
+    if (bad_a.contains(key) || bad_b.contains(key))
+      ++left_out;
+    else
+      common.insert(key);
+  }
+  if (common.empty()) return;
+  const bool alike = !a.batch->from_stdin && !b.batch->from_stdin && a.batch->words == b.batch->words &&
+                     a.batch->folder == b.batch->folder;
+  const auto of = [&](const Side& side, const char* name) {
+    return in_folder(side.batch->folder, name, alike, here, batch_command(*side.batch, name, common));
+  };
+  // What both had, where that were several; by default ab gives each run the first of the machine.
+  const auto& gpus = a.hardware.uuids;
+  const std::string which =
+      gpus.size() > 1 && gpus == b.hardware.uuids ? fmt::format("--gpus={} ", join(gpus, ",")) : "";
+  result.valid_command = fmt::format("headroom ab {}-- {} --- {}", which, of(a, "A"), of(b, "B"));
+  result.valid_note = note_of_batches(a, b, alike, left_out, result);
+}
+
+}  // namespace
+
+void name_valid_pair(const Side& a, const Side& b, const CompareRequest& request, Comparison& result) {
+  if (!request.mended.empty()) return;  // ab runs both on one GPU, beside whoever is there and at its clocks
+  if (same_runs(a, b)) return;
+  of_many_tasks(a) || of_many_tasks(b) ? pair_of_batches(a, b, request.here, result)
+                                       : pair_of_commands(a, b, request.here, result);
+}
+
+}  // namespace headroom::compare

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/core_waits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+// From the first kernel to the last one.
+Window kernels_of(const DeviceTime& device) {
+  const auto useful = [](const Slice& slice) { return slice.account == Account::kUseful; };
+  const auto first = std::find_if(device.slices.begin(), device.slices.end(), useful);
+  if (first == device.slices.end()) return {};
+  const auto last = std::find_if(device.slices.rbegin(), device.slices.rend(), useful);
+  return {first->begin, last->end};
+}
+
+// The one GPU that had kernels of the job; nothing where several had.
+std::optional<std::size_t> only_device(const Analysis& a) {
+  std::optional<std::size_t> only;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    if (a.ledger.total(Account::kUseful, device) == 0) continue;
+    if (only) return std::nullopt;
+    only = device;
+  }
+  return only;
+}
+
+// The process that held it; nothing where several did, at once or one after the other.
+std::optional<SourceId> only_owner(const Analysis& a, std::size_t device) {
+  std::optional<SourceId> only;
+  for (const ContextUse& use : a.job.uses) {
+    if (use.device != a.devices[device].source) continue;
+    if (!use.ours || !use.process || (only && *only != *use.process)) return std::nullopt;
+    only = use.process;
+  }
+  return only;
+}
+
+// Seconds in which the device was idle while stacks were there, waiting for kernels.
+double idle_at(const Analysis& a, std::size_t device, const std::string& place) {
+  Nanos ns = 0;
+  for (const Slice& slice : a.devices[device].slices)
+    if (slice.account == Account::kSync && slice.where >= 0 &&
+        a.ledger.places[static_cast<std::size_t>(slice.where)] == place)
+      ns += slice.end - slice.begin;
+  return seconds(ns);
+}
+
+}  // namespace
+
+std::optional<CoreWaits> core_waits(const Analysis& a) {
+  const auto device = a.job.batch.present ? std::nullopt : only_device(a);
+  const auto owner = device ? only_owner(a, *device) : std::nullopt;
+  if (!owner) return std::nullopt;
+  const Window window = kernels_of(a.devices[*device]);
+  double looked = 0, delay = 0, ran = 0, starting = 0;  // seconds
+  for (const Activity& did : a.job.did[static_cast<std::size_t>(*owner)]) {
+    starting += did.run_delay * seconds(std::max<Nanos>(0, std::min(did.end, window.begin) - did.begin));
+    const Nanos here = std::min(did.end, window.end) - std::max(did.begin, window.begin);
+    if (here <= 0) continue;
+    looked += seconds(here);
+    delay += did.run_delay * seconds(here);
+    ran += did.main_cpu.value_or(did.cpu) * seconds(here);
+  }
+  if (looked < a.limits[Threshold::kMajority] * seconds(window.length())) return std::nullopt;
+  CoreWaits waits;
+  const double busy = seconds(a.ledger.total(Account::kUseful, *device)) / seconds(window.length());
+  waits.idle = std::max(0.0, 1 - busy);
+  waits.waited = delay / looked;
+  waits.ran = ran / looked;
+  waits.starting = starting / seconds(std::max<Nanos>(1, a.ledger.span()));
+  // Who sleeps until its kernels are done wants no core meanwhile. Who looks again and again does, and so does who has
+  // queued more of them when he wakes: then the device is not idle where he waits for them.
+  const double there = idle_at(a, *device, a.kernel_waits.place) / seconds(window.length());
+  const bool one_by_one = !a.devices[*device].spins && there >= a.limits[Threshold::kMajority] * waits.waited;
+  const double slept = one_by_one ? std::max(0.0, a.kernel_waits.share - there) : 0;
+  waits.at_least = std::clamp(waits.waited - std::max(0.0, busy - slept), 0.0, waits.idle);
+  return waits;
+}
+
+Claims for_want_of_cores(const Analysis& a, Claims idle) {
+  if (!a.material(length(idle))) return {};
+  const auto waits = core_waits(a);
+  if (!waits) return {};
+  // What else the GPU was idle for may have had all of the rest.
+  const auto whole = static_cast<double>(kernels_of(a.devices[idle.front().device]).length());
+  const double claimed = static_cast<double>(length(idle)) / whole;
+  const double other = std::max(0.0, waits->idle - claimed);
+  if (waits->at_least - other < a.limits[Threshold::kMajority] * claimed) return {};
+  return idle;
+}
+
+void gains_the_wait(Finding& finding, double waited, double ran, std::string_view whose) {
+  constexpr double kSlowed = 0.25;  // caches and hardware threads that others use, too: judgement
+  const double most = 1 / std::max(1e-9, 1 - waited - kSlowed * ran);
+  if (!finding.gain || most >= finding.gain->high) return;
+  std::string condition = fmt::format("if {} had a core of its own whenever it wanted one", whose);
+  finding.bound = fmt::format("{} at most, {}", human_factor(most), condition);
+  finding.gain = Gain{1.0, most, std::move(condition)};
+}
+
+}  // namespace headroom::diagnose

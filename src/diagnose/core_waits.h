@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "analyze/analysis.h"
+#include "diagnose/claims.h"
+
+// Idle time that is a wait for a CPU core more than anything else, whatever code it lies in.
+namespace headroom::diagnose {
+
+// How long the main thread of the process on a GPU waited for a core, as the scheduler counts it. Shares of the time
+// from the first kernel to the last one.
+struct CoreWaits {
+  double idle = 0;      // without a kernel
+  double waited = 0;    // for a core
+  double ran = 0;       // on one
+  double at_least = 0;  // both, whatever of its waits for a core was while kernels ran
+  double starting = 0;  // waited for a core before its first kernel: a share of the whole time
+};
+// Of one GPU; nothing where several work, where no process on it was watched, and for a batch.
+[[nodiscard]] std::optional<CoreWaits> core_waits(const Analysis& a);
+
+// `idle`, idle time in which code of the job ran or waited for kernels, if it is a wait for a core for most of it: no
+// other cause can be larger then. Else nothing.
+[[nodiscard]] Claims for_want_of_cores(const Analysis& a, Claims idle);
+
+// Cores to spare give back what was waited for one, and of the time on one what sharing it may have cost: code needs
+// the rest anyhow. These shares of the whole time bound the gain where that is less than it was; `whose` wait it is.
+void gains_the_wait(Finding& finding, double waited, double ran, std::string_view whose);
+
+}  // namespace headroom::diagnose

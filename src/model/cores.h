@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "model/explanation.h"
+
+namespace headroom {
+
+// Cores that helpers of the processes on the GPU can have, those that they use now among them: what neither these
+// processes nor anybody else uses. At least one: who waits for helpers leaves them its own.
+[[nodiscard]] inline double cores_for_helpers(const HostTime& host) {
+  const double others = std::max(0.0, host.busy_cores.value_or(0) - host.owner_cores - host.helper_cores);
+  const double owners = std::min(host.owner_cores, host.usable_cores - 1);
+  return std::max(1.0, host.usable_cores - others - owners);
+}
+
+// Of a core that each loader worker uses. Those that run for half of their time or more may want all of one.
+[[nodiscard]] inline double cores_of_a_worker(const HostTime& host) {
+  constexpr double kMayWantAll = 0.5, kLeast = 0.25;
+  if (host.helpers <= 0) return 1;
+  const double each = host.helper_cores / static_cast<double>(host.helpers);
+  return each < kMayWantAll ? std::max(each, kLeast) : 1;
+}
+
+// How many loader workers those carry.
+[[nodiscard]] inline std::int64_t most_workers(const HostTime& host) {
+  return static_cast<std::int64_t>(std::ceil(cores_for_helpers(host) / cores_of_a_worker(host)));
+}
+
+inline constexpr double kHardlyACore = 0.25;
+
+// Whether they hardly ran where the GPU waited: what limits them is no core.
+[[nodiscard]] inline bool workers_sleep(const HostTime& host) {
+  return host.helpers > 0 && host.helper_cores < kHardlyACore * static_cast<double>(host.helpers);
+}
+
+}  // namespace headroom

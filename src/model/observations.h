@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "model/catalogue.h"
+#include "model/recording.h"
+
+namespace headroom {
+
+// The cheapest observation that tells a cause from its look-alikes and that a recording does not hold already: who has
+// process times is not told to record them, and who has no Python not to look at its stacks.
+[[nodiscard]] std::string_view next_observation(Cause cause, const RecordingMeta& meta);
+
+// How that observation is made: an instruction that can be followed, also where the job has ended.
+[[nodiscard]] std::string step_of_observation(Cause cause, const RecordingMeta& meta);
+
+// What was recorded has ended: no process of it can be looked at any more. A recorder that was told to stop knows not.
+[[nodiscard]] bool job_is_over(const RecordingMeta& meta);
+
+// Python stacks were asked for, nothing kept them from being read, and there are none: the job is no Python program.
+[[nodiscard]] bool without_python(const RecordingMeta& meta);
+
+// What shows the stacks of such a program.
+inline constexpr std::string_view kNativeStacks = "gdb -p PID -batch -ex 'thread apply all bt'";
+
+}  // namespace headroom

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/named_code.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/places.h"
+
+namespace headroom::planning {
+
+namespace {
+
+// Whether the same place has time of other findings, so that its change would gain more than this one's bound allows.
+bool costs_elsewhere(const Explanation& e, std::size_t index, std::int32_t place) {
+  Nanos elsewhere = 0;
+  for (std::size_t i = 0; i < e.findings.size(); ++i)
+    for (const ClaimedPiece& piece : e.findings[i].claims)
+      if (i != index && piece.where == place) elsewhere += piece.end - piece.begin;
+  const Finding& finding = e.findings[index];
+  const double allowed = seconds(e.ledger.span()) * (1 - 1 / finding.gain->high) - seconds(finding.cost());
+  constexpr double kRounding = 0.01;  // of the time
+  return seconds(elsewhere) > std::max(0.0, allowed) + kRounding * seconds(e.ledger.span());
+}
+
+}  // namespace
+
+std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
+  const Finding& finding = e.findings[index];
+  if (finding.cause || !finding.code || !finding.gain || finding.advice.empty()) return std::nullopt;
+  Nanos there = 0;
+  for (const ClaimedPiece& piece : finding.claims)
+    if (piece.account == Account::kHostCode && piece.where == *finding.code) there += piece.end - piece.begin;
+  if (2 * there <= finding.cost() || costs_elsewhere(e, index, *finding.code)) return std::nullopt;
+  Candidate made;
+  Option& option = made.option;
+  option.id = "named_code";
+  option.finding = index;
+  option.candidates = finding.candidates;
+  const std::string& place = e.ledger.places[static_cast<std::size_t>(*finding.code)];
+  const std::string_view function = function_of(place);
+  option.title = fmt::format("Change the code itself: {}", place);
+  option.apply = finding.advice;
+  option.gain.condition = finding.gain->condition + "; how much of that can be had is not known";
+  if (function != place) option.gain.condition += fmt::format("; what {} costs other callers is not counted", function);
+  option.safety = Safety::kModerate;
+  option.why_safe = "what runs beside the kernels must not need what they have not computed yet";
+  made.effort = Effort::kLines;
+  option.effort = info(made.effort).name;
+  option.verify = "time per step; the job's own metric";
+  option.undo = "the code as it was";
+  made.change = Change{.mechanism = Mechanism::kRemoves, .finding = index};
+  made.flipped = finding.would_overturn;
+  return made;
+}
+
+}  // namespace headroom::planning

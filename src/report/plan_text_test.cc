@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/plan.h"
+#include "report/words.h"
+
+namespace headroom::report {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Option guess(std::string id, double high, bool promises = true) {
+  Option option;
+  option.id = std::move(id);
+  option.candidates = {Cause::kSlowStorage, Cause::kInputTooFewWorkers};
+  option.promises = promises;
+  option.gain.low = 1;
+  option.gain.high = high;
+  return option;
+}
+
+TEST(PlanHeadline, AFirstGuessIsNotTheBestWhereAnotherAllowsMore) {
+  Plan plan;
+  plan.options = {guess("observe", 9, false), guess("storage", 2.6), guess("workers", 4.3), guess("ahead", 2.6)};
+  EXPECT_THAT(plan_headline(plan), HasSubstr("The first guess allows at most 2.6x, another one at most 4.3x."));
+  plan.options.erase(plan.options.begin() + 2);
+  EXPECT_THAT(plan_headline(plan), HasSubstr("The best first guess allows at most 2.6x."));
+}
+
+TEST(PlanText, NamesOfCodeFromOutsideControlNoTerminal) {
+  Plan plan;
+  plan.options = {guess("named_code", 2), guess("observe", 1, false), guess("third", 1.5), guess("fourth", 1.2)};
+  for (Option& option : plan.options) option.title = "Change \x1b]0;owned\x07 it";
+  for (const bool full : {false, true}) {
+    TextOptions options;
+    options.full = full;
+    const std::string text = to_text(plan, options);
+    EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+    EXPECT_THAT(text, HasSubstr("\\x1b]0;owned\\x07"));
+  }
+}
+
+TEST(PlanText, APlanThatWasWrittenIsVerifiedNext) {
+  Plan plan;
+  plan.recording = "a.hrec";
+  plan.options = {guess("observe", 1, false), guess("one", 2)};
+  EXPECT_THAT(to_text(plan, {}), HasSubstr("headroom plan a.hrec -o plan.json"));
+  EXPECT_THAT(to_text(plan, {}, "my plan.json"), EndsWith("\n      headroom verify 'my plan.json' last\n"));
+  EXPECT_THAT(to_text(plan, {}, "my plan.json"), Not(HasSubstr("headroom plan")));
+  plan.options.push_back(guess("two", 1.5));
+  EXPECT_THAT(to_text(plan, {}, "p.json"), EndsWith("headroom verify p.json last --applied one\n"));
+  plan.options = {guess("observe", 1, false)};
+  EXPECT_THAT(to_text(plan, {}, "p.json"), Not(HasSubstr("headroom verify"))) << "it promises nothing";
+}
+
+}  // namespace
+}  // namespace headroom::report

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`headroom batch --stacks`: the Python stacks of its tasks."""
+import json
+import sys
+
+from batch_support import answer, run
+from headroom_e2e import headroom, why
+
+# A task that reads its index for a while before its first kernel; its helper does the same and lives on its own.
+TASK = """
+import subprocess, sys, time
+import headroom_sim
+
+def build_index(seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(1000))
+
+if sys.argv[1:] == ["helper"]:
+    build_index(2.0)
+else:
+    helper = subprocess.Popen([sys.executable, __file__, "helper"])
+    build_index(2.5)
+    gpu = headroom_sim.Device(0)
+    gpu.malloc(1 << 28)
+    for _ in range(40):
+        gpu.launch(ms=25)
+        gpu.sync()
+    helper.wait()
+"""
+
+
+def tasks(tmp_path, count):
+    (tmp_path / "task.py").write_text(TASK, encoding="utf-8")
+    text = "".join(f"[[task]]\nname = 'task{number}'\ncommand = {json.dumps([sys.executable, str(tmp_path / 'task.py')])}\n"
+                   for number in range(count))
+    (tmp_path / "tasks.toml").write_text(text, encoding="utf-8")
+    return tmp_path / "tasks.toml"
+
+
+def start_of(tmp_path, *options):
+    answer(tmp_path, tasks(tmp_path, 3), "--no-pack", "-i", "200ms", "-o", tmp_path / "run.hrec", *options, sim="1xA6000")
+    told = why(tmp_path, tmp_path / "run.hrec")
+    return told, next(f for f in told["findings"] if "startup_load" in [f["cause"], *f["candidates"]])
+
+
+def test_the_function_of_a_task_that_its_gpu_waits_for_is_named(tmp_path):
+    told, start = start_of(tmp_path, "--stacks", "20")
+    assert start["cause"] == "startup_load"
+    assert "Y" in start["tier"] and any("build_index (task.py)" in line for line in start["evidence"]), start
+    places = {account["where"] for account in told["ledger"]["accounts"] if account["cause"] == "startup"}
+    assert "build_index (task.py)" in places
+    lines = headroom(tmp_path, "stacks", tmp_path / "run.hrec").stdout
+    assert "build_index" in lines
+
+
+def test_without_it_no_stack_is_read(tmp_path):
+    told, start = start_of(tmp_path)
+    assert "Y" not in start["tier"]
+    assert not any(account["where"] for account in told["ledger"]["accounts"])
+    shown = headroom(tmp_path, "batch", "--help").stdout
+    assert "--stacks" in shown
+
+
+def test_it_is_kept_in_the_line_that_goes_on_with_the_batch(tmp_path):
+    done = run(tmp_path, "--gpus", "none", "--stacks", "5", "--folder", "b", "--", "false", code=1)
+    assert "--stacks=5" in done.stdout + done.stderr

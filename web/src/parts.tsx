@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What several pages are made of.
+import type { ComponentChildren } from "preact";
+import { Refused } from "./api";
+import { useSeconds } from "./live";
+import { duration, words } from "./words";
+
+export function Section({ id, title, children }: { id: string; title: string; children: ComponentChildren }) {
+  return (
+    <section aria-labelledby={id}>
+      <h2 id={id} tabIndex={-1}>
+        {title}
+      </h2>
+      {children}
+    </section>
+  );
+}
+
+export function Problem({ error }: { error: Refused }) {
+  return (
+    <p class="problem" role="alert">
+      <strong>{error.what}</strong>
+      <br />
+      {error.hint}
+    </p>
+  );
+}
+
+/** The age of the last reading, or why nothing more comes. */
+export function Age({
+  goesOn,
+  behind_ns,
+  at,
+  stopReason,
+}: {
+  goesOn: boolean;
+  behind_ns: number | null;
+  at: number;
+  stopReason: string | null;
+}) {
+  const since = useSeconds(goesOn, at);
+  if (!goesOn) return stopReason ? <span>{words(stopReason)}</span> : null;
+  const old = behind_ns === null ? "" : `, last reading ${duration(Math.round(behind_ns / 1e9 + since) * 1e9)} ago`;
+  return (
+    <span>
+      <span class="live">●</span> goes on{old}
+    </span>
+  );
+}
