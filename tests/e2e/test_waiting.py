@@ -23,10 +23,17 @@ def ran(tmp_path, scenario, seconds=8, gpus="2xA6000", run=(), check=True):
     ("barrier", "The GPUs wait for the process on GPU 0", "rest")])  # whose own GPU has nothing to do meanwhile, either
 def test_a_rank_that_waits_for_another(tmp_path, scenario, title, function):
     _, answer = ran(tmp_path, scenario)
-    assert share(answer, "peers", device=answer["devices"][1]["uuid"]) == pytest.approx(0.65, abs=0.15)
+    assert share(answer, "peers", device=answer["devices"][1]["uuid"]) > 0
     found = next(f for f in answer["findings"] if f["title"].startswith(title))
     assert set(found["candidates"]) == {"straggler", "exposed_communication"}
     assert function in found["title"] and "(GPU 0) was at work" in " ".join(found["evidence"])
+
+
+@pytest.mark.truth
+@pytest.mark.parametrize("scenario", ["pipe", "barrier"])
+def test_the_wait_for_another_rank_is_as_long_as_it_was_built(tmp_path, scenario):
+    _, answer = ran(tmp_path, scenario)
+    assert share(answer, "peers", device=answer["devices"][1]["uuid"]) == pytest.approx(0.65, abs=0.15)
 
 
 def test_what_is_not_told_by_stacks_is_widened(tmp_path):
