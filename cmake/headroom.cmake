@@ -71,7 +71,8 @@ endfunction()
 add_custom_target(unit_tests)
 add_custom_target(fuzzers)
 
-# headroom_test(NAME SOURCES file... LIBS library...): one GoogleTest program, one line in ctest.
+# headroom_test(NAME SOURCES file... LIBS library...): one GoogleTest program, one line in ctest. Tests named
+# OnAQuietMachine... compare what a live run measured with a figure: a line of their own, with the label `truth`.
 function(headroom_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   find_package(GTest REQUIRED)
@@ -83,15 +84,22 @@ function(headroom_test name)
     target_compile_options(${name} PRIVATE -O0 -U_FORTIFY_SOURCE)
   endif()
   # Only where it is used: a path of this checkout in every command line would keep compiler caches from being shared.
+  set(measures "")
   foreach(source ${ARG_SOURCES})
+    file(STRINGS "${source}" named REGEX "^TEST.*, OnAQuietMachine")
+    list(APPEND measures ${named})
     file(STRINGS "${source}" uses REGEX "HEADROOM_SOURCE_DIR|log_test_support.h")
     if(uses)
       set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS HEADROOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     endif()
   endforeach()
   add_dependencies(unit_tests ${name})
-  add_test(NAME unit.${name} COMMAND ${name})
+  add_test(NAME unit.${name} COMMAND ${name} --gtest_filter=-*.OnAQuietMachine*)
   set_tests_properties(unit.${name} PROPERTIES LABELS unit TIMEOUT ${HEADROOM_HANGS_AFTER})
+  if(measures)
+    add_test(NAME truth.${name} COMMAND ${name} --gtest_filter=*.OnAQuietMachine*)
+    set_tests_properties(truth.${name} PROPERTIES LABELS truth TIMEOUT ${HEADROOM_HANGS_AFTER} RUN_SERIAL ON)
+  endif()
 endfunction()
 
 # headroom_fuzz(NAME SOURCE file LIBS library...): a fuzz target. As a test it replays tests/fuzz/NAME/* and a fixed

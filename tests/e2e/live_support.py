@@ -107,7 +107,7 @@ class Terminal:
         if self.pid == 0:
             os.chdir(cwd)
             os.execve(argv[0], argv, env)
-        self.text = ""
+        self.text, self.ended = "", False
 
     def type(self, text):
         os.write(self.fd, text.encode())
@@ -115,25 +115,29 @@ class Terminal:
     def wait_for(self, words, count=1):
         end = time.monotonic() + PATIENCE
         while self.text.count(words) < count:
-            assert time.monotonic() < end, f"no {words!r} in {self.text!r}"
-            if select.select([self.fd], [], [], 0.2)[0]:
-                try:
-                    self.text += os.read(self.fd, 65536).decode(errors="replace")
-                except OSError:  # the other side is closed
-                    assert self.text.count(words) >= count, f"no {words!r} in {self.text!r}"
+            assert time.monotonic() < end and not self.ended, f"no {words!r} in {self.text!r}"
+            self.read(0.2)
+
+    def read(self, patience):
+        """Whether there may be more to come, after at most so many seconds of silence."""
+        if not select.select([self.fd], [], [], patience)[0]:
+            return False
+        try:
+            self.text += os.read(self.fd, 65536).decode(errors="replace")
+        except OSError:  # the other side is closed
+            self.ended = True
+        return not self.ended
 
     def status(self):
-        """Its wait status; what it still writes is read meanwhile, or it could not end."""
+        """Its wait status; what it still writes is read meanwhile, or it could not end, and all of it before this returns."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            if select.select([self.fd], [], [], 0.05)[0]:
-                try:
-                    self.text += os.read(self.fd, 65536).decode(errors="replace")
-                except OSError:
-                    pass
+            self.read(0.05)
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid != 0:
                 self.pid = 0
+                while self.read(1):  # to the end, or to silence where another process still has the terminal
+                    pass
                 return status
         raise AssertionError(f"still running: {self.text!r}")
 

@@ -209,7 +209,7 @@ def test_ctrl_z_stops_headroom_and_not_its_tasks_and_fg_goes_on(tmp_path):
     terminal.type("fg\n")
     wait_until(lambda: (terminal.read(), not alive(batch))[1], "the batch to end")
     assert sorted(lines(ran)) == [f"t{i}" for i in range(6)]
-    assert "6 succeeded" in terminal.read()
+    wait_until(lambda: "6 succeeded" in terminal.read(), "the terminal to have it all")
     assert journal(folder, "SELECT count(*), sum(outcome) FROM attempts") == [(6, 0)]
     terminal.close()
 

@@ -73,10 +73,19 @@ def test_without_a_driver_windows_train_on_the_cpu(tmp_path):
     assert len(logs) == 7 and all("rows on the CPU" in log for log in logs)
 
 
+def eight_a_gpu(tmp_path):
+    return batch(tmp_path, task_file(tmp_path, *SHORT, symbols=2), "--per-gpu", "8")
+
+
 def test_more_workers_than_gpus(tmp_path):
-    done = batch(tmp_path, task_file(tmp_path, *SHORT, symbols=2), "--per-gpu", "8")
+    done = eight_a_gpu(tmp_path)
     assert_all_done(done.answer, 14)
     assert trained_on(tmp_path / "models") == given(tmp_path) and len(set(given(tmp_path).values())) == 2
+
+
+@pytest.mark.truth
+def test_more_workers_than_gpus_run_side_by_side(tmp_path):
+    eight_a_gpu(tmp_path)
     ran = attempts(tmp_path / "windows.batch")
     assert max(sum(b <= begin < e for _, _, b, e in ran) for _, _, begin, _ in ran) > 4, "they did not run side by side"
 

@@ -37,6 +37,7 @@ def test_the_log_of_the_small_gpu(tmp_path, log, rule):
     assert projection["high_seconds"] == pytest.approx(70 * 3600) and projection["if"]
 
 
+@pytest.mark.truth
 def test_a_virtual_small_gpu_with_a_power_spike(tmp_path):
     """Watched from outside (tier N): the spike is named, and no cause is invented."""
     faults = tmp_path / "faults.toml"
@@ -61,6 +62,7 @@ def test_a_virtual_small_gpu_with_a_power_spike(tmp_path):
     (["--host-ms", "45"], "host_graph_building", "host"),
     (["--host-sleep-ms", "45"], "logging_upload", "unexplained"),
 ])
+@pytest.mark.truth
 def test_the_candidates_are_told_apart_by_processes(tmp_path, job, cause, account):
     with idle_cores() as cores:
         _, answer = watched(tmp_path, "1xRTX4050", [HEADROOM, "sim-job", "--quiet", "--steps", "110", "--step-gpu-ms",
@@ -113,6 +115,7 @@ def test_the_dmon_log_of_epochs(tmp_path):
         assert phase["power_watts"] == pytest.approx(watts, abs=1)
 
 
+@pytest.mark.truth
 def test_a_virtual_job_of_epochs(tmp_path):
     job = [HEADROOM, "sim-job", "--quiet", "--epochs", "3", "--steps", "250", "--step-gpu-ms", "20", "--in-flight", "4",
            "--host-ms", "2", "--validation-s", "1", "--validation-gpu", "0.3", "--graph-s", "1", "--memory-mib", "40000",

@@ -125,7 +125,8 @@ try:
     while True:
         answer = json.loads(subprocess.run([headroom, "devices", "--json"], capture_output=True, text=True, check=True).stdout)
         gpu = answer["devices"][1]
-        if (gpu["gpu_util_ratio"] or 0) > 0.5 and gpu["processes"] and gpu["processes"][0]["sm_util_ratio"]:
+        busy = (gpu["gpu_util_ratio"] or 0) > float(sys.argv[3])
+        if busy and gpu["processes"] and gpu["processes"][0]["sm_util_ratio"]:
             break
         assert time.monotonic() < end, answer
         time.sleep(0.2)
@@ -137,18 +138,31 @@ print(json.dumps({"pid": job.pid, "answer": answer, "table": table}))
 """
 
 
-def test_a_running_job_is_seen_on_its_gpu(env, tmp_path):
-    result = in_box(env, tmp_path, "2xA6000", ["/usr/bin/python3", "-c", WATCH_A_JOB, HEADROOM, str(PATIENCE / 2)])
+def a_job_watched(env, tmp_path, until):
+    """A job that never pauses, as soon as its GPU reads more than this utilisation."""
+    watch = ["/usr/bin/python3", "-c", WATCH_A_JOB, HEADROOM, str(PATIENCE / 2), str(until)]
+    result = in_box(env, tmp_path, "2xA6000", watch)
     assert result.returncode == 0, result.stderr
-    seen = json.loads(result.stdout)
+    return json.loads(result.stdout)
+
+
+def test_a_running_job_is_seen_on_its_gpu(env, tmp_path):
+    seen = a_job_watched(env, tmp_path, 0)
     idle, busy = seen["answer"]["devices"]
     assert idle["processes"] == [] and idle["gpu_util_ratio"] == 0
     (process,) = busy["processes"]
     assert process["pid"] == seen["pid"] and process["kind"] == "compute" and process["uid"] == os.getuid()
     assert process["name"] == "headroom" and "sim-job" in process["command"]
-    assert process["memory_bytes"] >= 2000 << 20 and 0.5 < process["sm_util_ratio"] <= 1
+    assert process["memory_bytes"] >= 2000 << 20
+    assert process["sm_util_ratio"] is not None and process["sm_util_ratio"] <= 1
     assert busy["memory_used_bytes"] >= process["memory_bytes"] > idle["memory_used_bytes"]
     assert f"pid {seen['pid']}" in seen["table"] and "compute" in seen["table"]
+
+
+@pytest.mark.truth
+def test_a_job_that_never_pauses_keeps_its_gpu_busy(env, tmp_path):
+    (process,) = a_job_watched(env, tmp_path, 0.5)["answer"]["devices"][1]["processes"]
+    assert 0.5 < process["sm_util_ratio"] <= 1
 
 
 def test_what_may_not_be_read_is_null_with_its_reason(env, tmp_path):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from headroom_e2e import HEADROOM, finding, finding_or_no_core, headroom, idle_cores, share, why
+from headroom_e2e import HEADROOM, abstain, finding, finding_or_no_core, headroom, idle_cores, share, why
 
 pytest.importorskip("torch", reason="python3-torch is not installed")
 PYTHON = "/usr/bin/python3"
@@ -79,16 +79,33 @@ def true_share(truth, answer, *accounts):
     return sum(sum(truth["waited"].get(account, {}).values()) for account in accounts) / span_seconds(answer)
 
 
+def within_5_points(measured, true, cores, told):
+    """Beside other load the reader of stacks is late, too: what it then says is neither right nor wrong."""
+    near = pytest.approx(true, abs=0.05)
+    if measured != near and cores.others >= 0.3:
+        abstain(f"machine busy: others used {cores.others:.2f} of {os.cpu_count()} cores; {measured:.3f} for {true:.3f}")
+    assert measured == near, told
+
+
 def agrees(truth, answer, cores, *accounts):
-    """The accounts are within 5 points of the span; beside load of others, where the reader of stacks is late, too, 8."""
-    near = 0.05 if cores.others < 0.3 else 0.08
-    said = f"{accounts} of {span_seconds(answer):.2f} s: {seconds_of(answer)}, true {truth}, {vars(cores)}"
-    assert share(answer, *accounts) == pytest.approx(true_share(truth, answer, *accounts), abs=near), said
+    """The accounts are within 5 points of the span."""
     assert true_share(truth, answer, *accounts) > 0.05, "it was built to wait for that"
     assert share(answer, "useful") == pytest.approx(truth["kernel_seconds"] / span_seconds(answer), abs=0.03)
     assert share(answer, "unexplained") < 0.05
+    said = f"{accounts} of {span_seconds(answer):.2f} s: {seconds_of(answer)}, true {truth}, {vars(cores)}"
+    within_5_points(share(answer, *accounts), true_share(truth, answer, *accounts), cores, said)
 
 
+def test_what_a_loader_does_is_named_and_the_ledger_sums(tmp_path):
+    _, answer = ran(tmp_path, "loader_main")
+    ledger = answer["ledger"]
+    assert sum(account["ns"] for account in ledger["accounts"]) == ledger["budget_ns"]
+    assert share(answer, "useful") > 0 and "Y" in answer["recording"]["tiers"]
+    lines = headroom(tmp_path, "stacks", tmp_path / "run.hrec").stdout.splitlines()
+    assert any("Photos.decode" in line for line in lines)
+
+
+@pytest.mark.truth
 def test_a_loader_in_the_main_process(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "loader_main")
@@ -99,6 +116,7 @@ def test_a_loader_in_the_main_process(tmp_path):
 
 @pytest.mark.parametrize("scenario, function", [("few_workers", "Photos.decode"),
                                                 ("heavy_transforms", "Augmented.warp")])
+@pytest.mark.truth
 def test_workers_that_are_too_slow(tmp_path, scenario, function):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, scenario)
@@ -108,6 +126,7 @@ def test_workers_that_are_too_slow(tmp_path, scenario, function):
     assert any("its workers were at then" in line and function in line for line in found["evidence"])
 
 
+@pytest.mark.truth
 def test_more_threads_than_cores(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "oversubscribed")
@@ -116,6 +135,7 @@ def test_more_threads_than_cores(tmp_path):
     assert found["cause"] and "ManyThreads.project (inside_data.py)" in found["title"]
 
 
+@pytest.mark.truth
 def test_a_slow_store(tmp_path):
     with slow_server(bytes(16384), 0.02) as port, idle_cores() as cores:
         truth, answer = ran(tmp_path, "slow_storage", "--port", port)
@@ -124,6 +144,7 @@ def test_a_slow_store(tmp_path):
     assert "Remote.read_object (inside_data.py)" in found["title"]
 
 
+@pytest.mark.truth
 def test_a_slow_pipe(tmp_path):
     with slow_pipe(tmp_path / "pipe", 16384, 0.012) as path, idle_cores() as cores:
         truth, answer = ran(tmp_path, "slow_pipe", "--path", path)
@@ -132,6 +153,7 @@ def test_a_slow_pipe(tmp_path):
     assert "Piped.read_record (inside_data.py)" in found["title"]
 
 
+@pytest.mark.truth
 def test_workers_that_start_anew_in_each_epoch(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "worker_restart", seconds=7)
@@ -144,6 +166,7 @@ def phases_by_stacks(answer):
     return {p["name"]: p["total_ns"] / 1e9 for p in answer["phases"] if p["named_by"] == "stacks"}
 
 
+@pytest.mark.truth
 def test_a_synchronous_checkpoint(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "checkpoint")
@@ -155,6 +178,7 @@ def test_a_synchronous_checkpoint(tmp_path):
     assert 0.3 * true < phases_by_stacks(answer)["checkpoint"] < 1.1 * true
 
 
+@pytest.mark.truth
 def test_validation_on_the_cpu(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "validation")
@@ -165,6 +189,7 @@ def test_validation_on_the_cpu(tmp_path):
     assert phases_by_stacks(answer)["validation"] == pytest.approx(true, rel=0.3)
 
 
+@pytest.mark.truth
 def test_a_loss_read_in_every_step(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "item", seconds=6)
@@ -175,6 +200,7 @@ def test_a_loss_read_in_every_step(tmp_path):
     assert any("read_loss (inside_job.py)" in line for f in answer["findings"] for line in f["evidence"])
 
 
+@pytest.mark.truth
 def test_graphs_built_on_the_host(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "graph", seconds=6)
@@ -183,6 +209,7 @@ def test_graphs_built_on_the_host(tmp_path):
     assert "build_graph (inside_job.py)" in found["title"]
 
 
+@pytest.mark.truth
 def test_logging_over_a_slow_connection(tmp_path):
     with slow_server(b"ok", 0.12) as port, idle_cores() as cores:
         truth, answer = ran(tmp_path, "log_socket", "--port", port)
@@ -191,16 +218,17 @@ def test_logging_over_a_slow_connection(tmp_path):
     assert "report_metrics (inside_job.py)" in found["title"]
 
 
+@pytest.mark.truth
 def test_imports_that_take_long(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "imports", seconds=3)
     # The start-up begins with the process, the job's own clock with its first line.
-    near = 0.05 if cores.others < 0.3 else 0.08
-    assert share(answer, "startup") == pytest.approx(truth["waited"]["startup"][""] / span_seconds(answer), abs=near)
+    within_5_points(share(answer, "startup"), truth["waited"]["startup"][""] / span_seconds(answer), cores, truth)
     found = finding(answer, "startup_load")
     assert "import lookup_tables" in found["title"] and "import sklearn" in found["evidence"][0]
 
 
+@pytest.mark.truth
 def test_a_thread_that_has_the_interpreter(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "gil", seconds=6)
@@ -210,6 +238,7 @@ def test_a_thread_that_has_the_interpreter(tmp_path):
     assert in_finding(found, "prepare_inputs") and in_finding(found, "compress_history")
 
 
+@pytest.mark.truth
 def test_a_lock_that_another_thread_has(tmp_path):
     with idle_cores() as cores:
         truth, answer = ran(tmp_path, "lock")
@@ -218,6 +247,14 @@ def test_a_lock_that_another_thread_has(tmp_path):
     assert in_finding(found, "look_up") and in_finding(found, "rebuild_cache")
 
 
+def give_a_rule(tmp_path, rule):
+    """A rule of the user for the functions fit_*."""
+    rules = tmp_path / ".config" / "headroom" / "families.toml"
+    rules.parent.mkdir(parents=True, exist_ok=True)
+    rules.write_text(f'[[rule]]\n{rule}\nfunction = "fit_*"\n', "utf-8")
+
+
+@pytest.mark.truth
 def test_scikit_learn_between_the_kernels_and_a_family_for_it(tmp_path):
     pytest.importorskip("sklearn", reason="python3-sklearn is not installed")
     with idle_cores() as cores:
@@ -225,14 +262,18 @@ def test_scikit_learn_between_the_kernels_and_a_family_for_it(tmp_path):
     agrees(truth, answer, cores, "host")
     found = next(f for f in answer["findings"] if "fit_probe (inside_job.py)" in f["title"])
     assert found["cause"] == "cpu_oversubscribed" or "host_graph_building" in found["candidates"]
-    # Rules of the user work on recordings that are there already.
-    rules = tmp_path / ".config" / "headroom" / "families.toml"
-    rules.parent.mkdir(parents=True)
-    rules.write_text('[[rule]]\nfamily = "evaluation"\nfile = "inside_job.py"\nfunction = "fit_*"\n', "utf-8")
+    give_a_rule(tmp_path, 'family = "evaluation"\nfile = "inside_job.py"')
     told = why(tmp_path, tmp_path / "run.hrec")
     assert share(told, "validation_host") == pytest.approx(share(answer, "host"), abs=0.05)
+
+
+def test_a_family_of_the_user_names_what_is_recorded_already(tmp_path):
+    pytest.importorskip("sklearn", reason="python3-sklearn is not installed")
+    ran(tmp_path, "scikit_learn")
+    give_a_rule(tmp_path, 'family = "evaluation"\nfile = "inside_job.py"')
+    told = why(tmp_path, tmp_path / "run.hrec")
     assert "fit_probe (inside_job.py)" in finding(told, "validation")["title"]
     assert "validation" in phases_by_stacks(told)
-    rules.write_text('[[rule]]\nfamily = "no such"\nfunction = "fit_*"\n', "utf-8")
+    give_a_rule(tmp_path, 'family = "no such"')
     refused = headroom(tmp_path, "why", tmp_path / "run.hrec", check=False)
     assert refused.returncode != 0 and "families.toml" in refused.stderr and "no family" in refused.stderr

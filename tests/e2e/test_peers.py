@@ -103,8 +103,12 @@ say({"missing": missing, "gpus": gpus, "pid": job.pid})
 """
 
 
+def nvtop(tmp_path):
+    return run_in_box(tmp_path, JOB + NVTOP, gpus="RTX3090,RTX4050")
+
+
 def test_nvtop_reads_all_it_shows(tmp_path):
-    answer = run_in_box(tmp_path, JOB + NVTOP, gpus="RTX3090,RTX4050")
+    answer = nvtop(tmp_path)
     assert answer["missing"] == []
     desktop, laptop = answer["gpus"]
     assert re.fullmatch(r"0000:[0-9A-F]{2}:[0-9A-F]{2}\.0", desktop["bus"])
@@ -115,16 +119,24 @@ def test_nvtop_reads_all_it_shows(tmp_path):
         assert gpu["memory"]["total"] == gpu["memory"]["used"] + gpu["memory"]["free"]
         assert gpu["video"] == [[0, 0], [0, 0]] and gpu["pcie"] == [0, 0]
         assert gpu["clocks"][0] <= gpu["max_clocks"][0] and gpu["clocks"][2] <= gpu["max_clocks"][1]
-        assert 0 < gpu["power"][0] <= gpu["power"][1]
+        assert gpu["power"][0] > 0 and gpu["power"][1] > 0
         assert gpu["mig"][0] == 3
     assert desktop["fan"][0] == 0 and laptop["fan"][0] == 3
     assert laptop["processes"] == [] and laptop["util"] == 0
     (row,) = desktop["processes"]
     assert row["pid"] == answer["pid"] and row["usedGpuMemory"] >= 2000 << 20
     pid, share, newer = desktop["share"]
-    assert pid == answer["pid"] and 10 <= share <= 85 and newer
+    assert pid == answer["pid"] and 0 <= share <= 100 and newer
+    assert 0 <= desktop["util"] <= 100
+
+
+@pytest.mark.truth
+def test_nvtop_reads_how_busy_a_gpu_is(tmp_path):
+    desktop, laptop = nvtop(tmp_path)["gpus"]
+    assert 10 <= desktop["share"][1] <= 85
     assert 10 <= desktop["util"] <= 85
     assert desktop["clocks"][0] > laptop["clocks"][0] / 2 and desktop["link_now"][0] > laptop["link_now"][0]
+    assert all(0 < gpu["power"][0] <= gpu["power"][1] for gpu in (desktop, laptop))
 
 
 PYTHON_TOOLS = """
@@ -166,8 +178,12 @@ say({"driver": driver, "cuda": cuda, "gpus": gpus, "pid": job.pid})
 """
 
 
+def gpustat_and_nvitop(tmp_path):
+    return run_in_box(tmp_path, JOB + PYTHON_TOOLS, gpus="A6000,H100")
+
+
 def test_gpustat_and_nvitop_read_all_they_show(tmp_path):
-    answer = run_in_box(tmp_path, JOB + PYTHON_TOOLS, gpus="A6000,H100")
+    answer = gpustat_and_nvitop(tmp_path)
     workstation, hopper = answer["gpus"]
     assert answer["cuda"] // 1000 >= 11
     assert [gpu["index"] for gpu in answer["gpus"]] == [0, 1]
@@ -186,9 +202,16 @@ def test_gpustat_and_nvitop_read_all_they_show(tmp_path):
     assert workstation["compute"] == [] and workstation["shares"] is None
     (row,), (share,) = hopper["compute"], hopper["shares"]
     assert row["pid"] == share["pid"] == answer["pid"]
+    assert 0 <= share["smUtil"] <= 100 and 0 <= share["memUtil"] <= 100
+    assert hopper["memory"]["used"] == row["usedGpuMemory"]
+
+
+@pytest.mark.truth
+def test_gpustat_and_nvitop_read_how_busy_a_gpu_is(tmp_path):
+    workstation, hopper = gpustat_and_nvitop(tmp_path)["gpus"]
+    (share,) = hopper["shares"]
     assert 10 <= share["smUtil"] <= 85 and 0 < share["memUtil"] <= share["smUtil"]
     assert 10 <= hopper["util"]["gpu"] <= 85 and hopper["util"]["memory"] > 0
-    assert hopper["memory"]["used"] == row["usedGpuMemory"]
     assert hopper["states"][4][1] < workstation["states"][4][1]  # P-states: 0 is the fastest
 
 
@@ -218,16 +241,26 @@ say({"missing": missing, "gpus": gpus, "words": words})
 """
 
 
+def btop(tmp_path):
+    return run_in_box(tmp_path, JOB + BTOP, gpus="A6000")
+
+
 def test_btop_reads_all_it_shows(tmp_path):
-    answer = run_in_box(tmp_path, JOB + BTOP, gpus="A6000")
+    answer = btop(tmp_path)
     assert answer["missing"] == [] and len(set(answer["words"])) == 5
     (gpu,) = answer["gpus"]
     assert "A6000" in gpu["name"] and gpu["limit"] == [0, 300_000] and gpu["shutdown"][1] > 80
     assert gpu["pcie"] == [0, 0] and gpu["pcie_seconds"] >= 0.04  # each call counts for 20 ms
     assert gpu["state"] == [0, 0] and gpu["temperature"][1] > 20
-    assert 10 <= gpu["util"]["gpu"] <= 85 and 0 < gpu["power"][1] <= gpu["limit"][1]
+    assert 0 <= gpu["util"]["gpu"] <= 100 and gpu["power"][1] > 0
     assert all(code == 0 and clock > 0 for code, clock in gpu["clocks"])
     assert gpu["memory"]["used"] > 2000 << 20
+
+
+@pytest.mark.truth
+def test_btop_reads_how_busy_a_gpu_is(tmp_path):
+    (gpu,) = btop(tmp_path)["gpus"]
+    assert 10 <= gpu["util"]["gpu"] <= 85 and 0 < gpu["power"][1] <= gpu["limit"][1]
 
 
 COLLECTORS = """
@@ -305,24 +338,46 @@ def need(tool):
         pytest.skip(f"not possible here: {tool} is not installed, and Debian 12 has no package of it in main")
 
 
-def test_real_nvtop(tmp_path):
+def real_nvtop(tmp_path):
+    """The one GPU of a snapshot, and the one process on it."""
     need("nvtop")
+    (gpu,) = json.loads(run_tool(tmp_path, "nvtop", "-s"))
+    (process,) = gpu["processes"]
+    return gpu, process
+
+
+def test_real_nvtop(tmp_path):
+    gpu, process = real_nvtop(tmp_path)
+    assert gpu["device_name"] == "NVIDIA RTX A6000" and gpu["gpu_util"] is not None
+    assert int(process["gpu_mem_bytes_alloc"]) >= 2000 << 20
+
+
+@pytest.mark.truth
+def test_real_nvtop_shows_how_busy_a_gpu_is(tmp_path):
     # A snapshot refreshes twice within 60 ms, and shows null for a process when no sample period ended in between.
     for _ in range(6):
-        (gpu,) = json.loads(run_tool(tmp_path, "nvtop", "-s"))
-        assert gpu["device_name"] == "NVIDIA RTX A6000" and gpu["gpu_util"] not in (None, "0%")
-        (process,) = gpu["processes"]
-        assert int(process["gpu_mem_bytes_alloc"]) >= 2000 << 20
+        gpu, process = real_nvtop(tmp_path)
+        assert gpu["gpu_util"] not in (None, "0%")
         if process["gpu_usage"] is not None:
             break
     assert process["gpu_usage"] not in (None, "0%")
 
 
-def test_real_gpustat(tmp_path):
+def real_gpustat(tmp_path):
     need("gpustat")
     (gpu,) = json.loads(run_tool(tmp_path, "gpustat", "--json"))["gpus"]
-    assert gpu["name"] == "NVIDIA RTX A6000" and gpu["utilization.gpu"] > 0
+    return gpu
+
+
+def test_real_gpustat(tmp_path):
+    gpu = real_gpustat(tmp_path)
+    assert gpu["name"] == "NVIDIA RTX A6000" and gpu["utilization.gpu"] is not None
     assert [process["gpu_memory_usage"] >= 2000 for process in gpu["processes"]] == [True]
+
+
+@pytest.mark.truth
+def test_real_gpustat_shows_how_busy_a_gpu_is(tmp_path):
+    assert real_gpustat(tmp_path)["utilization.gpu"] > 0
 
 
 def test_real_nvitop(tmp_path):

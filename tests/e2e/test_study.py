@@ -70,28 +70,53 @@ def workers(tmp_path, count, trials, name="live"):
             process.wait()
 
 
-def test_a_live_study_one_of_whose_workers_is_killed(tmp_path):
-    with workers(tmp_path, 3, 10_000) as processes:
-        def running():
-            found = answer(tmp_path, "study.db")[0]
-            return found if sum(found["states"][s] for s in STATES[1:4]) >= 15 else None
-        found = until(running, "15 finished trials")
+def after_15_trials(tmp_path):
+    """What is answered about the live study once so many have ended."""
+    def running():
+        found = answer(tmp_path, "study.db")[0]
+        return found if sum(found["states"][s] for s in STATES[1:4]) >= 15 else None
+    return until(running, "15 finished trials")
+
+
+def open_trials(tmp_path):
+    with contextlib.closing(sqlite3.connect(f"file:{tmp_path}/study.db?mode=ro", uri=True, timeout=60)) as base:
+        return {number for number, in base.execute("SELECT number FROM trials WHERE state = 'RUNNING'")}
+
+
+def three_trials_are_open(tmp_path):
+    until(lambda: len(open_trials(tmp_path)) >= 3, "three open trials")
+
+
+def assert_nothing_was_written(tmp_path):
+    """To the study: no file of ours beside it, and it is whole."""
+    assert {path.name for path in tmp_path.glob("study.db*")} <= {"study.db", "study.db-journal"}
+    with contextlib.closing(sqlite3.connect(tmp_path / "study.db")) as base:
+        assert base.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_live_study_is_answered_about_and_left_alone(tmp_path):
+    with workers(tmp_path, 3, 10_000):
+        found = after_15_trials(tmp_path)
         assert found["running_now"] and found["states"]["RUNNING"] >= 1
         assert sum(found["states"].values()) == found["trials"]
         assert "running" in headroom(tmp_path, "study", "study.db").stdout.splitlines()[0]
+        three_trials_are_open(tmp_path)
+    assert_nothing_was_written(tmp_path)
 
-        def open_trials():
-            with contextlib.closing(sqlite3.connect(f"file:{tmp_path}/study.db?mode=ro", uri=True, timeout=60)) as base:
-                return {number for number, in base.execute("SELECT number FROM trials WHERE state = 'RUNNING'")}
 
+@pytest.mark.truth
+def test_the_trial_of_a_killed_worker_is_named(tmp_path):
+    with workers(tmp_path, 3, 10_000) as processes:
+        after_15_trials(tmp_path)
+        three_trials_are_open(tmp_path)
         left = len(processes)
         for process in processes[:2]:
             process.kill()
             process.wait()
             left -= 1
-            before = open_trials()
+            before = open_trials(tmp_path)
             time.sleep(3)  # six times the longest
-            if before & open_trials():
+            if before & open_trials(tmp_path):
                 break  # else it was between two trials
 
         def dead():
@@ -102,11 +127,8 @@ def test_a_live_study_one_of_whose_workers_is_killed(tmp_path):
         assert "dead" in text.splitlines()[0]
         assert f"rial {trial}" in text and "study.tell(" in text
         time.sleep(2)  # four times the longest
-        assert trial in open_trials(), "it lived"
-    # Nothing was written to it: no file of ours beside it, and it is whole.
-    assert {path.name for path in tmp_path.glob("study.db*")} <= {"study.db", "study.db-journal"}
-    with contextlib.closing(sqlite3.connect(tmp_path / "study.db")) as base:
-        assert base.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert trial in open_trials(tmp_path), "it lived"
+    assert_nothing_was_written(tmp_path)
 
 
 def test_times_are_counted_and_the_shares_sum(tmp_path):
@@ -310,23 +332,35 @@ study.optimize(objective, n_trials=4)
 """
 
 
-def test_a_recording_measures_its_trials_and_offers_the_study(tmp_path):
+def recorded_sweep(tmp_path):
+    """Of four trials: what the run said, the answer about the study, the trials' time of kernels and the recording's."""
     (tmp_path / "sweep.py").write_text(SWEEP)
     ran = headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", "-i", "100ms", "-o", "run.hrec", "--",
                    "/usr/bin/python3", "sweep.py", HEADROOM)
-    assert "      headroom study sweep.db run.hrec\n" in ran.stderr
     found = answer(tmp_path, "sweep.db", "run.hrec")[0]
-    recorded = found["recording"]
-    assert recorded["trials_matched"] == 4 and not recorded["shared"]
-    assert recorded["covered_ratio"] == pytest.approx(1, abs=0.01)
-    assert 0 < recorded["gpu_busy_ratio"] < 1 and recorded["memory_per_trial_bytes"] > 0
-    assert found["startup_seconds"]["method"].startswith("measured")
-    assert 0.6 <= found["startup_seconds"]["estimate"] < 6
-    # Kernels of trials that were pruned, and of all of them, are what the recording itself has.
-    kernels = sum(ns for ns in found["gpu_ns"].values() if ns)
     why = json.loads(headroom(tmp_path, "why", "run.hrec", "--json").stdout)
     busy = sum(a["ns"] for a in why["ledger"]["accounts"] if a["state"] == "busy")
+    return ran, found, sum(ns for ns in found["gpu_ns"].values() if ns), busy
+
+
+@pytest.mark.truth
+def test_a_recording_covers_its_trials_and_has_their_kernels_and_starts(tmp_path):
+    _, found, kernels, busy = recorded_sweep(tmp_path)
+    assert found["recording"]["covered_ratio"] == pytest.approx(1, abs=0.01)
+    assert 0 < found["recording"]["gpu_busy_ratio"] < 1
+    assert 0.6 <= found["startup_seconds"]["estimate"] < 6
+    # Kernels of trials that were pruned, and of all of them, are what the recording itself has.
     assert kernels == pytest.approx(busy, rel=0.1)
+
+
+def test_a_recording_measures_its_trials_and_offers_the_study(tmp_path):
+    ran, found, kernels, busy = recorded_sweep(tmp_path)
+    assert "      headroom study sweep.db run.hrec\n" in ran.stderr
+    recorded = found["recording"]
+    assert recorded["trials_matched"] == 4 and not recorded["shared"]
+    assert recorded["covered_ratio"] > 0 and recorded["gpu_busy_ratio"] > 0 and recorded["memory_per_trial_bytes"] > 0
+    assert found["startup_seconds"]["method"].startswith("measured") and found["startup_seconds"]["estimate"] > 0
+    assert kernels > 0 and busy > 0
     assert recorded["discarded_gpu_ns"] == found["gpu_ns"]["PRUNED"] > 0
     assert "trials were found in it" in " ".join(headroom(tmp_path, "study", "sweep.db", "run.hrec").stdout.split())
     assert answer(tmp_path, "sweep.db", "--recording", "run.hrec")[0]["recording"] == recorded

@@ -309,7 +309,7 @@ def test_a_recording_that_grows_and_whose_writer_is_killed(tmp_path):
     recording, run = recorded(tmp_path, 600)
     try:
         first = json.loads(headroom(tmp_path, "top", recording, "--json").stdout)
-        assert first["goes_on"] and first["behind_ns"] < 60e9
+        assert first["goes_on"] and first["behind_ns"] is not None
         with OnTerminal(tmp_path, recording) as top:
             top.shows("live: ")
             ends = set()
@@ -325,6 +325,17 @@ def test_a_recording_that_grows_and_whose_writer_is_killed(tmp_path):
             top.shows("its recorder died")
             top.press("q")
             assert top.ends() == 0
+    finally:
+        os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
+        run.wait()
+
+
+@pytest.mark.truth
+def test_a_recording_that_grows_is_not_far_behind(tmp_path):
+    recording, run = recorded(tmp_path, 600)
+    try:
+        first = json.loads(headroom(tmp_path, "top", recording, "--json").stdout)
+        assert first["goes_on"] and first["behind_ns"] < 60e9
     finally:
         os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
         run.wait()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from headroom_e2e import HEADROOM, headroom, idle_cores, share
+from headroom_e2e import HEADROOM, abstain, headroom, idle_cores, share
 
 JOB = str(pathlib.Path(__file__).with_name("waiting_job.py"))
 
@@ -24,10 +24,17 @@ def ran(tmp_path, scenario, seconds=8, gpus="2xA6000", run=(), check=True):
     ("barrier", "The GPUs wait for the process on GPU 0", "rest", {"straggler"})])
 def test_a_rank_that_waits_for_another(tmp_path, scenario, title, function, causes):
     _, answer = ran(tmp_path, scenario)
-    assert share(answer, "peers", device=answer["devices"][1]["uuid"]) == pytest.approx(0.65, abs=0.15)
+    assert share(answer, "peers", device=answer["devices"][1]["uuid"]) > 0
     found = next(f for f in answer["findings"] if f["title"].startswith(title))
     assert set(found["candidates"] or [found["cause"]]) == causes
     assert function in found["title"] and "(GPU 0) was at work" in " ".join(found["evidence"])
+
+
+@pytest.mark.truth
+@pytest.mark.parametrize("scenario", ["pipe", "barrier"])
+def test_the_wait_for_another_rank_is_as_long_as_it_was_built(tmp_path, scenario):
+    _, answer = ran(tmp_path, scenario)
+    assert share(answer, "peers", device=answer["devices"][1]["uuid"]) == pytest.approx(0.65, abs=0.15)
 
 
 def test_what_is_not_told_by_stacks_is_widened(tmp_path):
@@ -61,6 +68,14 @@ def test_a_job_fed_by_a_pipe_is_told_to_see_its_other_end(tmp_path):
 
 
 def test_a_helper_of_two_things_is_named_with_its_callers(tmp_path):
+    _, answer = ran(tmp_path, "helper", gpus="1xA6000")
+    titles = " ".join(f["title"] for f in answer["findings"])
+    for caller in ("evaluate", "tokenize"):
+        assert f": compute (waiting_job.py) called by {caller} (waiting_job.py)" in titles
+
+
+@pytest.mark.truth
+def test_each_caller_of_a_helper_has_a_cause_of_its_own(tmp_path):
     with idle_cores() as cores:
         _, answer = ran(tmp_path, "helper", gpus="1xA6000")
     by_cause = {f["cause"]: f for f in answer["findings"]}
@@ -68,7 +83,7 @@ def test_a_helper_of_two_things_is_named_with_its_callers(tmp_path):
     tokenize = next(f for f in answer["findings"]
                     if f["title"].endswith(": compute (waiting_job.py) called by tokenize (waiting_job.py)"))
     if cores.idle < 0.5 and tokenize["cause"] == "cpu_oversubscribed":
-        return  # its code had no core, and that is told first
+        abstain(f"machine busy: {cores.idle:.2f} cores idle, and its code had none")
     plan = json.loads(headroom(tmp_path, "plan", tmp_path / "run.hrec", "--json").stdout)
     code = next(option for option in plan["options"] if option["id"] == "named_code")
     assert "called by tokenize (waiting_job.py)" in code["title"]

@@ -15,19 +15,23 @@ from walk_support import stage, walk  # noqa: F401
     ("foreign_tenant", "own_gpu"),
     ("wrong_gpu_assignment", "one_gpu_per_process"),
 ])
+@pytest.mark.truth
 def test_what_was_predicted_came_true(tmp_path, stage, cause, option):  # noqa: F811
     walk(tmp_path, stage, cause, option)
 
 
+@pytest.mark.truth
 def test_a_start_that_loads_from_afar(tmp_path, stage):  # noqa: F811
     walk(tmp_path, stage, "startup_load", "faster_startup", cores=1)
 
 
+@pytest.mark.truth
 def test_unequal_parts_of_one_process(tmp_path, stage):  # noqa: F811
     done = walk(tmp_path, stage, "one_process_imbalance", "one_process_per_gpu", steps=180)
     assert done.verified["quality"][0]["lost"] == "no", "the change is risky: it is only kept if the loss is as good"
 
 
+@pytest.mark.truth
 def test_slow_storage_and_what_its_outcome_teaches(tmp_path, stage):  # noqa: F811
     done = walk(tmp_path, stage, "slow_storage", "local_data")
     assert done.planned["outcomes"] == 0
