@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from headroom_e2e import finding, headroom, watched
+from headroom_e2e import abstain, finding, headroom, watched
 from windows_support import BY_HAND, trained_on
 
 pytest.importorskip("sklearn", reason="python3-sklearn is not installed")
@@ -30,6 +30,12 @@ def test_twice_the_speed_makes_15_of_18_and_never_under_12(tmp_path):
     phases = [float(phase) for phase in re.findall(r"([0-9.]+) s", printed.split("phases:")[1])[:4]]
     all_of_it = gpu + rest
     assert gpu / all_of_it == pytest.approx(phases[1] / sum(phases), abs=0.03)
+    late = max(took - asked for took, asked in zip(phases, map(float, PHASES.split(","))))
+    if late >= 0.3:
+        abstain(f"machine busy: a phase took {late:.1f} s longer than asked; all else held")
+    assert gpu / all_of_it == pytest.approx(6 / 18, abs=0.03)
+    assert (gpu / 2 + rest) / all_of_it == pytest.approx(15 / 18, abs=0.015)
+    assert rest / all_of_it == pytest.approx(12 / 18, abs=0.03)
 
 
 def test_the_report_and_the_plan_say_the_same_of_twice_the_speed(tmp_path):
@@ -56,14 +62,6 @@ def test_the_report_and_the_plan_say_the_same_of_twice_the_speed(tmp_path):
 
     kernels = answer["pipeline"]["kernels_ns"]
     assert 0 < kernels < gpu and re.search(r"By faster kernels alone: ([0-9.]+) s of", text).group(1) == f"{kernels / 1e9:.1f}"
-
-    late = max(took - asked for took, asked in zip(phases, map(float, PHASES.split(","))))
-    if late >= 0.3:
-        pytest.skip(f"not possible here: a phase took {late:.1f} s longer than asked, so that the shares of the case are "
-                    "not those of this run (all else held)")
-    assert gpu / all_of_it == pytest.approx(6 / 18, abs=0.03)
-    assert (gpu / 2 + rest) / all_of_it == pytest.approx(15 / 18, abs=0.015)
-    assert rest / all_of_it == pytest.approx(12 / 18, abs=0.03)
 
 
 # --- GPU 0 stayed idle: the four candidate faults, each injected into this trainer ---
