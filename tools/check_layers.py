@@ -49,6 +49,7 @@ INCLUDE = re.compile(r'\s*#\s*include\s+"([\w.]+)/')
 PURE = {"model", "stacks", "contention", "analyze", "diagnose", "view", "plan", "compare", "exposition", "report", "screen", "output", "tasks", "scheduler", "tune", "probe"}
 WORLD = re.compile(r"\s*#\s*include\s+<((?:sys/|linux/|net|arpa/)[\w./]+|unistd\.h|fcntl\.h|poll\.h|dirent\.h|signal\.h|csignal"
                    r"|pthread\.h|thread|mutex|filesystem|fstream|iostream|chrono|ctime|dlfcn\.h|sqlite3\.h)>")
+OPENS_SQLITE = re.compile(r"\bsqlite3_open")
 WORLDLY = re.compile(r'\s*#\s*include\s+"base/(child|fd|filesystem|output_file|sqlite|database_copy|ids)\.h"')
 
 
@@ -75,6 +76,14 @@ def wrong_includes(path: pathlib.Path):
             yield f"{path.relative_to(ROOT)}:{number}: {layer} is pure and may not include {world[1]}"
 
 
+def other_openers(path: pathlib.Path):
+    """SQLite files may be anybody's: all are opened by base/sqlite.cc, which keeps SQLite from every other file."""
+    if path.stem.endswith("_test") or path.relative_to(ROOT) == pathlib.Path("src/base/sqlite.cc"):
+        return
+    if OPENS_SQLITE.search(path.read_text(encoding="utf-8")):
+        yield f"{path.relative_to(ROOT)}: opens SQLite files past Database::open (base/sqlite.h)"
+
+
 def unused_edges(files):
     """The table is as tight as the use: an edge that no include needs is a mistake waiting to be made."""
     used = {layer: set() for layer in MAY_INCLUDE}
@@ -90,7 +99,7 @@ def unused_edges(files):
 def main() -> int:
     folders = [ROOT / name for name in ("src", "sim", "inject") if (ROOT / name).is_dir()]
     files = sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in {".h", ".cc", ".c"})
-    bad = [problem for path in files for problem in wrong_includes(path)] + list(unused_edges(files))
+    bad = [problem for path in files for problem in [*wrong_includes(path), *other_openers(path)]] + list(unused_edges(files))
     for problem in bad:
         print(problem)
     print(f"layers: {len(files)} files, {len(bad)} wrong includes")

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/sqlite.h"
+
 namespace headroom {
 
 namespace {
@@ -32,6 +34,7 @@ Result<DatabaseCopy> DatabaseCopy::make(const std::string& path) {
     return fail(Errc::kIo, fmt::format("{} must be copied to be read, and no temporary folder can be made", path),
                 kHint);
   DatabaseCopy copy(std::move(folder));
+  HR_TRYV(check_regular_files(path));
   const auto before = database_state(path);
   for (const char* suffix : kSuffixes) {
     fs::copy_file(path + suffix, copy.path() + suffix, error);

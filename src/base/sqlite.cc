@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/sqlite.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <mutex>
+
+#include "base/fd.h"
 
 namespace headroom {
 
@@ -31,20 +38,74 @@ Errc errc_of_sqlite(int code) {
   }
 }
 
-// Memory statistics cost a mutex per allocation; must be set before the library starts.
+constexpr std::array kBeside{"-wal", "-shm", "-journal"};
+
+// SQLite's own access to files, but for two doors. A rollback journal may name a "super-journal", the journal of a
+// transaction over several files, and SQLite deletes the file of that name. Nothing of ours, and nothing that we read,
+// writes such transactions; so the name is whatever somebody has put there. It is not opened, and nothing but the three
+// files that SQLite keeps beside a database is deleted.
+constexpr const char* kVfs = "headroom";
+
+int open_file(sqlite3_vfs*, sqlite3_filename name, sqlite3_file* file, int flags, int* opened) {
+  sqlite3_vfs* const system = sqlite3_vfs_find(nullptr);
+  file->pMethods = nullptr;
+  if ((flags & SQLITE_OPEN_SUPER_JOURNAL) != 0) return SQLITE_CANTOPEN;
+  return system->xOpen(system, name, file, flags, opened);
+}
+
+int delete_file(sqlite3_vfs*, const char* name, int sync) {
+  sqlite3_vfs* const system = sqlite3_vfs_find(nullptr);
+  const std::string_view path = name;
+  if (std::none_of(kBeside.begin(), kBeside.end(), [path](const char* suffix) { return path.ends_with(suffix); }))
+    return SQLITE_IOERR_DELETE;
+  return system->xDelete(system, name, sync);
+}
+
 void configure_once() {
   static std::once_flag once;
-  std::call_once(once, [] { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); });
+  static sqlite3_vfs vfs;
+  std::call_once(once, [] {
+    // Memory statistics cost a mutex per allocation; must be set before the library starts.
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    vfs = *sqlite3_vfs_find(nullptr);
+    vfs.zName = kVfs;
+    vfs.pNext = nullptr;
+    vfs.xOpen = open_file;
+    vfs.xDelete = delete_file;
+    sqlite3_vfs_register(&vfs, 0);
+  });
+}
+
+// The name of a super-journal ends a rollback journal (SQLite's file format, section 3; pager.c, readSuperJournal):
+// its length and checksum, four bytes each, and these.
+constexpr std::string_view kJournalMagic("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7", 8);
+
+Result<void> check_names_no_other_file(const std::string& path) {
+  const std::string journal = path + "-journal";
+  const Fd file(::open(journal.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  std::string end(kJournalMagic.size(), '\0');
+  const off_t size = file ? ::lseek(file.get(), 0, SEEK_END) : 0;
+  const off_t at = size - static_cast<off_t>(end.size());
+  // Shorter than header, name's length, checksum and magic: no journal.
+  if (at <= 0 || ::pread(file.get(), end.data(), end.size(), at) != static_cast<ssize_t>(end.size())) return {};
+  if (end != kJournalMagic) return {};
+  return fail(Errc::kInvalidInput,
+              fmt::format("{} names another file, which undoing it would delete; headroom does not open it", journal),
+              fmt::format("remove {} if you trust {} as it is", journal, path));
 }
 }  // namespace
 
 Result<void> check_regular_files(const std::string& path) {
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-    struct stat info {};
-    if (::stat((path + suffix).c_str(), &info) == 0 && !S_ISREG(info.st_mode))
-      return fail(Errc::kInvalidInput, fmt::format("{}{} is not a file", path, suffix));
-  }
-  return {};
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+    return fail(Errc::kInvalidInput, fmt::format("{} is not a file", path));
+  // SQLite follows a link to the database, and looks for the others beside what it leads to.
+  const std::unique_ptr<char, decltype(&::free)> real(::realpath(path.c_str(), nullptr), ::free);
+  const std::string there = real ? real.get() : path;
+  for (const char* suffix : kBeside)
+    if (::lstat((there + suffix).c_str(), &info) == 0 && !S_ISREG(info.st_mode))
+      return fail(Errc::kInvalidInput, fmt::format("{}{} is not a file", there, suffix));
+  return check_names_no_other_file(there);
 }
 
 Error sqlite_error(sqlite3* connection) {
@@ -112,10 +173,12 @@ std::string_view Statement::bytes(int column) const {
 
 Result<Database> Database::open(const std::string& name, Access access) {
   configure_once();
+  const bool of_one_file = name != ":memory:" && !name.starts_with("file:");
+  if (of_one_file) HR_TRYV(check_regular_files(name));
   Database database;
   sqlite3* connection = nullptr;
   const int mode = access == Access::kReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-  const int code = sqlite3_open_v2(name.c_str(), &connection, mode | SQLITE_OPEN_URI, nullptr);
+  const int code = sqlite3_open_v2(name.c_str(), &connection, mode | SQLITE_OPEN_URI, kVfs);
   database.connection_.reset(connection);
   if (code != SQLITE_OK) return tl::unexpected(sqlite_error(connection));
   sqlite3_extended_result_codes(connection, 1);

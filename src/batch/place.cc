@@ -82,6 +82,12 @@ std::string Place::folder_now() const {
   return !now.empty() && ::stat(now.c_str(), &info) == 0 ? now : folder;
 }
 
+Result<void> check_own(const std::string& folder) {
+  const Fd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return tl::unexpected(errno_error(fmt::format("open the folder {}", folder)));
+  return check_place(directory.get(), folder);
+}
+
 Result<Place> open_place(const std::string& folder, Trust trust) {
   const auto cannot = [&](std::string_view what) {
     return tl::unexpected(errno_error(fmt::format("{} {}", what, folder), "--folder chooses another place"));

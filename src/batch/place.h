@@ -19,9 +19,11 @@ struct Place {
 
 enum class Trust { kOwn, kAnybodys };
 
-// Opens `folder` and its logs/, and makes what is missing, for this user alone. kNoPermission: somebody else owns it or
-// something in it, or may write there, or a link leads out of it. Who may write there decides which processes a batch
-// stops and which files it writes to; Trust::kAnybodys takes it as it is.
+// kNoPermission: somebody else owns `folder` or something in it, or may write there, or a link leads out of it.
+[[nodiscard]] Result<void> check_own(const std::string& folder);
+
+// Opens `folder` and its logs/, and makes what is missing, for this user alone; fails as check_own() does. Who may
+// write there decides which processes a batch stops and which files it writes to; Trust::kAnybodys takes it as it is.
 [[nodiscard]] Result<Place> open_place(const std::string& folder, Trust trust);
 
 // A file in logs/, to append to; logs/ is made again where somebody has removed it. Links are not followed.

@@ -16,6 +16,7 @@
 #include "batch/folder_lock.h"
 #include "batch/identity.h"
 #include "batch/journal.h"
+#include "batch/place.h"
 #include "batch/read_tasks.h"
 #include "batch/task_json.h"
 #include "batch/task_logs.h"
@@ -35,7 +36,7 @@ struct Questions {
   std::string folder, task, recording, sort;
   std::vector<std::string> patterns;
   bool json = false, failed = false, log = false, follow = false, every = false, now = false, csv = false,
-       reverse = false;
+       reverse = false, trust_folder = false;
   batch::Request added;
   const std::vector<std::string>* after_dashes = nullptr;
   CLI::App* add = nullptr;
@@ -138,8 +139,16 @@ tl::unexpected<Error> not_readable(const std::string& folder) {
               "it may be a batch of another version of headroom: ask with that one");
 }
 
+// The folder that is asked about. What it holds is read, a journal that its writer died in mended: of a folder that
+// somebody else made, only on request.
+Result<std::string> folder_to_read(const Questions& asked) {
+  HR_TRY(std::string folder, batch::find_folder(asked.folder));
+  if (!asked.trust_folder) HR_TRYV(batch::check_own(folder));
+  return folder;
+}
+
 Result<int> status(const Questions& asked) {
-  HR_TRY(const std::string folder, batch::find_folder(asked.folder));
+  HR_TRY(const std::string folder, folder_to_read(asked));
   if (asked.json) {
     HR_TRY(const std::string text, batch_status_json(folder));
     put(text);
@@ -204,7 +213,7 @@ Result<int> add(const Questions& asked) {
 
 Result<int> table(const Questions& asked) {
   HR_TRY(const std::string folder,
-         asked.recording.empty() ? batch::find_folder(asked.folder) : path_of_recording(asked.recording));
+         asked.recording.empty() ? folder_to_read(asked) : path_of_recording(asked.recording));
   HR_TRY(const batch::Contents contents,
          asked.recording.empty() ? batch::read_journal(folder) : batch::read_copied_journal(folder));
   std::vector<std::vector<const Attempt*>> attempts(contents.tasks.size());
@@ -263,7 +272,7 @@ Result<int> show_log(const std::string& folder, const std::string& task, bool fo
 
 Result<int> show(const Questions& asked) {
   HR_TRY(const std::string folder,
-         asked.recording.empty() ? batch::find_folder(asked.folder) : path_of_recording(asked.recording));
+         asked.recording.empty() ? folder_to_read(asked) : path_of_recording(asked.recording));
   HR_TRY(const batch::Contents contents,
          asked.recording.empty() ? batch::read_journal(folder) : batch::read_copied_journal(folder));
   std::vector<report::NamedAttempt> chosen;
@@ -331,9 +340,13 @@ std::function<std::optional<int>()> declare_batch_questions(CLI::App& app,
         ->type_name("DIR");
     sub->add_flag("--json", asked->json, "print JSON");
   };
+  const auto reads = [&](CLI::App* sub) {
+    common(sub);
+    sub->add_flag("--trust-folder", asked->trust_folder, "read a folder that others own or may write to");
+  };
   asked->status = app.add_subcommand("status", "how far the batch is");
   asked->status->add_option("BATCH", asked->folder, "the same as --folder");
-  common(asked->status);
+  reads(asked->status);
   asked->cancel = app.add_subcommand("cancel", "stop tasks of a running batch, or keep them from starting");
   asked->cancel->add_option("TASK", asked->patterns, "names, or patterns in quotes: 'lr0.1*'")->type_name("");
   asked->cancel->add_flag("--all", asked->every, "all that have not ended");
@@ -366,7 +379,7 @@ std::function<std::optional<int>()> declare_batch_questions(CLI::App& app,
       ->type_name("RECORDING");
   asked->table->add_flag("--all", asked->every,
                          "tasks of earlier runs as well, of which a later one changed the command");
-  common(asked->table);
+  reads(asked->table);
   asked->show = app.add_subcommand("show", "what is known of a task, of those that failed, or a list");
   asked->show->add_option("TASK", asked->task, "its name");
   asked->show->add_flag("--all", asked->every,
@@ -376,7 +389,7 @@ std::function<std::optional<int>()> declare_batch_questions(CLI::App& app,
       ->type_name("RECORDING");
   asked->show->add_flag("--log", asked->log, "what the task's latest attempt printed, byte for byte");
   asked->show->add_flag("--follow", asked->follow, "likewise, and go on until the task has ended");
-  common(asked->show);
+  reads(asked->show);
   return [asked]() -> std::optional<int> {
     const std::pair<const CLI::App*, Result<int> (*)(const Questions&)> answers[] = {
         {asked->status, status}, {asked->cancel, cancel}, {asked->stop, stop},
