@@ -49,8 +49,5 @@ inline constexpr std::string_view kExitCodes =
     "their command's own";
 
 [[nodiscard]] std::string manual_page();  // headroom(1), in roff
-[[nodiscard]] std::string bash_completion();
-[[nodiscard]] std::string zsh_completion();
-[[nodiscard]] std::string fish_completion();
 
 }  // namespace headroom::cli

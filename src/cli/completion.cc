@@ -1,331 +1,255 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "cli/completion.h"
+
 #include <algorithm>
 #include <memory>
 
-#include "base/strings.h"
+#include "base/visible.h"
 #include "cli/command_text.h"
+#include "cli/environment.h"
 #include "cli/verbs.h"
 
-// Scripts that complete words, for three shells. All know verbs, commands below them, options, the values of options
-// that have a list of them, names of recordings, and files for the rest.
 namespace headroom::cli {
 
 namespace {
 
-constexpr std::string_view kNames = "headroom recordings names 2>/dev/null";
-
-std::vector<CommandText> all_commands() {
-  std::vector<CommandText> commands;
-  for (const Verb& verb : verbs())
-    if (!verb.hidden) commands.push_back(text_of(verb));
-  return commands;
-}
-
+// The last part of a command's name: "show" of "headroom batch show".
 std::string last_word(const std::string& name) { return name.substr(name.rfind(' ') + 1); }
-
-// "run", "batch show": the name without the program's.
-std::string key_of(const CommandText& command) { return command.name.substr(command.name.find(' ') + 1); }
-
-std::vector<std::string> option_names(const CommandText& command) {
-  std::vector<std::string> names;
-  for (const auto& option : command.options) names.insert(names.end(), option.names.begin(), option.names.end());
-  return names;
-}
-
-std::vector<std::string> names_of(const std::vector<CommandText>& commands) {
-  std::vector<std::string> names;
-  for (const auto& command : commands) names.push_back(last_word(command.name));
-  return names;
-}
 
 bool is_recording(const OptionText& option) { return option.value == "RECORDING"; }
 bool is_folder(const OptionText& option) { return option.value == "DIR" || option.value == "FOLDER"; }
 bool is_file(const OptionText& option) { return option.value == "FILE" || option.value == "LOG"; }
 
-// ---- bash
+class Completer {
+ public:
+  Completer(std::span<const std::string> words, std::span<const std::string> recordings)
+      : words_(words.begin(), words.end()), recordings_(recordings) {}
 
-std::string bash_values(const OptionText& option) {
-  if (!option.choices.empty())
-    return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$cur\"))", join(option.choices, " "));
-  if (is_folder(option)) return "COMPREPLY=($(compgen -d -- \"$cur\"))";
-  if (is_recording(option)) return "_headroom_recordings";
-  return is_file(option) ? "COMPREPLY=($(compgen -f -- \"$cur\"))" : "COMPREPLY=()";
-}
-
-std::string bash_cases(const std::vector<CommandText>& commands) {
-  std::string text;
-  for (const auto& command : commands) {
-    for (const auto& option : command.options) {
-      if (option.value.empty()) continue;
-      std::vector<std::string> patterns;
-      for (const auto& name : option.names) patterns.push_back(fmt::format("'{} {}'", key_of(command), name));
-      text += fmt::format("    {}) {}; return ;;\n", join(patterns, "|"), bash_values(option));
+  Completion complete() {
+    if (words_.empty()) words_.emplace_back();
+    join_equals();
+    const std::string first = words_.front();
+    if (words_.size() == 1) return verbs_and({"help", "--help", "--version"});
+    if (first == "help") return words_.size() == 2 ? verbs_and({}) : Completion{};
+    const Verb* verb = find_verb(first);
+    if (verb == nullptr) return {};
+    const CommandText whole = text_of(*verb);
+    const CommandText& command = part_of(whole, {words_.data() + 1, words_.size() - 2});
+    if (const auto at = command_begins(*verb, command); at < words_.size()) {
+      done_.also = Completion::Also::kCommand;
+      done_.command_at = at;
+      done_.first_of_command = at + 1 == words_.size();
+      return done_;
     }
-    text += bash_cases(command.commands);
-  }
-  return text;
-}
-
-std::string bash_words(const std::vector<CommandText>& commands) {
-  std::string text;
-  for (const auto& command : commands) {
-    text += fmt::format("    '{}') options='{}' parts='{}' ;;\n", key_of(command), join(option_names(command), " "),
-                        join(names_of(command.commands), " "));
-    text += bash_words(command.commands);
-  }
-  return text;
-}
-
-// For which commands `fits` holds, as a pattern of the shell's.
-template <class Fits>
-std::string keys_where(const std::vector<CommandText>& commands, std::string_view separator, Fits fits) {
-  std::vector<std::string> keys;
-  for (const auto& command : commands) {
-    if (fits(command)) keys.push_back(fmt::format("'{}'", key_of(command)));
-    for (const auto& part : command.commands)
-      if (fits(part)) keys.push_back(fmt::format("'{}'", key_of(part)));
-  }
-  return join(keys, separator);
-}
-
-bool takes_recordings(const CommandText& command) {
-  return std::any_of(command.positionals.begin(), command.positionals.end(), is_recording);
-}
-
-// ---- zsh
-
-// Within '...[...]' of a specification of _arguments.
-std::string zsh_quote(std::string_view text) {
-  std::string quoted;
-  for (const char c : text) {
-    if (c == '\'')
-      quoted += "'\\''";
-    else if (c == '[' || c == ']' || c == ':' || c == '\\')
-      quoted += fmt::format("\\{}", c);
-    else
-      quoted += c;
-  }
-  return quoted;
-}
-
-std::string zsh_action(const OptionText& option) {
-  if (!option.choices.empty()) return fmt::format("({})", join(option.choices, " "));
-  if (is_folder(option)) return "_files -/";
-  if (is_recording(option)) return "_headroom_recordings";
-  return is_file(option) ? "_files" : " ";
-}
-
-std::string zsh_arguments(const CommandText& command) {
-  std::string text = "_arguments -s";
-  for (const auto& option : command.options) {
-    const std::string value =
-        option.value.empty() ? "" : fmt::format(":{}:{}", zsh_quote(option.value), zsh_quote(zsh_action(option)));
-    for (const auto& name : option.names) {
-      const bool with_equals = name.starts_with("--") && !value.empty();
-      text += fmt::format(" \\\n        '*{}{}[{}]{}'", name, with_equals ? "=" : "", zsh_quote(option.what), value);
+    if (const OptionText* option = asked_for_value_of(command)) return values_of(*option);
+    if (word().starts_with('-')) {
+      for (const auto& option : command.options)
+        for (const auto& name : option.names) offer(name, option.what);
+      return done_;
     }
+    for (const auto& part : command.commands) offer(last_word(part.name), part.summary);
+    done_.also = Completion::Also::kFiles;
+    for (const auto& positional : command.positionals) {
+      for (const auto& choice : positional.choices) offer(choice, "");
+      if (!positional.choices.empty()) done_.also = Completion::Also::kNothing;
+      if (is_recording(positional)) offer_recordings();
+    }
+    return done_;
   }
-  if (command.takes_command)
-    text += " \\\n        '*::command:_normal'";
-  else
-    text += fmt::format(" \\\n        '*:argument:{}'", takes_recordings(command) ? "_headroom_recordings" : "_files");
-  return text;
-}
 
-std::string zsh_cases(const std::vector<CommandText>& commands) {
-  std::string text;
-  for (const auto& command : commands) {
-    text += zsh_cases(command.commands);
-    text += fmt::format("    '{}')\n      {} ;;\n", key_of(command), zsh_arguments(command));
+ private:
+  [[nodiscard]] const std::string& word() const { return words_.back(); }
+
+  // Of "--option=value" bash makes three words, others one: two here, of which the second is completed.
+  void join_equals() {
+    for (std::size_t i = 1; i < words_.size(); ++i) {
+      if (words_[i] != "=" || !words_[i - 1].starts_with("--")) continue;
+      words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(i));
+      if (i == words_.size()) words_.emplace_back();
+    }
+    const auto at = word().find('=');
+    if (!word().starts_with("--") || at == std::string::npos) return;
+    prefix_ = word().substr(0, at + 1);
+    words_.insert(words_.end() - 1, word().substr(0, at));
+    words_.back().erase(0, at + 1);
   }
-  return text;
-}
 
-std::string zsh_list(const std::vector<CommandText>& commands) {
-  std::string text;
-  for (const auto& command : commands)
-    text += fmt::format(" \\\n    '{}:{}'", last_word(command.name), zsh_quote(command.summary));
-  return text;
-}
-
-// ---- fish
-
-std::string fish_quote(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' || c == '\\' ? fmt::format("\\{}", c) : std::string(1, c);
-  return quoted + "'";
-}
-
-std::string fish_option(const OptionText& option, const std::string& condition) {
-  std::string text = fmt::format("complete -c headroom -n {}", fish_quote(condition));
-  for (const auto& name : option.names)
-    text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
-  if (!option.value.empty()) {
-    text += is_file(option) || is_folder(option) ? " -r" : " -x";
-    if (!option.choices.empty()) text += fmt::format(" -a {}", fish_quote(join(option.choices, " ")));
-    if (is_recording(option)) text += fmt::format(" -a {}", fish_quote(fmt::format("(echo last; {})", kNames)));
+  // Where the words of a command of the user's own begin; past the last word where none is begun.
+  [[nodiscard]] std::size_t command_begins(const Verb& verb, const CommandText& command) const {
+    for (std::size_t i = 1; i < words_.size(); ++i) {
+      if (verb.command_after_dashes && i + 1 < words_.size() && words_[i] == "--") return i + 1;
+      if (verb.takes_command && !words_[i].starts_with('-') && value_of(command, words_[i - 1]) == nullptr) return i;
+    }
+    return words_.size();
   }
-  return text + fmt::format(" -d {}\n", fish_quote(option.what));
+
+  // The option of this name, if it takes a value.
+  [[nodiscard]] static const OptionText* value_of(const CommandText& command, const std::string& name) {
+    const auto found = std::find_if(command.options.begin(), command.options.end(), [&](const OptionText& option) {
+      return !option.value.empty() && std::find(option.names.begin(), option.names.end(), name) != option.names.end();
+    });
+    return found == command.options.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] const OptionText* asked_for_value_of(const CommandText& command) const {
+    return value_of(command, words_[words_.size() - 2]);
+  }
+
+  Completion values_of(const OptionText& option) {
+    for (const auto& choice : option.choices) offer(choice, "");
+    if (is_recording(option)) offer_recordings();
+    if (is_folder(option)) done_.also = Completion::Also::kFolders;
+    if (is_file(option) || is_recording(option)) done_.also = Completion::Also::kFiles;
+    return done_;
+  }
+
+  void offer_recordings() {
+    offer("last", "the newest recording");
+    for (const auto& name : recordings_)
+      if (visible(name) == name) offer(name, "");  // others are no line
+  }
+
+  void offer(const std::string& value, const std::string& what) {
+    if (value.starts_with(word())) done_.words.push_back({prefix_ + value, visible(what)});
+  }
+
+  Completion only(std::initializer_list<const char*> values) {
+    for (const char* value : values) offer(value, "");
+    return done_;
+  }
+  Completion verbs_and(std::initializer_list<const char*> more) {
+    for (const Verb& verb : verbs())
+      if (!verb.hidden) offer(std::string(verb.name), std::string(verb.summary));
+    return only(more);
+  }
+
+  std::vector<std::string> words_;  // the last is the one that is completed
+  std::span<const std::string> recordings_;
+  std::string prefix_;  // of the last word, where it is "--option=value" and `words_` has the value only
+  Completion done_;
+};
+
+std::string_view name_of(Completion::Also also) {
+  switch (also) {
+    case Completion::Also::kNothing:
+      return "nothing";
+    case Completion::Also::kFiles:
+      return "files";
+    case Completion::Also::kFolders:
+      return "folders";
+    case Completion::Also::kCommand:
+      return "command";
+  }
+  return "";
 }
 
-std::string fish_commands(const std::vector<CommandText>& commands) {
-  std::string text;
-  for (const auto& command : commands) {
-    const std::string condition = fmt::format("__headroom_at {}", key_of(command));
-    for (const auto& part : command.commands)
-      text += fmt::format("complete -c headroom -n {} -a {} -d {}\n", fish_quote(condition), last_word(part.name),
-                          fish_quote(part.summary));
-    for (const auto& option : command.options) text += fish_option(option, condition);
-    if (takes_recordings(command))
-      text += fmt::format("complete -c headroom -n {} -a {}\n", fish_quote(condition),
-                          fish_quote(fmt::format("(echo last; {})", kNames)));
-    text += fish_commands(command.commands);
-  }
-  return text;
+// What each shell does with the answer of headroom __complete, whose first line says what to offer beside the words of
+// the others: nothing, files, folders, or what the command whose words begin at a place would be offered. Words reach
+// the shells as data: nothing in them is expanded, and they are quoted on the command line (in bash by the script: what
+// readline calls a quoted file name still has its dollar signs).
+constexpr std::string_view kBash = R"(# bash completion for headroom; written by: headroom completion bash
+_headroom() {
+  local line i
+  local -a lines=() words=("${COMP_WORDS[@]:1:COMP_CWORD}")
+  words=("${words[@]//\\/}")
+  local cur=${words[-1]}
+  mapfile -t lines < <(command headroom __complete -- "${words[@]}" 2>/dev/null)
+  [[ $cur == '=' ]] && cur=''
+  COMPREPLY=()
+  for line in "${lines[@]:1}"; do COMPREPLY+=("${line%%$'\t'*}"); done
+  case ${lines[0]} in
+    files) mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$cur") ;;
+    folders) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+    command*first) mapfile -t COMPREPLY < <(compgen -c -- "$cur"; compgen -f -- "$cur") ;;
+    command*) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+  esac
+  for i in "${!COMPREPLY[@]}"; do
+    printf -v line %q "${COMPREPLY[i]}"
+    [[ $cur == '~'* ]] && line=${line/#'\~'/'~'}
+    COMPREPLY[i]=$line
+  done
 }
+complete -o filenames -o noquote -F _headroom headroom
+)";
+
+constexpr std::string_view kZsh = R"(#compdef headroom
+# zsh completion for headroom; written by: headroom completion zsh
+_headroom() {
+  local line
+  local -a lines values shown
+  lines=("${(@f)$(command headroom __complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  for line in "${(@)lines[2,-1]}"; do
+    values+=("${line%%$'\t'*}")
+    shown+=("${line/$'\t'/  -- }")
+  done
+  (($#values)) && compadd -l -d shown -a values
+  [[ $PREFIX == --*=* ]] && compset -P '*='
+  case $lines[1] in
+    files) _files ;;
+    folders) _files -/ ;;
+    command*) shift ${${=lines[1]}[2]} words; ((CURRENT -= ${${=lines[1]}[2]})); _normal ;;
+  esac
+}
+if [[ $funcstack[1] == _headroom ]]; then _headroom "$@"; else compdef _headroom headroom; fi
+)";
+
+constexpr std::string_view kFish = R"(# fish completion for headroom; written by: headroom completion fish
+function __headroom_complete
+  set -l words (commandline -opc) (commandline -ct)
+  set -e words[1]
+  set -l lines (command headroom __complete -- $words 2>/dev/null)
+  set -l also (string split ' ' -- "$lines[1]")
+  set -e lines[1]
+  set -l word (string replace -r -- '^--[^=]*=' '' "$words[-1]")
+  set -l before (string match -r -- '^--[^=]*=' "$words[-1]")
+  printf '%s\n' $lines
+  switch "$also[1]"
+    case files
+      string replace -r -- '^' "$before" (__fish_complete_path $word)
+    case folders
+      string replace -r -- '^' "$before" (__fish_complete_directories $word)
+    case command
+      set -l typed (string escape -- $words)
+      set typed[-1] "$words[-1]"
+      for skipped in (seq 2 $also[2])
+        set -e typed[1]
+      end
+      complete -C (string join ' ' -- $typed)
+  end
+end
+complete -c headroom -f -a '(__headroom_complete)'
+)";
 
 }  // namespace
 
-std::string bash_completion() {
-  const auto commands = all_commands();
-  std::string text =
-      "# bash completion for headroom; written by: headroom completion bash\n"
-      "_headroom_recordings() {\n"
-      "  COMPREPLY=($(compgen -W \"last $(" +
-      std::string(kNames) +
-      ")\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n"
-      "}\n"
-      "_headroom() {\n"
-      "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} key=${COMP_WORDS[1]} options='' "
-      "parts=''\n"
-      "  local word i\n"
-      "  COMPREPLY=()\n"
-      "  if ((COMP_CWORD == 1)); then\n"
-      "    COMPREPLY=($(compgen -W '" +
-      join(names_of(commands), " ") +
-      " help --help --version' -- \"$cur\"))\n"
-      "    return\n"
-      "  fi\n"
-      "  if [[ $cur == '=' ]]; then cur=''; elif [[ $prev == '=' ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
-      "  if [[ $key == help ]]; then\n"
-      "    ((COMP_CWORD == 2)) && COMPREPLY=($(compgen -W '" +
-      join(names_of(commands), " ") +
-      "' -- \"$cur\"))\n"
-      "    return\n"
-      "  fi\n"
-      "  for ((i = 2; i < COMP_CWORD; i++)); do\n"
-      "    word=\"${COMP_WORDS[1]} ${COMP_WORDS[i]}\"\n"
-      "    case $word in\n"
-      "    " +
-      keys_where(commands, "|", [](const auto& c) { return std::count(c.name.begin(), c.name.end(), ' ') > 1; }) +
-      ") key=$word; break ;;\n"
-      "    esac\n"
-      "  done\n"
-      "  case \"$key $prev\" in\n" +
-      bash_cases(commands) +
-      "  esac\n"
-      "  case $key in\n" +
-      bash_words(commands) +
-      "  esac\n"
-      "  if [[ $cur == -* ]]; then\n"
-      "    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
-      "    return\n"
-      "  fi\n"
-      "  case $key in\n"
-      "    " +
-      keys_where(commands, "|", takes_recordings) +
-      ") _headroom_recordings ;;\n"
-      "    " +
-      keys_where(commands, "|", [](const auto& c) { return c.takes_command; }) +
-      ") COMPREPLY=($(compgen -c -- \"$cur\") $(compgen -f -- \"$cur\")) ;;\n"
-      "    'completion') COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")) ;;\n"
-      "    *) COMPREPLY=($(compgen -W \"$parts\" -- \"$cur\") $(compgen -f -- \"$cur\")) ;;\n"
-      "  esac\n"
-      "}\n"
-      "complete -o filenames -F _headroom headroom\n";
+Completion complete(std::span<const std::string> words, std::span<const std::string> recordings) {
+  return Completer(words, recordings).complete();
+}
+
+std::string to_text(const Completion& completion) {
+  std::string text(name_of(completion.also));
+  if (completion.also == Completion::Also::kCommand) text += fmt::format(" {}", completion.command_at + 1);
+  if (completion.first_of_command) text += " first";
+  text += '\n';
+  for (const auto& [word, what] : completion.words) text += what.empty() ? word + "\n" : word + "\t" + what + "\n";
   return text;
 }
 
-std::string zsh_completion() {
-  const auto commands = all_commands();
-  std::string parts;
-  for (const auto& command : commands)
-    if (!command.commands.empty())
-      parts += fmt::format("  {}) parts=({}) ;;\n", last_word(command.name), zsh_list(command.commands));
-  return "#compdef headroom\n"
-         "# zsh completion for headroom; written by: headroom completion zsh\n"
-         "_headroom_recordings() {\n"
-         "  local -a names\n"
-         "  names=(last ${(f)\"$(" +
-         std::string(kNames) +
-         ")\"})\n"
-         "  compadd -a names\n"
-         "  _files\n"
-         "}\n"
-         "_headroom() {\n"
-         "  local -a verbs parts\n"
-         "  local key part\n"
-         "  verbs=(" +
-         zsh_list(commands) +
-         ")\n"
-         "  if ((CURRENT == 2)); then\n"
-         "    _describe verb verbs\n"
-         "    return\n"
-         "  fi\n"
-         "  if [[ $words[2] == help ]]; then\n"
-         "    ((CURRENT == 3)) && _describe verb verbs\n"
-         "    return\n"
-         "  fi\n"
-         "  if [[ $words[2] == completion ]]; then\n"
-         "    compadd bash zsh fish\n"
-         "    return\n"
-         "  fi\n"
-         "  key=$words[2]\n"
-         "  case $key in\n" +
-         parts +
-         "  esac\n"
-         "  if ((CURRENT == 3 && $#parts)); then _describe command parts; fi\n"
-         "  for part in $parts; do\n"
-         "    if ((CURRENT > 3)) && [[ $words[3] == ${part%%:*} ]]; then\n"
-         "      key=\"$key $words[3]\"\n"
-         "      words=($words[1] \"${(@)words[3,-1]}\")\n"
-         "      ((CURRENT--))\n"
-         "    fi\n"
-         "  done\n"
-         "  words=(\"${(@)words[2,-1]}\")\n"
-         "  ((CURRENT--))\n"
-         "  case $key in\n" +
-         zsh_cases(commands) +
-         "  esac\n"
-         "}\n"
-         "if [[ $funcstack[1] == _headroom ]]; then _headroom \"$@\"; else compdef _headroom headroom; fi\n";
-}
-
-std::string fish_completion() {
-  const auto commands = all_commands();
-  std::string text =
-      "# fish completion for headroom; written by: headroom completion fish\n"
-      "function __headroom_at\n"
-      "  set -l words (commandline -opc)\n"
-      "  set -e words[1]\n"
-      "  test (count $words) -ge (count $argv); or return 1\n"
-      "  for i in (seq (count $argv))\n"
-      "    test $words[$i] = $argv[$i]; or return 1\n"
-      "  end\n"
-      "end\n";
-  for (const auto& command : commands)
-    text += fmt::format("complete -c headroom -n __fish_use_subcommand -f -a {} -d {}\n", last_word(command.name),
-                        fish_quote(command.summary));
-  text += "complete -c headroom -n '__headroom_at help' -f -a '" + join(names_of(commands), " ") + "'\n";
-  text += "complete -c headroom -n '__headroom_at completion' -f -a 'bash zsh fish'\n";
-  return text + fish_commands(commands);
+Action declare_complete(VerbInput input) {
+  return [&words = input.after_dashes] {
+    const auto shelf = users_shelf();
+    std::vector<std::string> names = shelf ? shelf->names() : std::vector<std::string>();
+    for (std::string& name : names)
+      if (name.starts_with('-')) name = shelf->directory() + "/" + name;  // else it would be an option
+    put(to_text(complete(words, names)));
+    return kExitOk;
+  };
 }
 
 Action declare_completion(VerbInput input) {
   auto shell = std::make_shared<std::string>();
   input.app.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   return [shell] {
-    put(*shell == "bash" ? bash_completion() : *shell == "zsh" ? zsh_completion() : fish_completion());
+    put(*shell == "bash" ? kBash : *shell == "zsh" ? kZsh : kFish);
     return kExitOk;
   };
 }

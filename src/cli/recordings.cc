@@ -244,8 +244,20 @@ Result<int> remove(const Shelf& shelf, const RecordingsOptions& options) {
   return code;
 }
 
+// For scripts: each line is one word, and no option. A name that a shell would take apart or expand is left out.
 int print_names(const Shelf& shelf) {
-  for (const auto& name : shelf.names()) print("{}\n", name);
+  std::int64_t left_out = 0;
+  for (const auto& name : shelf.names()) {
+    if (shell_quote(name) == name && !name.starts_with('-'))
+      print("{}\n", name);
+    else
+      ++left_out;
+  }
+  if (left_out > 0)
+    (void)write_all(
+        STDERR_FILENO,
+        fmt::format("headroom: {} left out: the name is not one word for a shell; headroom recordings lists it\n",
+                    count_of(left_out, "recording")));
   return kExitOk;
 }
 

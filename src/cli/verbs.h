@@ -8,6 +8,7 @@ namespace headroom::cli {
 Action declare_ab(VerbInput input);
 Action declare_batch(VerbInput input);
 Action declare_compare(VerbInput input);
+Action declare_complete(VerbInput input);
 Action declare_completion(VerbInput input);
 Action declare_devices(VerbInput input);
 Action declare_doctor(VerbInput input);

@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 from headroom_e2e import HEADROOM, ROOT, environment, headroom
+from live_support import Terminal, wait_until
 
 TEXT = ROOT / "tests" / "golden" / "input_bound" / "run.hrec.jsonl"
 LOG = ROOT / "tests" / "logs" / "small_gpu_4050.csv"
@@ -305,12 +306,84 @@ def test_bash_completes_verbs_options_values_and_recordings(tmp_path):
     assert completed(tmp_path, "headroom help do") == ["doctor"]
 
 
+def offered(tmp_path, *words):
+    """What headroom says that a shell may offer for the last of the words, and what else."""
+    first, *lines = headroom(tmp_path, "__complete", "--", *words).stdout.splitlines()
+    return first, [line.split("\t")[0] for line in lines]
+
+
+@pytest.mark.parametrize("words, also, some", [
+    (["rec"], "nothing", ["record", "recordings"]), (["batch", ""], "files", ["status", "show", "table"]),
+    (["batch", "show", "--fai"], "nothing", ["--failed"]), (["export", "--format=c"], "nothing", ["--format=csv", "--format=chrome"]),
+    (["run", ""], "command 2 first", []), (["completion", "z"], "nothing", ["zsh"]), (["run", "-i", "1s", "python3", "tr"], "command 4", []),
+    (["run", "-o", ""], "files", []), (["batch", "--folder", ""], "folders", []),
+    (["batch", "--", "echo", ""], "command 3", []), (["help", "do"], "nothing", ["doctor"]), (["nosuch", ""], "nothing", [])])
+def test_what_is_offered_where(tmp_path, words, also, some):
+    said, offers = offered(tmp_path, *words)
+    assert (said, set(some) <= set(offers)) == (also, True), (said, offers)
+    assert all(offer.startswith(words[-1]) for offer in offers)
+
+
+def test_every_verb_and_option_is_offered(tmp_path):
+    assert set(all_verbs()) <= set(offered(tmp_path, "")[1]) and "__complete" not in offered(tmp_path, "")[1]
+    for verb in all_verbs():
+        options = re.findall(r"^  (?:-\w, )?(--[a-z0-9-]+)", headroom(tmp_path, "help", verb).stdout, flags=re.M)
+        assert set(options) <= set(offered(tmp_path, verb, "--")[1]), verb
+
+
+HOSTILE = ["z$(touch PWN).hrec", "y`touch PWN`.hrec", "x'q\"t.hrec", "w a  b.hrec", "v;touch PWN;.hrec", "u*.hrec", "t$HOME.hrec",
+           "p&touch PWN|p>q.hrec", "r\\n.hrec", "q~{a,b}[c].hrec", "o!!.hrec"]
+INTERACTIVE = {
+    "bash": ["bash", "--norc", "--noprofile", "-i"],
+    "zsh": ["zsh", "-f", "-i"],
+    "fish": ["fish", "--no-config", "--interactive"]}
+READS_SCRIPT = {"bash": "source ./script", "zsh": "autoload -U compinit; compinit -u -D; source ./script", "fish": "source ./script"}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_tab_brings_names_as_they_are_and_runs_nothing(tmp_path, shell):
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed")
+    shelf = shelf_with(tmp_path, *HOSTILE, "--yes.hrec", "n\nl.hrec")
+    (tmp_path / "script").write_text(headroom(tmp_path, "completion", shell).stdout)
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    (bin_folder / "headroom").write_text(f'#!/bin/sh\n[ "$1" != __complete ] || exec {HEADROOM} "$@"\n'
+                                         'printf "%s\\0" "$@" > asked.new; mv asked.new asked\n')
+    (bin_folder / "headroom").chmod(0o755)
+    env = environment(tmp_path, TERM="xterm", PATH=f"{bin_folder}:{os.environ['PATH']}", HISTFILE="")
+    terminal = Terminal([shutil.which(shell), *INTERACTIVE[shell][1:]], env, tmp_path)
+
+    def asked(typed):
+        (tmp_path / "asked").unlink(missing_ok=True)
+        terminal.type(typed)
+        def answered():
+            terminal.read(0.02)
+            return (tmp_path / "asked").exists()
+        wait_until(answered, f"{shell} to run {typed!r}")
+        return (tmp_path / "asked").read_text().split("\0")[:-1]
+    try:
+        terminal.type(READS_SCRIPT[shell] + "\n")
+        assert asked("headroom ready\n") == ["ready"]
+        for name in HOSTILE:
+            assert asked(f"headroom why {name[0]}\t\n") == ["why", name]
+        assert asked(f"headroom why {shelf}/--y\t\n") == ["why", f"{shelf}/--yes.hrec"]
+        assert asked("headroom export --form\tch\t\n")[:1] == ["export"]
+    finally:
+        terminal.close()
+    assert not list(tmp_path.rglob("PWN"))
+
+
+def test_names_for_scripts_are_one_word_each(tmp_path):
+    shelf_with(tmp_path, "plain-1.hrec", *HOSTILE, "--yes.hrec", "n\nl.hrec")
+    done = headroom(tmp_path, "recordings", "names")
+    assert done.stdout == "plain-1.hrec\n" and f"{len(HOSTILE) + 2} recordings left out" in done.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completions_are_scripts_of_their_shell(tmp_path, shell):
     script = tmp_path / f"completion.{shell}"
     script.write_text(headroom(tmp_path, "completion", shell).stdout)
-    for verb in all_verbs():
-        assert verb in script.read_text()
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
     done = subprocess.run([shell, "-n", script], capture_output=True, text=True, timeout=60, check=False)
