@@ -70,6 +70,8 @@ endfunction()
 # What the sanitizers run: no benchmarks, and nothing that only end-to-end tests need.
 add_custom_target(unit_tests)
 add_custom_target(fuzzers)
+# What the tests with the label `truth` start.
+add_custom_target(measurements)
 
 # headroom_test(NAME SOURCES file... LIBS library...): one GoogleTest program, one line in ctest. Tests named
 # OnAQuietMachine... compare what a live run measured with a figure: a line of their own, with the label `truth`.
@@ -99,6 +101,7 @@ function(headroom_test name)
   if(measures)
     add_test(NAME truth.${name} COMMAND ${name} --gtest_filter=*.OnAQuietMachine*)
     set_tests_properties(truth.${name} PROPERTIES LABELS truth TIMEOUT ${HEADROOM_HANGS_AFTER} RUN_SERIAL ON)
+    add_dependencies(measurements ${name})
   endif()
 endfunction()
 

@@ -9,11 +9,10 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
-import time
 
 from headroom_e2e import HEADROOM, environment
+from waiting import PATIENCE, wait_until  # noqa: F401
 
-PATIENCE = 60  # seconds: for what must happen, on a busy machine
 
 
 def batch_environment(tmp_path, **more):
@@ -52,15 +51,6 @@ def end(process, code=None):
     if code is not None:
         assert process.returncode == code, f"exit {process.returncode}, not {code}\n{output}"
     return output
-
-
-def wait_until(true, what):
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        if result := true():
-            return result
-        time.sleep(0.01)
-    raise AssertionError(f"waited {PATIENCE} s for {what}")
 
 
 def lines(path):

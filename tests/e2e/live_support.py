@@ -11,9 +11,10 @@ import subprocess
 import sys
 import time
 
+from waiting import PATIENCE, wait_until  # noqa: F401
+
 HEADROOM = str(pathlib.Path(os.environ["HEADROOM_BUILD"]) / "src/cli/headroom")
 PYTHON = sys.executable
-PATIENCE = 60  # seconds: for what must happen, on a busy machine
 
 # A driver that is slow to start, or that never comes back from a read.
 STUB_NVML = r"""
@@ -45,16 +46,6 @@ def environment(tmp_path, **more):
     env.update(XDG_STATE_HOME=str(tmp_path / "state"), HEADROOM_NVML=str(tmp_path / "no-driver.so"))
     env.update(more)
     return {k: v for k, v in env.items() if v is not None}
-
-
-def wait_until(true, what):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        result = true()
-        if result:
-            return result
-        time.sleep(0.02)
-    raise AssertionError(f"waited {PATIENCE} s for {what}")
 
 
 def text_of(path):

@@ -11,17 +11,8 @@ import time
 import urllib.parse
 
 from headroom_e2e import HEADROOM, environment
+from waiting import PATIENCE, wait_until  # noqa: F401
 
-PATIENCE = 60
-
-
-def wait_until(true, what):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if result := true():
-            return result
-        time.sleep(0.02)
-    raise AssertionError(f"waited {PATIENCE} s for {what}")
 
 
 class Answer:

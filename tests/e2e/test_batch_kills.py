@@ -62,9 +62,7 @@ class Killed:
         """A random one; most of them after the batch has begun to start tasks, some of them before."""
         before = len(lines(self.ledger))
         if self.rng.random() < 0.75:
-            until = time.monotonic() + PATIENCE
-            while len(lines(self.ledger)) == before and process.poll() is None and time.monotonic() < until:
-                time.sleep(0.002)
+            wait_until(lambda: len(lines(self.ledger)) != before or process.poll() is not None, "a task", every=0.002)
         try:
             process.wait(timeout=self.rng.uniform(0, 0.12))
         except subprocess.TimeoutExpired:

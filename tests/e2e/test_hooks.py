@@ -11,8 +11,9 @@ import time
 import pytest
 
 from headroom_e2e import HEADROOM, ROOT, environment, headroom
-from live_support import Terminal
+from live_support import Terminal, state_of
 from test_schemas import held
+from waiting import wait_until
 
 PYTHON = "/usr/bin/python3"
 NO_GPU = ("--no-gpu", "--stacks", "0")
@@ -31,23 +32,12 @@ def start(tmp_path, *arguments, **extra):
                             start_new_session=True)
 
 
-def wait_for(path, seconds=60):
-    for _ in range(seconds * 50):
-        if path.exists() and path.read_text("utf-8"):
-            return path.read_text("utf-8")
-        time.sleep(0.02)
-    raise AssertionError(f"{path.name} was never written")
+def wait_for(path):
+    return wait_until(lambda: path.exists() and path.read_text("utf-8"), f"{path.name} to be written")
 
 
 def is_gone(pid):
-    for _ in range(500):
-        try:
-            if pathlib.Path(f"/proc/{pid}/stat").read_text("ascii").rsplit(")", 1)[1].split()[0] == "Z":
-                return True
-        except FileNotFoundError:
-            return True
-        time.sleep(0.02)
-    return False
+    return wait_until(lambda: state_of(pid) in ("", "Z"), f"process {pid} to end")
 
 
 def told_of_a_job(tmp_path):
@@ -299,11 +289,12 @@ def test_a_look_that_dies_harms_nothing_and_the_end_tells_all(tmp_path):
             except (OSError, ValueError):
                 continue
         return None
-    deadline = time.monotonic() + 60
-    while not (pid := watcher()) or os.getpriority(os.PRIO_PROCESS, pid) != 19:  # which it gives itself
-        assert process.poll() is None and time.monotonic() < deadline, "no look was ever taken"
-        time.sleep(0.02)
-    os.kill(pid, signal.SIGKILL)
+
+    def at_work():
+        assert process.poll() is None, "no look was ever taken"
+        pid = watcher()
+        return pid if pid and os.getpriority(os.PRIO_PROCESS, pid) == 19 else None  # which it gives itself
+    os.kill(wait_until(at_work, "a look"), signal.SIGKILL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0 and errors == ""
     live, at_end, withdrawn = by_when(findings())

@@ -4,9 +4,10 @@ import pathlib
 import re
 import subprocess
 import sys
-import time
 
 import pytest
+
+from waiting import wait_until
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "abi"))
 from box import STANDIN, environment, run_in_box, sim_command  # noqa: E402
@@ -501,7 +502,5 @@ open("codes.tmp", "w").write(repr(codes)); os.rename("codes.tmp", "codes")
 """
     command = sim_command(tmp_path, "A6000", None, [sys.executable, "-c", code])
     subprocess.run(command, env=environment(tmp_path), cwd=tmp_path, capture_output=True, timeout=60, check=False)
-    until = time.monotonic() + 30
-    while not (tmp_path / "codes").exists() and time.monotonic() < until:
-        time.sleep(0.05)
+    wait_until((tmp_path / "codes").exists, "the client's answers")
     assert (tmp_path / "codes").read_text() in ("[0, 0, 0]", "[15, 15, 15]", "[1, 1, 1]")

@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -16,12 +15,12 @@ import urllib.request
 import pytest
 
 from headroom_e2e import HEADROOM, ROOT, environment, headroom
+from waiting import wait_until
 
 BATCH = ROOT / "tests" / "golden" / "batch_two_gpus" / "run.hrec.jsonl"
 DASHBOARD = ROOT / "dashboards" / "headroom.json"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
-PATIENCE = 90
 # What these recordings rightly have nothing of.
 MAY_BE_EMPTY = {"What was lost"}
 
@@ -129,12 +128,11 @@ class Prometheus:
 
     def wait(self, expression, why):
         """Until the expression has an answer."""
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
+        def answered():
             with contextlib.suppress(urllib.error.URLError, ConnectionError):
-                if found := self.query(expression):
-                    return found
-            time.sleep(0.25)
+                return self.query(expression)
+        with contextlib.suppress(AssertionError):
+            return wait_until(answered, expression, every=0.25)
         self.log.seek(0)
         targets = self.get("targets")["data"]["activeTargets"]
         raise AssertionError((why, [(t["labels"], t["lastError"]) for t in targets], self.log.read()))

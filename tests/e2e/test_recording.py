@@ -10,9 +10,10 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import time
 
 import pytest
+
+from waiting import wait_until
 
 HEADROOM = pathlib.Path(os.environ["HEADROOM_BUILD"]) / "src" / "cli" / "headroom"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -55,10 +56,10 @@ def recording(env, path, seconds="30"):
     """headroom run of a sleep, recorded to `path`, once at least three rows are safe on disk."""
     recorder = subprocess.Popen([HEADROOM, "run", "--no-gpu", "-q", "-i", "50ms", "-o", path, "--", "sleep", seconds],
                                 env=env, start_new_session=True, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 40
-    while rows_of(env, path) < 3:
-        assert time.monotonic() < deadline and recorder.poll() is None, "nothing was recorded"
-        time.sleep(0.2)
+    def recorded():
+        assert recorder.poll() is None, "nothing was recorded"
+        return rows_of(env, path) >= 3
+    wait_until(recorded, "three rows", every=0.2)
     return recorder
 
 

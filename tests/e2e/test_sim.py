@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+from waiting import wait_until
+
 HEADROOM = str(pathlib.Path(os.environ["HEADROOM_BUILD"]) / "src" / "cli" / "headroom")
 LIMIT_S = 60
 
@@ -81,13 +83,10 @@ def test_a_killed_simulator_leaves_the_job_alone_and_the_next_one_sweeps(tmp_pat
     assert os.path.exists(box), "a program still lives in it"
     sim.stdin.close()
     sim.wait()
-    deadline = time.monotonic() + LIMIT_S
-    while not (marker.exists() and marker.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_until(lambda: marker.exists() and marker.read_text(), "the job's end")
     assert marker.read_text() == "200000000", "the job must run on without its janitor"
-    while os.path.exists(box) and time.monotonic() < deadline:  # until the last process of the box is gone
-        run("sim", "--", "true")
-    assert not os.path.exists(box)
+    # Until the last process of the box is gone.
+    wait_until(lambda: run("sim", "--", "true") and not os.path.exists(box), "the box to be removed")
 
 
 def test_ctrl_c_reaches_the_command_once():

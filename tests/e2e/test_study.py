@@ -13,6 +13,7 @@ import pytest
 
 from headroom_e2e import HEADROOM, environment, headroom
 from test_schemas import held
+from waiting import wait_until
 
 optuna = pytest.importorskip("optuna")
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -22,16 +23,6 @@ STATES = ("RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING")
 
 def answer(tmp_path, *arguments, **extra):
     return held(headroom(tmp_path, "study", *arguments, "--json", **extra).stdout)["studies"]
-
-
-def until(condition, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.2)
-    raise AssertionError(f"never: {what}")
 
 
 def past_study(path, name="past", trials=12, hours_ago=2.0):
@@ -75,7 +66,7 @@ def after_15_trials(tmp_path):
     def running():
         found = answer(tmp_path, "study.db")[0]
         return found if sum(found["states"][s] for s in STATES[1:4]) >= 15 else None
-    return until(running, "15 finished trials")
+    return wait_until(running, "15 finished trials")
 
 
 def open_trials(tmp_path):
@@ -84,7 +75,7 @@ def open_trials(tmp_path):
 
 
 def three_trials_are_open(tmp_path):
-    until(lambda: len(open_trials(tmp_path)) >= 3, "three open trials")
+    wait_until(lambda: len(open_trials(tmp_path)) >= 3, "three open trials")
 
 
 def assert_nothing_was_written(tmp_path):
@@ -122,7 +113,7 @@ def test_the_trial_of_a_killed_worker_is_named(tmp_path):
         def dead():
             found = answer(tmp_path, "study.db", "--workers", str(left))[0]
             return next((a for a in found["anomalies"] if a["kind"] == "dead_trial"), None)
-        trial = until(dead, "a dead trial")["trials"][0]
+        trial = wait_until(dead, "a dead trial")["trials"][0]
         text = headroom(tmp_path, "study", "study.db", "--workers", str(left)).stdout
         assert "dead" in text.splitlines()[0]
         assert f"rial {trial}" in text and "study.tell(" in text
@@ -231,7 +222,7 @@ def test_a_machine_that_slept_is_named_and_no_change_earns_its_sleep(tmp_path):
 
 def test_watch_follows_a_live_study_until_ctrl_c(tmp_path):
     with workers(tmp_path, 2, 10_000):
-        until(lambda: sum(answer(tmp_path, "study.db")[0]["states"].values()), "a trial")
+        wait_until(lambda: sum(answer(tmp_path, "study.db")[0]["states"].values()), "a trial")
         link = tmp_path / "link.db"  # the database itself must stay where its writers have it
         link.symlink_to("study.db")
         log = tmp_path / "watch.log"
@@ -239,13 +230,13 @@ def test_watch_follows_a_live_study_until_ctrl_c(tmp_path):
             watch = subprocess.Popen([HEADROOM, "study", "link.db", "--watch", "0.3"], cwd=tmp_path, stdout=out,
                                      stderr=subprocess.STDOUT, env=environment(tmp_path), stdin=subprocess.DEVNULL)
         try:
-            until(lambda: log.read_text("utf-8").count("trials/h") >= 3, "three lines with a rate")
+            wait_until(lambda: log.read_text("utf-8").count("trials/h") >= 3, "three lines with a rate")
             # A storage that cannot be read for a while does not end it.
             link.unlink()
-            until(lambda: "looking again" in log.read_text("utf-8"), "a word about the missing storage")
+            wait_until(lambda: "looking again" in log.read_text("utf-8"), "a word about the missing storage")
             link.symlink_to("study.db")
             seen = len(log.read_text("utf-8"))
-            until(lambda: "trials/h" in log.read_text("utf-8")[seen:], "a line after that")
+            wait_until(lambda: "trials/h" in log.read_text("utf-8")[seen:], "a line after that")
             assert watch.poll() is None
             watch.send_signal(signal.SIGINT)
             assert watch.wait(timeout=30) == 0
@@ -373,6 +364,5 @@ def test_a_recording_measures_its_trials_and_offers_the_study(tmp_path):
 
 def test_a_run_that_leads_no_study_offers_none(tmp_path):
     past_study(tmp_path / "old.db", hours_ago=1)
-    time.sleep(0.01)
     ran = headroom(tmp_path, "run", "--no-gpu", "--", "sleep", "0.3", check=False)
     assert "headroom study" not in ran.stderr

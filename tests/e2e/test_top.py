@@ -15,13 +15,13 @@ import time
 import pytest
 
 from headroom_e2e import HEADROOM, ROOT, environment, headroom
+from waiting import PATIENCE, wait_until
 
 pyte = pytest.importorskip("pyte", reason="needs python3-pyte, which plays the terminal")
 
 GOLDEN = ROOT / "tests" / "golden"
 INPUT_BOUND = GOLDEN / "input_bound" / "run.hrec.jsonl"
 BATCH = GOLDEN / "batch_two_gpus" / "run.hrec.jsonl"
-PATIENCE = 60
 
 
 class Screen(pyte.Screen):
@@ -297,12 +297,9 @@ def recorded(tmp_path, seconds):
          "--", HEADROOM, "sim-job", "--steps", str(seconds * 10), "--loader-workers", "1", "--loader-ms", "80"],
         env=environment(tmp_path), cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL, start_new_session=True)
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if recording.exists() and headroom(tmp_path, "top", recording, "--json", check=False).returncode == 0:
-            return recording, run
-        time.sleep(0.2)
-    raise AssertionError("nothing was recorded")
+    wait_until(lambda: recording.exists() and headroom(tmp_path, "top", recording, "--json", check=False).returncode == 0,
+               "a recording", every=0.2)
+    return recording, run
 
 
 def test_a_recording_that_grows_and_whose_writer_is_killed(tmp_path):
