@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/filesystem.h"
 
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
 
 namespace headroom {
@@ -47,6 +50,14 @@ std::string directory_of(const std::string& path) {
   const auto slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Result<void> make_private_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+  if (!error && ::mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) error = {errno, std::generic_category()};
+  if (error) return fail(Errc::kNoPermission, fmt::format("make {}: {}", path, error.message()));
+  return {};
 }
 
 std::string current_directory() {

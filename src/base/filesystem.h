@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
+
 namespace headroom {
 
 // The name of a network (or user-space) file system by its statfs magic number: "nfs", "cifs", "lustre", "fuse", …;
@@ -16,6 +18,8 @@ namespace headroom {
 [[nodiscard]] std::optional<std::uint64_t> free_bytes(const std::string& path);
 // The directory part of a path, "." if there is none.
 [[nodiscard]] std::string directory_of(const std::string& path);
+// The folder, for its owner alone (0700), and the folders above it, as usual. What is there stays as it is.
+[[nodiscard]] Result<void> make_private_folder(const std::string& path);
 [[nodiscard]] std::string current_directory();  // absolute; "" where it was removed
 
 }  // namespace headroom

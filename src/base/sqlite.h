@@ -45,7 +45,7 @@ enum class Access { kReadOnly, kReadWrite };
 class Database {
  public:
   Database() = default;
-  // `name` is a path, or a "file:" URI.
+  // `name` is a path, or a "file:" URI. Nothing but the file and what SQLite keeps beside it is opened or deleted.
   [[nodiscard]] static Result<Database> open(const std::string& name, Access access);
   [[nodiscard]] Result<void> execute(const char* sql);
   [[nodiscard]] Result<Statement> prepare(std::string_view sql);
@@ -77,8 +77,8 @@ class Database {
 // "file:" URI of `path` that tells SQLite that nobody writes, so that it asks for no locks and looks for no log.
 [[nodiscard]] std::string immutable_name(const std::string& path);
 
-// For files that may be anybody's, before they are opened: SQLite would wait for a pipe, the logs beside it included.
-// What is not there is no error.
+// For files that may be anybody's, before they are opened (open() does, too): SQLite would wait for a pipe, the logs
+// beside it included, and would delete the file that a hot journal names. What is not there is no error.
 [[nodiscard]] Result<void> check_regular_files(const std::string& path);
 
 // The connection's last error, with SQLite's own words.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace headroom {
@@ -54,6 +55,21 @@ std::string escaped(std::string_view text, std::string_view kept) {
 }
 
 }  // namespace
+
+std::string visible_json(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  while (!json.empty()) {
+    const Letter letter = letter_at(json);
+    const std::size_t bytes = std::max<std::size_t>(1, letter.bytes);
+    if (letter.code >= 0x7F && controls(letter.code))
+      out += fmt::format("\\u{:04x}", letter.code);
+    else
+      out += json.substr(0, bytes);
+    json.remove_prefix(bytes);
+  }
+  return out;
+}
 
 std::string visible(std::string_view text) { return escaped(text, ""); }
 std::string visible_lines(std::string_view text) { return escaped(text, "\n\t"); }

@@ -9,5 +9,8 @@ namespace headroom {
 
 [[nodiscard]] std::string visible(std::string_view text);        // one line: line ends and tabs are escaped, too
 [[nodiscard]] std::string visible_lines(std::string_view text);  // line ends and tabs stay
+// The same of a JSON document, which it stays, of the same value: what could speak to a terminal is "\u202e" there,
+// too. `json` is valid UTF-8.
+[[nodiscard]] std::string visible_json(std::string_view json);
 
 }  // namespace headroom

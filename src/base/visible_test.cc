@@ -23,6 +23,11 @@ TEST(Visible, EscapesWhatATerminalWouldObey) {
   EXPECT_EQ(visible_lines("one\ntwo\t\r"), "one\ntwo\t\\x0d");
 }
 
+TEST(Visible, OfJsonTheValueStays) {
+  EXPECT_EQ(visible_json("{\"a\": \"\u009b2J\x7f größe 🙂 \u202e\"}\n"),
+            "{\"a\": \"\\u009b2J\\u007f größe 🙂 \\u202e\"}\n");
+}
+
 TEST(Visible, EscapesWhatIsNoUtf8) {
   EXPECT_EQ(visible("\x9b"
                     "31m"),

@@ -125,6 +125,30 @@ TEST(Batch, AnEndMakesRoomForAStartThatWasRefused) {
   EXPECT_THAT(world.started(), ElementsAre(1, 2, 3));
 }
 
+TEST(Batch, ManyEndsWithinOnePauseDoNotLengthenIt) {
+  World world;
+  world.options.planner.slots = 6;
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g"}) {
+    TaskSpec spec = task(name);
+    spec.resources.gpus = 0;
+    world.with(spec);
+  }
+  world.executor.answers_at_once = false;
+  world.begin();
+  ASSERT_EQ(world.executor.started.size(), 6U);
+  for (AttemptId id = 1; id <= 6; ++id) world.executor.run(id);
+  world.batch->wake();
+  for (AttemptId id = 1; id <= 5; ++id) {  // each end lets the last task try again, and the box refuses it
+    world.exit(id);
+    const auto tried = static_cast<AttemptId>(world.executor.started.size());
+    ASSERT_EQ(tried, 6 + id);
+    world.executor.refuse(tried, "no room", true);
+    world.batch->wake();
+  }
+  world.pass(kSecond + kMillisecond);
+  EXPECT_EQ(world.executor.started.size(), 12U) << "tried again after the first pause, not after five of them";
+}
+
 TEST(Batch, AReadingThatHangsHoldsUpNobodyElse) {
   World world(2);
   TaskSpec other = task("b");

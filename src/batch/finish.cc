@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batch/finish.h"
 
-#include <filesystem>
-
+#include "base/filesystem.h"
 #include "base/time.h"
 #include "batch/ledger_figures.h"
 
@@ -37,10 +36,9 @@ void complete_records(Prepared& batch, const BatchEnd& end, const SessionResult&
     if (const auto copied = copy_journal(batch.place.folder_now(), recorded.path); !copied)
       say(fmt::format("{}; the journal itself is whole", copied.error().what), "");
   if (batch.history_path.empty()) return;
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(batch.history_path).parent_path(), ignored);
-  if (const auto saved = batch.history.save(batch.history_path); !saved)
-    say(fmt::format("what was learned is not kept: {}", saved.error().what), "");
+  auto saved = make_private_folder(headroom::directory_of(batch.history_path));
+  if (saved) saved = batch.history.save(batch.history_path);
+  if (!saved) say(fmt::format("what was learned is not kept: {}", saved.error().what), "");
 }
 
 void write_that_nothing_was_left(Prepared& batch, const Say& say) {

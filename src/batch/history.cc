@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/regular_file.h"
 #include "base/secrets.h"
 #include "base/strings.h"
 
@@ -133,7 +134,7 @@ History History::parse(std::string_view text) {
 }
 
 History History::load(const std::string& path) {
-  const auto text = read_file(path, kLargestFile);
+  const auto text = read_regular(path, kLargestFile);
   return parse(text ? *text : "");
 }
 
@@ -238,7 +239,11 @@ Result<void> lock_soon(int fd, const std::string& path) {
 
 Result<void> History::save(const std::string& path) {
   if (unsaved_.empty()) return {};
-  const Fd lock(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  struct stat there {};
+  if (::stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    return fail(Errc::kInvalidInput, fmt::format("{} is not a file", path));
+  const Fd lock(
+      ::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!lock) return tl::unexpected(errno_error("open " + path + ".lock"));
   HR_TRYV(lock_soon(lock.get(), path));
   History merged = load(path);

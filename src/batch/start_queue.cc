@@ -67,7 +67,11 @@ void StartQueue::refused(const std::string& why) {
   refused_.last = now;
   if (now < refused_.until) return;  // with another, at once
   refused_.why = why;
-  refused_.pause = std::clamp(2 * refused_.pause, kFirstPause, kLongestPause);
+  // An end before its time may have made room; that it did not is no reason to wait for twice as long.
+  if (now - refused_.since >= refused_.pause) {
+    refused_.pause = std::clamp(2 * refused_.pause, kFirstPause, kLongestPause);
+    refused_.since = now;
+  }
   refused_.until = now + refused_.pause;
 }
 

@@ -54,6 +54,7 @@ class StartQueue {
   struct {
     std::string why;  // not told yet
     Nanos until = 0, pause = 0, last = 0;
+    Nanos since = 0;  // when the pause became as long as it is
     bool told = false;
   } refused_;
 };

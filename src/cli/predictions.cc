@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/fd.h"
 #include "base/filesystem.h"
 #include "base/human.h"
+#include "base/regular_file.h"
 #include "base/time.h"
 #include "cli/environment.h"
 #include "cli/output.h"
@@ -24,14 +24,18 @@ namespace {
 constexpr std::ptrdiff_t kMostOutcomes = 2000;
 constexpr std::size_t kLargestFile = std::size_t{4} << 20;
 
+// The newest of it, where it is too large.
 Result<std::string> text_there(const std::string& path) {
   if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::string();
-  return read_file(path, kLargestFile);
+  if (const auto regular = open_regular(path); !regular) return tl::unexpected(regular.error());
+  std::string text = read_regular_tail(path, kLargestFile);
+  if (text.size() == kLargestFile) text.erase(0, text.find('\n') + 1);
+  return text;
 }
 
 // Others hold it for milliseconds.
 Result<Fd> locked(const std::string& path) {
-  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  Fd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
   if (!lock) return tl::unexpected(errno_error("open " + path));
   const Nanos until = monotonic_now() + 5 * kSecond;
   while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -58,15 +62,14 @@ Result<std::string> predictions_path() {
 
 Result<compare::Outcomes> past_predictions() {
   HR_TRY(const std::string path, predictions_path());
-  HR_TRY(const std::string text, text_there(path));
-  return compare::outcomes_of(text);
+  const auto text = text_there(path);
+  if (!text) say(fmt::format("going on without past predictions: {}", text.error().what));
+  return compare::outcomes_of(text.value_or(""));
 }
 
 Result<void> remember(const PredictionOutcome& outcome) {
   HR_TRY(const std::string path, predictions_path());
-  std::error_code error;
-  std::filesystem::create_directories(directory_of(path), error);
-  if (error) return fail(Errc::kIo, fmt::format("make {}: {}", directory_of(path), error.message()));
+  HR_TRYV(make_private_folder(directory_of(path)));
   HR_TRY(const Fd lock, locked(path + ".lock"));
   HR_TRY(std::string text, text_there(path));
   if (!text.empty() && text.back() != '\n') text += '\n';

@@ -35,11 +35,16 @@ Listing list(int folder) {
   return {listing, ::closedir};
 }
 
-// Files only: nothing of ours has folders in it.
-void remove_files(int folder) {
+// Nothing of ours has folders in it, but a job may make some; how deep is up to it.
+void remove_content(int folder, int deepest = 64) {
   const Listing listing = list(folder);
   if (!listing) return;
-  while (const dirent* entry = ::readdir(listing.get())) ::unlinkat(folder, entry->d_name, 0);
+  while (const dirent* entry = ::readdir(listing.get())) {
+    const std::string_view name = entry->d_name;
+    if (name == "." || name == ".." || ::unlinkat(folder, entry->d_name, 0) == 0 || deepest == 0) continue;
+    if (const Fd within(::openat(folder, entry->d_name, kFlags)); within) remove_content(within.get(), deepest - 1);
+    ::unlinkat(folder, entry->d_name, AT_REMOVEDIR);
+  }
 }
 
 Result<Fd> lock_folder(const std::string& path) {
@@ -95,7 +100,7 @@ RingDirectory& RingDirectory::operator=(RingDirectory&& other) noexcept {
 
 void RingDirectory::remove() {
   if (!lock_) return;
-  remove_files(lock_.get());
+  remove_content(lock_.get());
   ::rmdir(path_.c_str());
   lock_.reset();
 }
@@ -109,7 +114,7 @@ int remove_stale_rings(const std::string& place) {
     if (!is_stale(folder.get(), entry->d_name)) continue;
     const Fd stale(::openat(folder.get(), entry->d_name, kFlags));
     if (!stale || ::flock(stale.get(), LOCK_EX | LOCK_NB) != 0) continue;
-    remove_files(stale.get());
+    remove_content(stale.get());
     removed += ::unlinkat(folder.get(), entry->d_name, AT_REMOVEDIR) == 0 ? 1 : 0;
   }
   return removed;

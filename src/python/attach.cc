@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "python/attach.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/regular_file.h"
 #include "python/access.h"
 #include "python/elf_symbols.h"
 #include "python/maps.h"
@@ -41,9 +44,20 @@ std::vector<MappedFile> likely(const std::vector<MappedFile>& files, std::string
   return chosen;
 }
 
+// What lies by now where a file was mapped from is the process's choice: a pipe would never answer, and to open a
+// device may start something. What is mapped has the path of a file, not of a link.
+Result<Fd> open_mapped(const std::string& path) {
+  const Fd there(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat info {};
+  if (!there || ::fstat(there.get(), &info) != 0) return tl::unexpected(errno_error(fmt::format("open {}", path)));
+  if (!S_ISREG(info.st_mode)) return fail(Errc::kInvalidInput, fmt::format("open {}: not a regular file", path));
+  return open_regular(fmt::format("/proc/self/fd/{}", there.get()));
+}
+
 Result<ElfSymbols> symbols_of(std::int64_t pid, std::string_view path, bool exe) {
   // The program itself by its link: it may have been deleted or replaced since.
-  HR_TRY(const Fd fd, open_read(exe ? fmt::format("/proc/{}/exe", pid) : fmt::format("/proc/{}/root{}", pid, path)));
+  HR_TRY(const Fd fd,
+         exe ? open_read(fmt::format("/proc/{}/exe", pid)) : open_mapped(fmt::format("/proc/{}/root{}", pid, path)));
   const ReadAt read = [&](std::uint64_t offset, std::span<std::byte> into) {
     if (offset > INT64_MAX) return false;
     return ::pread(fd.get(), into.data(), into.size(), static_cast<off_t>(offset)) == static_cast<ssize_t>(into.size());

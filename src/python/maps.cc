@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <unordered_map>
 
 #include "base/strings.h"
 
@@ -43,6 +44,7 @@ int minor_at(std::string_view text) {
 
 std::vector<MappedFile> mapped_files(std::string_view maps) {
   std::vector<MappedFile> files;
+  std::unordered_map<std::string_view, std::size_t> known;  // a process may map tens of thousands of files
   for (std::string_view line : split(maps, '\n')) {
     const auto range = take_field(line);
     const auto rights = take_field(line);
@@ -51,12 +53,10 @@ std::vector<MappedFile> mapped_files(std::string_view maps) {
     take_field(line);  // inode
     const auto begin = hex(range.substr(0, range.find('-')));
     if (!begin || !offset || !line.starts_with('/')) continue;
-    auto known = std::find_if(files.rbegin(), files.rend(), [&](const MappedFile& f) { return f.path == line; });
-    if (known == files.rend()) {
-      files.push_back({line, *begin, *offset, false});
-      known = files.rbegin();
-    }
-    known->executable = known->executable || rights.find('x') != std::string_view::npos;
+    const auto [at, added] = known.try_emplace(line, files.size());
+    if (added) files.push_back({line, *begin, *offset, false});
+    MappedFile& file = files[at->second];
+    file.executable = file.executable || rights.find('x') != std::string_view::npos;
   }
   return files;
 }

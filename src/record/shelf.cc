@@ -140,11 +140,8 @@ std::string Shelf::network_filesystem() const {
 }
 
 Result<std::string> Shelf::new_path(const std::vector<std::string>& command, Nanos realtime) const {
-  std::error_code error;
-  fs::create_directories(fs::path(directory_).parent_path(), error);
-  if (!error && ::mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) error = {errno, std::generic_category()};
-  if (error)
-    return fail(Errc::kNoPermission, fmt::format("make the folder for recordings {}: {}", directory_, error.message()),
+  if (auto made = make_private_folder(directory_); !made)
+    return fail(Errc::kNoPermission, fmt::format("the folder for recordings: {}", made.error().what),
                 "set XDG_STATE_HOME, or say where with --output");
   const std::string stem = fmt::format("{}/{}-{}", directory_, time_stamp(realtime), short_name(command));
   constexpr int kTries = 1000;

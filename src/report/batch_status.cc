@@ -204,7 +204,7 @@ std::string to_json(const BatchProgress& progress) {
       {"ending", progress.draining},
       {"summary", progress.draining ? progress_words(progress)  // which says it
                                     : fmt::format("{}  {} running", progress_words(progress), counts.running)}};
-  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return visible_json(json.dump(1, ' ', false, ordered_json::error_handler_t::replace)) + "\n";
 }
 
 std::string status_text(std::string_view answer) {
@@ -245,7 +245,7 @@ std::string to_json(const StatusAtRest& status) {
                           {"waiting_for", ""},
                           {"ending", false},
                           {"summary", counts_of(status.tasks)}};
-  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return visible_json(json.dump(1, ' ', false, ordered_json::error_handler_t::replace)) + "\n";
 }
 
 std::string to_text(const StatusAtRest& status) {

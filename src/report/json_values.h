@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/visible.h"
 #include "model/recording.h"
 
 // Pieces that the JSON answers share. Members stand in the order in which they were put.
@@ -14,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 // Pretty, with a line end. What is not UTF-8 is replaced: names of files and tasks may hold anything.
 [[nodiscard]] inline std::string dump(const Json& json, int indent = 2) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
+  return visible_json(json.dump(indent, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 template <class T>

@@ -41,10 +41,13 @@ Json names_json(const std::vector<ShelfEntry>& entries) {
 }  // namespace
 
 std::string to_json(const Recorded& recorded) {
-  const nlohmann::json answer{{"schema", "headroom.record/1"},    {"path", recorded.path},
-                              {"duration_ns", recorded.duration}, {"gpus", recorded.gpus},
-                              {"processes", recorded.processes},  {"stop_reason", recorded.stop_reason}};
-  return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return dump({{"schema", "headroom.record/1"},
+               {"path", recorded.path},
+               {"duration_ns", recorded.duration},
+               {"gpus", recorded.gpus},
+               {"processes", recorded.processes},
+               {"stop_reason", recorded.stop_reason}},
+              -1);
 }
 
 std::string to_json(const ShelfListing& listing) {

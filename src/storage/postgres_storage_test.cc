@@ -35,6 +35,18 @@ TEST(PostgresUrl, ThePasswordIsHiddenInWhatOthersSay) {
   EXPECT_EQ(option.shown, "postgresql:///db");
 }
 
+TEST(PostgresUrl, APasswordWithoutAHostIsRefusedAndNotRepeated) {
+  for (const char* text :
+       {"postgresql://bob:PGSECRET/db", "postgresql://bob:1PGSECRET", "postgresql://h:1,bob:PGSECRET/db"}) {
+    const auto url = parse_postgres_url(text);
+    ASSERT_FALSE(url) << text;
+    EXPECT_EQ((url.error().what + url.error().hint).find("PGSECRET"), std::string::npos);
+  }
+  for (const char* text : {"postgresql://h1:5432,h2:5433/db", "postgresql://[::1]:5432/db", "postgresql://[::1]/db",
+                           "postgresql:///db", "postgresql://u:p%3Aq@h/db?options=-c%20a:b"})
+    EXPECT_TRUE(parse_postgres_url(text)) << text;
+}
+
 TEST(PostgresUrl, TwoAtSignsAreRefused) {
   for (const char* text : {"postgresql://me:p@55@host/db", "postgresql://me:p?55@55@host/db"}) {
     const auto url = parse_postgres_url(text);

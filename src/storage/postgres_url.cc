@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/secrets.h"
+#include "base/strings.h"
 
 namespace headroom {
 
@@ -66,6 +67,14 @@ Result<PostgresUrl> parse_postgres_url(std::string_view name) {
     url.connect += "@";
     url.shown += "@";
     rest.remove_prefix(at + 1);
+  }
+  // "postgresql://user:password/database" lacks its host: what stands there is a password, and is not repeated.
+  const std::string_view hosts = at == std::string_view::npos ? rest.substr(0, rest.find_first_of("/?#")) : "";
+  for (const std::string_view host : split(hosts, ',')) {
+    const std::size_t port = host.find(':', host.rfind(']') == std::string_view::npos ? 0 : host.rfind(']'));
+    if (port != std::string_view::npos && host.find_first_not_of("0123456789", port + 1) != std::string_view::npos)
+      return fail(Errc::kInvalidInput, "a PostgreSQL URL whose port is no number",
+                  "postgresql://USER:PASSWORD@HOST:PORT/DATABASE; is the @HOST missing?");
   }
   url.connect += rest;
   url.shown += rest.substr(0, rest.find_first_of("?#"));

@@ -94,3 +94,33 @@ def test_a_folder_of_somebody_else_is_read_only_on_request(tmp_path, received, v
     assert refused.returncode == 1 and "belongs to another user (uid 61999)" in refused.stderr
     assert "--trust-folder" in refused.stderr
     assert headroom(tmp_path, "batch", *verb, "--folder", "a.batch", "--trust-folder").stdout
+
+
+# ---- what lies in the state folder
+
+STATE = ["batch-history.jsonl", "batch-history.jsonl.lock", "predictions.jsonl", "predictions.jsonl.lock"]
+KINDS = {"pipe": os.mkfifo, "folder": os.mkdir, "link": lambda path: os.symlink("/dev/zero", path),
+         "large": lambda path: path.write_text("x" * (5 << 20))}
+
+
+@pytest.mark.parametrize("name", STATE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_verb_is_kept_from_its_work_by_what_lies_in_the_state_folder(tmp_path, received, name, kind):
+    here = put(received, tmp_path)
+    (here / name).unlink(missing_ok=True)
+    KINDS[kind](here / name)
+    ran = asked(tmp_path, here, ["batch", "--gpus", "none", "--folder", "b.batch", "--no-record", "--", "echo", "{}", ":::", "1"])
+    assert ran.returncode == 0 and "1 succeeded" in ran.stdout + ran.stderr, ran.stderr
+    planned = asked(tmp_path, here, ["plan", "a.hrec", "-o", "plan.json"])
+    assert planned.returncode == 0 and planned.stdout, planned.stderr
+    if name == "predictions.jsonl" and kind != "large":
+        assert planned.stderr.count("going on without past predictions") == 1
+    if name == "batch-history.jsonl" and kind != "large":
+        assert ran.stderr.count("what was learned is not kept") == 1
+
+
+def test_the_state_folder_is_private_whoever_makes_it(tmp_path):
+    batch_support.run(tmp_path, "--gpus", "none", "--no-record", "--", "echo", "{}", ":::", "1")
+    state = tmp_path / "state" / "headroom"
+    assert state.stat().st_mode & 0o777 == 0o700
+    assert [path.stat().st_mode & 0o777 for path in state.iterdir()] == [0o600] * len(list(state.iterdir()))
