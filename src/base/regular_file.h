@@ -8,7 +8,8 @@
 
 namespace headroom {
 
-// For files whose path somebody else may have a hand in: a FIFO, a device or a folder is refused instead of waited for.
+// For files whose path somebody else may have a hand in: a FIFO, a device or a folder is refused instead of waited for,
+// and so is a network mount that does not answer.
 [[nodiscard]] Result<Fd> open_regular(const std::string& path);
 [[nodiscard]] Result<std::string> read_regular(const std::string& path, std::size_t limit);  // kInvalidInput beyond it
 

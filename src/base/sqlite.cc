@@ -11,6 +11,7 @@
 #include <array>
 #include <mutex>
 
+#include "base/answers.h"
 #include "base/fd.h"
 
 namespace headroom {
@@ -96,6 +97,7 @@ Result<void> check_names_no_other_file(const std::string& path) {
 }  // namespace
 
 Result<void> check_regular_files(const std::string& path) {
+  HR_TRYV(answers(path));
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))
     return fail(Errc::kInvalidInput, fmt::format("{} is not a file", path));

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/answers.h"
 #include "base/filesystem.h"
 #include "base/fnv.h"
 #include "base/human.h"
@@ -134,6 +135,7 @@ Result<void> lock_patiently(Place& place, const Say& say) {
 }  // namespace
 
 Result<Place> take_folder(const std::string& folder, const Request& request, const Say& say) {
+  HR_TRYV(answers(folder));
   const Trust trust = request.trust_folder ? Trust::kAnybodys : Trust::kOwn;
   std::error_code error;
   if (request.fresh && fs::exists(journal_path(folder), error)) {
@@ -178,6 +180,7 @@ void warn_of_others(const std::string& folder, std::string_view shared, const Sa
 }
 
 Result<std::string> find_folder(const std::string& given) {
+  HR_TRYV(answers(given.empty() ? "." : given));
   std::error_code error;
   if (given.empty()) {
     const std::string latest = latest_in(".");

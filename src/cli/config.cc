@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/answers.h"
 #include "base/duration.h"
-#include "base/fd.h"
+#include "base/regular_file.h"
 #include "base/strings.h"
 #include "base/toml_table.h"
 #include "cli/environment.h"
@@ -116,9 +117,11 @@ Result<void> read_general(const TomlTable& file, Config& config) {
 
 Result<Config> read_config() {
   Config config{.path = config_path()};
-  if (config.path.empty() || ::access(config.path.c_str(), F_OK) != 0) return config;
+  if (config.path.empty()) return config;
+  HR_TRYV(answers(config.path));
+  if (::access(config.path.c_str(), F_OK) != 0) return config;
   config.there = true;
-  HR_TRY(const std::string text, read_file(config.path, kLargest));
+  HR_TRY(const std::string text, read_regular(config.path, kLargest));
   HR_TRY(const TomlTable file, TomlTable::parse(text, config.path));
   std::vector<std::string_view> known{"recordings", "width", "colour"};
   known.insert(known.end(), kVerbs.begin(), kVerbs.end());

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 
+#include "base/answers.h"
 #include "cli/config.h"
 #include "device/nvml_api.h"
 #include "host/tree_reader.h"
@@ -32,8 +33,17 @@ bool foreign_pids() {
 }
 
 Result<Shelf> users_shelf() {
-  if (config() && config()->recordings) return Shelf(*config()->recordings);
-  return Shelf::of_user(environment("XDG_STATE_HOME"), environment("HOME"));
+  HR_TRY(Shelf shelf, config() && config()->recordings
+                          ? Result<Shelf>(Shelf(*config()->recordings))
+                          : Shelf::of_user(environment("XDG_STATE_HOME"), environment("HOME")));
+  HR_TRYV(answers(shelf.directory()));
+  return shelf;
+}
+
+Result<std::string> users_state_folder() {
+  HR_TRY(const Shelf shelf, Shelf::of_user(environment("XDG_STATE_HOME"), environment("HOME")));
+  HR_TRYV(answers(shelf.directory()));
+  return shelf.directory();
 }
 
 }  // namespace headroom::cli

@@ -16,5 +16,6 @@ namespace headroom::cli {
 [[nodiscard]] bool on_virtual_gpus();       // below `headroom sim`
 [[nodiscard]] bool foreign_pids();          // the driver's process numbers are those of another pid namespace
 [[nodiscard]] Result<Shelf> users_shelf();  // where recordings lie unless told otherwise
+[[nodiscard]] Result<std::string> users_state_folder();  // where the rest is kept; it may not be there yet
 
 }  // namespace headroom::cli

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/answers.h"
 #include "base/duration.h"
 #include "base/filesystem.h"
 #include "base/human.h"
@@ -52,12 +53,45 @@ void make_folder_of(const std::string& path) {
     say(fmt::format("made the folder {} for the recording", directory_of(path)));
 }
 
-Result<OpenRecording> open_recording(const std::string& output, bool keep_secrets, const RecordingMeta& meta) {
-  HR_TRY(const std::string path, output.empty() ? path_on_shelf(meta) : Result<std::string>(output));
+// The first of "NAME-2.hrec", "NAME-3.hrec", … that is not there; `wanted` where a folder or a device is, a mistake.
+std::string next_name(const std::string& wanted) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(wanted, ignored)) return wanted;
+  const std::filesystem::path path(wanted);
+  for (int n = 2;; ++n) {
+    auto next = path.parent_path() / fmt::format("{}-{}{}", path.stem().string(), n, path.extension().string());
+    if (!std::filesystem::exists(next, ignored)) return next.string();
+  }
+}
+
+// Of recorders that begin together each finds the same name free, and one of them makes the file: the others go on to
+// the next name. A job is not left unrecorded because its last recording is still there.
+Result<std::unique_ptr<Writer>> create_writer(const LiveOptions& live, const RecordingMeta& meta) {
   WriterOptions options;
-  options.keep_secrets = keep_secrets;
-  make_folder_of(path);
-  HR_TRY(std::unique_ptr<Writer> writer, Writer::create(path, options));
+  options.keep_secrets = live.keep_environment;
+  std::string path = live.output;
+  constexpr int kMostTries = 1000;
+  for (int tries = 1;; ++tries) {
+    if (live.output.empty()) {
+      HR_TRY(path, path_on_shelf(meta));
+    }
+    HR_TRYV(answers(path));
+    make_folder_of(path);
+    auto writer = Writer::create(path, options);
+    const bool taken = !writer && writer.error().code == Errc::kBusy;
+    if (!taken || tries == kMostTries || !(live.output.empty() || live.next_if_taken)) return writer;
+    if (live.output.empty()) continue;
+    const std::string next = next_name(live.output);
+    if (next == live.output) return writer;
+    path = next;
+  }
+}
+
+Result<OpenRecording> open_recording(const LiveOptions& live, const RecordingMeta& meta) {
+  HR_TRY(std::unique_ptr<Writer> writer, create_writer(live, meta));
+  const std::string path = writer->path();
+  if (!live.output.empty() && path != live.output)
+    say(fmt::format("{} exists already: this recording goes to {}", live.output, path), "");
   Writer* raw = writer.get();
   return OpenRecording{.sink = std::move(writer),
                        .path = path,
@@ -161,9 +195,7 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
                                GivenGpus given) {
   SessionOptions session;
   session.interval = meta.interval;
-  session.open_recording = [output = options.output, keep = options.keep_environment, meta] {
-    return open_recording(output, keep, meta);
-  };
+  session.open_recording = [options, meta] { return open_recording(options, meta); };
   EvidenceSource gpus{.tier = 'N', .name = "the driver", .where = ReadOn::kSamplerOnceOpen};
   // The reader asks the tree only while it is read: by then both belong to the session's sampler.
   if (!options.no_gpu)

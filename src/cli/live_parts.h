@@ -15,6 +15,7 @@ namespace headroom::cli {
 struct LiveOptions {
   std::string interval = "1s";
   std::string output;
+  bool next_if_taken = false;  // where `output` is there: "NAME-2.hrec" and so on, and says so
   bool quiet = false;
   bool no_gpu = false;
   bool keep_environment = false;

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/answers.h"
 #include "base/duration.h"
 #include "base/fd.h"
 #include "base/human.h"
@@ -96,6 +97,7 @@ Result<std::string> name_of_recording(const std::string& what) {
 Result<std::string> path_of_recording(const std::string& what) {
   const auto shelf = users_shelf();
   if (what == "-") return what;  // standard input
+  HR_TRYV(answers(what));
   if (what != "last" && !what.starts_with("last~") &&
       (!shelf || what.find('/') != std::string::npos || ::access(what.c_str(), F_OK) == 0))
     return what;

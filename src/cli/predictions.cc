@@ -56,13 +56,13 @@ std::string newest(std::string text) {
 }  // namespace
 
 Result<std::string> predictions_path() {
-  HR_TRY(const Shelf shelf, Shelf::of_user(environment("XDG_STATE_HOME"), environment("HOME")));
-  return shelf.directory() + "/predictions.jsonl";
+  HR_TRY(const std::string folder, users_state_folder());
+  return folder + "/predictions.jsonl";
 }
 
 Result<compare::Outcomes> past_predictions() {
-  HR_TRY(const std::string path, predictions_path());
-  const auto text = text_there(path);
+  const auto path = predictions_path();
+  const auto text = path ? text_there(*path) : tl::unexpected(path.error());
   if (!text) say(fmt::format("going on without past predictions: {}", text.error().what));
   return compare::outcomes_of(text.value_or(""));
 }

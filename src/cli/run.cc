@@ -306,19 +306,6 @@ void WatchedJob::exit_as_job(bool reported) {
   leave(code == kExitOk && !reported ? kExitFailed : code);
 }
 
-// A job is not kept from running, nor left unrecorded, because its last recording is still there.
-std::string free_name(const std::string& wanted) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(wanted, ignored)) return wanted;  // a folder or a device is a mistake
-  const std::filesystem::path path(wanted);
-  for (int n = 2;; ++n) {
-    const auto next = path.parent_path() / fmt::format("{}-{}{}", path.stem().string(), n, path.extension().string());
-    if (std::filesystem::exists(next, ignored)) continue;
-    say(fmt::format("{} exists already: this recording goes to {}", wanted, next.string()), "");
-    return next.string();
-  }
-}
-
 int run_verb(RunOptions options, const std::vector<std::string>& argv) {
   if (argv.empty())
     return report_error(
@@ -332,7 +319,7 @@ int run_verb(RunOptions options, const std::vector<std::string>& argv) {
   if (!lines) return report_error(lines.error());
   if (options.replace && options.live.output.ends_with(".hrec"))
     for (const char* end : {"", "-wal", "-shm", "-journal"}) ::unlink((options.live.output + end).c_str());
-  options.live.output = free_name(options.live.output);
+  options.live.next_if_taken = true;
   ::mallopt(M_ARENA_MAX, 1);  // an arena per thread costs memory and would gain nothing here
   return WatchedJob(options, argv, *interval, std::move(*lines)).run();
 }

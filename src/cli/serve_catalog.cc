@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/answers.h"
 #include "base/fnv.h"
 #include "base/secrets.h"
 #include "base/strings.h"
@@ -97,7 +98,9 @@ std::string file_of_storage(const std::string& what) {
 }  // namespace
 
 Result<void> Catalog::name(const std::string& what) {
-  if (what.find("://") != std::string::npos || find_storage({what})) {
+  const bool is_url = what.find("://") != std::string::npos;
+  if (!is_url) HR_TRYV(answers(what));
+  if (is_url || find_storage({what})) {
     const std::string shown = hide_secrets(what);
     const std::string file = file_of_storage(what);
     studies_.push_back({{key_of('s', what), shown, last_part(shown), ""}, what, file, trace_of(file)});

@@ -20,7 +20,6 @@
 #include "base/strings.h"
 #include "base/time.h"
 #include "cli/environment.h"
-#include "record/shelf.h"
 
 namespace headroom::cli {
 
@@ -29,13 +28,9 @@ namespace {
 constexpr std::size_t kBytes = 32, kLongestFile = 4096;
 
 Result<std::string> state_folder() {
-  HR_TRY(const Shelf shelf, Shelf::of_user(environment("XDG_STATE_HOME"), environment("HOME")));
-  std::error_code error;
-  std::filesystem::create_directories(directory_of(shelf.directory()), error);
-  if (!error && ::mkdir(shelf.directory().c_str(), 0700) != 0 && errno != EEXIST)
-    error = {errno, std::generic_category()};
-  if (error) return fail(Errc::kNoPermission, fmt::format("make {}: {}", shelf.directory(), error.message()));
-  return shelf.directory();
+  HR_TRY(std::string folder, users_state_folder());
+  HR_TRYV(make_private_folder(folder));
+  return folder;
 }
 
 Result<std::string> random_token() {

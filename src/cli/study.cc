@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/answers.h"
 #include "base/bytes.h"
 #include "base/duration.h"
 #include "base/human.h"
@@ -43,7 +44,7 @@ Result<void> read_watch(StudyVerb& verb, const Words& words) {
   if (const auto plain = parse_number<double>(words.watch); plain && *plain >= 0)
     every = static_cast<Nanos>(std::min(*plain, 1e6) * 1e9);
   std::error_code ignored;
-  if (!every && (verb.storage.empty() || std::filesystem::exists(words.watch, ignored))) {
+  if (!every && (verb.storage.empty() || (answers(words.watch) && std::filesystem::exists(words.watch, ignored)))) {
     verb.recording = verb.storage;
     verb.storage = words.watch;
     return {};

@@ -2,8 +2,6 @@
 #include "record/writer.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "base/fd.h"
 #include "base/filesystem.h"
 #include "base/secrets.h"
+#include "base/thread.h"
 #include "model/dictionary.h"
 #include "model/events.h"
 #include "model/losses.h"
@@ -239,13 +238,8 @@ Result<std::unique_ptr<Writer>> Writer::create(const std::string& path, WriterOp
   return writer;
 }
 
-// Signals are the business of the threads that were there before.
 void Writer::start(State& state) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  state.thread = std::thread([&state] { state.run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  state.thread = thread_without_signals([&state] { state.run(); });
 }
 
 Writer::Writer(std::string path, std::unique_ptr<State> state) : path_(std::move(path)), state_(std::move(state)) {}

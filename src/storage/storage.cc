@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/answers.h"
 #include "base/fd.h"
 #include "base/regular_file.h"
 #include "base/visible.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr const char* kNameIt = "name the file that optuna.create_study(storage=…) was given";
 
 Result<std::string> file_beginning(const std::string& path) {
+  HR_TRYV(answers(path));
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return tl::unexpected(errno_error("open", kNameIt));
   if (S_ISDIR(info.st_mode)) return fail(Errc::kInvalidInput, "it is a folder", kNameIt);

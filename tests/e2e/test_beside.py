@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import batch_support
-from headroom_e2e import HEADROOM, environment, headroom
+from headroom_e2e import BUILD, HEADROOM, environment, headroom
 
 optuna = pytest.importorskip("optuna", reason="python3-optuna is not installed")
 
@@ -124,3 +124,44 @@ def test_the_state_folder_is_private_whoever_makes_it(tmp_path):
     state = tmp_path / "state" / "headroom"
     assert state.stat().st_mode & 0o777 == 0o700
     assert [path.stat().st_mode & 0o777 for path in state.iterdir()] == [0o600] * len(list(state.iterdir()))
+
+
+# ---- a network mount that does not answer
+
+def test_no_verb_waits_for_a_mount_that_does_not_answer(tmp_path, received):
+    here, dead = put(received, tmp_path), tmp_path / "mnt"
+    library = BUILD / "tests" / "libdead_mount.so"
+    given = {"LD_PRELOAD": str(library), "DEAD_MOUNT": str(dead)}
+    in_state = {"XDG_STATE_HOME": str(dead / "state")}
+    job = ["--", "sh", "-c", "sleep 7; echo the job ran; exit 7"]  # for longer than the patience
+    # words, where the dead mount is, exit code; what the job prints comes through
+    cases = [(["run", "--no-gpu", *job], in_state, 7), (["run", "--no-gpu", "-o", f"{dead}/a.hrec", *job], {}, 7),
+             (["batch", "--gpus", "none", "--folder", "c.batch", "--", "echo", "the job ran", "{}", ":::", "1"], in_state, 0),
+             (["plan", "a.hrec", "-o", "plan.json"], in_state, 0),
+             (["why", "a.hrec"], {"XDG_CONFIG_HOME": str(dead / "config")}, 1)]
+    cases += [(words, in_state, 1) for words in (["why", "last"], ["recordings"], ["recordings", "prune"])]
+    cases += [([word.replace("@", f"{dead}/") for word in words], {}, 1) for words in (
+        ["why", "@a.hrec"], ["report", "@a.hrec"], ["plan", "@a.hrec"], ["top", "@a.hrec", "--once"], ["export", "@a.hrec", "-f", "csv"],
+        ["study", "@study.db"], ["batch", "status", "@a.batch"], ["batch", "show", "--folder", "@a.batch"], ["import", "@a.csv"],
+        ["compare", "@a.hrec", "a.hrec"], ["batch", "tasks.txt", "--gpus", "none", "--folder", "@a.batch"])]
+    started = [subprocess.Popen([HEADROOM, *words], cwd=here, env={**environment(tmp_path, **given), **where}, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+               for words, where, _ in cases]
+    for process, (words, _, code) in zip(started, cases):
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == code, (words, out, err)
+        assert 1 <= (out + err).count("does not answer") <= 2, (words, out, err)
+        if "the job ran" in " ".join(words) and words[0] == "run":
+            assert "the job ran" in out
+
+
+# ---- one name for several recordings
+
+@pytest.mark.parametrize("named", [["-o", "same.hrec"], []], ids=["named", "on the shelf"])
+def test_recorders_that_begin_together_record_each_its_own(tmp_path, named):
+    started = [subprocess.Popen([HEADROOM, "run", "-q", "--no-gpu", *named, "--", "true"], cwd=tmp_path, env=environment(tmp_path),
+                                stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for _ in range(8)]
+    for process in started:
+        _, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0 and "unrecorded" not in err, err
+    assert len(list((tmp_path if named else tmp_path / "state" / "headroom").glob("*.hrec"))) == 8
