@@ -11,6 +11,7 @@ import pytest
 
 from batch_support import journal
 from headroom_e2e import HEADROOM, ROOT, environment, headroom
+from made_recording import made_recording
 from test_schemas import held
 
 PYTHON = "/usr/bin/python3"
@@ -255,35 +256,36 @@ def test_steps_of_half_the_time_are_told_apart_and_keep_what_was_promised(tmp_pa
     assert [(c["outcomes"], c["kept"]) for c in learned["causes"]] == [(1, 1)]
 
 
-SURE = (0.01, 8)  # a gain that two runs of these sleeps cannot fall short of
-NEVER = (50, 60)  # and one that they cannot reach: the longer one ends within 120 s, the shorter one takes over 3 s
+HALF, NEVER = (1.01, 8), (50, 60)  # gains that were promised; steps of half the time keep the first
 
 
 def test_two_recordings_by_their_steps_and_a_plan_verified(tmp_path):
-    before, after = of_16_and_of_8_ms(tmp_path)
+    before = made_recording(tmp_path / "before.jsonl", ms=16)
+    after = made_recording(tmp_path / "after.jsonl", ms=8, later=60)
     answer = compared(tmp_path, before, after)
     assert answer["unit"] == "sample"
+    assert answer["ratio"]["value"] == pytest.approx(0.5, abs=0.001) and answer["ratio"]["high"] < 1 and answer["differs"]
     rates = [answer[side]["seconds"] / answer[side]["work"] for side in "ab"]
-    assert answer["ratio"]["value"] == pytest.approx(rates[1] / rates[0])
+    assert rates == pytest.approx([0.016 / 32, 0.008 / 32], rel=0.001)
     assert "too_few_repeats" in codes(compared(tmp_path, before, after, "--tasks", code=1), refusing=True)
     again = headroom(tmp_path, "compare", f"{before},{before}", after, check=False)
     assert again.returncode == 2 and "is named twice" in again.stderr
     assert "one and the same run" in compared(tmp_path, before, before, code=1)["reasons"][0]["text"]
 
-    kept = verified(tmp_path, planned(tmp_path, before, *SURE), after)
+    kept = verified(tmp_path, planned(tmp_path, before, *HALF), after)
     option = kept["options"][0]
-    assert option["kept"] is True and option["predicted"] == {"low": SURE[0], "high": SURE[1]}
+    assert option["kept"] is True and option["predicted"] == {"low": HALF[0], "high": HALF[1]}
     assert option["measured"]["value"] == pytest.approx(1 / kept["comparison"]["ratio"]["value"])
     assert kept["comparison"]["unit"] == "run"  # equal work: the gain is of the whole
     never = verified(tmp_path, planned(tmp_path, before, *NEVER), after, "--no-history", code=1)
-    assert never["options"][0]["kept"] is not True
+    assert never["options"][0]["kept"] is False
     # A risky change has to keep its quality, too.
-    plan = planned(tmp_path, before, *SURE, "risky")
-    worse = recorded(tmp_path, "worse", "--ms", "8", "--accuracy", "0.8")
+    plan = planned(tmp_path, before, *HALF, "risky")
+    worse = made_recording(tmp_path / "worse.jsonl", ms=8, later=120, metrics={"accuracy": 0.8})
     answer = verified(tmp_path, plan, worse, "--no-history", code=1)
     assert answer["options"][0]["kept"] is False and "accuracy is worse" in answer["together"]["why"]
     # Several options: which were applied has to be said.
-    plan = planned(tmp_path, before, *SURE, more=[{"id": "other", "gain": {"low": 1, "high": 2}}])
+    plan = planned(tmp_path, before, *HALF, more=[{"id": "other", "gain": {"low": 1, "high": 2}}])
     asked = headroom(tmp_path, "verify", plan, after, check=False)
     assert asked.returncode == 2 and "--applied ID, of more_loader_workers, other" in asked.stderr
     # The same plan and recording once more: it counts once.
