@@ -211,42 +211,5 @@ TEST(StackReader, APythonThatIsTooOldIsDeclinedInWords) {
   GTEST_SKIP() << "no Python 3.7 here";
 }
 
-TEST(StackReader, AProgramThatMakesCodeWithoutEndIsSaidOnce) {
-  Program program("/usr/bin/python3", R"py(
-import sys, time, types
-sys.setrecursionlimit(10000)
-def deeper(rest, left):
-    if left: rest[left - 1](rest, left - 1)
-    else: time.sleep(0.02)
-changes = {"co_name": "n" * 300, "co_filename": "/" + "f" * 1022}
-if hasattr(deeper.__code__, "co_qualname"): changes["co_qualname"] = changes["co_name"]
-line = 0
-def made():
-    global line
-    line += 1
-    return types.FunctionType(deeper.__code__.replace(co_firstlineno=line, **changes), globals())
-print(1, flush=True)
-while True:
-    functions = [made() for _ in range(200)]
-    functions[-1](functions, 199)
-)py");
-  ASSERT_EQ(program.line(), "1");
-  StackReader reader({.pids = {program.pid()}});
-  MemorySink sink;
-  const auto said = [](const Recording& recording) {
-    std::int64_t count = 0;
-    for (const Loss& loss : recording.losses) count += loss.what == "code_left_out" ? loss.count : 0;
-    return count;
-  };
-  ASSERT_TRUE(read_until(reader, sink, [&](const Recording& r) { return said(r) > 0; }));
-  const std::size_t texts = sink.recording().texts.size(), rows = rows_of(sink.recording(), program.pid());
-  ASSERT_TRUE(read_until(reader, sink, [&](const Recording& r) { return rows_of(r, program.pid()) > rows + 20; }));
-  EXPECT_EQ(sink.recording().texts.size(), texts) << "no more names come";
-  EXPECT_EQ(said(sink.recording()), 1);
-  const Source& source = *thread_of(sink.recording(), program.pid());
-  const auto& last = sink.recording().tracks[static_cast<std::size_t>(&source - sink.recording().sources.data())].lists;
-  EXPECT_THAT(texts_of(sink.recording(), last.back()), Contains("(other code)"));
-}
-
 }  // namespace
 }  // namespace headroom::python
