@@ -92,7 +92,7 @@ Waiter waiter_of(SourceId process, const std::map<SourceId, std::int64_t>& other
 
 // Whether stacks of this kind may be a wait at all: neither a wait for kernels, nor something that a family names.
 bool may_wait(const stacks::StackKind& kind) {
-  return kind.family == stacks::Family::kNone || stacks::only_waits(kind.family);
+  return !kind.where.empty() && (kind.family == stacks::Family::kNone || stacks::only_waits(kind.family));
 }
 
 PeerWait wait_of(const Waiter& waiter, std::uint32_t number, const std::map<SourceId, std::int64_t>& pids,

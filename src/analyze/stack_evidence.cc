@@ -100,7 +100,8 @@ class Kinds {
     constexpr std::size_t kMost = 3;
     if (by_place.size() > kMost) return fmt::format("one of {} threads' functions", by_place.size());
     std::string words;
-    for (const auto& [place, kind] : by_place) words += (words.empty() ? "" : " or ") + place;
+    for (const auto& [place, kind] : by_place)
+      words += (words.empty() ? "" : " or ") + (place.empty() ? "other code" : place);
     return words;
   }
 

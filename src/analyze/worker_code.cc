@@ -23,7 +23,7 @@ WorkerLooks worker_looks(const StackView& stacks, const JobView& job, const std:
         for (const ListRow& look : looks_within(stacks.looks.at(id).all(), slice.begin, slice.end)) {
           const stacks::StackKind& kind = stacks.kind_of(look);
           std::int32_t place = -1;
-          if (!kind.waits && kind.family != stacks::Family::kLoaderWait) {
+          if (!kind.waits && kind.family != stacks::Family::kLoaderWait && !kind.where.empty()) {
             const auto [known, fresh] = numbers.try_emplace(kind.where, static_cast<std::int32_t>(seen.places.size()));
             if (fresh) seen.places.push_back(kind.where);
             place = known->second;
@@ -131,7 +131,7 @@ std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
         seen.all += 1;
         const BesideMain beside = looks.beside(look);
         if (beside.kind == BesideMain::kNobody) continue;
-        seen.looks_at[stacks.kinds[beside.kind].where] += 1;
+        if (const std::string& where = stacks.kinds[beside.kind].where; !where.empty()) seen.looks_at[where] += 1;
         if (beside.has_interpreter) seen.with_interpreter += 1;
       }
     }

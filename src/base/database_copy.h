@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/locked_folder.h"
 #include "base/result.h"
 
 namespace headroom {
@@ -16,19 +17,20 @@ using DatabaseState = std::array<std::pair<std::filesystem::file_time_type, std:
 [[nodiscard]] DatabaseState database_state(const std::string& path);
 
 // A database that cannot be read where it lies, copied into a temporary folder with the log or journal that belongs to
-// it: its writer died, and what is left must be merged or undone, where nothing may be written. kBusy: it was written
-// meanwhile. The folder goes with this object.
+// it: its writer died, and what is left must be merged or undone, where nothing may be written. The folder goes with
+// this object; what a process that was killed has left of such goes with the next copy, or with remove_stale().
 class DatabaseCopy {
  public:
+  static constexpr std::uintmax_t kMostBytes = std::uintmax_t{8} << 30;
+
+  // kBusy: it was written meanwhile. kNoSpace: it is larger than kMostBytes or than what may be taken of TMPDIR.
   [[nodiscard]] static Result<DatabaseCopy> make(const std::string& path);
-  DatabaseCopy(DatabaseCopy&& other) noexcept;
-  DatabaseCopy& operator=(DatabaseCopy&&) = delete;
-  ~DatabaseCopy();
-  [[nodiscard]] std::string path() const { return folder_ + "/copy.sqlite"; }  // may be opened for writing
+  static void remove_stale();
+  [[nodiscard]] std::string path() const { return folder_.path() + "/copy.sqlite"; }  // may be opened for writing
 
  private:
-  explicit DatabaseCopy(std::string folder) : folder_(std::move(folder)) {}
-  std::string folder_;  // "": moved from
+  explicit DatabaseCopy(LockedFolder folder) : folder_(std::move(folder)) {}
+  LockedFolder folder_;
 };
 
 }  // namespace headroom

@@ -228,6 +228,8 @@ void WatchedJob::ended(const JobEnd& end) {
   if (output_) {
     for (const pid_t pump : output_->pumps()) std::erase(end_.left_over, pump);
     output_->flush(kOutputPatience);
+    for (const std::string& what : output_->not_passed_on())
+      say(fmt::format("a part of the job's output is lost: it cannot be written to {}", what), "");
   }
   end_.left_over = those_that_stay(std::move(end_.left_over), kLeftOverPatience);
   events::JobEnd event;

@@ -10,6 +10,7 @@
 
 #include "base/answers.h"
 #include "base/bytes.h"
+#include "base/database_copy.h"
 #include "base/duration.h"
 #include "base/human.h"
 #include "base/secrets.h"
@@ -99,6 +100,7 @@ Result<void> explain_studies(const StudyVerb& verb) {
   if (!verb.output.empty()) {
     HR_TRY(file, document_file(verb.output));
   }
+  DatabaseCopy::remove_stale();
   HR_TRY(const StorageContent content, read_storage({.name = verb.storage, .study = verb.study}));
   std::optional<OpenedRecording> recording;
   if (!verb.recording.empty()) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,12 +29,15 @@ using screen::Colour;
 
 struct Terminal::Impl {
   SCREEN* screen = nullptr;
+  winsize size{};  // as the terminal said it last
   int colours = 0;
   std::map<std::pair<int, int>, int> pairs;
 };
 
 namespace {
 
+// Whoever holds the other end of a terminal may say that it has 65,535 rows; ncurses counts in shorts.
+constexpr int kMostRows = 1000, kMostColumns = 1000;
 constexpr const char* kFallback = "xterm-256color";
 // Terminals that speak as xterm does and whose entry ncurses-base lacks.
 constexpr std::array kLikeXterm{"xterm-", "alacritty", "foot", "wezterm", "contour", "rio"};
@@ -105,6 +109,7 @@ const std::map<int, Kind>& kinds_of_keys() {
 }  // namespace
 
 Result<std::unique_ptr<Terminal>> Terminal::open(screen::Look wanted) {
+  ::use_env(false);  // the size is asked for here, before it is believed
   HR_TRY(const std::string name, terminfo_name());
   std::unique_ptr<Terminal> terminal(new Terminal);
   terminal->impl_ = std::make_unique<Impl>();
@@ -126,6 +131,7 @@ Result<std::unique_ptr<Terminal>> Terminal::open(screen::Look wanted) {
   terminal->look_.colour = wanted.colour && ::has_colors() && ::start_color() == OK && COLORS >= 8;
   if (terminal->look_.colour) ::use_default_colors();
   terminal->impl_->colours = COLORS;
+  (void)terminal->follow_size();
   return terminal;
 }
 
@@ -213,14 +219,22 @@ Terminal::Event Terminal::mouse_event(screen::Key& key) const {
   return Event::kKey;
 }
 
+// Whether it has changed. A terminal that does not say its size has the one that terminfo gives it.
+bool Terminal::follow_size() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0) return false;
+  if (size.ws_row == impl_->size.ws_row && size.ws_col == impl_->size.ws_col) return false;
+  impl_->size = size;
+  ::resize_term(std::min<int>(size.ws_row, kMostRows), std::min<int>(size.ws_col, kMostColumns));
+  painted_ = {};  // what lay beyond a smaller size is gone
+  return true;
+}
+
 Terminal::Event Terminal::next_event(screen::Key& key) {
+  if (follow_size()) return Event::kResized;
   wint_t code = 0;
   const int kind = ::wget_wch(stdscr, &code);
   if (kind == ERR) return Event::kNothing;
-  if (kind == KEY_CODE_YES && code == KEY_RESIZE) {
-    painted_ = {};  // what lay beyond a smaller size is gone
-    return Event::kResized;
-  }
   if (kind == KEY_CODE_YES && code == KEY_MOUSE) return mouse_event(key);
   const auto known = kinds_of_keys().find(static_cast<int>(code));
   if (known != kinds_of_keys().end()) {

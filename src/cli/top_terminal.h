@@ -35,6 +35,7 @@ class Terminal {
   void put(int row, int column, const std::string& text, const screen::Style& style);
   void put_line(std::size_t row, const screen::Line& line);
   [[nodiscard]] int pair_of(screen::Colour ink, screen::Colour ground);
+  [[nodiscard]] bool follow_size();
   [[nodiscard]] Event next_event(screen::Key& key);
   [[nodiscard]] Event mouse_event(screen::Key& key) const;
 

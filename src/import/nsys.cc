@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <set>
+#include <unordered_map>
 
 #include "base/strings.h"
 #include "import/trace.h"
@@ -28,6 +29,10 @@ constexpr std::array<std::string_view, 11> kTables{"CUPTI_ACTIVITY_KIND_KERNEL",
                                                    "ENUM_CUDA_MEM_KIND",
                                                    "PROCESSES"};
 
+constexpr std::size_t kLongestName = 300;                      // characters; no rule asks for what is further in
+constexpr std::size_t kMostNameBytes = std::size_t{64} << 20;  // of all names together
+constexpr std::size_t kPerName = 64;                           // bytes, what the map takes for one
+
 // A process and thread as one number: 8 bits of hardware, 8 of a virtual machine, 24 of the process, 24 of the thread.
 std::int64_t pid_of(std::int64_t global) { return global >> 24 & 0xff'ffff; }
 TraceBuilder::Thread thread_of(std::int64_t global) { return {pid_of(global), global & 0xff'ffff}; }
@@ -48,6 +53,7 @@ class NsysReader {
     HR_TRYV(database_.check_stored_tables(kTables));
     HR_TRYV(find_columns());
     HR_TRYV(facts());
+    HR_TRYV(names());
     HR_TRYV(kernels());
     HR_TRYV(copies());
     HR_TRYV(calls());
@@ -73,10 +79,12 @@ class NsysReader {
   [[nodiscard]] std::string column(std::string_view table, std::string_view column, std::string_view otherwise) const {
     return has(fmt::format("{}.{}", table, column)) ? fmt::format("t.\"{}\"", column) : std::string(otherwise);
   }
-  // "t.shortName" as the text it stands for.
-  [[nodiscard]] std::string text_of(std::string_view table, std::string_view number) const {
-    if (!has(fmt::format("{}.{}", table, number)) || !has("StringIds.value")) return "''";
-    return fmt::format("(SELECT value FROM StringIds WHERE id = t.\"{}\")", number);
+  // The text that a number in that column stands for; "" where there is none.
+  [[nodiscard]] std::string_view name_at(Statement& row, int column) const {
+    if (row.is_null(column)) return {};
+    const auto known = names_.find(row.integer(column));
+    if (known != names_.end()) return known->second;
+    return names_left_out_ ? std::string_view("other names") : std::string_view();
   }
   // One row after another of a table that has a begin and an end; nothing where there is no such table.
   template <class Take>
@@ -107,6 +115,7 @@ class NsysReader {
   }
 
   Result<void> facts();
+  Result<void> names();
   Result<void> kernels();
   Result<void> copies();
   Result<void> calls();
@@ -118,6 +127,8 @@ class NsysReader {
   Database& database_;
   TraceBuilder builder_;
   std::set<std::string, std::less<>> columns_;
+  std::unordered_map<std::int64_t, std::string> names_;  // of StringIds
+  bool names_left_out_ = false;
   std::int64_t read_ = 0;
 };
 
@@ -151,25 +162,49 @@ Result<void> NsysReader::facts() {
   }
 }
 
+// All at once: a name is read as often as it stands there, and not as often as it is used.
+Result<void> NsysReader::names() {
+  if (!has("StringIds.id") || !has("StringIds.value")) return {};
+  HR_TRY(Statement rows,
+         database_.prepare(fmt::format("SELECT id, substr(value, 1, {}) FROM StringIds", kLongestName)));
+  std::size_t bytes = 0;
+  for (;;) {
+    auto more = rows.step();
+    if (!more && more.error().code == Errc::kCorrupt && !names_.empty()) return stopped("StringIds", more.error());
+    if (!more) return tl::unexpected(within(name_, more.error()));
+    if (!*more) return {};
+    const std::string_view name = rows.bytes(1);
+    if (bytes + kPerName + name.size() > kMostNameBytes) {
+      names_left_out_ = true;
+      builder_.losses().add(LossKind::kColumnNotKept, 1, [&] {
+        return fmt::format("names of StringIds beyond {} MiB: what has one of them is called other names",
+                           kMostNameBytes >> 20U);
+      });
+      return {};
+    }
+    if (names_.try_emplace(rows.integer(0), name).second) bytes += kPerName + name.size();
+  }
+}
+
 Result<void> NsysReader::kernels() {
   constexpr std::string_view kKernels = "CUPTI_ACTIVITY_KIND_KERNEL", kGraphs = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
   const auto take = [&](std::string_view table) {
     return [this, table](Statement& row, Nanos begin, Nanos end) {
       const std::int64_t device = row.integer(2), global = row.integer(4);
       if (!good_device(device, table)) return;
-      const bool talks = is_communication(row.bytes(5));
+      const bool talks = is_communication(name_at(row, 5));
       builder_.work(static_cast<int>(device), talks ? GpuWork::kCommunication : GpuWork::kKernel, begin, end,
                     correlation_of(global, row.integer(3)));
     };
   };
   HR_TRYV(each(kKernels,
                fmt::format("t.deviceId, {}, {}, {}", column(kKernels, "correlationId", "0"),
-                           column(kKernels, "globalPid", "0"), text_of(kKernels, "shortName")),
+                           column(kKernels, "globalPid", "0"), column(kKernels, "shortName", "NULL")),
                take(kKernels)));
   const std::int64_t before = read_;
   HR_TRYV(each(
       kGraphs,
-      fmt::format("t.deviceId, {}, {}, ''", column(kGraphs, "correlationId", "0"), column(kGraphs, "globalPid", "0")),
+      fmt::format("t.deviceId, {}, {}, NULL", column(kGraphs, "correlationId", "0"), column(kGraphs, "globalPid", "0")),
       take(kGraphs)));
   if (read_ > before)
     builder_.losses().add(LossKind::kGraphsAsKernels, read_ - before, [] {
@@ -213,9 +248,10 @@ Result<void> NsysReader::copies() {
 Result<void> NsysReader::calls() {
   constexpr std::string_view kCalls = "CUPTI_ACTIVITY_KIND_RUNTIME";
   return each(
-      kCalls, fmt::format("t.globalTid, {}, {}", column(kCalls, "correlationId", "0"), text_of(kCalls, "nameId")),
+      kCalls,
+      fmt::format("t.globalTid, {}, {}", column(kCalls, "correlationId", "0"), column(kCalls, "nameId", "NULL")),
       [&](Statement& row, Nanos begin, Nanos end) {
-        std::string_view name = row.bytes(4);  // "cudaLaunchKernel_v7000"
+        std::string_view name = name_at(row, 4);  // "cudaLaunchKernel_v7000"
         if (const auto version = name.rfind("_v"); version != std::string_view::npos) name = name.substr(0, version);
         builder_.call(thread_of(row.integer(2)), name, begin, end, correlation_of(row.integer(2), row.integer(3)));
       });
@@ -227,13 +263,13 @@ Result<void> NsysReader::ranges() {
   // 59: pushed and popped, 60: started and ended; 70 and 71 the same, from a text file.
   const std::string text = column(kRanges, "text", "NULL");
   return each(kRanges,
-              fmt::format("t.globalTid, {}, COALESCE({}, {})", column(kRanges, "eventType", "59"), text,
-                          text_of(kRanges, "textId")),
+              fmt::format("t.globalTid, {}, substr({}, 1, {}), {}", column(kRanges, "eventType", "59"), text,
+                          kLongestName, column(kRanges, "textId", "NULL")),
               [&](Statement& row, Nanos begin, Nanos end) {
                 const std::int64_t type = row.integer(3);
                 const bool range = type == 59 || type == 60 || type == 70 || type == 71;
-                if (range && !row.bytes(4).empty())
-                  builder_.annotation(thread_of(row.integer(2)), row.bytes(4), begin, end);
+                const std::string_view name = row.is_null(4) ? name_at(row, 5) : row.bytes(4);
+                if (range && !name.empty()) builder_.annotation(thread_of(row.integer(2)), name, begin, end);
               });
 }
 

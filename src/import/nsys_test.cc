@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "analyze/gpu_works.h"
 #include "import/trace.h"
 #include "import/trace_testing.h"
@@ -82,6 +84,38 @@ TEST(Nsys, AViewIsNotComputed) {
   auto database = Database::open(":memory:", Access::kReadWrite);
   ASSERT_TRUE(database->execute("CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT 1 start, 2 end, 0 deviceId"));
   EXPECT_FALSE(read_nsys("report.sqlite", *database));
+}
+
+// Read for every kernel, the name would be a terabyte.
+TEST(Nsys, AnEndlessNameIsReadOnceAndCut) {
+  Database database = nsys_database();
+  ASSERT_TRUE(database.execute(
+      "INSERT INTO StringIds VALUES (9, 'cuda' || printf('%.*c', 10000000, 'x'));"
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT 20000 + 10 * i, 20005 + 10 * i, 0, 7, 100 + i, 77 << 24, 9 FROM n;"
+      "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (30000000, 39000000, 0, (77 << 24) | 78, 7, 9, 0);"
+      "INSERT INTO NVTX_EVENTS VALUES (2000, 3000, 59, printf('%.*c', 100000, 'y'), (77 << 24) | 78, 5);"));
+  const auto r = read_nsys("report.sqlite", database);
+  ASSERT_TRUE(r) << r.error().what;
+  EXPECT_EQ(busy_in(*r), 7'000 + 100'000 * 5);
+  std::size_t longest = 0;
+  for (const std::string& text : r->texts) longest = std::max(longest, text.size());
+  EXPECT_EQ(longest, 300U);
+  EXPECT_TRUE(r->losses.empty());
+}
+
+TEST(Nsys, NamesBeyondTheBoundAreOtherNamesAndSaid) {
+  Database database = nsys_database();
+  ASSERT_TRUE(
+      database.execute("WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 200000) "
+                       "INSERT INTO StringIds SELECT i, printf('%.*c', 300, 'x') || i FROM n;"
+                       "INSERT INTO NVTX_EVENTS VALUES (2000, 17000, 59, NULL, (77 << 24) | 78, 199999);"));
+  const auto r = read_nsys("report.sqlite", database);
+  ASSERT_TRUE(r) << r.error().what;
+  ASSERT_EQ(r->losses.size(), 1U);
+  EXPECT_EQ(r->losses[0].what, "column_not_kept");
+  EXPECT_NE(std::find(r->texts.begin(), r->texts.end(), "other names"), r->texts.end());
+  EXPECT_NE(std::find(r->texts.begin(), r->texts.end(), "train"), r->texts.end()) << "what came before has its name";
 }
 
 }  // namespace

@@ -7,7 +7,8 @@ namespace headroom {
 
 TextId Dictionary::text(std::string_view text) {
   if (const auto known = text_ids_.find(text); known != text_ids_.end()) return known->second;
-  if (texts_.size() >= kMostTexts) return kNoText;
+  if (texts_.size() >= kMostTexts || text.size() > kMostTextBytes - text_bytes_) return kNoText;
+  text_bytes_ += text.size();
   const auto id = static_cast<TextId>(texts_.size());
   text_ids_.emplace(texts_.emplace_back(text), id);
   return id;

@@ -44,5 +44,17 @@ TEST(Dictionary, BeyondItsBoundsNothingNewHasANumberAndTheOldKeepTheirs) {
   EXPECT_EQ(dictionary.list(std::array<TextId, 2>{0, 1}), 1U);
 }
 
+TEST(Dictionary, TextsAreBoundedInBytes) {
+  Dictionary dictionary;
+  constexpr std::size_t kLong = std::size_t{1} << 20;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < 2 * Dictionary::kMostTextBytes / kLong; ++i)
+    if (dictionary.text(std::to_string(1000 + i) + std::string(kLong, 'x')) != kNoText) ++kept;
+  EXPECT_EQ(kept, (Dictionary::kMostTextBytes - 1) / kLong);
+  EXPECT_LE(dictionary.text_bytes(), Dictionary::kMostTextBytes);
+  EXPECT_EQ(dictionary.text("1007" + std::string(kLong, 'x')), 7U);
+  EXPECT_EQ(dictionary.text("a short one"), kept) << "there is room for it";
+}
+
 }  // namespace
 }  // namespace headroom

@@ -9,6 +9,10 @@
 // things "burn (tools.py) called by validate (train.py)".
 namespace headroom {
 
+// What stands in a stack for frames without a name: the outermost ones of a stack that is deeper than is read, and code
+// of a process that has made more of it than is kept.
+inline constexpr std::string_view kCutFrames = "...", kOtherCode = "(other code)";
+
 inline constexpr std::string_view kCalledBy = " called by ";
 
 [[nodiscard]] inline std::string with_caller(std::string_view function, std::string_view caller) {

@@ -11,9 +11,12 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <thread>
 
 #include "pump/pump.h"
@@ -187,9 +190,9 @@ bool JobOutput::ended(pid_t pid, ExitStatus status) {
 void JobOutput::pump_ended(Stream& stream, ExitStatus status) {
   stream.pump = 0;
   stream.control.reset();
-  const bool done = status.signal == 0 &&
-                    (status.code == static_cast<int>(End::kDone) || status.code == static_cast<int>(End::kGone));
-  if (done)
+  const auto passed = status.signal == 0 ? passed_of(status.code) : std::nullopt;
+  if (passed && passed->error != 0) stream.error = passed->error;
+  if (passed)
     stream.in.reset();  // the job sees it, where it still writes
   else
     go_on(stream);
@@ -225,6 +228,15 @@ void JobOutput::flush(Nanos patience) {
   for (Stream& stream : streams_) wait_for(stream, until);
 }
 
+std::vector<std::string> JobOutput::not_passed_on() const {
+  std::vector<std::string> texts;
+  for (const Stream& stream : streams_)
+    if (stream.error != 0)
+      texts.push_back(fmt::format("standard {}{}: {}", stream.number == 1 ? "output" : "error",
+                                  stream.both ? " and error" : "", std::strerror(stream.error)));
+  return texts;
+}
+
 void JobOutput::wait_for(Stream& stream, Nanos until) {
   while (stream.control) {
     const char request = 'f';
@@ -232,8 +244,11 @@ void JobOutput::wait_for(Stream& stream, Nanos until) {
     pollfd reply{stream.control.get(), POLLIN, 0};
     const Nanos left = until - boottime_now();
     if (left <= 0 || ::poll(&reply, 1, static_cast<int>(left / kMillisecond) + 1) <= 0) return;
-    char done = 0;
-    if (::recv(stream.control.get(), &done, 1, MSG_DONTWAIT) == 1) return;
+    unsigned char error = 0;
+    if (::recv(stream.control.get(), &error, 1, MSG_DONTWAIT) == 1) {
+      if (error != 0) stream.error = error;
+      return;
+    }
     int status = 0;
     if (stream.pump <= 0 || ::waitpid(stream.pump, &status, 0) != stream.pump) return;
     pump_ended(stream, exit_status_of(status));

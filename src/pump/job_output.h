@@ -50,6 +50,8 @@ class JobOutput {
 
   // Waits until all that was written so far has been passed on.
   void flush(Nanos patience);
+  // What could not be, as was seen by then: "standard output: No space left on device".
+  [[nodiscard]] std::vector<std::string> not_passed_on() const;
 
  private:
   struct Stream {
@@ -61,6 +63,7 @@ class JobOutput {
     Fd control;
     pid_t pump = 0;
     int deaths = 0;
+    int error = 0;  // Passed::error
   };
 
   JobOutput() = default;

@@ -30,12 +30,17 @@ constexpr short kHungUp = POLLERR | POLLHUP | POLLNVAL;
 class Pump {
  public:
   explicit Pump(const Ends& ends) : ends_(ends) {}
-  End run();
+  Passed run() {
+    const End end = pass_all();
+    return {end, error_};
+  }
 
  private:
   enum class Read : std::uint8_t { kSome, kNothing, kEnd };
+  End pass_all();
   Read read_some();
   bool write_all();
+  [[nodiscard]] bool is_read() const;
   void copy();
   void take_request();
   void reply();
@@ -45,12 +50,13 @@ class Pump {
   std::array<char, kBlock> block_{};
   std::size_t size_ = 0;  // in block_
   std::uint32_t lost_ = 0;
+  int error_ = 0;
   bool asked_ = false;
   std::size_t since_asked_ = 0;
   winsize window_{};
 };
 
-End Pump::run() {
+End Pump::pass_all() {
   for (;;) {
     if (ends_.group > 0) follow_size();
     std::array<pollfd, 3> fds{pollfd{ends_.in, POLLIN, 0}, pollfd{ends_.out, 0, 0}, pollfd{ends_.control, POLLIN, 0}};
@@ -85,6 +91,12 @@ Pump::Read Pump::read_some() {
   return Read::kSome;
 }
 
+bool Pump::is_read() const {
+  pollfd out{ends_.out, 0, 0};
+  return ::poll(&out, 1, 0) >= 0 && (out.revents & kHungUp) == 0;
+}
+
+// False where nobody reads any more.
 bool Pump::write_all() {
   for (std::size_t put = 0; put < size_;) {
     const ssize_t wrote = ::write(ends_.out, block_.data() + put, size_ - put);
@@ -94,7 +106,10 @@ bool Pump::write_all() {
       pollfd out{ends_.out, POLLOUT, 0};
       ::poll(&out, 1, -1);
     } else if (errno != EINTR) {
-      return false;
+      const int error = errno;
+      if (error == EPIPE || !is_read()) return false;
+      if (error_ == 0) error_ = error;
+      return true;
     }
   }
   return true;
@@ -143,7 +158,7 @@ void Pump::take_request() {
 void Pump::reply() {
   if (!asked_) return;
   asked_ = false;
-  const char done = 'd';
+  const char done = static_cast<char>(error_);
   (void)!::send(ends_.control, &done, 1, MSG_NOSIGNAL);
 }
 
@@ -167,7 +182,19 @@ void close_from(int first) {
 
 }  // namespace
 
-End pass_on(const Ends& ends) { return Pump(ends).run(); }
+Passed pass_on(const Ends& ends) { return Pump(ends).run(); }
+
+constexpr int kErrors = 64;  // and the errno: up to 133 on Linux
+
+int exit_code_of(const Passed& passed) {
+  return passed.error == 0 ? static_cast<int>(passed.end) : kErrors + std::min(passed.error, 191);
+}
+
+std::optional<Passed> passed_of(int exit_code) {
+  if (exit_code > kErrors) return Passed{End::kDone, exit_code - kErrors};
+  const auto end = static_cast<End>(exit_code);
+  return end == End::kDone || end == End::kGone ? std::optional(Passed{end, 0}) : std::nullopt;
+}
 
 void run_pump(std::uint16_t stream, pid_t group) {
   constexpr int kCopy = 3, kControl = 4;
@@ -179,12 +206,12 @@ void run_pump(std::uint16_t stream, pid_t group) {
   ::dup2(STDOUT_FILENO, STDERR_FILENO);  // nothing is written there, and standard error is not kept open
   close_from(kControl + 1);
   (void)!::chdir("/");
-  ::_exit(static_cast<int>(pass_on({.in = STDIN_FILENO,
-                                    .out = STDOUT_FILENO,
-                                    .copy = kCopy,
-                                    .control = kControl,
-                                    .stream = stream,
-                                    .group = group})));
+  ::_exit(exit_code_of(pass_on({.in = STDIN_FILENO,
+                                .out = STDOUT_FILENO,
+                                .copy = kCopy,
+                                .control = kControl,
+                                .stream = stream,
+                                .group = group})));
 }
 
 }  // namespace headroom::pump

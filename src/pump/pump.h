@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace headroom::pump {
 
@@ -21,10 +22,20 @@ enum class End : std::uint8_t {
   kGone = 3,  // nobody reads any more: the job is to see it, too
 };
 
-// Passes bytes on, unchanged and in order, and waits with the job where nobody takes them. What does not fit into
-// `copy` is not copied, and counted. A byte on `control` is answered when all that was written before it has been
-// passed on.
-[[nodiscard]] End pass_on(const Ends& ends);
+struct Passed {
+  End end = End::kDone;
+  int error = 0;  // errno of the first write that failed though somebody reads (a full device): its bytes are missing
+  bool operator==(const Passed&) const = default;
+};
+
+// As the exit code of a process that does nothing else, and back.
+[[nodiscard]] int exit_code_of(const Passed& passed);
+[[nodiscard]] std::optional<Passed> passed_of(int exit_code);  // nothing if it says something else
+
+// Passes bytes on, unchanged and in order, and waits with the job where nobody takes them. Bytes that cannot be written
+// are dropped, and the job goes on. What does not fit into `copy` is not copied, and counted. A byte on `control` is
+// answered when all that was written before it has been passed on: with Passed::error, as one byte.
+[[nodiscard]] Passed pass_on(const Ends& ends);
 
 // The process that does nothing else: standard input, standard output, 3 and 4 are `in`, `out`, `copy` and `control`.
 // Out of reach of the terminal's signals, and of those that end programs: it ends when its work has.

@@ -47,24 +47,25 @@ class PumpTest : public ::testing::Test {
   }
   void start() {
     thread_ = std::thread([this] {
-      end_ = pass_on({.in = job_.out.get(),
-                      .out = outside_.in.get(),
-                      .copy = copy_.in.get(),
-                      .control = theirs_.get(),
-                      .stream = 2});
+      passed_ = pass_on({.in = job_.out.get(),
+                         .out = outside_.in.get(),
+                         .copy = copy_.in.get(),
+                         .control = theirs_.get(),
+                         .stream = 2});
       outside_.in.reset();
     });
   }
   void write(std::string_view text) { ASSERT_TRUE(write_all(job_.in.get(), text)); }
-  End end() {
+  Passed passed() {
     thread_.join();
-    return end_;
+    return passed_;
   }
+  End end() { return passed().end; }
 
   Pipe job_, outside_, copy_{O_NONBLOCK};
   Fd ours_, theirs_;
   std::thread thread_;
-  End end_ = End::kDone;
+  Passed passed_;
 };
 
 TEST_F(PumpTest, PassesOnAndCopiesWithTheInstant) {
@@ -135,6 +136,30 @@ TEST_F(PumpTest, AnswersWhenAllThatWasWrittenHasBeenPassedOn) {
   }
   job_.in.reset();
   EXPECT_EQ(end(), End::kDone);
+}
+
+TEST_F(PumpTest, WhatADeviceDoesNotTakeIsDroppedAndSaidAndTheJobGoesOn) {
+  outside_.in = Fd(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  ASSERT_TRUE(outside_.in);
+  start();
+  for (int i = 0; i < 3; ++i) {  // more than a pipe holds
+    write(std::string(100'000, 'x'));
+    ASSERT_EQ(::write(ours_.get(), "f", 1), 1);
+    unsigned char error = 0;
+    ASSERT_EQ(::read(ours_.get(), &error, 1), 1);
+    EXPECT_EQ(error, ENOSPC);
+  }
+  job_.in.reset();
+  EXPECT_EQ(passed(), (Passed{End::kDone, ENOSPC}));
+  EXPECT_FALSE(all_of(copy_.out.get()).empty()) << "what it says is read all the same";
+}
+
+TEST(PassedTest, IsAnExitCode) {
+  for (const Passed passed : {Passed{End::kDone, 0}, Passed{End::kGone, 0}, Passed{End::kDone, ENOSPC},
+                              Passed{End::kDone, 1}, Passed{End::kDone, 133}})
+    EXPECT_EQ(passed_of(exit_code_of(passed)), passed);
+  EXPECT_EQ(exit_code_of({End::kGone, EIO}), exit_code_of({End::kDone, EIO})) << "either way its work has ended";
+  for (const int other : {1, 2, 4, 64}) EXPECT_FALSE(passed_of(other)) << other;
 }
 
 TEST_F(PumpTest, AnOutputThatIsMadeNonBlockingIsWaitedFor) {

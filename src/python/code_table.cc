@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "model/places.h"
+
 namespace headroom::python {
 
 namespace {
@@ -87,16 +89,33 @@ std::optional<CodeId> CodeTable::check(Snapshot& snapshot, Address at) {
   const auto name = read_text(snapshot, layout_, seen.name, kLongestName);
   const auto file = name ? read_text(snapshot, layout_, seen.file, kLongestFile) : std::nullopt;
   if (!file) return std::nullopt;
-  const auto [entry, is_new] =
-      ids_.try_emplace(fmt::format("{} ({}:{})", *name, *file, seen.line), static_cast<CodeId>(texts_.size()));
-  if (is_new) {
-    texts_.push_back(entry->first);
-    resumable_.push_back(false);
-  }
-  if ((flags & kResumable) != 0) resumable_[entry->second] = true;
+  const CodeId id = id_of(fmt::format("{} ({}:{})", *name, *file, seen.line), (flags & kResumable) != 0);
   if (known_.size() >= kMostCodes) known_.clear();
-  known_[at] = {seen.name, seen.file, seen.line, entry->second, looks_};
-  return entry->second;
+  known_[at] = {seen.name, seen.file, seen.line, id, looks_};
+  return id;
+}
+
+CodeId CodeTable::id_of(const std::string& text, bool resumable) {
+  CodeId id = 0;
+  if (const auto known = ids_.find(text); known != ids_.end()) {
+    id = known->second;
+  } else if (texts_.size() < kMostTexts && text.size() <= kMostTextBytes - text_bytes_) {
+    id = add(text);
+    ids_.emplace(texts_.back(), id);
+  } else {
+    auto& other = other_[resumable ? 1 : 0];
+    if (!other) other = add(kOtherCode);
+    id = *other;
+  }
+  if (resumable) resumable_[id] = true;
+  return id;
+}
+
+CodeId CodeTable::add(std::string_view text) {
+  const auto id = static_cast<CodeId>(texts_.size());
+  text_bytes_ += texts_.emplace_back(text).size();
+  resumable_.push_back(false);
+  return id;
 }
 
 }  // namespace headroom::python

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,9 +17,12 @@ namespace headroom::python {
 using CodeId = std::uint32_t;
 
 // The code objects of a process that were seen so far, as texts: "Net.forward (/home/u/train.py:31)". Before 3.11 a
-// code object does not know the class it belongs to: "forward (…)".
+// code object does not know the class it belongs to: "forward (…)". Bounded, as a program may make code without end:
+// what comes after kMostTexts or kMostTextBytes is kOtherCode.
 class CodeTable {
  public:
+  static constexpr std::size_t kMostTexts = std::size_t{1} << 16, kMostTextBytes = std::size_t{16} << 20;
+
   CodeTable(const Layout& layout, Address code_type) : layout_(layout), code_type_(code_type) {}
 
   // The code object at `at`; nothing if there is none. One that is known is told again by its type, the addresses of
@@ -30,6 +35,8 @@ class CodeTable {
   [[nodiscard]] Region region(Address at) const { return {at, layout_.code_bytes()}; }
 
   [[nodiscard]] const std::string& text(CodeId id) const { return texts_[id]; }
+  [[nodiscard]] std::size_t texts() const { return texts_.size(); }
+  [[nodiscard]] std::size_t text_bytes() const { return text_bytes_; }
   // Of a generator or coroutine: somebody else called it on, it is never the outermost.
   [[nodiscard]] bool resumable(CodeId id) const { return resumable_[id]; }
 
@@ -40,12 +47,17 @@ class CodeTable {
     CodeId id = 0;
     std::size_t checked = 0;  // the look in which it was last there
   };
+  [[nodiscard]] CodeId id_of(const std::string& text, bool resumable);
+  CodeId add(std::string_view text);
+
   const Layout& layout_;
   Address code_type_;
   std::unordered_map<Address, Known> known_;
-  std::unordered_map<std::string, CodeId> ids_;
-  std::deque<std::string> texts_;
+  std::deque<std::string> texts_;  // where the keys of ids_ lie
+  std::unordered_map<std::string_view, CodeId> ids_;
   std::vector<bool> resumable_;
+  std::size_t text_bytes_ = 0;
+  std::array<std::optional<CodeId>, 2> other_;  // of code that is not resumable, and that is
   std::size_t looks_ = 0;
 };
 

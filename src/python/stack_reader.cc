@@ -12,6 +12,7 @@
 #include "host/proc_parse.h"
 #include "host/process_probe.h"
 #include "model/losses.h"
+#include "model/places.h"
 
 namespace headroom::python {
 
@@ -25,7 +26,6 @@ constexpr int kAttaches = 4;                 // in one call: the map of a large 
 constexpr std::size_t kFailures = 3;         // samples in a row that got nothing: another program by now?
 constexpr std::size_t kHopeless = 40;        // likewise, of one that never had a stack
 constexpr std::size_t kLasting = 5;          // samples in a row without a thread: it is left out for good
-constexpr const char* kCutFrame = "...";
 
 }  // namespace
 
@@ -292,15 +292,20 @@ StackReader::Thread& StackReader::thread_of(Member& member, const ThreadStack& s
   return member.threads.emplace_back(Thread{.tid = stack.tid, .source = source});
 }
 
+TextId StackReader::text_of(Member& member, CodeId code, RecordingSink& sink) {
+  if (code >= member.texts.size()) member.texts.resize(code + 1, kNoText);
+  TextId& text = member.texts[code];
+  if (text != kNoText) return text;
+  text = names_.number_of(member.python->text(code), sink);
+  if (names_.is_other(text) && !std::exchange(member.code_counted, true))
+    sink.add_loss(make_loss(LossKind::kCodeLeftOut, 1, fmt::format("first: process {}", member.pid)));
+  return text;
+}
+
 ListId StackReader::list_of(Member& member, const ThreadStack& stack, RecordingSink& sink) {
   ids_.clear();
-  if (stack.cut) ids_.push_back(sink.intern(kCutFrame));
-  for (const CodeId code : *stack.frames) {
-    if (code >= member.texts.size()) member.texts.resize(code + 1, kNoText);
-    TextId& text = member.texts[code];
-    if (text == kNoText) text = sink.intern(member.python->text(code));
-    ids_.push_back(text);
-  }
+  if (stack.cut) ids_.push_back(sink.intern(kCutFrames));
+  for (const CodeId code : *stack.frames) ids_.push_back(text_of(member, code, sink));
   return sink.intern_list(ids_);
 }
 

@@ -11,6 +11,7 @@
 #include "host/proc_dir.h"
 #include "host/process_facts.h"
 #include "model/reader.h"
+#include "python/code_names.h"
 #include "python/process.h"
 
 namespace headroom::python {
@@ -32,7 +33,7 @@ struct StackOptions {
 // Sources: kPythonThread, and the process's kProcess, with attrs pid and start_ns, and python_declined: why the stacks
 // of a Python process are not read, in words ("": they are, after all). One list row per thread and call that got a
 // stack. A process that did not run since the last call has the same stacks: nothing is read to know it. Losses:
-// stack_rejected, stack_cut, stack_left_out.
+// stack_rejected, stack_cut, stack_left_out, code_left_out.
 class StackReader final : public Reader {
  public:
   explicit StackReader(StackOptions options);
@@ -60,7 +61,7 @@ class StackReader final : public Reader {
     Nanos look_at = 0;            // when it is looked into (again); 0: when its name changes
     Nanos check_at = 0;           // when to see whether it is still there
     std::string declined;         // as announced
-    bool left_out_counted = false, threads_counted = false, interpreters_counted = false;
+    bool left_out_counted = false, threads_counted = false, interpreters_counted = false, code_counted = false;
     std::size_t incomplete =
         0;                     // samples in a row without some of its threads: those that fork have no number at first
     std::size_t failures = 0;  // samples in a row that got nothing
@@ -85,6 +86,7 @@ class StackReader final : public Reader {
   void decline(Member& member, const std::string& why, RecordingSink& sink);
   [[nodiscard]] SourceId announce(Member& member, RecordingSink& sink);
   [[nodiscard]] Thread& thread_of(Member& member, const ThreadStack& stack, RecordingSink& sink);
+  [[nodiscard]] TextId text_of(Member& member, CodeId code, RecordingSink& sink);
   [[nodiscard]] ListId list_of(Member& member, const ThreadStack& stack, RecordingSink& sink);
 
   StackOptions options_;
@@ -98,6 +100,7 @@ class StackReader final : public Reader {
   Nanos find_at_ = 0;
   int attaches_left_ = 0;  // in this call
   StackSample sample_;
+  CodeNames names_;
   std::vector<TextId> ids_;
 
   std::mutex requests_mutex_;

@@ -42,24 +42,6 @@ std::uintmax_t log_bytes(const std::string& path) {
   return error ? 0 : size;
 }
 
-Result<std::string> copy_with_log(const std::string& path) {
-  std::error_code error;
-  std::string folder = (fs::temp_directory_path(error) / "headroom-XXXXXX").string();
-  if (error || ::mkdtemp(folder.data()) == nullptr)
-    return fail(Errc::kIo, fmt::format("{} must be copied to be read, and no temporary folder can be made", path),
-                "set TMPDIR to a directory with room");
-  for (const char* suffix : {"", "-wal"}) {
-    fs::copy_file(path + suffix, folder + "/copy.hrec" + suffix, error);
-    if (error) {
-      const std::string why = error.message();
-      fs::remove_all(folder, error);
-      return fail(Errc::kIo, fmt::format("copy {}{} to a temporary folder: {}", path, suffix, why),
-                  "set TMPDIR to a directory with room");
-    }
-  }
-  return folder;
-}
-
 Result<void> check_file(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0)
@@ -123,25 +105,6 @@ Error explain(const std::string& path, Error error) {
 
 }  // namespace
 
-OpenedFile& OpenedFile::operator=(OpenedFile&& other) noexcept {
-  if (this != &other) {
-    remove_copy();
-    database_ = std::move(other.database_);
-    cut_ = std::move(other.cut_);
-    copy_folder_ = std::exchange(other.copy_folder_, {});
-  }
-  return *this;
-}
-
-OpenedFile::~OpenedFile() { remove_copy(); }
-
-void OpenedFile::remove_copy() {
-  database_.close();
-  std::error_code ignored;
-  if (!copy_folder_.empty()) fs::remove_all(copy_folder_, ignored);
-  copy_folder_.clear();
-}
-
 Result<OpenedFile> OpenedFile::open(const std::string& path) {
   HR_TRYV(check_file(path));
   OpenedFile file;
@@ -153,8 +116,9 @@ Result<OpenedFile> OpenedFile::open(const std::string& path) {
     if (read_only && log_bytes(path) == 0) {
       database = try_open(immutable_name(path));
     } else if (read_only && ::access((path + "-shm").c_str(), F_OK) != 0) {
-      HR_TRY(file.copy_folder_, copy_with_log(path));
-      database = try_open(file.copy_folder_ + "/copy.hrec");
+      HR_TRY(DatabaseCopy copy, DatabaseCopy::make(path));
+      file.copy_.emplace(std::move(copy));
+      database = try_open(file.copy_->path());
     }
   }
   if (!database && database.error().code == Errc::kCorrupt) {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 
+#include "base/database_copy.h"
 #include "base/result.h"
 #include "base/sqlite.h"
 
@@ -13,8 +15,7 @@ class OpenedFile {
  public:
   [[nodiscard]] static Result<OpenedFile> open(const std::string& path);
   OpenedFile(OpenedFile&& other) noexcept = default;
-  OpenedFile& operator=(OpenedFile&& other) noexcept;
-  ~OpenedFile();
+  OpenedFile& operator=(OpenedFile&& other) noexcept = default;
   [[nodiscard]] Database& database() { return database_; }
   // What is missing of a file that was cut, in words; "" of a whole one.
   [[nodiscard]] const std::string& cut() const { return cut_; }
@@ -23,12 +24,11 @@ class OpenedFile {
 
  private:
   OpenedFile() = default;
-  void remove_copy();
   [[nodiscard]] Result<void> check_format();
   [[nodiscard]] Result<void> check_contents(const std::string& path);
+  std::optional<DatabaseCopy> copy_;  // where the file had to be copied to be read
   Database database_;
   std::string cut_;
-  std::string copy_folder_;  // "" unless the file had to be copied to be read
 };
 
 }  // namespace headroom

@@ -270,6 +270,7 @@ Families::Families(std::vector<FamilyRule> more) : rules_(std::move(more)) {
 }
 
 Family Families::family_of(const Frame& frame) const {
+  if (is_unnamed(frame)) return Family::kNone;
   const std::string_view name = short_name(frame);
   const bool library = is_library(frame);
   for (const FamilyRule& rule : rules_)
@@ -328,7 +329,7 @@ bool waits_between_processes(std::span<const Frame> frames) {
 // The user's function nearest to what it called; one that calls itself was called by another.
 std::string caller_of(std::span<const Frame> outside, std::string_view called) {
   for (std::size_t i = outside.size(); i-- > 0;)
-    if (!is_library(outside[i]))
+    if (!is_library(outside[i]) && !is_unnamed(outside[i]))
       if (std::string name = words(outside[i]); name != called) return name;
   return "";
 }
@@ -339,10 +340,15 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   StackKind kind;
   const std::span<const Frame> frames = own_frames(all);
   if (frames.empty()) return kind;
-  std::optional<std::size_t> users;
-  bool waiting = true;  // all further in only waits
+  std::optional<std::size_t> users, named;  // the innermost ones
+  bool waiting = true;                      // all further in only waits
   Family innermost = Family::kNone;
   for (std::size_t i = frames.size(); i-- > 0;) {
+    if (is_unnamed(frames[i])) {
+      waiting = false;
+      continue;
+    }
+    if (!named) named = i;
     if (!users && !is_library(frames[i])) users = i;
     Family family = family_of(frames[i]);
     // A function of the user's that exchanges something may do more: only where it is at nothing else of his.
@@ -374,7 +380,7 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
     const bool known = module != frames.end() && !module->file.starts_with('<');
     kind.where = known ? fmt::format("import {}", module_of(module->file)) : "imports";
   } else {
-    kind.where = words(frames[users.value_or(frames.size() - 1)]);
+    if (named) kind.where = words(frames[users.value_or(*named)]);
     if (users) kind.caller = caller_of(frames.first(*users), kind.where);
   }
   return kind;

@@ -68,7 +68,7 @@ struct StackKind {
   Family family = Family::kNone;
   Busy busy = Busy::kUnknown;
   // What the user would look for: the innermost function of the user's own; of an import its module, of a stack
-  // without code of the user its innermost function.
+  // without code of the user its innermost function. "" where none is named.
   std::string where;
   bool waits = false;  // it does nothing itself: a lock, a queue, a poll, but for the loader's workers or other ranks
   // The part of the job that all this is for: the outermost of evaluation, checkpoint, import, data index, compilation.

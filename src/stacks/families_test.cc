@@ -44,6 +44,20 @@ TEST(Frame, OfALibraryIsToldFromTheUsers) {
     EXPECT_FALSE(is_library({.function = "f", .file = file})) << file;
 }
 
+TEST(Families, CodeWithoutANameIsNoFunction) {
+  EXPECT_EQ(kind_of({kMain, kTrain, "(other code)"}), (StackKind{Family::kNone, Busy::kUnknown, "train (train.py)"}));
+  EXPECT_EQ(kind_of({"...", "forward (" + kDist + "torch/nn/modules/linear.py:9)"}).where, "forward (linear.py)");
+  EXPECT_EQ(kind_of({"(other code)", "f (" + kDist + "numpy/x.py:9)", "(other code)"}).where, "f (x.py)");
+  EXPECT_EQ(kind_of({"...", "(other code)"}, {{Family::kLoaderFetch, "", "*"}}), StackKind{});
+  std::vector<Frame> frames;
+  const std::string called = "validate (/home/u/train.py:50)";
+  for (const std::string_view text :
+       {std::string_view(kTrain), std::string_view("(other code)"), std::string_view(called)})
+    frames.push_back(frame_of(text));
+  EXPECT_EQ(Families().kind_of(frames).caller, "train (train.py)");
+  EXPECT_FALSE(is_unnamed(frame_of("(other code) (t.py:1)"))) << "a function may have any name";
+}
+
 TEST(Families, NameTheLoaderAndTheUsersFunctionInIt) {
   const std::string next = "_SingleProcessDataLoaderIter._next_data (" + kDist + "torch/utils/data/dataloader.py:669)";
   const std::string fetch = "_MapDatasetFetcher.fetch (" + kDist + "torch/utils/data/_utils/fetch.py:47)";

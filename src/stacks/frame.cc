@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.h"
+#include "model/places.h"
 
 namespace headroom::stacks {
 
@@ -15,6 +16,10 @@ Frame frame_of(std::string_view text) {
     if (const auto line = parse_number<int>(frame.file.substr(colon + 1)))
       frame.line = *line, frame.file = frame.file.substr(0, colon);
   return frame;
+}
+
+bool is_unnamed(const Frame& frame) {
+  return frame.file.empty() && (frame.function == kCutFrames || frame.function == kOtherCode);
 }
 
 std::string_view short_name(const Frame& frame) {

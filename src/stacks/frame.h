@@ -14,6 +14,9 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
+// It stands for frames that are not named: kCutFrames, kOtherCode.
+[[nodiscard]] bool is_unnamed(const Frame& frame);
+
 // Views into `text`. A text of another form is a function without a file.
 [[nodiscard]] Frame frame_of(std::string_view text);
 

@@ -194,6 +194,25 @@ def test_a_command_that_cannot_be_started_says_so(tmp_path):
     assert b"cannot run" in err
 
 
+# --- devices that are full ---------------------------------------------------------------------------------------------
+
+def test_output_that_cannot_be_written_is_said_and_the_job_goes_on(tmp_path):
+    with open("/dev/full", "wb") as full:
+        job = (PYTHON, "-c", "import os\nfor i in range(100): os.write(1, b'epoch %d\\n' % i + b'x' * 4096)\nraise SystemExit(5)")
+        code, _, err = run(tmp_path, *job, stdout=full)
+    assert code == 5  # the job's own: it saw nothing
+    lines = err.decode().splitlines()
+    assert lines == ["headroom: a part of the job's output is lost: it cannot be written to standard output: "
+                     "No space left on device"], err
+
+
+def test_a_job_of_two_words_on_a_full_device_has_lost_them_aloud(tmp_path):
+    with open("/dev/full", "wb") as full:
+        code, _, err = run(tmp_path, "sh", "-c", "echo hi; echo there >&2", stdout=full)
+    assert (code, err.count(b"No space left on device")) == (0, 1)
+    assert err.startswith(b"there\n")
+
+
 # --- deaths -----------------------------------------------------------------------------------------------------------
 
 NUMBERS = ("import os,time\nfor i in range(400):\n  os.write(1, b'line %05d\\n' % i)\n  time.sleep(0.005)\n"

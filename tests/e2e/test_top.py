@@ -196,6 +196,31 @@ def test_mouse_and_boxes(tmp_path):
         assert top.raw.rfind(b"\x1b[?1006;1000l") > top.raw.rfind(b"\x1b[?1006;1000h")
 
 
+def test_sizes_that_no_screen_has(tmp_path):
+    """Whoever holds the other end may say any size: what is painted is bounded, and a usual size is followed again."""
+    for columns, rows in [(65535, 24), (80, 65535), (32768, 32768), (65535, 65535)]:
+        with OnTerminal(tmp_path, BATCH, NO_COLOR="1") as top:
+            top.shows("q quit")
+            painted = len(top.raw)
+            top.size(columns, rows)
+            wait_until(lambda: top.take() or len(top.raw) > painted, f"a picture of {columns} x {rows}")
+            top.resize(100, 30)
+            top.until(lambda text: "q quit" in text and len(text.splitlines()) == 30, "a usual size")
+            top.press("q")
+            assert top.ends() == 0, (columns, rows)
+            top.is_given_back()
+
+
+def test_a_size_that_no_screen_has_at_the_start(tmp_path):
+    with OnTerminal(tmp_path, BATCH, columns=65535, rows=65535, NO_COLOR="1") as top:
+        wait_until(lambda: top.take() or b"\x1b[?1049h" in top.raw, "the first picture")
+        top.resize(80, 24)
+        top.until(lambda text: "q quit" in text and len(text.splitlines()) == 24, "a usual size")
+        top.press("q")
+        assert top.ends() == 0
+        top.is_given_back()
+
+
 def test_resize(tmp_path):
     with OnTerminal(tmp_path, BATCH) as top:
         top.shows("q quit")
