@@ -167,7 +167,7 @@ def check_load(headroom, results, folder, options):
         results.add("SKIPPED", "ledger against a PyTorch load", f"no usable PyTorch with CUDA: {missing}")
         return
     recording, report = folder / "load.hrec", folder / "load.why.json"
-    done = run(headroom, "run", "--interval", "200ms", "--output", recording, "--json", report, "--", *command,
+    done = run(headroom, "run", "--interval", "200ms", "--output", recording, f"--json={report}", "--", *command,
                timeout=options.seconds + 300)
     results.hold(done.returncode == 0, "headroom run of the load", f"exit {done.returncode}")
     (folder / "load.report.txt").write_text(done.stderr)

@@ -13,6 +13,7 @@
 #include <random>
 
 #include "base/fd.h"
+#include "base/output_file.h"
 #include "base/time.h"
 #include "sim/core/client.h"
 #include "sim/job/loader.h"
@@ -86,6 +87,7 @@ class Job {
   void run_out_of_memory();
   void must(int code, const std::string& what) const;
   [[nodiscard]] double jittered(double value);
+  [[nodiscard]] Result<void> can_write_report();
   [[nodiscard]] Result<void> write_report(Nanos wall, int code);
 
   const JobOptions& options_;
@@ -278,10 +280,18 @@ Result<void> Job::write_report(Nanos wall, int code) {
       stats.created_ns, truth_.first_launch, stats.done_at_ns, truth_.last_sync, truth_.startup, truth_.graph,
       truth_.input, truth_.host, truth_.device_wait, truth_.validation, truth_.checkpoint, truth_.hold);
   if (options_.report == "-") return write_all(STDOUT_FILENO, text);
+  HR_TRYV(can_write_report());
   return write_file(options_.report, text);
 }
 
+Result<void> Job::can_write_report() {
+  if (options_.report.empty() || options_.report == "-") return {};
+  return can_write(options_.report,
+                   {.writer = "headroom sim-job", .marks = {R"({"schema":"headroom.sim-job/)"}, .all = options_.force});
+}
+
 Result<int> Job::run() {
+  HR_TRYV(can_write_report());
   const Nanos begin = clock_now();
   HR_TRYV(start_loader());  // before this process uses a device: a driver does not survive fork()
   int code = 0;

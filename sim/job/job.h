@@ -39,6 +39,7 @@ struct JobOptions {
   double jitter = 0;                               // relative standard deviation of step durations
   std::uint64_t seed = 1;
   std::string report;          // JSON of the job's own truth: a file, or "-" for stdout
+  bool force = false;          // the file may be anything
   std::string checkpoint_dir;  // "": TMPDIR or /tmp
   bool quiet = false;          // no line per epoch
 };

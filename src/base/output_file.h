@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -9,7 +10,7 @@ namespace headroom {
 
 // A file that people named to be written. A regular one is replaced whole, with its mode, where its links lead to: it
 // is written under a temporary name beside it, and is at its place once kept. What is no regular file (a device, a
-// pipe, this process's own output) is written as it is.
+// pipe, this process's own output or another of its open files) is written as it is; a FIFO is waited for a moment.
 class OutputFile {
  public:
   [[nodiscard]] static Result<OutputFile> open(const std::string& path);
@@ -29,8 +30,15 @@ class OutputFile {
   bool made_ = false;      // the target, too: a link led to nothing
 };
 
-// Whether an answer may be written there, asked before the work begins; makes nothing. kInvalidInput also where it
-// would take the place of a database: a recording, a study.
-[[nodiscard]] Result<void> can_write(const std::string& path);
+// Which files an answer may take the place of: earlier answers of its own, which their first bytes tell.
+struct MayReplace {
+  std::string writer;              // for people: "headroom plan"
+  std::vector<std::string> marks;  // how its answers begin, blanks aside; none: nothing in them says whose they are
+  bool all = false;                // --force
+};
+
+// Whether an answer may be written there, asked before the work begins; makes nothing. kInvalidInput also where a file
+// is there that it may not replace. A database (a recording, a study) is never replaced.
+[[nodiscard]] Result<void> can_write(const std::string& path, const MayReplace& may);
 
 }  // namespace headroom

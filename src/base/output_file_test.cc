@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -21,6 +23,10 @@ class OutputFileTest : public testing::Test {
   [[nodiscard]] std::string at(const std::string& name) const { return folder_ + "/" + name; }
   [[nodiscard]] std::size_t entries() const {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), {}));
+  }
+  // What a verb writes that begins with its schema.
+  [[nodiscard]] static MayReplace own() {
+    return {.writer = "headroom plan", .marks = {R"({"schema":"headroom.plan/)"}};
   }
   void put(const std::string& name, std::string_view text) { ASSERT_TRUE(write_file(at(name), text)); }
 
@@ -97,24 +103,77 @@ TEST_F(OutputFileTest, OwnOutputIsWrittenWhereItStands) {
   EXPECT_EQ(*read_file(at("log")), "first second third");
 }
 
+TEST_F(OutputFileTest, OnlyWhatBeginsAsItsOwnIsReplaced) {
+  put("own", "{\n  \"schema\": \"headroom.plan/1\",\n  \"recording\"");
+  put("newer", R"({"schema":"headroom.plan/2"})");
+  put("other", "{\n  \"schema\": \"headroom.why/1\"");
+  put("longer", R"({"schema":"headroom.plans/1"})");
+  put("script", "#!/bin/sh\n# {\"schema\": \"headroom.plan/1\"\n");
+  put("empty", "");
+  fs::create_symlink("script", at("link"));
+  EXPECT_TRUE(can_write(at("own"), own()));
+  EXPECT_TRUE(can_write(at("newer"), own()));
+  for (const char* name : {"other", "longer", "script", "empty", "link"}) {
+    const auto can = can_write(at(name), own());
+    ASSERT_FALSE(can) << name;
+    EXPECT_EQ(can.error().code, Errc::kInvalidInput);
+    EXPECT_EQ(can.error().what, at(name) + " exists and was not written by headroom plan");
+    EXPECT_NE(can.error().hint.find("--force"), std::string::npos);
+    EXPECT_TRUE(can_write(at(name), {.writer = "headroom plan", .marks = {}, .all = true})) << name;
+  }
+}
+
+TEST_F(OutputFileTest, WhatCarriesNoMarkIsReplacedByForceOnly) {
+  put("a.csv", "at_ns,time\n");
+  const auto can = can_write(at("a.csv"), {.writer = "headroom export", .marks = {}});
+  ASSERT_FALSE(can);
+  EXPECT_EQ(can.error().what, at("a.csv") + " exists, and nothing in such a file says who wrote it");
+}
+
+TEST_F(OutputFileTest, AFullDiskLeavesWhatWasThere) {
+  put("a", "old");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 100, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const auto over = write_file(at("a"), std::string(1000, 'x')), fresh = write_file(at("b"), std::string(1000, 'x'));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, handler);
+  EXPECT_FALSE(over || fresh);
+  EXPECT_EQ(*read_file(at("a")), "old");
+  EXPECT_EQ(entries(), 1U);
+}
+
+TEST_F(OutputFileTest, AFileThatIsOpenAlreadyIsWrittenWhereItStands) {
+  const Fd log(::open(at("log").c_str(), O_WRONLY | O_CREAT, 0600));
+  ASSERT_TRUE(write_all(log.get(), "first "));
+  const std::string name = fmt::format("/dev/fd/{}", log.get());
+  EXPECT_TRUE(can_write(name, own()));
+  EXPECT_TRUE(write_file(name, "second"));
+  EXPECT_EQ(*read_file(at("log")), "first second");
+}
+
 TEST_F(OutputFileTest, ARecordingIsNotReplaced) {
   std::ofstream(at("a.hrec")) << std::string_view("SQLite format 3\0and more", 24);
   fs::create_symlink("a.hrec", at("last"));
   for (const char* name : {"a.hrec", "last"}) {
-    const auto can = can_write(at(name));
-    ASSERT_FALSE(can);
-    EXPECT_EQ(can.error().code, Errc::kInvalidInput);
+    for (const bool force : {false, true}) {
+      const auto can = can_write(at(name), {.writer = "headroom plan", .marks = {"SQLite"}, .all = force});
+      ASSERT_FALSE(can);
+      EXPECT_EQ(can.error().code, Errc::kInvalidInput);
+    }
   }
   EXPECT_EQ(entries(), 2U);
 }
 
 TEST_F(OutputFileTest, WhereNothingCanBeWrittenIsKnownBefore) {
   put("a", "");
-  EXPECT_TRUE(can_write(at("a")));
-  EXPECT_TRUE(can_write(at("new")));
-  EXPECT_TRUE(can_write("/dev/null"));
+  EXPECT_TRUE(can_write(at("a"), {.writer = "x", .marks = {}, .all = true}));
+  EXPECT_TRUE(can_write(at("new"), own()));
+  EXPECT_TRUE(can_write("/dev/null", own()));
   for (const std::string& path : {at("none/x"), at("a/x"), at("")}) {
-    const auto can = can_write(path);
+    const auto can = can_write(path, {.writer = "x", .marks = {}, .all = true});
     ASSERT_FALSE(can) << path;
     EXPECT_EQ(can.error().code, Errc::kInvalidInput);
     EXPECT_FALSE(OutputFile::open(path)) << path;

@@ -14,9 +14,18 @@ namespace {
 
 bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-'; }
 
+// "--json=FILE": where a value could be left out or be a command's first word, no word after the option is its value.
+bool value_is_joined(const CLI::Option& option) { return option.get_type_name().starts_with('='); }
+
 bool takes_value(const CLI::App& app, const std::string& name) {
   const CLI::Option* option = app.get_option_no_throw(name);
-  return option != nullptr && option->get_items_expected_max() > 0;
+  return option != nullptr && option->get_items_expected_max() > 0 && !value_is_joined(*option);
+}
+
+bool lacks_value(const CLI::App& app, std::string_view word) {
+  if (word.ends_with('=')) word.remove_suffix(1);
+  const CLI::Option* option = app.get_option_no_throw(std::string(word));
+  return option != nullptr && value_is_joined(*option);
 }
 
 // Whether the option's value is the word after it: not in --name=value, -n5, nor of a flag.
@@ -78,6 +87,7 @@ Words part_words(const DeclaredVerb& declared, std::span<char*> arguments) {
       words.after.assign(after.begin(), after.end());
       return words;
     }
+    if (!value && lacks_value(declared.app, word)) words.lacking = word.substr(0, word.find('='));
     value = !value && is_option(word) && value_follows(declared.app, word);
     words.own.push_back(word);
   }

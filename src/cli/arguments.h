@@ -12,6 +12,7 @@ namespace headroom::cli {
 // A verb's words, parted: its own, and those of a command or after "--".
 struct Words {
   std::vector<std::string> own, after;
+  std::string lacking;  // an option whose value stands in its own word only (type "=FILE"), and did not; else ""
 };
 [[nodiscard]] Words part_words(const DeclaredVerb& declared, std::span<char*> arguments);
 

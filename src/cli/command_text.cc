@@ -105,7 +105,7 @@ const CommandText& part_of(const CommandText& command, std::span<const std::stri
 
 std::string written(const OptionText& option) {
   std::string text = join(option.names, ", ");
-  if (!option.value.empty()) text += (text.empty() ? "" : " ") + option.value;
+  if (!option.value.empty()) text += (text.empty() || option.value.starts_with('=') ? "" : " ") + option.value;
   return text;
 }
 

@@ -13,7 +13,7 @@ namespace headroom::cli {
 
 struct OptionText {
   std::vector<std::string> names;    // "-i", "--interval"; of a positional none
-  std::string value;                 // "DURATION"; "" for a flag
+  std::string value;                 // "DURATION"; "" for a flag, "=FILE" where it stands in the option's word
   std::vector<std::string> choices;  // the values there are
   std::string what;
   std::string group;

@@ -26,7 +26,7 @@ struct CompareOptions {
   bool tasks = false, steps = false, whole = false, json = false, full = false;
   std::vector<std::string> changed, artefacts;
   double tolerance = 1e-6;
-  std::string output;
+  DocumentOptions document;
 };
 
 Result<int> run_compare(const CompareOptions& options, const ImportOptions& import) {
@@ -34,8 +34,8 @@ Result<int> run_compare(const CompareOptions& options, const ImportOptions& impo
     return fail(Errc::kInvalidInput, "compare: which two?",
                 "headroom compare last~1 last; headroom recordings lists them");
   DocumentFile file;
-  if (!options.output.empty()) {
-    HR_TRY(file, document_file(options.output));
+  if (!options.document.path.empty()) {
+    HR_TRY(file, document_file("compare", options.document));
   }
   HR_TRY(compare::Side a, side_of(options.a, options.changed, import));
   HR_TRY(compare::Side b, side_of(options.b, options.changed, import));
@@ -49,7 +49,7 @@ Result<int> run_compare(const CompareOptions& options, const ImportOptions& impo
   if (!options.artefacts.empty()) {
     HR_TRY(comparison.artefacts, compare_artefacts(options.artefacts[0], options.artefacts[1], options.tolerance));
   }
-  if (!options.output.empty()) HR_TRYV(write_document(file, report::ComparisonDocument{comparison}));
+  if (!options.document.path.empty()) HR_TRYV(write_document(file, report::ComparisonDocument{comparison}));
   if (options.json) {
     put(report::to_json(comparison));
   } else {
@@ -88,7 +88,7 @@ Action declare_compare(VerbInput input) {
                  "by how much numbers in artefacts may differ, relative (default 1e-6)")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("RATIO");
-  declare_document(app, options->output);
+  declare_document(app, options->document);
   app.add_flag("--full", options->full, "every account, phase and artefact");
   app.add_flag("--json", options->json, "machine-readable, schema headroom.compare/1");
   auto import = declare_import_options(app);

@@ -18,7 +18,9 @@ std::string last_word(const std::string& name) { return name.substr(name.rfind('
 
 bool is_recording(const OptionText& option) { return option.value == "RECORDING"; }
 bool is_folder(const OptionText& option) { return option.value == "DIR" || option.value == "FOLDER"; }
-bool is_file(const OptionText& option) { return option.value == "FILE" || option.value == "LOG"; }
+bool is_file(const OptionText& option) {
+  return option.value == "FILE" || option.value == "=FILE" || option.value == "LOG";
+}
 
 class Completer {
  public:
@@ -66,9 +68,16 @@ class Completer {
       if (words_[i] != "=" || !words_[i - 1].starts_with("--")) continue;
       words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(i));
       if (i == words_.size()) words_.emplace_back();
+      if (i + 1 == words_.size()) {
+        joined_ = true;
+        break;
+      }
+      words_[i - 1] += "=" + words_[i];
+      words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(i));
     }
     const auto at = word().find('=');
     if (!word().starts_with("--") || at == std::string::npos) return;
+    joined_ = true;
     prefix_ = word().substr(0, at + 1);
     words_.insert(words_.end() - 1, word().substr(0, at));
     words_.back().erase(0, at + 1);
@@ -78,20 +87,23 @@ class Completer {
   [[nodiscard]] std::size_t command_begins(const Verb& verb, const CommandText& command) const {
     for (std::size_t i = 1; i < words_.size(); ++i) {
       if (verb.command_after_dashes && i + 1 < words_.size() && words_[i] == "--") return i + 1;
-      if (verb.takes_command && !words_[i].starts_with('-') && value_of(command, words_[i - 1]) == nullptr) return i;
+      if (verb.takes_command && !words_[i].starts_with('-') && value_of(command, i) == nullptr) return i;
     }
     return words_.size();
   }
 
-  // The option of this name, if it takes a value.
-  [[nodiscard]] static const OptionText* value_of(const CommandText& command, const std::string& name) {
+  // The option that the word at this place is the value of.
+  [[nodiscard]] const OptionText* value_of(const CommandText& command, std::size_t at) const {
+    const std::string& name = words_[at - 1];
+    const bool joined = joined_ && at + 1 == words_.size();
     const auto found = std::find_if(command.options.begin(), command.options.end(), [&](const OptionText& option) {
-      return !option.value.empty() && std::find(option.names.begin(), option.names.end(), name) != option.names.end();
+      return !option.value.empty() && (joined || !option.value.starts_with('=')) &&
+             std::find(option.names.begin(), option.names.end(), name) != option.names.end();
     });
     return found == command.options.end() ? nullptr : &*found;
   }
   [[nodiscard]] const OptionText* asked_for_value_of(const CommandText& command) const {
-    return value_of(command, words_[words_.size() - 2]);
+    return value_of(command, words_.size() - 1);
   }
 
   Completion values_of(const OptionText& option) {
@@ -124,7 +136,8 @@ class Completer {
 
   std::vector<std::string> words_;  // the last is the one that is completed
   std::span<const std::string> recordings_;
-  std::string prefix_;  // of the last word, where it is "--option=value" and `words_` has the value only
+  bool joined_ = false;  // the last two words were one, "--option=value"
+  std::string prefix_;   // of the last word, where it is "--option=value" and `words_` has the value only
   Completion done_;
 };
 

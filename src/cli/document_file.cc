@@ -2,8 +2,8 @@
 #include "cli/document_file.h"
 
 #include "base/human.h"
-#include "base/output_file.h"
 #include "cli/output.h"
+#include "cli/own_files.h"
 
 namespace headroom::cli {
 
@@ -21,10 +21,11 @@ Result<std::string> format_of(const std::string& path, const std::string& said) 
 
 }  // namespace
 
-Result<DocumentFile> document_file(const std::string& path, const std::string& said) {
-  HR_TRY(const std::string format, format_of(path, said));
-  if (!path.empty() && path != "-") HR_TRYV(can_write(path));
-  return DocumentFile{path, format};
+Result<DocumentFile> document_file(std::string_view verb, const DocumentOptions& options) {
+  HR_TRY(const std::string format, format_of(options.path, options.format));
+  DocumentFile file{options.path, format, own_document(verb, format, options.force)};
+  HR_TRYV(can_write_to(file.path, file.may));
+  return file;
 }
 
 Result<void> write_document(const DocumentFile& file, const std::string& text) {
@@ -32,14 +33,15 @@ Result<void> write_document(const DocumentFile& file, const std::string& text) {
     put(text);
     return {};
   }
-  HR_TRYV(write_to(file.path, [&](const Output& out) { return out(text); }));
+  HR_TRYV(write_to(file.path, file.may, text));
   say(fmt::format("report: {} ({})", file.path, human_bytes(static_cast<std::int64_t>(text.size()))));
   return {};
 }
 
-void declare_document(CLI::App& app, std::string& path) {
-  app.add_option("-o,--output", path, "write it as a document, too: a file that ends with .html or .md")
+void declare_document(CLI::App& app, DocumentOptions& options) {
+  app.add_option("-o,--output", options.path, "write it as a document, too: a file that ends with .html or .md")
       ->type_name("FILE");
+  declare_force(app, options.force);
 }
 
 }  // namespace headroom::cli

@@ -2,19 +2,29 @@
 #pragma once
 #include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
 
+#include "base/output_file.h"
 #include "base/result.h"
 
 // The file that a verb's answer goes to as a document (report/document.h and its like).
 namespace headroom::cli {
 
+// What was asked for.
+struct DocumentOptions {
+  std::string path;    // "": none, or the verb's own choice; "-": standard output
+  std::string format;  // "": by the name's end
+  bool force = false;
+};
+
 struct DocumentFile {
   std::string path;    // "-": standard output
   std::string format;  // "html", "md"
+  MayReplace may = {};
 };
 
-// "html" or "md", by what was said or by the name's end, and whether it can be written there: before the work begins.
-[[nodiscard]] Result<DocumentFile> document_file(const std::string& path, const std::string& said = "");
+// Its form, and whether `verb` can write it there: before the work begins.
+[[nodiscard]] Result<DocumentFile> document_file(std::string_view verb, const DocumentOptions& options);
 [[nodiscard]] Result<void> write_document(const DocumentFile& file, const std::string& text);  // says where it lies
 
 // In the file's form.
@@ -23,7 +33,7 @@ template <class Document>
   return write_document(file, file.format == "html" ? to_html(document) : to_markdown(document));
 }
 
-// --output of verbs that say their answer as text, too.
-void declare_document(CLI::App& app, std::string& path);
+// --output and --force of verbs that say their answer as text, too.
+void declare_document(CLI::App& app, DocumentOptions& options);
 
 }  // namespace headroom::cli

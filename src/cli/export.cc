@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 
-#include "base/output_file.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
+#include "cli/own_files.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
 #include "export/chrome.h"
@@ -25,8 +26,18 @@ namespace {
 
 struct ExportOptions {
   std::string recording, format = "csv", output, source;
-  bool share = false;
+  bool share = false, force = false;
 };
+
+MayReplace own_export(const ExportOptions& options) {
+  MayReplace may{.writer = "headroom export", .marks = {}, .all = options.force};
+  for (const auto& [format, mark] : {std::pair<std::string_view, std::string_view>("jsonl", kJsonlBeginning),
+                                     {"chrome", kChromeBeginning},
+                                     {"openmetrics", "# TYPE headroom_recording info"},
+                                     {"prometheus", "# HELP headroom_recording_info "}})
+    if (options.format == format) may.marks.emplace_back(mark);
+  return may;
+}
 
 std::string metrics_text(const std::string& format, const exposition::Snapshot& snapshot) {
   if (format == "openmetrics") return exposition::to_openmetrics(exposition::families_of(snapshot));
@@ -52,6 +63,10 @@ Result<void> write_as(const ExportOptions& options, const Recording& recording, 
 Result<void> copy(const ExportOptions& options) {
   if (options.output.empty())
     return fail(Errc::kInvalidInput, "an .hrec file cannot go to standard output", "say where with --output");
+  std::error_code ignored;
+  if (std::filesystem::exists(options.output, ignored))
+    return fail(Errc::kInvalidInput, fmt::format("{} exists already", options.output),
+                "name another file: a recording takes the place of nothing, with --force neither");
   HR_TRY(const std::string path, path_of_recording(options.recording));
   if (const auto format = format_of_file(path); format && *format != LogFormat::kRecording) {
     HR_TRY(OpenedRecording opened, open_recording(options.recording));
@@ -65,10 +80,12 @@ Result<void> copy(const ExportOptions& options) {
 
 Result<void> export_recording(const ExportOptions& options) {
   if (options.format == "hrec") return copy(options);
-  if (!options.output.empty()) HR_TRYV(can_write(options.output));
+  const MayReplace may = own_export(options);
+  HR_TRYV(can_write_to(options.output, may));
   HR_TRY(OpenedRecording opened, open_recording(options.recording));
   if (options.share) opened.recording = to_share(std::move(opened.recording));
-  return write_to(options.output, [&](const Output& output) { return write_as(options, opened.recording, output); });
+  return write_to(options.output, may,
+                  [&](const Output& output) { return write_as(options, opened.recording, output); });
 }
 
 }  // namespace
@@ -85,6 +102,7 @@ Action declare_export(VerbInput input) {
       ->check(CLI::IsMember({"csv", "jsonl", "chrome", "hrec", "openmetrics", "prometheus", "dcgm-exporter"}))
       ->capture_default_str();
   input.app.add_option("-o,--output", options->output, "a file (default, and '-': standard output)")->type_name("FILE");
+  declare_force(input.app, options->force);
   input.app.add_option("--source", options->source, "csv: rows of this kind of source only, such as gpu or process")
       ->type_name("KIND");
   input.app.add_flag("--share", options->share,

@@ -58,12 +58,16 @@ int wrong_usage(const Verb& verb, const std::string& what, const std::string& hi
 }
 
 // CLI11's "Could not convert: --pid = abc", for people.
-std::string no_number(std::string_view what) {
+std::string no_number(const CLI::App& app, std::string_view what) {
   constexpr std::string_view kBegin = "Could not convert: ", kBetween = " = ";
   const auto between = what.find(kBetween);
   if (!what.starts_with(kBegin) || between == what.npos) return std::string(what);
-  return fmt::format("{}: '{}' is no number that it can be", what.substr(kBegin.size(), between - kBegin.size()),
-                     what.substr(between + kBetween.size()));
+  const std::string name(what.substr(kBegin.size(), between - kBegin.size()));
+  const std::string_view value = what.substr(between + kBetween.size());
+  const CLI::Option* option = app.get_option_no_throw(name);
+  if (option != nullptr && option->get_items_expected_max() == 0)
+    return fmt::format("{} takes no value, and not '{}'", name, value);
+  return fmt::format("{}: '{}' is no number that it can be", name, value);
 }
 
 int run_verb(const Verb& verb, std::span<char*> arguments) {
@@ -71,6 +75,9 @@ int run_verb(const Verb& verb, std::span<char*> arguments) {
   Words words = part_words(*declared, arguments);
   declared->after_dashes = std::move(words.after);
   const std::vector<std::string> own = words.own;
+  if (const std::string& name = words.lacking; !name.empty())
+    return wrong_usage(verb, fmt::format("{0} needs its file in the same word: {0}=FILE", name),
+                       fmt::format("headroom {} {}=FILE CMD...", verb.name, name));
   try {
     std::reverse(words.own.begin(), words.own.end());  // CLI11 takes its vector from the back
     declared->app.parse(words.own);
@@ -78,7 +85,7 @@ int run_verb(const Verb& verb, std::span<char*> arguments) {
   } catch (const CLI::CallForHelp&) {
     return help_of(verb, own);
   } catch (const CLI::ConversionError& error) {
-    return wrong_usage(verb, no_number(error.what()), "");
+    return wrong_usage(verb, no_number(declared->app, error.what()), "");
   } catch (const CLI::ParseError& error) {
     if (const auto known = nothing_left_over(declared->app); !known)
       return wrong_usage(verb, known.error().what, known.error().hint);

@@ -10,7 +10,6 @@
 #include <optional>
 
 #include "base/fd.h"
-#include "base/output_file.h"
 #include "base/visible.h"
 #include "cli/terminal.h"
 #include "report/palette.h"
@@ -40,19 +39,34 @@ bool put(std::string_view text) {
 
 void put_visible(std::string_view text) { put(visible_lines(text)); }
 
-Result<void> write_to(const std::string& path, const std::function<Result<void>(const Output&)>& write) {
-  if (path.empty())
+namespace {
+
+bool is_standard_output(const std::string& path) { return path.empty() || path == "-"; }
+
+}  // namespace
+
+Result<void> can_write_to(const std::string& path, const MayReplace& may) {
+  return is_standard_output(path) ? Result<void>() : can_write(path, may);
+}
+
+Result<void> write_to(const std::string& path, const MayReplace& may,
+                      const std::function<Result<void>(const Output&)>& write) {
+  if (is_standard_output(path))
     return write([](std::string_view block) -> Result<void> {
       auto written = write_all(STDOUT_FILENO, block);
       if (!written) return tl::unexpected(within("standard output", written.error()));
       return written;
     });
-  HR_TRYV(can_write(path));
+  HR_TRYV(can_write(path, may));
   HR_TRY(OutputFile file, OutputFile::open(path));
   auto written = write([&](std::string_view block) { return write_all(file.fd(), block); });
   if (written) written = file.keep();
   if (!written) return tl::unexpected(within(fmt::format("write {}", path), written.error()));
   return {};
+}
+
+Result<void> write_to(const std::string& path, const MayReplace& may, std::string_view text) {
+  return write_to(path, may, [&](const Output& out) { return out(text); });
 }
 
 int output_code(int code) {

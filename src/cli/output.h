@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/output_file.h"
 #include "base/result.h"
 #include "export/output.h"
 
@@ -25,8 +26,12 @@ void print(fmt::format_string<Args...> format, Args&&... args) {
   put_visible(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// An export to a file, which is there whole or not at all, or to standard output ("").
-[[nodiscard]] Result<void> write_to(const std::string& path, const std::function<Result<void>(const Output&)>& write);
+// To a file that people named, which is there whole or not at all, or to standard output ("", "-").
+[[nodiscard]] Result<void> write_to(const std::string& path, const MayReplace& may,
+                                    const std::function<Result<void>(const Output&)>& write);
+[[nodiscard]] Result<void> write_to(const std::string& path, const MayReplace& may, std::string_view text);
+// The same question as can_write(), where "" and "-" are standard output.
+[[nodiscard]] Result<void> can_write_to(const std::string& path, const MayReplace& may);
 
 // The exit code of a verb that would return `code`: if something could not be written to standard output, that is said
 // and what would have been a success is a failure.

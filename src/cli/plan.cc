@@ -17,6 +17,7 @@
 #include "cli/families.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
+#include "cli/own_files.h"
 #include "cli/plan_apply.h"
 #include "cli/predictions.h"
 #include "cli/terminal.h"
@@ -35,7 +36,7 @@ namespace {
 
 struct PlanOptions {
   std::string recording = "last";
-  bool json = false, full = false, why = false, apply = false, yes = false, history = false;
+  bool json = false, full = false, why = false, apply = false, yes = false, history = false, force = false;
   std::optional<std::size_t> width;
   std::string left, batch, step_times, probe, epoch, job_duration, save;
   std::optional<std::int64_t> trials, epochs, workers, tasks;
@@ -132,6 +133,8 @@ Result<void> ask_about_probe(const Explanation& explanation, PlanRequest& reques
 
 Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
   if (options.history) return show_predictions(options.json);
+  const MayReplace may = own_json("plan", "headroom.plan", options.force);
+  HR_TRYV(can_write_to(options.save, may));
   HR_TRY(PlanRequest request, request_of(options));
   HR_TRY(const OpenedRecording opened,
          open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
@@ -149,9 +152,7 @@ Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
     HR_TRYV(ask_about_probe(explanation, request));
   }
   const Plan plan = headroom::plan(explanation, request);
-  if (!options.save.empty()) {
-    HR_TRYV(write_to(options.save, [&](const Output& out) { return out(report::to_json(plan)); }));
-  }
+  if (!options.save.empty()) HR_TRYV(write_to(options.save, may, report::to_json(plan)));
   if (options.apply) return apply_plan(plan, options.yes);
   if (options.json) {
     if (options.why) put(report::to_json(explanation));
@@ -210,6 +211,7 @@ Action declare_plan(VerbInput input) {
       ->type_name("DURATION")
       ->check(duration_check());
   app.add_option("-o,--save", options->save, "write the plan there as JSON, for headroom verify")->type_name("FILE");
+  declare_force(app, options->force);
   app.add_flag("--history", options->history,
                "show what was predicted so far and how far it came true, as headroom verify found");
   app.add_flag("--apply", options->apply,

@@ -10,6 +10,7 @@
 #include "cli/document_file.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
+#include "cli/own_files.h"
 #include "cli/report_document.h"
 #include "cli/study.h"
 #include "cli/verbs.h"
@@ -20,7 +21,8 @@ namespace headroom::cli {
 namespace {
 
 struct Options {
-  std::string recording = "last", output, format, job_duration, from, to;
+  std::string recording = "last", job_duration, from, to;
+  DocumentOptions document;
 };
 
 // Where the document goes: beside nothing of the user's, under a name that says what it is.
@@ -90,7 +92,7 @@ Result<bool> write_if_study(const Options& options, DocumentFile file) {
 }
 
 Result<void> write_report(const Options& options, const ImportOptions& import) {
-  HR_TRY(const DocumentFile file, document_file(options.output, options.format));
+  HR_TRY(const DocumentFile file, document_file("report", options.document));
   const auto opened = open_recording(options.recording, import, {.leave_out = metrics_not_explained()});
   if (opened) return write_recording(options, *opened, file);
   HR_TRY(const bool written, write_if_study(options, file));
@@ -105,12 +107,13 @@ Action declare_report(VerbInput input) {
   auto& app = input.app;
   app.add_option("RECORDING", options->recording,
                  std::string(kRecordingWords) + ", or the storage of an Optuna study; default: last");
-  app.add_option("-o,--output", options->output,
+  app.add_option("-o,--output", options->document.path,
                  "a file that ends with .html or .md (default: NAME.report.html here; '-': standard output)")
       ->type_name("FILE");
   // --format is that of a foreign log, as everywhere.
-  app.add_option("--as", options->format, "html or md, where the file's name does not say")
+  app.add_option("--as", options->document.format, "html or md, where the file's name does not say")
       ->check(CLI::IsMember({"html", "md"}));
+  declare_force(app, options->document.force);
   app.add_option("--job-duration", options->job_duration,
                  "how long the job itself ran, where the recording cannot know (foreign logs)")
       ->type_name("DURATION")

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/ids.h"
-#include "base/output_file.h"
 #include "base/secrets.h"
 #include "base/strings.h"
 #include "base/visible.h"
@@ -20,6 +19,7 @@
 #include "cli/job_lines.h"
 #include "cli/job_marks.h"
 #include "cli/live_parts.h"
+#include "cli/own_files.h"
 #include "cli/stop_rule.h"
 #include "cli/study_offer.h"
 #include "cli/terminal.h"
@@ -41,10 +41,13 @@ struct RunOptions {
   MarksChoice marks;
   LinesOptions lines;
   std::string json;
+  bool force = false;  // for that file
   Hooks hooks;
   StopRule stop;
   bool replace = false;  // a recording of this name
 };
+
+MayReplace may_replace(const RunOptions& options) { return own_json("run", "headroom.why", options.force); }
 
 // What a terminal or a pipe takes in a moment; where nobody reads, the pump goes on after us.
 constexpr Nanos kOutputPatience = 3 * kSecond;
@@ -247,6 +250,10 @@ bool WatchedJob::report() {
   if (!end_.left_over.empty() && !options_.live.quiet) say(left_over_text(end_.left_over), "");
   if (result_.error && !session_->failed()) say(result_.error->what, result_.error->hint);
   const bool wanted = !options_.json.empty();
+  const auto can_ask_again = [&](Error error) {
+    error.hint = fmt::format("the recording is kept: headroom why {} --json > FILE", shell_quote(result_.path));
+    return error;
+  };
   if (result_.path.empty()) return !wanted;
   if (options_.live.quiet && !wanted && !options_.hooks.any()) return true;
   auto recording = read_recording(result_.path, {.leave_out = metrics_not_explained()});
@@ -262,8 +269,9 @@ bool WatchedJob::report() {
       explain(*recording, {.path = result_.path,
                            .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(result_.path, ignored)),
                            .families = users_families_if_good()}));
-  const auto written = wanted ? write_file(options_.json, report::to_json(explanation)) : Result<void>();
-  if (!written) report_error(written.error());
+  const auto written =
+      wanted ? write_to(options_.json, may_replace(options_), report::to_json(explanation)) : Result<void>();
+  if (!written) report_error(can_ask_again(written.error()));
   report::TextOptions layout = text_options(STDERR_FILENO);
   if (options_.live.output.empty()) layout.recording = "last";
   if (options_.live.quiet) return written.has_value();
@@ -314,9 +322,7 @@ int run_verb(RunOptions options, const std::vector<std::string>& argv) {
         {.code = Errc::kInvalidInput, .what = "run: no command given", .hint = "headroom run python3 train.py"});
   const auto interval = interval_of(options.live);
   if (!interval) return report_error(interval.error());
-  if (!options.json.empty()) {
-    if (const auto can = can_write(options.json); !can) return report_error(can.error());
-  }
+  if (const auto can = can_write_to(options.json, may_replace(options)); !can) return report_error(can.error());
   auto lines = open_lines(options.lines, LinesOf::kOwnJob);
   if (!lines) return report_error(lines.error());
   if (options.replace && options.live.output.ends_with(".hrec"))
@@ -337,7 +343,8 @@ Action declare_run(VerbInput input) {
   input.app
       .add_option("--json", options->json,
                   "write the report as JSON to this file, too; where that fails, a job that succeeded ends with 1")
-      ->type_name("FILE");
+      ->type_name("=FILE");
+  declare_force(input.app, options->force);
   declare_hooks(input.app, options->hooks);
   declare_stop_rule(input.app, options->stop);
   input.app.add_flag("--replace", options->replace)->group("");

@@ -31,8 +31,8 @@ constexpr std::size_t kMostKept = 2, kMostTexts = 16, kMostScrapes = 16;
 constexpr std::size_t kLargestText = 8 << 20;  // that is remembered
 constexpr std::size_t kLargestTrace = std::size_t{512} << 20;
 constexpr std::size_t kMostProcesses = 200;
-constexpr Nanos kEvery = 1 * kSecond, kSilent = 6 * kSecond;
-constexpr Nanos kCostParts = 50;
+constexpr Nanos kReadEvery = 1 * kSecond, kSilent = 6 * kSecond;
+constexpr Nanos kReadCostParts = 50;
 
 // Nothing is wrong with the question.
 Error unreadable(Error error) {
@@ -62,7 +62,8 @@ Result<Library> Library::create() {
 
 bool Library::due(const std::string& path) const {
   const auto found = costs_.find(path);
-  return found == costs_.end() || boottime_now() - found->second.at >= std::max(kEvery, kCostParts * found->second.cpu);
+  return found == costs_.end() ||
+         boottime_now() - found->second.at >= std::max(kReadEvery, kReadCostParts * found->second.cpu);
 }
 
 bool Library::due_for_scrape(const std::string& path) const {

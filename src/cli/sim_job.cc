@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 
+#include "cli/own_files.h"
 #include "cli/verbs.h"
 #include "sim/job/job.h"
 
@@ -60,6 +61,7 @@ void declare_trouble(CLI::App& app, sim::JobOptions& o) {
       ->group("Trouble");
   app.add_option("--seed", o.seed, "of the jitter")->group("Trouble");
   app.add_option("--report", o.report, "write its own truth as JSON ('-': stdout)")->type_name("FILE");
+  declare_force(app, o.force);
   app.add_flag("-q,--quiet", o.quiet, "no line per epoch");
 }
 

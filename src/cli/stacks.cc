@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/stack_profile.h"
-#include "base/output_file.h"
 #include "base/strings.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
+#include "cli/own_files.h"
 #include "cli/verbs.h"
 #include "export/stacks.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 struct Options {
   std::string recording = "last", format = "collapsed", output;
-  bool all = false, json = false;
+  bool all = false, json = false, force = false;
 };
 
 std::string to_json(const std::vector<stacks::WeightedStack>& profile) {
@@ -39,8 +39,17 @@ std::string why_none(const RecordingMeta& meta) {
                                                    : "no Python process of the job held a GPU while it was looked at";
 }
 
+MayReplace own_stacks(const Options& options) {
+  if (options.json) return own_json("stacks", "headroom.stacks", options.force);
+  MayReplace may{.writer = "headroom stacks", .marks = {}, .all = options.force};
+  if (options.format == "speedscope") may.marks.emplace_back(kSpeedscopeBeginning);
+  if (options.format == "svg") may.marks.emplace_back(kFlameGraphBeginning);
+  return may;
+}
+
 Result<void> stacks(const Options& options) {
-  if (!options.output.empty()) HR_TRYV(can_write(options.output));
+  const MayReplace may = own_stacks(options);
+  HR_TRYV(can_write_to(options.output, may));
   HR_TRY(const OpenedRecording opened, open_recording(options.recording));
   HR_TRY(auto families, users_families());
   const RecordingMeta& meta = opened.recording.meta;
@@ -54,7 +63,7 @@ Result<void> stacks(const Options& options) {
         fmt::format("headroom why {} says what else is known; headroom doctor what can be read here",
                     shell_quote(options.recording)));
   const StacksOptions how{.busy = options.all, .title = opened.path.substr(opened.path.rfind('/') + 1)};
-  return write_to(options.output, [&](const Output& output) {
+  return write_to(options.output, may, [&](const Output& output) {
     if (options.json) return output(to_json(profile));
     if (options.format == "speedscope") return write_speedscope(profile, how, output);
     if (options.format == "svg") return write_flame_graph(profile, how, output);
@@ -78,8 +87,8 @@ Action declare_stacks(VerbInput input) {
       ->excludes(format);
   app.add_flag("--all", options->all, "also time in which kernels ran (default: idle time, which is the question)");
   app.add_option("-o,--output", options->output, "a file (default, and '-': standard output)")->type_name("FILE");
+  declare_force(app, options->force);
   return [options] {
-    if (options->output == "-") options->output.clear();
     const auto done = stacks(*options);
     return done ? kExitOk : report_error(done.error());
   };

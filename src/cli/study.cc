@@ -69,11 +69,11 @@ Result<void> read_words(StudyVerb& verb, const Words& words) {
                   "name one of them");
     verb.recording = words.recording;
   }
-  if (verb.watch && (verb.json || !verb.output.empty() || !verb.recording.empty()))
+  if (verb.watch && (verb.json || !verb.document.path.empty() || !verb.recording.empty()))
     return fail(Errc::kInvalidInput,
-                fmt::format("--watch takes no {}", verb.json              ? "--json"
-                                                   : !verb.output.empty() ? "--output"
-                                                                          : "recording"),
+                fmt::format("--watch takes no {}", verb.json                     ? "--json"
+                                                   : !verb.document.path.empty() ? "--output"
+                                                                                 : "recording"),
                 "without --watch it does; headroom record records a study that runs");
   if (!words.pruner.empty()) {
     auto pruner = tune::parse_pruner(words.pruner);
@@ -97,8 +97,8 @@ Result<void> read_words(StudyVerb& verb, const Words& words) {
 
 Result<void> explain_studies(const StudyVerb& verb) {
   DocumentFile file;
-  if (!verb.output.empty()) {
-    HR_TRY(file, document_file(verb.output));
+  if (!verb.document.path.empty()) {
+    HR_TRY(file, document_file("study", verb.document));
   }
   DatabaseCopy::remove_stale();
   HR_TRY(const StorageContent content, read_storage({.name = verb.storage, .study = verb.study}));
@@ -111,7 +111,7 @@ Result<void> explain_studies(const StudyVerb& verb) {
     HR_TRY(StudyReport report, explained(verb, recording ? &*recording : nullptr, study));
     reports.push_back(std::move(report));
   }
-  if (!verb.output.empty()) HR_TRYV(write_study(verb, content.studies, reports, file));
+  if (!verb.document.path.empty()) HR_TRYV(write_study(verb, content.studies, reports, file));
   if (verb.json) {
     put(report::to_json(reports));
     return {};
@@ -276,7 +276,7 @@ Action declare_study(VerbInput input) {
   app.add_option("--study", verb->study, "the study of this name (default: all)")->type_name("NAME");
   app.add_option("--recording", words->recording, "the same as RECORDING")->type_name("RECORDING");
   app.add_flag("--json", verb->json, "machine-readable, schema headroom.study/1");
-  declare_document(app, verb->output);
+  declare_document(app, verb->document);
   app.add_flag("--full", verb->full, "all that is known: tables, every change with its edit, assumptions");
   app.add_option("--width", verb->width, "columns of the text, 40 to 160 (default: the terminal's)")
       ->check(CLI::Range(report::kNarrowest, report::kWidest))

@@ -17,7 +17,7 @@ namespace headroom::cli {
 struct StudyVerb {
   std::string storage, recording;
   std::optional<std::string> study;
-  std::string output;  // of the document; "": none
+  DocumentOptions document;
   bool json = false, full = false, no_what_if = false, watch = false;
   Nanos watch_every = 10 * kSecond;
   std::optional<std::size_t> width;

@@ -17,7 +17,7 @@ constexpr std::array kVerbs{
          .usage = "[OPTIONS] [--] CMD...",
          .examples = "run python3 train.py --epochs 3\n"
                      "run -i 200ms -o run.hrec -- python3 train.py\n"
-                     "run --json report.json -- torchrun --nproc-per-node 2 train.py",
+                     "run --json=report.json -- torchrun --nproc-per-node 2 train.py",
          .takes_command = true},
     Verb{.name = "record",
          .summary = "record what is already running",

@@ -24,7 +24,8 @@ namespace headroom::cli {
 namespace {
 
 struct VerifyOptions {
-  std::string plan, recording, before, output;
+  std::string plan, recording, before;
+  DocumentOptions document;
   std::vector<std::string> applied;
   bool history = false, json = false, full = false, no_history = false;
 };
@@ -85,8 +86,8 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
     return fail(Errc::kInvalidInput, "verify: which plan, and which recording made after it?",
                 "headroom plan last --json > plan.json; then, after the change: headroom verify plan.json last");
   DocumentFile file;
-  if (!options.output.empty()) {
-    HR_TRY(file, document_file(options.output));
+  if (!options.document.path.empty()) {
+    HR_TRY(file, document_file("verify", options.document));
   }
   HR_TRY(const compare::PlanFile plan, plan_of(options.plan));
   HR_TRY(const auto applied, compare::applied_options(plan, options.applied));
@@ -100,7 +101,7 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
     if (!kept) say(kept.error().what, kept.error().hint);  // the answer is worth more than its record
     v.remembered = kept.value_or(false);
   }
-  if (!options.output.empty()) HR_TRYV(write_document(file, report::ComparisonDocument{v.comparison, &v}));
+  if (!options.document.path.empty()) HR_TRYV(write_document(file, report::ComparisonDocument{v.comparison, &v}));
   if (options.json) {
     put(report::to_json(v));
   } else {
@@ -127,7 +128,7 @@ Action declare_verify(VerbInput input) {
       ->type_name("RECORDING");
   app.add_flag("--history", options->history, "show what was predicted so far and how far it came true");
   app.add_flag("--no-history", options->no_history, "do not remember this one");
-  declare_document(app, options->output);
+  declare_document(app, options->document);
   app.add_flag("--full", options->full, "every account and phase");
   app.add_flag("--json", options->json, "machine-readable, schema headroom.verify/1 or headroom.predictions/1");
   auto import = declare_import_options(app);

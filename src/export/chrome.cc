@@ -43,8 +43,8 @@ class TraceWriter {
   }
 
   Result<void> write() {
-    out_.text() = "{\"displayTimeUnit\":\"ms\",\"otherData\":" + one_line({{"writer", recording_.meta.writer}}) +
-                  ",\"traceEvents\":[\n";
+    out_.text() =
+        std::string(kChromeBeginning) + ",\"writer\":" + one_line(recording_.meta.writer) + "},\"traceEvents\":[\n";
     HR_TRYV(name_group(kHostGroup, "processes"));
     HR_TRYV(name_group(kEventGroup, "events"));
     HR_TRYV(name_thread(kEventGroup, kEventThread, "events"));

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string_view>
+
 #include "export/output.h"
 #include "model/explanation.h"
 #include "model/recording.h"
 
 namespace headroom {
+
+inline constexpr std::string_view kChromeBeginning = R"({"displayTimeUnit":"ms","otherData":{"exporter":"headroom")";
 
 // The recording as a Chrome trace (chrome://tracing, ui.perfetto.dev): for each GPU the accounts of its time, the
 // findings over the time that they claim, the tasks of a batch, its gauges as counters (those that move) and a slice

@@ -179,7 +179,7 @@ Result<void> write_lists(const Recording& recording, BlockOutput& out) {
 
 Result<void> write_jsonl(const Recording& recording, const Output& output) {
   BlockOutput out(output);
-  out.text() += dump(Json{{"recording", 1}, {"meta", meta_json(recording.meta)}}) + "\n";
+  out.text() += std::string(kJsonlBeginning) + dump(meta_json(recording.meta)) + "}\n";
   for (std::size_t i = 0; i < recording.sources.size(); ++i) {
     out.text() += dump(source_json(recording.sources[i], i)) + "\n";
     HR_TRYV(out.line_done());

@@ -167,6 +167,7 @@ Result<void> write_speedscope(const std::vector<WeightedStack>& profile, const S
     all += weight;
   }
   Json json{{"$schema", "https://www.speedscope.app/file-format-schema.json"},
+            {"exporter", "headroom"},
             {"shared", {{"frames", std::move(frames)}}},
             {"profiles",
              {{{"type", "sampled"},
@@ -176,8 +177,7 @@ Result<void> write_speedscope(const std::vector<WeightedStack>& profile, const S
                {"endValue", all},
                {"samples", std::move(samples)},
                {"weights", std::move(weights)}}}},
-            {"name", options.title},
-            {"exporter", "headroom"}};
+            {"name", options.title}};
   return output(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
@@ -196,18 +196,21 @@ Result<void> write_flame_graph(const std::vector<WeightedStack>& profile, const 
         fmt::format("<svg class=\"flame\" viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\"><title>{}: {}</title>\n", kWidth,
                     height, escaped(what), all > 0 ? human_duration(static_cast<Nanos>(all * 1e9)) : "none");
   else
-    block.text() += fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-        "height=\"{1:.0f}\" "
-        "role=\"img\">\n<title>{2}</title>\n<style>svg{{background:#fff;font:11px monospace}}text{{fill:#111}}"
-        "text.h{{font-size:13px}}@media(prefers-color-scheme:dark){{svg{{background:#181818}}text.h{{fill:#ddd}}}}</"
-        "style>\n"
-        "<text class=\"h\" x=\"{3:.0f}\" y=\"18\">{2}: {4}{5}</text>\n<text class=\"h\" x=\"{3:.0f}\" "
-        "y=\"36\">{6}</text>\n",
-        kWidth, height, escaped(what), kMargin, all > 0 ? human_duration(static_cast<Nanos>(all * 1e9)) : "none",
-        options.title.empty() ? "" : " of " + escaped(options.title),
-        options.busy ? "orange: the GPU was idle, green: kernels ran; of readings that were partly busy an estimate"
-                     : "as wide as the time; of readings that were partly busy an estimate");
+    block.text() +=
+        std::string(kFlameGraphBeginning) +
+        fmt::format(
+            "xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
+            "height=\"{1:.0f}\" "
+            "role=\"img\">\n<title>{2}</title>\n<style>svg{{background:#fff;font:11px monospace}}text{{fill:#111}}"
+            "text.h{{font-size:13px}}@media(prefers-color-scheme:dark){{svg{{background:#181818}}text.h{{fill:#ddd}}}}<"
+            "/"
+            "style>\n"
+            "<text class=\"h\" x=\"{3:.0f}\" y=\"18\">{2}: {4}{5}</text>\n<text class=\"h\" x=\"{3:.0f}\" "
+            "y=\"36\">{6}</text>\n",
+            kWidth, height, escaped(what), kMargin, all > 0 ? human_duration(static_cast<Nanos>(all * 1e9)) : "none",
+            options.title.empty() ? "" : " of " + escaped(options.title),
+            options.busy ? "orange: the GPU was idle, green: kernels ran; of readings that were partly busy an estimate"
+                         : "as wide as the time; of readings that were partly busy an estimate");
   HR_TRYV(graph.draw(root, kMargin, 0));
   block.text() += "</svg>\n";
   return block.flush();

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,11 @@
 #include "stacks/profile.h"
 
 namespace headroom {
+
+// How two of the forms begin; collapsed stacks have nothing that says whose they are.
+inline constexpr std::string_view kSpeedscopeBeginning =
+    R"({"$schema":"https://www.speedscope.app/file-format-schema.json","exporter":"headroom")";
+inline constexpr std::string_view kFlameGraphBeginning = "<svg id=\"headroom-stacks\" ";
 
 struct StacksOptions {
   bool busy = false;           // also time in which kernels ran; else idle time alone

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "report/beginning.h"
 #include "report/compare_words.h"
 #include "report/facts_compare.h"
 #include "report/html.h"
@@ -83,6 +84,8 @@ std::string parts_chart(const std::string& caption, const std::vector<ComparedPa
   return html + html::table_twin(parts_table(caption, parts));
 }
 
+std::string_view verb_of(const ComparisonDocument& d) { return d.verification != nullptr ? "verify" : "compare"; }
+
 std::string_view result_title(const Comparison& c) { return c.comparable() ? "The result" : "What to do"; }
 std::string_view reasons_title(const Comparison& c) {
   return c.comparable() ? "What to mind" : "Why they cannot be compared";
@@ -99,7 +102,8 @@ std::string to_html(const ComparisonDocument& d) {
     introduction += "<p>" + html::escaped(sentence) + "</p>\n";
   const html::Part result{"result", result_title(c), result_chart(d) + html::points(result_points(d))};
   const html::Part reasons{"reasons", reasons_title(c), html::points(reason_points(c))};
-  return html::page({.title = d.verification != nullptr ? "Headroom verification" : "Headroom comparison",
+  return html::page({.verb = verb_of(d),
+                     .title = d.verification != nullptr ? "Headroom verification" : "Headroom comparison",
                      .headline = comparison_headline(d),
                      .introduction = introduction,
                      .parts = {
@@ -118,7 +122,8 @@ std::string to_html(const ComparisonDocument& d) {
 std::string to_markdown(const ComparisonDocument& d) {
   using markdown::section;
   const Comparison& c = d.comparison;
-  std::string text = fmt::format("# {}\n\n", markdown::escaped(comparison_headline(d)));
+  std::string text =
+      markdown_beginning(verb_of(d)) + fmt::format("# {}\n\n", markdown::escaped(comparison_headline(d)));
   for (const std::string& sentence : comparison_introduction(d)) text += markdown::escaped(sentence) + "\n\n";
   const std::string result =
       section(result_title(c), markdown::table(result_table(d)) + markdown::points(result_points(d)));

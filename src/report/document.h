@@ -27,8 +27,8 @@ struct Document {
 // outside is escaped. The same document gives the same bytes.
 [[nodiscard]] std::string to_html(const Document& document);
 
-// For a pull request: GitHub's Markdown, without HTML of ours. Text from outside cannot become markup, links or
-// mentions.
+// For a pull request: GitHub's Markdown, without HTML of ours; its first line (beginning.h) is shown nowhere. Text from
+// outside cannot become markup, links or mentions.
 [[nodiscard]] std::string to_markdown(const Document& document);
 
 }  // namespace headroom::report

@@ -7,6 +7,7 @@
 #include "base/strings.h"
 #include "base/visible.h"
 #include "report/bars.h"
+#include "report/beginning.h"
 #include "report/html_style.h"
 
 namespace headroom::report::html {
@@ -151,8 +152,8 @@ std::string page(const Page& page) {
     body += section(part.id, part.title, part.html);
   }
   const std::string title = escaped(page.title);
-  return fmt::format(
-             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+  return html_beginning(page.verb) +
+         fmt::format(
              "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; "
              "base-uri 'none'; form-action 'none'\">\n"
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"referrer\" "

@@ -51,6 +51,7 @@ struct Part {
   std::string html;  // "": it is left out
 };
 struct Page {
+  std::string_view verb;  // that writes it
   std::string title, headline;
   std::string introduction;  // HTML, below the headline
   std::vector<Part> parts;

@@ -88,7 +88,8 @@ std::string problems(const Explanation& e) {
 
 std::string to_html(const Document& d) {
   const Explanation& e = d.explanation;
-  return html::page({.title = title_of(d),
+  return html::page({.verb = "report",
+                     .title = title_of(d),
                      .headline = e.headline,
                      .introduction = stretch(d) + problems(e),
                      .parts = {

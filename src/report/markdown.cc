@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.h"
+#include "report/beginning.h"
 #include "report/facts.h"
 #include "report/markdown.h"
 #include "report/words.h"
@@ -54,7 +55,7 @@ std::string how(const Document& d) {
 
 std::string to_markdown(const Document& d) {
   const Explanation& e = d.explanation;
-  std::string text = fmt::format("# {}\n\n", escaped(e.headline));
+  std::string text = markdown_beginning("report") + fmt::format("# {}\n\n", escaped(e.headline));
   if (const std::string words = stretch_words(d); !words.empty()) text += escaped(words) + "\n\n";
   if (const auto problems = problem_words(e); !problems.empty())
     text += fmt::format("**Problems:** {}.\n\n", escaped(join(problems, "; ")));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.h"
+#include "report/beginning.h"
 #include "report/html.h"
 #include "report/html_study.h"
 #include "report/markdown.h"
@@ -48,7 +49,8 @@ std::string to_html(const StudyDocument& d) {
   std::string introduction;
   for (const std::string& sentence : study_introduction(d)) introduction += "<p>" + html::escaped(sentence) + "</p>\n";
   return html::page(
-      {.title = title_of(d),
+      {.verb = "study",
+       .title = title_of(d),
        .headline = study_headline(d),
        .introduction = introduction,
        .parts = {
@@ -69,7 +71,7 @@ std::string to_html(const StudyDocument& d) {
 std::string to_markdown(const StudyDocument& d) {
   using markdown::section;
   const StudyReport& report = d.report;
-  std::string text = fmt::format("# {}\n\n", markdown::escaped(study_headline(d)));
+  std::string text = markdown_beginning("study") + fmt::format("# {}\n\n", markdown::escaped(study_headline(d)));
   for (const std::string& sentence : study_introduction(d)) text += markdown::escaped(sentence) + "\n\n";
   text += section("What the workers' time went into", markdown::table(worker_time_table(report)));
   text += section("What wants a look", markdown::points(anomaly_points(report)));

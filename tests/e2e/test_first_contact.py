@@ -104,7 +104,7 @@ def test_recordings_go_by_name_prefix_last_and_the_ones_before(tmp_path):
     assert copied.exists()
     before = copied.read_bytes()
     for words in (["export", copied, "-f", "chrome", "-o", copied], ["plan", copied, "-o", copied],
-                  ["run", "--json", copied, "-o", tmp_path / "new.hrec", "true"]):
+                  ["run", f"--json={copied}", "-o", tmp_path / "new.hrec", "true"]):
         refused = headroom(tmp_path, *words, check=False)
         assert refused.returncode == 2 and "is not replaced" in refused.stderr, words
     assert copied.read_bytes() == before and not (tmp_path / "new.hrec").exists()
@@ -210,11 +210,11 @@ def test_no_file_of_ours_takes_the_place_of_a_closed_output(tmp_path):
 def test_outputs_replace_no_pipe_and_no_link(tmp_path):
     (tmp_path / "target.csv").write_text("old")
     (tmp_path / "link.csv").symlink_to("target.csv")
-    headroom(tmp_path, "export", TEXT, "-o", "link.csv")
+    headroom(tmp_path, "export", TEXT, "-o", "link.csv", "--force")
     assert (tmp_path / "link.csv").is_symlink() and (tmp_path / "target.csv").read_text().startswith("at_ns")
     os.mkfifo(tmp_path / "pipe")
     reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE, text=True)
-    headroom(tmp_path, "run", "--no-gpu", "-q", "--json", "pipe", "-o", "r.hrec", "sleep", "0.3")
+    headroom(tmp_path, "run", "--no-gpu", "-q", "--json=pipe", "-o", "r.hrec", "sleep", "0.3")
     assert json.loads(reader.communicate(timeout=30)[0])["schema"].startswith("headroom.why/")
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
     assert headroom(tmp_path, "export", TEXT, "-o", "/dev/stdout").stdout.startswith("at_ns")
@@ -223,15 +223,15 @@ def test_outputs_replace_no_pipe_and_no_link(tmp_path):
 
 def test_where_the_answer_cannot_go_is_known_before_the_job_starts(tmp_path):
     nowhere = tmp_path / "nowhere" / "x.json"
-    done = headroom(tmp_path, "run", "--no-gpu", "--json", nowhere, "touch", "started", check=False)
+    done = headroom(tmp_path, "run", "--no-gpu", f"--json={nowhere}", "touch", "started", check=False)
     assert done.returncode == 2 and str(nowhere) in done.stderr and not (tmp_path / "started").exists()
-    run = ["run", "--no-gpu", "-o", "r.hrec", "--json", "d/x.json"]
+    run = ["run", "--no-gpu", "-o", "r.hrec", "--json=d/x.json"]
     for index, (command, code) in enumerate([("rm -r d", 1), ("rm -r d; exit 7", 7)]):
         (tmp_path / "d").mkdir()
         run[3] = f"r{index}.hrec"
         done = headroom(tmp_path, *run, "sh", "-c", command, check=False)
         assert done.returncode == code
-        assert done.stderr.lstrip().startswith("headroom: write d/x.json")
+        assert done.stderr.lstrip().startswith("headroom: cannot write d/x.json")
 
 
 # ---- help, manual, completions

@@ -54,7 +54,7 @@ def slow_pipe(path, size, seconds):
 
 def ran(tmp_path, scenario, *options, seconds=5):
     """What the job knows of itself, and what `headroom run` wrote about it."""
-    done = headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", "--json", tmp_path / "why.json",
+    done = headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", f"--json={tmp_path}/why.json",
                     "--output", tmp_path / "run.hrec", "--", PYTHON, JOB, scenario, "--seconds", seconds, *options)
     return json.loads(done.stdout.splitlines()[-1]), json.loads((tmp_path / "why.json").read_text("utf-8"))
 

@@ -147,7 +147,7 @@ def test_where_it_goes(tmp_path):
     shutil.copy(RECORDINGS["input"], path)
     assert "my.report.html" in headroom(tmp_path, "report", path).stderr
     assert (tmp_path / "my.report.html").read_text("utf-8").startswith("<!DOCTYPE html>")
-    assert headroom(tmp_path, "report", path, "-o", "-", "--as", "md").stdout.startswith("# The GPU computed")
+    assert headroom(tmp_path, "report", path, "-o", "-", "--as", "md").stdout.startswith("[//]: # (headroom report)\n\n# The GPU computed")
     refused = headroom(tmp_path, "report", path, "-o", "x.pdf", check=False)
     assert refused.returncode == 2 and ".html" in refused.stderr and not (tmp_path / "x.pdf").exists()
 

@@ -427,7 +427,7 @@ raise SystemExit(f"children of headroom: {children}")
 # --- the report -------------------------------------------------------------------------------------------------------
 
 def test_the_report_is_on_stderr_and_in_a_file_if_asked(tmp_path):
-    code, out, err = run(tmp_path, "sh", "-c", "echo out; echo err >&2", options=["--json", str(tmp_path / "why.json")])
+    code, out, err = run(tmp_path, "sh", "-c", "echo out; echo err >&2", options=[f"--json={tmp_path}/why.json"])
     assert (code, out) == (0, b"out\n")
     assert "err\n" in err and "Evidence: process times" in err
     assert "\x1b" not in err

@@ -112,7 +112,7 @@ def test_machine_and_shelf(tmp_path):
     assert len(held(headroom(tmp_path, *sim, "devices", "--json").stdout)["devices"]) == 2
     held(headroom(tmp_path, *sim, "doctor", "--json", check=False).stdout)
     answer = tmp_path / "run.json"
-    headroom(tmp_path, *sim, "run", "--quiet", "--interval", "100ms", "--json", answer, "--", "sleep", "0.3")
+    headroom(tmp_path, *sim, "run", "--quiet", "--interval", "100ms", f"--json={answer}", "--", "sleep", "0.3")
     held(answer.read_text("utf-8"))
     job = ["/usr/bin/python3", ROOT / "examples" / "train.py"]
     headroom(tmp_path, *sim, "run", "--quiet", "-o", tmp_path / "python.hrec", "--", *job)

@@ -13,7 +13,7 @@ JOB = str(pathlib.Path(__file__).with_name("waiting_job.py"))
 
 
 def ran(tmp_path, scenario, seconds=8, gpus="2xA6000", run=(), check=True):
-    done = headroom(tmp_path, "sim", "--gpus", gpus, "--", HEADROOM, "run", "--json", tmp_path / "why.json", "--output",
+    done = headroom(tmp_path, "sim", "--gpus", gpus, "--", HEADROOM, "run", f"--json={tmp_path}/why.json", "--output",
                     tmp_path / "run.hrec", *run, "--", sys.executable, JOB, scenario, seconds, check=check)
     return done, json.loads((tmp_path / "why.json").read_text("utf-8"))
 
@@ -60,7 +60,7 @@ def test_a_child_that_works_is_no_hang(tmp_path):
 
 def test_a_job_fed_by_a_pipe_is_told_to_see_its_other_end(tmp_path):
     pipeline = f"{sys.executable} {JOB} write_lines 6 | {sys.executable} {JOB} lines 6"
-    headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", "--json", tmp_path / "why.json", "--output",
+    headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", f"--json={tmp_path}/why.json", "--output",
              tmp_path / "run.hrec", "--", "sh", "-c", pipeline)
     first = json.loads((tmp_path / "why.json").read_text("utf-8"))["findings"][0]
     assert "lines (waiting_job.py)" in first["title"] and "sleeps or waits itself" in first["title"]
@@ -113,7 +113,7 @@ def steps_without_gpu(tmp_path):
                                        "for _ in range(200): gpu.launch(ms=10); gpu.sync()", "utf-8")
     (tmp_path / "job.sh").write_text(f"for i in 1 2; do '{sys.executable}' prepare.py; '{sys.executable}' train.py; done",
                                      "utf-8")
-    headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", "--json", tmp_path / "why.json", "--output",
+    headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", f"--json={tmp_path}/why.json", "--output",
              tmp_path / "run.hrec", "--", "sh", "job.sh")
     answer = json.loads((tmp_path / "why.json").read_text("utf-8"))
     return next(f for f in answer["findings"] if f["cause"] == "steps_without_gpu")
