@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/answers.h"
 #include "base/strings.h"
 
 namespace headroom {
@@ -166,6 +167,7 @@ OutputFile::~OutputFile() {
 }
 
 Result<OutputFile> OutputFile::open(const std::string& path) {
+  HR_TRYV(answers(path));
   const auto failed = [&] { return tl::unexpected(errno_error(fmt::format("write {}", path))); };
   Fd old = open_there(path, 0);
   const bool made = !old && errno == ENOENT && is_link(path);
@@ -203,6 +205,7 @@ Result<void> OutputFile::keep() {
 }
 
 Result<void> can_write(const std::string& path, const MayReplace& may) {
+  HR_TRYV(answers(path));
   struct stat status {};
   const bool there = ::stat(path.c_str(), &status) == 0;
   if (there && S_ISDIR(status.st_mode)) errno = EISDIR;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/answers.h"
 #include "base/human.h"
 #include "base/regular_file.h"
 #include "compare/artefact.h"
@@ -18,6 +19,7 @@ constexpr std::size_t kMostFiles = 100'000, kMostBytes = std::size_t{256} << 20;
 
 // Path below the folder -> path.
 Result<std::map<std::string, std::string>> files_of(const std::string& path) {
+  HR_TRYV(answers(path));
   std::error_code error;
   std::map<std::string, std::string> files;
   if (fs::is_regular_file(path, error)) return std::map<std::string, std::string>{{"", path}};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/answers.h"
 #include "base/strings.h"
 #include "batch/folder.h"
 #include "cli/families.h"
@@ -67,6 +68,7 @@ bool names_a_batch(const std::string& what) {
 
 Result<compare::Side> one_side(const std::string& what, const std::vector<std::string>& changed,
                                const ImportOptions& import) {
+  HR_TRYV(answers(what));
   if (base_name(what) == "journal.sqlite") return side_of_batch(fs::path(what).parent_path().string(), changed);
   return names_a_batch(what) ? side_of_batch(what, changed) : side_of_recording(what, changed, import);
 }
@@ -112,6 +114,7 @@ void join_sides(compare::Side more, compare::Side& all) {
 
 Result<compare::Side> side_of(const std::string& what, const std::vector<std::string>& changed,
                               const ImportOptions& import) {
+  HR_TRYV(answers(what));
   std::vector<std::string> parts{what};
   if (what.find(',') != std::string::npos && ::access(what.c_str(), F_OK) != 0) {
     parts.clear();

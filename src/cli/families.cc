@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "base/fd.h"
+#include "base/regular_file.h"
 #include "cli/config.h"
 #include "cli/output.h"
 #include "cli/verb.h"
@@ -21,7 +21,7 @@ Result<std::vector<stacks::FamilyRule>> users_families() {
   const std::string path = families_path();
   std::error_code error;
   if (path.empty() || !std::filesystem::exists(path, error)) return std::vector<stacks::FamilyRule>();
-  HR_TRY(const std::string text, read_file(path, kLargest));
+  HR_TRY(const std::string text, read_regular(path, kLargest));
   return stacks::families_from_toml(text, path);
 }
 

@@ -143,7 +143,9 @@ def test_no_verb_waits_for_a_mount_that_does_not_answer(tmp_path, received):
     cases += [([word.replace("@", f"{dead}/") for word in words], {}, 1) for words in (
         ["why", "@a.hrec"], ["report", "@a.hrec"], ["plan", "@a.hrec"], ["top", "@a.hrec", "--once"], ["export", "@a.hrec", "-f", "csv"],
         ["study", "@study.db"], ["batch", "status", "@a.batch"], ["batch", "show", "--folder", "@a.batch"], ["import", "@a.csv"],
-        ["compare", "@a.hrec", "a.hrec"], ["batch", "tasks.txt", "--gpus", "none", "--folder", "@a.batch"])]
+        ["compare", "@a.hrec", "a.hrec"], ["serve", "@a.hrec"],
+        ["plan", "a.hrec", "-o", "@x.json"], ["report", "a.hrec", "-o", "@x.html"], ["export", "a.hrec", "-f", "csv", "-o", "@x.csv"],
+        ["run", "--no-gpu", "--json=@x.json", "--", "true"], ["batch", "tasks.txt", "--gpus", "none", "--folder", "@a.batch"])]
     started = [subprocess.Popen([HEADROOM, *words], cwd=here, env={**environment(tmp_path, **given), **where}, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
                for words, where, _ in cases]
