@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/byte_stream.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -10,6 +12,8 @@
 #include <cstring>
 #include <optional>
 #include <vector>
+
+#include "base/answers.h"
 
 namespace headroom {
 
@@ -153,6 +157,25 @@ struct ByteStream::State {
   }
 };
 
+namespace {
+
+// A FIFO is waited for as long as a file system is, for its first bytes: nobody may ever write to it.
+Result<Fd> open_named(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || !S_ISFIFO(info.st_mode) || path.starts_with("/dev/fd/") ||
+      path.starts_with("/proc/self/fd/"))
+    return open_read(path);
+  Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!fd) return tl::unexpected(errno_error(fmt::format("open {}", path)));
+  pollfd watched{.fd = fd.get(), .events = POLLIN, .revents = 0};
+  if (::poll(&watched, 1, static_cast<int>(kPatienceWithFiles / kMillisecond)) == 0)
+    return fail(Errc::kIo, fmt::format("{} is a pipe that nobody writes to", path), "start its writer first");
+  (void)::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+  return fd;
+}
+
+}  // namespace
+
 ByteStream::ByteStream(std::unique_ptr<State> state) : state_(std::move(state)) {}
 ByteStream::ByteStream(ByteStream&& other) noexcept = default;
 ByteStream& ByteStream::operator=(ByteStream&& other) noexcept = default;
@@ -161,7 +184,7 @@ ByteStream::~ByteStream() = default;
 Result<ByteStream> ByteStream::open(const std::string& path) {
   auto state = std::make_unique<State>();
   if (path != "-") {
-    HR_TRY(state->file, open_read(path));
+    HR_TRY(state->file, open_named(path));
   }
   state->fd = state->file ? state->file.get() : STDIN_FILENO;
   struct stat info {};

@@ -41,13 +41,10 @@ Json names_json(const std::vector<ShelfEntry>& entries) {
 }  // namespace
 
 std::string to_json(const Recorded& recorded) {
-  return dump({{"schema", "headroom.record/1"},
-               {"path", recorded.path},
-               {"duration_ns", recorded.duration},
-               {"gpus", recorded.gpus},
-               {"processes", recorded.processes},
-               {"stop_reason", recorded.stop_reason}},
-              -1);
+  const nlohmann::json answer{{"schema", "headroom.record/1"},    {"path", recorded.path},
+                              {"duration_ns", recorded.duration}, {"gpus", recorded.gpus},
+                              {"processes", recorded.processes},  {"stop_reason", recorded.stop_reason}};
+  return visible_json(answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
 }
 
 std::string to_json(const ShelfListing& listing) {

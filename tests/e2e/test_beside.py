@@ -157,6 +157,18 @@ def test_no_verb_waits_for_a_mount_that_does_not_answer(tmp_path, received):
             assert "the job ran" in out
 
 
+def test_a_pipe_is_read_where_somebody_writes_and_not_waited_for_else(tmp_path, received):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    nobody = headroom(tmp_path, "why", pipe, check=False)
+    assert nobody.returncode == 1 and "a pipe that nobody writes to" in nobody.stderr
+    text = headroom(tmp_path, "export", received / "a.hrec", "-f", "jsonl").stdout
+    with subprocess.Popen([HEADROOM, "why", pipe], cwd=tmp_path, env=environment(tmp_path), stdout=subprocess.PIPE) as reader:
+        pipe.write_text(text)
+        assert b"No GPU was recorded" in reader.communicate(timeout=PATIENCE)[0]
+        assert reader.returncode == 0
+
+
 # ---- one name for several recordings
 
 @pytest.mark.parametrize("named", [["-o", "same.hrec"], []], ids=["named", "on the shelf"])
