@@ -4,6 +4,8 @@ import itertools
 import json
 import zlib
 
+from headroom_e2e import why
+
 BEGIN = 1_000_000_000_000
 EVERY = 100_000_000  # nanoseconds between readings
 MS = 1_000_000
@@ -140,7 +142,23 @@ class Made:
         return path
 
 
+def told(tmp_path, made, *options):
+    """What `why` says of it."""
+    return why(tmp_path, made.write(tmp_path / "made.jsonl"), *options)
+
+
+def milliseconds(answer, device=None, key="cause"):
+    """By account, of one device or of all. None is rounded."""
+    by = {}
+    for account in answer["ledger"]["accounts"]:
+        if device is None or account["device"] == answer["devices"][device]["uuid"]:
+            by[account[key]] = by.get(account[key], 0) + account["ns"]
+    assert all(ns % MS == 0 for ns in by.values()), by
+    return {name: ns // MS for name, ns in by.items() if ns}
+
+
 def overlap(stretches, begin, end):
+    """How much of them is within."""
     return sum(max(0, min(to, end) - max(a, begin)) for a, to, *_ in stretches)
 
 

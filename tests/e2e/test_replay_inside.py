@@ -3,8 +3,8 @@
 nanosecond, function, finding, the most that it can gain."""
 import pytest
 
-from headroom_e2e import finding, headroom, why
-from made_recording import MS, Made, again
+from headroom_e2e import finding, why
+from made_recording import Made, again, milliseconds, told
 
 BEGIN, END, SPAN = 2000, 21600, 22000  # ms: kernels come from BEGIN on, in rounds of 400; the last one ends at END + 100
 ROUNDS = 49
@@ -27,18 +27,6 @@ def trained(frames, does, **more):
     made = Made(SPAN, **more).gpu(0, [*rounds((0, 100)), (END, END + 100)])
     made.process(100, gpu=0, does=[(0, BEGIN, {"main": 1}), *rounds((100, 400, does))])
     return made.stacks(100, [(0, BEGIN, TORCH), *rounds((0, 100, KERNELS), (100, 400, frames)), (END, END + 100, KERNELS)])
-
-
-def told(tmp_path, made):
-    return why(tmp_path, made.write(tmp_path / "made.jsonl"))
-
-
-def milliseconds(answer):
-    by = {}
-    for account in answer["ledger"]["accounts"]:
-        by[account["cause"]] = by.get(account["cause"], 0) + account["ns"]
-    assert all(ns % MS == 0 for ns in by.values()), by
-    return {cause: ns // MS for cause, ns in by.items() if ns}
 
 
 def waited(account, answer, found, ms=300 * ROUNDS, more=0):
