@@ -62,7 +62,7 @@ class Made:
         """`busy`: when kernels ran. `metrics`: what each reading has besides, as a number or by its time."""
         uuid = f"{GPU[:-1]}{index + 1}"
         gpu = self.ids["gpu", index] = self.source("gpu", uuid, index=index, given=given, name=name, power_limit_watts=power_limit,
-                                                   memory_total_bytes=51527024640)
+                                                   sm_clock_max_mhz=2100, memory_total_bytes=51527024640)
         ring = self.source("gpu_util_ring", uuid, gpu)  # which leaves no doubt of what was between readings
         for at in self.readings():
             ran = overlap(busy, at - self.every, at)
@@ -122,14 +122,16 @@ class Made:
                 self.list_row(thread, at, frames, *map(int, held))
         return self
 
-    def marks(self, pid=100, phases=(), steps=(), samples=0):
-        """`phases`: (from, "a/b") for b within a; "" is none. `steps`: (at, how many were done)."""
+    def marks(self, pid=100, phases=(), steps=(), samples=0, **metrics):
+        """`phases`: (from, "a/b") for b within a; "" is none. `steps`: (at, how many were done). `metrics`: told at its end."""
         source = self.source("marks", f"{self.sources[self.ids['process', pid]]['key']}/{pid}/marks", self.ids["process", pid],
                              pid=pid, tid=pid, via="marks")
         for at, path in phases:
             self.list_row(source, at, [name for name in path.split("/") if name])
         for at, done in steps:
             self.row(source, at, steps_total=done, samples_total=done * samples)
+        for name, value in metrics.items():
+            self.event(self.ms, "metric_value", source, name=name, value=value)
         return self
 
     def write(self, path):

@@ -14,7 +14,8 @@ JITTER = (-0.4, 0.3, 0.0, -0.2, 0.5)  # milliseconds that each repeat's steps ta
 
 def repeats(tmp_path, name, ms, later, jitter=JITTER):
     """Five runs, one every two minutes; their paths with commas, as verbs take them."""
-    paths = [made_recording(tmp_path / f"{name}{i}.jsonl", ms=ms + more, later=later + 120 * i) for i, more in enumerate(jitter)]
+    paths = [made_recording(tmp_path / f"{name}{i}.jsonl", ms=ms + more, later=later + 120 * i)
+             for i, more in enumerate(jitter)]
     return ",".join(map(str, paths))
 
 

@@ -51,7 +51,7 @@ def test_without_stacks_loading_in_the_main_process_is_a_set_of_candidates(tmp_p
     assert found["cause"] is None and len(found["candidates"]) >= 3 and "stacks" in found["advice"]
 
 
-def with_workers(worker, count=1, frames=(), more=None, **machine):
+def with_workers(worker, count=1, frames=(), **machine):
     made = trained(WAITS_FOR_WORKERS, {"waits": "poll"}, **machine)
     for pid in range(101, 101 + count):
         made.process(pid, 100, BEGIN - 1000, does=[(BEGIN - 1000, SPAN, worker)])
@@ -69,8 +69,8 @@ def test_workers_that_are_too_slow(tmp_path, function):
 
 
 def test_more_threads_than_cores(tmp_path):
-    answer = told(tmp_path, with_workers({"main": 0.25, "others": 0.25, "delay": 0.7}, 4, ["ManyThreads.project (/u/data.py:3)"],
-                                         cores=2).machine(2))
+    starved = {"main": 0.25, "others": 0.25, "delay": 0.7}
+    answer = told(tmp_path, with_workers(starved, 4, ["ManyThreads.project (/u/data.py:3)"], cores=2).machine(2))
     found = finding(answer, "cpu_oversubscribed")
     waited("input", answer, found, more=2000)  # the start-up may have waited for cores, too
     assert found["cause"] and "ManyThreads.project (data.py)" in found["title"]
@@ -195,8 +195,8 @@ def test_a_lock_that_another_thread_has(tmp_path):
 
 
 def test_scikit_learn_between_the_kernels_and_a_family_for_it(tmp_path):
-    answer = told(tmp_path, trained([TRAIN, "fit_probe (/u/train.py:9)", "fit (/x/site-packages/sklearn/linear_model/_base.py:1)"],
-                                    {"main": 1}))
+    fits = [TRAIN, "fit_probe (/u/train.py:9)", "fit (/x/site-packages/sklearn/linear_model/_base.py:1)"]
+    answer = told(tmp_path, trained(fits, {"main": 1}))
     waited("host", answer, finding(answer, "host_graph_building"))
     assert "fit_probe (train.py)" in finding(answer, "host_graph_building")["title"]
     rules = tmp_path / ".config" / "headroom" / "families.toml"
