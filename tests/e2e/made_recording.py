@@ -26,7 +26,7 @@ class Made:
 
     def __init__(self, ms, *, every=100, origin="run", tiers="NPY", command=("python3", "train.py"), later=0, cores=8, **meta):
         self.ms, self.every, self.sources, self.timed, self.ids = ms, every, [], [], {}
-        self.texts, self.lists = {}, {}
+        self.texts, self.lists, self.attempts = {}, {}, 0
         self.meta = {"id": "", "origin": origin, "writer": "headroom 0.1.0", "host": "box", "stop_reason": "job_ended",
                      "command": list(command), "cwd": "/work", "tiers": tiers, "start_ns": BEGIN, "end_ns": BEGIN + ms * MS,
                      "start_realtime_ns": REALTIME + later * 1000 * MS, "interval_ns": every * MS, **meta}
@@ -132,6 +132,22 @@ class Made:
             self.row(source, at, steps_total=done, samples_total=done * samples)
         for name, value in metrics.items():
             self.event(self.ms, "metric_value", source, name=name, value=value)
+        return self
+
+    def queue(self, at, waiting):
+        self.event(at, "queue", waiting=waiting)
+        return self
+
+    def attempt(self, task, gpu, begin, end, outcome="succeeded"):
+        """Of a batch: a task's only one, on this GPU, in a process; `outcome` None: nothing told its end."""
+        self.attempts += 1
+        pid = 100 + self.attempts
+        started = {"attempt": self.attempts, "gpus": self.sources[self.ids["gpu", gpu]]["key"], "group": "g", "number": 1, "pid": pid,
+                   "task": task}
+        self.process(pid, 99, begin, end, [(begin, end, {"main": 0.2})], gpu=gpu)
+        self.event(begin, "attempt_start", **started)
+        if outcome:
+            self.event(end, "attempt_end", **started, outcome=outcome, exit_code=int(outcome != "succeeded"), proof="verified")
         return self
 
     def write(self, path):
