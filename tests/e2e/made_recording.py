@@ -67,8 +67,8 @@ class Made:
         for at in self.readings():
             ran = overlap(busy, at - self.every, at)
             self.row(ring, at, gpu_util_ratio=ran / self.every)
-            self.row(gpu, at, gpu_util_ratio=ran / self.every, memory_used_bytes=memory, power_watts=250 if ran else 60,
-                     **{metric: value(at) if callable(value) else value for metric, value in metrics.items()})
+            self.row(gpu, at, **{"gpu_util_ratio": ran / self.every, "memory_used_bytes": memory, "power_watts": 250 if ran else 60,
+                                 **{metric: value(at) if callable(value) else value for metric, value in metrics.items()}})
         return self
 
     def machine(self, used):
