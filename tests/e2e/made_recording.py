@@ -134,6 +134,10 @@ class Made:
             self.event(self.ms, "metric_value", source, name=name, value=value)
         return self
 
+    def loss(self, what, count):
+        self.timed.append((self.ms, {"loss": what, "count": count, "severity": "info"}))
+        return self
+
     def queue(self, at, waiting):
         self.event(at, "queue", waiting=waiting)
         return self

@@ -18,7 +18,6 @@ def test_a_small_gpu_with_a_power_spike(tmp_path):
              power_watts=lambda at: 590 if at == 4000 else 20)
     answer = told(tmp_path, made)
     power = answer["devices"][0]["metrics"]["power_watts"]
-    print(power, answer["bound"], milliseconds(answer))
     [excluded] = power["excluded"]
     assert excluded["value"] == 590 and (power["max"], power["mean"], power["samples"]) == (20, 20, 79)
     low = finding(answer, "batch_too_small")
@@ -40,8 +39,6 @@ def test_the_candidates_are_told_apart_by_processes(tmp_path, main, worker, caus
     if worker:
         made.process(101, 100, 1000, does=[(1000, 22000, worker)])
     answer = told(tmp_path, made)
-    print(milliseconds(answer))
-    for f in answer["findings"]: print(f["title"], f["cause"], f["candidates"], f["device_seconds"], f["gain"], f["evidence"])
     assert milliseconds(answer) == {"startup": 2000, "useful": 5300, account: 14700}
     found = finding(answer, cause) if cause else answer["findings"][0]
     assert found["device_seconds"] == pytest.approx(14.7, abs=1e-9) and found["would_overturn"]
@@ -57,7 +54,6 @@ def test_a_job_of_epochs(tmp_path):
     made = Made(21000, tiers="NP").gpu(0, epochs, name="NVIDIA A100 80GB PCIe").process(100, gpu=0, does=again(
         0, 21000, 7000, (5000, 7000, {"main": 0.02})))
     answer = told(tmp_path, made)
-    print(milliseconds(answer), answer["bound"], answer["phases"])
     assert milliseconds(answer) == {"useful": 15900, "unexplained": 4100, "teardown": 1000}
     assert answer["bound"]["speedup_high"] == pytest.approx(21 / 15.9, rel=1e-9) and answer["bound"]["if"]
     assert finding(answer, "hang") is None and "a single 0 % reading is no alarm" in json.dumps(answer)
@@ -73,7 +69,6 @@ def test_phases_within_phases_tell_the_account_by_the_whole_path(tmp_path):
     made.process(100, gpu=0, does=[(a, b, {"main": 1}) for a, b, name in epochs if "metrics" in name])
     answer = told(tmp_path, made.marks(100, [*((begin, name) for begin, _, name in epochs), (6600, "train"), (7100, "")]))
     phases = {phase["name"]: phase for phase in answer["phases"] if phase["named_by"] == "marks"}
-    print(milliseconds(answer), {n: (p["count"], p["total_ns"], p["gpu_util_ratio"]) for n, p in phases.items()})
     assert {name: (phase["count"], phase["total_ns"] / 1e6, phase["gpu_util_ratio"]) for name, phase in phases.items()} == {
         "epoch/train": (3, 3000, 1), "epoch/validate/forward": (3, 1500, 1), "epoch/validate/metrics": (3, 2100, 0),
         "train": (1, 500, 1)}
@@ -87,3 +82,77 @@ def test_the_phase_that_uses_the_gpu_has_the_higher_utilisation(tmp_path):
     phases = {phase["name"]: phase for phase in answer["phases"]}
     assert (phases["train"]["gpu_util_ratio"], phases["validate"]["gpu_util_ratio"]) == (1, 0)
     assert phases["train"]["total_ns"] == phases["validate"]["total_ns"] == 4_400_000_000
+
+
+HALF = again(0, 20000, 500, (200, 500))  # kernels for 300 of each 500 ms: 12 s of 20
+
+
+def watts(at):
+    return 250 if at % 500 in (0, 300, 400) else 60
+
+
+def shared(*shares, in_job="true"):
+    """A GPU whose kernels are of several processes, by these shares; a second GPU that nobody uses."""
+    made = Made(20000, tiers="NP").gpu(0, HALF, energy_joules_total=lambda at: sum(
+        watts(until) for until in range(100, at + 1, 100)) / 10).gpu(1, given="false")
+    for number, share in enumerate(shares):
+        made.process(100 + number, gpu=0, sm=share, does=[(0, 20000, {"main": 0.25 * (number + 1)})],
+                     in_job="true" if number == 0 else in_job)
+    return made
+
+
+def test_how_busy_a_gpu_is_is_told_alike_by_every_verb(tmp_path):
+    answer = told(tmp_path, shared(0.6))
+    util = answer["devices"][0]["metrics"]["gpu_util_ratio"]
+    assert (util["mean"], util["samples"]) == (0.6, 200)
+    assert milliseconds(answer) == {"useful": 12000, "startup": 200, "unexplained": 7800}
+    file = tmp_path / "made.jsonl"
+    top = json.loads(headroom(tmp_path, "top", file, "--json").stdout)
+    assert not top["goes_on"] and top["headline"] == answer["headline"]
+    assert {account["cause"]: account["ns"] / 1e6 for account in top["accounts"]} == milliseconds(answer)
+    assert [(gpu["gpu_util_ratio"], gpu["power_watts"]) for gpu in top["gpus"]] == [(1, 250)], "the last reading"
+    assert "util 100 %" in headroom(tmp_path, "top", file, "--once").stdout
+    lines = headroom(tmp_path, "export", file, "-f", "prometheus").stdout.splitlines()
+    assert 'headroom_gpu_seconds_total{gpu="0",state="busy",cause="useful"} 12' in lines
+    assert 'headroom_gpu_util_ratio{gpu="0"} 1' in lines and 'headroom_gpu_util_ratio{gpu="1"} 0' in lines
+    names = [(line.split("{")[0], line.rsplit(" ", 1)[1]) for line in headroom(
+        tmp_path, "export", file, "-f", "dcgm-exporter").stdout.splitlines() if 'gpu="0"' in line]
+    assert ("DCGM_FI_DEV_GPU_UTIL", "100") in names and ("DCGM_FI_DEV_POWER_USAGE", "250") in names
+
+
+def test_energy_agrees_with_power(tmp_path):
+    answer = told(tmp_path, shared(0.6))
+    assert answer["devices"][0]["metrics"]["power_watts"]["mean"] == 0.6 * 250 + 0.4 * 60 == 174
+    lines = headroom(tmp_path, "export", tmp_path / "made.jsonl", "-f", "prometheus").stdout.splitlines()
+    assert f'headroom_gpu_energy_joules_total{{gpu="0"}} {20 * 174}' in lines
+
+
+def test_two_processes_share_the_device_and_their_shares_sum_to_the_whole(tmp_path):
+    answer = told(tmp_path, shared(0.4, 0.2))
+    by = {account["pid"]: account["ns"] for account in answer["ledger"]["accounts"] if account["cause"] == "useful"}
+    # Of each of 120 readings a third is rounded down, and the rest is the larger one's.
+    assert by == {100: 8_000_000_040, 101: 3_999_999_960}
+
+
+def test_another_programs_kernels_are_no_computing_of_the_job(tmp_path):
+    answer = told(tmp_path, shared(0.3, 0.3, in_job="false"))
+    assert milliseconds(answer) == {"useful": 6000, "foreign": 6000, "startup": 200, "unexplained": 7800}
+    found = finding(answer, "foreign_tenant")
+    assert found["device_seconds"] == 6 and found["gain"]["high"] == pytest.approx(20 / 14, rel=1e-9)
+
+
+def test_two_workers_computed_for_long(tmp_path):
+    made = Made(20000, tiers="NP").gpu(0, HALF).process(100, gpu=0)
+    for pid in (101, 102):
+        made.process(pid, 100, 0, 20000, [(0, 20000, {"main": 0.75})])
+    answer = told(tmp_path, made)
+    assert "what it started (2 processes at once) used 1.5 cores together" in json.dumps(answer["findings"])
+    lines = headroom(tmp_path, "export", tmp_path / "made.jsonl", "-f", "csv", "--source", "process").stdout.splitlines()
+    names, last = lines[0].split(","), [line.split(",") for line in lines if line.startswith("1020000000000,")]
+    assert [row[names.index("cpu_user_seconds_total")] for row in last] == ["0", "15", "15"]
+
+
+def test_lines_that_were_lost_are_said(tmp_path):
+    answer = told(tmp_path, Made(20000, tiers="NPL").gpu(0, HALF).process(100, gpu=0).loss("output_lost", 12345))
+    assert answer["losses"] == [{"what": "output_lost", "count": 12345, "severity": "info", "detail": ""}]
+    assert "12,345" in headroom(tmp_path, "why", tmp_path / "made.jsonl", "--full").stdout
