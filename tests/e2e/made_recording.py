@@ -79,7 +79,7 @@ class Made:
 
     def process(self, pid=100, ppid=1, begin=0, end=None, does=(), *, gpu=None, sm=None, in_job="true", comm="python3", **attrs):
         """`does`: (from, to, {"main", "others", "delay": cores; "read", "write": bytes per second; "waits": where it sleeps}).
-        Its context is on `gpu` all its life; `sm`: the share that the driver measures."""
+        Its context is on `gpu` all its life; `sm`: the share that the driver measures, as a number or by its time."""
         end = self.ms if end is None else end
         start = BEGIN + begin * MS
         source = self.ids["process", pid] = self.source(
@@ -108,7 +108,7 @@ class Made:
         source = self.source("gpu_process", f"{self.sources[parent]['key']}/{process['key']}", parent, pid=pid, context="compute",
                              start_ns=process["attrs"]["start_ns"])
         for at in self.readings(begin + 1, end):
-            measured = {} if sm is None else {"process_sm_util_ratio": sm}
+            measured = {} if sm is None else {"process_sm_util_ratio": sm(at) if callable(sm) else sm}
             self.row(source, at, process_gpu_memory_bytes=memory, **measured)
         return self
 
