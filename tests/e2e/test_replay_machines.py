@@ -6,7 +6,7 @@ import json
 import pytest
 
 from headroom_e2e import finding, headroom
-from made_recording import Made, again, milliseconds, told
+from made_recording import GPU, Made, again, milliseconds, told
 
 FOUR = ["input_too_few_workers", "host_graph_building", "batch_too_small", "launch_bound"]
 
@@ -156,3 +156,39 @@ def test_lines_that_were_lost_are_said(tmp_path):
     answer = told(tmp_path, Made(20000, tiers="NPL").gpu(0, HALF).process(100, gpu=0).loss("output_lost", 12345))
     assert answer["losses"] == [{"what": "output_lost", "count": 12345, "severity": "info", "detail": ""}]
     assert "12,345" in headroom(tmp_path, "why", tmp_path / "made.jsonl", "--full").stdout
+
+
+def test_whoever_only_holds_memory_owns_no_kernels(tmp_path):
+    made = Made(20000, tiers="NP").gpu(0, HALF).process(100, gpu=0, sm=0.6)
+    made.process(900, 1, gpu=0, sm=0, in_job="false", comm="holder", cmdline="holder")
+    answer = told(tmp_path, made)
+    assert milliseconds(answer) == {"useful": 12000, "startup": 200, "unexplained": 7800}
+    assert finding(answer, "foreign_tenant") is None
+
+
+@pytest.mark.parametrize("listed", [0, "not_supported", "by numbers of the host"])
+def test_most_of_the_time_is_useful_whoever_is_seen(tmp_path, listed):
+    """The driver lists nobody, tells nothing, or lists a process that has another number here."""
+    made = Made(20000, tiers="NP").gpu(0, HALF, compute_processes=1 if "numbers" in str(listed) else listed).process(100)
+    if "numbers" in str(listed):
+        unknown = made.source("gpu_process", f"{GPU}/31337/0", made.ids["gpu", 0], pid=31337, context="compute")
+        for at in made.readings():
+            made.row(unknown, at, process_gpu_memory_bytes=1 << 30)
+    answer = told(tmp_path, made)
+    assert milliseconds(answer) == {"useful": 12000, "unexplained": 8000}
+    assert answer["findings"][0]["cause"] == "owners_unknown"
+    assert {account["confidence"] for account in answer["ledger"]["accounts"]} == {"low"}
+
+
+def test_twice_the_speed_makes_15_of_18_and_never_under_12(tmp_path):
+    """The case promised 18 -> 9: 3 s of features, 6 s on two GPUs, 6 s of students and 3 s of evaluation."""
+    made = Made(18000, tiers="NP").gpu(0, again(3000, 9000, 500, (0, 300))).gpu(1, again(3000, 9000, 500, (100, 500)))
+    made.process(99, 1, cmdline="python3 by_hand.py", does=[(0, 3000, {"main": 1}), (9000, 18000, {"main": 1})])
+    for gpu in (0, 1):
+        made.process(100 + gpu, 99, 3000, 9000, gpu=gpu)
+    answer = told(tmp_path, made)
+    assert answer["pipeline"] == {"gpu_part_ns": 6_000_000_000, "rest_ns": 12_000_000_000, "kernels_ns": 6_000_000_000}
+    text = " ".join(headroom(tmp_path, "why", "--full", tmp_path / "made.jsonl").stdout.split())
+    assert "Twice as fast as a whole makes 15.0 s (1.20x)" in text and "never under 12.0 s (1.50x)" in text
+    plan = json.loads(headroom(tmp_path, "plan", tmp_path / "made.jsonl", "--json").stdout)
+    assert [projection["low_seconds"] for projection in plan["projections"][:2]] == [15, 12]
