@@ -6,7 +6,7 @@ import math
 import pytest
 
 from headroom_e2e import headroom, why
-from made_recording import Made, made_recording
+from made_recording import Made, again, made_recording
 from test_schemas import held
 
 JITTER = (-0.4, 0.3, 0.0, -0.2, 0.5)  # milliseconds that each repeat's steps take longer
@@ -52,3 +52,23 @@ def test_the_rate_of_steps_is_that_of_the_recording(tmp_path):
     text = " ".join(headroom(tmp_path, "why", tmp_path / "a.jsonl").stdout.split())
     assert "40 steps per second, 1,280 samples per second" in text
     assert json.loads(headroom(tmp_path, "why", tmp_path / "a.jsonl", "--json").stdout) == answer, "twice the same is the same"
+
+
+def phases(tmp_path, name, load, *, told_apart, later=0):
+    """100 steps of `load` ms and 100 ms of training, each the phase of its name where it is told apart from the other."""
+    step = load + 100
+    made = Made(100 * step, later=later).gpu(0, again(0, 100 * step, step, (load, step))).process(100, gpu=0)
+    rounds = [(at + begin, phase) for at in range(0, 100 * step, step)
+              for begin, phase in ((0, "load" if told_apart else "train"), (load, "train"))]
+    made.marks(100, rounds, [(done * step, done) for done in range(101)], samples=32)
+    return (made if told_apart else made.loss("mark_short", 100)).write(tmp_path / f"{name}.jsonl")
+
+
+def test_what_a_phase_takes_that_became_too_short_is_in_the_one_around_it(tmp_path):
+    long, short = phases(tmp_path, "long", 100, told_apart=True), phases(tmp_path, "short", 5, told_apart=False, later=60)
+    answer = compared(tmp_path, long, short)
+    assert (answer["a"]["short_phases"], answer["b"]["short_phases"]) == (0, 100)
+    assert answer["phases"] == [{"name": "train", "a_seconds": 0.1 / 32, "b_seconds": 0.105 / 32},
+                                {"name": "load", "a_seconds": 0.1 / 32, "b_seconds": 0}]
+    text = " ".join(headroom(tmp_path, "compare", long, short).stdout.split())
+    assert "Phases too short to be told apart: 0 in A, 100 in B" in text

@@ -112,6 +112,8 @@ def test_how_busy_a_gpu_is_is_told_alike_by_every_verb(tmp_path):
     assert {account["cause"]: account["ns"] / 1e6 for account in top["accounts"]} == milliseconds(answer)
     assert [(gpu["gpu_util_ratio"], gpu["power_watts"]) for gpu in top["gpus"]] == [(1, 250)], "the last reading"
     assert "util 100 %" in headroom(tmp_path, "top", file, "--once").stdout
+    headroom(tmp_path, "report", file, "-o", tmp_path / "report.md")
+    assert "| computing: a kernel was resident, for work that counted | 60.0 % | 12.0 s |" in (tmp_path / "report.md").read_text()
     lines = headroom(tmp_path, "export", file, "-f", "prometheus").stdout.splitlines()
     assert 'headroom_gpu_seconds_total{gpu="0",state="busy",cause="useful"} 12' in lines
     assert 'headroom_gpu_util_ratio{gpu="0"} 1' in lines and 'headroom_gpu_util_ratio{gpu="1"} 0' in lines

@@ -155,6 +155,13 @@ def test_what_was_predicted_came_true(tmp_path, cause):
     assert verified["quality"][0] == {"name": "loss", "a": 0.5, "b": 0.5, "lost": "no"}
 
 
+def test_two_jobs_on_one_device_slow_each_other_down_and_two_devices_do_not(tmp_path):
+    comparison = walked(tmp_path, "wrong_gpu_assignment")[1]["comparison"]
+    assert comparison["other"]["of"] == "time per sample, B/A" and comparison["other"]["value"] == pytest.approx(0.5, rel=1e-9)
+    seconds = {account["name"]: (account["a_seconds"], account["b_seconds"]) for account in comparison["accounts"]}
+    assert seconds["computing"] == (20, 20) and seconds["not used"] == (22, 0)
+
+
 def test_a_change_that_brings_nothing_is_no_gain(tmp_path):
     _, verified, ratio = walked(tmp_path, "logging_upload", (200,))
     assert ratio == 1 and verified["together"]["measured"]["value"] == 1
