@@ -6,7 +6,7 @@ import json
 import pytest
 
 from headroom_e2e import finding, headroom
-from made_recording import GPU, Made, again, milliseconds, told
+from made_recording import GPU, Made, again, milliseconds, overlap, told
 
 FOUR = ["input_too_few_workers", "host_graph_building", "batch_too_small", "launch_bound"]
 
@@ -194,3 +194,15 @@ def test_twice_the_speed_makes_15_of_18_and_never_under_12(tmp_path):
     assert "Twice as fast as a whole makes 15.0 s (1.20x)" in text and "never under 12.0 s (1.50x)" in text
     plan = json.loads(headroom(tmp_path, "plan", tmp_path / "made.jsonl", "--json").stdout)
     assert [projection["low_seconds"] for projection in plan["projections"][:2]] == [15, 12]
+
+
+def test_counters_tell_how_busy_a_device_its_sms_and_its_link_were(tmp_path):
+    def busy(at):
+        return overlap(HALF, at - 100, at) / 100
+    made = Made(20000, tiers="NP").gpu(0, HALF, graphics_active_ratio=busy, sm_active_ratio=lambda at: busy(at) / 2,
+                                       pcie_rx_bytes_total=lambda at: 2_000_000 * overlap(HALF, 0, at)).process(100, gpu=0)
+    metrics = told(tmp_path, made)["devices"][0]["metrics"]
+    assert metrics["sm_active_ratio"]["mean"] == pytest.approx(0.3, abs=1e-9) and metrics["sm_active_ratio"]["max"] == 0.5
+    lines = headroom(tmp_path, "export", tmp_path / "made.jsonl", "-f", "prometheus").stdout.splitlines()
+    assert 'headroom_gpu_graphics_active_ratio{gpu="0"} 1' in lines and 'headroom_gpu_sm_active_ratio{gpu="0"} 0.5' in lines
+    assert 'headroom_gpu_pcie_rx_bytes_total{gpu="0"} 24000000000' in lines
