@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recording of a job that never ran, as the text that every verb reads: what verbs say of it is the same on any machine."""
-import itertools
 import json
 import zlib
 
@@ -26,7 +25,7 @@ class Made:
 
     def __init__(self, ms, *, every=100, origin="run", tiers="NPY", command=("python3", "train.py"), later=0, cores=8, **meta):
         self.ms, self.every, self.sources, self.timed, self.ids = ms, every, [], [], {}
-        self.texts, self.lists, self.attempts = {}, {}, 0
+        self.texts, self.lists, self.does, self.attempts = {}, {}, {}, 0
         self.meta = {"id": "", "origin": origin, "writer": "headroom 0.1.0", "host": "box", "stop_reason": "job_ended",
                      "command": list(command), "cwd": "/work", "tiers": tiers, "start_ns": BEGIN, "end_ns": BEGIN + ms * MS,
                      "start_realtime_ns": REALTIME + later * 1000 * MS, "interval_ns": every * MS, **meta}
@@ -86,13 +85,14 @@ class Made:
             "process", f"{pid}/{start}", self.ids.get(("process", ppid)), pid=pid, ppid=ppid, comm=comm, in_job=in_job,
             start_ns=start, end_ns=BEGIN + end * MS, **{"cmdline": "python3 train.py", **attrs})
         self.event(begin, "process_start", source, pid=pid, comm=comm)
+        self.does[pid] = does
 
         def counted(at, *what):  # until `at`, exactly
             return sum(round(rates.get(one, 0) * (min(to, at) - a) * MS) for a, to, rates in does if a < at for one in what) / 1e9
 
         for at in [begin, *self.readings(begin + 1, end)]:
             now = next((rates for a, to, rates in does if a < max(at, 1) <= to), {})
-            runs = now.get("main", 0) > 0.5
+            runs = now.get("main", 0) >= 0.5
             self.row(source, at, process_state=ord("R" if runs else "D" if now.get("waits") == "disk" else "S"),
                      wait_channel=WAITS[now.get("waits", "" if runs else "poll")],
                      threads=2 if any(rates.get("others") for _, _, rates in does) else 1,
@@ -113,13 +113,18 @@ class Made:
         return self
 
     def stacks(self, pid, stretches, tid=None):
-        """`stretches`: (from, to, frames from the outermost on[, whether it held the interpreter])."""
-        tid = tid or pid
+        """`stretches`: (from, to, frames from the outermost on). A main thread holds the interpreter while it runs, by what its
+        process does; another thread always."""
+        tid, does = tid or pid, iter([] if tid else self.does[pid])
+        now = next(does, None)
         thread = self.source("python_thread", f"{self.sources[self.ids['process', pid]]['key']}/{tid}", self.ids["process", pid],
                              pid=pid, tid=tid, main=str(tid == pid).lower(), python="3.11")
-        for begin, end, frames, *held in stretches:
+        for begin, end, frames in stretches:
             for at in range(begin + self.every // 4, end, self.every // 2):
-                self.list_row(thread, at, frames, *map(int, held))
+                while now and now[1] <= at:
+                    now = next(does, None)
+                runs = tid != pid or bool(now) and now[0] <= at and now[2].get("main", 0) >= 0.5
+                self.list_row(thread, at, frames, int(runs))
         return self
 
     def marks(self, pid=100, phases=(), steps=(), samples=0, **metrics):

@@ -175,8 +175,8 @@ def test_imports_that_take_long(tmp_path):
 
 
 def test_a_thread_that_has_the_interpreter(tmp_path):
-    made = trained([TRAIN, "prepare_inputs (/u/train.py:9)"], {"main": 0.5, "others": 0.5})
-    made.stacks(100, [*rounds((100, 400, ["compress_history (/u/train.py:20)"], True))], tid=101)
+    made = trained([TRAIN, "prepare_inputs (/u/train.py:9)"], {"main": 0.4, "others": 0.6})
+    made.stacks(100, [*rounds((100, 400, ["compress_history (/u/train.py:20)"]))], tid=101)
     answer = told(tmp_path, made)
     found = finding(answer, "gil_contention")
     waited("host", answer, found)
@@ -186,7 +186,7 @@ def test_a_thread_that_has_the_interpreter(tmp_path):
 
 def test_a_lock_that_another_thread_has(tmp_path):
     made = trained([TRAIN, "look_up (/u/train.py:9)"], {"others": 1, "waits": "futex"})
-    made.stacks(100, [*rounds((100, 400, ["rebuild_cache (/u/train.py:20)"], True))], tid=101)
+    made.stacks(100, [*rounds((100, 400, ["rebuild_cache (/u/train.py:20)"]))], tid=101)
     answer = told(tmp_path, made)
     found = finding(answer, "gil_contention")
     waited("host", answer, found)

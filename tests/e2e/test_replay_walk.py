@@ -46,8 +46,8 @@ def beside_worker(function, **does):
 
 
 def beside_thread(wait, **more):
-    made = trained([TRAIN, "prepare_inputs (/u/train.py:9)"], {"main": 0.5, "others": 0.5}, wait, **more)
-    beside = again(BEGIN, made.ms, KERNEL + wait, (KERNEL, KERNEL + wait, ["compress (/u/train.py:20)"], True))
+    made = trained([TRAIN, "prepare_inputs (/u/train.py:9)"], {"main": 0.4, "others": 0.6}, wait, **more)
+    beside = again(BEGIN, made.ms, KERNEL + wait, (KERNEL, KERNEL + wait, ["compress (/u/train.py:20)"]))
     return made.stacks(100, beside, tid=101)
 
 
