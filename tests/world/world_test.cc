@@ -75,7 +75,7 @@ TEST(World, StepsAreCountedFromFirstToLast) {
   world.pass(100, {.gpus_busy = {0.5}, .cpu = 0.5, .steps = 4});
   const Explanation answer = explained(world);
   ASSERT_TRUE(answer.work);
-  EXPECT_THAT(report::to_text(answer, {}), HasSubstr("4.0 steps per second"));
+  EXPECT_THAT(report::to_text(answer, {}), HasSubstr("did 4 steps per second"));
 }
 
 // How long the readers, the analysis and the report take for a day of one GPU at one reading a second.
