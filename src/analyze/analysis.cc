@@ -447,6 +447,10 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     if (const auto at = last_seen(a.job, stacks, process.source)) a.last_seen[process.source] = *at;
   a.tenants = tenants_of(recording, a);
   a.idle_peer = idle_peers(a);
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    a.of_others.push_back(a.idle_peer[device] && a.job.has_contexts &&
+                          static_cast<double>(a.ledger.total(Account::kForeign, device)) >
+                              a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span()));
   a.lost = lost_devices(recording, a);
   return a;
 }

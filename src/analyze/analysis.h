@@ -100,6 +100,7 @@ struct Analysis {
   std::vector<std::optional<DeviceProfile>> profiles;  // by position in `devices`; absent: no profiler looked
   std::vector<RankPace> ranks;                         // the slowest first; empty: fewer than three count steps
   std::vector<bool> idle_peer;                         // by position in `devices`: it did nothing while another worked
+  std::vector<bool> of_others;      // of those: kernels of other programs ran there, and no process of the job ever was
   std::vector<bool> unreported;     // by position in `devices`: it has readings, and never one of its utilisation
   std::vector<Nanos> busy_error;    // by position in `devices`: its busy time may be so much less or more
   std::vector<MachineGpu> machine;  // in order of index

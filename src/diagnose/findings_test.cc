@@ -236,6 +236,24 @@ TEST(Findings, AnInvalidEntryOfTheMaskHidesTheGpusBehindIt) {
   EXPECT_THAT(wrong->evidence, Contains(HasSubstr("'9' names no GPU here, 1 of the list is left")));
 }
 
+// `sh -c 'CUDA_VISIBLE_DEVICES=0 python train.py'`: the shell has no mask.
+TEST(Findings, TheMaskIsThatOfTheProcessOnTheGpu) {
+  Recording recording = RecordingBuilder(100)
+                            .gpu(0, [](double) { return 0.5; })
+                            .gpu(1, [](double) { return 0.0; })
+                            .process(100, 1, 0, 100, 0.0)
+                            .process(200, 100, 0, 100, 0.9)
+                            .context(200, 0, 0, 100)
+                            .build();
+  for (Source& source : recording.sources)
+    if (source.kind == SourceKind::kProcess && process_of(source).pid == 200)
+      source.attrs["cuda_visible_devices"] = "0";
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kMoreGpusThanUseful);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->evidence, Contains("CUDA_VISIBLE_DEVICES was '0' for the process that the driver listed"));
+}
+
 TEST(Findings, AWindowEndsWhereItEnds) {
   // Kernels until 300 s, then idle: of the first part nothing may be said to be idle, and nothing of its later
   // readings.

@@ -48,16 +48,20 @@ constexpr std::array kPhrases{
     Phrase{Account::kUnobserved, "went unobserved for {}"},
 };
 
-// The devices that the headline is about, and those of which it only says that nobody used them.
+// The devices that the headline is about, and those of which it only says that nobody used them, or who did.
 struct Cast {
-  std::vector<std::size_t> used, unused, unreported;
+  std::vector<std::size_t> used, unused, of_others, unreported;
 };
 
 Cast cast_of(const Analysis& a) {
   Cast cast;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const bool free = a.idle_peer[device] || a.ledger.total(Account::kNotUsed, device) == a.ledger.span();
-    (a.unreported[device] ? cast.unreported : free ? cast.unused : cast.used).push_back(device);
+    (a.unreported[device]  ? cast.unreported
+     : a.of_others[device] ? cast.of_others
+     : free                ? cast.unused
+                           : cast.used)
+        .push_back(device);
   }
   if (cast.used.empty()) std::swap(cast.used, cast.unused);
   return cast;
@@ -244,14 +248,20 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
       largest = &phrase;
     }
   if (!largest || share(most) < a.limits[Threshold::kWorthSaying]) return text;
+  const double foreign = share(total(Account::kForeign));
+  const std::string others = largest->account != Account::kForeign && foreign >= material
+                                 ? fmt::format(" Kernels of other programs ran for {}.", human_percent(foreign))
+                                 : "";
   std::string shares = uneven(largest->account);
   const bool code = words(*largest) == kCode && shares.empty();
   if (code) shares = mostly(a, devices, largest->account, most);
-  return text + fmt::format(" {} {}{}.",
-                            one                      ? "It"
-                            : shares.empty() || code ? "They"
-                                                     : "On average they",
-                            fmt::format(fmt::runtime(words(*largest)), human_percent(share(most))), shares);
+  return text +
+         fmt::format(" {} {}{}.",
+                     one                      ? "It"
+                     : shares.empty() || code ? "They"
+                                              : "On average they",
+                     fmt::format(fmt::runtime(words(*largest)), human_percent(share(most))), shares) +
+         others;
 }
 
 // Whether some of what counts its steps was lost.
@@ -323,6 +333,9 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
                           : may_have_missed_kernels(a) ? "not seen in use"
                                                        : "never used");
   }
+  if (!cast.of_others.empty())
+    text += fmt::format(" {} {} used by other programs alone.", gpu_names(a, cast.of_others),
+                        cast.of_others.size() == 1 ? "was" : "were");
   if (a.work && a.work->steps_per_second) {
     const std::string rate =
         (steps_lost(a) ? "at least " : "") + rate_words(*a.work->steps_per_second) + " steps per second";

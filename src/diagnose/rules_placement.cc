@@ -22,9 +22,24 @@ std::optional<Process> job_root(const Analysis& a) {
   return root;
 }
 
-std::string mask_words(const std::optional<Process>& process) {
-  if (!process || !process->cuda_visible_devices) return "CUDA_VISIBLE_DEVICES was not set";
-  return fmt::format("CUDA_VISIBLE_DEVICES was '{}'", *process->cuda_visible_devices);
+std::string mask_of(const Process& process) {
+  return process.cuda_visible_devices ? fmt::format("'{}'", *process.cuda_visible_devices) : "not set";
+}
+
+// What counts is the mask of the processes that held a GPU: a shell that started them may have had another.
+std::string mask_sentence(const Analysis& a) {
+  std::set<SourceId> holders;
+  std::set<std::string> masks;
+  for (const ContextUse& use : a.job.uses)
+    if (use.ours && use.process) holders.insert(*use.process);
+  for (const RecordedProcess& process : a.processes)
+    if (holders.contains(process.source)) masks.insert(mask_of(process.facts));
+  if (masks.empty()) {
+    const auto root = job_root(a);
+    return fmt::format("CUDA_VISIBLE_DEVICES was {} when the job started", root ? mask_of(*root) : "not set");
+  }
+  return fmt::format("CUDA_VISIBLE_DEVICES was {} for the {} that the driver listed", fmt::join(masks, " and "),
+                     holders.size() == 1 ? "process" : "processes");
 }
 
 }  // namespace
@@ -73,7 +88,7 @@ std::vector<Finding> holds_and_never_computes(const Analysis& a) {
   std::erase_if(finding.claims, [&](const ClaimedPiece& piece) { return !a.devices[piece.device].used; });
   finding.evidence = {fmt::format("its processes had a context there, and the driver saw no kernel of theirs in {}",
                                   human_duration(a.ledger.span())),
-                      mask_words(job_root(a)) + " when it started"};
+                      mask_sentence(a)};
   finding.told_apart_from = {"waiting for data or code: there was no kernel that could have waited"};
   finding.would_overturn = "Nsight Systems: if it sees kernels, they are too short for the driver's utilisation";
   return only(std::move(finding));
@@ -103,7 +118,7 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   Finding finding = never_finding(a, "The job never used a GPU");
   finding.evidence = {
       fmt::format("no process of the job held a compute context on any GPU in {}", human_duration(a.ledger.span())),
-      mask_words(job_root(a)) + " when it started"};
+      mask_sentence(a)};
   if (a.devices.empty()) {
     finding.title = "The job was given no GPU and used none";
     finding.evidence.push_back("that mask hides every GPU of this machine");
@@ -147,7 +162,8 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
                       const std::vector<std::size_t>& working) {
   Finding finding;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    return a.idle_peer[device] && !is_busy(slice.account) && slice.account != Account::kUnobserved;
+    return a.idle_peer[device] && !a.of_others[device] && !is_busy(slice.account) &&
+           slice.account != Account::kUnobserved;
   });
   finding.title = fmt::format("{} did nothing while {} worked", gpu_names(a, idle), gpu_names(a, working));
   finding.confidence = Confidence::kHigh;
@@ -161,8 +177,7 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
     finding.evidence.push_back(fmt::format("the driver listed at most {} process{}{} at once on a GPU, none on {}",
                                            most, most == 1 ? "" : "es", a.job.has_job ? " of the job" : "",
                                            gpu_names(a, idle)));
-  if (a.job.has_contexts && a.job.has_job)
-    finding.evidence.push_back(mask_words(job_root(a)) + " when the job started");
+  if (a.job.has_contexts && a.job.has_job) finding.evidence.push_back(mask_sentence(a));
   if (most > 1) {
     finding.cause = Cause::kWrongGpuAssignment;
     finding.told_apart_from = {"one process that can use one GPU only: there were several processes"};
@@ -193,7 +208,7 @@ std::vector<Finding> placement(const Analysis& a) {
   std::vector<std::size_t> idle, working;
   const double works = a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span());
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    if (a.idle_peer[device]) idle.push_back(device);
+    if (a.idle_peer[device] && !a.of_others[device]) idle.push_back(device);
     const Nanos own = a.ledger.busy(device) - a.ledger.total(Account::kForeign, device);
     if (static_cast<double>(own) > works) working.push_back(device);
   }
@@ -217,9 +232,15 @@ bool memory_was_short(const Analysis& a, std::size_t device) {
 
 std::vector<Finding> foreign_tenant(const Analysis& a) {
   Finding finding;
+  // Where the job never was, nothing of its was lost.
   finding.claims = claim_accounts(a, {Account::kForeign});
+  std::erase_if(finding.claims, [&](const ClaimedPiece& piece) { return a.of_others[piece.device]; });
+  Nanos own = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (!a.of_others[device]) own += a.ledger.total(Account::kUseful, device);
   bool matters = a.share(finding.cost()) >= a.limits[Threshold::kTenantBusy];
   for (const Tenant& tenant : a.tenants) {
+    if (a.of_others[tenant.device]) continue;
     const auto total = a.devices[tenant.device].device.memory_total_bytes;
     const double share = total ? static_cast<double>(tenant.peak_bytes) / static_cast<double>(*total) : 0;
     matters |= share >= a.limits[Threshold::kTenantMemory] && memory_was_short(a, tenant.device);
@@ -230,7 +251,7 @@ std::vector<Finding> foreign_tenant(const Analysis& a) {
         human_bytes(tenant.peak_bytes), human_duration(tenant.use.last_seen - tenant.use.first_seen)));
   }
   if (finding.evidence.empty() || !matters) return {};
-  const Nanos foreign = a.ledger.total(Account::kForeign), own = a.ledger.total(Account::kUseful);
+  const Nanos foreign = finding.cost();
   if (foreign > 0)
     finding.evidence.push_back(fmt::format(
         "kernels of other processes ran for {}, the job's for {}; for how much of that the job waited is not recorded",

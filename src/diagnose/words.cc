@@ -17,8 +17,10 @@ std::string owner_sentence(const HostSummary& s) {
   std::string text = fmt::format(
       "the main thread of the process on the GPU used {} of a core and waited {} of the time for a free one",
       human_percent(s.owner_cpu), human_percent(s.owner_delay));
-  if (s.owner_threads >= 0.005)
-    text += fmt::format("; its other threads used {} cores", human_figure(s.owner_threads, 2));
+  if (s.owner_threads >= 0.005) {
+    const std::string cores = human_figure(s.owner_threads, 2);
+    text += fmt::format("; its other threads used {} {}", cores, cores == "1" ? "core" : "cores");
+  }
   if (s.owner_io) text += fmt::format("; it was blocked on storage for {}", human_percent(*s.owner_io));
   return text;
 }

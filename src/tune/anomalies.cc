@@ -132,7 +132,8 @@ void add_too_many_open(const Timeline& timeline, const ParallelismFacts& paralle
   // One worker's end and the next one's begin can overlap by their clocks.
   if (parallelism.workers <= 0 || held < std::max(kSecond, (timeline.end - timeline.begin) / 100)) return;
   const std::string workers = parallelism.workers_told
-                                  ? fmt::format("{} were told", count_of(parallelism.workers, "worker"))
+                                  ? fmt::format("{} {} told", count_of(parallelism.workers, "worker"),
+                                                parallelism.workers == 1 ? "was" : "were")
                                   : fmt::format("mostly it is {}", parallelism.workers);
   found.push_back({seconds(held),
                    {.kind = "more_open_than_workers",

@@ -141,6 +141,18 @@ def test_another_programs_kernels_are_no_computing_of_the_job(tmp_path):
     assert milliseconds(answer) == {"useful": 6000, "foreign": 6000, "startup": 200, "unexplained": 7800}
     found = finding(answer, "foreign_tenant")
     assert found["device_seconds"] == 6 and found["gain"]["high"] == pytest.approx(20 / 14, rel=1e-9)
+    assert "Kernels of other programs ran for 30 %." in answer["headline"]
+
+
+def test_a_colleague_on_another_gpu_took_nothing(tmp_path):
+    """The job is on GPU 0; somebody else computes on GPU 1."""
+    made = Made(10000).gpu(0, again(500, 10000, 100, (0, 70))).gpu(1, [(0, 9900)])
+    made.process(100, does=[(0, 10000, {"main": 0.4})], gpu=0).process(200, 1, gpu=1, in_job="false", comm="other")
+    answer = told(tmp_path, made)
+    assert "GPU 1 was used by other programs alone." in answer["headline"] and "hardly used" not in answer["headline"]
+    assert "GPU 1" not in json.dumps(answer["findings"]), "nothing was lost there, and nothing is to be done"
+    plan = headroom(tmp_path, "plan", tmp_path / "made.jsonl").stdout
+    assert "another GPU" not in plan and "fewer GPUs" not in plan and "the GPUs that it uses" not in plan
 
 
 def test_two_workers_computed_for_long(tmp_path):
