@@ -36,6 +36,11 @@ Result<std::string> read_regular(const std::string& path, std::size_t limit) {
   }
 }
 
+Result<std::string> read_named(const std::string& path, std::size_t limit) {
+  const bool of_the_shell = path.starts_with("/dev/") || path.starts_with("/proc/");
+  return of_the_shell ? read_file(path, limit) : read_regular(path, limit);
+}
+
 std::string read_regular_tail(const std::string& path, std::size_t most) {
   const auto file = open_regular(path);
   if (!file) return "";

@@ -13,6 +13,9 @@ namespace headroom {
 [[nodiscard]] Result<Fd> open_regular(const std::string& path);
 [[nodiscard]] Result<std::string> read_regular(const std::string& path, std::size_t limit);  // kInvalidInput beyond it
 
+// The same of a file that people named, who may also mean what their shell's <(…) stands for: that has a writer.
+[[nodiscard]] Result<std::string> read_named(const std::string& path, std::size_t limit);
+
 // The last `most` bytes; "" where it cannot be read.
 [[nodiscard]] std::string read_regular_tail(const std::string& path, std::size_t most);
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/duration.h"
-#include "base/fd.h"
 #include "base/filesystem.h"
 #include "base/regular_file.h"
 #include "base/strings.h"
@@ -36,11 +35,7 @@ Result<tasks::ListOptions> list_options(const Request& request) {
   options.command = request.command;
   options.shell = request.shell;
   constexpr std::size_t kLargest = std::size_t{256} << 20;  // of a task file, or what it names
-  // A FIFO that nobody writes to would keep us for ever; what a shell's <(…) stands for has a writer.
-  options.read = [](const std::string& path) {
-    return path.starts_with("/dev/") || path.starts_with("/proc/") ? read_file(path, kLargest)
-                                                                   : read_regular(path, kLargest);
-  };
+  options.read = [](const std::string& path) { return read_named(path, kLargest); };
   if (!request.timeout.empty()) {
     HR_TRY(options.defaults.timeout, parse_duration(request.timeout));
   }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/duration.h"
-#include "base/fd.h"
+#include "base/regular_file.h"
 #include "base/strings.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
@@ -88,7 +88,7 @@ Result<PlanRequest> request_of(const PlanOptions& options) {
 
 Result<ProbeReport> probe_of(const std::string& path) {
   constexpr std::size_t kLargestProbe = std::size_t{16} << 20;
-  const auto text = read_file(path, kLargestProbe);
+  const auto text = read_named(path, kLargestProbe);
   if (!text)
     return tl::unexpected(
         Error{text.error().code, fmt::format("--probe: {}", text.error().what),

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/fd.h"
 #include "base/filesystem.h"
+#include "base/regular_file.h"
 #include "base/time.h"
 #include "cli/compare_sides.h"
 #include "cli/document_file.h"
@@ -32,7 +32,7 @@ struct VerifyOptions {
 
 Result<compare::PlanFile> plan_of(const std::string& path) {
   constexpr std::size_t kLargestPlan = std::size_t{16} << 20;
-  const auto text = read_file(path, kLargestPlan);
+  const auto text = read_named(path, kLargestPlan);
   if (!text) {
     Error error = text.error();
     if (error.hint.empty()) error.hint = "headroom plan REC -o plan.json writes one";

@@ -179,3 +179,11 @@ def test_recorders_that_begin_together_record_each_its_own(tmp_path, named):
         _, err = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0 and "unrecorded" not in err, err
     assert len(list((tmp_path if named else tmp_path / "state" / "headroom").glob("*.hrec"))) == 8
+
+
+@pytest.mark.parametrize("words", [["verify", "pipe", "a.hrec"], ["plan", "a.hrec", "--probe", "pipe"]], ids=ids)
+def test_a_pipe_in_place_of_a_plan_is_refused(tmp_path, received, words):
+    here = put(received, tmp_path)
+    os.mkfifo(here / "pipe")
+    done = asked(tmp_path, here, words)
+    assert done.returncode in (1, 2) and "not a regular file" in done.stderr
