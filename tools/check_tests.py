@@ -38,14 +38,13 @@ PYTHON = {
 }
 # Unit tests: file and how many sleeps there are, with the reason.
 CXX = {
-    "sim/box/box_test.cc": (4, "random kills; contexts of other processes (blind); a device that comes back by the clock"),
+    "sim/box/box_test.cc": (3, "random kills; a device that comes back by the clock"),
     "src/batch/executor/background_reader_test.cc": (1, "a reading that is slow"),
-    "src/batch/executor/guardian_test.cc": (5, "polls, and three that are blind: past an exec, and that nothing is stopped"),
+    "src/batch/executor/guardian_test.cc": (2, "polls"),
     "src/batch/sweep_test.cc": (1, "a poll"),
-    "src/host/tree_reader_test.cc": (6, "jobs; polls; an environment that is read a little later (blind)"),
+    "src/host/tree_reader_test.cc": (5, "jobs; polls"),
     "src/live/hook_test.cc": (2, "polls"),
     "src/live/session_test.cc": (1, "a source that ends late"),
-    "src/pump/pump_test.cc": (1, "blind: the pipe is full by then, or the test is easier"),
     "src/python/process_test.cc": (4, "looks at a program, one after the other"),
     "src/python/stack_reader_test.cc": (2, "looks at a program, one after the other"),
     "src/record/crash_test.cc": (1, "random kills"),

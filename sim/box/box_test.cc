@@ -209,15 +209,15 @@ TEST(Box, SurvivorsFindADeathWithoutAJanitor) {
 // How much longer equal jobs with two kernels in flight take together than alone, by the device's own clock.
 double slowdown(const Box& box, int jobs, Nanos kernel, std::uint32_t share) {
   constexpr int kKernels = 30;
-  int results[2], go[2];
-  EXPECT_EQ(::pipe(results), 0);
-  EXPECT_EQ(::pipe(go), 0);
+  int results[2], ready[2], go[2];
+  for (int* ends : {results, ready, go}) EXPECT_EQ(::pipe(ends), 0);
   std::vector<Process> processes;
   for (int i = 0; i < jobs; ++i) {
     processes.emplace_back([&] {
       const auto client = attach(box);
       if (client->create_context(0, ContextKind::kCompute) != 0) return 1;
       char byte = 0;
+      (void)!::write(ready[1], &byte, 1);
       (void)!::read(go[0], &byte, 1);
       headroom_sim_stats begun{}, ended{};
       std::vector<Nanos> tickets;
@@ -235,7 +235,8 @@ double slowdown(const Box& box, int jobs, Nanos kernel, std::uint32_t share) {
       return 0;
     });
   }
-  sleep_for(50 * kMillisecond);  // all have their contexts
+  char byte = 0;
+  for (int i = 0; i < jobs; ++i) EXPECT_EQ(::read(ready[0], &byte, 1), 1);  // all have their contexts
   EXPECT_EQ(::write(go[1], "gggggggg", static_cast<std::size_t>(jobs)), jobs);
   double sum = 0;
   for (int i = 0; i < jobs; ++i) {
@@ -244,7 +245,7 @@ double slowdown(const Box& box, int jobs, Nanos kernel, std::uint32_t share) {
     sum += ratio;
   }
   for (Process& process : processes) EXPECT_EQ(process.wait(), 0);
-  for (const int fd : {results[0], results[1], go[0], go[1]}) ::close(fd);
+  for (const int fd : {results[0], results[1], ready[0], ready[1], go[0], go[1]}) ::close(fd);
   return sum / jobs;
 }
 

@@ -4,11 +4,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <chrono>
 #include <future>
-#include <mutex>
-#include <vector>
 
 #include "base/thread.h"
 
@@ -26,23 +23,34 @@ bool returns_within(Nanos patience, std::function<void()> ask) {
   return in_time;
 }
 
-Result<void> answers(const std::string& path) {
-  static std::mutex mutex;
-  static std::vector<std::string> silent;
-  const auto is_silent = [&] {
-    const std::scoped_lock lock(mutex);
-    return std::find(silent.begin(), silent.end(), path) != silent.end();
+Result<void> Answers::of(const std::string& path) {
+  const auto still_silent = [&] {
+    const std::scoped_lock lock(mutex_);
+    const auto found = silent_.find(path);
+    if (found == silent_.end()) return false;
+    if (!*found->second) return true;
+    silent_.erase(found);
+    return false;
   };
-  const auto ask = [path] {
-    struct stat ignored {};
-    (void)::stat(path.c_str(), &ignored);
-  };
-  if (!is_silent()) {
-    if (returns_within(kPatienceWithFiles, ask)) return {};
-    const std::scoped_lock lock(mutex);
-    silent.push_back(path);
+  if (!still_silent()) {
+    auto returned = std::make_shared<std::atomic<bool>>(false);
+    const bool in_time = returns_within(patience_, [ask = ask_, path, returned] {
+      ask(path);
+      *returned = true;
+    });
+    if (in_time) return {};
+    const std::scoped_lock lock(mutex_);
+    silent_[path] = returned;
   }
   return fail(Errc::kIo, fmt::format("{} does not answer", path), "is it on a network mount whose server is gone?");
+}
+
+Result<void> answers(const std::string& path) {
+  static Answers of_this_process(kPatienceWithFiles, [](const std::string& asked) {
+    struct stat ignored {};
+    (void)::stat(asked.c_str(), &ignored);
+  });
+  return of_this_process.of(path);
 }
 
 }  // namespace headroom

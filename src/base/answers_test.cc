@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
+#include <thread>
 
 namespace headroom {
 namespace {
@@ -25,6 +27,23 @@ TEST(Answers, WhatNeverReturnsIsLeftBehind) {
   released->set_value();
   ended->get_future().wait();  // it lived on its own until then
   EXPECT_TRUE(returns_within(60 * kSecond, [] {}));
+}
+
+TEST(Answers, ASilentPathIsAskedAgainOnceItsThreadHasReturned) {
+  auto back = std::make_shared<std::promise<void>>();
+  auto asked = std::make_shared<std::atomic<int>>(0);
+  const std::shared_future<void> is_back = back->get_future();
+  Answers mount(kMillisecond, [is_back, asked](const std::string&) {
+    ++*asked;
+    is_back.wait();
+  });
+  EXPECT_FALSE(mount.of("/mnt/a"));
+  while (*asked == 0) std::this_thread::yield();
+  EXPECT_FALSE(mount.of("/mnt/a"));
+  EXPECT_EQ(*asked, 1);
+  back->set_value();
+  while (!mount.of("/mnt/a")) std::this_thread::yield();
+  EXPECT_GE(*asked, 2);
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ void remove_content(int folder, int deepest = 64) {
   }
 }
 
-// Nothing where nobody owns it any more.
-bool is_stale(int place, const char* entry, std::string_view name) {
+// Whether it is such a folder of this user. Its lock says whether somebody owns it; where it has none, its age does.
+bool may_be_stale(int place, const char* entry, std::string_view name) {
   std::string_view rest = entry;
   if (!rest.starts_with(name)) return false;
   rest.remove_prefix(name.size());
@@ -93,7 +93,7 @@ int remove_stale_folders(const std::string& place, std::string_view name) {
   if (!listing) return 0;
   int removed = 0;
   while (const dirent* entry = ::readdir(listing.get())) {
-    if (!is_stale(folder.get(), entry->d_name, name)) continue;
+    if (!may_be_stale(folder.get(), entry->d_name, name)) continue;
     const Fd stale(::openat(folder.get(), entry->d_name, kFlags));
     if (!stale || ::flock(stale.get(), LOCK_EX | LOCK_NB) != 0) continue;
     remove_content(stale.get());

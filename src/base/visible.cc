@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/strings.h"
+
 namespace headroom {
 
 namespace {
@@ -69,6 +71,29 @@ std::string visible_json(std::string_view json) {
     json.remove_prefix(bytes);
   }
   return out;
+}
+
+std::string typed_word(std::string_view word) {
+  if (visible(word) == word) return shell_quote(word);
+  std::string text = "$'";
+  while (!word.empty()) {
+    const Letter letter = letter_at(word);
+    const std::string_view bytes = word.substr(0, std::max<std::size_t>(1, letter.bytes));
+    if (letter.code == '\n' || letter.code == '\t')
+      text += letter.code == '\n' ? "\\n" : "\\t";
+    else if (letter.bytes == 0 || controls(letter.code))
+      for (const char byte : bytes) text += fmt::format("\\{:03o}", static_cast<unsigned char>(byte));
+    else
+      text += (letter.code == '\'' || letter.code == '\\' ? "\\" : "") + std::string(bytes);
+    word.remove_prefix(bytes.size());
+  }
+  return text + "'";
+}
+
+std::string typed_line(const std::vector<std::string>& words) {
+  std::vector<std::string> typed;
+  for (const std::string& word : words) typed.push_back(typed_word(word));
+  return join(typed, " ");
 }
 
 std::string visible(std::string_view text) { return escaped(text, ""); }

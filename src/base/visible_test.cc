@@ -28,6 +28,13 @@ TEST(Visible, OfJsonTheValueStays) {
             "{\"a\": \"\\u009b2J\\u007f größe 🙂 \\u202e\"}\n");
 }
 
+TEST(Visible, WordsOfACommandAreReadBackByBash) {
+  EXPECT_EQ(typed_line({"headroom", "why", "größe 1.hrec", "it's"}), "headroom why 'größe 1.hrec' 'it'\\''s'");
+  EXPECT_EQ(typed_word("a\x1b[2J-x"), "$'a\\033[2J-x'");
+  EXPECT_EQ(typed_word("it's\n\tC:\\größe"), "$'it\\'s\\n\\tC:\\\\größe'");
+  EXPECT_EQ(typed_word("a\u202e\xff"), "$'a\\342\\200\\256\\377'");
+}
+
 TEST(Visible, EscapesWhatIsNoUtf8) {
   EXPECT_EQ(visible("\x9b"
                     "31m"),

@@ -12,8 +12,8 @@
 #include "base/filesystem.h"
 #include "base/fnv.h"
 #include "base/human.h"
-#include "base/strings.h"
 #include "base/time.h"
+#include "base/visible.h"
 #include "batch/control.h"
 #include "batch/folder_lock.h"
 #include "batch/journal.h"
@@ -92,7 +92,7 @@ Result<void> move_aside(const std::string& folder, const Say& say) {
   constexpr int kManyOld = 4;
   say(fmt::format("the batch that was here is kept in {}", aside),
       number > kManyOld ? fmt::format("there are {} such by now, and they are never removed: rm -r {}.old*", number - 1,
-                                      shell_quote(folder))
+                                      typed_word(folder))
                         : "");
   return {};
 }

@@ -11,7 +11,7 @@
 #include <filesystem>
 
 #include "base/filesystem.h"
-#include "base/strings.h"
+#include "base/visible.h"
 
 namespace headroom::batch {
 
@@ -32,7 +32,7 @@ tl::unexpected<Error> not_trusted(const std::string& path, std::string_view what
       Errc::kNoPermission, fmt::format("{} {}", path, what),
       fmt::format("whoever may write there decides what this batch does. If it is all right: chown and chmod -R "
                   "go-w {0}, or --trust-folder; --folder chooses another place",
-                  shell_quote(folder)));
+                  typed_word(folder)));
 }
 
 Result<void> check_owner(const struct stat& info, const std::string& path, const std::string& folder) {

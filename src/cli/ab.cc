@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "base/human.h"
-#include "base/strings.h"
+#include "base/visible.h"
 #include "cli/artefacts.h"
 #include "cli/compare_sides.h"
 #include "cli/live_parts.h"
@@ -76,7 +76,7 @@ std::string resume_line(const AbOptions& o) {
   words.insert(words.end(), o.commands[0].begin(), o.commands[0].end());
   words.emplace_back("---");
   words.insert(words.end(), o.commands[1].begin(), o.commands[1].end());
-  return command_line(words);
+  return typed_line(words);
 }
 
 // One invocation of `headroom ab`.
@@ -224,7 +224,7 @@ Result<Comparison> AbVerb::compared() {
   if (failed_) sides[failed_->first].samples.push_back(failed_->second);
   for (std::size_t side = 0; side < 2; ++side) {
     sides[side].label = kNames[side];
-    sides[side].command = shell_join(options_.commands[side]);
+    sides[side].command = typed_line(options_.commands[side]);
   }
   compare::CompareRequest request{.by = compare::By::kTasks};
   if (!options_.changed.empty()) request.changed = options_.changed;

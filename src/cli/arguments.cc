@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/strings.h"
+#include "base/visible.h"
 
 namespace headroom::cli {
 
@@ -108,7 +109,7 @@ Result<void> nothing_left_over(const CLI::App& app) {
                 guess.empty() ? "" : fmt::format("did you mean --{}?", guess));
   }
   const std::string guess = guess_of(left.front(), names_of_commands(command));
-  return fail(Errc::kInvalidInput, fmt::format("not expected: {}", shell_join(left)),
+  return fail(Errc::kInvalidInput, fmt::format("not expected: {}", typed_line(left)),
               guess.empty() ? "" : fmt::format("did you mean '{}'?", guess));
 }
 

@@ -10,6 +10,7 @@
 #include "base/filesystem.h"
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "batch/control.h"
 #include "batch/control_words.h"
 #include "batch/folder.h"
@@ -73,7 +74,7 @@ void name_others(const std::string& folder) {
   for (const auto& other : batch::running_in(parent.empty() ? "." : parent))
     if (!std::filesystem::equivalent(other, folder, error))
       (void)write_all(STDERR_FILENO,
-                      fmt::format("- another batch runs: headroom batch status {}\n", shell_quote(other)));
+                      fmt::format("- another batch runs: headroom batch status {}\n", typed_word(other)));
 }
 
 // `goes_on`: the batch, so that what is under way by its journal runs.

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "base/strings.h"
+#include "base/visible.h"
 #include "cli/arguments.h"
 
 namespace headroom::cli {
@@ -120,7 +120,7 @@ std::string resume_line(BatchCommand command) {
   command.batch.fresh = command.json = command.follow = command.live.quiet = false;
   command.live.output.clear(), command.batch.rerun.clear();
   const bool from_stdin = !command.batch.words.empty() && command.batch.words[0] == "-";
-  return shell_join(command_words(command)) + std::string(from_stdin ? kSameLines : "");
+  return typed_line(command_words(command)) + std::string(from_stdin ? kSameLines : "");
 }
 
 }  // namespace headroom::cli

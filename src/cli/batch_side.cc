@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "base/visible.h"
 #include "cli/batch_options.h"
 #include "compare/parameters.h"
 #include "tasks/template_words.h"
@@ -64,7 +65,7 @@ std::string command_of(const Attempt& attempt) {
     if (!is_ours(name)) words.push_back(name + "=" + value);
   if (!words.empty()) words.insert(words.begin(), "env");
   words.insert(words.end(), attempt.argv.begin(), attempt.argv.end());
-  return command_line(words);
+  return typed_line(words);
 }
 
 // The command of its last run, without what a pair says itself: folder, GPUs, tasks, and what makes no recording.
@@ -88,7 +89,7 @@ std::optional<compare::BatchAsked> asked_of(const batch::Contents& contents, con
     if (asked.from_stdin && own && word == "-" && !std::exchange(stdin_left_out, true)) continue;
     kept.push_back(word);
   }
-  asked.words = command_line(kept);
+  asked.words = typed_line(kept);
   for (const batch::KnownTask& task : contents.tasks)
     if (!task.superseded && !task.added && (task.run == run.number || task.run == 0))
       asked.tasks.push_back({task_key(task, changed), task.name});

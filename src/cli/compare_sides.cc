@@ -81,23 +81,6 @@ void join_hardware(const compare::Hardware& more, compare::Hardware& all) {
 
 }  // namespace
 
-std::string command_line(const std::vector<std::string>& argv) {
-  std::vector<std::string> quoted;
-  for (const std::string& word : argv) {
-    if (word.find_first_of("\n\r\t") == std::string::npos) {
-      quoted.push_back(shell_quote(word));
-      continue;
-    }
-    std::string text = "$'";
-    for (const char c : word) {
-      if (c == '\\' || c == '\'') text += '\\';
-      text += c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\t' ? "\\t" : std::string(1, c);
-    }
-    quoted.push_back(text + "'");
-  }
-  return join(quoted, " ");
-}
-
 void join_sides(compare::Side more, compare::Side& all) {
   all.samples.insert(all.samples.end(), more.samples.begin(), more.samples.end());
   all.steps.insert(all.steps.end(), more.steps.begin(), more.steps.end());

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "analyze/work.h"
-#include "base/strings.h"
+#include "base/visible.h"
 #include "compare/parameters.h"
 #include "model/entities.h"
 #include "model/events.h"
@@ -143,7 +143,7 @@ compare::Side side_of_job(const Recording& recording, const ExplainOptions& opti
   }
   side.samples.push_back(std::move(run));
   side.steps = stretches_of(steps);
-  side.command = command_line(ran.argv);
+  side.command = typed_line(ran.argv);
   side.folder = ran.folder;
   side.bytes_read = bytes_read(recording);
   take_hardware(recording, explanation.ledger.devices, side.hardware);

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "batch/folder.h"
 #include "batch/journal.h"
 #include "cli/arguments.h"
@@ -66,12 +67,12 @@ std::string other_way(const std::string& what) {
   std::error_code ignored;
   const bool folder_there = std::filesystem::is_directory(what, ignored);
   if (const auto journal = folder_there ? batch::find_folder(what) : Result<std::string>(); journal && folder_there) {
-    const std::string folder = shell_quote(*journal);
+    const std::string folder = typed_word(*journal);
     if (const auto contents = batch::read_journal(*journal))
       for (auto run = contents->runs.rbegin(); run != contents->runs.rend(); ++run)
         if (!run->recording.empty())
           return fmt::format("it is a batch's: headroom batch status {}; its recording, to name in its place: {}",
-                             folder, shell_quote(run->recording));
+                             folder, typed_word(run->recording));
     return fmt::format("it is a batch's: headroom batch status {}", folder);
   }
   const std::string name = what.substr(what.find_last_of('/') + 1);

@@ -161,7 +161,7 @@ Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
     report::TextOptions layout = text_options(STDOUT_FILENO);
     if (options.width) layout.width = *options.width;
     layout.full = options.full;
-    layout.recording = shell_quote(options.recording);
+    layout.recording = typed_word(options.recording);
     if (options.why) put(report::to_text(explanation, layout) + "\n");
     put(report::to_text(plan, layout, options.save == "-" ? "" : options.save));
   }

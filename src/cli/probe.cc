@@ -10,6 +10,7 @@
 #include "base/duration.h"
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "cli/arguments.h"
 #include "cli/live_parts.h"
 #include "cli/repeat_facts.h"
@@ -191,7 +192,7 @@ std::string ProbeVerb::resume_line() const {
   words.insert(words.end(), common.begin(), common.end());
   words.emplace_back("--");
   words.insert(words.end(), o.command.begin(), o.command.end());
-  return shell_join(words);
+  return typed_line(words);
 }
 
 Result<RepeatsRequest> ProbeVerb::plan() {
@@ -225,7 +226,7 @@ Result<RepeatsRequest> ProbeVerb::plan() {
   }
   request.resume = resume_line();
   report_.parameter = varied_.name;
-  report_.command = shell_join(options_.command);
+  report_.command = typed_line(options_.command);
   report_.rounds = options_.rounds;
   for (const std::string& value : varied_.values) report_.values.push_back({.value = value});
   report_.resume = request.resume;

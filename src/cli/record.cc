@@ -15,6 +15,7 @@
 #include "base/human.h"
 #include "base/ids.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "cli/arguments.h"
 #include "cli/families.h"
 #include "cli/finding_watch.h"
@@ -240,7 +241,7 @@ void OpenEndedRecording::print_result(const SessionResult& result, Nanos end) co
                                          .stop_reason = stop_reason_}));
   } else if (!options_.live.quiet) {
     print("Recorded {} for {} in {}\nNext: headroom why {}\n", what_is_recorded(), human_duration(end - start_),
-          result.path, options_.live.output.empty() ? "last" : shell_quote(options_.live.output));
+          result.path, options_.live.output.empty() ? "last" : typed_word(options_.live.output));
   }
 }
 

@@ -44,7 +44,7 @@ std::string local_time(Nanos unix_ns) {
 }
 
 std::string what_of(const RecordingSummary& summary) {
-  return visible(summary.meta.command.empty() ? "(" + summary.meta.origin + ")" : shell_join(summary.meta.command));
+  return summary.meta.command.empty() ? visible("(" + summary.meta.origin + ")") : typed_line(summary.meta.command);
 }
 
 struct Cell {

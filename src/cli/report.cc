@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/duration.h"
-#include "base/strings.h"
+#include "base/visible.h"
 #include "cli/arguments.h"
 #include "cli/document_file.h"
 #include "cli/families.h"
@@ -36,7 +36,7 @@ std::string default_output(const std::string& path, const std::string& format) {
 // For whoever reads it later: "last" is another one by then.
 std::string name_for_commands(const std::string& recording, const std::string& path) {
   if (recording == "-") return "";
-  return shell_quote(recording.starts_with("last") ? path.substr(path.rfind('/') + 1) : recording);
+  return typed_word(recording.starts_with("last") ? path.substr(path.rfind('/') + 1) : recording);
 }
 
 // A part of the recording, as `why` has it.

@@ -251,7 +251,7 @@ bool WatchedJob::report() {
   if (result_.error && !session_->failed()) say(result_.error->what, result_.error->hint);
   const bool wanted = !options_.json.empty();
   const auto can_ask_again = [&](Error error) {
-    error.hint = fmt::format("the recording is kept: headroom why {} --json > FILE", shell_quote(result_.path));
+    error.hint = fmt::format("the recording is kept: headroom why {} --json > FILE", typed_word(result_.path));
     return error;
   };
   if (result_.path.empty()) return !wanted;
@@ -277,8 +277,8 @@ bool WatchedJob::report() {
   if (options_.live.quiet) return written.has_value();
   std::string text = "\n" + report::to_text(explanation, layout);
   if (const std::string study = study_led_by(*recording); !study.empty())
-    text += fmt::format("      headroom study {} {}\n", visible(shell_quote(study)),
-                        visible(layout.recording.empty() ? shell_quote(result_.path) : layout.recording));
+    text += fmt::format("      headroom study {} {}\n", typed_word(study),
+                        layout.recording.empty() ? typed_word(result_.path) : layout.recording);
   (void)write_all(STDERR_FILENO, text);
   return written.has_value();
 }

@@ -8,6 +8,7 @@
 
 #include "base/ids.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "cli/environment.h"
 #include "cli/families.h"
 #include "cli/predictions.h"
@@ -44,7 +45,7 @@ Error unreadable(Error error) {
 std::string name_for_commands(const std::string& path) {
   const auto shelf = users_shelf();
   const bool shelved = shelf && path.starts_with(shelf->directory() + "/");
-  return shell_quote(shelved ? path.substr(shelf->directory().size() + 1) : path);
+  return typed_word(shelved ? path.substr(shelf->directory().size() + 1) : path);
 }
 
 std::optional<Nanos> age_of(const RecordingMeta& meta) {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analyze/stack_profile.h"
-#include "base/strings.h"
+#include "base/visible.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
@@ -61,7 +61,7 @@ Result<void> stacks(const Options& options) {
         Errc::kInvalidInput,
         fmt::format("{} has no Python stacks of time of a GPU: {}", opened.path, why_none(opened.recording.meta)),
         fmt::format("headroom why {} says what else is known; headroom doctor what can be read here",
-                    shell_quote(options.recording)));
+                    typed_word(options.recording)));
   const StacksOptions how{.busy = options.all, .title = opened.path.substr(opened.path.rfind('/') + 1)};
   return write_to(options.output, may, [&](const Output& output) {
     if (options.json) return output(to_json(profile));

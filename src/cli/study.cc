@@ -174,22 +174,9 @@ Result<tune::StudyOptions> told_about(const StudyVerb& verb, const Study& study)
   return told;
 }
 
-std::string typed_name(const std::string& name) {
-  const auto control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  if (std::none_of(name.begin(), name.end(), control)) return shell_quote(name);
-  std::string text = "$'";  // as bash, zsh and ksh have it
-  for (const char c : name) {
-    if (control(c))
-      text += fmt::format("\\{:03o}", static_cast<unsigned>(c));
-    else
-      text += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string{c};
-  }
-  return text + "'";
-}
-
 std::string study_argument(const StudyVerb& verb, const std::string& name, bool only) {
-  const std::string storage = shell_quote(verb.told.storage);
-  return only && !verb.study ? storage : fmt::format("{} --study {}", storage, typed_name(name));
+  const std::string storage = typed_word(verb.told.storage);
+  return only && !verb.study ? storage : fmt::format("{} --study {}", storage, typed_word(name));
 }
 
 report::TextOptions study_layout(const StudyVerb& verb) {
@@ -215,7 +202,7 @@ Result<report::StudyDocument> document_of(const StudyVerb& verb, const std::vect
     return fail(Errc::kNotFound, fmt::format("{}: there is no study in it yet", verb.told.storage), "");
   if (reports.size() > 1) {
     std::vector<std::string> names;
-    for (const Study& study : studies) names.push_back(typed_name(study.name));
+    for (const Study& study : studies) names.push_back(typed_word(study.name));
     constexpr std::size_t kShown = 5;
     if (names.size() > kShown) names.resize(kShown), names.emplace_back("...");
     return fail(Errc::kInvalidInput,

@@ -29,8 +29,6 @@ struct StudyVerb {
 void settle(StudyVerb& verb);
 // What is told about one study, with what depends on its own time.
 [[nodiscard]] Result<tune::StudyOptions> told_about(const StudyVerb& verb, const Study& study);
-// A study's name as bash takes it, with whatever is in it.
-[[nodiscard]] std::string typed_name(const std::string& name);
 // How commands name it: "optuna.db --study sweep".
 [[nodiscard]] std::string study_argument(const StudyVerb& verb, const std::string& name, bool only);
 [[nodiscard]] report::TextOptions study_layout(const StudyVerb& verb);

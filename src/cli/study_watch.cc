@@ -54,7 +54,7 @@ Result<StudyReport> Watch::look() const {
     return fail(Errc::kNotFound, fmt::format("{}: there is no study yet", verb_.told.storage), "start it first");
   if (content.studies.size() > 1) {
     std::vector<std::string> names;
-    for (const Study& study : content.studies) names.push_back(typed_name(study.name));
+    for (const Study& study : content.studies) names.push_back(typed_word(study.name));
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: --watch follows one study, and there are {}", verb_.told.storage, names.size()),
                 "name it with --study: " + join(names, ", "));

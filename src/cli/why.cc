@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "cli/arguments.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
@@ -110,7 +111,7 @@ Result<void> why(const WhyOptions& options, const ImportOptions& import) {
     report::TextOptions layout = text_options(STDOUT_FILENO);
     if (options.width) layout.width = *options.width;
     layout.full = options.full;
-    layout.recording = shell_quote(options.recording);
+    layout.recording = typed_word(options.recording);
     put(report::to_text(explanation, layout));
   }
   return {};

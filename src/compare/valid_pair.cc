@@ -8,6 +8,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
 
 namespace headroom::compare {
 
@@ -37,7 +38,7 @@ std::string in_folder(std::string folder, const char* name, bool alike, const st
     folder = fmt::format("FOLDER_OF_{}", name);
   else if (folder == here)
     folder.clear();
-  return folder.empty() ? command : fmt::format("env -C {} {}", shell_quote(folder), command);
+  return folder.empty() ? command : fmt::format("env -C {} {}", typed_word(folder), command);
 }
 
 constexpr const char* kTwoCopies =
@@ -81,7 +82,7 @@ std::string batch_command(const BatchAsked& asked, const char* name, const Keys&
   std::size_t chosen = 0;
   for (const BatchTask& task : asked.tasks) {
     if (!tasks.contains(task.key)) continue;
-    only += fmt::format(" {}", shell_quote("--only=" + task.name));
+    only += fmt::format(" {}", typed_word("--only=" + task.name));
     ++chosen;
   }
   if (asked.all_of_it && chosen == asked.tasks.size()) only.clear();

@@ -17,6 +17,7 @@
 #include <set>
 #include <thread>
 
+#include "base/fd.h"
 #include "base/time.h"
 
 namespace headroom::host {
@@ -168,7 +169,7 @@ TEST_F(LiveTree, TheChildOfAZombieStaysInTheJob) {
   ForkedJob job([] {
     if (::fork() == 0) {
       std::thread([] {
-        ::usleep(50'000);
+        while (read_file("/proc/self/stat")->find(") Z ") == std::string::npos) ::usleep(1000);
         if (::fork() == 0) {
           const std::array<pid_t, 2> both{::getpid(), ::getppid()};
           (void)!::write(ready[1], both.data(), sizeof both);
@@ -425,9 +426,8 @@ TEST_F(LiveTree, AnotherUsersProcessIsReadAsFarAsAllowedAndTheRestIsSaid) {
     attach.pids = {job.pid()};
     TreeReader tree(attach);
     MemorySink sink;
-    tree.read(boottime_now(), sink);
-    ::usleep(250'000);  // the environment of a process that was just forked is read a little later
-    tree.read(boottime_now(), sink);
+    // The environment of a process that was just forked is read a little later.
+    for (const Nanos later : {Nanos{0}, kSecond}) tree.read(boottime_now() + later, sink);
     const Recording recording = sink.take();
     if (recording.sources.size() != 1) ::_exit(11);
     const Track& track = recording.tracks[0];

@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "import/log_reader.h"
 #include "import/step_times.h"
 #include "import/table.h"
@@ -232,7 +233,7 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kRecording:
     case LogFormat::kJsonl:
       return fail(Errc::kInvalidInput, fmt::format("{}: this is a recording, not a foreign log", name),
-                  fmt::format("open it as it is: headroom why {}", shell_quote(name)));
+                  fmt::format("open it as it is: headroom why {}", typed_word(name)));
     case LogFormat::kDmon:
       if (!unreadable) return read_dmon_log(name, text, options);
       break;

@@ -170,7 +170,8 @@ TEST_F(PumpTest, AnOutputThatIsMadeNonBlockingIsWaitedFor) {
     write(text);
     job_.in.reset();
   });
-  ::usleep(50'000);  // it is full by now, or the test is easier
+  pollfd room{.fd = outside_.in.get(), .events = POLLOUT, .revents = 0};
+  while (::poll(&room, 1, 0) > 0) std::this_thread::yield();  // until it is full
   EXPECT_EQ(all_of(outside_.out.get()), text);
   writer.join();
   EXPECT_EQ(end(), End::kDone);

@@ -262,9 +262,9 @@ std::string to_text(const NamedAttempt& named, const TextOptions& options) {
   for (const auto& [name, value] : named.parameters)
     given.push_back(fmt::format("{}={}", parameter_label(name), value));
   row("parameters", join(given, " "));
-  row("command", shell_join(a.argv));
+  row("command", typed_line(a.argv));
   std::vector<std::string> environment;
-  for (const auto& [name, value] : a.environment) environment.push_back(fmt::format("{}={}", name, shell_quote(value)));
+  for (const auto& [name, value] : a.environment) environment.push_back(fmt::format("{}={}", name, typed_word(value)));
   row("environment", join(environment, " "));
   row("folder", a.working_directory);
   row("GPUs", join(a.gpu_uuids, " "));

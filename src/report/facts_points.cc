@@ -7,6 +7,7 @@
 #include "base/iso_time.h"
 #include "base/secrets.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "model/observations.h"
 #include "report/facts.h"
 #include "report/findings_text.h"
@@ -140,7 +141,7 @@ std::vector<Point> limits_points(const Explanation& e) {
 std::vector<Point> provenance_points(const Explanation& e) {
   std::vector<Point> points;
   const RecordingMeta& meta = e.meta;
-  add(points, "Command", shell_join(hide_secrets(meta.command)), true);
+  add(points, "Command", typed_line(hide_secrets(meta.command)), true);
   add(points, "Folder", meta.cwd, true);
   add(points, "Host", meta.host);
   if (meta.start_realtime != 0) add(points, "Began", iso_time(meta.start_realtime).substr(0, 19) + "Z");

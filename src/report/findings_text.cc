@@ -8,6 +8,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "base/visible.h"
 #include "model/observations.h"
 #include "report/layout.h"
 #include "report/words.h"
@@ -171,7 +172,7 @@ std::string evidence_words(std::string_view letters) {
 }
 
 std::string recording_argument(const Explanation& e, const TextOptions& options) {
-  return options.recording.empty() ? shell_quote(e.path) : options.recording;
+  return options.recording.empty() ? typed_word(e.path) : options.recording;
 }
 
 std::string top_findings(const Explanation& explanation, const TextOptions& options, std::size_t lines) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
 #include "base/visible.h"
 #include "report/json_values.h"
 
@@ -29,7 +28,7 @@ Json recording_json(const Overview::Recording& recording) {
   const RecordingMeta& meta = entry.summary->meta;
   json.update({{"origin", meta.origin},
                {"command", meta.command},
-               {"label", visible(meta.command.empty() ? "(" + meta.origin + ")" : shell_join(meta.command))},
+               {"label", meta.command.empty() ? visible("(" + meta.origin + ")") : typed_line(meta.command)},
                {"state", name(entry.summary->state)},
                {"start_ns", meta.start_realtime == 0 ? Json(nullptr) : Json(meta.start_realtime)},
                {"duration_ns", std::max<Nanos>(0, meta.end - meta.start)},

@@ -111,7 +111,7 @@ std::string verify_line(const Plan& plan, std::string_view saved, const TextOpti
   if (saved.empty() || first == plan.options.end()) return "";
   const bool several = std::any_of(std::next(first), plan.options.end(), promises);
   const std::string line =
-      fmt::format("headroom verify {} last{}", visible(shell_quote(saved)), several ? " --applied " + first->id : "");
+      fmt::format("headroom verify {} last{}", typed_word(saved), several ? " --applied " + first->id : "");
   return fmt::format("Next: make one change, record again, and compare at equal work:\n      {}\n",
                      typed(line, options));
 }
@@ -119,7 +119,7 @@ std::string verify_line(const Plan& plan, std::string_view saved, const TextOpti
 std::string next(const Plan& plan, std::string_view saved, const TextOptions& options) {
   if (plan.options.empty()) return "";
   if (std::string line = verify_line(plan, saved, options); !line.empty()) return line;
-  const std::string name = visible(options.recording.empty() ? shell_quote(plan.recording) : options.recording);
+  const std::string name = options.recording.empty() ? typed_word(plan.recording) : options.recording;
   return fmt::format("Next: {}\n      {}\n", typed(fmt::format("headroom plan {} -o plan.json", name), options),
                      options.full ? "make one change, record again, and compare at equal work"
                                   : typed(fmt::format("headroom plan {} --full", name), options));

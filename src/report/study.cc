@@ -7,7 +7,6 @@
 #include <array>
 
 #include "base/human.h"
-#include "base/strings.h"
 #include "base/visible.h"
 #include "report/layout.h"
 #include "report/palette.h"
@@ -32,7 +31,7 @@ constexpr Detail kAll{10'000, 10'000, 10'000, Facts::kUsual};
 
 // Never wrapped: a command is there to be copied.
 std::string next(const StudyReport& report, const TextOptions& options) {
-  const std::string name = visible(options.recording.empty() ? shell_quote(report.storage) : options.recording);
+  const std::string name = options.recording.empty() ? typed_word(report.storage) : options.recording;
   const std::string first = fmt::format("headroom study {} {}", name, options.full ? "--json" : "--full");
   std::string text = "Next: " + typed(first, options);
   if (!report.live) return text + "\n";

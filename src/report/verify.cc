@@ -49,7 +49,7 @@ std::string then_verify(const Verification& v) {
     return join(names, ",");
   };
   return fmt::format("Then, DIR being the folder that it names:\nheadroom verify {} {} --before {} --applied {}\n",
-                     visible(shell_quote(v.plan)), runs('B'), runs('A'), join(v.applied.ids, ","));
+                     typed_word(v.plan), runs('B'), runs('A'), join(v.applied.ids, ","));
 }
 
 std::string newest_outcomes(const std::vector<PredictionOutcome>& outcomes) {

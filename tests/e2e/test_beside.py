@@ -187,3 +187,14 @@ def test_a_pipe_in_place_of_a_plan_is_refused(tmp_path, received, words):
     os.mkfifo(here / "pipe")
     done = asked(tmp_path, here, words)
     assert done.returncode in (1, 2) and "not a regular file" in done.stderr
+
+
+def test_a_resume_line_with_a_hostile_name_is_shown_and_can_be_pasted(tmp_path):
+    tasks = tmp_path / "a\x1b[2J\n'b.txt"
+    tasks.write_text("true\n")
+    shown = headroom(tmp_path, "batch", f"./{tasks.name}", "--gpus", "none").stderr
+    assert "\x1b" not in shown
+    line = shown.split("resume: ")[1].splitlines()[0]
+    again = subprocess.run(["bash", "-c", line.replace("headroom", str(HEADROOM), 1)], cwd=tmp_path, env=environment(tmp_path),
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert again.returncode == 0 and "succeeded in earlier runs" in again.stdout, again.stderr

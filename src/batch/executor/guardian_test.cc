@@ -11,7 +11,10 @@
 #include <array>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <string>
 
+#include "base/fd.h"
 #include "batch/sweep.h"
 
 namespace headroom::batch {
@@ -78,9 +81,9 @@ struct BatchGuardian : ::testing::Test {
     ASSERT_EQ(::read(ends[0], &pids, sizeof pids), static_cast<ssize_t>(sizeof pids));
     ::close(ends[0]);
     lock.reset();  // the guardian's is another descriptor of the same lock
+    const auto program = [](const std::string& pid) { return std::filesystem::read_symlink("/proc/" + pid + "/exe"); };
     for (const pid_t task : {pids.task, pids.marked})
-      while (::getpgid(task) != task) ::usleep(1000);
-    ::usleep(50'000);  // past their exec
+      while (program(std::to_string(task)) == program("self")) ::usleep(1000);
   }
   void kill_headroom() {
     ::kill(headroom, SIGKILL);
@@ -99,6 +102,11 @@ struct BatchGuardian : ::testing::Test {
       ::usleep(2000);
     }
     return -1;
+  }
+  static bool ignored_by(pid_t pid, int number) {
+    const auto status = read_file(fmt::format("/proc/{}/status", pid));
+    const auto mask = std::stoull(status->substr(status->find("SigIgn:") + 7), nullptr, 16);
+    return (mask >> static_cast<unsigned>(number - 1) & 1U) != 0;
   }
   [[nodiscard]] bool locked() const {
     const Fd other(::open(lock_path.c_str(), O_RDWR | O_CLOEXEC));
@@ -128,9 +136,9 @@ TEST_F(BatchGuardian, KillsAfterTheGraceTimeAndKeepsTheLockUntilThen) {
 
 TEST_F(BatchGuardian, IgnoresTheSignalsOfATerminalAndOfAShutdown) {
   start(Task::kSleeps);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) EXPECT_TRUE(ignored_by(pids.guardian, number)) << number;
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::kill(pids.guardian, number);
   EXPECT_NE(::getsid(pids.guardian), ::getsid(0));
-  ::usleep(50'000);
   EXPECT_EQ(::waitpid(pids.task, nullptr, WNOHANG), -1) << "it is still the child of headroom";
   kill_headroom();
   EXPECT_EQ(signal_that_ended(pids.task), SIGTERM);
@@ -140,10 +148,13 @@ TEST_F(BatchGuardian, StopsNothingWhenItIsSentHome) {
   start(Task::kSleeps, true);
   ASSERT_EQ(::waitpid(headroom, nullptr, 0), headroom);
   headroom = -1;
-  pids.guardian = 0;  // waited for by headroom
-  ::usleep(100'000);
-  EXPECT_EQ(::waitpid(pids.task, nullptr, WNOHANG), 0);
-  EXPECT_EQ(::waitpid(pids.marked, nullptr, WNOHANG), 0);
+  pids.guardian = 0;                                   // waited for by headroom
+  for (const pid_t task : {pids.task, pids.marked}) {  // a SIGTERM that the guardian had sent would come first
+    int status = 0;
+    ::kill(task, SIGSTOP);
+    ASSERT_EQ(::waitpid(task, &status, WUNTRACED), task);
+    EXPECT_TRUE(WIFSTOPPED(status));
+  }
 }
 
 }  // namespace
