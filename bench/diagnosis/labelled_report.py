@@ -68,6 +68,14 @@ def report(graded):
     if graded.plans:
         parts += [(f"`plan`, {name}", part) for name, part in tables.columns(graded.plans)]
     yield from tables.gains(parts + [(name, rows) for name, rows in graded.rules.items() if any(row["gain"] for row in rows)])
+    yield ""
+    yield "**By cause: gains of `why` and of `plan`**"
+    yield ""
+    of_cause = {}
+    for row in full + graded.plans:
+        if row["gain"]:
+            of_cause.setdefault(row["label"]["cause"], []).append(row)
+    yield from tables.gains(sorted((f"`{cause}`", rows) for cause, rows in of_cause.items()))
 
 
 def wrong(graded, most):
