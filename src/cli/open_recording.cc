@@ -157,8 +157,19 @@ std::shared_ptr<ImportOptions> declare_import_options(CLI::App& app) {
          "one of the formats that headroom import --help lists, instead of looking at the content")
       ->type_name("FORMAT")
       ->group(group);
-  app.add_option("--columns", options->columns, "names of the columns of a log without a header")
+  app.add_option(
+         "--columns", options->columns,
+         "names of a log's columns, in order, instead of its header; or name=metric,… for names of its own; - skips")
       ->type_name("NAMES")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--date-order",
+         [options](const std::string& order) {
+           options->date_order = order == "day-first" ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
+         },
+         "of dates such as 02-11-2025, where no row tells: day-first or month-first")
+      ->type_name("ORDER")
+      ->check(CLI::IsMember({"day-first", "month-first"}))
       ->group(group);
   app.add_option_function<std::string>(
          "--log-interval",
@@ -166,7 +177,7 @@ std::shared_ptr<ImportOptions> declare_import_options(CLI::App& app) {
            options->interval = parse_duration(text).value_or(0);
            if (options->interval == 0) throw CLI::ValidationError("--log-interval", "rows have some time between them");
          },
-         "time between the rows of a GPU: for logs without times (default 1s), and to tell rows that are missing")
+         "time between the rows of a GPU: for logs without times, and to tell rows that are missing")
       ->type_name("DURATION")
       ->check(duration_check())
       ->group(group);

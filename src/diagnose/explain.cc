@@ -18,6 +18,7 @@
 #include "diagnose/named_code.h"
 #include "diagnose/pipeline.h"
 #include "diagnose/rules.h"
+#include "diagnose/unseen.h"
 #include "diagnose/words.h"
 #include "model/losses.h"
 
@@ -269,9 +270,14 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }
   if (auto healthy = diagnose::healthy(a, e.findings)) e.findings.push_back(std::move(*healthy));
+  const bool too_few = diagnose::too_few_readings(a).has_value();
+  if (too_few)  // what the driver said stays, and nothing is concluded
+    std::erase_if(e.findings, [](const Finding& finding) {
+      return finding.cause != Cause::kDeviceLost && finding.cause != Cause::kUtilisationNotReported;
+    });
   e.path = options.path;
   e.headline = diagnose::headline(a, e.findings);
-  e.bound = diagnose::bound_of(a);
+  if (!too_few) e.bound = diagnose::bound_of(a);
   e.pipeline = diagnose::pipeline(a);
   e.batch = diagnose::batch_times(a);
   e.host = diagnose::host_time(a.host);

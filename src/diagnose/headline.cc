@@ -293,6 +293,24 @@ std::string lost_words(const Analysis& a) {
   return fmt::format("The driver lost {}{}. ", names, back ? " for a time" : "");
 }
 
+// Of a log that has too few readings to conclude anything.
+std::string about_readings(const Analysis& a, std::int64_t readings, const std::vector<std::size_t>& used) {
+  double busy = 0, least = 0, most = 0;
+  for (const std::size_t device : used) {
+    if (const MetricStats* util = a.stats_of(device, Metric::kGpuUtil)) busy += util->mean;
+    const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
+    if (memory && memory->samples > 0) least += memory->min, most += memory->max;
+  }
+  std::string text =
+      fmt::format("The log has {} of {}: busy for {} {}", count_of(readings, "reading"),
+                  used.size() == 1 ? "the GPU" : fmt::format("each of {} GPUs", used.size()),
+                  human_percent(busy / static_cast<double>(used.size())), readings == 1 ? "then" : "of them");
+  if (busy == 0 && most > 2 * least && readings > 1)
+    text += fmt::format(", while its memory went from {} to {}, as at the start of a job",
+                        human_bytes(static_cast<std::int64_t>(least)), human_bytes(static_cast<std::int64_t>(most)));
+  return text + ". That tells nothing of the time before and after: log for minutes, once a second.";
+}
+
 std::string what_happened(const Analysis& a, const std::vector<Finding>& findings) {
   if (a.machine.empty() && !a.ranks.empty()) {
     const RankPace& slowest = a.ranks.front();
@@ -311,7 +329,11 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   if (set(Cause::kJobNeverUsesGpu)) return fmt::format("The job never used a GPU in {}.", span_words(a));
   const Cast cast = cast_of(a);
   if (cast.used.empty())
-    return fmt::format("What the GPUs did in {} is unknown: their utilisation was not reported.", span_words(a));
+    return fmt::format("What the GPUs did in {} is unknown: {}.", span_words(a),
+                       !cast.unreported.empty() && logged_no_utilisation(a, cast.unreported.front())
+                           ? "the log has no column of utilisation"
+                           : "their utilisation was not reported");
+  if (const auto readings = too_few_readings(a)) return about_readings(a, *readings, cast.used);
   const Nanos unobserved = a.ledger.total(Account::kUnobserved);
   if (unobserved == a.ledger.budget()) return fmt::format("No reading covers these {}.", span_words(a));
   std::string text = about_used(a, findings, cast.used);

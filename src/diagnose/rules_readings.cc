@@ -89,6 +89,19 @@ bool one_stretch(const Analysis& a, const Claims& claims) {
 
 }  // namespace
 
+namespace {
+
+constexpr const char* kLargerBatchFits = "; that says a larger batch fits, not that it is faster";
+
+// Whether more than half of its memory was never in use.
+bool mostly_free(const Analysis& a, std::size_t device) {
+  const auto total = a.devices[device].device.memory_total_bytes;
+  return total && a.stats_of(device, Metric::kMemoryUsed)->max <
+                      (1 - a.limits[Threshold::kMajority]) * static_cast<double>(*total);
+}
+
+}  // namespace
+
 std::vector<Finding> idle_inseparable(const Analysis& a) {
   if (!readings_alone(a) || a.ledger.busy() == 0) return {};
   Finding finding;
@@ -156,7 +169,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   finding.evidence.push_back(std::move(resident));
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
-      finding.evidence.push_back(words + "; that says a larger batch fits, not that it is faster");
+      finding.evidence.push_back(words + (mostly_free(a, device) ? kLargerBatchFits : ""));
   if (still_computing(a))
     finding.told_apart_from.push_back(fmt::format("a hang: kernels ran in the last {} of the time",
                                                   human_percent(a.limits[Threshold::kProgressTail])));

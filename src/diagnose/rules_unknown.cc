@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
@@ -44,6 +45,51 @@ std::vector<Finding> owners_unknown(const Analysis& a) {
   return only(std::move(finding));
 }
 
+namespace {
+
+// What a log without utilisation does tell of a GPU.
+std::string told_instead(const Analysis& a, std::size_t device) {
+  std::vector<std::string> parts;
+  const auto stats = [&](Metric metric) -> const MetricStats* {
+    const MetricStats* found = a.stats_of(device, metric);
+    return found && found->samples > 0 ? found : nullptr;
+  };
+  if (const MetricStats* power = stats(Metric::kPower))
+    parts.push_back(fmt::format("power {} W on average, {} to {} W, {} J in {}", human_figure(power->mean, 3),
+                                human_figure(power->min, 3), human_figure(power->max, 3),
+                                human_figure(power->mean * seconds(a.ledger.span()), 3),
+                                human_duration(a.ledger.span())));
+  if (const MetricStats* memory = stats(Metric::kMemoryUsed))
+    parts.push_back(fmt::format("memory {} at most", human_bytes(static_cast<std::int64_t>(memory->max))));
+  if (const MetricStats* clock = stats(Metric::kSmClock))
+    parts.push_back(fmt::format("SM clock {} to {} MHz", human_figure(clock->min, 3), human_figure(clock->max, 3)));
+  if (const MetricStats* heat = stats(Metric::kTemperature))
+    parts.push_back(fmt::format("{} degrees C at most", human_figure(heat->max, 3)));
+  return fmt::format("{}: {}", a.device_name(device), parts.empty() ? "nothing else either" : join(parts, "; "));
+}
+
+// The log was not asked for it: that says nothing of the GPU.
+std::vector<Finding> utilisation_not_logged(const Analysis& a, const std::vector<std::size_t>& silent) {
+  Finding finding;
+  finding.cause = Cause::kUtilisationNotReported;
+  finding.confidence = Confidence::kHigh;
+  finding.tiers = "N";
+  finding.title = "The log has no column of utilisation";
+  finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
+    return a.unreported[device] && slice.account == Account::kUnobserved;
+  });
+  for (const std::size_t device : silent) finding.evidence.push_back(told_instead(a, device));
+  finding.would_overturn =
+      "a column of utilisation under a name that is not known here: --columns NAME=utilization.gpu";
+  finding.advice =
+      "add utilization.gpu: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv "
+      "-l 1";
+  finding.bound = "unknown: nothing shows when kernels ran";
+  return only(std::move(finding));
+}
+
+}  // namespace
+
 std::vector<Finding> utilisation_not_reported(const Analysis& a) {
   Finding finding;
   std::vector<std::size_t> silent;
@@ -57,6 +103,8 @@ std::vector<Finding> utilisation_not_reported(const Analysis& a) {
     finding.evidence.push_back(fmt::format("{}: {}; its other readings are there", a.device_name(device), why));
   }
   if (silent.empty()) return {};
+  if (std::all_of(silent.begin(), silent.end(), [&](std::size_t device) { return logged_no_utilisation(a, device); }))
+    return utilisation_not_logged(a, silent);
   finding.cause = Cause::kUtilisationNotReported;
   finding.confidence = Confidence::kHigh;
   finding.tiers = "N";

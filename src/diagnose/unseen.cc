@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "diagnose/idle_parts.h"
+
 namespace headroom::diagnose {
 
 Window unread_around(const Analysis& a, const LostDevice& lost) {
@@ -37,6 +39,19 @@ Nanos unseen_at_end(const Analysis& a) {
     unseen += a.window.end - from;
   }
   return unseen;
+}
+
+bool logged_no_utilisation(const Analysis& a, std::size_t device) {
+  return a.unreported[device] && a.meta.origin.starts_with("import:") && !a.stats_of(device, Metric::kGpuUtil);
+}
+
+std::optional<std::int64_t> too_few_readings(const Analysis& a) {
+  constexpr std::int64_t kEnough = 10;
+  if (!a.meta.origin.starts_with("import:") || is_profiled(a)) return std::nullopt;
+  std::int64_t most = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (const MetricStats* util = a.stats_of(device, Metric::kGpuUtil)) most = std::max(most, util->samples);
+  return most > 0 && most < kEnough ? std::optional(most) : std::nullopt;
 }
 
 bool may_have_missed_kernels(const Analysis& a) {

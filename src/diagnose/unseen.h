@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
+#include <optional>
+
 #include "analyze/analysis.h"
 #include "diagnose/claims.h"
 
@@ -13,6 +16,11 @@ namespace headroom::diagnose {
 [[nodiscard]] Claims unread_by_loss(const Analysis& a, const LostDevice& lost);
 // GPU time up to the end of the window that no reading covers, of GPUs that report their utilisation.
 [[nodiscard]] Nanos unseen_at_end(const Analysis& a);
+// Whether a device is unreported because a log was never asked for its utilisation: that says nothing of the driver.
+[[nodiscard]] bool logged_no_utilisation(const Analysis& a, std::size_t device);
+// The readings of a GPU that a log of them has, where they are so few that they tell nothing but themselves: one has no
+// length, and a handful no pattern.
+[[nodiscard]] std::optional<std::int64_t> too_few_readings(const Analysis& a);
 // Whether it is too much, or behind a loss, to deny kernels of.
 [[nodiscard]] bool may_have_missed_kernels(const Analysis& a);
 

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "base/strings.h"
+#include "import/column_words.h"
 #include "import/log_reader.h"
 
 namespace headroom {
@@ -14,6 +17,8 @@ namespace headroom {
 namespace {
 
 constexpr std::string_view kMonitorColumns = "timestamp,gpu_id,gpu_util_%,mem_util_%,mem_used_mb,mem_total_mb,temp_c";
+
+constexpr std::string_view kSkipped = "-";
 
 std::string_view blanks_off(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -75,10 +80,12 @@ class CsvReader {
         continue;
       }
       if (trim(line).empty()) continue;
-      if (!has_columns_)
+      if (!has_columns_) {
         HR_TRYV(first_line(lines));
-      else
+      } else {
+        if (!looked_at_dates_) HR_TRYV(settle_dates(lines));
         data_line(lines);
+      }
     }
     return reader_.finish();
   }
@@ -89,18 +96,78 @@ class CsvReader {
     if (names.empty() && options_.format && format_ == LogFormat::kMonitorCsv) names = kMonitorColumns;
     if (names.empty()) return {};
     split_cells(names, ',', cells_);
-    for (const std::string_view name : cells_) {
-      if (options_.columns.empty() || csv_column(name)) continue;
+    const bool renames = names.find('=') != std::string_view::npos;
+    for (const std::string_view given : cells_) {
+      const std::size_t equals = given.find('=');
+      if (renames && equals == std::string_view::npos)
+        return fail(Errc::kInvalidInput, fmt::format("--columns: '{}' is no name=metric, as the others are", given));
+      const std::string_view name = renames ? given.substr(equals + 1) : given;
+      if (renames) renamed_.emplace_back(trim(given.substr(0, equals)), name);
+      if (options_.columns.empty() || name == kSkipped || csv_column(name)) continue;
       const auto guess = closest_column(name);
       return fail(Errc::kInvalidInput, fmt::format("--columns: no column is called '{}'", name),
-                  guess.empty() ? "use nvidia-smi's names: timestamp,index,utilization.gpu,…"
+                  guess.empty() ? "use nvidia-smi's names: timestamp,index,utilization.gpu,…; - skips a column"
                                 : fmt::format("did you mean '{}'?", guess));
     }
+    if (renames) return {};
+    header_is_given_ = true;
     return use(cells_, 0);
   }
 
-  Result<void> use(const std::vector<std::string_view>& names, std::uint32_t line) {
-    LogColumns columns = reader_.columns(names, csv_column, line);
+  // A name as --columns has it.
+  std::string_view told(std::string_view name) const {
+    const auto known =
+        std::find_if(renamed_.begin(), renamed_.end(), [&](const auto& r) { return r.first == trim(name); });
+    return known == renamed_.end() ? name : known->second;
+  }
+
+  // A column per GPU, such as "gpu0_util": each row is one of every GPU, of these cells.
+  struct GpuOfRow {
+    std::string index;
+    std::vector<std::size_t> cells;  // by column; kNone: this GPU has no such
+  };
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1), kIndexCell = kNone - 1;
+
+  // What all GPUs share, their index, and each thing that one of them has a column for.
+  std::vector<std::string_view> split_by_gpu(const std::vector<std::string_view>& names) {
+    std::map<int, std::map<std::string, std::size_t, std::less<>>> gpus;  // by index: the column for each name
+    std::map<std::string, std::string_view, std::less<>> found;           // name: a header of it
+    std::vector<std::string_view> shared;
+    std::vector<std::size_t> shared_cells;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto rule = csv_column(names[i]);
+      if (rule && rule->gpu) {
+        const std::string name(column_by_words(names[i])->name);
+        gpus[*rule->gpu].emplace(name, i);
+        found.emplace(name, names[i]);
+      } else if (!rule || rule->role != ColumnRole::kIndex) {
+        const bool metric = rule && rule->role == ColumnRole::kMetric;  // of which GPU?
+        shared.push_back(metric ? std::string_view() : names[i]);
+        shared_cells.push_back(i);
+      }
+    }
+    gpus_.clear();
+    if (gpus.empty()) return names;
+    std::vector<std::string_view> all = shared;
+    all.emplace_back("index");
+    for (const auto& [name, header] : found) all.push_back(header);
+    for (const auto& [index, columns] : gpus) {
+      GpuOfRow gpu{fmt::format("{}", index), shared_cells};
+      gpu.cells.push_back(kIndexCell);
+      for (const auto& [name, header] : found) {
+        const auto column = columns.find(name);
+        gpu.cells.push_back(column == columns.end() ? kNone : column->second);
+      }
+      gpus_.push_back(std::move(gpu));
+    }
+    return all;
+  }
+
+  Result<void> use(std::vector<std::string_view> names, std::uint32_t line) {
+    for (std::string_view& name : names)
+      if (name = told(name); name == kSkipped) name = {};
+    cells_of_line_ = names.size();
+    LogColumns columns = reader_.columns(split_by_gpu(names), csv_column, line);
     usable_ = !columns.metrics.empty();
     if (!usable_)
       return fail(Errc::kInvalidInput,
@@ -115,15 +182,21 @@ class CsvReader {
   Result<void> first_line(const LineCursor& at) {
     separator_ = separator_of(at.line());
     split_cells(at.line(), separator_, cells_);
-    if (is_csv_header(cells_)) {
+    const bool renamed = std::any_of(cells_.begin(), cells_.end(), [&](auto cell) { return told(cell) != cell; });
+    if (renamed || is_csv_header(cells_)) {
       header_ = at.line();
       return use(cells_, at.number());
     }
     const bool row = cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || read_as_number(cells_[0]));
     if (!row) {
+      if (cells_.size() > 1) names_.assign(cells_.begin(), cells_.end());
       reader_.message(at);
       return {};
     }
+    if (names_.size() == cells_.size())
+      return fail(Errc::kInvalidInput,
+                  fmt::format("{}: no column is a reading of a GPU that is known: {}", name_, fmt::join(names_, ", ")),
+                  "say which is what with --columns NAME=utilization.gpu,NAME=timestamp,…");
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: there is no header, so what the {} columns mean is not known", name_, at.number(),
                             cells_.size()),
@@ -132,9 +205,45 @@ class CsvReader {
 
   static bool read_as_number(std::string_view text) { return parse_number<double>(text).has_value(); }
 
+  // Dates that have the day or the month first: which, all of them together tell.
+  Result<void> settle_dates(LineCursor lines) {
+    looked_at_dates_ = true;
+    reader_.set_order(options_.date_order);
+    const auto column = columns_.timestamp ? columns_.timestamp : columns_.date;
+    if (!column || options_.date_order != DateOrder::kUnknown) return {};
+    const std::size_t place = gpus_.empty() ? *column : gpus_[0].cells[*column];
+    DateOrderFinder finder;
+    std::string first;
+    std::vector<std::string_view> cells;
+    do {
+      split_cells(lines.line(), separator_, cells);
+      if (place >= cells.size()) continue;
+      if (!finder.add(cells[place]) && first.empty()) return {};
+      if (first.empty()) first = cells[place];
+    } while (lines.next());
+    reader_.set_order(finder.order());
+    if (finder.order() != DateOrder::kUnknown || TimeReader({}).read(first)) return {};
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}:{}: which is the day of '{}' no row tells", name_, lines.number(), first),
+                "--date-order day-first or month-first says it");
+  }
+
+  void row(const LineCursor& at) {
+    if (gpus_.empty()) return reader_.row(columns_, cells_, at);
+    for (const GpuOfRow& gpu : gpus_) {
+      cells_of_gpu_.clear();
+      for (const std::size_t cell : gpu.cells)
+        cells_of_gpu_.push_back(cell == kNone        ? std::string_view()
+                                : cell == kIndexCell ? std::string_view(gpu.index)
+                                                     : cells_[cell]);
+      reader_.row(columns_, cells_of_gpu_, at);
+    }
+  }
+
   void data_line(const LineCursor& at) {
     split_cells(at.line(), separator_, cells_);
-    if (cells_.size() == columns_.count + 1 && cells_.back().empty()) cells_.pop_back();
+    if (cells_.size() == cells_of_line_ + 1 && cells_.back().empty()) cells_.pop_back();
+    if (header_is_given_ && is_csv_header(cells_)) return reader_.repeated_header(at);
     if (is_other_header()) {  // a run with other columns was appended
       if (reader_.rows() > 0) reader_.repeated_header(at);
       header_ = at.line();
@@ -145,10 +254,9 @@ class CsvReader {
       reader_.problem(at.number(), 1, "a row below a header without a column that is kept");
       return;
     }
-    if (cells_.size() == columns_.count) {
-      if (!at.complete()) doubt_last_cell(at);
-      reader_.row(columns_, cells_, at);
-      return;
+    if (cells_.size() == cells_of_line_) {
+      if (!at.complete() && gpus_.empty()) doubt_last_cell(at);
+      return row(at);
     }
     const std::size_t stamp = columns_.timestamp.value_or(cells_.size());
     const bool timed = stamp < cells_.size() && TimeReader({}).read(cells_[stamp]).has_value();
@@ -156,14 +264,14 @@ class CsvReader {
     if (wordy && at.complete())
       reader_.message(at);
     else
-      reader_.odd_row(at, cells_.size(), columns_.count);
+      reader_.odd_row(at, cells_.size(), cells_of_line_);
   }
 
   // Rows have a digit where headers have a letter; only what has none is worth the longer look.
   bool is_other_header() const {
-    if (cells_.size() == columns_.count) {
+    if (cells_.size() == cells_of_line_ && (gpus_.empty() || columns_.timestamp)) {
       const std::size_t telling = columns_.timestamp.value_or(columns_.metrics[0].column);
-      const std::string_view cell = cells_[telling];
+      const std::string_view cell = cells_[gpus_.empty() ? telling : gpus_[0].cells[telling]];
       if (cell.empty() || (cell[0] >= '0' && cell[0] <= '9') || cell[0] == '[' || cell[0] == '-') return false;
     }
     return is_csv_header(cells_);
@@ -185,11 +293,15 @@ class CsvReader {
   const ImportOptions& options_;
   LogReader reader_;
   LogColumns columns_;
-  bool has_columns_ = false;
+  std::vector<std::pair<std::string_view, std::string_view>> renamed_;  // by --columns
+  std::vector<GpuOfRow> gpus_;                                          // empty: a row is about one GPU
+  std::vector<std::string> names_;  // of a line that might be a header of something else
+  std::size_t cells_of_line_ = 0;
+  bool has_columns_ = false, header_is_given_ = false, looked_at_dates_ = false;
   bool usable_ = false;  // the header read last has a column that is kept
   char separator_ = ',';
   std::string_view header_ = "\n";  // no line is equal to it
-  std::vector<std::string_view> cells_;
+  std::vector<std::string_view> cells_, cells_of_gpu_;
 };
 
 }  // namespace
@@ -202,14 +314,15 @@ std::vector<std::string_view> csv_cells(std::string_view line) {
 
 bool is_csv_header(const std::vector<std::string_view>& names) {
   std::size_t known = 0;
-  bool telling = false;  // "name" alone is in many tables
+  bool metric = false, time = false;  // "name" alone is in many tables
   for (const std::string_view name : names) {
     const auto rule = csv_column(name);
     if (!rule) continue;
     ++known;
-    telling = telling || rule->role == ColumnRole::kMetric || rule->role == ColumnRole::kTimestamp;
+    metric = metric || rule->role == ColumnRole::kMetric;
+    time = time || rule->role == ColumnRole::kTimestamp;
   }
-  return telling && known * 2 >= names.size();
+  return (metric && time) || ((metric || time) && known * 2 >= names.size());
 }
 
 namespace {
@@ -247,8 +360,8 @@ void add_decimals(std::string_view line, std::size_t cells, std::size_t offset, 
   if (count == cells) decimals.insert(decimals.end(), here.begin(), here.end());
 }
 
-// Where cells stand between semicolons, a comma between digits is a decimal point; where they stand between commas with
-// a blank, one without it may be.
+// Where cells stand between semicolons or tabs, a comma between digits is a decimal point; where they stand between
+// commas with a blank, one without it may be.
 Decimals decimals_of(std::string_view text) {
   constexpr std::uint32_t kHeaderWithin = 200;  // lines
   LineCursor lines(text);
@@ -256,7 +369,7 @@ Decimals decimals_of(std::string_view text) {
   const std::string_view header = lines.line();
   if (!is_csv_header(csv_cells(header))) return {};
   Decimals decimals;
-  if (header.find(';') != std::string_view::npos) {
+  if (separator_of(header) != ',') {
     for (std::size_t i = 1; i + 1 < text.size(); ++i)
       if (text[i] == ',' && between_digits(text, i)) decimals.push_back(i);
     return decimals;

@@ -178,7 +178,7 @@ TEST(NvidiaSmi, WithoutAHeaderTheErrorSaysHowToNameColumns) {
   ImportOptions options;
   options.columns = "timestamp,index,utilization.gpu";
   EXPECT_THAT(values(read_log(text, options), Metric::kGpuUtil), ElementsAre(0.05, 0.06));
-  options.columns = "timestamp,index,utilisation.gpu";
+  options.columns = "timestamp,index,utilization.gup";
   EXPECT_THAT(import_error(text, options).hint, HasSubstr("utilization.gpu"));
 }
 

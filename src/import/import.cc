@@ -38,10 +38,14 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kMonitorCsv, "monitor-csv",
                "a monitor of your own: timestamp,gpu_id,gpu_util_%,mem_used_mb,…"},
     FormatName{LogFormat::kSmiXml, "nvidia-smi-xml", "nvidia-smi -q -x, once or with -l"},
+    FormatName{LogFormat::kSmiText, "nvidia-smi-text", "nvidia-smi, again and again into one file: -l, watch, a loop"},
     FormatName{LogFormat::kPmon, "pmon", "nvidia-smi pmon -o DT (the processes of a GPU together)"},
     FormatName{LogFormat::kGpustat, "gpustat", "gpustat --json, again and again into one file"},
     FormatName{LogFormat::kDcgm, "dcgm", "dcgmi dmon -e 203,204,155,252,1002,…"},
     FormatName{LogFormat::kPrometheus, "prometheus", "a range query of dcgm-exporter's metrics, as JSON"},
+    FormatName{LogFormat::kScrapes, "scrapes",
+               "what dcgm-exporter answers, again and again into one file, each after a date"},
+    FormatName{LogFormat::kLongCsv, "long-csv", "a row per metric: timestamp,gpu,metric,value"},
     FormatName{LogFormat::kExportCsv, "headroom-csv", "headroom export --format csv"},
     FormatName{LogFormat::kKineto, "kineto", "PyTorch's profiler: export_chrome_trace(\"trace.json\")"},
     FormatName{LogFormat::kNsys, "nsys", "nsys export --type sqlite: Nsight Systems"},
@@ -72,12 +76,17 @@ Error not_a_log(const std::string& name, std::string_view text) {
   if (trim(text.substr(0, 4096)).empty()) return error("the file is empty", kAccepted);
   const std::string_view head = text.substr(0, 4096);
   if (head.find('\0') != std::string_view::npos) return error("a binary file, not a log", kAccepted);
-  if (head.find("NVSMI LOG") != std::string_view::npos || head.find("| NVIDIA-SMI ") != std::string_view::npos)
+  if (head.find("NVSMI LOG") != std::string_view::npos)
     return error("this is nvidia-smi's text for people",
                  "log with: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw "
                  "--format=csv -l 1");
   if (head.find("process_name") != std::string_view::npos || head.find("used_gpu_memory") != std::string_view::npos)
     return error("this is a log of --query-compute-apps: processes without the device", "log with --query-gpu=…");
+  if (trim(head).starts_with('{')) {
+    if (head.find("\"op_code\"") != std::string_view::npos)
+      return error("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
+    return error("JSON of a tool that is not known, not a log", kAccepted);
+  }
   const std::string_view line = head.substr(0, std::min(head.find('\n'), std::size_t{120}));
   return error(fmt::format("line 1 is no log that is known: '{}'", trim(line)), kAccepted);
 }
@@ -155,7 +164,7 @@ LogFormat sniff_log(std::string_view text) {
   while (lines.next() && lines.number() <= kLines) {
     const std::string_view line = trim(lines.line());
     if (line.empty()) continue;
-    if (line[0] == '{') return LogFormat::kJsonl;
+    if (line[0] == '{') return messages || lines.number() > 1 ? LogFormat::kJsonl : LogFormat::kUnknown;
     if (const auto format = format_of_line(line)) return *format;
     messages = messages || is_message(line);
   }
@@ -242,6 +251,9 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
       if (!unreadable) return read_csv_log(name, text, format, options);
       break;
     case LogFormat::kSmiXml:
+    case LogFormat::kSmiText:
+    case LogFormat::kScrapes:
+    case LogFormat::kLongCsv:
     case LogFormat::kPmon:
     case LogFormat::kGpustat:
     case LogFormat::kDcgm:

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "import/byte_stream.h"
+#include "import/log_date.h"
 #include "model/recording.h"
 
 namespace headroom {
@@ -22,10 +23,13 @@ enum class LogFormat : std::uint8_t {
   kDmon,
   kMonitorCsv,
   kSmiXml,
+  kSmiText,
   kPmon,
   kGpustat,
   kDcgm,
   kPrometheus,
+  kScrapes,
+  kLongCsv,
   kExportCsv,
   kKineto,
   kNsys,
@@ -42,9 +46,12 @@ enum class LogFormat : std::uint8_t {
 
 struct ImportOptions {
   std::optional<LogFormat> format;  // instead of looking at the content
-  std::string columns;              // for logs without a header: the names, in order, separated by commas
-  Nanos interval = 0;               // nominal time between rows of a GPU; 0: the log's own (1 s where it has no times)
-  std::optional<Nanos> start_date;  // midnight (local to the log) of the first row, for logs without dates
+  // The names of the columns, in order, separated by commas, instead of the log's header; or "name=metric,…": what the
+  // header's names are. "-" skips a column.
+  std::string columns;
+  Nanos interval = 0;  // nominal time between rows of a GPU; 0: the log's own (1 s where it has no times)
+  DateOrder date_order = DateOrder::kUnknown;  // of dates that do not tell: "02-11-2025"
+  std::optional<Nanos> start_date;             // midnight (local to the log) of the first row, for logs without dates
   // Seconds east of UTC for a local time in seconds since 1970; empty: the log's times are UTC. Only for times that do
   // not carry a zone themselves.
   std::function<std::int64_t(std::int64_t)> utc_offset;

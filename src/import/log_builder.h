@@ -32,6 +32,12 @@ struct LogData {
   std::string name;
   LogFormat format = LogFormat::kUnknown;
   std::vector<Metric> slots;
+  struct Scale {
+    std::size_t slot = 0;
+    bool open = false;          // stored to 1/kOfOneScale of what it should be, until all values are known
+    bool says_percent = false;  // a header or a cell has a unit
+  };
+  std::vector<Scale> scales;  // of ratios
   std::vector<GpuLog> gpus;
   std::vector<Event> events;  // `source` is an index into gpus, or kNoSource
   LogLosses losses;

@@ -98,7 +98,8 @@ CellValue read_cell(std::string_view text, ColumnRule& rule) {
       const auto known = unit_multiplier(unit, rule);
       if (!known) return read_special(text, rule);
       rule.cell_unit = unit;
-      rule.cell_multiplier = *known;
+      rule.cell_multiplier = *known * (rule.of_one ? kOfOneScale : 1);
+      rule.says_percent = true;
     }
     multiplier = rule.cell_multiplier;
   }

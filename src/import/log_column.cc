@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/strings.h"
+#include "import/column_words.h"
 
 namespace headroom {
 
@@ -33,6 +34,8 @@ constexpr std::array kUnits{
     Unit{"gb", Dimension::kBytes, kGi},
     Unit{"kb/s", Dimension::kByteRate, 1000},
     Unit{"mb/s", Dimension::kByteRate, 1'000'000},
+    Unit{"gb/s", Dimension::kByteRate, 1'000'000'000},
+    Unit{"b/s", Dimension::kByteRate, 1},
     Unit{"mw", Dimension::kWatts, 1},
     Unit{"w", Dimension::kWatts, 1000},
     Unit{"watts", Dimension::kWatts, 1000},
@@ -44,6 +47,7 @@ constexpr std::array kUnits{
     Unit{"c", Dimension::kCelsius, 1},
     Unit{"celsius", Dimension::kCelsius, 1},
     Unit{"mj", Dimension::kPlain, 1},
+    Unit{"j", Dimension::kPlain, 1000},
 };
 
 struct Name {
@@ -326,17 +330,56 @@ ColumnRule own_column(Metric metric) {
   for (int i = 0; i < info(metric).exp10; ++i) rule.multiplier *= 10;
   return rule;
 }
+
+// A ratio without a unit is read as percent to 1/10,000 of it, until all values have told whether it is.
+void leave_open(ColumnRule& rule) {
+  rule.of_one = true;
+  rule.multiplier *= kOfOneScale, rule.low *= kOfOneScale, rule.high *= kOfOneScale;
+}
+
+std::optional<ColumnRule> worded_column(std::string_view header) {
+  const auto named = column_by_words(header);
+  if (!named) return std::nullopt;
+  auto rule = find_rule(kCsvNames, kNotKeptNames, named->name);
+  if (!rule) {  // only headroom has a name for it
+    rule = own_column(*metric_of(named->name));
+    rule->dimension = info(rule->metric).unit == "ratio" ? Dimension::kRatio : Dimension::kByteRate;
+    if (rule->dimension == Dimension::kRatio) rule->multiplier = 100;
+  }
+  rule->gpu = named->gpu;
+  if (rule->role == ColumnRole::kTimestamp) {
+    rule->multiplier = time_unit(named->unit).value_or(0);
+    rule->rank = named->elapsed ? 1 : 0;  // a time of day says more
+    return rule;
+  }
+  if (!named->unit.empty() && rule->role != ColumnRole::kIndex) {
+    const auto multiplier = unit_multiplier(named->unit, *rule);
+    if (!multiplier) return std::nullopt;  // "gpu_mem_percent": how full the memory is
+    rule->multiplier = *multiplier;
+  } else if (rule->dimension == Dimension::kRatio && rule->role == ColumnRole::kMetric) {
+    leave_open(*rule);
+  }
+  if (!named->says_gpu) ++rule->rank;  // "mem_used" beside "gpu_mem_used" is the host's
+  return rule;
+}
 }  // namespace
 
 std::optional<ColumnRule> csv_column(std::string_view header) {
   std::string_view bare;
   const std::string_view unit = header_unit(trim(header), bare);
   auto rule = find_rule(kCsvNames, kNotKeptNames, canonical(bare));
-  if (!rule)
+  if (!rule) {
     if (const auto metric = metric_of(trim(header)); metric && *metric <= Metric::kEccUncorrected)
       return own_column(*metric);
-  if (rule && !unit.empty())
+    return worded_column(header);
+  }
+  if (rule->role == ColumnRole::kTimestamp) rule->multiplier = time_unit(unit).value_or(0);
+  if (!unit.empty()) {
     if (const auto multiplier = unit_multiplier(unit, *rule)) rule->multiplier = *multiplier;
+  } else if (rule->role == ColumnRole::kMetric && rule->dimension == Dimension::kRatio &&
+             rule->metric != Metric::kFan && bare.find('.') == std::string_view::npos) {
+    leave_open(*rule);  // nvidia-smi writes percent
+  }
   return rule;
 }
 

@@ -12,6 +12,8 @@
 
 namespace headroom {
 
+inline constexpr std::int64_t kOfOneScale = 10'000;  // see ColumnRule::of_one
+
 // What a log's column is for.
 enum class ColumnRole : std::uint8_t {
   kMetric,     // a number of its own
@@ -44,7 +46,8 @@ inline constexpr std::size_t kDeviceFacts = static_cast<std::size_t>(DeviceFact:
 
 enum class Dimension : std::uint8_t { kPlain, kRatio, kBytes, kByteRate, kWatts, kMegahertz, kSeconds, kCelsius };
 
-// How a column is read. stored = number * multiplier, which holds the unit and the metric's decimal places.
+// How a column is read. stored = number * multiplier, which holds the unit and the metric's decimal places. Of a time
+// it is the unit in nanoseconds, where the header names one; 0: its size tells.
 struct ColumnRule {
   ColumnRole role = ColumnRole::kNotKept;
   Metric metric{};
@@ -54,12 +57,16 @@ struct ColumnRule {
   std::int64_t multiplier = 1;
   std::int64_t low = 0, high = 0;  // stored values outside cannot be true
   int rank = 0;                    // of several columns for one metric, the one with the lowest rank is kept
+  bool of_one = false;             // a ratio without a unit: percent, or a fraction of one
+  bool says_percent = false;       // … and a cell had a unit
+  std::optional<int> gpu;          // a column of this GPU alone: "gpu0_util"
   // The unit written in the cell read last, and its multiplier: units hardly ever change within a column.
   std::string_view cell_unit;
   std::int64_t cell_multiplier = 1;
 };
 
 // The rule for a header such as "power.draw [W]", "gpu_util_%" or (of dmon) "pwr"; nothing for one that is not known.
+// What nvidia-smi does not call so is told by its words: column_by_words().
 [[nodiscard]] std::optional<ColumnRule> csv_column(std::string_view header);
 [[nodiscard]] std::optional<ColumnRule> dmon_column(std::string_view header);
 // What a number with this unit is multiplied by, for the rule's metric; nothing for a unit of another dimension.

@@ -54,6 +54,35 @@ void take_power_limit(GpuLog& gpu) {
   }
 }
 
+// Of ratios without a unit: all between 0 and 1, and some neither, is a fraction of one; nvidia-smi knows whole
+// percents.
+void settle_fractions(LogData& data) {
+  for (const LogData::Scale& scale : data.scales) {
+    if (!scale.open) continue;
+    constexpr std::int64_t kOne = 100 * kOfOneScale;
+    const Metric metric = data.slots[scale.slot];
+    std::int64_t highest = 0, between = 0;
+    for (GpuLog& gpu : data.gpus)
+      if (const Column* column = find_column(gpu, metric))
+        for (const std::int64_t value : column->values) {
+          highest = std::max(highest, value);
+          if (value % kOne != 0) ++between;
+        }
+    const bool fraction = !scale.says_percent && highest <= kOne && between > 0;
+    for (GpuLog& gpu : data.gpus)
+      if (Column* column = find_column(gpu, metric))
+        for (std::int64_t& value : column->values)
+          value = fraction ? (value + 50) / 100 : (value + kOfOneScale / 2) / kOfOneScale;
+    if (fraction)
+      data.losses.add(LossKind::kFractionOfOne, 1, [&] {
+        return fmt::format(
+            "{}: none of the values is above 1, and {} of them are no whole numbers: read as fractions, "
+            "0.8 as 80 %",
+            info(metric).name, between);
+      });
+  }
+}
+
 // More memory in use than there is cannot be true.
 void check_memory(LogData& data, GpuLog& gpu) {
   Column* used = find_column(gpu, Metric::kMemoryUsed);
@@ -237,6 +266,7 @@ Recording assemble(LogData& data, const std::vector<std::size_t>& order, Recordi
 }  // namespace
 
 Result<Recording> finish_log(LogData data, const ImportOptions& options) {
+  settle_fractions(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) put_in_order(data, i);
   close_leaps(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) {

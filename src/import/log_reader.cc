@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/strings.h"
 #include "model/events.h"
@@ -47,9 +48,31 @@ std::optional<std::size_t> LogColumns::identity() const {
   return pci ? pci : serial;
 }
 
-LogColumns LogReader::columns(const std::vector<std::string_view>& names, ColumnFinder find, std::uint32_t line) {
+// Headers that come later may have a unit where the first had none, and the other way round.
+void LogReader::settle_scale(ColumnRule& rule, std::size_t slot) {
+  if (rule.dimension != Dimension::kRatio) return;
+  auto& scales = builder_.data().scales;
+  const auto known = std::find_if(scales.begin(), scales.end(), [&](const auto& s) { return s.slot == slot; });
+  if (known == scales.end()) {
+    scales.push_back({slot, rule.of_one, !rule.of_one});
+    return;
+  }
+  known->says_percent = known->says_percent || !rule.of_one;
+  if (known->open == rule.of_one) return;
+  for (std::int64_t* number : {&rule.multiplier, &rule.low, &rule.high})
+    *number = known->open ? *number * kOfOneScale : *number / kOfOneScale;
+  rule.of_one = known->open;
+}
+
+LogColumns LogReader::columns(const std::vector<std::string_view>& names, const ColumnFinder& find,
+                              std::uint32_t line) {
   LogColumns columns;
   columns.count = names.size();
+  const auto is_there = [&](std::string_view wanted) {
+    return std::any_of(names.begin(), names.end(), [&](std::string_view n) { return bare_header(n) == wanted; });
+  };
+  const bool date_and_time = is_there("date") && is_there("time");
+  int clock_rank = 0;
   std::string not_kept;
   std::int64_t dropped = 0;
   const auto drop = [&](std::string_view name) {
@@ -57,7 +80,11 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, Column
     ++dropped;
   };
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto rule = find(names[i]);
+    auto rule = find(names[i]);
+    if (rule && rule->role == ColumnRole::kTimestamp && date_and_time) {
+      if (bare_header(names[i]) == "date") rule->role = ColumnRole::kDate;
+      if (bare_header(names[i]) == "time") rule->role = ColumnRole::kTime;
+    }
     const auto take = [&](std::optional<std::size_t>& place) { place ? drop(names[i]) : void(place = i); };
     if (!rule) {
       if (!trim(names[i]).empty()) drop(names[i]);
@@ -65,6 +92,8 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, Column
     }
     switch (rule->role) {
       case ColumnRole::kTimestamp:
+        if (columns.timestamp && rule->rank < clock_rank) drop(names[*std::exchange(columns.timestamp, std::nullopt)]);
+        if (!columns.timestamp) clock_rank = rule->rank, columns.time_unit = rule->multiplier;
         take(columns.timestamp);
         break;
       case ColumnRole::kDate:
@@ -97,15 +126,20 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, Column
       case ColumnRole::kMetric: {
         const auto same = std::find_if(columns.metrics.begin(), columns.metrics.end(),
                                        [&](const LogField& f) { return f.rule.metric == rule->metric; });
-        if (same == columns.metrics.end())
-          columns.metrics.push_back({i, *rule, builder_.slot(rule->metric)});
-        else if (rule->rank < same->rule.rank)
-          drop(names[same->column]), *same = {i, *rule, same->slot};
-        else
+        if (same != columns.metrics.end() && rule->rank >= same->rule.rank) {
           drop(names[i]);
+          break;
+        }
+        const std::size_t slot = builder_.slot(rule->metric);
+        if (same == columns.metrics.end())
+          columns.metrics.push_back({i, *rule, slot});
+        else
+          drop(names[same->column]), *same = {i, *rule, slot};
       }
     }
   }
+  if (columns.timestamp && columns.time) columns.date = columns.time = std::nullopt;
+  for (LogField& field : columns.metrics) settle_scale(field.rule, field.slot);
   const bool has_mask = std::any_of(columns.metrics.begin(), columns.metrics.end(),
                                     [](const LogField& f) { return f.rule.metric == Metric::kEventReasons; });
   if (has_mask) columns.reasons.clear();  // the mask says all of it
@@ -136,15 +170,20 @@ Nanos LogReader::round_time(std::size_t gpu) {
 std::optional<Nanos> LogReader::instant(const LogColumns& columns, const std::vector<std::string_view>& cells) {
   if (columns.timestamp) {
     const std::string_view text = cells[*columns.timestamp];
-    if (const auto at = times_.read(text)) return at;
+    times_.set_unit(columns.time_unit);
+    if (const auto at = times_.read(text)) {
+      if (!times_.since_beginning()) return at;
+      since_beginning_ = true;
+      return options_.start_date ? times_.to_unix(*options_.start_date) + *at : *at;
+    }
     const auto time = parse_time_of_day(text);
     return time ? std::optional(time_of_day(*time)) : std::nullopt;
   }
   const auto time = parse_time_of_day(cells[*columns.time]);
   if (!time) return std::nullopt;
   if (!columns.date) return time_of_day(*time);
-  const auto date = parse_date(cells[*columns.date]);
-  return date ? std::optional(times_.to_unix(*date + *time)) : std::nullopt;
+  if (const auto date = parse_date(cells[*columns.date])) return times_.to_unix(*date + *time);
+  return times_.read(fmt::format("{} {}", cells[*columns.date], cells[*columns.time]));
 }
 
 void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at) {
@@ -194,6 +233,8 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
 
 void LogReader::reading(LogField& field, std::string_view text, const LineCursor& at) {
   const CellValue value = read_cell(text, field.rule);
+  if (field.rule.says_percent && field.rule.of_one)
+    for (auto& scale : builder_.data().scales) scale.says_percent = scale.says_percent || scale.slot == field.slot;
   builder_.cell(field.slot, value);
   if (value.absent == static_cast<std::uint8_t>(Absent::kGarbage)) bad_value(value, text, at);
 }
@@ -278,20 +319,34 @@ Result<Recording> LogReader::finish() {
   LogData& data = builder_.data();
   const std::int64_t bad = data.losses.count(LossKind::kUnreadableRow) + data.losses.count(LossKind::kShortRow) +
                            data.losses.count(LossKind::kLongRow);
+  const bool other_shape = data.losses.count(LossKind::kShortRow) + data.losses.count(LossKind::kLongRow) > bad / 2;
+  const std::string_view next =
+      other_shape ? "; --columns names the columns of its rows, in order, and - skips one" : "";
   if (rows() == 0)
     return fail(Errc::kInvalidInput,
                 first_problem_.empty() ? fmt::format("{}: a header and no rows", data.name)
                                        : fmt::format("{}:{}", data.name, first_problem_),
-                "the log has no row that can be used; headroom import --help lists the formats");
+                fmt::format("the log has no row that can be used{}; headroom import --help lists the formats", next));
   if (bad > rows())
-    return fail(Errc::kInvalidInput, fmt::format("{}:{}", data.name, first_problem_),
-                fmt::format("{} of {} rows cannot be read: is the log what its header says?", bad, bad + rows()));
+    return fail(
+        Errc::kInvalidInput, fmt::format("{}:{}", data.name, first_problem_),
+        fmt::format("{} of {} rows cannot be read: is the log what its header says?{}", bad, bad + rows(), next));
+  if (rounds_used_ && round_ > 0 && options_.interval == 0 && data.format != LogFormat::kDmon &&
+      data.format != LogFormat::kDcgm)  // which write once a second unless told otherwise
+    return fail(
+        Errc::kInvalidInput, fmt::format("{}: no column says when a row was taken", data.name),
+        "--log-interval 1s says how far apart the rows are, --start-date when the first was; --columns NAME=timestamp "
+        "names a column of times");
   data.has_times = !rounds_used_;
   data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
   if (rounds_used_)
     data.losses.add(LossKind::kNoTimestamps, 1, [&] {
       return fmt::format("rows carry no time: taken as {} s apart (--log-interval says otherwise)",
                          seconds(options_.interval > 0 ? options_.interval : kSecond));
+    });
+  if (since_beginning_ && !options_.start_date)
+    data.losses.add(LossKind::kNoDate, 1, [] {
+      return std::string("times count from the log's beginning: that is taken as 1970-01-01 (--start-date says it)");
     });
   if (days_used_ && !options_.start_date)
     data.losses.add(LossKind::kNoDate, 1, [] {

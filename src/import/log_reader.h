@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,11 +41,12 @@ struct LogColumns {
   std::size_t count = 0;
   std::vector<LogField> metrics, facts, reasons;
   std::optional<std::size_t> timestamp, date, time, index, uuid, pci, serial;
+  Nanos time_unit = 0;  // of the timestamps, where the header names it
   std::size_t reasons_slot = 0;
   [[nodiscard]] std::optional<std::size_t> identity() const;
 };
 
-using ColumnFinder = std::optional<ColumnRule> (*)(std::string_view header);
+using ColumnFinder = std::function<std::optional<ColumnRule>(std::string_view header)>;
 
 // What the readers of all formats share: columns, instants, and counting what cannot be used.
 class LogReader {
@@ -53,7 +55,9 @@ class LogReader {
       : options_(options), builder_(name, format), times_(options.utc_offset) {}
 
   // Works out the columns from their names; counts those that are not kept.
-  [[nodiscard]] LogColumns columns(const std::vector<std::string_view>& names, ColumnFinder find, std::uint32_t line);
+  [[nodiscard]] LogColumns columns(const std::vector<std::string_view>& names, const ColumnFinder& find,
+                                   std::uint32_t line);
+  void set_order(DateOrder order) { times_.set_order(order); }
   // One row of readings; `cells` has as many texts as the columns. Skipped, and counted, when its time cannot be read.
   void row(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
   // A line that is no row: a message of the driver or of nvidia-smi.
@@ -71,6 +75,7 @@ class LogReader {
 
  private:
   [[nodiscard]] std::optional<Nanos> instant(const LogColumns& columns, const std::vector<std::string_view>& cells);
+  void settle_scale(ColumnRule& rule, std::size_t slot);
   [[nodiscard]] Nanos time_of_day(Nanos time);
   [[nodiscard]] Nanos round_time(std::size_t gpu);
   void reading(LogField& field, std::string_view text, const LineCursor& at);
@@ -86,7 +91,7 @@ class LogReader {
   int last_index_ = -1;
   std::int64_t round_ = -1;
   Nanos last_at_ = 0;
-  bool rounds_used_ = false, days_used_ = false;
+  bool rounds_used_ = false, days_used_ = false, since_beginning_ = false;
   std::string first_problem_;
 };
 

@@ -8,11 +8,11 @@
 
 namespace headroom {
 
-namespace {}  // namespace
-
 std::optional<Nanos> TimeReader::read(std::string_view text) {
   const bool calendar = text.size() >= 19 && (text[4] == '/' || text[4] == '-');
-  const auto at = calendar ? read_calendar(text) : read_epoch(text);
+  auto at = calendar ? read_calendar(text) : read_epoch(text);
+  if (!at)
+    if (const auto worded = parse_worded_time(text, order_)) at = apply_zone(worded->local, worded->zone);
   if (at && *at % kSecond != 0) whole_ = false;
   return at;
 }
@@ -66,7 +66,8 @@ std::optional<Nanos> TimeReader::read_epoch(std::string_view text) {
   if (!whole || *whole < 0) return std::nullopt;
   // 1e11 s is the year 5138; 1e11 ms is 1973. The same factor of 1000 separates ms, us and ns.
   constexpr std::int64_t kSecondsEnd = 100'000'000'000;
-  const Nanos unit = *whole < kSecondsEnd               ? kSecond
+  const Nanos unit = unit_ > 0                          ? unit_
+                     : *whole < kSecondsEnd             ? kSecond
                      : *whole < kSecondsEnd * 1000      ? kMillisecond
                      : *whole < kSecondsEnd * 1'000'000 ? kMicrosecond
                                                         : Nanos{1};
@@ -78,6 +79,8 @@ std::optional<Nanos> TimeReader::read_epoch(std::string_view text) {
     scale /= 10;
     at += (text[i] - '0') * scale;
   }
+  constexpr Nanos kNoMachine = 100'000'000 * kSecond;  // 1973: no log of a GPU is that old, and none is that long
+  if (at < kNoMachine) since_beginning_ = true;
   return at;
 }
 

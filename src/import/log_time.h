@@ -8,20 +8,25 @@
 
 #include "base/civil_time.h"
 #include "base/time.h"
+#include "import/log_date.h"
 
 namespace headroom {
 
-// Reads the timestamps of one log: "2025/11/01 15:51:09.123" (nvidia-smi), ISO 8601 with or without a zone, and
-// seconds, ms, us or ns since 1970, told apart by their size. Remembers what the log's times were like.
+// Reads the timestamps of one log: "2025/11/01 15:51:09.123" (nvidia-smi), ISO 8601 with or without a zone, what
+// parse_worded_time() reads, and seconds, ms, us or ns since 1970, told apart by their size; small numbers are time
+// since the log began. Remembers what the log's times were like.
 class TimeReader {
  public:
   explicit TimeReader(std::function<std::int64_t(std::int64_t)> utc_offset) : utc_offset_(std::move(utc_offset)) {}
 
   [[nodiscard]] std::optional<Nanos> read(std::string_view text);
+  void set_unit(Nanos unit) { unit_ = unit; }  // of numbers, where the header names it; 0: their size tells
+  void set_order(DateOrder order) { order_ = order; }
   // A local time, in nanoseconds since 1970, as Unix time.
   [[nodiscard]] Nanos to_unix(Nanos local);
 
   [[nodiscard]] bool all_whole_seconds() const { return whole_; }
+  [[nodiscard]] bool since_beginning() const { return since_beginning_; }
   [[nodiscard]] bool zone_was_missing() const { return zone_missing_; }
   [[nodiscard]] bool zone_was_named() const { return zone_named_; }  // "IST" says too little to be used
   [[nodiscard]] std::int64_t last_offset_seconds() const { return last_offset_; }
@@ -32,7 +37,9 @@ class TimeReader {
   [[nodiscard]] std::optional<Nanos> apply_zone(Nanos local, std::string_view zone);
 
   std::function<std::int64_t(std::int64_t)> utc_offset_;
-  bool whole_ = true, zone_missing_ = false, zone_named_ = false;
+  Nanos unit_ = 0;
+  DateOrder order_ = DateOrder::kUnknown;
+  bool whole_ = true, zone_missing_ = false, zone_named_ = false, since_beginning_ = false;
   char date_text_[10] = {};  // the date read last: consecutive rows share it
   Nanos date_ = 0;
   std::int64_t offset_hour_ = std::numeric_limits<std::int64_t>::min();  // the local hour that hour_offset_ is for

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "import/log_reader.h"
 
 namespace headroom {
 
@@ -90,6 +91,9 @@ LogFormat sniff_table(std::string_view text) {
     return has("\"query_time\"") || has("\"gpus\"") ? LogFormat::kGpustat : LogFormat::kUnknown;
   }
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
+  if (has("| NVIDIA-SMI ")) return LogFormat::kSmiText;
+  if (has("# TYPE DCGM_FI_") || has("DCGM_FI_DEV_GPU_UTIL{")) return LogFormat::kScrapes;
+  if (is_long_header(csv_cells(head.substr(0, head.find('\n'))))) return LogFormat::kLongCsv;
   for (const std::string_view line : split(head, '\n')) {
     if (line.starts_with("#Entity") || line.starts_with("# Entity")) return LogFormat::kDcgm;
     if (line.starts_with('#') && line.find(" gpu ") != line.npos && line.find(" pid ") != line.npos)
@@ -102,6 +106,12 @@ Result<LogTable> table_of(LogFormat format, std::string_view text) {
   switch (format) {
     case LogFormat::kSmiXml:
       return table_of_smi_xml(text);
+    case LogFormat::kSmiText:
+      return table_of_smi_text(text);
+    case LogFormat::kScrapes:
+      return table_of_scrapes(text);
+    case LogFormat::kLongCsv:
+      return table_of_long(text);
     case LogFormat::kGpustat:
       return table_of_gpustat(text);
     case LogFormat::kPrometheus:

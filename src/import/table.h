@@ -23,8 +23,11 @@ class LogTable {
 };
 
 // kInvalidInput, without a name in front, where there is no reading.
-[[nodiscard]] Result<LogTable> table_of_smi_xml(std::string_view text);     // nvidia-smi -q -x, once or again and again
-[[nodiscard]] Result<LogTable> table_of_gpustat(std::string_view text);     // gpustat --json, once or again and again
+[[nodiscard]] Result<LogTable> table_of_smi_xml(std::string_view text);   // nvidia-smi -q -x, once or again and again
+[[nodiscard]] Result<LogTable> table_of_smi_text(std::string_view text);  // nvidia-smi's box, again and again
+[[nodiscard]] Result<LogTable> table_of_scrapes(std::string_view text);  // dcgm-exporter's answers, one after the other
+[[nodiscard]] Result<LogTable> table_of_long(std::string_view text);     // CSV with a row per metric
+[[nodiscard]] Result<LogTable> table_of_gpustat(std::string_view text);  // gpustat --json, once or again and again
 [[nodiscard]] Result<LogTable> table_of_prometheus(std::string_view text);  // a range query of dcgm-exporter
 [[nodiscard]] Result<LogTable> table_of_dcgm(std::string_view text);        // dcgmi dmon -e
 [[nodiscard]] Result<LogTable> table_of_pmon(std::string_view text);        // nvidia-smi pmon
@@ -33,6 +36,9 @@ class LogTable {
 // The column for a field of DCGM, by its name in an exporter ("DCGM_FI_DEV_GPU_UTIL") or in dmon ("GPUTL"); "" for one
 // that a recording has no place for.
 [[nodiscard]] std::string_view dcgm_column(std::string_view field);
+
+// Whether a header is of a table with a row per metric.
+[[nodiscard]] bool is_long_header(const std::vector<std::string_view>& names);
 
 // The format of a log that is no table, by its beginning; kUnknown for all others.
 [[nodiscard]] LogFormat sniff_table(std::string_view text);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/visible.h"
 #include "record/format.h"
 
 namespace headroom {
@@ -132,7 +133,7 @@ Result<OpenedFile> OpenedFile::open(const std::string& path) {
   if (!database) return tl::unexpected(explain(path, database.error()));
   if (log_bytes(path) == 0) file.cut_ = missing_part(path);  // within a page, SQLite reads zeros for the rest
   file.database_ = std::move(*database);
-  if (auto known = file.check_format(); !known) {
+  if (auto known = file.check_format(path); !known) {
     HR_TRYV(check_log_is_there(path, file.database_));
     return tl::unexpected(within(path, known.error()));
   }
@@ -159,9 +160,15 @@ Result<void> OpenedFile::check_contents(const std::string& path) {
   return {};
 }
 
-Result<void> OpenedFile::check_format() {
+Result<void> OpenedFile::check_format(const std::string& path) {
   HR_TRY(const auto id, database_.number("PRAGMA application_id"));
-  if (id != kApplicationId) return fail(Errc::kInvalidInput, "this SQLite file is not a Headroom recording");
+  if (id != kApplicationId) {
+    const auto of_optuna = database_.number("SELECT count(*) FROM sqlite_schema WHERE name IN ('studies', 'trials')");
+    return fail(Errc::kInvalidInput, "this SQLite file is not a Headroom recording",
+                of_optuna.value_or(0) == 2
+                    ? fmt::format("it holds studies of Optuna: headroom study {}", typed_word(path))
+                    : "");
+  }
   HR_TRY(const auto major, database_.number("PRAGMA user_version"));
   if (major <= kFormatMajor) return {};
   std::string writer = "a newer program";

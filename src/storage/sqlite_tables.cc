@@ -85,6 +85,13 @@ class Tables {
     constexpr std::string_view kFirst =
         "SELECT group_concat(name, ', ') FROM (SELECT name FROM sqlite_schema WHERE type='table' ORDER BY name LIMIT "
         "6)";
+    constexpr std::string_view kTrace =
+        "SELECT name FROM sqlite_schema WHERE name LIKE 'CUPTI%' OR name IN ('NVTX_EVENTS', "
+        "'TARGET_INFO_SESSION_START_TIME') LIMIT 1";
+    HR_TRY(const std::string trace, text(kTrace));
+    if (!trace.empty())
+      return fail(Errc::kInvalidInput, "an export of Nsight Systems, no storage of Optuna",
+                  fmt::format("headroom why {}", typed_word(request_.name)));
     HR_TRY(const std::string tables, text(kFirst));
     return fail(Errc::kInvalidInput,
                 tables.empty() ? "an SQLite database without a table"

@@ -47,7 +47,7 @@ Result<StorageContent> read_file_storage(const StorageRequest& request, const st
       return fail(Errc::kInvalidInput, "the file is empty: there is no study in it yet", kNameIt);
     default:
       return fail(Errc::kInvalidInput, fmt::format("it is {}, no storage of Optuna", file_kind_name(beginning)),
-                  kNameIt);
+                  beginning.starts_with("SQLite") ? fmt::format("headroom why {}", typed_word(path)) : kNameIt);
   }
 }
 

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/column_words.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+
+namespace headroom {
+
+namespace {
+
+using Words = std::vector<std::string>;
+using Pair = std::pair<std::string_view, std::string_view>;
+
+// Words that say the same.
+constexpr std::array kSynonyms{
+    Pair{"utilization", "util"},
+    Pair{"utilisation", "util"},
+    Pair{"memory", "mem"},
+    Pair{"vram", "mem"},
+    Pair{"fb", "mem"},
+    Pair{"framebuffer", "mem"},
+    Pair{"temperature", "temp"},
+    Pair{"clocks", "clock"},
+    Pair{"clk", "clock"},
+    Pair{"freq", "clock"},
+    Pair{"frequency", "clock"},
+    Pair{"graphics", "sm"},
+    Pair{"gr", "sm"},
+    Pair{"gfx", "sm"},
+    Pair{"core", "sm"},
+    Pair{"idx", "index"},
+    Pair{"id", "index"},
+    Pair{"ordinal", "index"},
+    Pair{"num", "index"},
+    Pair{"number", "index"},
+    Pair{"use", "usage"},
+    Pair{"busy", "usage"},
+    Pair{"load", "usage"},
+    Pair{"activity", "active"},
+    Pair{"allocated", "used"},
+    Pair{"alloc", "used"},
+    Pair{"capacity", "total"},
+    Pair{"size", "total"},
+    Pair{"cap", "limit"},
+    Pair{"draw", ""},
+    Pair{"consumption", ""},
+    Pair{"enc", "encoder"},
+    Pair{"dec", "decoder"},
+    Pair{"pci", "pcie"},
+    Pair{"model", "name"},
+    Pair{"product", "name"},
+    Pair{"nvidia", "gpu"},
+    Pair{"card", "gpu"},
+    Pair{"cuda", "gpu"},
+    Pair{"device", "gpu"},
+    Pair{"gpus", "gpu"},
+    Pair{"avg", ""},
+    Pair{"average", ""},
+    Pair{"mean", ""},
+    Pair{"current", ""},
+    Pair{"cur", ""},
+    Pair{"value", ""},
+    Pair{"system", ""},
+    Pair{"gpm", ""},
+    Pair{"dcgm", ""},
+    Pair{"speed", ""},
+    Pair{"throughput", ""},
+};
+
+enum class Needs { kNothing, kGpu, kUnit, kGpuAndUnit };
+// The words that are left, in the order of the alphabet, without "gpu".
+struct Spelling {
+  std::string_view words, column;
+  Needs needs = Needs::kNothing;
+};
+constexpr std::array kSpellings{
+    Spelling{"util", "utilization.gpu"},
+    Spelling{"sm util", "utilization.gpu"},
+    Spelling{"usage", "utilization.gpu", Needs::kGpu},
+    Spelling{"", "utilization.gpu", Needs::kGpuAndUnit},
+    Spelling{"mem util", "utilization.memory"},
+    Spelling{"encoder util", "utilization.encoder"},
+    Spelling{"decoder util", "utilization.decoder"},
+    Spelling{"mem used", "memory.used"},
+    Spelling{"mem usage", "memory.used"},
+    Spelling{"mem", "memory.used", Needs::kUnit},
+    Spelling{"mem reserved", "memory.reserved"},
+    Spelling{"mem total", "memory.total"},
+    Spelling{"free mem", "memory.free"},
+    Spelling{"power", "power.draw"},
+    Spelling{"power usage", "power.draw"},
+    Spelling{"limit power", "power.limit"},
+    Spelling{"temp", "temperature.gpu"},
+    Spelling{"sm temp", "temperature.gpu"},
+    Spelling{"mem temp", "temperature.memory"},
+    Spelling{"fan", "fan.speed"},
+    Spelling{"clock", "clocks.sm", Needs::kGpu},
+    Spelling{"clock sm", "clocks.sm"},
+    Spelling{"clock mem", "clocks.mem"},
+    Spelling{"pcie rx", "pcie_rx_bytes_per_second", Needs::kUnit},
+    Spelling{"pcie tx", "pcie_tx_bytes_per_second", Needs::kUnit},
+    Spelling{"active sm", "sm_active_ratio"},
+    Spelling{"active tensor", "tensor_active_ratio"},
+    Spelling{"active dram", "dram_active_ratio"},
+    Spelling{"energy", "total_energy_consumption", Needs::kUnit},
+    Spelling{"index", "index", Needs::kGpu},
+    Spelling{"uuid", "uuid"},
+    Spelling{"name", "name", Needs::kGpu},
+};
+
+constexpr std::array<std::string_view, 12> kClocks{"time",    "timestamp", "datetime", "date",    "elapsed", "seconds",
+                                                   "runtime", "uptime",    "epoch",    "created", "secs",    "stamp"};
+constexpr std::array<std::string_view, 6> kSinceBeginning{"elapsed", "seconds",  "runtime",
+                                                          "uptime",  "relative", "secs"};
+constexpr std::array<std::string_view, 15> kOfClocks{"unix", "local", "utc", "at",  "relative", "rel", "since", "start",
+                                                     "wall", "iso",   "sec", "log", "sample",   "in",  "the"};
+
+template <std::size_t kSize>
+bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_view word) {
+  return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+bool is_letter(char c) { return is_upper(c) || (c >= 'a' && c <= 'z'); }
+
+// "gpu0_memUsed [MB]": "gpu", "0", "mem", "Used"; what stands in brackets is the unit.
+Words words_in(std::string_view header, std::string& unit) {
+  Words words;
+  if (const auto open = header.find_first_of("[("); open != std::string_view::npos) {
+    const auto close = std::min(header.find_first_of("])", open), header.size());
+    unit = trim(header.substr(open + 1, close - open - 1));
+    header = header.substr(0, open);
+  }
+  const auto kind = [](char c) { return is_digit(c) ? 1 : is_letter(c) ? 2 : c == '%' ? 3 : 0; };
+  for (std::size_t i = 0; i < header.size();) {
+    const std::size_t begin = i;
+    const int what = kind(header[begin]);
+    for (++i; i < header.size() && kind(header[i]) == what; ++i)
+      if (is_upper(header[i]) && !is_upper(header[i - 1])) break;
+    if (what == 0) continue;
+    std::string word = lower(header.substr(begin, i - begin));
+    if (word.size() > 4 && word.starts_with("gpu")) words.emplace_back("gpu"), word.erase(0, 3);  // "GPUUtil"
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+constexpr std::array kUnitWords{
+    Pair{"%", "%"},      Pair{"percent", "%"}, Pair{"pct", "%"},         Pair{"percentage", "%"}, Pair{"perc", "%"},
+    Pair{"b", "B"},      Pair{"bytes", "B"},   Pair{"kb", "KiB"},        Pair{"kib", "KiB"},      Pair{"mb", "MiB"},
+    Pair{"mib", "MiB"},  Pair{"gb", "GiB"},    Pair{"gib", "GiB"},       Pair{"w", "W"},          Pair{"watt", "W"},
+    Pair{"watts", "W"},  Pair{"mw", "mW"},     Pair{"milliwatts", "mW"}, Pair{"c", "C"},          Pair{"celsius", "C"},
+    Pair{"deg", "C"},    Pair{"mhz", "MHz"},   Pair{"ghz", "GHz"},       Pair{"mj", "mJ"},        Pair{"j", "J"},
+    Pair{"joules", "J"}, Pair{"kb/s", "KB/s"}, Pair{"mb/s", "MB/s"},     Pair{"gb/s", "GB/s"},    Pair{"°c", "C"},
+};
+
+std::string_view unit_word(std::string_view word) {
+  const std::string small = lower(word);
+  const auto known =
+      std::find_if(kUnitWords.begin(), kUnitWords.end(), [&](const Pair& p) { return p.first == small; });
+  return known == kUnitWords.end() ? std::string_view() : known->second;
+}
+
+std::optional<WordedColumn> time_by_words(Words words, const std::string& unit) {
+  WordedColumn column{.name = "timestamp", .unit = unit, .gpu = {}};
+  if (unit.empty() && words.size() > 1 && time_unit(words.back())) {
+    column.unit = words.back();
+    words.pop_back();
+  }
+  bool clock = false;
+  for (const std::string& word : words) {
+    if (!is_one_of(kClocks, word) && !is_one_of(kOfClocks, word)) return std::nullopt;
+    clock = clock || is_one_of(kClocks, word);
+    column.elapsed = column.elapsed || is_one_of(kSinceBeginning, word);
+  }
+  if (!column.unit.empty() && !time_unit(column.unit)) column.unit.clear();  // "time (UTC)"
+  return clock ? std::optional(column) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Nanos> time_unit(std::string_view unit) {
+  constexpr Nanos kMinute = 60 * kSecond, kHour = 60 * kMinute;
+  const std::string small = lower(unit);
+  if (small == "s" || small == "sec" || small == "secs" || small == "seconds") return kSecond;
+  if (small == "ms" || small == "msec" || small == "milliseconds") return kMillisecond;
+  if (small == "us" || small == "usec" || small == "microseconds") return kMicrosecond;
+  if (small == "ns" || small == "nanoseconds") return 1;
+  if (small == "min" || small == "mins" || small == "minutes") return kMinute;
+  if (small == "h" || small == "hours") return kHour;
+  return std::nullopt;
+}
+
+std::optional<WordedColumn> column_by_words(std::string_view header) {
+  WordedColumn column;
+  Words words = words_in(trim(header), column.unit);
+  if (auto time = time_by_words(words, column.unit)) return time;
+  if (column.unit.empty() && words.size() > 1)
+    if (const auto unit = unit_word(words.back()); !unit.empty()) {
+      column.unit = unit;
+      words.pop_back();
+    }
+  if (const auto unit = unit_word(column.unit); !unit.empty()) column.unit = unit;
+  Words left;
+  int gpu_words = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto same =
+        std::find_if(kSynonyms.begin(), kSynonyms.end(), [&](const Pair& p) { return p.first == words[i]; });
+    const std::string_view word = same == kSynonyms.end() ? std::string_view(words[i]) : same->second;
+    if (word == "gpu") {
+      ++gpu_words;
+      const auto number = i + 1 < words.size() ? parse_number<int>(words[i + 1]) : std::nullopt;
+      if (number && !column.gpu) column.gpu = number, ++i;
+    } else if (!word.empty()) {
+      left.emplace_back(word);
+    }
+  }
+  std::sort(left.begin(), left.end());
+  column.says_gpu = gpu_words > 0;
+  const std::string text = join(left, " ");
+  const auto known =
+      std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) { return s.words == text; });
+  if (known == kSpellings.end()) return std::nullopt;
+  const bool has_unit = !column.unit.empty() || (text.empty() && column.gpu && gpu_words > 1);  // "system.gpu.0.gpu"
+  const bool wants_gpu = known->needs == Needs::kGpu || known->needs == Needs::kGpuAndUnit;
+  const bool wants_unit = known->needs == Needs::kUnit || known->needs == Needs::kGpuAndUnit;
+  if ((wants_gpu && !column.says_gpu) || (wants_unit && !has_unit)) return std::nullopt;
+  column.name = known->column;
+  // Weights & Biases writes memory in use in bytes ("memoryAllocatedBytes") or, without a unit, in percent.
+  if (header.starts_with("system.gpu.") && column.name == "memory.used" && column.unit.empty()) return std::nullopt;
+  return column;
+}
+
+}  // namespace headroom

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+
+namespace headroom {
+
+// What a header such as "GPU Utilization (%)", "gpu0_util", "system.gpu.1.powerWatts" or "elapsed_ms" is about, by its
+// words: whoever writes a monitor spells the same few names in a way of their own.
+struct WordedColumn {
+  std::string_view name;   // as nvidia-smi or `headroom export` calls it: "utilization.gpu"; "timestamp"
+  std::string unit;        // as it stands in the header: "MB"
+  std::optional<int> gpu;  // the header is about this GPU alone: a column per GPU
+  bool says_gpu = false;   // "gpu_mem_used", beside "mem_used" of the host
+  bool elapsed = false;    // of a time: since the beginning, by its name
+};
+// Nothing where a word is left that belongs to something else ("cpu_util"), or where too little is said ("memory").
+[[nodiscard]] std::optional<WordedColumn> column_by_words(std::string_view header);
+
+// "ms" of a time; nothing for what is no unit of time.
+[[nodiscard]] std::optional<Nanos> time_unit(std::string_view unit);
+
+}  // namespace headroom

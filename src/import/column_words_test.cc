@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/column_words.h"
+
+#include <gtest/gtest.h>
+
+#include "import/log_column.h"
+
+namespace headroom {
+namespace {
+
+std::string read_as(std::string_view header) {
+  const auto column = column_by_words(header);
+  if (!column) return "";
+  std::string text(column->name);
+  if (column->gpu) text += " of " + std::to_string(*column->gpu);
+  if (!column->unit.empty()) text += " in " + column->unit;
+  return text;
+}
+
+TEST(ColumnWords, SpellingsOfOneThing) {
+  for (const char* header : {"GPU Utilization (%)", "gpu_utilization_percent", "gpuUtil [%]", "GPU use (%)",
+                             "gpu-load %", "nvidia_gpu_usage_pct", "GPUUtil (%)", "avg gpu util [%]", "GPU (%)"})
+    EXPECT_EQ(read_as(header), "utilization.gpu in %") << header;
+  for (const char* header :
+       {"Memory Used (MB)", "gpu_mem_used_mb", "gpuMemoryUsed [MiB]", "VRAM used MB", "gpu_memory_MB"})
+    EXPECT_EQ(read_as(header), "memory.used in MiB") << header;
+  EXPECT_EQ(read_as("Power (W)"), "power.draw in W");
+  EXPECT_EQ(read_as("power_draw_watts"), "power.draw in W");
+  EXPECT_EQ(read_as("gpu power limit [W]"), "power.limit in W");
+  EXPECT_EQ(read_as("GPU Temperature (C)"), "temperature.gpu in C");
+  EXPECT_EQ(read_as("sm_clock_mhz"), "clocks.sm in MHz");
+  EXPECT_EQ(read_as("Memory Total [GiB]"), "memory.total in GiB");
+  EXPECT_EQ(read_as("PCIe RX [MB/s]"), "pcie_rx_bytes_per_second in MB/s");
+  EXPECT_EQ(read_as("GPU ID"), "index");
+}
+
+TEST(ColumnWords, AColumnPerGpu) {
+  EXPECT_EQ(read_as("gpu0_util"), "utilization.gpu of 0");
+  EXPECT_EQ(read_as("GPU 3 Utilization (%)"), "utilization.gpu of 3 in %");
+  EXPECT_EQ(read_as("system.gpu.1.gpu"), "utilization.gpu of 1");
+  EXPECT_EQ(read_as("system.gpu.1.powerWatts"), "power.draw of 1 in W");
+  EXPECT_EQ(read_as("system.gpu.1.memoryAllocatedBytes"), "memory.used of 1 in B");
+  EXPECT_EQ(read_as("cuda:1 memory used (GB)"), "memory.used of 1 in GiB");
+}
+
+TEST(ColumnWords, WhatIsAboutSomethingElseIsLeft) {
+  for (const char* header :
+       {"cpu_util", "cpu_percent", "ram_used_gb", "system.cpu", "memory", "gpu0", "loss", "usage", "name", "step",
+        "process_gpu_memory_mb", "system.gpu.0.memoryAllocated", "learning_rate", "", "%", "(W)", "40", "GPU-aa"})
+    EXPECT_EQ(read_as(header), "") << header;
+  EXPECT_FALSE(csv_column("gpu_memory_percent")) << "how full it is";
+}
+
+TEST(ColumnWords, Times) {
+  for (const char* header : {"elapsed", "seconds", "runtime", "_runtime", "relative_time", "date", "Date", "time_stamp",
+                             "created_at", "epoch_time", "unix_time", "local_time", "uptime", "Time (UTC)"})
+    EXPECT_EQ(read_as(header), "timestamp") << header;
+  EXPECT_EQ(read_as("elapsed_s"), "timestamp in s");
+  EXPECT_EQ(read_as("time_sec"), "timestamp in sec");
+  EXPECT_EQ(read_as("Elapsed Time (ms)"), "timestamp in ms");
+  EXPECT_EQ(read_as("step_time"), "");
+  EXPECT_EQ(read_as("epoch"), "timestamp") << "which a number of an epoch is not: see the tests of whole tables";
+}
+
+}  // namespace
+}  // namespace headroom

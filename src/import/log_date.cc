@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/log_date.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/civil_time.h"
+#include "base/strings.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr std::array<std::string_view, 12> kMonths{"jan", "feb", "mar", "apr", "may", "jun",
+                                                   "jul", "aug", "sep", "oct", "nov", "dec"};
+constexpr std::array<std::string_view, 7> kWeekdays{"mon", "tue", "wed", "thu", "fri", "sat", "sun"};
+
+// 1 for "Feb" and "February" of kMonths, counted from 0; nothing for other words.
+template <std::size_t kSize>
+std::optional<int> place_in(const std::array<std::string_view, kSize>& names, std::string_view word) {
+  if (word.size() < 3) return std::nullopt;
+  const std::string begin = lower(word.substr(0, 3));
+  const auto found = std::find(names.begin(), names.end(), begin);
+  return found == names.end() ? std::nullopt : std::optional(static_cast<int>(found - names.begin()));
+}
+
+bool all_digits(std::string_view text) { return !text.empty() && std::all_of(text.begin(), text.end(), is_digit); }
+
+int number(std::string_view digits) { return parse_number<int>(digits).value_or(-1); }
+
+// The next word of `rest`, up to a blank, a comma or an underscore.
+std::string_view next_word(std::string_view& rest) {
+  constexpr std::string_view kBetween = " ,_\t";
+  rest.remove_prefix(std::min(rest.find_first_not_of(kBetween), rest.size()));
+  const std::size_t end = std::min(rest.find_first_of(kBetween), rest.size());
+  const std::string_view word = rest.substr(0, end);
+  rest.remove_prefix(end);
+  return word;
+}
+
+// "03-02-2025": three numbers, or a month's name in the middle, between the same signs.
+struct Triple {
+  std::string_view parts[3];
+  char sign = 0;
+};
+std::optional<Triple> triple_of(std::string_view word) {
+  Triple triple;
+  const std::size_t first = word.find_first_of("/-.");
+  if (first == std::string_view::npos || first == 0) return std::nullopt;
+  triple.sign = word[first];
+  const std::size_t second = word.find(triple.sign, first + 1);
+  if (second == std::string_view::npos) return std::nullopt;
+  triple.parts[0] = word.substr(0, first);
+  triple.parts[1] = word.substr(first + 1, second - first - 1);
+  triple.parts[2] = word.substr(second + 1);
+  if (!all_digits(triple.parts[0]) || !all_digits(triple.parts[2])) return std::nullopt;
+  return all_digits(triple.parts[1]) || place_in(kMonths, triple.parts[1]) ? std::optional(triple) : std::nullopt;
+}
+
+bool order_matters(const Triple& triple) {
+  return triple.sign != '.' && triple.parts[0].size() <= 2 && triple.parts[1].size() <= 2;  // 3.2.2025 is the third
+}
+
+class Parser {
+ public:
+  explicit Parser(DateOrder order) : order_(order) {}
+
+  bool word(std::string_view text) {
+    if (text.find(':') != std::string_view::npos && is_digit(text[0])) return clock(text);
+    if (const auto triple = triple_of(text)) return date(*triple);
+    if (const auto month = place_in(kMonths, text); month && month_ == 0 && !is_digit(text[0])) {
+      month_ = *month + 1;
+      return true;
+    }
+    if (!is_digit(text[0]) && text[0] != '+' && text[0] != '-') {
+      const std::string small = lower(text);
+      if (small == "am" || small == "pm" || small == "a.m." || small == "p.m.") return half(small[0] == 'p');
+      if (place_in(kWeekdays, text)) return true;
+    }
+    if (all_digits(text)) return digits(text);
+    if (const std::size_t dash = text.find('-'); dash == 8 && all_digits(text.substr(0, 8)))  // 20250203-100000
+      return digits(text.substr(0, 8)) && digits(text.substr(9));
+    if (text.size() > 6 || !time_ || !zone_.empty()) return false;
+    zone_ = text;
+    return true;
+  }
+
+  [[nodiscard]] std::optional<WordedTime> result() const {
+    if (!time_ || year_ < 0 || month_ < 1 || month_ > 12 || day_ < 1 || day_ > 31) return std::nullopt;
+    const auto midnight = parse_date(fmt::format("{:04}-{:02}-{:02}", year_, month_, day_));
+    if (!midnight) return std::nullopt;
+    Nanos time = *time_;
+    constexpr Nanos kHalf = kDay / 2;
+    if (afternoon_) {
+      if (time >= kHalf + 3600 * kSecond) return std::nullopt;
+      if (time >= kHalf) time -= kHalf;
+      if (*afternoon_) time += kHalf;
+    }
+    return WordedTime{*midnight + time, zone_};
+  }
+
+ private:
+  bool clock(std::string_view text) {
+    if (time_) return false;
+    std::string padded(text);
+    if (padded.size() > 1 && padded[1] == ':') padded.insert(0, 1, '0');  // 9:05:03
+    if (padded.size() == 5 || (padded.size() > 5 && padded[5] != ':')) padded.insert(5, ":00");
+    std::size_t used = 0;
+    time_ = parse_leading_time(padded, used);
+    if (!time_) return false;
+    const std::string rest = lower(padded.substr(used));
+    if (rest.empty()) return true;
+    if (rest == "am" || rest == "pm") return half(rest[0] == 'p');
+    zone_ = text.substr(text.size() - rest.size());
+    return true;
+  }
+  bool half(bool afternoon) {
+    if (afternoon_) return false;
+    afternoon_ = afternoon;
+    return true;
+  }
+  bool date(const Triple& triple) {
+    if (year_ >= 0 || day_ != 0) return false;
+    const auto& [a, b, c] = triple.parts;
+    if (a.size() == 4) return set(number(a), b, number(c));
+    const int year = c.size() == 4 ? number(c) : c.size() == 2 ? 2000 + number(c) : -1;
+    if (!order_matters(triple)) return set(year, b, number(a));
+    if (order_ == DateOrder::kUnknown && number(a) <= 12 && number(b) <= 12 && a != b) return false;
+    const bool day_first = order_ == DateOrder::kDayFirst || (order_ == DateOrder::kUnknown && number(a) > 12);
+    return day_first ? set(year, b, number(a)) : set(year, a, number(b));
+  }
+  bool set(int year, std::string_view month, int day) {
+    const auto named = place_in(kMonths, month);
+    year_ = year, month_ = named ? *named + 1 : number(month), day_ = day;
+    return true;
+  }
+  bool digits(std::string_view text) {
+    if (text.size() == 14) return digits(text.substr(0, 8)) && digits(text.substr(8));
+    if (text.size() == 8 && year_ < 0) return set(number(text.substr(0, 4)), text.substr(4, 2), number(text.substr(6)));
+    if (text.size() == 6 && !time_ && year_ >= 0)
+      return clock(fmt::format("{}:{}:{}", text.substr(0, 2), text.substr(2, 2), text.substr(4)));
+    if (text.size() == 4 && year_ < 0) return (year_ = number(text)) >= 0;
+    if (text.size() <= 2 && day_ == 0) return (day_ = number(text)) > 0;
+    return false;
+  }
+
+  DateOrder order_;
+  int year_ = -1, month_ = 0, day_ = 0;
+  std::optional<Nanos> time_;
+  std::optional<bool> afternoon_;
+  std::string_view zone_;
+};
+
+}  // namespace
+
+std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder order) {
+  constexpr std::size_t kLongest = 64;
+  if (text.size() > kLongest) return std::nullopt;
+  Parser parser(order);
+  const std::size_t t = text.find('T');  // 03-02-2025T10:00:00
+  const bool joined =
+      t != std::string_view::npos && t > 0 && t + 1 < text.size() && is_digit(text[t - 1]) && is_digit(text[t + 1]);
+  for (std::string_view rest :
+       {text.substr(0, joined ? t : text.size()), joined ? text.substr(t + 1) : std::string_view()})
+    for (std::string_view word = next_word(rest); !word.empty(); word = next_word(rest))
+      if (!parser.word(word)) return std::nullopt;
+  return parser.result();
+}
+
+bool DateOrderFinder::add(std::string_view text) {
+  const auto triple = triple_of(text.substr(0, text.find_first_of(" T_,")));
+  if (!triple || !order_matters(*triple) || !all_digits(triple->parts[1])) return false;
+  const int first = number(triple->parts[0]), second = number(triple->parts[1]);
+  if (first > 12) ++first_above_12_;
+  if (second > 12) ++second_above_12_;
+  if (first_ != 0) {
+    if (first != first_) ++first_changed_;
+    if (second != second_) ++second_changed_;
+  }
+  first_ = first, second_ = second;
+  return true;
+}
+
+DateOrder DateOrderFinder::order() const {
+  if ((first_above_12_ > 0) != (second_above_12_ > 0))
+    return first_above_12_ > 0 ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
+  if (first_above_12_ > 0 || first_changed_ == second_changed_) return DateOrder::kUnknown;
+  return first_changed_ > second_changed_ ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
+}
+
+}  // namespace headroom

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/time.h"
+
+namespace headroom {
+
+// Which of the first two numbers of "02-11-2025" is the day.
+enum class DateOrder : std::uint8_t { kUnknown, kDayFirst, kMonthFirst };
+
+struct WordedTime {
+  Nanos local = 0;        // as a clock on the wall had it, in nanoseconds since 1970
+  std::string_view zone;  // "", "UTC", "+05:30", "IST"
+};
+// "Mon Feb  3 10:00:00 2025" (date(1), ctime), "03/02/2025 10:00:00 PM", "3 Feb 2025, 10:00", "20250203-100000" and
+// their like. Nothing for what is no date with a time, or one whose order is not known.
+[[nodiscard]] std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder order);
+
+// Finds the order of the dates of a log: a number above 12 is a day, and of two rows in a row it is the day that goes
+// on.
+class DateOrderFinder {
+ public:
+  // False where the order of `text` is no question.
+  bool add(std::string_view text);
+  [[nodiscard]] DateOrder order() const;
+
+ private:
+  int first_ = 0, second_ = 0;
+  std::int64_t first_above_12_ = 0, second_above_12_ = 0, first_changed_ = 0, second_changed_ = 0;
+};
+
+}  // namespace headroom

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/log_date.h"
+
+#include <gtest/gtest.h>
+
+namespace headroom {
+namespace {
+
+constexpr Nanos kAt = 1738576800 * kSecond;  // 2025-02-03 10:00:00
+
+Nanos local(std::string_view text, DateOrder order = DateOrder::kUnknown) {
+  const auto read = parse_worded_time(text, order);
+  return read ? read->local : -1;
+}
+
+TEST(LogDate, TimesAsProgramsWriteThem) {
+  for (const char* text :
+       {"Mon Feb  3 10:00:00 2025", "Mon Feb 03 10:00:00 UTC 2025", "Mon Feb  3 10:00:00 AM CET 2025",
+        "Mon, 03 Feb 2025 10:00:00 +0000", "3 February 2025, 10:00", "Feb 3, 2025 10:00:00 AM", "03-Feb-2025 10:00:00",
+        "20250203-100000", "20250203 10:00:00", "20250203_100000", "20250203100000", "2025-02-03 10:00",
+        "2025-02-03 10:00:00 AM", "2025-2-3 10:00:00", "3.2.2025 10:00:00", "2025/02/03, 10:00:00.000"})
+    EXPECT_EQ(local(text), kAt) << text;
+  EXPECT_EQ(local("2025-02-03 10:00:00 PM"), kAt + 12 * 3600 * kSecond);
+  EXPECT_EQ(local("2025-02-03 12:30 AM"), kAt - 10 * 3600 * kSecond + 1800 * kSecond);
+  EXPECT_EQ(parse_worded_time("Mon Feb  3 10:00:00 UTC 2025", DateOrder::kUnknown)->zone, "UTC");
+  EXPECT_EQ(parse_worded_time("2025-02-03T10:00+05:30", DateOrder::kUnknown)->zone, "+05:30");
+}
+
+TEST(LogDate, DayAndMonthInTheOrderThatIsTold) {
+  EXPECT_EQ(local("03/02/2025 10:00:00", DateOrder::kDayFirst), kAt);
+  EXPECT_EQ(local("2/3/2025 10:00:00 AM", DateOrder::kMonthFirst), kAt);
+  EXPECT_EQ(local("02-03-25T10:00:00", DateOrder::kMonthFirst), kAt);
+  EXPECT_EQ(local("03/02/2025 10:00:00"), -1);
+  EXPECT_EQ(local("02/02/2025 10:00:00"), kAt - 86'400 * kSecond) << "either way";
+}
+
+TEST(LogDate, WhatIsNoTimeIsNone) {
+  for (const char* text :
+       {"", "40", "10:00:00", "2025-02-03", "Feb 2025", "python train.py", "2025-02-30 10:00:00", "25:00:00 2025-02-03",
+        "2025-02-03 10:00:00 11:00:00", "2025-02-03 13:00 AM 2", "GPU 3", "P2", "1.2.3 4:5"})
+    EXPECT_EQ(local(text), -1) << text;
+}
+
+TEST(LogDate, RowsTellTheOrder) {
+  const auto order = [](std::vector<const char*> rows) {
+    DateOrderFinder finder;
+    for (const char* row : rows) EXPECT_TRUE(finder.add(row)) << row;
+    return finder.order();
+  };
+  EXPECT_EQ(order({"02-11-2025 23:59", "02-12-2025 00:00"}), DateOrder::kMonthFirst);
+  EXPECT_EQ(order({"02-11-2025 23:59", "03-11-2025 00:00"}), DateOrder::kDayFirst);
+  EXPECT_EQ(order({"28/02/2025 23:59", "01/03/2025 00:00"}), DateOrder::kDayFirst);
+  EXPECT_EQ(order({"2/13/2025 23:59"}), DateOrder::kMonthFirst);
+  EXPECT_EQ(order({"02-11-2025 23:59", "02-11-2025 23:59"}), DateOrder::kUnknown);
+  EXPECT_FALSE(DateOrderFinder().add("2025-02-11 10:00"));
+  EXPECT_FALSE(DateOrderFinder().add("11.02.2025 10:00"));
+}
+
+}  // namespace
+}  // namespace headroom

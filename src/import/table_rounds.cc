@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logs that are answers for people or for Prometheus, written down again and again, and tables with a row per metric.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "base/strings.h"
+#include "import/log_date.h"
+#include "import/log_reader.h"
+#include "import/table.h"
+
+namespace headroom {
+
+namespace {
+
+// Lines between the answers that say when the next one was asked for.
+std::optional<std::string> time_in(std::string_view line) {
+  line = trim(line);
+  if (line.size() < 8 || line.size() > 40) return std::nullopt;
+  TimeReader reader({});
+  if (is_digit(line[0]) && line.find_first_of(":-/") == std::string_view::npos && line.size() < 10) return std::nullopt;
+  return reader.read(line) ? std::optional(std::string(line)) : std::nullopt;
+}
+
+// "20000MiB / 46068MiB" and its like: both sides.
+std::pair<std::string_view, std::string_view> both_sides(std::string_view text) {
+  const std::size_t slash = text.find(" / ");
+  if (slash == std::string_view::npos) return {};
+  return {trim(text.substr(0, slash)), trim(text.substr(slash + 3))};
+}
+
+std::string_view last_word(std::string_view text) {
+  text = trim(text);
+  return text.substr(text.find_last_of(' ') + 1);  // npos + 1 is 0
+}
+
+}  // namespace
+
+// Two lines of three cells for each GPU:
+// |   0  NVIDIA L40S                 On  | 00000000:4A:00.0 Off |                    0 |
+// | N/A   47C    P0        180W /  350W  |  20000MiB / 46068MiB |     27%      Default |
+Result<LogTable> table_of_smi_text(std::string_view text) {
+  LogTable table;
+  std::string time;
+  LogTable::Row gpu;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    if (!line.starts_with('|')) {
+      if (auto stamp = time_in(line)) time = std::move(*stamp);
+      continue;
+    }
+    const auto cells = split(line, '|');
+    if (cells.size() != 5) continue;  // a frame, the processes
+    const std::string_view first = trim(cells[1]), index = first.substr(0, first.find(' '));
+    const auto [used, total] = both_sides(cells[2]);
+    if (total.empty()) {
+      gpu.clear();
+      if (!parse_number<int>(index) || first.find(' ') == std::string_view::npos) continue;
+      const std::string_view name = trim(first.substr(index.size()));
+      gpu["index"] = index;
+      gpu["name"] = trim(name.substr(0, name.find_last_of(' ')));  // without the persistence mode
+      continue;
+    }
+    if (gpu.empty()) continue;
+    if (!time.empty()) gpu["timestamp"] = time;
+    gpu["memory.used"] = used;
+    gpu["memory.total"] = total;
+    const std::string_view last = trim(cells[3]);
+    gpu["utilization.gpu"] = last.substr(0, last.find(' '));
+    const auto [power, limit] = both_sides(cells[1]);
+    gpu["power.draw"] = last_word(power);
+    gpu["power.limit"] = limit;
+    for (const std::string_view word : split(cells[1], ' '))
+      if (word.size() > 1 && word.back() == 'C' && is_digit(word[0]))
+        gpu["temperature.gpu"] = word.substr(0, word.size() - 1);
+      else if (word.size() > 1 && word[0] == 'P' && is_digit(word[1]))
+        gpu["pstate"] = word;
+    table.add(std::exchange(gpu, {}));
+  }
+  if (table.empty())
+    return fail(
+        Errc::kInvalidInput, "no row of a GPU",
+        "log with: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv -l 1");
+  return table;
+}
+
+namespace {
+
+struct Sample {
+  std::string_view name, value, time;
+  std::map<std::string, std::string, std::less<>> labels;
+};
+
+// NAME{label="value",…} 12.5 1700000000000, as Prometheus' text format has it.
+std::optional<Sample> sample_in(std::string_view line) {
+  Sample sample;
+  const std::size_t open = line.find('{'), close = line.rfind('}');
+  if (open == std::string_view::npos || close == std::string_view::npos || close < open) return std::nullopt;
+  sample.name = trim(line.substr(0, open));
+  for (std::string_view rest = line.substr(open + 1, close - open - 1); !rest.empty();) {
+    const std::size_t equals = rest.find("=\"");
+    if (equals == std::string_view::npos) break;
+    std::size_t end = equals + 2;
+    while (end < rest.size() && rest[end] != '"') end += rest[end] == '\\' ? std::size_t{2} : std::size_t{1};
+    end = std::min(end, rest.size());
+    sample.labels[std::string(trim(rest.substr(0, equals)))] = rest.substr(equals + 2, end - equals - 2);
+    rest.remove_prefix(std::min(rest.find_first_not_of("\", ", end), rest.size()));
+  }
+  const std::string_view numbers = trim(line.substr(close + 1));
+  const std::size_t blank = std::min(numbers.find(' '), numbers.size());
+  sample.value = numbers.substr(0, blank);
+  sample.time = trim(numbers.substr(blank));
+  return sample.value.empty() ? std::nullopt : std::optional(std::move(sample));
+}
+
+// Rows of GPUs that are filled metric by metric: one is whole when its GPU has a metric again, or at another time.
+class RowsByMetric {
+ public:
+  void add(const std::string& gpu, std::string_view time, std::string_view column, std::string_view value,
+           const LogTable::Row& facts) {
+    LogTable::Row& row = rows_[gpu];
+    const auto before = row.find("timestamp");
+    const bool later = before != row.end() && !time.empty() && before->second != time;
+    if (later || row.contains(column)) {
+      rounds_ += 1;
+      table_.add(std::exchange(row, {}));
+    }
+    if (row.empty()) row = facts;
+    if (!time.empty()) row["timestamp"] = time;
+    row[std::string(column)] = value;
+  }
+  [[nodiscard]] LogTable table() {
+    for (auto& [gpu, row] : rows_)
+      if (!row.empty()) table_.add(std::move(row));
+    return std::move(table_);
+  }
+  [[nodiscard]] bool several() const { return rounds_ > 0; }
+
+ private:
+  std::map<std::string, LogTable::Row, std::less<>> rows_;  // by GPU
+  LogTable table_;
+  std::int64_t rounds_ = 0;
+};
+
+std::string_view label(const Sample& sample, std::string_view name) {
+  const auto found = sample.labels.find(name);
+  return found == sample.labels.end() ? std::string_view() : std::string_view(found->second);
+}
+
+}  // namespace
+
+Result<LogTable> table_of_scrapes(std::string_view text) {
+  RowsByMetric rows;
+  std::string time;
+  bool timed = false;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    if (auto stamp = time_in(line.starts_with('#') ? line.substr(1) : line)) {
+      time = std::move(*stamp);
+      continue;
+    }
+    const auto sample = line.starts_with('#') ? std::nullopt : sample_in(line);
+    const std::string_view column = sample ? dcgm_column(sample->name) : "";
+    if (column.empty()) continue;
+    const std::string_view at = sample->time.empty() ? std::string_view(time) : sample->time;
+    timed = timed || !at.empty();
+    LogTable::Row facts;
+    for (const auto& [name, of] :
+         {std::pair{"index", "gpu"}, std::pair{"uuid", "UUID"}, std::pair{"name", "modelName"}})
+      if (const auto value = label(*sample, of); !value.empty()) facts[name] = value;
+    rows.add(fmt::format("{} {}", label(*sample, "gpu"), label(*sample, "UUID")), at, column, sample->value, facts);
+  }
+  const bool once = !timed && !rows.several();
+  LogTable table = rows.table();
+  if (table.empty() || once)
+    return fail(Errc::kInvalidInput,
+                once && !table.empty() ? "one answer of dcgm-exporter: readings of one moment" : "no reading of a GPU",
+                "ask Prometheus for a range: curl "
+                "'http://HOST:9090/api/v1/query_range?query={__name__=~\"DCGM_FI_.*\"}&start=…&end=…&step=1'");
+  return table;
+}
+
+namespace {
+
+struct LongColumns {
+  std::optional<std::size_t> time, gpu, metric, value;
+};
+LongColumns long_columns(const std::vector<std::string_view>& names) {
+  LongColumns found;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string name = lower(trim(names[i]));
+    const auto take = [&](std::optional<std::size_t>& place) { place = place.value_or(i); };
+    if (name == "metric" || name == "metric_name" || name == "field" || name == "field_name" || name == "__name__")
+      take(found.metric);
+    else if (name == "value" || name == "metric_value" || name == "values")
+      take(found.value);
+    else if (const auto rule = csv_column(names[i]); rule && rule->role == ColumnRole::kTimestamp)
+      take(found.time);
+    else if (rule && (rule->role == ColumnRole::kIndex || rule->role == ColumnRole::kUuid))
+      if (!found.gpu || rule->role == ColumnRole::kIndex) found.gpu = i;
+  }
+  return found;
+}
+
+// "DCGM_FI_DEV_GPU_UTIL" and "gpu_utilization" alike.
+std::string column_of_metric(std::string_view metric) {
+  if (const auto column = dcgm_column(metric); !column.empty()) return std::string(column);
+  const auto rule = csv_column(metric);
+  return rule && rule->role == ColumnRole::kMetric ? std::string(metric) : std::string();
+}
+
+}  // namespace
+
+bool is_long_header(const std::vector<std::string_view>& names) {
+  const LongColumns columns = long_columns(names);
+  return columns.time && columns.metric && columns.value;
+}
+
+Result<LogTable> table_of_long(std::string_view text) {
+  RowsByMetric rows;
+  LongColumns columns;
+  std::size_t count = 0;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const auto cells = csv_cells(lines.line());
+    if (count == 0) {
+      columns = long_columns(cells);
+      count = cells.size();
+      continue;
+    }
+    if (cells.size() != count) continue;
+    const std::string column = column_of_metric(cells[*columns.metric]);
+    if (column.empty()) continue;
+    const std::string gpu(columns.gpu ? cells[*columns.gpu] : std::string_view());
+    LogTable::Row facts;
+    if (columns.gpu) facts[gpu.starts_with("GPU-") ? "uuid" : "index"] = gpu;
+    rows.add(gpu, cells[*columns.time], column, cells[*columns.value], facts);
+  }
+  LogTable table = rows.table();
+  if (table.empty())
+    return fail(Errc::kInvalidInput, "no row with a metric of a GPU that is known",
+                "its metrics may be called DCGM_FI_DEV_GPU_UTIL or utilization.gpu and their like");
+  return table;
+}
+
+}  // namespace headroom
