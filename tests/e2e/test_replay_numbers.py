@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gains, bounds, phases and shares of recordings that never ran: each is what the same work would take with the change made."""
+import json
+
+import pytest
+
+from headroom_e2e import headroom
+from made_recording import Made, again, told
+
+BEGIN, SPAN = 2000, 22000  # ms: imports, and all of it
+TRAIN = "train (/u/train.py:1)"
+KERNELS = [TRAIN, "Trainer.step (/u/train.py:5)", "_wait (/x/headroom_sim.py:1)"]
+LOADER = "/x/site-packages/torch/utils/data"
+FETCHES = [TRAIN, f"fetch ({LOADER}/_utils/fetch.py:1)", "Photos.decode (/u/data.py:3)"]
+WAITS_FOR_WORKERS = [TRAIN, f"_MultiProcessingDataLoaderIter._get_data ({LOADER}/dataloader.py:1)"]
+WORKER = [f"_worker_loop ({LOADER}/_utils/worker.py:1)", f"fetch ({LOADER}/_utils/fetch.py:1)", "Photos.decode (/u/data.py:3)"]
+TORCH = ["<module> (/u/train.py:1)", "_find_and_load (<frozen importlib._bootstrap>:1)",
+         "<module> (/x/site-packages/torch/__init__.py:1)"]
+VALIDATES = [TRAIN, "validate (/u/train.py:9)"]
+
+
+def rounds(every, *parts):
+    return again(BEGIN, SPAN, every, *parts)
+
+
+def trained(parts, does=None, **machine):
+    """`parts`: (from, to, frames); kernels run where the frames are KERNELS. `does`: of the rest, if it is not at the CPU."""
+    made = Made(SPAN, **machine).gpu(0, [part for part in parts if part[2] is KERNELS])
+    made.process(100, gpu=0, does=[(0, BEGIN, {"main": 1}), *(
+        (a, b, {"main": 1} if does is None else does) for a, b, frames in parts if frames is not KERNELS)])
+    return made.stacks(100, [(0, BEGIN, TORCH), *parts])
+
+
+def planned(tmp_path, made, *options):
+    """Its plan, and the options by their names."""
+    path = made.write(tmp_path / "made.jsonl")
+    plan = json.loads(headroom(tmp_path, "plan", path, "--json", *options).stdout)
+    return plan, {option["id"]: option for option in plan["options"]}
+
+
+def at_most(option, ms):
+    """The most that it can gain is what is left of the recording without so many milliseconds."""
+    assert option["gain"]["high"] == pytest.approx(SPAN / (SPAN - ms), rel=1e-9)
+
+
+def test_what_lies_between_validations_is_no_validation(tmp_path):
+    """40 of 200 ms each: half of them saves 4 s, and not the kernels between."""
+    made = trained(rounds(500, (0, 300, KERNELS), (300, 500, VALIDATES)))
+    _, options = planned(tmp_path, made)
+    at_most(options["validate_less"], 4000)
+    at_most(options["larger_eval_batch"], 8000)
+    phase = next(phase for phase in told(tmp_path, made)["phases"] if phase["name"] == "validation")
+    assert (phase["count"], phase["total_ns"]) == (40, 7_975_000_000), "the last one ends with its last look"
+
+
+def test_a_checkpoint_of_a_quarter_of_a_second_is_a_phase(tmp_path):
+    saves = [TRAIN, "keep (/u/train.py:9)", "save (/x/site-packages/torch/serialization.py:1)"]
+    phases = told(tmp_path, trained(rounds(2000, (0, 1750, KERNELS), (1750, 2000, saves))))["phases"]
+    phase = next(phase for phase in phases if phase["name"] == "checkpoint")
+    assert (phase["count"], phase["total_ns"]) == (10, 2_475_000_000)
