@@ -132,8 +132,9 @@ std::vector<Point> limits_points(const Explanation& e) {
                     unread_words(e.ledger)));
   if (e.work && e.work->steps_per_second)
     add(points, "Work",
-        fmt::format("{:.0f} steps, {} per second from the first to the last, counted by {}", e.work->steps,
-                    human_figure(*e.work->steps_per_second, 3), e.work->via));
+        fmt::format("{:.0f} steps, {}{} per second from the first to the last, counted by {}", e.work->steps,
+                    e.work->via == "output" ? "at least " : "", human_figure(*e.work->steps_per_second, 3),
+                    e.work->via));
   return points;
 }
 

@@ -58,3 +58,22 @@ def test_a_checkpoint_of_a_quarter_of_a_second_is_a_phase(tmp_path):
     phases = told(tmp_path, trained(rounds(2000, (0, 1750, KERNELS), (1750, 2000, saves))))["phases"]
     phase = next(phase for phase in phases if phase["name"] == "checkpoint")
     assert (phase["count"], phase["total_ns"]) == (10, 2_475_000_000)
+
+
+def test_memory_that_grows_is_not_well(tmp_path):
+    def planted(more):
+        made = Made(20000).gpu(0, [(500, 20000)], memory_used_bytes=lambda at: (1 << 30) + at // 100 * more)
+        return made.process(100, gpu=0).stacks(100, [(0, 500, TORCH), (500, 20000, KERNELS)])
+    answer = told(tmp_path, planted(128 << 20))
+    memory = next(check for check in answer["health"] if check["check"] == "memory")
+    # 26 of 48 GiB after 20 s, 1.25 more each second.
+    assert memory["answer"] == "no" and memory["evidence"].endswith(", and 1280 MiB more each second: full in 17.6 s at this pace")
+    assert "healthy" not in {found["cause"] for found in answer["findings"]}
+    assert "healthy" in {found["cause"] for found in told(tmp_path, planted(0))["findings"]}
+
+
+def test_lines_tell_at_least_so_many_steps(tmp_path):
+    made = trained(rounds(400, (0, 400, KERNELS))).marks(100, steps=[(at, at // 20) for at in range(BEGIN, SPAN + 1, 400)])
+    assert "the job did 50 steps per second" in told(tmp_path, made)["headline"]
+    made.sources[-1]["attrs"]["via"] = "output"
+    assert "the job did at least 50 steps per second" in told(tmp_path, made)["headline"]
