@@ -77,3 +77,11 @@ def test_lines_tell_at_least_so_many_steps(tmp_path):
     assert "the job did 50 steps per second" in told(tmp_path, made)["headline"]
     made.sources[-1]["attrs"]["via"] = "output"
     assert "the job did at least 50 steps per second" in told(tmp_path, made)["headline"]
+
+
+def test_shares_of_a_document_are_those_of_its_headline(tmp_path):
+    made = trained(rounds(400, (0, 100, KERNELS), (100, 400, FETCHES))).gpu(1)
+    text = headroom(tmp_path, "report", made.write(tmp_path / "made.jsonl"), "--as", "md", "-o", "-").stdout
+    assert "# GPU 0 computed for 23 % of 22.0 s. It waited 67 % for its data. GPU 1 was never used." in text
+    assert "| input: the training loop waited for its data | 66.8 % | 14.7 s | 66.8 % | 0.0 % |" in text
+    assert "* Costs: 14.7 s, 66.8 % of the time of GPU 0" in text and "33.4 %" not in text
