@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from headroom_e2e import headroom
+from headroom_e2e import finding, headroom
 from made_recording import Made, again, told
 
 BEGIN, SPAN = 2000, 22000  # ms: imports, and all of it
@@ -60,6 +60,33 @@ def test_a_checkpoint_of_a_quarter_of_a_second_is_a_phase(tmp_path):
     assert (phase["count"], phase["total_ns"]) == (10, 2_475_000_000)
 
 
+@pytest.mark.parametrize("workers, fewer", [(2, False), (8, True)])
+def test_two_workers_on_two_cores_are_not_too_many(tmp_path, workers, fewer):
+    made = trained(rounds(300, (0, 150, KERNELS), (150, 300, WAITS_FOR_WORKERS)), {}, cores=2).machine(2)
+    for pid in range(101, 101 + workers):
+        made.process(pid, 100, 1000, does=[(1000, SPAN, {"main": 1.5 / workers, "delay": 0.4})]).stacks(pid, [(1000, SPAN, WORKER)])
+    answer = told(tmp_path, made)
+    assert answer["findings"][0]["cause"] == "cpu_oversubscribed"
+    assert ("fewer workers or threads" in answer["findings"][0]["advice"]) == fewer
+
+
+def test_uneven_shards_are_the_others_and_no_gpu_that_is_kept(tmp_path):
+    """Three ranks with kernels for 6, 13 and 20 s, then all end together: with equal shares 13 s each."""
+    gate = [TRAIN, "exchange (/u/train.py:9)", "Barrier.wait (/usr/lib/python3.11/threading.py:1)"]
+    ends = (8000, 15000, SPAN)
+    made = Made(SPAN)
+    for rank, end in enumerate(ends):
+        made.gpu(rank, [(BEGIN, end)])
+    made.process(99, 1, comm="torchrun", cmdline="torchrun train.py")
+    for rank, end in enumerate(ends):
+        made.process(100 + rank, 99, gpu=rank, does=[(0, BEGIN, {"main": 1}), (end, SPAN, {"waits": "futex"})][:2 - (end == SPAN)])
+        made.stacks(100 + rank, [(0, BEGIN, TORCH), (BEGIN, end, KERNELS), *([(end, SPAN, gate)] if end < SPAN else [])])
+    found = finding(told(tmp_path, made), "straggler")
+    assert "had their last kernel while others of the job went on" in found["title"]
+    assert found["device_seconds"] == 21 and found["gain"]["high"] == pytest.approx(20 / 13, rel=1e-9)
+    assert planned(tmp_path, made)[1]["even_ranks"]["gain"]["high"] == pytest.approx(20 / 13, rel=1e-9)
+
+
 def test_memory_that_grows_is_not_well(tmp_path):
     def planted(more):
         made = Made(20000).gpu(0, [(500, 20000)], memory_used_bytes=lambda at: (1 << 30) + at // 100 * more)
@@ -77,6 +104,23 @@ def test_lines_tell_at_least_so_many_steps(tmp_path):
     assert "the job did 50 steps per second" in told(tmp_path, made)["headline"]
     made.sources[-1]["attrs"]["via"] = "output"
     assert "the job did at least 50 steps per second" in told(tmp_path, made)["headline"]
+
+
+def test_the_same_code_in_steps_and_in_pauses_is_one_finding(tmp_path):
+    """Three epochs of steps, after each a second of sleep, all in one flat script."""
+    script = ["<module> (/u/loop.py:1)"]
+    parts, at = [], 300
+    for _ in range(3):
+        parts += [part for step in range(at, at + 2000, 80) for part in ((step, step + 50, KERNELS), (step + 50, step + 80, script))]
+        parts.append((at + 2000, at + 3000, script))
+        at += 3000
+    made = Made(at, every=50, cores=2).gpu(0, [part for part in parts if part[2] is KERNELS])
+    made.process(100, gpu=0, does=[(0, 300, {"main": 1}), *((a, b, {"main": 1} if b - a < 100 else {"waits": "sleep"})
+                                                           for a, b, frames in parts if frames is script)])
+    made.stacks(100, [(0, 300, TORCH), *((a, b, [*script, *frames[-1:]] if frames is KERNELS else frames) for a, b, frames in parts)])
+    answer = told(tmp_path, made)
+    gains = [found["gain"]["if"] for found in answer["findings"] if found["gain"]]
+    assert sum("with it that may have the same cause" in condition for condition in gains) <= 1
 
 
 def test_shares_of_a_document_are_those_of_its_headline(tmp_path):
