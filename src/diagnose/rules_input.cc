@@ -152,8 +152,9 @@ std::string workers_advice(const Analysis& a, const HostSummary& s) {
         now);
   if (room_for_workers(a))
     return fmt::format(
-        "more loader workers ({}; {} of {:.3g} usable cores can be theirs), persistent, or cheaper transforms", now,
-        human_figure(cores_for_helpers(*host), 2), host->usable_cores);
+        "more loader workers ({}; {} of {:.3g} usable cores can be theirs, if nobody else needs them), persistent, or "
+        "cheaper transforms",
+        now, human_figure(cores_for_helpers(*host), 2), host->usable_cores);
   return fmt::format(
       "cheaper transforms (done once and stored), or more cores: the {:.3g} usable ones carry no more workers",
       host->usable_cores);

@@ -60,6 +60,64 @@ def test_a_checkpoint_of_a_quarter_of_a_second_is_a_phase(tmp_path):
     assert (phase["count"], phase["total_ns"]) == (10, 2_475_000_000)
 
 
+def test_kernels_of_a_validation_may_go_with_larger_batches(tmp_path):
+    """Of each 4 s the job itself calls 1.6 a validation; half of it has kernels, one sample at a time."""
+    parts = rounds(4000, (0, 2400, KERNELS), *(part for at in range(2400, 4000, 200) for part in (
+        (at, at + 100, KERNELS), (at + 100, at + 200, VALIDATES))))
+    made = trained(parts).marks(100, phases=[phase for at in range(BEGIN, SPAN, 4000) for phase in (
+        (at, "train"), (at + 2400, "validation"))])
+    _, options = planned(tmp_path, made)
+    at_most(options["larger_eval_batch"], 8000)
+    at_most(options["validate_less"], 4000)
+
+
+def test_the_change_of_one_function_gains_what_that_one_costs(tmp_path):
+    """Of 500 ms on the CPU in each of 20 rounds 300 are alpha's; the 200 after the last kernel may be anybody's."""
+    alpha, beta = ([TRAIN, f"{name} (/u/train.py:9)"] for name in ("alpha", "beta"))
+    made = trained(rounds(1000, (0, 200, KERNELS), (200, 500, alpha), (500, 800, KERNELS), (800, 1000, beta)))
+    answer = told(tmp_path, made)
+    assert answer["findings"][0]["title"].endswith(": alpha (train.py) and beta (train.py)")
+    _, options = planned(tmp_path, made)
+    at_most(options["named_code"], 6200)
+    assert "alpha" in options["named_code"]["title"]
+    assert "of a DataLoader: num_workers=" in options["start_loader_workers"]["apply"], "none was seen"
+
+
+def loaded_by_itself(tmp_path, used):
+    made = trained(rounds(220, (0, 160, FETCHES), (160, 220, KERNELS)), cores=2).machine(used)
+    return planned(tmp_path, made)[1]["start_loader_workers"]
+
+
+def test_a_neighbour_that_passes_by_is_no_bound_of_loading(tmp_path):
+    """Two workers on two cores, whatever others do today; what is promised beside them is less."""
+    alone, beside = loaded_by_itself(tmp_path, 0.75), loaded_by_itself(tmp_path, 1.75)
+    assert "num_workers=2" in alone["apply"] and "num_workers=2" in beside["apply"]
+    assert beside["gain"]["high"] == alone["gain"]["high"] > 2
+    assert 1 < beside["gain"]["low"] < alone["gain"]["low"]
+    assert "of which others used meanwhile" in beside["gain"]["if"] and "others used" not in alone["gain"]["if"]
+    assert alone["verify"] == "headroom probe --vary num_workers=0,2 -- CMD {num_workers}: which is faster"
+
+
+def test_one_worker_more_on_a_free_core_is_bounded_by_the_loading(tmp_path):
+    """A batch every 400 ms by one worker, and with two every 200 once the first one is there."""
+    made = trained(rounds(400, (0, 200, WAITS_FOR_WORKERS), (200, 400, KERNELS)), {}, cores=2).machine(1.25)
+    made.process(101, 100, BEGIN, does=[(BEGIN, SPAN, {"main": 1})]).stacks(101, [(BEGIN, SPAN, WORKER)])
+    _, options = planned(tmp_path, made)
+    more = options["more_loader_workers"]
+    assert "num_workers=2" in more["apply"] and more["gain"]["low"] <= SPAN / (BEGIN + 200 + 20000 / 2) <= more["gain"]["high"] + 1e-9
+
+
+def test_workers_that_sleep_need_no_cores(tmp_path):
+    made = trained(rounds(800, (0, 200, KERNELS), (200, 800, WAITS_FOR_WORKERS)), {}, cores=2).machine(0.25)
+    for pid in (101, 102):
+        made.process(pid, 100, 1000, does=[(1000, SPAN, {"main": 0.02, "waits": "sleep"})]).stacks(pid, [(1000, SPAN, WORKER)])
+    _, options = planned(tmp_path, made)
+    more = options["more_loader_workers"]
+    assert "num_workers=8" in more["apply"], "two are four times too few, and batches are not all alike"
+    assert more["verify"].startswith("headroom probe --vary num_workers=2,8 ")
+    assert more["gain"]["high"] >= SPAN / (BEGIN + 20000 * 200 / 800) - 1e-9
+
+
 @pytest.mark.parametrize("workers, fewer", [(2, False), (8, True)])
 def test_two_workers_on_two_cores_are_not_too_many(tmp_path, workers, fewer):
     made = trained(rounds(300, (0, 150, KERNELS), (150, 300, WAITS_FOR_WORKERS)), {}, cores=2).machine(2)
@@ -68,6 +126,30 @@ def test_two_workers_on_two_cores_are_not_too_many(tmp_path, workers, fewer):
     answer = told(tmp_path, made)
     assert answer["findings"][0]["cause"] == "cpu_oversubscribed"
     assert ("fewer workers or threads" in answer["findings"][0]["advice"]) == fewer
+
+
+def test_half_a_core_is_called_so(tmp_path):
+    made = trained(rounds(400, (0, 100, KERNELS), (100, 400, [TRAIN, "work (/u/train.py:9)"])), {"main": 0.4, "delay": 0.6})
+    made.sources[made.host]["attrs"]["cores_usable"] = "0.5"
+    _, options = planned(tmp_path, made.machine(0.5))
+    assert "more cores (0.5 usable)" in options["fewer_threads"]["apply"]
+
+
+def test_a_faster_gpu_makes_kernels_faster_and_no_waits(tmp_path):
+    made = trained(rounds(400, (0, 100, KERNELS), (100, 400, VALIDATES)))
+    projections = planned(tmp_path, made)[0]["projections"]
+    assert [(one["what"], one["low_seconds"]) for one in projections] == [
+        ("all 22.0 s with kernels twice as fast", 19.5), ("all 22.0 s however fast the kernels become", 17)]
+
+
+def test_every_candidate_has_its_change_and_none_is_added_to_another(tmp_path):
+    made = trained(rounds(400, (0, 100, KERNELS), (100, 400, [TRAIN, "pause (/u/train.py:9)"])), {"waits": "sleep"})
+    answer = told(tmp_path, made)
+    plan, options = planned(tmp_path, made)
+    causes = {option["cause"] for option in plan["options"]} - {None, "startup_load"}
+    assert causes >= set(answer["findings"][0]["candidates"]) - {"bursty_input"}, "that one needs a loader"
+    assert list(options)[-1] == "faster_startup", "what is for the main loss comes first"
+    assert len(plan["after"]) == 2 and plan["after"][-1]["options"] == [plan["after"][0]["options"][0], "faster_startup"]
 
 
 def test_uneven_shards_are_the_others_and_no_gpu_that_is_kept(tmp_path):
@@ -85,6 +167,16 @@ def test_uneven_shards_are_the_others_and_no_gpu_that_is_kept(tmp_path):
     assert "had their last kernel while others of the job went on" in found["title"]
     assert found["device_seconds"] == 21 and found["gain"]["high"] == pytest.approx(20 / 13, rel=1e-9)
     assert planned(tmp_path, made)[1]["even_ranks"]["gain"]["high"] == pytest.approx(20 / 13, rel=1e-9)
+
+
+def test_parts_of_a_model_that_take_turns_are_offered_a_pipeline(tmp_path):
+    made = Made(SPAN).gpu(0, rounds(400, (0, 200))).gpu(1, rounds(400, (200, 400)))
+    made.process(100, gpu=0, does=[(0, BEGIN, {"main": 1})]).context(100, 1).stacks(100, [(0, BEGIN, TORCH), (BEGIN, SPAN, KERNELS)])
+    _, options = planned(tmp_path, made)
+    changes = [one for one in options if one != "observe"]
+    assert "micro-batches" in options["micro_batches"]["apply"]
+    at_most(options["micro_batches"], 12000)
+    assert changes[-1] != "faster_startup" or len(changes) > 1 and changes[0] != "faster_startup"
 
 
 def test_memory_that_grows_is_not_well(tmp_path):
