@@ -302,11 +302,32 @@ void leave_out_unused(const Recording& recording, RecordingMeta& meta) {
 }
 
 // The last reading of a device's memory before the end of the job, which may have given it back by the next.
-std::optional<MemoryEnd> memory_end(const Recording& recording, const DeviceTime& time) {
+// The readings of the second half in four parts, each of which ends higher than the one before it.
+double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
+  constexpr Nanos kParts = 4;
+  const Nanos half = window.begin + window.length() / 2, part = window.length() / 2 / kParts;
+  if (part <= 0) return 0;
+  std::vector<MemoryEnd> ends;  // of the first half, and of each part
+  for (const MemoryEnd& one : readings) {
+    const auto number = static_cast<std::size_t>(one.at <= half ? 0 : 1 + std::min(kParts - 1, (one.at - half) / part));
+    if (number > ends.size()) return 0;  // a part without a reading
+    if (number == ends.size())
+      ends.push_back(one);
+    else
+      ends[number] = one;
+  }
+  if (ends.size() <= kParts) return 0;
+  for (std::size_t i = 1; i < ends.size(); ++i)
+    if (ends[i].used <= ends[i - 1].used) return 0;
+  return (ends.back().used - ends.front().used) / seconds(ends.back().at - ends.front().at);
+}
+
+std::optional<MemoryEnd> memory_end(const Recording& recording, const DeviceTime& time, const Window& window) {
   const Track& track = track_of(recording, time.source);
   const Column* used = track.find(Metric::kMemoryUsed);
   if (!used || !time.device.memory_total_bytes || *time.device.memory_total_bytes <= 0) return std::nullopt;
   std::optional<MemoryEnd> last;
+  std::vector<MemoryEnd> readings;  // of the window
   for (std::size_t row = 0; row < track.at.size() && track.at[row] <= recording.meta.end; ++row) {
     if (!used->has(row)) continue;
     MemoryEnd now{track.at[row], static_cast<double>(used->values[row]),
@@ -314,7 +335,9 @@ std::optional<MemoryEnd> memory_end(const Recording& recording, const DeviceTime
     if (last && now.used > last->used && now.at > last->at)
       now.grown = (now.used - last->used) / seconds(now.at - last->at);
     last = now;
+    if (now.at >= window.begin) readings.push_back(now);
   }
+  if (last) last->pace = pace_of(readings, window);
   return last;
 }
 
@@ -429,7 +452,8 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     a.quiet_ends.push_back(find_quiet_end(track, a.devices[i].slices, readings, limits));
     a.unreported.push_back(utilisation_unreported(recording, a, i));
     a.busy_error.push_back(busy_error(recording, a.devices[i].source, a.window.begin, a.window.end, limits));
-    a.memory_ends.push_back(a.window.end >= recording.meta.end ? memory_end(recording, a.devices[i]) : std::nullopt);
+    a.memory_ends.push_back(a.window.end >= recording.meta.end ? memory_end(recording, a.devices[i], a.window)
+                                                               : std::nullopt);
     a.copied_bytes.push_back(copied_to(track, a.window));
     a.links.push_back(link_under_load(track, a.devices[i].device, readings, limits));
     a.profiles.push_back(device_profile(recording, a.devices[i].source, a.window.begin, a.window.end));

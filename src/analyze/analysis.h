@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -65,6 +66,12 @@ struct MemoryEnd {
   Nanos at = 0;  // of the last reading while the job ran
   double used = 0, total = 0;
   double grown = 0;  // from the reading before: bytes per second, if it grew
+  double pace = 0;   // bytes per second in the second half of the time, if it grew in each quarter of that; else 0
+
+  // Until it is full at this pace; nothing where it grows at none.
+  [[nodiscard]] std::optional<double> full_in_seconds() const {
+    return pace > 0 ? std::optional(std::max(0.0, total - used) / pace) : std::nullopt;
+  }
 };
 
 // Lines of the job's output that say that a GPU's memory did not suffice.

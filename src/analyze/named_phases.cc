@@ -19,10 +19,8 @@ using stacks::Family;
 constexpr std::array<std::string_view, 4> kWays{"marks", "nvtx", "trace", "output"};  // in order of trust
 constexpr std::size_t kMostPhases = 64;
 constexpr std::int64_t kMostTimes = 1'000'000'000;  // that a phase begins: a damaged file may say anything
-// Of phases that stacks tell: six looks at 20 Hz, and how far apart two looks may be that belong together.
-constexpr Nanos kShortest = 300 * kMillisecond;
-constexpr Nanos kApart = 500 * kMillisecond;
-constexpr Nanos kWidestReading = 3600 * kSecond;  // a file may claim anything
+constexpr Nanos kApart = 500 * kMillisecond;        // at most, two looks at stacks that belong together
+constexpr Nanos kWidestReading = 3600 * kSecond;    // a file may claim anything
 constexpr std::string_view kOthers = "other phases";
 
 // Digits become N: "epoch 3" and "epoch 4" are one phase.
@@ -117,22 +115,37 @@ void reach_halfway(TextStretch& stretch, std::span<const ListRow> looks) {
   time.end += stretch.trail;
 }
 
-// Runs of looks at one thing; looks at something else in between that last no longer than that belong to it.
-TextTrack track_of_stacks(const StackView& view, std::span<const ListRow> looks) {
+// Whether a stack is that of a function which calls what another stack is at.
+bool calls(const Recording& recording, ListId around, ListId within) {
+  if (around >= recording.lists.size() || within >= recording.lists.size()) return false;
+  const auto &outer = recording.lists[around], &inner = recording.lists[within];
+  return outer.size() < inner.size() && std::equal(outer.begin(), outer.end(), inner.begin());
+}
+
+// Runs of looks at one thing, with what the function that called it does between, such as an fsync; a look at something
+// else ends them. Of one look alone nobody can tell how long it was at it.
+TextTrack track_of_stacks(const Recording& recording, const StackView& view, std::span<const ListRow> looks) {
   TextTrack track{"stacks", {}};
   std::vector<std::string_view> names;  // by kind
   for (const stacks::StackKind& kind : view.kinds) names.push_back(phase_of(kind.within));
   if (std::all_of(names.begin(), names.end(), [](std::string_view name) { return name.empty(); })) return track;
+  bool goes_on = false;
+  ListId last = kNoList;  // of the looks that have a name
   for (const ListRow& look : looks) {
     const std::string_view name = names[view.number_of(look)];
-    if (name.empty()) continue;
     auto& all = track.stretches;
-    if (!all.empty() && all.back().name == name && look.at - all.back().time.end <= kApart)
+    if (name.empty()) {
+      goes_on &= calls(recording, look.list, last);
+      continue;
+    }
+    if (goes_on && all.back().name == name && look.at - all.back().time.end <= kApart)
       all.back().time.end = look.at;
     else
       all.push_back({{look.at, look.at}, std::string(name)});
+    goes_on = true;
+    last = look.list;
   }
-  std::erase_if(track.stretches, [](const auto& stretch) { return stretch.time.length() < kShortest; });
+  std::erase_if(track.stretches, [](const auto& stretch) { return stretch.time.length() == 0; });
   for (TextStretch& stretch : track.stretches) reach_halfway(stretch, looks);
   return track;
 }
@@ -265,7 +278,7 @@ NamedPhases named_phases(const Recording& recording, const JobView& job, const S
     if (place == known.end()) {
       const auto looks = stacks.looks.find(speaker);
       TextTrack track = marks                         ? said.at(speaker)
-                        : looks != stacks.looks.end() ? track_of_stacks(stacks, looks->second.all())
+                        : looks != stacks.looks.end() ? track_of_stacks(recording, stacks, looks->second.all())
                                                       : TextTrack{};
       if (track.stretches.empty()) continue;
       place = known.emplace(speaker, tracks.size()).first;

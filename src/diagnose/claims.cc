@@ -299,4 +299,18 @@ void gains_by_removal(const Analysis& a, Finding& finding, std::string condition
   finding.gain = Gain{1.0, *high, std::move(condition)};
 }
 
+void gains_by_spreading(const Analysis& a, const std::set<std::size_t>& devices, Finding& finding) {
+  Nanos most = 0, sum = 0;
+  for (const std::size_t device : devices) {
+    const Nanos busy = a.ledger.total(Account::kUseful, device);
+    most = std::max(most, busy);
+    sum += busy;
+  }
+  if (sum <= 0) return;
+  const double factor = static_cast<double>(most) * static_cast<double>(devices.size()) / static_cast<double>(sum);
+  if (finding.gain && finding.gain->high >= factor) return;
+  finding.gain = Gain{1.0, factor, "if all of them got equal shares of these kernels and the rest shrank as much"};
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+}
+
 }  // namespace headroom::diagnose

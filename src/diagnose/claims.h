@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,5 +73,9 @@ template <class Wanted>
 
 // Sets gain and bound of a finding whose claimed time could vanish: "1.32x at most, CONDITION".
 void gains_by_removal(const Analysis& a, Finding& finding, std::string condition);
+
+// At most as much faster as the busiest of these GPUs has more kernels than they have on average; nothing where the
+// finding has a larger gain already.
+void gains_by_spreading(const Analysis& a, const std::set<std::size_t>& devices, Finding& finding);
 
 }  // namespace headroom::diagnose

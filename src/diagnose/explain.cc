@@ -105,6 +105,8 @@ std::optional<Finding> healthy(const Analysis& a, const std::vector<Finding>& fi
   if (troubled || busy < a.limits[Threshold::kHealthyBusy] || a.material(about_starts(a)) ||
       a.material(about_clocks(a)))
     return std::nullopt;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (!memory_grows(a, device).empty()) return std::nullopt;
   Finding finding;
   finding.cause = Cause::kHealthy;
   finding.tiers = is_profiled(a) ? "C" : a.job.has_host ? "NP" : "N";

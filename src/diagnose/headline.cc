@@ -264,9 +264,11 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
          others;
 }
 
-// Whether some of what counts its steps was lost.
+// Whether some of what counts its steps was lost; those that no line tells any more, as after an epoch's last one, are
+// in no count of lines.
 bool steps_lost(const Analysis& a) {
-  const LossKind kind = a.work->via == "output" ? LossKind::kOutputLost : LossKind::kMarkLost;
+  if (a.work->via == "output") return true;
+  const LossKind kind = LossKind::kMarkLost;
   return std::any_of(a.losses.begin(), a.losses.end(), [&](const Loss& loss) { return loss.what == info(kind).name; });
 }
 

@@ -115,6 +115,10 @@ HealthCheck memory(const Analysis& a) {
     for (const Tenant& tenant : a.tenants)
       if (tenant.device == i) others += tenant.peak_bytes;
     if (others > 0) check.evidence += fmt::format(" (processes outside the job held {})", human_bytes(others));
+    if (const std::string growth = memory_grows(a, i); !growth.empty()) {
+      check.good = Answer::kNo;
+      check.evidence += growth;
+    }
   }
   // What a job takes in its last moment lies behind the last reading.
   const bool failed = a.meta.exit_code.value_or(0) != 0 && a.window.end >= a.meta.end && !a.job.batch.present;

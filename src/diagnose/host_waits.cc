@@ -9,6 +9,7 @@
 
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/named_code.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
 
@@ -42,6 +43,14 @@ Parts parts_of(const Analysis& a, const Claims& claims) {
   return parts;
 }
 
+// Whether stacks name one function for nearly all of both.
+bool of_one_function(const Analysis& a, const Claims& one, const Claims& other) {
+  constexpr double kNearlyAll = 0.9;
+  const std::vector<NamedCode> first = code_in(a, one), second = code_in(a, other);
+  return !first.empty() && !second.empty() && first[0].where == second[0].where && first[0].least >= kNearlyAll &&
+         second[0].least >= kNearlyAll;
+}
+
 }  // namespace
 
 std::vector<Finding> of_parts(const Analysis& a, const Claims& claims,
@@ -53,8 +62,10 @@ std::vector<Finding> of_parts(const Analysis& a, const Claims& claims,
   const auto causes = [](const Finding& finding) {
     return std::set(finding.candidates.begin(), finding.candidates.end());
   };
-  if (findings.size() == 2 && findings[0].title == findings[1].title && findings[0].cause == findings[1].cause &&
-      causes(findings[0]) == causes(findings[1]))
+  const bool alike = findings.size() == 2 && findings[0].title == findings[1].title &&
+                     findings[0].cause == findings[1].cause && causes(findings[0]) == causes(findings[1]);
+  // Whoever changes that code changes both parts: two findings would each promise what the other one costs.
+  if (alike || (findings.size() == 2 && of_one_function(a, findings[0].claims, findings[1].claims)))
     return only(about(a, claims, false));
   return findings;
 }
@@ -71,7 +82,7 @@ Causes waits_in(WaitChannel channel, bool loader, bool in_pauses) {
     case WaitChannel::kFutex:
       return {Cause::kGilContention, Cause::kBurstyInput, Cause::kPageableCopies};
     case WaitChannel::kSleep:
-      return {Cause::kPageableCopies, Cause::kLoggingUpload, Cause::kSyncPoints};
+      return {Cause::kLoggingUpload, Cause::kSyncPoints, Cause::kPageableCopies};
     case WaitChannel::kDisk:
     case WaitChannel::kNetworkFs:
       return {Cause::kSlowStorage, Cause::kCheckpointSync};

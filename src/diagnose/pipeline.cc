@@ -11,13 +11,16 @@ namespace {
 
 using Stretch = std::pair<Nanos, Nanos>;
 
+// Whatever became of its work.
+bool is_own_kernel(const Slice& slice) { return is_busy(slice.account) && slice.account != Account::kForeign; }
+
 // From the first kernel of process `pid` on the device to its last; empty where it ran none.
 Stretch kernels_of(const Analysis& a, const ContextUse& use) {
   Stretch stretch{use.end, use.begin};
   for (const DeviceTime& time : a.devices) {
     if (time.source != use.device) continue;
     for (const Slice& slice : time.slices)
-      if (slice.account == Account::kUseful && slice.pid == use.pid && slice.end > use.begin && slice.begin < use.end) {
+      if (is_own_kernel(slice) && slice.pid == use.pid && slice.end > use.begin && slice.begin < use.end) {
         stretch.first = std::min(stretch.first, slice.begin);
         stretch.second = std::max(stretch.second, slice.end);
       }
@@ -59,7 +62,7 @@ std::optional<Pipeline> pipeline(const Analysis& a) {
   std::vector<Stretch> kernels;
   for (const DeviceTime& time : a.devices)
     for (const Slice& slice : time.slices)
-      if (slice.account == Account::kUseful) kernels.emplace_back(slice.begin, slice.end);
+      if (is_own_kernel(slice)) kernels.emplace_back(slice.begin, slice.end);
   parts.kernels = together(std::move(kernels), a.ledger.begin);
   return parts;
 }

@@ -301,10 +301,13 @@ std::string discarded_advice(const Analysis& a, const Discarded& d, bool memory,
          "sooner";
 }
 
-// All time of GPUs while they had such an attempt, until its task ran again: others may have waited for its place, for
-// one on a GPU alone, or for the pause before it.
+// All time of GPUs while they had an attempt in vain of a task that succeeded later, until that task ran again: others
+// may have waited for its place, for one on a GPU alone, or for the pause before it.
 Claims while_in_vain(const Analysis& a) {
   const auto& attempts = a.job.batch.attempts;
+  std::set<std::int32_t> succeeded;
+  for (const TaskAttempt& attempt : attempts)
+    if (attempt.counted()) succeeded.insert(attempt.task);
   Claims with_them;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     Claims all, times;
@@ -312,7 +315,8 @@ Claims while_in_vain(const Analysis& a) {
         a, device, [](const Slice& slice) { return slice.account != Account::kUnobserved; }, all);
     for (std::size_t i = 0; i < attempts.size(); ++i) {  // in order of begin
       const auto& given = attempts[i].devices;
-      if (!attempts[i].in_vain() || std::find(given.begin(), given.end(), a.devices[device].source) == given.end())
+      if (!attempts[i].in_vain() || !succeeded.contains(attempts[i].task) ||
+          std::find(given.begin(), given.end(), a.devices[device].source) == given.end())
         continue;
       const auto again = std::find_if(attempts.begin() + static_cast<std::ptrdiff_t>(i) + 1, attempts.end(),
                                       [&](const TaskAttempt& next) { return next.task == attempts[i].task; });
@@ -356,10 +360,14 @@ std::vector<Finding> discarded_work(const Analysis& a) {
     finding.evidence.push_back(fmt::format(
         "no list of the driver named {} of them: {} of kernels booked to tasks beside {} may be of these as well",
         d.unlisted, human_duration(length(d.may_be_theirs)), d.unlisted == 1 ? "it" : "them"));
-  Claims own = std::exchange(finding.claims, united(finding.claims, while_in_vain(a)));
-  gains_by_removal(a, finding, "without these attempts, if what ran beside them could do so at other times");
+  // What succeeds in the end takes as long as it takes: of a task that never did there is no equal work without it.
+  Claims own = std::exchange(finding.claims, while_in_vain(a));
+  if (!finding.claims.empty())
+    gains_by_removal(a, finding,
+                     "if tasks that succeeded later had done so at once, and what ran beside them could run at other "
+                     "times");
   finding.claims = std::move(own);
-  if (!finding.gain) finding.bound = "none: nothing ran beside it that could have been done sooner";
+  if (!finding.gain) finding.bound = "none at equal work: made right, these tasks take as long, or longer";
   return only(std::move(finding));
 }
 

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/human.h"
+#include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
@@ -100,6 +102,41 @@ void say_that_it_hung(Finding& finding) {
   finding.confidence = Confidence::kLow;
 }
 
+// When the last kernel of the job ended, on whichever GPU.
+Nanos last_kernel(const Analysis& a) {
+  Nanos last = a.window.begin;
+  for (const DeviceTime& device : a.devices)
+    for (const Slice& slice : device.slices)
+      if (slice.account == Account::kUseful) last = std::max(last, slice.end);
+  return last;
+}
+
+// Processes with a GPU each, of which some had their last kernel while another went on to compute for most of the time:
+// they were not done with the GPU, they had less to do or waited for the others.
+bool others_compute_on(const Analysis& a, const std::vector<ClaimedPiece>& tails, Nanos last) {
+  Nanos beside = 0, all = 0;
+  for (const ClaimedPiece& tail : tails) {
+    beside += std::clamp<Nanos>(last - tail.begin, 0, tail.end - tail.begin);
+    all += tail.end - tail.begin;
+  }
+  return has_ranks(a) && static_cast<double>(beside) >= a.limits[Threshold::kMajority] * static_cast<double>(all);
+}
+
+void say_who_went_on(const Analysis& a, Nanos last, Finding& finding) {
+  std::set<std::size_t> done;
+  for (const ClaimedPiece& piece : finding.claims) done.insert(piece.device);
+  finding.title = fmt::format("{} had {} last kernel while others of the job went on to compute",
+                              gpu_names(a, {done.begin(), done.end()}), done.size() == 1 ? "its" : "their");
+  finding.cause.reset();
+  finding.candidates = {Cause::kStraggler, Cause::kUnreleasedAfterWork};
+  finding.evidence.push_back(fmt::format("the job's last kernel ended at {}", a.when(last)));
+  finding.advice =
+      "give each process an equal share of the work; where the shares cannot be equal, end each one with "
+      "its own";
+  finding.would_overturn = "what each process has to do: if the shares are equal, the others were slower";
+  gains_by_spreading(a, devices_of_ranks(a), finding);
+}
+
 }  // namespace
 
 std::vector<Finding> unreleased(const Analysis& a) {
@@ -156,6 +193,12 @@ std::vector<Finding> unreleased(const Analysis& a) {
     finding.evidence.push_back(fmt::format("{}: no kernel from {} on, for {}, while process {} held its context",
                                            a.device_name(piece.device), a.when(piece.begin),
                                            human_duration(piece.end - piece.begin), holder(a, piece)));
+  if (const Nanos last = last_kernel(a); !hung && !child && others_compute_on(a, tails, last)) {
+    finding.told_apart_from.clear();
+    finding.confidence = Confidence::kMedium;
+    say_who_went_on(a, last, finding);
+    return only(std::move(finding));
+  }
   const bool sure = std::any_of(tails.begin(), tails.end(), [&](const ClaimedPiece& piece) {
     return piece.end - piece.begin >= a.limits.time(Threshold::kHeldLong);
   });

@@ -152,8 +152,9 @@ std::string workers_advice(const Analysis& a, const HostSummary& s) {
         now);
   if (room_for_workers(a))
     return fmt::format(
-        "more loader workers ({}; {} of {:.3g} usable cores can be theirs), persistent, or cheaper transforms", now,
-        human_figure(cores_for_helpers(*host), 2), host->usable_cores);
+        "more loader workers ({}; {} of {:.3g} usable cores can be theirs, if nobody else needs them), persistent, or "
+        "cheaper transforms",
+        now, human_figure(cores_for_helpers(*host), 2), host->usable_cores);
   return fmt::format(
       "cheaper transforms (done once and stored), or more cores: the {:.3g} usable ones carry no more workers",
       host->usable_cores);
@@ -253,8 +254,10 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
     if (s.helper_delay + s.owner_delay >= a.limits[Threshold::kHelpersStarved] / 2) finding.told_apart_from.clear();
   } else if (loader.starved) {
     finding.title = "The data loader's workers wait for CPU cores";
-    finding.advice = fmt::format("{}, or more cores ({:.3g} usable here); other load elsewhere",
-                                 s.helpers > 1 ? "fewer workers or threads" : "fewer threads", s.usable_cores);
+    const bool too_many = static_cast<double>(s.helpers) > s.usable_cores;
+    finding.advice =
+        fmt::format("more cores ({:.3g} usable here), or other load elsewhere; {}", s.usable_cores,
+                    too_many ? "fewer workers or threads" : "fewer threads in its workers, not fewer workers");
     if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) {  // after each read they want a core again
       finding.candidates = {Cause::kSlowStorage, Cause::kCpuOversubscribed};
       finding.title = "The GPU waits for the data loader, whose workers wait for storage and for CPU cores";

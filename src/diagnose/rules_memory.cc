@@ -105,7 +105,7 @@ std::vector<Finding> out_of_memory(const Analysis& a) {
                                              a.out_of_memory->words));
     }
     finding.advice = "give up after the first, or start the next with a smaller batch";
-    gains_at_most(a, finding, "if the later starts had not been needed");
+    finding.bound = "none at equal work: the job failed, and what it takes with memory enough is not known";
     if (full) {
       finding.cause = Cause::kOomRestartLoop;
     } else {

@@ -79,21 +79,6 @@ std::vector<Finding> waiting_ranks(const Analysis& a, const IdleParts& parts) {
 
 namespace {
 
-// At most as much faster as the busiest of these GPUs has more kernels than they have on average.
-void gains_by_spreading(const Analysis& a, const std::set<std::size_t>& devices, Finding& finding) {
-  Nanos most = 0, sum = 0;
-  for (const std::size_t device : devices) {
-    const Nanos busy = a.ledger.total(Account::kUseful, device);
-    most = std::max(most, busy);
-    sum += busy;
-  }
-  if (sum <= 0) return;
-  const double factor = static_cast<double>(most) * static_cast<double>(devices.size()) / static_cast<double>(sum);
-  if (finding.gain && finding.gain->high >= factor) return;
-  finding.gain = Gain{1.0, factor, "if all of them got equal shares of these kernels and the rest shrank as much"};
-  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
-}
-
 bool one_could_run_all(const Analysis& a, const std::set<std::size_t>& devices) {
   Nanos kernels = 0;
   for (const std::size_t device : devices) kernels += a.ledger.total(Account::kUseful, device);
@@ -205,7 +190,10 @@ std::vector<Finding> uneven_gpus(const Analysis& a, const IdleParts& parts) {
   finding.would_overturn = uneven.in_turn        ? "Nsight Systems: kernels on both at the same time"
                            : job_is_over(a.meta) ? "a longer run: if the GPUs even out, this is wrong"
                                                  : "record for longer: if the GPUs even out, this is wrong";
-  finding.advice = "one process per GPU with an equal share each (DistributedDataParallel)";
+  finding.advice = uneven.in_turn
+                       ? "where each holds a part of the model, several micro-batches in the pipeline at once; "
+                         "else one process per GPU with an equal share each (DistributedDataParallel)"
+                       : "one process per GPU with an equal share each (DistributedDataParallel)";
   if (one_could_run_all(a, devices_of_one_process(a)))
     finding.advice += ", or fewer GPUs: one could run the kernels of all, if its memory holds them";
   if (uneven.in_turn || uneven.at_once)

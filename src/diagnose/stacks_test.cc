@@ -38,7 +38,7 @@ TEST(StackFindings, NameTheFunctionAndTheNextOne) {
   const Explanation e =
       half(1, {"train (/u/train.py:1)", "collect (/u/train.py:9)"}, {"train (/u/train.py:1)", "log (/u/train.py:20)"});
   const Finding& first = e.findings.front();
-  EXPECT_THAT(first.title, EndsWith("for code of the training process: collect (train.py)"));
+  EXPECT_THAT(first.title, EndsWith("for code of the training process: collect (train.py) and log (train.py)"));
   EXPECT_EQ(e.ledger.places.at(static_cast<std::size_t>(first.code.value())), "collect (train.py)");
   EXPECT_EQ(first.evidence.front(), "its Python stacks say: collect (train.py) 60 %, log (train.py) 40 % of this time");
   EXPECT_TRUE(first.tiers.has("Y"));

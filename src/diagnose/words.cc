@@ -127,4 +127,13 @@ bool too_short_to_list(const Analysis& a) {
 
 bool looks_often(const Analysis& a) { return a.meta.interval <= 100 * kMillisecond; }
 
+std::string memory_grows(const Analysis& a, std::size_t device) {
+  const auto& end = a.memory_ends[device];
+  const auto full = end ? end->full_in_seconds() : std::nullopt;
+  if (!full || a.job.batch.present || *full > seconds(a.window.length())) return "";
+  return fmt::format(", and {} more each second: full in {} at this pace",
+                     human_bytes(static_cast<std::int64_t>(end->pace)),
+                     human_duration(static_cast<Nanos>(*full * kSecond)));
+}
+
 }  // namespace headroom::diagnose

@@ -38,4 +38,8 @@ namespace headroom::diagnose {
 
 void append(std::vector<std::string>& list, std::vector<std::string> more);
 
+// ", and 1.3 GiB more each second: full in 9 s at this pace" where its memory would be full before a job has run for as
+// long again; else "". Tasks of a batch come and go.
+[[nodiscard]] std::string memory_grows(const Analysis& a, std::size_t device);
+
 }  // namespace headroom::diagnose

@@ -8,10 +8,14 @@
 
 namespace headroom {
 
-// Cores that helpers of the processes on the GPU can have, those that they use now among them: what neither these
-// processes nor anybody else uses. At least one: who waits for helpers leaves them its own.
-[[nodiscard]] inline double cores_for_helpers(const HostTime& host) {
-  const double others = std::max(0.0, host.busy_cores.value_or(0) - host.owner_cores - host.helper_cores);
+// Cores that whoever is no part of the job used: they may pass by, so that no bound counts on them.
+[[nodiscard]] inline double cores_of_others(const HostTime& host) {
+  return std::max(0.0, host.busy_cores.value_or(0) - host.owner_cores - host.helper_cores);
+}
+
+// Cores that helpers of the processes on the GPU can have, those that they use now among them, while others use so
+// many: what these processes do not use themselves. At least one: who waits for helpers leaves them its own.
+[[nodiscard]] inline double cores_for_helpers(const HostTime& host, double others = 0) {
   const double owners = std::min(host.owner_cores, host.usable_cores - 1);
   return std::max(1.0, host.usable_cores - others - owners);
 }

@@ -30,6 +30,11 @@ constexpr std::array kFixes{
         kRemoves, kRisky, "the batch per step and its learning rate have another meaning", kLines,
         "torchrun --nproc-per-node=NUMBER_OF_GPUS and DistributedDataParallel instead of DataParallel",
         "samples per second rise, the GPUs are alike, and the loss at equal samples stays", "the single process"},
+    Fix{Cause::kOneProcessImbalance, "micro_batches", "Let parts of the model on several GPUs work at the same time",
+        kRemoves, kModerate, "statistics of a batch, as of BatchNorm, are those of smaller ones", kLines,
+        "split each batch into micro-batches, and give one part the next while the other has this one "
+        "(torch.distributed.pipelining)",
+        "kernels run on both at the same time (headroom why); the loss at equal samples stays", "one batch at a time"},
     Fix{Cause::kMoreGpusThanUseful, "fewer_gpus", "Ask for the GPUs that it uses", kReturns, kSafe,
         "nothing changes for the job; the others get GPUs", kArgument, "ask for fewer GPUs, or run other work there",
         "the job takes as long with fewer GPUs", "ask for as many as before"},
@@ -74,9 +79,8 @@ constexpr std::array kFixes{
         "CPU time of the workers per step; a hash of the same samples", "read the old files"},
     Fix{Cause::kCpuOversubscribed, "fewer_threads", "Less load on these cores", kRemoves, kSafe,
         "the same work in fewer threads", kArgument,
-        "other load elsewhere, or more cores; of the job itself no more threads (OMP_NUM_THREADS=1 MKL_NUM_THREADS=1) "
-        "and "
-        "workers than the {cores} usable cores",
+        "other load elsewhere, or more cores{cores}; of the job itself no more threads (OMP_NUM_THREADS=1 "
+        "MKL_NUM_THREADS=1) and workers than cores",
         "the wait for a core, and time per step", "the variables as they were"},
     Fix{Cause::kSlowStorage, "local_data", "Read from a local disk, in larger pieces", kRemoves, kSafe,
         "the same bytes; it needs room on the disk", kLines,
@@ -121,9 +125,8 @@ constexpr std::array kFixes{
         "numactl --cpunodebind=NODE --membind=NODE; the slot's width in the BIOS", "bandwidth under load",
         "without numactl"},
     Fix{Cause::kBatchTooSmall, "larger_batch", "A larger batch", kEnlarges, kRisky,
-        "it changes what is learned per sample: check the metric at equal samples", kArgument,
-        "batch size {batch}; measure it first at both sizes", "time per sample, and the metric at equal samples",
-        "the batch size as it was"},
+        "it changes what is learned per sample: check the metric at equal samples", kArgument, "batch size {batch}",
+        "time per sample, and the metric at equal samples", "the batch size as it was"},
     Fix{Cause::kMemoryLimited, "less_memory", "Take less memory per step", kReturns, kRisky,
         "a smaller batch or recomputation; mixed precision changes rounding", kLines,
         "a smaller batch with gradient accumulation, checkpointing of activations, or mixed precision",

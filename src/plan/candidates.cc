@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -20,7 +21,6 @@ namespace headroom::planning {
 
 namespace {
 
-constexpr std::size_t kOfASet = 3;  // candidates of a set that get a fix: the likeliest stand first
 // How sure a cause is, for the order of options. Judgement; the history of predictions is no part of it.
 constexpr double kHigh = 0.9, kMedium = 0.7, kLow = 0.4;
 
@@ -66,20 +66,29 @@ class Maker {
 
   std::vector<Candidate> make() {
     bool unsure = false;
-    for (std::size_t i = 0; i < std::min(model_.findings.size(), e_.findings.size()); ++i) {
+    // Where nobody looked at processes nearly all causes are left: the observation is worth more than a list of them.
+    const std::size_t most = e_.meta.tiers.find('P') == std::string::npos ? 3 : SIZE_MAX;
+    const std::size_t findings = std::min(model_.findings.size(), e_.findings.size());
+    for (std::size_t i = 0; i < findings; ++i)
+      if (e_.findings[i].cause)
+        for (const Fix& fix : fixes_of(*e_.findings[i].cause))
+          if (fix.id != "micro_batches") add(fix, i, 1);  // of GPUs that work at once
+    for (std::size_t i = 0; i < findings; ++i) {
       const Finding& finding = e_.findings[i];
-      if (finding.cause) {
-        for (const Fix& fix : fixes_of(*finding.cause)) add(fix, i, 1);
-        continue;
-      }
+      if (finding.cause) continue;
       unsure |= !finding.claims.empty();
       if (auto code = named_code(e_, i); code && !has(code->option.id)) {
-        code->probability = probability_of(finding.confidence);
+        code->probability = code->surely = probability_of(finding.confidence);
+        if (const auto& claimed = model_.findings[i];
+            claimed.most > claimed.seconds)  // the rest may be that code's, too
+          code->change.share = 1 - (1 - code->change.share) * claimed.seconds / claimed.most;
         made_.push_back(std::move(*code));
       }
-      std::size_t there = 0;  // of those that fit this job
-      for (std::size_t c = 0; c < finding.candidates.size() && there < kOfASet; ++c)
+      std::size_t there = 0;  // of those that fit this job; the likeliest stand first
+      for (std::size_t c = 0; c < finding.candidates.size() && there < most; ++c)
         if (const auto fixes = fixes_of(finding.candidates[c]); !fixes.empty()) {
+          if (fixes.front().cause == Cause::kOneProcessImbalance)  // in a set they take turns, as parts of a model do
+            add(fixes.back(), i, 1.0 / static_cast<double>(c + 2));
           add(fixes.front(), i, 1.0 / static_cast<double>(c + 2));
           there += has(fixes.front().id) ? 1U : 0U;
         }
@@ -90,7 +99,8 @@ class Maker {
   }
 
  private:
-  // The same fix for two findings: the one that costs more stands first and keeps it.
+  // The same fix for two findings: the one whose cause is told, else the one that costs more, stands first and keeps
+  // it.
   [[nodiscard]] bool has(std::string_view id) const {
     return std::any_of(made_.begin(), made_.end(), [&](const Candidate& one) { return one.option.id == id; });
   }
@@ -114,7 +124,8 @@ class Maker {
     option.undo = fix.undo;
     made.effort = fix.effort;
     made.asked = asked;
-    made.probability = (finding ? probability_of(finding->confidence) : kLow) * part_of_set;
+    made.surely = finding ? probability_of(finding->confidence) : kLow;
+    made.probability = made.surely * part_of_set;
     if (finding) {
       option.candidates = finding->candidates;
       option.gain.condition = finding->gain ? finding->gain->condition : finding->bound;
@@ -189,13 +200,11 @@ class Maker {
     int workers = known.workers.value_or(4);
     std::string limit;
     const bool asleep = loading_sleeps(e_, model_, made.change.finding);  // then cores are not what limits workers
-    const double most = model_.cores ? std::ceil(*model_.cores / model_.cores_each) : 0;
+    const double most = model_.cores ? std::ceil(*cores_then(model_, made.change) / model_.cores_each) : 0;
     const bool ran = request_.probe && varied(*request_.probe) == Varied::kWorkers;  // then it is known what that gives
     if (model_.cores && !asleep && !ran && workers > most) {
       workers = static_cast<int>(most);
-      const double free = std::ceil(*model_.cores);
-      limit = fmt::format("; {} workers would share {:.3g} usable cores, of which {:.0f} {} free", *known.workers,
-                          e_.host->usable_cores, free, free == 1 ? "is" : "are");
+      limit = fmt::format("; {} workers would share {:.3g} usable cores", *known.workers, e_.host->usable_cores);
     }
     if (workers <= model_.workers && !made.asked) return false;  // the cores carry no more
     if (const double now = said ? said->value : model_.workers; workers == now) {
@@ -206,13 +215,28 @@ class Maker {
     if (said && said->value != workers)
       option.apply =
           fmt::format("{}{} instead of {} (num_workers of the DataLoader)", said->name, workers, said->words);
+    else if (no_loader_seen(made.change.finding))
+      option.apply = fmt::format(
+          "if it loads data there: let {} load the next batches meanwhile (of a DataLoader: "
+          "num_workers={})",
+          count_of(workers, "process", "processes"), workers);
     else if (known.workers)
       option.apply = fmt::format("DataLoader(..., num_workers={}, persistent_workers=True, pin_memory=True)", workers);
     if (!known.workers) option.apply += ", with as many as cores are free: they were not recorded";
     option.apply += limit;
-    if (const auto cores = cores_then(model_, made.change); cores && !asleep && !option.gain.condition.empty())
+    if (const auto cores = cores_then(model_, made.change); cores && !asleep && !option.gain.condition.empty()) {
       option.gain.condition += fmt::format("; simulated with {} on {} core{}", count_of(workers, "worker"),
                                            human_figure(*cores, 2), *cores > 1 ? "s" : "");
+      constexpr double kNoticed = 0.05;
+      if (model_.others >= kNoticed)
+        option.gain.condition += fmt::format(", {} of which others used meanwhile", human_figure(model_.others, 2));
+    }
+    if (!ran)
+      option.verify = fmt::format("headroom probe --vary num_workers={},{} -- CMD {{num_workers}}: which is faster",
+                                  said      ? fmt::format("{}", said->value)
+                                  : e_.host ? fmt::format("{}", model_.workers)
+                                            : "NOW",
+                                  workers);
     if (!made.change.finding && model_.workers > 0) option.promises = true;
     return true;
   }
@@ -239,8 +263,7 @@ class Maker {
     made.change.factor = factor;
     option.promises = e_.bound.has_value();
     if (const auto said = batch_said(e_); said && known.batch && said->value == known.batch->first)
-      option.apply = fmt::format("{}{:g} instead of {}; measure it first at both sizes", said->name,
-                                 known.batch->second, said->words);
+      option.apply = fmt::format("{}{:g} instead of {}", said->name, known.batch->second, said->words);
     if (request_.step_times && request_.batch)
       option.gain.condition = "by the line through two measured batch sizes, if the loader keeps up";
     else if (known.batch)
@@ -251,6 +274,7 @@ class Maker {
     else
       option.gain.condition = "if the batch is the cause at all and the accuracy stays. Two batch sizes measured tell";
     if (!known.batch_limit.empty()) option.gain.condition += "; " + known.batch_limit;
+    if (!request_.step_times && !request_.probe) option.apply += "; measure it first at both sizes";
     return true;
   }
 
@@ -289,8 +313,8 @@ class Maker {
     made.option.setting = fmt::format("task_file.gpu_memory={}MiB", mib);
   }
 
-  // What is not run has no kernels either, nor other idle time: what else the phases hold that the claims lie in, on
-  // the device where that is least.
+  // What is not run has no kernels either, nor other idle time, and kernels of larger batches take less time: what else
+  // the phases hold that the claims lie in, on the device where that is least.
   void rest_of_phases(const Finding& finding, Candidate& made) {
     if (e_.batch || finding.claims.empty()) return;
     std::map<std::size_t, Nanos> rest;
@@ -331,7 +355,8 @@ class Maker {
   void how_much(const Fix& fix, const Finding* finding, Candidate& made) {
     constexpr double kHalf = 0.5;  // of the time that was seen: judgement
     made.change.share = 1 - fix.stays;
-    if (fix.id == "validate_less" && made.change.finding && made.option.promises) rest_of_phases(*finding, made);
+    const bool all_of_it = fix.id == "validate_less" || fix.id == "larger_eval_batch";
+    if (all_of_it && made.change.finding && made.option.promises) rest_of_phases(*finding, made);
     const bool measured = fix.mechanism == Mechanism::kEnlarges && request_.step_times;
     const bool certain = finding && finding->cause && finding->confidence != Confidence::kLow;
     // Whether the work can be split, and how much cheaper it can get, is not recorded.
@@ -351,6 +376,8 @@ class Maker {
     } else {
       made.least = kHalf;
       if (made.change.finding) made.seen = made.change.share * model_.findings[*made.change.finding].seconds;
+      if (made.change.finding && made.change.mechanism == Mechanism::kLoads)
+        made.seen = std::min(*made.seen, saved_beside_others(made.change));
       if (made.option.promises)
         condition += fmt::format("; its low end is half of what was seen of that, as {}", shown);
     }
@@ -451,6 +478,18 @@ class Maker {
     }
     option.effort = "one run";
     made_.push_back(std::move(made));
+  }
+
+  // What it saves while others go on to use as many cores.
+  [[nodiscard]] double saved_beside_others(const Change& change) const {
+    StepModel beside = model_;
+    if (beside.cores) *beside.cores -= beside.others;
+    return beside.seconds - simulate(beside, std::array{change});
+  }
+
+  // Whether its stacks were looked at in the time that this finding claims, and were in no loader there.
+  [[nodiscard]] bool no_loader_seen(std::optional<std::size_t> finding) const {
+    return finding && e_.findings[*finding].tiers.has("Y") && !model_.findings[*finding].input;
   }
 
   // Who loads in a core that nobody needs takes it from nobody.

@@ -21,6 +21,7 @@ struct Candidate {
   double least = 0;            // of what it saves at most, the share that is promised
   std::optional<double> seen;  // seconds of which that share is, where it is less: what its finding claims
   double probability = 0;      // that its cause is the one
+  double surely = 0;           // that one of its finding's causes is
   Effort effort = Effort::kArgument;
   bool asked = false;                      // somebody wants to know about it
   std::optional<MeasuredChange> measured;  // by a probe

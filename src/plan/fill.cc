@@ -45,21 +45,24 @@ std::optional<SaidSetting> said(const Explanation& e, const std::array<std::stri
 }
 
 // The loader's CPU time over the time that is left for it, one more where it comes out even; at most what the cores
-// carry. Of a training process that only waits while it loads, the time itself.
+// carry. Of loading that hardly runs, the time itself, and no core.
 std::optional<int> workers_needed(const Explanation& e, const StepModel& model, std::optional<std::size_t> finding) {
   if (!model.cores) return std::nullopt;
   double loading = model.loading, waits = 0;
   if (finding && *finding < model.findings.size()) waits = model.findings[*finding].seconds;
+  const bool asleep = loading_sleeps(e, model, finding);
   if (model.workers <= 0) loading = waits;
+  if (model.workers > 0 && asleep) loading = model.workers * (model.seconds - model.outside);  // where each is at work
   const double rest = std::max(model.least, model.seconds - model.outside - waits);
   if (loading <= 0 || rest <= 0) return std::nullopt;
   const double least = std::max(1.0, model.workers + 1);
   constexpr double kMostAsleep = 16;  // processes take memory, too
-  if (model.workers <= 0 && loading_sleeps(e, model, finding))
-    return static_cast<int>(std::clamp(std::ceil(loading / (kLoaderAhead * rest)), least, kMostAsleep));
+  if (asleep)
+    return static_cast<int>(
+        std::clamp(std::ceil(loading / (kLoaderAhead * rest)), least, std::max(least, kMostAsleep)));
   return static_cast<int>(
       std::floor(std::min(std::max(least, std::ceil(loading / (kLoaderAhead * rest * model.cores_each))),
-                          std::ceil(*model.cores / model.cores_each))));
+                          std::ceil(*cores_then(model, Change{.finding = finding}) / model.cores_each))));
 }
 
 // How many times the batch may grow if all of the memory in use grows with it; nothing where memory was not recorded.
@@ -122,7 +125,7 @@ std::optional<SaidSetting> batch_said(const Explanation& e) {
 Numbers numbers(const Explanation& e, const StepModel& model, const PlanRequest& request,
                 std::optional<std::size_t> finding) {
   Numbers numbers;
-  if (e.host) numbers.cores = static_cast<int>(e.host->usable_cores);
+  if (e.host) numbers.cores = e.host->usable_cores;
   numbers.workers = workers_needed(e, model, finding);
   if (request.workers) numbers.workers = static_cast<int>(*request.workers);
   fill_batch(e, request, numbers);
@@ -138,11 +141,10 @@ std::string filled(std::string_view text, const Numbers& numbers) {
       result.replace(at, name.size(), value);
   };
   put("{workers}", numbers.workers ? fmt::format("{}", *numbers.workers) : "WORKERS");
-  put("{cores}", numbers.cores ? fmt::format("{}", *numbers.cores) : "");
+  put("{cores}", numbers.cores ? fmt::format(" ({:.3g} usable)", *numbers.cores) : "");
   put("{tasks}", numbers.tasks ? fmt::format("{}", *numbers.tasks) : "2");
   put("{batch}", numbers.batch ? fmt::format("{:g} instead of {:g}", numbers.batch->second, numbers.batch->first)
                                : "twice as large");
-  put("the  usable", "the usable");
   return result;
 }
 

@@ -14,7 +14,7 @@ namespace headroom::planning {
 
 struct Numbers {
   std::optional<int> workers;  // of the loader: as many as are needed, and as the cores carry
-  std::optional<int> cores;
+  std::optional<double> cores;
   std::optional<std::pair<double, double>> batch;  // now and then, as far as the memory goes
   std::optional<double> batch_factor;
   std::string batch_limit;  // what keeps the batch from being as large as asked for; "" nothing

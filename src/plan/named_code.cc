@@ -49,7 +49,9 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   option.effort = info(made.effort).name;
   option.verify = "time per step; the job's own metric";
   option.undo = "the code as it was";
-  made.change = Change{.mechanism = Mechanism::kRemoves, .finding = index};
+  made.change = Change{.mechanism = Mechanism::kRemoves,
+                       .finding = index,
+                       .share = static_cast<double>(there) / static_cast<double>(finding.cost())};
   made.flipped = finding.would_overturn;
   return made;
 }

@@ -77,12 +77,12 @@ TEST(Plan, MoreWorkersAreBoundedByTheCpuTimeOfLoadingAndTheCores) {
 }
 
 TEST(Plan, CoresCarryMoreWorkersThatUseAPartOfOneEach) {
-  const Explanation e = explain(loader_bound(0.3, 2, 1.35, 2, 0.35));  // more than half a core is others'
+  const Explanation e = explain(loader_bound(0.3, 2, 1.35, 2, 0.35));
   EXPECT_THAT(e.findings.at(0).advice, ::testing::Not(::testing::HasSubstr("carry no more workers")));
   const Plan p = plan(e);
   const Option* more = option(p, "more_loader_workers");
   ASSERT_NE(more, nullptr);
-  EXPECT_THAT(more->apply, ::testing::HasSubstr("num_workers=4")) << "some 1.35 cores for workers of 0.35";
+  EXPECT_THAT(more->apply, ::testing::HasSubstr("num_workers=6")) << "some 2 cores for workers of 0.35";
   EXPECT_EQ(option(plan(explain(loader_bound(0.3, 2, 1.9, 2, 0.7))), "more_loader_workers"), nullptr);
 }
 
@@ -163,7 +163,7 @@ TEST(Plan, WhatIsNotRunHasNoKernelsEither) {
   EXPECT_NEAR(less->gain.high, 120.0 / 100, 0.03) << "half of 40 s, kernels and all";
   EXPECT_GT(less->gain.high, 120.0 / (120 - seconds(e.findings.at(0).cost()) / 2) + 0.02) << "more than is claimed";
   EXPECT_THAT(less->gain.condition, ::testing::HasSubstr("the kernels and the other time of these phases"));
-  EXPECT_LT(larger->gain.high, 120.0 / 82) << "a larger batch has its kernels yet";
+  EXPECT_NEAR(larger->gain.high, 120.0 / 80, 0.07) << "nothing tells how long the kernels of larger batches take";
 }
 
 TEST(Plan, AGpuThatIsNotUsedKeepsNoTimeOfTheJob) {
@@ -375,7 +375,7 @@ TEST(Plan, OfLoadingThatSleepsCoresAreNoBound) {
   };
   for (const std::optional<int> workers : {std::optional<int>(), std::optional(6)}) {
     EXPECT_GT(planned(0.02, workers).gain.high, 4) << "0.2 of each second have kernels";
-    EXPECT_LT(planned(0.9, workers).gain.high, 2) << "the cores carry hardly more";
+    EXPECT_NEAR(planned(0.9, workers).gain.high, 100.0 / 42, 0.05) << "0.8 of each second by two cores";
   }
   EXPECT_THAT(planned(0.02, 6).apply, ::testing::HasSubstr("num_workers=6"));
   EXPECT_THAT(planned(0.02, {}).apply, ::testing::HasSubstr("num_workers=5"));
@@ -575,7 +575,9 @@ void expect_the_rules(const Explanation& e, const Plan& p) {
     if (one.finding && !spreads && one.id != "larger_batch") {
       const Finding& finding = e.findings[*one.finding];
       ASSERT_TRUE(finding.gain);
-      ASSERT_LE(one.gain.high, finding.gain->high + 1e-6) << "never above the finding's own";
+      if (one.gain.condition.find("its high end has the kernels") == std::string::npos) {
+        ASSERT_LE(one.gain.high, finding.gain->high + 1e-6) << "never above the finding's own";
+      }
       if (!finding.cause) {
         ASSERT_EQ(one.gain.low, 1) << "a set promises nothing";
       }

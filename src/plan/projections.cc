@@ -46,14 +46,13 @@ std::vector<Projection> projections(const Explanation& e, const PlanRequest& req
     list.push_back({std::move(what), seconds(now) / gain.high, seconds(now) / gain.low,
                     fmt::format("if it goes on as recorded, {}", with)});
   };
-  if (e.pipeline) {  // Amdahl's two parts
-    const double gpu = seconds(e.pipeline->gpu_part), rest = seconds(e.pipeline->rest);
-    list.push_back({fmt::format("all {} with everything from the first kernel to the last, the job's code included, "
-                                "twice as fast",
-                                human_duration(e.ledger.span())),
-                    rest + gpu / 2, rest + gpu / 2, "if the rest takes as long as now"});
-    list.push_back({fmt::format("all {} however fast that part becomes", human_duration(e.ledger.span())), rest, rest,
-                    "if the rest takes as long as now"});
+  if (e.pipeline) {  // Amdahl's two parts: waits between kernels are no part of what a faster GPU makes faster
+    const double kernels = seconds(e.pipeline->kernels), rest = seconds(e.ledger.span()) - kernels;
+    const std::string all = human_duration(e.ledger.span());
+    list.push_back({fmt::format("all {} with kernels twice as fast", all), rest + kernels / 2, rest + kernels / 2,
+                    "if all else takes as long as now"});
+    list.push_back(
+        {fmt::format("all {} however fast the kernels become", all), rest, rest, "if all else takes as long as now"});
   }
   if (request.left) add(fmt::format("the remaining {}", human_duration(*request.left)), *request.left);
   const bool asked = request.epochs || request.trials;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <tuple>
 
 #include "base/human.h"
 #include "plan/measured.h"
@@ -33,6 +35,9 @@ double expected(const Gain& gain) {
 double expected_saving(const Candidate& one) {
   return one.option.promises ? one.probability * expected(one.option.gain) : 0;
 }
+
+// What the changes for one finding are worth together, whichever of its causes it is.
+double worth(const Candidate& one) { return one.option.promises ? one.surely * expected(one.option.gain) : 0; }
 
 double score(const Candidate& one) {
   return expected_saving(one) - kRisk[static_cast<std::size_t>(one.option.safety)] -
@@ -76,10 +81,17 @@ void give_gains(const StepModel& model, std::vector<Candidate>& candidates) {
 }
 
 void rank(std::vector<Candidate>& candidates) {
+  std::map<std::size_t, double> of_finding;
+  for (const Candidate& one : candidates)
+    if (one.option.finding) of_finding[*one.option.finding] = std::max(of_finding[*one.option.finding], worth(one));
+  const auto of_group = [&](const Candidate& one) {
+    return one.option.finding ? of_finding.at(*one.option.finding) : worth(one);
+  };
   std::stable_sort(candidates.begin(), candidates.end(), [&](const Candidate& x, const Candidate& y) {
     if (x.asked != y.asked) return x.asked;
     if (x.option.promises != y.option.promises) return x.option.promises;
-    return score(x) > score(y);
+    return std::tuple(-of_group(x), x.option.finding, -score(x)) <
+           std::tuple(-of_group(y), y.option.finding, -score(y));
   });
   const auto first =
       std::find_if(candidates.begin(), candidates.end(), [](const auto& one) { return !is_observation(one); });
@@ -119,9 +131,14 @@ std::vector<OptionsTogether> together(const StepModel& model, const std::vector<
     left.erase(best);
     keep();
   }
-  if (left.empty() || steps.empty()) return steps;
-  chosen.insert(chosen.end(), left.begin(), left.end());
-  keep();
+  if (steps.empty()) return steps;
+  const std::size_t before = chosen.size();
+  for (const Candidate* one : left) {  // another change for what these save already adds nothing to them
+    const double now = gain_of(model, chosen).high;
+    chosen.push_back(one);
+    if (gain_of(model, chosen).high < now * (1 + kLeastSaved)) chosen.pop_back();
+  }
+  if (chosen.size() > before) keep();
   return steps;
 }
 

@@ -12,11 +12,12 @@ namespace headroom::planning {
 // Gains of each candidate alone, by simulation; those that bring nothing are left out, unless somebody asked.
 void give_gains(const StepModel& model, std::vector<Candidate>& candidates);
 
-// What somebody asked about, then by the expected share of the time that is saved, less its risk and effort. An
-// observation goes first where the first change is for one of several causes.
+// What somebody asked about, then the changes for one finding behind those for another that costs more, as it is
+// expected; of one finding, by the expected share of the time that each saves, less its risk and effort. An observation
+// goes first where the first change is for one of several causes.
 void rank(std::vector<Candidate>& candidates);
 
-// The best one, then each time the one that saves most of what is left, re-simulated; at the end all of them.
+// The best one, then each time the one that saves most of what is left, re-simulated; at the end all that save more.
 [[nodiscard]] std::vector<OptionsTogether> together(const StepModel& model, const std::vector<Candidate>& candidates);
 
 // All that somebody asked about, simulated together; all that promises something where nobody asked.

@@ -104,11 +104,13 @@ StepModel::Claimed claimed_of(const Finding& finding, double seconds_of_all) {
 // What processes below those on the GPU did, where the GPU waited for its data: they are the loader.
 void add_loader(const Explanation& e, StepModel& model) {
   if (!e.host) return;
-  const HostTime& host = *e.host;
+  HostTime host = *e.host;
+  const double loop = model.seconds - model.outside;  // at their start they use a core that is free once they load
+  if (loop > 0) host.owner_cores = std::max(0.0, host.owner_cores * model.seconds - model.outside) / loop;
   model.cores = cores_for_helpers(host);
+  model.others = *model.cores - cores_for_helpers(host, cores_of_others(*e.host));
   HostTime without = host;
   without.owner_cores = 0;
-  if (without.busy_cores) *without.busy_cores -= host.owner_cores;
   model.owner_cores = cores_for_helpers(without) - *model.cores;
   if (host.helpers == 0 || e.ledger.total(Account::kInput) == 0) return;
   model.workers = static_cast<double>(host.helpers);
@@ -219,8 +221,9 @@ double loader_of(const StepModel& model, std::span<const Change> changes, double
 
 std::optional<double> cores_then(const StepModel& model, const Change& change) {
   const StepModel::Claimed* claimed = claimed_by(model, change);
-  if (!model.cores || model.workers > 0 || claimed == nullptr || model.seconds <= 0) return model.cores;
-  return *model.cores + std::min(model.owner_cores, claimed->seconds / model.seconds);
+  const double loop = model.seconds - model.outside;
+  if (!model.cores || model.workers > 0 || claimed == nullptr || loop <= 0) return model.cores;
+  return *model.cores + std::min(model.owner_cores, claimed->seconds / loop);
 }
 
 double simulate(const StepModel& model, std::span<const Change> changes) {

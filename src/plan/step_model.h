@@ -37,11 +37,12 @@ struct StepModel {
   double rest = 0;  // of `seconds`: no process was at its GPU part, so that more GPUs change nothing there
 
   // The loader: CPU-seconds of its processes, how many there are (0: the training process loads its data itself), how
-  // much of a core each uses, and cores that are left for them.
+  // much of a core each uses, cores that can be theirs, and how many of these others used meanwhile.
   double loading = 0;
   double workers = 0;
   double cores_each = 1;
   std::optional<double> cores;
+  double others = 0;
   double owner_cores = 0;  // of them more, if the processes on the GPU used no core
 };
 [[nodiscard]] StepModel step_model(const Explanation& explanation);

@@ -14,6 +14,8 @@ namespace headroom::report {
 [[nodiscard]] std::string share_words(Nanos ns, Nanos whole);                   // "61.2 %"
 [[nodiscard]] std::string since_begin(const view::View& view, Nanos at);        // "7:02" after the view's begin
 
+// Of the GPUs that the job used, as the headline is, and `whole` their time; of all where it used all or none.
+[[nodiscard]] std::vector<view::Share> shares_of_used(const Document& d, Nanos& whole);
 [[nodiscard]] Table ledger_table(const Document& d);
 // Accounts and readings of one GPU in a dozen stretches of time: what the strips show.
 [[nodiscard]] Table time_table(const Document& d, std::size_t gpu);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/human.h"
 #include "base/iso_time.h"
@@ -60,12 +61,18 @@ std::vector<std::string> finding_numbers(const Explanation& e) {
 
 std::vector<Point> finding_points(const Explanation& e, const Finding& finding) {
   std::vector<Point> points;
-  const Nanos budget = e.ledger.budget();
   if (finding.cost() > 0) {
-    const bool several = finding.claims.front().device != finding.claims.back().device;
+    std::set<std::size_t> devices;
+    for (const ClaimedPiece& piece : finding.claims) devices.insert(piece.device);
+    const bool all = e.batch || devices.size() == e.ledger.devices.size();  // as the headline is
+    const Nanos whole = all ? e.ledger.budget() : e.ledger.span() * static_cast<Nanos>(devices.size());
+    const std::string whose = all ? "the time"
+                              : devices.size() == 1
+                                  ? fmt::format("the time of GPU {}", e.ledger.devices[*devices.begin()].index)
+                                  : fmt::format("the time of {} GPUs", devices.size());
     add(points, "Costs",
-        fmt::format("{}{}, {} of the time{}", human_duration(finding.cost()), several ? " of GPU time" : "",
-                    share_words(finding.cost(), budget),
+        fmt::format("{}{}, {} of {}{}", human_duration(finding.cost()), devices.size() > 1 ? " of GPU time" : "",
+                    share_words(finding.cost(), whole), whose,
                     finding.part_of ? "; counted in the larger finding, too" : ""));
   }
   for (const std::string& sentence : finding.evidence) add(points, "Evidence", sentence);
@@ -133,8 +140,9 @@ std::vector<Point> limits_points(const Explanation& e) {
                     unread_words(e.ledger)));
   if (e.work && e.work->steps_per_second)
     add(points, "Work",
-        fmt::format("{:.0f} steps, {} per second from the first to the last, counted by {}", e.work->steps,
-                    human_figure(*e.work->steps_per_second, 3), e.work->via));
+        fmt::format("{:.0f} steps, {}{} per second from the first to the last, counted by {}", e.work->steps,
+                    e.work->via == "output" ? "at least " : "", human_figure(*e.work->steps_per_second, 3),
+                    e.work->via));
   return points;
 }
 

@@ -52,29 +52,54 @@ std::string stretch_words(const Document& d) {
 
 std::string since_begin(const view::View& view, Nanos at) { return human_duration(at - view.begin); }
 
+std::vector<view::Share> shares_of_used(const Document& d, Nanos& whole) {
+  const auto used = [](const view::Gpu& gpu) {
+    return std::any_of(gpu.ledger.begin(), gpu.ledger.end(), [](const view::Share& share) {
+      return share.account != Account::kNotUsed && share.account != Account::kForeign &&
+             share.account != Account::kUnobserved && share.ns > 0;
+    });
+  };
+  const auto count = std::count_if(d.view.gpus.begin(), d.view.gpus.end(), used);
+  const bool all = count == 0 || count == std::ssize(d.view.gpus);
+  whole = all ? d.explanation.ledger.budget() : d.explanation.ledger.span() * count;
+  if (all) return d.view.ledger;
+  std::vector<view::Share> shares = d.view.ledger;
+  for (view::Share& share : shares) {
+    share.ns = 0;
+    for (const view::Gpu& gpu : d.view.gpus)
+      if (used(gpu)) share.ns += of(gpu.ledger, share.account);
+  }
+  std::erase_if(shares, [](const view::Share& share) { return share.ns == 0; });
+  return shares;
+}
+
 Table ledger_table(const Document& d) {
   const Ledger& ledger = d.explanation.ledger;
   const std::size_t gpus = ledger.devices.size();
+  Nanos whole = 0;
+  const std::vector<view::Share> shares = shares_of_used(d, whole);
   Table table;
   table.caption =
       gpus == 1 ? fmt::format("Every moment of {}, in one account each", human_duration(ledger.span()))
                 : fmt::format("Every moment of {} x {}, in one account each", gpus, human_duration(ledger.span()));
+  if (whole < ledger.budget()) table.caption += "; shares are of what the job used";
   table.head = {"Account", "Share", "Time"};
   if (gpus > 1)
     for (const Device& device : ledger.devices) table.head.push_back(fmt::format("GPU {}", device.index));
   Nanos longest = 0;
   for (const view::Share& share : d.view.ledger) longest = std::max(longest, share.ns);
-  const auto row = [&](const std::string& label, Nanos ns, const auto& of_gpu) {
-    std::vector<std::string> cells{label, percent(ratio(ns, ledger.budget())), column_duration(ns, longest)};
+  const auto row = [&](const std::string& label, Nanos of_used, Nanos ns, const auto& of_gpu) {
+    std::vector<std::string> cells{label, of_used > 0 ? percent(ratio(of_used, whole)) : "-",
+                                   column_duration(ns, longest)};
     if (gpus > 1)
       for (std::size_t gpu = 0; gpu < gpus; ++gpu) cells.push_back(percent(ratio(of_gpu(gpu), ledger.span())));
     table.rows.push_back(std::move(cells));
   };
   for (const view::Share& share : d.view.ledger)
-    row(fmt::format("{}: {}", info(share.account).label, info(share.account).help), share.ns,
+    row(fmt::format("{}: {}", info(share.account).label, info(share.account).help), of(shares, share.account), share.ns,
         [&](std::size_t gpu) { return of(d.view.gpus[gpu].ledger, share.account); });
   longest = std::max(longest, ledger.budget());
-  row("all", ledger.budget(), [&](std::size_t) { return ledger.span(); });
+  row("all", whole, ledger.budget(), [&](std::size_t) { return ledger.span(); });
   return table;
 }
 

@@ -41,14 +41,16 @@ std::string bar(const Document& d, std::size_t gpu) {
 
 // Each account begins where the one before it ends: a table that is a chart.
 std::string waterfall(const Document& d) {
-  const Nanos budget = d.explanation.ledger.budget();
-  Nanos longest = 0, before = 0;
-  for (const view::Share& share : d.view.ledger) longest = std::max(longest, share.ns);
-  std::string html =
-      "<table class=\"waterfall\"><caption>Of all time of the GPUs</caption>\n<thead><tr><th scope=\"col\">Account</th>"
+  Nanos budget = 0, longest = 0, before = 0;
+  const std::vector<view::Share> shares = shares_of_used(d, budget);
+  for (const view::Share& share : shares) longest = std::max(longest, share.ns);
+  std::string html = fmt::format("<table class=\"waterfall\"><caption>Of all time of the GPUs{}</caption>\n",
+                                 budget < d.explanation.ledger.budget() ? " that the job used" : "");
+  html +=
+      "<thead><tr><th scope=\"col\">Account</th>"
       "<th scope=\"col\">Drawn to scale</th><th scope=\"col\" class=\"n\">Share</th><th scope=\"col\" "
       "class=\"n\">Time</th></tr></thead>\n<tbody>\n";
-  for (const view::Share& share : d.view.ledger) {
+  for (const view::Share& share : shares) {
     const double width = std::max(2.0, wide(share.ns, budget));
     const std::string shape =
         rectangle(account_class(share.account), std::min(wide(before, budget), kLedgerWide - width), 0, width, 14);

@@ -143,7 +143,7 @@ std::string worker_sentence(const StudyReport& report) {
       "trials that were pruned",
       "was start-up",
       dead_trials(report) > 0 ? "went into failed and dead trials" : "went into failed trials",
-      "trains trials that still run",
+      report.live ? "trains trials that still run" : "went into trials that were open at the end",
       "went by without a trial"};
   const auto shares = percents({time.useful, time.discarded, time.startup, time.failed, time.running, time.between});
   std::string text;

@@ -15,15 +15,15 @@ namespace {
 std::string worker_table(const StudyReport& report, const TextOptions& options) {
   const WorkerTime& time = report.worker_time;
   if (!(time.total > 0) || !std::isfinite(time.total)) return "";
-  constexpr std::array<std::string_view, 6> kLabels{"useful", "pruned",        "start-up",
-                                                    "failed", "still running", "no trial open"};
+  const std::array<std::string_view, 6> labels{
+      "useful", "pruned", "start-up", "failed", report.live ? "still running" : "open at the end", "no trial open"};
   const std::vector<double> parts{time.useful, time.discarded, time.startup, time.failed, time.running, time.between};
   const auto shares = percents(parts);
   constexpr std::size_t kLabel = 16, kShare = 6, kTime = 10;
   const std::size_t cells = options.width - (kLabel + kShare + kTime + 3);
   std::string text = bold("Worker time\n", options);
   for (std::size_t i = 0; i < parts.size(); ++i)
-    text += fmt::format("  {}{}{}{}\n", pad_right(kLabels[i], kLabel),
+    text += fmt::format("  {}{}{}{}\n", pad_right(labels[i], kLabel),
                         bar(parts[i] / time.total, std::min<std::size_t>(cells, 40), options.utf8),
                         pad_left(fmt::format("{} %", shares[i]), kShare), pad_left(duration_words(parts[i]), kTime));
   return text + "\n";

@@ -66,6 +66,7 @@ std::string states_words(const StudyReport& report) {
       text += fmt::format("{} {} {}", first ? ":" : ",", human_count(facts.count), word(state));
       first = false;
       const std::int64_t dead = state == TrialState::kRunning ? dead_trials(report) : 0;
+      if (state == TrialState::kRunning && !report.live && dead < facts.count) text += " at the last sign of life";
       if (dead > 0 && dead >= facts.count)
         text += facts.count == 1 ? " (dead)" : " (all of them dead)";
       else if (dead > 0)

@@ -56,7 +56,9 @@ struct Group {
   }
 };
 
-std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts& parallelism, std::size_t running) {
+// `silence`: since its last sign of life.
+std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts& parallelism, std::size_t running,
+                     Nanos silence) {
   const auto longest = to_nanos(timeline.longest);
   switch (by) {
     case DeadBy::kProcess:
@@ -64,8 +66,8 @@ std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts
     case DeadBy::kHeartbeat:
       return "its heartbeat has stopped";
     case DeadBy::kAge:
-      return fmt::format("by its begin and its reports it would have ended long ago; the longest trial took {}",
-                         human_duration(longest));
+      return fmt::format("silent for {} times as long as the longest trial took ({})",
+                         human_figure(seconds(silence) / std::max(1e-9, timeline.longest), 2), human_duration(longest));
     case DeadBy::kReplaced:
       return fmt::format(
           "more trials are open than the {} that {}, younger ones began after it, nothing was heard of it for longer "
@@ -90,16 +92,19 @@ void add_dead(const Study& study, const Timeline& timeline, const ParallelismFac
     group.collect(study, timeline, [&](const Trial&, const TrialSpan& span) { return span.dead == by; });
     if (group.trials.empty()) continue;
     const std::string each = group.trials.size() == 1 ? ": " : "; of each: ";
-    found.push_back(
-        {group.worker_seconds,
-         {.kind = "dead_trial",
-          .text = fmt::format("{} {} RUNNING in the storage and dead{}{}", names(group.trials), is_or_are(group.trials),
-                              each, evidence(by, timeline, parallelism, alive.trials.size())),
-          .next =
-              fmt::format("study.tell({}, state=optuna.trial.TrialState.FAIL) ends {}, if no process of it is left; "
+    Nanos silence = timeline.end - timeline.begin;
+    for (const TrialSpan& span : timeline.spans)
+      if (span.dead == by) silence = std::min(silence, timeline.end - span.last_sign);
+    found.push_back({group.worker_seconds,
+                     {.kind = "dead_trial",
+                      .text = fmt::format("{} {} RUNNING in the storage and {}dead{}{}", names(group.trials),
+                                          is_or_are(group.trials), by == DeadBy::kAge ? "probably " : "", each,
+                                          evidence(by, timeline, parallelism, alive.trials.size(), silence)),
+                      .next = fmt::format(
+                          "study.tell({}, state=optuna.trial.TrialState.FAIL) ends {}, if no process of it is left; "
                           "until then samplers that count running trials keep away from its parameters",
                           group.trials.front(), group.trials.size() == 1 ? "it" : "the first"),
-          .trials = listed(group.trials)}});
+                      .trials = listed(group.trials)}});
   }
 }
 

@@ -29,7 +29,7 @@ TEST(Anomalies, ATrialFarOlderThanAnyThatEndedIsDead) {
   const StudyAnomaly* found = anomaly(report, "dead_trial");
   ASSERT_TRUE(found);
   EXPECT_EQ(found->trials, std::vector<std::int64_t>{10});
-  EXPECT_EQ(found->text.find("trial 10 is RUNNING in the storage and dead: by its begin"), 0u) << found->text;
+  EXPECT_EQ(found->text.find("trial 10 is RUNNING in the storage and probably dead: silent for "), 0u) << found->text;
   EXPECT_FALSE(report.live);
   EXPECT_TRUE(report.bars[10].dead);
   EXPECT_EQ(report.parallelism.workers, 4) << "the dead one is no fifth";

@@ -16,14 +16,14 @@ constexpr Nanos kWeek = 7 * 24 * 60 * kMinute;
 constexpr std::size_t kEnough = 5;     // finished trials, to say how long one can take
 constexpr double kTimesUsual = 3;      // x the 99th of 100 durations
 constexpr double kTimesLongest = 1.5;  // x the longest
+constexpr double kTimesClocks = 10;    // x the longest, but a minute at most: clocks of machines differ
 
 using Signs = std::vector<std::pair<std::size_t, Nanos>>;  // trials that are RUNNING, and their last signs of life
 
 // How long a trial can take, by those that ended.
 std::optional<Nanos> plausible(const std::vector<double>& sorted) {
   if (sorted.size() < kEnough) return std::nullopt;
-  const double longest = std::max(kTimesUsual * nearest_rank(sorted, 0.99), kTimesLongest * sorted.back());
-  return to_nanos(longest) + kMinute;
+  return to_nanos(std::max(kTimesUsual * nearest_rank(sorted, 0.99), kTimesLongest * sorted.back()));
 }
 
 // The latest moment of which the storage can tell: when it was written last, or now.
@@ -44,14 +44,15 @@ Nanos last_sign(const Study& study, std::size_t i, const StepModel& model, const
 }
 
 // Ends the study at its latest sign of life if it has been silent for too long, else at the moment that is looked at.
+// `clocks`: by how much those of the storage's writers and of this machine may differ.
 void set_end(const Study& study, const StudyOptions& options, const Signs& signs, std::optional<Nanos> limit,
-             Timeline& timeline) {
+             Nanos clocks, Timeline& timeline) {
   if (signs.empty()) return;
   const auto moment = as_of(study, options);
   const bool known = moment && timeline.clock.known;
   for (const auto& [i, sign] : signs)
     timeline.end = std::max(timeline.end, known ? std::min(sign, *moment - timeline.clock.offset) : sign);
-  const Nanos too_long = limit.value_or(kWeek);
+  const Nanos too_long = limit.value_or(kWeek) + clocks;
   if (known) {
     const Nanos there = *moment - timeline.clock.offset;
     const Nanos now = options.now > 0 ? options.now - timeline.clock.offset : there;
@@ -95,7 +96,10 @@ void settle(const Study& study, const StudyOptions& options, const StepModel& mo
   }
   std::sort(durations.begin(), durations.end());
   const auto limit = plausible(durations);
-  set_end(study, options, signs, limit, timeline);
+  const Nanos clocks =
+      durations.empty() ? kMinute : std::min(kMinute, std::max(kSecond, to_nanos(kTimesClocks * durations.back())));
+  const Nanos heard = timeline.end;  // by the storage's own times
+  set_end(study, options, signs, limit, clocks, timeline);
   const Nanos grace = heartbeat_grace(study, timeline);
   for (const auto& [i, sign] : signs) {
     TrialSpan& span = timeline.spans[i];
@@ -106,7 +110,7 @@ void settle(const Study& study, const StudyOptions& options, const StepModel& mo
       span.dead = DeadBy::kProcess;
     else if (beats && span.end - sign > grace)
       span.dead = DeadBy::kHeartbeat;
-    else if (!beats && limit && span.end - sign > *limit)
+    else if (!beats && limit && (heard - sign > *limit || span.end - sign > *limit + clocks))
       span.dead = DeadBy::kAge;
     span.alive_until = span.dead == DeadBy::kNone ? span.end : span.last_sign;
   }

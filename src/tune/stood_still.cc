@@ -45,7 +45,9 @@ std::optional<StoodStill> stood_still(const Study& study, const Timeline& timeli
                    .text = fmt::format("for {} from {} on by the storage's clock {}{}", lasted(length(longest)),
                                        clock_time(timeline.begin + to_nanos(longest.begin)), what, more),
                    .next = longest.open == 0 ? "the study was stopped then, or its workers had ended"
-                                             : "the machine slept, or all workers waited for something"};
+                           : longest.end >= seconds(timeline.end - timeline.begin)
+                               ? "the study is over, the machine slept, or all workers waited for something"
+                               : "the machine slept, or all workers waited for something"};
   return found;
 }
 

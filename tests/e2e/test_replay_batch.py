@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ledger of batches that never ran (test_batch_ledger): a nanosecond of a kernel is that of the task that ran it."""
+import json
+
 import pytest
 
-from headroom_e2e import finding
+from headroom_e2e import finding, headroom
 from made_recording import MS, Made, told
 
 SPAN = 16000
@@ -37,8 +39,27 @@ def test_the_accounts_of_tasks_are_as_long_as_their_kernels(tmp_path):
         ("useful", "long"): 10300, **{("startup", task): 500 for task, *_ in TASKS}, ("task_waiting", None): 600, ("no_task", None): 10000}
     tail, wasted = finding(answer, "tail_imbalance"), finding(answer, "wasted_trials")
     assert tail["device_seconds"] == 10 and tail["gain"]["high"] == pytest.approx(32 / 22, rel=1e-9)
-    assert wasted["device_seconds"] == 1.8 and wasted["gain"]["high"] == pytest.approx(32 / (32 - 1.8), rel=1e-9)
+    assert wasted["device_seconds"] == 1.8 and wasted["gain"] is None, "made right, it takes as long"
     assert wasted["evidence"][1] == "their kernels ran for 1.3 s; alone they held GPUs without a kernel for 500 ms"
+
+
+def test_a_task_that_failed_gains_by_succeeding_at_once_or_not_at_all(tmp_path):
+    tasks = [("a", 0, 0, 3000, "succeeded"), ("bad", 1, 0, 3000, "failed"), ("b", 0, 3200, 6200, "succeeded")]
+    never = finding(told(tmp_path, batch(tasks, 6200)), "wasted_trials")
+    assert never["gain"] is None and never["bound"] == "none at equal work: made right, these tasks take as long, or longer"
+    assert "fail_early" not in {option["id"] for option in planned(tmp_path) if option["gain"]}
+    later = finding(told(tmp_path, batch([*tasks, ("bad", 1, 3000, 6000, "succeeded")], 6200)), "wasted_trials")
+    assert later["gain"]["high"] == pytest.approx(12.4 / 9.4, rel=1e-9)
+
+
+def planned(tmp_path):
+    return json.loads(headroom(tmp_path, "plan", tmp_path / "made.jsonl", "--json").stdout)["options"]
+
+
+def test_kernels_of_work_that_was_thrown_away_are_kernels(tmp_path):
+    tasks = [("a", 0, 0, 4000, "failed"), ("b", 0, 6000, 10000, "succeeded")]
+    answer = told(tmp_path, batch(tasks, 10000))
+    assert answer["pipeline"]["kernels_ns"] == 7_000_000_000
 
 
 def test_what_a_killed_batch_had_done_is_as_long_as_its_kernels(tmp_path):

@@ -85,3 +85,22 @@ def test_the_trial_of_a_killed_worker_is_named(tmp_path):
     assert found["gpu_ns"] == {"RUNNING": 1_400_000_000, "COMPLETE": 7_200_000_000, "PRUNED": 1_400_000_000, "FAIL": None,
                                "WAITING": None}
     assert [trial["dead"] for trial in found["timeline"]] == [False, False, False, True, False]
+
+
+def test_a_trial_that_is_silent_for_far_longer_than_any_took_is_no_running_one(tmp_path):
+    """Three workers, 740 ms each trial; one is killed in its 11th, the others go on. Who tells how many there are hears it sooner."""
+    for trials, arguments, why in ((24, (), "probably dead: silent for 14 times"),
+                                   (13, ("--workers", "2"), "dead: more trials are open than the 2 workers")):
+        storage = f"{trials}.db"
+        study(tmp_path / storage, sorted(
+            (worker * 100 + number * 746, worker * 100 + number * 746 + 740, "RUNNING" if (worker, number) == (2, 10) else "COMPLETE")
+            for worker in range(3) for number in range(trials) if worker < 2 or number <= 10))
+        done = headroom(tmp_path, "study", storage, "--tz", "UTC", "--cores", "4", *arguments)
+        assert f" {2 * trials + 10} complete, 1 running (dead)." in done.stdout and "still run" not in done.stdout
+        assert f"Trial 32 is RUNNING in the storage and {why}" in " ".join(done.stdout.split())
+
+
+def test_the_last_trials_of_a_study_that_is_over_run_no_more(tmp_path):
+    study(tmp_path / "study.db", [*((at, at + 740, "COMPLETE") for at in range(0, 15000, 750)), (15000, 15500, "RUNNING")])
+    text = headroom(tmp_path, "study", "study.db", "--tz", "UTC", "--cores", "4").stdout
+    assert "20 complete, 1 running at the last sign of life." in text and "still run" not in text
