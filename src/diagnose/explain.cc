@@ -275,7 +275,8 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   const bool too_few = diagnose::too_few_readings(a).has_value();
   if (too_few)  // what the driver said stays, and nothing is concluded
     std::erase_if(e.findings, [](const Finding& finding) {
-      return finding.cause != Cause::kDeviceLost && finding.cause != Cause::kUtilisationNotReported;
+      return finding.cause != Cause::kDeviceLost && finding.cause != Cause::kUtilisationNotReported &&
+             finding.cause != Cause::kRecordingLosses;
     });
   e.path = options.path;
   e.headline = diagnose::headline(a, e.findings);

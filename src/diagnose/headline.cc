@@ -297,18 +297,16 @@ std::string lost_words(const Analysis& a) {
 
 // Of a log that has too few readings to conclude anything.
 std::string about_readings(const Analysis& a, std::int64_t readings, const std::vector<std::size_t>& used) {
-  double busy = 0, least = 0, most = 0;
+  double highest = 0, least = 0, most = 0;
   for (const std::size_t device : used) {
-    if (const MetricStats* util = a.stats_of(device, Metric::kGpuUtil)) busy += util->mean;
+    if (const MetricStats* util = a.stats_of(device, Metric::kGpuUtil)) highest = std::max(highest, util->max);
     const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
     if (memory && memory->samples > 0) least += memory->min, most += memory->max;
   }
-  std::string text =
-      fmt::format("The log has {} of {}: busy for {} {}", count_of(readings, "reading"),
-                  used.size() == 1 ? "the GPU" : fmt::format("each of {} GPUs", used.size()),
-                  human_percent(busy / static_cast<double>(used.size())), readings == 1 ? "then" : "of them");
-  if (busy == 0 && most > 2 * least && readings > 1)
-    text += fmt::format(", while its memory went from {} to {}, as at the start of a job",
+  std::string text = fmt::format("The log has {} of {}", count_of(readings, "reading"),
+                                 used.size() == 1 ? "the GPU" : fmt::format("each of {} GPUs", used.size()));
+  if (highest == 0 && most > 2 * least && readings > 1)
+    text += fmt::format("; memory went from {} to {}, as at the start of a job",
                         human_bytes(static_cast<std::int64_t>(least)), human_bytes(static_cast<std::int64_t>(most)));
   return text + ". That tells nothing of the time before and after: log for minutes, once a second.";
 }

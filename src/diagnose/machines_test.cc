@@ -191,6 +191,39 @@ TEST(Machines, UtilisationThatIsNotReportedIsNeitherZeroNorAGap) {
   EXPECT_THAT(half.headline, HasSubstr("GPU 1 reported no utilisation"));
 }
 
+TEST(Machines, ALogThatWasNotAskedForUtilisationTellsWhatItHas) {
+  Recording log = log_of_gpus({[](double) { return Row{{}, {}, 200, 12e9}; }}, 120);
+  for (Track& track : log.tracks)
+    std::erase_if(track.columns, [](const Column& column) { return column.metric == Metric::kGpuUtil; });
+  const Explanation e = explain(log);
+  EXPECT_THAT(e.headline, HasSubstr("the log has no column of utilisation"));
+  const Finding* finding = find(e, Cause::kUtilisationNotReported);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("power 200 W on average, 200 to 200 W, 24,000 J in 2:00")));
+  EXPECT_THAT(finding->advice, HasSubstr("utilization.gpu"));
+  EXPECT_THAT(everything(e), Not(HasSubstr("MIG")));
+}
+
+TEST(Machines, AFewReadingsTellNothingButThemselves) {
+  const Explanation one = explain(log_of_gpus({[](double) { return working(0.65); }}, 1));
+  EXPECT_THAT(one.headline, HasSubstr("The log has 1 reading of the GPU. That tells nothing"));
+  EXPECT_TRUE(one.findings.empty());
+  EXPECT_FALSE(one.bound);
+  const Explanation start = explain(log_of_gpus({[](double t) { return Row{0.0, 0.0, 20, 1e6 + 1e8 * t}; }}, 8));
+  EXPECT_THAT(start.headline, HasSubstr("as at the start of a job"));
+  EXPECT_EQ(find(start, Cause::kHang), nullptr);
+  EXPECT_THAT(explain(log_of_gpus({[](double) { return working(0.65); }}, 10)).headline,
+              Not(HasSubstr("tells nothing")));
+}
+
+TEST(Machines, ALargerBatchFitsWhereMostOfTheMemoryIsFree) {
+  const auto with = [](double bytes) {
+    return everything(explain(log_of_gpus({[=](double) { return Row{0.5, 0.2, 200, bytes}; }}, 120)));
+  };
+  EXPECT_THAT(with(12e9), HasSubstr("larger batch fits"));
+  EXPECT_THAT(with(45e9), Not(HasSubstr("larger batch fits")));
+}
+
 TEST(Machines, ALostGpuIsAFindingWithTheTimeAndTheDriversWord) {
   const Explanation e =
       explain(log_of_gpus({[](double t) {

@@ -197,7 +197,7 @@ TEST(Kineto, IsToldFromOtherJson) {
   EXPECT_EQ(sniff_log(trace({})), LogFormat::kKineto);
   EXPECT_EQ(sniff_log("[\n{\"ph\":\"X\",\"cat\":\"kernel\""), LogFormat::kKineto);
   EXPECT_EQ(sniff_log(R"({"hostname":"a","query_time":"now","gpus":[]})"), LogFormat::kGpustat);
-  EXPECT_EQ(sniff_log(R"({"type":"meta","format":1})"), LogFormat::kJsonl);
+  EXPECT_EQ(sniff_log(R"({"type":"meta","format":1})"), LogFormat::kUnknown);
 }
 
 }  // namespace
