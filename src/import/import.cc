@@ -38,7 +38,7 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kMonitorCsv, "monitor-csv",
                "a monitor of your own: timestamp,gpu_id,gpu_util_%,mem_used_mb,…"},
     FormatName{LogFormat::kSmiXml, "nvidia-smi-xml", "nvidia-smi -q -x, once or with -l"},
-    FormatName{LogFormat::kSmiText, "nvidia-smi-text", "nvidia-smi, again and again into one file: -l, watch, a loop"},
+    FormatName{LogFormat::kSmiText, "smi-text", "nvidia-smi, again and again into one file: -l, watch, a loop"},
     FormatName{LogFormat::kPmon, "pmon", "nvidia-smi pmon -o DT (the processes of a GPU together)"},
     FormatName{LogFormat::kGpustat, "gpustat", "gpustat --json, again and again into one file"},
     FormatName{LogFormat::kDcgm, "dcgm", "dcgmi dmon -e 203,204,155,252,1002,…"},

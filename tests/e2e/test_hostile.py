@@ -149,7 +149,8 @@ def test_a_packed_log_is_read_and_a_bomb_refused(tmp_path):
 
 @pytest.mark.parametrize("form", sorted(path.name for path in FORMS.iterdir()))
 def test_every_form_of_log_has_a_report(tmp_path, form):
-    report = headroom(tmp_path, "why", FORMS / form).stdout
+    told = ["--log-interval", "1s"] if form == "one_column.csv" else []  # it has no times
+    report = headroom(tmp_path, "why", FORMS / form, *told).stdout
     assert "GPU" in report, report
     listed = headroom(tmp_path, "import", "--help").stdout
     for name in ("nvidia-smi-xml", "pmon", "gpustat", "dcgm", "prometheus", "headroom-csv"):

@@ -115,7 +115,7 @@ def test_a_missing_file_and_an_existing_output_are_said(headroom, tmp_path):
 def test_options_say_what_the_log_does_not(headroom, tmp_path):
     log = tmp_path / "bare.csv"
     log.write_text("23:59:59, 5, 30\n00:00:00, 6, 31\n")
-    refused = headroom("import", log, "-o", "a.hrec", "--columns", "timestamp,utilisation.gpu,power.draw")
+    refused = headroom("import", log, "-o", "a.hrec", "--columns", "timestamp,utilization.gup,power.draw")
     assert refused.returncode == 2 and "did you mean 'utilization.gpu'" in refused.stderr
     done = headroom("import", log, "-o", "b.hrec", "--json", "--columns", "timestamp,utilization.gpu,power.draw",
                     "--start-date", "2025-11-05", "--utc-offset", "+05:30", "--device-name", "RTX 4050")
