@@ -352,6 +352,38 @@ TEST(Machines, ClocksCostWhatTheDriverCountedAndOnlyWhileKernelsRan) {
   EXPECT_GT(finding->gain->high, 1.25) << "kernels that end sooner are no idle time that could not go";
 }
 
+TEST(Machines, ACapBelowTheLimitOnACoolGpuIsNotToldToCoolOrToRaiseIt) {
+  const auto advice = [](double watts, double heat) {
+    Recording recording = log_of_gpus({[=](double) { return Row{1.0, 0.4, watts, 12e9}; }}, 120);
+    recording.sources[0].attrs["sm_clock_max_mhz"] = "1410";
+    recording.sources[0].attrs["power_limit_watts"] = "400";
+    Track& track = recording.tracks[0];
+    const auto all = [&](Metric metric, double value) {
+      track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+    };
+    all(Metric::kEventReasons, static_cast<double>(kReasonSwPowerCap)), all(Metric::kSmClock, 800),
+        all(Metric::kTemperature, heat);
+    const Explanation e = explain(recording);
+    const Finding* finding = find(e, Cause::kThrottling);
+    return finding ? finding->advice : "nothing";
+  };
+  EXPECT_THAT(advice(240, 61), HasSubstr("something else caps its power"));
+  EXPECT_THAT(advice(395, 61), HasSubstr("a higher power limit"));
+  EXPECT_THAT(advice(240, 90), HasSubstr("cooling"));
+}
+
+TEST(Machines, WhatTheDriverTakesItselfIsNobody) {
+  const auto of = [](double bytes) {
+    return explain(log_of_gpus({[=](double) { return Row{0.0, 0.0, 20, bytes}; }}, 120));
+  };
+  const Explanation nobody = of(1 << 20), held = of(4e9);
+  ASSERT_FALSE(nobody.findings.empty());
+  EXPECT_THAT(everything(nobody), HasSubstr("1 MiB in use at most: no program had a context"));
+  EXPECT_EQ(find(nobody, Cause::kUnreleasedAfterWork), nullptr);
+  EXPECT_NE(find(nobody, Cause::kJobNeverUsesGpu), nullptr);
+  EXPECT_NE(find(held, Cause::kUnreleasedAfterWork), nullptr);
+}
+
 TEST(Machines, OthersKernelsAreClaimedOnce) {
   const Explanation e = explain(RecordingBuilder(100)
                                     .gpu(0, [](double) { return 1.0; })

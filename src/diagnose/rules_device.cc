@@ -116,6 +116,24 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
 
 }  // namespace
 
+namespace {
+
+// Of a cap of power whether the limit that the driver names was reached, and how warm it was.
+std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding) {
+  constexpr double kAtLimit = 0.9, kWarm = 75;  // of the limit; degrees C
+  const MetricStats *power = a.stats_of(device, Metric::kPower), *heat = a.stats_of(device, Metric::kTemperature);
+  const auto limit = a.devices[device].device.power_limit_watts;
+  const bool by_power = a.clocks[device].reasons == kReasonSwPowerCap;
+  const bool below = power && power->samples > 0 && limit && power->max < kAtLimit * *limit;
+  const bool cool = heat && heat->samples > 0 && heat->max < kWarm;
+  if (!by_power || !below || !cool) return "cooling, or a higher power limit (nvidia-smi -pl, as root)";
+  finding.evidence.push_back(fmt::format(
+      "{:.0f} W at most, of a limit of {:.0f} W: neither that nor heat explains the clocks", power->max, *limit));
+  return "something else caps its power: look at its supply, its cables and slot, and at the caps of the server (BMC)";
+}
+
+}  // namespace
+
 std::vector<Finding> throttling(const Analysis& a) {
   std::vector<Finding> findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
@@ -134,7 +152,7 @@ std::vector<Finding> throttling(const Analysis& a) {
     finding.told_apart_from = {fmt::format("an idle GPU's low clocks: only readings with {} utilisation and more count",
                                            human_percent(a.limits[Threshold::kThrottleUtil]))};
     finding.would_overturn = "the step time at full clocks: if it stays the same, the work does not depend on them";
-    finding.advice = "cooling, or a higher power limit (nvidia-smi -pl, as root)";
+    finding.advice = clock_advice(a, device, finding);
     gains_by_removal(a, finding, "for the compute-bound share of that time only");
     findings.push_back(std::move(finding));
   }

@@ -291,6 +291,18 @@ std::vector<Finding> quiet_end(const Analysis& a) {
 }
 
 // A log in which nothing ever ran says nothing about loaders and batches.
+namespace {
+
+// The most memory that was in use on a device where no program can have had a context: what the driver takes itself.
+std::optional<std::int64_t> mebibytes_of_nobody(const Analysis& a, std::size_t device) {
+  constexpr double kLeastContext = 32.0 * (1 << 20);  // CUDA's own are 60 MiB and more
+  const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
+  if (!memory || memory->samples == 0 || memory->max >= kLeastContext) return std::nullopt;
+  return static_cast<std::int64_t>(memory->max) >> 20;
+}
+
+}  // namespace
+
 std::vector<Finding> no_kernel_seen(const Analysis& a) {
   if (!readings_alone(a) || a.ledger.busy() > 0) return {};
   // The driver's lists were read all the while, and nobody was in them.
@@ -312,9 +324,21 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
     finding.cause = Cause::kJobNeverUsesGpu;
     finding.evidence.push_back("the driver listed no compute process on any GPU while the job ran");
   }
-  for (std::size_t device = 0; device < a.devices.size(); ++device)
-    if (const auto words = memory_words(a, device); !words.empty()) finding.evidence.push_back(words);
-  finding.evidence.push_back("memory in use only says that somebody holds it");
+  bool held = false;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const auto free = mebibytes_of_nobody(a, device);
+    held |= !free;
+    if (free)
+      finding.evidence.push_back(fmt::format("{}: {} MiB in use at most: no program had a context of CUDA there",
+                                             a.device_name(device), *free));
+    else if (const auto words = memory_words(a, device); !words.empty())
+      finding.evidence.push_back(words);
+  }
+  if (held)
+    finding.evidence.push_back("memory in use only says that somebody holds it");
+  else
+    std::erase_if(finding.candidates,
+                  [](Cause cause) { return cause == Cause::kUnreleasedAfterWork || cause == Cause::kHang; });
   finding.would_overturn = "kernels in a longer recording";
   finding.advice =
       "check torch.cuda.is_available(), the CUDA build (torch.version.cuda) and CUDA_VISIBLE_DEVICES; record the job "

@@ -60,22 +60,60 @@ std::string kernels_sentence(const std::pair<std::int64_t, double>& kernels) {
                      human_duration(static_cast<Nanos>(kernels.second * 1e9)));
 }
 
+// Copies by where they go: within the device no memory of the host is in them.
+void name_copies(const Analysis& a, Finding& finding) {
+  double pageable = 0, within = 0;
+  for (const NamedCode& copy : code_in(a, finding.claims)) {
+    if (copy.place.starts_with("pageable")) pageable += copy.share;
+    if (copy.place == info(GpuWork::kCopyOnDevice).name) within += copy.share;
+  }
+  if (within >= a.limits[Threshold::kMajority]) {
+    finding.title = "The GPU copies within its memory, and no kernel runs meanwhile";
+    finding.advice =
+        "fewer copies: contiguous(), clone() and cat() once and not in each step, one memory format, in place";
+    finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
+    return;
+  }
+  finding.evidence.push_back(fmt::format("{} of it is from or to pageable memory", human_percent(pageable)));
+  if (pageable >= a.limits[Threshold::kMajority])
+    finding.cause = Cause::kPageableCopies;
+  else
+    finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
+}
+
+// One call or operator that took most of the time at once: a library that is loaded, code that is compiled.
+bool name_one_long_call(const Analysis& a, Finding& finding) {
+  const auto longest =
+      std::max_element(finding.claims.begin(), finding.claims.end(),
+                       [](const ClaimedPiece& x, const ClaimedPiece& y) { return x.end - x.begin < y.end - y.begin; });
+  const Nanos length = longest->end - longest->begin;
+  if (static_cast<double>(length) < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost())) return false;
+  finding.title = "The GPU waits once for a long call or operator on the CPU";
+  finding.evidence.push_back(
+      fmt::format("{} of it is one time, at {}", human_duration(length), a.when(longest->begin)));
+  finding.candidates = {Cause::kCompileWarmup, Cause::kStartupLoad};
+  finding.advice =
+      "what is used for the first time is loaded or compiled then: profile later steps (torch.profiler.schedule)";
+  return true;
+}
+
+// Operators that take longer on the CPU than their kernels on the GPU, again and again, and no longer than the way of a
+// launch through an eager framework takes.
+bool launches_slowly(const Finding& finding, const std::pair<std::int64_t, double>& kernels) {
+  constexpr double kLongestWay = 200e-6;
+  constexpr std::int64_t kEnough = 10;
+  const double each = seconds(finding.cost()) / static_cast<double>(kernels.first);
+  return kernels.first >= kEnough && each > kernels.second && each < kLongestWay;
+}
+
 void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
   switch (wait.account) {
     case Account::kInput:
       finding.candidates = {Cause::kInputTooFewWorkers, Cause::kInputInMainProcess, Cause::kSlowStorage};
       return;
-    case Account::kTransfer: {
-      double pageable = 0;
-      for (const NamedCode& copy : code_in(a, finding.claims))
-        if (copy.place.starts_with("pageable")) pageable += copy.share;
-      finding.evidence.push_back(fmt::format("{} of it is from or to pageable memory", human_percent(pageable)));
-      if (pageable >= a.limits[Threshold::kMajority])
-        finding.cause = Cause::kPageableCopies;
-      else
-        finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
+    case Account::kTransfer:
+      name_copies(a, finding);
       return;
-    }
     case Account::kSync:
       finding.cause = Cause::kSyncPoints;
       return;
@@ -84,10 +122,15 @@ void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
   }
   const auto kernels = kernels_of(a);
   if (kernels) finding.evidence.push_back(kernels_sentence(*kernels));
+  if (name_one_long_call(a, finding)) return;
   if (kernels && kernels->second < a.limits[Threshold::kShortKernel]) {
     finding.cause = Cause::kLaunchBound;
     finding.title = "The GPU waits for its launches: kernels are shorter than it takes to launch one";
     finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+  } else if (kernels && launches_slowly(finding, *kernels)) {
+    finding.cause = Cause::kLaunchBound;
+    finding.title = "The GPU waits for its launches: operators take longer on the CPU than their kernels on the GPU";
+    finding.advice = "fused operators (torch.compile), CUDA graphs, or a larger batch";
   } else {
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess};
     if (kernels) finding.told_apart_from = {"launch-bound kernels: they are longer than a launch takes"};
@@ -138,10 +181,13 @@ std::vector<Finding> unexplained(const Analysis& a) {
   Claims between = all, begun = all;
   std::erase_if(between, [](const ClaimedPiece& piece) { return piece.where >= 0; });
   std::erase_if(begun, [](const ClaimedPiece& piece) { return piece.where < 0; });
+  const bool operators = a.meta.extra.find("operators") == a.meta.extra.end();
   if (a.material(length(between))) {
     Finding finding = waits(std::move(between));
     finding.confidence = Confidence::kLow;
-    finding.title = "The GPU waits while the thread that launches runs no operator and no CUDA call";
+    finding.title = operators ? "The GPU waits while the thread that launches runs no operator and no CUDA call"
+                              : "The GPU waits while the thread that launches makes no CUDA call";
+    if (!operators) finding.evidence = {"the trace has no operators: whether one ran is not known"};
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kInputTooFewWorkers,
                           Cause::kLoggingUpload, Cause::kGilContention};
     finding.advice = "see what Python does there: headroom run -- CMD reads its stacks";

@@ -54,6 +54,55 @@ TEST(Traces, ShortKernelsWithGapsAreLaunchBoundAndLongOnesAreNot) {
   }
 }
 
+TEST(Traces, OperatorsThatTakeLongerThanTheirKernelsAreLaunchBound) {
+  ExplainOptions options;
+  options.limits.set(Threshold::kShortKernel, 1e-6);
+  for (const Nanos kernel : {2, 6}) {  // us, of ten
+    Profile profile;
+    profile.kernels = 1;
+    for (Nanos at = 0; at < 100; at += 10) {
+      profile.device.push_back({at, {"kernel"}});
+      profile.device.push_back({at + kernel, {}});
+      profile.thread.push_back({at, {"aten::linear"}});
+    }
+    const Explanation e = explain(profile.build(), options);
+    EXPECT_EQ(find_single(e, Cause::kLaunchBound) != nullptr, kernel == 2);
+    EXPECT_EQ(find(e, Cause::kInputInMainProcess) != nullptr, kernel == 6);
+  }
+}
+
+TEST(Traces, OneLongCallIsNoPattern) {
+  Profile profile{.device = {{0, {"kernel"}}, {5, {}}, {85, {"kernel"}}, {90, {}}, {95, {"kernel"}}},
+                  .thread = {{0, {"aten::mm"}}},
+                  .kernels = 1};
+  const Explanation e = explain(profile.build());
+  const Finding* once = find(e, Cause::kCompileWarmup);
+  ASSERT_TRUE(once);
+  EXPECT_NE(once->title.find("waits once"), std::string::npos);
+  EXPECT_EQ(find(e, Cause::kLaunchBound), nullptr);
+}
+
+TEST(Traces, CopiesWithinTheGpuHaveNothingToDoWithTheHostsMemory) {
+  const Profile profile{.device = {{0, {"kernel"}}, {40, {"copy between GPU memories"}}, {80, {"kernel"}}},
+                        .thread = {{0, {"aten::cat"}}},
+                        .kernels = 1};
+  const Explanation e = explain(profile.build());
+  ASSERT_FALSE(e.findings.empty());
+  EXPECT_NE(e.findings[0].title.find("copies within its memory"), std::string::npos) << e.findings[0].title;
+  EXPECT_EQ(e.findings[0].advice.find("pin"), std::string::npos);
+}
+
+TEST(Traces, OperatorsThatWereNotTracedAreNotDenied) {
+  const Profile profile{.device = {{0, {"kernel"}}, {20, {}}, {60, {"kernel"}}},
+                        .thread = {{0, {"cudaLaunchKernel"}}, {1, {}}, {59, {"cudaLaunchKernel"}}, {60, {}}},
+                        .kernels = 1};
+  Recording recording = profile.build();
+  const auto says = [&] { return explain(recording).findings.at(0).title.find("no operator") != std::string::npos; };
+  EXPECT_TRUE(says());
+  recording.meta.extra["operators"] = "not traced";
+  EXPECT_FALSE(says());
+}
+
 // Ten steps of 10 us: kernels for 5, and 4 in this call from step `from` to step `to`.
 Explanation with_calls(const std::string& call, int from, int to) {
   Profile profile{.device = {}, .thread = {}, .kernels = 1};

@@ -88,9 +88,10 @@ class NsysReader {
   }
   // One row after another of a table that has a begin and an end; nothing where there is no such table.
   template <class Take>
-  Result<void> each(std::string_view table, const std::string& columns, const Take& take) {
+  Result<void> each(std::string_view table, const std::string& columns, const Take& take, std::string_view where = "") {
     if (!has(fmt::format("{}.start", table)) || !has(fmt::format("{}.end", table))) return {};
-    HR_TRY(Statement rows, database_.prepare(fmt::format("SELECT t.start, t.\"end\", {} FROM {} t", columns, table)));
+    HR_TRY(Statement rows,
+           database_.prepare(fmt::format("SELECT t.start, t.\"end\", {} FROM {} t {}", columns, table, where)));
     for (;;) {
       auto more = rows.step();
       if (!more && more.error().code == Errc::kCorrupt && read_ > 0) return stopped(table, more.error());
@@ -260,17 +261,17 @@ Result<void> NsysReader::calls() {
 Result<void> NsysReader::ranges() {
   constexpr std::string_view kRanges = "NVTX_EVENTS";
   if (!has("NVTX_EVENTS.globalTid")) return {};
-  // 59: pushed and popped, 60: started and ended; 70 and 71 the same, from a text file.
+  // 59: pushed and popped, 60: started and ended; 70 and 71 the same, from a text file. What else stands there, such as
+  // marks and the names of domains, has no end by nature.
+  const bool typed = has("NVTX_EVENTS.eventType");
   const std::string text = column(kRanges, "text", "NULL");
-  return each(kRanges,
-              fmt::format("t.globalTid, {}, substr({}, 1, {}), {}", column(kRanges, "eventType", "59"), text,
-                          kLongestName, column(kRanges, "textId", "NULL")),
-              [&](Statement& row, Nanos begin, Nanos end) {
-                const std::int64_t type = row.integer(3);
-                const bool range = type == 59 || type == 60 || type == 70 || type == 71;
-                const std::string_view name = row.is_null(4) ? name_at(row, 5) : row.bytes(4);
-                if (range && !name.empty()) builder_.annotation(thread_of(row.integer(2)), name, begin, end);
-              });
+  return each(
+      kRanges, fmt::format("t.globalTid, substr({}, 1, {}), {}", text, kLongestName, column(kRanges, "textId", "NULL")),
+      [&](Statement& row, Nanos begin, Nanos end) {
+        const std::string_view name = row.is_null(3) ? name_at(row, 4) : row.bytes(3);
+        if (!name.empty()) builder_.annotation(thread_of(row.integer(2)), name, begin, end);
+      },
+      typed ? "WHERE t.eventType IN (59, 60, 70, 71)" : "");
 }
 
 Result<Nanos> NsysReader::session_start() {

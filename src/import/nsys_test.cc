@@ -72,6 +72,17 @@ TEST(Nsys, GraphsThatWereTracedAsWholesAreSaid) {
   EXPECT_EQ(r->losses[0].what, "graphs_as_kernels");
 }
 
+TEST(Nsys, RowsOfNvtxThatHaveNoEndByNatureAreNotLost) {
+  Database database = nsys_database();
+  ASSERT_TRUE(
+      database.execute("INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 75, 'CUBLAS', (77 << 24) | 78, NULL);"
+                       "INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 34, 'a mark', (77 << 24) | 78, NULL);"));
+  const auto r = read_nsys("report.sqlite", database);
+  ASSERT_TRUE(r);
+  EXPECT_TRUE(r->losses.empty());
+  EXPECT_EQ(r->meta.extra.at("operators"), "not traced");
+}
+
 TEST(Nsys, WithoutWorkOfAGpuThereIsNothingToImport) {
   auto database = Database::open(":memory:", Access::kReadWrite);
   ASSERT_TRUE(database->execute("CREATE TABLE NVTX_EVENTS (start INT, end INT, globalTid INT, text TEXT)"));

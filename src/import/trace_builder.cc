@@ -43,6 +43,7 @@ void TraceBuilder::call(const Thread& thread, std::string_view call, Nanos begin
 }
 
 void TraceBuilder::op(const Thread& thread, std::string_view name, Nanos begin, Nanos end) {
+  operators_ = true;
   seen(begin, end);
   add(threads_[thread], {begin, end, number_of(name), 0});
 }
@@ -113,6 +114,7 @@ RecordingMeta TraceBuilder::make_meta(Nanos shift, bool annotated) const {
   meta.end = last_ + shift;
   meta.start_realtime = meta.start;
   meta.extra = extra_;
+  if (!operators_) meta.extra["operators"] = "not traced";
   meta.extra["source_file"] = name_;
   return meta;
 }
