@@ -8,6 +8,7 @@
 
 #include "base/human.h"
 #include "tune/duplicates.h"
+#include "tune/failures.h"
 #include "tune/slow_trials.h"
 #include "tune/stood_still.h"
 #include "tune/study_clock.h"
@@ -192,9 +193,24 @@ void add_failing_regions(const StudyReport& report, std::vector<Costed>& found) 
   }
 }
 
+// Whatever they try: what they run on changed then.
+void add_failing_since(const StudyReport& report, std::vector<Costed>& found) {
+  const FailureGroup* group = failing_since(report.failures);
+  if (!group) return;
+  found.push_back({group->worker_seconds,
+                   {.kind = "failing_since",
+                    .text = fmt::format("{} of {} {} failed, whatever the parameters", group->failed,
+                                        count_of(group->of, "trial"), group->where),
+                    .next = "look at what changed then: free memory of the GPU and the host, the disk, another user, "
+                            "the code; the logs of the first of them say most",
+                    .trials = listed(group->trials)}});
+}
+
 void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTime& time, std::vector<Costed>& found) {
   Group group;
-  for (const std::size_t i : repeated_trials(study)) {
+  bool after_failures = true;
+  for (const auto& [i, failed_before] : repeated_trials(study)) {
+    after_failures = after_failures && failed_before;
     group.trials.push_back(study.trials[i].number);
     if (timeline.spans[i].timed)
       group.worker_seconds += seconds(timeline.spans[i].alive_until - timeline.spans[i].begin);
@@ -209,8 +225,11 @@ void add_duplicates(const Study& study, const Timeline& timeline, const WorkerTi
                             "worker time{}",
                             count_of(group.trials.size(), "trial"), group.trials.size() == 1 ? "repeats" : "repeat",
                             human_duration(to_nanos(group.worker_seconds)), share),
-        .next = "return the known value where study.get_trials() has the same parameters; constant_liar=True keeps "
-                "parallel trials apart",
+        .next = after_failures
+                    ? "all trials with these parameters failed: mend that, or raise optuna.TrialPruned for parameters "
+                      "that study.get_trials() has as failed"
+                    : "return the known value where study.get_trials() has the same parameters; constant_liar=True "
+                      "keeps parallel trials apart",
         .trials = listed(group.trials)}});
 }
 
@@ -300,6 +319,7 @@ std::vector<StudyAnomaly> anomalies(const Study& study, const StudyOptions& opti
   add_too_many_open(timeline, report.parallelism, found);
   add_slow(study, timeline, model, found);
   add_failing_regions(report, found);
+  add_failing_since(report, found);
   if (auto still = stood_still(study, timeline))
     found.push_back({still->seconds * static_cast<double>(report.parallelism.workers), std::move(still->anomaly)});
   add_duplicates(study, timeline, report.worker_time, found);

@@ -167,6 +167,19 @@ TEST(Anomalies, RepeatsAreCountedButNotWhatSomebodyAskedFor) {
   EXPECT_NE(found->text.find("15.0 s of worker time, 30 %"), std::string::npos) << found->text;
 }
 
+TEST(Anomalies, OfParametersThatAlwaysFailedNoValueIsKnown) {
+  for (const TrialState first : {TrialState::kFail, TrialState::kComplete}) {
+    StudyBuilder builder;
+    const auto lr = builder.number("lr");
+    builder.add(first, 0, 10, 0, {{lr, 0.5}});
+    builder.add(TrialState::kFail, 10, 25, 0, {{lr, 0.5}});
+    const StudyReport report = study_facts(builder.study, {});
+    const StudyAnomaly* found = anomaly(report, "duplicates");
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->next.find("return the known value") != std::string::npos, first == TrialState::kComplete);
+  }
+}
+
 TEST(Anomalies, NonFiniteReportsAndValuesAreNamed) {
   StudyBuilder builder;
   builder.add(TrialState::kComplete, 0, 10, 3);

@@ -3,7 +3,7 @@
 
 #include <bit>
 #include <cstdint>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "base/fnv.h"
 
@@ -27,11 +27,11 @@ std::uint64_t value_hash(const ParameterSpace& space, double value) {
 
 }  // namespace
 
-std::vector<std::size_t> repeated_trials(const Study& study) {
+std::vector<RepeatedTrial> repeated_trials(const Study& study) {
   std::vector<std::uint64_t> names;
   for (const ParameterSpace& space : study.spaces) names.push_back(fnv1a(space.name));
-  std::unordered_set<std::uint64_t> seen;
-  std::vector<std::size_t> repeated;
+  std::unordered_map<std::uint64_t, bool> only_failed;  // by parameters that were seen
+  std::vector<RepeatedTrial> repeated;
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     const Trial& trial = study.trials[i];
     if (trial.parameters == 0 || trial.state == TrialState::kWaiting) continue;
@@ -39,7 +39,10 @@ std::vector<std::size_t> repeated_trials(const Study& study) {
     for (const ParameterValue& parameter : parameters_of(study, trial))
       if (parameter.space < names.size())
         sum += mixed(names[parameter.space] + mixed(value_hash(study.spaces[parameter.space], parameter.value)));
-    if (!seen.insert(sum).second && !trial.enqueued && !trial.retry_of) repeated.push_back(i);
+    const bool failed = trial.state == TrialState::kFail;
+    const auto [before, is_new] = only_failed.try_emplace(sum, failed);
+    if (!is_new && !trial.enqueued && !trial.retry_of) repeated.push_back({i, before->second});
+    before->second = before->second && failed;
   }
   return repeated;
 }

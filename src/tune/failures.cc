@@ -140,7 +140,18 @@ std::string edge_words(double edge, double outside) {
   return fmt::format("{}", edge);
 }
 
+// The order of the trials is a column, too, which has no name.
+constexpr std::string_view kSince = "from trial ";
+ParameterColumn order_of_trials(const Study& study) {
+  ParameterColumn order;
+  for (std::size_t i = 0; i < study.trials.size(); ++i)
+    order.values.emplace_back(i, static_cast<double>(study.trials[i].number));
+  return order;
+}
+
 std::string words(const Region& region, const ParameterColumn& column) {
+  if (column.name.empty() && region.to_greatest) return fmt::format("{}{:.0f} on", kSince, region.low);
+  if (column.name.empty()) return fmt::format("up to trial {:.0f}", region.high);
   if (!column.number) return fmt::format("{} = {}", column.name, column.words[static_cast<std::size_t>(region.low)]);
   if (region.low == region.high) return fmt::format("{} = {}", column.name, region.low);
   if (region.to_greatest) return fmt::format("{} >= {}", column.name, edge_words(region.low, region.next));
@@ -158,6 +169,7 @@ Scope inside(const Scope& scope, const Region& region, const ParameterColumn& co
 struct Found {
   std::string where;
   Scope scope;
+  bool in_time = false;
 };
 
 std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, const Sorted& sorted, const Scope& scope) {
@@ -165,6 +177,8 @@ std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, cons
   if (!first.best || by_chance(first.best->count, scope.count) * first.tried > kChance) return std::nullopt;
   const ParameterColumn& column = columns[first.best->column];
   Found found{.where = words(*first.best, column), .scope = inside(scope, *first.best, column)};
+  found.in_time = column.name.empty();
+  if (found.in_time) return found;
   const Search second = search(columns, sorted, found.scope);
   if (!second.best || by_chance(second.best->count, found.scope.count) * second.tried > kChance) return found;
   const ParameterColumn& other = columns[second.best->column];
@@ -211,7 +225,18 @@ void add_scattered(const Study& study, const Scope& scope, bool beside_regions, 
 
 }  // namespace
 
-std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<ParameterColumn>& columns) {
+const FailureGroup* failing_since(const std::vector<FailureGroup>& groups) {
+  constexpr double kHardlyAnother = 0.9;
+  const auto since = std::find_if(groups.begin(), groups.end(), [](const FailureGroup& group) {
+    return !group.region && group.where.starts_with(kSince) &&
+           static_cast<double>(group.failed) >= kHardlyAnother * static_cast<double>(group.of);
+  });
+  return since == groups.end() ? nullptr : &*since;
+}
+
+std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<ParameterColumn>& parameters) {
+  std::vector<ParameterColumn> columns = parameters;
+  columns.push_back(order_of_trials(study));
   Scope scope;
   for (const Trial& trial : study.trials) {
     const bool failed = trial.state == TrialState::kFail;
@@ -226,7 +251,7 @@ std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<P
     const auto found = region_of(columns, sorted, scope);
     if (!found) break;
     groups.push_back(group_of(study, found->scope, found->where));
-    groups.back().region = true;
+    groups.back().region = !found->in_time;
     for (std::size_t i = 0; i < scope.in.size(); ++i)
       if (found->scope.in[i]) scope.in[i] = 0;
     scope.count.failed -= found->scope.count.failed;

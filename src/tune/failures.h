@@ -8,8 +8,11 @@
 namespace headroom::tune {
 
 // Failed trials by where they lie: regions of one or two parameters in which so many more of the finished trials failed
-// than elsewhere that chance gives it once in 100 studies (hypergeometric, times the regions tried); then those that
-// lie in none, by whether they reported a step.
+// than elsewhere that chance gives it once in 100 studies (hypergeometric, times the regions tried); a stretch of the
+// study ("from trial 6 on") is such a region, of the order of the trials; then those that lie in none, by whether they
+// reported a step.
 [[nodiscard]] std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<ParameterColumn>& columns);
+// The failed trials from one on to the end of the study, where hardly another trial is among them; nullptr: none.
+[[nodiscard]] const FailureGroup* failing_since(const std::vector<FailureGroup>& groups);
 
 }  // namespace headroom::tune

@@ -49,6 +49,27 @@ TEST(Failures, OfEveryTrialAreNoMatterOfParameters) {
   EXPECT_FALSE(groups[0].region);
 }
 
+TEST(Failures, FromOneTrialOnAreNoMatterOfParametersEither) {
+  StudyBuilder builder;
+  const auto lr = builder.number("lr");
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 30; ++i)
+    builder.add(i < 6 ? TrialState::kComplete : TrialState::kFail, i, i + 1, i < 6 ? 10 : 0,
+                {{lr, static_cast<double>(random() % 1000)}});
+  const auto found = groups(builder.study);
+  ASSERT_FALSE(found.empty());
+  EXPECT_EQ(found[0].where, "from trial 6 on");
+  EXPECT_EQ(found[0].failed, 24);
+  EXPECT_FALSE(found[0].region);
+  const StudyReport report = study_facts(builder.study, {});
+  const StudyAnomaly* anomaly = testing::anomaly(report, "failing_since");
+  ASSERT_TRUE(anomaly);
+  EXPECT_EQ(anomaly->text, "24 of 24 trials from trial 6 on failed, whatever the parameters");
+  // As often before as after, they lie in no stretch.
+  const auto mixed = groups(drawn(3, [](const Drawn&) { return 0.3; }));
+  EXPECT_EQ(failing_since(mixed), nullptr);
+}
+
 TEST(Failures, OfARegionThatCostsTimeAreAnAnomaly) {
   const Study study = drawn(1, [](const Drawn& one) { return one.layers >= 6 ? 1.0 : 0.0; });
   const StudyReport report = study_facts(study, {});

@@ -107,6 +107,13 @@ std::vector<std::size_t> telling_trials(const Study& study, const Timeline& time
   return trials;
 }
 
+// Nothing where it surely meets zero steps below zero seconds: then later steps are longer than the first, and the foot
+// of the line is no start-up.
+std::optional<RobustLine> line_of_trials(const Points& points) {
+  auto line = robust_line(points);
+  return line && line->intercept.high < 0 ? std::nullopt : line;
+}
+
 }  // namespace
 
 StepModel step_model(const Study& study, const std::vector<ParameterColumn>& columns, const Timeline& timeline) {
@@ -127,7 +134,7 @@ StepModel step_model(const Study& study, const std::vector<ParameterColumn>& col
       model.relative = std::move(*relative);
     }
   }
-  model.line = robust_line(points_of(study, all, model.relative, timeline));
+  model.line = line_of_trials(points_of(study, all, model.relative, timeline));
   return model;
 }
 
@@ -146,7 +153,7 @@ StepModel step_model_by(const ParameterColumn& column, const Study& study, const
     if (middle > 0) by_range.emplace_back(range.to, middle);
   }
   StepModel model{.relative = relative_of(column, by_range, study.trials.size())};
-  model.line = robust_line(points_of(study, telling_trials(study, timeline), model.relative, timeline));
+  model.line = line_of_trials(points_of(study, telling_trials(study, timeline), model.relative, timeline));
   return model;
 }
 

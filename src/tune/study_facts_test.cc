@@ -72,6 +72,18 @@ TEST(StudyFacts, ACategoryCanExplainSteps) {
   EXPECT_NEAR(report.startup.inside_seconds->value, 10, 0.5);
 }
 
+TEST(StudyFacts, WhereLaterStepsAreLongerTheFootOfTheLineIsNoStartUp) {
+  StudyBuilder builder;
+  for (int i = 0; i < 40; ++i) {
+    const bool whole = i % 2 == 0;
+    builder.add(whole ? TrialState::kComplete : TrialState::kPruned, i * 500, i * 500 + (whole ? 486 : 85) + i % 3,
+                whole ? 2 : 1);
+  }
+  const StudyReport report = study_facts(builder.study, {});
+  EXPECT_FALSE(report.startup.inside_seconds);
+  EXPECT_FALSE(report.step_time.seconds);
+}
+
 TEST(StudyFacts, WhatTheRecordingMeasuredIsTakenForTheStartUp) {
   const Made made = make({});
   StudyOptions options;

@@ -8,6 +8,7 @@
 
 #include "tune/calibration.h"
 #include "tune/changes.h"
+#include "tune/failures.h"
 #include "tune/replay.h"
 #include "tune/safety.h"
 #include "tune/seeds.h"
@@ -139,6 +140,11 @@ Calibration calibrate(const StudyModel& model, Change now, std::int64_t seeds) {
 }  // namespace
 
 void add_what_if(const Study& study, const StudyOptions& options, StudyReport& report) {
+  if (const FailureGroup* since = failing_since(report.failures)) {
+    report.calibration.why =
+        fmt::format("not replayed: hardly a trial {} succeeded, and no change of the study mends that", since->where);
+    return;
+  }
   const Result<StudyModel> model = study_model(study, options, report);
   if (!model) {
     report.calibration.why = "not replayed: " + model.error().what;
