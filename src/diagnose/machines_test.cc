@@ -384,6 +384,17 @@ TEST(Machines, WhatTheDriverTakesItselfIsNobody) {
   EXPECT_NE(find(held, Cause::kUnreleasedAfterWork), nullptr);
 }
 
+TEST(Machines, GpusThatDifferAsTwoJobsDoHaveABoundOfEach) {
+  const auto at = [](double util) { return [=](double) { return working(util); }; };
+  const Explanation e = explain(log_of_gpus({at(0.06), at(0.06), at(0.97), at(0.97)}, 240));
+  const Finding* open = find(e, Cause::kInputTooFewWorkers);
+  ASSERT_NE(open, nullptr);
+  EXPECT_THAT(open->bound, HasSubstr("if GPUs 0 and 1 have a job of their own, at most 17x for that"));
+  EXPECT_THAT(open->bound, HasSubstr("if one job uses all, at most 1.0"));
+  const Explanation alike = explain(log_of_gpus({at(0.6), at(0.7)}, 240));
+  EXPECT_THAT(everything(alike), Not(HasSubstr("two jobs")));
+}
+
 TEST(Machines, OthersKernelsAreClaimedOnce) {
   const Explanation e = explain(RecordingBuilder(100)
                                     .gpu(0, [](double) { return 1.0; })

@@ -91,6 +91,39 @@ bool one_stretch(const Analysis& a, const Claims& claims) {
 
 namespace {
 
+// GPUs that were busy for less than half as long as the busiest: one job that uses them so, or two jobs. A log of
+// readings does not tell.
+std::vector<std::size_t> less_used(const Analysis& a) {
+  Nanos most = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) most = std::max(most, a.ledger.busy(device));
+  std::vector<std::size_t> less;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (!a.idle_peer[device] && a.ledger.busy(device) > 0 && 2 * a.ledger.busy(device) < most) less.push_back(device);
+  return less;
+}
+
+void say_both_ways(const Analysis& a, const std::vector<std::size_t>& less, Finding& finding) {
+  std::vector<std::size_t> more;
+  Nanos of_less = 0, of_more = 0;  // the busiest of each
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const bool is_less = std::find(less.begin(), less.end(), device) != less.end();
+    if (!is_less && !a.idle_peer[device]) more.push_back(device);
+    Nanos& busiest = is_less ? of_less : of_more;
+    busiest = std::max(busiest, a.ledger.busy(device));
+  }
+  const auto share = [&](Nanos busy) {
+    return human_percent(static_cast<double>(busy) / static_cast<double>(a.ledger.span()));
+  };
+  finding.evidence.push_back(fmt::format("{} {} busy for {} of the time, {} for {}: they differ, as two jobs do",
+                                         gpu_names(a, less), less.size() == 1 ? "was" : "were", share(of_less),
+                                         gpu_names(a, more), share(of_more)));
+  finding.bound =
+      fmt::format("if {} {} a job of {} own, at most {} for that; if one job uses all, at most {}, at equal GPU work",
+                  gpu_names(a, less), less.size() == 1 ? "has" : "have", less.size() == 1 ? "its" : "their",
+                  human_factor(static_cast<double>(a.ledger.span()) / static_cast<double>(of_less)),
+                  human_factor(finding.gain->high));
+}
+
 constexpr const char* kLargerBatchFits = "; that says a larger batch fits, not that it is faster";
 
 // Whether more than half of its memory was never in use.
@@ -188,6 +221,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     finding.bound = fmt::format("whatever the cause, at most {}{}{}", human_factor(finding.gain->high),
                                 finding.gain->condition.substr(std::string_view("whatever the cause,").size()),
                                 between_steps ? "; " + batch_sentence(a, finding.gain->high) : "");
+  if (const auto less = less_used(a); finding.gain && !less.empty()) say_both_ways(a, less, finding);
   return only(std::move(finding));
 }
 
