@@ -395,6 +395,16 @@ TEST(Machines, GpusThatDifferAsTwoJobsDoHaveABoundOfEach) {
   EXPECT_THAT(everything(alike), Not(HasSubstr("two jobs")));
 }
 
+TEST(Machines, LongWaitsThatRecurAreNoPatternAndMayBeALoader) {
+  const auto with = [](double idle) {
+    return explain(log_of_gpus({[=](double t) { return working(std::fmod(t, 40) < idle ? 0.0 : 0.95); }}, 400));
+  };
+  EXPECT_THAT(everything(with(30)), Not(HasSubstr("not a fault")));
+  EXPECT_NE(find(with(30), Cause::kInputTooFewWorkers), nullptr);
+  EXPECT_THAT(everything(with(30)), Not(HasSubstr("hardly waits")));
+  EXPECT_THAT(everything(with(6)), HasSubstr("a pattern, not a fault"));
+}
+
 TEST(Machines, OthersKernelsAreClaimedOnce) {
   const Explanation e = explain(RecordingBuilder(100)
                                     .gpu(0, [](double) { return 1.0; })

@@ -254,14 +254,20 @@ std::vector<Finding> idle_phases(const Analysis& a) {
                           Cause::kPcieOrNuma};
     if (a.devices.size() > 1) finding.candidates.push_back(Cause::kStraggler);
     exclude_copies(a, finding);
-    finding.title = fmt::format("{} idles in phases that recur: a pattern, not a fault", a.device_name(device));
+    // Epochs have their ends; who idles for longer than that waits for something.
+    constexpr double kOfEpochs = 0.2;
+    const bool long_waits = static_cast<double>(idle) > kOfEpochs * static_cast<double>(a.ledger.span());
+    finding.title = fmt::format("{} idles in phases that recur{}", a.device_name(device),
+                                long_waits ? "" : ": a pattern, not a fault");
     finding.tiers = "N";
     append(finding.evidence, recurrences(a, finding.claims));
     const Nanos rest = a.ledger.total(Account::kUnexplained, device) - idle;
     finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the rest",
                                            human_duration(idle), human_duration(rest)));
     if (still_computing(a)) finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
-    if (static_cast<double>(rest) < a.limits[Threshold::kBusiestPhaseRest] * static_cast<double>(a.ledger.span()))
+    if (long_waits)  // a loader that is too slow looks so, too: after as many batches as its workers have made ahead
+      finding.candidates.insert(finding.candidates.begin(), Cause::kInputTooFewWorkers);
+    else if (static_cast<double>(rest) < a.limits[Threshold::kBusiestPhaseRest] * static_cast<double>(a.ledger.span()))
       finding.told_apart_from.push_back("a loader too slow for every step: in its busiest phase the GPU hardly waits");
     else
       finding.candidates.push_back(Cause::kInputTooFewWorkers);
