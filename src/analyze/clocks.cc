@@ -87,6 +87,34 @@ void by_looks(ClockLimits& sum, const Track& track, Slices slices, const Window&
   }
 }
 
+// A log with clocks and temperatures and no reasons.
+void by_heat(ClockLimits& sum, const Track& track, Slices slices, const Window& window, const Thresholds& limits) {
+  constexpr std::int64_t kHot = 80;  // degrees C: GPUs lower their clocks somewhere above
+  constexpr double kLower = 0.9;     // of the clock before
+  const Column *util = track.find(Metric::kGpuUtil), *clock = track.find(Metric::kSmClock);
+  const Column* heat = track.find(Metric::kTemperature);
+  if (!util || !clock || !heat) return;
+  const std::int64_t running = from_unit(Metric::kGpuUtil, limits[Threshold::kThrottleUtil]);
+  const auto under_load = [&](std::size_t row) {
+    return window.holds(track.at[row]) && util->has(row) && clock->has(row) && heat->has(row) &&
+           util->values[row] >= running;
+  };
+  std::vector<std::int64_t> loaded;
+  for (std::size_t row = 0; row < track.at.size(); ++row)
+    if (under_load(row)) loaded.push_back(clock->values[row]);
+  if (loaded.empty()) return;
+  const auto high = loaded.begin() + static_cast<std::ptrdiff_t>(loaded.size() * 19 / 20);
+  std::nth_element(loaded.begin(), high, loaded.end());
+  const auto before = static_cast<double>(*high);
+  for (std::size_t row = 1; row < track.at.size(); ++row) {
+    if (!under_load(row)) continue;
+    const bool low = heat->values[row] >= kHot && static_cast<double>(clock->values[row]) < kLower * before;
+    const Window time{std::max(track.at[row - 1], window.begin), track.at[row]};
+    add(sum, slices, time, low ? time.length() : 0);
+  }
+  if (!sum.times.empty()) sum.clock_before_heat_mhz = before;
+}
+
 // Utilisation is of the last second, clocks are of the instant: a reading at the end of the kernels shows the clock of
 // an idle GPU. So kernels must run in the next reading, too.
 std::optional<double> clock_of(const ClockLimits& sum, const Track& track, const Thresholds& limits) {
@@ -115,6 +143,7 @@ ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, c
   by_counters(sum, track, Slices(slices), window);
   by_looks(sum, track, Slices(slices), window, limits);
   sum.recorded = sum.counted || track.find(Metric::kEventReasons) != nullptr;
+  if (!sum.recorded) by_heat(sum, track, Slices(slices), window, limits);
   sum.limited_clock_mhz = clock_of(sum, track, limits);
   return sum;
 }

@@ -135,7 +135,7 @@ HealthCheck clocks(const Analysis& a) {
     known |= a.clocks[device].recorded;
     low |= clocks_lost(a, device).has_value();
   }
-  if (!known) return {"clocks", Answer::kUnknown, "clock event reasons were not recorded"};
+  if (!known && !low) return {"clocks", Answer::kUnknown, "clock event reasons were not recorded"};
   return {"clocks", low ? Answer::kNo : Answer::kYes, low ? "lowered while busy" : "no lasting limit while busy"};
 }
 

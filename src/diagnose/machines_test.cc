@@ -405,6 +405,28 @@ TEST(Machines, LongWaitsThatRecurAreNoPatternAndMayBeALoader) {
   EXPECT_THAT(everything(with(6)), HasSubstr("a pattern, not a fault"));
 }
 
+TEST(Machines, ClocksThatFallWithHeatAreFoundWithoutReasons) {
+  const auto with = [](double clock, double heat) {
+    Recording recording = log_of_gpus({[](double) { return working(0.98); }}, 600);
+    Track& track = recording.tracks[0];
+    Column clocks{Metric::kSmClock, {}, {}}, temperature{Metric::kTemperature, {}, {}};
+    for (std::size_t row = 0; row < track.at.size(); ++row) {
+      clocks.values.push_back(from_unit(Metric::kSmClock, row < 200 ? 1700 : clock));
+      temperature.values.push_back(from_unit(Metric::kTemperature, row < 200 ? 60 : heat));
+    }
+    track.columns.push_back(clocks), track.columns.push_back(temperature);
+    return explain(recording);
+  };
+  const Explanation hot = with(900, 92);
+  const Finding* finding = find(hot, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr) << hot.headline;
+  EXPECT_THAT(finding->title, HasSubstr("while it is hot"));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("SM clock 900 MHz while it was hot, 1700 MHz before")));
+  EXPECT_EQ(find(hot, Cause::kHealthy), nullptr);
+  EXPECT_EQ(find(with(900, 60), Cause::kThrottling), nullptr) << "cool: somebody set them, or the work changed";
+  EXPECT_EQ(find(with(1650, 92), Cause::kThrottling), nullptr);
+}
+
 TEST(Machines, OthersKernelsAreClaimedOnce) {
   const Explanation e = explain(RecordingBuilder(100)
                                     .gpu(0, [](double) { return 1.0; })

@@ -56,15 +56,22 @@ std::string reason_words(std::int64_t reasons) {
   return join(words, ", ");
 }
 
+// The clock that it would have had, in MHz.
+std::optional<double> full_clock_of(const Analysis& a, std::size_t device) {
+  if (a.clocks[device].clock_before_heat_mhz) return a.clocks[device].clock_before_heat_mhz;
+  const auto most = a.devices[device].device.sm_clock_max_mhz;
+  return most && *most > 0 ? std::optional(static_cast<double>(*most)) : std::nullopt;
+}
+
 }  // namespace
 
 // Clocks under the power cap are normal on a busy part: they count where they persist and cost a good share.
 std::optional<double> clocks_limited(const Analysis& a, std::size_t device) {
   const ClockLimits& clocks = a.clocks[device];
-  const auto max_clock = a.devices[device].device.sm_clock_max_mhz;
-  if (clocks.times.empty() || !clocks.limited_clock_mhz || !max_clock || *max_clock <= 0) return std::nullopt;
+  const auto full_clock = full_clock_of(a, device);
+  if (clocks.times.empty() || !clocks.limited_clock_mhz || !full_clock) return std::nullopt;
   const double persistent = static_cast<double>(clocks.limited_kernels) / static_cast<double>(clocks.kernels);
-  const double lost = 1 - *clocks.limited_clock_mhz / static_cast<double>(*max_clock);
+  const double lost = 1 - *clocks.limited_clock_mhz / *full_clock;
   return persistent >= a.limits[Threshold::kThrottlePersistent] ? std::optional(lost) : std::nullopt;
 }
 
@@ -73,7 +80,8 @@ std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
   // Heat is no usual limit, as a cap of power is: what it costs counts as any other loss does.
   constexpr std::int64_t kHeat = kReasonSwThermal | kReasonHwThermal, kWithHeat = kReasonHwSlowdown;
   const std::int64_t reasons = a.clocks[device].reasons;
-  const bool heat_alone = (reasons & kHeat) != 0 && (reasons & ~(kHeat | kWithHeat)) == 0;
+  const bool heat_alone =
+      a.clocks[device].clock_before_heat_mhz || ((reasons & kHeat) != 0 && (reasons & ~(kHeat | kWithHeat)) == 0);
   return lost && *lost >= a.limits[heat_alone ? Threshold::kMaterial : Threshold::kThrottleLoss] ? lost : std::nullopt;
 }
 
@@ -107,8 +115,14 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
   if (clocks.looks > 0)
     evidence.push_back(fmt::format("it was asked for the limits in force {} while kernels ran, and named one in {}",
                                    clocks.looks == 1 ? "once" : fmt::format("{} times", clocks.looks), clocks.limited));
-  evidence.push_back(fmt::format("SM clock {:.0f} MHz then, of {} MHz", *clocks.limited_clock_mhz,
-                                 *a.devices[device].device.sm_clock_max_mhz));
+  if (clocks.clock_before_heat_mhz)
+    evidence.push_back(
+        fmt::format("SM clock {:.0f} MHz while it was hot, {:.0f} MHz before, with kernels running; why, the "
+                    "driver was not asked (clocks_event_reasons.active)",
+                    *clocks.limited_clock_mhz, *clocks.clock_before_heat_mhz));
+  else
+    evidence.push_back(
+        fmt::format("SM clock {:.0f} MHz then, of {:.0f} MHz", *clocks.limited_clock_mhz, *full_clock_of(a, device)));
   if (const MetricStats* heat = a.stats_of(device, Metric::kTemperature); heat && heat->samples > 0)
     evidence.push_back(fmt::format("temperature {:.0f} C at most", heat->max));
   return evidence;
@@ -145,7 +159,8 @@ std::vector<Finding> throttling(const Analysis& a) {
     finding.tiers = "N";
     const bool guess = !clocks.counted && static_cast<double>(clocks.looks) < a.limits[Threshold::kThrottleLooks];
     finding.confidence = guess ? Confidence::kLow : Confidence::kMedium;
-    finding.title = fmt::format("{} runs below its clocks ({})", a.device_name(device), reason_words(clocks.reasons));
+    finding.title = fmt::format("{} runs below its clocks ({})", a.device_name(device),
+                                clocks.clock_before_heat_mhz ? "while it is hot" : reason_words(clocks.reasons));
     finding.claims = lost_to_clocks(a, device, *lost);
     if (!a.material(finding.cost())) continue;
     finding.evidence = limit_evidence(a, device);
