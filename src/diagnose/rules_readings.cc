@@ -265,7 +265,8 @@ std::vector<Finding> idle_phases(const Analysis& a) {
     finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the rest",
                                            human_duration(idle), human_duration(rest)));
     if (still_computing(a)) finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");
-    if (long_waits)  // a loader that is too slow looks so, too: after as many batches as its workers have made ahead
+    // A loader that is too slow looks so, too: the GPU waits after as many batches as its workers have made ahead.
+    if (static_cast<double>(idle) > a.limits[Threshold::kMajority] * static_cast<double>(a.ledger.span()))
       finding.candidates.insert(finding.candidates.begin(), Cause::kInputTooFewWorkers);
     else if (static_cast<double>(rest) < a.limits[Threshold::kBusiestPhaseRest] * static_cast<double>(a.ledger.span()))
       finding.told_apart_from.push_back("a loader too slow for every step: in its busiest phase the GPU hardly waits");

@@ -87,7 +87,7 @@ bool name_one_long_call(const Analysis& a, Finding& finding) {
       std::max_element(finding.claims.begin(), finding.claims.end(),
                        [](const ClaimedPiece& x, const ClaimedPiece& y) { return x.end - x.begin < y.end - y.begin; });
   const Nanos length = longest->end - longest->begin;
-  if (static_cast<double>(length) < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost())) return false;
+  if (3 * length < 2 * finding.cost()) return false;
   finding.title = "The GPU waits once for a long call or operator on the CPU";
   finding.evidence.push_back(
       fmt::format("{} of it is one time, at {}", human_duration(length), a.when(longest->begin)));

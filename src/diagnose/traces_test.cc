@@ -64,6 +64,7 @@ TEST(Traces, OperatorsThatTakeLongerThanTheirKernelsAreLaunchBound) {
       profile.device.push_back({at, {"kernel"}});
       profile.device.push_back({at + kernel, {}});
       profile.thread.push_back({at, {"aten::linear"}});
+      profile.thread.push_back({at + 9, {"aten::linear", "cudaLaunchKernel"}});
     }
     const Explanation e = explain(profile.build(), options);
     EXPECT_EQ(find_single(e, Cause::kLaunchBound) != nullptr, kernel == 2);
@@ -73,7 +74,10 @@ TEST(Traces, OperatorsThatTakeLongerThanTheirKernelsAreLaunchBound) {
 
 TEST(Traces, OneLongCallIsNoPattern) {
   Profile profile{.device = {{0, {"kernel"}}, {5, {}}, {85, {"kernel"}}, {90, {}}, {95, {"kernel"}}},
-                  .thread = {{0, {"aten::mm"}}},
+                  .thread = {{0, {"aten::mm"}},
+                             {84, {"aten::mm", "cudaLaunchKernel"}},
+                             {86, {"aten::mm"}},
+                             {94, {"aten::mm", "cudaLaunchKernel"}}},
                   .kernels = 1};
   const Explanation e = explain(profile.build());
   const Finding* once = find(e, Cause::kCompileWarmup);

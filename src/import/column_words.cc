@@ -127,28 +127,6 @@ bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_vie
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_letter(char c) { return is_upper(c) || (c >= 'a' && c <= 'z'); }
 
-// "gpu0_memUsed [MB]": "gpu", "0", "mem", "Used"; what stands in brackets is the unit.
-Words words_in(std::string_view header, std::string& unit) {
-  Words words;
-  if (const auto open = header.find_first_of("[("); open != std::string_view::npos) {
-    const auto close = std::min(header.find_first_of("])", open), header.size());
-    unit = trim(header.substr(open + 1, close - open - 1));
-    header = header.substr(0, open);
-  }
-  const auto kind = [](char c) { return is_digit(c) ? 1 : is_letter(c) ? 2 : c == '%' ? 3 : 0; };
-  for (std::size_t i = 0; i < header.size();) {
-    const std::size_t begin = i;
-    const int what = kind(header[begin]);
-    for (++i; i < header.size() && kind(header[i]) == what; ++i)
-      if (is_upper(header[i]) && !is_upper(header[i - 1])) break;
-    if (what == 0) continue;
-    std::string word = lower(header.substr(begin, i - begin));
-    if (word.size() > 4 && word.starts_with("gpu")) words.emplace_back("gpu"), word.erase(0, 3);  // "GPUUtil"
-    words.push_back(std::move(word));
-  }
-  return words;
-}
-
 constexpr std::array kUnitWords{
     Pair{"%", "%"},      Pair{"percent", "%"}, Pair{"pct", "%"},         Pair{"percentage", "%"}, Pair{"perc", "%"},
     Pair{"b", "B"},      Pair{"bytes", "B"},   Pair{"kb", "KiB"},        Pair{"kib", "KiB"},      Pair{"mb", "MiB"},
@@ -163,6 +141,34 @@ std::string_view unit_word(std::string_view word) {
   const auto known =
       std::find_if(kUnitWords.begin(), kUnitWords.end(), [&](const Pair& p) { return p.first == small; });
   return known == kUnitWords.end() ? std::string_view() : known->second;
+}
+
+// "gpu0_memUsed [MB]": "gpu", "0", "mem", "Used"; what stands in brackets is the unit.
+Words words_in(std::string_view header, std::string& unit) {
+  Words words;
+  std::string without;  // what stands in brackets, of which the last that is a unit is the column's
+  for (std::size_t begin = 0; begin < header.size();) {
+    const auto open = std::min(header.find_first_of("[(", begin), header.size());
+    without += std::string(header.substr(begin, open - begin)) + ' ';
+    if (open == header.size()) break;
+    const auto close = std::min(header.find_first_of("])", open), header.size());
+    const std::string_view inside = trim(header.substr(open + 1, close - open - 1));
+    if (unit.empty() || !unit_word(inside).empty() || time_unit(inside)) unit = inside;
+    begin = close + 1;
+  }
+  header = without;
+  const auto kind = [](char c) { return is_digit(c) ? 1 : is_letter(c) ? 2 : c == '%' ? 3 : 0; };
+  for (std::size_t i = 0; i < header.size();) {
+    const std::size_t begin = i;
+    const int what = kind(header[begin]);
+    for (++i; i < header.size() && kind(header[i]) == what; ++i)
+      if (is_upper(header[i]) && !is_upper(header[i - 1])) break;
+    if (what == 0) continue;
+    std::string word = lower(header.substr(begin, i - begin));
+    if (word.size() > 4 && word.starts_with("gpu")) words.emplace_back("gpu"), word.erase(0, 3);  // "GPUUtil"
+    words.push_back(std::move(word));
+  }
+  return words;
 }
 
 std::optional<WordedColumn> time_by_words(Words words, const std::string& unit) {
@@ -197,7 +203,10 @@ std::optional<Nanos> time_unit(std::string_view unit) {
 
 std::optional<WordedColumn> column_by_words(std::string_view header) {
   WordedColumn column;
-  Words words = words_in(trim(header), column.unit);
+  // Weights & Biases puts the name of the run before it: "lively-sun-4 - system.gpu.0.gpu".
+  if (const auto run = header.rfind(" - "); run != std::string_view::npos) header = header.substr(run + 3);
+  header = trim(header);
+  Words words = words_in(header, column.unit);
   if (auto time = time_by_words(words, column.unit)) return time;
   if (column.unit.empty() && words.size() > 1)
     if (const auto unit = unit_word(words.back()); !unit.empty()) {
@@ -231,7 +240,9 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
   if ((wants_gpu && !column.says_gpu) || (wants_unit && !has_unit)) return std::nullopt;
   column.name = known->column;
   // Weights & Biases writes memory in use in bytes ("memoryAllocatedBytes") or, without a unit, in percent.
-  if (header.starts_with("system.gpu.") && column.name == "memory.used" && column.unit.empty()) return std::nullopt;
+  if ((header.starts_with("system.gpu.") || header.starts_with("system/gpu.")) && column.name == "memory.used" &&
+      column.unit.empty())
+    return std::nullopt;
   return column;
 }
 

@@ -41,6 +41,10 @@ TEST(ColumnWords, AColumnPerGpu) {
   EXPECT_EQ(read_as("system.gpu.1.powerWatts"), "power.draw of 1 in W");
   EXPECT_EQ(read_as("system.gpu.1.memoryAllocatedBytes"), "memory.used of 1 in B");
   EXPECT_EQ(read_as("cuda:1 memory used (GB)"), "memory.used of 1 in GiB");
+  EXPECT_EQ(read_as("cuda:0 (gpu:0)/gpu_utilization (%)/mean"), "utilization.gpu of 0 in %");
+  EXPECT_EQ(read_as("cuda:0 (gpu:0)/memory_used (MiB)/mean"), "memory.used of 0 in MiB");
+  EXPECT_EQ(read_as("lively-sun-4 - system/gpu.0.gpu"), "utilization.gpu of 0");
+  EXPECT_EQ(read_as("lively-sun-4 - system/gpu.0.memoryAllocated"), "");
 }
 
 TEST(ColumnWords, WhatIsAboutSomethingElseIsLeft) {
@@ -58,6 +62,7 @@ TEST(ColumnWords, Times) {
   EXPECT_EQ(read_as("elapsed_s"), "timestamp in s");
   EXPECT_EQ(read_as("time_sec"), "timestamp in sec");
   EXPECT_EQ(read_as("Elapsed Time (ms)"), "timestamp in ms");
+  EXPECT_EQ(read_as("Relative Time (Process)"), "timestamp");
   EXPECT_EQ(read_as("step_time"), "");
   EXPECT_EQ(read_as("epoch"), "timestamp") << "which a number of an epoch is not: see the tests of whole tables";
 }

@@ -373,6 +373,7 @@ std::optional<ColumnRule> csv_column(std::string_view header) {
       return own_column(*metric);
     return worded_column(header);
   }
+  if (rule->role == ColumnRole::kIndex && !unit.empty()) return worded_column(header);  // "GPU (%)"
   if (rule->role == ColumnRole::kTimestamp) rule->multiplier = time_unit(unit).value_or(0);
   if (!unit.empty()) {
     if (const auto multiplier = unit_multiplier(unit, *rule)) rule->multiplier = *multiplier;

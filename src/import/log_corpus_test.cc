@@ -253,6 +253,12 @@ TEST(LogCorpus, ColumnsCanBeRenamedAndSkipped) {
   EXPECT_NE(unknown.hint.find("--columns"), std::string::npos) << unknown.what;
 }
 
+TEST(LogCorpus, ADateAndATimeWithAmAndPmInTwoColumns) {
+  const Recording recording = read_log("Date,Time,GPU %\n03/14/2025,11:59:59 AM,20\n03/14/2025,12:00:00 PM,30\n");
+  EXPECT_THAT(times(recording), ::testing::ElementsAre(0, 1));
+  EXPECT_THAT(values(recording, Metric::kGpuUtil), ::testing::ElementsAre(0.2, 0.3));
+}
+
 TEST(LogCorpus, FractionsAreToldFromPercent) {
   const auto util = [](const std::string& header, const std::string& cells) {
     std::string text = "timestamp," + header + "\n";

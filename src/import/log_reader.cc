@@ -180,9 +180,9 @@ std::optional<Nanos> LogReader::instant(const LogColumns& columns, const std::ve
     return time ? std::optional(time_of_day(*time)) : std::nullopt;
   }
   const auto time = parse_time_of_day(cells[*columns.time]);
-  if (!time) return std::nullopt;
-  if (!columns.date) return time_of_day(*time);
-  if (const auto date = parse_date(cells[*columns.date])) return times_.to_unix(*date + *time);
+  if (!columns.date) return time ? std::optional(time_of_day(*time)) : std::nullopt;
+  const auto date = time ? parse_date(cells[*columns.date]) : std::nullopt;
+  if (date) return times_.to_unix(*date + *time);
   return times_.read(fmt::format("{} {}", cells[*columns.date], cells[*columns.time]));
 }
 
