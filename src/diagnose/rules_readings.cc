@@ -114,9 +114,10 @@ void say_both_ways(const Analysis& a, const std::vector<std::size_t>& less, Find
   const auto share = [&](Nanos busy) {
     return human_percent(static_cast<double>(busy) / static_cast<double>(a.ledger.span()));
   };
-  finding.evidence.push_back(fmt::format("{} {} busy for {} of the time, {} for {}: they differ, as two jobs do",
-                                         gpu_names(a, less), less.size() == 1 ? "was" : "were", share(of_less),
-                                         gpu_names(a, more), share(of_more)));
+  finding.evidence.insert(
+      finding.evidence.begin(),
+      fmt::format("{} {} busy for {} of the time, {} for {}: they differ, as two jobs do", gpu_names(a, less),
+                  less.size() == 1 ? "was" : "were", share(of_less), gpu_names(a, more), share(of_more)));
   finding.bound =
       fmt::format("if {} {} a job of {} own, at most {} for that; if one job uses all, at most {}, at equal GPU work",
                   gpu_names(a, less), less.size() == 1 ? "has" : "have", less.size() == 1 ? "its" : "their",
