@@ -128,10 +128,6 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
   return evidence;
 }
 
-}  // namespace
-
-namespace {
-
 // Of a cap of power whether the limit that the driver names was reached, and how warm it was.
 std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding) {
   constexpr double kAtLimit = 0.9, kWarm = 75;  // of the limit; degrees C

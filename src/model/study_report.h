@@ -143,6 +143,7 @@ struct FailureGroup {
   std::int64_t failed = 0, of = 0;  // so many of the trials there
   bool before_first_step = false;
   bool region = false;               // of the parameters: `where` may be avoided
+  bool to_end = false;               // from one trial on, whatever the parameters
   double worker_seconds = 0;         // of those that failed
   std::vector<std::int64_t> trials;  // numbers, at most 20
   bool operator==(const FailureGroup&) const = default;

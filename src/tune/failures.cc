@@ -141,7 +141,6 @@ std::string edge_words(double edge, double outside) {
 }
 
 // The order of the trials is a column, too, which has no name.
-constexpr std::string_view kSince = "from trial ";
 ParameterColumn order_of_trials(const Study& study) {
   ParameterColumn order;
   for (std::size_t i = 0; i < study.trials.size(); ++i)
@@ -150,7 +149,7 @@ ParameterColumn order_of_trials(const Study& study) {
 }
 
 std::string words(const Region& region, const ParameterColumn& column) {
-  if (column.name.empty() && region.to_greatest) return fmt::format("{}{:.0f} on", kSince, region.low);
+  if (column.name.empty() && region.to_greatest) return fmt::format("from trial {:.0f} on", region.low);
   if (column.name.empty()) return fmt::format("up to trial {:.0f}", region.high);
   if (!column.number) return fmt::format("{} = {}", column.name, column.words[static_cast<std::size_t>(region.low)]);
   if (region.low == region.high) return fmt::format("{} = {}", column.name, region.low);
@@ -169,7 +168,7 @@ Scope inside(const Scope& scope, const Region& region, const ParameterColumn& co
 struct Found {
   std::string where;
   Scope scope;
-  bool in_time = false;
+  bool in_time = false, to_end = false;  // a stretch of the study; its last
 };
 
 std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, const Sorted& sorted, const Scope& scope) {
@@ -178,6 +177,7 @@ std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, cons
   const ParameterColumn& column = columns[first.best->column];
   Found found{.where = words(*first.best, column), .scope = inside(scope, *first.best, column)};
   found.in_time = column.name.empty();
+  found.to_end = found.in_time && first.best->to_greatest;
   if (found.in_time) return found;
   const Search second = search(columns, sorted, found.scope);
   if (!second.best || by_chance(second.best->count, found.scope.count) * second.tried > kChance) return found;
@@ -228,8 +228,7 @@ void add_scattered(const Study& study, const Scope& scope, bool beside_regions, 
 const FailureGroup* failing_since(const std::vector<FailureGroup>& groups) {
   constexpr double kHardlyAnother = 0.9;
   const auto since = std::find_if(groups.begin(), groups.end(), [](const FailureGroup& group) {
-    return !group.region && group.where.starts_with(kSince) &&
-           static_cast<double>(group.failed) >= kHardlyAnother * static_cast<double>(group.of);
+    return group.to_end && static_cast<double>(group.failed) >= kHardlyAnother * static_cast<double>(group.of);
   });
   return since == groups.end() ? nullptr : &*since;
 }
@@ -252,6 +251,7 @@ std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<P
     if (!found) break;
     groups.push_back(group_of(study, found->scope, found->where));
     groups.back().region = !found->in_time;
+    groups.back().to_end = found->to_end;
     for (std::size_t i = 0; i < scope.in.size(); ++i)
       if (found->scope.in[i]) scope.in[i] = 0;
     scope.count.failed -= found->scope.count.failed;
