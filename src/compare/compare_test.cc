@@ -366,6 +366,13 @@ TEST(Compare, OneRunOfEachByItsSteps) {
       refuses(compare(steps(0, 60, 0.1), steps(100, 60, 0.08), {.by = By::kTasks}), CompareReason::kTooFewRepeats));
 }
 
+TEST(Compare, StepsThatAreFewerByAWholeFactorMayHoldMore) {
+  const Comparison four = compare(steps(0, 400, 0.1), steps(100, 100, 0.14));
+  ASSERT_TRUE(four.comparable());
+  EXPECT_THAT(text(four, CompareReason::kDifferentWork), HasSubstr("the steps of B may hold 4 times the samples"));
+  EXPECT_EQ(text(compare(steps(0, 60, 0.1), steps(100, 90, 0.08)), CompareReason::kDifferentWork), "");
+}
+
 TEST(Compare, OneWholeRunOfEachAtEqualWork) {
   const Comparison c = compare(steps(0, 60, 0.1), steps(100, 60, 0.05), {.by = By::kWhole});
   ASSERT_TRUE(c.comparable());

@@ -16,7 +16,6 @@ namespace headroom::compare {
 
 namespace {
 
-constexpr double kSameWork = 0.01;         // relative
 constexpr double kSameConcurrency = 0.15;  // likewise: the ends of two batches differ a little
 constexpr double kOthersCount = 0.01;      // of the GPUs' time
 constexpr double kReadMore = 2, kReadCounts = 64 * 1048576.0;
@@ -88,6 +87,19 @@ void look_at_speed(const Facts& f, double work_a, double work_b, Reasons& reason
                   less, human_percent(b_did_more ? time_b / time_a : time_a / time_b)));
 }
 
+// Whole runs that differ by a whole factor are as likely to have held as much more in a step.
+void look_at_step_counts(const Facts& f, Reasons& reasons) {
+  if (f.unit != Unit::kSteps || batch_size_of(*f.matching.a.front())) return;
+  const double a = total_work(f.matching.a, f.unit), b = total_work(f.matching.b, f.unit);
+  const double factor = std::max(a, b) / std::min(a, b), whole = std::round(factor);
+  if (whole < 2 || differ(factor, whole, kSameWork)) return;
+  reasons.note(
+      CompareReason::kDifferentWork,
+      fmt::format("A did {}, B {}: the steps of {} may hold {:g} times the samples, and then this is no ratio of "
+                  "equal work (headroom.step(samples=N) would tell)",
+                  work_words(a, f.unit), work_words(b, f.unit), a < b ? "A" : "B", whole));
+}
+
 void look_at_work(const Facts& f, Reasons& reasons) {
   const Matching& m = f.matching;
   if (m.common == 0) return;
@@ -112,7 +124,10 @@ void look_at_work(const Facts& f, Reasons& reasons) {
                    "nothing counts steps: that the same runs did equal work is taken from their having succeeded");
     return;
   }
-  if (f.by_steps && !f.whole) return;  // the time per step is the same question, however many there were
+  if (f.by_steps && !f.whole) {  // the time per step is the same question, however many there were
+    look_at_step_counts(f, reasons);
+    return;
+  }
   std::size_t uneven = 0;
   for (const auto& [a, b] : m.pairs)
     uneven += differ(work_of(*a, f.unit).value_or(0), work_of(*b, f.unit).value_or(0), kSameWork) ? 1U : 0U;
