@@ -38,6 +38,11 @@ void measure_runs(const Facts& f, std::uint64_t seed, Comparison& result) {
                                 : fmt::format("{}, each run by both", count_of(ratios.size(), "task"));
 }
 
+void measure_batches(const Facts& f, Comparison& result) {
+  result.ratio = ratio_of_batches(concurrency_of(f.matching.a, f.a).span, concurrency_of(f.matching.b, f.b).span);
+  result.method = fmt::format("{}, from the first start to the last end", count_of(f.matching.common, "task"));
+}
+
 double seconds_in(const std::vector<Rate>& rates) {
   double seconds = 0;
   for (const Rate& rate : rates) seconds += rate.seconds;
@@ -168,6 +173,7 @@ std::vector<ComparedMetric> compare_metrics(const Matching& m, Unit unit) {
 }
 
 std::string unit_name(const Facts& f) {
+  if (f.together) return "batch";
   if (f.by_steps && f.whole) return "run";
   if (!f.whole && (f.by_steps || f.unit != Unit::kNone)) return name_of(f.unit);
   return f.matching.common > 1 ? "task" : "run";
@@ -193,6 +199,7 @@ Comparison compare_by(const Side& a, const Side& b, const CompareRequest& reques
                     .unit = unit,
                     .by_steps = request.by == By::kSteps || (request.by != By::kTasks && counted),
                     .whole = whole,
+                    .together = whole && matching.common > 1 && matching.a_repeats == 1 && matching.b_repeats == 1,
                     .steps_would_do = request.by != By::kTasks,
                     .a_rates = a_rates,
                     .b_rates = b_rates,
@@ -207,11 +214,17 @@ Comparison compare_by(const Side& a, const Side& b, const CompareRequest& reques
     name_valid_pair(a, b, request, result);
     return result;
   }
-  facts.by_steps ? measure_steps(facts, request.seed, result) : measure_runs(facts, request.seed, result);
+  if (facts.together)
+    measure_batches(facts, result);
+  else
+    facts.by_steps ? measure_steps(facts, request.seed, result) : measure_runs(facts, request.seed, result);
   const Unit shown = whole ? Unit::kNone : unit;
   fill_side(matching.a, a_rates, facts.by_steps && !whole, shown, result.a);
   fill_side(matching.b, b_rates, facts.by_steps && !whole, shown, result.b);
-  const double work_a = all_work(a, shown), work_b = all_work(b, shown);
+  if (facts.together)
+    for (const auto& [side, runs] : {std::pair(&result.a, &matching.a), std::pair(&result.b, &matching.b)})
+      side->seconds = concurrency_of(*runs, side == &result.a ? a : b).span, side->work = 1;
+  const double work_a = facts.together ? 1 : all_work(a, shown), work_b = facts.together ? 1 : all_work(b, shown);
   result.accounts = compare_parts(a.accounts, work_a, b.accounts, work_b);
   result.phases = compare_parts(a.phases, work_a, b.phases, work_b);
   result.a.short_phases = a.short_phases;
