@@ -38,22 +38,28 @@ Nanos times(Nanos one, std::int64_t count) {
 
 }  // namespace
 
-std::vector<Projection> projections(const Explanation& e, const PlanRequest& request, const Gain& gain,
-                                    const std::string& with) {
+std::vector<Projection> projections(const Explanation& e, const PlanRequest& request, const Projected& gains) {
+  constexpr double kTheSame = 1.005;
+  const bool more_than_asked = gains.all.high > kTheSame * gains.asked.high;
   std::vector<Projection> list;
-  const auto add = [&](std::string what, Nanos now) {
+  const auto add = [&](const std::string& what, Nanos now) {
     if (now <= 0) return;
-    list.push_back({std::move(what), seconds(now) / gain.high, seconds(now) / gain.low,
-                    fmt::format("if it goes on as recorded, {}", with)});
+    const auto project = [&](const Gain& gain, const char* with, const std::string& condition) {
+      list.push_back({what + with, seconds(now) / gain.high, seconds(now) / gain.low,
+                      "if it goes on as recorded, with none to all of " + condition});
+    };
+    if (more_than_asked) project(gains.asked, " with nothing but what was asked about", "what was asked about");
+    project(gains.all, more_than_asked ? " with all options" : "", "the options");
   };
   if (e.pipeline) {  // Amdahl's two parts
-    const double gpu = seconds(e.pipeline->gpu_part), rest = seconds(e.pipeline->rest);
-    list.push_back({fmt::format("all {} with everything from the first kernel to the last, the job's code included, "
-                                "twice as fast",
-                                human_duration(e.ledger.span())),
-                    rest + gpu / 2, rest + gpu / 2, "if the rest takes as long as now"});
-    list.push_back({fmt::format("all {} however fast that part becomes", human_duration(e.ledger.span())), rest, rest,
-                    "if the rest takes as long as now"});
+    const Nanos all = request.left.value_or(e.ledger.span());
+    const double scale = seconds(all) / seconds(e.ledger.span());
+    const double gpu = scale * seconds(e.pipeline->gpu_part), rest = scale * seconds(e.pipeline->rest);
+    const std::string which = fmt::format("{} {}", request.left ? "the remaining" : "all", human_duration(all));
+    list.push_back(
+        {which + " with everything from the first kernel to the last, the job's code included, twice as fast",
+         rest + gpu / 2, rest + gpu / 2, "if the rest takes as long as now"});
+    list.push_back({which + " however fast that part becomes", rest, rest, "if the rest takes as long as now"});
   }
   if (request.left) add(fmt::format("the remaining {}", human_duration(*request.left)), *request.left);
   const bool asked = request.epochs || request.trials;
