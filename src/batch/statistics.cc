@@ -21,6 +21,10 @@ bool came_to_nothing(const Attempt& attempt) {
 
 constexpr std::int64_t kMostUncertain = 10;  // of 100 tasks
 
+double alone_tasks_per_second(const scheduler::AloneRate& alone) {
+  return static_cast<double>(alone.tasks) / alone.alone_seconds;
+}
+
 bool few(std::int64_t some, std::int64_t all) { return 100 * some <= kMostUncertain * all; }
 
 }  // namespace
@@ -29,15 +33,6 @@ bool BatchStatistics::sizes_differ(const std::string& model) const {
   const auto found = sizes_.find(model);
   return found != sizes_.end() && std::any_of(found->second.begin(), found->second.end(),
                                               [](const auto& group) { return group.second.differ(); });
-}
-
-// A task that some readings cover is measured by them. Of shorter ones these tell little: where all are of one size,
-// those that were alone speak for the others, by the clock.
-double BatchStatistics::alone_tasks_per_second(const scheduler::AloneRate& alone) const {
-  constexpr double kFewReadings = 10;  // seconds
-  const double whole = alone.whole_seconds.value_or(0);
-  if (whole > 0 && whole < kFewReadings && !sizes_differ(alone.gpu_model)) return 1 / whole;
-  return static_cast<double>(alone.tasks) / alone.alone_seconds;
 }
 
 // Enough tasks were measured to speak for the others, and these are not seen to be of another size.
@@ -57,9 +52,9 @@ std::string_view BatchStatistics::why_unknown(const std::vector<scheduler::Alone
     if (rate.gpu_model != model || rate.alone_attempts == 0) continue;
     if (few(rate.unmeasured_tasks, rate.tasks + rate.unmeasured_tasks))
       return "tasks differ in length, and those that had a GPU to themselves do not speak for the others";
-    return "too few of them had a GPU to themselves for long enough";
+    return "too few of them had a GPU to themselves from start to end";
   }
-  return "none of them had a GPU to itself for long enough";
+  return "none of them had a GPU to itself from start to end";
 }
 
 void BatchStatistics::GpuUse::advance(Nanos now) {
@@ -156,6 +151,8 @@ std::optional<BatchSummary::Packing> BatchStatistics::packing_of(const BatchGpu&
   packing.work_per_second = static_cast<double>(use.tasks) / use.working_seconds;
   if (const auto* rate = rate_of(alone, gpu.model)) {
     packing.one_per_gpu_work_per_second = alone_tasks_per_second(*rate);
+    packing.one_per_gpu_error_ratio = rate->error_seconds / rate->alone_seconds;
+    packing.alone_busy_ratio = rate->busy_ratio;
     packing.one_per_gpu_attempts = rate->alone_attempts;
     packing.one_per_gpu_from_history = rate->from_history;
   } else {

@@ -60,7 +60,6 @@ class BatchStatistics {
   [[nodiscard]] std::string_view why_unknown(const std::vector<scheduler::AloneRate>& rates,
                                              const std::string& model) const;
   [[nodiscard]] bool sizes_differ(const std::string& model) const;
-  [[nodiscard]] double alone_tasks_per_second(const scheduler::AloneRate& alone) const;
   [[nodiscard]] bool shares_gpu(const BatchGpu& gpu) const;
   [[nodiscard]] std::optional<BatchSummary::Packing> packing_of(const BatchGpu& gpu,
                                                                 const std::vector<scheduler::AloneRate>& alone) const;

@@ -51,33 +51,35 @@ TEST(Statistics, RunningOutOfMemoryIsAPriceOfPacking) {
   EXPECT_NEAR(world.batch->progress().gpus.at(0).tasks_per_second, 0.1, 0.01) << "one success in ten seconds";
 }
 
-// Two tasks of a second alone, then ten together of `shorter` and `longer` seconds, none looked at.
-BatchSummary::Packing after_two_alone(int shorter, int longer) {
+// So many tasks of a second that ask for a GPU of their own, then four two by two, the first pair of `shorter` and the
+// second of `longer` seconds, none looked at.
+BatchSummary::Packing after_alone(int alone, int shorter, int longer) {
   World world;
-  world.options.planner.pack = scheduler::PackMode::kPack;
-  world.options.planner.measure_alone = true;
-  for (int i = 0; i < 12; ++i) {
+  world.options.planner.pack = scheduler::PackMode::kFixed;
+  world.options.planner.per_gpu = 2;
+  for (int i = 0; i < alone + 4; ++i) {
     TaskSpec one = task("t" + std::to_string(i));
-    one.resources.gpu_memory_bytes = kGib;
+    one.resources.alone = i < alone;
     world.with(one);
   }
   world.begin();
-  for (AttemptId id = 1; id <= 2; ++id) world.pass(kSecond).exit(id);
-  world.pass(shorter * kSecond);
-  for (AttemptId id = 3; id <= 7; ++id) world.exit(id);
-  world.pass((longer - shorter) * kSecond);
-  for (AttemptId id = 8; id <= 12; ++id) world.exit(id);
+  AttemptId id = 1;
+  for (; id <= static_cast<AttemptId>(alone); ++id) world.pass(kSecond).exit(id);
+  for (const int length : {shorter, longer}) {
+    world.pass(length * kSecond);
+    for (int i = 0; i < 2; ++i) world.exit(id++);
+  }
   EXPECT_TRUE(world.batch->done());
   return world.batch->end().summary.packing.at(0);
 }
 
-TEST(Statistics, ShortTasksThatWereAloneDoNotSpeakForLongerOnes) {
-  const auto differing = after_two_alone(4, 16);
-  EXPECT_FALSE(differing.one_per_gpu_work_per_second);
-  EXPECT_THAT(std::string(differing.one_per_gpu_unknown), ::testing::HasSubstr("tasks differ in length"));
-  const auto alike = after_two_alone(2, 2);
+TEST(Statistics, FewShortTasksThatWereAloneDoNotSpeakForOthersNorManyForLongerOnes) {
+  EXPECT_THAT(std::string(after_alone(3, 2, 2).one_per_gpu_unknown), ::testing::HasSubstr("too few of them"));
+  EXPECT_THAT(std::string(after_alone(4, 4, 16).one_per_gpu_unknown), ::testing::HasSubstr("tasks differ in length"));
+  const auto alike = after_alone(4, 2, 2);
   ASSERT_TRUE(alike.one_per_gpu_work_per_second);
-  EXPECT_NEAR(*alike.one_per_gpu_work_per_second, 1, 0.1);
+  EXPECT_NEAR(*alike.one_per_gpu_work_per_second, 1, 0.01);
+  EXPECT_NEAR(alike.one_per_gpu_error_ratio, 0.05 + 0.05 * 4 / 8, 0.001);
 }
 
 // Four tasks of ten seconds, two by two; `before`: what each took alone in an earlier batch.

@@ -73,7 +73,8 @@ Action declare_compare(VerbInput input) {
       app.add_flag("--tasks", options->tasks, "by the time of whole runs: of the tasks of two batches, or of repeats");
   auto* steps = app.add_flag("--steps", options->steps, "by the time of a step, from the first counted to the last")
                     ->excludes(tasks);
-  app.add_flag("--whole", options->whole, "by the time of whole runs, start-up included: one of each, or repeats")
+  app.add_flag("--whole", options->whole,
+               "by the time of whole runs, start-up included; of two batches: of all tasks together")
       ->excludes(tasks)
       ->excludes(steps);
   app.add_option("--changed", options->changed,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 
 #include "analyze/work.h"
 #include "base/visible.h"
@@ -123,6 +124,35 @@ std::vector<compare::Stretch> stretches_of(const StepCounts& steps) {
 
 }  // namespace
 
+namespace {
+
+std::vector<compare::MetricPoint> points_of(const Recording& recording, const StepCounts& steps) {
+  std::vector<compare::MetricPoint> points;
+  const auto& counts = steps.counts();
+  for (const Event& event : recording.events) {
+    const auto metric = of_event<events::MetricValue>(event);
+    if (!metric) continue;
+    compare::MetricPoint point{.name = metric->name, .value = metric->value};
+    const auto next = std::upper_bound(counts.begin(), counts.end(), event.at,
+                                       [](Nanos at, const StepCounts::Count& count) { return at < count.at; });
+    if (next != counts.begin()) {  // between two counts in proportion
+      const auto& last = *std::prev(next);
+      const double share = next == counts.end() ? 0 : seconds(event.at - last.at) / seconds(next->at - last.at);
+      const auto between = [&](std::int64_t from, std::int64_t to) {
+        return static_cast<double>(from) + share * static_cast<double>(to - from);
+      };
+      point.steps = between(last.steps, next == counts.end() ? last.steps : next->steps);
+      if (last.samples)
+        point.seen =
+            between(*last.samples, next == counts.end() ? *last.samples : next->samples.value_or(*last.samples));
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+}  // namespace
+
 compare::Side side_of_job(const Recording& recording, const ExplainOptions& options) {
   const Explanation explanation = explain(recording, options);
   compare::Side side;
@@ -137,6 +167,7 @@ compare::Side side_of_job(const Recording& recording, const ExplainOptions& opti
   run.metrics = explanation.said.metrics;
   const StepCounts steps = step_counts(recording);
   if (!steps.counts().empty()) {
+    run.points = points_of(recording, steps);
     const auto& last = steps.counts().back();
     run.steps = static_cast<double>(last.steps);
     if (last.samples) run.seen = static_cast<double>(*last.samples);

@@ -84,6 +84,9 @@ Result<void> show_predictions(bool json) {
   if (past.damaged > 0)
     say(fmt::format("{} of the history cannot be read and {} left out", count_of(past.damaged, "line"),
                     past.damaged == 1 ? "is" : "are"));
+  if (past.uncounted > 0)
+    say(fmt::format("{} of an older version, which might take steps of unequal batches for equal work, {} not counted",
+                    count_of(past.uncounted, "prediction"), past.uncounted == 1 ? "is" : "are"));
   const auto causes = compare::cause_histories(past.list);
   put(json ? report::predictions_json(causes, past.list)
            : report::predictions_text(causes, past.list, text_options(STDOUT_FILENO)));

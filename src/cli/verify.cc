@@ -70,6 +70,7 @@ Result<bool> keep(const Verification& v, const std::string& recording) {
                             .low = *option.low,
                             .high = *option.high,
                             .measured = *option.measured,
+                            .unit = v.comparison.unit,
                             .kept = option.kept};
   outcome.key = fmt::format("{}|{}|{}", absolute(v.plan), recording, option.ids[0]);
   HR_TRYV(remember(outcome));

@@ -38,6 +38,11 @@ void measure_runs(const Facts& f, std::uint64_t seed, Comparison& result) {
                                 : fmt::format("{}, each run by both", count_of(ratios.size(), "task"));
 }
 
+void measure_batches(const Facts& f, Comparison& result) {
+  result.ratio = ratio_of_batches(concurrency_of(f.matching.a, f.a).span, concurrency_of(f.matching.b, f.b).span);
+  result.method = fmt::format("{}, from the first start to the last end", count_of(f.matching.common, "task"));
+}
+
 double seconds_in(const std::vector<Rate>& rates) {
   double seconds = 0;
   for (const Rate& rate : rates) seconds += rate.seconds;
@@ -107,7 +112,46 @@ Spread spread_of(const std::vector<double>& values) {
   return spread;
 }
 
-std::vector<ComparedMetric> compare_metrics(const Matching& m) {
+std::optional<double> work_of(const MetricPoint& point, const Sample& run, Unit unit) {
+  return work_of(Sample{.steps = point.steps, .seen = point.seen, .asked = run.asked, .resolved = run.resolved}, unit);
+}
+
+// The value of a metric of a run where so much was done; nothing where it has none near it.
+std::optional<double> value_at(const Sample& run, const std::string& name, double work, Unit unit) {
+  std::optional<double> value;
+  double nearest = kSameWork * work;
+  for (const MetricPoint& point : run.points)
+    if (const auto done = point.name == name ? work_of(point, run, unit) : std::nullopt;
+        done && std::abs(*done - work) <= nearest)
+      nearest = std::abs(*done - work), value = point.value;
+  return value;
+}
+
+// The latest value that all runs have at the same work: who writes a metric less often wrote its last one earlier.
+std::optional<std::pair<std::vector<double>, std::vector<double>>> values_at_equal_work(const Matching& m,
+                                                                                        const std::string& name,
+                                                                                        Unit unit) {
+  constexpr std::size_t kMostTried = 200;
+  const auto count = [&](const Sample* run) {
+    return std::count_if(run->points.begin(), run->points.end(), [&](const auto& point) { return point.name == name; });
+  };
+  const Sample& first = count(m.b.front()) < count(m.a.front()) ? *m.b.front() : *m.a.front();
+  std::size_t tried = 0;
+  for (std::size_t i = first.points.size(); i-- > 0 && tried < kMostTried;) {
+    if (first.points[i].name != name) continue;
+    ++tried;
+    const auto work = work_of(first.points[i], first, unit);
+    if (!work) continue;
+    std::pair<std::vector<double>, std::vector<double>> values;
+    for (const auto& [runs, of_side] : {std::pair(&m.a, &values.first), std::pair(&m.b, &values.second)})
+      for (const Sample* run : *runs)
+        if (const auto value = value_at(*run, name, *work, unit)) of_side->push_back(*value);
+    if (values.first.size() == m.a.size() && values.second.size() == m.b.size()) return values;
+  }
+  return std::nullopt;
+}
+
+std::vector<ComparedMetric> compare_metrics(const Matching& m, Unit unit) {
   std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> values;
   for (const Sample* run : m.a)
     for (const auto& [name, value] : run->metrics) values[name].first.push_back(value);
@@ -116,13 +160,20 @@ std::vector<ComparedMetric> compare_metrics(const Matching& m) {
   std::vector<ComparedMetric> metrics;
   for (const auto& [name, both] : values) {
     if (both.first.empty() || both.second.empty()) continue;
-    const Spread a = spread_of(both.first), b = spread_of(both.second);
-    metrics.push_back({name, a.mean, b.mean, a.deviation, b.deviation});
+    // Where nothing is counted, or only last values are kept, these are those of the whole work.
+    const auto kept = [](const Sample* run) { return !run->points.empty(); };
+    const bool placed =
+        unit != Unit::kNone && std::all_of(m.a.begin(), m.a.end(), kept) && std::all_of(m.b.begin(), m.b.end(), kept);
+    const auto equal = placed && unit != Unit::kUneven ? values_at_equal_work(m, name, unit) : std::nullopt;
+    const auto& [of_a, of_b] = equal ? *equal : both;
+    const Spread a = spread_of(of_a), b = spread_of(of_b);
+    metrics.push_back({name, a.mean, b.mean, a.deviation, b.deviation, !placed || equal});
   }
   return metrics;
 }
 
 std::string unit_name(const Facts& f) {
+  if (f.together) return "batch";
   if (f.by_steps && f.whole) return "run";
   if (!f.whole && (f.by_steps || f.unit != Unit::kNone)) return name_of(f.unit);
   return f.matching.common > 1 ? "task" : "run";
@@ -134,7 +185,9 @@ namespace {
 
 Comparison compare_by(const Side& a, const Side& b, const CompareRequest& request) {
   const Matching matching = match(a, b);
-  const Unit unit = unit_of(matching, a, b);
+  Unit unit = unit_of(matching, a, b);
+  const bool sized = !matching.a.empty() && batch_size_of(*matching.a.front());
+  if (request.other_steps && unit == Unit::kSteps && !sized) unit = Unit::kUneven;
   const ParametersCompared parameters = compare_parameters(matching, request.changed);
   const std::vector<Rate> a_rates = rates_of(a, unit), b_rates = rates_of(b, unit);
   const bool counted = a.samples.size() == 1 && b.samples.size() == 1 && !a_rates.empty() && !b_rates.empty();
@@ -146,6 +199,7 @@ Comparison compare_by(const Side& a, const Side& b, const CompareRequest& reques
                     .unit = unit,
                     .by_steps = request.by == By::kSteps || (request.by != By::kTasks && counted),
                     .whole = whole,
+                    .together = whole && matching.common > 1 && matching.a_repeats == 1 && matching.b_repeats == 1,
                     .steps_would_do = request.by != By::kTasks,
                     .a_rates = a_rates,
                     .b_rates = b_rates,
@@ -160,16 +214,22 @@ Comparison compare_by(const Side& a, const Side& b, const CompareRequest& reques
     name_valid_pair(a, b, request, result);
     return result;
   }
-  facts.by_steps ? measure_steps(facts, request.seed, result) : measure_runs(facts, request.seed, result);
+  if (facts.together)
+    measure_batches(facts, result);
+  else
+    facts.by_steps ? measure_steps(facts, request.seed, result) : measure_runs(facts, request.seed, result);
   const Unit shown = whole ? Unit::kNone : unit;
   fill_side(matching.a, a_rates, facts.by_steps && !whole, shown, result.a);
   fill_side(matching.b, b_rates, facts.by_steps && !whole, shown, result.b);
-  const double work_a = all_work(a, shown), work_b = all_work(b, shown);
+  if (facts.together)
+    for (const auto& [side, runs] : {std::pair(&result.a, &matching.a), std::pair(&result.b, &matching.b)})
+      side->seconds = concurrency_of(*runs, side == &result.a ? a : b).span, side->work = 1;
+  const double work_a = facts.together ? 1 : all_work(a, shown), work_b = facts.together ? 1 : all_work(b, shown);
   result.accounts = compare_parts(a.accounts, work_a, b.accounts, work_b);
   result.phases = compare_parts(a.phases, work_a, b.phases, work_b);
   result.a.short_phases = a.short_phases;
   result.b.short_phases = b.short_phases;
-  result.metrics = compare_metrics(matching);
+  result.metrics = compare_metrics(matching, unit);
   return result;
 }
 

@@ -25,8 +25,9 @@ struct CompareRequest {
   // What only A had and B was meant to be without: said beside the ratio, where it would refuse it. Tenants and lowered
   // clocks; a comparison of any two runs leaves it empty.
   std::vector<CompareReason> mended = {};
-  std::uint64_t seed = 1;  // of the bootstrap
-  std::string here = {};   // the folder in which the command of a valid pair will be given
+  bool other_steps = false;  // the change gives a step other work: steps alone do not count it
+  std::uint64_t seed = 1;    // of the bootstrap
+  std::string here = {};     // the folder in which the command of a valid pair will be given
 };
 
 // The ratio of time at equal work with a 95 % interval (interval.h), unless a reason refuses it: then there is no

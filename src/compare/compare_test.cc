@@ -366,6 +366,13 @@ TEST(Compare, OneRunOfEachByItsSteps) {
       refuses(compare(steps(0, 60, 0.1), steps(100, 60, 0.08), {.by = By::kTasks}), CompareReason::kTooFewRepeats));
 }
 
+TEST(Compare, StepsThatAreFewerByAWholeFactorMayHoldMore) {
+  const Comparison four = compare(steps(0, 400, 0.1), steps(100, 100, 0.14));
+  ASSERT_TRUE(four.comparable());
+  EXPECT_THAT(text(four, CompareReason::kDifferentWork), HasSubstr("the steps of B may hold 4 times the samples"));
+  EXPECT_EQ(text(compare(steps(0, 60, 0.1), steps(100, 90, 0.08)), CompareReason::kDifferentWork), "");
+}
+
 TEST(Compare, OneWholeRunOfEachAtEqualWork) {
   const Comparison c = compare(steps(0, 60, 0.1), steps(100, 60, 0.05), {.by = By::kWhole});
   ASSERT_TRUE(c.comparable());
@@ -386,6 +393,34 @@ TEST(Compare, WholeRunsAreNotAskedForSteps) {
   EXPECT_EQ(c.unit, "run");
   EXPECT_NEAR(c.ratio->value, 0.8, 0.005);
   EXPECT_DOUBLE_EQ(*c.a.work, 4);
+}
+
+// The same tasks one by one on one GPU, and two by two on two.
+TEST(Compare, BatchesOfTheSameTasksAreComparedAsAWholeHoweverManyRanAtOnce) {
+  const Side serial = batch(12, 0, 1);
+  Side parallel = batch(12, 100, 0.5);
+  for (Sample& sample : parallel.samples) sample.end = sample.begin + 1;
+  parallel.hardware.gpus = {"A6000", "A6000"}, parallel.hardware.uuids = {"GPU-1", "GPU-2"};
+  EXPECT_THAT(text(compare(serial, parallel), CompareReason::kConcurrencyDiffersOrUnknown),
+              HasSubstr("--whole compares the time of all of them together"));
+  const auto whole = [&] { return compare(serial, parallel, {.by = By::kWhole}); };
+  const Comparison c = whole();
+  ASSERT_TRUE(c.comparable()) << c.reasons.front().text;
+  EXPECT_EQ(c.unit, "batch");
+  EXPECT_EQ(c.method, "12 tasks, from the first start to the last end");
+  EXPECT_NEAR(c.ratio->value, 6.5 / 11.98, 1e-9);
+  EXPECT_LT(c.ratio->high, 0.65);
+  EXPECT_NEAR(c.a.seconds, 11.98, 1e-9);
+  EXPECT_THAT(text(c, CompareReason::kConcurrencyDiffersOrUnknown), HasSubstr("1.0 of A's tasks ran at once"));
+  EXPECT_EQ(text(c, CompareReason::kDifferentHardware), "A had 1 x A6000, B 2 x A6000");
+  parallel.hardware.gpus = {"H100"};
+  EXPECT_TRUE(refuses(whole(), CompareReason::kDifferentHardware));
+  parallel.hardware = serial.hardware;
+  parallel.samples[3].outcome = "failed";
+  EXPECT_TRUE(refuses(whole(), CompareReason::kOutcomesDiffer));
+  parallel.samples[3].outcome = "succeeded";
+  for (std::size_t i = 6; i < 12; ++i) parallel.samples[i].begin += 60, parallel.samples[i].end += 60;
+  EXPECT_TRUE(refuses(whole(), CompareReason::kInterleavedWithOtherWork)) << "it was stopped for a minute";
 }
 
 TEST(Compare, TheOtherMeasureOfAPairStandsBesideIt) {

@@ -37,6 +37,7 @@ Enough enough_steps(const Facts& f) {
 }
 
 Enough enough_runs(const Facts& f) {
+  if (f.together) return {};
   const Matching& m = f.matching;
   const std::size_t runs = m.pairs.empty() ? std::min(m.a_repeats, m.b_repeats) : m.pairs.size();
   if (m.common == 0 || runs >= kFewestRuns) return {};

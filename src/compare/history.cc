@@ -46,6 +46,7 @@ std::optional<PredictionOutcome> outcome_of(std::string_view line) {
   outcome.cause = cause->cause;
   outcome.low = *low, outcome.high = *high;
   outcome.measured = {*value, *measured_low, *measured_high};
+  outcome.unit = text_of(row, "unit");
   if (const auto kept = row.find("kept"); kept != row.end() && kept->is_boolean()) outcome.kept = kept->get<bool>();
   return outcome;
 }
@@ -93,6 +94,7 @@ std::string outcome_line(const PredictionOutcome& outcome) {
                  {"measured", outcome.measured.value},
                  {"measured_low", outcome.measured.low},
                  {"measured_high", outcome.measured.high},
+                 {"unit", outcome.unit},
                  {"kept", outcome.kept ? Json(*outcome.kept) : Json(nullptr)}};
   return row.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -105,6 +107,10 @@ Outcomes outcomes_of(std::string_view text) {
     auto outcome = outcome_of(line);
     if (!outcome) {
       ++result.damaged;
+      continue;
+    }
+    if (outcome->unit.empty()) {
+      ++result.uncounted;
       continue;
     }
     if (const auto known = place.find(outcome->key); known != place.end() && !outcome->key.empty()) {

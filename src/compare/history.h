@@ -15,6 +15,7 @@ namespace headroom::compare {
 struct Outcomes {
   std::vector<PredictionOutcome> list;  // oldest first
   std::int64_t damaged = 0;
+  std::int64_t uncounted = 0;  // left out, since they do not say what the work was counted in: an older version's
 };
 [[nodiscard]] Outcomes outcomes_of(std::string_view text);
 

@@ -147,6 +147,12 @@ Ratio ratio_of_repeats(std::span<const double> log_a, std::span<const double> lo
   return interval(b - a, std::move(draws));
 }
 
+Ratio ratio_of_batches(double a_seconds, double b_seconds) {
+  constexpr double kNormal95 = 1.96;
+  const double ratio = b_seconds / a_seconds, half = std::exp(kNormal95 * std::sqrt(2.0) * kBatchToBatch);
+  return {ratio, ratio / half, ratio * half};
+}
+
 StretchRatio ratio_of_rates(std::span<const Rate> a, std::span<const Rate> b, std::uint64_t seed,
                             const Outside& outside) {
   Random random(seed);

@@ -18,6 +18,8 @@ namespace headroom::compare {
 // Two runs of one program differ by more than their steps tell: clocks, placement of memory, neighbours. Where only one
 // run of each is there, so much (a standard deviation of the logarithm, per run) is taken for granted.
 inline constexpr double kRunToRun = 0.01;
+// Whole batches of tasks by more: which tasks come last, and beside which others, is not the same twice.
+inline constexpr double kBatchToBatch = 0.05;
 
 // Of pairs that ran side by side in time: the geometric mean of B/A over logarithms of the pairs' ratios. `runs` says
 // how many runs of each side are behind them: with 1, kRunToRun is added.
@@ -44,6 +46,9 @@ struct Outside {
 };
 [[nodiscard]] StretchRatio ratio_of_rates(std::span<const Rate> a, std::span<const Rate> b, std::uint64_t seed,
                                           const Outside& outside = {});
+
+// Of the times of two batches, one of each: nothing but kBatchToBatch says how sure that is.
+[[nodiscard]] Ratio ratio_of_batches(double a_seconds, double b_seconds);
 
 // Student's t for 95 %, two-sided.
 [[nodiscard]] double student_t(std::size_t degrees_of_freedom);

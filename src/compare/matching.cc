@@ -105,6 +105,7 @@ Concurrency concurrency_of(const std::vector<const Sample*>& runs, const Side& s
     covered += std::max(0.0, end - std::max(begin, until));
     until = std::max(until, end);
   }
+  result.covered = covered;
   result.mean = covered > 0 ? together / covered : 0;
   return result;
 }

@@ -25,7 +25,8 @@ struct Matching {
 struct Concurrency {
   double mean = 0;
   std::size_t others = 0;  // that are not among `runs`, and ran meanwhile
-  double span = 0;         // seconds from the first begin to the last end of `runs`
+  double span = 0;         // seconds from the first begin to the last end of `runs`, …
+  double covered = 0;      // … and those of them in which any ran
 };
 [[nodiscard]] Concurrency concurrency_of(const std::vector<const Sample*>& runs, const Side& side);
 

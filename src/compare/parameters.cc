@@ -129,7 +129,8 @@ Parameters parameters_of(const std::vector<std::string>& argv) {
 }
 
 std::optional<double> batch_size_of(const Sample& sample) {
-  constexpr std::array<std::string_view, 3> kNames{"batch_size", "train_batch_size", "batch"};
+  constexpr std::array<std::string_view, 6> kNames{
+      "batch_size", "train_batch_size", "batch", "bs", "per_device_train_batch_size", "b"};
   for (const Parameters* parameters : {&sample.resolved, &sample.asked})
     for (const std::string_view name : kNames)
       for (const auto& [key, text] : *parameters)

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/strings.h"
 
 namespace headroom::compare {
 
@@ -48,6 +49,17 @@ Result<std::pair<double, double>> gain_of(const PlanJson& object, const std::str
               "write the plan again: headroom plan REC --json > plan.json");
 }
 
+// "batch_size=32:128"
+std::optional<std::pair<double, double>> batch_of(std::string_view setting) {
+  constexpr std::string_view kSizes = "batch_size=";
+  const auto colon = setting.find(':');
+  if (!setting.starts_with(kSizes) || colon == std::string_view::npos) return std::nullopt;
+  const auto from = parse_number<double>(setting.substr(kSizes.size(), colon - kSizes.size())),
+             to = parse_number<double>(setting.substr(colon + 1));
+  if (!from || !to || !(*from > 0) || !(*to > 0) || !std::isfinite(*from) || !std::isfinite(*to)) return std::nullopt;
+  return std::pair(*from, *to);
+}
+
 Result<PlannedOption> option_of(const PlanJson& json, std::size_t number) {
   PlannedOption option;
   if (json.is_object()) option.id = word_of(json, "id");
@@ -59,6 +71,7 @@ Result<PlannedOption> option_of(const PlanJson& json, std::size_t number) {
   }
   option.title = word_of(json, "title"), option.safety = word_of(json, "safety");
   option.cause = cause_of(word_of(json, "cause"));
+  option.batch = batch_of(word_of(json, "setting"));
   return option;
 }
 

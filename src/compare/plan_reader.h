@@ -14,8 +14,9 @@ namespace headroom::compare {
 
 struct PlannedOption {
   std::string id, title, safety;
-  std::optional<Cause> cause;                     // absent for a set, and for causes of a newer version
-  std::optional<std::pair<double, double>> gain;  // factors of time at equal work; absent: it promises none
+  std::optional<Cause> cause;                      // absent for a set, and for causes of a newer version
+  std::optional<std::pair<double, double>> gain;   // factors of time at equal work; absent: it promises none
+  std::optional<std::pair<double, double>> batch;  // sizes, from and to, where it changes them and says so
 };
 struct PlannedTogether {
   std::vector<std::string> ids;

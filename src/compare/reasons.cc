@@ -16,8 +16,8 @@ namespace headroom::compare {
 
 namespace {
 
-constexpr double kSameWork = 0.01;         // relative
 constexpr double kSameConcurrency = 0.15;  // likewise: the ends of two batches differ a little
+constexpr double kWorked = 0.9;            // of the time of a batch: else it was stopped in between
 constexpr double kOthersCount = 0.01;      // of the GPUs' time
 constexpr double kReadMore = 2, kReadCounts = 64 * 1048576.0;
 
@@ -88,6 +88,19 @@ void look_at_speed(const Facts& f, double work_a, double work_b, Reasons& reason
                   less, human_percent(b_did_more ? time_b / time_a : time_a / time_b)));
 }
 
+// Whole runs that differ by a whole factor are as likely to have held as much more in a step.
+void look_at_step_counts(const Facts& f, Reasons& reasons) {
+  if (f.unit != Unit::kSteps || batch_size_of(*f.matching.a.front())) return;
+  const double a = total_work(f.matching.a, f.unit), b = total_work(f.matching.b, f.unit);
+  const double factor = std::max(a, b) / std::min(a, b), whole = std::round(factor);
+  if (whole < 2 || differ(factor, whole, kSameWork)) return;
+  reasons.note(
+      CompareReason::kDifferentWork,
+      fmt::format("A did {}, B {}: the steps of {} may hold {:g} times the samples, and then this is no ratio of "
+                  "equal work (headroom.step(samples=N) would tell)",
+                  work_words(a, f.unit), work_words(b, f.unit), a < b ? "A" : "B", whole));
+}
+
 void look_at_work(const Facts& f, Reasons& reasons) {
   const Matching& m = f.matching;
   if (m.common == 0) return;
@@ -112,7 +125,10 @@ void look_at_work(const Facts& f, Reasons& reasons) {
                    "nothing counts steps: that the same runs did equal work is taken from their having succeeded");
     return;
   }
-  if (f.by_steps && !f.whole) return;  // the time per step is the same question, however many there were
+  if (f.by_steps && !f.whole) {  // the time per step is the same question, however many there were
+    look_at_step_counts(f, reasons);
+    return;
+  }
   std::size_t uneven = 0;
   for (const auto& [a, b] : m.pairs)
     uneven += differ(work_of(*a, f.unit).value_or(0), work_of(*b, f.unit).value_or(0), kSameWork) ? 1U : 0U;
@@ -143,9 +159,20 @@ void look_at_concurrency(const Facts& f, Reasons& reasons) {
     return;
   }
   const Concurrency a = concurrency_of(m.a, f.a), b = concurrency_of(m.b, f.b);
-  if (differ(a.mean, b.mean, kSameConcurrency))
+  const std::string at_once = fmt::format("{:.1f} of A's tasks ran at once on average, {:.1f} of B's", a.mean, b.mean);
+  if (f.together) {
+    reasons.note(CompareReason::kConcurrencyDiffersOrUnknown, at_once);
+    for (const auto& [name, of] : {std::pair("A", a), std::pair("B", b)})
+      if (of.covered < kWorked * of.span)
+        reasons.refuse(CompareReason::kInterleavedWithOtherWork,
+                       fmt::format("in {} of the {} from {}'s first start to its last end none of its tasks ran",
+                                   time_words(of.span - of.covered), time_words(of.span), name));
+  } else if (differ(a.mean, b.mean, kSameConcurrency)) {
     reasons.refuse(CompareReason::kConcurrencyDiffersOrUnknown,
-                   fmt::format("{:.1f} of A's tasks ran at once on average, {:.1f} of B's", a.mean, b.mean));
+                   m.common > 1 && m.a_repeats == 1 && m.b_repeats == 1
+                       ? at_once + "; --whole compares the time of all of them together"
+                       : at_once);
+  }
   const auto interleaved = [&](std::string_view name, const std::vector<const Sample*>& runs,
                                const Concurrency& among) {
     if (among.others == 0) return;
@@ -180,10 +207,14 @@ void look_at_hardware(const Facts& f, Reasons& reasons) {
   if (a.gpus.empty() != b.gpus.empty() && !same_uuids)
     reasons.refuse(CompareReason::kDifferentHardware,
                    fmt::format("{} does not say which GPUs it had", a.gpus.empty() ? "A" : "B"));
-  else if (!a.gpus.empty() && !b.gpus.empty() && sorted(a.gpus) != sorted(b.gpus))
-    reasons.refuse(CompareReason::kDifferentHardware,
-                   fmt::format("A had {}, B {}", gpus_words(a.gpus), gpus_words(b.gpus)));
-  else if (!same_uuids)
+  else if (!a.gpus.empty() && !b.gpus.empty() && sorted(a.gpus) != sorted(b.gpus)) {
+    const bool more_of_them = std::set(a.gpus.begin(), a.gpus.end()) == std::set(b.gpus.begin(), b.gpus.end());
+    const std::string had = fmt::format("A had {}, B {}", gpus_words(a.gpus), gpus_words(b.gpus));
+    if (f.together && more_of_them)
+      reasons.note(CompareReason::kDifferentHardware, had);
+    else
+      reasons.refuse(CompareReason::kDifferentHardware, had);
+  } else if (!same_uuids)
     reasons.note(CompareReason::kDifferentHardware,
                  "they ran on different GPUs of one model, which need not be equally fast");
   if (!a.driver.empty() && !b.driver.empty() && a.driver != b.driver)
@@ -282,7 +313,12 @@ void look_at_repeats(const Facts& f, Reasons& reasons) {
     return;
   }
   if (m.common == 0) return;
-  if (std::min(m.a_repeats, m.b_repeats) == 1)
+  if (f.together)
+    reasons.note(
+        CompareReason::kTooFewRepeats,
+        fmt::format("each batch ran once: how much two equal ones differ is not known, and {} is taken for granted",
+                    human_percent(kBatchToBatch)));
+  else if (std::min(m.a_repeats, m.b_repeats) == 1)
     reasons.note(CompareReason::kTooFewRepeats,
                  fmt::format("each ran once: how much two equal runs differ is not known, and {} is taken for granted",
                              human_percent(kRunToRun)));

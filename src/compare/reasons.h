@@ -22,6 +22,7 @@ struct Facts {
   Unit unit = Unit::kNone;
   bool by_steps = false;             // by what happened within one run of each, not by runs
   bool whole = false;                // of the time of the whole run
+  bool together = false;             // of all tasks from the first start to the last end: how many at once is compared
   bool steps_would_do = false;       // where single runs count them: nobody asked for whole runs of tasks
   const std::vector<Rate>& a_rates;  // in the unit
   const std::vector<Rate>& b_rates;

@@ -13,6 +13,13 @@ using Parameters = std::vector<std::pair<std::string, std::string>>;
 using Figures = std::vector<std::pair<std::string, double>>;
 void add(Figures& figures, const std::string& name, double value);  // to the figure of that name
 
+// A value of a metric, and how much was done by then, where it was counted.
+struct MetricPoint {
+  std::string name;
+  double value = 0;
+  std::optional<double> steps, seen;
+};
+
 // One run: a whole recording, an attempt at a batch's task, a repeat of `ab`.
 struct Sample {
   std::string task;                    // what ran: samples of both sides with the same text ran the same task
@@ -20,7 +27,8 @@ struct Sample {
   std::optional<double> steps, seen;   // steps done, and samples (images, rows) seen, where it counts them
   std::string outcome = "succeeded";   // or how it ended instead: "failed", "timed_out", …
   Parameters asked, resolved;          // as the command says, and as the program settled on
-  Figures metrics;                     // that it printed: a loss, an accuracy
+  Figures metrics;                     // that it printed: a loss, an accuracy; the last values
+  std::vector<MetricPoint> points;     // all values, in order of time, where they were recorded
   std::optional<std::int64_t> repeat;  // which pair it belongs to, where who ran it made pairs
 
   [[nodiscard]] double seconds() const { return end - begin; }

@@ -72,6 +72,33 @@ std::vector<CompareReason> mended_by(const PlanFile& plan, const std::vector<std
   return mended;
 }
 
+// A step holds another number of samples after these.
+bool changes_steps(const PlanFile& plan, const std::vector<std::string>& applied) {
+  constexpr std::array<std::string_view, 2> kOptions{"larger_batch", "less_memory"};
+  return std::any_of(applied.begin(), applied.end(), [&](const std::string& id) {
+    const PlannedOption* option = find_option(plan, id);
+    return std::find(kOptions.begin(), kOptions.end(), id) != kOptions.end() ||
+           (option != nullptr && (option->batch || option->cause == Cause::kBatchTooSmall));
+  });
+}
+
+// Where a run counts no samples and does not say its batch size, the plan does. True: it was asked.
+bool take_sizes(const PlanFile& plan, const std::vector<std::string>& applied, Side& before, Side& after) {
+  bool taken = false;
+  for (const std::string& id : applied) {
+    const PlannedOption* option = find_option(plan, id);
+    if (option == nullptr || !option->batch) continue;
+    for (const auto& [side, size] :
+         {std::pair(&before, option->batch->first), std::pair(&after, option->batch->second)})
+      for (Sample& run : side->samples) {
+        if (run.seen.value_or(0) > 0 || batch_size_of(run)) continue;
+        run.asked.emplace_back("batch_size", fmt::format("{:g}", size));
+        taken = true;
+      }
+  }
+  return taken;
+}
+
 bool higher_is_better(std::string_view name) {
   constexpr std::array<std::string_view, 9> kWords{"acc",    "auc", "f1",  "score", "precision",
                                                    "recall", "r2",  "map", "bleu"};
@@ -120,7 +147,8 @@ QualityVerdict quality_of(const ComparedMetric& metric) {
   double chance = kOneRun * std::abs(metric.a);
   if (metric.a_spread && metric.b_spread)
     chance = kDeviations * std::sqrt(*metric.a_spread * *metric.a_spread + *metric.b_spread * *metric.b_spread);
-  if (std::isfinite(worse)) verdict.lost = worse > chance ? Answer::kYes : Answer::kNo;
+  verdict.equal_work = metric.equal_work;
+  if (std::isfinite(worse) && metric.equal_work) verdict.lost = worse > chance ? Answer::kYes : Answer::kNo;
   return verdict;
 }
 
@@ -163,13 +191,22 @@ void judge(const std::vector<QualityVerdict>& quality, bool risky, VerifiedOptio
   if (risky && !judged && option.kept.value_or(false)) {
     option.kept.reset();
     option.why += "; whether the results are as good is not known, since no quality was printed";
+    if (!quality.empty())
+      option.why +=
+          fmt::format(" after the same work in both (headroom.metric(\"{}\", ...) at the same samples would tell)",
+                      quality.front().name);
   }
 }
 
-Verification verify(const PlanFile& plan, const std::vector<std::string>& applied, const Side& before,
-                    const Side& after, CompareRequest request) {
+Verification verify(const PlanFile& plan, const std::vector<std::string>& applied, Side before, Side after,
+                    CompareRequest request) {
   request.mended = mended_by(plan, applied);
+  request.other_steps = changes_steps(plan, applied);
+  const bool sizes_of_plan = take_sizes(plan, applied, before, after);
   Verification result{.applied = predicted(plan, applied), .comparison = compared(before, after, request)};
+  if (sizes_of_plan && result.comparison.ratio)
+    result.comparison.reasons.push_back(
+        {CompareReason::kDifferentWork, "the samples of a step are the plan's: the runs do not say them", false});
   if (const auto& ratio = result.comparison.ratio)
     result.applied.measured = MeasuredGain{1 / ratio->value, 1 / ratio->high, 1 / ratio->low};
   const bool risky = std::any_of(applied.begin(), applied.end(), [&](const std::string& id) {
@@ -178,7 +215,7 @@ Verification verify(const PlanFile& plan, const std::vector<std::string>& applie
   });
   for (const ComparedMetric& metric : result.comparison.metrics) {
     const QualityVerdict verdict = quality_of(metric);
-    if (verdict.lost != Answer::kUnknown) result.quality.push_back(verdict);
+    if (verdict.lost != Answer::kUnknown || !verdict.equal_work) result.quality.push_back(verdict);
   }
   judge(result.quality, risky, result.applied);
   return result;

@@ -164,6 +164,70 @@ TEST(Verify, ALargerBatchMustKeepItsQuality) {
   EXPECT_EQ(with({{"loss", {0.5, 0.6}}}).applied.kept, false);
 }
 
+// 400 steps of 32 samples and 100 of 128: a size in a file of settings is in neither command.
+TEST(Verify, AStepOfAnotherSizeIsNoEqualWork) {
+  Side before = run(0, 0.1, 400), after = run(100, 0.14, 100);
+  before.samples[0].metrics = after.samples[0].metrics = {{"accuracy", 0.975}};
+  const auto with = [&](const char* setting) {
+    PlanFile sized = plan();
+    sized.options[1].batch =
+        read_plan(fmt::format(R"({{"schema":"headroom.plan/1","options":[{{"id":"x"{}}}]}})", setting))
+            ->options[0]
+            .batch;
+    return verify(sized, {"batch"}, before, after);
+  };
+  const Verification known = with(R"(,"setting":"batch_size=32:128")");
+  ASSERT_TRUE(known.applied.measured) << known.comparison.reasons.front().text;
+  EXPECT_NEAR(known.applied.measured->value, 40 / 14.0, 0.01);
+  EXPECT_EQ(known.applied.kept, true);
+  EXPECT_THAT(known.comparison.reasons.back().text, HasSubstr("the samples of a step are the plan's"));
+  for (const char* setting :
+       {"", R"(,"setting":null)", R"(,"setting":"batch_size=32:")", R"(,"setting":"batch_size=0:8")"}) {
+    const Verification unknown = with(setting);
+    EXPECT_FALSE(unknown.applied.measured) << setting;
+    EXPECT_EQ(unknown.applied.kept, std::nullopt);
+    EXPECT_EQ(unknown.comparison.reasons.front().reason, CompareReason::kDifferentWork);
+    EXPECT_THAT(unknown.comparison.reasons.front().text, HasSubstr("headroom.step(samples=N) does"));
+  }
+  before.samples[0].asked = {{"b", "32"}}, after.samples[0].asked = {{"b", "128"}};  // "-b 32"
+  EXPECT_NEAR(with("").applied.measured->value, 40 / 14.0, 0.01);
+  before.samples[0].asked.clear(), after.samples[0].asked.clear();
+  for (Side* side : {&before, &after}) {  // counted by the programs: the plan is not asked
+    const double each = side == &before ? 32 : 64;
+    for (Stretch& stretch : side->steps) stretch.seen = stretch.steps * each;
+    side->samples[0].seen = *side->samples[0].steps * each;
+  }
+  const Verification counted = with(R"(,"setting":"batch_size=32:128")");
+  ASSERT_TRUE(counted.applied.measured);
+  EXPECT_NEAR(counted.applied.measured->value, (0.1 / 32) / (0.14 / 64), 0.01);
+  EXPECT_THAT(counted.comparison.reasons.back().text, ::testing::Not(HasSubstr("the plan's")));
+}
+
+// "loss" after each step and after every fiftieth: the last values are of step 250 and of step 201.
+TEST(Verify, AMetricThatIsWrittenLessOftenIsNotWorse) {
+  Side before = run(0, 0.1, 250), after = run(100, 0.08, 250);
+  const auto writes = [](Side& side, int every, double worse) {
+    for (int step = 0; step < 250; step += every)
+      side.samples[0].points.push_back({"loss", worse / (step + 1), step + 1.0, std::nullopt});
+    side.samples[0].metrics = {{"loss", side.samples[0].points.back().value}};
+  };
+  writes(before, 1, 1), writes(after, 50, 1);
+  const Verification same = verified({"workers"}, before, after);
+  EXPECT_EQ(same.applied.kept, true) << same.applied.why;
+  EXPECT_DOUBLE_EQ(same.quality.at(0).a, 1 / 201.0);
+  EXPECT_DOUBLE_EQ(same.quality.at(0).b, 1 / 201.0);
+  after.samples[0].points.clear();
+  writes(after, 50, 1.5);
+  const Verification worse = verified({"workers"}, before, after);
+  EXPECT_EQ(worse.applied.kept, false);
+  EXPECT_THAT(worse.applied.why, HasSubstr("loss is worse"));
+  for (MetricPoint& point : after.samples[0].points) point.steps = *point.steps + 1000;  // never where the other did
+  const Verification elsewhere = verified({"workers"}, before, after);
+  EXPECT_EQ(elsewhere.applied.kept, true) << "no quality speaks against it";
+  EXPECT_FALSE(elsewhere.quality.at(0).equal_work);
+  EXPECT_EQ(elsewhere.quality.at(0).lost, Answer::kUnknown);
+}
+
 TEST(Quality, ChanceIsNoLoss) {
   EXPECT_EQ(quality_of({"loss", 0.5, 0.52, 0.02, 0.02}).lost, Answer::kNo);
   EXPECT_EQ(quality_of({"loss", 0.5, 0.6, 0.02, 0.02}).lost, Answer::kYes);
@@ -179,6 +243,7 @@ PredictionOutcome outcome(double high, double measured, int n = 0) {
           .low = 1,
           .high = high,
           .measured = {measured, measured, measured},
+          .unit = "run",
           .kept = measured > 1.05};
 }
 
@@ -191,6 +256,16 @@ TEST(History, LinesComeBack) {
   again.measured.value = 1.25, again.kept.reset();
   read = outcomes_of(outcome_line(one) + outcome_line(two) + outcome_line(again));
   EXPECT_EQ(read.list, (std::vector{again, two}));  // verified again: counts once
+}
+
+// A file that earlier versions wrote into: what they took for equal work may have been steps of unequal batches.
+TEST(History, WhatDoesNotSayHowItsWorkWasCountedIsNotCounted) {
+  PredictionOutcome old = outcome(1.4, 0.73, 1);
+  old.unit.clear();
+  const Outcomes read = outcomes_of(outcome_line(old) + outcome_line(outcome(1.4, 1.3, 2)));
+  EXPECT_EQ(read.list, (std::vector{outcome(1.4, 1.3, 2)}));
+  EXPECT_EQ(read.uncounted, 1);
+  EXPECT_EQ(read.damaged, 0);
 }
 
 TEST(History, StartsBetweenHalfAndAllAndLearns) {

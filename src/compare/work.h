@@ -17,6 +17,7 @@ enum class Unit {
   kBatches,  // … or steps times the batch size, where that differs
   kUneven,   // steps that hold different numbers of samples, which nobody counts
 };
+inline constexpr double kSameWork = 0.01;  // relative
 [[nodiscard]] Unit unit_of(const Matching& matching, const Side& a, const Side& b);
 
 [[nodiscard]] std::optional<double> work_of(const Sample& sample, Unit unit);

@@ -213,6 +213,9 @@ struct BatchSummary {
     double concurrency = 0;                                              // mean over the time it had work
     std::optional<double> work_per_second, one_per_gpu_work_per_second;  // steps, or tasks where no steps were reported
     std::string_view unit = "tasks";
+    double one_per_gpu_error_ratio = 0;  // half of that rate's interval
+    std::optional<double>
+        alone_busy_ratio;                   // one after the other, no more than 1 / this is possible; absent: not known
     std::int64_t one_per_gpu_attempts = 0;  // that rate rests on so many that ran alone on a GPU of this model …
     bool one_per_gpu_from_history = false;  // … and, for some groups, on earlier batches
     std::string_view one_per_gpu_unknown;   // why that rate is absent, in words; "" where it is not

@@ -94,6 +94,7 @@ struct ComparedMetric {
   std::string name;
   double a = 0, b = 0;                       // means over the repeats
   std::optional<double> a_spread, b_spread;  // standard deviations, where there is more than one
+  bool equal_work = true;                    // false: there is no value of both after the same steps or samples
   bool operator==(const ComparedMetric&) const = default;
 };
 

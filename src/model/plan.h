@@ -27,8 +27,9 @@ struct Option {
   std::string apply;     // the exact edit or command
   std::string verify;    // the criterion, at equal work
   std::string undo;
-  std::optional<std::string> setting;  // what Headroom itself can change: "task_file.gpu_memory=3.5GiB"; else absent
-  std::int64_t outcomes = 0;           // predictions for this cause that were verified so far, and shaped the interval
+  // What Headroom itself can change: "task_file.gpu_memory=3.5GiB"; of a larger batch its sizes: "batch_size=32:128".
+  std::optional<std::string> setting;
+  std::int64_t outcomes = 0;  // predictions for this cause that were verified so far, and shaped the interval
   bool operator==(const Option&) const = default;
 };
 

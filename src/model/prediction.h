@@ -25,7 +25,8 @@ struct MeasuredGain {
 struct QualityVerdict {
   std::string name;
   double a = 0, b = 0;
-  Answer lost = Answer::kUnknown;  // it is worse by more than chance; unknown: which way is better is not known
+  Answer lost = Answer::kUnknown;  // it is worse by more than chance; unknown: which way is better is not known, or …
+  bool equal_work = true;          // … false: it was not printed after the same work in both
   bool operator==(const QualityVerdict&) const = default;
 };
 
@@ -57,6 +58,7 @@ struct PredictionOutcome {
   Cause cause{};
   double low = 1, high = 1;  // predicted
   MeasuredGain measured;
+  std::string unit;  // what the work of both was counted in: "run", "step", "sample"
   std::optional<bool> kept;
   bool operator==(const PredictionOutcome&) const = default;
 };

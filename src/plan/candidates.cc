@@ -262,6 +262,7 @@ class Maker {
     made.change.finding.reset();  // it acts on every step, not on what is claimed
     made.change.factor = factor;
     option.promises = e_.bound.has_value();
+    if (known.batch) option.setting = fmt::format("batch_size={:g}:{:g}", known.batch->first, known.batch->second);
     if (const auto said = batch_said(e_); said && known.batch && said->value == known.batch->first)
       option.apply = fmt::format("{}{:g} instead of {}", said->name, known.batch->second, said->words);
     if (request_.step_times && request_.batch)

@@ -118,8 +118,8 @@ std::optional<SaidSetting> workers_said(const Explanation& e) {
 }
 
 std::optional<SaidSetting> batch_said(const Explanation& e) {
-  return said(e, std::array<std::string_view, 5>{"batch_size", "batch", "bs", "train_batch_size",
-                                                 "per_device_train_batch_size"});
+  return said(e, std::array<std::string_view, 6>{"batch_size", "batch", "bs", "train_batch_size",
+                                                 "per_device_train_batch_size", "b"});
 }
 
 Numbers numbers(const Explanation& e, const StepModel& model, const PlanRequest& request,

@@ -53,9 +53,8 @@ Plan plan(const Explanation& e, const PlanRequest& request) {
   plan.after = planning::together(model, candidates);
   plan.flips = planning::what_flips(candidates);
   const bool asked = request.batch || request.workers || request.tasks;
-  plan.projections =
-      planning::projections(e, request, planning::gain_of_asked(model, candidates),
-                            asked ? "with none to all of what was asked about" : "with none to all of the options");
+  const Gain all = planning::gain_of_all(model, candidates);
+  plan.projections = planning::projections(e, request, {asked ? planning::gain_of_asked(model, candidates) : all, all});
   for (planning::Candidate& one : candidates) plan.options.push_back(std::move(one.option));
   const bool any = std::any_of(plan.options.begin(), plan.options.end(), [](const Option& option) {
     return option.promises ? option.gain.high > 1 : option.cause.has_value();

@@ -12,6 +12,7 @@
 #include "analyze/testing_random.h"
 #include "diagnose/explain.h"
 #include "model/observations.h"
+#include "plan/projections.h"
 #include "plan/step_model.h"
 
 namespace headroom {
@@ -551,6 +552,32 @@ TEST(Plan, ASweepIsProjectedAsARange) {
   EXPECT_NEAR(sweep.high_seconds / 3600, 23.33, 0.01);
   EXPECT_GE(sweep.low_seconds / 3600, 23.33 * 300 / 420 - 0.1);
   EXPECT_LT(sweep.low_seconds, sweep.high_seconds);
+}
+
+// Asked about workers that gain nothing, a plan that gains by other means projects both.
+TEST(Plan, WhatWasAskedAboutIsProjectedBesideThePlan) {
+  const Explanation e = explain(readings(1300, [](double t) { return std::fmod(t, 420) <= 300 ? 1.0 : 0.0; }));
+  const Gain none{}, some{.low = 1, .high = 1.3};
+  const auto both = planning::projections(e, {.epoch = 420 * kSecond}, {none, some});
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].what, "an epoch of 7:00 with nothing but what was asked about");
+  EXPECT_EQ(both[0].low_seconds, 420);
+  EXPECT_EQ(both[1].what, "an epoch of 7:00 with all options");
+  EXPECT_NEAR(both[1].low_seconds, 420 / 1.3, 1e-6);
+  const auto alike = planning::projections(e, {.epoch = 420 * kSecond}, {some, some});
+  ASSERT_EQ(alike.size(), 1U);
+  EXPECT_EQ(alike[0].what, "an epoch of 7:00");
+}
+
+TEST(Plan, WhatIsLeftIsWhatFasterKernelsAreProjectedOn) {
+  Explanation e = explain(readings(1300, [](double) { return 1.0; }));
+  e.pipeline.emplace();
+  e.pipeline->gpu_part = e.ledger.span() / 4, e.pipeline->rest = e.ledger.span() - e.pipeline->gpu_part;
+  const Plan p = plan(e, {.left = 1000 * kSecond});
+  ASSERT_GE(p.projections.size(), 2U);
+  EXPECT_THAT(p.projections[0].what, ::testing::StartsWith("the remaining 16:40"));
+  EXPECT_NEAR(p.projections[0].low_seconds, 875, 0.1);
+  EXPECT_NEAR(p.projections[1].low_seconds, 750, 0.1);
 }
 
 // What holds for every plan of every recording.

@@ -38,21 +38,27 @@ Nanos times(Nanos one, std::int64_t count) {
 
 }  // namespace
 
-std::vector<Projection> projections(const Explanation& e, const PlanRequest& request, const Gain& gain,
-                                    const std::string& with) {
+std::vector<Projection> projections(const Explanation& e, const PlanRequest& request, const Projected& gains) {
+  constexpr double kTheSame = 1.005;
+  const bool more_than_asked = gains.all.high > kTheSame * gains.asked.high;
   std::vector<Projection> list;
-  const auto add = [&](std::string what, Nanos now) {
+  const auto add = [&](const std::string& what, Nanos now) {
     if (now <= 0) return;
-    list.push_back({std::move(what), seconds(now) / gain.high, seconds(now) / gain.low,
-                    fmt::format("if it goes on as recorded, {}", with)});
+    const auto project = [&](const Gain& gain, const char* with, const std::string& condition) {
+      list.push_back({what + with, seconds(now) / gain.high, seconds(now) / gain.low,
+                      "if it goes on as recorded, with none to all of " + condition});
+    };
+    if (more_than_asked) project(gains.asked, " with nothing but what was asked about", "what was asked about");
+    project(gains.all, more_than_asked ? " with all options" : "", "the options");
   };
   if (e.pipeline) {  // Amdahl's two parts: waits between kernels are no part of what a faster GPU makes faster
-    const double kernels = seconds(e.pipeline->kernels), rest = seconds(e.ledger.span()) - kernels;
-    const std::string all = human_duration(e.ledger.span());
-    list.push_back({fmt::format("all {} with kernels twice as fast", all), rest + kernels / 2, rest + kernels / 2,
+    const Nanos all = request.left.value_or(e.ledger.span());
+    const double kernels = seconds(all) * seconds(e.pipeline->kernels) / seconds(e.ledger.span());
+    const double rest = seconds(all) - kernels;
+    const std::string which = fmt::format("{} {}", request.left ? "the remaining" : "all", human_duration(all));
+    list.push_back({which + " with kernels twice as fast", rest + kernels / 2, rest + kernels / 2,
                     "if all else takes as long as now"});
-    list.push_back(
-        {fmt::format("all {} however fast the kernels become", all), rest, rest, "if all else takes as long as now"});
+    list.push_back({which + " however fast the kernels become", rest, rest, "if all else takes as long as now"});
   }
   if (request.left) add(fmt::format("the remaining {}", human_duration(*request.left)), *request.left);
   const bool asked = request.epochs || request.trials;

@@ -8,8 +8,12 @@
 
 namespace headroom::planning {
 
-// What is left, an epoch, a run and a sweep as ranges by `gain`; `with`: what that is the gain of.
-[[nodiscard]] std::vector<Projection> projections(const Explanation& e, const PlanRequest& request, const Gain& gain,
-                                                  const std::string& with);
+// What is left, an epoch, a run and a sweep as ranges: by the gain of all options, and where somebody asked about some
+// of them and these gain less, first by the gain of those.
+struct Projected {
+  Gain asked, all;
+};
+[[nodiscard]] std::vector<Projection> projections(const Explanation& e, const PlanRequest& request,
+                                                  const Projected& gains);
 
 }  // namespace headroom::planning

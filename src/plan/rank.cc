@@ -142,14 +142,18 @@ std::vector<OptionsTogether> together(const StepModel& model, const std::vector<
   return steps;
 }
 
+Gain gain_of_all(const StepModel& model, const std::vector<Candidate>& candidates) {
+  std::vector<const Candidate*> all;
+  for (const Candidate& one : candidates)
+    if (one.option.promises) all.push_back(&one);
+  return gain_of(model, all);
+}
+
 Gain gain_of_asked(const StepModel& model, const std::vector<Candidate>& candidates) {
-  std::vector<const Candidate*> all, asked;
-  for (const Candidate& one : candidates) {
-    if (!one.option.promises) continue;
-    all.push_back(&one);
-    if (one.asked) asked.push_back(&one);
-  }
-  return gain_of(model, asked.empty() ? all : asked);
+  std::vector<const Candidate*> asked;
+  for (const Candidate& one : candidates)
+    if (one.option.promises && one.asked) asked.push_back(&one);
+  return gain_of(model, asked);
 }
 
 std::string what_flips(const std::vector<Candidate>& candidates) {

@@ -21,6 +21,7 @@ void rank(std::vector<Candidate>& candidates);
 [[nodiscard]] std::vector<OptionsTogether> together(const StepModel& model, const std::vector<Candidate>& candidates);
 
 // All that somebody asked about, simulated together; all that promises something where nobody asked.
+[[nodiscard]] Gain gain_of_all(const StepModel& model, const std::vector<Candidate>& candidates);
 [[nodiscard]] Gain gain_of_asked(const StepModel& model, const std::vector<Candidate>& candidates);
 
 // The observation after which the second change would stand before the first; "" where there are not two.

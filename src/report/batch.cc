@@ -57,38 +57,59 @@ std::string measured_on(const BatchSummary& summary) {
                      history ? " and in earlier batches" : "");
 }
 
-// One sentence where all GPUs worked; only claims what was measured on both sides.
-std::string packing_sentence(const BatchSummary& summary) {
-  double work = 0, alone = 0, concurrency = 0;
-  std::size_t gpus = 0;
+// The work of these GPUs over that of one task per GPU on them, and the most that it can be.
+struct PackingGain {
+  double value = 0, low = 0, high = 0, most = 0;
+  std::string why_not_more;
+};
+PackingGain packing_gain(const BatchSummary& summary, double concurrency) {
+  double work = 0, alone = 0, error = 0, busy = 0;
   for (const auto& packing : summary.packing) {
-    concurrency += packing.concurrency;
-    gpus += 1;
     if (!packing.work_per_second || !packing.one_per_gpu_work_per_second) continue;
     work += *packing.work_per_second;
     alone += *packing.one_per_gpu_work_per_second;
+    error = std::max(error, packing.one_per_gpu_error_ratio);
+    busy = std::max(busy, packing.alone_busy_ratio.value_or(0));
   }
+  PackingGain gain{.most = concurrency, .why_not_more = "as many at once do no more than as many times its work"};
+  if (alone <= 0) return gain;
+  if (busy > 0 && 1 / busy < gain.most)
+    gain.most = 1 / busy, gain.why_not_more = fmt::format("alone, its kernels run {} of the time", human_percent(busy));
+  gain.value = work / alone;
+  gain.low = gain.value / (1 + error);
+  gain.high = std::min(gain.value * (1 + error), std::max(gain.low, gain.most));
+  return gain;
+}
+
+// One sentence where all GPUs worked; only claims what was measured on both sides.
+std::string packing_sentence(const BatchSummary& summary) {
+  double concurrency = 0;
+  for (const auto& packing : summary.packing)
+    concurrency += packing.concurrency / static_cast<double>(summary.packing.size());
   constexpr double kPacked = 1.2;
-  if (gpus == 0 || concurrency / static_cast<double>(gpus) < kPacked) return "";
-  const std::string many = fmt::format("Packing {:.1f} tasks per GPU", concurrency / static_cast<double>(gpus));
-  if (alone <= 0)
-    return fmt::format("{}; what that gained was not measured: {}.", many, summary.packing.front().one_per_gpu_unknown);
+  if (concurrency < kPacked) return "";
+  const std::string many = fmt::format("Packing {:.1f} tasks per GPU", concurrency);
+  constexpr std::string_view kWouldTell = "The same batch once with --no-pack --fresh would tell.";
+  const PackingGain gain = packing_gain(summary, concurrency);
+  if (gain.value <= 0)
+    return fmt::format("{}; what that gained was not measured: {}. {}", many,
+                       summary.packing.front().one_per_gpu_unknown, kWouldTell);
   // Stopped before anything that shared a GPU was done: those that were alone would be compared with themselves.
   if (const MeasuredAlone on = measured_alone(summary); !on.history && on.attempts >= summary.tasks.succeeded)
     return fmt::format("{}; what that gained was not measured: no task that shared a GPU has succeeded.", many);
   // A failed task takes a place and counts as no work: less of it is no fault of the packing.
-  if (work < alone && summary.tasks.failed > 0)
+  if (gain.value < 1 && summary.tasks.failed > 0)
     return fmt::format("{}; what that gained cannot be told, because {} failed.", many,
                        tasks_words(summary.tasks.failed));
-  // A task beside others is no faster than alone: as many at once do at most so many times the work of one.
-  constexpr double kScatter = 1.05;  // of what tasks take alone
-  const double gain = work / alone, most = concurrency / static_cast<double>(gpus);
-  if (gain > kScatter * most)
+  if (gain.low > gain.most)
     return fmt::format(
-        "{}; what that gained cannot be told: against the tasks that ran alone it would be more than {:.1f}x.", many,
-        most);
-  return fmt::format("{} did {} the work of one per GPU ({}).", many, human_factor(std::min(gain, most)),
-                     measured_on(summary));
+        "{}; what that gained cannot be told: against the tasks that ran alone it would be {} or more, and more than "
+        "{} is not possible ({}). {}",
+        many, human_factor(gain.low), human_factor(gain.most), gain.why_not_more, kWouldTell);
+  const std::string failed =
+      summary.tasks.failed > 0 ? fmt::format(", without the {} that failed", human_count(summary.tasks.failed)) : "";
+  return fmt::format("{} did {} to {} the work of one per GPU ({}{}).", many, human_factor(gain.low),
+                     human_factor(gain.high), measured_on(summary), failed);
 }
 
 std::string placement_sentence(const BatchSummary& summary, const BatchEndFacts& facts) {
@@ -208,6 +229,8 @@ std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
                        {"concurrency", one.concurrency},
                        {"work_per_second", optional_json(one.work_per_second)},
                        {"one_per_gpu_work_per_second", optional_json(one.one_per_gpu_work_per_second)},
+                       {"one_per_gpu_error_ratio", one.one_per_gpu_error_ratio},
+                       {"alone_busy_ratio", optional_json(one.alone_busy_ratio)},
                        {"one_per_gpu_attempts", one.one_per_gpu_attempts},
                        {"one_per_gpu_from_history", one.one_per_gpu_from_history},
                        {"one_per_gpu_unknown", text_json(std::string(one.one_per_gpu_unknown))},

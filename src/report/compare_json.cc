@@ -52,7 +52,8 @@ std::string to_json(const Comparison& c) {
                                {"a", metric.a},
                                {"b", metric.b},
                                {"a_deviation", optional_json(metric.a_spread)},
-                               {"b_deviation", optional_json(metric.b_spread)}});
+                               {"b_deviation", optional_json(metric.b_spread)},
+                               {"equal_work", metric.equal_work}});
   json["parameters"] = Json::array();
   for (const ComparedParameter& parameter : c.parameters)
     json["parameters"].push_back({{"name", parameter.name},

@@ -89,7 +89,8 @@ std::string metrics_text(const Comparison& c, const TextOptions& options) {
   for (const ComparedMetric& metric : c.metrics)
     text +=
         row(metric.name,
-            fmt::format("{} -> {}", metric_words(metric.a, metric.a_spread), metric_words(metric.b, metric.b_spread)),
+            fmt::format("{} -> {}{}", metric_words(metric.a, metric.a_spread), metric_words(metric.b, metric.b_spread),
+                        metric.equal_work ? "" : ", not after the same work"),
             options);
   return text;
 }

@@ -125,6 +125,7 @@ Table metrics_table(const ComparisonDocument& d) {
                        : verdict->lost == Answer::kNo  ? "no"
                                                        : "not known");
     }
+    if (!metric.equal_work) row[2] += ", not after the same work";
     table.rows.push_back(std::move(row));
   }
   return table;

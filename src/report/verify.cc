@@ -92,7 +92,9 @@ std::string to_text(const Verification& v, const TextOptions& given) {
                                         factors(applied.measured->low, applied.measured->high)));
   for (const QualityVerdict& quality : v.quality)
     text += row(quality.name, fmt::format("{:.5g} -> {:.5g}, {}", quality.a, quality.b,
-                                          quality.lost == Answer::kYes ? "worse" : "not worse"));
+                                          !quality.equal_work            ? "not known: not after the same work"
+                                          : quality.lost == Answer::kYes ? "worse"
+                                                                         : "not worse"));
   if (!v.remembered && v.applied.ids.size() == 1 && !v.applied.cause && v.applied.measured)
     text += wrap("Not kept for headroom plan --history: it is about no single cause.", options.width, "", "");
   if (v.remembered)
@@ -111,8 +113,11 @@ std::string to_json(const Verification& v) {
   json["together"]["why"] = v.applied.why;
   json["quality"] = Json::array();
   for (const QualityVerdict& quality : v.quality)
-    json["quality"].push_back(
-        {{"name", quality.name}, {"a", quality.a}, {"b", quality.b}, {"lost", answer_name(quality.lost)}});
+    json["quality"].push_back({{"name", quality.name},
+                               {"a", quality.a},
+                               {"b", quality.b},
+                               {"lost", answer_name(quality.lost)},
+                               {"equal_work", quality.equal_work}});
   json["remembered"] = v.remembered;
   json["comparison"] = Json::parse(to_json(v.comparison));
   return dump(json);

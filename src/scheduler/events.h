@@ -96,6 +96,7 @@ struct AloneTime {
   double done_seconds = 0;
   double speed = 1;      // now, relative to alone, as predicted of the company it has
   bool measured = true;  // false: some of its work is only predicted
+  bool counted = false;  // all of it by its steps
   bool whole = false;    // nothing of it is reckoned: no other task and no other user was on its GPUs at any time
 };
 // The attempt's final outcome, after the planner's judgement; one for each StartAttempt.

@@ -112,9 +112,26 @@ std::optional<double> GroupStats::alone_duration_seconds() const {
   return recalled_duration_;
 }
 
-std::optional<double> GroupStats::mean_alone_seconds() const {
-  if (whole_alone_ < kEnoughAlone) return std::nullopt;
-  return whole_alone_seconds_ / static_cast<double>(whole_alone_);
+GroupStats::Alone GroupStats::all_alone() const {
+  constexpr double kRunToRun = 0.05, kCounted = 0.1;  // start-ups beside others are longer than alone
+  constexpr double kAssumedScatter = 0.1, kDeviations = 2;
+  Alone all{.known = whole_alone_ + counted_ + alone_before_, .from_history = alone_before_};
+  const double clocked = whole_alone_seconds_ + alone_before_seconds_;
+  all.seconds = clocked + counted_seconds_;
+  all.error_seconds = kRunToRun * clocked + kCounted * counted_seconds_;
+  if (whole_alone_ >= kSpeakForOthers) {
+    const double n = static_cast<double>(whole_alone_), mean = whole_alone_seconds_ / n;
+    // Before there is a spread, one is assumed: it counts like one task.
+    const double squares = std::max(0.0, whole_alone_squares_ - n * mean * mean) + std::pow(kAssumedScatter * mean, 2);
+    all.assumed = finished_here_ - all.known;
+    const double assumed = static_cast<double>(all.assumed);
+    all.seconds += assumed * mean;
+    all.error_seconds += assumed * (kRunToRun * mean + kDeviations * std::sqrt(squares) / n);
+  }
+  const double tasks = static_cast<double>(all.known + all.assumed);
+  if (util_ && all.seconds > 0 && (util_n_ > 0 || recalled_))
+    all.busy_ratio = *util_ * std::max(0.0, 1 - startup_seconds().value_or(0) * tasks / all.seconds);
+  return all;
 }
 
 double GroupStats::cores() const { return cores_.value_or(1.0); }

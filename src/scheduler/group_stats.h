@@ -10,7 +10,8 @@ namespace headroom::scheduler {
 
 inline constexpr double kProbeMemory = 0.25;    // of a GPU: an unknown task counts for at least so much
 inline constexpr double kTenantReserve = 0.25;  // of a GPU, where another user computed lately
-inline constexpr int kEnoughAlone = 2;          // tasks alone from start to end, before their mean speaks for others
+inline constexpr int kEnoughAlone = 2;          // tasks alone from start to end, before others may join …
+inline constexpr int kSpeakForOthers = 4;       // … and before their mean tells what others take alone
 inline constexpr int kUnseenUntilKnown = 3;     // tasks too short to be measured, before a probe's share is believed
 
 // Utilisation, cores and lengths as they are when a task runs alone. Readings beside others only correct them in the
@@ -31,8 +32,12 @@ class GroupStats {
   void finished(double seconds, std::optional<std::int64_t> peak_bytes);
   void ran_alone() { ++alone_attempts_; }    // an attempt, long enough to be measured, or all its life
   void seen_alone() { seen_alone_ = true; }  // long enough for its speed to be known, whatever becomes of it
-  void took_alone(double seconds) { ++whole_alone_, whole_alone_seconds_ += seconds; }  // from its start to its end
-  // So did the task that finished, in an earlier batch.
+  // What a task that finished takes alone: it was, from its start to its end; or its steps were counted, at their speed
+  // alone; or it was alone in an earlier batch.
+  void took_alone(double seconds) {
+    ++whole_alone_, whole_alone_seconds_ += seconds, whole_alone_squares_ += seconds * seconds;
+  }
+  void counted_alone(double seconds) { ++counted_, counted_seconds_ += seconds; }
   void took_alone_before(double seconds) { ++alone_before_, alone_before_seconds_ += seconds; }
   void failed_alone() { ++failed_alone_; }  // tells nothing of the speed, but who only fails keeps nobody waiting
   // A finished task's length, had it been alone.
@@ -54,21 +59,19 @@ class GroupStats {
   [[nodiscard]] std::optional<double> usual_seconds() const;
   [[nodiscard]] std::int64_t tasks_finished_here() const { return finished_here_; }
   [[nodiscard]] std::int64_t alone_attempts() const { return alone_attempts_; }
-  [[nodiscard]] std::int64_t tasks_measured() const { return measured_; }
-  [[nodiscard]] double measured_seconds() const { return measured_seconds_; }
   // Enough is known of tasks alone to say later what packing gained.
   [[nodiscard]] bool alone_known() const {
     return recalled_ || seen_alone_ || whole_alone_ + failed_alone_ >= kEnoughAlone;
   }
-  // The mean of those that were alone from their start to their end; absent without one.
-  [[nodiscard]] std::optional<double> whole_alone_seconds() const {
-    return whole_alone_ > 0 ? std::optional(whole_alone_seconds_ / static_cast<double>(whole_alone_)) : std::nullopt;
-  }
-  // Of a task alone, by those that were; absent until there were enough.
-  [[nodiscard]] std::optional<double> mean_alone_seconds() const;
-  // Finished here, and their lengths alone are known from earlier batches.
-  [[nodiscard]] std::int64_t tasks_alone_before() const { return alone_before_; }
-  [[nodiscard]] double alone_before_seconds() const { return alone_before_seconds_; }
+  // What all that finished here take alone together; those of which it is not known as long as the mean of those that
+  // were alone, where these are enough to speak for others.
+  struct Alone {
+    std::int64_t known = 0, assumed = 0, from_history = 0;  // tasks
+    double seconds = 0;
+    double error_seconds = 0;          // half of its interval
+    std::optional<double> busy_ratio;  // of that time with its kernels on the GPU, at least
+  };
+  [[nodiscard]] Alone all_alone() const;
   // Its speed alone is not only what an earlier batch left: good enough to plan with, not to measure with.
   [[nodiscard]] bool speed_seen_here() const {
     return !recalled_ || (seconds_per_step_ ? step_n_ > 0 : util_n_ > 0 || cores_n_ > 0);
@@ -96,8 +99,9 @@ class GroupStats {
   double startup_seconds_ = 0, seen_seconds_ = 0;  // of all tasks together: their ratio is the share of start-up
   std::int64_t peak_ = 0, finished_ = 0, finished_here_ = 0;
   double usual_seconds_ = 0;
-  std::int64_t alone_attempts_ = 0, measured_ = 0, whole_alone_ = 0, failed_alone_ = 0, alone_before_ = 0;
-  double alone_before_seconds_ = 0, measured_seconds_ = 0, whole_alone_seconds_ = 0;
+  std::int64_t alone_attempts_ = 0, measured_ = 0, whole_alone_ = 0, failed_alone_ = 0, counted_ = 0, alone_before_ = 0;
+  double measured_seconds_ = 0, whole_alone_seconds_ = 0, whole_alone_squares_ = 0, counted_seconds_ = 0,
+         alone_before_seconds_ = 0;
   std::optional<double> recalled_duration_;
   bool seen_alone_ = false;
   bool recalled_ = false;  // its speed alone is known from an earlier batch

@@ -50,24 +50,22 @@ std::vector<AloneRate> Learned::alone_rates() const {
     for (const auto& [model, stats] : group.stats) {
       const std::int64_t finished = stats.tasks_finished_here();
       if (model.empty() || finished == 0) continue;
-      const auto mean = stats.mean_alone_seconds();
-      const bool first = !by_model.contains(model);
-      AloneRate& rate = by_model[model];
+      const GroupStats::Alone alone = stats.all_alone();
+      const auto [found, first] = by_model.try_emplace(model);
+      AloneRate& rate = found->second;
       rate.gpu_model = model;
-      rate.whole_seconds = first ? stats.whole_alone_seconds() : std::nullopt;
-      if (stats.alone_attempts() == 0 || (!mean && stats.tasks_alone_before() > stats.tasks_measured())) {
-        rate.tasks += stats.tasks_alone_before();
-        rate.alone_seconds += stats.alone_before_seconds();
-        rate.unmeasured_tasks += finished - stats.tasks_alone_before();
-        rate.from_history = rate.from_history || stats.tasks_alone_before() > 0;
-        continue;
-      }
-      const std::int64_t known = stats.tasks_measured();
-      if (!mean) rate.unmeasured_tasks += finished - known;
-      rate.tasks += mean ? finished : known;
-      if (mean) rate.assumed_tasks += finished - known;
-      rate.alone_seconds += stats.measured_seconds() + static_cast<double>(finished - known) * mean.value_or(0);
+      rate.tasks += alone.known + alone.assumed;
+      rate.assumed_tasks += alone.assumed;
+      rate.unmeasured_tasks += finished - alone.known - alone.assumed;
       rate.alone_attempts += stats.alone_attempts();
+      rate.from_history = rate.from_history || alone.from_history > 0;
+      if (alone.busy_ratio && (first || rate.busy_ratio))
+        rate.busy_ratio = (rate.busy_ratio.value_or(0) * rate.alone_seconds + *alone.busy_ratio * alone.seconds) /
+                          (rate.alone_seconds + alone.seconds);
+      else
+        rate.busy_ratio.reset();
+      rate.alone_seconds += alone.seconds;
+      rate.error_seconds += alone.error_seconds;
     }
   }
   std::vector<AloneRate> all;

@@ -29,19 +29,19 @@ struct GroupHistory {
 };
 
 // What one task per GPU would have done, of the tasks that finished: `tasks` in `alone_seconds` of a GPU of this model.
-// A task's length alone is its measured work (steps, kernel time or CPU time) at the speed its group had alone; of one
-// too short for that, the mean of those of its group that were alone. Where none of the group was alone in this batch,
-// or too few to tell as many lengths, the tasks count that were alone in an earlier one, with what they took then.
+// A task's length alone is what the clock said where it was alone, here or in an earlier batch, or its steps at the
+// speed that they had alone; else, where several of its group were alone, their mean (GroupStats::all_alone).
 struct AloneRate {
   std::string gpu_model;
-  std::int64_t tasks = 0;          // finished, on one GPU each, whose length alone is known
-  std::int64_t assumed_tasks = 0;  // of them: held to be as long as those of the group that were alone
-  double alone_seconds = 0;
+  std::int64_t tasks = 0;                       // finished, on one GPU each, whose length alone is known
+  std::int64_t assumed_tasks = 0;               // of them: held to be as long as those of the group that were alone
+  double alone_seconds = 0, error_seconds = 0;  // and half of its interval
   std::int64_t alone_attempts = 0;    // it rests on: those that had a GPU to themselves for seconds, or all their life
-  std::int64_t unmeasured_tasks = 0;  // finished, but too few of the group were alone, or its work was not measured
-  bool from_history = false;          // for some groups it rests on earlier batches only
-  // Of those that had a GPU to themselves from their start to their end; where all that finished are of one group.
-  std::optional<double> whole_seconds;
+  std::int64_t unmeasured_tasks = 0;  // finished, but too few of the group were alone, and its steps were not counted
+  bool from_history = false;          // for some tasks it rests on earlier batches
+  // Alone, the time with kernels on the GPU, at least; absent where it is not known of all groups, and where kernels
+  // run side by side. One after the other, they cannot do more than 1 / busy_ratio of the work of one per GPU.
+  std::optional<double> busy_ratio;
 };
 
 class Learned {

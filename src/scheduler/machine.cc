@@ -183,7 +183,8 @@ AloneTime Machine::alone_time(const RunningAttempt& attempt, Nanos now) const {
   const double before = std::max(0.1, seconds(attempt.last_reading - attempt.start));
   return {.done_seconds = attempt.work.done_seconds * (1 + rest / before),
           .speed = speed,
-          .measured = attempt.work.all_measured};
+          .measured = attempt.work.all_measured,
+          .counted = attempt.work.all_counted && attempt.work.steps.value_or(0) > 0};
 }
 
 }  // namespace headroom::scheduler

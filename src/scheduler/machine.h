@@ -30,6 +30,7 @@ struct Gpu {
 struct AttemptWork {
   double done_seconds = 0;             // as if alone, until the last reading
   bool all_measured = true;            // none of it is only predicted
+  bool all_counted = true;             // what it did beside others is known by its steps
   double alone_seconds = 0;            // of stepping with the GPU to itself
   std::optional<double> work_seconds;  // as if alone, of the reading that is being taken in
   std::optional<double> steps;

@@ -33,9 +33,10 @@ std::optional<double> wanted(const AttemptReading& reading) {
 }
 
 // Beside others what is not measured is not known, only expected.
-void take_work(RunningAttempt& attempt, std::optional<double> measured, double expected) {
+void take_work(RunningAttempt& attempt, std::optional<double> measured, bool by_steps, double expected) {
   attempt.work.work_seconds = measured.value_or(expected);
   attempt.work.all_measured = attempt.work.all_measured && (measured || !attempt.had_company);
+  attempt.work.all_counted = attempt.work.all_counted && (by_steps || !attempt.had_company);
 }
 
 // A task of a GPU that was past its start-up all the while between two readings.
@@ -54,7 +55,7 @@ bool sum_up(const std::vector<Stepping>& stepping, double parallelism, PackObser
   const std::vector<double> speeds = work_speeds(utils, parallelism);
   // As Machine::alone_time() has it: of what nothing is known, company is not held to slow it.
   for (std::size_t i = 0; i < stepping.size(); ++i)
-    take_work(*stepping[i].attempt, stepping[i].work,
+    take_work(*stepping[i].attempt, stepping[i].work, stepping[i].by_steps,
               (stepping[i].stats->util_known() ? speeds[i] : 1.0) * stepping[i].dt);
   seen.by_steps = true;
   for (std::size_t i = 0; i < stepping.size(); ++i) {
@@ -217,9 +218,13 @@ void Observer::ended(const RunningAttempt& attempt, const AttemptEnded& event, A
   if (attempt.gpus.size() == 1) {
     if (attempt.seen && !attempt.in_startup) learned.stepped(seconds(machine_.now() - attempt.last_reading));
     if (!attempt.had_company && attempt.work.alone_seconds < kMeasurable) learned.ran_alone();
-    if (!attempt.had_company) learned.took_alone(alone.done_seconds);
     if (alone.measured && (!attempt.had_company || learned.speed_seen_here())) learned.measured(alone.done_seconds);
-    if (event.took_alone) learned.took_alone_before(seconds(*event.took_alone));
+    if (alone.whole)
+      learned.took_alone(alone.done_seconds);
+    else if (alone.counted && learned.speed_seen_here())
+      learned.counted_alone(alone.done_seconds);
+    else if (event.took_alone)
+      learned.took_alone_before(seconds(*event.took_alone));
   }
   learn_from_whole(attempt, learned, event);
   if (event.peak_host_bytes) learned_.host_used(attempt.profile.group, *event.peak_host_bytes);

@@ -211,7 +211,12 @@ std::int64_t Planner::looks() const { return state_->placer.looks(); }
 
 BatchCounts Planner::counts() const { return state_->graph.counts(); }
 double Planner::cores_counted() const { return state_->machine.cores_counted(); }
-std::vector<AloneRate> Planner::alone_rates() const { return state_->learned.alone_rates(); }
+std::vector<AloneRate> Planner::alone_rates() const {
+  std::vector<AloneRate> rates = state_->learned.alone_rates();
+  if (state_->setup.space_sharing)
+    for (AloneRate& rate : rates) rate.busy_ratio.reset();
+  return rates;
+}
 std::vector<GroupHistory> Planner::learned() const { return state_->learned.histories(); }
 
 GpuView Planner::gpu(GpuIndex index) const {

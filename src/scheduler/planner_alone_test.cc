@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <functional>
+#include <map>
 
 #include "scheduler/testing/builders.h"
 
@@ -13,20 +14,34 @@ using testing::kGib;
 using ::testing::SizeIs;
 using testing::task;
 
-TEST(Alone, TheRateOfOnePerGpuRestsOnTasksThatWereAlone) {
+// A second in which every running attempt does so many steps.
+void step(Batch& batch, double steps, std::map<TaskIndex, double>& done) {
+  Readings all;
+  for (const auto& [task, start] : batch.running)
+    all.attempts.push_back({.attempt = start.attempt,
+                            .gpu_bytes = 10 * kGib,
+                            .gpu_util_ratio = 0.3,
+                            .cores = 0.5,
+                            .steps = done[task] += steps});
+  batch.wait(kSecond).tell(all);
+}
+
+TEST(Alone, TheRateOfOnePerGpuRestsOnStepsAtTheirSpeedAlone) {
   Batch batch(1);
   batch.add(3, task()).begin();
-  batch.learn(10 * kGib);  // 12 s at full speed; the others join the first after 6 s
+  std::map<TaskIndex, double> done;
+  for (int second = 0; second < 12; ++second) step(batch, 10, done);  // the others join the first after 6 s
   ASSERT_THAT(batch.running_tasks(), SizeIs(3));
-  for (int second = 0; second < 10; ++second) batch.wait(kSecond).read(10 * kGib, 0.15);  // at half its speed
+  for (int second = 0; second < 10; ++second) step(batch, 5, done);  // at half its speed
   for (TaskIndex i = 0; i < 3; ++i) batch.end(i);
   const auto rates = batch.planner().alone_rates();
   ASSERT_THAT(rates, SizeIs(1));
   EXPECT_EQ(rates[0].gpu_model, "Model");
   EXPECT_EQ(rates[0].alone_attempts, 1);
-  EXPECT_EQ(rates[0].tasks + rates[0].unmeasured_tasks, 3);
   EXPECT_EQ(rates[0].tasks, 3);
+  EXPECT_EQ(rates[0].unmeasured_tasks, 0);
   EXPECT_NEAR(rates[0].alone_seconds, (12 + 5) + 2 * (6 + 5), 2);
+  EXPECT_NEAR(rates[0].error_seconds / rates[0].alone_seconds, 0.1, 1e-9);
 }
 
 // A short task's readings tell little of how long it takes alone; the clock does of those that were.
@@ -35,11 +50,48 @@ TEST(Alone, WhatTheWholeLivesOfThoseThatWereAloneTookIsTold) {
   batch.setup.pack = PackMode::kFixed;
   batch.setup.per_gpu = 2;
   batch.add(1, task()).begin();
-  batch.wait(2 * kSecond).read(kGib, 0.4).wait(kSecond / 2).end(0);
+  AttemptEnded end{.attempt = batch.running.at(0).attempt};
+  end.gpu_time = kSecond;
+  batch.wait(2 * kSecond + kSecond / 2).tell(end);
   const auto alone = batch.planner().alone_rates();
   ASSERT_THAT(alone, SizeIs(1));
-  ASSERT_TRUE(alone[0].whole_seconds);
-  EXPECT_NEAR(*alone[0].whole_seconds, 2.5, 0.01);
+  EXPECT_EQ(alone[0].tasks, 1);
+  EXPECT_NEAR(alone[0].alone_seconds, 2.5, 0.01);
+  EXPECT_NEAR(alone[0].busy_ratio.value(), 0.4, 1e-9);
+}
+
+// Kernel time and CPU time beside others are no measure of what a task would have taken alone.
+TEST(Alone, WhatIsReckonedFromReadingsMeasuresNothing) {
+  Batch batch(1);
+  batch.add(3, task()).begin();
+  batch.learn(10 * kGib);
+  ASSERT_THAT(batch.running_tasks(), SizeIs(3));
+  for (int second = 0; second < 10; ++second) batch.wait(kSecond).read(10 * kGib, 0.15);
+  for (TaskIndex i = 0; i < 3; ++i) batch.end(i);
+  const auto rates = batch.planner().alone_rates();
+  ASSERT_THAT(rates, SizeIs(1));
+  EXPECT_EQ(rates[0].tasks, 0);
+  EXPECT_EQ(rates[0].unmeasured_tasks, 3);
+}
+
+GroupStats finished(const std::vector<double>& alone, int beside_others) {
+  GroupStats stats;
+  for (const double seconds : alone) stats.finished(seconds, std::nullopt), stats.took_alone(seconds);
+  for (int i = 0; i < beside_others; ++i) stats.finished(9, std::nullopt);
+  return stats;
+}
+
+TEST(Alone, ThreeDoNotSpeakForOthersAndFourDoAsSurelyAsTheyAgree) {
+  const GroupStats::Alone three = finished({2, 2, 2}, 8).all_alone();
+  EXPECT_EQ(three.known, 3);
+  EXPECT_EQ(three.assumed, 0);
+  EXPECT_NEAR(three.error_seconds / three.seconds, 0.05, 1e-9) << "what two equal runs differ by";
+  const GroupStats::Alone four = finished({2, 2, 2, 2}, 8).all_alone(), apart = finished({1, 3, 1, 3}, 8).all_alone();
+  EXPECT_EQ(four.assumed, 8);
+  EXPECT_DOUBLE_EQ(four.seconds, 24);
+  EXPECT_DOUBLE_EQ(apart.seconds, 24);
+  EXPECT_NEAR(four.error_seconds / four.seconds, 0.05 + 0.05 * 8 / 12, 1e-9);
+  EXPECT_GT(apart.error_seconds, 6);
 }
 
 TEST(Alone, WhatWasNeverAloneIsNotTold) {
@@ -108,8 +160,8 @@ TEST(Alone, FewTasksAndThoseOfAnEarlierBatchArePackedAtOnce) {
   EXPECT_GT(known.running.size(), 1u);
 }
 
-// Too short for a reading: what those took that had the GPU to themselves speaks for the others, if it were enough.
-TEST(Alone, ShortTasksThatWereAloneSpeakForTheOthers) {
+// Too short for a reading.
+TEST(Alone, ShortTasksThatWereAloneAreKnownByTheClock) {
   Batch batch(1);
   batch.add(2, task()).begin();
   for (TaskIndex i = 0; i < 2; ++i) batch.wait(2 * kSecond).end(i);

@@ -150,7 +150,7 @@ def test_two_batches_of_the_same_tasks_give_the_ratio_of_their_times(tmp_path):
     assert answer["pairs"] == 6
     assert {"name": "ms", "a": "60", "b": "20", "intended": True} in answer["parameters"]
     assert answer["metrics"] == [{"name": "auc", "a": 0.91, "b": 0.91, "a_deviation": pytest.approx(0, abs=1e-9),
-                                  "b_deviation": pytest.approx(0, abs=1e-9)}]
+                                  "b_deviation": pytest.approx(0, abs=1e-9), "equal_work": True}]
     assert answer["accounts"], "the batches were recorded"
     # Only what was said may differ.
     meant = compared(tmp_path, before, after, "--changed", "trees", code=1)

@@ -152,7 +152,7 @@ def test_what_was_predicted_came_true(tmp_path, cause):
     assert planned["gain"]["low"] <= ratio <= most * (1 + 1e-9), "the plan holds what the change brought"
     assert outcome["measured"]["value"] == pytest.approx(ratio, rel=1e-9)
     assert outcome["kept"] is True and not outcome["beyond"], outcome["why"]
-    assert verified["quality"][0] == {"name": "loss", "a": 0.5, "b": 0.5, "lost": "no"}
+    assert verified["quality"][0] == {"name": "loss", "a": 0.5, "b": 0.5, "lost": "no", "equal_work": True}
 
 
 def test_two_jobs_on_one_device_slow_each_other_down_and_two_devices_do_not(tmp_path):
