@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/strings.h"
+#include "cli/declared_verb.h"
 
 namespace headroom::cli {
 

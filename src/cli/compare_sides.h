@@ -29,6 +29,7 @@ void join_sides(compare::Side more, compare::Side& all);
 [[nodiscard]] compare::Side side_of_journal(const batch::Contents& contents, const std::vector<std::string>& changed);
 // What the recording of a batch says beside its journal: the GPUs that it used, and where their time went.
 void take_batch_recording(const Recording& recording, compare::Side& side);
+[[nodiscard]] inline std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 // As shell_join, but for a person to paste: a word of several lines in one, as bash and zsh read it ($'...').
 [[nodiscard]] std::string command_line(const std::vector<std::string>& argv);
 
