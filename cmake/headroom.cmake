@@ -7,6 +7,8 @@ target_compile_definitions(headroom_flags INTERFACE HEADROOM_VERSION="${PROJECT_
 target_compile_options(headroom_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
   -Wimplicit-fallthrough -Wno-missing-field-initializers -Wno-restrict $<$<BOOL:${HEADROOM_WERROR}>:-Werror>)
+# __FILE__ is a path in the checkout, wherever that lies: else no compiler cache could share a test, or a file with HR_CHECK.
+target_compile_options(headroom_flags INTERFACE "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
 # Hardening in every build: what a hostile recording reaches must stop, not corrupt. _FORTIFY_SOURCE needs an optimiser,
 # and hides from the address sanitizer what it would report.
 target_compile_options(headroom_flags INTERFACE -fstack-protector-strong -fstack-clash-protection)
@@ -80,10 +82,11 @@ add_custom_target(fuzzers)
 # What the tests with the label `truth` start.
 add_custom_target(measurements)
 
-# Where tests find what lies in the checkout (base/testing.h).
+# Where tests find what lies in the checkout and in the build (base/testing.h).
 if(BUILD_TESTING)
   add_library(checkout STATIC "${CMAKE_SOURCE_DIR}/tests/checkout.cc")
-  target_compile_definitions(checkout PRIVATE HEADROOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  target_compile_definitions(checkout PRIVATE HEADROOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+    HEADROOM_BUILD_DIR="${CMAKE_BINARY_DIR}")
   target_link_libraries(checkout PRIVATE headroom_flags)
 endif()
 
