@@ -7,6 +7,8 @@ target_compile_definitions(headroom_flags INTERFACE HEADROOM_VERSION="${PROJECT_
 target_compile_options(headroom_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wnon-virtual-dtor
   -Wimplicit-fallthrough -Wno-missing-field-initializers -Wno-restrict $<$<BOOL:${HEADROOM_WERROR}>:-Werror>)
+# __FILE__ is a path in the checkout, wherever that lies: else no compiler cache could share a test, or a file with HR_CHECK.
+target_compile_options(headroom_flags INTERFACE "-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
 # Hardening in every build: what a hostile recording reaches must stop, not corrupt. _FORTIFY_SOURCE needs an optimiser,
 # and hides from the address sanitizer what it would report.
 target_compile_options(headroom_flags INTERFACE -fstack-protector-strong -fstack-clash-protection)
@@ -80,6 +82,14 @@ add_custom_target(fuzzers)
 # What the tests with the label `truth` start.
 add_custom_target(measurements)
 
+# Where tests find what lies in the checkout and in the build (base/testing.h).
+if(BUILD_TESTING)
+  add_library(checkout STATIC "${CMAKE_SOURCE_DIR}/tests/checkout.cc")
+  target_compile_definitions(checkout PRIVATE HEADROOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+    HEADROOM_BUILD_DIR="${CMAKE_BINARY_DIR}")
+  target_link_libraries(checkout PRIVATE headroom_flags)
+endif()
+
 # headroom_test(NAME SOURCES file... LIBS library...): one GoogleTest program, one line in ctest. Tests named
 # OnAQuietMachine... compare what a live run measured with a figure: a line of their own, with the label `truth`.
 function(headroom_test name)
@@ -87,20 +97,15 @@ function(headroom_test name)
   find_package(GTest REQUIRED)
   add_executable(${name} ${ARG_SOURCES})
   headroom_unity(${name})
-  target_link_libraries(${name} PRIVATE ${ARG_LIBS} headroom_flags GTest::gmock_main)
+  target_link_libraries(${name} PRIVATE ${ARG_LIBS} checkout headroom_flags GTest::gmock_main)
   # What is tested is optimised as ever; the tests themselves are half of all code, and take a third less to compile.
   if(NOT HEADROOM_SANITIZE)
     target_compile_options(${name} PRIVATE -O0 -U_FORTIFY_SOURCE)
   endif()
-  # Only where it is used: a path of this checkout in every command line would keep compiler caches from being shared.
   set(measures "")
   foreach(source ${ARG_SOURCES})
     file(STRINGS "${source}" named REGEX "^TEST.*, OnAQuietMachine")
     list(APPEND measures ${named})
-    file(STRINGS "${source}" uses REGEX "HEADROOM_SOURCE_DIR|log_test_support.h")
-    if(uses)
-      set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS HEADROOM_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    endif()
   endforeach()
   add_dependencies(unit_tests ${name})
   add_test(NAME unit.${name} COMMAND ${name} --gtest_filter=-*.OnAQuietMachine*)
@@ -117,6 +122,9 @@ endfunction()
 option(HEADROOM_FUZZ "build fuzz targets with libFuzzer (clang)" OFF)
 if(HEADROOM_FUZZ)
   target_compile_options(headroom_flags INTERFACE -fsanitize=fuzzer-no-link)
+else()
+  add_library(fuzz_driver OBJECT "${CMAKE_SOURCE_DIR}/tests/fuzz/driver.cc")
+  target_link_libraries(fuzz_driver PRIVATE headroom_flags)
 endif()
 function(headroom_fuzz name)
   cmake_parse_arguments(ARG "" "SOURCE" "LIBS" ${ARGN})
@@ -126,7 +134,7 @@ function(headroom_fuzz name)
     file(MAKE_DIRECTORY "${CMAKE_BINARY_DIR}/corpus/${name}")
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   else()
-    add_executable(${name} ${ARG_SOURCE} "${CMAKE_SOURCE_DIR}/tests/fuzz/driver.cc")
+    add_executable(${name} ${ARG_SOURCE} $<TARGET_OBJECTS:fuzz_driver>)
     add_test(NAME fuzz.${name} COMMAND ${name} "${CMAKE_SOURCE_DIR}/tests/fuzz/${name}")
     set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT ${HEADROOM_HANGS_AFTER})
   endif()

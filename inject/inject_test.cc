@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "base/strings.h"
+#include "base/testing.h"
 #include "base/time.h"
 #include "marks/marks_reader.h"
 #include "model/events.h"
@@ -17,6 +18,8 @@ namespace headroom {
 namespace {
 
 using Words = std::vector<std::string>;
+
+constexpr const char *kMarksProgram = "inject/marks_program", *kNvtxProgram = "inject/nvtx_program";
 
 class Inject : public ::testing::Test {
  protected:
@@ -33,16 +36,17 @@ class Inject : public ::testing::Test {
     return end_of(start(program, std::move(words), marks));
   }
   pid_t start(const char* program, Words words, const std::string& marks) const {
+    const std::string path = in_build(program), library = in_build("src/lib/headroom/libheadroom_nvtx.so");
     const pid_t pid = ::fork();
     if (pid == 0) {
       if (!marks.empty()) ::setenv("HEADROOM_MARKS", marks.c_str(), 1);
-      ::setenv("NVTX_INJECTION64_PATH", NVTX_LIBRARY, 1);
+      ::setenv("NVTX_INJECTION64_PATH", library.c_str(), 1);
       const rlimit limit{limit_, limit_};
       ::setrlimit(RLIMIT_FSIZE, &limit);
-      std::vector<char*> argv{const_cast<char*>(program)};
+      std::vector<char*> argv{const_cast<char*>(path.c_str())};
       for (auto& word : words) argv.push_back(word.data());
       argv.push_back(nullptr);
-      ::execv(program, argv.data());
+      ::execv(path.c_str(), argv.data());
       ::_exit(127);
     }
     return pid;
@@ -52,8 +56,8 @@ class Inject : public ::testing::Test {
     ::waitpid(pid, &status, 0);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
   }
-  int marks(Words words) { return run(MARKS_PROGRAM, std::move(words), folder_); }
-  int nvtx(Words words) { return run(NVTX_PROGRAM, std::move(words), folder_); }
+  int marks(Words words) { return run(kMarksProgram, std::move(words), folder_); }
+  int nvtx(Words words) { return run(kNvtxProgram, std::move(words), folder_); }
 
   [[nodiscard]] std::size_t files() const {
     return static_cast<std::size_t>(
@@ -108,8 +112,8 @@ TEST_F(Inject, PhasesStepsMetricsAndParametersArrive) {
 }
 
 TEST_F(Inject, NothingIsDoneWithoutARecorder) {
-  EXPECT_EQ(run(MARKS_PROGRAM, {"begin:a", "step:1", "fork", "end:a", "errno"}, ""), 0);
-  EXPECT_EQ(run(NVTX_PROGRAM, {"loaded:0", "push:a", "pop"}, ""), 0);
+  EXPECT_EQ(run(kMarksProgram, {"begin:a", "step:1", "fork", "end:a", "errno"}, ""), 0);
+  EXPECT_EQ(run(kNvtxProgram, {"loaded:0", "push:a", "pop"}, ""), 0);
   EXPECT_EQ(files(), 0U);
 }
 
@@ -117,7 +121,7 @@ TEST_F(Inject, WhereNoRingCanBeMadeNothingIsSaid) {
   ::testing::internal::CaptureStderr();
   for (const char* place : {"/no/such/place", "/proc", "/etc/passwd", "relative", "/"}) {
     if (::geteuid() == 0 && std::string_view(place) == "/") continue;  // root may
-    EXPECT_EQ(run(MARKS_PROGRAM, {"begin:a", "errno", "step:1", "fork", "end:a"}, place), 0) << place;
+    EXPECT_EQ(run(kMarksProgram, {"begin:a", "errno", "step:1", "fork", "end:a"}, place), 0) << place;
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
@@ -168,7 +172,7 @@ TEST_F(Inject, UnderAStormEveryMarkIsReadOnceOrCounted) {
   marks::MarksReader reader({.directory = folder_, .since = since_});
   Words words;
   for (int i = 0; i < 4; ++i) words.insert(words.end(), {"burst:1600000", "sleep:5", "metric:round=1"});
-  const pid_t pid = start(MARKS_PROGRAM, words, folder_);
+  const pid_t pid = start(kMarksProgram, words, folder_);
   siginfo_t info{};
   while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
     reader.read(boottime_now(), sink_);

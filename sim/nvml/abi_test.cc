@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/testing.h"
 #include "sim/nvml/functions.h"
 
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 const json& vectors() {
-  static const json parsed = json::parse(std::ifstream(HEADROOM_SOURCE_DIR "/tests/abi/nvml_vectors.json"));
+  static const json parsed = json::parse(std::ifstream(headroom::in_checkout("tests/abi/nvml_vectors.json")));
   return parsed;
 }
 
@@ -80,6 +81,8 @@ std::vector<Checked> declared_structs() {
               F(computeInstanceSliceCount), F(memorySizeMB)),
   };
 }
+
+#undef F  // libraries name their template parameters so
 
 TEST(NvmlAbi, StructsLieAsTheVectorsSay) {
   std::set<std::string> seen;

@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/testing.h"
 
 namespace headroom::sim {
 namespace {
+
+std::string standin() { return in_build("sim/nvml/lib/libnvidia-ml.so.1"); }
 
 class Variant : public testing::Test {
  protected:
@@ -28,7 +31,7 @@ class Variant : public testing::Test {
 
 TEST_F(Variant, HiddenSymbolsAreGoneAndTheOthersWork) {
   const std::vector<std::string> symbols{"nvmlDeviceGetMemoryInfo_v2", "nvmlInit_v2"};
-  ASSERT_TRUE(write_library_without(HEADROOM_NVML_STANDIN, path(), symbols));
+  ASSERT_TRUE(write_library_without(standin(), path(), symbols));
   void* const library = ::dlopen(path().c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << ::dlerror();
   for (const auto& symbol : symbols) EXPECT_EQ(::dlsym(library, symbol.c_str()), nullptr) << symbol;
@@ -43,7 +46,7 @@ TEST_F(Variant, HiddenSymbolsAreGoneAndTheOthersWork) {
 
 TEST_F(Variant, AnUnknownSymbolIsRefused) {
   const std::vector<std::string> symbols{"nvmlDeviceGetMemoryInfo_v9"};
-  const auto result = write_library_without(HEADROOM_NVML_STANDIN, path(), symbols);
+  const auto result = write_library_without(standin(), path(), symbols);
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, Errc::kInvalidInput);
   EXPECT_NE(result.error().what.find("nvmlDeviceGetMemoryInfo_v9"), std::string::npos);
@@ -52,7 +55,7 @@ TEST_F(Variant, AnUnknownSymbolIsRefused) {
 
 TEST_F(Variant, NoLibraryIsRefusedAtAnyLength) {
   const std::vector<std::string> symbols{"nvmlInit_v2"};
-  const auto whole = read_file(HEADROOM_NVML_STANDIN);
+  const auto whole = read_file(standin());
   ASSERT_TRUE(whole);
   for (const std::size_t length : {std::size_t{0}, std::size_t{3}, std::size_t{63}, whole->size() / 2}) {
     const auto cut = folder_ + "/cut";

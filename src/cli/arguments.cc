@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "cli/declared_verb.h"
 
 namespace headroom::cli {
 

@@ -9,6 +9,8 @@
 
 namespace headroom::cli {
 
+struct DeclaredVerb;
+
 // A verb's words, parted: its own, and those of a command or after "--".
 struct Words {
   std::vector<std::string> own, after;

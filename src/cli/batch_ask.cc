@@ -2,6 +2,7 @@
 #include "cli/batch_ask.h"
 
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <filesystem>

@@ -2,6 +2,7 @@
 #include "cli/batch_options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "base/visible.h"
 #include "cli/arguments.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "batch/request.h"
+#include "cli/cli11.h"
 #include "cli/hooks.h"
 #include "cli/job_marks.h"
 #include "cli/live_parts.h"

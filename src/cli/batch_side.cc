@@ -17,8 +17,6 @@ namespace headroom::cli {
 
 namespace {
 
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-
 // Where an attempt ran is no parameter of it.
 bool says_where(const std::string& value, const Attempt& attempt) {
   return std::any_of(attempt.gpu_uuids.begin(), attempt.gpu_uuids.end(),

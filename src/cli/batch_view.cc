@@ -16,7 +16,7 @@ namespace headroom::cli {
 
 namespace {
 constexpr Nanos kLineEvery = 30 * kSecond;
-constexpr std::size_t kNarrowest = 20, kUsualRows = 24;
+constexpr std::size_t kNarrowestLine = 20, kUsualRows = 24;
 constexpr std::size_t kMostRows = 40;  // more of the terminal is for what happens
 }  // namespace
 
@@ -44,7 +44,8 @@ void BatchView::note(batch::MessageKind kind, const std::string& text) {
 
 // Over what was painted before, row by row: what stays the same does not flicker.
 void BatchView::paint(const BatchProgress& progress) {
-  const std::size_t width = std::max<std::size_t>(text_options(STDERR_FILENO).width, kNarrowest);  // it may be resized
+  const std::size_t width =
+      std::max<std::size_t>(text_options(STDERR_FILENO).width, kNarrowestLine);  // it may be resized
   const std::size_t rows = std::min(rows_of(STDERR_FILENO).value_or(kUsualRows), kMostRows);
   const auto lines = screen::batch_picture(progress, trail_, {width - 1, rows - std::min<std::size_t>(rows, 1)},
                                            {.colour = layout_.colour, .utf8 = layout_.utf8});

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "cli/declared_verb.h"
 
 namespace headroom::cli {
 

@@ -2,6 +2,7 @@
 #include "compare/compare.h"
 
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

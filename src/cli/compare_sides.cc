@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-
 // A recording is of one run of the batch: where a second one started tasks, too, neither speaks for all of it.
 std::string the_recording_of(const batch::Contents& contents) {
   std::string recording;

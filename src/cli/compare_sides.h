@@ -29,5 +29,6 @@ void join_sides(compare::Side more, compare::Side& all);
 [[nodiscard]] compare::Side side_of_journal(const batch::Contents& contents, const std::vector<std::string>& changed);
 // What the recording of a batch says beside its journal: the GPUs that it used, and where their time went.
 void take_batch_recording(const Recording& recording, compare::Side& side);
+[[nodiscard]] inline std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
 }  // namespace headroom::cli

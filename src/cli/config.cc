@@ -11,6 +11,7 @@
 #include "base/regular_file.h"
 #include "base/strings.h"
 #include "base/toml_table.h"
+#include "cli/declared_verb.h"
 #include "cli/environment.h"
 #include "cli/verb.h"
 

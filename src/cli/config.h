@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "cli/cli11.h"
 
 // Defaults of a person, from $XDG_CONFIG_HOME/headroom/config.toml (docs/config.md). The command line wins.
 namespace headroom::cli {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/document_file.h"
 
+#include <CLI/CLI.hpp>
+
 #include "base/human.h"
 #include "cli/output.h"
 #include "cli/own_files.h"

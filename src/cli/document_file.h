@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 
 #include "base/output_file.h"
 #include "base/result.h"
+#include "cli/cli11.h"
 
 // The file that a verb's answer goes to as a document (report/document.h and its like).
 namespace headroom::cli {

@@ -2,6 +2,7 @@
 #include "cli/hooks.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "base/duration.h"
 #include "base/strings.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/cli11.h"
 #include "report/live_findings.h"
 #include "report/notice.h"
 

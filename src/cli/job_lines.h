@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cli/cli11.h"
 #include "live/session.h"
 #include "marks/line_source.h"
 #include "marks/log_readers.h"

@@ -17,8 +17,6 @@ namespace headroom::cli {
 
 namespace {
 
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-
 struct Ran {
   std::vector<std::string> argv;
   std::string folder;

@@ -2,6 +2,7 @@
 #include "cli/live_parts.h"
 
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -87,7 +88,7 @@ Result<std::unique_ptr<Writer>> create_writer(const LiveOptions& live, const Rec
   }
 }
 
-Result<OpenRecording> open_recording(const LiveOptions& live, const RecordingMeta& meta) {
+Result<OpenRecording> begin_recording(const LiveOptions& live, const RecordingMeta& meta) {
   HR_TRY(std::unique_ptr<Writer> writer, create_writer(live, meta));
   const std::string path = writer->path();
   if (!live.output.empty() && path != live.output)
@@ -195,7 +196,7 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
                                GivenGpus given) {
   SessionOptions session;
   session.interval = meta.interval;
-  session.open_recording = [options, meta] { return open_recording(options, meta); };
+  session.open_recording = [options, meta] { return begin_recording(options, meta); };
   EvidenceSource gpus{.tier = 'N', .name = "the driver", .where = ReadOn::kSamplerOnceOpen};
   // The reader asks the tree only while it is read: by then both belong to the session's sampler.
   if (!options.no_gpu)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/cli11.h"
 #include "cli/output.h"
 #include "host/tree_reader.h"
 #include "live/session.h"

@@ -14,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/command_text.h"
 #include "cli/config.h"
+#include "cli/declared_verb.h"
 #include "cli/finding_watch.h"
 #include "cli/job_lines.h"
 #include "cli/terminal.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "base/result.h"
+#include "cli/cli11.h"
 #include "import/import.h"
 #include "model/recording.h"
 #include "record/reader.h"

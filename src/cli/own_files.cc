@@ -2,6 +2,7 @@
 #include "cli/own_files.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "report/beginning.h"
 

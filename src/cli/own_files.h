@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 
 #include "base/output_file.h"
+#include "cli/cli11.h"
 
 // What a verb may replace where people name a file: its own earlier answers, anything else with --force.
 namespace headroom::cli {

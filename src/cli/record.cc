@@ -2,6 +2,7 @@
 #include <malloc.h>
 #include <sys/types.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <cerrno>
 #include <csignal>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/repeats_options.h"
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "base/duration.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <malloc.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <csignal>
 #include <cstdio>

@@ -29,8 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Nanos kSilent = 6 * kSecond;  // a recorder writes every two
-
 std::string key_of(char kind, const std::string& path) { return fmt::format("{}{:016x}", kind, fnv1a(path)); }
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }

@@ -32,7 +32,7 @@ constexpr std::size_t kMostKept = 2, kMostTexts = 16, kMostScrapes = 16;
 constexpr std::size_t kLargestText = 8 << 20;  // that is remembered
 constexpr std::size_t kLargestTrace = std::size_t{512} << 20;
 constexpr std::size_t kMostProcesses = 200;
-constexpr Nanos kReadEvery = 1 * kSecond, kSilent = 6 * kSecond;
+constexpr Nanos kReadEvery = 1 * kSecond;
 constexpr Nanos kReadCostParts = 50;
 
 // Nothing is wrong with the question.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,7 @@ namespace headroom::cli {
 
 namespace {
 
-struct Options {
+struct StacksAsked {
   std::string recording = "last", format = "collapsed", output;
   bool all = false, json = false, force = false;
 };
@@ -39,7 +40,7 @@ std::string why_none(const RecordingMeta& meta) {
                                                    : "no Python process of the job held a GPU while it was looked at";
 }
 
-MayReplace own_stacks(const Options& options) {
+MayReplace own_stacks(const StacksAsked& options) {
   if (options.json) return own_json("stacks", "headroom.stacks", options.force);
   MayReplace may{.writer = "headroom stacks", .marks = {}, .all = options.force};
   if (options.format == "speedscope") may.marks.emplace_back(kSpeedscopeBeginning);
@@ -47,7 +48,7 @@ MayReplace own_stacks(const Options& options) {
   return may;
 }
 
-Result<void> stacks(const Options& options) {
+Result<void> stacks(const StacksAsked& options) {
   const MayReplace may = own_stacks(options);
   HR_TRYV(can_write_to(options.output, may));
   HR_TRY(const OpenedRecording opened, open_recording(options.recording));
@@ -74,7 +75,7 @@ Result<void> stacks(const Options& options) {
 }  // namespace
 
 Action declare_stacks(VerbInput input) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StacksAsked>();
   auto& app = input.app;
   app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
   CLI::Option* format =

@@ -2,6 +2,7 @@
 #include "cli/stop_rule.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <array>
 #include <map>

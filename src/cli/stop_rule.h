@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
 #include <string>
 
 #include "base/time.h"
+#include "cli/cli11.h"
 #include "live/session.h"
 
 // When enough of a job was seen: `headroom probe` stops what it runs, and does so through hidden options of `run`.

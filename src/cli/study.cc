@@ -2,6 +2,7 @@
 #include "cli/study.h"
 
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -30,7 +31,7 @@ namespace headroom::cli {
 namespace {
 
 // What the command line says as text.
-struct Words {
+struct ToldWords {
   std::string pruner, gpu_memory, trial_memory, watch, recording;
 };
 
@@ -39,7 +40,7 @@ bool is_local_file(const std::string& storage) {
 }
 
 // --watch takes a number where one follows; else the next word is the storage.
-Result<void> read_watch(StudyVerb& verb, const Words& words) {
+Result<void> read_watch(StudyVerb& verb, const ToldWords& words) {
   if (words.watch.empty()) return {};
   auto every = parse_duration(words.watch);
   if (const auto plain = parse_number<double>(words.watch); plain && *plain >= 0)
@@ -58,7 +59,7 @@ Result<void> read_watch(StudyVerb& verb, const Words& words) {
   return {};
 }
 
-Result<void> read_words(StudyVerb& verb, const Words& words) {
+Result<void> read_words(StudyVerb& verb, const ToldWords& words) {
   HR_TRYV(read_watch(verb, words));
   if (verb.storage.empty())
     return fail(Errc::kInvalidInput, "study: which storage?",
@@ -128,7 +129,7 @@ Result<void> explain_studies(const StudyVerb& verb) {
   return {};
 }
 
-void declare_told(CLI::App& app, StudyVerb& verb, Words& words) {
+void declare_told(CLI::App& app, StudyVerb& verb, ToldWords& words) {
   app.add_option("--pruner", words.pruner,
                  "the study's pruner, as its program has it: \"PatientPruner(HyperbandPruner(1, 100, 3), patience=2)\"")
       ->type_name("CALL");
@@ -256,7 +257,7 @@ Result<std::string> study_page(const std::string& storage, const std::optional<s
 
 Action declare_study(VerbInput input) {
   auto verb = std::make_shared<StudyVerb>();
-  auto words = std::make_shared<Words>();
+  auto words = std::make_shared<ToldWords>();
   auto& app = input.app;
   app.add_option("STORAGE", verb->storage, "a SQLite file or journal of Optuna, or a URL as Optuna takes it");
   app.add_option("RECORDING", verb->recording, "a recording of the time in which it ran");

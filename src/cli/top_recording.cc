@@ -21,7 +21,7 @@ namespace headroom::cli {
 
 namespace {
 
-constexpr Nanos kEvery = 1 * kSecond, kSilent = 6 * kSecond;
+constexpr Nanos kEvery = 1 * kSecond;
 // Reading and explaining take at most one part in so many of a core: a long recording is looked at less often.
 constexpr Nanos kCostParts = 50;
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <CLI/CLI.hpp>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "cli/cli11.h"
 #include "cli/output.h"
 
 namespace headroom::cli {
@@ -39,15 +38,6 @@ struct Verb {
 };
 [[nodiscard]] std::span<const Verb> verbs();  // in the order in which a newcomer meets them
 [[nodiscard]] const Verb* find_verb(std::string_view name);
-
-// A verb with its options declared.
-struct DeclaredVerb {
-  const Verb& verb;
-  std::vector<std::string> after_dashes;
-  CLI::App app;
-  Action action;
-};
-[[nodiscard]] std::unique_ptr<DeclaredVerb> declare(const Verb& verb);
 
 // Says what went wrong on standard error; returns the exit code that suits the error.
 int report_error(const Error& error);

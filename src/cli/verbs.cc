@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "cli/declared_verb.h"
+
 namespace headroom::cli {
 
 namespace {

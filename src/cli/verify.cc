@@ -2,6 +2,7 @@
 #include "compare/verify.h"
 
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/testing.h"
 #include "device/nvml_api.h"
 
 namespace headroom {
@@ -19,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-json vectors() { return json::parse(std::ifstream(HEADROOM_SOURCE_DIR "/tests/abi/nvml_vectors.json")); }
+json vectors() { return json::parse(std::ifstream(in_checkout("tests/abi/nvml_vectors.json"))); }
 
 struct Member {
   const char* name;  // NVML's

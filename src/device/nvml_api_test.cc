@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing.h"
 #include "device/driver_version.h"
 #include "device/nvml_fake.h"
 #include "device/nvml_reader.h"
 
 namespace headroom {
 namespace {
+
+std::string old_driver() { return in_build("src/device/libold_driver_fake.so"); }
 
 using testing::HasSubstr;
 
@@ -28,7 +31,7 @@ TEST(NvmlApi, AnotherLibraryIsRefused) {
 }
 
 TEST(NvmlApi, OldDriverLoadsWithoutOptionalCounters) {
-  const auto api = NvmlApi::load(OLD_DRIVER_FAKE);
+  const auto api = NvmlApi::load(old_driver());
   ASSERT_TRUE(api) << api.error().what;
   EXPECT_EQ(api->energy, nullptr);
   EXPECT_EQ(api->field_values, nullptr);
@@ -37,7 +40,7 @@ TEST(NvmlApi, OldDriverLoadsWithoutOptionalCounters) {
 
 TEST(NvmlApi, OldDriverIsReadAndWhatItLacksIsNotSupported) {
   NvmlReaderOptions options;
-  options.path = OLD_DRIVER_FAKE;
+  options.path = old_driver();
   auto reader = NvmlReader::open(options);
   ASSERT_TRUE(reader) << reader.error().what;
   MemorySink sink;

@@ -8,6 +8,7 @@
 
 #include "analyze/testing.h"
 #include "base/fd.h"
+#include "base/testing.h"
 #include "diagnose/testing.h"
 #include "model/losses.h"
 
@@ -368,7 +369,7 @@ TEST(Explain, FindingsComeMostLostFirst) {
 TEST(Explain, NoSourceNamesAMetricThatIsLeftOut) {
   std::string sources;
   for (const char* layer : {"analyze", "diagnose", "view"})
-    for (const auto& entry : std::filesystem::directory_iterator(HEADROOM_SOURCE_DIR "/src/" + std::string(layer))) {
+    for (const auto& entry : std::filesystem::directory_iterator(in_checkout("src/" + std::string(layer)))) {
       const std::string name = entry.path().filename().string();
       if (name.find("test") == std::string::npos && name != "CMakeLists.txt")
         sources += read_file(entry.path()).value();

@@ -8,6 +8,7 @@
 
 #include "analyze/testing.h"
 #include "base/fd.h"
+#include "base/testing.h"
 #include "diagnose/explain.h"
 #include "diagnose/testing.h"
 #include "model/losses.h"
@@ -270,11 +271,11 @@ TEST(Findings, AWindowEndsWhereItEnds) {
 // A cause has tiers in its table if and only if some rule names it.
 TEST(Findings, TheTableSaysWhichCausesHaveARule) {
   std::string rules;
-  for (const auto& entry : std::filesystem::directory_iterator(HEADROOM_SOURCE_DIR "/src/diagnose")) {
+  for (const auto& entry : std::filesystem::directory_iterator(in_checkout("src/diagnose"))) {
     const std::string name = entry.path().filename().string();
     if (name.find("test") == std::string::npos && name.ends_with(".cc")) rules += read_file(entry.path()).value();
   }
-  const std::string table = read_file(HEADROOM_SOURCE_DIR "/src/model/catalogue.cc").value();
+  const std::string table = read_file(in_checkout("src/model/catalogue.cc")).value();
   for (const CauseInfo& cause : all_causes()) {
     const auto id = table.find(fmt::format("\"{}\"", cause.id));
     const auto begin = table.rfind("Cause::", id);

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/fd.h"
+#include "base/testing.h"
 #include "doctor/checks.h"
 
 namespace headroom {
@@ -65,7 +66,7 @@ TEST(Doctor, AHealthyBoxHasNothingToFix) {
 }
 
 TEST(Doctor, IdentifiersAreUniqueAndDocumented) {
-  const auto page = read_file(HEADROOM_SOURCE_DIR "/docs/doctor.md");
+  const auto page = read_file(in_checkout("docs/doctor.md"));
   ASSERT_TRUE(page) << page.error().what;
   std::set<std::string_view> seen;
   for (const auto rules : {gpu_rules(), host_rules()}) {

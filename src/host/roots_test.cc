@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/testing.h"
 #include "host/cgroup.h"
 #include "host/host_reader.h"
 #include "host/tree_reader.h"
@@ -15,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::UnorderedElementsAre;
 
-std::string root(const std::string& machine) { return std::string(HEADROOM_SOURCE_DIR) + "/tests/roots/" + machine; }
+std::string root(const std::string& machine) { return in_checkout("tests/roots/" + machine); }
 
 Recording read_tree(const std::string& machine, std::int64_t job, int ticks = 1) {
   TreeOptions options;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/testing.h"
 #include "import/import.h"
 #include "model/entities.h"
 
@@ -64,6 +65,6 @@ inline std::string smi(const std::vector<std::pair<int, int>>& seconds_and_util)
   return text;
 }
 
-inline std::string logs(const std::string& name) { return std::string(HEADROOM_SOURCE_DIR) + "/tests/logs/" + name; }
+inline std::string logs(const std::string& name) { return in_checkout("tests/logs/" + name); }
 
 }  // namespace headroom

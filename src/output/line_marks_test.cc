@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "base/strings.h"
+#include "base/testing.h"
 #include "output/line_marks_testing.h"
 
 namespace headroom::output {
@@ -211,7 +212,7 @@ TEST(LineMarks, EveryRuleOfTheTableKnowsItsExample) {
 }
 
 TEST(LineMarks, TheUsersPageNamesEveryRule) {
-  auto page = read_file(HEADROOM_SOURCE_DIR "/docs/output.md");
+  auto page = read_file(in_checkout("docs/output.md"));
   ASSERT_TRUE(page);
   std::erase(*page, '\\');  // a bar in a cell
   for (const LineRule& rule : kLineRules) EXPECT_NE(page->find(trim(rule.example)), std::string::npos) << rule.example;

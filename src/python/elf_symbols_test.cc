@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/testing.h"
 #include "python/maps.h"
 
 namespace headroom::python {
@@ -26,7 +27,7 @@ ReadAt bytes(const std::string& file) {
 }
 
 std::string corpus(const char* name) {
-  return read_file(std::string(HEADROOM_SOURCE_DIR "/tests/fuzz/python_elf_fuzz/") + name).value();
+  return read_file(in_checkout(std::string("tests/fuzz/python_elf_fuzz/") + name)).value();
 }
 
 // This process's C library: what the dynamic linker says is the truth.

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/filesystem.h"
 #include "base/sqlite.h"
+#include "base/testing.h"
 #include "base/varint.h"
 #include "record/codec.h"
 #include "record/reader.h"
@@ -20,10 +21,10 @@ namespace headroom {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
-class ListsTest : public testing::Test {
+class ListsTest : public ::testing::Test {
  protected:
   ListsTest() {
     std::string name = (fs::temp_directory_path() / "headroom-lists-XXXXXX").string();
@@ -91,7 +92,7 @@ TEST_F(ListsTest, AFileWithoutListsHasNoTablesOfTheirs) {
 
 // What minor version 0 wrote, byte for byte.
 TEST_F(ListsTest, ARecordingOfTheFirstMinorVersionIsRead) {
-  const std::string old = HEADROOM_SOURCE_DIR "/tests/recordings/minor0.hrec";
+  const std::string old = in_checkout("tests/recordings/minor0.hrec");
   fs::copy_file(old, file());  // SQLite may want to write beside it
   const Recording recording = read(file());
   EXPECT_EQ(recording.meta.id, "0123456789abcdef");

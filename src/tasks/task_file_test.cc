@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/fd.h"
+#include "base/testing.h"
 #include "batch/identity.h"
 #include "scheduler/order.h"
 #include "tasks/template_pinning.h"
@@ -295,7 +296,7 @@ TEST(TaskFile, PatternsNeedOneGroup) {
 }
 
 TEST(TaskFile, TheWindowsOfTheExamples) {
-  const std::string folder = HEADROOM_SOURCE_DIR "/examples/windows";
+  const std::string folder = in_checkout("examples/windows");
   ListOptions options;
   options.read = [](const std::string& file) { return read_file(file); };
   auto set = read_task_file(folder + "/windows.toml", options);

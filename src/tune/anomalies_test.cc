@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <string_view>
 
 #include "tune/study_facts.h"
@@ -13,12 +12,11 @@ namespace {
 using testing::anomaly;
 using testing::at;
 using testing::expect_conserved;
+using testing::kInfinity;
+using testing::kNaN;
 using testing::Made;
 using testing::make;
 using testing::StudyBuilder;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 TEST(Anomalies, ATrialFarOlderThanAnyThatEndedIsDead) {
   Made made = make({});

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <random>
 
 #include "tune/study_testing.h"
@@ -12,9 +11,8 @@ namespace headroom::tune {
 namespace {
 
 using testing::at;
+using testing::kInfinity;
 using testing::StudyBuilder;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::vector<std::int64_t> numbers(const std::vector<BestPoint>& best) {
   std::vector<std::int64_t> trials;

@@ -16,7 +16,7 @@ namespace {
 constexpr double kChance = 0.01;
 constexpr std::int64_t kFewestFailed = 3;  // in a region
 constexpr std::size_t kMostRegions = 3;
-constexpr std::size_t kListed = 20;
+constexpr std::size_t kListedOfAReason = 20;
 
 struct Count {
   std::int64_t failed = 0, of = 0;
@@ -196,7 +196,7 @@ FailureGroup group_of(const Study& study, const Scope& scope, std::string where)
     group.before_first_step = group.before_first_step && trial.reports == 0;
     if (trial.start && trial.complete && *trial.complete > *trial.start)
       group.worker_seconds += seconds(*trial.complete - *trial.start);
-    if (group.trials.size() < kListed) group.trials.push_back(study.trials[i].number);
+    if (group.trials.size() < kListedOfAReason) group.trials.push_back(study.trials[i].number);
   }
   return group;
 }

@@ -26,7 +26,7 @@ bool of_numbers(const ParameterSpace& space) {
 }
 
 // What a space's values mean in its column.
-struct Place {
+struct PlaceInColumn {
   std::size_t column = 0;
   bool categories = false;
   std::vector<double> meaning;  // by index of the choice
@@ -42,7 +42,7 @@ std::vector<ParameterColumn> parameter_columns(const Study& study) {
     if (fresh) columns.push_back({.name = space.name});
     columns[at->second].number = columns[at->second].number && of_numbers(space);
   }
-  std::vector<Place> places;
+  std::vector<PlaceInColumn> places;
   std::vector<std::map<std::string, std::size_t>> words(columns.size());
   const auto index_of = [&](std::size_t column, const std::string& word) {
     const auto [at, fresh] = words[column].emplace(word, words[column].size());
@@ -50,7 +50,7 @@ std::vector<ParameterColumn> parameter_columns(const Study& study) {
     return static_cast<double>(at->second);
   };
   for (const ParameterSpace& space : study.spaces) {
-    Place place{.column = by_name[space.name], .categories = space.kind == ParameterKind::kCategorical};
+    PlaceInColumn place{.column = by_name[space.name], .categories = space.kind == ParameterKind::kCategorical};
     const ParameterColumn& column = columns[place.column];
     for (const std::string& word : space.choices)
       place.meaning.push_back(column.number ? number(word).value_or(0) : index_of(place.column, word));
@@ -59,7 +59,7 @@ std::vector<ParameterColumn> parameter_columns(const Study& study) {
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     for (const ParameterValue& parameter : parameters_of(study, study.trials[i])) {
       if (parameter.space >= places.size() || !std::isfinite(parameter.value)) continue;
-      const Place& place = places[parameter.space];
+      const PlaceInColumn& place = places[parameter.space];
       ParameterColumn& column = columns[place.column];
       double value = parameter.value;
       if (place.categories) {

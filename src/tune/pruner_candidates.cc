@@ -16,7 +16,7 @@ namespace {
 
 using Steps = std::span<const StepReport>;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kMostPatience = 50;
 constexpr std::size_t kLookedAt = 500;  // prunes: more tell no more of patience
 constexpr double kOutliers = 0.03;      // prunes of the program itself, or of settings that were changed
@@ -126,7 +126,7 @@ double roundest(double low, double high) {
 
 // Bounds between the values that were pruned and those that were not, from the end of a warm-up on.
 void add_threshold(std::vector<PrunerSettings>& all, const Study& study, std::int64_t warmup) {
-  double low = kInfinity, high = -kInfinity, below = -kInfinity, above = kInfinity;
+  double low = kUnbounded, high = -kUnbounded, below = -kUnbounded, above = kUnbounded;
   const auto each = [&](auto&& look) {
     for (const Trial& trial : study.trials)
       for (std::size_t i = 0; i < trial.reports; ++i)
@@ -142,8 +142,8 @@ void add_threshold(std::vector<PrunerSettings>& all, const Study& study, std::in
   });
   PrunerSettings settings{.kind = PrunerKind::kThreshold, .n_warmup_steps = warmup};
   if (low > high) return;  // nothing was left to go on
-  if (below > -kInfinity) settings.lower = -roundest(-low, -below);
-  if (above < kInfinity) settings.upper = roundest(high, above);
+  if (below > -kUnbounded) settings.lower = -roundest(-low, -below);
+  if (above < kUnbounded) settings.upper = roundest(high, above);
   if (settings.lower || settings.upper) all.push_back(settings);
 }
 

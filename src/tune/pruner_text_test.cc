@@ -10,7 +10,7 @@
 namespace headroom::tune {
 namespace {
 
-constexpr unsigned kSeed = 20261122;
+constexpr unsigned kTextSeed = 20261122;
 
 PrunerSettings read(std::string_view text) {
   const auto settings = parse_pruner(text);
@@ -149,11 +149,11 @@ PrunerSettings random_settings(std::mt19937& random) {
 }
 
 TEST(PrunerText, WhatIsWrittenIsReadBack) {
-  std::mt19937 random(kSeed);
+  std::mt19937 random(kTextSeed);
   for (int i = 0; i < 2000; ++i) {
     const PrunerSettings settings = random_settings(random);
     const std::string text = pruner_text(settings);
-    EXPECT_EQ(read(text), settings) << text << ", seed " << kSeed;
+    EXPECT_EQ(read(text), settings) << text << ", seed " << kTextSeed;
   }
 }
 

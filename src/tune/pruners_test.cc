@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "tune/pruner_text.h"
+#include "tune/study_testing.h"
 
 namespace headroom::tune {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using testing::kInfinity;
+using testing::kNaN;
+
 constexpr std::int64_t kLate = std::numeric_limits<std::int64_t>::max();
 
 Pruning pruning(std::string_view text, Direction direction = Direction::kMinimize) {
@@ -62,7 +64,7 @@ TEST(SuccessiveHalving, RungsHoldTheValuesOfTheirChecks) {
   Pruning pruner = pruning("SuccessiveHalvingPruner(1, 2)");
   pruner.begin(0);
   for (const std::int64_t step : {0, 2, 3, 4}) (void)pruner.report(0, step, 10.0 + static_cast<double>(step));
-  EXPECT_THAT(pruner.rungs(0), testing::ElementsAre(12, 12, 14)) << "step 2 is past the rungs at 1 and 2";
+  EXPECT_THAT(pruner.rungs(0), ::testing::ElementsAre(12, 12, 14)) << "step 2 is past the rungs at 1 and 2";
   EXPECT_TRUE(pruner.rungs(7).empty());
 }
 

@@ -14,9 +14,9 @@ namespace headroom::tune {
 namespace {
 
 using Points = std::vector<std::pair<double, double>>;
-using Random = std::mt19937_64;
+using Generator = std::mt19937_64;
 
-constexpr std::size_t kFewest = 8;
+constexpr std::size_t kFewestPoints = 8;
 constexpr std::size_t kAllPairsOf = 300;  // points: 44,850 pairs
 constexpr std::size_t kPairs = 40'000;
 constexpr int kBootstraps = 200;
@@ -24,14 +24,14 @@ constexpr std::size_t kBootstrapPoints = 1'000;
 constexpr std::size_t kBootstrapPairs = 1'000;
 
 // Not std::uniform_int_distribution, which differs between libraries: the same study gives the same answer everywhere.
-std::size_t below(std::size_t count, Random& random) { return static_cast<std::size_t>(random() % count); }
+std::size_t below(std::size_t count, Generator& random) { return static_cast<std::size_t>(random() % count); }
 
 void add_slope(const Points& points, std::size_t i, std::size_t j, std::vector<double>& slopes) {
   const double dx = points[j].first - points[i].first;
   if (dx != 0) slopes.push_back((points[j].second - points[i].second) / dx);
 }
 
-std::optional<Line> line_of(const Points& points, std::size_t pairs, Random& random) {
+std::optional<Line> line_of(const Points& points, std::size_t pairs, Generator& random) {
   std::vector<double> slopes;
   if (points.size() * (points.size() - 1) / 2 <= pairs || (pairs == kPairs && points.size() <= kAllPairsOf)) {
     for (std::size_t i = 0; i < points.size(); ++i)
@@ -62,13 +62,13 @@ Estimate estimate(double value, std::vector<double> replicas, double width) {
 
 std::optional<Line> theil_sen(const Points& points) {
   if (points.size() < 2) return std::nullopt;
-  Random random(1);
+  Generator random(1);
   return line_of(points, kPairs, random);
 }
 
 std::optional<RobustLine> robust_line(const Points& points) {
-  if (points.size() < kFewest) return std::nullopt;
-  Random random(1);
+  if (points.size() < kFewestPoints) return std::nullopt;
+  Generator random(1);
   const auto line = line_of(points, kPairs, random);
   if (!line || line->slope <= 0) return std::nullopt;
   const std::size_t count = std::min(points.size(), kBootstrapPoints);

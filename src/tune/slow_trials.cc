@@ -12,7 +12,7 @@ namespace headroom::tune {
 
 namespace {
 
-constexpr std::size_t kFewest = 10;  // trials, to say what is usual
+constexpr std::size_t kFewestUsual = 10;  // trials, to say what is usual
 constexpr double kDeviations = 5;
 constexpr double kOfNormal = 1.4826;  // median absolute deviation to standard deviation, of a normal distribution
 constexpr double kLeastScale = 0.05;  // trials that all take the same vary by some percent
@@ -27,7 +27,7 @@ std::array<double, kTrialStates> middle_by_state(const Study& study, const Timel
   }
   std::array<double, kTrialStates> middles{};
   for (std::size_t state = 0; state < kTrialStates; ++state)
-    if (durations[state].size() >= kFewest) middles[state] = median(std::move(durations[state]));
+    if (durations[state].size() >= kFewestUsual) middles[state] = median(std::move(durations[state]));
   return middles;
 }
 
@@ -48,7 +48,7 @@ std::vector<SlowTrial> slow_trials(const Study& study, const Timeline& timeline,
     all.push_back({.trial = i, .seconds = took, .expected = expected});
     logs.push_back(std::log(took / expected));
   }
-  if (all.size() < kFewest) return {};
+  if (all.size() < kFewestUsual) return {};
   const double usual = median(logs);
   std::vector<double> off;
   for (const double one : logs) off.push_back(std::abs(one - usual));

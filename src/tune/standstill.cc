@@ -12,9 +12,9 @@ namespace headroom::tune {
 
 namespace {
 
-constexpr std::size_t kFewest = 8;  // trials, to say how long one takes
-constexpr double kFarLonger = 3;    // x
-constexpr double kMostly = 0.95;    // of the trials
+constexpr std::size_t kFewestLengths = 8;  // trials, to say how long one takes
+constexpr double kFarLonger = 3;           // x
+constexpr double kNearlyAll = 0.95;        // of the trials
 
 // How many trials are open, from each begin and end on.
 std::vector<std::pair<double, std::int64_t>> open_since(const std::vector<TimedTrial>& trials) {
@@ -38,7 +38,7 @@ std::vector<std::pair<double, std::int64_t>> open_since(const std::vector<TimedT
 
 double mostly(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  return nearest_rank(values, kMostly);
+  return nearest_rank(values, kNearlyAll);
 }
 
 // What the reports of a trial that is open all that time make plausible, by a usual one's.
@@ -52,7 +52,7 @@ double by_reports(const std::vector<TimedTrial>& trials, double begin, double en
 }  // namespace
 
 std::vector<Standstill> standstills(const std::vector<TimedTrial>& trials) {
-  if (trials.size() < kFewest) return {};
+  if (trials.size() < kFewestLengths) return {};
   std::vector<double> durations, stretches, reports;
   for (const TimedTrial& trial : trials) {
     durations.push_back(trial.end - trial.begin);

@@ -16,10 +16,10 @@ namespace {
 using Points = std::vector<std::pair<double, double>>;
 
 constexpr std::size_t kWideRanges = 4, kNarrowRanges = 10;
-constexpr std::size_t kFewest = 10;       // trials in a range
-constexpr std::size_t kFewestOfOne = 3;   // of one value, once it is known that the parameter decides
-constexpr std::size_t kLookedAt = 4'000;  // trials, to choose the parameter
-constexpr double kWorthIt = 0.85;         // of the distance to one line: less by chance is rare, as the tests show
+constexpr std::size_t kFewestInRange = 10;      // trials in a range
+constexpr std::size_t kFewestOfOne = 3;         // of one value, once it is known that the parameter decides
+constexpr std::size_t kTrialsToChoose = 4'000;  // trials, to choose the parameter
+constexpr double kWorthIt = 0.85;  // of the distance to one line: less by chance is rare, as the tests show
 
 // Trials of one range of a parameter, or of one category.
 struct Range {
@@ -38,7 +38,8 @@ std::vector<Range> ranges(const ParameterColumn& column, const Study& study, con
     if (tells_of_steps(study.trials[i], timeline.spans[i])) trials.emplace_back(value, i);
   }
   std::sort(trials.begin(), trials.end());
-  const std::size_t full = column.number && count > 0 ? std::max(kFewest, (trials.size() + count - 1) / count) : 1;
+  const std::size_t full =
+      column.number && count > 0 ? std::max(kFewestInRange, (trials.size() + count - 1) / count) : 1;
   std::vector<Range> result;
   for (const auto& [value, trial] : trials) {
     const bool other = result.empty() || value != result.back().to;
@@ -46,7 +47,7 @@ std::vector<Range> ranges(const ParameterColumn& column, const Study& study, con
     result.back().to = value;
     result.back().trials.push_back(trial);
   }
-  const std::size_t fewest = count > 0 ? kFewest : kFewestOfOne;
+  const std::size_t fewest = count > 0 ? kFewestInRange : kFewestOfOne;
   std::erase_if(result, [&](const Range& range) { return range.trials.size() < fewest; });
   return result;
 }
@@ -92,7 +93,7 @@ std::optional<std::vector<double>> relative_within(const ParameterColumn& column
                                                    const Timeline& timeline) {
   const std::vector<double> same(study.trials.size(), 1.0);
   ByRange by_range;
-  for (const Range& range : ranges(column, study, timeline, kWideRanges, kLookedAt)) {
+  for (const Range& range : ranges(column, study, timeline, kWideRanges, kTrialsToChoose)) {
     const auto line = theil_sen(points_of(study, range.trials, same, timeline));
     if (line && line->slope > 0) by_range.emplace_back(range.to, line->slope);
   }
@@ -120,7 +121,7 @@ StepModel step_model(const Study& study, const std::vector<ParameterColumn>& col
   StepModel model{.relative = std::vector<double>(study.trials.size(), 1.0)};
   const std::vector<std::size_t> all = telling_trials(study, timeline);
   std::vector<std::size_t> some;
-  for (std::size_t k = 0; k < all.size(); k += all.size() / kLookedAt + 1) some.push_back(all[k]);
+  for (std::size_t k = 0; k < all.size(); k += all.size() / kTrialsToChoose + 1) some.push_back(all[k]);
   const Points points = points_of(study, some, model.relative, timeline);
   if (const auto line = theil_sen(points)) {
     double least = kWorthIt * distance(*line, points);

@@ -17,10 +17,10 @@ namespace headroom::tune {
 namespace {
 
 constexpr double kExplains = 1.0 / 3;
-constexpr double kVaries = 1.2;           // between the 10th and the 90th of 100 trials
-constexpr std::size_t kFewest = 10;       // trials
-constexpr std::size_t kLookedAt = 5'000;  // trials: more would not change the share's second digit
-constexpr double kNotChance = 3.5;        // standard deviations: one in 4,300, of some tens of parameters
+constexpr double kVaries = 1.2;                 // between the 10th and the 90th of 100 trials
+constexpr std::size_t kFewestTimed = 10;        // trials
+constexpr std::size_t kTrialsForShare = 5'000;  // trials: more would not change the share's second digit
+constexpr double kNotChance = 3.5;              // standard deviations: one in 4,300, of some tens of parameters
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
@@ -117,10 +117,10 @@ StepTimeFacts step_time(const Study& study, const std::vector<ParameterColumn>& 
   if (!startup_known || all.empty()) return facts;
   facts.seconds = model.line ? model.line->slope : middle(all);
   const Quantiles spread = quantiles(std::move(all));
-  if (spread.count < static_cast<std::int64_t>(kFewest) || spread.p90 < kVaries * spread.p10) return facts;
+  if (spread.count < static_cast<std::int64_t>(kFewestTimed) || spread.p90 < kVaries * spread.p10) return facts;
   for (const ParameterColumn& column : columns) {
     std::vector<double> parameter, steps;
-    const std::size_t stride = column.values.size() / kLookedAt + 1;
+    const std::size_t stride = column.values.size() / kTrialsForShare + 1;
     for (std::size_t k = 0; k < column.values.size(); k += stride) {
       const auto& [trial, value] = column.values[k];
       if (std::isnan(of_trial[trial])) continue;
@@ -128,7 +128,7 @@ StepTimeFacts step_time(const Study& study, const std::vector<ParameterColumn>& 
       steps.push_back(of_trial[trial]);
     }
     // One that few trials have says nothing of the others.
-    if (steps.size() < kFewest || steps.size() * 2 * stride < static_cast<std::size_t>(spread.count)) continue;
+    if (steps.size() < kFewestTimed || steps.size() * 2 * stride < static_cast<std::size_t>(spread.count)) continue;
     const std::vector<double> step_ranks = ranks(steps);
     const Explained by = column.number ? by_number(parameter, step_ranks) : by_category(parameter, step_ranks);
     if (by.share < kExplains || by.share <= facts.explained || by.deviations < kNotChance) continue;

@@ -18,8 +18,8 @@ namespace headroom::tune {
 namespace {
 
 constexpr double kNanos = 1e9;
-constexpr std::size_t kMostReports = 100'000;  // of the trials that are replayed, if none is pruned
-constexpr std::size_t kFewest = 8;             // trials that ended: fewer say nothing of how trials go
+constexpr std::size_t kMostReplayed = 100'000;  // of the trials that are replayed, if none is pruned
+constexpr std::size_t kFewestEnded = 8;         // trials that ended: fewer say nothing of how trials go
 
 bool ended(const Trial& trial) {
   return is_finished(trial.state) && trial.start && trial.complete && *trial.complete >= *trial.start;
@@ -226,15 +226,16 @@ Result<StudyModel> study_model(const Study& study, const StudyOptions& options, 
   model.name = study.name;
   if (!study.directions.empty()) model.direction = study.directions.front();
   model.trials = trials_that_ended(study);
-  if (model.trials.size() < kFewest) {
+  if (model.trials.size() < kFewestEnded) {
     return fail(Errc::kInvalidInput, fmt::format("{} ended with a begin and an end; a replay needs {}",
-                                                 count_of(model.trials.size(), "trial"), kFewest));
+                                                 count_of(model.trials.size(), "trial"), kFewestEnded));
   }
   if (const std::size_t open = count_open(study); open > 0) {
     model.assumptions.push_back(
         fmt::format("{} that had not ended {} left out.", count_of(open, "trial"), open == 1 ? "is" : "are"));
   }
-  const std::size_t ended = model.trials.size(), most = std::max(kFewest, kMostReports / most_events(model.trials));
+  const std::size_t ended = model.trials.size(),
+                    most = std::max(kFewestEnded, kMostReplayed / most_events(model.trials));
   if (ended > most) {  // the first ones: a pruner's decisions hang on all that came before
     model.trials.resize(most);
     model.assumptions.push_back(fmt::format("The first {} of the {} trials that ended are replayed.",

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <random>
 #include <string>
 #include <string_view>
@@ -16,6 +17,8 @@
 // Studies for tests: trials put in by hand, or a whole one run by workers on a clock of its own.
 namespace headroom::tune::testing {
 
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 inline constexpr Nanos kEpoch = 1'795'000'000 * kSecond;  // 2026-11-18, as both clocks have it
 inline Nanos at(double second) { return kEpoch + static_cast<Nanos>(second * 1e9); }
 

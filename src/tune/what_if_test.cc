@@ -11,6 +11,7 @@
 #include <map>
 
 #include "base/random.h"
+#include "base/testing.h"
 #include "tests/studies/sweep.h"
 #include "tune/study_facts.h"
 #include "tune/study_testing.h"
@@ -20,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kStudies = HEADROOM_SOURCE_DIR "/tests/studies/";
+const std::string kStudies = in_checkout("tests/studies/");
 const std::vector<std::string> kSweeps{"random_1", "random_2", "tpe_1", "tpe_2", "tpe_3", "tpe_4"};
 
 Study sweep(const std::string& name) { return read_sweep(kStudies + "sweep_" + name + ".json"); }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMostly = 0.5;
 constexpr double kAtTimes = 0.01;
-constexpr std::int64_t kLookedAt = 1'000;  // RUNNING trials, each against the whole study: more is no study
+constexpr std::int64_t kMostRunning = 1'000;  // RUNNING trials, each against the whole study: more is no study
 
 std::vector<std::size_t> by_begin(const Timeline& timeline) {
   std::vector<std::size_t> order;
@@ -124,7 +124,7 @@ void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline
     --younger;
     TrialSpan& span = timeline.spans[i];
     if (study.trials[i].state != TrialState::kRunning || span.dead != DeadBy::kNone) continue;
-    if (younger < younger_needed || ++looked_at > kLookedAt) return;
+    if (younger < younger_needed || ++looked_at > kMostRunning) return;
     // While it was heard of, its worker was there, too.
     const Excess excess = excess_since(curve, std::max(span.begin, span.last_sign), most, timeline.end);
     if (excess.held <= at_least) continue;
