@@ -135,6 +135,19 @@ def planner(bench, table, effort):
         table.add(title, "speed against the best fixed concurrency, geomean", float(geomean[1]), "", "", 0.94, "more")
 
 
+def ends(bench, table, effort):
+    """How often the range of the time left holds, by bench_packing."""
+    count = {"quick": 30, "normal": 100, "full": 300}[effort]
+    out = subprocess.run([bench.tool("bench_packing"), "--batches", str(count)], stdout=subprocess.PIPE, text=True,
+                         check=True).stdout
+    title = f"ends: SIMULATED, {count} batches of skewed lengths, with failures and additions: the range of the time left"
+    for part, held, said, width in re.findall(r"^(\w+) +held (\S+) in .*said (\S+) of.*high/low (\S+)$", out, re.M):
+        table.add(title, f"{part}: it holds, where it is said", float(held), "", "", 0.8, "more",
+                  beside=f"said {float(said):.0%} of the time; high/low {width}")
+    early = int(re.search(r"^before the first task had ended: said (\d+)", out, re.M)[1])
+    table.add(title, "said before the first task had ended", early, "times", "", 0)
+
+
 # name: (tasks, options of `headroom sim-job`, fixed concurrencies to try). Alone a task takes about two seconds; there
 # are so many that the best way takes about 40 s.
 FAMILIES = {

@@ -4,6 +4,7 @@
 // intervals; the planner's own cost. Everything but the cost is simulated.
 //   bench_packing [SEEDS [FIRST]]       8 seeds from 700, on which no constant was chosen
 //   bench_packing --end [SEEDS [FIRST]] how often the end lay where it was expected; 3 seeds from 500
+//   bench_packing --batches [COUNT [FIRST]] the same of mixed batches, with failures and additions; 100 from 100
 //   bench_packing --short [SEEDS [FIRST]]  only the batch of tasks of two seconds
 //   bench_packing --trace FAMILY SEED   one run, a line every ten simulated seconds
 #include <fmt/format.h>
@@ -226,6 +227,34 @@ void print_ends(std::uint64_t first, int seeds) {
   }
 }
 
+// Early, in the middle, and in the last tenth; the mean over the batches, so that long ones do not rule. Read by
+// bench/parts.py.
+void print_batches(std::uint64_t first, int count) {
+  struct Part {
+    std::string_view name;
+    double from, to, held = 0, said = 0, widths = 0, looks = 0, batches = 0;
+  };
+  Part parts[] = {{"early", 0, 0.2}, {"middle", 0.2, 0.9}, {"late", 0.9, 1}};
+  double too_early = 0;
+  for (std::uint64_t seed = first; seed < first + static_cast<std::uint64_t>(count); ++seed) {
+    const MixedBatch batch = mixed_batch(seed);
+    const RunResult run = run_planner(batch.family, seed, batch.options);
+    for (Part& part : parts) {
+      ExpectedEnd end;
+      end.add(run, part.from, part.to);
+      part.looks += static_cast<double>(end.looks), part.said += static_cast<double>(end.said);
+      if (end.said == 0) continue;
+      part.held += end.held_share(), part.widths += std::log(end.usual_width()), ++part.batches;
+    }
+    for (const auto& one : run.expected) too_early += one.said && one.ended == 0 ? 1 : 0;
+  }
+  for (const Part& part : parts)
+    fmt::print("{:<7} held {:.3f} in {:.0f} batches, said {:.3f} of the time, high/low {:.2f}\n", part.name,
+               part.held / std::max(1.0, part.batches), part.batches, part.said / std::max(1.0, part.looks),
+               std::exp(part.widths / std::max(1.0, part.batches)));
+  fmt::print("before the first task had ended: said {:.0f} times\n", too_early);
+}
+
 int trace(std::string_view name, std::uint64_t seed) {
   std::vector<Family> all = all_families();
   for (const Family& family : all) {
@@ -287,6 +316,11 @@ int main(int argc, char** argv) {
     return f::trace(argv[2], static_cast<std::uint64_t>(std::atoi(argv[3])));
   if (argc > 1 && std::string_view(argv[1]) == "--short") {
     f::print_short(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 700), argc > 2 ? std::atoi(argv[2]) : 8);
+    return 0;
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "--batches") {
+    f::print_batches(static_cast<std::uint64_t>(argc > 3 ? std::atoi(argv[3]) : 100),
+                     argc > 2 ? std::atoi(argv[2]) : 100);
     return 0;
   }
   if (argc > 1 && std::string_view(argv[1]) == "--end") {

@@ -222,7 +222,8 @@ def quartiles(values):
 
 
 PARTS = {"recorder": recorder, "nvml": nvml, "top": live.top, "recording": recording, "store": store, "import": logs,
-         "answers": answers, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "packed": batches.packed,
+         "answers": answers, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "ends": batches.ends,
+         "packed": batches.packed,
          "stacks": stacks.stacks, "marks": marks.marks, "python_marks": python_marks.python_marks,
          "output": output_lines.output_lines, "tiers": tiers.tiers, "study": studies.studies,
          "traces": traces.run, "serve": serving.serving}

@@ -130,6 +130,8 @@ std::vector<ProgressPart> progress_parts(const BatchProgress& progress) {
   else if (progress.left)
     parts.push_back({fmt::format("about {} left ({} to {})", human_duration(*progress.left),
                                  human_duration(*progress.left_low), human_duration(*progress.left_high))});
+  else if (done == 0 && counts.running > 0)
+    parts.push_back({"time left not yet known"});
   return parts;
 }
 

@@ -40,6 +40,13 @@ TEST(BatchStatus, ProgressIsWhatWasDoneOfWhatIsStillWanted) {
   EXPECT_EQ(text.find("2 running"), text.substr(0, text.find('\n')).rfind("2 running")) << "once: " << text;
 }
 
+TEST(BatchStatus, BeforeTheFirstTaskHasEndedTheTimeLeftIsNotYetKnown) {
+  BatchProgress progress{.tasks = {.total = 10, .ready = 8, .running = 2}, .elapsed = kSecond};
+  EXPECT_THAT(progress_words(progress), HasSubstr("time left not yet known"));
+  progress.left = progress.left_low = progress.left_high = 50 * kSecond;  // as in earlier batches
+  EXPECT_THAT(progress_words(progress), Not(HasSubstr("not yet")));
+}
+
 TEST(BatchStatus, OnANarrowTerminalTheLastPartsOfAGpuAreLeftOut) {
   const auto gpu = half_done().gpus.front();
   EXPECT_THAT(gpu_words(gpu), HasSubstr("0.1 tasks/s"));

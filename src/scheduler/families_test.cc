@@ -128,6 +128,28 @@ TEST(Families, TheEndOfASmallBatchLiesWhereItIsExpected) {
   }
 }
 
+// Skewed lengths, tasks that fail and tasks that are added: early, in the middle and late. `./dev bench` takes a
+// hundred.
+TEST(Families, TheEndOfAMixedBatchLiesWhereItIsExpected) {
+  constexpr std::uint64_t kBatches = kSanitized ? 9 : 45;
+  double held[3] = {}, batches[3] = {};
+  constexpr double kUntil[] = {0, 0.2, 0.9, 1};
+  for (std::uint64_t seed = kFirst; seed < kFirst + kBatches; ++seed) {
+    const MixedBatch batch = mixed_batch(seed);
+    const RunResult run = run_planner(batch.family, seed, batch.options);
+    for (const auto& one : run.expected) EXPECT_FALSE(one.said && one.ended == 0);
+    for (std::size_t part = 0; part < 3; ++part) {
+      ExpectedEnd end;
+      end.add(run, kUntil[part], kUntil[part + 1]);
+      if (end.said > 0) held[part] += end.held_share(), ++batches[part];
+    }
+  }
+  for (std::size_t part = 0; part < 3; ++part) {
+    EXPECT_GT(batches[part], 0) << part;
+    EXPECT_GE(held[part] / batches[part], kSanitized ? 0.6 : 0.8) << "part " << part;
+  }
+}
+
 // Noise and the interval of decisions must not matter much.
 TEST(Families, NoiseAndTheIntervalMatterLittle) {
   struct Case {

@@ -114,6 +114,8 @@ struct RunOptions {
   double length_error_cv = 0;
   Nanos read_every = kSecond;
   Nanos expect_every = 0;                                 // how often to ask when the batch will end; 0: never
+  double failing = 0;                                     // share of the tasks that fail somewhere on their way
+  double added = 0;                                       // share that is added once a third of the others have ended
   std::function<void(Nanos, const Planner&)> watch = {};  // after each reading
 };
 
@@ -128,6 +130,8 @@ struct RunResult {
   struct Expected {
     double at = 0, left = 0, low = 0, high = 0;  // seconds
     bool said = false;                           // else nothing was known
+    bool of_all = true;                          // false: tasks were added later
+    std::int64_t ended = 0;                      // tasks, by then
   };
   std::vector<Expected> expected;  // the end, at each time it was asked for
 };
@@ -168,15 +172,22 @@ class PlannedRun {
         box_(family, tasks_, seed * 31 + 7, options.noise),
         noise_(seed * 131 + 3),
         planner_(setup()) {
-    eta_.emplace(planned());
+    Dice dice(seed * 17 + 5);
+    for (SimTask& task : tasks_) {
+      fails_.push_back(dice.uniform() < options.failing);
+      if (fails_.back()) task.steps = std::max(1, static_cast<int>(task.steps * dice.uniform()));
+    }
   }
 
   RunResult run() {
-    do_all(planner_.handle(0, TasksAdded{planned()}));
+    const auto later = static_cast<std::size_t>(options_.added * static_cast<double>(tasks_.size()));
+    add(tasks_.size() - later);
     Nanos reading = options_.read_every;
     const Nanos end = 400'000 * kSecond;
     while (!planner_.finished() && box_.now() < end) {
       for (const Ended& ended : box_.step(reading)) end_one(ended);
+      const BatchCounts counts = planner_.counts();
+      if (3 * static_cast<std::size_t>(counts.succeeded + counts.failed) >= added_) add(tasks_.size() - added_);
       if (box_.now() < reading) continue;
       do_all(planner_.handle(box_.now(), readings()));
       if (options_.watch) options_.watch(box_.now(), planner_);
@@ -207,6 +218,17 @@ class PlannedRun {
   }
   static std::string fmt_uuid(int g) { return "GPU-" + std::to_string(g); }
 
+  // The next so many tasks.
+  void add(std::size_t count) {
+    if (count == 0) return;
+    std::vector<PlannedTask> all = planned();
+    std::vector<PlannedTask> next(all.begin() + static_cast<std::ptrdiff_t>(added_),
+                                  all.begin() + static_cast<std::ptrdiff_t>(added_ + count));
+    added_ += count;
+    eta_.add(next);
+    do_all(planner_.handle(box_.now(), TasksAdded{std::move(next)}));
+  }
+
   std::vector<PlannedTask> planned() {
     std::vector<PlannedTask> planned;
     Dice dice(99);
@@ -229,17 +251,24 @@ class PlannedRun {
                          .done = static_cast<Nanos>(alone.done_seconds * 1e9),
                          .speed = alone.speed});
     }
-    eta_->observe(box_.now(), running, planner_.prices());
-    RunResult::Expected& said = result_.expected.emplace_back(RunResult::Expected{.at = seconds(box_.now())});
-    if (const auto found = eta_->estimate(running))
-      said = {said.at, seconds(found->left), seconds(found->low), seconds(found->high), true};
+    eta_.observe(box_.now(), running, planner_.prices());
+    RunResult::Expected& said = result_.expected.emplace_back(
+        RunResult::Expected{.at = seconds(box_.now()),
+                            .of_all = added_ == tasks_.size(),
+                            .ended = planner_.counts().succeeded + planner_.counts().failed});
+    if (const auto found = eta_.estimate(running)) {
+      said.left = seconds(found->left), said.low = seconds(found->low), said.high = seconds(found->high);
+      said.said = true;
+    }
   }
 
   void do_all(const std::vector<Action>& actions) {
     for (const Action& action : actions) {
       if (const auto* closed = std::get_if<CloseAttempt>(&action);
           closed != nullptr && closed->outcome == AttemptOutcome::kSucceeded)
-        eta_->ended(closed->task, static_cast<Nanos>(closed->alone.done_seconds * 1e9));
+        eta_.ended(closed->task, static_cast<Nanos>(closed->alone.done_seconds * 1e9));
+      if (const auto* end = std::get_if<EndTask>(&action); end != nullptr && end->state != TaskState::kSucceeded)
+        eta_.ended(end->task, std::nullopt);
       if (const auto* start = std::get_if<StartAttempt>(&action)) {
         const auto gpu = static_cast<std::size_t>(start->gpus.at(0));
         box_.start(start->task, start->attempt, gpu);
@@ -252,7 +281,9 @@ class PlannedRun {
   void end_one(const Ended& ended) {
     if (ended.out_of_memory) ++result_.ooms;
     AttemptEnded event{.attempt = ended.job.attempt,
-                       .outcome = ended.out_of_memory ? AttemptOutcome::kGpuOutOfMemory : AttemptOutcome::kSucceeded};
+                       .outcome = ended.out_of_memory      ? AttemptOutcome::kGpuOutOfMemory
+                                  : fails_[ended.job.task] ? AttemptOutcome::kFailed
+                                                           : AttemptOutcome::kSucceeded};
     event.peak_gpu_bytes = bytes(ended.job.peak_gb);
     last_.erase(ended.job.attempt);
     do_all(planner_.handle(box_.now(), event));
@@ -291,10 +322,12 @@ class PlannedRun {
   const Family& family_;
   RunOptions options_;
   std::vector<SimTask> tasks_;
+  std::vector<bool> fails_;  // of each task
+  std::size_t added_ = 0;    // tasks
   Box box_;
   Dice noise_;
   Planner planner_;
-  std::optional<Eta> eta_;
+  Eta eta_{std::span<const PlannedTask>{}};
   std::map<std::uint64_t, Last> last_;
   RunResult result_;
 };
@@ -327,6 +360,33 @@ inline std::vector<Family> small_batches(std::uint64_t seed) {
       one_long};
 }
 
+// A batch as people have them, another one with each seed: 20 to 120 tasks of one to three kinds, lengths skewed, GPUs
+// shared; a third of the batches with tasks that fail, a third with tasks that are added.
+struct MixedBatch {
+  Family family;
+  RunOptions options;
+};
+inline MixedBatch mixed_batch(std::uint64_t seed) {
+  Dice dice(seed * 613 + 11);
+  MixedBatch batch{{.name = "mixed", .gpus = 1 + static_cast<int>(seed % 3)}, {.expect_every = kSecond}};
+  const int kinds = 1 + static_cast<int>(seed % 3);
+  for (int i = 0; i < kinds; ++i) {
+    const double step = 0.1 + 0.3 * dice.uniform(), share = 0.1 + 0.8 * dice.uniform();
+    batch.family.kinds.push_back({.count = (20 + static_cast<int>(100 * dice.uniform())) / kinds,
+                                  .startup = 1 + 5 * dice.uniform(),
+                                  .steps = 40 + std::floor(200 * dice.uniform()),
+                                  .steps_cv = 0.1 + 0.9 * dice.uniform(),
+                                  .host = step * (1 - share),
+                                  .gpu = step * share,
+                                  .memory_gb = 2 + 10 * dice.uniform(),
+                                  .heavy_tail = dice.uniform() < 0.25});
+  }
+  if (seed / 3 % 3 == 1) batch.options.failing = 0.05 + 0.25 * dice.uniform();
+  if (seed / 3 % 3 == 2) batch.options.added = 0.1 + 0.4 * dice.uniform();
+  batch.options.signals = static_cast<Signals>(seed / 9 % 3);
+  return batch;
+}
+
 // What was said of the end, at the times of a batch from `from` to `to` of its length.
 struct ExpectedEnd {
   std::size_t looks = 0, said = 0, held = 0, sooner = 0;
@@ -334,7 +394,7 @@ struct ExpectedEnd {
 
   void add(const RunResult& run, double from, double to) {
     for (const auto& one : run.expected) {
-      if (one.at < from * run.makespan || one.at >= to * run.makespan) continue;
+      if (!one.of_all || one.at < from * run.makespan || one.at >= to * run.makespan) continue;
       ++looks;
       if (!one.said) continue;
       const double rest = run.makespan - one.at;
