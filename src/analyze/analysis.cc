@@ -444,11 +444,13 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.ledger.tasks = a.job.batch.tasks;
   a.ledger.places = std::move(times.places);
   const Window readings = readings_of(recording, a.window);
+  std::vector<std::vector<Stall>> stalls;
   for (std::size_t i = 0; i < a.devices.size(); ++i) {
     const Track& track = track_of(recording, a.devices[i].source);
     a.stats.push_back({i, device_stats(recording, a.devices[i].source, readings, limits)});
     a.clocks.push_back(clock_limits(track, a.devices[i].slices, readings, limits));
-    a.stalls.push_back(find_stall(track, a.devices[i].slices, readings, limits));
+    stalls.push_back(find_stalls(track, readings, limits));
+    a.stalls.push_back(lasting_stall(stalls.back(), a.devices[i].slices, limits));
     a.quiet_ends.push_back(find_quiet_end(track, a.devices[i].slices, readings, limits));
     a.unreported.push_back(utilisation_unreported(recording, a, i));
     a.busy_error.push_back(busy_error(recording, a.devices[i].source, a.window.begin, a.window.end, limits));
@@ -471,6 +473,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     if (const auto at = last_seen(a.job, stacks, process.source)) a.last_seen[process.source] = *at;
   a.tenants = tenants_of(recording, a);
   a.idle_peer = idle_peers(a);
+  if (!a.job.batch.present) a.waits_in_kernels = waits_in_kernels(stalls, a.devices, a.idle_peer, limits);
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     a.of_others.push_back(a.idle_peer[device] && a.job.has_contexts &&
                           static_cast<double>(a.ledger.total(Account::kForeign, device)) >

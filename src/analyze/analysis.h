@@ -97,6 +97,7 @@ struct Analysis {
   std::vector<bool> pauses;                         // by position in `phases`: any but the busiest of its device
   std::vector<ClockLimits> clocks;                  // by position in `devices`
   std::vector<std::optional<Stall>> stalls;         // by position in `devices`
+  WaitsInKernels waits_in_kernels;                  // none in a batch
   std::vector<std::optional<QuietEnd>> quiet_ends;  // by position in `devices`
   std::vector<std::optional<double>> copied_bytes;  // by position in `devices`: to it over PCIe; absent if not counted
   std::vector<std::optional<PcieLink>> links;       // by position in `devices`; absent if hardly looked at

@@ -35,37 +35,118 @@ std::vector<BusyRow> busy_rows(const Track& track, const Window& window, const T
 
 }  // namespace
 
-std::optional<Stall> find_stall(const Track& track, const std::vector<Slice>& slices, const Window& window,
-                                const Thresholds& limits) {
+std::vector<Stall> find_stalls(const Track& track, const Window& window, const Thresholds& limits) {
   const auto rows = busy_rows(track, window, limits);
   std::vector<double> working;  // watts of the rows whose memory is in use
   working.reserve(rows.size());
   for (const BusyRow& row : rows)
     if (row.memory > limits[Threshold::kStallMemory]) working.push_back(row.watts);
-  if (working.empty()) return std::nullopt;
+  std::vector<Stall> stalls;
+  if (working.empty()) return stalls;
   const double usual = median(working);
-  const auto stalls = [&](const BusyRow& row) {
+  const auto waits = [&](const BusyRow& row) {
     return row.memory <= limits[Threshold::kStallMemory] && row.watts <= limits[Threshold::kStallPower] * usual;
   };
-  Stall longest{{}, 0, usual};
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!stalls(rows[i])) continue;
+    if (!waits(rows[i])) continue;
     const Nanos begin = rows[i].row > 0 ? std::max(track.at[rows[i].row - 1], window.begin) : track.at[rows[i].row];
     double watts = 0;
     std::size_t j = i;
-    for (; j < rows.size() && stalls(rows[j]) && rows[j].row == rows[i].row + (j - i); ++j) watts += rows[j].watts;
-    const Window time{begin, track.at[rows[j - 1].row]};
-    if (time.length() > longest.time.length()) {
-      longest.time = time;
-      longest.watts = watts / static_cast<double>(j - i);
-    }
+    for (; j < rows.size() && waits(rows[j]) && rows[j].row == rows[i].row + (j - i); ++j) watts += rows[j].watts;
+    stalls.push_back({{begin, track.at[rows[j - 1].row]}, watts / static_cast<double>(j - i), usual});
     i = j - 1;
   }
-  const bool useful = std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
-    return slice.account == Account::kUseful && slice.end > longest.time.begin && slice.begin < longest.time.end;
+  return stalls;
+}
+
+std::optional<Stall> lasting_stall(const std::vector<Stall>& stalls, const std::vector<Slice>& slices,
+                                   const Thresholds& limits) {
+  const auto longest = std::max_element(stalls.begin(), stalls.end(), [](const Stall& one, const Stall& other) {
+    return one.time.length() < other.time.length();
   });
-  if (!useful || longest.time.length() < limits.time(Threshold::kStallShortest)) return std::nullopt;
-  return longest;
+  if (longest == stalls.end() || longest->time.length() < limits.time(Threshold::kStallShortest)) return std::nullopt;
+  const bool useful = std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
+    return slice.account == Account::kUseful && slice.end > longest->time.begin && slice.begin < longest->time.end;
+  });
+  return useful ? std::optional(*longest) : std::nullopt;
+}
+
+namespace {
+
+// When one of the other GPUs of the job had no kernel; in order.
+std::vector<Window> others_idle(std::size_t device, const std::vector<DeviceTime>& devices,
+                                const std::vector<bool>& idle_peer) {
+  std::vector<Window> times;
+  for (std::size_t other = 0; other < devices.size(); ++other)
+    for (const Slice& slice : devices[other].slices)
+      if (other != device && !idle_peer[other] && !is_busy(slice.account) && slice.account != Account::kUnobserved)
+        times.push_back({slice.begin, slice.end});
+  std::sort(times.begin(), times.end(), [](const Window& one, const Window& two) { return one.begin < two.begin; });
+  std::vector<Window> joined;
+  for (const Window& time : times) {
+    if (!joined.empty() && time.begin <= joined.back().end)
+      joined.back().end = std::max(joined.back().end, time.end);
+    else
+      joined.push_back(time);
+  }
+  return joined;
+}
+
+// The useful time of one stall that lies in `idle`.
+Claims waited(std::size_t device, const std::vector<Slice>& slices, const Window& stall,
+              const std::vector<Window>& idle) {
+  Claims claims;
+  auto time = std::lower_bound(idle.begin(), idle.end(), stall.begin,
+                               [](const Window& one, Nanos at) { return one.end <= at; });
+  auto slice = std::lower_bound(slices.begin(), slices.end(), stall.begin,
+                                [](const Slice& one, Nanos at) { return one.end <= at; });
+  while (time != idle.end() && slice != slices.end() && std::max(time->begin, slice->begin) < stall.end) {
+    const Nanos from = std::max({stall.begin, time->begin, slice->begin});
+    const Nanos to = std::min({stall.end, time->end, slice->end});
+    if (from < to && slice->account == Account::kUseful)
+      claims.push_back({device, from, to, slice->account, slice->where});
+    time->end <= slice->end ? static_cast<void>(++time) : static_cast<void>(++slice);
+  }
+  return claims;
+}
+
+}  // namespace
+
+WaitsInKernels waits_in_kernels(const std::vector<std::vector<Stall>>& stalls, const std::vector<DeviceTime>& devices,
+                                const std::vector<bool>& idle_peer, const Thresholds& limits) {
+  constexpr std::int64_t kAgain = 3;
+  WaitsInKernels all;
+  double energy = 0, usual = 0, time = 0;
+  for (std::size_t device = 0; device < devices.size(); ++device) {
+    if (static_cast<std::int64_t>(stalls[device].size()) < kAgain) continue;
+    const std::vector<Slice>& slices = devices[device].slices;
+    if (slices.empty()) continue;
+    const auto last = std::find_if(slices.rbegin(), slices.rend(),
+                                   [](const Slice& slice) { return slice.account == Account::kUseful; });
+    const Nanos works_until = last == slices.rend() ? 0 : last->end;
+    const std::vector<Window> idle = others_idle(device, devices, idle_peer);
+    Claims own;
+    std::int64_t times = 0;
+    double own_energy = 0, own_usual = 0, own_time = 0;
+    for (const Stall& stall : stalls[device]) {
+      const Claims claims = waited(device, slices, stall.time, idle);
+      const auto of_it = static_cast<double>(length(claims));
+      if (stall.time.end >= works_until ||
+          of_it < limits[Threshold::kMajority] * static_cast<double>(stall.time.length()))
+        continue;
+      own.insert(own.end(), claims.begin(), claims.end());
+      ++times, own_time += of_it, own_energy += stall.watts * of_it, own_usual += stall.usual_watts * of_it;
+    }
+    // Of kernels that work while others idle, some may draw little power by chance.
+    const Nanos beside = length(waited(device, slices, {slices.front().begin, slices.back().end}, idle));
+    if (times < kAgain || static_cast<double>(length(own)) < limits[Threshold::kMajority] * static_cast<double>(beside))
+      continue;
+    all.claims.insert(all.claims.end(), own.begin(), own.end());
+    all.times = std::max(all.times, times);
+    energy += own_energy, usual += own_usual, time += own_time;
+  }
+  if (time > 0) all.watts = energy / time, all.usual_watts = usual / time;
+  return all;
 }
 
 std::optional<QuietEnd> find_quiet_end(const Track& track, const std::vector<Slice>& slices, const Window& window,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "analyze/stats.h"
+#include "model/finding.h"
 #include "model/ledger.h"
 
 // Stretches of a device's time that its mean hides.
@@ -15,11 +16,26 @@ struct Stall {
   double watts = 0, usual_watts = 0;  // in it, and in its other readings with kernels
 };
 
-// The longest stretch of useful time whose readings all show a full GPU that draws at most `stall_power` of what its
-// other busy readings draw and uses its memory for at most `stall_memory` of the time. Nothing where the power or the
-// memory's use was not read, where it is shorter than `stall_shortest`, or where there is no other regime.
-[[nodiscard]] std::optional<Stall> find_stall(const Track& track, const std::vector<Slice>& slices,
-                                              const Window& window, const Thresholds& limits);
+// All stretches, in order, whose readings all show a full GPU that draws at most `stall_power` of what its other busy
+// readings draw and uses its memory for at most `stall_memory` of the time. None where the power or the memory's use
+// was not read, or where there is no other regime.
+[[nodiscard]] std::vector<Stall> find_stalls(const Track& track, const Window& window, const Thresholds& limits);
+// The longest of them; nothing where it is shorter than `stall_shortest`, or has no useful time.
+[[nodiscard]] std::optional<Stall> lasting_stall(const std::vector<Stall>& stalls, const std::vector<Slice>& slices,
+                                                 const Thresholds& limits);
+
+// Kernels that were resident and did nothing while another GPU had none, again and again: ranks that are done with
+// their part of a step spin until the last one comes.
+struct WaitsInKernels {
+  Claims claims;           // of the GPUs that waited
+  std::int64_t times = 0;  // on the GPU that waited most often
+  double watts = 0, usual_watts = 0;
+};
+// `stalls` and `idle_peer` by position in `devices`. A GPU waits three times at least, and works after each wait: who
+// never works again hangs. Of its kernels beside an idle GPU most wait: else it hardly does so for that one.
+[[nodiscard]] WaitsInKernels waits_in_kernels(const std::vector<std::vector<Stall>>& stalls,
+                                              const std::vector<DeviceTime>& devices,
+                                              const std::vector<bool>& idle_peer, const Thresholds& limits);
 
 // Time without a kernel from some instant to the end.
 struct QuietEnd {

@@ -263,16 +263,17 @@ std::optional<Bound> bound_of(const Analysis& a) {
     const bool any = a.ledger.total(Account::kUseful) + a.ledger.total(Account::kUnderWay) > 0;
     return any ? std::optional(bound_of_batch(a)) : std::nullopt;
   }
-  const auto factor = least_time_factor(a, {});
+  const auto factor = least_time_factor(a, a.waits_in_kernels.claims);
   if (!factor) return std::nullopt;
   Bound bound;
   bound.speedup_high = *factor;
   const bool others = a.material(a.ledger.total(Account::kForeign));
   const bool unread = a.material(a.ledger.total(Account::kUnobserved));
   bound.condition = fmt::format(
-      "if the GPU work itself stays as it is and where it is, all of the idle time{}{} could be removed, and nothing "
+      "if the GPU work itself stays as it is and where it is, all of the idle time{}{}{} could be removed, and nothing "
       "else becomes the limit",
-      unread ? ", with all that no reading covers," : "", others ? " and all kernels of others" : "");
+      unread ? ", with all that no reading covers," : "", others ? " and all kernels of others" : "",
+      a.waits_in_kernels.claims.empty() ? "" : " and all kernels that only wait for another GPU");
   return bound;
 }
 
@@ -284,7 +285,8 @@ std::optional<double> removal(const Analysis& a, const Claims& claims) {
   Nanos left = all - (batch ? length(claims) : claimed_anywhere(claims));
   if (!batch && !claims.empty()) left -= a.busy_error[claims.front().device];
   const auto bound = batch ? bound_of(a) : std::nullopt;
-  const auto most = bound ? std::optional(std::max(1.0, bound->speedup_high)) : least_time_factor(a, claims);
+  const auto most = bound ? std::optional(std::max(1.0, bound->speedup_high))
+                          : least_time_factor(a, united(claims, a.waits_in_kernels.claims));
   if (left <= 0) return most;
   const double high = static_cast<double>(all) / static_cast<double>(left);
   return most ? std::min(high, *most) : high;

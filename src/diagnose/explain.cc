@@ -29,13 +29,14 @@ namespace diagnose {
 namespace {
 
 // Their order only breaks ties.
-constexpr std::array<Rule, 31> kRules{never_uses_gpu,
+constexpr std::array<Rule, 32> kRules{never_uses_gpu,
                                       placement,
                                       owners_unknown,
                                       utilisation_not_reported,
                                       device_lost,
                                       idle_inseparable,
                                       idle_phases,
+                                      late_gpus,
                                       quiet_end,
                                       no_kernel_seen,
                                       idle_checkpoint,

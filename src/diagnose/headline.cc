@@ -342,6 +342,8 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
                        !finding.claims.empty() && finding.claims.front().account == Account::kUseful;
     if (waits) text += fmt::format(" In {} of it their kernels only waited.", human_percent(a.share(finding.cost())));
   }
+  if (const Nanos waited = length(a.waits_in_kernels.claims); a.material(waited))
+    text += fmt::format(" In {} of it kernels only waited for another GPU.", human_percent(a.share(waited)));
   if (set(Cause::kOwnersUnknown)) text += " Whose kernels they were is unknown.";
   if (!cast.unused.empty()) {
     const bool touched = std::any_of(cast.unused.begin(), cast.unused.end(),

@@ -252,6 +252,28 @@ TEST(Machines, KernelsThatOnlyWaitAreNoHealthyJob) {
   EXPECT_THAT(e.headline, HasSubstr("only waited"));
 }
 
+TEST(Machines, KernelsThatWaitForAnotherGpuAreNoBound) {
+  const auto waits = [](double t) { return std::fmod(t, 20) < 5; };
+  const auto late = [&](double t) { return waits(t) ? Row{0.0, 0.0, 64, 9e9} : Row{0.97, 0.5, 250, 9e9}; };
+  const auto rank = [&](double t) { return waits(t) ? Row{1.0, 0.0, 78, 9e9} : Row{0.97, 0.5, 250, 9e9}; };
+  const Explanation e = explain(log_of_gpus({late, rank, rank, rank}, 400));
+  const Finding* finding = find(e, Cause::kStraggler);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding, &e.findings.front());
+  EXPECT_THAT(finding->title, HasSubstr("GPUs 1 to 3 only waited for GPU 0"));
+  ASSERT_TRUE(finding->gain);
+  EXPECT_NEAR(finding->gain->high, 1.33, 0.05) << finding->bound;
+  EXPECT_NEAR(seconds(finding->cost()), 400, 20);
+  ASSERT_TRUE(e.bound);
+  EXPECT_NEAR(e.bound->speedup_high, 1.37, 0.05);
+  EXPECT_THAT(e.headline, HasSubstr("kernels only waited for another GPU"));
+  // They work while it idles: nobody waits.
+  const auto works = [](double) { return Row{0.97, 0.5, 250, 9e9}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({late, works, works, works}, 400))), Not(HasSubstr("only waited")));
+  // All wait at the same time: for whom, nothing shows.
+  EXPECT_THAT(everything(explain(log_of_gpus({rank, rank}, 400))), Not(HasSubstr("only waited for")));
+}
+
 TEST(Machines, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {
   const auto stops = [](double memory_after) {
     return [=](double t) { return t <= 150 ? Row{0.98, 0.49, 354, 12e9} : Row{0, 0, 60, memory_after}; };

@@ -15,10 +15,6 @@ namespace headroom::diagnose {
 
 namespace {
 
-bool readings_alone(const Analysis& a) {
-  return (!a.job.has_host || a.job.owners_unknown) && !a.job.batch.present && !is_profiled(a);
-}
-
 // Kernels in the last part of the window, and no device without any: nothing hangs then.
 bool still_computing(const Analysis& a) {
   if (std::any_of(a.quiet_ends.begin(), a.quiet_ends.end(), [](const auto& end) { return end.has_value(); }))

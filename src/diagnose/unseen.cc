@@ -7,6 +7,10 @@
 
 namespace headroom::diagnose {
 
+bool readings_alone(const Analysis& a) {
+  return (!a.job.has_host || a.job.owners_unknown) && !a.job.batch.present && !is_profiled(a);
+}
+
 Window unread_around(const Analysis& a, const LostDevice& lost) {
   const auto known = std::find_if(a.devices.begin(), a.devices.end(),
                                   [&](const DeviceTime& time) { return time.source == lost.source; });

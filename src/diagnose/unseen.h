@@ -9,6 +9,9 @@
 // Time that no reading covers: what ran in it nobody could have seen.
 namespace headroom::diagnose {
 
+// Whether there are readings of GPUs and nothing else: no process of a job is known.
+[[nodiscard]] bool readings_alone(const Analysis& a);
+
 // On its device of the budget the time around a loss: from the last good reading before, which may lie long before the
 // driver said so, to the next one. Empty where there is no such device.
 [[nodiscard]] Window unread_around(const Analysis& a, const LostDevice& lost);

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/human.h"
+#include "diagnose/rules.h"
+#include "diagnose/unseen.h"
+#include "diagnose/words.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+// The idle time of a device in these times.
+Claims idle_in(const Analysis& a, std::size_t device, const std::vector<Window>& times) {
+  Claims claims;
+  for (const Slice& slice : a.devices[device].slices) {
+    if (is_busy(slice.account) || slice.account == Account::kUnobserved) continue;
+    auto time = std::lower_bound(times.begin(), times.end(), slice.begin,
+                                 [](const Window& one, Nanos at) { return one.end <= at; });
+    for (; time != times.end() && time->begin < slice.end; ++time)
+      add_piece(claims, {device, std::max(time->begin, slice.begin), std::min(time->end, slice.end), slice.account,
+                         slice.where});
+  }
+  return claims;
+}
+
+}  // namespace
+
+// Ranks that are done with their part of a step spin in a collective until the last one comes: of what that one waits
+// for, readings tell nothing.
+std::vector<Finding> late_gpus(const Analysis& a) {
+  const WaitsInKernels& waits = a.waits_in_kernels;
+  if (!readings_alone(a) || !a.material(length(waits.claims))) return {};
+  std::set<std::size_t> waiting;
+  for (const ClaimedPiece& piece : waits.claims) waiting.insert(piece.device);
+  const std::vector<Window> times = times_of(waits.claims);
+  Finding finding;
+  finding.claims = waits.claims;
+  std::vector<std::size_t> late;
+  Nanos idle = 0;  // of the one that is late for longest
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    if (waiting.contains(device) || a.idle_peer[device]) continue;
+    const Claims own = idle_in(a, device, times);
+    if (own.empty()) continue;
+    late.push_back(device);
+    idle = std::max(idle, length(own));
+    finding.claims = united(finding.claims, own);
+  }
+  const std::vector<std::size_t> others(waiting.begin(), waiting.end());
+  const std::string late_names = late.empty() ? "one another" : gpu_names(a, late);
+  finding.candidates = {Cause::kStraggler,        Cause::kInputTooFewWorkers,  Cause::kHostGraphBuilding,
+                        Cause::kValidation,       Cause::kCheckpointSync,      Cause::kLoggingUpload,
+                        Cause::kEpochEndHostWork, Cause::kOneProcessImbalance, Cause::kInputInMainProcess,
+                        Cause::kBurstyInput,      Cause::kSlowStorage,         Cause::kCpuOversubscribed,
+                        Cause::kPageableCopies,   Cause::kGilContention,       Cause::kEpochWorkerRestart,
+                        Cause::kPageCacheThrash,  Cause::kSwapThrash,          Cause::kPcieOrNuma};
+  finding.confidence = Confidence::kMedium;
+  finding.tiers = "N";
+  finding.title = fmt::format("{} only waited for {}: kernels ran and did nothing", gpu_names(a, others), late_names);
+  finding.evidence = {
+      fmt::format("{} times, together for {} of {} GPU time, {} showed a kernel at {:.0f} W and untouched "
+                  "memory; kernels that work draw {:.0f} W there",
+                  human_count(waits.times), human_duration(length(waits.claims)), human_duration(a.ledger.budget()),
+                  gpu_names(a, others), waits.watts, waits.usual_watts)};
+  if (!late.empty())
+    finding.evidence.push_back(fmt::format("{} had no kernel meanwhile, for {}", late_names, human_duration(idle)));
+  finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
+  finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, others));
+  finding.advice = fmt::format(
+      "see what the process of {} does while its GPU has no kernel: its stacks ({}), or record "
+      "the next run with `headroom run -- CMD`",
+      late_names, stack_tool(a));
+  gains_by_removal(a, finding,
+                   fmt::format("for all of these GPUs together, if {} was never late and the kernels that work stay as "
+                               "they are",
+                               late.empty() ? "none" : late_names));
+  return only(std::move(finding));
+}
+
+}  // namespace headroom::diagnose
