@@ -110,44 +110,82 @@ Claims waited(std::size_t device, const std::vector<Slice>& slices, const Window
   return claims;
 }
 
+// Of one GPU; the watts are means over its time.
+WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, const std::vector<Slice>& slices,
+                        const std::vector<Window>& idle, const Thresholds& limits) {
+  WaitsInKernels waits;
+  const auto last = std::find_if(slices.rbegin(), slices.rend(),
+                                 [](const Slice& slice) { return slice.account == Account::kUseful; });
+  if (last == slices.rend()) return waits;
+  const auto mostly = [&](Nanos part, Nanos whole) {
+    return static_cast<double>(part) >= limits[Threshold::kMajority] * static_cast<double>(whole);
+  };
+  double energy = 0, usual = 0;
+  for (const Stall& stall : stalls) {
+    const Claims claims = waited(device, slices, stall.time, idle);
+    if (stall.time.end >= last->end || !mostly(length(claims), stall.time.length())) continue;
+    waits.claims.insert(waits.claims.end(), claims.begin(), claims.end());
+    energy += stall.watts * seconds(length(claims)), usual += stall.usual_watts * seconds(length(claims));
+    ++waits.times;
+  }
+  constexpr std::int64_t kAgain = 3;
+  // Of kernels that work while others idle, some may draw little power by chance.
+  const Nanos time = length(waits.claims),
+              beside = length(waited(device, slices, {slices.front().begin, last->end}, idle));
+  if (waits.times < kAgain || !mostly(time, beside)) return {};
+  waits.watts = energy / seconds(time), waits.usual_watts = usual / seconds(time);
+  return waits;
+}
+
 }  // namespace
 
 WaitsInKernels waits_in_kernels(const std::vector<std::vector<Stall>>& stalls, const std::vector<DeviceTime>& devices,
                                 const std::vector<bool>& idle_peer, const Thresholds& limits) {
-  constexpr std::int64_t kAgain = 3;
   WaitsInKernels all;
-  double energy = 0, usual = 0, time = 0;
+  double energy = 0, usual = 0;
   for (std::size_t device = 0; device < devices.size(); ++device) {
-    if (static_cast<std::int64_t>(stalls[device].size()) < kAgain) continue;
-    const std::vector<Slice>& slices = devices[device].slices;
-    if (slices.empty()) continue;
-    const auto last = std::find_if(slices.rbegin(), slices.rend(),
-                                   [](const Slice& slice) { return slice.account == Account::kUseful; });
-    const Nanos works_until = last == slices.rend() ? 0 : last->end;
-    const std::vector<Window> idle = others_idle(device, devices, idle_peer);
-    Claims own;
-    std::int64_t times = 0;
-    double own_energy = 0, own_usual = 0, own_time = 0;
-    for (const Stall& stall : stalls[device]) {
-      const Claims claims = waited(device, slices, stall.time, idle);
-      const auto of_it = static_cast<double>(length(claims));
-      if (stall.time.end >= works_until ||
-          of_it < limits[Threshold::kMajority] * static_cast<double>(stall.time.length()))
-        continue;
-      own.insert(own.end(), claims.begin(), claims.end());
-      ++times, own_time += of_it, own_energy += stall.watts * of_it, own_usual += stall.usual_watts * of_it;
-    }
-    // Of kernels that work while others idle, some may draw little power by chance.
-    const Nanos beside = length(waited(device, slices, {slices.front().begin, slices.back().end}, idle));
-    if (times < kAgain || static_cast<double>(length(own)) < limits[Threshold::kMajority] * static_cast<double>(beside))
-      continue;
-    all.claims.insert(all.claims.end(), own.begin(), own.end());
-    all.times = std::max(all.times, times);
-    energy += own_energy, usual += own_usual, time += own_time;
+    if (stalls[device].empty()) continue;
+    const auto idle = others_idle(device, devices, idle_peer);
+    const WaitsInKernels own = waits_of(device, stalls[device], devices[device].slices, idle, limits);
+    all.claims.insert(all.claims.end(), own.claims.begin(), own.claims.end());
+    all.times = std::max(all.times, own.times);
+    energy += own.watts * seconds(length(own.claims)), usual += own.usual_watts * seconds(length(own.claims));
   }
-  if (time > 0) all.watts = energy / time, all.usual_watts = usual / time;
+  if (const double time = seconds(length(all.claims)); time > 0)
+    all.watts = energy / time, all.usual_watts = usual / time;
   return all;
 }
+
+namespace {
+
+void remember_memory(const Track& track, const Window& window, QuietEnd& end) {
+  const Column* memory = track.find(Metric::kMemoryUsed);
+  for (std::size_t row = 0; memory && row < track.at.size(); ++row) {
+    if (!window.holds(track.at[row]) || !memory->has(row)) continue;
+    (track.at[row] <= end.from ? end.memory_before : end.memory_after) =
+        to_unit(Metric::kMemoryUsed, memory->values[row]);
+  }
+}
+
+// A desktop goes on with a few kernels where a job has given its memory back.
+std::optional<QuietEnd> desktop_goes_on(const Track& track, const Window& window, const Thresholds& limits) {
+  constexpr double kFew = 0.05;
+  const Column* util = track.find(Metric::kGpuUtil);
+  QuietEnd end{.few_kernels = true};
+  Nanos last = 0;
+  for (std::size_t row = 0; util && row < track.at.size(); ++row) {
+    if (!window.holds(track.at[row]) || !util->has(row)) continue;
+    last = track.at[row];
+    if (to_unit(Metric::kGpuUtil, util->values[row]) > kFew) end.from = last;
+  }
+  if (end.from == 0 || last - end.from < limits.time(Threshold::kHeldLong)) return std::nullopt;
+  remember_memory(track, window, end);
+  const bool given_back = end.memory_before && end.memory_after &&
+                          *end.memory_after <= limits[Threshold::kMemoryFreed] * *end.memory_before;
+  return given_back ? std::optional(end) : std::nullopt;
+}
+
+}  // namespace
 
 std::optional<QuietEnd> find_quiet_end(const Track& track, const std::vector<Slice>& slices, const Window& window,
                                        const Thresholds& limits) {
@@ -164,13 +202,8 @@ std::optional<QuietEnd> find_quiet_end(const Track& track, const std::vector<Sli
   }
   if (end.from == 0 || pause < limits.time(Threshold::kHeldLong) ||
       static_cast<double>(pause) < limits[Threshold::kQuietEnd] * static_cast<double>(longest))
-    return std::nullopt;
-  const Column* memory = track.find(Metric::kMemoryUsed);
-  for (std::size_t row = 0; memory && row < track.at.size(); ++row) {
-    if (!window.holds(track.at[row]) || !memory->has(row)) continue;
-    (track.at[row] <= end.from ? end.memory_before : end.memory_after) =
-        to_unit(Metric::kMemoryUsed, memory->values[row]);
-  }
+    return desktop_goes_on(track, window, limits);
+  remember_memory(track, window, end);
   return end;
 }
 

@@ -41,10 +41,11 @@ struct WaitsInKernels {
 struct QuietEnd {
   Nanos from = 0;
   std::optional<double> memory_before, memory_after;  // bytes: while kernels ran, and in the last reading
+  bool few_kernels = false;                           // not none: a desktop's, say, up to 5 % in each reading
 };
 
 // Where the device ran kernels and then none to the end, for `held_long` at least and for `quiet_end` times its longest
-// pause before.
+// pause before. Where few ran for as long, and the memory was given back: that, too.
 [[nodiscard]] std::optional<QuietEnd> find_quiet_end(const Track& track, const std::vector<Slice>& slices,
                                                      const Window& window, const Thresholds& limits);
 

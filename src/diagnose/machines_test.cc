@@ -289,6 +289,18 @@ TEST(Machines, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {
   EXPECT_EQ(ended.findings.front().candidates.front(), Cause::kMonitoringMostlyElse);
 }
 
+TEST(Machines, ADesktopThatGoesOnIsNoJob) {
+  const auto desktop = [](double memory_after) {
+    return [=](double t) {
+      return t <= 150 ? Row{std::fmod(t, 3) < 1 ? 0.3 : 0.8, {}, {}, 9e9}
+                      : Row{std::fmod(t, 20) < 1 ? 0.03 : 0.0, {}, {}, memory_after};
+    };
+  };
+  const Explanation ended = explain(log_of_gpus({desktop(0.8e9)}, 400));
+  EXPECT_THAT(everything(ended), HasSubstr("Hardly a kernel ran any more, and the memory was given back"));
+  EXPECT_THAT(everything(explain(log_of_gpus({desktop(9e9)}, 400))), Not(HasSubstr("given back")));
+}
+
 TEST(Machines, ALogWithoutAKernelSaysNothingOfLoadersAndBatches) {
   const Explanation e = explain(log_of_gpus({[](double) { return Row{0.0, 0.0, 60, 12e9}; }}, 300));
   ASSERT_EQ(e.findings.size(), 1U);

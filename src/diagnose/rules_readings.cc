@@ -292,7 +292,7 @@ std::vector<Finding> idle_phases(const Analysis& a) {
 std::vector<Finding> quiet_end(const Analysis& a) {
   if (!readings_alone(a)) return {};
   Finding finding;
-  bool freed = false, held = false;
+  bool freed = false, held = false, few = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const auto& end = a.quiet_ends[device];
     if (!end) continue;
@@ -300,7 +300,9 @@ std::vector<Finding> quiet_end(const Analysis& a) {
         a, device,
         [&](const Slice& slice) { return slice.account == Account::kUnexplained && at_a_quiet_end(a, device, slice); },
         finding.claims);
-    finding.evidence.push_back(fmt::format("{}: no kernel from {} on, for {} to the end", a.device_name(device),
+    few = few || end->few_kernels;
+    finding.evidence.push_back(fmt::format("{}: {} from {} on, for {} to the end", a.device_name(device),
+                                           end->few_kernels ? "hardly a kernel, as of a desktop," : "no kernel",
                                            a.when(end->from), human_duration(a.window.end - end->from)));
     if (!end->memory_before || !end->memory_after) continue;
     const bool gave_back = *end->memory_after <= a.limits[Threshold::kMemoryFreed] * *end->memory_before;
@@ -313,13 +315,14 @@ std::vector<Finding> quiet_end(const Analysis& a) {
   if (!a.material(finding.cost())) return {};
   finding.tiers = "N";
   finding.confidence = Confidence::kMedium;
-  finding.title = "No kernel ran any more: the job had ended, holds the GPU, or hangs";
+  const std::string none = few ? "Hardly a kernel ran any more" : "No kernel ran any more";
+  finding.title = none + ": the job had ended, holds the GPU, or hangs";
   finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kMonitoringMostlyElse};
   if (held && !freed) {
-    finding.title = "No kernel ran any more while the memory stayed in use: the job hangs or holds the GPU";
+    finding.title = none + " while the memory stayed in use: the job hangs or holds the GPU";
     finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork};
   } else if (freed && !held) {
-    finding.title = "No kernel ran any more, and the memory was given back: the job had probably ended";
+    finding.title = none + ", and the memory was given back: the job had probably ended";
     std::reverse(finding.candidates.begin(), finding.candidates.end());
   }
   finding.would_overturn = "a longer log in which kernels come back";
