@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "base/visible.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
@@ -197,6 +198,11 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     resident += fmt::format(", give or take {}: a reading speaks for a part of its time only",
                             human_percent(static_cast<double>(error) / observed));
   finding.evidence.push_back(std::move(resident));
+  if (const auto shares = a.meta.extra.find("processes"); shares != a.meta.extra.end())
+    finding.evidence.push_back(
+        fmt::format("the log has more than one process, with these mean shares of the SMs: {}; "
+                    "what is said here is of all of them together",
+                    visible(shares->second)));
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
       finding.evidence.push_back(words + (mostly_free(a, device) ? kLargerBatchFits : ""));

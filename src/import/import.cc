@@ -261,7 +261,9 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kExportCsv: {
       auto table = table_of(format, text);
       if (!table) return tl::unexpected(within(name, table.error()));
-      return read_csv_log(name + " as a table", table->csv(), format, options);
+      auto recording = read_csv_log(name + " as a table", table->csv(), format, options);
+      if (recording) recording->meta.extra.insert(table->extra.begin(), table->extra.end());
+      return recording;
     }
     case LogFormat::kKineto: {
       ByteStream bytes = ByteStream::of(text);

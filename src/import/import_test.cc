@@ -123,6 +123,20 @@ TEST(Forms, KeepWhatOnlyTheyTell) {
   EXPECT_EQ(device_of(prometheus->sources[0]).name, "NVIDIA A100-SXM4-40GB");
 }
 
+TEST(Forms, ALogOfProcessesNamesThem) {
+  std::string log = "#Date Time gpu pid type sm mem enc dec command\n#YYYYMMDD HH:MM:SS Idx # C/G % % % % name\n";
+  for (int s = 10; s < 30; ++s)
+    for (const char* process : {"4101 C 30 6 - - python", "4177 C 20 6 - - train"})
+      log += fmt::format("20250203 10:00:{} 0 {}\n", s, process);
+  const auto two = import_log("two.pmon", log, {});
+  ASSERT_TRUE(two) << two.error().what;
+  EXPECT_EQ(two->meta.extra.at("processes"), "4101 python 30 %, 4177 train 20 %");
+  EXPECT_NEAR(mean(values(*two, Metric::kGpuUtil)), 0.5, 1e-9);
+  const std::string one =
+      log.substr(0, log.find('\n', log.find("name")) + 1) + "20250203 10:00:10 0 4101 C 30 6 - - python\n";
+  EXPECT_FALSE(import_log("one.pmon", one, {})->meta.extra.contains("processes")) << "of one there is no question";
+}
+
 TEST(Errors, OtherTablesOfNvidiaSmiAreRefused) {
   EXPECT_THAT(import_error("pid, process_name, used_gpu_memory [MiB]\n12, python, 5 MiB\n").what,
               HasSubstr("processes"));

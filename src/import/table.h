@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "import/import.h"
+#include "model/recording.h"
 
 namespace headroom {
 
@@ -17,6 +18,8 @@ class LogTable {
   void add(Row row);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   [[nodiscard]] std::string csv() const;
+
+  Attrs extra;  // for RecordingMeta::extra
 
  private:
   std::vector<Row> rows_;

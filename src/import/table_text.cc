@@ -82,6 +82,28 @@ void finish_round(PmonRound& round, LogTable& table) {
   round = {};
 }
 
+// What a log of processes says of one of them; on whichever GPU.
+struct PmonProcess {
+  std::string command;
+  double shares = 0;  // of the SMs, percent
+  std::int64_t readings = 0;
+};
+
+// "4101 python 25 %, 4177 python 25 %": the busiest first, where there are several; "" of one.
+std::string processes_words(const std::map<std::string, PmonProcess, std::less<>>& processes) {
+  constexpr std::size_t kNamed = 6;
+  std::vector<std::pair<double, std::string>> means;
+  for (const auto& [pid, process] : processes) {
+    const double mean = process.shares / static_cast<double>(std::max<std::int64_t>(1, process.readings));
+    means.emplace_back(-mean, fmt::format("{} {} {:.0f} %", pid, process.command, mean));
+  }
+  std::sort(means.begin(), means.end());
+  std::string words;
+  for (std::size_t i = 0; i < std::min(kNamed, means.size()); ++i) words += (i > 0 ? ", " : "") + means[i].second;
+  if (means.size() > kNamed) words += fmt::format(", and {} others", means.size() - kNamed);
+  return means.size() > 1 ? words : "";
+}
+
 }  // namespace
 
 // "# gpu pid type sm mem enc dec command", with "-o DT" behind date and time. A GPU without a process has one row of
@@ -90,6 +112,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
   LogTable table;
   std::vector<std::string_view> names;
   std::map<std::string, PmonRound, std::less<>> rounds;  // by GPU
+  std::map<std::string, PmonProcess, std::less<>> processes;
   LineCursor lines(text);
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
@@ -116,6 +139,11 @@ Result<LogTable> table_of_pmon(std::string_view text) {
     round.row["index"] = gpu;
     if (!time.empty()) round.row["timestamp"] = time;
     round.pids.insert(pid);
+    if (parse_number<std::int64_t>(pid)) {
+      PmonProcess& process = processes[pid];
+      process.command = words.back(), process.shares += parse_number<double>(cell("sm")).value_or(0);
+      ++process.readings;
+    }
     for (const auto& [name, column] : kPmonColumns) {
       const auto value = parse_number<double>(cell(name));
       // "-" where nothing was sampled: of the SMs and the memory that is a process at rest, or none.
@@ -125,6 +153,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
   }
   for (auto& [gpu, round] : rounds) finish_round(round, table);
   if (table.empty()) return fail(Errc::kInvalidInput, "no row of a GPU", "nvidia-smi pmon -o DT");
+  if (std::string words = processes_words(processes); !words.empty()) table.extra["processes"] = std::move(words);
   return table;
 }
 

@@ -117,7 +117,9 @@ std::string evidence_in_full(const Explanation& e, const TextOptions& options) {
 std::string evidence_in_short(const Explanation& e, const TextOptions& options) {
   std::string line = evidence_words(e.meta.tiers);
   if (line.empty()) return "";
-  if (e.meta.tiers == "N") line += " only: nothing of the job's processes";
+  if (e.meta.tiers == "N")
+    line += e.meta.extra.contains("processes") ? " only: of processes their shares of the GPU"
+                                               : " only: nothing of the job's processes";
   if (e.cost.core_ratio) line += fmt::format(". Recording cost {} of one core", human_percent(*e.cost.core_ratio));
   return wrap(line + ".", options.width, "Evidence: ", "  ");
 }
