@@ -168,7 +168,8 @@ void remember_memory(const Track& track, const Window& window, QuietEnd& end) {
 }
 
 // A desktop goes on with a few kernels where a job has given its memory back.
-std::optional<QuietEnd> desktop_goes_on(const Track& track, const Window& window, const Thresholds& limits) {
+std::optional<QuietEnd> desktop_goes_on(const Track& track, Nanos last_kernel, const Window& window,
+                                        const Thresholds& limits) {
   constexpr double kFew = 0.05;
   const Column* util = track.find(Metric::kGpuUtil);
   QuietEnd end{.few_kernels = true};
@@ -178,7 +179,8 @@ std::optional<QuietEnd> desktop_goes_on(const Track& track, const Window& window
     last = track.at[row];
     if (to_unit(Metric::kGpuUtil, util->values[row]) > kFew) end.from = last;
   }
-  if (end.from == 0 || last - end.from < limits.time(Threshold::kHeldLong)) return std::nullopt;
+  if (end.from == 0 || end.from >= last_kernel || last - end.from < limits.time(Threshold::kHeldLong))
+    return std::nullopt;
   remember_memory(track, window, end);
   const bool given_back = end.memory_before && end.memory_after &&
                           *end.memory_after <= limits[Threshold::kMemoryFreed] * *end.memory_before;
@@ -202,7 +204,7 @@ std::optional<QuietEnd> find_quiet_end(const Track& track, const std::vector<Sli
   }
   if (end.from == 0 || pause < limits.time(Threshold::kHeldLong) ||
       static_cast<double>(pause) < limits[Threshold::kQuietEnd] * static_cast<double>(longest))
-    return desktop_goes_on(track, window, limits);
+    return desktop_goes_on(track, end.from, window, limits);
   remember_memory(track, window, end);
   return end;
 }

@@ -3,8 +3,6 @@
 
 #include <unistd.h>
 
-#include <numeric>
-
 #include "base/fd.h"
 
 #include "import/log_test_support.h"
@@ -14,10 +12,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-double mean(const std::vector<double>& all) {
-  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
-}
 
 TEST(Sniff, TellsFilesByContent) {
   EXPECT_EQ(sniff_log(std::string_view("SQLite format 3\0xyz", 19)), LogFormat::kRecording);

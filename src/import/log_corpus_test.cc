@@ -189,12 +189,6 @@ class Table {
   std::map<Metric, std::vector<std::vector<double>>> truth_;
 };
 
-double mean(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
 TEST(LogCorpus, TablesOfAnySpellingAreReadToWhatWasWritten) {
   for (std::uint32_t seed = 0; seed < kTables; ++seed) {
     const Table table(seed);

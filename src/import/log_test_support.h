@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +48,9 @@ inline std::vector<double> values(const Recording& recording, Metric metric, std
   for (std::size_t i = 0; column && i < column->values.size(); ++i)
     found.push_back(column->has(i) ? to_unit(metric, column->values[i]) : -1000.0 - column->absent[i]);
   return found;
+}
+inline double mean(const std::vector<double>& all) {
+  return std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size());
 }
 inline double absent(Absent reason) { return -1000.0 - static_cast<double>(reason); }
 

@@ -572,7 +572,7 @@ TEST(Plan, WhatWasAskedAboutIsProjectedBesideThePlan) {
 TEST(Plan, WhatIsLeftIsWhatFasterKernelsAreProjectedOn) {
   Explanation e = explain(readings(1300, [](double) { return 1.0; }));
   e.pipeline.emplace();
-  e.pipeline->gpu_part = e.ledger.span() / 4, e.pipeline->rest = e.ledger.span() - e.pipeline->gpu_part;
+  e.pipeline->kernels = e.ledger.span() / 4;
   const Plan p = plan(e, {.left = 1000 * kSecond});
   ASSERT_GE(p.projections.size(), 2U);
   EXPECT_THAT(p.projections[0].what, ::testing::StartsWith("the remaining 16:40"));
