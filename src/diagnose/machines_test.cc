@@ -260,13 +260,16 @@ TEST(Machines, KernelsThatWaitForAnotherGpuAreNoBound) {
   const Finding* finding = find(e, Cause::kStraggler);
   ASSERT_NE(finding, nullptr);
   EXPECT_EQ(finding, &e.findings.front());
-  EXPECT_THAT(finding->title, HasSubstr("GPUs 1 to 3 only waited for GPU 0"));
+  EXPECT_THAT(finding->title, HasSubstr("Kernels on GPUs 1 to 3 only waited for GPU 0 in 18 % of the GPU time"));
   ASSERT_TRUE(finding->gain);
   EXPECT_NEAR(finding->gain->high, 1.33, 0.05) << finding->bound;
   EXPECT_NEAR(seconds(finding->cost()), 400, 20);
   ASSERT_TRUE(e.bound);
   EXPECT_NEAR(e.bound->speedup_high, 1.37, 0.05);
   EXPECT_THAT(e.headline, HasSubstr("kernels only waited for another GPU"));
+  // One that idles for a moment of it is not late.
+  const auto moment = [&](double t) { return t == 4 ? Row{0.0, 0.0, 64, 9e9} : rank(t); };
+  EXPECT_THAT(everything(explain(log_of_gpus({late, rank, rank, moment}, 400))), Not(HasSubstr("GPUs 0 and 3 had no")));
   // They work while it idles: nobody waits.
   const auto works = [](double) { return Row{0.97, 0.5, 250, 9e9}; };
   EXPECT_THAT(everything(explain(log_of_gpus({late, works, works, works}, 400))), Not(HasSubstr("only waited")));
@@ -298,6 +301,8 @@ TEST(Machines, ADesktopThatGoesOnIsNoJob) {
   };
   const Explanation ended = explain(log_of_gpus({desktop(0.8e9)}, 400));
   EXPECT_THAT(everything(ended), HasSubstr("Hardly a kernel ran any more, and the memory was given back"));
+  EXPECT_THAT(everything(ended), HasSubstr("GPU 0: 5 % at most in each reading from"));
+  EXPECT_THAT(everything(ended), Not(HasSubstr("at the last kernel"))) << "the desktop's kernels came later";
   EXPECT_THAT(everything(explain(log_of_gpus({desktop(9e9)}, 400))), Not(HasSubstr("given back")));
 }
 
@@ -456,6 +461,7 @@ TEST(Machines, ClocksThatFallWithHeatAreFoundWithoutReasons) {
   ASSERT_NE(finding, nullptr) << hot.headline;
   EXPECT_THAT(finding->title, HasSubstr("while it is hot"));
   EXPECT_THAT(finding->evidence, Contains(HasSubstr("SM clock 900 MHz while it was hot, 1700 MHz before")));
+  EXPECT_THAT(finding->advice, Not(HasSubstr("power limit"))) << "it would become hotter";
   EXPECT_EQ(find(hot, Cause::kHealthy), nullptr);
   EXPECT_EQ(find(with(900, 60), Cause::kThrottling), nullptr) << "cool: somebody set them, or the work changed";
   EXPECT_EQ(find(with(1650, 92), Cause::kThrottling), nullptr);

@@ -56,6 +56,12 @@ std::string reason_words(std::int64_t reasons) {
   return join(words, ", ");
 }
 
+bool by_heat_alone(const ClockLimits& clocks) {
+  constexpr std::int64_t kHeat = kReasonSwThermal | kReasonHwThermal, kWithHeat = kReasonHwSlowdown;
+  return clocks.clock_before_heat_mhz ||
+         ((clocks.reasons & kHeat) != 0 && (clocks.reasons & ~(kHeat | kWithHeat)) == 0);
+}
+
 // The clock that it would have had, in MHz.
 std::optional<double> full_clock_of(const Analysis& a, std::size_t device) {
   if (a.clocks[device].clock_before_heat_mhz) return a.clocks[device].clock_before_heat_mhz;
@@ -78,11 +84,9 @@ std::optional<double> clocks_limited(const Analysis& a, std::size_t device) {
 std::optional<double> clocks_lost(const Analysis& a, std::size_t device) {
   const auto lost = clocks_limited(a, device);
   // Heat is no usual limit, as a cap of power is: what it costs counts as any other loss does.
-  constexpr std::int64_t kHeat = kReasonSwThermal | kReasonHwThermal, kWithHeat = kReasonHwSlowdown;
-  const std::int64_t reasons = a.clocks[device].reasons;
-  const bool heat_alone =
-      a.clocks[device].clock_before_heat_mhz || ((reasons & kHeat) != 0 && (reasons & ~(kHeat | kWithHeat)) == 0);
-  return lost && *lost >= a.limits[heat_alone ? Threshold::kMaterial : Threshold::kThrottleLoss] ? lost : std::nullopt;
+  return lost && *lost >= a.limits[by_heat_alone(a.clocks[device]) ? Threshold::kMaterial : Threshold::kThrottleLoss]
+             ? lost
+             : std::nullopt;
 }
 
 namespace {
@@ -130,6 +134,7 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
 
 // Of a cap of power whether the limit that the driver names was reached, and how warm it was.
 std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding) {
+  if (by_heat_alone(a.clocks[device])) return "cooling: its fans and filters, and how warm the air is that reaches it";
   constexpr double kAtLimit = 0.9, kWarm = 75;  // of the limit; degrees C
   const MetricStats *power = a.stats_of(device, Metric::kPower), *heat = a.stats_of(device, Metric::kTemperature);
   const auto limit = a.devices[device].device.power_limit_watts;

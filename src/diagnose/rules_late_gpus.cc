@@ -39,18 +39,20 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   const std::vector<Window> times = times_of(waits.claims);
   Finding finding;
   finding.claims = waits.claims;
-  std::vector<std::size_t> late;
-  Nanos idle = 0;  // of the one that is late for longest
+  Nanos time = 0;
+  for (const Window& window : times) time += window.length();
+  std::vector<std::size_t> late;  // for most of it
+  Nanos idle = 0;                 // of the one that is late for longest
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     if (waiting.contains(device) || a.idle_peer[device]) continue;
     const Claims own = idle_in(a, device, times);
-    if (own.empty()) continue;
+    finding.claims = united(finding.claims, own);
+    if (static_cast<double>(length(own)) < a.limits[Threshold::kMajority] * static_cast<double>(time)) continue;
     late.push_back(device);
     idle = std::max(idle, length(own));
-    finding.claims = united(finding.claims, own);
   }
   const std::vector<std::size_t> others(waiting.begin(), waiting.end());
-  const std::string late_names = late.empty() ? "one another" : gpu_names(a, late);
+  const std::string late_names = late.empty() ? "another GPU" : gpu_names(a, late);
   finding.candidates = {Cause::kStraggler,        Cause::kInputTooFewWorkers,  Cause::kHostGraphBuilding,
                         Cause::kValidation,       Cause::kCheckpointSync,      Cause::kLoggingUpload,
                         Cause::kEpochEndHostWork, Cause::kOneProcessImbalance, Cause::kInputInMainProcess,
@@ -59,7 +61,8 @@ std::vector<Finding> late_gpus(const Analysis& a) {
                         Cause::kPageCacheThrash,  Cause::kSwapThrash,          Cause::kPcieOrNuma};
   finding.confidence = Confidence::kMedium;
   finding.tiers = "N";
-  finding.title = fmt::format("{} only waited for {}: kernels ran and did nothing", gpu_names(a, others), late_names);
+  finding.title = fmt::format("Kernels on {} only waited for {} in {} of the GPU time", gpu_names(a, others),
+                              late_names, human_percent(a.share(length(waits.claims))));
   finding.evidence = {
       fmt::format("{} times, together for {} of {} GPU time, {} showed a kernel at {:.0f} W and untouched "
                   "memory; kernels that work draw {:.0f} W there",
@@ -70,13 +73,13 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
   finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, others));
   finding.advice = fmt::format(
-      "see what the process of {} does while its GPU has no kernel: its stacks ({}), or record "
-      "the next run with `headroom run -- CMD`",
+      "see what the process of {} does while that has no kernel: its stacks ({}), or record the next run with "
+      "`headroom run -- CMD`",
       late_names, stack_tool(a));
   gains_by_removal(a, finding,
                    fmt::format("for all of these GPUs together, if {} was never late and the kernels that work stay as "
                                "they are",
-                               late.empty() ? "none" : late_names));
+                               late.empty() ? "no GPU" : late_names));
   return only(std::move(finding));
 }
 

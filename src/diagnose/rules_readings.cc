@@ -308,14 +308,14 @@ std::vector<Finding> quiet_end(const Analysis& a) {
         finding.claims);
     few = few || end->few_kernels;
     finding.evidence.push_back(fmt::format("{}: {} from {} on, for {} to the end", a.device_name(device),
-                                           end->few_kernels ? "hardly a kernel, as of a desktop," : "no kernel",
+                                           end->few_kernels ? "5 % at most in each reading" : "no kernel",
                                            a.when(end->from), human_duration(a.window.end - end->from)));
     if (!end->memory_before || !end->memory_after) continue;
     const bool gave_back = *end->memory_after <= a.limits[Threshold::kMemoryFreed] * *end->memory_before;
     (gave_back ? freed : held) = true;
-    finding.evidence.push_back(fmt::format("{}: {} of its memory in use at the last kernel, {} at the end",
-                                           a.device_name(device),
+    finding.evidence.push_back(fmt::format("{}: {} of its memory in use {}, {} at the end", a.device_name(device),
                                            human_bytes(static_cast<std::int64_t>(*end->memory_before)),
+                                           end->few_kernels ? "before" : "at the last kernel",
                                            human_bytes(static_cast<std::int64_t>(*end->memory_after))));
   }
   if (!a.material(finding.cost())) return {};

@@ -141,7 +141,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
     round.pids.insert(pid);
     if (parse_number<std::int64_t>(pid)) {
       PmonProcess& process = processes[pid];
-      process.command = words.back(), process.shares += parse_number<double>(cell("sm")).value_or(0);
+      process.command = cell("command"), process.shares += parse_number<double>(cell("sm")).value_or(0);
       ++process.readings;
     }
     for (const auto& [name, column] : kPmonColumns) {

@@ -132,7 +132,7 @@ TEST(Families, TheEndOfASmallBatchLiesWhereItIsExpected) {
 // hundred.
 TEST(Families, TheEndOfAMixedBatchLiesWhereItIsExpected) {
   constexpr std::uint64_t kBatches = kSanitized ? 9 : 45;
-  double held[3] = {}, batches[3] = {};
+  double held[3] = {}, batches[3] = {}, widths[3] = {};
   constexpr double kUntil[] = {0, 0.2, 0.9, 1};
   for (std::uint64_t seed = kFirst; seed < kFirst + kBatches; ++seed) {
     const MixedBatch batch = mixed_batch(seed);
@@ -141,9 +141,12 @@ TEST(Families, TheEndOfAMixedBatchLiesWhereItIsExpected) {
     for (std::size_t part = 0; part < 3; ++part) {
       ExpectedEnd end;
       end.add(run, kUntil[part], kUntil[part + 1]);
-      if (end.said > 0) held[part] += end.held_share(), ++batches[part];
+      if (end.said == 0) continue;
+      held[part] += end.held_share(), widths[part] += std::log(end.usual_width()), ++batches[part];
     }
   }
+  EXPECT_EQ(batches[1], kBatches) << "of each something is said";
+  EXPECT_LE(std::exp(widths[1] / batches[1]), 15) << "high over low: a range of everything holds, too";
   for (std::size_t part = 0; part < 3; ++part) {
     EXPECT_GT(batches[part], 0) << part;
     EXPECT_GE(held[part] / batches[part], kSanitized ? 0.6 : 0.8) << "part " << part;
