@@ -409,14 +409,15 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.window.begin = std::clamp(window.begin, recording.meta.start, a.window.end);
   a.losses = losses_of(recording, a.window);
   a.job = job_view(recording, limits);
-  StackView stacks = stack_view(recording, stacks::Families(told.families));
+  const stacks::Families families(told.families);
+  StackView stacks = stack_view(recording, families);
   a.peer_waits = peer_waits(stacks, a.job, limits);
   for_peers(a.peer_waits, stacks);
   a.families = families_of(stacks);
   for (const stacks::StackKind& kind : stacks.kinds)
     if (kind.for_child) a.child_waits.insert(kind.where);
   a.process_waits = process_waits(stacks);
-  DeviceTimes times = device_times(recording, a.job, limits, evidence_of(recording, a.job, stacks, limits));
+  DeviceTimes times = device_times(recording, a.job, limits, evidence_of(recording, a.job, stacks, families, limits));
   a.devices = std::move(times.devices);
   const NamedPhases named = named_phases(recording, a.job, stacks);
   place_at_edges(recording, named, limits, a.devices);

@@ -2,6 +2,7 @@
 #include "analyze/call_evidence.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace headroom {
 
@@ -19,23 +20,49 @@ void put(std::vector<HostShare>& shares, Nanos length, const HostClaim& claim) {
 // PyTorch names what its loader does so: "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__".
 bool loads(std::string_view op) { return op.starts_with("enumerate(DataLoader)"); }
 
+// Their innermost function, as the families tell what it is. No CUDA call is open: it neither synchronises nor copies.
+std::optional<stacks::StackKind> kind_of(const std::vector<std::string_view>& names, const stacks::Families& families) {
+  std::vector<stacks::Frame> frames;
+  for (const std::string_view name : names) frames.push_back(stacks::frame_of(name));
+  if (frames.empty() || std::any_of(frames.begin(), frames.end(), [](const auto& frame) { return frame.line == 0; }))
+    return std::nullopt;  // names of operators and calls have no lines
+  return families.kind_of(frames);
+}
+
 }  // namespace
 
-ProfiledCalls::ProfiledCalls(const Recording& recording) {
+ProfiledCalls::Call ProfiledCalls::call_of(const std::vector<std::string_view>& names,
+                                           const stacks::Families& families) {
+  Call call;
+  if (names.empty()) return call;
+  if (const auto python = kind_of(names, families)) {
+    const Account account = stacks::info(python->family).account;
+    const bool told = account != Account::kUnexplained && account != Account::kSync && account != Account::kTransfer;
+    call.account = told ? account : Account::kHostCode;
+    call.in_python = call.account == Account::kHostCode && python->busy != stacks::Busy::kLaunches;
+    call.where = python->where;
+    return call;
+  }
+  call.account = Account::kHostCode;
+  for (const std::string_view name : names) {
+    if (loads(name)) call.account = Account::kInput;
+    if (waits_for_device(name)) call.account = Account::kSync, call.where = name;
+    if (allocates(name)) call.where = name;  // whichever operator asked for it
+    if (call.where.empty()) call.where = name;
+  }
+  call.launches = launches_work(names.back());
+  return call;
+}
+
+ProfiledCalls::ProfiledCalls(const Recording& recording, const stacks::Families& families) {
   for (const SourceId gpu : recording.all(SourceKind::kGpu))
     if (auto stretches = work_stretches(recording, gpu); !stretches.empty()) devices_[gpu] = std::move(stretches);
   if (devices_.empty()) return;
+  std::vector<std::string_view> names;
   for (const auto& list : recording.lists) {
-    Call call{list.empty() ? State::kNothing : State::kAtWork};
-    for (const TextId id : list) {
-      const std::string_view name = recording.texts[id];
-      if (loads(name)) call.state = State::kLoads;
-      if (waits_for_device(name)) call.state = State::kWaits, call.where = name;
-      if (allocates(name)) call.where = name;  // whichever operator asked for it
-      if (call.where.empty()) call.where = name;
-    }
-    call.launches = !list.empty() && launches_work(recording.texts[list.back()]);
-    calls_.push_back(call);
+    names.clear();
+    for (const TextId id : list) names.push_back(recording.texts[id]);
+    calls_.push_back(call_of(names, families));
   }
   for (const SourceId source : recording.all(SourceKind::kCallThread)) add_thread(recording, source);
   for (auto& [id, process] : processes_)
@@ -99,13 +126,11 @@ void ProfiledCalls::host(const Process& process, Nanos begin, Nanos end, std::ve
     const auto& rows = *process.threads[launch->thread];
     auto row = std::upper_bound(rows.begin(), rows.end(), begin, [](Nanos at, const ListRow& r) { return at < r.at; });
     while (begin < stop) {
-      const Call now = row == rows.begin() ? Call{} : call_of(*std::prev(row));
+      static const Call kNothing;
+      const Call& now = row == rows.begin() ? kNothing : call_of(*std::prev(row));
       const Nanos until = row == rows.end() ? stop : std::min(stop, row->at);
-      HostClaim claim{Account::kHostCode, Confidence::kHigh, "C", now.where};
-      if (now.state == State::kWaits) claim.account = Account::kSync;
-      if (now.state == State::kLoads) claim.account = Account::kInput;
-      if (now.state == State::kNothing) claim = {Account::kUnexplained, Confidence::kLow, "C", {}};
-      put(shares, until - begin, claim);
+      const Confidence sure = now.account == Account::kUnexplained ? Confidence::kLow : Confidence::kHigh;
+      put(shares, until - begin, {now.account, sure, now.in_python ? Tiers("CY") : Tiers("C"), now.where});
       begin = until;
       if (row != rows.end()) ++row;
     }

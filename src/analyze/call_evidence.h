@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "analyze/evidence.h"
 #include "analyze/gpu_works.h"
+#include "stacks/families.h"
 
 // What a profiler saw (tier C): copies without a kernel, work that was launched and had not begun, and else what the
-// thread was at whose launch came next: that is the one the device waited for.
+// thread was at whose launch came next: that is the one the device waited for. Where that was in no operator and no
+// call, its Python functions tell, if they were traced (tiers CY: code that is not on its way to a launch).
 namespace headroom {
 
 // The place of time in which work that was launched had not begun.
@@ -17,17 +20,17 @@ inline constexpr std::string_view kNotBegun = "launched, not begun";
 class ProfiledCalls final : public Evidence {
  public:
   // Looks into `recording`, which outlives it.
-  explicit ProfiledCalls(const Recording& recording);
+  ProfiledCalls(const Recording& recording, const stacks::Families& families);
   [[nodiscard]] bool empty() const { return devices_.empty(); }
   void claim(const IdleStretch& stretch, std::vector<HostShare>& parts) const override;
   void cut(const Use&, std::vector<Nanos>&) const override {}  // it splits a stretch itself
 
  private:
-  enum class State : std::uint8_t { kNothing, kAtWork, kWaits, kLoads };
-  struct Call {  // what a list of operator and call says of the thread that is in them
-    State state{};
+  struct Call {  // what a list of operator and call, or of Python functions, says of the thread that is in them
+    Account account = Account::kUnexplained;  // of time in which the device waits for it
     bool launches = false;
-    std::string_view where;  // the operator, or the call where it is in none, or waits
+    bool in_python = false;  // in functions, and in none that launch
+    std::string where;       // the operator, or the call where it is in none, or waits; or a function
   };
   struct Launch {
     Nanos begin = 0, end = 0;
@@ -37,7 +40,11 @@ class ProfiledCalls final : public Evidence {
     std::vector<const std::vector<ListRow>*> threads;
     std::vector<Launch> launches;  // in order of begin
   };
-  [[nodiscard]] Call call_of(const ListRow& row) const { return row.list < calls_.size() ? calls_[row.list] : Call{}; }
+  [[nodiscard]] static Call call_of(const std::vector<std::string_view>& names, const stacks::Families& families);
+  [[nodiscard]] const Call& call_of(const ListRow& row) const {
+    static const Call kNothing;
+    return row.list < calls_.size() ? calls_[row.list] : kNothing;
+  }
   void add_thread(const Recording& recording, SourceId source);
   void host(const Process& process, Nanos begin, Nanos end, std::vector<HostShare>& shares) const;
 

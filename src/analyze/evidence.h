@@ -51,10 +51,15 @@ class Evidence {
 };
 
 struct StackView;
+namespace stacks {
+class Families;
+}
 
 // All that a recording has, the most trusted first. Lives as long as its arguments, which it looks into. What a
 // job says of itself is not among it: that says when, not what the device waited for (named_phases.h).
 [[nodiscard]] std::vector<std::unique_ptr<Evidence>> evidence_of(const Recording& recording, const JobView& job,
-                                                                 const StackView& stacks, const Thresholds& limits);
+                                                                 const StackView& stacks,
+                                                                 const stacks::Families& families,
+                                                                 const Thresholds& limits);
 
 }  // namespace headroom

@@ -69,7 +69,7 @@ TEST(Ledger, MoreEvidenceNeverChangesHowMuchWasBusy) {
     const Recording recording = random_recording_or_batch(random);
     const JobView job = job_view(recording);
     const StackView stacks = stack_view(recording, stacks::Families());
-    std::vector<std::unique_ptr<Evidence>> more = evidence_of(recording, job, stacks, {});
+    std::vector<std::unique_ptr<Evidence>> more = evidence_of(recording, job, stacks, stacks::Families(), {});
     const auto with = [&](std::span<const std::unique_ptr<Evidence>> evidence) {
       return ledger(device_times(recording, job, {}, evidence).devices, recording.meta.start, recording.meta.end);
     };
@@ -92,7 +92,7 @@ TEST(Ledger, TheFirstEvidenceThatSpeaksDecidesAndNamesThePlace) {
                                   .build();
   const JobView job = job_view(recording);
   const StackView stacks = stack_view(recording, stacks::Families());
-  std::vector<std::unique_ptr<Evidence>> evidence = evidence_of(recording, job, stacks, {});
+  std::vector<std::unique_ptr<Evidence>> evidence = evidence_of(recording, job, stacks, stacks::Families(), {});
   evidence.insert(evidence.begin(), std::make_unique<KnowsTheFunction>());
   const DeviceTimes times = device_times(recording, job, {}, evidence);
   EXPECT_EQ(times.places, std::vector<std::string>{"train.py: build_graph"});

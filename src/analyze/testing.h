@@ -21,7 +21,7 @@ namespace headroom::testing {
 inline std::vector<DeviceTime> times_of(const Recording& recording) {
   const JobView job = job_view(recording);
   const StackView stacks = stack_view(recording, stacks::Families());
-  return device_times(recording, job, {}, evidence_of(recording, job, stacks, {})).devices;
+  return device_times(recording, job, {}, evidence_of(recording, job, stacks, stacks::Families(), {})).devices;
 }
 inline Window whole(const Recording& recording) { return {recording.meta.start, recording.meta.end}; }
 

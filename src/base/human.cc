@@ -18,6 +18,7 @@ std::string human_duration(Nanos ns) {
   if (ns < 999'500'000) return fmt::format("{} ms", (ns + kMillisecond / 2) / kMillisecond);
   if (ns < 59'950'000'000) return fmt::format("{:.1f} s", seconds(ns));
   const Nanos whole = ns / kSecond + (ns % kSecond >= kSecond / 2 ? 1 : 0);
+  if (whole >= 10 * 86'400) return fmt::format("{:.0f} days", seconds(ns) / 86'400);
   if (whole >= 36'000) return fmt::format("{:.1f} h", seconds(ns) / 3600);
   if (whole < 3600) return fmt::format("{}:{:02}", whole / 60, whole % 60);
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);

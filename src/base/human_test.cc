@@ -19,6 +19,9 @@ TEST(Human, DurationsChooseTheirUnit) {
   EXPECT_EQ(human_duration(422 * kSecond), "7:02");
   EXPECT_EQ(human_duration(3723 * kSecond), "1:02:03");
   EXPECT_EQ(human_duration(63'000 * kSecond), "17.5 h");
+  EXPECT_EQ(human_duration(863'999 * kSecond), "240.0 h");
+  EXPECT_EQ(human_duration(864'000 * kSecond), "10 days");
+  EXPECT_EQ(human_duration(101'865'240 * kSecond), "1179 days");
 }
 
 TEST(Human, BytesKeepThreeDigits) {

@@ -48,6 +48,9 @@ StudyReport facts_with(const OpenedRecording* opened, const Study& study, tune::
     by_recording = local.trials.empty() != match.trials.empty();
     if (by_recording) told.utc_offset = local.trials.empty() ? 0 : told.local_offset;
     if (match.trials.empty()) match = std::move(local);
+  } else if (!facts.clock.known && !match.trials.empty()) {
+    by_recording = true;
+    told.utc_offset = 0;
   }
   if (match.trials.empty())
     say(fmt::format("{}: no trial of study {} was found among its processes", opened->path, study.name),

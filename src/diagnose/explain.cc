@@ -286,7 +286,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   e.batch = diagnose::batch_times(a);
   e.host = diagnose::host_time(a.host);
   e.projections = diagnose::projections(a, e.bound);
-  e.health = diagnose::health(a);
+  if (!too_few) e.health = diagnose::health(a);
   e.cost = diagnose::cost_of(recording, options);
   choose_phases(a);
   e.work = std::move(a.work);

@@ -172,6 +172,27 @@ Finding allocator(const Analysis& a, Claims claims) {
   return finding;
 }
 
+// Time in Python functions that run no operator and no call, where a trace has these functions (with_stack=True).
+bool in_python(const Slice& slice) { return slice.account == Account::kHostCode && slice.tiers.has("Y"); }
+
+Finding python_code(const Analysis& a, Claims claims) {
+  Finding finding = waits(std::move(claims));
+  finding.confidence = Confidence::kMedium;
+  finding.title = "The GPU waits for Python code that runs no operator and no CUDA call";
+  finding.evidence = {"tracing each call of a function slows Python: without with_stack it takes less"};
+  const auto kernels = kernels_of(a);
+  if (kernels) finding.evidence.push_back(kernels_sentence(*kernels));
+  if (kernels && launches_slowly(finding, *kernels)) {
+    finding.candidates = {Cause::kLaunchBound, Cause::kHostGraphBuilding};
+    finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+  } else {
+    finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess};
+    finding.advice = "make it cheaper, or let it run while kernels do: in the loader's workers, or once for many steps";
+  }
+  gains_by_removal(a, finding, "if that overlapped with the kernels");
+  return finding;
+}
+
 // The thread that launches next is in no operator and no call, or what was launched has not begun.
 std::vector<Finding> unexplained(const Analysis& a) {
   std::vector<Finding> findings;
@@ -213,9 +234,13 @@ std::vector<Finding> unexplained(const Analysis& a) {
 std::vector<Finding> profiled_waits(const Analysis& a) {
   if (!is_profiled(a)) return {};
   std::vector<Finding> findings = unexplained(a);
+  if (Claims python = claim(a, [](std::size_t, const Slice& s) { return s.tiers.has("C") && in_python(s); });
+      a.material(length(python)))
+    findings.push_back(python_code(a, std::move(python)));
   for (const Wait& wait : kWaits) {
-    Claims claims = claim(
-        a, [&](std::size_t, const Slice& slice) { return slice.tiers.has("C") && slice.account == wait.account; });
+    Claims claims = claim(a, [&](std::size_t, const Slice& slice) {
+      return slice.tiers.has("C") && slice.account == wait.account && !in_python(slice);
+    });
     Claims lead = wait.account == Account::kHostCode ? before_first_kernel(a, claims) : Claims{};
     if (a.material(length(lead))) {
       claims = without(claims, lead);

@@ -19,6 +19,7 @@
 #include "import/step_times.h"
 #include "import/table.h"
 #include "import/trace.h"
+#include "import/unknown_file.h"
 
 namespace headroom {
 
@@ -54,7 +55,6 @@ constexpr std::array kFormatNames{
 
 constexpr std::size_t kTraceHead = std::size_t{1} << 16;  // a trace tells facts of its devices first
 constexpr std::string_view kBom = "\xef\xbb\xbf";
-constexpr std::string_view kAccepted = "headroom import --help lists what can be read";
 
 bool is_utf16(std::string_view text) { return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"); }
 
@@ -66,29 +66,6 @@ std::string from_utf16(std::string_view text) {
   for (std::size_t i = 2; i + 1 < text.size(); i += 2)
     narrow.push_back(text[i + 1 - low] == 0 && static_cast<unsigned char>(text[i + low]) < 0x80 ? text[i + low] : '?');
   return narrow;
-}
-
-// What else people save, by how it begins: the error says what to save instead.
-Error not_a_log(const std::string& name, std::string_view text) {
-  const auto error = [&](std::string_view what, std::string_view hint) {
-    return Error{Errc::kInvalidInput, fmt::format("{}: {}", name, what), std::string(hint)};
-  };
-  if (trim(text.substr(0, 4096)).empty()) return error("the file is empty", kAccepted);
-  const std::string_view head = text.substr(0, 4096);
-  if (head.find('\0') != std::string_view::npos) return error("a binary file, not a log", kAccepted);
-  if (head.find("NVSMI LOG") != std::string_view::npos)
-    return error("this is nvidia-smi's text for people",
-                 "log with: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw "
-                 "--format=csv -l 1");
-  if (head.find("process_name") != std::string_view::npos || head.find("used_gpu_memory") != std::string_view::npos)
-    return error("this is a log of --query-compute-apps: processes without the device", "log with --query-gpu=…");
-  if (trim(head).starts_with('{')) {
-    if (head.find("\"op_code\"") != std::string_view::npos)
-      return error("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
-    return error("JSON of a tool that is not known, not a log", kAccepted);
-  }
-  const std::string_view line = head.substr(0, std::min(head.find('\n'), std::size_t{120}));
-  return error(fmt::format("line 1 is no log that is known: '{}'", trim(line)), kAccepted);
 }
 
 bool is_headerless_row(std::string_view line) {
@@ -275,7 +252,7 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kUnknown:
       break;
   }
-  return tl::unexpected(not_a_log(name, text));
+  return tl::unexpected(unknown_file(name, text));
 }
 
 Result<std::optional<Recording>> import_trace(const std::string& path, ByteStream& bytes,

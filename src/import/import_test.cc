@@ -39,8 +39,15 @@ TEST(Errors, SayWhatItIsAndWhatNext) {
   says(std::string_view("\x7f"
                         "ELF\0\0",
                         6),
-       "binary", "import --help");
-  says("name,age\nann,5\n", "line 1", "import --help");
+       "a program", "headroom run -- ");
+  says(std::string_view("a\0b", 3), "binary", "import --help");
+  says("name,age\nann,5\n", "no column is a reading of a GPU that is known: name, age", "--columns NAME=");
+  says("PK\x03\x04", "zip archive", "--query-gpu");
+  says("#!/bin/sh\ntrue\n", "a script", "headroom run -- ");
+  says(std::string_view("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22\x09\0\0\xc0brain.Event:2", 29), "TensorBoard",
+       "headroom run");
+  says("loading\nepoch 1 loss 0.5\nepoch 2 loss 0.4\nepoch 3 loss 0.3\n", "what a program printed", "headroom run");
+  says("# my notes\nfirst\n", "a text without a reading of a GPU; it begins with '# my notes'", "--query-gpu");
   says("==============NVSMI LOG==============\n", "for people", "--query-gpu");
   says(
       "# gpu         pid   type     sm    mem    enc    dec    command\n# Idx           #    C/G      %      %      %  "
@@ -49,6 +56,16 @@ TEST(Errors, SayWhatItIsAndWhatNext) {
   says("timestamp, utilization.gpu [%]\n", "a header and no rows", "");
   says("timestamp, name\n2025/11/05 21:13:00.000, A100\n", "no column that a recording can hold", "utilization.gpu");
   says("{\"recording\":1}\n", "recording", "headroom why");
+}
+
+TEST(Errors, SomeKindsAreToldByTheirEnding) {
+  const auto of = [](const char* name) {
+    const auto r = import_log(name, "x = 1\n", {});
+    return r ? Error{} : r.error();
+  };
+  EXPECT_THAT(of("dir/a b.py").hint, HasSubstr("headroom run -- python3 'dir/a b.py'"));
+  EXPECT_THAT(of("run.nsys-rep").hint, HasSubstr("nsys export --type sqlite"));
+  EXPECT_THAT(of("x.py.txt").what, HasSubstr("a text"));
 }
 
 TEST(Errors, AMissingFileIsSaid) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/strings.h"
+#include "import/kineto_frames.h"
 #include "import/trace.h"
 #include "import/trace_builder.h"
 #include "model/bounds.h"
@@ -280,7 +281,8 @@ void KinetoReader::use() {
   const auto work = work_of(category, event_.name);
   const bool call = category == "cuda_runtime" || category == "cuda_driver";
   const bool op = category == "cpu_op", annotation = category == "user_annotation";
-  if (!work && !call && !op && !annotation) return;
+  const std::string function = category == "python_function" ? frame_of_kineto(event_.name) : "";
+  if (!work && !call && !op && !annotation && function.empty()) return;
   ++events_;
   const auto bad = [&](std::string_view what) {
     builder_.losses().add(LossKind::kUnreadableEvent, 1,
@@ -300,6 +302,7 @@ void KinetoReader::use() {
   const TraceBuilder::Thread thread{*event_.pid, *event_.tid};
   if (call) return builder_.call(thread, event_.name, begin, end, correlation);
   if (op) return builder_.op(thread, event_.name, begin, end);
+  if (!function.empty()) return builder_.function(thread, function, begin, end);
   builder_.annotation(thread, event_.name, begin, end);
   if (event_.name.starts_with("ProfilerStep#")) builder_.step(thread, begin, end);
 }

@@ -4,6 +4,7 @@
 
 #include "analyze/gpu_works.h"
 #include "import/import.h"
+#include "import/kineto_frames.h"
 #include "import/trace.h"
 #include "model/entities.h"
 #include "model/losses.h"
@@ -120,22 +121,56 @@ TEST(Kineto, TheWordsOfEarlierVersionsMeanTheSame) {
   EXPECT_TRUE(r->find(SourceKind::kCallThread, "100/0/100"));
 }
 
+// Of the only thread: since the begin, in us, and what it was in.
+std::vector<std::string> rows_of_thread(const Recording& r) {
+  std::vector<std::string> rows;
+  const auto thread = r.find(SourceKind::kCallThread, "100/0/100");
+  if (!thread) return rows;
+  for (const ListRow& row : r.tracks[static_cast<std::size_t>(*thread)].lists) {
+    std::string names;
+    for (const TextId text : r.lists[row.list]) names += r.texts[text] + ";";
+    rows.push_back(fmt::format("{} {}", (row.at - r.meta.start) / 1000, names));
+  }
+  return rows;
+}
+
 TEST(Kineto, AThreadKeepsItsOutermostOperatorAndTheCallsThatTell) {
   const auto r =
       read(trace({event("cpu_op", "aten::linear", "10", "100", ""), event("cpu_op", "aten::addmm", "20", "50", ""),
                   launch("30", "5", 1), event("cuda_runtime", "cudaEventQuery", "50", "1", ""),
                   event("cuda_runtime", "cudaDeviceSynchronize", "120", "30", ""), kernel("40", "5", 7, 1)}));
   ASSERT_TRUE(r);
-  const auto thread = r->find(SourceKind::kCallThread, "100/0/100");
-  ASSERT_TRUE(thread);
-  std::vector<std::string> rows;
-  for (const ListRow& row : r->tracks[static_cast<std::size_t>(*thread)].lists) {
-    std::string names;
-    for (const TextId text : r->lists[row.list]) names += r->texts[text] + ";";
-    rows.push_back(fmt::format("{} {}", (row.at - r->meta.start) / 1000, names));
-  }
-  EXPECT_EQ(rows, (std::vector<std::string>{"0 aten::linear;", "20 aten::linear;cudaLaunchKernel;", "25 aten::linear;",
-                                            "100 ", "110 cudaDeviceSynchronize;", "140 "}));
+  EXPECT_EQ(rows_of_thread(*r),
+            (std::vector<std::string>{"0 aten::linear;", "20 aten::linear;cudaLaunchKernel;", "25 aten::linear;",
+                                      "100 ", "110 cudaDeviceSynchronize;", "140 "}));
+}
+
+TEST(Kineto, PythonFunctionsTellWhatAThreadIsInBetweenOperators) {
+  const auto python = [](std::string_view name, std::string_view at, std::string_view length) {
+    return event("python_function", name, at, length, R"("Python id":1)");
+  };
+  const auto r = read(trace({python("train.py(1): <module>", "0", "1000"), python("train.py(12): step", "20", "70"),
+                             python("<built-in method item of Tensor object at 0x7f>", "22", "5"),
+                             python("nn.Module: Linear_0", "22", "5"), event("cpu_op", "aten::mm", "30", "20", ""),
+                             python("torch/nn/functional.py(7): linear", "35", "5"), launch("60", "5", 1),
+                             kernel("70", "30", 7, 1), event("cpu_op", "aten::add", "10", "2", "")}));
+  ASSERT_TRUE(r);
+  EXPECT_EQ((r->meta.end - r->meta.start) / 1000, 90) << "from the first operator to the end of the last kernel";
+  const std::string module = "<module> (train.py:1);", step = "step (train.py:12);";
+  EXPECT_EQ(rows_of_thread(*r), (std::vector<std::string>{"0 aten::add;", "2 " + module, "10 " + module + step,
+                                                          "20 aten::mm;", "40 " + module + step, "50 cudaLaunchKernel;",
+                                                          "55 " + module + step, "80 " + module, "90 "}));
+}
+
+TEST(Kineto, FramesOfLibrariesGetBackWhatTellsThatTheyAreSome) {
+  EXPECT_EQ(frame_of_kineto("torch/utils/data/dataloader.py(634): __next__"),
+            "__next__ (/site-packages/torch/utils/data/dataloader.py:634)");
+  EXPECT_EQ(frame_of_kineto("threading.py(300): wait"), "wait (/lib/python3/threading.py:300)");
+  EXPECT_EQ(frame_of_kineto("multiprocessing/queues.py(9): get"), "get (/lib/python3/multiprocessing/queues.py:9)");
+  EXPECT_EQ(frame_of_kineto("/home/u (1)/train.py(3): Net.forward"), "Net.forward (/home/u (1)/train.py:3)");
+  EXPECT_EQ(frame_of_kineto("models/torch.py(3): f"), "f (models/torch.py:3)");
+  for (const char* none : {"<built-in function len>", "nn.Module: Linear_0", "", "(3): f", "x.py(three): f", "x.py(3)"})
+    EXPECT_EQ(frame_of_kineto(none), "") << none;
 }
 
 TEST(Kineto, ProfilerStepsAreStepsAndAnnotationsPhases) {

@@ -17,6 +17,9 @@ namespace {
 // A shorter call that neither launches nor waits is part of the operator around it.
 constexpr Nanos kLongCall = 20 * kMicrosecond;
 
+// Within each other; more is a damaged trace.
+constexpr std::size_t kDeepestAnnotation = 16, kDeepestFunction = 256;
+
 }  // namespace
 
 void TraceBuilder::seen(Nanos begin, Nanos end) {
@@ -46,6 +49,11 @@ void TraceBuilder::op(const Thread& thread, std::string_view name, Nanos begin, 
   operators_ = true;
   seen(begin, end);
   add(threads_[thread], {begin, end, number_of(name), 0});
+}
+
+// It lasts as long as the profiler looked, where it began before or went on: that is no time of the trace's.
+void TraceBuilder::function(const Thread& thread, std::string_view frame, Nanos begin, Nanos end) {
+  threads_[thread].functions.push_back({begin, end, number_of(frame)});
 }
 
 void TraceBuilder::annotation(const Thread& thread, std::string_view name, Nanos begin, Nanos end) {
@@ -180,14 +188,19 @@ void TraceBuilder::add_thread(MemorySink& sink, const Thread& key, ThreadCalls& 
     return std::exchange(list, {});
   };
   tidy(thread);
+  std::erase_if(thread.functions, [&](NamedInterval& one) {
+    one.begin = std::max(one.begin, first_), one.end = std::min(one.end, last_);
+    return one.begin >= one.end;
+  });
+  thread.intervals.insert(thread.intervals.end(), thread.functions.begin(), thread.functions.end());
   if (!thread.intervals.empty())
-    write_nested(moved(thread.intervals), names_, sink,
+    write_nested(moved(thread.intervals), kDeepestFunction, names_, sink,
                  sink.add_source({SourceKind::kCallThread, place, parent, attrs}));
   if (thread.annotations.empty() && thread.steps.empty()) return;
   Attrs said = attrs;
   said["via"] = via;
   const SourceId marks = sink.add_source({SourceKind::kMarks, fmt::format("{}/{}", place, via), parent, said});
-  write_nested(moved(thread.annotations), names_, sink, marks);
+  write_nested(moved(thread.annotations), kDeepestAnnotation, names_, sink, marks);
   std::sort(thread.steps.begin(), thread.steps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   std::int64_t done = 0;
   for (const auto& [begin, end] : thread.steps) {

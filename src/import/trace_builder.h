@@ -40,6 +40,8 @@ class TraceBuilder {
   void work(int device, GpuWork what, Nanos begin, Nanos end, Correlation correlation);
   void call(const Thread& thread, std::string_view call, Nanos begin, Nanos end, Correlation correlation);
   void op(const Thread& thread, std::string_view name, Nanos begin, Nanos end);
+  // A function of Python, as recordings name frames (model/recording.h): of a thread all within each other.
+  void function(const Thread& thread, std::string_view frame, Nanos begin, Nanos end);
   // A range that the job's own code, its framework or a library opened, by its name.
   void annotation(const Thread& thread, std::string_view name, Nanos begin, Nanos end);
   void step(const Thread& thread, Nanos begin, Nanos end);  // one optimizer step, where the trace tells them
@@ -69,7 +71,7 @@ class TraceBuilder {
     std::vector<NamedInterval> intervals;  // operators at depth 0, calls at depth 1
     std::array<NamedInterval, 2> last{};   // kept, by depth: what follows is often within it
     std::size_t tidy_at = 4096;            // intervals within others are left out from time to time
-    std::vector<NamedInterval> annotations;
+    std::vector<NamedInterval> functions, annotations;
     std::vector<std::pair<Nanos, Nanos>> steps;
   };
 

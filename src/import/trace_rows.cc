@@ -9,8 +9,6 @@ namespace headroom {
 
 namespace {
 
-constexpr std::size_t kDeepestAnnotation = 16;  // of annotations within each other: more is a damaged trace
-
 bool ends_later(const WorkInterval& a, const WorkInterval& b) { return a.end > b.end; }
 
 }  // namespace
@@ -74,17 +72,20 @@ void WorkRows::finish() {
   sink_.add_list_row(source_, row_);
 }
 
-void write_nested(std::vector<NamedInterval> intervals, const Dictionary& names, MemorySink& sink, SourceId source) {
+void write_nested(std::vector<NamedInterval> intervals, std::size_t deepest, const Dictionary& names, MemorySink& sink,
+                  SourceId source) {
   std::sort(intervals.begin(), intervals.end(), [](const NamedInterval& a, const NamedInterval& b) {
     return std::tuple(a.begin, a.depth, -a.end) < std::tuple(b.begin, b.depth, -b.end);
   });
   sink.reserve_list_rows(source, 2 * intervals.size() + 1);
-  std::vector<NamedInterval> open;  // the outermost first
+  std::vector<NamedInterval> open;  // those of any depth, the outermost first; then the others by their depth
   std::vector<TextId> texts, known(names.texts(), kNoText);
   std::optional<ListRow> row;
   const auto put = [&](Nanos at) {
     texts.clear();
+    const bool all = open.empty() || open.back().depth == NamedInterval::kAnyDepth;
     for (const NamedInterval& one : open) {
+      if (!all && one.depth == NamedInterval::kAnyDepth) continue;
       TextId& text = known[one.name];
       if (text == kNoText) text = sink.intern(names.text_of(one.name));
       texts.push_back(text);
@@ -107,15 +108,15 @@ void write_nested(std::vector<NamedInterval> intervals, const Dictionary& names,
     if (one.end <= one.begin) continue;
     close_until(one.begin);
     NamedInterval opened = one;
-    if (one.depth == NamedInterval::kAnyDepth) {
-      if (open.size() >= kDeepestAnnotation) continue;
-      if (!open.empty()) opened.end = std::min(opened.end, open.back().end);
-    } else {
+    if (one.depth != NamedInterval::kAnyDepth)
       std::erase_if(open, [&](const NamedInterval& other) { return other.depth == one.depth; });
+    const auto within =
+        std::find_if(open.begin(), open.end(), [&](const NamedInterval& other) { return other.depth > one.depth; });
+    if (one.depth == NamedInterval::kAnyDepth && within != open.begin()) {
+      if (static_cast<std::size_t>(within - open.begin()) >= deepest) continue;
+      opened.end = std::min(opened.end, std::prev(within)->end);
     }
-    open.push_back(opened);
-    std::stable_sort(open.begin(), open.end(),
-                     [](const NamedInterval& a, const NamedInterval& b) { return a.depth < b.depth; });
+    open.insert(within, opened);
     put(one.begin);
   }
   close_until(INT64_MAX);

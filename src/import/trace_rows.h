@@ -41,9 +41,12 @@ struct NamedInterval {
   static constexpr std::int32_t kAnyDepth = -1;
   Nanos begin = 0, end = 0;
   TextId name = 0;
-  // Those of depth 0 and of depth 1 end where the next of theirs begins; those of any depth with the one around them.
+  // Those of depth 0 and of depth 1 end where the next of theirs begins; those of any depth with the one of any depth
+  // around them, and they are named only where none of depth 0 or 1 is open.
   std::int32_t depth = kAnyDepth;
 };
-void write_nested(std::vector<NamedInterval> intervals, const Dictionary& names, MemorySink& sink, SourceId source);
+// `deepest`: of those of any depth within each other; what lies deeper is left out.
+void write_nested(std::vector<NamedInterval> intervals, std::size_t deepest, const Dictionary& names, MemorySink& sink,
+                  SourceId source);
 
 }  // namespace headroom

@@ -112,7 +112,7 @@ struct StepTimeFacts {
   bool operator==(const StepTimeFacts&) const = default;
 };
 
-// How many trials were open, over time.
+// How many trials were open, over time; its pauses (StudyReport::paused_seconds) are in no mean and no share.
 struct ParallelismFacts {
   double open_mean = 0;                  // RUNNING as the storage has it, dead ones included
   double alive_mean = 0;                 // without the dead ones
@@ -127,8 +127,8 @@ struct ParallelismFacts {
 
 // Worker-seconds, every one of them in one of these; they sum to `total`.
 struct WorkerTime {
-  double total = 0;      // workers x the time from the first begin to the last end; more while more were open
-  double useful = 0;     // steps of trials that completed
+  double total = 0;   // workers x the time from the first begin to the last end, less pauses; more while more were open
+  double useful = 0;  // steps of trials that completed
   double discarded = 0;  // steps of trials that were pruned
   double failed = 0;     // of trials that failed or are dead, their start-up included
   double startup = 0;    // before the first step of trials that completed, were pruned or run
@@ -162,7 +162,8 @@ struct StudyAnomaly {
 struct BestPoint {
   std::int64_t trial = 0;
   std::int64_t trials_finished = 0;
-  double seconds = 0;  // since the study's begin
+  double seconds = 0;         // since the study's begin
+  double worked_seconds = 0;  // of them, without its pauses
   double value = 0;
   bool operator==(const BestPoint&) const = default;
 };
@@ -248,6 +249,7 @@ struct StudyReport {
   StartupFacts startup;
   StepTimeFacts step_time;
   ParallelismFacts parallelism;
+  double paused_seconds = 0;  // in which the study stood still and no trial was open: nobody's time
   WorkerTime worker_time;
   std::vector<FailureGroup> failures;
   std::vector<RungFacts> rungs;

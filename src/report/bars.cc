@@ -183,7 +183,11 @@ std::string bars(const Ledger& ledger, const TextOptions& options, std::size_t l
     for (const Devices& devices : groups) text += table(ledger, devices, all, options);
     if (lines_in(text) <= (all ? lines * 3 / 4 : lines)) return text;
   }
-  return told(groups, lines, [&](const Devices& devices) { return sentence(ledger, devices, options); });
+  return share_sentences(ledger, options, lines);
+}
+
+std::string share_sentences(const Ledger& ledger, const TextOptions& options, std::size_t lines) {
+  return told(alike(ledger), lines, [&](const Devices& devices) { return sentence(ledger, devices, options); });
 }
 
 std::string column_duration(Nanos ns, Nanos longest) {

@@ -18,6 +18,9 @@ namespace headroom::report {
 // quarters of `lines` lines; else accounts under a hundredth are one row; else a sentence for each.
 [[nodiscard]] std::string bars(const Ledger& ledger, const TextOptions& options, std::size_t lines);
 
+// A sentence for each group of devices, with the shares alone: where the length of all is assumed, its parts are, too.
+[[nodiscard]] std::string share_sentences(const Ledger& ledger, const TextOptions& options, std::size_t lines);
+
 // Times of one column: all in the form of its longest, "0:05" beside "4:26".
 [[nodiscard]] std::string column_duration(Nanos ns, Nanos longest);
 

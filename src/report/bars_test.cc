@@ -66,6 +66,10 @@ TEST(Bars, FewLinesForManyGpus) {
   EXPECT_THAT(bars(ledger, options, 4), HasSubstr("GPUs 3 to 9 NVIDIA A100: computing 60.0 %, unexplained 40.0 %"));
 }
 
+TEST(Bars, SharesWithoutATimeWhereNoneIsKnown) {
+  EXPECT_EQ(share_sentences(ledger_of({65}), {}, 100), "GPU 0  NVIDIA A100: computing 65.0 %, unexplained 35.0 %\n");
+}
+
 TEST(Bars, EveryWidth) {
   for (const std::size_t width : {40U, 60U, 80U, 160U}) {
     TextOptions options;

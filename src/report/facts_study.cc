@@ -198,7 +198,7 @@ Table best_table(const StudyReport& report) {
   if (left_out > 0) table.note = fmt::format("The last {} of {}.", kMostRows, report.best.size());
   for (std::size_t i = left_out; i < report.best.size(); ++i) {
     const BestPoint& best = report.best[i];
-    table.rows.push_back({duration_words(best.seconds), human_count(best.trials_finished),
+    table.rows.push_back({duration_words(best.worked_seconds), human_count(best.trials_finished),
                           fmt::format("{}", best.trial), number(best.value)});
   }
   return table;

@@ -82,6 +82,7 @@ Table ledger_table(const Document& d) {
   table.caption =
       gpus == 1 ? fmt::format("Every moment of {}, in one account each", human_duration(ledger.span()))
                 : fmt::format("Every moment of {} x {}, in one account each", gpus, human_duration(ledger.span()));
+  if (length_is_assumed(d.explanation)) table.caption += ", a length that is assumed: it was one reading";
   if (whole < ledger.budget()) table.caption += "; shares are of what the job used";
   table.head = {"Account", "Share", "Time"};
   if (gpus > 1)

@@ -164,8 +164,10 @@ std::string best_sentence(const StudyReport& report) {
                              trial_words(report.pareto));
   if (report.best.empty()) return "No trial has completed with a value: there is no best one.";
   const BestPoint& best = report.best.back();
-  return fmt::format("Best value {:.6g}{}: {}, after {} and {}.", best.value, direction_word(report),
-                     trial_words({best.trial}), duration_words(best.seconds), count_of(best.trials_finished, "trial"));
+  return fmt::format("Best value {:.6g}{}: {}, after {}{} and {}.", best.value, direction_word(report),
+                     trial_words({best.trial}), duration_words(best.worked_seconds),
+                     best.worked_seconds < best.seconds ? " without the pauses" : "",
+                     count_of(best.trials_finished, "trial"));
 }
 
 std::string study_answer(const StudyReport& report, const TextOptions& options) {

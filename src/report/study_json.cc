@@ -96,7 +96,8 @@ Json best_json(const BestPoint& best) {
   return {{"value", number(best.value)},
           {"trial", best.trial},
           {"trials_finished", best.trials_finished},
-          {"at_seconds", number(best.seconds)}};
+          {"at_seconds", number(best.seconds)},
+          {"worked_seconds", number(best.worked_seconds)}};
 }
 
 Json what_if_json(const WhatIf& row) {
@@ -192,6 +193,7 @@ Json study_json(const StudyReport& report) {
   json["startup_share"] = ratio(report.startup.share);
   json["step_time"] = step_json(report.step_time);
   json["parallelism"] = parallelism_json(report.parallelism);
+  json["paused_seconds"] = number(report.paused_seconds);
   json["worker_seconds"] = worker_json(report.worker_time);
   json["failures"] = list_json(report.failures, [](const FailureGroup& f) {
     return Json{{"where", f.where},

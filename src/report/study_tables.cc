@@ -80,7 +80,7 @@ std::string best_table(const StudyReport& report, const TextOptions& options) {
                            options) +
                      "\n";
   for (const BestPoint& best : report.best)
-    text += fmt::format("  {}{}{}{}\n", pad_right(duration_words(best.seconds), 10),
+    text += fmt::format("  {}{}{}{}\n", pad_right(duration_words(best.worked_seconds), 10),
                         pad_left(human_count(best.trials_finished), 8), pad_left(fmt::format("{}", best.trial), 8),
                         pad_left(fmt::format("{:.6g}", best.value), 12));
   return text + "\n";

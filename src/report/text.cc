@@ -168,6 +168,11 @@ std::string unread_words(const Ledger& ledger) {
              : "";
 }
 
+bool length_is_assumed(const Explanation& e) {
+  return std::any_of(e.losses.begin(), e.losses.end(),
+                     [](const Loss& loss) { return loss.what == info(LossKind::kAssumedInterval).name; });
+}
+
 std::string cut_short(const RecordingMeta& meta) {
   const std::string_view why = meta.stop_reason == "disk_full" ? "the disk was full"
                                : meta.stop_reason == "failed"  ? "its file could not be written"
@@ -194,10 +199,15 @@ std::string recording_cost(const Explanation& e) {
   return join(cost, ", ");
 }
 
+std::string ledger_part(const Explanation& e, const TextOptions& options, std::size_t lines) {
+  if (e.ledger.devices.empty()) return "";
+  return (length_is_assumed(e) ? share_sentences(e.ledger, options, lines) : bars(e.ledger, options, lines)) +
+         gloss(e, options);
+}
+
 std::string shared_part(const Explanation& e, const TextOptions& options, std::size_t lines) {
   const std::size_t for_bars = std::max<std::size_t>(lines, 20) * 2 / 5;
-  std::string text;
-  if (!e.ledger.devices.empty()) text = bars(e.ledger, options, options.full ? 10'000 : for_bars) + gloss(e, options);
+  std::string text = ledger_part(e, options, options.full ? 10'000 : for_bars);
   if (options.full)
     return text + named_phases_text(e, options, 10'000) + said_text(e, options) + all_findings(e, options) +
            limits_text(e, options) + readings_text(e, options) + health_in_full(e, options) +
@@ -206,9 +216,9 @@ std::string shared_part(const Explanation& e, const TextOptions& options, std::s
   if (!e.projections.empty()) asked = limits_text(e, options);
   const std::string rest = asked + problems(e, options) + evidence_in_short(e, options) + next(e, options);
   const std::size_t least = lines_in(rest) + least_lines(e, options);
-  if (!e.ledger.devices.empty() && lines_in(text) + least > lines) {  // shorter bars rather than findings cut short
+  if (lines_in(text) + least > lines) {  // shorter bars rather than findings cut short
     constexpr std::size_t kGloss = 2, kLeast = 4;
-    text = bars(e.ledger, options, std::max(kLeast, lines - std::min(lines, least + kGloss))) + gloss(e, options);
+    text = ledger_part(e, options, std::max(kLeast, lines - std::min(lines, least + kGloss)));
   }
   std::size_t taken = lines_in(text) + lines_in(rest);
   // The phases before the last details of the findings, and not before what to try.

@@ -12,6 +12,7 @@ namespace headroom::report {
 
 [[nodiscard]] std::string finding_cost(const Explanation& e, const Finding& finding);  // "costs 9.6 s"; "": nothing
 [[nodiscard]] std::vector<std::string> problem_words(const Explanation& e);  // what went wrong beside lost time
+[[nodiscard]] bool length_is_assumed(const Explanation& e);                  // one reading has none
 // Of a recording that ends before what it recorded did; "" of others.
 [[nodiscard]] std::string cut_short(const RecordingMeta& meta);
 // "Unexplained: in 3.0 s of it a process ended, …", where that is enough to be seen.

@@ -320,7 +320,7 @@ std::vector<StudyAnomaly> anomalies(const Study& study, const StudyOptions& opti
   add_slow(study, timeline, model, found);
   add_failing_regions(report, found);
   add_failing_since(report, found);
-  if (auto still = stood_still(study, timeline))
+  if (auto still = stood_still(timeline))
     found.push_back({still->seconds * static_cast<double>(report.parallelism.workers), std::move(still->anomaly)});
   add_duplicates(study, timeline, report.worker_time, found);
   add_non_finite(study, timeline, found);

@@ -213,6 +213,17 @@ TEST(Anomalies, AStudyThatStoodStillSaysWhen) {
   const StudyAnomaly* stopped = anomaly(restarted, "stood_still");
   ASSERT_TRUE(stopped);
   EXPECT_NE(stopped->text.find("no trial was open"), std::string::npos) << stopped->text;
+
+  // A pause without an open trial is nobody's time; where trials were open, it is theirs.
+  const StudyReport whole = study_facts(made.study, {.now = at(made.end + 1)});
+  EXPECT_EQ(whole.paused_seconds, 0);
+  EXPECT_EQ(asleep.paused_seconds, 0);
+  EXPECT_NEAR(restarted.paused_seconds, 36'000, 60);
+  EXPECT_NEAR(restarted.worker_time.total, whole.worker_time.total, 0.05 * whole.worker_time.total);
+  EXPECT_NEAR(restarted.parallelism.open_mean, whole.parallelism.open_mean, 0.1 * whole.parallelism.open_mean);
+  const BestPoint& best = restarted.best.back();
+  EXPECT_NEAR(best.worked_seconds, whole.best.back().worked_seconds, 60);
+  EXPECT_NEAR(best.seconds - best.worked_seconds, restarted.paused_seconds, 1e-6) << "it came after the pause";
 }
 
 TEST(Anomalies, OddTrialsAreNamed) {

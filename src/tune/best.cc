@@ -59,6 +59,7 @@ std::vector<BestPoint> best_over_time(const Study& study, const Timeline& timeli
     best.push_back({.trial = number,
                     .trials_finished = finished,
                     .seconds = seconds(at - timeline.begin),
+                    .worked_seconds = seconds(at - timeline.begin - timeline.paused(timeline.begin, at)),
                     .value = trial.values[0]});
   }
   return best;

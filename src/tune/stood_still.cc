@@ -12,25 +12,12 @@ namespace headroom::tune {
 
 namespace {
 
-std::vector<TimedTrial> timed(const Study& study, const Timeline& timeline) {
-  std::vector<TimedTrial> trials;
-  for (std::size_t i = 0; i < study.trials.size(); ++i) {
-    const TrialSpan& span = timeline.spans[i];
-    if (!span.timed) continue;
-    trials.push_back({.begin = seconds(span.begin - timeline.begin),
-                      .end = seconds(span.alive_until - timeline.begin),
-                      .reports = study.trials[i].reports,
-                      .startup = std::nullopt});
-  }
-  return trials;
-}
-
 std::string lasted(double seconds) { return human_duration(to_nanos(seconds)); }
 
 }  // namespace
 
-std::optional<StoodStill> stood_still(const Study& study, const Timeline& timeline) {
-  const std::vector<Standstill> all = standstills(timed(study, timeline));
+std::optional<StoodStill> stood_still(const Timeline& timeline) {
+  const std::vector<Standstill>& all = timeline.stood_still;
   if (all.empty()) return std::nullopt;
   const auto length = [](const Standstill& one) { return one.end - one.begin; };
   const Standstill& longest = *std::ranges::max_element(all, {}, length);
@@ -41,13 +28,15 @@ std::optional<StoodStill> stood_still(const Study& study, const Timeline& timeli
                                                : fmt::format("no trial began or ended, and {} were open", longest.open);
   const std::string more =
       all.size() > 1 ? fmt::format("; {} such stretches, {} in all", all.size(), lasted(found.seconds)) : "";
-  found.anomaly = {.kind = "stood_still",
-                   .text = fmt::format("for {} from {} on by the storage's clock {}{}", lasted(length(longest)),
-                                       clock_time(timeline.begin + to_nanos(longest.begin)), what, more),
-                   .next = longest.open == 0 ? "the study was stopped then, or its workers had ended"
-                           : longest.end >= seconds(timeline.end - timeline.begin)
-                               ? "the study is over, the machine slept, or all workers waited for something"
-                               : "the machine slept, or all workers waited for something"};
+  found.anomaly = {
+      .kind = "stood_still",
+      .text = fmt::format("for {} from {} on by the storage's clock {}{}", lasted(length(longest)),
+                          clock_time(timeline.begin + to_nanos(longest.begin)), what, more),
+      .next = longest.open == 0
+                  ? "the study was stopped then, or its workers had ended: it is nobody's time, and in no account"
+              : longest.end >= seconds(timeline.end - timeline.begin)
+                  ? "the study is over, the machine slept, or all workers waited for something"
+                  : "the machine slept, or all workers waited for something"};
   return found;
 }
 

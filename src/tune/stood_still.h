@@ -2,7 +2,6 @@
 #pragma once
 #include <optional>
 
-#include "tune/standstill.h"
 #include "tune/timeline.h"
 
 namespace headroom::tune {
@@ -13,6 +12,6 @@ struct StoodStill {
 };
 
 // Whether the study stood still (standstill.h), in words; absent: it did not.
-[[nodiscard]] std::optional<StoodStill> stood_still(const Study& study, const Timeline& timeline);
+[[nodiscard]] std::optional<StoodStill> stood_still(const Timeline& timeline);
 
 }  // namespace headroom::tune

@@ -51,11 +51,12 @@ std::optional<Nanos> only_offset(const Possible& possible) {
 
 StudyClock unknown(std::string why) { return {.offset = 0, .known = false, .how = std::move(why)}; }
 
-// `utc` or `local`, by a test that one of them passes and the other does not.
+// `utc` or `local`, by a test that one of them passes and the other does not; where they are the same, that passes it.
 template <class Test>
 std::optional<Nanos> only_one(Nanos utc, Nanos local, const Test& test) {
   const bool a = test(utc), b = test(local);
-  if (a == b) return std::nullopt;
+  if (utc != local && a == b) return std::nullopt;
+  if (!a && !b) return std::nullopt;
   return a ? utc : local;
 }
 
@@ -89,14 +90,15 @@ StudyClock study_clock(const Study& study, const StudyOptions& options) {
   const auto fits = [&](Nanos offset) { return *latest + offset <= never_after && possible.holds(offset); };
   if (!fits(utc) && !fits(local))
     return unknown("neither as UTC nor as local time of this machine do its times make sense; --tz tells their zone");
-  if (utc == local) return {.offset = 0, .known = true, .how = "local time of this machine is UTC"};
-  const auto just_after = [&](Nanos offset) { return fits(offset) && *written - *latest - offset <= kJustAfter; };
-  auto found = written ? only_one(utc, local, just_after) : std::nullopt;
-  if (found) {
-    const std::string when = clock_time(*written);
-    return {.offset = *found, .known = true, .how = fmt::format("the storage was written last at {} UTC", when)};
-  }
-  found = only_one(utc, local, fits);
+  const auto in_use = written ? written : sane(options.now);  // a server does not tell when it was written
+  const auto just_after = [&](Nanos offset) { return fits(offset) && *in_use - *latest - offset <= kJustAfter; };
+  auto found = in_use ? only_one(utc, local, just_after) : std::nullopt;
+  if (found)
+    return {.offset = *found,
+            .known = true,
+            .how = written ? fmt::format("the storage was written last at {} UTC", clock_time(*written))
+                           : "its latest time was just now"};
+  if (utc != local) found = only_one(utc, local, fits);
   if (found) return {.offset = *found, .known = true, .how = "otherwise its times would be in the future"};
   return unknown("nothing here tells whether its times are UTC or local time; UTC is assumed");
 }

@@ -18,8 +18,9 @@ namespace headroom::tune {
 [[nodiscard]] std::optional<Nanos> latest_time(const Study& study);
 
 // Whether the study's times are UTC (Optuna from 5.0 on) or the local time of this machine (before), or what else
-// heartbeats say. In this order: the storage says it, told, heartbeats (which are Unix time), both the same, none may
-// lie after the storage was written last or after now, and a storage in use was written just after its latest time.
+// heartbeats say. In this order: the storage says it, told, heartbeats (which are Unix time), none may lie after the
+// storage was written last or after now, and a storage in use was written just after its latest time. That the local
+// time of this machine is UTC tells nothing of who wrote the storage.
 [[nodiscard]] StudyClock study_clock(const Study& study, const StudyOptions& options);
 
 }  // namespace headroom::tune

@@ -41,9 +41,13 @@ TEST(StudyClock, AStorageThatNamesTheZoneNeedsNothingElse) {
   EXPECT_EQ(clock.offset, 0);
 }
 
-TEST(StudyClock, OneZoneForBothIsKnown) {
-  EXPECT_TRUE(clock_of(written_east(0), 1e6, 0).known);
-  EXPECT_EQ(clock_of(written_east(0), 1e6, 0).offset, 0);
+TEST(StudyClock, TheZoneOfThisMachineAloneTellsNothing) {
+  for (const int zone : {-8, 0, 9}) {
+    const StudyClock clock = clock_of(written_east(0), 1e6, zone);
+    EXPECT_FALSE(clock.known) << zone;
+    EXPECT_EQ(clock.offset, 0);
+    EXPECT_TRUE(clock_of(written_east(zone), 110, zone).known) << zone << ": its latest time was just now";
+  }
 }
 
 TEST(StudyClock, HeartbeatsFindEvenAZoneThatIsNotOurs) {
@@ -65,7 +69,7 @@ TEST(StudyClock, HeartbeatsOfTwoClocksAreAContradiction) {
 }
 
 TEST(StudyClock, AStorageInUseWasWrittenJustAfterItsLatestTime) {
-  for (const int zone : {9, -8}) {
+  for (const int zone : {9, 0, -8}) {
     for (const int writer : {0, zone}) {
       Study study = written_east(writer);
       study.written = at(110);

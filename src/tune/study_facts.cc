@@ -116,6 +116,8 @@ void place(const Study& study, const StudyOptions& options, const StepModel& mod
   find_replaced(study, workers, told, timeline);
   place_first_steps(study, options, report.startup, timeline);
   place_lanes(study, timeline);
+  timeline.stood_still = standstills(study, timeline);
+  report.paused_seconds = seconds(timeline.paused(timeline.begin, timeline.end));
   report.parallelism = parallelism(timeline, workers, told, report.startup.inside_seconds.has_value());
   report.worker_time = worker_time(study, timeline, workers);
   add_between(timeline, report.worker_time, report.startup);

@@ -39,4 +39,28 @@ Timeline timeline(const Study& study, const StudyOptions& options) {
   return result;
 }
 
+std::vector<Standstill> standstills(const Study& study, const Timeline& timeline) {
+  std::vector<TimedTrial> trials;
+  for (std::size_t i = 0; i < study.trials.size(); ++i) {
+    const TrialSpan& span = timeline.spans[i];
+    if (!span.timed) continue;
+    trials.push_back({.begin = seconds(span.begin - timeline.begin),
+                      .end = seconds(span.alive_until - timeline.begin),
+                      .reports = study.trials[i].reports,
+                      .startup = std::nullopt});
+  }
+  return standstills(trials);
+}
+
+Nanos Timeline::paused(Nanos from, Nanos until) const {
+  Nanos paused = 0;
+  for (const Standstill& still : stood_still) {
+    if (still.open > 0) continue;
+    const Nanos first = std::max(from, begin + to_nanos(still.begin)),
+                last = std::min(until, begin + to_nanos(still.end));
+    paused += std::max<Nanos>(0, last - first);
+  }
+  return paused;
+}
+
 }  // namespace headroom::tune

@@ -7,6 +7,7 @@
 
 #include "base/time.h"
 #include "model/study_report.h"
+#include "tune/standstill.h"
 #include "tune/study_options.h"
 
 namespace headroom::tune {
@@ -28,13 +29,20 @@ struct TrialSpan {
 
 struct Timeline {
   StudyClock clock;
-  bool any = false;              // a trial has times
-  Nanos begin = 0, end = 0;      // first begin; last end, or where trials run: now
-  bool stopped = false;          // nothing was heard for longer than a trial can plausibly take
-  Nanos silence = 0;             // since the latest sign of life; only if stopped
-  double longest = 0;            // seconds, of finished trials
-  std::vector<TrialSpan> spans;  // one per trial
+  bool any = false;                     // a trial has times
+  Nanos begin = 0, end = 0;             // first begin; last end, or where trials run: now
+  bool stopped = false;                 // nothing was heard for longer than a trial can plausibly take
+  Nanos silence = 0;                    // since the latest sign of life; only if stopped
+  double longest = 0;                   // seconds, of finished trials
+  std::vector<TrialSpan> spans;         // one per trial
+  std::vector<Standstill> stood_still;  // since `begin`; only once the trials are settled (liveness.h)
+
+  // Of the time from `from` to `until`, what lies in standstills without an open trial: nobody's time.
+  [[nodiscard]] Nanos paused(Nanos from, Nanos until) const;
 };
+
+// Where its trials, as they are settled, stood still.
+[[nodiscard]] std::vector<Standstill> standstills(const Study& study, const Timeline& timeline);
 
 // Begins and ends as the storage has them; a RUNNING trial ends where it begins until settle() (liveness.h).
 [[nodiscard]] Timeline timeline(const Study& study, const StudyOptions& options);

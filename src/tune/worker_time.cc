@@ -49,7 +49,7 @@ std::vector<std::pair<Nanos, std::int64_t>> drawn(const OpenCurve& curve, Nanos 
 
 ParallelismFacts parallelism(const Timeline& timeline, std::int64_t workers, Told told, bool startup_known) {
   ParallelismFacts facts{.workers = workers, .workers_told = told == Told::kYes};
-  const double whole = seconds(timeline.end - timeline.begin);
+  const double whole = seconds(timeline.end - timeline.begin - timeline.paused(timeline.begin, timeline.end));
   if (!timeline.any || whole <= 0) return facts;
   const OpenCurve open = open_curve(timeline.spans, From::kBegin, Until::kEnd);
   const Mean all = mean_of(open);
@@ -86,7 +86,7 @@ WorkerTime worker_time(const Study& study, const Timeline& timeline, std::int64_
   for (std::size_t i = 0; i < alive.size(); ++i) {
     const Nanos until = i + 1 < alive.size() ? alive[i + 1].first : timeline.end;
     const double idle = static_cast<double>(std::max<std::int64_t>(0, workers - alive[i].second));
-    time.between += idle * seconds(until - alive[i].first);
+    time.between += idle * seconds(until - alive[i].first - timeline.paused(alive[i].first, until));
   }
   time.total = time.useful + time.discarded + time.failed + time.startup + time.running + time.between;
   return time;

@@ -86,9 +86,9 @@ def test_oddities_are_losses_and_no_failure(headroom, tmp_path):
 
 @pytest.mark.parametrize("content, what, hint", [
     (b"", "empty", "import --help"),
-    (b"\x7fELF\x00\x00\x01", "binary", "import --help"),
+    (b"\x7fELF\x00\x00\x01", "a program", "headroom run -- bad.csv"),
     (b"\x1f\x8b\x08\x00", "packed data was cut", ""),
-    (b"name,age\nann,5\n", "line 1", "import --help"),
+    (b"name,age\nann,5\n", "no column is a reading of a GPU", "--columns NAME="),
     (b"timestamp, utilization.gpu [%]\nyesterday, 5 %\n", "bad.csv:2:1: cannot read 'yesterday'", "can be used"),
     (b"2025/11/05 21:13:00.100, 0, 5 %\n", "bad.csv:1: there is no header", "--columns"),
     (b"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", "NVIDIA-SMI has failed", ""),

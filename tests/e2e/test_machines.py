@@ -263,7 +263,9 @@ def test_of_a_lost_gpu_the_report_tells_first_and_denies_no_kernel_of_its(tmp_pa
     headroom(tmp_path, "sim", "--gpus", f"{gpus}xA6000", "--faults", str(faults), "--", HEADROOM, "run", "--quiet", "--output",
              recording, "--", *ON_ALL, check=False, GPUS=str(gpus))
     text = report(tmp_path, recording)
-    assert text.startswith("The driver lost the GPU" if gpus == 1 else "The driver lost the 2 GPUs"), text
+    # The job may end before the second one was read once more.
+    lost = "The driver lost the GPU" if gpus == 1 else ("The driver lost the 2 GPUs", "The driver lost GPU ")
+    assert text.startswith(lost), text
     assert "\n1. The driver lost" in text, text
     for denial in ("never held", "no kernel ran", "never used", "never ran", "went unused"):
         assert denial not in text, text

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/unknown_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/strings.h"
+#include "base/visible.h"
+#include "import/log_reader.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr std::size_t kHead = 4096;  // bytes that are looked at
+
+constexpr std::string_view kRun = "headroom run -- CMD records the job itself, and what it prints";
+constexpr std::string_view kLog =
+    "beside the job: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv -l 1 "
+    "> gpu.csv";
+constexpr std::string_view kAccepted = "headroom import --help lists what can be read";
+
+// A kind of file, by the bytes that it begins with or by its ending. {} of `next` is the file's name.
+struct Kind {
+  std::string_view begins, ends, what, next;
+};
+constexpr std::array kKinds{
+    Kind{"", ".nsys-rep", "a report of Nsight Systems as it keeps it", "nsys export --type sqlite -o report.sqlite {}"},
+    Kind{"", ".qdrep", "a report of Nsight Systems as it keeps it", "nsys export --type sqlite -o report.sqlite {}"},
+    Kind{"", ".ncu-rep", "a report of Nsight Compute: kernels, and no time between them", kRun},
+    Kind{"", ".xplane.pb", "a profile of TensorFlow or JAX", kRun},
+    Kind{"\x7f"
+         "ELF",
+         "", "a program", "headroom run -- {}"},
+    Kind{"#!", "", "a script", "headroom run -- {}"},
+    Kind{"", ".py", "a program in Python", "headroom run -- python3 {}"},
+    Kind{"", ".ipynb", "a notebook", "headroom record --pid PID records its kernel while it runs"},
+    Kind{"PK\x03\x04", "", "a zip archive, such as torch.save and numpy.savez write", kLog},
+    Kind{"\x80\x02", "", "a pickle, such as a snapshot of PyTorch's memory", kLog},
+    Kind{"\x80\x03", "", "a pickle, such as a snapshot of PyTorch's memory", kLog},
+    Kind{"\x80\x04", "", "a pickle, such as a snapshot of PyTorch's memory", kLog},
+    Kind{"\x80\x05", "", "a pickle, such as a snapshot of PyTorch's memory", kLog},
+    Kind{"PAR1", "", "a table in Parquet", "save it as CSV: pandas.read_parquet(FILE).to_csv(\"log.csv\")"},
+    Kind{"\x89HDF", "", "an HDF5 file", kLog},
+    Kind{"\x93NUMPY", "", "an array of NumPy", kLog},
+    Kind{"\x89PNG", "", "a picture", kLog},
+    Kind{"\xff\xd8\xff", "", "a picture", kLog},
+    Kind{"%PDF", "", "a PDF", kLog},
+};
+
+// TensorBoard's files begin with a length and its checksum.
+bool is_tensorboard(std::string_view head) { return head.substr(0, 64).find("brain.Event:") != std::string_view::npos; }
+
+// "[INFO] epoch 3/90 step 120 loss 0.37", "Epoch 1: 10%|█ …": several such lines are what a job printed.
+bool is_progress(std::string_view line) {
+  const std::string small = lower(line);
+  const auto has = [&](std::string_view word) { return small.find(word) != std::string::npos; };
+  return small.find_first_of("0123456789") != std::string::npos &&
+         (has("step") || has("epoch") || has("iter") || has("loss") || has("it/s") || has("s/it"));
+}
+
+struct Seen {
+  std::string_view first;  // line that is not empty
+  std::size_t progress = 0;
+  bool table = false;  // the first line has several cells, and the next as many
+};
+
+Seen look_at(std::string_view head) {
+  Seen seen;
+  std::size_t lines = 0, cells = 0;
+  LineCursor cursor(head);
+  while (cursor.next()) {
+    const std::string_view line = trim(cursor.line());
+    if (line.empty()) continue;
+    if (lines == 0) seen.first = line, cells = csv_cells(line).size();
+    if (lines == 1) seen.table = cells > 1 && csv_cells(line).size() == cells;
+    seen.progress += is_progress(line) ? 1 : 0;
+    ++lines;
+  }
+  return seen;
+}
+
+}  // namespace
+
+Error unknown_file(const std::string& name, std::string_view text) {
+  const auto error = [&](std::string_view what, std::string_view next) {
+    return Error{Errc::kInvalidInput, fmt::format("{}: {}", name, what), std::string(next)};
+  };
+  const std::string_view head = text.substr(0, kHead);
+  if (trim(head).empty()) return error("the file is empty", kAccepted);
+  for (const Kind& kind : kKinds) {
+    if (!head.starts_with(kind.begins) || !name.ends_with(kind.ends)) continue;
+    std::string next(kind.next);
+    if (const auto place = next.find("{}"); place != std::string::npos) next.replace(place, 2, typed_word(name));
+    return error(fmt::format("{}, and no log of GPUs", kind.what), next);
+  }
+  if (is_tensorboard(head)) return error("what a job wrote for TensorBoard, which has no readings of GPUs", kRun);
+  if (head.find('\0') != std::string_view::npos) return error("a binary file, not a log", kAccepted);
+  if (head.find("NVSMI LOG") != std::string_view::npos) return error("this is nvidia-smi's text for people", kLog);
+  if (head.find("process_name") != std::string_view::npos || head.find("used_gpu_memory") != std::string_view::npos)
+    return error("this is a log of --query-compute-apps: processes without the device", kLog);
+  if (trim(head).starts_with('{')) {
+    if (head.find("\"op_code\"") != std::string_view::npos)
+      return error("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
+    return error("JSON of a tool that is not known, not a log", kAccepted);
+  }
+  constexpr std::size_t kEnough = 3, kShown = 120;
+  const Seen seen = look_at(head);
+  if (seen.table)
+    return error(fmt::format("a table of which no column is a reading of a GPU that is known: {}",
+                             fmt::join(csv_cells(seen.first.substr(0, kShown)), ", ")),
+                 "if one is: --columns NAME=utilization.gpu,NAME=timestamp; else " + std::string(kLog));
+  if (seen.progress >= kEnough) return error("what a program printed, without a reading of a GPU", kRun);
+  return error(fmt::format("a text without a reading of a GPU; it begins with '{}'", seen.first.substr(0, kShown)),
+               kLog);
+}
+
+}  // namespace headroom

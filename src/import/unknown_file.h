@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace headroom {
+
+// Of a file that no reader takes: what it seems to be, by its beginning, and what gives a recording or a log in its
+// place. `name` is for messages and has the ending that some kinds are told by.
+[[nodiscard]] Error unknown_file(const std::string& name, std::string_view text);
+
+}  // namespace headroom
