@@ -16,7 +16,7 @@ namespace {
 
 using stacks::Family;
 
-constexpr std::array<std::string_view, 4> kWays{"marks", "nvtx", "trace", "output"};  // in order of trust
+constexpr std::array<std::string_view, 5> kWays{"marks", "nvtx", "trace", "output", "table"};  // in order of trust
 constexpr std::size_t kMostPhases = 64;
 constexpr std::int64_t kMostTimes = 1'000'000'000;  // that a phase begins: a damaged file may say anything
 constexpr Nanos kApart = 500 * kMillisecond;        // at most, two looks at stacks that belong together
@@ -69,14 +69,16 @@ TextTrack track_of_marks(const Recording& recording, SourceId id) {
   return track;
 }
 
-// What a thread said in one way; of several threads, the one that was in phases for longest.
+// What a thread said in one way; of several threads, the one that was in phases for longest. Of kNoSource: what a log
+// of readings said of whoever was there.
 std::map<SourceId, TextTrack> tracks_of_marks(const Recording& recording) {
   std::map<SourceId, TextTrack> best;
   const auto trust = [](const TextTrack& track) { return std::find(kWays.begin(), kWays.end(), track.via); };
   for (const SourceId id : recording.all(SourceKind::kMarks)) {
     const SourceId process = recording.sources[static_cast<std::size_t>(id)].parent;
     TextTrack track = track_of_marks(recording, id);
-    if (process == kNoSource || track.stretches.empty() || trust(track) == kWays.end()) continue;
+    const bool of_log = process == kNoSource && track.via == "table";
+    if ((process == kNoSource && !of_log) || track.stretches.empty() || trust(track) == kWays.end()) continue;
     const auto [known, fresh] = best.try_emplace(process);
     const bool better = fresh || trust(track) < trust(known->second) ||
                         (trust(track) == trust(known->second) && track.length() > known->second.length());
@@ -288,7 +290,8 @@ NamedPhases named_phases(const Recording& recording, const JobView& job, const S
   }
   // Nobody is known to hold a device (a container whose driver lists no process, a job that uses none): of who speaks,
   // the one that was in phases for longest speaks for all.
-  if (tracks.empty() && job.has_job && !job.batch.present && !said.empty()) {
+  const bool may_be_ours = job.has_job || said.contains(kNoSource);
+  if (tracks.empty() && may_be_ours && !job.batch.present && !said.empty()) {
     const auto longest = std::max_element(
         said.begin(), said.end(), [](const auto& x, const auto& y) { return x.second.length() < y.second.length(); });
     tracks.push_back(longest->second);

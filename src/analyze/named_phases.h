@@ -27,7 +27,7 @@ struct NamedStretch {
 
 // The phases of one process. Time in no stretch has no name.
 struct PhaseTrack {
-  std::string via;                      // "marks", "nvtx", "output", "stacks"
+  std::string via;                      // "marks", "nvtx", "output", "stacks", "table"
   std::vector<NamedStretch> stretches;  // in order of time, without overlap
 };
 

@@ -13,22 +13,31 @@ namespace {
 // What a row says of a busy device; nothing where it is not busy, or where one of the three is absent.
 struct BusyRow {
   std::size_t row = 0;
-  double watts = 0, memory = 0;
+  double level = 0, memory = 0;
 };
 
-std::vector<BusyRow> busy_rows(const Track& track, const Window& window, const Thresholds& limits) {
-  const Column *util = track.find(Metric::kGpuUtil), *power = track.find(Metric::kPower),
-               *memory = track.find(Metric::kMemoryUtil);
+// The first of two metrics that was read at all.
+const Column* read_one(const Track& track, Metric first, Metric second) {
+  const Column* column = track.find(first);
+  for (std::size_t row = 0; column && row < column->values.size(); ++row)
+    if (column->has(row)) return column;
+  return track.find(second);
+}
+
+// `work`: of what the device does while it is busy.
+std::vector<BusyRow> busy_rows(const Track& track, const Column* work, const Window& window, const Thresholds& limits) {
+  const Column *util = track.find(Metric::kGpuUtil),
+               *memory = read_one(track, Metric::kMemoryUtil, Metric::kDramActive);
   std::vector<BusyRow> rows;
-  if (!util || !power || !memory) return rows;
+  if (!util || !work || !memory) return rows;
   rows.reserve(track.at.size());
-  std::optional<double> watts, used;  // they may be read more seldom than the utilisation: the last reading holds
+  std::optional<double> level, used;  // they may be read more seldom than the utilisation: the last reading holds
   for (std::size_t row = 0; row < track.at.size(); ++row) {
-    if (power->has(row)) watts = to_unit(Metric::kPower, power->values[row]);
-    if (memory->has(row)) used = to_unit(Metric::kMemoryUtil, memory->values[row]);
-    if (watts && used && window.holds(track.at[row]) && util->has(row) &&
+    if (work->has(row)) level = to_unit(work->metric, work->values[row]);
+    if (memory->has(row)) used = to_unit(memory->metric, memory->values[row]);
+    if (level && used && window.holds(track.at[row]) && util->has(row) &&
         to_unit(Metric::kGpuUtil, util->values[row]) >= limits[Threshold::kFullBusy])
-      rows.push_back({row, *watts, *used});
+      rows.push_back({row, *level, *used});
   }
   return rows;
 }
@@ -36,24 +45,25 @@ std::vector<BusyRow> busy_rows(const Track& track, const Window& window, const T
 }  // namespace
 
 std::vector<Stall> find_stalls(const Track& track, const Window& window, const Thresholds& limits) {
-  const auto rows = busy_rows(track, window, limits);
-  std::vector<double> working;  // watts of the rows whose memory is in use
+  const Column* work = read_one(track, Metric::kPower, Metric::kSmActive);
+  const auto rows = busy_rows(track, work, window, limits);
+  std::vector<double> working;  // of the rows whose memory is in use
   working.reserve(rows.size());
   for (const BusyRow& row : rows)
-    if (row.memory > limits[Threshold::kStallMemory]) working.push_back(row.watts);
+    if (row.memory > limits[Threshold::kStallMemory]) working.push_back(row.level);
   std::vector<Stall> stalls;
   if (working.empty()) return stalls;
   const double usual = median(working);
   const auto waits = [&](const BusyRow& row) {
-    return row.memory <= limits[Threshold::kStallMemory] && row.watts <= limits[Threshold::kStallPower] * usual;
+    return row.memory <= limits[Threshold::kStallMemory] && row.level <= limits[Threshold::kStallPower] * usual;
   };
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!waits(rows[i])) continue;
     const Nanos begin = rows[i].row > 0 ? std::max(track.at[rows[i].row - 1], window.begin) : track.at[rows[i].row];
-    double watts = 0;
+    double level = 0;
     std::size_t j = i;
-    for (; j < rows.size() && waits(rows[j]) && rows[j].row == rows[i].row + (j - i); ++j) watts += rows[j].watts;
-    stalls.push_back({{begin, track.at[rows[j - 1].row]}, watts / static_cast<double>(j - i), usual});
+    for (; j < rows.size() && waits(rows[j]) && rows[j].row == rows[i].row + (j - i); ++j) level += rows[j].level;
+    stalls.push_back({{begin, track.at[rows[j - 1].row]}, work->metric, level / static_cast<double>(j - i), usual});
     i = j - 1;
   }
   return stalls;
@@ -110,7 +120,7 @@ Claims waited(std::size_t device, const std::vector<Slice>& slices, const Window
   return claims;
 }
 
-// Of one GPU; the watts are means over its time.
+// Of one GPU; the levels are means over its time.
 WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, const std::vector<Slice>& slices,
                         const std::vector<Window>& idle, const Thresholds& limits) {
   WaitsInKernels waits;
@@ -120,12 +130,13 @@ WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, co
   const auto mostly = [&](Nanos part, Nanos whole) {
     return static_cast<double>(part) >= limits[Threshold::kMajority] * static_cast<double>(whole);
   };
-  double energy = 0, usual = 0;
+  double level = 0, usual = 0;  // times seconds
   for (const Stall& stall : stalls) {
     const Claims claims = waited(device, slices, stall.time, idle);
     if (stall.time.end >= last->end || !mostly(length(claims), stall.time.length())) continue;
     waits.claims.insert(waits.claims.end(), claims.begin(), claims.end());
-    energy += stall.watts * seconds(length(claims)), usual += stall.usual_watts * seconds(length(claims));
+    level += stall.level * seconds(length(claims)), usual += stall.usual * seconds(length(claims));
+    waits.by = stall.by;
     ++waits.times;
   }
   constexpr std::int64_t kAgain = 3;
@@ -133,7 +144,7 @@ WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, co
   const Nanos time = length(waits.claims),
               beside = length(waited(device, slices, {slices.front().begin, last->end}, idle));
   if (waits.times < kAgain || !mostly(time, beside)) return {};
-  waits.watts = energy / seconds(time), waits.usual_watts = usual / seconds(time);
+  waits.level = level / seconds(time), waits.usual = usual / seconds(time);
   return waits;
 }
 
@@ -142,17 +153,17 @@ WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, co
 WaitsInKernels waits_in_kernels(const std::vector<std::vector<Stall>>& stalls, const std::vector<DeviceTime>& devices,
                                 const std::vector<bool>& idle_peer, const Thresholds& limits) {
   WaitsInKernels all;
-  double energy = 0, usual = 0;
+  double level = 0, usual = 0;
   for (std::size_t device = 0; device < devices.size(); ++device) {
     if (stalls[device].empty()) continue;
     const auto idle = others_idle(device, devices, idle_peer);
     const WaitsInKernels own = waits_of(device, stalls[device], devices[device].slices, idle, limits);
     all.claims.insert(all.claims.end(), own.claims.begin(), own.claims.end());
     all.times = std::max(all.times, own.times);
-    energy += own.watts * seconds(length(own.claims)), usual += own.usual_watts * seconds(length(own.claims));
+    level += own.level * seconds(length(own.claims)), usual += own.usual * seconds(length(own.claims));
+    if (!own.claims.empty()) all.by = own.by;
   }
-  if (const double time = seconds(length(all.claims)); time > 0)
-    all.watts = energy / time, all.usual_watts = usual / time;
+  if (const double time = seconds(length(all.claims)); time > 0) all.level = level / time, all.usual = usual / time;
   return all;
 }
 

@@ -13,12 +13,14 @@ namespace headroom {
 // Kernels that were resident and did nothing: a collective whose other side never came, say.
 struct Stall {
   Window time;
-  double watts = 0, usual_watts = 0;  // in it, and in its other readings with kernels
+  Metric by = Metric::kPower;   // that tells it; else Metric::kSmActive
+  double level = 0, usual = 0;  // of it, in that time and in its other readings with kernels
 };
 
 // All stretches, in order, whose readings all show a full GPU that draws at most `stall_power` of what its other busy
-// readings draw and uses its memory for at most `stall_memory` of the time. None where the power or the memory's use
-// was not read, or where there is no other regime.
+// readings draw and uses its memory for at most `stall_memory` of the time. Where the power was not read, the activity
+// of the SMs tells in its place; of the memory's use, its bandwidth. None where neither was read, or where there is no
+// other regime.
 [[nodiscard]] std::vector<Stall> find_stalls(const Track& track, const Window& window, const Thresholds& limits);
 // The longest of them; nothing where it is shorter than `stall_shortest`, or has no useful time.
 [[nodiscard]] std::optional<Stall> lasting_stall(const std::vector<Stall>& stalls, const std::vector<Slice>& slices,
@@ -29,7 +31,8 @@ struct Stall {
 struct WaitsInKernels {
   Claims claims;           // of the GPUs that waited
   std::int64_t times = 0;  // on the GPU that waited most often
-  double watts = 0, usual_watts = 0;
+  Metric by = Metric::kPower;
+  double level = 0, usual = 0;  // as of a Stall
 };
 // `stalls` and `idle_peer` by position in `devices`. A GPU waits three times at least, and works after each wait: who
 // never works again hangs. Of its kernels beside an idle GPU most wait: else it hardly does so for that one.

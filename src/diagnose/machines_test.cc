@@ -35,6 +35,7 @@ std::string everything(const Explanation& e) {
 struct Row {
   std::optional<double> util = std::nullopt, memory_util = std::nullopt, watts = std::nullopt, memory = std::nullopt;
   Absent why = Absent::kNotSupported;
+  std::optional<double> sm_active = std::nullopt, dram_active = std::nullopt;
 };
 
 Recording log_of_gpus(std::vector<std::function<Row(double)>> gpus, double length) {
@@ -54,9 +55,11 @@ Recording log_of_gpus(std::vector<std::function<Row(double)>> gpus, double lengt
         if (value) return cell(metric, from_unit(metric, *value));
         return {metric, 0, row.why};
       };
-      builder.sink().add_row(id, RecordingBuilder::at(t),
-                             std::array{read(Metric::kGpuUtil, row.util), read(Metric::kMemoryUtil, row.memory_util),
-                                        read(Metric::kPower, row.watts), read(Metric::kMemoryUsed, row.memory)});
+      builder.sink().add_row(
+          id, RecordingBuilder::at(t),
+          std::array{read(Metric::kGpuUtil, row.util), read(Metric::kMemoryUtil, row.memory_util),
+                     read(Metric::kPower, row.watts), read(Metric::kMemoryUsed, row.memory),
+                     read(Metric::kSmActive, row.sm_active), read(Metric::kDramActive, row.dram_active)});
     }
   }
   return builder.build();
@@ -273,6 +276,16 @@ TEST(Machines, KernelsThatWaitForAnotherGpuAreNoBound) {
   // They work while it idles: nobody waits.
   const auto works = [](double) { return Row{0.97, 0.5, 250, 9e9}; };
   EXPECT_THAT(everything(explain(log_of_gpus({late, works, works, works}, 400))), Not(HasSubstr("only waited")));
+  // Without the power the activity of the SMs tells, and the bandwidth of the memory.
+  const auto active = [&](double t) {
+    const bool spins = waits(t);
+    return Row{.util = 0.99, .memory = 9e9, .sm_active = spins ? 0.12 : 0.8, .dram_active = spins ? 0.0 : 0.4};
+  };
+  const Explanation by_activity = explain(log_of_gpus({late, active, active}, 400));
+  const Finding* spins = find(by_activity, Cause::kStraggler);
+  ASSERT_NE(spins, nullptr);
+  EXPECT_THAT(spins->evidence, Contains(HasSubstr("showed a kernel with SMs active 12 % of the time and untouched "
+                                                  "memory; with SMs active 80 % of the time where kernels work")));
   // All wait at the same time: for whom, nothing shows.
   EXPECT_THAT(everything(explain(log_of_gpus({rank, rank}, 400))), Not(HasSubstr("only waited for")));
 }

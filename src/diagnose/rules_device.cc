@@ -262,9 +262,9 @@ std::vector<Finding> stalled(const Analysis& a) {
     waiting.push_back(device);
     longest = std::max(longest, stall->time.length());
     finding.evidence.push_back(
-        fmt::format("{}: busy from {} on, for {}, at {:.0f} W, its memory untouched; its working kernels draw {:.0f} W",
+        fmt::format("{}: busy from {} on, for {}, {}, its memory untouched; {} where its kernels work",
                     a.device_name(device), a.when(stall->time.begin), human_duration(stall->time.length()),
-                    stall->watts, stall->usual_watts));
+                    level_words(stall->by, stall->level), level_words(stall->by, stall->usual)));
   }
   if (!a.material(finding.cost())) return {};
   finding.candidates = {Cause::kHang, Cause::kExposedCommunication, Cause::kStraggler, Cause::kBusyButInefficient};

@@ -64,10 +64,10 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   finding.title = fmt::format("Kernels on {} only waited for {} in {} of the GPU time", gpu_names(a, others),
                               late_names, human_percent(a.share(length(waits.claims))));
   finding.evidence = {
-      fmt::format("{} times, together for {} of {} GPU time, {} showed a kernel at {:.0f} W and untouched "
-                  "memory; kernels that work draw {:.0f} W there",
+      fmt::format("{} times, together for {} of {} GPU time, {} showed a kernel {} and untouched memory; {} where "
+                  "kernels work",
                   human_count(waits.times), human_duration(length(waits.claims)), human_duration(a.ledger.budget()),
-                  gpu_names(a, others), waits.watts, waits.usual_watts)};
+                  gpu_names(a, others), level_words(waits.by, waits.level), level_words(waits.by, waits.usual))};
   if (!late.empty())
     finding.evidence.push_back(fmt::format("{} had no kernel meanwhile, for {}", late_names, human_duration(idle)));
   finding.told_apart_from = {"a hang: their kernels worked again after each wait"};

@@ -107,6 +107,11 @@ std::string gpu_names(const Analysis& a, const std::vector<std::size_t>& devices
   return text;
 }
 
+std::string level_words(Metric metric, double level) {
+  return metric == Metric::kPower ? fmt::format("at {:.0f} W", level)
+                                  : fmt::format("with SMs active {} of the time", human_percent(level));
+}
+
 void append(std::vector<std::string>& list, std::vector<std::string> more) {
   list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }

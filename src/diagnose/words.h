@@ -36,6 +36,9 @@ namespace headroom::diagnose {
 [[nodiscard]] std::string stack_dump(const Analysis& a, std::string_view pid = "PID");
 [[nodiscard]] std::string_view stack_tool(const Analysis& a);
 
+// "at 78 W", "with SMs active 12 % of the time": of a metric that tells how much a busy device does.
+[[nodiscard]] std::string level_words(Metric metric, double level);
+
 void append(std::vector<std::string>& list, std::vector<std::string> more);
 
 // ", and 1.3 GiB more each second: full in 9 s at this pace" where its memory would be full before a job has run for as

@@ -7,6 +7,37 @@
 namespace headroom {
 namespace {
 
+// "from second: name" of the phases that a log tells, from its beginning on.
+std::vector<std::string> phases_of(const Recording& r) {
+  std::vector<std::string> phases;
+  const auto marks = r.find(SourceKind::kMarks, "log/phase");
+  if (!marks) return phases;
+  for (const ListRow& row : r.tracks[static_cast<std::size_t>(*marks)].lists)
+    phases.push_back(fmt::format("{}: {}", (row.at - r.meta.start) / kSecond,
+                                 r.lists[row.list].empty() ? "" : r.texts[r.lists[row.list][0]]));
+  return phases;
+}
+
+TEST(Csv, AColumnOfPhasesNamesThem) {
+  const auto log = [](std::string_view second_gpu) {
+    std::string text = "timestamp,gpu_index,phase,gpu_util_%\n";
+    for (int i = 0; i < 40; ++i)
+      for (int gpu = 0; gpu < 2; ++gpu) {
+        const std::string_view name = i < 10 ? "warmup" : i % 10 == 9 ? "eval" : i < 30 ? "train" : "-";
+        text += fmt::format("{},{},{},50\n", 1'770'000'000 + i, gpu, gpu == 1 && i == 20 ? second_gpu : name);
+      }
+    return read_log(text);
+  };
+  const Recording r = log("train");
+  EXPECT_EQ(phases_of(r), (std::vector<std::string>{"0: warmup", "10: train", "19: eval", "20: train", "29: eval",
+                                                    "30: ", "39: eval"}));
+  EXPECT_EQ(r.meta.tiers, "NX");
+  const Recording differ = log("other");
+  EXPECT_TRUE(phases_of(differ).empty());
+  EXPECT_EQ(differ.meta.tiers, "N");
+  ASSERT_EQ(differ.losses.size(), 1U + r.losses.size());
+}
+
 using testing::ElementsAre;
 using testing::HasSubstr;
 

@@ -126,6 +126,13 @@ void LogBuilder::cell(std::size_t slot, const CellValue& value) {
   if (value.absent || !column.absent.empty()) column.absent.push_back(value.absent);
 }
 
+void LogBuilder::phase(std::string_view name, std::uint32_t line) {
+  constexpr std::size_t kMostChanges = 100'000;  // a text that differs from row to row is no phase
+  if (absence_of(name)) name = {};
+  if (data_.phases.size() >= kMostChanges || (!data_.phases.empty() && data_.phases.back().name == name)) return;
+  data_.phases.push_back({line, std::string(name)});
+}
+
 void LogBuilder::fact(const ColumnRule& rule, std::string_view text) {
   GpuLog& log = data_.gpus[gpu_];
   std::string_view& last = log.facts[static_cast<std::size_t>(rule.fact)];

@@ -39,6 +39,11 @@ struct LogData {
   };
   std::vector<Scale> scales;  // of ratios
   std::vector<GpuLog> gpus;
+  struct Phase {
+    std::uint32_t line = 0;  // from this row on, in the order of the log
+    std::string name;        // "": none
+  };
+  std::vector<Phase> phases;  // that rows tell of
   std::vector<Event> events;  // `source` is an index into gpus, or kNoSource
   LogLosses losses;
   bool whole_seconds = false;  // every time was a whole second: several rows may share one
@@ -64,6 +69,8 @@ class LogBuilder {
   void row(std::size_t gpu, Nanos at, std::uint32_t line);
   void cell(std::size_t slot, const CellValue& value);
   void fact(const ColumnRule& rule, std::string_view text);
+  // What the job was at, by the current row.
+  void phase(std::string_view name, std::uint32_t line);
 
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] LogData& data() { return data_; }
@@ -74,6 +81,15 @@ class LogBuilder {
   std::size_t last_gpu_ = 0;  // where the search for the next row's begins
   std::int64_t rows_ = 0;
 };
+
+// The phases that rows tell of, which are in order of time; a row speaks of the time since the one before it. None, and
+// that is counted, where rows of several GPUs tell different ones.
+struct PhaseBegin {
+  Nanos at = 0;
+  std::string name;  // "": none
+};
+[[nodiscard]] std::vector<PhaseBegin> phases_of_rows(LogData& data, Nanos interval);
+void add_phases(const std::vector<PhaseBegin>& phases, Recording& recording);  // as marks of nobody
 
 // Puts the rows in order of time, mends what can be mended, counts everything, and makes the recording.
 [[nodiscard]] Result<Recording> finish_log(LogData data, const ImportOptions& options);

@@ -141,6 +141,8 @@ constexpr std::array kCsvNames{
     role("gpu_bus_id", ColumnRole::kPciBusId),
     role("serial", ColumnRole::kSerial),
     role("gpu_serial", ColumnRole::kSerial),
+    role("phase", ColumnRole::kPhase),
+    role("stage", ColumnRole::kPhase),
     fact("name", DeviceFact::kName),
     fact("gpu_name", DeviceFact::kName),
     fact("memory.total", DeviceFact::kMemoryTotal),

@@ -289,7 +289,9 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   for (const std::size_t index : order) find_gaps(data, index, interval);
   count_missing(data, order, interval, options.interval > 0);
   RecordingMeta meta = make_meta(data, interval, log_format_name(data.format));
+  const std::vector<PhaseBegin> phases = phases_of_rows(data, interval);
   Recording recording = assemble(data, order, std::move(meta));
+  add_phases(phases, recording);
   keep_in_bounds(recording);
   return recording;
 }

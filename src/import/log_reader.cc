@@ -114,6 +114,9 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
       case ColumnRole::kSerial:
         take(columns.serial);
         break;
+      case ColumnRole::kPhase:
+        take(columns.phase);
+        break;
       case ColumnRole::kFact:
         columns.facts.push_back({i, *rule, 0});
         break;
@@ -226,6 +229,7 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   last_at_ = *when;
   if (columns.pci && builder_.data().gpus[gpu].device.pci_bus_id.empty())
     builder_.data().gpus[gpu].device.pci_bus_id = lower(cells[*columns.pci]);
+  if (columns.phase) builder_.phase(cells[*columns.phase], at.number());
   for (LogField& field : columns.metrics) reading(field, cells[field.column], at);
   if (!columns.reasons.empty()) reason_bits(columns, cells, at);
   for (const LogField& field : columns.facts) builder_.fact(field.rule, cells[field.column]);

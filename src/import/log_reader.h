@@ -40,7 +40,7 @@ struct LogField {
 struct LogColumns {
   std::size_t count = 0;
   std::vector<LogField> metrics, facts, reasons;
-  std::optional<std::size_t> timestamp, date, time, index, uuid, pci, serial;
+  std::optional<std::size_t> timestamp, date, time, index, uuid, pci, serial, phase;
   Nanos time_unit = 0;  // of the timestamps, where the header names it
   std::size_t reasons_slot = 0;
   [[nodiscard]] std::optional<std::size_t> identity() const;

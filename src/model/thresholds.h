@@ -139,7 +139,7 @@
   T(kStallShortest, "stall_shortest", 30, "seconds",                                                                  \
     "of kernels that neither draw power nor touch memory: shorter ones are exchanges between GPUs")                   \
   T(kStallPower, "stall_power", 0.5, "ratio",                                                                         \
-    "of the power that its busy readings usually show, up to which a busy GPU may only wait")                         \
+    "of the power or SM activity that its busy readings usually show, up to which a busy GPU may only wait")        \
   T(kStallMemory, "stall_memory", 0.02, "ratio", "of time that memory was used, up to which kernels do not work")     \
   T(kFullBusy, "full_busy", 0.85, "ratio", "busy share from which low readings of the sensors below are odd")         \
   T(kLowMemoryTraffic, "low_memory_traffic", 0.15, "ratio",                                                           \

@@ -135,6 +135,7 @@ std::string phases_title(const Explanation& e) {
   if (way == "trace") return "Phases, as the annotations in the trace name them" + least;
   if (way == "nvtx") return "Phases, as the job's NVTX ranges name them" + least;
   if (way == "output") return "Phases, as the job's output names them" + least;
+  if (way == "table") return "Phases, as the log names them";
   if (way == "stacks") return "Phases, by samples of the job's Python stacks (so many times at least)";
   return "Phases by utilisation";
 }

@@ -76,6 +76,8 @@ std::string evidence(DeadBy by, const Timeline& timeline, const ParallelismFacts
           "any trial took that ended, and {}",
           count_of(parallelism.workers, "worker"), parallelism.workers_told ? "there are" : "seem to be there",
           running > 1 ? fmt::format("of {} that are RUNNING it is among the oldest", running) : "it alone is RUNNING");
+    case DeadBy::kLeftBehind:
+      return "its worker has begun another one since, and runs one at a time";
     case DeadBy::kNone:
       break;
   }
@@ -88,7 +90,7 @@ void add_dead(const Study& study, const Timeline& timeline, const ParallelismFac
   alive.collect(study, timeline, [](const Trial& trial, const TrialSpan& span) {
     return trial.state == TrialState::kRunning && (span.dead == DeadBy::kNone || span.dead == DeadBy::kReplaced);
   });
-  for (const DeadBy by : {DeadBy::kProcess, DeadBy::kHeartbeat, DeadBy::kAge, DeadBy::kReplaced}) {
+  for (const DeadBy by : {DeadBy::kProcess, DeadBy::kHeartbeat, DeadBy::kAge, DeadBy::kReplaced, DeadBy::kLeftBehind}) {
     Group group;
     group.collect(study, timeline, [&](const Trial&, const TrialSpan& span) { return span.dead == by; });
     if (group.trials.empty()) continue;

@@ -191,6 +191,27 @@ TEST(Anomalies, NonFiniteReportsAndValuesAreNamed) {
   EXPECT_EQ(anomaly(report, "non_finite_values")->trials, std::vector<std::int64_t>{1});
 }
 
+TEST(Anomalies, ATrialWhoseWorkerTookAnotherOneIsDead) {
+  const auto of = [](double second_end, int after) {
+    StudyBuilder builder;
+    for (int i = 0; i < 3; ++i) builder.add(TrialState::kComplete, 10 * i, i == 2 ? second_end : 10 * i + 9).worker = 0;
+    builder.add(TrialState::kRunning, 30, -1).worker = 0;  // Ctrl-C in a notebook, and optimize() again
+    if (after > 0) builder.add(TrialState::kRunning, 31, -1).worker = static_cast<std::uint32_t>(after - 1);
+    return study_facts(builder.study, {.now = at(33)});
+  };
+  const StudyReport report = of(29, 1);
+  const StudyAnomaly* dead = anomaly(report, "dead_trial");
+  ASSERT_TRUE(dead);
+  EXPECT_EQ(dead->trials, std::vector<std::int64_t>{3});
+  EXPECT_NE(dead->text.find("its worker has begun another one since"), std::string::npos) << dead->text;
+  EXPECT_FALSE(anomaly(of(29, 0), "dead_trial")) << "it may run";
+  EXPECT_FALSE(anomaly(of(29, 2), "dead_trial")) << "of another worker";
+  StudyBuilder asked;  // four at once, and told one after the other
+  for (int i = 0; i < 12; ++i) asked.add(TrialState::kComplete, i / 4 * 40, i / 4 * 40 + 10 * (i % 4 + 1)).worker = 0;
+  for (int i = 0; i < 4; ++i) asked.add(TrialState::kRunning, 160 + i, -1).worker = 0;
+  EXPECT_FALSE(anomaly(study_facts(asked.study, {.now = at(165)}), "dead_trial"));
+}
+
 TEST(Anomalies, AStudyThatStoodStillSaysWhen) {
   const Made made = make({});
   Study study = made.study;

@@ -111,6 +111,7 @@ StepModel add_steps(const Study& study, const StudyOptions& options, const std::
 void place(const Study& study, const StudyOptions& options, const StepModel& model, StudyReport& report,
            Timeline& timeline) {
   settle(study, options, model, timeline);
+  find_left_behind(study, timeline);
   const Told told = options.workers ? Told::kYes : Told::kNo;
   const std::int64_t workers = options.workers.value_or(infer_workers(timeline));
   find_replaced(study, workers, told, timeline);

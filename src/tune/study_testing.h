@@ -119,7 +119,7 @@ inline void expect_conserved(const StudyReport& report) {
   for (const double part : {time.useful, time.discarded, time.failed, time.startup, time.running, time.between})
     EXPECT_GE(part, 0);
   if (!report.begin) return;
-  const double whole = seconds(*report.end - *report.begin);
+  const double whole = seconds(*report.end - *report.begin) - report.paused_seconds;
   EXPECT_GE(time.total, static_cast<double>(report.parallelism.workers) * whole * (1 - 1e-9) - 1e-6);
   EXPECT_NEAR(time.total - time.between, report.parallelism.alive_mean * whole, 1e-6 * (1 + time.total));
 }

@@ -13,7 +13,7 @@
 namespace headroom::tune {
 
 // What shows that a RUNNING trial does not run.
-enum class DeadBy : std::uint8_t { kNone = 0, kProcess, kHeartbeat, kAge, kReplaced };
+enum class DeadBy : std::uint8_t { kNone = 0, kProcess, kHeartbeat, kAge, kReplaced, kLeftBehind };
 
 // A trial in time, in the study's own times.
 struct TrialSpan {

@@ -137,6 +137,31 @@ void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline
   }
 }
 
+void find_left_behind(const Study& study, Timeline& timeline) {
+  constexpr std::size_t kEnough = 3;
+  std::map<std::uint32_t, std::vector<std::size_t>> of_worker;
+  for (const std::size_t i : by_begin(timeline))
+    if (study.trials[i].worker) of_worker[*study.trials[i].worker].push_back(i);
+  for (const auto& [worker, order] : of_worker) {
+    std::size_t ended = 0;
+    Nanos last_end = 0;
+    bool beside = false;
+    for (const std::size_t i : order) {
+      if (!is_finished(study.trials[i].state)) continue;
+      beside |= timeline.spans[i].begin < last_end;
+      last_end = std::max(last_end, timeline.spans[i].end);
+      ++ended;
+    }
+    if (beside || ended < kEnough) continue;
+    for (std::size_t k = 0; k + 1 < order.size(); ++k) {
+      TrialSpan& span = timeline.spans[order[k]];
+      if (study.trials[order[k]].state != TrialState::kRunning || span.dead != DeadBy::kNone) continue;
+      span.dead = DeadBy::kLeftBehind;
+      span.alive_until = std::min(span.last_sign, timeline.spans[order[k + 1]].begin);
+    }
+  }
+}
+
 void place_lanes(const Study& study, Timeline& timeline) {
   const auto known = [&](std::size_t i) { return study.trials[i].worker.has_value(); };
   const std::vector<std::size_t> order = by_begin(timeline);

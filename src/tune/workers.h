@@ -30,6 +30,10 @@ void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline
 // A gap of so many usual ones between trials is nobody's start-up: the worker was not there.
 inline constexpr double kPause = 10;
 
+// Declares RUNNING trials dead whose worker has begun another one since, as the storage has it. A worker of which three
+// trials ended, and none beside another, runs one at a time; who asks for several and tells them later does not.
+void find_left_behind(const Study& study, Timeline& timeline);
+
 // Gives each trial a worker: the storage's, else the one that has been free for longest and is still there.
 void place_lanes(const Study& study, Timeline& timeline);
 
