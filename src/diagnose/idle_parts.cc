@@ -355,7 +355,7 @@ void gains_at_most(const Analysis& a, Finding& finding, const std::string& condi
   const Nanos more = length(all) - finding.cost();
   Claims own = std::exchange(finding.claims, all);
   const std::string with_more =
-      fmt::format("{}, and {} with it that may have the same cause", condition, human_duration(more));
+      fmt::format("{}, counting {} of other time that may have the same cause", condition, human_duration(more));
   gains_by_removal(a, finding, with_more);
   std::swap(finding.claims, own);
   if (!finding.gain) return;

@@ -27,7 +27,7 @@ TEST(Dmon, ReadsDateTimeAndGroups) {
   EXPECT_THAT(values(r, Metric::kMemoryUsed), ElementsAre(40960.0 * 1048576, 40960.0 * 1048576));
   EXPECT_THAT(values(r, Metric::kPcieRxRate), ElementsAre(12e6, 0.0));
   EXPECT_THAT(values(r, Metric::kPcieTxRate), ElementsAre(3e6, 0.0));
-  EXPECT_EQ(detail(r, "column_not_kept"), "line 1: pviol, tviol");
+  EXPECT_EQ(detail(r, "column_not_kept"), "pviol, tviol (line 1)");
 }
 
 TEST(Dmon, WithoutTimesRowsAreRoundsAndThatIsSaid) {

@@ -148,7 +148,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   if (has_mask) columns.reasons.clear();  // the mask says all of it
   if (!columns.reasons.empty()) columns.reasons_slot = builder_.slot(Metric::kEventReasons);
   builder_.data().losses.add(LossKind::kColumnNotKept, dropped,
-                             [&] { return fmt::format("line {}: {}", line, not_kept); });
+                             [&] { return fmt::format("{} (line {})", not_kept, line); });
   return columns;
 }
 

@@ -114,6 +114,19 @@ std::string evidence_in_full(const Explanation& e, const TextOptions& options) {
   return text;
 }
 
+// Of a log: the columns that nothing here was made of.
+std::string columns_left_out(const Explanation& e) {
+  constexpr std::size_t kShown = 80;
+  for (const Loss& loss : e.losses) {
+    if (loss.what != info(LossKind::kColumnNotKept).name || e.meta.tiers.find('N') == std::string::npos) continue;
+    if (loss.detail.size() <= kShown) return ". Columns left out: " + loss.detail;
+    const auto comma = loss.detail.rfind(", ", kShown);
+    return fmt::format(". Columns left out: {} and others (--full)",
+                       loss.detail.substr(0, comma == std::string::npos ? kShown : comma));
+  }
+  return "";
+}
+
 std::string evidence_in_short(const Explanation& e, const TextOptions& options) {
   std::string line = evidence_words(e.meta.tiers);
   if (line.empty()) return "";
@@ -121,7 +134,7 @@ std::string evidence_in_short(const Explanation& e, const TextOptions& options) 
     line += e.meta.extra.contains("processes") ? " only: of processes their shares of the GPU"
                                                : " only: nothing of the job's processes";
   if (e.cost.core_ratio) line += fmt::format(". Recording cost {} of one core", human_percent(*e.cost.core_ratio));
-  return wrap(line + ".", options.width, "Evidence: ", "  ");
+  return wrap(line + columns_left_out(e) + ".", options.width, "Evidence: ", "  ");
 }
 
 // Never wrapped: a command is there to be copied.
