@@ -127,8 +127,9 @@ void add_open_at_end(const Study& study, const Timeline& timeline, std::vector<C
                     .trials = listed(group.trials)}});
 }
 
+// Beside those that are told to be dead.
 void add_too_many_open(const Timeline& timeline, const ParallelismFacts& parallelism, std::vector<Costed>& found) {
-  const OpenCurve curve = open_curve(timeline.spans, From::kBegin, Until::kEnd);
+  const OpenCurve curve = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
   Nanos held = 0, first = 0;
   std::int64_t most = 0;
   for (std::size_t i = 0; i + 1 < curve.size(); ++i) {
