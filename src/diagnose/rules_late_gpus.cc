@@ -29,11 +29,12 @@ Claims idle_in(const Analysis& a, std::size_t device, const std::vector<Window>&
 
 }  // namespace
 
-// Ranks that are done with their part of a step spin in a collective until the last one comes: of what that one waits
-// for, readings tell nothing.
+// Ranks that are done with their part of a step spin in a collective until the last one comes. Of what that one waits
+// for, readings tell nothing; where its process was recorded, its idle time has findings of its own.
 std::vector<Finding> late_gpus(const Analysis& a) {
   const WaitsInKernels& waits = a.waits_in_kernels;
-  if (!readings_alone(a) || !a.material(length(waits.claims))) return {};
+  if (!a.material(length(waits.claims))) return {};
+  const bool alone = readings_alone(a);
   std::set<std::size_t> waiting;
   for (const ClaimedPiece& piece : waits.claims) waiting.insert(piece.device);
   const std::vector<Window> times = times_of(waits.claims);
@@ -53,12 +54,21 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   }
   const std::vector<std::size_t> others(waiting.begin(), waiting.end());
   const std::string late_names = late.empty() ? "another GPU" : gpu_names(a, late);
-  finding.candidates = {Cause::kStraggler,        Cause::kInputTooFewWorkers,  Cause::kHostGraphBuilding,
-                        Cause::kValidation,       Cause::kCheckpointSync,      Cause::kLoggingUpload,
-                        Cause::kEpochEndHostWork, Cause::kOneProcessImbalance, Cause::kInputInMainProcess,
-                        Cause::kBurstyInput,      Cause::kSlowStorage,         Cause::kCpuOversubscribed,
-                        Cause::kPageableCopies,   Cause::kGilContention,       Cause::kEpochWorkerRestart,
-                        Cause::kPageCacheThrash,  Cause::kSwapThrash,          Cause::kPcieOrNuma};
+  if (alone) {
+    finding.advice = fmt::format(
+        "see what the process of {} does while that has no kernel: its stacks ({}), or record the next run with "
+        "`headroom run -- CMD`",
+        late_names, stack_tool(a));
+    finding.candidates = {Cause::kStraggler,        Cause::kInputTooFewWorkers,  Cause::kHostGraphBuilding,
+                          Cause::kValidation,       Cause::kCheckpointSync,      Cause::kLoggingUpload,
+                          Cause::kEpochEndHostWork, Cause::kOneProcessImbalance, Cause::kInputInMainProcess,
+                          Cause::kBurstyInput,      Cause::kSlowStorage,         Cause::kCpuOversubscribed,
+                          Cause::kPageableCopies,   Cause::kGilContention,       Cause::kEpochWorkerRestart,
+                          Cause::kPageCacheThrash,  Cause::kSwapThrash,          Cause::kPcieOrNuma};
+  } else {
+    finding.advice = fmt::format("make {} wait less: see the findings of its own", late_names);
+    finding.cause = Cause::kStraggler;
+  }
   finding.confidence = Confidence::kMedium;
   finding.tiers = "N";
   finding.title = fmt::format("Kernels on {} only waited for {} in {} of the GPU time", gpu_names(a, others),
@@ -72,14 +82,11 @@ std::vector<Finding> late_gpus(const Analysis& a) {
     finding.evidence.push_back(fmt::format("{} had no kernel meanwhile, for {}", late_names, human_duration(idle)));
   finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
   finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, others));
-  finding.advice = fmt::format(
-      "see what the process of {} does while that has no kernel: its stacks ({}), or record the next run with "
-      "`headroom run -- CMD`",
-      late_names, stack_tool(a));
   gains_by_removal(a, finding,
                    fmt::format("for all of these GPUs together, if {} was never late and the kernels that work stay as "
                                "they are",
                                late.empty() ? "no GPU" : late_names));
+  if (!alone) finding.claims = waits.claims;  // its idle time is claimed by what it waited for
   return only(std::move(finding));
 }
 
