@@ -438,6 +438,9 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.pauses = pauses_of(a.phases);
   describe_phases(recording, named, a.devices, limits, a.phases);
   a.pauses.resize(a.phases.size(), false);
+  // A log that names its phases tells more than the levels of their readings.
+  if (std::any_of(named.tracks.begin(), named.tracks.end(), [](const auto& track) { return track.via == "table"; }))
+    a.pauses.assign(a.phases.size(), false);
   if (!a.job.batch.present) a.work = step_counts(recording).work(a.window);  // its tasks count each for itself
   if (!a.job.batch.present) a.ranks = rank_paces(recording, a.window, limits);
   a.said = said_of(recording, a.window);

@@ -286,7 +286,9 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   e.batch = diagnose::batch_times(a);
   e.host = diagnose::host_time(a.host);
   e.projections = diagnose::projections(a, e.bound);
-  if (!too_few) e.health = diagnose::health(a);
+  e.health = diagnose::health(a);
+  for (HealthCheck& check : e.health)
+    if (too_few && check.good == Answer::kYes) check = {check.check, Answer::kUnknown, "the log has too few readings"};
   e.cost = diagnose::cost_of(recording, options);
   choose_phases(a);
   e.work = std::move(a.work);

@@ -170,7 +170,7 @@ void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) 
                                                                            few ? ", a few only," : "", text));
   // That it waits for workers is said already.
   if (named[0].least >= a.limits[Threshold::kMajority] && named[0].place != info(stacks::Family::kLoaderWait).label) {
-    finding.title += (finding.title.find(": ") == std::string::npos ? ": " : ", in ") + named[0].place;
+    finding.title += (finding.title.find(": ") == std::string::npos ? ": " : ", mostly ") + named[0].place;
     finding.code = named[0].where;
     constexpr double kMuchToo = 0.2;  // of the time: what the title leaves out would be taken for the other's
     if (!few && named.size() > 1 && named[1].share >= kMuchToo) finding.title += " and " + named[1].place;

@@ -108,21 +108,18 @@ TEST(Traces, OperatorsThatWereNotTracedAreNotDenied) {
 }
 
 TEST(Traces, PythonFunctionsNameTheTimeWithoutOperators) {
-  for (const Nanos kernel : {10, 90}) {  // us, of all
-    const Profile profile{.device = {{0, {"kernel"}}, {kernel, {}}, {98, {"kernel"}}},
-                          .thread = {{0, {"cudaLaunchKernel"}},
-                                     {1, {"step (train.py:9)", "decode_and_resize (dataset.py:12)"}},
-                                     {97, {"cudaLaunchKernel"}}},
-                          .kernels = 1};
-    const Explanation e = explain(profile.build());
-    const Finding* python = find(e, Cause::kHostGraphBuilding);
-    ASSERT_EQ(python != nullptr, kernel == 10);
-    if (!python) continue;
-    EXPECT_EQ(python->title,
-              "The GPU waits for Python code that runs no operator and no CUDA call: decode_and_resize (dataset.py)");
-    EXPECT_EQ(python->cost(), 87 * kMicrosecond);
-    EXPECT_EQ(python->tiers, Tiers("C"));
-  }
+  const Profile profile{.device = {{0, {"kernel"}}, {10, {}}, {98, {"kernel"}}},
+                        .thread = {{0, {"cudaLaunchKernel"}},
+                                   {1, {"step (train.py:9)", "decode_and_resize (dataset.py:12)"}},
+                                   {97, {"cudaLaunchKernel"}}},
+                        .kernels = 1};
+  const Explanation e = explain(profile.build());
+  const Finding* python = find(e, Cause::kHostGraphBuilding);
+  ASSERT_TRUE(python);
+  EXPECT_EQ(python->title,
+            "The GPU waits for Python code that runs no operator and no CUDA call: decode_and_resize (dataset.py)");
+  EXPECT_EQ(python->cost(), 87 * kMicrosecond);
+  EXPECT_EQ(python->tiers, Tiers("C"));
 }
 
 // Ten steps of 10 us: kernels for 5, and 4 in this call from step `from` to step `to`.

@@ -208,6 +208,14 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
   header = trim(header);
   Words words = words_in(header, column.unit);
   if (auto time = time_by_words(words, column.unit)) return time;
+  // "pcie_rx_mb_s", "pcie_rx_mb_per_s"
+  if (const std::size_t last = words.size(); column.unit.empty() && last > 2 && time_unit(words[last - 1]) == kSecond) {
+    const std::size_t of = words[last - 2] == "per" ? last - 3 : last - 2;
+    if (const auto rate = unit_word(words[of] + "/s"); !rate.empty()) {
+      column.unit = rate;
+      words.resize(of);
+    }
+  }
   if (column.unit.empty() && words.size() > 1)
     if (const auto unit = unit_word(words.back()); !unit.empty()) {
       column.unit = unit;

@@ -31,6 +31,10 @@ TEST(ColumnWords, SpellingsOfOneThing) {
   EXPECT_EQ(read_as("sm_clock_mhz"), "clocks.sm in MHz");
   EXPECT_EQ(read_as("Memory Total [GiB]"), "memory.total in GiB");
   EXPECT_EQ(read_as("PCIe RX [MB/s]"), "pcie_rx_bytes_per_second in MB/s");
+  EXPECT_EQ(read_as("pcie_tx_mb_s"), "pcie_tx_bytes_per_second in MB/s");
+  EXPECT_EQ(read_as("PCIe TX (GB per sec)"), "pcie_tx_bytes_per_second in GB per sec")
+      << "in brackets it is as it stands";
+  EXPECT_EQ(read_as("gpu_pcie_rx_kb_per_sec"), "pcie_rx_bytes_per_second in KB/s");
   EXPECT_EQ(read_as("GPU ID"), "index");
 }
 

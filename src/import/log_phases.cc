@@ -44,7 +44,7 @@ std::vector<PhaseBegin> phases_of_rows(LogData& data, Nanos interval) {
 void add_phases(const std::vector<PhaseBegin>& phases, Recording& recording) {
   if (phases.empty()) return;
   std::map<std::string_view, ListId> lists;
-  std::map<std::string_view, std::int64_t> times;
+  std::map<std::string_view, std::int32_t> times;
   Track track;
   for (const PhaseBegin& phase : phases) {
     const auto [list, is_new] = lists.try_emplace(phase.name, static_cast<ListId>(recording.lists.size()));

@@ -76,7 +76,7 @@ Seen look_at(std::string_view head) {
     if (line.empty()) continue;
     if (lines == 0) seen.first = line, cells = csv_cells(line).size();
     if (lines == 1) seen.table = cells > 1 && csv_cells(line).size() == cells;
-    seen.progress += is_progress(line) ? 1 : 0;
+    if (is_progress(line)) ++seen.progress;
     ++lines;
   }
   return seen;

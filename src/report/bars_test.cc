@@ -67,7 +67,7 @@ TEST(Bars, FewLinesForManyGpus) {
 }
 
 TEST(Bars, SharesWithoutATimeWhereNoneIsKnown) {
-  EXPECT_EQ(share_sentences(ledger_of({65}), {}, 100), "GPU 0  NVIDIA A100: computing 65.0 %, unexplained 35.0 %\n");
+  EXPECT_EQ(share_sentences(ledger_of({65}), {}, 100), "GPU 0 NVIDIA A100: computing 65.0 %, unexplained 35.0 %\n");
 }
 
 TEST(Bars, EveryWidth) {

@@ -37,7 +37,7 @@ struct Sweep {
                              .first_step = begin + 0.5,
                              .end = begin + 2});
     }
-    report.best = {{.trial = trials - 1, .trials_finished = trials, .seconds = 5, .value = 0.1}};
+    report.best = {{.trial = trials - 1, .trials_finished = trials, .seconds = 5, .worked_seconds = 5, .value = 0.1}};
     report.states = {{.state = TrialState::kComplete, .count = trials - trials / 3},
                      {.state = TrialState::kPruned, .count = trials / 3}};
   }

@@ -187,7 +187,9 @@ std::vector<Point> evidence_points(const Explanation& e) {
   const std::string evidence = evidence_words(e.meta.tiers);
   add(points, "Evidence",
       (evidence.empty() ? "none" : evidence) +
-          (e.meta.interval > 0 ? fmt::format("; a reading every {}", human_duration(e.meta.interval)) : ""));
+          (e.meta.interval > 0 && !length_is_assumed(e)
+               ? fmt::format("; a reading every {}", human_duration(e.meta.interval))
+               : ""));
   for (const MissingTier& missing : e.meta.missing_tiers)
     if (const std::string words = evidence_words(std::string(1, missing.tier)); !words.empty())
       add(points, "Without " + words, missing.why);

@@ -60,8 +60,8 @@ StudyReport sweep() {
                       .of = 15,
                       .before_first_step = true,
                       .trials = {3, 7, 9}}};
-  report.best = {{.trial = 12, .trials_finished = 20, .seconds = 700, .value = 0.5},
-                 {.trial = 143, .trials_finished = 150, .seconds = 4'000, .value = 0.0316}};
+  report.best = {{.trial = 12, .trials_finished = 20, .seconds = 700, .worked_seconds = 700, .value = 0.5},
+                 {.trial = 143, .trials_finished = 150, .seconds = 4'000, .worked_seconds = 4'000, .value = 0.0316}};
   for (std::int64_t trial = 196; trial < 200; ++trial)
     report.bars.push_back(
         {.trial = trial, .state = TrialState::kRunning, .begin = 4'000, .end = 4'900, .dead = trial < 198});

@@ -26,7 +26,7 @@ StudyReport hour() {
   report.bars.push_back({.trial = 31, .state = TrialState::kRunning, .begin = 3500, .first_step = 3540, .end = 3600});
   report.bars.push_back({.trial = 32, .state = TrialState::kRunning, .begin = 3590, .first_step = 3630, .end = 3600});
   report.bars.push_back({.trial = 33, .state = TrialState::kRunning, .begin = 100, .end = 3600, .dead = true});
-  report.best = {{.trial = 0, .trials_finished = 1, .seconds = 600, .value = 0.25}};
+  report.best = {{.trial = 0, .trials_finished = 1, .seconds = 600, .worked_seconds = 600, .value = 0.25}};
   return report;
 }
 
@@ -41,7 +41,7 @@ TEST(StudyWatch, AFewChangesAreNamedAndManyAreCounted) {
   now.bars[31].state = TrialState::kPruned;
   now.bars[31].end = 3605;
   now.bars.push_back({.trial = 34, .state = TrialState::kRunning, .begin = 3605});
-  now.best.push_back({.trial = 31, .trials_finished = 32, .seconds = 3605, .value = 0.125});
+  now.best.push_back({.trial = 31, .trials_finished = 32, .seconds = 3605, .worked_seconds = 3605, .value = 0.125});
   EXPECT_THAT(watch_changes(before, now),
               ElementsAre("new best 0.125 by trial 31", "trial 31 was pruned after 1:45", "trial 34 began"));
   EXPECT_THAT(watch_changes({}, now), ElementsAre("new best 0.125 by trial 31", "2 trials began", "1 trial completed",

@@ -100,7 +100,8 @@ std::string missing_evidence(const Explanation& e, const TextOptions& options) {
 std::string evidence_in_full(const Explanation& e, const TextOptions& options) {
   const std::string evidence = evidence_words(e.meta.tiers), cost = recording_cost(e);
   std::string line = evidence.empty() ? "none" : evidence;
-  if (e.meta.interval > 0) line += fmt::format(", a reading every {}", human_duration(e.meta.interval));
+  if (e.meta.interval > 0 && !length_is_assumed(e))
+    line += fmt::format(", a reading every {}", human_duration(e.meta.interval));
   if (!cost.empty()) line += "; cost " + cost;
   std::string text = wrap(line + ".", options.width, "Evidence: ", "  ") + missing_evidence(e, options);
   for (const Loss& loss : e.losses) {

@@ -126,6 +126,22 @@ def test_options_say_what_the_log_does_not(headroom, tmp_path):
     assert headroom("import", log, "--utc-offset", "five").returncode == 2
 
 
+def test_the_phases_that_a_log_names_are_those_of_the_report(headroom, tmp_path):
+    rows = ["timestamp,gpu_index,phase,gpu_util_%,mem_used_mb"]
+    for i in range(300):
+        phase = "eval" if i % 100 >= 75 else "train"
+        rows += [f"{1_770_000_000 + i},{gpu},{phase},{90 if phase == 'eval' else 14},20000" for gpu in range(2)]
+    (tmp_path / "phases.csv").write_text("\n".join(rows) + "\n")
+    text = headroom("why", "phases.csv").stdout
+    assert "Phases, as the log names them" in text and "in the phase train" in text
+    assert "phases that recur" not in text and "name the phases" not in text
+    answer = json.loads(headroom("why", "phases.csv", "--json").stdout)
+    shares = {(p["device"], p["name"]): p["gpu_util_ratio"] for p in answer["phases"]}
+    for gpu in range(2):
+        assert shares[f"gpu{gpu}", "train"] == pytest.approx(0.14, abs=0.005)
+        assert shares[f"gpu{gpu}", "eval"] == pytest.approx(0.9, abs=0.005)
+
+
 def test_the_sample_logs_are_what_their_script_writes(tmp_path):
     script = (LOGS / "make_logs.py").read_text()
     (tmp_path / "make_logs.py").write_text(script)
