@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
 
 #include "base/human.h"
 #include "base/strings.h"
@@ -11,6 +12,7 @@
 #include "cli/screen.h"
 #include "cli/study.h"
 #include "cli/terminal.h"
+#include "cli/time_zone.h"
 #include "cli/verbs.h"
 #include "live/loop.h"
 #include "live/signals.h"
@@ -86,13 +88,17 @@ void Watch::show(const StudyReport& now, const std::vector<std::string>& changes
   lines_ = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// Of a clock that is not known the last end may lie hours off: then what was seen here counts.
+// Who follows a study runs it: where nothing tells the zone of its times, they are UTC or this machine's local time, and
+// whichever makes its end the later one counts. Nothing: that lies in the future.
+std::optional<Nanos> last_end(const StudyReport& now) {
+  if (!now.end) return std::nullopt;
+  Nanos end = *now.end;
+  if (const auto zone = offset_of_zone("local", end); !now.clock.known && zone) end = std::max(end, end - *zone);
+  return end <= realtime_now() ? std::optional(end) : std::nullopt;
+}
+
 bool Watch::is_over(const StudyReport& now) const {
-  if (now.live) return false;
-  Nanos life = last_life_;
-  const Nanos time = realtime_now();
-  if (now.clock.known && now.end && *now.end <= time) life = std::max(life, *now.end);
-  return time - life > kQuiet;
+  return !now.live && realtime_now() - std::max(last_life_, last_end(now).value_or(0)) > kQuiet;
 }
 
 void Watch::look_again() {
@@ -121,7 +127,7 @@ int Watch::run() {
   auto first = look();
   if (!first) return report_error(first.error());
   last_ = std::move(*first);
-  if (!(last_.clock.known && last_.end)) last_life_ = realtime_now();
+  if (!last_end(last_)) last_life_ = realtime_now();
   if (last_.live) last_life_ = realtime_now();
   show(last_, {fmt::format("{}: {}", last_.name, count_of(last_.trials, "trial"))});
   if (!is_over(last_)) {
