@@ -128,7 +128,7 @@ void LogBuilder::cell(std::size_t slot, const CellValue& value) {
 
 void LogBuilder::fact(const ColumnRule& rule, std::string_view text) {
   GpuLog& log = data_.gpus[gpu_];
-  std::string_view& last = log.facts[static_cast<std::size_t>(rule.fact)];
+  std::string& last = log.facts[static_cast<std::size_t>(rule.fact)];
   if (last == text || absence_of(text)) return;
   ColumnRule copy = rule;
   CellValue value;
