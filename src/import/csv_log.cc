@@ -38,6 +38,8 @@ std::size_t closing_quote(std::string_view line, std::size_t open) {
   return line.size();
 }
 
+}  // namespace
+
 void split_cells(std::string_view line, char separator, std::vector<std::string_view>& cells) {
   cells.clear();
   const bool quotes = line.find('"') != std::string_view::npos;
@@ -65,6 +67,8 @@ char separator_of(std::string_view line) {
     if (std::count(line.begin(), line.end(), c) > std::count(line.begin(), line.end(), best)) best = c;
   return best;
 }
+
+namespace {
 
 bool between_digits(std::string_view text, std::size_t at) {
   return at > 0 && at + 1 < text.size() && is_digit(text[at - 1]) && is_digit(text[at + 1]);

@@ -117,6 +117,9 @@ class LogReader {
 // True for a line that is the header of such a log.
 [[nodiscard]] bool is_csv_header(const std::vector<std::string_view>& names);
 [[nodiscard]] std::vector<std::string_view> csv_cells(std::string_view line);
+// The same in two steps, where rows are many: what stands between cells, by the header, and the cells of a row.
+[[nodiscard]] char separator_of(std::string_view line);
+void split_cells(std::string_view line, char separator, std::vector<std::string_view>& cells);
 [[nodiscard]] bool is_dmon_header(std::string_view line);
 
 }  // namespace headroom
