@@ -210,7 +210,8 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   };
   const auto name = columns.identity();
   const std::string_view identity = text_at(name);
-  if (name && absence_of(identity)) {
+  const bool digit_first = !identity.empty() && is_digit(identity[0]);  // as no word for an absence has it
+  if (name && !digit_first && absence_of(identity)) {
     problem(at.number(), column_of(identity, at.line()),
             fmt::format("cannot tell the GPU from '{}'", shorten(identity)));
     return;

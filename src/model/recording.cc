@@ -182,7 +182,11 @@ void replay(const Recording& recording, RecordingSink& sink) {
     ids.push_back(sink.add_source(source));
   }
   std::vector<std::size_t> next(recording.tracks.size(), 0);
-  std::vector<Cell> cells;
+  std::vector<std::vector<Cell>> cells;  // of a row of each track
+  for (const Track& track : recording.tracks) {
+    cells.emplace_back();
+    for (const Column& column : track.columns) cells.back().push_back({column.metric, 0, std::nullopt});
+  }
   for (;;) {  // one pass over time: the earliest rows of all tracks, in order of sources
     Nanos earliest = std::numeric_limits<Nanos>::max();
     for (std::size_t i = 0; i < next.size(); ++i)
@@ -191,14 +195,13 @@ void replay(const Recording& recording, RecordingSink& sink) {
     for (std::size_t i = 0; i < next.size(); ++i) {
       const Track& track = recording.tracks[i];
       for (; next[i] < track.at.size() && track.at[next[i]] == earliest; ++next[i]) {
-        cells.clear();
-        for (const Column& column : track.columns) {
-          const std::size_t row = next[i];
-          Cell cell{column.metric, column.values[row], std::nullopt};
-          if (!column.has(row)) cell.absent = static_cast<Absent>(column.absent[row]);
-          cells.push_back(cell);
+        const std::size_t row = next[i];
+        for (std::size_t c = 0; c < cells[i].size(); ++c) {
+          const Column& column = track.columns[c];
+          cells[i][c].value = column.values[row];
+          cells[i][c].absent = column.has(row) ? std::nullopt : std::optional(static_cast<Absent>(column.absent[row]));
         }
-        sink.add_row(ids[i], earliest, cells);
+        sink.add_row(ids[i], earliest, cells[i]);
       }
     }
   }
