@@ -11,6 +11,7 @@ import time
 
 import batches
 import live
+import logs
 import marks
 import output_lines
 import python_marks
@@ -157,30 +158,6 @@ def answers(bench, table, effort):
     file.unlink()
 
 
-READ_BY_PYTHON = "import csv, sys; print(sum(len(row) for row in csv.reader(open(sys.argv[1], newline=''))))"
-
-
-def logs(bench, table, effort):
-    log = bench.work / "log.csv"
-    subprocess.run([bench.tool("bench_store"), "csv", str(log), str(DAY_HOURS[effort])], check=True)
-    lines = DAY_HOURS[effort] * 3600 * 8
-    title = f"import: SYNTHETIC log of nvidia-smi, {lines} lines x 22 columns, {log.stat().st_size / 1e6:.0f} MB"
-    rounds = {"quick": 3, "normal": 5, "full": 9}[effort]
-    times = {"headroom import": [], "wc -l": [], "Python's csv module": []}
-    for turn in range(rounds):
-        output = bench.work / f"import{turn}.hrec"
-        times["headroom import"].append(timed([bench.headroom, "import", str(log), "-o", str(output)], env=bench.environment()))
-        output.unlink()
-        times["wc -l"].append(timed(["wc", "-l", str(log)]))
-        if turn < 3:
-            times["Python's csv module"].append(timed(["/usr/bin/python3", "-c", READ_BY_PYTHON, str(log)]))
-    log.unlink()
-    for name, pairs in times.items():
-        walls = [wall for wall, _ in pairs]
-        target = 3 if name == "headroom import" and lines == 691_200 else None
-        table.add(title, name, median(walls), "s", spread(walls), target, beside=f"CPU {median([c for _, c in pairs]):.2f} s")
-
-
 def sync_ms(folder):
     """What waiting for the disk costs here: a job that is over at once waits for it three times."""
     times = []
@@ -221,7 +198,7 @@ def quartiles(values):
     return f"{number(ordered[len(ordered) // 4])} to {number(ordered[3 * len(ordered) // 4])}"
 
 
-PARTS = {"recorder": recorder, "nvml": nvml, "top": live.top, "recording": recording, "store": store, "import": logs,
+PARTS = {"recorder": recorder, "nvml": nvml, "top": live.top, "recording": recording, "store": store, "import": logs.logs,
          "answers": answers, "startup": startup, "launch": batches.launch, "queue": batches.queue, "planner": batches.planner, "ends": batches.ends,
          "packed": batches.packed,
          "stacks": stacks.stacks, "marks": marks.marks, "python_marks": python_marks.python_marks,

@@ -2,7 +2,7 @@
 // SYNTHETIC data of 8 GPUs x 20 metrics at 1 Hz, on disk and back:
 //   bench_store recording FOLDER HOURS ROUNDS   bytes per value; decode and explain against SELECT avg(...): JSON
 //   bench_store day FILE HOURS STACKS           such a recording, with so many Python stacks a second of each job
-//   bench_store csv FILE HOURS                  the same as a log of nvidia-smi with 22 columns
+//   bench_store csv FILE HOURS COLUMNS          the same as a log of nvidia-smi with 22 columns, or with 5
 #include <fmt/format.h>
 
 #include <chrono>
@@ -88,15 +88,27 @@ int day(const std::string& path, double hours, int stacks) {
   return 0;
 }
 
-int csv(const std::string& path, double hours) {
+// "2025/11/05 00:00:00.120, 0": rounds of whole seconds, the GPUs of one a millisecond apart.
+std::string stamp_and_index(std::int64_t second, int gpu) {
+  constexpr std::chrono::sys_days kFirst = std::chrono::year{2025} / 11 / 5;
+  const std::chrono::year_month_day date(kFirst + std::chrono::days(second / 86'400));
+  const std::int64_t day = second % 86'400;
+  return fmt::format("{}/{:02}/{:02} {:02}:{:02}:{:02}.{:03}, {}", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), day / 3600, day / 60 % 60,
+                     day % 60, 120 + gpu, gpu);
+}
+
+int csv(const std::string& path, double hours, bool all_columns) {
   std::FILE* file = std::fopen(path.c_str(), "we");
   if (file == nullptr) give_up({.what = path + ": cannot be written"});
-  fmt::print(file,
-             "timestamp, index, name, utilization.gpu [%], utilization.memory [%], memory.used [MiB], "
-             "memory.total [MiB], power.draw [W], power.limit [W], temperature.gpu, temperature.memory, "
-             "clocks.current.sm [MHz], clocks.current.memory [MHz], pstate, fan.speed [%], "
-             "clocks_event_reasons.active, pcie.link.gen.current, pcie.link.width.current, utilization.encoder [%], "
-             "utilization.decoder [%], memory.reserved [MiB], ecc.errors.uncorrected.volatile.total\n");
+  fmt::print(file, "{}\n",
+             all_columns ? "timestamp, index, name, utilization.gpu [%], utilization.memory [%], memory.used [MiB], "
+                           "memory.total [MiB], power.draw [W], power.limit [W], temperature.gpu, temperature.memory, "
+                           "clocks.current.sm [MHz], clocks.current.memory [MHz], pstate, fan.speed [%], "
+                           "clocks_event_reasons.active, pcie.link.gen.current, pcie.link.width.current, "
+                           "utilization.encoder [%], utilization.decoder [%], memory.reserved [MiB], "
+                           "ecc.errors.uncorrected.volatile.total"
+                         : "timestamp, index, utilization.gpu [%], memory.used [MiB], power.draw [W]");
   const auto seconds = static_cast<std::int64_t>(hours * 3600);
   std::vector<SyntheticGpu> gpus;
   for (int gpu = 0; gpu < kGpus; ++gpu) gpus.emplace_back(gpu);
@@ -104,13 +116,15 @@ int csv(const std::string& path, double hours) {
     for (int gpu = 0; gpu < kGpus; ++gpu) {
       const SyntheticRow row = gpus[static_cast<std::size_t>(gpu)].next();
       const auto& v = row.values;
-      const std::int64_t day = second % 86'400;
-      fmt::print(file,
-                 "2025/11/{:02} {:02}:{:02}:{:02}.{:03}, {}, A100-80, {}, {}, {}, 81920, {}.{:02}, "
-                 "400.00, {}, {}, {}, {}, P{}, {}, 0x{:016X}, {}, 16, 0, 0, 524, 0\n",
-                 5 + second / 86'400, day / 3600, day / 60 % 60, day % 60, 120 + gpu, gpu, v[0] / 100, v[1] / 100,
-                 v[2] >> 20, v[3] / 1000, v[3] / 10 % 100, v[5], v[5] + 8, v[6], v[7], v[8], v[10],
-                 static_cast<std::uint64_t>(v[9]), v[19]);
+      const std::string begin = stamp_and_index(second, gpu);
+      if (all_columns)
+        fmt::print(file,
+                   "{}, A100-80, {}, {}, {}, 81920, {}.{:02}, 400.00, {}, {}, {}, {}, P{}, {}, 0x{:016X}, {}, 16, 0, "
+                   "0, 524, 0\n",
+                   begin, v[0] / 100, v[1] / 100, v[2] >> 20, v[3] / 1000, v[3] / 10 % 100, v[5], v[5] + 8, v[6], v[7],
+                   v[8], v[10], static_cast<std::uint64_t>(v[9]), v[19]);
+      else
+        fmt::print(file, "{}, {} %, {} MiB, {}.{:02} W\n", begin, v[0] / 100, v[2] >> 20, v[3] / 1000, v[3] / 10 % 100);
     }
   }
   return std::fclose(file) == 0 ? 0 : 1;
@@ -125,8 +139,11 @@ int main(int argc, char** argv) {
   if (mode == "recording" && argc == 5)
     return headroom::bench::recording(argv[2], std::atof(argv[3]), std::atoi(argv[4]));
   if (mode == "day" && argc == 5) return headroom::bench::day(argv[2], std::atof(argv[3]), std::atoi(argv[4]));
-  if (mode == "csv" && argc == 4) return headroom::bench::csv(argv[2], std::atof(argv[3]));
-  std::fputs("usage: bench_store recording FOLDER HOURS ROUNDS | day FILE HOURS STACKS_PER_SECOND | csv FILE HOURS\n",
-             stderr);
+  const std::string columns = argc == 5 ? argv[4] : "";
+  if (mode == "csv" && (columns == "22" || columns == "5"))
+    return headroom::bench::csv(argv[2], std::atof(argv[3]), columns == "22");
+  std::fputs(
+      "usage: bench_store recording FOLDER HOURS ROUNDS | day FILE HOURS STACKS_PER_SECOND | csv FILE HOURS 22|5\n",
+      stderr);
   return 2;
 }

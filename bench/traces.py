@@ -54,14 +54,14 @@ def make_trace(path, mebibytes):
     return busy
 
 
-def measure(bench, command):
+def measure(bench, command, code=0, **options):
     """Seconds, resident MiB at most, and what it said."""
     begin = time.monotonic()
-    with subprocess.Popen(command, env=bench.environment(), stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(command, env=bench.environment(), stdout=subprocess.PIPE, text=True, **options) as child:
         said = child.stdout.read()
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
+    if child.returncode != code:
         raise RuntimeError(f"{command[0]} failed")
     return time.monotonic() - begin, usage.ru_maxrss / 1024, said
 

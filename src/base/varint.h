@@ -19,8 +19,11 @@ namespace headroom {
 
 inline void put_byte(std::string& out, std::uint8_t byte) { out.push_back(static_cast<char>(byte)); }
 inline void put_varint(std::string& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) put_byte(out, static_cast<std::uint8_t>(value | 0x80));
-  put_byte(out, static_cast<std::uint8_t>(value));
+  char bytes[10];
+  std::size_t size = 0;
+  for (; value >= 0x80; value >>= 7) bytes[size++] = static_cast<char>(value | 0x80);
+  bytes[size++] = static_cast<char>(value);
+  out.append(bytes, size);
 }
 inline void put_signed(std::string& out, std::int64_t value) { put_varint(out, zigzag(value)); }
 inline void put_u32(std::string& out, std::uint32_t value) {

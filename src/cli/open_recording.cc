@@ -118,9 +118,9 @@ Result<OpenedRecording> open_recording(const std::string& what, const ImportOpti
   };
   auto bytes = ByteStream::open(opened.path);
   if (!bytes) return not_there(bytes.error());
-  HR_TRY(auto trace, import_trace(opened.path, *bytes, options));
-  if (trace) {
-    opened.recording = std::move(*trace);
+  HR_TRY(auto streamed, import_stream(opened.path, *bytes, options));
+  if (streamed) {
+    opened.recording = std::move(*streamed);
     return opened;
   }
   const auto log = LogText::open(opened.path, std::move(*bytes));

@@ -62,6 +62,8 @@ TEST(Jsonl, ErrorsSayWhere) {
             "line 4, column 2: a value is a number of 32 bits, and 2147483648 is not");
   EXPECT_EQ(what(R"({"row":)").substr(0, 16), "line 3, column 8");
   EXPECT_EQ(read_jsonl("").error().what, "line 1, column 1: the text is empty");
+  EXPECT_EQ(read_jsonl("\n{\"others\":[1,2").error().what,
+            "line 2, column 1: the first line must be {\"recording\":1,\"meta\":{…}}");
   EXPECT_EQ(read_jsonl("{\"recording\":2}").error().code, Errc::kUnsupported);
 }
 

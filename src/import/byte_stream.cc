@@ -10,7 +10,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/answers.h"
@@ -97,6 +100,11 @@ class Unzstd final : public Unpacker {
   bool ended_ = false;
 };
 
+// What is wrong with packed data of more than `most` bytes, and what to do.
+std::pair<std::string, std::string> too_many_bytes(std::size_t most) {
+  return {fmt::format("unpacked it would be more than {} MiB", most >> 20), "unpack it and cut it into parts"};
+}
+
 }  // namespace
 
 struct ByteStream::State {
@@ -106,14 +114,16 @@ struct ByteStream::State {
   std::vector<char> block, unpacked;
   std::string_view raw;  // what is left of the block
   std::unique_ptr<Unpacker> unpacker;
-  std::string peeked, cut;
+  std::string peeked, cut, hint;
+  std::size_t most = std::numeric_limits<std::size_t>::max(), unpacked_bytes = 0;
   bool begun = false, at_end = false, damaged = false, gave_peeked = false;
 
   // The next bytes as they lie there.
   bool fill() {
     if (!raw.empty()) return true;
     if (fd < 0) {
-      raw = std::exchange(text, {});
+      raw = text.substr(0, kBlock);
+      text.remove_prefix(raw.size());
       return !raw.empty();
     }
     block.resize(kBlock);
@@ -146,11 +156,16 @@ struct ByteStream::State {
     for (;;) {
       const bool more = fill();
       const auto got = unpacker->run(raw, unpacked);
-      if (got && *got > 0) return {unpacked.data(), *got};
-      if (got && more) continue;
+      if (got) unpacked_bytes += *got;
+      const bool too_many = unpacked_bytes > most;
+      if (got && *got > 0 && !too_many) return {unpacked.data(), *got};
+      if (got && more && !too_many) continue;
       at_end = true;
-      damaged = !got;
-      if (damaged) cut = "the packed data is damaged";
+      damaged = !got || too_many;
+      if (too_many)
+        std::tie(cut, hint) = too_many_bytes(most);
+      else if (damaged)
+        cut = "the packed data is damaged";
       if (got && cut.empty() && !unpacker->finished()) cut = "the packed data ends too early";
       return {};
     }
@@ -219,17 +234,24 @@ std::string_view ByteStream::peek(std::size_t least) {
 Result<std::string> ByteStream::rest(std::size_t most) {
   std::string text;
   for (std::string_view got = next(); !got.empty(); got = next()) {
-    if (got.size() > most - text.size())  // before there is memory for it
-      return packed()
-                 ? fail(Errc::kInvalidInput, fmt::format("unpacked it would be more than {} MiB", most >> 20),
-                        "unpack it and cut it into parts")
-                 : fail(Errc::kInvalidInput, fmt::format("more than {} MiB", most >> 20), "save it to a file first");
+    if (got.size() > most - text.size()) {  // before there is memory for it
+      auto [what, hint] = packed() ? too_many_bytes(most)
+                                   : std::pair(fmt::format("more than {} MiB", most >> 20), "save it to a file first");
+      return fail(Errc::kInvalidInput, std::move(what), std::move(hint));
+    }
     text.append(got);
   }
-  if (damaged() || (!packed() && !cut().empty())) return fail(Errc::kInvalidInput, cut());
+  HR_TRYV(sound());
   if (packed() && text.empty()) return fail(Errc::kInvalidInput, "the packed data was cut or is empty");
   return text;
 }
+
+Result<void> ByteStream::sound() const {
+  if (damaged() || (!packed() && !cut().empty())) return fail(Errc::kInvalidInput, cut(), state_->hint);
+  return {};
+}
+
+void ByteStream::be_bounded(std::size_t most) { state_->most = most; }
 
 bool ByteStream::packed() const { return state_->unpacker != nullptr; }
 const std::string& ByteStream::cut() const { return state_->cut; }

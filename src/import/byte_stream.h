@@ -32,9 +32,15 @@ class ByteStream {
   // damaged: then what follows in it cannot be known.
   [[nodiscard]] const std::string& cut() const;
   [[nodiscard]] bool damaged() const;
+  // kInvalidInput where the bytes ended because they are damaged or cannot be read; packed data that was cut is none of
+  // these.
+  [[nodiscard]] Result<void> sound() const;
+  // Packed data of more bytes than `most` counts as damaged from then on: a few bytes can become any number.
+  void be_bounded(std::size_t most = kMost);
+  static constexpr std::size_t kMost = std::size_t{1} << 30;
   // All that is left. Of packed data that was cut, what comes before the cut; kInvalidInput where nothing does, where
   // it is damaged, or where there are more than `most` bytes.
-  [[nodiscard]] Result<std::string> rest(std::size_t most = std::size_t{1} << 30);
+  [[nodiscard]] Result<std::string> rest(std::size_t most = kMost);
   // The file, for who wants to map it; -1 of a text.
   [[nodiscard]] int fd() const;
 

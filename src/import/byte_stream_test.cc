@@ -62,6 +62,21 @@ TEST(Unpack, IsBounded) {
   }
 }
 
+TEST(ByteStream, MayBeBoundedWhileItIsRead) {
+  const std::string zeros(std::size_t{8} << 20, '\0');
+  for (const auto pack : {gzip, zstd}) {
+    const std::string bomb = pack(zeros);
+    for (const std::size_t most : {zeros.size(), zeros.size() / 2}) {
+      ByteStream stream = ByteStream::of(bomb);
+      stream.be_bounded(most);
+      std::size_t got = 0;
+      for (std::string_view block = stream.next(); !block.empty(); block = stream.next()) got += block.size();
+      EXPECT_LE(got, most);
+      EXPECT_EQ(stream.sound().has_value(), most == zeros.size());
+    }
+  }
+}
+
 TEST(Unpack, DamageIsSaid) {
   for (const auto pack : {gzip, zstd}) {
     std::string packed = pack("some text that is long enough to be packed, and packed, and packed");

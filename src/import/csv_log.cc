@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -37,6 +38,8 @@ std::size_t closing_quote(std::string_view line, std::size_t open) {
   return line.size();
 }
 
+}  // namespace
+
 void split_cells(std::string_view line, char separator, std::vector<std::string_view>& cells) {
   cells.clear();
   const bool quotes = line.find('"') != std::string_view::npos;
@@ -65,15 +68,98 @@ char separator_of(std::string_view line) {
   return best;
 }
 
+namespace {
+
+bool between_digits(std::string_view text, std::size_t at) {
+  return at > 0 && at + 1 < text.size() && is_digit(text[at - 1]) && is_digit(text[at + 1]);
+}
+
+// "1,234" may be a thousand or one and some, "1,2,3" anything; a time of day has a part of a second behind its comma.
+bool is_decimal_comma(std::string_view cell) {
+  const auto comma = cell.find(',');
+  if (!between_digits(cell, comma) || cell.find(',', comma + 1) != std::string_view::npos) return false;
+  if (cell.find(':') != std::string_view::npos) return true;
+  const auto digits = std::min(cell.find_first_not_of("0123456789", comma + 1), cell.size()) - comma - 1;
+  return digits != 3;
+}
+
+// Which commas of a log are decimal points: where cells stand between semicolons or tabs, each between digits; where
+// they stand between commas with a blank, as those of its header do, one without a blank may be.
+class DecimalCommas {
+ public:
+  static constexpr std::size_t kHead = std::size_t{1} << 16;
+  // By the header, which is within the first lines.
+  explicit DecimalCommas(std::string_view head) {
+    constexpr std::uint32_t kHeaderWithin = 200;  // lines
+    LineCursor lines(head);
+    while (lines.next() && lines.number() < kHeaderWithin && !is_csv_header(csv_cells(lines.line()))) continue;
+    const std::string_view header = lines.line();
+    if (!is_csv_header(csv_cells(header))) return;
+    everywhere_ = separator_of(header) != ',';
+    std::size_t cells = 1;
+    for (std::size_t i = 0; i < header.size(); ++i) {
+      if (header[i] != ',') continue;
+      if (i + 1 == header.size() || header[i + 1] != ' ') return;
+      ++cells;
+    }
+    if (!everywhere_) cells_ = cells;
+  }
+
+  // The line with points for them, until the next one; of a log where they are everywhere.
+  [[nodiscard]] std::string_view pointed(std::string_view line) {
+    if (!everywhere_) return line;
+    places_.clear();
+    for (std::size_t i = line.find(','); i != std::string_view::npos; i = line.find(',', i + 1))
+      if (between_digits(line, i)) places_.push_back(i);
+    return with_points(line);
+  }
+  // The same for a row that has so many cells otherwise: if it has as many as the header then, and if all commas within
+  // cells can be nothing but decimal points.
+  [[nodiscard]] std::string_view pointed_row(std::string_view line, std::size_t cells) {
+    if (cells <= cells_ || line.find('"') != std::string_view::npos) return line;
+    places_.clear();
+    std::size_t count = 0;
+    for (std::size_t begin = 0; begin <= line.size(); ++count) {
+      const std::size_t end = std::min(line.find(", ", begin), line.size());
+      const std::string_view cell = line.substr(begin, end - begin);
+      if (const auto comma = cell.find(','); comma != std::string_view::npos) {
+        if (!is_decimal_comma(cell)) return line;
+        places_.push_back(begin + comma);
+      }
+      begin = end + 2;
+    }
+    return count == cells_ ? with_points(line) : line;
+  }
+
+ private:
+  std::string_view with_points(std::string_view line) {
+    if (places_.empty()) return line;
+    changed_ = line;
+    for (const std::size_t at : places_) changed_[at] = '.';
+    return changed_;
+  }
+
+  bool everywhere_ = false;
+  std::size_t cells_ = std::numeric_limits<std::size_t>::max();  // of the header, where a row may have some
+  std::vector<std::size_t> places_;                              // in the line
+  std::string changed_;
+};
+
 class CsvReader {
  public:
-  CsvReader(const std::string& name, LogFormat format, const ImportOptions& options)
-      : name_(name), format_(format), options_(options), reader_(name, format, options) {}
+  CsvReader(const std::string& name, ByteStream& bytes, LogFormat format, const ImportOptions& options)
+      : name_(name),
+        bytes_(bytes),
+        format_(format),
+        options_(options),
+        reader_(name, format, options),
+        commas_(bytes.peek(DecimalCommas::kHead)) {}
 
-  Result<Recording> read(std::string_view text) {
+  Result<Recording> read() {
     HR_TRYV(columns_from_options());
-    LineCursor lines(text);
+    LineCursor lines(bytes_);
     while (lines.next()) {
+      lines.put(commas_.pointed(lines.line()));
       const std::string_view line = lines.line();
       if (line == header_) {
         reader_.repeated_header(lines);
@@ -83,7 +169,7 @@ class CsvReader {
       if (!has_columns_) {
         HR_TRYV(first_line(lines));
       } else {
-        if (!looked_at_dates_) HR_TRYV(settle_dates(lines));
+        if (!dates_settled_) HR_TRYV(settle_dates(lines));
         data_line(lines);
       }
     }
@@ -206,21 +292,25 @@ class CsvReader {
   static bool read_as_number(std::string_view text) { return parse_number<double>(text).has_value(); }
 
   // Dates that have the day or the month first: which, all of them together tell.
-  Result<void> settle_dates(LineCursor lines) {
-    looked_at_dates_ = true;
-    reader_.set_order(options_.date_order);
+  Result<void> settle_dates(LineCursor& lines) {
     const auto column = columns_.timestamp ? columns_.timestamp : columns_.date;
-    if (!column || options_.date_order != DateOrder::kUnknown) return {};
+    reader_.set_order(options_.date_order);
+    dates_settled_ = !column || options_.date_order != DateOrder::kUnknown;
+    if (dates_settled_) return {};
     const std::size_t place = gpus_.empty() ? *column : gpus_[0].cells[*column];
+    split_cells(lines.line(), separator_, cells_);
+    if (place >= cells_.size()) return {};
+    dates_settled_ = true;
+    const std::string first(cells_[place]);
     DateOrderFinder finder;
-    std::string first;
-    std::vector<std::string_view> cells;
-    do {
-      split_cells(lines.line(), separator_, cells);
-      if (place >= cells.size()) continue;
-      if (!finder.add(cells[place]) && first.empty()) return {};
-      if (first.empty()) first = cells[place];
-    } while (lines.next());
+    if (!finder.add(first)) return {};
+    line_ = lines.line();
+    lines.put(line_);
+    LineCursor later(lines.rest());
+    while (later.next()) {
+      split_cells(commas_.pointed(later.line()), separator_, cells_);
+      if (place < cells_.size()) finder.add(cells_[place]);
+    }
     reader_.set_order(finder.order());
     if (finder.order() != DateOrder::kUnknown || TimeReader({}).read(first)) return {};
     return fail(Errc::kInvalidInput,
@@ -240,8 +330,12 @@ class CsvReader {
     }
   }
 
-  void data_line(const LineCursor& at) {
+  void data_line(LineCursor& at) {
     split_cells(at.line(), separator_, cells_);
+    if (const auto line = commas_.pointed_row(at.line(), cells_.size()); line.data() != at.line().data()) {
+      at.put(line);
+      split_cells(line, separator_, cells_);
+    }
     if (cells_.size() == cells_of_line_ + 1 && cells_.back().empty()) cells_.pop_back();
     if (header_is_given_ && is_csv_header(cells_)) return reader_.repeated_header(at);
     if (is_other_header()) {  // a run with other columns was appended
@@ -282,25 +376,28 @@ class CsvReader {
     const auto last = std::find_if(columns_.metrics.begin(), columns_.metrics.end(),
                                    [&](const LogField& f) { return f.column + 1 == columns_.count; });
     if (last == columns_.metrics.end() || absence_of(cells_.back())) return;
-    const std::string_view unit = last->rule.cell_unit;
+    const std::string_view unit = last->rule.cell_unit.data();
     const bool cut = !unit.empty() && !cells_.back().ends_with(unit);
     if (cut) cells_.back() = {};
     reader_.unfinished(at, cut);
   }
 
   const std::string& name_;
+  ByteStream& bytes_;
   LogFormat format_;
   const ImportOptions& options_;
   LogReader reader_;
+  DecimalCommas commas_;
   LogColumns columns_;
   std::vector<std::pair<std::string_view, std::string_view>> renamed_;  // by --columns
   std::vector<GpuOfRow> gpus_;                                          // empty: a row is about one GPU
   std::vector<std::string> names_;  // of a line that might be a header of something else
   std::size_t cells_of_line_ = 0;
-  bool has_columns_ = false, header_is_given_ = false, looked_at_dates_ = false;
+  bool has_columns_ = false, header_is_given_ = false, dates_settled_ = false;
   bool usable_ = false;  // the header read last has a column that is kept
   char separator_ = ',';
-  std::string_view header_ = "\n";  // no line is equal to it
+  std::string header_ = "\n";  // no line is equal to it
+  std::string line_;           // whose dates were asked about
   std::vector<std::string_view> cells_, cells_of_gpu_;
 };
 
@@ -325,83 +422,9 @@ bool is_csv_header(const std::vector<std::string_view>& names) {
   return (metric && time) || ((metric || time) && known * 2 >= names.size());
 }
 
-namespace {
-
-using Decimals = std::vector<std::size_t>;  // where in the text commas stand that are decimal points
-
-bool between_digits(std::string_view text, std::size_t at) {
-  return at > 0 && at + 1 < text.size() && is_digit(text[at - 1]) && is_digit(text[at + 1]);
-}
-
-// "1,234" may be a thousand or one and some, "1,2,3" anything; a time of day has a part of a second behind its comma.
-bool is_decimal_comma(std::string_view cell) {
-  const auto comma = cell.find(',');
-  if (!between_digits(cell, comma) || cell.find(',', comma + 1) != std::string_view::npos) return false;
-  if (cell.find(':') != std::string_view::npos) return true;
-  const auto digits = std::min(cell.find_first_not_of("0123456789", comma + 1), cell.size()) - comma - 1;
-  return digits != 3;
-}
-
-// Of a row whose cells stand between commas with a blank, as those of its header do: the commas within cells, if they
-// can be nothing but decimal points, and if the row has too many cells otherwise.
-void add_decimals(std::string_view line, std::size_t cells, std::size_t offset, Decimals& decimals) {
-  if (line.find('"') != std::string_view::npos) return;
-  Decimals here;
-  std::size_t count = 0;
-  for (std::size_t begin = 0; begin <= line.size(); ++count) {
-    const std::size_t end = std::min(line.find(", ", begin), line.size());
-    const std::string_view cell = line.substr(begin, end - begin);
-    if (const auto comma = cell.find(','); comma != std::string_view::npos) {
-      if (!is_decimal_comma(cell)) return;
-      here.push_back(offset + begin + comma);
-    }
-    begin = end + 2;
-  }
-  if (count == cells) decimals.insert(decimals.end(), here.begin(), here.end());
-}
-
-// Where cells stand between semicolons or tabs, a comma between digits is a decimal point; where they stand between
-// commas with a blank, one without it may be.
-Decimals decimals_of(std::string_view text) {
-  constexpr std::uint32_t kHeaderWithin = 200;  // lines
-  LineCursor lines(text);
-  while (lines.next() && lines.number() < kHeaderWithin && !is_csv_header(csv_cells(lines.line()))) continue;
-  const std::string_view header = lines.line();
-  if (!is_csv_header(csv_cells(header))) return {};
-  Decimals decimals;
-  if (separator_of(header) != ',') {
-    for (std::size_t i = 1; i + 1 < text.size(); ++i)
-      if (text[i] == ',' && between_digits(text, i)) decimals.push_back(i);
-    return decimals;
-  }
-  std::size_t cells = 1;
-  for (std::size_t i = 0; i < header.size(); ++i) {
-    if (header[i] != ',') continue;
-    if (i + 1 == header.size() || header[i + 1] != ' ') return {};
-    ++cells;
-  }
-  while (lines.next()) {
-    const std::string_view line = lines.line();
-    if (static_cast<std::size_t>(std::count(line.begin(), line.end(), ',')) >= cells)
-      add_decimals(line, cells, static_cast<std::size_t>(line.data() - text.data()), decimals);
-  }
-  return decimals;
-}
-
-std::optional<std::string> with_points(std::string_view text) {
-  const Decimals decimals = decimals_of(text);
-  if (decimals.empty()) return std::nullopt;
-  std::string changed(text);
-  for (const std::size_t at : decimals) changed[at] = '.';
-  return changed;
-}
-
-}  // namespace
-
-Result<Recording> read_csv_log(const std::string& name, std::string_view text, LogFormat format,
+Result<Recording> read_csv_log(const std::string& name, ByteStream& bytes, LogFormat format,
                                const ImportOptions& options) {
-  const auto pointed = with_points(text);
-  return CsvReader(name, format, options).read(pointed ? std::string_view(*pointed) : text);
+  return CsvReader(name, bytes, format, options).read();
 }
 
 }  // namespace headroom

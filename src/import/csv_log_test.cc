@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/civil_time.h"
 #include "base/fd.h"
 #include "import/log_test_support.h"
 
@@ -103,6 +104,24 @@ TEST(NvidiaSmi, DecimalCommasBetweenCommasWithABlank) {
   // Rows of the header's length are as they were.
   const auto mixed = read_log(std::string(kHeader) + "2025/11/05 21:13:00.000,0, 5 %,12000 MiB,60.5 W\n");
   EXPECT_THAT(values(mixed, Metric::kPower), ElementsAre(60.5));
+}
+
+TEST(NvidiaSmi, ALogOfManyBlocksIsReadAsAShortOneIs) {
+  constexpr int kRows = 10'000;  // from 22:00 on: what is the day, the rows behind midnight tell
+  std::string text = "timestamp; index; utilization.gpu [%]; power.draw [W]\n";
+  for (int i = 0; i < kRows; ++i)
+    text += fmt::format("{:02}-11-2025 {:02}:{:02}:{:02}; 0; {} %; 60,25 W\n", i < 7200 ? 2 : 3, (22 + i / 3600) % 24,
+                        i / 60 % 60, i % 60, i % 100);
+  const auto r = read_log(text);
+  const Nanos first = kT0 - 3 * kDay + 47 * 60 * kSecond;
+  ASSERT_EQ(r.tracks[0].at.size(), std::size_t{kRows});
+  const auto util = values(r, Metric::kGpuUtil);
+  for (int i = 0; i < kRows; ++i) {
+    const auto row = static_cast<std::size_t>(i);
+    EXPECT_EQ(r.tracks[0].at[row], first + i * kSecond);
+    EXPECT_EQ(util[row], i % 100 / 100.0);
+  }
+  EXPECT_THAT(values(r, Metric::kPower), testing::Each(60.25));
 }
 
 TEST(NvidiaSmi, AbsentValuesKeepTheirReason) {

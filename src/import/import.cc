@@ -53,8 +53,7 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kStepTimes, "step-times", "a table of your own: worker,step,step_time_s"},
 };
 
-constexpr std::size_t kTraceHead = std::size_t{1} << 16;  // a trace tells facts of its devices first
-constexpr std::string_view kBom = "\xef\xbb\xbf";
+constexpr std::size_t kHead = std::size_t{1} << 16;  // tells the format: a trace tells facts of its devices first
 
 bool is_utf16(std::string_view text) { return text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"); }
 
@@ -66,6 +65,10 @@ std::string from_utf16(std::string_view text) {
   for (std::size_t i = 2; i + 1 < text.size(); i += 2)
     narrow.push_back(text[i + 1 - low] == 0 && static_cast<unsigned char>(text[i + low]) < 0x80 ? text[i + low] : '?');
   return narrow;
+}
+
+std::string_view without_mark(std::string_view text) {
+  return text.starts_with(kByteOrderMark) ? text.substr(kByteOrderMark.size()) : text;
 }
 
 bool is_headerless_row(std::string_view line) {
@@ -126,14 +129,15 @@ std::optional<LogFormat> log_format_of(std::string_view name) {
 LogFormat sniff_log(std::string_view text) {
   constexpr std::uint32_t kLines = 200;
   if (text.starts_with(std::string_view("SQLite format 3\0", 16))) return LogFormat::kRecording;
+  text = text.substr(0, kHead);
   if (is_utf16(text)) {
-    const std::string narrow = from_utf16(text.substr(0, 1 << 16));
+    const std::string narrow = from_utf16(text);
     return sniff_log(narrow);
   }
-  if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
+  text = without_mark(text);
   if (text.substr(0, 4096).find('\0') != std::string_view::npos) return LogFormat::kUnknown;
   if (is_our_own(text)) return LogFormat::kJsonl;
-  if (is_kineto(text.substr(0, kTraceHead))) return LogFormat::kKineto;
+  if (is_kineto(text)) return LogFormat::kKineto;
   if (is_step_times(text)) return LogFormat::kStepTimes;
   if (const LogFormat format = sniff_table(text); format != LogFormat::kUnknown) return format;
   LineCursor lines(text);
@@ -150,7 +154,7 @@ LogFormat sniff_log(std::string_view text) {
 
 Result<LogFormat> format_of_file(const std::string& path) {
   HR_TRY(ByteStream bytes, ByteStream::open(path));
-  const LogFormat format = sniff_log(bytes.peek(kTraceHead));
+  const LogFormat format = sniff_log(bytes.peek(kHead));
   return format == LogFormat::kRecording && !bytes.packed() && is_nsys(path) ? LogFormat::kNsys : format;
 }
 
@@ -183,6 +187,25 @@ LogText::~LogText() {
   if (data_) ::munmap(data_, size_);
 }
 
+namespace {
+
+LogFormat format_of(std::string_view text, const ImportOptions& options) {
+  const LogFormat format = options.format ? *options.format : sniff_log(text);
+  return format == LogFormat::kUnknown && !options.columns.empty() ? LogFormat::kNvidiaSmi : format;
+}
+
+bool is_unreadable(std::string_view text) {
+  const std::string_view head = text.substr(0, 4096);
+  return trim(head).empty() || head.find('\0') != std::string_view::npos;
+}
+
+Result<void> check_interval(const ImportOptions& options) {
+  if (options.interval >= 0 && options.interval <= 366 * kDay) return {};
+  return fail(Errc::kInvalidInput, "the interval between rows must be between 0 and a year");
+}
+
+}  // namespace
+
 Result<std::function<std::int64_t(std::int64_t)>> utc_offset_of(std::string_view text) {
   using Offset = std::function<std::int64_t(std::int64_t)>;
   const std::string word = lower(text);
@@ -207,14 +230,10 @@ Result<Nanos> start_date_of(std::string_view text) {
 
 Result<Recording> import_log(const std::string& name, std::string_view text, const ImportOptions& options) {
   if (is_utf16(text)) return import_log(name, from_utf16(text), options);
-  if (text.starts_with(kBom)) text.remove_prefix(kBom.size());
-  if (options.interval < 0 || options.interval > 366 * kDay)
-    return fail(Errc::kInvalidInput, "the interval between rows must be between 0 and a year");
-  LogFormat format = options.format.value_or(LogFormat::kUnknown);
-  if (!options.format) format = sniff_log(text);
-  if (format == LogFormat::kUnknown && !options.columns.empty()) format = LogFormat::kNvidiaSmi;
-  const bool unreadable =
-      trim(text.substr(0, 4096)).empty() || text.substr(0, 4096).find('\0') != std::string_view::npos;
+  text = without_mark(text);
+  HR_TRYV(check_interval(options));
+  const LogFormat format = format_of(text, options);
+  const bool unreadable = is_unreadable(text);
   switch (format) {
     case LogFormat::kRecording:
     case LogFormat::kJsonl:
@@ -224,9 +243,11 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
       if (!unreadable) return read_dmon_log(name, text, options);
       break;
     case LogFormat::kNvidiaSmi:
-    case LogFormat::kMonitorCsv:
-      if (!unreadable) return read_csv_log(name, text, format, options);
+    case LogFormat::kMonitorCsv: {
+      ByteStream bytes = ByteStream::of(text);
+      if (!unreadable) return read_csv_log(name, bytes, format, options);
       break;
+    }
     case LogFormat::kSmiXml:
     case LogFormat::kSmiText:
     case LogFormat::kScrapes:
@@ -238,7 +259,9 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kExportCsv: {
       auto table = table_of(format, text);
       if (!table) return tl::unexpected(within(name, table.error()));
-      auto recording = read_csv_log(name + " as a table", table->csv(), format, options);
+      const std::string csv = table->csv();
+      ByteStream bytes = ByteStream::of(csv);
+      auto recording = read_csv_log(name + " as a table", bytes, format, options);
       if (recording) recording->meta.extra.insert(table->extra.begin(), table->extra.end());
       return recording;
     }
@@ -255,20 +278,30 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
   return tl::unexpected(unknown_file(name, text));
 }
 
-Result<std::optional<Recording>> import_trace(const std::string& path, ByteStream& bytes,
-                                              const ImportOptions& options) {
-  const std::string_view head = bytes.peek(kTraceHead);
-  const LogFormat format = options.format.value_or(sniff_log(head));
+Result<std::optional<Recording>> import_stream(const std::string& path, ByteStream& bytes,
+                                               const ImportOptions& options) {
+  const std::string_view head = bytes.peek(kHead);
+  const LogFormat format = format_of(head, options);
   if (format == LogFormat::kKineto) return read_kineto(path, bytes);
+  const bool csv = format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv;
+  if (csv && !is_utf16(head) && !is_unreadable(head)) {
+    HR_TRYV(check_interval(options));
+    bytes.be_bounded();
+    auto recording = read_csv_log(path, bytes, format, options);
+    if (const auto sound = bytes.sound(); !sound) return tl::unexpected(within(path, sound.error()));
+    return recording;
+  }
   if (format == LogFormat::kNsys || (format == LogFormat::kRecording && !bytes.packed() && is_nsys(path)))
     return read_nsys(path);
+  if (format == LogFormat::kUnknown && !head.empty() && !is_utf16(head) && bytes.sound())
+    return tl::unexpected(unknown_file(path, without_mark(head)));
   return std::nullopt;
 }
 
 Result<Recording> import_file(const std::string& path, const ImportOptions& options) {
   HR_TRY(ByteStream bytes, ByteStream::open(path));
-  HR_TRY(auto trace, import_trace(path, bytes, options));
-  if (trace) return std::move(*trace);
+  HR_TRY(auto streamed, import_stream(path, bytes, options));
+  if (streamed) return std::move(*streamed);
   HR_TRY(const LogText log, LogText::open(path, std::move(bytes)));
   return import_log(path, log.text(), options);
 }

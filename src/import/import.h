@@ -39,7 +39,7 @@ enum class LogFormat : std::uint8_t {
 [[nodiscard]] std::string_view log_format_name(LogFormat format);  // "nvidia-smi", "dmon", "monitor-csv", "hrec", …
 [[nodiscard]] std::optional<LogFormat> log_format_of(std::string_view name);
 
-// By content alone: the first lines, never the file's name. A file of SQLite is taken for a recording.
+// By content alone: its beginning, never the file's name. A file of SQLite is taken for a recording.
 [[nodiscard]] LogFormat sniff_log(std::string_view text);
 // The same for a file, of SQLite by the tables in it.
 [[nodiscard]] Result<LogFormat> format_of_file(const std::string& path);
@@ -73,9 +73,10 @@ struct ImportOptions {
                                            const ImportOptions& options);
 // The same for a file, a pipe or "-".
 [[nodiscard]] Result<Recording> import_file(const std::string& path, const ImportOptions& options);
-// The same for a trace, as its bytes come, however long it is; nothing, and the bytes as they were, for what is none.
-[[nodiscard]] Result<std::optional<Recording>> import_trace(const std::string& path, ByteStream& bytes,
-                                                            const ImportOptions& options);
+// The same for traces and for logs that are CSV, as their bytes come, and the error of what is no log by its beginning;
+// nothing, and the bytes as they were, for all else.
+[[nodiscard]] Result<std::optional<Recording>> import_stream(const std::string& path, ByteStream& bytes,
+                                                             const ImportOptions& options);
 // What can be read, a line each with the command that writes it: for people.
 [[nodiscard]] std::string formats_text();
 

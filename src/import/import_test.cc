@@ -87,6 +87,19 @@ TEST(Files, APipeIsReadToItsEnd) {
   EXPECT_THAT(values(*r, Metric::kGpuUtil), ElementsAre(0.5, 0.6));
 }
 
+TEST(Files, WhatIsNoLogIsRefusedByItsBeginning) {
+  std::string text = "{\"tool\":[";
+  while (text.size() < std::size_t{1} << 21) text += "{\"size\":64,\"kind\":2},";
+  ByteStream bytes = ByteStream::of(text);
+  const auto r = import_stream("other.json", bytes, {});
+  ASSERT_FALSE(r.has_value());
+  EXPECT_EQ(r.error().what, import_error(text).what.replace(0, 3, "other.json"));
+  std::size_t left = 0;
+  (void)bytes.next();
+  for (std::string_view block = bytes.next(); !block.empty(); block = bytes.next()) left += block.size();
+  EXPECT_GT(left, text.size() / 2) << "the rest of it was read";
+}
+
 TEST(Forms, EachTellsTheSameMinute) {
   struct Form {
     const char *file, *origin;

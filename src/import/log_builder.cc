@@ -135,7 +135,7 @@ void LogBuilder::phase(std::string_view name, std::uint32_t line) {
 
 void LogBuilder::fact(const ColumnRule& rule, std::string_view text) {
   GpuLog& log = data_.gpus[gpu_];
-  std::string_view& last = log.facts[static_cast<std::size_t>(rule.fact)];
+  std::string& last = log.facts[static_cast<std::size_t>(rule.fact)];
   if (last == text || absence_of(text)) return;
   ColumnRule copy = rule;
   CellValue value;

@@ -24,7 +24,7 @@ struct GpuLog {
   std::vector<Nanos> at;
   std::vector<std::uint32_t> lines;  // where each row stands in the log
   std::vector<Column> columns;
-  std::array<std::string_view, kDeviceFacts> facts;  // as read last
+  std::array<std::string, kDeviceFacts> facts;  // as read last
 };
 
 // Everything read from a log, not yet in order of time.

@@ -94,10 +94,11 @@ CellValue read_cell(std::string_view text, ColumnRule& rule) {
   std::int64_t multiplier = rule.multiplier;
   if (i < text.size()) {
     const std::string_view unit = trim(text.substr(i));
-    if (unit.empty() || unit != rule.cell_unit) {
+    if (unit.empty() || unit != rule.cell_unit.data()) {
       const auto known = unit_multiplier(unit, rule);
       if (!known) return read_special(text, rule);
-      rule.cell_unit = unit;
+      rule.cell_unit = {};
+      unit.copy(rule.cell_unit.data(), rule.cell_unit.size() - 1);
       rule.cell_multiplier = *known * (rule.of_one ? kOfOneScale : 1);
       rule.says_percent = true;
     }

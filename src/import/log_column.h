@@ -62,7 +62,7 @@ struct ColumnRule {
   bool says_percent = false;       // … and a cell had a unit
   std::optional<int> gpu;          // a column of this GPU alone: "gpu0_util"
   // The unit written in the cell read last, and its multiplier: units hardly ever change within a column.
-  std::string_view cell_unit;
+  std::array<char, 16> cell_unit{};  // ends with zeros
   std::int64_t cell_multiplier = 1;
 };
 

@@ -151,8 +151,8 @@ void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos i
       lost = std::max<std::int64_t>(0, intervals(last - first) + 1 - static_cast<std::int64_t>(gpu.at.size()));
     } else {  // irregular logs lack no rows: only a space that has room for another one counts
       for (std::size_t i = 1; i < gpu.at.size(); ++i) {
-        if (is_rounding(data, index, i, interval)) continue;
-        lost += std::clamp<std::int64_t>(intervals(gpu.at[i] - gpu.at[i - 1]) - 1, 0, kMost);
+        const std::int64_t room = std::clamp<std::int64_t>(intervals(gpu.at[i] - gpu.at[i - 1]) - 1, 0, kMost);
+        if (room > 0 && !is_rounding(data, index, i, interval)) lost += room;
       }
     }
     lost = std::min(lost, kMost);

@@ -211,12 +211,19 @@ void close_leaps(LogData& data) {
   struct Leap {
     Nanos before, after;  // the rows beside it
   };
-  std::vector<Nanos> all;
-  for (const GpuLog& gpu : data.gpus) all.insert(all.end(), gpu.at.begin(), gpu.at.end());
-  std::sort(all.begin(), all.end());
+  std::vector<Span> runs;  // of rows of a GPU without one
+  for (const GpuLog& gpu : data.gpus)
+    for (std::size_t i = 0; i < gpu.at.size(); ++i)
+      if (i == 0 || gpu.at[i] - gpu.at[i - 1] > kLeap)
+        runs.push_back({gpu.at[i], gpu.at[i]});
+      else
+        runs.back().end = gpu.at[i];
+  std::sort(runs.begin(), runs.end(), [](Span a, Span b) { return a.begin < b.begin; });
   std::vector<Leap> leaps;
-  for (std::size_t i = 1; i < all.size(); ++i)
-    if (all[i] - all[i - 1] > kLeap) leaps.push_back({all[i - 1], all[i]});
+  for (Nanos last = runs.empty() ? 0 : runs[0].end; const Span run : runs) {
+    if (run.begin - last > kLeap) leaps.push_back({last, run.begin});
+    last = std::max(last, run.end);
+  }
   if (leaps.empty()) return;
   const Nanos spacing = std::clamp<Nanos>(median_spacing(data.gpus[0].at), 1, kDay);
   const auto moved = [&](Nanos at) {

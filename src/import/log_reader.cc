@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/strings.h"
@@ -31,15 +30,34 @@ std::size_t column_of(std::string_view cell, std::string_view line) {
 }  // namespace
 
 bool LineCursor::next() {
-  if (rest_.empty()) return false;
-  const void* end = std::memchr(rest_.data(), '\n', rest_.size());
-  complete_ = end != nullptr;
-  const std::size_t size = end ? static_cast<std::size_t>(static_cast<const char*>(end) - rest_.data()) : rest_.size();
+  begun_.clear();
+  const auto begin = [this](std::string_view part) { begun_ += part.substr(0, kLongestLine - begun_.size()); };
+  std::size_t size = rest_.find('\n');
+  while (size == std::string_view::npos && bytes_) {
+    begin(rest_);
+    rest_ = bytes_->next();
+    size = rest_.find('\n');
+    if (rest_.empty()) bytes_ = nullptr;
+  }
+  if (rest_.empty() && begun_.empty()) return false;
+  complete_ = size != std::string_view::npos;
   line_ = rest_.substr(0, size);
-  rest_.remove_prefix(complete_ ? size + 1 : size);
+  rest_.remove_prefix(complete_ ? size + 1 : rest_.size());
+  if (!begun_.empty()) {
+    begin(line_);
+    line_ = begun_;
+  }
+  if (number_++ == 0 && line_.starts_with(kByteOrderMark)) line_.remove_prefix(kByteOrderMark.size());
   if (!line_.empty() && line_.back() == '\r') line_.remove_suffix(1);
-  ++number_;
   return true;
+}
+
+std::string_view LineCursor::rest() {
+  if (!bytes_) return rest_;
+  all_ = rest_;
+  for (auto more = bytes_->next(); !more.empty(); more = bytes_->next()) all_ += more;
+  bytes_ = nullptr;
+  return rest_ = all_;
 }
 
 std::optional<std::size_t> LogColumns::identity() const {
@@ -195,7 +213,8 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   };
   const auto name = columns.identity();
   const std::string_view identity = text_at(name);
-  if (name && absence_of(identity)) {
+  const bool digit_first = !identity.empty() && is_digit(identity[0]);  // as no word for an absence has it
+  if (name && !digit_first && absence_of(identity)) {
     problem(at.number(), column_of(identity, at.line()),
             fmt::format("cannot tell the GPU from '{}'", shorten(identity)));
     return;

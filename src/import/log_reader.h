@@ -13,17 +13,31 @@
 
 namespace headroom {
 
-// Walks over the lines of a text; line ends are LF or CRLF.
+inline constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // in front of the first line: no part of it
+
+// Walks over the lines of a text, or of bytes as they come; line ends are LF or CRLF.
 class LineCursor {
  public:
   explicit LineCursor(std::string_view text) : rest_(text) {}
+  explicit LineCursor(ByteStream& bytes) : bytes_(&bytes) {}
+  LineCursor(const LineCursor&) = delete;
+  LineCursor& operator=(const LineCursor&) = delete;
   [[nodiscard]] bool next();
+  // Until next(). Of bytes as they come a line is at most kLongestLine long: what follows in it is left out.
   [[nodiscard]] std::string_view line() const { return line_; }
+  static constexpr std::size_t kLongestLine = std::size_t{1} << 20;
+  // What is read as the line instead; it outlives this line.
+  void put(std::string_view line) { line_ = line; }
+  // All that comes behind the line, which is in memory from then on.
+  [[nodiscard]] std::string_view rest();
   [[nodiscard]] std::uint32_t number() const { return number_; }
   // False for a last line without a line end: whoever wrote it may have been stopped in the middle.
   [[nodiscard]] bool complete() const { return complete_; }
 
  private:
+  ByteStream* bytes_ = nullptr;  // what comes behind rest_
+  std::string begun_;            // of a line, in blocks that were left
+  std::string all_;              // what rest_ is part of, once rest() was called
   std::string_view rest_, line_;
   std::uint32_t number_ = 0;
   bool complete_ = true;
@@ -96,13 +110,16 @@ class LogReader {
 };
 
 // The formats. `name` is for messages.
-[[nodiscard]] Result<Recording> read_csv_log(const std::string& name, std::string_view text, LogFormat format,
+[[nodiscard]] Result<Recording> read_csv_log(const std::string& name, ByteStream& bytes, LogFormat format,
                                              const ImportOptions& options);
 [[nodiscard]] Result<Recording> read_dmon_log(const std::string& name, std::string_view text,
                                               const ImportOptions& options);
 // True for a line that is the header of such a log.
 [[nodiscard]] bool is_csv_header(const std::vector<std::string_view>& names);
 [[nodiscard]] std::vector<std::string_view> csv_cells(std::string_view line);
+// The same in two steps, where rows are many: what stands between cells, by the header, and the cells of a row.
+[[nodiscard]] char separator_of(std::string_view line);
+void split_cells(std::string_view line, char separator, std::vector<std::string_view>& cells);
 [[nodiscard]] bool is_dmon_header(std::string_view line);
 
 }  // namespace headroom

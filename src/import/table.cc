@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 
 #include "base/strings.h"
 #include "import/log_reader.h"
@@ -14,11 +13,17 @@ namespace headroom {
 
 namespace {
 
-std::string quoted(const std::string& cell) {
-  if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
-  std::string text = "\"";
-  for (const char c : cell) text += c == '"' ? "\"\"" : std::string(1, c == '\n' || c == '\r' ? ' ' : c);
-  return text + '"';
+void put_quoted(std::string_view cell, std::string& text) {
+  if (cell.find_first_of(",\"\r\n") == std::string_view::npos) {
+    text += cell;
+    return;
+  }
+  text += '"';
+  for (const char c : cell) {
+    if (c == '"') text += '"';
+    text += c == '\n' || c == '\r' ? ' ' : c;
+  }
+  text += '"';
 }
 
 struct DcgmField {
@@ -57,18 +62,66 @@ constexpr std::array kDcgmFields{
 
 }  // namespace
 
-void LogTable::add(Row row) { rows_.push_back(std::move(row)); }
+void LogTable::Line::put(std::size_t column, std::string_view cell) {
+  text_ += cell;
+  ends_.emplace_back(column, text_.size());
+}
+
+std::optional<std::string_view> LogTable::Line::find(std::size_t column) const {
+  std::size_t begin = 0;
+  for (const auto& [number, end] : ends_) {
+    if (number == column) return std::string_view(text_).substr(begin, end - begin);
+    begin = end;
+  }
+  return std::nullopt;
+}
+
+std::size_t LogTable::column(std::string_view name) {
+  const auto known = columns_.find(name);
+  return known != columns_.end() ? known->second : columns_.emplace(name, columns_.size()).first->second;
+}
+
+void LogTable::add(const Line& line) {
+  text_ += line.text_;
+  std::size_t begin = 0;
+  for (const auto& [column, end] : line.ends_) {
+    cells_.push_back({static_cast<std::uint32_t>(column), static_cast<std::uint32_t>(end - begin)});
+    begin = end;
+  }
+  rows_.push_back(cells_.size());
+}
+
+void LogTable::add(const Row& row) {
+  Line line;
+  for (const auto& [name, cell] : row) line.put(column(name), cell);
+  add(line);
+}
 
 std::string LogTable::csv() const {
-  std::set<std::string, std::less<>> names;
-  for (const Row& row : rows_)
-    for (const auto& [name, cell] : row) names.insert(name);
-  std::string text = join({names.begin(), names.end()}, ",") + '\n';
-  for (const Row& row : rows_) {
-    bool first = true;
-    for (const std::string& name : names) {
-      if (!std::exchange(first, false)) text += ',';
-      if (const auto cell = row.find(name); cell != row.end()) text += quoted(cell->second);
+  std::vector<bool> used(columns_.size());
+  for (const Cell& cell : cells_) used[cell.column] = true;
+  std::string text;
+  text.reserve(text_.size() + rows_.size() * (columns_.size() + 1));
+  std::vector<std::size_t> order;
+  for (const auto& [name, number] : columns_) {
+    if (!used[number]) continue;
+    if (!order.empty()) text += ',';
+    text += name;
+    order.push_back(number);
+  }
+  text += '\n';
+  std::vector<std::string_view> row(columns_.size());
+  std::size_t cell = 0;
+  std::string_view rest = text_;
+  for (const std::size_t end : rows_) {
+    std::fill(row.begin(), row.end(), std::string_view());
+    for (; cell < end; ++cell) {
+      row[cells_[cell].column] = rest.substr(0, cells_[cell].size);
+      rest.remove_prefix(cells_[cell].size);
+    }
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (i > 0) text += ',';
+      put_quoted(row[order[i]], text);
     }
     text += '\n';
   }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -15,14 +18,35 @@ namespace headroom {
 class LogTable {
  public:
   using Row = std::map<std::string, std::string, std::less<>>;  // cells by the name of their column
-  void add(Row row);
+  void add(const Row& row);
+  // The same where rows are many: cells by the number of their column, in one text.
+  class Line {
+   public:
+    void put(std::size_t column, std::string_view cell);  // once
+    [[nodiscard]] std::optional<std::string_view> find(std::size_t column) const;
+    [[nodiscard]] bool empty() const { return ends_.empty(); }
+    void clear() { text_.clear(), ends_.clear(); }
+
+   private:
+    friend class LogTable;
+    std::string text_;
+    std::vector<std::pair<std::size_t, std::size_t>> ends_;  // column, and where its cell ends in the text
+  };
+  [[nodiscard]] std::size_t column(std::string_view name);
+  void add(const Line& line);
   [[nodiscard]] bool empty() const { return rows_.empty(); }
   [[nodiscard]] std::string csv() const;
 
   Attrs extra;  // for RecordingMeta::extra
 
  private:
-  std::vector<Row> rows_;
+  struct Cell {
+    std::uint32_t column = 0, size = 0;
+  };
+  std::map<std::string, std::size_t, std::less<>> columns_;  // numbers, in the order in which they came
+  std::string text_;                                         // of all cells
+  std::vector<Cell> cells_;
+  std::vector<std::size_t> rows_;  // where each row's cells end
 };
 
 // kInvalidInput, without a name in front, where there is no reading.

@@ -60,7 +60,7 @@ Result<LogTable> table_of_gpustat(std::string_view text) {
                                                                : name;
         row[column] = cell_of(value);
       }
-      table.add(std::move(row));
+      table.add(row);
     }
   }
   if (table.empty()) return fail(Errc::kInvalidInput, "no readings of GPUs in it", "gpustat --json >> gpus.json");
@@ -98,7 +98,7 @@ Result<LogTable> table_of_prometheus(std::string_view text) {
     }
   }
   LogTable table;
-  for (auto& [key, row] : rows) table.add(std::move(row));
+  for (auto& [key, row] : rows) table.add(row);
   if (table.empty()) return fail(Errc::kInvalidInput, "no series of dcgm-exporter over a range in it", kHint);
   return table;
 }

@@ -119,30 +119,37 @@ std::optional<Sample> sample_in(std::string_view line) {
 // Rows of GPUs that are filled metric by metric: one is whole when its GPU has a metric again, or at another time.
 class RowsByMetric {
  public:
-  void add(const std::string& gpu, std::string_view time, std::string_view column, std::string_view value,
-           const LogTable::Row& facts) {
-    LogTable::Row& row = rows_[gpu];
-    const auto before = row.find("timestamp");
-    const bool later = before != row.end() && !time.empty() && before->second != time;
-    if (later || row.contains(column)) {
-      rounds_ += 1;
-      table_.add(std::exchange(row, {}));
+  // `facts` puts what else is known of the GPU into the row that begins.
+  template <class Facts>
+  void add(std::string_view gpu, std::string_view time, std::string_view column, std::string_view value,
+           const Facts& facts) {
+    auto entry = rows_.find(gpu);
+    if (entry == rows_.end()) entry = rows_.emplace(gpu, LogTable::Line()).first;
+    LogTable::Line& row = entry->second;
+    const std::size_t place = table_.column(column);
+    const auto before = row.find(timestamp_);
+    const bool later = before && !time.empty() && *before != time;
+    if (later || row.find(place)) {
+      several_ = true;
+      table_.add(row);
+      row.clear();
     }
-    if (row.empty()) row = facts;
-    if (!time.empty()) row["timestamp"] = time;
-    row[std::string(column)] = value;
+    if (row.empty()) facts([&](std::string_view name, std::string_view fact) { row.put(table_.column(name), fact); });
+    if (!time.empty() && !row.find(timestamp_)) row.put(timestamp_, time);
+    row.put(place, value);
   }
   [[nodiscard]] LogTable table() {
-    for (auto& [gpu, row] : rows_)
-      if (!row.empty()) table_.add(std::move(row));
+    for (const auto& [gpu, row] : rows_)
+      if (!row.empty()) table_.add(row);
     return std::move(table_);
   }
-  [[nodiscard]] bool several() const { return rounds_ > 0; }
+  [[nodiscard]] bool several() const { return several_; }
 
  private:
-  std::map<std::string, LogTable::Row, std::less<>> rows_;  // by GPU
   LogTable table_;
-  std::int64_t rounds_ = 0;
+  const std::size_t timestamp_ = table_.column("timestamp");
+  std::map<std::string, LogTable::Line, std::less<>> rows_;  // by GPU
+  bool several_ = false;
 };
 
 std::string_view label(const Sample& sample, std::string_view name) {
@@ -168,10 +175,11 @@ Result<LogTable> table_of_scrapes(std::string_view text) {
     if (column.empty()) continue;
     const std::string_view at = sample->time.empty() ? std::string_view(time) : sample->time;
     timed = timed || !at.empty();
-    LogTable::Row facts;
-    for (const auto& [name, of] :
-         {std::pair{"index", "gpu"}, std::pair{"uuid", "UUID"}, std::pair{"name", "modelName"}})
-      if (const auto value = label(*sample, of); !value.empty()) facts[name] = value;
+    const auto facts = [&](const auto& put) {
+      for (const auto& [name, of] :
+           {std::pair{"index", "gpu"}, std::pair{"uuid", "UUID"}, std::pair{"name", "modelName"}})
+        if (const auto value = label(*sample, of); !value.empty()) put(name, value);
+    };
     rows.add(fmt::format("{} {}", label(*sample, "gpu"), label(*sample, "UUID")), at, column, sample->value, facts);
   }
   const bool once = !timed && !rows.several();
@@ -222,23 +230,28 @@ bool is_long_header(const std::vector<std::string_view>& names) {
 
 Result<LogTable> table_of_long(std::string_view text) {
   RowsByMetric rows;
-  LongColumns columns;
-  std::size_t count = 0;
   LineCursor lines(text);
+  while (lines.next() && trim(lines.line()).empty()) continue;
+  const char separator = separator_of(lines.line());
+  std::vector<std::string_view> cells;
+  split_cells(lines.line(), separator, cells);
+  const LongColumns columns = long_columns(cells);
+  const std::size_t count = cells.size();
+  if (!columns.time || !columns.metric || !columns.value)
+    return fail(Errc::kInvalidInput, "no columns of a time, a metric and its value in the header",
+                "write them as timestamp,gpu,metric,value");
+  std::map<std::string, std::string, std::less<>> known;  // columns, by metric
   while (lines.next()) {
-    const auto cells = csv_cells(lines.line());
-    if (count == 0) {
-      columns = long_columns(cells);
-      count = cells.size();
-      continue;
-    }
+    split_cells(lines.line(), separator, cells);
     if (cells.size() != count) continue;
-    const std::string column = column_of_metric(cells[*columns.metric]);
-    if (column.empty()) continue;
-    const std::string gpu(columns.gpu ? cells[*columns.gpu] : std::string_view());
-    LogTable::Row facts;
-    if (columns.gpu) facts[gpu.starts_with("GPU-") ? "uuid" : "index"] = gpu;
-    rows.add(gpu, cells[*columns.time], column, cells[*columns.value], facts);
+    const std::string_view metric = cells[*columns.metric];
+    auto column = known.find(metric);
+    if (column == known.end()) column = known.emplace(metric, column_of_metric(metric)).first;
+    if (column->second.empty()) continue;
+    const std::string_view gpu = columns.gpu ? cells[*columns.gpu] : std::string_view();
+    rows.add(gpu, cells[*columns.time], column->second, cells[*columns.value], [&](const auto& put) {
+      if (columns.gpu) put(gpu.starts_with("GPU-") ? "uuid" : "index", gpu);
+    });
   }
   LogTable table = rows.table();
   if (table.empty())

@@ -36,21 +36,30 @@ std::vector<std::string_view> header_words(std::string_view line) {
 // "#Entity   GPUTL  POWER" and a line of units; then "GPU 0     98     288.1", without any time.
 Result<LogTable> table_of_dcgm(std::string_view text) {
   LogTable table;
-  std::vector<std::string_view> columns;
+  const std::size_t index = table.column("index");
+  std::vector<std::optional<std::size_t>> columns;  // of the table, by the header's words
+  LogTable::Line row;
   LineCursor lines(text);
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
     if (line.starts_with('#')) {
-      if (const auto words = header_words(line); !words.empty() && lower(words[0]) == "entity")
-        columns.assign(words.begin() + 1, words.end());
+      const auto words = header_words(line);
+      if (words.empty() || lower(words[0]) != "entity") continue;
+      columns.clear();
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        const auto column = dcgm_column(words[i]);
+        columns.push_back(column.empty() ? std::nullopt : std::optional(table.column(column)));
+      }
       continue;
     }
     const auto words = words_of(line);
     if (words.size() != columns.size() + 2 || words[0] != "GPU") continue;
-    LogTable::Row row{{"index", std::string(words[1])}};
+    row.clear();
     for (std::size_t i = 0; i < columns.size(); ++i)
-      if (const auto column = dcgm_column(columns[i]); !column.empty()) row[std::string(column)] = words[i + 2];
-    if (row.size() > 1) table.add(std::move(row));
+      if (columns[i]) row.put(*columns[i], words[i + 2]);
+    if (row.empty()) continue;
+    row.put(index, words[1]);
+    table.add(row);
   }
   if (table.empty())
     return fail(Errc::kInvalidInput, "no row of a GPU with a field that a recording can hold",
@@ -78,7 +87,7 @@ void finish_round(PmonRound& round, LogTable& table) {
   for (const auto& [name, column] : kPmonColumns)
     if (const auto sum = round.sums.find(name); sum != round.sums.end())
       round.row[std::string(column)] = fmt::format("{:g}", std::min(kAll, sum->second));
-  table.add(std::move(round.row));
+  table.add(round.row);
   round = {};
 }
 
@@ -110,7 +119,7 @@ std::string processes_words(const std::map<std::string, PmonProcess, std::less<>
 // "-".
 Result<LogTable> table_of_pmon(std::string_view text) {
   LogTable table;
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   std::map<std::string, PmonRound, std::less<>> rounds;  // by GPU
   std::map<std::string, PmonProcess, std::less<>> processes;
   LineCursor lines(text);
@@ -118,13 +127,15 @@ Result<LogTable> table_of_pmon(std::string_view text) {
     const std::string_view line = trim(lines.line());
     if (line.starts_with('#')) {
       const auto words = header_words(line);
-      if (std::find(words.begin(), words.end(), "pid") != words.end()) names = words;
+      if (std::find(words.begin(), words.end(), "pid") == words.end()) continue;
+      names.clear();
+      for (const std::string_view word : words) names.push_back(lower(word));
       continue;
     }
     const auto words = words_of(line);
     if (names.empty() || words.size() < names.size()) continue;  // a command may have blanks
     const auto cell = [&](std::string_view name) {
-      const auto at = std::find_if(names.begin(), names.end(), [&](auto n) { return lower(n) == name; });
+      const auto at = std::find(names.begin(), names.end(), name);
       return at == names.end() ? std::string_view() : words[static_cast<std::size_t>(at - names.begin())];
     };
     const std::string gpu(cell("gpu")), pid(cell("pid"));
@@ -160,20 +171,25 @@ Result<LogTable> table_of_pmon(std::string_view text) {
 // Rows of GPUs of our own CSV; those of processes and of the host have no columns of a device.
 Result<LogTable> table_of_export(std::string_view text) {
   LogTable table;
+  const std::size_t timestamp = table.column("timestamp"), uuid = table.column("uuid"), index = table.column("index");
   LineCursor lines(text);
-  std::vector<std::string> names;
+  std::vector<std::size_t> columns;  // of the table, by the header's cells
+  std::vector<std::string_view> cells;
+  LogTable::Line row;
   while (lines.next()) {
-    const auto cells = csv_cells(lines.line());
-    if (names.empty()) {
-      names.assign(cells.begin(), cells.end());
+    split_cells(lines.line(), ',', cells);
+    if (columns.empty()) {
+      for (const std::string_view name : cells) columns.push_back(table.column(name));
       continue;
     }
-    if (cells.size() != names.size() || cells.size() < 5 || cells[2] != "gpu") continue;
-    LogTable::Row row{{"timestamp", std::string(cells[1])}, {"uuid", std::string(cells[3])}};
-    if (!cells[4].empty()) row["index"] = cells[4];
+    if (cells.size() != columns.size() || cells.size() < 5 || cells[2] != "gpu") continue;
+    row.clear();
+    row.put(timestamp, cells[1]);
+    row.put(uuid, cells[3]);
+    if (!cells[4].empty()) row.put(index, cells[4]);
     for (std::size_t i = 5; i < cells.size(); ++i)
-      if (!cells[i].empty()) row[names[i]] = cells[i];
-    table.add(std::move(row));
+      if (!cells[i].empty()) row.put(columns[i], cells[i]);
+    table.add(row);
   }
   if (table.empty()) return fail(Errc::kInvalidInput, "no row of a GPU", "headroom export REC --format csv");
   return table;

@@ -181,26 +181,30 @@ void replay(const Recording& recording, RecordingSink& sink) {
     }
     ids.push_back(sink.add_source(source));
   }
-  std::vector<std::size_t> next(recording.tracks.size(), 0);
-  std::vector<Cell> cells;
-  for (;;) {  // one pass over time: the earliest rows of all tracks, in order of sources
-    Nanos earliest = std::numeric_limits<Nanos>::max();
-    for (std::size_t i = 0; i < next.size(); ++i)
-      if (next[i] < recording.tracks[i].at.size()) earliest = std::min(earliest, recording.tracks[i].at[next[i]]);
-    if (earliest == std::numeric_limits<Nanos>::max()) break;
-    for (std::size_t i = 0; i < next.size(); ++i) {
-      const Track& track = recording.tracks[i];
-      for (; next[i] < track.at.size() && track.at[next[i]] == earliest; ++next[i]) {
-        cells.clear();
-        for (const Column& column : track.columns) {
-          const std::size_t row = next[i];
-          Cell cell{column.metric, column.values[row], std::nullopt};
-          if (!column.has(row)) cell.absent = static_cast<Absent>(column.absent[row]);
-          cells.push_back(cell);
-        }
-        sink.add_row(ids[i], earliest, cells);
-      }
+  struct Rows {  // of a track
+    std::span<const Nanos> left;
+    std::vector<Cell> cells;
+  };
+  std::vector<Rows> rows;
+  for (const Track& track : recording.tracks) {
+    rows.push_back({track.at, {}});
+    for (const Column& column : track.columns) rows.back().cells.push_back({column.metric, 0, std::nullopt});
+  }
+  for (;;) {  // one pass over time: the earliest row of all tracks, in order of sources
+    std::size_t next = rows.size();
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (!rows[i].left.empty() && (next == rows.size() || rows[i].left[0] < rows[next].left[0])) next = i;
+    if (next == rows.size()) break;
+    auto& [left, cells] = rows[next];
+    const Track& track = recording.tracks[next];
+    const std::size_t row = track.at.size() - left.size();
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      const Column& column = track.columns[i];
+      cells[i].value = column.values[row];
+      cells[i].absent = column.has(row) ? std::nullopt : std::optional(static_cast<Absent>(column.absent[row]));
     }
+    sink.add_row(ids[next], left[0], cells);
+    left = left.subspan(1);
   }
   replay_lists(recording, ids, sink);
   for (Event event : recording.events) {

@@ -36,7 +36,7 @@ struct Batch {
 };
 
 enum class Seal { kWhenDue, kEverything };
-// When a batch is on the disk: when write() returns, or when finish() does, which follows at once.
+// When a batch is on the disk: when write() returns, or when finish() does.
 enum class Wait { kNow, kAtFinish };
 
 // The file as its one writer sees it: batches in, transactions out. Used by one thread.

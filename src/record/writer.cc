@@ -201,8 +201,8 @@ void Writer::State::run() {
       encoded = 0;
       lock.unlock();
       done.notify_all();  // there is room again
-      const auto written =
-          flush_batch(taken, last ? Seal::kEverything : Seal::kWhenDue, last ? Wait::kAtFinish : Wait::kNow);
+      const auto written = flush_batch(taken, last ? Seal::kEverything : Seal::kWhenDue,
+                                       last || options.durable_at_close ? Wait::kAtFinish : Wait::kNow);
       const Nanos cpu = thread_cpu_now();
       lock.lock();
       status.flush_cpu = cpu;
@@ -388,6 +388,7 @@ Result<void> Writer::close() {
 Result<void> write_recording(const Recording& recording, const std::string& path) {
   WriterOptions options;
   options.when_full = WriterOptions::WhenFull::kWait;
+  options.durable_at_close = true;
   HR_TRY(auto writer, Writer::create(path, options));
   replay(recording, *writer);
   return writer->close();

@@ -19,6 +19,7 @@ struct WriterOptions {
   std::size_t chunk_rows = 256;               // GPUs, rings, host
   std::size_t process_chunk_rows = 64;        // processes: many, and their open rows are what takes memory
   bool keep_secrets = false;                  // else commands are written without them (base/secrets.h)
+  bool durable_at_close = false;              // not before: for imports, which can be done again
   bool exclusive = false;                     // no shared memory: set by itself on a network file system
 };
 
