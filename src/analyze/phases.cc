@@ -155,6 +155,8 @@ Phase describe(const Track& track, const Trusted& readings, const std::vector<St
       ++phase.count;
       phase.total += stretch.end - stretch.begin;
     }
+  // Where the middle of them is regular and a few are far longer, the whole is not.
+  if (phase.period && phase.count > 0 && phase.total / phase.count >= *phase.period) phase.period.reset();
   phase.power_watts = mean(readings.power);
   phase.memory_used_bytes = mean(readings.memory_used);
   phase.memory_util_ratio = mean(readings.memory_util);

@@ -124,6 +124,14 @@ void say_both_ways(const Analysis& a, const std::vector<std::size_t>& less, Find
 
 constexpr const char* kLargerBatchFits = "; that says a larger batch fits, not that it is faster";
 
+// Whether its idle phases come at a steady pace, as those of a training loop do; two tell nothing of it.
+bool is_regular(const Analysis& a, std::size_t device) {
+  constexpr std::int64_t kEnough = 3;
+  return std::none_of(a.phases.begin(), a.phases.end(), [&](const Phase& phase) {
+    return phase.device == device && phase.name == "idle" && phase.count >= kEnough && !phase.period;
+  });
+}
+
 // Whether more than half of its memory was never in use.
 bool mostly_free(const Analysis& a, std::size_t device) {
   const auto total = a.devices[device].device.memory_total_bytes;
@@ -257,6 +265,10 @@ std::vector<Finding> idle_phases(const Analysis& a) {
                           Cause::kPcieOrNuma};
     if (a.devices.size() > 1) finding.candidates.push_back(Cause::kStraggler);
     exclude_copies(a, finding);
+    if (!is_regular(a, device)) {  // as people type and requests come
+      std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
+      finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
+    }
     // Epochs have their ends; who idles for longer than that waits for something.
     constexpr double kOfEpochs = 0.2;
     const bool long_waits = static_cast<double>(idle) > kOfEpochs * static_cast<double>(a.ledger.span());

@@ -83,14 +83,19 @@ void name_copies(const Analysis& a, Finding& finding) {
 
 // One call or operator that took most of the time at once: a library that is loaded, code that is compiled.
 bool name_one_long_call(const Analysis& a, Finding& finding) {
-  const auto longest =
-      std::max_element(finding.claims.begin(), finding.claims.end(),
-                       [](const ClaimedPiece& x, const ClaimedPiece& y) { return x.end - x.begin < y.end - y.begin; });
-  const Nanos length = longest->end - longest->begin;
+  constexpr Nanos kShort = 20;  // of a time a twentieth: the kernels that it launched meanwhile
+  Nanos length = 0, from = 0;   // of the longest
+  const ClaimedPiece* last = nullptr;
+  for (Nanos begin = 0; const ClaimedPiece& piece : finding.claims) {
+    const bool goes_on = last && last->device == piece.device && last->where == piece.where &&
+                         kShort * (piece.begin - last->end) <= piece.end - begin;
+    if (!goes_on) begin = piece.begin;
+    if (piece.end - begin > length) length = piece.end - begin, from = begin;
+    last = &piece;
+  }
   if (3 * length < 2 * finding.cost()) return false;
   finding.title = "The GPU waits once for a long call or operator on the CPU";
-  finding.evidence.push_back(
-      fmt::format("{} of it is one time, at {}", human_duration(length), a.when(longest->begin)));
+  finding.evidence.push_back(fmt::format("{} of it is one time, at {}", human_duration(length), a.when(from)));
   finding.candidates = {Cause::kCompileWarmup, Cause::kStartupLoad};
   finding.advice =
       "what is used for the first time is loaded or compiled then: profile later steps (torch.profiler.schedule)";

@@ -86,6 +86,18 @@ TEST(Traces, OneLongCallIsNoPattern) {
   EXPECT_EQ(find(e, Cause::kLaunchBound), nullptr);
 }
 
+TEST(Traces, OneLongCallMayLaunchAKernelMeanwhile) {
+  const Profile profile{.device = {{0, {"kernel"}}, {5, {}}, {45, {"kernel"}}, {46, {}}, {90, {"kernel"}}, {95, {}}},
+                        .thread = {{0, {"aten::addmm"}},
+                                   {44, {"aten::addmm", "cudaLaunchKernel"}},
+                                   {45, {"aten::addmm"}},
+                                   {89, {"aten::mm", "cudaLaunchKernel"}}},
+                        .kernels = 1};
+  const Explanation e = explain(profile.build());
+  ASSERT_TRUE(find(e, Cause::kCompileWarmup));
+  EXPECT_NE(find(e, Cause::kCompileWarmup)->title.find("waits once"), std::string::npos);
+}
+
 TEST(Traces, CopiesWithinTheGpuHaveNothingToDoWithTheHostsMemory) {
   const Profile profile{.device = {{0, {"kernel"}}, {40, {"copy between GPU memories"}}, {80, {"kernel"}}},
                         .thread = {{0, {"aten::cat"}}},

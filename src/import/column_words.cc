@@ -47,6 +47,10 @@ constexpr std::array kSynonyms{
     Pair{"size", "total"},
     Pair{"cap", "limit"},
     Pair{"draw", ""},
+    Pair{"in", ""},
+    Pair{"board", ""},
+    Pair{"die", ""},
+    Pair{"resources", ""},
     Pair{"consumption", ""},
     Pair{"enc", "encoder"},
     Pair{"dec", "decoder"},
@@ -112,12 +116,14 @@ constexpr std::array kSpellings{
     Spelling{"name", "name", Needs::kGpu},
 };
 
-constexpr std::array<std::string_view, 12> kClocks{"time",    "timestamp", "datetime", "date",    "elapsed", "seconds",
-                                                   "runtime", "uptime",    "epoch",    "created", "secs",    "stamp"};
+constexpr std::array<std::string_view, 17> kClocks{"time",    "timestamp", "datetime", "date",     "elapsed", "seconds",
+                                                   "runtime", "uptime",    "epoch",    "created",  "secs",    "stamp",
+                                                   "t",       "when",      "wall",     "recorded", "logged"};
 constexpr std::array<std::string_view, 6> kSinceBeginning{"elapsed", "seconds",  "runtime",
                                                           "uptime",  "relative", "secs"};
-constexpr std::array<std::string_view, 15> kOfClocks{"unix", "local", "utc", "at",  "relative", "rel", "since", "start",
-                                                     "wall", "iso",   "sec", "log", "sample",   "in",  "the"};
+constexpr std::array<std::string_view, 16> kOfClocks{"resources", "unix",   "local", "utc",  "at",  "relative",
+                                                     "rel",       "since",  "start", "wall", "iso", "sec",
+                                                     "log",       "sample", "in",    "the"};
 
 template <std::size_t kSize>
 bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_view word) {
@@ -172,6 +178,7 @@ Words words_in(std::string_view header, std::string& unit) {
 }
 
 std::optional<WordedColumn> time_by_words(Words words, const std::string& unit) {
+  if (!unit.empty() && !unit_word(unit).empty()) return std::nullopt;  // "T (C)"
   WordedColumn column{.name = "timestamp", .unit = unit, .gpu = {}};
   if (unit.empty() && words.size() > 1 && time_unit(words.back())) {
     column.unit = words.back();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "import/column_rows.h"
 #include "import/column_words.h"
 #include "import/log_reader.h"
 
@@ -92,9 +93,13 @@ class DecimalCommas {
   explicit DecimalCommas(std::string_view head) {
     constexpr std::uint32_t kHeaderWithin = 200;  // lines
     LineCursor lines(head);
-    while (lines.next() && lines.number() < kHeaderWithin && !is_csv_header(csv_cells(lines.line()))) continue;
+    const auto at_header = [&] {
+      const std::string_view line = lines.line();
+      return is_csv_header(told_by_rows(csv_cells(line), lines.at_hand(), separator_of(line)));
+    };
+    while (lines.next() && lines.number() < kHeaderWithin && !at_header()) continue;
+    if (!at_header()) return;
     const std::string_view header = lines.line();
-    if (!is_csv_header(csv_cells(header))) return;
     everywhere_ = separator_of(header) != ',';
     std::size_t cells = 1;
     for (std::size_t i = 0; i < header.size(); ++i) {
@@ -144,6 +149,16 @@ class DecimalCommas {
   std::vector<std::size_t> places_;                              // in the line
   std::string changed_;
 };
+
+// "a, b, c", of so many as can be read.
+template <class Names>
+std::string in_short(const Names& names) {
+  constexpr std::size_t kShown = 12;
+  const std::size_t shown = names.size() > kShown + 1 ? kShown : names.size();
+  std::string text =
+      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  return shown < names.size() ? fmt::format("{} and {} others", text, names.size() - shown) : text;
+}
 
 class CsvReader {
  public:
@@ -257,7 +272,7 @@ class CsvReader {
     usable_ = !columns.metrics.empty();
     if (!usable_)
       return fail(Errc::kInvalidInput,
-                  fmt::format("{}:{}: no column that a recording can hold in: {}", name_, line, fmt::join(names, ", ")),
+                  fmt::format("{}:{}: no column that a recording can hold in: {}", name_, line, in_short(names)),
                   "wanted: utilization.gpu, memory.used, power.draw or others of nvidia-smi --help-query-gpu");
     columns_ = std::move(columns);
     has_columns_ = true;
@@ -269,9 +284,10 @@ class CsvReader {
     separator_ = separator_of(at.line());
     split_cells(at.line(), separator_, cells_);
     const bool renamed = std::any_of(cells_.begin(), cells_.end(), [&](auto cell) { return told(cell) != cell; });
-    if (renamed || is_csv_header(cells_)) {
+    const auto names = renamed ? cells_ : told_by_rows(cells_, at.at_hand(), separator_);
+    if (renamed || is_csv_header(names)) {
       header_ = at.line();
-      return use(cells_, at.number());
+      return use(names, at.number());
     }
     const bool row = cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || read_as_number(cells_[0]));
     if (!row) {
@@ -281,7 +297,7 @@ class CsvReader {
     }
     if (names_.size() == cells_.size())
       return fail(Errc::kInvalidInput,
-                  fmt::format("{}: no column is a reading of a GPU that is known: {}", name_, fmt::join(names_, ", ")),
+                  fmt::format("{}: no column is a reading of a GPU that is known: {}", name_, in_short(names_)),
                   "say which is what with --columns NAME=utilization.gpu,NAME=timestamp,…");
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: there is no header, so what the {} columns mean is not known", name_, at.number(),

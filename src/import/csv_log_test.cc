@@ -19,6 +19,69 @@ std::vector<std::string> phases_of(const Recording& r) {
   return phases;
 }
 
+TEST(Csv, ColumnsThatTheirHeaderDoesNotTellAreToldByTheirRows) {
+  const auto table = [](std::string_view header, const auto& row) {
+    std::string text = std::string(header) + "\n";
+    for (int i = 0; i < 60; ++i) text += row(i);
+    return text;
+  };
+  // A time, by dates and by Unix times; GPUs by a few numbers that come again.
+  const Recording dates = read_log(table("Zeitstempel;card;GPU util (%)", [](int i) {
+    return fmt::format("2024-01-15 08:{:02}:{:02};{};{}\n", i / 2 / 60, i / 2 % 60, i % 2, 50);
+  }));
+  EXPECT_EQ(dates.tracks.size(), 2U);
+  EXPECT_NEAR(times(dates).back(), 29, 1e-6);
+  const Recording unix = read_log(table("x,idx,util,mem_used_mb", [](int i) {
+    return fmt::format("{},{},50,1000\n", 1'707'000'000 + i / 2 * 2, i % 2);
+  }));
+  EXPECT_EQ(unix.tracks.size(), 2U);
+  EXPECT_NEAR(times(unix).back(), 58, 1e-6);
+  // A count of the rows is no GPU and no time.
+  const auto count = [](int i) { return fmt::format("{},{},50\n", 1'707'000'000 + i, i); };
+  EXPECT_EQ(read_log(table("timestamp,id,gpu_util", count)).tracks.size(), 1U);
+  EXPECT_THAT(
+      import_error(table("step,gpu_util,mem_used_mb", [](int i) { return fmt::format("{},50,1000\n", i); })).what,
+      testing::HasSubstr("no column says when"));
+  // GPUtil's load is a GPU's, where no CPU is beside it.
+  const auto load = [&](std::string_view header) {
+    return table(header, [](int i) { return fmt::format("{},0,0.5,1000\n", 1'707'000'000 + i); });
+  };
+  EXPECT_NEAR(mean(values(read_log(load("timestamp,id,load,memoryUsed")), Metric::kGpuUtil)), 0.5, 1e-6);
+  EXPECT_TRUE(values(read_log(load("timestamp,cpu,load,memoryUsed")), Metric::kGpuUtil).empty());
+}
+
+TEST(Csv, SeveralGpusThatNoColumnTellsApartAreRefused) {
+  std::string text = "time,util,mem_used_mb\n";
+  for (int i = 0; i < 100; ++i) {
+    const double first = 1'690'000'000 + 1.7 * i + (i % 3 == 0 ? 0.4 : 0), second = 1'690'000'000 + 1.7 * i + 0.3;
+    text += fmt::format("{:.2f},60,1000\n{:.2f},50,2000\n", first, second);
+  }
+  EXPECT_THAT(import_error(text).what, testing::HasSubstr("about several GPUs"));
+}
+
+TEST(Csv, WhatNvidiaSmiWritesForPeopleAgainAndAgainIsATable) {
+  std::string text;
+  for (int i = 0; i < 30; ++i)
+    text += fmt::format(
+        "\n==============NVSMI LOG==============\n\nTimestamp                   : Fri May  3 09:05:{:02} 2024\n"
+        "Driver Version              : 535.183.01\n\nAttached GPUs               : 2\n"
+        "GPU 00000000:3B:00.0\n    Product Name            : Tesla T4\n    FB Memory Usage\n"
+        "        Total               : 16384 MiB\n        Used                : 12907 MiB\n    BAR1 Memory Usage\n"
+        "        Used                : 5 MiB\n    Utilization\n        Gpu                 : {} %\n"
+        "        Memory              : 38 %\n    GPU Utilization Samples\n        Avg                 : 99 %\n"
+        "    GPU Power Readings\n        Average Power Draw  : 65.20 W\n"
+        "GPU 00000000:3C:00.0\n    Utilization\n        Gpu                 : 0 %\n",
+        2 * i, i % 2 == 0 ? 70 : 80);
+  const Recording r = read_log(text);
+  EXPECT_EQ(r.meta.origin, "import:nvidia-smi-q");
+  ASSERT_EQ(r.tracks.size(), 2U);
+  EXPECT_NEAR(times(r).back(), 58, 1e-6);
+  EXPECT_NEAR(mean(values(r, Metric::kGpuUtil)), 0.75, 1e-9);
+  EXPECT_NEAR(mean(values(r, Metric::kPower)), 65.2, 1e-9);
+  EXPECT_NEAR(mean(values(r, Metric::kMemoryUsed)), 12907.0 * (1 << 20), 1);
+  EXPECT_NEAR(mean(values(r, Metric::kGpuUtil, 1)), 0, 1e-9);
+}
+
 TEST(Csv, AColumnOfPhasesNamesThem) {
   const auto log = [](std::string_view second_gpu) {
     std::string text = "timestamp,gpu_index,phase,gpu_util_%\n";

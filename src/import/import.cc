@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/strings.h"
 #include "base/visible.h"
+#include "import/column_rows.h"
 #include "import/log_reader.h"
 #include "import/step_times.h"
 #include "import/table.h"
@@ -40,6 +41,7 @@ constexpr std::array kFormatNames{
                "a monitor of your own: timestamp,gpu_id,gpu_util_%,mem_used_mb,…"},
     FormatName{LogFormat::kSmiXml, "nvidia-smi-xml", "nvidia-smi -q -x, once or with -l"},
     FormatName{LogFormat::kSmiText, "smi-text", "nvidia-smi, again and again into one file: -l, watch, a loop"},
+    FormatName{LogFormat::kSmiQuery, "nvidia-smi-q", "nvidia-smi -q, once or with -l"},
     FormatName{LogFormat::kPmon, "pmon", "nvidia-smi pmon -o DT (the processes of a GPU together)"},
     FormatName{LogFormat::kGpustat, "gpustat", "gpustat --json, again and again into one file"},
     FormatName{LogFormat::kDcgm, "dcgm", "dcgmi dmon -e 203,204,155,252,1002,…"},
@@ -77,9 +79,9 @@ bool is_headerless_row(std::string_view line) {
 }
 
 // What a line says about the log it is in; nothing for messages and rows of dmon.
-std::optional<LogFormat> format_of_line(std::string_view line) {
+std::optional<LogFormat> format_of_line(std::string_view line, std::string_view rows) {
   if (is_dmon_header(line)) return LogFormat::kDmon;
-  const auto cells = csv_cells(line);
+  const auto cells = told_by_rows(csv_cells(line), rows, separator_of(line));
   const bool one_column = cells.size() == 1 && line.find_first_of(".[") == std::string_view::npos;
   if (!one_column && is_csv_header(cells)) {
     const bool dotted = std::any_of(cells.begin(), cells.end(), [](std::string_view cell) {
@@ -146,7 +148,7 @@ LogFormat sniff_log(std::string_view text) {
     const std::string_view line = trim(lines.line());
     if (line.empty()) continue;
     if (line[0] == '{') return messages || lines.number() > 1 ? LogFormat::kJsonl : LogFormat::kUnknown;
-    if (const auto format = format_of_line(line)) return *format;
+    if (const auto format = format_of_line(line, lines.at_hand())) return *format;
     messages = messages || is_message(line);
   }
   return messages ? LogFormat::kNvidiaSmi : LogFormat::kUnknown;
@@ -250,6 +252,7 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     }
     case LogFormat::kSmiXml:
     case LogFormat::kSmiText:
+    case LogFormat::kSmiQuery:
     case LogFormat::kScrapes:
     case LogFormat::kLongCsv:
     case LogFormat::kPmon:

@@ -24,6 +24,7 @@ enum class LogFormat : std::uint8_t {
   kMonitorCsv,
   kSmiXml,
   kSmiText,
+  kSmiQuery,
   kPmon,
   kGpustat,
   kDcgm,

@@ -47,7 +47,7 @@ TEST(Errors, SayWhatItIsAndWhatNext) {
   says(std::string("\x18\0\0\0\0\0\0\0????\x09\0\0\0", 16) + "brain.Event:2", "TensorBoard", "headroom run");
   says("loading\nepoch 1 loss 0.5\nepoch 2 loss 0.4\nepoch 3 loss 0.3\n", "what a program printed", "headroom run");
   says("# my notes\nfirst\n", "a text without a reading of a GPU; it begins with '# my notes'", "--query-gpu");
-  says("==============NVSMI LOG==============\n", "for people", "--query-gpu");
+  says("==============NVSMI LOG==============\n", "no reading of a GPU", "nvidia-smi -q -d UTILIZATION");
   says(
       "# gpu         pid   type     sm    mem    enc    dec    command\n# Idx           #    C/G      %      %      %  "
       "    %    name\n",

@@ -39,10 +39,25 @@ bool looks_like_several(const GpuLog& gpu) {
   return tight * 4 > gpu.at.size() && wide >= 3 && wide * kMostGpus >= tight;
 }
 
+// Of one GPU rows come in order, or in the reverse order; of several, read one after the other and each with a time of
+// its own, some step back.
+bool step_back_now_and_then(const LogData& data) {
+  constexpr std::int64_t kSome = 20, kMost = 2, kFewest = 10;  // of so many rows one; rows
+  const auto rows = static_cast<std::int64_t>(data.gpus[0].at.size());
+  const std::int64_t back = data.losses.count(LossKind::kOutOfOrderRow);
+  return back >= kFewest && kSome * back >= rows && kMost * back <= rows + kSome;
+}
+
 void apply_overrides(Device& device, const ImportOptions& options) {
   if (!options.device_name.empty()) device.name = options.device_name;
   if (options.power_limit_watts) device.power_limit_watts = options.power_limit_watts;
   if (options.memory_total_bytes) device.memory_total_bytes = options.memory_total_bytes;
+}
+
+// A log has one of the two; both are the power of about that moment.
+void take_instant_power(GpuLog& gpu) {
+  Column* instant = find_column(gpu, Metric::kPowerInstant);
+  if (instant && !find_column(gpu, Metric::kPower)) instant->metric = Metric::kPower;
 }
 
 void take_power_limit(GpuLog& gpu) {
@@ -273,11 +288,12 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
     GpuLog& gpu = data.gpus[i];
     apply_overrides(gpu.device, options);
     take_power_limit(gpu);
+    take_instant_power(gpu);
     if (options.power_limit_watts) gpu.device.power_limit_watts = options.power_limit_watts;
     check_memory(data, gpu);
     check_memory_util(data, gpu);
   }
-  if (!data.names_gpus && data.has_times && looks_like_several(data.gpus[0]))
+  if (!data.names_gpus && data.has_times && (looks_like_several(data.gpus[0]) || step_back_now_and_then(data)))
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: the rows are about several GPUs, and no column says which", data.name),
                 "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…");

@@ -28,6 +28,8 @@ class LineCursor {
   static constexpr std::size_t kLongestLine = std::size_t{1} << 20;
   // What is read as the line instead; it outlives this line.
   void put(std::string_view line) { line_ = line; }
+  // What is in memory of what comes behind the line.
+  [[nodiscard]] std::string_view at_hand() const { return rest_; }
   // All that comes behind the line, which is in memory from then on.
   [[nodiscard]] std::string_view rest();
   [[nodiscard]] std::uint32_t number() const { return number_; }

@@ -145,6 +145,7 @@ LogFormat sniff_table(std::string_view text) {
   }
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
   if (has("| NVIDIA-SMI ")) return LogFormat::kSmiText;
+  if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;
   if (has("# TYPE DCGM_FI_") || has("DCGM_FI_DEV_GPU_UTIL{")) return LogFormat::kScrapes;
   if (is_long_header(csv_cells(head.substr(0, head.find('\n'))))) return LogFormat::kLongCsv;
   for (const std::string_view line : split(head, '\n')) {
@@ -161,6 +162,8 @@ Result<LogTable> table_of(LogFormat format, std::string_view text) {
       return table_of_smi_xml(text);
     case LogFormat::kSmiText:
       return table_of_smi_text(text);
+    case LogFormat::kSmiQuery:
+      return table_of_smi_query(text);
     case LogFormat::kScrapes:
       return table_of_scrapes(text);
     case LogFormat::kLongCsv:

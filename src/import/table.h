@@ -50,8 +50,9 @@ class LogTable {
 };
 
 // kInvalidInput, without a name in front, where there is no reading.
-[[nodiscard]] Result<LogTable> table_of_smi_xml(std::string_view text);   // nvidia-smi -q -x, once or again and again
-[[nodiscard]] Result<LogTable> table_of_smi_text(std::string_view text);  // nvidia-smi's box, again and again
+[[nodiscard]] Result<LogTable> table_of_smi_xml(std::string_view text);    // nvidia-smi -q -x, once or again and again
+[[nodiscard]] Result<LogTable> table_of_smi_text(std::string_view text);   // nvidia-smi's box, again and again
+[[nodiscard]] Result<LogTable> table_of_smi_query(std::string_view text);  // nvidia-smi -q, once or again and again
 [[nodiscard]] Result<LogTable> table_of_scrapes(std::string_view text);  // dcgm-exporter's answers, one after the other
 [[nodiscard]] Result<LogTable> table_of_long(std::string_view text);     // CSV with a row per metric
 [[nodiscard]] Result<LogTable> table_of_gpustat(std::string_view text);  // gpustat --json, once or again and again

@@ -71,12 +71,12 @@ constexpr std::array kCauses{
         .cause = Cause::kInteractiveHoldingGpu,
         .id = "interactive_holding_gpu",
         .number = "A5",
-        .words = "an interactive session holds the GPU",
+        .words = "an interactive session or an idle server holds the GPU",
         .observe = "who owns the process",
         .needs = "NP",
         .beyond = "",
-        .signature =
-            "bursts of kernels at irregular times, memory held between, a main thread that waits at a terminal",
+        .signature = "bursts of kernels at irregular times, memory held between, a main thread that waits at a "
+                     "terminal or for a request",
         .look_alikes = "held after the work: no burst comes later; a hang: no terminal, no kernel of a notebook",
         .accounts = {Account::kUnexplained, Account::kHostCode},
         .overturn = "a schedule in the bursts: people type at irregular times",
