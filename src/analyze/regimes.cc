@@ -131,9 +131,13 @@ WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, co
     return static_cast<double>(part) >= limits[Threshold::kMajority] * static_cast<double>(whole);
   };
   double level = 0, usual = 0;  // times seconds
+  Nanos longest = 0;
   for (const Stall& stall : stalls) {
     const Claims claims = waited(device, slices, stall.time, idle);
-    if (stall.time.end >= last->end || !mostly(length(claims), stall.time.length())) continue;
+    // The last one, after which nothing was seen to work, may be one more: no longer than those before it.
+    if (stall.time.end >= last->end && stall.time.length() > longest) continue;
+    if (!mostly(length(claims), stall.time.length())) continue;
+    longest = std::max(longest, stall.time.length());
     waits.claims.insert(waits.claims.end(), claims.begin(), claims.end());
     level += stall.level * seconds(length(claims)), usual += stall.usual * seconds(length(claims));
     waits.by = stall.by;

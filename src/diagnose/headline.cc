@@ -213,6 +213,9 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                                                                human_percent(unread), one ? "it" : "they")
                                                  : "";
   const std::string least = unknown.empty() ? "" : "at least ";
+  if (!a.job.has_contexts && a.ledger.busy() == 0 && idle > 0)
+    return fmt::format("No kernel ran on {} in {}{}.", one ? "the GPU" : fmt::format("the {} GPUs", devices.size()),
+                       span_words(a), unknown);
   if (!a.job.has_contexts && share(idle - pauses) >= material)
     return fmt::format("{} {} busy for {}{} of {}{}{}. Why {} idle otherwise cannot be told from this recording alone.",
                        subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : least, busy,
@@ -296,15 +299,19 @@ std::string lost_words(const Analysis& a) {
 }
 
 // Of a log that has too few readings to conclude anything.
-std::string about_readings(const Analysis& a, std::int64_t readings, const std::vector<std::size_t>& used) {
+std::string about_readings(const Analysis& a, std::int64_t readings) {
   double highest = 0, least = 0, most = 0;
-  for (const std::size_t device : used) {
-    if (const MetricStats* util = a.stats_of(device, Metric::kGpuUtil)) highest = std::max(highest, util->max);
+  std::size_t gpus = 0;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
+    if (!util || util->samples == 0) continue;
+    ++gpus;
+    highest = std::max(highest, util->max);
     const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
     if (memory && memory->samples > 0) least += memory->min, most += memory->max;
   }
   std::string text = fmt::format("The log has {} of {}", count_of(readings, "reading"),
-                                 used.size() == 1 ? "the GPU" : fmt::format("each of {} GPUs", used.size()));
+                                 gpus == 1 ? "the GPU" : fmt::format("each of {} GPUs", gpus));
   if (highest == 0 && most > 2 * least && readings > 1)
     text += fmt::format("; memory went from {} to {}, as at the start of a job",
                         human_bytes(static_cast<std::int64_t>(least)), human_bytes(static_cast<std::int64_t>(most)));
@@ -333,7 +340,7 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
                        !cast.unreported.empty() && logged_no_utilisation(a, cast.unreported.front())
                            ? "the log has no column of utilisation"
                            : "their utilisation was not reported");
-  if (const auto readings = too_few_readings(a)) return about_readings(a, *readings, cast.used);
+  if (const auto readings = too_few_readings(a)) return about_readings(a, *readings);
   const Nanos unobserved = a.ledger.total(Account::kUnobserved);
   if (unobserved == a.ledger.budget()) return fmt::format("No reading covers these {}.", span_words(a));
   std::string text = about_used(a, findings, cast.used);

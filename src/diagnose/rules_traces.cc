@@ -10,6 +10,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "model/gpu_work.h"
+#include "stacks/families.h"
 
 namespace headroom::diagnose {
 
@@ -81,6 +82,29 @@ void name_copies(const Analysis& a, Finding& finding) {
     finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
 }
 
+// Whether the thread that launches loads the data itself, or waits for workers: PyTorch's name of its loader tells, and
+// Python functions.
+void name_loader(const Analysis& a, Finding& finding) {
+  double itself = 0, workers = 0;
+  for (const NamedCode& code : code_in(a, finding.claims)) {
+    const bool by_pytorch = code.place.starts_with("enumerate(DataLoader)");
+    const auto has = [&](std::string_view part) { return code.place.find(part) != std::string::npos; };
+    if (has("_MultiProcessing") || code.place == info(stacks::Family::kLoaderWait).label)
+      workers += code.share;
+    else if (!by_pytorch || has("_SingleProcess"))
+      itself += code.share;
+  }
+  if (itself >= a.limits[Threshold::kMajority]) {
+    finding.cause = Cause::kInputInMainProcess;
+    finding.title = "The GPU waits while the training process loads its data itself";
+    finding.advice = "num_workers=1 and more: let processes of the loader prepare batches while kernels run";
+  } else if (workers >= a.limits[Threshold::kMajority]) {
+    finding.candidates = {Cause::kInputTooFewWorkers, Cause::kSlowStorage};
+  } else {
+    finding.candidates = {Cause::kInputTooFewWorkers, Cause::kInputInMainProcess, Cause::kSlowStorage};
+  }
+}
+
 // One call or operator that took most of the time at once: a library that is loaded, code that is compiled.
 bool name_one_long_call(const Analysis& a, Finding& finding) {
   constexpr Nanos kShort = 20;  // of a time a twentieth: the kernels that it launched meanwhile
@@ -114,7 +138,7 @@ bool launches_slowly(const Finding& finding, const std::pair<std::int64_t, doubl
 void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
   switch (wait.account) {
     case Account::kInput:
-      finding.candidates = {Cause::kInputTooFewWorkers, Cause::kInputInMainProcess, Cause::kSlowStorage};
+      name_loader(a, finding);
       return;
     case Account::kTransfer:
       name_copies(a, finding);

@@ -86,6 +86,26 @@ TEST(Traces, OneLongCallIsNoPattern) {
   EXPECT_EQ(find(e, Cause::kLaunchBound), nullptr);
 }
 
+TEST(Traces, WhoLoadsIsToldByTheNamesOfTheLoader) {
+  const auto waits_in = [](const std::string& name) {
+    const Profile profile{.device = {{0, {"kernel"}}, {20, {}}, {80, {"kernel"}}},
+                          .thread = {{0, {"cudaLaunchKernel"}}, {1, {name}}, {79, {"cudaLaunchKernel"}}},
+                          .kernels = 1};
+    return explain(profile.build());
+  };
+  for (const char* itself :
+       {"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "__getitem__ (data.py:7)"}) {
+    const Explanation e = waits_in(itself);
+    const Finding* finding = find_single(e, Cause::kInputInMainProcess);
+    ASSERT_TRUE(finding) << itself;
+    EXPECT_EQ(finding->title.find("The GPU waits while the training process loads its data itself: "), 0U);
+  }
+  const Explanation workers = waits_in("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+  ASSERT_TRUE(find(workers, Cause::kInputTooFewWorkers));
+  EXPECT_EQ(find(workers, Cause::kInputInMainProcess), nullptr);
+  EXPECT_TRUE(find(waits_in("enumerate(DataLoader)#next"), Cause::kInputInMainProcess));
+}
+
 TEST(Traces, OneLongCallMayLaunchAKernelMeanwhile) {
   const Profile profile{.device = {{0, {"kernel"}}, {5, {}}, {45, {"kernel"}}, {46, {}}, {90, {"kernel"}}, {95, {}}},
                         .thread = {{0, {"aten::addmm"}},

@@ -217,6 +217,8 @@ bool KinetoReader::string(std::string& value) {
       if (event_key_ == Key::kPhase) event_.phase.swap(value);
       if (event_key_ == Key::kCategory) event_.category.swap(value);
       if (event_key_ == Key::kName) event_.name.swap(value);
+      if (event_key_ == Key::kPid) event_.pid = parse_number<std::int64_t>(value);  // PyTorch before 1.11
+      if (event_key_ == Key::kTid) event_.tid = parse_number<std::int64_t>(value);
       break;
     case Place::kArgs:
       if (event_key_ == Key::kName) event_.process_name.swap(value);

@@ -111,6 +111,15 @@ TEST(Kineto, CopiesAreNoKernelsAndTellWhatMemoryTheyTouch) {
                                GpuWork::kPageableToHost, GpuWork::kCopyOnDevice}));
 }
 
+TEST(Kineto, ThreadsMayBeNumbersInText) {
+  std::string op = event("Operator", "aten::linear", "0", "40", "");
+  op.replace(op.find("\"tid\":100"), 9, "\"tid\":\"100\"");
+  const auto r = read(trace({op, kernel("50", "5")}));
+  ASSERT_TRUE(r);
+  EXPECT_TRUE(r->find(SourceKind::kCallThread, "100/0/100"));
+  EXPECT_FALSE(r->meta.extra.contains("operators"));
+}
+
 TEST(Kineto, TheWordsOfEarlierVersionsMeanTheSame) {
   const auto r =
       read(trace({event("Kernel", "k", "0", "10", R"("device":0,"stream":7)", 0, 7),

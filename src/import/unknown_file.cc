@@ -101,7 +101,7 @@ Error unknown_file(const std::string& name, std::string_view text) {
   if (head.find("NVSMI LOG") != std::string_view::npos) return error("this is nvidia-smi's text for people", kLog);
   if (head.find("process_name") != std::string_view::npos || head.find("used_gpu_memory") != std::string_view::npos)
     return error("this is a log of --query-compute-apps: processes without the device", kLog);
-  if (trim(head).starts_with('{')) {
+  if (const char first = trim(head)[0]; first == '{' || first == '[') {
     if (head.find("\"op_code\"") != std::string_view::npos)
       return error("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
     return error("JSON of a tool that is not known, not a log", kAccepted);
