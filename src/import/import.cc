@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -263,10 +264,11 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kExportCsv: {
       auto table = table_of(format, text);
       if (!table) return tl::unexpected(within(name, table.error()));
-      const std::string csv = table->csv();
+      const Attrs extra = std::move(table->extra);
+      const std::string csv = std::exchange(*table, {}).csv();
       ByteStream bytes = ByteStream::of(csv);
       auto recording = read_csv_log(name + " as a table", bytes, format, options);
-      if (recording) recording->meta.extra.insert(table->extra.begin(), table->extra.end());
+      if (recording) recording->meta.extra.insert(extra.begin(), extra.end());
       return recording;
     }
     case LogFormat::kKineto: {
