@@ -313,7 +313,7 @@ Result<void> JsonlReader::read_list_row(const JsonValue& row) {
 }
 
 Result<void> JsonlReader::read_line() {
-  // A line of somebody else's is not made into values first: they take 200 times the memory of its text.
+  // A line of somebody else's is not made into values first: they take ten times the memory of its text or more.
   if (!has_head_ && line_.substr(0, 4096).find("\"recording\"") == std::string_view::npos) return wrong("", kFirstLine);
   auto parsed = parse_json_line(line_);
   if (!parsed) return fail(Errc::kInvalidInput, fmt::format("line {}, {}", number_, parsed.error().what));
