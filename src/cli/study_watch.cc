@@ -88,8 +88,8 @@ void Watch::show(const StudyReport& now, const std::vector<std::string>& changes
   lines_ = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// Who follows a study runs it: where nothing tells the zone of its times, they are UTC or this machine's local time, and
-// whichever makes its end the later one counts. Nothing: that lies in the future.
+// Who follows a study runs it: where nothing tells the zone of its times, they are UTC or this machine's local time,
+// and whichever makes its end the later one counts. Nothing: that lies in the future.
 std::optional<Nanos> last_end(const StudyReport& now) {
   if (!now.end) return std::nullopt;
   Nanos end = *now.end;
