@@ -4,9 +4,14 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/answers.h"
+#include "base/secrets.h"
+#include "base/visible.h"
 #include "cli/config.h"
 #include "device/nvml_api.h"
 #include "host/tree_reader.h"
@@ -16,6 +21,21 @@ namespace headroom::cli {
 std::optional<std::string> environment(const char* name) {
   const char* const value = ::secure_getenv(name);
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+JobVariables variables_of_job() {
+  constexpr std::size_t kLongest = 1'000;
+  JobVariables variables;
+  for (char** one = environ; one != nullptr && *one != nullptr; ++one) {
+    const std::string_view text = *one;
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view name = text.substr(0, equals), value = text.substr(equals + 1);
+    if (is_job_variable(name) && !is_secret(name, value) && value.size() <= kLongest)
+      variables.emplace_back(name, visible(std::string(value)));
+  }
+  std::sort(variables.begin(), variables.end());
+  return variables;
 }
 
 std::string nvml_library() {

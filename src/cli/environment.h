@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "model/job_variables.h"
 #include "record/shelf.h"
 
 // The only place that reads the environment: what libraries need of it they are given.
@@ -11,6 +12,9 @@ namespace headroom::cli {
 
 // A variable; nothing, too, in a program that runs with other rights than its caller's (secure_getenv(3)).
 [[nodiscard]] std::optional<std::string> environment(const char* name);
+
+// What a recording keeps of it, without secrets (model/job_variables.h): a job has it from this process.
+[[nodiscard]] JobVariables variables_of_job();
 
 [[nodiscard]] std::string nvml_library();   // $HEADROOM_NVML, else as the loader finds the driver's
 [[nodiscard]] bool on_virtual_gpus();       // below `headroom sim`

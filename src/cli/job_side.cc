@@ -10,6 +10,7 @@
 #include "compare/parameters.h"
 #include "model/entities.h"
 #include "model/events.h"
+#include "model/job_variables.h"
 #include "model/losses.h"
 
 // A recording as a side of a comparison.
@@ -162,6 +163,8 @@ compare::Side side_of_job(const Recording& recording, const ExplainOptions& opti
   run.outcome = outcome_of(meta);
   run.asked = compare::parameters_of(ran.argv);
   run.resolved = explanation.said.parameters;
+  if ((run.variables = job_variables(meta)))
+    std::erase_if(*run.variables, [](const auto& variable) { return is_placement(variable.first); });
   run.metrics = explanation.said.metrics;
   const StepCounts steps = step_counts(recording);
   if (!steps.counts().empty()) {

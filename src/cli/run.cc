@@ -179,6 +179,7 @@ void WatchedJob::start_recording(pid_t pid, Loop& loop) {
   RecordingMeta meta = meta_at(start_, id_, "run", interval_);
   meta.command = argv_;
   meta.job_pid = pid;
+  keep_job_variables(variables_of_job(), meta);
   auto tree = make_tree({pid}, id_, JobOf::kRecorder);
   tree_ = tree.get();
   SessionOptions session = session_options(options_.live, std::move(meta), std::move(tree), GivenGpus::kByEnvironment);

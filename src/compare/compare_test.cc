@@ -276,6 +276,17 @@ TEST(Compare, WhatTheCommandsSayDifferentlyIsMeant) {
   EXPECT_TRUE(compare(a, b, {.changed = {{"num-workers"}}}).comparable());
 }
 
+TEST(Compare, VariablesOfTheEnvironmentAreComparedWhereBothWereRecorded) {
+  auto [a, b] = turns(4, 10, 8);
+  for (Sample& sample : a.samples) sample.variables = {{"OMP_NUM_THREADS", "1"}, {"NCCL_DEBUG", "WARN"}};
+  EXPECT_TRUE(compare(a, b).parameters.empty()) << "of the other nobody knows";
+  for (Sample& sample : b.samples) sample.variables = {{"NCCL_DEBUG", "WARN"}};
+  const Comparison c = compare(a, b);
+  ASSERT_TRUE(c.comparable());
+  ASSERT_EQ(c.parameters.size(), 1U);
+  EXPECT_EQ(c.parameters[0], (ComparedParameter{"OMP_NUM_THREADS", "1", "", true}));
+}
+
 TEST(Compare, MoreWorkInLessTimeIsFlaggedInEitherDirection) {
   auto [a, b] = turns(4, 10, 8);
   for (Sample& sample : b.samples) sample.steps = 1000;

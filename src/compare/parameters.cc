@@ -98,6 +98,7 @@ ParametersCompared compare_parameters(const Matching& matching,
   for (const auto& [a, b] : to_look_at(matching)) {
     look(values_of(a->asked), values_of(b->asked), true, seen);
     look(values_of(a->resolved), values_of(b->resolved), false, seen);
+    if (a->variables && b->variables) look(values_of(*a->variables), values_of(*b->variables), true, seen);
   }
   std::set<std::string> meant;
   for (const std::string& name : changed.value_or(std::vector<std::string>{})) meant.insert(name_of(name));

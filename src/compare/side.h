@@ -22,11 +22,13 @@ struct MetricPoint {
 
 // One run: a whole recording, an attempt at a batch's task, a repeat of `ab`.
 struct Sample {
-  std::string task;                    // what ran: samples of both sides with the same text ran the same task
-  double begin = 0, end = 0;           // Unix seconds; on a clock that both sides share
-  std::optional<double> steps, seen;   // steps done, and samples (images, rows) seen, where it counts them
-  std::string outcome = "succeeded";   // or how it ended instead: "failed", "timed_out", …
-  Parameters asked, resolved;          // as the command says, and as the program settled on
+  std::string task;                   // what ran: samples of both sides with the same text ran the same task
+  double begin = 0, end = 0;          // Unix seconds; on a clock that both sides share
+  std::optional<double> steps, seen;  // steps done, and samples (images, rows) seen, where it counts them
+  std::string outcome = "succeeded";  // or how it ended instead: "failed", "timed_out", …
+  Parameters asked, resolved;         // as the command says, and as the program settled on
+  std::optional<Parameters>
+      variables;                       // of its environment (model/job_variables.h), but for placement; absent: unknown
   Figures metrics;                     // that it printed: a loss, an accuracy; the last values
   std::vector<MetricPoint> points;     // all values, in order of time, where they were recorded
   std::optional<std::int64_t> repeat;  // which pair it belongs to, where who ran it made pairs

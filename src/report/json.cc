@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "model/job_variables.h"
 #include "model/thresholds.h"
 #include "report/finding_json.h"
 #include "report/json_values.h"
@@ -120,6 +121,11 @@ Json recording_json(const Explanation& e) {
   Json tiers = Json::array(), missing = Json::array();
   for (const char tier : e.meta.tiers) tiers.push_back(std::string(1, tier));
   for (const auto& m : e.meta.missing_tiers) missing.push_back({{"tier", std::string(1, m.tier)}, {"why", m.why}});
+  Json environment = nullptr;
+  if (const auto variables = job_variables(e.meta)) {
+    environment = Json::object();
+    for (const auto& [name, value] : *variables) environment[name] = value;
+  }
   return {{"path", e.path},
           {"id", e.meta.id},
           {"origin", e.meta.origin},
@@ -130,6 +136,7 @@ Json recording_json(const Explanation& e) {
           {"duration_ns", e.meta.end - e.meta.start},
           {"interval_ns", e.meta.interval},
           {"command", e.meta.command},
+          {"environment", environment},
           {"exit_code", optional_json(e.meta.exit_code)},
           {"stop_reason", e.meta.stop_reason},
           {"tiers", tiers},

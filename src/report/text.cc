@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "base/visible.h"
 #include "model/damage.h"
+#include "model/job_variables.h"
 #include "model/losses.h"
 #include "report/bars.h"
 #include "report/details.h"
@@ -104,6 +105,11 @@ std::string evidence_in_full(const Explanation& e, const TextOptions& options) {
     line += fmt::format(", a reading every {}", human_duration(e.meta.interval));
   if (!cost.empty()) line += "; cost " + cost;
   std::string text = wrap(line + ".", options.width, "Evidence: ", "  ") + missing_evidence(e, options);
+  if (const auto variables = job_variables(e.meta); variables && !variables->empty()) {
+    std::vector<std::string> words;
+    for (const auto& [name, value] : *variables) words.push_back(fmt::format("{}={}", name, value));
+    text += wrap(join(words, ", ") + ".", options.width, "Environment: ", "  ");
+  }
   for (const Loss& loss : e.losses) {
     if (loss.count <= 0) continue;
     const auto kind = loss_kind_of(loss.what);

@@ -66,6 +66,20 @@ def test_a_wrong_command_line_is_usage(tmp_path, arguments):
 
 # --- what the job inherits --------------------------------------------------------------------------------------------
 
+def test_variables_that_change_how_a_job_runs_are_kept_and_no_others(tmp_path):
+    env = environment(tmp_path) | {"OMP_NUM_THREADS": "3", "NCCL_API_TOKEN": "sekret-of-a-test", "MY_OWN": "mine-alone"}
+    assert run(tmp_path, "true", env=env)[0] == 0
+    answer = subprocess.run([HEADROOM, "why", "run.hrec", "--json"], cwd=tmp_path, env=environment(tmp_path), capture_output=True,
+                            timeout=PATIENCE, check=True).stdout
+    kept = json.loads(answer)["recording"]["environment"]
+    assert kept["OMP_NUM_THREADS"] == "3" and not {"NCCL_API_TOKEN", "MY_OWN", "PATH", "HOME"} & set(kept)
+    whole = (tmp_path / "run.hrec").read_bytes()
+    assert b"sekret-of-a-test" not in whole and b"mine-alone" not in whole
+    text = subprocess.run([HEADROOM, "why", "run.hrec", "--full"], cwd=tmp_path, env=environment(tmp_path), capture_output=True,
+                          timeout=PATIENCE, check=True).stdout.decode()
+    assert "OMP_NUM_THREADS=3" in text
+
+
 STREAMS = ("import os; open('streams', 'w').write(' '.join(os.readlink(f'/proc/self/fd/{n}') for n in (0, 1)));"
            "os.execlp('cat', 'cat')")
 
