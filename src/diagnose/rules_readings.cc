@@ -122,7 +122,18 @@ void say_both_ways(const Analysis& a, const std::vector<std::size_t>& less, Find
                   human_factor(finding.gain->high));
 }
 
-constexpr const char* kLargerBatchFits = "; that says a larger batch fits, not that it is faster";
+// How much larger at least: what does not grow with the batch, such as weights, leaves more.
+std::string larger_batch_fits(const Analysis& a, std::size_t device) {
+  constexpr double kFree = 0.1, kMost = 100;  // of the memory: fragments, and what the driver takes; a factor of no use
+  const auto total = static_cast<double>(*a.devices[device].device.memory_total_bytes);
+  const double factor = (1 - kFree) * total / std::max(1.0, a.stats_of(device, Metric::kMemoryUsed)->max);
+  const std::string most = factor > kMost ? fmt::format("more than {:.0f}", kMost)
+                                          : fmt::format("up to {:.1f}", std::floor(10 * factor) / 10);
+  return fmt::format(
+      "; that says a larger batch fits ({} times as large, even if all of it grows with the batch and a "
+      "tenth stays free), not that it is faster",
+      most);
+}
 
 // Whether its idle phases come at a steady pace, as those of a training loop do; two tell nothing of it.
 bool is_regular(const Analysis& a, std::size_t device) {
@@ -213,7 +224,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
                     visible(shares->second)));
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
-      finding.evidence.push_back(words + (mostly_free(a, device) ? kLargerBatchFits : ""));
+      finding.evidence.push_back(words + (mostly_free(a, device) ? larger_batch_fits(a, device) : ""));
   if (still_computing(a))
     finding.told_apart_from.push_back(fmt::format("a hang: kernels ran in the last {} of the time",
                                                   human_percent(a.limits[Threshold::kProgressTail])));
