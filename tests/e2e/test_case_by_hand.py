@@ -16,9 +16,9 @@ pytest.importorskip("sklearn", reason="python3-sklearn is not installed")
 PHASES = "3,6,6,3"  # the 18 minutes of case 002 as seconds: features, teachers (the GPU's part), students, evaluation
 
 
-def in_phases(tmp_path):
+def in_phases(tmp_path, phases=PHASES, windows=84, kernel_ms=6):
     """(what the job printed, explanation, GPU's part of it, the rest) of the case's four phases."""
-    job = [*BY_HAND, "--serial", "--windows", "84", "--phases", PHASES, "--trees", "3", "--kernel-ms", "6"]
+    job = [*BY_HAND, "--serial", "--windows", windows, "--phases", phases, "--trees", "3", "--kernel-ms", kernel_ms]
     done, answer = watched(tmp_path, "2xA6000", [*job, "--output", tmp_path / "models"])
     return done.stdout, answer, answer["pipeline"]["gpu_part_ns"], answer["pipeline"]["rest_ns"]
 
@@ -39,7 +39,7 @@ def test_twice_the_speed_makes_15_of_18_and_never_under_12(tmp_path):
 
 
 def test_the_report_and_the_plan_say_the_same_of_twice_the_speed(tmp_path):
-    _, answer, gpu, rest = in_phases(tmp_path)
+    _, answer, gpu, rest = in_phases(tmp_path, "1.5,3,3,1.5", windows=28, kernel_ms=18)
     all_of_it = gpu + rest
     assert all_of_it == answer["recording"]["duration_ns"]
     text = " ".join(headroom(tmp_path, "why", "--full", tmp_path / "run.hrec").stdout.split())

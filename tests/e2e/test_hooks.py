@@ -17,7 +17,7 @@ from waiting import wait_until
 
 PYTHON = "/usr/bin/python3"
 NO_GPU = ("--no-gpu", "--stacks", "0")
-EXAMPLE = (PYTHON, ROOT / "examples" / "train.py")
+EXAMPLE = (PYTHON, ROOT / "examples" / "train.py", "--epochs", "1", "--steps", "60")
 
 
 def told(tmp_path, name="told"):
@@ -81,7 +81,7 @@ def test_a_failing_command_changes_no_exit_code_and_is_one_line(tmp_path, job, c
 def test_findings_that_cannot_be_told_are_one_line(tmp_path):
     command, findings = told(tmp_path)
     done = headroom(tmp_path, "sim", "--gpus", "2xRTX3090", "--", HEADROOM, "run", "-q", "--on-finding",
-                    f"{command}; exit 1", "--", PYTHON, ROOT / "examples" / "train.py")
+                    f"{command}; exit 1", "--", *EXAMPLE)
     assert len(findings()) > 1
     assert done.stderr == "headroom: --on-finding: the command ended with 1\n"
 

@@ -8,7 +8,7 @@ import pytest
 
 from headroom_e2e import headroom
 from test_compare import batch
-from test_report_html import ESCAPE, HOSTILE, RECORDINGS, browse, in_a_browser, parsed, problems, served
+from test_report_html import ESCAPE, HOSTILE, RECORDINGS, WIDTHS, browse, in_a_browser, parsed, problems, served
 
 optuna = pytest.importorskip("optuna")
 from test_study import past_study  # noqa: E402
@@ -155,20 +155,21 @@ def test_a_stretch_of_a_batch_has_the_tasks_that_ran_in_it(tmp_path):
 
 # --- in a browser ---
 
+OPENED = dict.fromkeys(WIDTHS, True)
+
+
 @in_a_browser
-@pytest.mark.parametrize("width", [360, 800, 1400])
-def test_a_browser_finds_nothing_wrong_with_a_study(tmp_path, width):
+def test_a_browser_finds_nothing_wrong_with_a_study(tmp_path):
     study_files(tmp_path)
-    assert problems(tmp_path, "study.html", width, opened=width != 800) == []
-    assert problems(tmp_path, "study.html", width, True, "--blink-settings=preferredColorScheme=0") == []
+    assert problems(tmp_path, "study.html", WIDTHS) == []
+    assert problems(tmp_path, "study.html", OPENED, "--blink-settings=preferredColorScheme=0") == []
 
 
 @in_a_browser
-@pytest.mark.parametrize("width", [360, 800, 1400])
-def test_a_browser_finds_nothing_wrong_with_a_comparison(pair, width):
+def test_a_browser_finds_nothing_wrong_with_a_comparison(pair):
     comparison(pair)
-    assert problems(pair, "c.html", width, opened=True) == []
-    assert problems(pair, "c.html", width, True, "--blink-settings=preferredColorScheme=0") == []
+    assert problems(pair, "c.html", OPENED) == []
+    assert problems(pair, "c.html", OPENED, "--blink-settings=preferredColorScheme=0") == []
 
 
 @in_a_browser

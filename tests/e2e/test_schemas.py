@@ -63,10 +63,20 @@ def catalogue():
     return {row["id"]: set(row["accounts"]) for row in diagnosis_doc.causes()}
 
 
+EXPLAINED = {}
+
+
+def explanation(tmp_path, recording):
+    """What `why` says of it: asked once, as it is the same each time."""
+    if recording not in EXPLAINED:
+        EXPLAINED[recording] = headroom(tmp_path, "why", recording, "--json").stdout
+    return json.loads(EXPLAINED[recording])
+
+
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_findings_claim_what_the_catalogue_lets_them(tmp_path, recording):
     may = catalogue()
-    answer = json.loads(headroom(tmp_path, "why", recording, "--json").stdout)
+    answer = explanation(tmp_path, recording)
     for finding in answer["findings"]:
         causes = [finding["cause"]] if finding["cause"] else finding["candidates"]
         claimed = {claim["account"] for claim in finding["claims"]}
@@ -79,7 +89,7 @@ def test_findings_claim_what_the_catalogue_lets_them(tmp_path, recording):
                                    ["--trials", "20", "--epochs", "10", "--epoch", "7m", "--workers", "8", "--tasks", "3"]],
                          ids=["nothing", "left", "sweep"])
 def test_plan(tmp_path, recording, asked):
-    why = json.loads(headroom(tmp_path, "why", recording, "--json").stdout)
+    why = explanation(tmp_path, recording)
     answer = held(headroom(tmp_path, "plan", recording, "--json", *asked).stdout)
     options = {option["id"]: option for option in answer["options"]}
     assert len(options) == len(answer["options"])
@@ -114,7 +124,7 @@ def test_machine_and_shelf(tmp_path):
     answer = tmp_path / "run.json"
     headroom(tmp_path, *sim, "run", "--quiet", "--interval", "100ms", f"--json={answer}", "--", "sleep", "0.3")
     held(answer.read_text("utf-8"))
-    job = ["/usr/bin/python3", ROOT / "examples" / "train.py"]
+    job = ["/usr/bin/python3", ROOT / "examples" / "train.py", "--epochs", "1"]
     headroom(tmp_path, *sim, "run", "--quiet", "-o", tmp_path / "python.hrec", "--", *job)
     assert held(headroom(tmp_path, "stacks", tmp_path / "python.hrec", "--json").stdout)["stacks"]
     held(headroom(tmp_path, *sim, "record", "--duration", "300ms", "--interval", "100ms", "--json").stdout)

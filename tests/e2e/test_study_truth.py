@@ -34,10 +34,16 @@ def test_what_becomes_of_a_change_is_as_stored(change):
     assert study_support.figures(sweep) == truth["random_1"][change]
 
 
-def test_a_database_holds_the_times_of_the_virtual_clock(base, tmp_path):
-    path = tmp_path / "sweep.db"
+@pytest.fixture(scope="module")
+def stored(base, tmp_path_factory):
+    """The database of it."""
+    path = tmp_path_factory.mktemp("stored") / "sweep.db"
     study_support.write_sqlite(base, path)
-    with sqlite3.connect(path) as database:
+    return path
+
+
+def test_a_database_holds_the_times_of_the_virtual_clock(base, stored):
+    with sqlite3.connect(stored) as database:
         states = dict(database.execute("select state, count(*) from trials group by state"))
         begin, end = database.execute("select min(datetime_start), max(datetime_complete) from trials").fetchone()
         reports = database.execute("select count(*) from trial_intermediate_values").fetchone()[0]
@@ -49,16 +55,14 @@ def test_a_database_holds_the_times_of_the_virtual_clock(base, tmp_path):
     assert reports == sum(len(trial.intermediate_values) for trial in base.study.trials)
 
 
-def what_if(tmp_path, base, *arguments):
-    path = tmp_path / "sweep.db"
-    study_support.write_sqlite(base, path)
-    answer = headroom(tmp_path, "study", str(path), "--json", "--kernel-share", "0.75", *arguments)
+def what_if(tmp_path, stored, *arguments):
+    answer = headroom(tmp_path, "study", stored, "--json", "--kernel-share", "0.75", *arguments)
     (study,) = json.loads(answer.stdout)["studies"]
     return study
 
 
-def test_warm_and_more_workers_come_first_and_patience_is_a_loss_that_looks_busy(tmp_path, base):
-    study = what_if(tmp_path, base)
+def test_warm_and_more_workers_come_first_and_patience_is_a_loss_that_looks_busy(tmp_path, stored):
+    study = what_if(tmp_path, stored)
     assert study["calibration"]["good"], study["calibration"]["why"]
     changes = {row["change"]: row for row in study["what_if"]}
     helping = [row["change"] for row in study["what_if"] if row["helps"]]
@@ -70,7 +74,7 @@ def test_warm_and_more_workers_come_first_and_patience_is_a_loss_that_looks_busy
         assert changes[loss]["utilisation"] > as_it_is, loss
 
 
-def test_a_pruner_that_it_did_not_run_with_gives_no_what_if(tmp_path, base):
-    study = what_if(tmp_path, base, "--pruner", "MedianPruner()")
+def test_a_pruner_that_it_did_not_run_with_gives_no_what_if(tmp_path, stored):
+    study = what_if(tmp_path, stored, "--pruner", "MedianPruner()")
     assert not study["calibration"]["good"]
     assert "--pruner" in study["calibration"]["why"]

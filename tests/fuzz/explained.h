@@ -12,9 +12,9 @@
 namespace headroom::testing {
 
 // Whatever can be read can be explained: the ledger sums to its budget, the findings keep their law, all reports can be
-// written, and what they draw is the ledger.
-inline void check_explained(const Recording& recording) {
-  const Explanation explanation = explain(recording);
+// written, and what they draw is the ledger. What was explained is returned.
+inline Explanation check_explained(const Recording& recording) {
+  Explanation explanation = explain(recording);
   Nanos sum = 0;
   for (const auto& entry : explanation.ledger.entries) sum += entry.ns;
   HR_CHECK(sum == explanation.ledger.budget(), "the ledger sums to its budget");
@@ -35,6 +35,7 @@ inline void check_explained(const Recording& recording) {
   const Plan to_do = plan(explanation);
   const report::Document document{explanation, view, to_do, "REC", "", {}};
   HR_CHECK(!report::to_html(document).empty() && !report::to_markdown(document).empty(), "a document");
+  return explanation;
 }
 
 }  // namespace headroom::testing

@@ -251,9 +251,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     HR_CHECK(!read.error().what.empty(), "an error says something");
     return 0;
   }
-  testing::check_explained(*read);
+  const Explanation explanation = testing::check_explained(*read);
   const auto nowhere = [](std::string_view) -> Result<void> { return {}; };
-  const Explanation explanation = explain(*read);
   HR_CHECK(write_csv(*read, std::nullopt, nowhere) && write_jsonl(*read, nowhere) &&
                write_chrome_trace(*read, explanation, nowhere),
            "an export");

@@ -19,7 +19,7 @@ export default async function look(url, folder) {
         await page.waitForFunction(() => !document.querySelector("main").textContent.includes(" …"));
         await browser.openAll();
         await page.evaluate(() => scrollTo(0, 0));
-        await page.waitForTimeout(200); // charts are drawn in the next frame
+        await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))); // as charts are
         await page.screenshot({ path: `${folder}/${i}-${width}-${scheme}.png`, fullPage: true });
         for (const problem of await browser.problems()) said.push(`${hash} at ${width} px, ${scheme}: ${problem}`);
       }
