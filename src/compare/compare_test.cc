@@ -278,9 +278,9 @@ TEST(Compare, WhatTheCommandsSayDifferentlyIsMeant) {
 
 TEST(Compare, VariablesOfTheEnvironmentAreComparedWhereBothWereRecorded) {
   auto [a, b] = turns(4, 10, 8);
-  for (Sample& sample : a.samples) sample.variables = {{"OMP_NUM_THREADS", "1"}, {"NCCL_DEBUG", "WARN"}};
+  for (Sample& sample : a.samples) sample.variables = Parameters{{"OMP_NUM_THREADS", "1"}, {"NCCL_DEBUG", "WARN"}};
   EXPECT_TRUE(compare(a, b).parameters.empty()) << "of the other nobody knows";
-  for (Sample& sample : b.samples) sample.variables = {{"NCCL_DEBUG", "WARN"}};
+  for (Sample& sample : b.samples) sample.variables = Parameters{{"NCCL_DEBUG", "WARN"}};
   const Comparison c = compare(a, b);
   ASSERT_TRUE(c.comparable());
   ASSERT_EQ(c.parameters.size(), 1U);
