@@ -12,6 +12,7 @@ import time
 import pytest
 
 from headroom_e2e import HEADROOM, environment, headroom
+from study_support import sqlite_storage
 from test_schemas import held
 from waiting import wait_until
 
@@ -27,7 +28,7 @@ def answer(tmp_path, *arguments, **extra):
 
 def past_study(path, name="past", trials=12, hours_ago=2.0):
     """A study whose trials ended long ago: trial N has N % 4 + 1 reports, 2 s each after 5 s of start-up; 2 workers."""
-    study = optuna.create_study(storage=f"sqlite:///{path}", study_name=name)
+    study = optuna.create_study(storage=sqlite_storage(path), study_name=name)
     begin = datetime.datetime.utcnow() - datetime.timedelta(hours=hours_ago)
     free = [begin, begin]
     for number in range(trials):
