@@ -127,12 +127,10 @@ std::string larger_batch_fits(const Analysis& a, std::size_t device) {
   constexpr double kFree = 0.1, kMost = 100;  // of the memory: fragments, and what the driver takes; a factor of no use
   const auto total = static_cast<double>(*a.devices[device].device.memory_total_bytes);
   const double factor = (1 - kFree) * total / std::max(1.0, a.stats_of(device, Metric::kMemoryUsed)->max);
-  const std::string most = factor > kMost ? fmt::format("more than {:.0f}", kMost)
-                                          : fmt::format("up to {:.1f}", std::floor(10 * factor) / 10);
-  return fmt::format(
-      "; that says a larger batch fits ({} times as large, even if all of it grows with the batch and a "
-      "tenth stays free), not that it is faster",
-      most);
+  const std::string times =
+      factor > kMost ? fmt::format("more than {:.0f}", kMost) : fmt::format("{:.1f}", std::floor(10 * factor) / 10);
+  return fmt::format("; that says a larger batch fits ({} times, even if all of it grows), not that it is faster",
+                     times);
 }
 
 // Whether its idle phases come at a steady pace, as those of a training loop do; two tell nothing of it.
