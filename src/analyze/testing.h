@@ -58,6 +58,17 @@ class RecordingBuilder {
     return *this;
   }
 
+  // The driver's ring buffer of a GPU's utilisation: five readings a second.
+  RecordingBuilder& util_ring(int index, const std::function<double(double)>& util) {
+    const std::string uuid = "GPU-" + std::to_string(index);
+    const SourceId gpu = *sink_.recording().find(SourceKind::kGpu, uuid);
+    const SourceId ring = sink_.add_source({SourceKind::kGpuUtilRing, uuid, gpu, {}});
+    for (Nanos t = kStart + kSecond / 5; t <= meta_.end; t += kSecond / 5)
+      sink_.add_row(ring, t,
+                    std::array{cell(Metric::kGpuUtil, from_unit(Metric::kGpuUtil, util(seconds(t - kStart))))});
+    return *this;
+  }
+
   // The machine: its cores, and how many of them are used.
   RecordingBuilder& machine(int cores, double used) {
     Host host;

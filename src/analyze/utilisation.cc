@@ -65,7 +65,7 @@ std::vector<UtilSample> merge(const std::vector<UtilSample>& first, const std::v
 
 // A look at GPM tells of the time since the look before it for how long the compute engine was active. Its stamps and
 // the ring buffer's are a reading's length apart at most, so that only readings well within that time can show that
-// more of it was utilised.
+// more of it was utilised. (The readings of the ticks cannot: each is of a part of its time.)
 void tell_copies(const Track& track, std::vector<UtilSample>& samples, const Thresholds& limits) {
   const Column* active = track.find(Metric::kGraphicsActive);
   if (!active) return;
@@ -123,8 +123,8 @@ std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu, c
     ring = readings(recording.tracks[static_cast<std::size_t>(*id)], meta.start, meta.end, 0, gap);
   const auto ticks =
       readings(recording.tracks[static_cast<std::size_t>(gpu)], meta.start, meta.end, meta.interval, gap);
-  std::vector<UtilSample> seen = merge(ring, ticks, meta.start, meta.end);
-  tell_copies(recording.tracks[static_cast<std::size_t>(gpu)], seen, limits);
+  tell_copies(recording.tracks[static_cast<std::size_t>(gpu)], ring, limits);
+  const std::vector<UtilSample> seen = merge(ring, ticks, meta.start, meta.end);
   const std::vector<UtilSample> exact = profiled(recording, gpu);
   if (exact.empty()) return seen;
   return merge(exact, seen, meta.start, meta.end);

@@ -23,8 +23,9 @@ inline constexpr std::int64_t kFullUtil = 10'000;
 // median spacing only, and the rest is unobserved. What a profiler saw goes before the driver's ring buffer, and that
 // before the readings of the ticks.
 //
-// The driver's utilisation counts copies over PCIe, too (an H200 that only copied read 98 %, driver 580). Where GPM
-// tells how long the compute engine was active, the rest of the utilisation is `copies`.
+// The driver's utilisation counts copies over PCIe, too (an H200 that only copied read 98 %, driver 580). Where its
+// ring buffer covers the time of a look at GPM, which tells how long the compute engine was active, the rest is
+// `copies`.
 [[nodiscard]] std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu,
                                                    const Thresholds& limits = {});
 

@@ -254,8 +254,11 @@ std::map<Threshold, Edge> edges_of_statistics() {
   track.at.erase(track.at.begin() + 30, track.at.begin() + 33);
   track.columns[0].values.resize(track.at.size());
   edges[Threshold::kGapFactor] = {books(gap, Account::kUnobserved), 4};
+  const auto half = [](double) { return 0.5; };
+  RecordingBuilder copying(100);
+  copying.gpu(0, half).util_ring(0, half).process(100, 1, 0, 100, 0.1).context(100, 0, 0, 100);
   const Recording copies =
-      with(job(100, 0.5, 0.1), SourceKind::kGpu, 0, Metric::kGraphicsActive, [](double) { return 0.4; });
+      with(copying.build(), SourceKind::kGpu, 0, Metric::kGraphicsActive, [](double) { return 0.4; });
   edges[Threshold::kCopiesAlone] = {books(copies, Account::kTransfer), 0.1};
   const auto fault = [](double watts, std::optional<double> limit) {
     return finds(powers(watts, limit), Cause::kSensorOutlier);

@@ -180,7 +180,8 @@ std::string computing_words(const Explanation& e) {
   const bool profiled = std::all_of(ledger.entries.begin(), ledger.entries.end(), [](const LedgerEntry& entry) {
     return entry.account != Account::kUseful || entry.tiers.has("C");
   });
-  if (profiled || (!e.devices.empty() && std::all_of(e.devices.begin(), e.devices.end(), by_engine)))
+  const bool live = !e.meta.origin.starts_with("import:");  // then the driver's ring buffer was read beside GPM
+  if (profiled || (live && !e.devices.empty() && std::all_of(e.devices.begin(), e.devices.end(), by_engine)))
     return "Computing: a kernel was on the GPU.";
   return "Computing: a kernel was on the GPU (the driver may count copies, too).";
 }
