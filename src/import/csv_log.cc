@@ -383,7 +383,8 @@ class CsvReader {
     const auto at = columns_.timestamp;
     if (!at || *at + 1 >= cells_.size() || cells_[*at].find(':') == std::string_view::npos) return;
     const std::string_view part = cells_[*at + 1];
-    if (part.size() < 3 || part.find_first_not_of("0123456789") < 3) return;
+    const auto zone = part.find_first_not_of("0123456789");  // without one it may be a reading
+    if (zone == std::string_view::npos || zone < 3) return;
     time_ = fmt::format("{}.{}", cells_[*at], part);
     if (!TimeReader({}).read(time_)) return;
     cells_[*at] = time_;

@@ -83,6 +83,9 @@ TEST(Csv, ThePartOfASecondMayStandBehindTheCommaOfTheTable) {
   const Recording r = read_log(text);
   EXPECT_NEAR(mean(values(r, Metric::kGpuUtil)), 0.87, 1e-9);
   EXPECT_EQ(r.tracks[0].at[0] % kSecond, 755'374'326);
+  text = "timestamp,utilization.gpu,power.draw\n";  // a forgotten name: the cell is no part of a second
+  for (int i = 0; i < 30; ++i) text += fmt::format("2024-10-02T09:00:{:02},21877,87,298.86\n", i);
+  EXPECT_THAT(import_error(text).what, testing::HasSubstr("4 cells where the header has 3"));
 }
 
 TEST(Csv, WhatGpustatWritesForPeopleIsATable) {
