@@ -129,7 +129,9 @@ class KinetoReader {
   void device_number(std::int64_t value);
   void event_done();
   void use();
-  [[nodiscard]] Place place() const { return depth_ > kinds_.size() ? Place::kElsewhere : kinds_.back(); }
+  [[nodiscard]] Place place() const {
+    return depth_ == 0 || depth_ > kinds_.size() ? Place::kElsewhere : kinds_.back();
+  }
 
   TraceBuilder builder_;
   std::vector<Place> kinds_;  // of the containers that are open and matter; others only count

@@ -111,6 +111,11 @@ TEST(Kineto, CopiesAreNoKernelsAndTellWhatMemoryTheyTouch) {
                                GpuWork::kPageableToHost, GpuWork::kCopyOnDevice}));
 }
 
+TEST(Kineto, ATextThatIsOneValueIsNoTrace) {
+  for (const char* text : {"\"traceEvents\"", "7", "1.5", "true", "null", "[1]", "{}"})
+    EXPECT_FALSE(read(text)) << text;
+}
+
 TEST(Kineto, ThreadsMayBeNumbersInText) {
   std::string op = event("Operator", "aten::linear", "0", "40", "");
   op.replace(op.find("\"tid\":100"), 9, "\"tid\":\"100\"");
