@@ -42,7 +42,7 @@ CXX = {
     "src/batch/executor/background_reader_test.cc": (1, "a reading that is slow"),
     "src/batch/executor/guardian_test.cc": (2, "polls"),
     "src/batch/sweep_test.cc": (1, "a poll"),
-    "src/host/tree_reader_test.cc": (5, "jobs; polls"),
+    "src/host/tree_reader_test.cc": (6, "jobs; polls; a helper that starts slowly"),
     "src/live/hook_test.cc": (2, "polls"),
     "src/live/session_test.cc": (1, "a source that ends late"),
     "src/python/process_test.cc": (4, "looks at a program, one after the other"),

@@ -16,4 +16,6 @@ if [ -z "$binary" ]; then
     ./dev dist
     for candidate in dist/headroom-*-linux-"$(uname -m)"; do binary=$candidate; done
 fi
-exec python3 tools/gpu_check.py "$binary" "$@"
+python3 tools/gpu_check.py "$binary" "$@"
+[ "${1:-}" = --virtual ] || ! python3 -c 'import torch; assert torch.cuda.is_available()' 2> /dev/null ||
+    python3 tools/gpu_jobs.py "$binary"

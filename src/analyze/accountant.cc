@@ -480,6 +480,15 @@ void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
   emit(free_piece(begin, end));
 }
 
+// Of a single process of the job that is there it is known whose they were; else they are idle time like any other.
+void DeviceAccountant::copies(Nanos begin, Nanos end) {
+  if (begin == end) return;
+  const auto& shares = owners(begin, end, 0);
+  const Use* use = shares.size() == 1 ? shares.front().use : nullptr;
+  if (!use || !use->context.ours) return idle(begin, end);
+  emit(piece_of(*use, begin, end, Account::kTransfer, seen_by_, Confidence::kHigh));
+}
+
 void DeviceAccountant::idle(Nanos begin, Nanos end) {
   while (next_cut_ < cuts_.size() && cuts_[next_cut_] <= begin) ++next_cut_;  // pieces come in order of time
   auto cut = cuts_.begin() + static_cast<std::ptrdiff_t>(next_cut_);
@@ -501,8 +510,13 @@ std::vector<Slice> DeviceAccountant::slices() {
       emit({sample.begin, sample.end, Account::kUnobserved, 0, "N", Confidence::kHigh});
       continue;
     }
+    Nanos copied = copies_ns(sample);
     for (const Piece& piece : lay_out(sample)) {
-      idle(piece.begin, piece.end - piece.busy);
+      const Nanos kernels = piece.end - piece.busy;
+      const Nanos here = std::min(copied, kernels - piece.begin);
+      copied -= here;
+      idle(piece.begin, kernels - here);
+      copies(kernels - here, kernels);
       busy(piece.end - piece.busy, piece.end, piece.begin);
     }
   }

@@ -58,6 +58,7 @@ class DeviceAccountant {
   [[nodiscard]] const std::vector<Share>& owners(Nanos begin, Nanos end, Nanos busy);  // until the next call
   void leave_to_the_old(Nanos begin, Nanos end, Nanos busy);
   void busy(Nanos begin, Nanos end, Nanos sample_begin);
+  void copies(Nanos begin, Nanos end);
   void idle(Nanos begin, Nanos end);
   void idle_piece(Nanos begin, Nanos end);
   [[nodiscard]] Slice free_piece(Nanos begin, Nanos end) const;

@@ -378,6 +378,48 @@ TEST(Ledger, AProcessThatStartsOwnsNoKernelOfTheOneBefore) {
   EXPECT_LT(sum.total(Account::kHostCode), 9 * kSecond);
 }
 
+// The GPU is utilised for half of each second. Looks at its compute engine come every two seconds.
+Recording with_engine(const std::function<double(double)>& active) {
+  RecordingBuilder builder(20);
+  builder.gpu(0, [](double) { return 0.5; }).process(100, 1, 0, 20, 0.1).context(100, 0, 0, 20);
+  Recording recording = builder.build();
+  Track& track = recording.tracks[static_cast<std::size_t>(*recording.find(SourceKind::kGpu, "GPU-0"))];
+  Column column{Metric::kGraphicsActive, {}, {}};
+  for (std::size_t row = 0; row < track.at.size(); ++row) {
+    const double at = seconds(track.at[row] - recording.meta.start);
+    column.values.push_back(from_unit(Metric::kGraphicsActive, active(at)));
+    column.absent.push_back(row % 2 == 1 ? 0 : static_cast<std::uint8_t>(Absent::kNotSampled));
+  }
+  track.columns.push_back(std::move(column));
+  return recording;
+}
+
+TEST(Utilisation, WhatIsUtilisedWithoutTheComputeEngineIsCopies) {
+  const Ledger l = ledger_of_all(with_engine([](double at) { return at <= 10 ? 0.5 : 0.1; }));
+  EXPECT_NEAR(seconds(l.total(Account::kTransfer)), 4, 1e-6);
+  EXPECT_NEAR(seconds(l.busy()), 6, 1e-6);
+  for (const LedgerEntry& entry : l.entries)
+    EXPECT_TRUE(entry.account != Account::kTransfer || entry.pid == 100);
+}
+
+TEST(Utilisation, ReadingsThatRoundOrLieAskewAreNoCopies) {
+  EXPECT_EQ(ledger_of_all(with_engine([](double) { return 0.485; })).total(Account::kTransfer), 0) << "rounding";
+  EXPECT_EQ(ledger_of_all(with_engine([](double) { return 0.9; })).total(Account::kTransfer), 0);
+  Recording askew = with_engine([](double) { return 0.3; });  // each look's time has one whole reading in it
+  for (Nanos& at : askew.tracks[static_cast<std::size_t>(*askew.find(SourceKind::kGpu, "GPU-0"))].at) at -= kSecond / 2;
+  const SourceId gpu = *askew.find(SourceKind::kGpu, "GPU-0");
+  Source ring{SourceKind::kGpuUtilRing, "GPU-0", gpu, {}};
+  askew.sources.push_back(ring);
+  Track readings;
+  readings.columns = {{Metric::kGpuUtil, {}, {}}};
+  for (int i = 1; i <= 20; ++i) {
+    readings.at.push_back(RecordingBuilder::at(i));
+    readings.columns[0].values.push_back(from_unit(Metric::kGpuUtil, 0.5));
+  }
+  askew.tracks.push_back(std::move(readings));
+  EXPECT_EQ(ledger_of_all(askew).total(Account::kTransfer), 0) << "half a second of two is sure, and 0.6 s are active";
+}
+
 TEST(Utilisation, TheRingGoesBeforeTheTicks) {
   RecordingBuilder builder(10);
   builder.gpu(0, [](double) { return 0.0; });

@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "analyze/ledger.h"
 #include "analyze/stats.h"
 #include "model/finding.h"
 #include "model/ledger.h"

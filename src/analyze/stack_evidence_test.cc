@@ -156,6 +156,15 @@ TEST(StackEvidence, WhileTheMainThreadWaitsAnotherOneTells) {
   EXPECT_NEAR(seconds_at(ledger_of(builder), Account::kHostCode, "features (train.py)"), 9, 0.11);
 }
 
+// PyTorch imports much of itself for its first optimizer, when the model has long been on the GPU.
+TEST(StackEvidence, AnImportAfterAFirstKernelIsStartUp) {
+  StackedJob job(20, [](double t) { return t <= 5 || t > 15 ? 1.0 : 0.0; });
+  job.stacks(7, 0, 5, kForward).stacks(7, 5, 12, kImport).stacks(7, 12, 15, kOther).stacks(7, 15, 20, kForward);
+  const Ledger ledger = ledger_of(job);
+  EXPECT_NEAR(seconds_at(ledger, Account::kStartup, "import torch"), 7, 0.3);
+  EXPECT_EQ(seconds_at(ledger, Account::kHostCode, "import torch"), 0);
+}
+
 TEST(StackEvidence, AStartupIsNamedByItsImports) {
   StackedJob builder(20, [](double t) { return t <= 10 ? 0.0 : 1.0; });
   builder.stacks(7, 0, 6, kImport).stacks(7, 6, 10, kOther);

@@ -187,10 +187,11 @@ std::optional<MetricStats> metric_stats(const Recording& recording, SourceId gpu
 
 std::vector<MetricStats> device_stats(const Recording& recording, SourceId gpu, const Window& window,
                                       const Thresholds& limits) {
-  constexpr std::array kShown{Metric::kGpuUtil,     Metric::kMemoryUtil,   Metric::kMemoryUsed,  Metric::kPower,
-                              Metric::kTemperature, Metric::kSmClock,      Metric::kMemoryClock, Metric::kSmActive,
-                              Metric::kSmOccupancy, Metric::kTensorActive, Metric::kDramActive,  Metric::kEncoderUtil,
-                              Metric::kDecoderUtil, Metric::kFan,          Metric::kPcieTxRate,  Metric::kPcieRxRate};
+  constexpr std::array kShown{
+      Metric::kGpuUtil,      Metric::kMemoryUtil,  Metric::kMemoryUsed,     Metric::kPower,       Metric::kTemperature,
+      Metric::kSmClock,      Metric::kMemoryClock, Metric::kGraphicsActive, Metric::kSmActive,    Metric::kSmOccupancy,
+      Metric::kTensorActive, Metric::kDramActive,  Metric::kEncoderUtil,    Metric::kDecoderUtil, Metric::kFan,
+      Metric::kPcieTxRate,   Metric::kPcieRxRate};
   std::vector<MetricStats> all;
   for (const Metric metric : kShown)
     if (auto stats = metric_stats(recording, gpu, metric, window, limits)) all.push_back(std::move(*stats));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "analyze/gpu_works.h"
 #include "base/median.h"
@@ -47,7 +48,7 @@ std::vector<UtilSample> merge(const std::vector<UtilSample>& first, const std::v
     for (std::size_t i = other; i < second.size() && second[i].begin < to; ++i) {
       const Nanos piece = std::max(from, second[i].begin), stop = std::min(to, second[i].end);
       if (piece > from) merged.push_back({from, piece, std::nullopt});
-      if (stop > piece) merged.push_back({piece, stop, second[i].util, second[i].exact});
+      if (stop > piece) merged.push_back({piece, stop, second[i].util, second[i].exact, second[i].copies});
       from = stop;
     }
     if (to > from) merged.push_back({from, to, std::nullopt});
@@ -60,6 +61,42 @@ std::vector<UtilSample> merge(const std::vector<UtilSample>& first, const std::v
   }
   if (end > at) fill(at, end);
   return merged;
+}
+
+// A look at GPM tells of the time since the look before it for how long the compute engine was active. Its stamps and
+// the ring buffer's are a reading's length apart at most, so that only readings well within that time can show that
+// more of it was utilised.
+void tell_copies(const Track& track, std::vector<UtilSample>& samples, const Thresholds& limits) {
+  const Column* active = track.find(Metric::kGraphicsActive);
+  if (!active) return;
+  std::optional<Nanos> before;
+  for (std::size_t row = 0; row < track.at.size(); ++row) {
+    const auto share = active->at(row);
+    if (!share && share.error() == Absent::kNotSampled) continue;
+    const std::optional<Nanos> from = std::exchange(before, track.at[row]);
+    const Nanos to = track.at[row];
+    if (!share || !from) continue;
+    const auto first = samples.begin() + static_cast<std::ptrdiff_t>(count_until(
+                                             samples, *from, [](const UtilSample& sample) { return sample.end; }));
+    const auto last = std::find_if(first, samples.end(), [&](const UtilSample& one) { return one.begin >= to; });
+    Nanos least = 0, utilised = 0;
+    for (auto sample = first; sample != last; ++sample) {
+      utilised += busy_ns(*sample);
+      if (sample->begin >= *from && sample->end <= to) least += busy_ns(*sample);
+    }
+    const double engine = static_cast<double>(*share) / static_cast<double>(kFullUtil);
+    const auto length = static_cast<double>(to - *from);
+    if (static_cast<double>(least) < (engine + limits[Threshold::kCopiesAlone]) * length) continue;
+    const double kernels = std::min(1.0, engine * length / static_cast<double>(utilised));
+    for (auto sample = first; sample != last; ++sample) {
+      // One across the edge is of the time that has more of it.
+      const Nanos middle = sample->begin + (sample->end - sample->begin) / 2;
+      if (!sample->util || middle < *from || middle >= to) continue;
+      const auto left = static_cast<std::int64_t>(std::llround(kernels * static_cast<double>(*sample->util)));
+      sample->copies = *sample->util - left;
+      sample->util = left;
+    }
+  }
 }
 
 // What a profiler saw: neighbours that are both idle, or both busy, are one.
@@ -87,6 +124,7 @@ std::vector<UtilSample> util_samples(const Recording& recording, SourceId gpu, c
   const auto ticks =
       readings(recording.tracks[static_cast<std::size_t>(gpu)], meta.start, meta.end, meta.interval, gap);
   std::vector<UtilSample> seen = merge(ring, ticks, meta.start, meta.end);
+  tell_copies(recording.tracks[static_cast<std::size_t>(gpu)], seen, limits);
   const std::vector<UtilSample> exact = profiled(recording, gpu);
   if (exact.empty()) return seen;
   return merge(exact, seen, meta.start, meta.end);
@@ -136,15 +174,23 @@ double IdleTime::share(Nanos begin, Nanos end) const {
   return static_cast<double>(idle) / static_cast<double>(std::max<Nanos>(1, length));
 }
 
-Nanos busy_ns(const UtilSample& sample) {
-  if (!sample.util) return 0;
+namespace {
+
+// `share` of the sample, in 1e-4; rounded towards the larger of the two parts.
+Nanos part_of(const UtilSample& sample, std::int64_t share) {
   const Nanos length = sample.end - sample.begin;
-  const Nanos tail = (length % kFullUtil) * *sample.util;  // length * util could overflow
-  const Nanos floor = length / kFullUtil * *sample.util + tail / kFullUtil;
+  const Nanos tail = (length % kFullUtil) * share;  // length * share could overflow
+  const Nanos floor = length / kFullUtil * share + tail / kFullUtil;
   const bool rest = tail % kFullUtil != 0;
-  return rest && 2 * *sample.util >= kFullUtil ? floor + 1 : floor;
+  return rest && 2 * share >= kFullUtil ? floor + 1 : floor;
+}
+
+}  // namespace
+
+Nanos busy_ns(const UtilSample& sample) { return sample.util ? part_of(sample, *sample.util) : 0; }
+
+Nanos copies_ns(const UtilSample& sample) {
+  return std::min(part_of(sample, sample.copies), sample.end - sample.begin - busy_ns(sample));
 }
 
 }  // namespace headroom
-
-#include "base/median.h"

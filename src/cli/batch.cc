@@ -213,7 +213,7 @@ batch::SessionRecorder::Parts BatchVerb::recorder_parts(Loop& loop, BatchView& v
   // The tasks are this process's children, and so is what has lost its parent.
   if (command_.live.stacks > 0 && !command_.no_record) add_stacks(session, command_.live, {}, JobOf::kRecorder);
   finding_watch_.learn_path(session);
-  finding_watch_.start(loop, [tree](pid_t ours) { tree->exclude(ours); });
+  finding_watch_.start(loop, [tree](const auto& helper) { tree->exclude(helper); });
   batch::GpuChoice& gpus = batch_.gpus;
   if (command_.no_record) session.open_recording = nullptr;
   if (logs_) logs_->add_to(session);

@@ -131,9 +131,9 @@ void FindingWatch::learn_path(SessionOptions& session) {
   };
 }
 
-void FindingWatch::start(Loop& loop, std::function<void(pid_t)> on_process) {
+void FindingWatch::start(Loop& loop, Exclude exclude) {
   if (hooks_.on_finding.empty()) return;
-  on_process_ = std::move(on_process);
+  exclude_ = std::move(exclude);
   loop.after(hooks_.looks.rule.evidence, [this] { launch(); });
 }
 
@@ -160,15 +160,20 @@ void FindingWatch::launch() {
   parent_ = std::jthread([this, input = std::move(*input)](const std::stop_token& stop) {
     sigset_t none;
     ::sigemptyset(&none);
-    auto child = Child::spawn({.argv = {"/proc/self/exe", "finding-watch"},
-                               .set_env = {},
-                               .cwd = "",
-                               .standard_in = input.get(),
-                               .standard_out = told_.get(),
-                               .own_group = true,
-                               .signal_mask = none});
+    std::optional<Child> child;
+    exclude_([&]() -> std::int64_t {
+      auto spawned = Child::spawn({.argv = {"/proc/self/exe", "finding-watch"},
+                                   .set_env = {},
+                                   .cwd = "",
+                                   .standard_in = input.get(),
+                                   .standard_out = told_.get(),
+                                   .own_group = true,
+                                   .signal_mask = none});
+      if (!spawned) return 0;
+      child.emplace(std::move(*spawned));
+      return child->pid();
+    });
     if (!child) return;  // at the end all is told
-    if (on_process_) on_process_(child->pid());
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any().wait(lock, stop, [] { return false; });

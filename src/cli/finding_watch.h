@@ -26,9 +26,10 @@ class FindingWatch {
   FindingWatch(const Hooks& hooks, std::string verb, std::vector<std::string> command);
 
   void learn_path(SessionOptions& session);  // before the session begins
-  // Starts the process once there can be something to tell. `on_process`: it is ours, and no part of the job; from a
-  // thread of its own.
-  void start(Loop& loop, std::function<void(pid_t)> on_process);
+  // Starts the process once there can be something to tell. `exclude`: calls what it is given, which starts it, and
+  // sees to it that it counts as no part of the job (TreeReader::exclude); from a thread of its own.
+  using Exclude = std::function<void(const std::function<std::int64_t()>&)>;
+  void start(Loop& loop, Exclude exclude);
   // Ends it; what it has told. A command that runs at that moment is killed, and what it was told is told again.
   [[nodiscard]] std::vector<report::ToldFinding> stop();
 
@@ -43,7 +44,7 @@ class FindingWatch {
   const std::string verb_;
   const std::vector<std::string> command_;
   std::shared_ptr<Known> known_ = std::make_shared<Known>();
-  std::function<void(pid_t)> on_process_;
+  Exclude exclude_;
   Fd told_;
   // Whose child it is: verbs that reap all children of their loop's thread, or judge them, leave it alone.
   std::jthread parent_;

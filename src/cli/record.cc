@@ -136,7 +136,7 @@ void OpenEndedRecording::start_session() {
     });
   };
   finding_watch_.learn_path(session);
-  finding_watch_.start(loop_, [tree](pid_t ours) { tree->exclude(ours); });
+  finding_watch_.start(loop_, [tree](const auto& helper) { tree->exclude(helper); });
   session_ = std::make_unique<Session>(std::move(session));
 }
 

@@ -201,7 +201,7 @@ void WatchedJob::start_recording(pid_t pid, Loop& loop) {
         "the job runs on, recorded without GPUs; headroom doctor says more");
   };
   finding_watch_.learn_path(session);
-  finding_watch_.start(loop, [this](pid_t ours) { tree_->exclude(ours); });
+  finding_watch_.start(loop, [this](const auto& helper) { tree_->exclude(helper); });
   if (options_.stop.any())
     watch_steps(session,
                 [this, &loop](std::int64_t steps) { loop.post([this, &loop, steps] { counted(loop, steps); }); });

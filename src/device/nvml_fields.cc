@@ -98,8 +98,9 @@ void FieldBatch::put(std::size_t slot, const nvml::FieldValue& field, Row& row) 
 void FieldBatch::read(const Look& look, Row& row) {
   if (look.api.field_values == nullptr) dropped_.fill(true);
   int count = 0;
+  const bool with_energy = energy_due_.take(look.at);
   for (std::size_t slot = 0; slot < kFields; ++slot) {
-    if (dropped_[slot]) continue;
+    if (dropped_[slot] || (slot == kEnergySlot && !with_energy)) continue;
     auto& field = batch_[static_cast<std::size_t>(count)];
     field = {};
     field.field_id = kRows[slot].field;

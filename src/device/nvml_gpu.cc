@@ -31,6 +31,7 @@ NvmlGpu::NvmlGpu(const NvmlApi& api, nvml::Device handle, Device device)
 }
 
 void NvmlGpu::ask_all() {
+  fields_.ask_all();
   scalars_.ask_all();
   processes_.ask_all();
   for (auto* due : {&util_ring_due_, &power_ring_due_, &gpm_due_, &reserved_due_}) due->next.reset();

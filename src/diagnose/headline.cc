@@ -213,9 +213,10 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                                                                human_percent(unread), one ? "it" : "they")
                                                  : "";
   const std::string least = unknown.empty() ? "" : "at least ";
-  if (!a.job.has_contexts && a.ledger.busy() == 0 && idle > 0)
-    return fmt::format("No kernel ran on {} in {}{}.", one ? "the GPU" : fmt::format("the {} GPUs", devices.size()),
-                       span_words(a), unknown);
+  const std::string none =
+      fmt::format("No kernel was seen{} in {}{}.",
+                  devices.size() < a.devices.size() ? " on " + gpu_names(a, devices) : "", span_words(a), unknown);
+  if (!a.job.has_contexts && a.ledger.busy() == 0 && idle > 0) return none;
   if (!a.job.has_contexts && share(idle - pauses) >= material)
     return fmt::format("{} {} busy for {}{} of {}{}{}. Why {} idle otherwise cannot be told from this recording alone.",
                        subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : least, busy,
@@ -226,9 +227,7 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                        unknown);
   std::string text = fmt::format("{} computed for {}{} of {}{}{}.", subject(a, devices), least, busy, span_words(a),
                                  mean_of(uneven(Account::kUseful)), unknown);
-  if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0)
-    text = fmt::format("No kernel was seen{} in {}{}.",
-                       devices.size() < a.devices.size() ? " on " + gpu_names(a, devices) : "", span_words(a), unknown);
+  if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0) text = none;
   const Phrase* largest = nullptr;
   Nanos most = 0;
   // Whose prompt it is at is no code that could be cheaper.

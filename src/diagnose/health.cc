@@ -29,7 +29,7 @@ HealthCheck runs_on_gpu(const Analysis& a) {
                         human_duration(unseen_at_end(a)), a.devices.size() == 1 ? "" : " of GPU time")};
   if (!a.job.has_contexts)
     return {"runs_on_gpu", own > 0 ? Answer::kYes : Answer::kUnknown,
-            own > 0 ? "kernels ran; whose they were is not recorded" : "no kernel ran in the recorded time"};
+            own > 0 ? "kernels ran; whose they were is not recorded" : "no kernel was seen in the recorded time"};
   // Between two looks at the list it may have had one; where a look showed one it had.
   const auto any_use = [&](const auto& wanted) {
     return std::any_of(a.job.uses.begin(), a.job.uses.end(),

@@ -215,7 +215,7 @@ TEST(Machines, AFewReadingsTellNothingButThemselves) {
   const auto idle = [](double) { return Row{0.0, 0.0, 20, 1e9}; };
   EXPECT_THAT(explain(log_of_gpus({[](double) { return working(0.65); }, idle}, 1)).headline,
               HasSubstr("1 reading of each of 2 GPUs"));
-  EXPECT_EQ(explain(log_of_gpus({idle}, 600)).headline, "No kernel ran on the GPU in 10:00.");
+  EXPECT_EQ(explain(log_of_gpus({idle}, 600)).headline, "No kernel was seen in 10:00.");
   const Explanation start = explain(log_of_gpus({[](double t) { return Row{0.0, 0.0, 20, 1e6 + 1e8 * t}; }}, 8));
   EXPECT_THAT(start.headline, HasSubstr("as at the start of a job"));
   EXPECT_EQ(find(start, Cause::kHang), nullptr);

@@ -168,8 +168,11 @@ void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) 
                                                                            : ranks       ? "the busiest one's"
                                                                                          : "its",
                                                                            few ? ", a few only," : "", text));
-  // That it waits for workers is said already.
-  if (named[0].least >= a.limits[Threshold::kMajority] && named[0].place != info(stacks::Family::kLoaderWait).label) {
+  // That it waits for workers is said already, as it is where the title names what they were at.
+  const std::vector<NamedCode> workers = workers_at(a, finding.claims).code;
+  const bool waits_for_workers = named[0].place == info(stacks::Family::kLoaderWait).label ||
+                                 (!workers.empty() && finding.title.find(workers[0].place) != std::string::npos);
+  if (named[0].least >= a.limits[Threshold::kMajority] && !waits_for_workers) {
     finding.title += (finding.title.find(": ") == std::string::npos ? ": " : ", mostly ") + named[0].place;
     finding.code = named[0].where;
     constexpr double kMuchToo = 0.2;  // of the time: what the title leaves out would be taken for the other's

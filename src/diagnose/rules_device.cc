@@ -183,11 +183,12 @@ namespace {
 struct KernelLoad {
   const char* when = "all in all";
   double busy = 0;
-  std::optional<double> memory, power, sm, limit;  // shares of the time; watts
+  std::optional<double> memory, power, limit;  // shares of the time; watts
+  std::optional<double> sm;                    // share of the SMs' time, while kernels ran
 
   [[nodiscard]] bool low(const Thresholds& limits) const {
+    if (sm) return busy >= limits[Threshold::kMaterial] && *sm < limits[Threshold::kLowSmActive];
     if (busy < limits[Threshold::kFullBusy]) return false;
-    if (sm) return *sm < limits[Threshold::kLowSmActive];
     const bool low_power = !limit || (power && *power <= limits[Threshold::kLowPower] * *limit);
     return memory && *memory <= limits[Threshold::kLowMemoryTraffic] && low_power;
   }
@@ -210,7 +211,9 @@ KernelLoad kernel_load(const Analysis& a, std::size_t device) {
       load.memory = phase.memory_util_ratio;  // absent where no reading is of such a phase alone: then it is not known
       load.power = phase.power_watts;
     }
-  load.sm = mean(Metric::kSmActive);
+  auto running = mean(Metric::kGraphicsActive);
+  if (!running) running = mean(Metric::kGpuUtil);
+  if (const auto sm = mean(Metric::kSmActive); sm && running && *running > 0) load.sm = std::min(1.0, *sm / *running);
   load.limit = a.devices[device].device.power_limit_watts;
   return load;
 }
@@ -223,7 +226,6 @@ std::vector<std::string> evidence_of(const KernelLoad& load) {
   if (load.power)
     evidence.push_back(load.limit ? fmt::format("it drew {:.0f} of {:.0f} W", *load.power, *load.limit)
                                   : fmt::format("it drew {:.0f} W (its limit was not logged)", *load.power));
-  if (load.sm) evidence.push_back(fmt::format("SMs were active {} of the time", human_percent(*load.sm)));
   return evidence;
 }
 
@@ -241,8 +243,17 @@ std::vector<Finding> busy_but_inefficient(const Analysis& a) {
     finding.tiers = "N";
     finding.title = fmt::format("{}: busy does not mean full here", a.device_name(device));
     finding.evidence = evidence_of(load);
-    finding.told_apart_from = {"an efficient compute-bound kernel: cannot be excluded from these readings"};
-    finding.would_overturn = "SM and tensor activity (DCGM, or Nsight Systems): near their maximum, the GPU is full";
+    if (load.sm) {
+      finding.confidence = Confidence::kMedium;
+      finding.title = fmt::format("{}: while its kernels run, {} of its SMs are active", a.device_name(device),
+                                  human_percent(*load.sm));
+      finding.advice =
+          "give each kernel more to do (a larger batch, fused operators), or share the GPU with other tasks";
+      finding.would_overturn = "the time of a step with twice the batch: where it doubles, it is not the SMs that wait";
+    } else {
+      finding.told_apart_from = {"an efficient compute-bound kernel: cannot be excluded from these readings"};
+      finding.would_overturn = "SM and tensor activity (DCGM, or Nsight Systems): near their maximum, the GPU is full";
+    }
     findings.push_back(std::move(finding));
   }
   return findings;

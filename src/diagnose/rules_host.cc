@@ -104,7 +104,11 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
       for (const Cause cause : asleep_for(a, s, finding.claims, in_pauses)) add(finding.candidates, {cause});
   }
   if (copying(a, finding.claims) >= a.limits[Threshold::kChannelShare]) {
-    add(finding.candidates, {Cause::kPageableCopies});
+    std::erase(finding.candidates, Cause::kPageableCopies);
+    // The likeliest where they alone could take the time.
+    const bool could_be_all = copying(a, finding.claims) >= 1;
+    finding.candidates.insert(could_be_all ? finding.candidates.begin() : finding.candidates.end(),
+                              Cause::kPageableCopies);
     finding.evidence.push_back(
         fmt::format("as many bytes came over PCIe as copies from pageable memory take {} of "
                     "this time for",

@@ -342,7 +342,7 @@ std::vector<Finding> quiet_end(const Analysis& a) {
   if (!a.material(finding.cost())) return {};
   finding.tiers = "N";
   finding.confidence = Confidence::kMedium;
-  const std::string none = few ? "Hardly a kernel ran any more" : "No kernel ran any more";
+  const std::string none = few ? "Hardly a kernel ran any more" : "No kernel was seen any more";
   finding.title = none + ": the job had ended, holds the GPU, or hangs";
   finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kMonitoringMostlyElse};
   if (held && !freed) {
@@ -384,7 +384,7 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   finding.tiers = "N";
   finding.confidence = Confidence::kMedium;
   finding.title = may_have_missed_kernels(a) ? "No kernel was seen in the time that readings cover"
-                                             : "No kernel ran in the recorded time";
+                                             : "No kernel was seen in the recorded time";
   finding.candidates = {Cause::kJobNeverUsesGpu, Cause::kMonitoringMostlyElse, Cause::kUnreleasedAfterWork,
                         Cause::kHang};
   if (of_the_job) {  // all of this is the job's time, and nobody was ever on a GPU

@@ -98,6 +98,14 @@ std::vector<Finding> idle_copies(const Analysis& a, const IdleParts& parts) {
   finding.candidates = {Cause::kPageableCopies, Cause::kSyncPoints};
   add_starved(a, finding);
   finding.title = "The GPU waits for copies to it";
+  Nanos by_readings = 0;  // no stack is in them, and which way they went is not known
+  for (const ClaimedPiece& piece : finding.claims)
+    if (piece.where < 0) by_readings += piece.end - piece.begin;
+  if (2 * by_readings > finding.cost()) finding.title = "The GPU copies, and no kernel runs meanwhile";
+  if (by_readings > 0)
+    finding.evidence.push_back(
+        fmt::format("for {} of it the driver counted the GPU as utilised while its compute engine was not active",
+                    human_duration(by_readings)));
   finding.advice = "copy from pinned memory without waiting (pin_memory=True, non_blocking=True)";
   follow_the_link(a, finding);
   gains_at_most(a, finding, "if copies overlapped with the kernels");

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/human.h"
@@ -77,6 +78,20 @@ Nanos last_end(const Claims& claims) {
   return last;
 }
 
+// Frameworks import much of themselves where it is used for the first time, and that may be after a first small kernel.
+Nanos imported_later(const Analysis& a, const Claims& claims) {
+  Claims later;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    std::set<std::int64_t> computed;
+    for (const Slice& slice : a.devices[device].slices) {
+      if (is_busy(slice.account)) computed.insert(slice.pid);
+      if (slice.account == Account::kStartup && computed.contains(slice.pid))
+        later.push_back({device, slice.begin, slice.end, slice.account, slice.where});
+    }
+  }
+  return length(common(claims, later));
+}
+
 Finding about(const Analysis& a, Claims claims) {
   Finding finding;
   finding.claims = std::move(claims);
@@ -104,6 +119,12 @@ Finding about(const Analysis& a, Claims claims) {
     finding.evidence.push_back(
         fmt::format("for {} of it no process of the job was on the GPU yet", human_duration(before)));
   finding.told_apart_from = {"input and host code: no kernel had run yet"};
+  if (const Nanos later = imported_later(a, finding.claims); a.material(later)) {
+    finding.title = "Start-up: the time to the first kernel, and modules that are imported after it";
+    finding.evidence.push_back(
+        fmt::format("for {} of it modules were imported after a first kernel", human_duration(later)));
+    finding.told_apart_from = {"input and host code: no kernel had run yet, or its stacks were in an import"};
+  }
   finding.would_overturn = "run it twice in a row: if the second start is as slow, it is code, not loading";
   finding.advice = "in a sweep, keep the process warm between trials; cache the data index; import late";
   return finding;

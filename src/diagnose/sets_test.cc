@@ -120,6 +120,26 @@ Explanation rest(const Part& h) {
   return explain(recording);
 }
 
+// The driver's counter has 32 bits: at 8 GB/s it says little, and by chance hardly anything.
+TEST(Sets, BytesOverPcieAreTakenFromGpmWhereItTellsThem) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+  Recording recording = builder.build();
+  Track& track = recording.tracks[static_cast<std::size_t>(*recording.find(SourceKind::kGpu, "GPU-0"))];
+  Column counter{Metric::kPcieRx, {}, {}}, rate{Metric::kPcieRxRate, {}, {}};
+  constexpr std::int64_t kWrap = std::int64_t{1} << 32;
+  for (const Nanos at : track.at) {
+    counter.values.push_back(static_cast<std::int64_t>(8.6e9 * seconds(at - recording.meta.start)) % kWrap);
+    rate.values.push_back(8'600'000'000);
+  }
+  track.columns.push_back(counter);
+  const double by_counter = analyze(recording).copied_bytes.front().value();
+  EXPECT_GT(by_counter, 0) << "a fall is one wrap at the fewest";
+  EXPECT_LT(by_counter, 59 * 4.3e9);
+  recording.tracks[static_cast<std::size_t>(*recording.find(SourceKind::kGpu, "GPU-0"))].columns.push_back(rate);
+  EXPECT_NEAR(analyze(recording).copied_bytes.front().value(), 59 * 8.6e9, 1e9);
+}
+
 TEST(Sets, StacksThatNameUnknownCodeExcludeNothingThatItMayWaitFor) {
   const Finding asleep = rest({.wait = WaitChannel::kFutex}).findings.front();
   EXPECT_THAT(asleep.title, HasSubstr("sleeps or waits itself: hand_over (train.py)"));

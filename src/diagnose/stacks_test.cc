@@ -301,6 +301,19 @@ TEST(StackFindings, OfALoaderWithWorkersTheirFunctionIsNamed) {
   EXPECT_THAT(first.evidence, Contains(HasSubstr("what its workers were at then, by their Python stacks: augment")));
 }
 
+TEST(StackFindings, OfALoaderOfTheJobsOwnItsWorkersFunctionIsNamedAndNotWhereTheJobWaitsForThem) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, [](double) { return 0.4; }).process(7, 1, 0, 60, 0.1).context(7, 0, 0, 60);
+  builder.process(20, 7, 0, 60, 0.98);
+  const std::string lib = "/usr/lib/python3.11/multiprocessing/";
+  builder.stacks(7, 0, 60, {"train (/u/train.py:1)", "batch (/u/train.py:70)", "_recv (" + lib + "connection.py:1)"});
+  builder.stacks(20, 0, 60,
+                 {"_bootstrap (" + lib + "process.py:1)", "worker (/u/train.py:40)", "load_batch (/u/train.py:30)"});
+  const Finding first = explain(builder.build()).findings.front();
+  EXPECT_THAT(first.title, AllOf(EndsWith(": load_batch (train.py)"), Not(HasSubstr("mostly"))));
+  EXPECT_THAT(first.evidence.front(), HasSubstr("batch (train.py) 100 % of this time"));
+}
+
 // Each second: kernels for 0.4 s; the loader's worker at `frames` all the time.
 Explanation with_worker(double worker_cpu, const std::vector<std::string>& frames, WaitChannel wait) {
   RecordingBuilder builder(60);

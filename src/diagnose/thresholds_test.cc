@@ -254,6 +254,9 @@ std::map<Threshold, Edge> edges_of_statistics() {
   track.at.erase(track.at.begin() + 30, track.at.begin() + 33);
   track.columns[0].values.resize(track.at.size());
   edges[Threshold::kGapFactor] = {books(gap, Account::kUnobserved), 4};
+  const Recording copies =
+      with(job(100, 0.5, 0.1), SourceKind::kGpu, 0, Metric::kGraphicsActive, [](double) { return 0.4; });
+  edges[Threshold::kCopiesAlone] = {books(copies, Account::kTransfer), 0.1};
   const auto fault = [](double watts, std::optional<double> limit) {
     return finds(powers(watts, limit), Cause::kSensorOutlier);
   };
@@ -428,7 +431,7 @@ std::map<Threshold, Edge> edges_of_device_findings() {
   edges[Threshold::kFullBusy] = {odd(half_empty(0.95, 0.05, {}, {})), 0.95};
   edges[Threshold::kLowMemoryTraffic] = {odd(half_empty(0.95, 0.3, {}, {})), 0.3};
   edges[Threshold::kLowPower] = {odd(half_empty(0.95, 0.05, 50, {})), 0.5};
-  edges[Threshold::kLowSmActive] = {odd(half_empty(0.95, 0.05, {}, 0.4)), 0.4};
+  edges[Threshold::kLowSmActive] = {odd(half_empty(0.95, 0.05, {}, 0.4)), 0.4 / 0.95};
   edges[Threshold::kNeverUsedAfter] = {
       finds(RecordingBuilder(30).gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 30, 1).build(),
             Cause::kJobNeverUsesGpu),

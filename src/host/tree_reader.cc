@@ -72,6 +72,11 @@ void TreeReader::exclude(std::int64_t pid) {
   exclude_requests_.push_back(pid);
 }
 
+void TreeReader::exclude(const std::function<std::int64_t()>& start) {
+  const std::lock_guard lock(requests_mutex_);
+  if (const std::int64_t pid = start(); pid > 0) exclude_requests_.push_back(pid);
+}
+
 void TreeReader::exited(std::int64_t pid, int exit_code) {
   const std::lock_guard lock(requests_mutex_);
   exit_requests_.emplace_back(pid, exit_code);
@@ -100,8 +105,6 @@ void TreeReader::take_requests(RecordingSink& sink) {
     const std::lock_guard lock(requests_mutex_);
     watched.swap(watch_requests_);
     exits.swap(exit_requests_);
-    excluded_.insert(excluded_.end(), exclude_requests_.begin(), exclude_requests_.end());
-    exclude_requests_.clear();
   }
   for (const std::int64_t pid : watched) {
     if (find(pid)) continue;
@@ -125,9 +128,16 @@ void TreeReader::take_requests(RecordingSink& sink) {
   }
 }
 
+void TreeReader::take_exclusions() {
+  const std::lock_guard lock(requests_mutex_);
+  excluded_.insert(excluded_.end(), exclude_requests_.begin(), exclude_requests_.end());
+  exclude_requests_.clear();
+}
+
 void TreeReader::admit_fresh(Nanos at, RecordingSink& sink) {
   if (!watching_) return;
   const auto candidates = discovery_.fresh(proc_);
+  take_exclusions();  // after the list: a helper that is in it has been named by now, or its start holds the lock
   std::vector<bool> admitted(candidates.size(), false);
   // Parents may come after their children in the list: again until nobody else gets in.
   for (bool more = true; more;) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -46,10 +47,12 @@ class TreeReader final : public Reader {
 
   void read(Nanos at, RecordingSink& sink) override;
 
-  // These three may be called from any thread. watch: one more root. exclude: a child of the recorder that is its own
-  // helper. exited: the exit code of a child of the recorder (128+n for signal n), from waitpid(2).
+  // These may be called from any thread. watch: one more root. exclude: a child of the recorder that is its own helper;
+  // where a look may come before the caller knows the number, `start` starts the helper and gives it (<= 0: it could
+  // not), and no look is finished meanwhile. exited: the exit code of a child of the recorder (128+n for signal n), from waitpid(2).
   void watch(std::int64_t pid);
   void exclude(std::int64_t pid);
+  void exclude(const std::function<std::int64_t()>& start);
   void exited(std::int64_t pid, int exit_code);
 
   // Any process, as the driver's list needs it; in_job is set. Nothing if it is gone, hidden, or of an unknown pid
@@ -81,6 +84,7 @@ class TreeReader final : public Reader {
   [[nodiscard]] const Member* find(std::int64_t pid) const;
   [[nodiscard]] Member* find(std::int64_t pid);
   void take_requests(RecordingSink& sink);
+  void take_exclusions();
   void admit_fresh(Nanos at, RecordingSink& sink);
   [[nodiscard]] bool belongs(const Candidate& candidate, Nanos at);
   // Nothing: it cannot be told now.

@@ -12,8 +12,10 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <functional>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -218,6 +220,29 @@ TEST_F(LiveTree, ExcludedHelpersOfTheRecorderAreNotTheJob) {
   tree.read(boottime_now(), sink_);
   EXPECT_TRUE(tree.contains(job.pid()));
   EXPECT_FALSE(tree.contains(helper.pid()));
+}
+
+// A helper that is seen before its number is known: the look waits for who starts it.
+TEST_F(LiveTree, AHelperIsExcludedThoughALookComesWhileItStarts) {
+  ForkedJob job(sleep_for_long);
+  TreeReader tree(options(job));
+  tree.read(boottime_now(), sink_);
+  std::optional<ForkedJob> helper;
+  std::atomic<bool> forked = false;
+  std::thread starter([&] {
+    tree.exclude([&]() -> std::int64_t {
+      helper.emplace(sleep_for_long);
+      forked = true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      return helper->pid();
+    });
+  });
+  while (!forked) std::this_thread::yield();
+  tree.read(boottime_now(), sink_);
+  starter.join();
+  helper->also_kill(job.pid());
+  EXPECT_TRUE(tree.contains(job.pid()));
+  EXPECT_FALSE(tree.contains(helper->pid()));
 }
 
 TEST_F(LiveTree, TwoHundredSleepersAreFoundAndTheirEndsNoticed) {

@@ -154,6 +154,10 @@ TEST(Csv, AColumnOfPhasesNamesThem) {
   EXPECT_TRUE(phases_of(differ).empty());
   EXPECT_EQ(differ.meta.tiers, "N");
   ASSERT_EQ(differ.losses.size(), 1U + r.losses.size());
+  // A text that is another one in each row is no phase, nor is its last one that of all rows behind it.
+  std::string often = "timestamp,gpu_index,phase,gpu_util_%\n";
+  for (int i = 0; i < 100'100; ++i) often += fmt::format("{},0,p{},50\n", 1'770'000'000 + i, std::min(i, 100'050));
+  EXPECT_TRUE(phases_of(read_log(often)).empty());
 }
 
 using testing::ElementsAre;

@@ -127,9 +127,8 @@ void LogBuilder::cell(std::size_t slot, const CellValue& value) {
 }
 
 void LogBuilder::phase(std::string_view name, std::uint32_t line) {
-  constexpr std::size_t kMostChanges = 100'000;  // a text that differs from row to row is no phase
   if (absence_of(name)) name = {};
-  if (data_.phases.size() >= kMostChanges || (!data_.phases.empty() && data_.phases.back().name == name)) return;
+  if (data_.phases.size() > LogData::kMostPhases || (!data_.phases.empty() && data_.phases.back().name == name)) return;
   data_.phases.push_back({line, std::string(name)});
 }
 

@@ -43,7 +43,8 @@ struct LogData {
     std::uint32_t line = 0;  // from this row on, in the order of the log
     std::string name;        // "": none
   };
-  std::vector<Phase> phases;  // that rows tell of
+  static constexpr std::size_t kMostPhases = 100'000;  // a text that differs from row to row is no phase
+  std::vector<Phase> phases;  // that rows tell of; one more than kMostPhases where there are more
   std::vector<Event> events;  // `source` is an index into gpus, or kNoSource
   LogLosses losses;
   bool whole_seconds = false;  // every time was a whole second: several rows may share one
@@ -83,7 +84,7 @@ class LogBuilder {
 };
 
 // The phases that rows tell of, which are in order of time; a row speaks of the time since the one before it. None, and
-// that is counted, where rows of several GPUs tell different ones.
+// that is counted, where rows of several GPUs tell different ones, or more than kMostPhases.
 struct PhaseBegin {
   Nanos at = 0;
   std::string name;  // "": none

@@ -293,10 +293,16 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
     check_memory(data, gpu);
     check_memory_util(data, gpu);
   }
-  if (!data.names_gpus && data.has_times && (looks_like_several(data.gpus[0]) || step_back_now_and_then(data)))
+  constexpr const char* kWithIndex = "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…";
+  if (!data.names_gpus && data.has_times && looks_like_several(data.gpus[0]))
     return fail(Errc::kInvalidInput,
-                fmt::format("{}: the rows are about several GPUs, and no column says which", data.name),
-                "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…");
+                fmt::format("{}: the rows are about several GPUs, and no column says which", data.name), kWithIndex);
+  if (!data.names_gpus && data.has_times && step_back_now_and_then(data))
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}: times step back again and again, as where rows are about several GPUs, and no column "
+                            "says which",
+                            data.name),
+                fmt::format("{}; rows of one GPU: sort them by time", kWithIndex));
   if (!data.names_gpus)
     data.losses.add(LossKind::kNoGpuColumn, 1,
                     [] { return std::string("no column says which GPU a row is about: taken as one GPU"); });

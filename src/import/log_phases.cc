@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -26,15 +28,18 @@ std::vector<PhaseBegin> phases_of(const LogData& data, const GpuLog& gpu, Nanos 
 
 std::vector<PhaseBegin> phases_of_rows(LogData& data, Nanos interval) {
   std::vector<PhaseBegin> told;
+  const auto left_out = [&](const char* why) {
+    data.losses.add(LossKind::kColumnNotKept, 1, [&] { return fmt::format("a column of phases: {}", why); });
+    return std::vector<PhaseBegin>{};
+  };
+  if (data.phases.size() > LogData::kMostPhases) return left_out("they change too often");
   for (const GpuLog& gpu : data.gpus) {
     std::vector<PhaseBegin> phases = phases_of(data, gpu, interval);
     const auto same = [](const PhaseBegin& a, const PhaseBegin& b) { return a.name == b.name; };
     if (&gpu == data.gpus.data()) {
       told = std::move(phases);
     } else if (!std::equal(told.begin(), told.end(), phases.begin(), phases.end(), same)) {
-      data.losses.add(LossKind::kColumnNotKept, 1,
-                      [] { return std::string("a column of phases: they differ between the GPUs"); });
-      return {};
+      return left_out("they differ between the GPUs");
     }
   }
   const bool any = std::any_of(told.begin(), told.end(), [](const PhaseBegin& phase) { return !phase.name.empty(); });

@@ -50,7 +50,7 @@ inline constexpr std::array kAccounts{
     AccountInfo{Account::kDiscarded, "busy", "discarded", "discarded work", "a kernel ran for work thrown away"},
     AccountInfo{Account::kUnderWay, "busy", "under_way", "work under way", "a kernel of a task that was still running"},
     AccountInfo{Account::kForeign, "busy", "foreign", "others' kernels", "a kernel of a process outside the job ran"},
-    AccountInfo{Account::kStartup, "idle", "startup", "start-up", "from process start to its first kernel"},
+    AccountInfo{Account::kStartup, "idle", "startup", "start-up", "from process start to its first kernel, and imports after it"},
     AccountInfo{Account::kInput, "idle", "input", "input", "the training loop waited for its data"},
     AccountInfo{Account::kHostCode, "idle", "host", "host code", "code of the job ran on the CPU"},
     AccountInfo{Account::kTransfer, "idle", "transfer", "copies", "copies without a kernel"},

@@ -19,6 +19,8 @@
   T(kGapFactor, "gap_factor", 3, "times",                                                                             \
     "readings further apart than so many times their median spacing leave a gap: two late ticks are jitter, "         \
     "three are not")                                                                                                  \
+  T(kCopiesAlone, "copies_alone", 0.02, "ratio",                                                                      \
+    "of utilisation without an active compute engine, from which it is copies: readings round by 1 %")                \
   T(kPowerOverLimit, "power_over_limit", 1.25, "times",                                                               \
     "a one-second mean of power above so many times the enforced limit is no power draw: boards overshoot it by "     \
     "some percent")                                                                                                   \

@@ -73,7 +73,8 @@ std::string ledger_charts(const Document& d) {
   for (std::size_t gpu = 0; gpu < ledger.devices.size(); ++gpu)
     html += chart_row(gpu_label(d.explanation, gpu), bar(d, gpu));
   html += waterfall(d);
-  if (ledger.total(Account::kUseful) > 0) html += "<p class=\"dim\">Computing: a kernel was on the GPU.</p>\n";
+  if (const std::string words = computing_words(d.explanation); !words.empty())
+    html += fmt::format("<p class=\"dim\">{}</p>\n", words);
   if (const std::string ends = ends_words(ledger); !ends.empty())
     html += fmt::format("<p class=\"dim\">{}</p>\n", ends);
   return html + table_twin(ledger_table(d));

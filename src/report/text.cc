@@ -161,15 +161,29 @@ bool is_seen(Nanos part, const Ledger& ledger) {
 }
 
 std::string gloss(const Explanation& e, const TextOptions& options) {
-  if (e.ledger.total(Account::kUseful) == 0) return "\n";
+  const std::string computing = computing_words(e);
+  if (computing.empty()) return "\n";
   const std::string ends = ends_words(e.ledger);
-  return faint(
-             wrap("Computing: a kernel was on the GPU." + (ends.empty() ? "" : " " + ends), options.width, "  ", "  "),
-             options) +
-         "\n";
+  return faint(wrap(computing + (ends.empty() ? "" : " " + ends), options.width, "  ", "  "), options) + "\n";
 }
 
 }  // namespace
+
+std::string computing_words(const Explanation& e) {
+  const Ledger& ledger = e.ledger;
+  if (ledger.total(Account::kUseful) == 0) return "";
+  const auto by_engine = [](const DeviceStats& readings) {
+    return std::any_of(readings.metrics.begin(), readings.metrics.end(), [](const MetricStats& stats) {
+      return stats.metric == Metric::kGraphicsActive && stats.samples > 0;
+    });
+  };
+  const bool profiled = std::all_of(ledger.entries.begin(), ledger.entries.end(), [](const LedgerEntry& entry) {
+    return entry.account != Account::kUseful || entry.tiers.has("C");
+  });
+  if (profiled || (!e.devices.empty() && std::all_of(e.devices.begin(), e.devices.end(), by_engine)))
+    return "Computing: a kernel was on the GPU.";
+  return "Computing: a kernel was on the GPU (the driver may count copies, too).";
+}
 
 std::string ends_words(const Ledger& ledger) {
   Nanos ends = 0;

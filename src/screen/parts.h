@@ -36,8 +36,9 @@ replay stands. Bars and strips show the accounts of the ledger in that window:
 the legend below them names them (docs/ledger.md). A strip shows them over time,
 the oldest on the left, computing at the bottom.
 
-Computing: a kernel was on the GPU. CPU is in cores, between the last two
-readings. W is a GPU's power where nothing else is on that GPU.
+Computing: a kernel was on the GPU (the driver may count copies, too).
+CPU is in cores, between the last two readings. W is a GPU's power where
+nothing else is on that GPU.
 Signals ask first, go to processes of the recording's job on this machine only,
 and to none with --readonly or while the picture stands still.
 )";

@@ -30,7 +30,7 @@ constexpr std::array kFamilies{
     FamilyInfo{Family::kEvaluation, "evaluation", "evaluation", Account::kValidationHost, Busy::kUnknown, 4},
     FamilyInfo{Family::kCheckpoint, "checkpoint", "saving a checkpoint", Account::kCheckpoint, Busy::kIdle, 6},
     FamilyInfo{Family::kLogging, "logging", "logging or upload", Account::kHostCode, Busy::kIdle, 5},
-    FamilyInfo{Family::kImport, "import", "import", Account::kHostCode, Busy::kIdle, 1},
+    FamilyInfo{Family::kImport, "import", "import", Account::kStartup, Busy::kIdle, 1},
     FamilyInfo{Family::kGraph, "graph", "building graphs", Account::kHostCode, Busy::kIdle, 4},
     FamilyInfo{Family::kCompile, "compile", "compiling", Account::kHostCode, Busy::kIdle, 5},
     FamilyInfo{Family::kTrial, "trial", "asking or telling the study", Account::kHostCode, Busy::kIdle, 5},

@@ -57,7 +57,7 @@ export function Ledger({ view }: { view: View }) {
         rows={rows}
         words={1}
       />
-      {view.accounts.some((one) => one.account === "useful") && <p class="dim">Computing: a kernel was on the GPU.</p>}
+      {view.accounts.some((one) => one.account === "useful") && <p class="dim">Computing: a kernel was on the GPU (the driver may count copies, too).</p>}
     </>
   );
 }
