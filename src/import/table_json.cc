@@ -57,10 +57,6 @@ std::string member(const Json& object, const char* name) {
   return found == object.end() ? "" : cell_of(*found);
 }
 
-}  // namespace
-
-namespace {
-
 // "box  Mon Oct  9 15:20:11 2023  525.125.06", then a line for each GPU:
 // "[0] NVIDIA GeForce RTX 3090 | 71°C,  99 % | 23010 / 24576 MB | alice(23001M)"
 LogTable table_of_gpustat_text(std::string_view text) {
