@@ -142,8 +142,10 @@ std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding
   const bool below = power && power->samples > 0 && limit && power->max < kAtLimit * *limit;
   const bool cool = heat && heat->samples > 0 && heat->max < kWarm;
   if (!by_power || !below || !cool) return "cooling, or a higher power limit (nvidia-smi -pl, as root)";
-  finding.evidence.push_back(fmt::format(
-      "{:.0f} W at most, of a limit of {:.0f} W: neither that nor heat explains the clocks", power->max, *limit));
+  finding.evidence.insert(
+      finding.evidence.begin(),
+      fmt::format("{:.0f} W at most, of a limit of {:.0f} W: neither that nor heat explains the clocks", power->max,
+                  *limit));
   return "something else caps its power: look at its supply, its cables and slot, and at the caps of the server (BMC)";
 }
 

@@ -274,10 +274,6 @@ std::vector<Finding> idle_phases(const Analysis& a) {
                           Cause::kPcieOrNuma};
     if (a.devices.size() > 1) finding.candidates.push_back(Cause::kStraggler);
     exclude_copies(a, finding);
-    if (!is_regular(a, device)) {  // as people type and requests come
-      std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
-      finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
-    }
     // Epochs have their ends; who idles for longer than that waits for something.
     constexpr double kOfEpochs = 0.2;
     const bool long_waits = static_cast<double>(idle) > kOfEpochs * static_cast<double>(a.ledger.span());
@@ -296,6 +292,10 @@ std::vector<Finding> idle_phases(const Analysis& a) {
       finding.told_apart_from.push_back("a loader too slow for every step: in its busiest phase the GPU hardly waits");
     else
       finding.candidates.push_back(Cause::kInputTooFewWorkers);
+    if (!is_regular(a, device)) {  // as people type and requests come
+      std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
+      finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
+    }
     finding.would_overturn = "marks or output lines that show training steps inside the idle phases";
     finding.advice = "name the phases (marks, output lines), then shorten or overlap the longest";
     constexpr const char* kFeeding = "faster feeding cannot shorten the phase in which kernels run";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/column_words.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -85,6 +87,8 @@ constexpr std::array kSpellings{
     Spelling{"util", "utilization.gpu"},
     Spelling{"sm util", "utilization.gpu"},
     Spelling{"usage", "utilization.gpu", Needs::kGpu},
+    Spelling{"sm usage", "utilization.gpu", Needs::kGpuAndUnit},
+    Spelling{"controller mem usage", "utilization.memory", Needs::kUnit},
     Spelling{"", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"mem util", "utilization.memory"},
     Spelling{"encoder util", "utilization.encoder"},
@@ -141,6 +145,54 @@ constexpr std::array kUnitWords{
     Pair{"deg", "C"},    Pair{"mhz", "MHz"},   Pair{"ghz", "GHz"},       Pair{"mj", "mJ"},        Pair{"j", "J"},
     Pair{"joules", "J"}, Pair{"kb/s", "KB/s"}, Pair{"mb/s", "MB/s"},     Pair{"gb/s", "GB/s"},    Pair{"°c", "C"},
 };
+
+// What Chinese monitors write, the longer first.
+constexpr std::array kChinese{
+    Pair{"显卡编号", " gpu index "},
+    Pair{"显卡", " gpu "},
+    Pair{"利用率", " util "},
+    Pair{"使用率", " util "},
+    Pair{"显存占用", " mem used "},
+    Pair{"显存使用", " mem used "},
+    Pair{"显存总量", " mem total "},
+    Pair{"显存", " mem "},
+    Pair{"温度", " temp "},
+    Pair{"功耗", " power "},
+    Pair{"功率", " power "},
+    Pair{"时间戳", " timestamp "},
+    Pair{"时间", " time "},
+    Pair{"编号", " index "},
+    Pair{"名称", " name "},
+    Pair{"℃", "C"},
+    Pair{"（", "("},
+    Pair{"）", ")"},
+};
+
+std::string in_english(std::string_view header) {
+  std::string text(header);
+  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; })) return text;
+  for (const auto& [chinese, english] : kChinese)
+    for (auto at = text.find(chinese); at != std::string::npos; at = text.find(chinese, at + english.size()))
+      text.replace(at, chinese.size(), english);
+  return text;
+}
+
+// nvitop's collectors write "TAG/gpu:0/gpu_utilization (%)/mean", and the same with min, max and last, of which the
+// mean counts; of a GPU that a mask has renumbered "TAG/cuda:0 (gpu:2)/…". "": one of the others. Else as it was.
+std::string of_collector(std::string_view header) {
+  const auto last = header.rfind('/');
+  if (last == std::string_view::npos || last == 0) return std::string(header);
+  const std::string_view end = header.substr(last + 1);
+  if (end == "timestamp") return std::string(end);
+  const auto before = header.rfind('/', last - 1);
+  if (before == std::string_view::npos) return std::string(header);
+  const auto gpu = header.rfind("gpu:", before);
+  if (gpu == std::string_view::npos) return std::string(header);
+  if (end != "mean") return "";
+  const auto digits = header.substr(gpu + 4, before - gpu - 4);
+  return fmt::format("gpu {} {}", digits.substr(0, digits.find_first_not_of("0123456789")),
+                     header.substr(before + 1, last - before - 1));
+}
 
 std::string_view unit_word(std::string_view word) {
   const std::string small = lower(word);
@@ -212,7 +264,8 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
   WordedColumn column;
   // Weights & Biases puts the name of the run before it: "lively-sun-4 - system.gpu.0.gpu".
   if (const auto run = header.rfind(" - "); run != std::string_view::npos) header = header.substr(run + 3);
-  header = trim(header);
+  const std::string plain = in_english(of_collector(trim(header)));
+  header = plain;
   Words words = words_in(header, column.unit);
   if (auto time = time_by_words(words, column.unit)) return time;
   // "pcie_rx_mb_s", "pcie_rx_mb_per_s"

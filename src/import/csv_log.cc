@@ -353,6 +353,7 @@ class CsvReader {
       split_cells(line, separator_, cells_);
     }
     if (cells_.size() == cells_of_line_ + 1 && cells_.back().empty()) cells_.pop_back();
+    if (cells_.size() == cells_of_line_ + 1 && gpus_.empty()) join_time();
     if (header_is_given_ && is_csv_header(cells_)) return reader_.repeated_header(at);
     if (is_other_header()) {  // a run with other columns was appended
       if (reader_.rows() > 0) reader_.repeated_header(at);
@@ -375,6 +376,19 @@ class CsvReader {
       reader_.message(at);
     else
       reader_.odd_row(at, cells_.size(), cells_of_line_);
+  }
+
+  // "2024-10-02T09:00:00,755374326+02:00" (date --iso-8601=ns) between commas: the part of a second is no cell.
+  void join_time() {
+    const auto at = columns_.timestamp;
+    if (!at || *at + 1 >= cells_.size() || cells_[*at].find(':') == std::string_view::npos) return;
+    const std::string_view part = cells_[*at + 1];
+    const auto zone = part.find_first_not_of("0123456789");  // without one it may be a reading
+    if (zone == std::string_view::npos || zone < 3) return;
+    time_ = fmt::format("{}.{}", cells_[*at], part);
+    if (!TimeReader({}).read(time_)) return;
+    cells_[*at] = time_;
+    cells_.erase(cells_.begin() + static_cast<std::ptrdiff_t>(*at) + 1);
   }
 
   // Rows have a digit where headers have a letter; only what has none is worth the longer look.
@@ -414,6 +428,7 @@ class CsvReader {
   char separator_ = ',';
   std::string header_ = "\n";  // no line is equal to it
   std::string line_;           // whose dates were asked about
+  std::string time_;           // of the row, in one cell
   std::vector<std::string_view> cells_, cells_of_gpu_;
 };
 

@@ -50,6 +50,60 @@ TEST(Csv, ColumnsThatTheirHeaderDoesNotTellAreToldByTheirRows) {
   EXPECT_TRUE(values(read_log(load("timestamp,cpu,load,memoryUsed")), Metric::kGpuUtil).empty());
 }
 
+TEST(Csv, MonitorsWriteInTheirOwnWords) {
+  const auto log = [](std::string header, std::string_view cells) {
+    header += "\n";
+    for (int i = 0; i < 40; ++i) header += fmt::format("2023-11-02 20:00:{:02},{}\n", i, cells);
+    return read_log(header);
+  };
+  const Recording chinese = log("时间,显卡编号,显卡利用率(%),显存占用(MB),温度(℃),功耗(W)", "3,81,21984,68,281.8");
+  EXPECT_NEAR(mean(values(chinese, Metric::kGpuUtil)), 0.81, 1e-9);
+  EXPECT_NEAR(mean(values(chinese, Metric::kPower)), 281.8, 1e-9);
+  EXPECT_NEAR(mean(values(chinese, Metric::kTemperature)), 68, 1e-9);
+  EXPECT_EQ(device_of(chinese.sources[0]).index, 3);
+  const Recording hwinfo =
+      log("time,GPU Core Load [%],GPU Memory Controller Load [%],GPU Video Engine Load [%]", "63.5,34.9,7");
+  EXPECT_NEAR(mean(values(hwinfo, Metric::kGpuUtil)), 0.635, 1e-9);
+  EXPECT_NEAR(mean(values(hwinfo, Metric::kMemoryUtil)), 0.349, 1e-9);
+  const Recording nvitop =
+      log("run/timestamp,run/cuda:0 (gpu:2)/gpu_utilization (%)/mean,run/cuda:0 (gpu:2)/gpu_utilization (%)/max,"
+          "run/host/cpu_percent (%)/mean",
+          "91.5,95,12");
+  EXPECT_NEAR(mean(values(nvitop, Metric::kGpuUtil)), 0.915, 1e-9);
+  EXPECT_EQ(device_of(nvitop.sources[0]).index, 2);
+  const Recording dcgm =
+      log("Time,gpu,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_PROF_SM_ACTIVE,DCGM_FI_DEV_POWER_USAGE", "1,85,0.6,414");
+  EXPECT_NEAR(mean(values(dcgm, Metric::kGpuUtil)), 0.85, 1e-9);
+  EXPECT_NEAR(mean(values(dcgm, Metric::kSmActive)), 0.6, 1e-9);
+}
+
+TEST(Csv, ThePartOfASecondMayStandBehindTheCommaOfTheTable) {
+  std::string text = "timestamp,utilization.gpu,power.draw\n";
+  for (int i = 0; i < 30; ++i) text += fmt::format("2024-10-02T09:00:{:02},755374326+02:00,87, 298.86\n", i);
+  const Recording r = read_log(text);
+  EXPECT_NEAR(mean(values(r, Metric::kGpuUtil)), 0.87, 1e-9);
+  EXPECT_EQ(r.tracks[0].at[0] % kSecond, 755'374'326);
+  text = "timestamp,utilization.gpu,power.draw\n";  // a forgotten name: the cell is no part of a second
+  for (int i = 0; i < 30; ++i) text += fmt::format("2024-10-02T09:00:{:02},21877,87,298.86\n", i);
+  EXPECT_THAT(import_error(text).what, testing::HasSubstr("4 cells where the header has 3"));
+}
+
+TEST(Csv, WhatGpustatWritesForPeopleIsATable) {
+  std::string text;
+  for (int i = 0; i < 20; ++i)
+    text += fmt::format(
+        "box-02  Mon Oct  9 15:20:{:02} 2023  525.125.06\n"
+        "[0] NVIDIA GeForce RTX 3090 | 71°C,  {} % | 23010 / 24576 MB | alice(23001M)\n"
+        "[1] NVIDIA GeForce RTX 3090 | 29'C,  30 %,  0 % |     3 / 24576 MB |\n",
+        2 * i, 90 + i % 2);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.tracks.size(), 2U);
+  EXPECT_NEAR(mean(values(r, Metric::kGpuUtil)), 0.905, 1e-9);
+  EXPECT_NEAR(mean(values(r, Metric::kGpuUtil, 1)), 0, 1e-9) << "the fan runs";
+  EXPECT_NEAR(mean(values(r, Metric::kMemoryUsed)), 23010.0 * (1 << 20), 1);
+  EXPECT_NEAR(times(r).back(), 38, 1e-6);
+}
+
 TEST(Csv, SeveralGpusThatNoColumnTellsApartAreRefused) {
   std::string text = "time,util,mem_used_mb\n";
   for (int i = 0; i < 100; ++i) {

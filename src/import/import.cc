@@ -44,7 +44,7 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kSmiText, "smi-text", "nvidia-smi, again and again into one file: -l, watch, a loop"},
     FormatName{LogFormat::kSmiQuery, "nvidia-smi-q", "nvidia-smi -q, once or with -l"},
     FormatName{LogFormat::kPmon, "pmon", "nvidia-smi pmon -o DT (the processes of a GPU together)"},
-    FormatName{LogFormat::kGpustat, "gpustat", "gpustat --json, again and again into one file"},
+    FormatName{LogFormat::kGpustat, "gpustat", "gpustat, with --json or without, again and again into one file"},
     FormatName{LogFormat::kDcgm, "dcgm", "dcgmi dmon -e 203,204,155,252,1002,…"},
     FormatName{LogFormat::kPrometheus, "prometheus", "a range query of dcgm-exporter's metrics, as JSON"},
     FormatName{LogFormat::kScrapes, "scrapes",

@@ -22,9 +22,9 @@ constexpr std::array<std::string_view, 71> kOfPython{
     "shutil", "signal", "socket", "socketserver", "sqlite3", "ssl", "statistics", "string", "struct", "subprocess",
     "tarfile", "tempfile", "textwrap", "threading", "tokenize", "traceback", "typing", "urllib", "warnings", "weakref",
     "zipfile"};
-constexpr std::array<std::string_view, 68> kPackages{
+constexpr std::array<std::string_view, 67> kPackages{
     "PIL", "accelerate", "albumentations", "apex", "bitsandbytes", "boto3", "clearml", "comet_ml", "cupy", "cv2",
-    "datasets", "deepspeed", "dgl", "diffusers", "einops", "fairscale", "fastai", "flash_attn", "flax", "fsspec",
+    "deepspeed", "dgl", "diffusers", "einops", "fairscale", "fastai", "flash_attn", "flax", "fsspec",
     "grain", "h5py", "horovod", "huggingface_hub", "ignite", "imageio", "jax", "joblib", "keras", "kornia",
     "lightgbm", "lightning", "lightning_fabric", "matplotlib", "mlflow", "monai", "neptune", "numba", "numpy", "optax",
     "optuna", "orbax", "pandas", "peft", "pyarrow", "pytorch_lightning", "ray", "requests", "safetensors", "scipy",

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "import/column_words.h"
+#include "import/table.h"
 
 namespace headroom {
 
@@ -367,6 +368,8 @@ std::optional<ColumnRule> worded_column(std::string_view header) {
 }  // namespace
 
 std::optional<ColumnRule> csv_column(std::string_view header) {
+  if (const std::string_view named = dcgm_column(trim(header)); !named.empty() && header.find("DCGM_") != header.npos)
+    return csv_column(named);
   std::string_view bare;
   const std::string_view unit = header_unit(trim(header), bare);
   auto rule = find_rule(kCsvNames, kNotKeptNames, canonical(bare));

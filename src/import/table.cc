@@ -149,6 +149,8 @@ LogFormat sniff_table(std::string_view text) {
   if (has("# TYPE DCGM_FI_") || has("DCGM_FI_DEV_GPU_UTIL{")) return LogFormat::kScrapes;
   if (is_long_header(csv_cells(head.substr(0, head.find('\n'))))) return LogFormat::kLongCsv;
   for (const std::string_view line : split(head, '\n')) {
+    if (line.starts_with('[') && line.find("] ") != line.npos && line.find(" % | ") != line.npos)
+      return LogFormat::kGpustat;
     if (line.starts_with("#Entity") || line.starts_with("# Entity")) return LogFormat::kDcgm;
     if (line.starts_with('#') && line.find(" gpu ") != line.npos && line.find(" pid ") != line.npos)
       return LogFormat::kPmon;

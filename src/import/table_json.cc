@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/strings.h"
+#include "import/log_reader.h"
 #include "import/table.h"
 
 namespace headroom {
@@ -37,15 +39,59 @@ std::string cell_of(const Json& value) {
   return value.is_number() || value.is_null() ? value.dump() : "";
 }
 
+// The time within a line, such as "box  Mon Oct  9 15:20:11 2023  driver": five words that are one; "": none.
+std::string time_within(std::string_view line) {
+  std::vector<std::string_view> words = split(line, ' ');
+  std::erase(words, "");
+  constexpr std::size_t kWords = 5;
+  for (std::size_t i = 0; i + kWords <= words.size(); ++i) {
+    const auto first = words.begin() + static_cast<std::ptrdiff_t>(i);
+    const std::string time = join(std::vector<std::string>(first, first + kWords), " ");
+    if (time.find(':') != std::string::npos && TimeReader({}).read(time)) return time;
+  }
+  return "";
+}
+
 std::string member(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found == object.end() ? "" : cell_of(*found);
 }
 
+// "box  Mon Oct  9 15:20:11 2023  525.125.06", then a line for each GPU:
+// "[0] NVIDIA GeForce RTX 3090 | 71°C,  99 % | 23010 / 24576 MB | alice(23001M)"
+LogTable table_of_gpustat_text(std::string_view text) {
+  LogTable table;
+  std::string time;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    const auto close = line.find(']');
+    const auto cells = split(line, '|');
+    if (!line.starts_with('[') || close == std::string_view::npos || cells.size() < 3) {
+      if (auto stamp = time_within(line); !stamp.empty()) time = std::move(stamp);
+      continue;
+    }
+    const auto percent = cells[1].rfind('%');  // a fan's stands before it
+    const auto comma = cells[1].rfind(',', percent), slash = cells[2].find('/');
+    if (comma == std::string_view::npos || slash == std::string_view::npos || percent == std::string_view::npos)
+      continue;
+    LogTable::Row row{
+        {"index", std::string(trim(line.substr(1, close - 1)))},
+        {"name", std::string(trim(cells[0].substr(close + 1)))},
+        {"temperature.gpu", std::string(trim(cells[1].substr(0, cells[1].find_first_not_of(" 0123456789"))))},
+        {"utilization.gpu", std::string(trim(cells[1].substr(comma + 1, percent - comma - 1)))},
+        {"memory.used", std::string(trim(cells[2].substr(0, slash)))},
+        {"memory.total", std::string(trim(cells[2].substr(slash + 1, cells[2].find_last_of("0123456789") - slash)))}};
+    if (!time.empty()) row["timestamp"] = time;
+    table.add(row);
+  }
+  return table;
+}
+
 }  // namespace
 
 Result<LogTable> table_of_gpustat(std::string_view text) {
-  LogTable table;
+  LogTable table = trim(text).starts_with('{') ? LogTable{} : table_of_gpustat_text(text);
   for (const std::string_view object : objects_of(text)) {
     const Json answer = parse_json<Json>(object);
     if (!answer.is_object() || !answer.contains("gpus") || !answer["gpus"].is_array()) continue;
