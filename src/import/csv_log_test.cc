@@ -75,6 +75,9 @@ TEST(Csv, MonitorsWriteInTheirOwnWords) {
       log("Time,gpu,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_PROF_SM_ACTIVE,DCGM_FI_DEV_POWER_USAGE", "1,85,0.6,414");
   EXPECT_NEAR(mean(values(dcgm, Metric::kGpuUtil)), 0.85, 1e-9);
   EXPECT_NEAR(mean(values(dcgm, Metric::kSmActive)), 0.6, 1e-9);
+  const Recording engine = log("Time,gpu,DCGM_FI_PROF_GR_ENGINE_ACTIVE,DCGM_FI_DEV_POWER_USAGE", "1,0.85,414");
+  EXPECT_NEAR(mean(values(engine, Metric::kGpuUtil)), 0.85, 1e-9);
+  EXPECT_EQ(lost(engine, "engine_activity"), 1);
 }
 
 TEST(Csv, ThePartOfASecondMayStandBehindTheCommaOfTheTable) {

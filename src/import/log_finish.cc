@@ -60,6 +60,17 @@ void take_instant_power(GpuLog& gpu) {
   if (instant && !find_column(gpu, Metric::kPower)) instant->metric = Metric::kPower;
 }
 
+// The share of time in which an engine for kernels or graphics was active is the driver's utilisation, without copies.
+void take_engine_activity(LogData& data) {
+  for (GpuLog& gpu : data.gpus) {
+    Column* active = find_column(gpu, Metric::kGraphicsActive);
+    if (!active || find_column(gpu, Metric::kGpuUtil)) continue;
+    gpu.columns.push_back(*active);
+    gpu.columns.back().metric = Metric::kGpuUtil;
+    data.losses.add(LossKind::kEngineActivity, 1, [] { return std::string("graphics_active_ratio"); });
+  }
+}
+
 void take_power_limit(GpuLog& gpu) {
   const Column* limit = find_column(gpu, Metric::kPowerLimit);
   for (std::size_t i = 0; limit && i < limit->values.size(); ++i) {
@@ -282,6 +293,7 @@ Recording assemble(LogData& data, const std::vector<std::size_t>& order, Recordi
 
 Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   settle_fractions(data);
+  take_engine_activity(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) put_in_order(data, i);
   close_leaps(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) {
