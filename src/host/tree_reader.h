@@ -49,7 +49,8 @@ class TreeReader final : public Reader {
 
   // These may be called from any thread. watch: one more root. exclude: a child of the recorder that is its own helper;
   // where a look may come before the caller knows the number, `start` starts the helper and gives it (<= 0: it could
-  // not), and no look is finished meanwhile. exited: the exit code of a child of the recorder (128+n for signal n), from waitpid(2).
+  // not), and no look is finished meanwhile. exited: the exit code of a child of the recorder (128+n for signal n),
+  // from waitpid(2).
   void watch(std::int64_t pid);
   void exclude(std::int64_t pid);
   void exclude(const std::function<std::int64_t()>& start);

@@ -15,7 +15,8 @@ namespace headroom::report {
 [[nodiscard]] bool length_is_assumed(const Explanation& e);                  // one reading has none
 // Of a recording that ends before what it recorded did; "" of others.
 [[nodiscard]] std::string cut_short(const RecordingMeta& meta);
-// "Computing: a kernel was on the GPU.": what that account means, and whether copies may be in it; "" where there is none.
+// "Computing: a kernel was on the GPU.": what that account means, and whether copies may be in it; "" where there is
+// none.
 [[nodiscard]] std::string computing_words(const Explanation& e);
 // "Unexplained: in 3.0 s of it a process ended, …", where that is enough to be seen.
 [[nodiscard]] std::string ends_words(const Ledger& ledger);
