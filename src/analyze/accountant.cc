@@ -480,12 +480,13 @@ void DeviceAccountant::idle_piece(Nanos begin, Nanos end) {
   emit(free_piece(begin, end));
 }
 
-// Of a single process of the job that is there it is known whose they were; else they are idle time like any other.
+// Between the kernels of a single process of the job it is known whose they were; else they are idle time like any
+// other: a model that goes to the GPU is a part of the start-up.
 void DeviceAccountant::copies(Nanos begin, Nanos end) {
   if (begin == end) return;
   const auto& shares = owners(begin, end, 0);
   const Use* use = shares.size() == 1 ? shares.front().use : nullptr;
-  if (!use || !use->context.ours) return idle(begin, end);
+  if (!use || !use->context.ours || begin < use->first_kernel || end > use->last_kernel) return idle(begin, end);
   emit(piece_of(*use, begin, end, Account::kTransfer, seen_by_, Confidence::kHigh));
 }
 

@@ -84,7 +84,7 @@ void tell_copies(const Track& track, std::vector<UtilSample>& samples, const Thr
       utilised += busy_ns(*sample);
       if (sample->begin >= *from && sample->end <= to) least += busy_ns(*sample);
     }
-    const double engine = static_cast<double>(*share) / static_cast<double>(kFullUtil);
+    const double engine = static_cast<double>(std::max<std::int64_t>(0, *share)) / static_cast<double>(kFullUtil);
     const auto length = static_cast<double>(to - *from);
     if (static_cast<double>(least) < (engine + limits[Threshold::kCopiesAlone]) * length) continue;
     const double kernels = std::min(1.0, engine * length / static_cast<double>(utilised));

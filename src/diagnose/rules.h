@@ -57,6 +57,9 @@ using IdleRule = std::vector<Finding> (*)(const Analysis&, const IdleParts&);
 [[nodiscard]] std::vector<Finding> installed_first(const Analysis&);  // before any process holds the device
 // rules_ends.cc: before the first kernel and after the last
 [[nodiscard]] std::vector<Finding> startup(const Analysis&);
+// Of claimed start-up what came after a first kernel of the same process: frameworks import much of themselves where it
+// is used for the first time.
+[[nodiscard]] Nanos imported_later(const Analysis& a, const Claims& claims);
 [[nodiscard]] std::vector<Finding> unreleased(const Analysis&);
 [[nodiscard]] std::vector<Finding> out_of_memory(const Analysis&);
 // Its output said so at its end. Long before that it was something that the job could live with.

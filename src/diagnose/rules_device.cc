@@ -184,11 +184,14 @@ struct KernelLoad {
   const char* when = "all in all";
   double busy = 0;
   std::optional<double> memory, power, limit;  // shares of the time; watts
-  std::optional<double> sm;                    // share of the SMs' time, while kernels ran
+  std::optional<double> sm;                    // share of the SMs' time …
+  std::optional<double> sm_of_kernels;         // … and of it while kernels ran, where the engine's activity is known
 
   [[nodiscard]] bool low(const Thresholds& limits) const {
-    if (sm) return busy >= limits[Threshold::kMaterial] && *sm < limits[Threshold::kLowSmActive];
+    const double low_sm = limits[Threshold::kLowSmActive];
+    if (sm_of_kernels) return busy >= limits[Threshold::kMaterial] && *sm_of_kernels < low_sm;
     if (busy < limits[Threshold::kFullBusy]) return false;
+    if (sm) return *sm < low_sm;
     const bool low_power = !limit || (power && *power <= limits[Threshold::kLowPower] * *limit);
     return memory && *memory <= limits[Threshold::kLowMemoryTraffic] && low_power;
   }
@@ -211,9 +214,9 @@ KernelLoad kernel_load(const Analysis& a, std::size_t device) {
       load.memory = phase.memory_util_ratio;  // absent where no reading is of such a phase alone: then it is not known
       load.power = phase.power_watts;
     }
-  auto running = mean(Metric::kGraphicsActive);
-  if (!running) running = mean(Metric::kGpuUtil);
-  if (const auto sm = mean(Metric::kSmActive); sm && running && *running > 0) load.sm = std::min(1.0, *sm / *running);
+  load.sm = mean(Metric::kSmActive);
+  const auto engine = mean(Metric::kGraphicsActive);
+  if (load.sm && engine && *engine > 0) load.sm_of_kernels = std::min(1.0, *load.sm / *engine);
   load.limit = a.devices[device].device.power_limit_watts;
   return load;
 }
@@ -226,6 +229,8 @@ std::vector<std::string> evidence_of(const KernelLoad& load) {
   if (load.power)
     evidence.push_back(load.limit ? fmt::format("it drew {:.0f} of {:.0f} W", *load.power, *load.limit)
                                   : fmt::format("it drew {:.0f} W (its limit was not logged)", *load.power));
+  if (load.sm && !load.sm_of_kernels)
+    evidence.push_back(fmt::format("SMs were active {} of the time", human_percent(*load.sm)));
   return evidence;
 }
 
@@ -243,10 +248,10 @@ std::vector<Finding> busy_but_inefficient(const Analysis& a) {
     finding.tiers = "N";
     finding.title = fmt::format("{}: busy does not mean full here", a.device_name(device));
     finding.evidence = evidence_of(load);
-    if (load.sm) {
+    if (load.sm_of_kernels) {
       finding.confidence = Confidence::kMedium;
       finding.title = fmt::format("{}: while its kernels run, {} of its SMs are active", a.device_name(device),
-                                  human_percent(*load.sm));
+                                  human_percent(*load.sm_of_kernels));
       finding.advice =
           "give each kernel more to do (a larger batch, fused operators), or share the GPU with other tasks";
       finding.would_overturn = "the time of a step with twice the batch: where it doubles, it is not the SMs that wait";

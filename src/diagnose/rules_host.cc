@@ -104,15 +104,14 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
       for (const Cause cause : asleep_for(a, s, finding.claims, in_pauses)) add(finding.candidates, {cause});
   }
   if (copying(a, finding.claims) >= a.limits[Threshold::kChannelShare]) {
-    std::erase(finding.candidates, Cause::kPageableCopies);
-    // The likeliest where they alone could take the time.
-    const bool could_be_all = copying(a, finding.claims) >= 1;
-    finding.candidates.insert(could_be_all ? finding.candidates.begin() : finding.candidates.end(),
-                              Cause::kPageableCopies);
-    finding.evidence.push_back(
-        fmt::format("as many bytes came over PCIe as copies from pageable memory take {} of "
-                    "this time for",
-                    human_percent(std::min(1.0, copying(a, finding.claims)))));
+    if (a.material(a.ledger.total(Account::kTransfer))) {  // copies without a kernel were seen: the likeliest
+      std::erase(finding.candidates, Cause::kPageableCopies);
+      finding.candidates.insert(finding.candidates.begin(), Cause::kPageableCopies);
+    }
+    add(finding.candidates, {Cause::kPageableCopies});
+    finding.evidence.push_back(fmt::format(
+        "as many bytes came over PCIe as copies from pageable memory, at {:.0f} GB/s, take {} of this time for",
+        a.limits[Threshold::kPageable] / 1e9, human_percent(std::min(1.0, copying(a, finding.claims)))));
   }
   if (may_want_cores(a, s, finding.claims)) add(finding.candidates, {Cause::kCpuOversubscribed});
   if (at_the_prompt(a, finding.claims)) {

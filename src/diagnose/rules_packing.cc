@@ -48,6 +48,7 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
                       fmt::format("{} of the GPUs' time, {} of it with kernels", human_percent(a.share(cost)),
                                   human_percent(a.share(a.ledger.total(Account::kUseful))))};
   finding.told_apart_from = {"input and host code: no kernel of these tasks had run yet"};
+  if (imported_later(a, startup) > 0) finding.told_apart_from.front() += ", or their stacks were in an import";
   finding.would_overturn =
       "what a task does before its first kernel: if it is work, such as fitting on the CPU, this is wrong";
   finding.advice =

@@ -78,7 +78,8 @@ Nanos last_end(const Claims& claims) {
   return last;
 }
 
-// Frameworks import much of themselves where it is used for the first time, and that may be after a first small kernel.
+}  // namespace
+
 Nanos imported_later(const Analysis& a, const Claims& claims) {
   Claims later;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
@@ -91,6 +92,8 @@ Nanos imported_later(const Analysis& a, const Claims& claims) {
   }
   return length(common(claims, later));
 }
+
+namespace {
 
 Finding about(const Analysis& a, Claims claims) {
   Finding finding;
@@ -119,14 +122,16 @@ Finding about(const Analysis& a, Claims claims) {
     finding.evidence.push_back(
         fmt::format("for {} of it no process of the job was on the GPU yet", human_duration(before)));
   finding.told_apart_from = {"input and host code: no kernel had run yet"};
-  if (const Nanos later = imported_later(a, finding.claims); a.material(later)) {
-    finding.title = "Start-up: the time to the first kernel, and modules that are imported after it";
-    finding.evidence.push_back(
-        fmt::format("for {} of it modules were imported after a first kernel", human_duration(later)));
-    finding.told_apart_from = {"input and host code: no kernel had run yet, or its stacks were in an import"};
-  }
   finding.would_overturn = "run it twice in a row: if the second start is as slow, it is code, not loading";
   finding.advice = "in a sweep, keep the process warm between trials; cache the data index; import late";
+  if (const Nanos later = imported_later(a, finding.claims); later > 0) {
+    finding.told_apart_from = {"input and host code: no kernel had run yet, or its stacks were in an import"};
+    if (!a.material(later)) return finding;
+    finding.title = "Start-up: the time to the first kernel, and modules that are imported after it";
+    finding.evidence.front() =  // an import goes on in many pieces, between kernels
+        fmt::format("for {} of it modules were imported after a first kernel", human_duration(later));
+    finding.advice = "in a sweep, keep the process warm between trials; cache the data index";
+  }
   return finding;
 }
 

@@ -96,7 +96,9 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
     if (copying(a, finding.claims) >= a.limits[Threshold::kCovers]) {
       finding.candidates = {Cause::kPageableCopies};
       finding.evidence.push_back(
-          "as many bytes came over PCIe as copies from pageable memory take most of this time for");
+          fmt::format("as many bytes came over PCIe as copies from pageable memory, at {:.0f} GB/s, take most of this "
+                      "time for",
+                      a.limits[Threshold::kPageable] / 1e9));
     }
     if (notebook(a)) may_wait_for_somebody(a, s, in_pauses, finding);
     for (const Seen& place : seen) {

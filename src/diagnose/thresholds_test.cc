@@ -434,7 +434,7 @@ std::map<Threshold, Edge> edges_of_device_findings() {
   edges[Threshold::kFullBusy] = {odd(half_empty(0.95, 0.05, {}, {})), 0.95};
   edges[Threshold::kLowMemoryTraffic] = {odd(half_empty(0.95, 0.3, {}, {})), 0.3};
   edges[Threshold::kLowPower] = {odd(half_empty(0.95, 0.05, 50, {})), 0.5};
-  edges[Threshold::kLowSmActive] = {odd(half_empty(0.95, 0.05, {}, 0.4)), 0.4 / 0.95};
+  edges[Threshold::kLowSmActive] = {odd(half_empty(0.95, 0.05, {}, 0.4)), 0.4};
   edges[Threshold::kNeverUsedAfter] = {
       finds(RecordingBuilder(30).gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 30, 1).build(),
             Cause::kJobNeverUsesGpu),
