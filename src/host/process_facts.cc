@@ -56,6 +56,7 @@ void read_status(ProcDir& proc, UserNames& users, std::int64_t pid, ProcessFacts
 void read_environment(ProcDir& proc, std::int64_t pid, ProcessFacts& facts) {
   const auto text = proc.read(fmt::format("{}/environ", pid).c_str());
   facts.environment_denied = !text && text.error() == Absent::kNoPermission;
+  facts.environment_empty = text && text->empty();
   if (!text) return;
   facts.process.cuda_visible_devices = variable(*text, "CUDA_VISIBLE_DEVICES");
   facts.process.cuda_device_order = variable(*text, "CUDA_DEVICE_ORDER");

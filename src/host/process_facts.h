@@ -39,6 +39,7 @@ struct ProcessFacts {
   bool thread = false;                // the number was a thread's, not a process's
   bool kernel_thread = false;
   bool environment_denied = false;
+  bool environment_empty = false;    // it execs, or has none
   std::optional<Absent> unreadable;  // why `process` holds no more than the pid
 };
 enum class Environment { kRead, kSkip };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The readers on the fixture roots: see tests/roots/README.md for what they hold and where they come from.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -88,6 +90,31 @@ TEST(Captured618, ProcessFactsAreThoseOfItsFiles) {
   EXPECT_EQ(process.cmdline, "python3 train.py --workers 2");
   EXPECT_EQ(process.cuda_visible_devices, "1");
   EXPECT_EQ(process.cuda_device_order, std::nullopt);
+}
+
+// In the middle of exec a process has its new name and no environment yet.
+TEST(Captured618, AnEnvironmentThatIsStillEmptyIsLookedAtAgain) {
+  const Recording whole = read_tree("debian12-6.18-hybrid", 20062);
+  const Process job = process_of(whole.sources.at(static_cast<std::size_t>(source_of(whole, 20062))));
+  const fs::path copy = fs::path(::testing::TempDir()) / fmt::format("execs.{}", ::getpid());
+  fs::copy(root("debian12-6.18-hybrid"), copy, fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  const fs::path environment = copy / "proc/20062/environ";
+  std::ofstream(environment, std::ios::trunc).close();
+  TreeOptions options;
+  options.root = copy.string();
+  options.pids = {20062};
+  TreeReader tree(std::move(options));
+  MemorySink sink;
+  const auto order = [&] {
+    const Recording& recording = sink.recording();
+    return process_of(recording.sources.at(static_cast<std::size_t>(source_of(recording, 20062)))).cuda_device_order;
+  };
+  for (const Nanos age : {100 * kMillisecond, 400 * kMillisecond}) tree.read(job.start + age, sink);
+  EXPECT_EQ(order(), std::nullopt);
+  std::ofstream(environment) << "CUDA_DEVICE_ORDER=PCI_BUS_ID" << '\0';
+  tree.read(job.start + 700 * kMillisecond, sink);
+  EXPECT_EQ(order(), "PCI_BUS_ID");
+  fs::remove_all(copy);
 }
 
 TEST(Captured618, DelayAccountingThatIsOffIsNotZero) {

@@ -248,8 +248,8 @@ void TreeReader::look_again(Member& member, Nanos at, RecordingSink& sink) {
   ProcessFacts facts = read_process_facts(proc_, kernel_, users_, member.probe.pid(), Environment::kRead);
   if (facts.unreadable) return;
   count_environment_denial(facts, member, sink);
-  member.look_again = 0;
   ++member.looks;
+  member.look_again = facts.environment_empty && member.looks < kMostLooks ? at + kSecondLook : 0;
   member.comm = member.probe.comm();
   facts.process.in_job = true;
   sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, to_attrs(facts.process)});
