@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "analyze/attempts.h"
 #include "model/events.h"
 
 namespace headroom {
@@ -109,6 +110,23 @@ Said said_of(const Recording& recording, const Window& window) {
     if (const auto parameter = of_event<events::Parameter>(event)) parameters[parameter->name] = parameter->value;
   }
   return {{metrics.begin(), metrics.end()}, {parameters.begin(), parameters.end()}};
+}
+
+std::vector<AttemptMetric> metrics_of_attempts(const Recording& recording) {
+  const BatchView batch = batch_view(recording);
+  if (!batch.present) return {};
+  std::map<std::pair<AttemptId, std::string>, double> last;
+  for (const Event& event : recording.events) {
+    const auto metric = of_event<events::MetricValue>(event);
+    if (!metric || event.source == kNoSource) continue;
+    const SourceId process = recording.sources[static_cast<std::size_t>(event.source)].parent;
+    if (process == kNoSource) continue;
+    const std::int32_t attempt = batch.attempt_of_process[static_cast<std::size_t>(process)];
+    if (attempt >= 0) last[{batch.attempts[static_cast<std::size_t>(attempt)].id, metric->name}] = metric->value;
+  }
+  std::vector<AttemptMetric> metrics;
+  for (const auto& [of, value] : last) metrics.push_back({of.first, of.second, value});
+  return metrics;
 }
 
 }  // namespace headroom

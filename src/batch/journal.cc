@@ -109,6 +109,10 @@ Result<void> Journal::prepare_statements() {
   HR_TRY(task_, database_.prepare("UPDATE tasks SET state=?, reason=? WHERE key=?"));
   HR_TRY(fingerprint_, database_.prepare("UPDATE tasks SET fingerprint=? WHERE key=?"));
   HR_TRY(gpu_time_, database_.prepare("UPDATE attempts SET result=json_set(result, '$.gpu_time_ns', ?) WHERE id=?"));
+  HR_TRY(metric_, database_.prepare("UPDATE attempts SET result=json_insert(json_insert(result, '$.metrics', "
+                                    "json_array()), '$.metrics[#]', json(?1)) WHERE id=?2 AND NOT EXISTS(SELECT 1 FROM "
+                                    "json_each(result, '$.metrics') WHERE json_extract(value, '$[0]')="
+                                    "json_extract(?1, '$[0]'))"));
   HR_TRY(run_text_, database_.prepare("UPDATE runs SET recording=? WHERE number=?"));
   HR_TRY(run_end_, database_.prepare("UPDATE runs SET end=?, end_reason=? WHERE number=?"));
   return {};
@@ -254,6 +258,11 @@ void Journal::note_gpu_time(AttemptId attempt, Nanos gpu_time) {
   note.attempt.id = attempt, note.attempt.gpu_time = gpu_time;
   queue_.push_back(std::move(note));
 }
+void Journal::note_metric(const AttemptMetric& metric) {
+  Note note{.kind = Note::Kind::kMetric, .text = metric_json(metric.name, metric.value)};
+  note.attempt.id = metric.attempt;
+  queue_.push_back(std::move(note));
+}
 void Journal::note_recording(const std::string& path) {
   queue_.push_back({.kind = Note::Kind::kRecording, .text = path});
 }
@@ -323,6 +332,9 @@ Result<void> Journal::write(const Note& note) {
       gpu_time_.bind(1, note.attempt.gpu_time.value_or(0));
       gpu_time_.bind(2, static_cast<std::int64_t>(note.attempt.id));
       return gpu_time_.run();
+    case Note::Kind::kMetric:
+      metric_.bind(1, note.text), metric_.bind(2, static_cast<std::int64_t>(note.attempt.id));
+      return metric_.run();
     case Note::Kind::kRecording:
       run_text_.bind(1, note.text), run_text_.bind(2, run_);
       return run_text_.run();

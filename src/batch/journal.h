@@ -100,6 +100,7 @@ class Journal final : public JournalWriter {
   void note_ended(const Attempt& attempt) override;
   void note_task(TaskKey task, TaskState state, const std::string& reason) override;
   void note_fingerprint(TaskKey task, const std::string& fingerprint) override;
+  void note_metric(const AttemptMetric& metric);  // of one that has ended; what its output said of that name stays
   void note_gpu_time(AttemptId attempt, Nanos gpu_time);  // of one that has ended, better known by now
   void note_recording(const std::string& path);
   void note_run_end(const std::string& reason, Nanos at);
@@ -116,7 +117,7 @@ class Journal final : public JournalWriter {
 
  private:
   struct Note {
-    enum class Kind { kStarted, kProcess, kEnded, kTask, kFingerprint, kGpuTime, kRecording, kRunEnd } kind;
+    enum class Kind { kStarted, kProcess, kEnded, kTask, kFingerprint, kGpuTime, kMetric, kRecording, kRunEnd } kind;
     Attempt attempt = {};
     TaskKey task = 0;
     TaskState state = TaskState::kReady;
@@ -144,8 +145,8 @@ class Journal final : public JournalWriter {
 
   std::string path_, batch_id_, reserve_;
   Database database_;
-  Statement begin_, commit_, rollback_, started_, begun_, process_, ended_, task_, fingerprint_, gpu_time_, run_text_,
-      run_end_;
+  Statement begin_, commit_, rollback_, started_, begun_, process_, ended_, task_, fingerprint_, gpu_time_, metric_,
+      run_text_, run_end_;
   std::vector<Note> queue_;
   AttemptId next_attempt_ = 1;
   std::int64_t run_ = 0;
@@ -183,6 +184,7 @@ class Journal final : public JournalWriter {
 // What an attempt's start and end are stored as; public for tests.
 [[nodiscard]] std::string start_facts(const Attempt& attempt);
 [[nodiscard]] std::string end_facts(const Attempt& attempt);
+std::string metric_json(const std::string& name, double value);  // an element of its "metrics"
 void take_start_facts(std::string_view json, Attempt& attempt);
 void take_end_facts(std::string_view json, Attempt& attempt);
 

@@ -110,6 +110,8 @@ std::string end_facts(const Attempt& attempt) {
   return text_of(facts);
 }
 
+std::string metric_json(const std::string& name, double value) { return text_of(json{name, value}); }
+
 void take_end_facts(std::string_view text, Attempt& attempt) {
   const json facts = parse_json<json>(text);
   if (!facts.is_object()) return;

@@ -57,6 +57,26 @@ TEST_F(BatchJournal, WhatTheLedgerSaysOfGpuTimeReplacesTheEstimate) {
   EXPECT_EQ(attempt.outcome, AttemptOutcome::kSucceeded);
 }
 
+TEST_F(BatchJournal, AMetricThatWasMarkedIsAddedToWhatTheOutputSaid) {
+  begin({"a", "b"});
+  const AttemptId printed = start(0), silent = start(1);
+  Attempt attempt{.id = printed};
+  attempt.end = 10, attempt.outcome = AttemptOutcome::kSucceeded, attempt.metrics = {{"loss", 0.5}};
+  journal->note_ended(attempt);
+  end(silent, AttemptOutcome::kSucceeded);
+  for (const AttemptId id : {printed, silent}) {
+    journal->note_metric({id, "loss", 0.25});
+    journal->note_metric({id, "it's \"odd\"", std::numeric_limits<double>::quiet_NaN()});
+  }
+  ASSERT_TRUE(journal->commit());
+  const auto attempts = contents().attempts;
+  ASSERT_EQ(attempts[0].metrics.size(), 2U);
+  EXPECT_EQ(attempts[0].metrics[0], (std::pair<std::string, double>{"loss", 0.5})) << "as it was printed";
+  EXPECT_EQ(attempts[0].metrics[1].first, "it's \"odd\"");
+  EXPECT_TRUE(std::isnan(attempts[0].metrics[1].second));
+  EXPECT_EQ(attempts[1].metrics[0], (std::pair<std::string, double>{"loss", 0.25}));
+}
+
 TEST_F(BatchJournal, TasksWithOneIdentityAreToldApartByTheirOrder) {
   begin({"a", "a", "b"});
   EXPECT_NE(known[0].key, known[1].key);

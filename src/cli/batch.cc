@@ -27,17 +27,21 @@
 #include "cli/batch_ask.h"
 #include "cli/batch_options.h"
 #include "cli/batch_view.h"
+#include "cli/compare_sides.h"
 #include "cli/environment.h"
 #include "cli/families.h"
 #include "cli/finding_watch.h"
 #include "cli/job_lines.h"
+#include "cli/require.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "compare/requirements.h"
 #include "diagnose/explain.h"
 #include "model/events.h"
 #include "record/reader.h"
 #include "report/batch.h"
 #include "report/batch_status.h"
+#include "report/requirements.h"
 #include "tasks/template.h"
 
 namespace headroom::cli {
@@ -49,8 +53,8 @@ constexpr Nanos kRepaint = 500 * kMillisecond;
 // One invocation of `headroom batch` that runs tasks.
 class BatchVerb {
  public:
-  BatchVerb(const BatchCommand& command, Nanos interval, Nanos grace)
-      : command_(command), interval_(interval), grace_(grace) {}
+  BatchVerb(const BatchCommand& command, Nanos interval, Nanos grace, std::vector<Requirement> requirements)
+      : command_(command), interval_(interval), grace_(grace), requirements_(std::move(requirements)) {}
   int run();
   // What the user's commands are to be told, after run(): once the batch's folder is free again.
   struct Notice {
@@ -69,13 +73,15 @@ class BatchVerb {
   [[nodiscard]] int run_prepared(Loop& loop, Signals& signals, batch::Guardian& guardian);
   [[nodiscard]] batch::SessionRecorder::Parts recorder_parts(Loop& loop, BatchView& view);
   void read_logs(batch::BatchOptions& options);
-  [[nodiscard]] std::optional<Explanation> explained(const SessionResult& recorded) const;
+  [[nodiscard]] std::optional<Explanation> explained(const SessionResult& recorded);
+  [[nodiscard]] std::vector<JudgedRequirement> judged(const std::optional<Explanation>& explanation) const;
   [[nodiscard]] int finish(batch::SessionRecorder& recorder, batch::BatchEnd end);
   [[nodiscard]] int ended(int code, const BatchSummary& summary, std::string stop_reason,
                           std::optional<Explanation> explanation);
 
   const BatchCommand& command_;
   const Nanos interval_, grace_;
+  const std::vector<Requirement> requirements_;
   const std::string recording_id_ = random_id();
   batch::Prepared batch_;
   std::unique_ptr<host::TreeReader> tree_;
@@ -84,6 +90,7 @@ class BatchVerb {
   std::shared_ptr<TaskLogs> logs_;  // null where nothing is recorded
   FindingWatch finding_watch_{command_.hooks, "batch", hide_secrets(command_words(command_))};
   std::vector<report::ToldFinding> told_;
+  std::vector<AttemptMetric> marked_;  // by the tasks of this run
   std::optional<Notice> notice_;
 };
 
@@ -254,14 +261,31 @@ void BatchVerb::say_what_follows() const {
 }
 
 // What the recording says, if GPUs were recorded.
-std::optional<Explanation> BatchVerb::explained(const SessionResult& recorded) const {
+std::optional<Explanation> BatchVerb::explained(const SessionResult& recorded) {
   if (recorded.path.empty() || batch_.gpus.gpus.empty()) return std::nullopt;
   const auto recording = read_recording(recorded.path, {.leave_out = metrics_not_explained()});
   if (!recording) {
     report_error(within("the ledger of this batch", recording.error()));
     return std::nullopt;
   }
+  marked_ = metrics_of_attempts(*recording);
   return explain(*recording, {.path = recorded.path, .families = users_families_if_good()});
+}
+
+// By what all tasks of the folder wrote, those of earlier runs, too, and by the recording of this run.
+std::vector<JudgedRequirement> BatchVerb::judged(const std::optional<Explanation>& explanation) const {
+  if (requirements_.empty()) return {};
+  std::vector<Figure> figures;
+  if (const auto contents = batch::read_journal(batch_.folder)) {
+    figures = compare::figures_of_tasks(side_of_journal(*contents, {}).samples);
+  } else {
+    report_error(contents.error());
+  }
+  if (explanation) {
+    const auto recorded = compare::figures_of(*explanation);
+    figures.insert(figures.end(), recorded.begin(), recorded.end());
+  }
+  return compare::judged(requirements_, figures);
 }
 
 int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
@@ -270,10 +294,12 @@ int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   marks_.remove();
   const bool kept = batch::write_end(batch_, end, recorded, say);
   std::optional<Explanation> explanation = explained(recorded);
-  batch::complete_records(batch_, end, recorded, explanation, say);
+  batch::complete_records(batch_, end, recorded, {explanation, marked_}, say);
   end.summary.recording = recorded.path;
   end.summary.journal = batch_.journal->path();
   if (explanation) batch::put_device_use(*explanation, end.summary);
+  end.summary.requirements = judged(explanation);
+  const bool required = compare::all_kept(end.summary.requirements);
   const auto& tasks = end.summary.tasks;
   const bool go_on = tasks.left > 0 || tasks.failed > 0;
   const report::BatchEndFacts facts{.resume = go_on ? resume_line(command_) : "",
@@ -284,7 +310,7 @@ int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   report::TextOptions layout = text_options(to);
   if (command_.live.output.empty()) layout.recording = "last";
   const bool all_well =
-      kept && tasks.succeeded == tasks.total && end.summary.misplaced.empty() && end.cpu_fallbacks.empty();
+      kept && required && tasks.succeeded == tasks.total && end.summary.misplaced.empty() && end.cpu_fallbacks.empty();
   // --quiet: only what is wrong, and that without where the time went.
   const std::string text = !command_.live.quiet ? report::to_text(end.summary, facts, explanation, layout)
                            : all_well           ? ""
@@ -294,7 +320,7 @@ int BatchVerb::finish(batch::SessionRecorder& recorder, batch::BatchEnd end) {
   if (command_.live.output.empty() && !command_.no_record) keep_shelf_small();
   if (end.signal != 0 && tasks.left > 0)
     return ended(kExitInterrupted, end.summary, "interrupted", std::move(explanation));
-  return ended(kept && tasks.succeeded == tasks.total ? kExitOk : kExitFailed, end.summary, "job_ended",
+  return ended(kept && required && tasks.succeeded == tasks.total ? kExitOk : kExitFailed, end.summary, "job_ended",
                std::move(explanation));
 }
 
@@ -322,8 +348,11 @@ int BatchVerb::nothing_to_do() {
   if (!command_.live.quiet) command_.json ? (void)write_all(STDERR_FILENO, words) : (void)put(words);
   BatchSummary summary{.tasks = {.total = count, .succeeded = count}};
   summary.journal = batch_.journal->path();
+  summary.requirements = judged(std::nullopt);
+  if (!command_.live.quiet && !command_.json)
+    put(report::requirements_text(summary.requirements, text_options(STDOUT_FILENO)));
   if (command_.json) put(report::to_json(summary, {.earlier = batch_.earlier}));
-  return ended(kExitOk, summary, "", std::nullopt);
+  return ended(compare::all_kept(summary.requirements) ? kExitOk : kExitFailed, summary, "", std::nullopt);
 }
 
 // As it is run, but for what is filled in when it starts. After ":::" {slot} is written {%}.
@@ -378,6 +407,8 @@ int batch_verb(const BatchCommand& command) {
   if (!interval) return report_error(interval.error());
   const auto grace = parse_duration(command.batch.grace);
   if (!grace) return report_error(grace.error());
+  auto requirements = read_requirements(command.require);
+  if (!requirements) return report_error(requirements.error());
   if (command.batch.per_gpu > 0 && command.batch.no_pack)
     return report_error(
         {.code = Errc::kInvalidInput, .what = "batch: --per-gpu and --no-pack exclude each other", .hint = ""});
@@ -385,7 +416,7 @@ int batch_verb(const BatchCommand& command) {
   int code = kExitOk;
   std::optional<BatchVerb::Notice> notice;
   {
-    BatchVerb verb(command, *interval, *grace);
+    BatchVerb verb(command, *interval, *grace, std::move(*requirements));
     code = verb.run();
     notice = verb.take_notice();
   }

@@ -6,6 +6,7 @@
 
 #include "base/visible.h"
 #include "cli/arguments.h"
+#include "cli/require.h"
 
 namespace headroom::cli {
 
@@ -79,6 +80,9 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
   declare_stacks_option(app, o.live);
   app.add_option("-o,--output", o.live.output, "where the recording goes; default: $XDG_STATE_HOME/headroom")
       ->type_name("FILE");
+  declare_require(app, o.require,
+                  "what the batch has to be, such as 'accuracy>=0.97' of each task or 'busy>=40%'; where it is not, or "
+                  "that is not known, it ends with 1 (figures: docs/compare.md)");
   declare_hooks(app, o.hooks);
 }
 
@@ -111,6 +115,7 @@ std::vector<std::string> command_words(const BatchCommand& o) {
       flag("--no-nvtx", o.marks.no_nvtx), flag("--follow", o.follow), flag("--json", o.json);
   flag("--quiet", o.live.quiet), text("--interval", o.live.interval, kInterval), number("--stacks", o.live.stacks, 0);
   text("--output", o.live.output);
+  for (const auto& requirement : o.require) text("--require", requirement);
   words.insert(words.end(), o.batch.words.begin(), o.batch.words.end());
   if (!o.batch.after_dashes.empty()) words.emplace_back("--");
   words.insert(words.end(), o.batch.after_dashes.begin(), o.batch.after_dashes.end());

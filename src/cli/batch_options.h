@@ -18,6 +18,7 @@ struct BatchCommand {
   LiveOptions live;
   MarksChoice marks;
   Hooks hooks;
+  std::vector<std::string> require;
   bool dry_run = false, json = false, follow = false, no_record = false;
 };
 

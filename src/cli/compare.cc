@@ -13,8 +13,10 @@
 #include "cli/document_file.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
+#include "cli/require.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "compare/requirements.h"
 #include "report/compare.h"
 #include "report/compare_document.h"
 
@@ -25,7 +27,7 @@ namespace {
 struct CompareOptions {
   std::string a, b;
   bool tasks = false, steps = false, whole = false, json = false, full = false;
-  std::vector<std::string> changed, artefacts;
+  std::vector<std::string> changed, artefacts, require;
   double tolerance = 1e-6;
   DocumentOptions document;
 };
@@ -34,6 +36,7 @@ Result<int> run_compare(const CompareOptions& options, const ImportOptions& impo
   if (options.a.empty() || options.b.empty())
     return fail(Errc::kInvalidInput, "compare: which two?",
                 "headroom compare last~1 last; headroom recordings lists them");
+  HR_TRY(const auto requirements, read_requirements(options.require));
   DocumentFile file;
   if (!options.document.path.empty()) {
     HR_TRY(file, document_file("compare", options.document));
@@ -47,6 +50,7 @@ Result<int> run_compare(const CompareOptions& options, const ImportOptions& impo
   if (!options.changed.empty()) request.changed = options.changed;
   request.here = current_directory();
   Comparison comparison = compare::compare(a, b, request);
+  HR_TRY(comparison.requirements, judged_of(requirements, b.figures));
   if (!options.artefacts.empty()) {
     HR_TRY(comparison.artefacts, compare_artefacts(options.artefacts[0], options.artefacts[1], options.tolerance));
   }
@@ -58,7 +62,7 @@ Result<int> run_compare(const CompareOptions& options, const ImportOptions& impo
     layout.full = options.full;
     put(report::to_text(comparison, layout));
   }
-  return comparison.comparable() ? kExitOk : kExitFailed;
+  return comparison.comparable() && compare::all_kept(comparison.requirements) ? kExitOk : kExitFailed;
 }
 
 }  // namespace
@@ -90,8 +94,12 @@ Action declare_compare(VerbInput input) {
                  "by how much numbers in artefacts may differ, relative (default 1e-6)")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("RATIO");
+  declare_require(
+      app, options->require,
+      "what B has to be, such as 'peak_memory<22GB'; where it is not, or that is not known, the exit code is "
+      "1 (figures: docs/compare.md)");
   declare_document(app, options->document);
-  app.add_flag("--full", options->full, "every account, phase and artefact");
+  app.add_flag("--full", options->full, "every account, phase and artefact, and both runs' figures GPU by GPU");
   app.add_flag("--json", options->json, "machine-readable, schema headroom.compare/1");
   auto import = declare_import_options(app);
   return [options, import] {

@@ -11,6 +11,7 @@
 #include "batch/folder.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
+#include "compare/requirements.h"
 
 namespace headroom::cli {
 
@@ -33,6 +34,11 @@ std::string the_recording_of(const batch::Contents& contents) {
   return runs == 1 ? recording : "";
 }
 
+void add_figures_of_tasks(compare::Side& side) {
+  const auto figures = compare::figures_of_tasks(side.samples);
+  side.figures.insert(side.figures.end(), figures.begin(), figures.end());
+}
+
 Result<compare::Side> side_of_batch(const std::string& what, const std::vector<std::string>& changed) {
   HR_TRY(const std::string folder, batch::find_folder(what));
   HR_TRY(const batch::Contents contents, batch::read_journal(folder));
@@ -41,6 +47,7 @@ Result<compare::Side> side_of_batch(const std::string& what, const std::vector<s
   if (!recording.empty())
     if (const auto opened = open_recording(recording, {}, {.leave_out = metrics_not_explained()}))
       take_batch_recording(opened->recording, side);
+  add_figures_of_tasks(side);
   return side;
 }
 
@@ -51,6 +58,7 @@ Result<compare::Side> side_of_recording(const std::string& what, const std::vect
     if (const auto contents = batch::read_copied_journal(opened.path)) {
       compare::Side side = side_of_journal(*contents, changed);
       take_batch_recording(opened.recording, side);
+      add_figures_of_tasks(side);
       return side;
     }
   }
@@ -82,6 +90,7 @@ void join_hardware(const compare::Hardware& more, compare::Hardware& all) {
 void join_sides(compare::Side more, compare::Side& all) {
   all.samples.insert(all.samples.end(), more.samples.begin(), more.samples.end());
   all.steps.insert(all.steps.end(), more.steps.begin(), more.steps.end());
+  all.figures.insert(all.figures.end(), more.figures.begin(), more.figures.end());
   join_hardware(more.hardware, all.hardware);
   if (more.others) all.others = std::max(all.others.value_or(0), *more.others);
   if (all.throttled.empty()) all.throttled = more.throttled;

@@ -8,6 +8,7 @@
 #include "analyze/work.h"
 #include "base/visible.h"
 #include "compare/parameters.h"
+#include "compare/requirements.h"
 #include "model/entities.h"
 #include "model/events.h"
 #include "model/job_variables.h"
@@ -180,6 +181,7 @@ compare::Side side_of_job(const Recording& recording, const ExplainOptions& opti
   side.bytes_read = bytes_read(recording);
   take_hardware(recording, explanation.ledger.devices, side.hardware);
   take_ledger(explanation, side);
+  side.figures = compare::figures_of(explanation);
   return side;
 }
 
@@ -193,6 +195,7 @@ void take_batch_recording(const Recording& recording, compare::Side& side) {
   take_hardware(recording, used, side.hardware);
   take_ledger(explanation, side);
   side.bytes_read = bytes_read(recording);
+  side.figures = compare::figures_of(explanation);
 }
 
 }  // namespace headroom::cli

@@ -21,16 +21,19 @@
 #include "cli/job_marks.h"
 #include "cli/live_parts.h"
 #include "cli/own_files.h"
+#include "cli/require.h"
 #include "cli/stop_rule.h"
 #include "cli/study_offer.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "compare/requirements.h"
 #include "diagnose/explain.h"
 #include "live/job.h"
 #include "model/events.h"
 #include "model/notes.h"
 #include "record/reader.h"
 #include "report/json.h"
+#include "report/requirements.h"
 #include "report/text.h"
 
 namespace headroom::cli {
@@ -43,6 +46,7 @@ struct RunOptions {
   LinesOptions lines;
   std::string json;
   bool force = false;  // for that file
+  std::vector<std::string> require;
   Hooks hooks;
   StopRule stop;
   bool replace = false;  // a recording of this name
@@ -82,8 +86,13 @@ std::string left_over_text(const std::vector<pid_t>& pids) {
 // Everything about one watched job, from its start to Headroom's exit code.
 class WatchedJob {
  public:
-  WatchedJob(const RunOptions& options, const std::vector<std::string>& argv, Nanos interval, JobLines lines)
-      : options_(options), argv_(argv), interval_(interval), lines_(std::move(lines)) {}
+  WatchedJob(const RunOptions& options, const std::vector<std::string>& argv, Nanos interval, JobLines lines,
+             std::vector<Requirement> requirements)
+      : options_(options),
+        argv_(argv),
+        interval_(interval),
+        lines_(std::move(lines)),
+        requirements_(std::move(requirements)) {}
 
   int run();
 
@@ -101,6 +110,7 @@ class WatchedJob {
   const std::vector<std::string>& argv_;
   const Nanos interval_;
   JobLines lines_;
+  const std::vector<Requirement> requirements_;
   std::unique_ptr<pump::JobOutput> output_;  // null where it is not read
   FindingWatch finding_watch_{options_.hooks, "run", hide_secrets(argv_)};
   std::vector<report::ToldFinding> told_;  // while the job ran
@@ -256,33 +266,40 @@ bool WatchedJob::report() {
     error.hint = fmt::format("the recording is kept: headroom why {} --json > FILE", typed_word(result_.path));
     return error;
   };
-  if (result_.path.empty()) return !wanted;
-  if (options_.live.quiet && !wanted && !options_.hooks.any()) return true;
+  if (result_.path.empty() && !requirements_.empty())
+    say("whether what is required was kept is not known: nothing was recorded", "");
+  if (result_.path.empty()) return !wanted && requirements_.empty();
+  if (options_.live.quiet && !wanted && requirements_.empty() && !options_.hooks.any()) return true;
   auto recording = read_recording(result_.path, {.leave_out = metrics_not_explained()});
   if (!recording) {
     report_error(within("the report of this run", recording.error()));
-    return !wanted;
+    return !wanted && requirements_.empty();
   }
   // On a disk that is full to the last byte the file cannot say it.
   if (session_->failed() && recording->meta.stop_reason.empty())
     recording->meta.stop_reason = result_.error && result_.error->code == Errc::kNoSpace ? "disk_full" : "failed";
   std::error_code ignored;
-  const Explanation& explanation = explanation_.emplace(
+  Explanation& explanation = explanation_.emplace(
       explain(*recording, {.path = result_.path,
                            .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(result_.path, ignored)),
                            .families = users_families_if_good()}));
+  explanation.requirements = compare::judged(requirements_, compare::figures_of(explanation));
+  const bool kept = compare::all_kept(explanation.requirements);
   const auto written =
       wanted ? write_to(options_.json, may_replace(options_), report::to_json(explanation)) : Result<void>();
   if (!written) report_error(can_ask_again(written.error()));
   report::TextOptions layout = text_options(STDERR_FILENO);
   if (options_.live.output.empty()) layout.recording = "last";
-  if (options_.live.quiet) return written.has_value();
+  if (options_.live.quiet) {
+    if (!kept) (void)write_all(STDERR_FILENO, report::requirements_text(explanation.requirements, layout));
+    return written.has_value() && kept;
+  }
   std::string text = "\n" + report::to_text(explanation, layout);
   if (const std::string study = study_led_by(*recording); !study.empty())
     text += fmt::format("      headroom study {} {}\n", typed_word(study),
                         layout.recording.empty() ? typed_word(result_.path) : layout.recording);
   (void)write_all(STDERR_FILENO, text);
-  return written.has_value();
+  return written.has_value() && kept;
 }
 
 report::EndNotice WatchedJob::notice() const {
@@ -325,13 +342,15 @@ int run_verb(RunOptions options, const std::vector<std::string>& argv) {
   const auto interval = interval_of(options.live);
   if (!interval) return report_error(interval.error());
   if (const auto can = can_write_to(options.json, may_replace(options)); !can) return report_error(can.error());
+  auto requirements = read_requirements(options.require);
+  if (!requirements) return report_error(requirements.error());
   auto lines = open_lines(options.lines, LinesOf::kOwnJob);
   if (!lines) return report_error(lines.error());
   if (options.replace && options.live.output.ends_with(".hrec"))
     for (const char* end : {"", "-wal", "-shm", "-journal"}) ::unlink((options.live.output + end).c_str());
   options.live.next_if_taken = true;
   ::mallopt(M_ARENA_MAX, 1);  // an arena per thread costs memory and would gain nothing here
-  return WatchedJob(options, argv, *interval, std::move(*lines)).run();
+  return WatchedJob(options, argv, *interval, std::move(*lines), std::move(*requirements)).run();
 }
 
 }  // namespace
@@ -347,6 +366,9 @@ Action declare_run(VerbInput input) {
                   "write the report as JSON to this file, too; where that fails, a job that succeeded ends with 1")
       ->type_name("=FILE");
   declare_force(input.app, options->force);
+  declare_require(input.app, options->require,
+                  "what the run has to be, such as 'busy>=40%'; where it is not, or that is not known, a job that "
+                  "succeeded ends with 1 (figures: docs/compare.md)");
   declare_hooks(input.app, options->hooks);
   declare_stop_rule(input.app, options->stop);
   input.app.add_flag("--replace", options->replace)->group("");

@@ -78,8 +78,8 @@ void Watch::show(const StudyReport& now, const std::vector<std::string>& changes
     return;
   }
   for (const std::string& change : changes) happened_.push_back(fmt::format("{} UTC  {}", time, change));
-  constexpr std::size_t kKept = 100;  // more than a picture shows
-  if (happened_.size() > kKept) happened_.erase(happened_.begin(), happened_.end() - kKept);
+  constexpr std::size_t kMost = 100;  // more than a picture shows
+  if (happened_.size() > kMost) happened_.erase(happened_.begin(), happened_.end() - kMost);
   if (screen_.waiting()) return;  // the terminal is stopped: no use in painting over what is not there yet
   clear();
   const std::string text =

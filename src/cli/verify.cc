@@ -15,8 +15,10 @@
 #include "cli/open_recording.h"
 #include "cli/output.h"
 #include "cli/predictions.h"
+#include "cli/require.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "compare/requirements.h"
 #include "report/compare_document.h"
 #include "report/verify.h"
 
@@ -27,7 +29,7 @@ namespace {
 struct VerifyOptions {
   std::string plan, recording, before;
   DocumentOptions document;
-  std::vector<std::string> applied;
+  std::vector<std::string> applied, require;
   bool history = false, json = false, full = false, no_history = false;
 };
 
@@ -78,7 +80,7 @@ Result<bool> keep(const Verification& v, const std::string& recording) {
   return true;
 }
 
-// Kept 0; not kept, or not known, 1.
+// Kept, and all that is required, 0; not kept, or not known, 1.
 Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import) {
   if (options.history) {
     HR_TRYV(show_predictions(options.json));
@@ -87,6 +89,7 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
   if (options.plan.empty() || options.recording.empty())
     return fail(Errc::kInvalidInput, "verify: which plan, and which recording made after it?",
                 "headroom plan last --json > plan.json; then, after the change: headroom verify plan.json last");
+  HR_TRY(const auto requirements, read_requirements(options.require));
   DocumentFile file;
   if (!options.document.path.empty()) {
     HR_TRY(file, document_file("verify", options.document));
@@ -96,6 +99,7 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
   HR_TRY(const compare::Side before, side_before(options, plan, import));
   HR_TRY(const compare::Side after, side_of(options.recording, {}, import));
   Verification v = compare::verify(plan, applied, before, after, {.here = current_directory()});
+  HR_TRY(v.comparison.requirements, judged_of(requirements, after.figures));
   HR_TRY(const std::string path, path_of_recording(options.recording));
   v.plan = options.plan, v.recording = path;
   if (!options.no_history) {
@@ -111,7 +115,7 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
     layout.full = options.full;
     put(report::to_text(v, layout));
   }
-  return v.applied.kept.value_or(false) ? kExitOk : kExitFailed;
+  return v.applied.kept.value_or(false) && compare::all_kept(v.comparison.requirements) ? kExitOk : kExitFailed;
 }
 
 }  // namespace
@@ -130,6 +134,10 @@ Action declare_verify(VerbInput input) {
       ->type_name("RECORDING");
   app.add_flag("--history", options->history, "show what was predicted so far and how far it came true");
   app.add_flag("--no-history", options->no_history, "do not remember this one");
+  declare_require(
+      app, options->require,
+      "what the new runs have to be, such as 'accuracy>=0.97'; where they are not, or that is not known, the "
+      "exit code is 1 (figures: docs/compare.md)");
   declare_document(app, options->document);
   app.add_flag("--full", options->full, "every account and phase");
   app.add_flag("--json", options->json, "machine-readable, schema headroom.verify/1 or headroom.predictions/1");

@@ -233,10 +233,41 @@ Comparison compare_by(const Side& a, const Side& b, const CompareRequest& reques
   return result;
 }
 
+// The mean over the repeats, of peaks the highest; nothing where one run has none.
+std::optional<double> figure_over_repeats(const std::vector<Figure>& figures, const ComparedFigure& wanted) {
+  double sum = 0, highest = 0;
+  std::int64_t count = 0;
+  for (const Figure& figure : figures) {
+    if (figure.name != wanted.name || figure.of != wanted.of) continue;
+    if (!figure.value) return std::nullopt;
+    highest = count++ == 0 ? *figure.value : std::max(highest, *figure.value);
+    sum += *figure.value;
+  }
+  if (count == 0) return std::nullopt;
+  return figure_info(wanted.name)->highest ? highest : sum / static_cast<double>(count);
+}
+
+std::vector<ComparedFigure> compare_figures(const std::vector<Figure>& a, const std::vector<Figure>& b,
+                                            bool comparable) {
+  std::vector<ComparedFigure> compared;
+  for (const auto* side : {&a, &b})
+    for (const Figure& figure : *side) {
+      const bool there = std::any_of(compared.begin(), compared.end(), [&](const ComparedFigure& one) {
+        return one.name == figure.name && one.of == figure.of;
+      });
+      const FigureInfo* known = figure_info(figure.name);
+      if (!there && known != nullptr && (comparable || !known->of_speed)) compared.push_back({figure.name, figure.of});
+    }
+  for (ComparedFigure& one : compared) one.a = figure_over_repeats(a, one), one.b = figure_over_repeats(b, one);
+  std::erase_if(compared, [](const ComparedFigure& one) { return !one.a && !one.b; });
+  return compared;
+}
+
 }  // namespace
 
 Comparison compare(const Side& a, const Side& b, const CompareRequest& request) {
   Comparison result = compare_by(a, b, request);
+  result.figures = compare_figures(a.figures, b.figures, result.comparable());
   const bool one_each = a.samples.size() == 1 && b.samples.size() == 1 && !a.steps.empty() && !b.steps.empty();
   if (!result.ratio || !one_each || request.by == By::kTasks) return result;
   CompareRequest other = request;

@@ -492,5 +492,23 @@ TEST(Compare, StorageThatOneReadAndTheOtherDidNotIsSaid) {
   EXPECT_EQ(find(compare(a, b), CompareReason::kCacheStateUnknown), nullptr);
 }
 
+TEST(Compare, FiguresAreMeansOverTheRepeatsAndPeaksTheHighest) {
+  auto [a, b] = turns(2, 10, 10);
+  a.figures = {{"busy", "GPU 0", 0.4, ""},
+               {"peak_memory", "GPU 0", 3e9, ""},
+               {"accuracy", "", 0.9, ""},
+               {"busy", "GPU 0", 0.6, ""},
+               {"peak_memory", "GPU 0", 1e9, ""}};
+  b.figures = {
+      {"busy", "GPU 0", 0.8, ""}, {"busy", "GPU 0", std::nullopt, "no reading"}, {"mean_power", "GPU 0", {}, "none"}};
+  const Comparison c = compare(a, b);
+  EXPECT_EQ(c.figures, (std::vector<ComparedFigure>{{"busy", "GPU 0", 0.5, std::nullopt},
+                                                    {"peak_memory", "GPU 0", 3e9, std::nullopt}}));
+  a.figures = b.figures = {{"duration", "", 10.0, ""}, {"busy", "GPU 0", 0.5, ""}};
+  b.samples.clear();
+  EXPECT_EQ(compare(a, b).figures, (std::vector<ComparedFigure>{{"busy", "GPU 0", 0.5, 0.5}}))
+      << "of what may not be compared nothing tells the two times";
+}
+
 }  // namespace
 }  // namespace headroom::compare

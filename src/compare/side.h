@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "model/figure.h"
+
 // One side of a comparison, as plain values: from a recording, from a batch's journal, or from the repeats of `ab`.
 namespace headroom::compare {
 
@@ -75,6 +77,7 @@ struct Side {
   std::optional<double> bytes_read;  // fetched from storage
   Figures accounts, phases;          // of the ledger: device-seconds over all samples
   std::int64_t short_phases = 0;     // that have no time of their own there
+  std::vector<Figure> figures;       // of each run (compare/requirements.h)
 };
 
 }  // namespace headroom::compare

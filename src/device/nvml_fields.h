@@ -17,7 +17,9 @@ class FieldBatch {
   // Adds a cell per field, except for those that a caller reads in another way (see has_power, has_energy).
   void read(const Look& look, Row& row);
 
-  void ask_all() { energy_due_.next.reset(); }
+  void ask_all();
+  // GPM tells bytes per second: the counters of bytes, of 32 bits on some drivers, need not be read in every tick.
+  void rates_are_known();
 
   // False once it is known that the batch brings no such value.
   [[nodiscard]] bool has_power() const { return !dropped_[kPowerSlot]; }
@@ -30,8 +32,7 @@ class FieldBatch {
   void drop(std::size_t slot) { dropped_[slot] = true; }
   void put(std::size_t slot, const nvml::FieldValue& field, Row& row);
 
-  // It takes 3 ms on an H200 (driver 580), a hundred times as long as all others together.
-  Due energy_due_{5 * kSecond};
+  std::array<Due, kFields> due_{};
   std::array<bool, kFields> dropped_{};
   std::array<nvml::FieldValue, kFields> batch_{};
   std::array<std::size_t, kFields> slots_{};  // slots_[i]: the field in batch_[i]

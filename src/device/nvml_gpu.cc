@@ -147,6 +147,7 @@ bool NvmlGpu::read_all(const Look& look, Nanos since, ProcessDirectory& director
   if (row_.lost()) return false;
   read_memory(look);
   if (row_.lost()) return false;
+  if (gpm_.supported(look)) fields_.rates_are_known();
   fields_.read(look, row_);
   if (row_.lost()) return false;
   scalars_.set_needed(!fields_.has_power(), !fields_.has_energy(), !fields_.counts_events());

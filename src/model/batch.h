@@ -10,6 +10,7 @@
 
 #include "base/enum_table.h"
 #include "base/time.h"
+#include "model/requirement.h"
 
 // The words of `headroom batch`: what a person asked for (TaskSpec), how it went (Attempt), what it came to
 // (BatchSummary). Plain values; the planner, the journal, the executors and the reports all speak of these.
@@ -193,6 +194,13 @@ struct Attempt {
 };
 
 // Mirrors the schema headroom.batch/1 (DESIGN section 8).
+// What an attempt said of one of its metrics last.
+struct AttemptMetric {
+  AttemptId attempt = 0;
+  std::string name;
+  double value = 0;
+};
+
 struct BatchSummary {
   struct Tasks {
     std::int64_t total = 0, succeeded = 0, failed = 0, skipped = 0, cancelled = 0;
@@ -229,7 +237,8 @@ struct BatchSummary {
   std::vector<Packing> packing;
   std::vector<std::string> rerun_after_crash;  // names of tasks that ran again because their end was not journalled
   std::string recording, journal;
-  Nanos longest_call = 0;  // CPU time of the longest one of a handler of its event loop
+  Nanos longest_call = 0;                       // CPU time of the longest one of a handler of its event loop
+  std::vector<JudgedRequirement> requirements;  // where the user gave some
 };
 
 }  // namespace headroom

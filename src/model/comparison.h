@@ -9,6 +9,7 @@
 
 #include "base/enum_table.h"
 #include "base/time.h"
+#include "model/requirement.h"
 
 // The answer of `headroom compare`, `ab` and `verify`: may two runs be compared at all, and if so, by how much they
 // differ (compare/compare.h). Mirrors the schema headroom.compare/1 (docs/json.md).
@@ -104,6 +105,13 @@ struct ComparedParameter {
   bool operator==(const ComparedParameter&) const = default;
 };
 
+// A figure of the runs as wholes (compare/requirements.h): the mean over the repeats, of peaks the highest.
+struct ComparedFigure {
+  std::string name, of;  // as Figure's
+  std::optional<double> a, b;
+  bool operator==(const ComparedFigure&) const = default;
+};
+
 struct ComparedArtefact {
   std::string name;
   bool same = false;
@@ -131,7 +139,9 @@ struct Comparison {
   std::string method;                          // what the interval rests on, in words: "8 interleaved pairs"
   std::vector<ComparedPart> phases, accounts;  // of the GPUs' time; empty where a reason refuses, as are metrics
   std::vector<ComparedMetric> metrics;
-  std::vector<ComparedParameter> parameters;  // those that differ
+  std::vector<ComparedFigure> figures;          // those that either side has
+  std::vector<JudgedRequirement> requirements;  // of B, where the user gave some
+  std::vector<ComparedParameter> parameters;    // those that differ
   std::vector<ComparedArtefact> artefacts;
   std::string valid_command;  // that makes a valid pair
   std::string valid_note;     // what has to be filled in or known to use it; "": nothing

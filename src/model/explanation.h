@@ -8,6 +8,7 @@
 #include "model/finding.h"
 #include "model/ledger.h"
 #include "model/recording.h"
+#include "model/requirement.h"
 
 namespace headroom {
 
@@ -149,6 +150,7 @@ struct Explanation {
   std::vector<Projection> projections;
   std::vector<HealthCheck> health;
   std::vector<Loss> losses;
+  std::vector<JudgedRequirement> requirements;  // where the user gave some
   RecordingCost cost;
 };
 

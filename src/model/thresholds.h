@@ -115,7 +115,8 @@
   T(kMemoryPressure, "memory_pressure", 0.3, "ratio",                                                                 \
     "of the time in which the kernel counts some process as waiting for memory, from which that holds a job up")      \
   T(kPageable, "pageable", 3e9, "bytes_per_second",                                                                   \
-    "that pageable memory is copied to a GPU at best, on average: more time than the bytes take has another cause")   \
+    "at which a slow host copies pageable memory to a GPU (an H200's copied at 8e9 to 19e9): a wait that is longer "  \
+    "than the bytes take at it has another cause")                                                                    \
   T(kRestartClose, "restart_close", 1, "seconds",                                                                     \
     "between the end of a worker and the start of the next, up to which one replaced the other")                      \
   T(kOwnerIo, "owner_io", 0.2, "ratio",                                                                               \

@@ -11,6 +11,7 @@
 #include "report/batch_table.h"
 #include "report/json_values.h"
 #include "report/ledger_json.h"
+#include "report/requirements.h"
 #include "report/text.h"
 
 namespace headroom::report {
@@ -203,7 +204,8 @@ std::vector<std::string> sentences(const BatchSummary& summary, const BatchEndFa
 std::string to_text(const BatchSummary& summary, const BatchEndFacts& facts,
                     const std::optional<Explanation>& explanation, const TextOptions& options) {
   const TextOptions layout = clamped(options);
-  std::string text = wrap(join(sentences(summary, facts), " "), layout.width, "", "");
+  std::string text = wrap(join(sentences(summary, facts), " "), layout.width, "", "") +
+                     requirements_text(summary.requirements, layout);
   if (explanation && explanation->ledger.budget() > 0) {
     const std::size_t limit = line_limit(explanation->ledger.devices.size(), layout);
     const auto taken = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 2;
@@ -239,34 +241,35 @@ std::string to_json(const BatchSummary& summary, const BatchEndFacts& facts,
   const auto account = [&](Account id) {
     return seconds_of([id](const Explanation& e) { return e.ledger.total(id); });
   };
-  const Json root{{"schema", "headroom.batch/1"},
-                  {"tasks",
-                   {{"total", tasks.total},
-                    {"succeeded", tasks.succeeded},
-                    {"failed", tasks.failed},
-                    {"skipped", tasks.skipped},
-                    {"cancelled", tasks.cancelled},
-                    {"left", tasks.left},
-                    {"succeeded_earlier", facts.earlier}}},
-                  {"attempts", summary.attempts},
-                  {"retries", summary.retries},
-                  {"oom_requeues", summary.oom_requeues},
-                  {"wall_seconds", summary.wall_seconds},
-                  {"devices", devices},
-                  {"placement",
-                   {{"verified", summary.verified},
-                    {"unseen", summary.unseen},
-                    {"misplaced", misplaced},
-                    {"cpu_fallback", facts.cpu_fallbacks}}},
-                  {"packing", packing},
-                  {"rerun_after_crash", summary.rerun_after_crash},
-                  {"ledger", explanation ? ledger_json(*explanation) : Json(nullptr)},
-                  {"tail_seconds", seconds_of([](const Explanation& e) { return e.batch ? e.batch->tail : 0; })},
-                  {"discarded_device_seconds", account(Account::kDiscarded)},
-                  {"task_waiting_device_seconds", account(Account::kTaskWaiting)},
-                  {"recording", text_json(summary.recording)},
-                  {"journal", summary.journal},
-                  {"longest_call_seconds", seconds(summary.longest_call)}};
+  Json root{{"schema", "headroom.batch/1"},
+            {"tasks",
+             {{"total", tasks.total},
+              {"succeeded", tasks.succeeded},
+              {"failed", tasks.failed},
+              {"skipped", tasks.skipped},
+              {"cancelled", tasks.cancelled},
+              {"left", tasks.left},
+              {"succeeded_earlier", facts.earlier}}},
+            {"attempts", summary.attempts},
+            {"retries", summary.retries},
+            {"oom_requeues", summary.oom_requeues},
+            {"wall_seconds", summary.wall_seconds},
+            {"devices", devices},
+            {"placement",
+             {{"verified", summary.verified},
+              {"unseen", summary.unseen},
+              {"misplaced", misplaced},
+              {"cpu_fallback", facts.cpu_fallbacks}}},
+            {"packing", packing},
+            {"rerun_after_crash", summary.rerun_after_crash},
+            {"ledger", explanation ? ledger_json(*explanation) : Json(nullptr)},
+            {"tail_seconds", seconds_of([](const Explanation& e) { return e.batch ? e.batch->tail : 0; })},
+            {"discarded_device_seconds", account(Account::kDiscarded)},
+            {"task_waiting_device_seconds", account(Account::kTaskWaiting)},
+            {"recording", text_json(summary.recording)},
+            {"journal", summary.journal},
+            {"longest_call_seconds", seconds(summary.longest_call)}};
+  if (!summary.requirements.empty()) root["requirements"] = requirements_json(summary.requirements);
   return dump(root, 1);
 }
 

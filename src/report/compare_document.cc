@@ -10,6 +10,7 @@
 #include "report/facts_compare.h"
 #include "report/html.h"
 #include "report/markdown.h"
+#include "report/requirements.h"
 
 namespace headroom::report {
 
@@ -110,6 +111,8 @@ std::string to_html(const ComparisonDocument& d) {
                          // What is not comparable has its reasons first.
                          c.comparable() ? result : reasons,
                          c.comparable() ? reasons : result,
+                         {"required", "Required", html::table(requirements_table(c.requirements))},
+                         {"figures", "Side by side", html::table(figures_table(c.figures))},
                          {"parts", "GPU time", parts_chart(captioned("GPU time by account", c), c.accounts)},
                          {"phases", "Phases",
                           parts_chart(captioned("GPU time by phase", c), c.phases) + html::dim(short_phases_words(c))},
@@ -129,6 +132,8 @@ std::string to_markdown(const ComparisonDocument& d) {
       section(result_title(c), markdown::table(result_table(d)) + markdown::points(result_points(d)));
   const std::string reasons = section(reasons_title(c), markdown::points(reason_points(c)));
   text += c.comparable() ? result + reasons : reasons + result;
+  text += section("Required", markdown::table(requirements_table(c.requirements)));
+  text += section("Side by side", markdown::table(figures_table(c.figures)));
   text += section("GPU time", markdown::table(parts_table(captioned("GPU time by account", c), c.accounts)));
   Table phases = parts_table(captioned("GPU time by phase", c), c.phases);
   phases.note = short_phases_words(c);

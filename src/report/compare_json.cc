@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report/compare.h"
 #include "report/json_values.h"
+#include "report/requirements.h"
 
 namespace headroom::report {
 
@@ -54,6 +55,8 @@ std::string to_json(const Comparison& c) {
                                {"a_deviation", optional_json(metric.a_spread)},
                                {"b_deviation", optional_json(metric.b_spread)},
                                {"equal_work", metric.equal_work}});
+  json["figures"] = figures_json(c.figures);
+  if (!c.requirements.empty()) json["requirements"] = requirements_json(c.requirements);
   json["parameters"] = Json::array();
   for (const ComparedParameter& parameter : c.parameters)
     json["parameters"].push_back({{"name", parameter.name},

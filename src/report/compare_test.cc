@@ -195,5 +195,49 @@ TEST(Predictions, StartAndShow) {
   EXPECT_EQ(nlohmann::json::parse(predictions_json({history}, {outcome}))["causes"][0]["shrink_low"], 0.4);
 }
 
+Comparison with_figures(Comparison c) {
+  c.figures = {{"busy", "GPU 0", 0.5, 0.75}, {"peak_memory", "GPU 0", 3e9, std::nullopt}, {"duration", "", 61.0, 59.0}};
+  const Requirement memory{"peak_memory<22GB", "peak_memory", Sense::kLess, 22e9, "GB", 1e9};
+  const Requirement accuracy{"accuracy>=0.97", "accuracy", Sense::kAtLeast, 0.97};
+  c.requirements = {
+      {memory, false, 22000001000.0, "GPU 1"}, {accuracy, true, 0.97}, {accuracy, std::nullopt, {}, "", "why"}};
+  return c;
+}
+
+TEST(CompareText, WhatIsRequiredAndTheFiguresOfBoth) {
+  const std::string text = to_text(with_figures(measured()), {.full = true});
+  EXPECT_THAT(text, HasSubstr("Required\n"
+                              "  peak_memory<22GB  not kept: 22.000001GB on GPU 1\n"
+                              "  accuracy>=0.97    kept: 0.97\n"
+                              "  accuracy>=0.97    not known: why\n"))
+      << "with as many digits as tell the value from the limit";
+  EXPECT_THAT(text, HasSubstr("Figures of the whole runs\n"
+                              "                                       A           B\n"
+                              "  busy, GPU 0                       50 %        75 %\n"
+                              "  peak memory, GPU 0            2861 MiB   not known\n"
+                              "  duration                          1:01      59.0 s\n"));
+  EXPECT_THAT(to_text(with_figures(refused()), {.full = true}), HasSubstr("Figures of the whole runs"));
+  EXPECT_THAT(to_text(with_figures(measured()), {}), Not(HasSubstr("Figures of the whole runs")));
+}
+
+TEST(CompareJson, RequirementsAndFiguresAreThere) {
+  const auto json = nlohmann::json::parse(to_json(with_figures(measured())));
+  EXPECT_EQ(json["requirements"][0]["kept"], false);
+  EXPECT_EQ(json["requirements"][0]["of"], "GPU 1");
+  EXPECT_EQ(json["requirements"][2]["kept"], nullptr);
+  EXPECT_EQ(json["requirements"][2]["why_not_known"], "why");
+  EXPECT_EQ(json["figures"][1]["a"], 3e9);
+  EXPECT_EQ(json["figures"][1]["b"], nullptr);
+  EXPECT_FALSE(nlohmann::json::parse(to_json(measured())).contains("requirements"));
+}
+
+TEST(CompareDocument, HasWhatIsRequiredAndTheFigures) {
+  const Comparison c = with_figures(measured());
+  const std::string text = to_markdown({c});
+  EXPECT_THAT(text, HasSubstr("## Required"));
+  EXPECT_THAT(text, HasSubstr("## Side by side"));
+  EXPECT_THAT(to_html({c}), HasSubstr("22.000001GB on GPU 1"));
+}
+
 }  // namespace
 }  // namespace headroom::report

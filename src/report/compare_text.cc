@@ -7,6 +7,7 @@
 #include "base/visible.h"
 #include "report/compare.h"
 #include "report/compare_words.h"
+#include "report/requirements.h"
 
 namespace headroom::report {
 
@@ -95,6 +96,17 @@ std::string metrics_text(const Comparison& c, const TextOptions& options) {
   return text;
 }
 
+std::string figures_text(const Comparison& c, const TextOptions& options) {
+  const Table table = figures_table(c.figures);
+  if (!options.full || table.rows.empty()) return "";
+  constexpr std::size_t kFigure = 26;
+  std::string text = table.caption + "\n";
+  text += fmt::format("  {}{}{}\n", pad_right("", kFigure), pad_left("A", 12), pad_left("B", 12));
+  for (const auto& cells : table.rows)
+    text += fmt::format("  {}{}{}\n", pad_right(cells[0], kFigure), pad_left(cells[1], 12), pad_left(cells[2], 12));
+  return text;
+}
+
 std::string artefacts_text(const Comparison& c, const TextOptions& options) {
   if (c.artefacts.empty()) return "";
   std::string text = wrap(artefact_words(c), options.width, "", "");
@@ -114,17 +126,17 @@ std::string to_text(const Comparison& c, const TextOptions& given) {
   const TextOptions options = clamped(given);
   std::string text;
   if (!c.comparable()) {
-    text = refused(c, options) + changes_text(c, options) + artefacts_text(c, options);
-    return text;
+    text = refused(c, options) + requirements_text(c.requirements, options) + changes_text(c, options);
+    return text + figures_text(c, options) + artefacts_text(c, options);
   }
   text = wrap(bold(answer_words(c), options), options.width, "", "");
   text += row("per " + c.unit, fmt::format("A {}, B {}; {}", per_unit(c.a), per_unit(c.b), c.method), options);
-  text += other_measure(c, options) + reasons_text(c, false, options);
+  text += other_measure(c, options) + reasons_text(c, false, options) + requirements_text(c.requirements, options);
   text += changes_text(c, options) + metrics_text(c, options);
   text += parts_text("GPU time of the whole runs", c.accounts, c, options) +
           parts_text("Phases of the whole runs", c.phases, c, options);
   if (const std::string words = short_phases_words(c); !words.empty()) text += wrap(words, options.width, "  ", "  ");
-  return text + artefacts_text(c, options);
+  return text + figures_text(c, options) + artefacts_text(c, options);
 }
 
 }  // namespace headroom::report

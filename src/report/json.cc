@@ -9,6 +9,7 @@
 #include "report/finding_json.h"
 #include "report/json_values.h"
 #include "report/ledger_json.h"
+#include "report/requirements.h"
 
 namespace headroom::report {
 
@@ -176,7 +177,7 @@ std::string to_json(const Explanation& e) {
   if (e.pipeline)
     pipeline = {
         {"gpu_part_ns", e.pipeline->gpu_part}, {"kernels_ns", e.pipeline->kernels}, {"rest_ns", e.pipeline->rest}};
-  const Json document{
+  Json document{
       {"schema", "headroom.why/1"},
       {"headline", e.headline},
       {"recording", recording_json(e)},
@@ -194,6 +195,7 @@ std::string to_json(const Explanation& e) {
       {"losses", losses_json(e.losses)},
       {"cost",
        {{"cpu_seconds", optional_json(e.cost.cpu_seconds)}, {"max_rss_bytes", optional_json(e.cost.max_rss_bytes)}}}};
+  if (!e.requirements.empty()) document["requirements"] = requirements_json(e.requirements);
   return dump(document);
 }
 

@@ -16,6 +16,7 @@
 #include "report/findings_text.h"
 #include "report/layout.h"
 #include "report/palette.h"
+#include "report/requirements.h"
 #include "report/words.h"
 
 namespace headroom::report {
@@ -275,7 +276,7 @@ std::size_t line_limit(std::size_t devices, const TextOptions& options) {
 std::string to_text(const Explanation& explanation, const TextOptions& wanted) {
   const TextOptions options = clamped(wanted);
   const std::string text = bold(wrap(explanation.headline, options.width, "", ""), options) + "\n";
-  return text +
+  return text + requirements_text(explanation.requirements, options) + (explanation.requirements.empty() ? "" : "\n") +
          shared_part(explanation, options, line_limit(explanation.ledger.devices.size(), options) - lines_in(text));
 }
 

@@ -6,6 +6,7 @@ import pathlib
 import shlex
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -244,10 +245,28 @@ def on_two_gpus(tmp_path, verb, *job, recording="a.hrec"):
     return findings(), [finding["cause"] for finding in why["findings"]]
 
 
+# Keeps one GPU busy until it was told of (or for 60 s), and for two seconds more.
+UNTIL_TOLD = """
+import os, sys, time
+import headroom_sim
+gpu = headroom_sim.Device(0)
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    gpu.launch(ms=16)
+    gpu.sync()
+    if os.path.exists(sys.argv[1]): end = min(end, time.monotonic() + 2)
+"""
+
+
+def until_told(tmp_path):
+    (tmp_path / "job.py").write_text(UNTIL_TOLD, "utf-8")
+    return shlex.join([sys.executable, str(tmp_path / "job.py"), str(tmp_path / "told")])
+
+
 def told_of_one_busy_gpu(tmp_path, verb):
-    tasks = tmp_path / "tasks.txt"
-    tasks.write_text(sim_job() + "\n")
-    return on_two_gpus(tmp_path, verb, *(["--", *shlex.split(sim_job())] if verb == "run" else [tasks]))
+    job, tasks = until_told(tmp_path), tmp_path / "tasks.txt"
+    tasks.write_text(job + "\n", "utf-8")
+    return on_two_gpus(tmp_path, verb, *(["--", *shlex.split(job)] if verb == "run" else [tasks]))
 
 
 @pytest.mark.truth
@@ -267,7 +286,7 @@ def test_what_is_sure_is_told_while_it_goes_on_and_once(tmp_path, verb):
 
 
 def test_what_no_longer_holds_is_withdrawn(tmp_path):
-    both = "; ".join(f"CUDA_VISIBLE_DEVICES={gpu} {sim_job()}" for gpu in (0, 1))
+    both = f"CUDA_VISIBLE_DEVICES=0 {until_told(tmp_path)}; CUDA_VISIBLE_DEVICES=1 {sim_job()}"
     documents, causes = on_two_gpus(tmp_path, "run", "--", "sh", "-c", both)
     live, _, withdrawn = by_when(documents)
     assert "more_gpus_than_useful" in live and "more_gpus_than_useful" not in causes

@@ -25,7 +25,9 @@ def ran(tmp_path, scenario, seconds=8, gpus="2xA6000", run=(), check=True):
 def test_a_rank_that_waits_for_another(tmp_path, scenario, title, function, causes):
     _, answer = ran(tmp_path, scenario)
     assert share(answer, "peers", device=answer["devices"][1]["uuid"]) > 0
-    found = next(f for f in answer["findings"] if f["title"].startswith(title))
+    titles = {f["title"]: f for f in answer["findings"]}
+    found = next((f for text, f in titles.items() if text.startswith(title)), None)
+    assert found, list(titles)
     assert set(found["candidates"] or [found["cause"]]) == causes
     assert function in found["title"] and "(GPU 0) was at work" in " ".join(found["evidence"])
 

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/requirements.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/bytes.h"
+#include "base/duration.h"
+#include "base/strings.h"
+
+namespace headroom::compare {
+
+namespace {
+
+constexpr std::string_view kExample = "--require 'accuracy>=0.97' --require 'peak_memory<22GB' --require 'busy>=40%'";
+
+struct SenseText {
+  std::string_view text;
+  Sense sense;
+};
+constexpr std::array kSenses{SenseText{">=", Sense::kAtLeast}, SenseText{"<=", Sense::kAtMost},
+                             SenseText{">", Sense::kMore}, SenseText{"<", Sense::kLess}};
+
+bool keeps(const Requirement& requirement, double value) {
+  switch (requirement.sense) {
+    case Sense::kLess:
+      return value < requirement.limit;
+    case Sense::kAtMost:
+      return value <= requirement.limit;
+    case Sense::kMore:
+      return value > requirement.limit;
+    case Sense::kAtLeast:
+      return value >= requirement.limit;
+  }
+  return false;
+}
+
+bool wants_much(Sense sense) { return sense == Sense::kMore || sense == Sense::kAtLeast; }
+
+struct Number {
+  double value;
+  std::string_view suffix;
+};
+std::optional<Number> number_of(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number.value);
+  if (error != std::errc() || !std::isfinite(number.value)) return std::nullopt;
+  number.suffix = trim(text.substr(static_cast<std::size_t>(end - text.data())));
+  return number;
+}
+
+Result<double> scale_of(FigureUnit unit, std::string_view suffix) {
+  const auto either = [&](std::string_view name) { return suffix.empty() || suffix == name; };
+  const std::string one = fmt::format("1{}", suffix);
+  switch (unit) {
+    case FigureUnit::kRatio:
+      if (either("%")) return suffix.empty() ? 1.0 : 0.01;
+      return fail(Errc::kInvalidInput, "", "a share is such as 0.4 or 40%");
+    case FigureUnit::kBytes: {
+      const auto bytes = parse_bytes(one);
+      if (bytes) return static_cast<double>(*bytes);
+      return fail(Errc::kInvalidInput, "", "a size is such as 22GB or 20GiB");
+    }
+    case FigureUnit::kWatts:
+      if (either("W")) return 1.0;
+      return fail(Errc::kInvalidInput, "", "power is in watts, such as 300W");
+    case FigureUnit::kCelsius:
+      if (either("C")) return 1.0;
+      return fail(Errc::kInvalidInput, "", "a temperature is in degrees Celsius, such as 80C");
+    case FigureUnit::kSeconds: {
+      const auto time = parse_duration(one);
+      if (time) return seconds(*time);
+      return fail(Errc::kInvalidInput, "", "a time is such as 90s, 7m or 1.5h");
+    }
+    case FigureUnit::kNumber:
+      break;
+  }
+  if (suffix.empty()) return 1.0;
+  return fail(Errc::kInvalidInput, "", "it is a number without a unit");
+}
+
+std::string on_gpu(const Device& device) { return fmt::format("GPU {}", device.index); }
+
+Figure share_busy(const Explanation& e, std::size_t device) {
+  const Ledger& ledger = e.ledger;
+  Figure figure{"busy", on_gpu(ledger.devices[device]), std::nullopt, "no reading says what the GPU did"};
+  const Nanos observed = ledger.span() - ledger.total(Account::kUnobserved, device);
+  if (observed <= 0) return figure;
+  const Nanos busy = ledger.busy(device) - ledger.total(Account::kForeign, device);
+  figure.value = static_cast<double>(busy) / static_cast<double>(observed);
+  return figure;
+}
+
+bool is_of_others(const Ledger& ledger, std::size_t device) {
+  return ledger.total(Account::kForeign, device) > 0 && ledger.busy(device) == ledger.total(Account::kForeign, device);
+}
+
+void add_stats(const Explanation& e, std::size_t device, std::vector<Figure>& figures) {
+  const auto of = std::find_if(e.devices.begin(), e.devices.end(),
+                               [&](const DeviceStats& stats) { return stats.device == device; });
+  const auto add = [&](Metric metric, std::string_view mean, std::string_view peak) {
+    const MetricStats* stats = nullptr;
+    if (of != e.devices.end())
+      for (const MetricStats& one : of->metrics)
+        if (one.metric == metric && one.samples > 0) stats = &one;
+    const auto put = [&](std::string_view name, double value) {
+      if (name.empty()) return;
+      Figure figure{std::string(name), on_gpu(e.ledger.devices[device]), std::nullopt,
+                    "the recording has no reading of it"};
+      if (stats != nullptr) figure.value = value, figure.why_not.clear();
+      figures.push_back(std::move(figure));
+    };
+    put(mean, stats != nullptr ? stats->mean : 0);
+    put(peak, stats != nullptr ? stats->max : 0);
+  };
+  add(Metric::kGpuUtil, "mean_utilization", "");
+  add(Metric::kMemoryUsed, "mean_memory", "peak_memory");
+  add(Metric::kPower, "mean_power", "peak_power");
+  add(Metric::kTemperature, "mean_temperature", "peak_temperature");
+}
+
+// The names of what the job wrote itself.
+std::string own_metrics(const std::vector<Figure>& figures) {
+  std::set<std::string> names;
+  for (const Figure& figure : figures)
+    if (figure_info(figure.name) == nullptr) names.insert(figure.name);
+  return join(std::vector<std::string>(names.begin(), names.end()), ", ");
+}
+
+std::string why_none(const Requirement& requirement, const std::vector<Figure>& figures) {
+  if (const FigureInfo* known = figure_info(requirement.name)) {
+    if (known->of_each_gpu) return "no GPU of the job was recorded";
+    return requirement.name == "failed_tasks" ? "it is no batch" : "no steps were counted";
+  }
+  const std::string names = own_metrics(figures);
+  return names.empty() ? "no metric of the job was recorded"
+                       : fmt::format("no metric of this name was recorded, but {}", names);
+}
+
+}  // namespace
+
+std::string known_figures() {
+  std::vector<std::string> names;
+  for (const FigureInfo& figure : kFigures) names.emplace_back(figure.name);
+  return join(names, ", ");
+}
+
+Result<Requirement> parse_requirement(std::string_view text) {
+  const auto wrong = [&](const std::string& what, std::string hint) {
+    return fail(Errc::kInvalidInput, fmt::format("--require '{}': {}", text, what), std::move(hint));
+  };
+  const std::size_t at = text.find_first_of("<>");
+  if (at == std::string_view::npos)
+    return wrong("no limit: name, <, <=, > or >=, and a number", fmt::format("in a shell with quotes: {}", kExample));
+  Requirement requirement{.text = std::string(text), .name = std::string(trim(text.substr(0, at)))};
+  const auto sense = std::find_if(kSenses.begin(), kSenses.end(),
+                                  [&](const SenseText& s) { return text.substr(at).starts_with(s.text); });
+  requirement.sense = sense->sense;
+  const auto number = number_of(trim(text.substr(at + sense->text.size())));
+  if (requirement.name.empty()) return wrong("no figure is named", fmt::format("such as {}", kExample));
+  if (requirement.name.ends_with('='))
+    return wrong("a comparison is one of <, <=, > and >=", fmt::format("such as {}", kExample));
+  if (!number) return wrong("what stands behind the comparison is no number", fmt::format("such as {}", kExample));
+  requirement.suffix = number->suffix;
+  const FigureInfo* known = figure_info(requirement.name);
+  if (known == nullptr && !number->suffix.empty())
+    return wrong(
+        fmt::format("there is no figure '{}' with a unit", requirement.name),
+        fmt::format("known are {}; a metric that the job writes itself has a limit without a unit", known_figures()));
+  if (known != nullptr) {
+    const auto scale = scale_of(known->unit, number->suffix);
+    if (!scale)
+      return wrong(fmt::format("'{}' is no limit of {}", text.substr(at + sense->text.size()), known->name),
+                   scale.error().hint);
+    requirement.scale = *scale;
+  }
+  requirement.limit = number->value * requirement.scale;
+  return requirement;
+}
+
+std::vector<Figure> figures_of(const Explanation& e) {
+  std::vector<Figure> figures;
+  for (std::size_t device = 0; device < e.ledger.devices.size(); ++device) {
+    if (is_of_others(e.ledger, device)) continue;
+    figures.push_back(share_busy(e, device));
+    add_stats(e, device, figures);
+  }
+  figures.push_back({"duration", "", seconds(e.ledger.span()), ""});
+  const auto rate = [&](const char* name, const std::optional<double>& value) {
+    if (value) figures.push_back({name, "", value, ""});
+  };
+  if (e.work) {
+    rate("steps_per_second", e.work->steps_per_second);
+    rate("samples_per_second", e.work->samples_per_second);
+  }
+  if (e.meta.origin != "batch")
+    for (const auto& [name, value] : e.said.metrics) figures.push_back({name, "", value, ""});
+  return figures;
+}
+
+std::vector<Figure> figures_of_tasks(const std::vector<Sample>& attempts) {
+  std::map<std::string, const Sample*> last;  // by task
+  std::set<std::string> names;
+  for (const Sample& attempt : attempts) last[attempt.task] = &attempt;
+  std::int64_t failed = 0;
+  for (const auto& [task, attempt] : last) {
+    if (attempt->outcome != "succeeded") ++failed;
+    for (const auto& [name, value] : attempt->metrics) names.insert(name);
+  }
+  std::vector<Figure> figures{{"failed_tasks", "", static_cast<double>(failed), ""}};
+  for (const auto& [task, attempt] : last) {
+    if (attempt->outcome != "succeeded") continue;
+    for (const std::string& name : names) {
+      Figure figure{name, fmt::format("task {}", task), std::nullopt, "none was recorded of it"};
+      for (const auto& [written, value] : attempt->metrics)
+        if (written == name) figure.value = value, figure.why_not.clear();
+      figures.push_back(std::move(figure));
+    }
+  }
+  return figures;
+}
+
+JudgedRequirement judged(const Requirement& requirement, const std::vector<Figure>& figures) {
+  JudgedRequirement answer{.requirement = requirement};
+  bool known = true;
+  for (const Figure& figure : figures) {
+    if (figure.name != requirement.name) continue;
+    if (!figure.value) {
+      if (std::exchange(known, false))
+        answer.why_not = figure.of.empty() ? figure.why_not : fmt::format("{}: {}", figure.of, figure.why_not);
+      continue;
+    }
+    const bool nearer = wants_much(requirement.sense) ? *figure.value < answer.value : *figure.value > answer.value;
+    if (!answer.value || nearer) answer.value = figure.value, answer.of = figure.of;
+  }
+  if (!answer.value && known) answer.why_not = why_none(requirement, figures), known = false;
+  if (answer.value && (known || !keeps(requirement, *answer.value))) answer.kept = keeps(requirement, *answer.value);
+  if (answer.kept) answer.why_not.clear();
+  return answer;
+}
+
+std::vector<JudgedRequirement> judged(const std::vector<Requirement>& requirements,
+                                      const std::vector<Figure>& figures) {
+  std::vector<JudgedRequirement> answers;
+  for (const Requirement& requirement : requirements) answers.push_back(judged(requirement, figures));
+  return answers;
+}
+
+bool all_kept(const std::vector<JudgedRequirement>& requirements) {
+  return std::all_of(requirements.begin(), requirements.end(),
+                     [](const JudgedRequirement& one) { return one.kept.value_or(false); });
+}
+
+}  // namespace headroom::compare
