@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "analyze/analysis.h"
+#include "analyze/progress.h"
 #include "base/human.h"
 #include "diagnose/alike.h"
 #include "diagnose/batch_times.h"
@@ -20,6 +21,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
+#include "model/events.h"
 #include "model/losses.h"
 
 namespace headroom {
@@ -292,6 +294,10 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   choose_phases(a);
   e.work = std::move(a.work);
   e.said = std::move(a.said);
+  const bool ended = std::any_of(recording.events.begin(), recording.events.end(),
+                                 [](const Event& event) { return is<events::JobEnd>(event); });
+  const bool runs = a.goes_on && !ended && window.end >= recording.meta.end;
+  e.progress = progress_of(recording, window.end, runs ? Ends::kRuns : Ends::kEnded);
   e.meta = std::move(a.meta);
   e.ledger = std::move(a.ledger);
   e.devices = std::move(a.stats);
