@@ -143,7 +143,8 @@ Said said_of(const Recording& recording, const Window& window) {
   std::map<std::string, std::vector<double>> metrics;
   std::map<std::string, std::string> parameters;
   for (const Event& event : recording.events) {
-    if (event.at > window.end) break;
+    // A job's last words are read when it has ended.
+    if (event.at > window.end && window.end < recording.meta.end) break;
     if (const auto metric = of_event<events::MetricValue>(event)) metrics[metric->name].push_back(metric->value);
     if (const auto parameter = of_event<events::Parameter>(event)) parameters[parameter->name] = parameter->value;
   }

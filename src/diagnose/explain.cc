@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -297,7 +298,9 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   const bool ended = std::any_of(recording.events.begin(), recording.events.end(),
                                  [](const Event& event) { return is<events::JobEnd>(event); });
   const bool runs = a.goes_on && !ended && window.end >= recording.meta.end;
-  e.progress = progress_of(recording, window.end, runs ? Ends::kRuns : Ends::kEnded);
+  const bool to_the_end = !runs && window.end >= recording.meta.end;  // a job's last words are read when it has ended
+  e.progress = progress_of(recording, to_the_end ? std::numeric_limits<Nanos>::max() : window.end,
+                           runs ? Ends::kRuns : Ends::kEnded);
   e.meta = std::move(a.meta);
   e.ledger = std::move(a.ledger);
   e.devices = std::move(a.stats);

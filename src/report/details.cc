@@ -179,7 +179,7 @@ std::string metric_lines(const Said& said, const TextOptions& options) {
     if (metric.values < 2) continue;
     if (text.empty()) text = bold("Metrics, as the job told them", options) + "\n";
     const std::string curve = options.utf8 ? curve_text(metric.curve) : "";
-    text += wrap(fmt::format("{}: {}{}", visible(metric.name), metric_words(metric), curve.empty() ? "" : "  " + curve),
+    text += wrap(fmt::format("{}: {}{}", visible(metric.name), metric_words(metric), curve.empty() ? "" : ": " + curve),
                  options.width, "  ", "    ");
   }
   return text;

@@ -182,7 +182,7 @@ std::vector<Point> parameter_points(const Explanation& e) {
   for (const SaidMetric& metric : e.said.metrics) {
     const std::string curve = curve_text(metric.curve);
     add(points, metric.name + (metric.values < 2 ? " (metric, last)" : " (metric)"),
-        metric_words(metric) + (curve.empty() ? "" : "  " + curve));
+        metric_words(metric) + (curve.empty() ? "" : ": " + curve));
   }
   return points;
 }
