@@ -91,7 +91,7 @@ struct Progress {
   };
   struct Left {
     double low_seconds = 0, high_seconds = 0;
-    bool of_epochs = false;  // to the end of the last epoch; else to the last one of these steps
+    bool of_epochs = false;       // to the end of the last epoch; else to the last one of these steps
     bool without_pauses = false;  // what comes between epochs was not seen yet, and is not in it
     bool operator==(const Left&) const = default;
   };

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """How far a job is by its own lines, in the live `why` and `top`, and nothing of the time left once it has ended."""
 import json
+import pathlib
 import re
 import subprocess
 
+import jsonschema
 from live_support import HEADROOM, PYTHON, environment, kill_quietly, wait_until
 
 # Epochs of ten steps, each with a validation after it, until a file says that it is enough. The losses are 1, 1/2, 1/3, …
@@ -30,6 +32,14 @@ def headroom(tmp_path, *arguments):
     return done.stdout
 
 
+def held(answer):
+    """Against the schema that it names."""
+    name = answer["schema"].removeprefix("headroom.").replace("/", "-")
+    path = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schemas" / f"{name}.json"
+    jsonschema.validate(answer, json.loads(path.read_text("utf-8")))
+    return answer
+
+
 def test_a_job_that_runs_tells_where_it_is_and_one_that_ended_has_no_time_left(tmp_path):
     recording = tmp_path / "run.hrec"
     job = subprocess.Popen([HEADROOM, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "run", "-q", "--stacks", "0",
@@ -46,7 +56,7 @@ def test_a_job_that_runs_tells_where_it_is_and_one_that_ended_has_no_time_left(t
 
         def told(progress):
             return progress and progress["left_low_seconds"] is not None and progress["next_validation"]
-        first = wait_until(lambda: told((found := why())["progress"]) and found, "three epochs", every=0.3)["progress"]
+        first = held(wait_until(lambda: told((found := why())["progress"]) and found, "three epochs", every=0.3))["progress"]
         assert first["epoch"]["of"] == 1000 and 1 <= first["epoch"]["number"] <= 1000 and not first["epoch"]["done"]
         assert 0 <= first["left_low_seconds"] <= first["left_high_seconds"]
         assert (first["left_of"], first["left_without_pauses"]) == ("epochs", False)
@@ -57,8 +67,7 @@ def test_a_job_that_runs_tells_where_it_is_and_one_that_ended_has_no_time_left(t
         wait_until(lambda: re.search(r"The job is at " + at, headroom(tmp_path, "why", recording)), "words", every=0.3)
         wait_until(lambda: re.search("^" + at, headroom(tmp_path, "top", recording, "--once"), re.M), "a line of top",
                    every=0.3)
-        progress = wait_until(lambda: json.loads(headroom(tmp_path, "top", recording, "--json"))["progress"], "top",
-                              every=0.3)
+        progress = held(json.loads(headroom(tmp_path, "top", recording, "--json")))["progress"]
         assert progress["epoch"]["number"] >= first["epoch"]["number"]
     finally:
         (tmp_path / "stop").touch()
@@ -67,7 +76,7 @@ def test_a_job_that_runs_tells_where_it_is_and_one_that_ended_has_no_time_left(t
     assert job.returncode == 0
     epochs = int(out.split("the end")[1])
 
-    ended = why()
+    ended = held(why())
     assert ended["progress"]["epoch"] == {"number": epochs, "of": 1000, "done": False}
     assert ended["progress"]["left_low_seconds"] is None and ended["progress"]["next_validation"] is None
     assert ended["work"]["steps"] == 10 * epochs
