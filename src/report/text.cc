@@ -277,7 +277,7 @@ std::string to_text(const Explanation& explanation, const TextOptions& wanted) {
   const TextOptions options = clamped(wanted);
   std::string text = bold(wrap(explanation.headline, options.width, "", ""), options);
   if (explanation.progress && goes_on(explanation.meta))
-    text += wrap("The job is at " + progress_words(*explanation.progress) + ".", options.width, "", "");
+    text += wrap(progress_words(*explanation.progress) + ".", options.width, "Progress: ", "  ");
   text += "\n";
   return text +
          shared_part(explanation, options, line_limit(explanation.ledger.devices.size(), options) - lines_in(text));

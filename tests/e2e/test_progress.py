@@ -64,7 +64,7 @@ def test_a_job_that_runs_tells_where_it_is_and_one_that_ended_has_no_time_left(t
         assert 0 <= first["next_validation"]["low_seconds"] <= first["next_validation"]["high_seconds"]
 
         at = r"epoch \d+/1000(, step \d+/10)?; (about [\d.]+|at most [\d.]+|[\d.]+ to [\d.]+) (s|min|h) left"
-        wait_until(lambda: re.search(r"The job is at " + at, headroom(tmp_path, "why", recording)), "words", every=0.3)
+        wait_until(lambda: re.search(r"^Progress: " + at, headroom(tmp_path, "why", recording), re.M), "words", every=0.3)
         wait_until(lambda: re.search("^" + at, headroom(tmp_path, "top", recording, "--once"), re.M), "a line of top",
                    every=0.3)
         progress = held(json.loads(headroom(tmp_path, "top", recording, "--json")))["progress"]
@@ -85,7 +85,7 @@ def test_a_job_that_runs_tells_where_it_is_and_one_that_ended_has_no_time_left(t
     assert ended["metrics"]["val_loss"] == loss["last"]
     assert 2 <= len(loss["curve"]) <= 24 and loss["curve"] == sorted(loss["curve"], reverse=True)
     words = headroom(tmp_path, "why", recording, "--full")
-    assert "The job is at" not in words and " left" not in words
+    assert "Progress:" not in words and not re.search(r"\d (s|min|h) left", words)
     last = f"{loss['last']:.6g}"
     assert f"val_loss: {last} last, {loss['first']:.6g} first, {last} best (lowest) of {loss['values']}: █" in words
 
