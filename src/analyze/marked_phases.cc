@@ -12,26 +12,6 @@ namespace headroom {
 
 namespace {
 
-// What a phase of this name waits for, if nothing else says it: by the innermost of its names that says anything.
-// Training within an evaluation is training.
-std::optional<Account> account_told_by(std::string_view name) {
-  const std::size_t slash = name.rfind('/');
-  const std::string last = lower(name.substr(slash + 1));
-  const auto has = [&](std::initializer_list<std::string_view> words) {
-    return std::any_of(words.begin(), words.end(),
-                       [&](std::string_view word) { return last.find(word) != std::string::npos; });
-  };
-  if (last == "val" || last.starts_with("val_") || has({"valid", "eval"})) return Account::kValidationHost;
-  if (has({"checkpoint", "ckpt", "save"})) return Account::kCheckpoint;
-  if (has({"all_reduce", "allreduce", "all-reduce", "all_gather", "allgather", "reduce_scatter", "barrier",
-           "broadcast"}))
-    return Account::kPeers;
-  if (has({"load_data", "data_load", "dataload", "load data", "data load", "fetch", "next_batch", "get_batch"}))
-    return Account::kInput;
-  if (slash == std::string_view::npos || has({"train"})) return std::nullopt;
-  return account_told_by(name.substr(0, slash));
-}
-
 Tiers tier_of(std::string_view via) { return via == "stacks" ? "Y" : via == "output" ? "L" : "X"; }
 
 // Marks and output know more than the counters of /proc, and less than stacks that name a family. Where a phase by
@@ -49,6 +29,24 @@ void tell(Slice& slice, const std::string& name, std::string_view via, bool beyo
 }
 
 }  // namespace
+
+std::optional<Account> account_told_by(std::string_view name) {
+  const std::size_t slash = name.rfind('/');
+  const std::string last = lower(name.substr(slash + 1));
+  const auto has = [&](std::initializer_list<std::string_view> words) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](std::string_view word) { return last.find(word) != std::string::npos; });
+  };
+  if (last == "val" || last.starts_with("val_") || has({"valid", "eval"})) return Account::kValidationHost;
+  if (has({"checkpoint", "ckpt", "save"})) return Account::kCheckpoint;
+  if (has({"all_reduce", "allreduce", "all-reduce", "all_gather", "allgather", "reduce_scatter", "barrier",
+           "broadcast"}))
+    return Account::kPeers;
+  if (has({"load_data", "data_load", "dataload", "load data", "data load", "fetch", "next_batch", "get_batch"}))
+    return Account::kInput;
+  if (slash == std::string_view::npos || has({"train"})) return std::nullopt;
+  return account_told_by(name.substr(0, slash));
+}
 
 void mark_phases(const NamedPhases& named, std::vector<DeviceTime>& devices) {
   if (named.tracks.empty()) return;

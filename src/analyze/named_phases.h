@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,6 +51,10 @@ struct NamedPhases {
 
 // Those of the processes that hold a device: their own, else those of the nearest process above them.
 [[nodiscard]] NamedPhases named_phases(const Recording& recording, const JobView& job, const StackView& stacks);
+
+// What a phase of this name waits for, if nothing else says it: by the innermost of its names that says anything.
+// Training within an evaluation is training.
+[[nodiscard]] std::optional<Account> account_told_by(std::string_view name);
 
 // Cuts the slices where the phase of their process changes, and marks each part (Slice::named: index into names).
 void mark_phases(const NamedPhases& named, std::vector<DeviceTime>& devices);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -101,15 +103,55 @@ std::optional<Work> StepCounts::work(const Window& window) const {
   return work;
 }
 
+namespace {
+
+// Of more values than it has room for the means of as many in a row, as even as whole numbers allow.
+std::vector<double> curve_of(const std::vector<double>& values) {
+  const std::size_t points = std::min(values.size(), kMostOfCurve);
+  std::vector<double> curve;
+  for (std::size_t i = 0; i < points; ++i) {
+    const std::size_t begin = values.size() * i / points, end = values.size() * (i + 1) / points;
+    double sum = 0;
+    for (std::size_t k = begin; k < end; ++k) sum += values[k] / static_cast<double>(end - begin);
+    curve.push_back(sum);
+  }
+  return curve;
+}
+
+// What is no number may be the last word, and is no best one.
+SaidMetric said_metric(const std::string& name, const std::vector<double>& values) {
+  std::vector<double> numbers;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(numbers),
+               [](double one) { return std::isfinite(one); });
+  SaidMetric metric{.name = name,
+                    .last = values.back(),
+                    .first = values.front(),
+                    .lowest = values.back(),
+                    .highest = values.back(),
+                    .values = static_cast<std::int64_t>(values.size()),
+                    .better = better_by_name(name),
+                    .curve = curve_of(numbers)};
+  if (numbers.empty()) return metric;
+  const auto [lowest, highest] = std::minmax_element(numbers.begin(), numbers.end());
+  metric.lowest = *lowest;
+  metric.highest = *highest;
+  return metric;
+}
+
+}  // namespace
+
 Said said_of(const Recording& recording, const Window& window) {
-  std::map<std::string, double> metrics;
+  std::map<std::string, std::vector<double>> metrics;
   std::map<std::string, std::string> parameters;
   for (const Event& event : recording.events) {
-    if (event.at > window.end) break;
-    if (const auto metric = of_event<events::MetricValue>(event)) metrics[metric->name] = metric->value;
+    // A job's last words are read when it has ended.
+    if (event.at > window.end && window.end < recording.meta.end) break;
+    if (const auto metric = of_event<events::MetricValue>(event)) metrics[metric->name].push_back(metric->value);
     if (const auto parameter = of_event<events::Parameter>(event)) parameters[parameter->name] = parameter->value;
   }
-  return {{metrics.begin(), metrics.end()}, {parameters.begin(), parameters.end()}};
+  Said said{{}, {parameters.begin(), parameters.end()}};
+  for (const auto& [name, values] : metrics) said.metrics.push_back(said_metric(name, values));
+  return said;
 }
 
 std::vector<AttemptMetric> metrics_of_attempts(const Recording& recording) {

@@ -166,7 +166,7 @@ compare::Side side_of_job(const Recording& recording, const ExplainOptions& opti
   run.resolved = explanation.said.parameters;
   if ((run.variables = job_variables(meta)))
     std::erase_if(*run.variables, [](const auto& variable) { return is_placement(variable.first); });
-  run.metrics = explanation.said.metrics;
+  for (const SaidMetric& metric : explanation.said.metrics) run.metrics.emplace_back(metric.name, metric.last);
   const StepCounts steps = step_counts(recording);
   if (!steps.counts().empty()) {
     run.points = points_of(recording, steps);

@@ -199,7 +199,7 @@ std::vector<Figure> figures_of(const Explanation& e) {
     rate("samples_per_second", e.work->samples_per_second);
   }
   if (e.meta.origin != "batch")
-    for (const auto& [name, value] : e.said.metrics) figures.push_back({name, "", value, ""});
+    for (const SaidMetric& metric : e.said.metrics) figures.push_back({metric.name, "", metric.last, ""});
   return figures;
 }
 

@@ -92,7 +92,7 @@ Explanation explanation() {
   MetricStats memory;
   memory.metric = Metric::kMemoryUsed, memory.mean = 1e9, memory.max = 2e9, memory.samples = 10;
   e.devices = {{0, {memory}}, {1, {memory}}};
-  e.said.metrics = {{"accuracy", 0.98}};
+  e.said.metrics = {{.name = "accuracy", .last = 0.98}};
   return e;
 }
 

@@ -99,18 +99,6 @@ bool take_sizes(const PlanFile& plan, const std::vector<std::string>& applied, S
   return taken;
 }
 
-bool higher_is_better(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kWords{"acc",    "auc", "f1",  "score", "precision",
-                                                   "recall", "r2",  "map", "bleu"};
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](auto word) { return name.find(word) != std::string_view::npos; });
-}
-bool lower_is_better(std::string_view name) {
-  constexpr std::array<std::string_view, 7> kWords{"loss", "err", "rmse", "mae", "mse", "perplexity", "ppl"};
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](auto word) { return name.find(word) != std::string_view::npos; });
-}
-
 }  // namespace
 
 Result<std::vector<std::string>> applied_options(const PlanFile& plan, const std::vector<std::string>& said) {
@@ -140,10 +128,9 @@ Result<std::vector<std::string>> applied_options(const PlanFile& plan, const std
 QualityVerdict quality_of(const ComparedMetric& metric) {
   constexpr double kOneRun = 0.01, kDeviations = 2;
   QualityVerdict verdict{.name = metric.name, .a = metric.a, .b = metric.b};
-  const std::string name = lower(metric.name);
-  const bool higher = higher_is_better(name), lower_wins = lower_is_better(name);
-  if (higher == lower_wins) return verdict;  // neither, or both
-  const double worse = higher ? metric.a - metric.b : metric.b - metric.a;
+  const Better better = better_by_name(metric.name);
+  if (better == Better::kUnknown) return verdict;
+  const double worse = better == Better::kHigher ? metric.a - metric.b : metric.b - metric.a;
   double chance = kOneRun * std::abs(metric.a);
   if (metric.a_spread && metric.b_spread)
     chance = kDeviations * std::sqrt(*metric.a_spread * *metric.a_spread + *metric.b_spread * *metric.b_spread);

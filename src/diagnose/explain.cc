@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <set>
 #include <utility>
 
 #include "analyze/analysis.h"
+#include "analyze/progress.h"
 #include "base/human.h"
 #include "diagnose/alike.h"
 #include "diagnose/batch_times.h"
@@ -20,6 +22,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
+#include "model/events.h"
 #include "model/losses.h"
 
 namespace headroom {
@@ -292,6 +295,12 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   choose_phases(a);
   e.work = std::move(a.work);
   e.said = std::move(a.said);
+  const bool ended = std::any_of(recording.events.begin(), recording.events.end(),
+                                 [](const Event& event) { return is<events::JobEnd>(event); });
+  const bool runs = a.goes_on && !ended && window.end >= recording.meta.end;
+  const bool to_the_end = !runs && window.end >= recording.meta.end;  // a job's last words are read when it has ended
+  e.progress = progress_of(recording, to_the_end ? std::numeric_limits<Nanos>::max() : window.end,
+                           runs ? Ends::kRuns : Ends::kEnded);
   e.meta = std::move(a.meta);
   e.ledger = std::move(a.ledger);
   e.devices = std::move(a.stats);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "model/events.h"
 #include "model/losses.h"
 
 namespace headroom::marks {
@@ -71,6 +70,9 @@ void MarkTrack::take(const Mark& mark) {
     case Mark::Kind::kParameter:
       set_parameter(mark);
       break;
+    case Mark::Kind::kProgress:
+      set_progress(mark);
+      break;
   }
 }
 
@@ -128,6 +130,21 @@ void MarkTrack::set_parameter(const Mark& mark) {
   parameter.text = mark.text;
   parameter.at = last_;
   parameter.fresh = true;
+}
+
+void MarkTrack::set_progress(const Mark& mark) {
+  const bool of_steps = mark.name == "step";
+  LastProgress& last = of_steps ? progress_steps_ : epochs_;
+  events::Progress said{std::string(mark.name),  mark.count,   mark.of,
+                        std::string(mark.state), std::nullopt, std::nullopt};
+  if (of_steps) said.steps = steps_;
+  if (of_steps && mark.in_epoch) said.in_epoch = 1;
+  const bool another = said.of != last.said.of || said.state != last.said.state;
+  if (last.at > 0 && !another && said.number == last.said.number) return;
+  last.anew |= !of_steps || another || said.number < last.said.number;
+  last.said = std::move(said);
+  last.at = last_;
+  last.fresh = true;
 }
 
 // Before the first step of a phase: the counts as they were, so that its steps are not thought to have begun in the
@@ -282,9 +299,21 @@ void MarkTrack::write_counts(Nanos now, bool last, RecordingSink& sink) {
     parameter.written = now;
     parameter.fresh = false;
   }
+  write_progress(now, last, sink);
   if (const auto cut = std::exchange(cut_, 0); cut > 0) sink.add_loss(make_loss(LossKind::kMarkCut, cut, source_.key));
   if (const auto few = std::exchange(short_, 0); few > 0)
     sink.add_loss(make_loss(LossKind::kMarkShort, few, source_.key));
+}
+
+// Of steps that go on, the count of steps says where they are.
+void MarkTrack::write_progress(Nanos now, bool last, RecordingSink& sink) {
+  for (LastProgress* one : {&epochs_, &progress_steps_}) {
+    const Nanos interval = one->anew ? kProgressInterval : kMetricInterval;
+    if (!one->fresh || (!last && one->written && now - *one->written < interval)) continue;
+    sink.add_event(to_event(one->said, one->at, id(sink)));
+    one->written = now;
+    one->fresh = one->anew = false;
+  }
 }
 
 void MarkTrack::write(Nanos now, RecordingSink& sink) {

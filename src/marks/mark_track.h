@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/events.h"
 #include "model/marks.h"
 #include "model/recording.h"
 
@@ -19,6 +20,9 @@ inline constexpr Nanos kShortestPhase = 20 * kMillisecond;
 inline constexpr Nanos kShortestGap = 2 * kMillisecond;
 // Between two values of one metric or parameter that are kept; the last one always is.
 inline constexpr Nanos kMetricInterval = 10 * kSecond;
+// Likewise between two words on where the job is, where it is in another epoch, or its steps count from the begin
+// again.
+inline constexpr Nanos kProgressInterval = kSecond;
 // Of phases, metrics and parameters together, on one track. More is a name with a number in it.
 inline constexpr std::size_t kMostNames = 4096;
 inline constexpr std::size_t kMostNameBytes = 1U << 20;  // of them, and of the texts of parameters
@@ -82,6 +86,13 @@ class MarkTrack {
     bool fresh = false;
   };
 
+  struct LastProgress {
+    events::Progress said;
+    Nanos at = 0;
+    std::optional<Nanos> written;
+    bool fresh = false, anew = false;  // not written; and no mere going on of what was
+  };
+
   struct Pause {  // of steps, in which the phase changed
     Nanos last_step = 0, last_change = 0;
     std::int64_t steps = 0;  // done by then
@@ -93,6 +104,7 @@ class MarkTrack {
   void begin(std::string_view name);
   void end(std::string_view name);
   void set_parameter(const Mark& mark);
+  void set_progress(const Mark& mark);
   void hold_counts();
   [[nodiscard]] std::int32_t begins(std::uint32_t name);
   void change(std::vector<Begun> open);
@@ -104,6 +116,7 @@ class MarkTrack {
   void put(const State& state, RecordingSink& sink);
   void put_count(Nanos at, std::int64_t steps, double samples, RecordingSink& sink);
   void write_counts(Nanos now, bool last, RecordingSink& sink);
+  void write_progress(Nanos now, bool last, RecordingSink& sink);
   [[nodiscard]] SourceId id(RecordingSink& sink);
 
   Source source_;
@@ -140,6 +153,7 @@ class MarkTrack {
   std::int64_t row_steps_ = 0;    // in it
   std::map<std::uint32_t, LastMetric> metrics_;
   std::map<std::uint32_t, LastParameter> parameters_;
+  LastProgress epochs_, progress_steps_;
   std::int64_t cut_ = 0, short_ = 0;
 };
 

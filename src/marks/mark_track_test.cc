@@ -11,6 +11,8 @@
 namespace headroom::marks {
 namespace {
 
+using Rows = std::vector<std::string>;
+
 class Marks : public ::testing::Test {
  protected:
   void mark(Mark::Kind kind, Nanos ms, std::string_view name = "", double value = 0, std::string_view text = "") {
@@ -50,7 +52,27 @@ class Marks : public ::testing::Test {
   MemorySink sink_;
 };
 
-using Rows = std::vector<std::string>;
+TEST_F(Marks, OfProgressTheChangesAreKeptAndTheRestIsCounted) {
+  const auto at = [&](Nanos ms, std::string_view unit, std::int64_t number, std::int64_t of) {
+    track_.take({.kind = Mark::Kind::kProgress, .at = ms * kMillisecond, .name = unit, .count = number, .of = of});
+  };
+  at(100, "epoch", 1, 5);
+  for (int step = 0; step < 60; ++step) {  // six seconds
+    track_.take({.kind = Mark::Kind::kStep, .at = (200 + step * 100) * kMillisecond});
+    at(200 + step * 100, "step", step + 1, 60);
+    track_.write((200 + step * 100) * kMillisecond, sink_);
+  }
+  at(6300, "epoch", 2, 5);
+  at(6300, "epoch", 2, 5);
+  at(6400, "step", 0, 60);
+  track_.write(6500 * kMillisecond, sink_);
+  std::vector<std::string> told;
+  for (const Event& event : sink_.recording().events)
+    if (const auto progress = of_event<events::Progress>(event))
+      told.push_back(std::to_string(event.at / kMillisecond) + " " + progress->unit + " " +
+                     std::to_string(progress->number) + " " + std::to_string(progress->steps.value_or(-1)));
+  EXPECT_EQ(told, (Rows{"100 epoch 1 -1", "200 step 1 1", "6300 epoch 2 -1", "6400 step 0 60"}));
+}
 
 TEST_F(Marks, PhasesNestAndEveryOpenOneIsInItsRow) {
   begin(100, "epoch");

@@ -12,7 +12,7 @@ namespace {
 constexpr bool events_in_order() {
   for (std::size_t i = 0; i < kEventKinds.size(); ++i)
     if (kEventKinds[i].id != static_cast<EventKind>(i)) return false;
-  return kEventKinds.back().id == EventKind::kParameter;
+  return kEventKinds.back().id == EventKind::kProgress;
 }
 static_assert(events_in_order(), "kEventKinds[i] is the i-th kind");
 

@@ -32,6 +32,7 @@ enum class EventKind : std::uint8_t {
   kAttemptEnd,
   kMetricValue,
   kParameter,
+  kProgress,
 };
 
 struct EventKindInfo {
@@ -60,6 +61,7 @@ inline constexpr std::array kEventKinds{
     EventKindInfo{EventKind::kAttemptEnd, "attempt_end", false, "a task that a batch had started ended"},
     EventKindInfo{EventKind::kMetricValue, "metric_value", false, "the job said what one of its metrics is: a loss, a score"},
     EventKindInfo{EventKind::kParameter, "parameter", false, "the job said what one of its parameters is"},
+    EventKindInfo{EventKind::kProgress, "progress", false, "the job said how far it is: in epoch 3 of 5, at step 120 of 267"},
 };
 // clang-format on
 
@@ -242,6 +244,25 @@ struct Parameter {
   static void visit(auto& self, auto&& attribute) {
     attribute("name", self.name);
     attribute("value", self.value);
+  }
+};
+
+struct Progress {
+  static constexpr EventKind kKind = EventKind::kProgress;
+  std::string unit;  // "epoch", "step"
+  std::int64_t number = 0, of = 0;
+  // "begun": number `number` began; "within": it had begun some time before; "done": it ended; "counted": so many are
+  // done
+  std::string state;
+  std::optional<std::int64_t> steps;     // of a step: how many this source had counted by then
+  std::optional<std::int64_t> in_epoch;  // of a step: 1 where they are known to be those of one epoch
+  static void visit(auto& self, auto&& attribute) {
+    attribute("unit", self.unit);
+    attribute("number", self.number);
+    attribute("of", self.of);
+    attribute("state", self.state);
+    attribute("steps", self.steps);
+    attribute("in_epoch", self.in_epoch);
   }
 };
 

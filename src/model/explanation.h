@@ -61,11 +61,50 @@ struct Work {
   bool operator==(const Work&) const = default;
 };
 
-// What a job said of itself last.
+// Which way a metric is better, as far as its name tells.
+enum class Better : std::uint8_t { kUnknown, kLower, kHigher };
+[[nodiscard]] Better better_by_name(std::string_view metric);  // kUnknown also where it tells both
+
+// What a job said of one of its metrics, of the values that the recording keeps.
+struct SaidMetric {
+  std::string name;
+  double last = 0, first = 0, lowest = 0, highest = 0;
+  std::int64_t values = 1;
+  Better better = Better::kUnknown;
+  std::vector<double> curve;  // in order of time, at most kMostOfCurve: of more values the means of as many in a row
+  bool operator==(const SaidMetric&) const = default;
+};
+inline constexpr std::size_t kMostOfCurve = 24;
+
+// What a job said of itself.
 struct Said {
-  std::vector<std::pair<std::string, double>> metrics;          // by name
+  std::vector<SaidMetric> metrics;                              // by name
   std::vector<std::pair<std::string, std::string>> parameters;  // likewise
   bool operator==(const Said&) const = default;
+};
+
+// Where a job is, by the numbers that it tells with their whole ("epoch 3/5"), and how long the rest may take.
+struct Progress {
+  struct At {
+    std::int64_t number = 0, of = 0;  // as the job numbers them
+    bool done = false;                // that number of them; else it is at it
+    bool operator==(const At&) const = default;
+  };
+  struct Left {
+    double low_seconds = 0, high_seconds = 0;
+    bool of_epochs = false;       // to the end of the last epoch; else to the last one of these steps
+    bool without_pauses = false;  // what comes between epochs was not seen yet, and is not in it
+    bool operator==(const Left&) const = default;
+  };
+  struct Next {
+    std::string phase;
+    double low_seconds = 0, high_seconds = 0;
+    bool operator==(const Next&) const = default;
+  };
+  std::optional<At> epoch, step;  // one of them at least
+  std::optional<Left> left;       // of a job that runs
+  std::optional<Next> next_validation;
+  bool operator==(const Progress&) const = default;
 };
 
 enum class Answer : std::uint8_t { kYes, kNo, kUnknown };
@@ -142,6 +181,7 @@ struct Explanation {
   std::vector<Phase> phases;  // of a device either those with names or those found in its utilisation
   std::optional<Work> work;   // where the job counts it
   Said said;
+  std::optional<Progress> progress;
   std::vector<Finding> findings;  // most lost device-time first
   std::optional<Bound> bound;
   std::optional<Pipeline> pipeline;  // where the rest is a material part

@@ -12,6 +12,7 @@ enum class LineKind : std::uint8_t {
   kTrainingBegins,
   kTrainingEnds,
   kEpochBegins,
+  kEpochTold,
   kValidationBegins,
   kValidationEnds,
   kCheckpointBegins,
@@ -44,6 +45,10 @@ inline constexpr std::array kLineRules{
              "`Trainer.fit` stopped: `max_epochs=5` reached.", "PyTorch Lightning"},
     LineRule{LineKind::kEpochBegins, R"((?i)^[-=*#\s]*epoch[ :#]*\[?\d+\]?(?:\s*(?:/|of)\s*\d+)?\]?[-=*#:.\s]*$)",
              "Epoch 3/5", "Keras and many scripts"},
+    LineRule{
+        LineKind::kEpochTold,
+        R"((?i)^[-=*#\s]*(?:train(?:ing)?:? )?epoch[ :#]*[\[(]?\d+\s*(?:/|of)\s*\d+[\])]?[ \t,:;|-].*(?:loss|acc|auc|f1|rmse|mae|error|score|perplexity|ppl)\w*\s*[:=| ]\s*[-+\d.])",
+        "Epoch 3/5 | loss 0.34 | val_loss 0.41", "many scripts"},
     LineRule{LineKind::kValidationBegins, R"(^\*{3,} Running (?i:evaluation|prediction) \*{3,}$)",
              "***** Running Evaluation *****", "Hugging Face Trainer"},
     LineRule{

@@ -84,7 +84,9 @@ const std::vector<Mark>& LineMarks::take(std::string_view line, Nanos at) {
       !trim(body).empty())
     phase(before_checkpoint_);
   for (const LineMatch& match : kinds)
-    if (!(after_best && match.rule->kind == LineKind::kBoostingRow)) take_kind(match, body);
+    if (!(after_best && match.rule->kind == LineKind::kBoostingRow) &&
+        !(match.rule->kind == LineKind::kEpochTold && has(LineKind::kStep)))
+      take_kind(match, body);
   return marks_;
 }
 
@@ -183,6 +185,8 @@ bool LineMarks::moves_with_validation(const Bar& bar) {
 
 void LineMarks::take_steps_of(const Bar& bar) {
   if (moves_with_validation(bar)) return bars_.pass(bar);
+  if (bar.of == BarOf::kEpochs && bar.total) at_epoch({bar.done, *bar.total}, "counted");
+  at_epoch(bar.description, "begun");
   const bool begins = bars_.begins(bar);
   const std::int64_t count = bars_.take(bar);
   if (trainer_evaluates_ && bar.of == BarOf::kUnknown && bars_.began_within()) return phase(kValidate);
@@ -191,6 +195,7 @@ void LineMarks::take_steps_of(const Bar& bar) {
   if (!bars_.leads() || bar.of == BarOf::kEpochs) return;
   if (bar.of == BarOf::kUnknown && count > 0 && interrupted()) resume();
   steps(count);
+  at_step(bar.done, bar.total, names_an_epoch(bar.description));
   if (bar.of == BarOf::kTrain && bar.complete()) resume();
 }
 
@@ -202,6 +207,7 @@ void LineMarks::take_keras(const Bar& bar) {
   if (keras_ == Keras::kNothing) return;
   if (!bar.complete()) phase(kTrain);
   steps(bars_.take(bar));
+  if (bars_.leads()) at_step(bar.done, bar.total, true);
   if (bar.complete() || validated) {
     base_.clear();
     keras_total_ = bar.total;
@@ -234,6 +240,48 @@ void LineMarks::count_epoch(std::string_view line) {
   if (phase_ == kEpoch) phase_.clear();  // it begins anew
 }
 
+// A header says when an epoch begins, a bar of epochs when one has ended. A line with a loss comes at an epoch's end;
+// where there are several of one epoch, somewhere within.
+void LineMarks::at_epoch(NumberOf at, std::string_view state) {
+  const auto trust = [](std::string_view one) {
+    return one == "begun" ? 4 : one == "counted" ? 3 : one == "within" ? 2 : one == "done" ? 1 : 0;
+  };
+  if (state == "done" && at_epoch_ == at && epoch_state_ == "done") epoch_state_ = "within";
+  if (state == "done" && epoch_state_ == "within") state = "within";
+  if (trust(state) < trust(epoch_state_)) return;
+  epoch_state_ = state;
+  if (at_epoch_ == at) return;
+  at_epoch_ = at;
+  marks_.push_back({.kind = Mark::Kind::kProgress,
+                    .at = at_,
+                    .name = "epoch",
+                    .count = at.number,
+                    .of = at.of,
+                    .state = epoch_state_});
+}
+
+void LineMarks::at_epoch(std::string_view words, std::string_view state) {
+  if (const auto at = epoch_in(words)) at_epoch(*at, state);
+}
+
+// With a user's pattern for steps, others are not counted.
+void LineMarks::at_step(std::int64_t number, std::optional<std::int64_t> of, bool in_epoch) {
+  if (user_steps_ || !of || *of <= 0 || number > *of || *of > kMostSteps) return;
+  marks_.push_back({.kind = Mark::Kind::kProgress,
+                    .at = at_,
+                    .name = "step",
+                    .count = number,
+                    .of = *of,
+                    .state = "counted",
+                    .in_epoch = in_epoch});
+}
+
+void LineMarks::take_step(std::int64_t number, std::string_view line) {
+  step_number(number);
+  at_epoch(line, "within");
+  if (const auto at = step_in(line)) at_step(at->number, at->of, names_an_epoch(line));
+}
+
 void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
   const auto [first, second] = match.groups;
   switch (match.rule->kind) {
@@ -247,8 +295,11 @@ void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
     case LineKind::kEpochBegins:
       keras_ = Keras::kTrains;
       count_epoch(line);
+      at_epoch(line, "begun");
       if (base_ != kTrain) base_ = kEpoch;
       return resume();
+    case LineKind::kEpochTold:
+      return at_epoch(line, "done");
     case LineKind::kValidationBegins:
       return phase(kValidate);
     case LineKind::kValidationEnds:
@@ -277,7 +328,7 @@ void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
     case LineKind::kBoostingRow:
       return take_boosting_row(first, second);
     case LineKind::kStep:
-      if (const auto number = parse_number<std::int64_t>(first)) step_number(*number);
+      if (const auto number = parse_number<std::int64_t>(first)) take_step(*number, line);
       if (interrupted() && !validation_bar_open_) resume();
       return;
     case LineKind::kRate:

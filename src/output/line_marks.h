@@ -11,6 +11,7 @@
 #include "output/bar.h"
 #include "output/line_kinds.h"
 #include "output/log_pattern.h"
+#include "output/number_of.h"
 #include "output/step_counter.h"
 
 // What a job says of itself by the lines that it prints. Pure.
@@ -42,6 +43,10 @@ class LineMarks {
   [[nodiscard]] bool moves_with_validation(const Bar& bar);
   void take_kind(const LineMatch& match, std::string_view line);
   void count_epoch(std::string_view line);
+  void at_epoch(std::string_view words, std::string_view state);
+  void at_epoch(NumberOf at, std::string_view state);
+  void take_step(std::int64_t number, std::string_view line);
+  void at_step(std::int64_t number, std::optional<std::int64_t> of, bool in_epoch);
   void take_row(std::string_view line);
   void take_boosting_row(std::string_view number, std::string_view cells);
   enum class Form : std::uint8_t { kEquals, kColon, kDashColon };  // "loss=0.3, acc=0.9", "loss: 0.3", " - loss: 0.3"
@@ -68,6 +73,9 @@ class LineMarks {
   std::string before_checkpoint_;
   std::string epoch_;        // its number, as the last line that begins one has it
   std::int32_t epochs_ = 0;  // that have begun
+  // Of the epochs as lines number them, the last one that was told, and how: see events::Progress.
+  std::optional<NumberOf> at_epoch_;
+  std::string_view epoch_state_;
   StepBars bars_;
   bool validation_bar_open_ = false;
   Nanos validation_drawn_ = 0;

@@ -202,6 +202,55 @@ TEST(LineMarks, RowsSeenFromMidwayCountFromThere) {
   EXPECT_EQ(users.steps, 10);
 }
 
+TEST(LineMarks, WhereTheJobIsIsKeptWithItsWhole) {
+  Said said;
+  said.print("Epoch 1/5\n  0%|          | 0/267 [00:00<?, ?it/s]\r  1%|          | 1/267 [00:00<00:15,  9.60it/s]\r");
+  said.print(" 45%|####5     | 120/267 [00:12<00:15,  9.60it/s]\nEpoch 2/5\n");
+  EXPECT_THAT(said.progress,
+              ElementsAre("epoch 1/5 begun", "step 1/267 counted", "step 120/267 counted", "epoch 2/5 begun"));
+}
+
+TEST(LineMarks, ABarThatNamesItsEpochCountsStepsOfIt) {
+  Said said;
+  said.print("Epoch 3/5:   0%|      | 1/9 [00:00<00:15,  9.60it/s]\n");
+  EXPECT_THAT(said.progress, ElementsAre("epoch 3/5 begun", "step 1/9 counted in epoch"));
+  Said lightning;
+  lightning.print("Epoch 3:  10%|#     | 1/9 [00:00<00:15,  9.60it/s, v_num=1]\n");
+  EXPECT_THAT(lightning.progress, ElementsAre("step 1/9 counted in epoch")) << "of how many epochs is not said";
+  Said keras;
+  keras.print("Epoch 1/5\n 1/267 [>....] - ETA: 5s - loss: 0.34\n");
+  EXPECT_THAT(keras.progress, ElementsAre("epoch 1/5 begun", "step 1/267 counted in epoch"));
+}
+
+TEST(LineMarks, ABarOfEpochsCountsThoseThatAreDone) {
+  Said said;
+  said.print("Epochs:   0%|      | 0/5 [00:00<?, ?it/s]\rEpochs:  20%|#     | 1/5 [00:10<00:40,  0.1it/s]\n");
+  EXPECT_THAT(said.progress, ElementsAre("epoch 0/5 counted", "epoch 1/5 counted"));
+}
+
+TEST(LineMarks, ALineWithALossIsTheEndOfItsEpoch) {
+  Said said;
+  said.print("Epoch [1/5], Loss: 0.34\nEpoch [2/5], Loss: 0.33\n");
+  EXPECT_THAT(said.progress, ElementsAre("epoch 1/5 done", "epoch 2/5 done"));
+  Said several;
+  several.print("Epoch 1/5 | loss 0.34\nEpoch 1/5 | loss 0.33\nEpoch 2/5 | loss 0.32\n");
+  EXPECT_THAT(several.progress, ElementsAre("epoch 1/5 done", "epoch 2/5 within"));
+  Said headed;
+  headed.print("Epoch 1/5\nEpoch 1/5 | loss 0.34\nEpoch 2/5\n");
+  EXPECT_THAT(headed.progress, ElementsAre("epoch 1/5 begun", "epoch 2/5 begun"));
+}
+
+TEST(LineMarks, ALineMaySayBothAndNoWholeIsNoProgress) {
+  Said said;
+  said.print("Epoch [1/5], Step [100/267], Loss: 0.34\nEpoch [1/5], Step [200/267], Loss: 0.33\n");
+  EXPECT_THAT(said.progress,
+              ElementsAre("epoch 1/5 within", "step 100/267 counted in epoch", "step 200/267 counted in epoch"));
+  EXPECT_EQ(said.steps, 200);
+  Said none;
+  none.print("Epoch 3\nstep 120 | loss 0.3\n120it [00:12,  9.60it/s]\nstep 300/267 | loss 0.3\nEpoch 7/5\n");
+  EXPECT_THAT(none.progress, IsEmpty());
+}
+
 TEST(LineMarks, EveryRuleOfTheTableKnowsItsExample) {
   for (const LineRule& rule : kLineRules) {
     const auto found = kinds_of(without_log_prefix(rule.example));

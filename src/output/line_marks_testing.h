@@ -25,6 +25,9 @@ class Said {
   }
   void take(std::string_view line, Nanos at) {
     for (const Mark& mark : marks_.take(line, at)) {
+      if (mark.kind == Mark::Kind::kProgress)
+        progress.push_back(
+            fmt::format("{} {}/{} {}{}", mark.name, mark.count, mark.of, mark.state, mark.in_epoch ? " in epoch" : ""));
       if (mark.kind == Mark::Kind::kPhase) phases.emplace_back(mark.name), nths.push_back(mark.nth);
       if (mark.kind == Mark::Kind::kStep) steps += mark.count, samples += mark.value;
       if (mark.kind == Mark::Kind::kMetric) metrics[std::string(mark.name)] = mark.value;
@@ -33,7 +36,7 @@ class Said {
   }
 
   Nanos between = kSecond / 10;  // two prints
-  Words phases;
+  Words phases, progress;
   std::vector<std::int64_t> nths;  // of these
   std::int64_t steps = 0;
   double samples = 0;

@@ -13,6 +13,7 @@
 #include "model/losses.h"
 #include "report/bars.h"
 #include "report/palette.h"
+#include "report/progress_words.h"
 #include "report/words.h"
 
 namespace headroom::report {
@@ -169,10 +170,28 @@ std::string waited_for(const Explanation& e, std::int32_t phase) {
       info(account).label, where < 0 ? "" : ": " + visible(e.ledger.places[static_cast<std::size_t>(where)]));
 }
 
+namespace {
+
+// Those that were told several times: a line each, with its curve.
+std::string metric_lines(const Said& said, const TextOptions& options) {
+  std::string text;
+  for (const SaidMetric& metric : said.metrics) {
+    if (metric.values < 2) continue;
+    if (text.empty()) text = bold("Metrics, as the job told them", options) + "\n";
+    const std::string curve = options.utf8 ? curve_text(metric.curve) : "";
+    text += wrap(fmt::format("{}: {}{}", visible(metric.name), metric_words(metric), curve.empty() ? "" : ": " + curve),
+                 options.width, "  ", "    ");
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string said_text(const Explanation& e, const TextOptions& options) {
-  std::string metrics, parameters, text;
-  for (const auto& [name, value] : e.said.metrics)
-    metrics += fmt::format("{}{} {:.6g}", metrics.empty() ? "" : ", ", visible(name), value);
+  std::string metrics, parameters, text = metric_lines(e.said, options);
+  for (const SaidMetric& metric : e.said.metrics)
+    if (metric.values < 2)
+      metrics += fmt::format("{}{} {}", metrics.empty() ? "" : ", ", visible(metric.name), metric_words(metric));
   for (const auto& [name, value] : e.said.parameters)
     parameters += fmt::format("{}{} {}", parameters.empty() ? "" : ", ", visible(name), visible(value));
   if (!metrics.empty()) text += wrap(metrics + ".", options.width, "Metrics, as the job told them last: ", "  ");

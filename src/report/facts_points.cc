@@ -12,6 +12,7 @@
 #include "model/observations.h"
 #include "report/facts.h"
 #include "report/findings_text.h"
+#include "report/progress_words.h"
 #include "report/words.h"
 
 namespace headroom::report {
@@ -178,7 +179,11 @@ std::vector<Point> parameter_points(const Explanation& e) {
   std::vector<Point> points;
   for (const auto& [name, value] : e.said.parameters)
     add(points, name, is_secret(name, value) ? std::string(kHidden) : value);
-  for (const auto& [name, value] : e.said.metrics) add(points, name + " (metric, last)", fmt::format("{:.6g}", value));
+  for (const SaidMetric& metric : e.said.metrics) {
+    const std::string curve = curve_text(metric.curve);
+    add(points, metric.name + (metric.values < 2 ? " (metric, last)" : " (metric)"),
+        metric_words(metric) + (curve.empty() ? "" : ": " + curve));
+  }
   return points;
 }
 

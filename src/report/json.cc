@@ -9,6 +9,7 @@
 #include "report/finding_json.h"
 #include "report/json_values.h"
 #include "report/ledger_json.h"
+#include "report/progress_json.h"
 #include "report/requirements.h"
 
 namespace headroom::report {
@@ -171,7 +172,7 @@ std::string to_json(const Explanation& e) {
   if (e.bound)
     bound = {{"speedup_high", e.bound->speedup_high}, {"of", "time at equal work"}, {"if", e.bound->condition}};
   Json metrics = Json::object(), parameters = Json::object();
-  for (const auto& [name, value] : e.said.metrics) metrics[name] = value;
+  for (const SaidMetric& metric : e.said.metrics) metrics[metric.name] = metric.last;
   for (const auto& [name, value] : e.said.parameters) parameters[name] = value;
   Json pipeline = nullptr;
   if (e.pipeline)
@@ -184,7 +185,9 @@ std::string to_json(const Explanation& e) {
       {"devices", devices},
       {"phases", phases},
       {"work", work_json(e.work)},
+      {"progress", progress_json(e.progress)},
       {"metrics", metrics},
+      {"metric_values", metric_values_json(e.said)},
       {"parameters", parameters},
       {"ledger", ledger_json(e)},
       {"findings", findings},

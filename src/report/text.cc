@@ -16,6 +16,7 @@
 #include "report/findings_text.h"
 #include "report/layout.h"
 #include "report/palette.h"
+#include "report/progress_words.h"
 #include "report/requirements.h"
 #include "report/words.h"
 
@@ -275,8 +276,12 @@ std::size_t line_limit(std::size_t devices, const TextOptions& options) {
 
 std::string to_text(const Explanation& explanation, const TextOptions& wanted) {
   const TextOptions options = clamped(wanted);
-  const std::string text = bold(wrap(explanation.headline, options.width, "", ""), options) + "\n";
-  return text + requirements_text(explanation.requirements, options) + (explanation.requirements.empty() ? "" : "\n") +
+  std::string text = bold(wrap(explanation.headline, options.width, "", ""), options);
+  if (explanation.progress && goes_on(explanation.meta))
+    text += wrap(progress_words(*explanation.progress) + ".", options.width, "Progress: ", "  ");
+  text += "\n";
+  if (!explanation.requirements.empty()) text += requirements_text(explanation.requirements, options) + "\n";
+  return text +
          shared_part(explanation, options, line_limit(explanation.ledger.devices.size(), options) - lines_in(text));
 }
 

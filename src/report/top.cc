@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "report/json_values.h"
+#include "report/progress_json.h"
 
 namespace headroom::report {
 
@@ -81,7 +82,7 @@ Json run_json(const Explanation& e, const view::View& view, const view::Run& run
           {"peak_gpu_memory_bytes", optional_json(run.peak_gpu_bytes)}};
 }
 
-Json finding_json(const Finding& finding) {
+Json shown_finding_json(const Finding& finding) {
   Json candidates = Json::array();
   for (const Cause cause : finding.candidates) candidates.push_back(info(cause).id);
   return {{"cause", finding.cause ? Json(info(*finding.cause).id) : Json(nullptr)},
@@ -100,11 +101,12 @@ std::string top_json(const Explanation& e, const view::View& view, std::optional
   for (const view::Process& process : view.processes) processes.push_back(process_json(e, view, process));
   for (const view::Run& run : view.runs) tasks.push_back(run_json(e, view, run));
   for (const Finding& finding : e.findings)
-    if (finding.cost() > 0) findings.push_back(finding_json(finding));
+    if (finding.cost() > 0) findings.push_back(shown_finding_json(finding));
   const Json answer{
       {"schema", "headroom.top/1"},
       {"recording", {{"path", e.path}, {"id", e.meta.id}, {"stop_reason", text_json(e.meta.stop_reason)}}},
       {"headline", e.headline},
+      {"progress", progress_json(e.progress)},
       {"goes_on", view.goes_on},
       {"behind_ns", optional_json(behind)},
       {"begin_ns", view.begin},

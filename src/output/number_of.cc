@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output/number_of.h"
+
+#include <re2/re2.h>
+
+namespace headroom::output {
+
+namespace {
+
+// A number above its whole ("step 300/267") is none of it.
+std::optional<NumberOf> numbers_by(const RE2& regex, std::string_view line) {
+  NumberOf found;
+  if (!RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), regex, &found.number, &found.of) ||
+      found.of <= 0 || found.number > found.of)
+    return std::nullopt;
+  return found;
+}
+
+}  // namespace
+
+std::optional<NumberOf> epoch_in(std::string_view line) {
+  static const RE2 regex(R"((?i)\bepoch[ :#=]*[\[(]?(\d{1,9})\s*(?:/|of\b)\s*(\d{1,9})\b)");
+  return numbers_by(regex, line);
+}
+
+std::optional<NumberOf> step_in(std::string_view line) {
+  static const RE2 regex(
+      R"((?i)\b(?:global[ _])?(?:step|iter|iteration|batch)s?[ :=#]*[\[(]?(\d{1,12})\s*(?:/|of\b)\s*(\d{1,12})\b)");
+  return numbers_by(regex, line);
+}
+
+bool names_an_epoch(std::string_view line) {
+  static const RE2 regex(R"((?i)\bepoch[ :#=]*[\[(]?\d)");
+  return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), regex);
+}
+
+}  // namespace headroom::output
