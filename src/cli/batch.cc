@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "analyze/work.h"
 #include "base/duration.h"
 #include "base/human.h"
 #include "base/ids.h"

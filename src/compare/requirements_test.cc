@@ -63,8 +63,7 @@ TEST(Requirements, TheFigureFurthestBeyondTheLimitDecides) {
 }
 
 TEST(Requirements, WhatWasNotMeasuredIsNotKnownUnlessAnotherBreaksIt) {
-  const std::vector<Figure> figures{{"accuracy", "task a", 0.98, ""},
-                                    {"accuracy", "task b", std::nullopt, "none"}};
+  const std::vector<Figure> figures{{"accuracy", "task a", 0.98, ""}, {"accuracy", "task b", std::nullopt, "none"}};
   const JudgedRequirement unknown = judged(read("accuracy>=0.97"), figures);
   EXPECT_EQ(unknown.kept, std::nullopt);
   EXPECT_EQ(unknown.why_not, "task b: none");
