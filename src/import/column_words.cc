@@ -54,6 +54,8 @@ constexpr std::array kSynonyms{
     Pair{"die", ""},
     Pair{"resources", ""},
     Pair{"consumption", ""},
+    Pair{"perf", ""},
+    Pair{"socket", ""},
     Pair{"enc", "encoder"},
     Pair{"dec", "decoder"},
     Pair{"pci", "pcie"},
@@ -70,7 +72,6 @@ constexpr std::array kSynonyms{
     Pair{"current", ""},
     Pair{"cur", ""},
     Pair{"value", ""},
-    Pair{"system", ""},
     Pair{"gpm", ""},
     Pair{"dcgm", ""},
     Pair{"speed", ""},
@@ -101,6 +102,8 @@ constexpr std::array kSpellings{
     Spelling{"free mem", "memory.free"},
     Spelling{"power", "power.draw"},
     Spelling{"power usage", "power.draw"},
+    Spelling{"package power", "power.draw", Needs::kGpu},
+    Spelling{"package power sm", "power.draw"},
     Spelling{"limit power", "power.limit"},
     Spelling{"temp", "temperature.gpu"},
     Spelling{"sm temp", "temperature.gpu"},
@@ -125,13 +128,21 @@ constexpr std::array<std::string_view, 17> kClocks{"time",    "timestamp", "date
                                                    "t",       "when",      "wall",     "recorded", "logged"};
 constexpr std::array<std::string_view, 6> kSinceBeginning{"elapsed", "seconds",  "runtime",
                                                           "uptime",  "relative", "secs"};
-constexpr std::array<std::string_view, 16> kOfClocks{"resources", "unix",   "local", "utc",  "at",  "relative",
-                                                     "rel",       "since",  "start", "wall", "iso", "sec",
-                                                     "log",       "sample", "in",    "the"};
+constexpr std::array<std::string_view, 20> kOfClocks{"resources", "unix",   "local", "utc",  "at",  "relative", "rel",
+                                                     "since",     "start",  "wall",  "iso",  "sec", "log",      "sample",
+                                                     "in",        "the",    "and",   "et",   "und", "y"};
+
+// Of which a GPU may have several, with a number each.
+constexpr std::array<std::string_view, 3> kParts{"fan", "temp", "clock"};
 
 template <std::size_t kSize>
 bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_view word) {
   return std::find(names.begin(), names.end(), word) != names.end();
+}
+
+std::string_view usual(std::string_view word) {
+  const auto same = std::find_if(kSynonyms.begin(), kSynonyms.end(), [&](const Pair& p) { return p.first == word; });
+  return same == kSynonyms.end() ? word : same->second;
 }
 
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
@@ -143,7 +154,8 @@ constexpr std::array kUnitWords{
     Pair{"mib", "MiB"},  Pair{"gb", "GiB"},    Pair{"gib", "GiB"},       Pair{"w", "W"},          Pair{"watt", "W"},
     Pair{"watts", "W"},  Pair{"mw", "mW"},     Pair{"milliwatts", "mW"}, Pair{"c", "C"},          Pair{"celsius", "C"},
     Pair{"deg", "C"},    Pair{"mhz", "MHz"},   Pair{"ghz", "GHz"},       Pair{"mj", "mJ"},        Pair{"j", "J"},
-    Pair{"joules", "J"}, Pair{"kb/s", "KB/s"}, Pair{"mb/s", "MB/s"},     Pair{"gb/s", "GB/s"},    Pair{"°c", "C"},
+    Pair{"joules", "J"}, Pair{"kb/s", "KB/s"}, Pair{"mb/s", "MB/s"},     Pair{"gb/s", "GB/s"},    Pair{"octets", "B"}, Pair{"ko", "KiB"},    Pair{"mo", "MiB"},        Pair{"go", "GiB"},
+    Pair{"kilobytes", "KiB"}, Pair{"megabytes", "MiB"}, Pair{"gigabytes", "GiB"},
 };
 
 // What Chinese monitors write, the longer first.
@@ -168,13 +180,52 @@ constexpr std::array kChinese{
     Pair{"）", ")"},
 };
 
-std::string in_english(std::string_view header) {
-  std::string text(header);
-  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; })) return text;
-  for (const auto& [chinese, english] : kChinese)
-    for (auto at = text.find(chinese); at != std::string::npos; at = text.find(chinese, at + english.size()))
-      text.replace(at, chinese.size(), english);
-  return text;
+// What monitors write in other languages of Europe, without accents; "und" and its like stand between a date and a time.
+constexpr std::array kForeign{
+    Pair{"auslastung", "util"},       Pair{"nutzung", "usage"},
+    Pair{"speicher", "mem"},          Pair{"grafikspeicher", "mem"},   Pair{"videospeicher", "mem"},
+    Pair{"belegt", "used"},           Pair{"belegter", "used"},        Pair{"genutzt", "used"},
+    Pair{"genutzter", "used"},        Pair{"benutzt", "used"},         Pair{"verwendet", "used"},
+    Pair{"gesamt", "total"},          Pair{"gesamter", "total"},       Pair{"leistung", "power"},
+    Pair{"leistungsaufnahme", "power"}, Pair{"temperatur", "temp"},    Pair{"takt", "clock"},
+    Pair{"zeit", "time"},             Pair{"uhrzeit", "time"},         Pair{"zeitstempel", "timestamp"},
+    Pair{"zeitpunkt", "timestamp"},   Pair{"datum", "date"},           Pair{"grafikkarte", "gpu"},
+    Pair{"karte", "card"},            Pair{"nummer", "number"},        Pair{"charge", "load"},
+    Pair{"memoire", "mem"},           Pair{"utilise", "used"},         Pair{"utilisee", "used"},
+    Pair{"occupee", "used"},          Pair{"totale", "total"},         Pair{"puissance", "power"},
+    Pair{"frequence", "clock"},       Pair{"horodatage", "timestamp"}, Pair{"heure", "time"},
+    Pair{"carte", "card"},            Pair{"numero", "number"},        Pair{"utilizacion", "util"},
+    Pair{"uso", "usage"},             Pair{"memoria", "mem"},          Pair{"usada", "used"},
+    Pair{"utilizada", "used"},        Pair{"potencia", "power"},       Pair{"temperatura", "temp"},
+    Pair{"fecha", "date"},            Pair{"hora", "time"},            Pair{"tiempo", "time"},
+    Pair{"tarjeta", "card"},          Pair{"frecuencia", "clock"},     Pair{"utilizacao", "util"},
+    Pair{"utilizzo", "util"},         Pair{"utilizzata", "used"},      Pair{"usata", "used"},
+    Pair{"potenza", "power"},         Pair{"ora", "time"},             Pair{"scheda", "card"},
+    Pair{"placa", "card"},            Pair{"frequenza", "clock"},      Pair{"frequencia", "clock"},
+};
+
+// Letters with accents, of UTF-8's two bytes (of which the first is 0xC3) or of Windows-1252's one, without.
+std::string without_accents(std::string_view text) {
+  constexpr std::string_view kPlain = "aaaaaaaceeeeiiiidnooooo ouuuuyts";  // of 0xE0 to 0xFF, and of capitals 0x20 before
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
+    const bool two = (byte == 0xc2 || byte == 0xc3) && next >= 0x80 && next < 0xc0;
+    const unsigned letter = two ? (byte == 0xc3 ? next + 0x40U : next) : byte;
+    if (byte >= 0x80 && !two && next >= 0x80) {
+      plain += text[i];  // of a longer character
+      continue;
+    }
+    if (two) ++i;
+    if (letter >= 0xc0)
+      plain += kPlain[letter & 0x1fU];
+    else if (letter == 0xa0)
+      plain += ' ';
+    else if (letter != 0xb0)  // of degrees
+      plain += text[i];
+  }
+  return plain;
 }
 
 // nvitop's collectors write "TAG/gpu:0/gpu_utilization (%)/mean", and the same with min, max and last, of which the
@@ -248,6 +299,25 @@ std::optional<WordedColumn> time_by_words(Words words, const std::string& unit) 
 
 }  // namespace
 
+std::string in_english(std::string_view header) {
+  std::string text(header);
+  if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) {
+    for (const auto& [chinese, english] : kChinese)
+      for (auto at = text.find(chinese); at != std::string::npos; at = text.find(chinese, at + english.size()))
+        text.replace(at, chinese.size(), english);
+    text = without_accents(text);
+  }
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    for (end = begin; end < text.size() && is_letter(text[end]);) ++end;
+    const std::string word = lower(std::string_view(text).substr(begin, end - begin));
+    const auto known = std::find_if(kForeign.begin(), kForeign.end(), [&](const Pair& p) { return p.first == word; });
+    if (known == kForeign.end()) continue;
+    text.replace(begin, end - begin, known->second);
+    end = begin + known->second.size();
+  }
+  return text;
+}
+
 std::optional<Nanos> time_unit(std::string_view unit) {
   constexpr Nanos kMinute = 60 * kSecond, kHour = 60 * kMinute;
   const std::string small = lower(unit);
@@ -282,22 +352,41 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
       words.pop_back();
     }
   if (const auto unit = unit_word(column.unit); !unit.empty()) column.unit = unit;
+  // "perf/gpu_util_percent0", "gpu_util_1": a number at the end is the GPU's; of a column with such a name RLlib's
+  // "percent" is a fraction of one, so its rows tell.
+  std::optional<int> behind;
+  if (words.size() > 2 && usual(words[words.size() - 2]) != "gpu") behind = parse_number<int>(words.back());
+  if (behind) {
+    words.pop_back();
+    if (column.unit.empty() && !unit_word(words.back()).empty()) {
+      column.unit = words.back() == "percent" ? std::string() : std::string(unit_word(words.back()));
+      words.pop_back();
+    }
+  }
   Words left;
   int gpu_words = 0;
+  bool system = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto same =
-        std::find_if(kSynonyms.begin(), kSynonyms.end(), [&](const Pair& p) { return p.first == words[i]; });
-    const std::string_view word = same == kSynonyms.end() ? std::string_view(words[i]) : same->second;
+    const std::string_view word = usual(words[i]);
     if (word == "gpu") {
       ++gpu_words;
       const auto number = i + 1 < words.size() ? parse_number<int>(words[i + 1]) : std::nullopt;
       if (number && !column.gpu) column.gpu = number, ++i;
+    } else if (word == "system" || word == "sys") {
+      system = true;
     } else if (!word.empty()) {
       left.emplace_back(word);
     }
   }
   std::sort(left.begin(), left.end());
+  left.erase(std::unique(left.begin(), left.end()), left.end());  // "VRAM Total Used Memory"
   column.says_gpu = gpu_words > 0;
+  if (system && !column.says_gpu) return std::nullopt;
+  if (behind) {
+    const bool part = std::any_of(left.begin(), left.end(), [](const auto& word) { return is_one_of(kParts, word); });
+    if (!column.says_gpu || column.gpu || part) return std::nullopt;
+    column.gpu = behind;
+  }
   const std::string text = join(left, " ");
   const auto known =
       std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) { return s.words == text; });

@@ -440,17 +440,33 @@ std::vector<std::string_view> csv_cells(std::string_view line) {
   return cells;
 }
 
+bool is_process_header(const std::vector<std::string_view>& names) {
+  bool process = false, memory = false;
+  for (const std::string_view name : names) {
+    const std::string bare = bare_header(name);
+    process = process || bare == "pid" || bare == "process_name" || bare == "process name" || bare == "process";
+    const auto rule = csv_column(name);
+    if (!rule || rule->role != ColumnRole::kMetric) continue;
+    if (rule->metric != Metric::kMemoryUsed) return false;
+    memory = true;
+  }
+  return process && memory;
+}
+
 bool is_csv_header(const std::vector<std::string_view>& names) {
   std::size_t known = 0;
   bool metric = false, time = false;  // "name" alone is in many tables
+  bool of_gpu = false;
   for (const std::string_view name : names) {
     const auto rule = csv_column(name);
     if (!rule) continue;
     ++known;
     metric = metric || rule->role == ColumnRole::kMetric;
     time = time || rule->role == ColumnRole::kTimestamp;
+    of_gpu = of_gpu || (rule->role == ColumnRole::kMetric && lower(name).find("gpu") != std::string::npos);
   }
-  return (metric && time) || ((metric || time) && known * 2 >= names.size());
+  const bool header = (metric && time) || (of_gpu && names.size() > 1) || ((metric || time) && known * 2 >= names.size());
+  return header && !is_row(names) && !is_process_header(names);
 }
 
 Result<Recording> read_csv_log(const std::string& name, ByteStream& bytes, LogFormat format,
