@@ -18,7 +18,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string_view>>;
 
-Rows rows_of(std::string_view text, std::size_t cells, char separator) {
+Rows rows_of(std::string_view text, const std::vector<std::string_view>& names, char separator) {
   constexpr std::size_t kMost = 300;
   Rows rows;
   LineCursor lines(text);
@@ -26,7 +26,7 @@ Rows rows_of(std::string_view text, std::size_t cells, char separator) {
   while (rows.size() < kMost && lines.next()) {
     if (!lines.complete()) break;
     split_cells(lines.line(), separator, row);
-    if (row.size() == cells) rows.push_back(row);
+    if (row.size() == names.size() && row != names) rows.push_back(row);
   }
   return rows;
 }
@@ -132,6 +132,8 @@ bool is_row(const std::vector<std::string_view>& cells) {
 
 std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator) {
   bool metric = false, time = false, gpu = false, host = false;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (lower(trim(names[i])) == "epoch" && !are_times(rows_of(rows, names, separator), i)) names[i] = "epoch number";
   for (const std::string_view name : names) {
     host = host || lower(name).find("cpu") != std::string::npos;
     const auto rule = csv_column(name);
@@ -144,7 +146,7 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   for (std::string_view& name : names)
     if (lower(trim(name)) == "load" && !host) name = "gpu_load";
   if (time && gpu) return names;
-  const Rows seen = rows_of(rows, names.size(), separator);
+  const Rows seen = rows_of(rows, names, separator);
   if (seen.size() < 2) return names;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty() || csv_column(names[i])) continue;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -229,18 +230,25 @@ class CsvReader {
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1), kIndexCell = kNone - 1;
 
-  // What all GPUs share, their index, and each thing that one of them has a column for.
+  // What all GPUs share, their index, and each thing that one of them has a column for. A second column of the same
+  // thing of a GPU comes last, where it is left out by its name.
   std::vector<std::string_view> split_by_gpu(const std::vector<std::string_view>& names) {
-    std::map<int, std::map<std::string, std::size_t, std::less<>>> gpus;  // by index: the column for each name
-    std::map<std::string, std::string_view, std::less<>> found;           // name: a header of it
-    std::vector<std::string_view> shared;
+    std::map<int, std::map<std::string, std::size_t, std::less<>>> gpus;  // by index: the column for each thing
+    std::map<std::string, std::string_view, std::less<>> found;           // thing: a header of it
+    std::map<std::string, int, std::less<>> labelled;                     // GPUs that labels name
+    std::vector<std::string_view> shared, again;
     std::vector<std::size_t> shared_cells;
     for (std::size_t i = 0; i < names.size(); ++i) {
       const auto rule = csv_column(names[i]);
       if (rule && rule->gpu) {
-        const std::string name(column_by_words(names[i])->name);
-        gpus[*rule->gpu].emplace(name, i);
-        found.emplace(name, names[i]);
+        const std::string thing = fmt::format("{} {} {} {}", static_cast<int>(rule->role),
+                                              static_cast<int>(rule->metric), static_cast<int>(rule->fact),
+                                              rule->role == ColumnRole::kNotKept ? names[i] : "");
+        const int gpu = index_of(names[i], *rule->gpu, labelled);
+        if (gpus[gpu].emplace(thing, i).second)
+          found.emplace(thing, names[i]);
+        else
+          again.push_back(names[i]);
       } else if (!rule || rule->role != ColumnRole::kIndex) {
         const bool metric = rule && rule->role == ColumnRole::kMetric;  // of which GPU?
         shared.push_back(metric ? std::string_view() : names[i]);
@@ -251,17 +259,32 @@ class CsvReader {
     if (gpus.empty()) return names;
     std::vector<std::string_view> all = shared;
     all.emplace_back("index");
-    for (const auto& [name, header] : found) all.push_back(header);
+    for (const auto& [thing, header] : found) all.push_back(header);
+    all.insert(all.end(), again.begin(), again.end());
     for (const auto& [index, columns] : gpus) {
       GpuOfRow gpu{fmt::format("{}", index), shared_cells};
       gpu.cells.push_back(kIndexCell);
-      for (const auto& [name, header] : found) {
-        const auto column = columns.find(name);
+      for (const auto& [thing, header] : found) {
+        const auto column = columns.find(thing);
         gpu.cells.push_back(column == columns.end() ? kNone : column->second);
       }
+      gpu.cells.resize(all.size(), kNone);
       gpus_.push_back(std::move(gpu));
     }
     return all;
+  }
+
+  // The number of the GPU of a column: its own, or of a GPU that labels name the next that no other has.
+  static int index_of(std::string_view name, int number, std::map<std::string, int, std::less<>>& labelled) {
+    const auto series = series_by_labels(name);
+    if (!series) return number;
+    const auto taken = [&](int index) {
+      return std::any_of(labelled.begin(), labelled.end(), [&](const auto& known) { return known.second == index; });
+    };
+    const auto known = labelled.find(series->of);
+    if (known != labelled.end()) return known->second;
+    while (taken(number)) ++number;
+    return labelled.emplace(series->of, number).first->second;
   }
 
   Result<void> use(std::vector<std::string_view> names, std::uint32_t line) {
@@ -279,10 +302,47 @@ class CsvReader {
     return {};
   }
 
+  // LibreHardwareMonitor and its like have two headers: "/gpu-nvidia/0/load/0" above "GPU Core". What the first says is
+  // put into the names of the second: which GPU, and what is measured.
+  std::vector<std::string_view> with_sensors(const std::vector<std::string_view>& names) {
+    struct Kind {
+      std::string_view id, words;
+    };
+    constexpr std::array kKinds{Kind{"load", "load (%)"},    Kind{"temperature", "temp (C)"}, Kind{"clock", "clock (MHz)"},
+                                Kind{"power", "power (W)"},  Kind{"smalldata", "(MB)"},       Kind{"data", "(GB)"},
+                                Kind{"level", "level (%)"}};
+    std::map<std::string, int, std::less<>> gpus;
+    std::vector<std::string_view> told(names.begin(), names.end());
+    const std::vector<std::string> ids = std::exchange(sensors_, {});
+    for (std::size_t i = 0; i < names.size() && i < ids.size(); ++i) {
+      const auto parts = split(ids[i], '/');  // "", "gpu-nvidia", "0", "load", "0"
+      if (parts.size() < 4 || lower(parts[1]).find("gpu") == std::string::npos) continue;
+      const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.id == parts[3]; });
+      const auto gpu = gpus.emplace(fmt::format("{}/{}", parts[1], parts[2]), static_cast<int>(gpus.size())).first;
+      sensors_.push_back(fmt::format("gpu {} {} {}", gpu->second,
+                                     names[i].starts_with("GPU ") ? names[i].substr(4) : names[i],
+                                     kind == kKinds.end() ? "of another kind" : kind->words));
+    }
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < names.size() && i < ids.size(); ++i) {
+      const auto parts = split(ids[i], '/');
+      if (parts.size() >= 4 && lower(parts[1]).find("gpu") != std::string::npos) told[i] = sensors_[next++];
+    }
+    return told;
+  }
+
   // Lines before the columns are known: messages, the header, or a row of a log without one.
   Result<void> first_line(const LineCursor& at) {
     separator_ = separator_of(at.line());
     split_cells(at.line(), separator_, cells_);
+    if (cells_.size() > 1 && cells_[0].empty() && cells_[1].starts_with('/')) {
+      sensors_.assign(cells_.begin(), cells_.end());
+      return {};
+    }
+    if (!sensors_.empty()) {
+      header_ = at.line();
+      return use(with_sensors(cells_), at.number());
+    }
     const bool renamed = std::any_of(cells_.begin(), cells_.end(), [&](auto cell) { return told(cell) != cell; });
     const auto names = renamed ? cells_ : told_by_rows(cells_, at.at_hand(), separator_);
     if (renamed || is_csv_header(names)) {
@@ -427,6 +487,7 @@ class CsvReader {
   bool usable_ = false;  // the header read last has a column that is kept
   char separator_ = ',';
   std::string header_ = "\n";  // no line is equal to it
+  std::vector<std::string> sensors_;  // of the header above the names; then the names that it gives
   std::string line_;           // whose dates were asked about
   std::string time_;           // of the row, in one cell
   std::vector<std::string_view> cells_, cells_of_gpu_;

@@ -138,16 +138,20 @@ LogFormat sniff_table(std::string_view text) {
   constexpr std::size_t kHead = 4096;
   const std::string_view head = trim(text.substr(0, kHead));
   const auto has = [&](std::string_view part) { return head.find(part) != std::string_view::npos; };
+  const std::string_view first = trim(text.substr(0, text.find('\n')));
   if (head.starts_with('<')) return has("<nvidia_smi_log") ? LogFormat::kSmiXml : LogFormat::kUnknown;
   if (head.starts_with('{')) {
     if (has("\"resultType\"")) return LogFormat::kPrometheus;
-    return has("\"query_time\"") || has("\"gpus\"") ? LogFormat::kGpustat : LogFormat::kUnknown;
+    const auto gpus = head.find("\"gpus\"");
+    const auto list = gpus == std::string_view::npos ? gpus : head.find_first_not_of(": \t\r\n", gpus + 6);
+    const bool listed = list != std::string_view::npos && head[list] == '[';
+    return has("\"query_time\"") || listed ? LogFormat::kGpustat : LogFormat::kUnknown;
   }
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
   if (has("| NVIDIA-SMI ")) return LogFormat::kSmiText;
   if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;
-  if (has("# TYPE DCGM_FI_") || has("DCGM_FI_DEV_GPU_UTIL{")) return LogFormat::kScrapes;
-  if (is_long_header(csv_cells(head.substr(0, head.find('\n'))))) return LogFormat::kLongCsv;
+  if (has("# TYPE DCGM_FI_") || (has("DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first)))) return LogFormat::kScrapes;
+  if (is_long_header(csv_cells(first))) return LogFormat::kLongCsv;
   for (const std::string_view line : split(head, '\n')) {
     if (line.starts_with('[') && line.find("] ") != line.npos && line.find(" % | ") != line.npos)
       return LogFormat::kGpustat;
