@@ -82,8 +82,9 @@ void name_copies(const Analysis& a, Finding& finding) {
     return;
   }
   finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
-  finding.advice = "copy the next batch while kernels run: from pinned memory, on a stream of its own "
-                   "(non_blocking=True); or copy less";
+  finding.advice =
+      "copy the next batch while kernels run: from pinned memory, on a stream of its own "
+      "(non_blocking=True); or copy less";
 }
 
 // Whether the thread that launches loads the data itself, or waits for workers: PyTorch's name of its loader tells, and

@@ -55,6 +55,7 @@ constexpr std::array kSynonyms{
     Pair{"resources", ""},
     Pair{"consumption", ""},
     Pair{"perf", ""},
+    Pair{"smi", ""},
     Pair{"socket", ""},
     Pair{"enc", "encoder"},
     Pair{"dec", "decoder"},
@@ -87,6 +88,8 @@ struct Spelling {
 constexpr std::array kSpellings{
     Spelling{"util", "utilization.gpu"},
     Spelling{"sm util", "utilization.gpu"},
+    Spelling{"ratio util", "utilization.gpu"},
+    Spelling{"mem ratio util", "utilization.memory"},
     Spelling{"usage", "utilization.gpu", Needs::kGpu},
     Spelling{"sm usage", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"controller mem usage", "utilization.memory", Needs::kUnit},
@@ -96,6 +99,7 @@ constexpr std::array kSpellings{
     Spelling{"decoder util", "utilization.decoder"},
     Spelling{"mem used", "memory.used"},
     Spelling{"mem usage", "memory.used"},
+    Spelling{"mem total used", "memory.used"},
     Spelling{"mem", "memory.used", Needs::kUnit},
     Spelling{"mem reserved", "memory.reserved"},
     Spelling{"mem total", "memory.total"},
@@ -128,9 +132,9 @@ constexpr std::array<std::string_view, 17> kClocks{"time",    "timestamp", "date
                                                    "t",       "when",      "wall",     "recorded", "logged"};
 constexpr std::array<std::string_view, 6> kSinceBeginning{"elapsed", "seconds",  "runtime",
                                                           "uptime",  "relative", "secs"};
-constexpr std::array<std::string_view, 20> kOfClocks{"resources", "unix",   "local", "utc",  "at",  "relative", "rel",
-                                                     "since",     "start",  "wall",  "iso",  "sec", "log",      "sample",
-                                                     "in",        "the",    "and",   "et",   "und", "y"};
+constexpr std::array<std::string_view, 20> kOfClocks{"resources", "unix",  "local", "utc", "at",  "relative", "rel",
+                                                     "since",     "start", "wall",  "iso", "sec", "log",      "sample",
+                                                     "in",        "the",   "and",   "et",  "und", "y"};
 
 // Of which a GPU may have several, with a number each.
 constexpr std::array<std::string_view, 3> kParts{"fan", "temp", "clock"};
@@ -149,13 +153,15 @@ bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_letter(char c) { return is_upper(c) || (c >= 'a' && c <= 'z'); }
 
 constexpr std::array kUnitWords{
-    Pair{"%", "%"},      Pair{"percent", "%"}, Pair{"pct", "%"},         Pair{"percentage", "%"}, Pair{"perc", "%"},
-    Pair{"b", "B"},      Pair{"bytes", "B"},   Pair{"kb", "KiB"},        Pair{"kib", "KiB"},      Pair{"mb", "MiB"},
-    Pair{"mib", "MiB"},  Pair{"gb", "GiB"},    Pair{"gib", "GiB"},       Pair{"w", "W"},          Pair{"watt", "W"},
-    Pair{"watts", "W"},  Pair{"mw", "mW"},     Pair{"milliwatts", "mW"}, Pair{"c", "C"},          Pair{"celsius", "C"},
-    Pair{"deg", "C"},    Pair{"mhz", "MHz"},   Pair{"ghz", "GHz"},       Pair{"mj", "mJ"},        Pair{"j", "J"},
-    Pair{"joules", "J"}, Pair{"kb/s", "KB/s"}, Pair{"mb/s", "MB/s"},     Pair{"gb/s", "GB/s"},    Pair{"octets", "B"}, Pair{"ko", "KiB"},    Pair{"mo", "MiB"},        Pair{"go", "GiB"},
-    Pair{"kilobytes", "KiB"}, Pair{"megabytes", "MiB"}, Pair{"gigabytes", "GiB"},
+    Pair{"%", "%"},       Pair{"percent", "%"},     Pair{"pct", "%"},         Pair{"percentage", "%"},
+    Pair{"perc", "%"},    Pair{"b", "B"},           Pair{"bytes", "B"},       Pair{"kb", "KiB"},
+    Pair{"kib", "KiB"},   Pair{"mb", "MiB"},        Pair{"mib", "MiB"},       Pair{"gb", "GiB"},
+    Pair{"gib", "GiB"},   Pair{"w", "W"},           Pair{"watt", "W"},        Pair{"watts", "W"},
+    Pair{"mw", "mW"},     Pair{"milliwatts", "mW"}, Pair{"c", "C"},           Pair{"celsius", "C"},
+    Pair{"deg", "C"},     Pair{"mhz", "MHz"},       Pair{"ghz", "GHz"},       Pair{"mj", "mJ"},
+    Pair{"j", "J"},       Pair{"joules", "J"},      Pair{"kb/s", "KB/s"},     Pair{"mb/s", "MB/s"},
+    Pair{"gb/s", "GB/s"}, Pair{"octets", "B"},      Pair{"ko", "KiB"},        Pair{"mo", "MiB"},
+    Pair{"go", "GiB"},    Pair{"kilobytes", "KiB"}, Pair{"megabytes", "MiB"}, Pair{"gigabytes", "GiB"},
 };
 
 // What Chinese monitors write, the longer first.
@@ -180,33 +186,74 @@ constexpr std::array kChinese{
     Pair{"）", ")"},
 };
 
-// What monitors write in other languages of Europe, without accents; "und" and its like stand between a date and a time.
+// What monitors write in other languages of Europe, without accents; "und" and its like stand between a date and a
+// time.
 constexpr std::array kForeign{
-    Pair{"auslastung", "util"},       Pair{"nutzung", "usage"},
-    Pair{"speicher", "mem"},          Pair{"grafikspeicher", "mem"},   Pair{"videospeicher", "mem"},
-    Pair{"belegt", "used"},           Pair{"belegter", "used"},        Pair{"genutzt", "used"},
-    Pair{"genutzter", "used"},        Pair{"benutzt", "used"},         Pair{"verwendet", "used"},
-    Pair{"gesamt", "total"},          Pair{"gesamter", "total"},       Pair{"leistung", "power"},
-    Pair{"leistungsaufnahme", "power"}, Pair{"temperatur", "temp"},    Pair{"takt", "clock"},
-    Pair{"zeit", "time"},             Pair{"uhrzeit", "time"},         Pair{"zeitstempel", "timestamp"},
-    Pair{"zeitpunkt", "timestamp"},   Pair{"datum", "date"},           Pair{"grafikkarte", "gpu"},
-    Pair{"karte", "card"},            Pair{"nummer", "number"},        Pair{"charge", "load"},
-    Pair{"memoire", "mem"},           Pair{"utilise", "used"},         Pair{"utilisee", "used"},
-    Pair{"occupee", "used"},          Pair{"totale", "total"},         Pair{"puissance", "power"},
-    Pair{"frequence", "clock"},       Pair{"horodatage", "timestamp"}, Pair{"heure", "time"},
-    Pair{"carte", "card"},            Pair{"numero", "number"},        Pair{"utilizacion", "util"},
-    Pair{"uso", "usage"},             Pair{"memoria", "mem"},          Pair{"usada", "used"},
-    Pair{"utilizada", "used"},        Pair{"potencia", "power"},       Pair{"temperatura", "temp"},
-    Pair{"fecha", "date"},            Pair{"hora", "time"},            Pair{"tiempo", "time"},
-    Pair{"tarjeta", "card"},          Pair{"frecuencia", "clock"},     Pair{"utilizacao", "util"},
-    Pair{"utilizzo", "util"},         Pair{"utilizzata", "used"},      Pair{"usata", "used"},
-    Pair{"potenza", "power"},         Pair{"ora", "time"},             Pair{"scheda", "card"},
-    Pair{"placa", "card"},            Pair{"frequenza", "clock"},      Pair{"frequencia", "clock"},
+    Pair{"auslastung", "util"},
+    Pair{"nutzung", "usage"},
+    Pair{"speicher", "mem"},
+    Pair{"grafikspeicher", "mem"},
+    Pair{"videospeicher", "mem"},
+    Pair{"belegt", "used"},
+    Pair{"belegter", "used"},
+    Pair{"genutzt", "used"},
+    Pair{"genutzter", "used"},
+    Pair{"benutzt", "used"},
+    Pair{"verwendet", "used"},
+    Pair{"gesamt", "total"},
+    Pair{"gesamter", "total"},
+    Pair{"leistung", "power"},
+    Pair{"leistungsaufnahme", "power"},
+    Pair{"temperatur", "temp"},
+    Pair{"takt", "clock"},
+    Pair{"zeit", "time"},
+    Pair{"uhrzeit", "time"},
+    Pair{"zeitstempel", "timestamp"},
+    Pair{"zeitpunkt", "timestamp"},
+    Pair{"datum", "date"},
+    Pair{"grafikkarte", "gpu"},
+    Pair{"karte", "card"},
+    Pair{"nummer", "number"},
+    Pair{"charge", "load"},
+    Pair{"memoire", "mem"},
+    Pair{"utilise", "used"},
+    Pair{"utilisee", "used"},
+    Pair{"occupee", "used"},
+    Pair{"totale", "total"},
+    Pair{"puissance", "power"},
+    Pair{"frequence", "clock"},
+    Pair{"horodatage", "timestamp"},
+    Pair{"heure", "time"},
+    Pair{"carte", "card"},
+    Pair{"numero", "number"},
+    Pair{"utilizacion", "util"},
+    Pair{"uso", "usage"},
+    Pair{"memoria", "mem"},
+    Pair{"usada", "used"},
+    Pair{"utilizada", "used"},
+    Pair{"potencia", "power"},
+    Pair{"temperatura", "temp"},
+    Pair{"fecha", "date"},
+    Pair{"hora", "time"},
+    Pair{"tiempo", "time"},
+    Pair{"tarjeta", "card"},
+    Pair{"frecuencia", "clock"},
+    Pair{"utilizacao", "util"},
+    Pair{"utilizzo", "util"},
+    Pair{"utilizzata", "used"},
+    Pair{"usata", "used"},
+    Pair{"potenza", "power"},
+    Pair{"ora", "time"},
+    Pair{"scheda", "card"},
+    Pair{"placa", "card"},
+    Pair{"frequenza", "clock"},
+    Pair{"frequencia", "clock"},
 };
 
 // Letters with accents, of UTF-8's two bytes (of which the first is 0xC3) or of Windows-1252's one, without.
 std::string without_accents(std::string_view text) {
-  constexpr std::string_view kPlain = "aaaaaaaceeeeiiiidnooooo ouuuuyts";  // of 0xE0 to 0xFF, and of capitals 0x20 before
+  constexpr std::string_view kPlain =
+      "aaaaaaaceeeeiiiidnooooo ouuuuyts";  // of 0xE0 to 0xFF, and of capitals 0x20 before
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);

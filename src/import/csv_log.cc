@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "import/column_rows.h"
 #include "import/column_words.h"
+#include "import/log_date.h"
 #include "import/log_reader.h"
 
 namespace headroom {
@@ -73,7 +74,7 @@ char separator_of(std::string_view line) {
 namespace {
 
 bool between_digits(std::string_view text, std::size_t at) {
-  return at > 0 && at + 1 < text.size() && is_digit(text[at - 1]) && is_digit(text[at + 1]);
+  return at > 0 && at < text.size() && at + 1 < text.size() && is_digit(text[at - 1]) && is_digit(text[at + 1]);
 }
 
 // "1,234" may be a thousand or one and some, "1,2,3" anything; a time of day has a part of a second behind its comma.
@@ -102,6 +103,7 @@ class DecimalCommas {
     if (!at_header()) return;
     const std::string_view header = lines.line();
     everywhere_ = separator_of(header) != ',';
+    if (everywhere_) look_for_groups(lines, separator_of(header));
     std::size_t cells = 1;
     for (std::size_t i = 0; i < header.size(); ++i) {
       if (header[i] != ',') continue;
@@ -114,6 +116,7 @@ class DecimalCommas {
   // The line with points for them, until the next one; of a log where they are everywhere.
   [[nodiscard]] std::string_view pointed(std::string_view line) {
     if (!everywhere_) return line;
+    if (separator_ != 0) line = without_group_points(line);
     places_.clear();
     for (std::size_t i = line.find(','); i != std::string_view::npos; i = line.find(',', i + 1))
       if (between_digits(line, i)) places_.push_back(i);
@@ -138,6 +141,47 @@ class DecimalCommas {
   }
 
  private:
+  // "11.264" beside "73,8": with a point before each three digits.
+  static bool is_grouped(std::string_view number) {
+    const auto whole = number.substr(0, number.find(','));
+    const auto first = whole.find('.');
+    if (first == std::string_view::npos || first == 0 || first > 3 || (whole.size() - first) % 4 != 0) return false;
+    for (std::size_t i = first; i < whole.size(); ++i)
+      if ((whole[i] == '.') != ((i - first) % 4 == 0)) return false;
+    return true;
+  }
+  static std::string_view number_in(std::string_view cell) {
+    return cell.substr(0, std::min(cell.find_first_not_of("0123456789.,"), cell.size()));
+  }
+  // Points group digits where a comma is a decimal point, and no number has a point that could be one.
+  void look_for_groups(LineCursor& lines, char separator) {
+    constexpr std::uint32_t kLooked = 200;  // lines
+    std::vector<std::string_view> cells;
+    bool commas = false;
+    while (lines.next() && lines.number() < kLooked) {
+      split_cells(lines.line(), separator, cells);
+      for (const std::string_view cell : cells) {
+        const std::string_view number = number_in(cell);
+        if (cell.find(':') != std::string_view::npos || is_grouped(number)) continue;
+        commas = commas || between_digits(number, number.find(','));
+        if (std::count(number.begin(), number.end(), '.') == 1) return;
+      }
+    }
+    if (commas) separator_ = separator;
+  }
+  std::string_view without_group_points(std::string_view line) {
+    ungrouped_.clear();
+    for (std::size_t begin = 0; begin <= line.size();) {
+      const std::size_t end = std::min(line.find(separator_, begin), line.size());
+      const std::string_view cell = line.substr(begin, end - begin), number = number_in(cell);
+      for (std::size_t i = 0; i < cell.size(); ++i)
+        if (cell[i] != '.' || i >= number.size() || !is_grouped(number)) ungrouped_ += cell[i];
+      if (end < line.size()) ungrouped_ += separator_;
+      begin = end + 1;
+    }
+    return ungrouped_;
+  }
+
   std::string_view with_points(std::string_view line) {
     if (places_.empty()) return line;
     changed_ = line;
@@ -149,6 +193,8 @@ class DecimalCommas {
   std::size_t cells_ = std::numeric_limits<std::size_t>::max();  // of the header, where a row may have some
   std::vector<std::size_t> places_;                              // in the line
   std::string changed_;
+  char separator_ = 0;  // of cells, where points group digits
+  std::string ungrouped_;
 };
 
 // "a, b, c", of so many as can be read.
@@ -241,9 +287,9 @@ class CsvReader {
     for (std::size_t i = 0; i < names.size(); ++i) {
       const auto rule = csv_column(names[i]);
       if (rule && rule->gpu) {
-        const std::string thing = fmt::format("{} {} {} {}", static_cast<int>(rule->role),
-                                              static_cast<int>(rule->metric), static_cast<int>(rule->fact),
-                                              rule->role == ColumnRole::kNotKept ? names[i] : "");
+        const std::string thing =
+            fmt::format("{} {} {} {}", static_cast<int>(rule->role), static_cast<int>(rule->metric),
+                        static_cast<int>(rule->fact), rule->role == ColumnRole::kNotKept ? names[i] : "");
         const int gpu = index_of(names[i], *rule->gpu, labelled);
         if (gpus[gpu].emplace(thing, i).second)
           found.emplace(thing, names[i]);
@@ -308,8 +354,9 @@ class CsvReader {
     struct Kind {
       std::string_view id, words;
     };
-    constexpr std::array kKinds{Kind{"load", "load (%)"},    Kind{"temperature", "temp (C)"}, Kind{"clock", "clock (MHz)"},
-                                Kind{"power", "power (W)"},  Kind{"smalldata", "(MB)"},       Kind{"data", "(GB)"},
+    constexpr std::array kKinds{Kind{"load", "load (%)"},     Kind{"temperature", "temp (C)"},
+                                Kind{"clock", "clock (MHz)"}, Kind{"power", "power (W)"},
+                                Kind{"smalldata", "(MB)"},    Kind{"data", "(GB)"},
                                 Kind{"level", "level (%)"}};
     std::map<std::string, int, std::less<>> gpus;
     std::vector<std::string_view> told(names.begin(), names.end());
@@ -413,7 +460,7 @@ class CsvReader {
       split_cells(line, separator_, cells_);
     }
     if (cells_.size() == cells_of_line_ + 1 && cells_.back().empty()) cells_.pop_back();
-    if (cells_.size() == cells_of_line_ + 1 && gpus_.empty()) join_time();
+    if (cells_.size() == cells_of_line_ + 1) join_time();
     if (header_is_given_ && is_csv_header(cells_)) return reader_.repeated_header(at);
     if (is_other_header()) {  // a run with other columns was appended
       if (reader_.rows() > 0) reader_.repeated_header(at);
@@ -438,17 +485,24 @@ class CsvReader {
       reader_.odd_row(at, cells_.size(), cells_of_line_);
   }
 
-  // "2024-10-02T09:00:00,755374326+02:00" (date --iso-8601=ns) between commas: the part of a second is no cell.
+  // "2024-10-02T09:00:00,755374326+02:00" (date --iso-8601=ns) or Python's "1 day, 2:04:30" between commas: the part
+  // behind the comma is no cell.
   void join_time() {
-    const auto at = columns_.timestamp;
-    if (!at || *at + 1 >= cells_.size() || cells_[*at].find(':') == std::string_view::npos) return;
-    const std::string_view part = cells_[*at + 1];
-    const auto zone = part.find_first_not_of("0123456789");  // without one it may be a reading
-    if (zone == std::string_view::npos || zone < 3) return;
-    time_ = fmt::format("{}.{}", cells_[*at], part);
-    if (!TimeReader({}).read(time_)) return;
-    cells_[*at] = time_;
-    cells_.erase(cells_.begin() + static_cast<std::ptrdiff_t>(*at) + 1);
+    if (!columns_.timestamp) return;
+    const std::size_t at = gpus_.empty() ? *columns_.timestamp : gpus_[0].cells[*columns_.timestamp];
+    if (at + 1 >= cells_.size()) return;
+    const std::string_view part = cells_[at + 1];
+    if (cells_[at].find(" day") != std::string_view::npos) {
+      time_ = fmt::format("{}, {}", cells_[at], part);
+      if (!parse_elapsed(time_)) return;
+    } else {
+      const auto zone = part.find_first_not_of("0123456789");  // without one it may be a reading
+      if (cells_[at].find(':') == std::string_view::npos || zone == std::string_view::npos || zone < 3) return;
+      time_ = fmt::format("{}.{}", cells_[at], part);
+      if (!TimeReader({}).read(time_)) return;
+    }
+    cells_[at] = time_;
+    cells_.erase(cells_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
   }
 
   // Rows have a digit where headers have a letter; only what has none is worth the longer look.
@@ -486,10 +540,10 @@ class CsvReader {
   bool has_columns_ = false, header_is_given_ = false, dates_settled_ = false;
   bool usable_ = false;  // the header read last has a column that is kept
   char separator_ = ',';
-  std::string header_ = "\n";  // no line is equal to it
+  std::string header_ = "\n";         // no line is equal to it
   std::vector<std::string> sensors_;  // of the header above the names; then the names that it gives
-  std::string line_;           // whose dates were asked about
-  std::string time_;           // of the row, in one cell
+  std::string line_;                  // whose dates were asked about
+  std::string time_;                  // of the row, in one cell
   std::vector<std::string_view> cells_, cells_of_gpu_;
 };
 
@@ -526,7 +580,8 @@ bool is_csv_header(const std::vector<std::string_view>& names) {
     time = time || rule->role == ColumnRole::kTimestamp;
     of_gpu = of_gpu || (rule->role == ColumnRole::kMetric && lower(name).find("gpu") != std::string::npos);
   }
-  const bool header = (metric && time) || (of_gpu && names.size() > 1) || ((metric || time) && known * 2 >= names.size());
+  const bool header =
+      (metric && time) || (of_gpu && names.size() > 1) || ((metric || time) && known * 2 >= names.size());
   return header && !is_row(names) && !is_process_header(names);
 }
 

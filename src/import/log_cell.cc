@@ -137,7 +137,8 @@ CellValue read_cell(std::string_view text, ColumnRule& rule) {
   }
   // No GPU has a TiB, and none in use has less than a MiB in use: without a unit the size of the number tells it.
   constexpr std::int64_t kInBytes = std::int64_t{1} << 20;
-  if (rule.any_size && rule.dimension == Dimension::kBytes && multiplier == rule.multiplier && whole / power >= kInBytes)
+  if (rule.any_size && rule.dimension == Dimension::kBytes && multiplier == rule.multiplier &&
+      whole / power >= kInBytes)
     multiplier = 1;
   std::int64_t stored = 0;
   if (__builtin_mul_overflow(whole, multiplier, &stored)) return read_double(text.substr(0, i), rule);

@@ -48,8 +48,9 @@ bool step_back_now_and_then(const LogData& data) {
   return back >= kFewest && kSome * back >= rows && kMost * back <= rows + kSome;
 }
 
-// Rows of one GPU that have one time and differ, again and again, are rows of something smaller: of a GPU that no column
-// names, of a process, of a metric. Of a log of whole seconds two may be samples, where it has rows every second.
+// Rows of one GPU that have one time and differ, again and again, are rows of something smaller: of a GPU that no
+// column names, of a process, of a metric. Of a log of whole seconds two may be samples, where it has rows every
+// second.
 bool shares_times(const LogData& data, const GpuLog& gpu) {
   constexpr std::size_t kFewest = 10;
   const auto& at = gpu.at;
@@ -320,7 +321,7 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
     if (!shares_times(data, data.gpus[i])) continue;
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: {} has several rows for one time, again and again, and no column that is known says "
-                            "what tells them apart: GPUs, processes or metrics",
+                            "what tells them apart (GPUs, processes, metrics), or the times are cut short",
                             data.name, data.names_gpus ? fmt::format("GPU {}", data.gpus[i].device.index) : "the log"),
                 fmt::format("a column that names the GPU: --columns NAME=index; or {}", kWithIndex));
   }

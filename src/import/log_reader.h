@@ -57,7 +57,7 @@ struct LogColumns {
   std::size_t count = 0;
   std::vector<LogField> metrics, facts, reasons;
   std::optional<std::size_t> timestamp, date, time, index, uuid, pci, serial, phase;
-  Nanos time_unit = 0;  // of the timestamps, where the header names it
+  Nanos time_unit = 0;   // of the timestamps, where the header names it
   bool elapsed = false;  // by their name, the timestamps count from the log's beginning
   std::size_t reasons_slot = 0;
   [[nodiscard]] std::optional<std::size_t> identity() const;

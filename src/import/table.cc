@@ -148,15 +148,19 @@ LogFormat sniff_table(std::string_view text) {
     return has("\"query_time\"") || listed ? LogFormat::kGpustat : LogFormat::kUnknown;
   }
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
+  if (is_long_header(csv_cells(first))) return LogFormat::kLongCsv;
   if (has("| NVIDIA-SMI ")) return LogFormat::kSmiText;
   if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;
-  if (has("# TYPE DCGM_FI_") || (has("DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first)))) return LogFormat::kScrapes;
-  if (is_long_header(csv_cells(first))) return LogFormat::kLongCsv;
+  if (has("# TYPE DCGM_FI_") || (has("DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first))))
+    return LogFormat::kScrapes;
   for (const std::string_view line : split(head, '\n')) {
     if (line.starts_with('[') && line.find("] ") != line.npos && line.find(" % | ") != line.npos)
       return LogFormat::kGpustat;
     if (line.starts_with("#Entity") || line.starts_with("# Entity")) return LogFormat::kDcgm;
-    if (line.starts_with('#') && line.find(" gpu ") != line.npos && line.find(" pid ") != line.npos)
+    std::string words(line.substr(0, 64));  // "# gpu pid", "#gpu, pid,"
+    std::replace_if(
+        words.begin(), words.end(), [](char c) { return c == ',' || c == '#'; }, ' ');
+    if (line.starts_with('#') && words.find(" gpu ") != std::string::npos && words.find(" pid ") != std::string::npos)
       return LogFormat::kPmon;
   }
   return LogFormat::kUnknown;

@@ -224,6 +224,8 @@ LongColumns long_columns(const std::vector<std::string_view>& names) {
   return found;
 }
 
+bool is_uuid(std::string_view gpu) { return gpu.starts_with("GPU-") || gpu.starts_with("MIG-"); }
+
 // What a metric is: the column for "DCGM_FI_DEV_GPU_UTIL" and "gpu_utilization" alike, and its GPU, where it names one:
 // "system/gpu_0_utilization_percentage".
 struct LongMetric {
@@ -231,6 +233,7 @@ struct LongMetric {
 };
 LongMetric metric_of_long(std::string_view metric) {
   if (const auto column = dcgm_column(metric); !column.empty()) return {std::string(column), ""};
+  if (const auto series = series_by_labels(metric)) return {metric_of_long(series->name).column, series->of};
   const auto rule = csv_column(metric);
   const bool kept = rule && (rule->role == ColumnRole::kMetric || rule->fact == DeviceFact::kMemoryTotal);
   if (!kept || (rule->role != ColumnRole::kMetric && rule->role != ColumnRole::kFact)) return {};
@@ -309,7 +312,7 @@ Result<LogTable> table_of_long(std::string_view text) {
   sort_by_time(readings);
   for (const auto& [gpu, time, column, value] : readings)
     rows.add(gpu, time, column, value, [&, named = gpu](const auto& put) {
-      if (!named.empty()) put(named.starts_with("GPU-") ? "uuid" : "index", named);
+      if (!named.empty()) put(is_uuid(named) ? "uuid" : "index", named);
     });
   LogTable table = rows.table();
   if (table.empty())

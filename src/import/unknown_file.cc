@@ -95,6 +95,10 @@ bool is_nsys_stats(const std::vector<std::string_view>& cells) {
 
 }  // namespace
 
+bool is_other_table(const std::vector<std::string_view>& cells) {
+  return is_process_header(cells) || is_nsys_stats(cells);
+}
+
 Error unknown_file(const std::string& name, std::string_view text) {
   const auto error = [&](std::string_view what, std::string_view next) {
     return Error{Errc::kInvalidInput, fmt::format("{}: {}", name, what), std::string(next)};
