@@ -4,17 +4,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <utility>
 
 #include "base/strings.h"
 #include "import/column_rows.h"
 #include "import/column_words.h"
+#include "import/decimal_commas.h"
 #include "import/log_date.h"
 #include "import/log_reader.h"
+#include "import/sensor_header.h"
 
 namespace headroom {
 
@@ -72,130 +72,6 @@ char separator_of(std::string_view line) {
 }
 
 namespace {
-
-bool between_digits(std::string_view text, std::size_t at) {
-  return at > 0 && at < text.size() && at + 1 < text.size() && is_digit(text[at - 1]) && is_digit(text[at + 1]);
-}
-
-// "1,234" may be a thousand or one and some, "1,2,3" anything; a time of day has a part of a second behind its comma.
-bool is_decimal_comma(std::string_view cell) {
-  const auto comma = cell.find(',');
-  if (!between_digits(cell, comma) || cell.find(',', comma + 1) != std::string_view::npos) return false;
-  if (cell.find(':') != std::string_view::npos) return true;
-  const auto digits = std::min(cell.find_first_not_of("0123456789", comma + 1), cell.size()) - comma - 1;
-  return digits != 3;
-}
-
-// Which commas of a log are decimal points: where cells stand between semicolons or tabs, each between digits; where
-// they stand between commas with a blank, as those of its header do, one without a blank may be.
-class DecimalCommas {
- public:
-  static constexpr std::size_t kHead = std::size_t{1} << 16;
-  // By the header, which is within the first lines.
-  explicit DecimalCommas(std::string_view head) {
-    constexpr std::uint32_t kHeaderWithin = 200;  // lines
-    LineCursor lines(head);
-    const auto at_header = [&] {
-      const std::string_view line = lines.line();
-      return is_csv_header(told_by_rows(csv_cells(line), lines.at_hand(), separator_of(line)));
-    };
-    while (lines.next() && lines.number() < kHeaderWithin && !at_header()) continue;
-    if (!at_header()) return;
-    const std::string_view header = lines.line();
-    everywhere_ = separator_of(header) != ',';
-    if (everywhere_) look_for_groups(lines, separator_of(header));
-    std::size_t cells = 1;
-    for (std::size_t i = 0; i < header.size(); ++i) {
-      if (header[i] != ',') continue;
-      if (i + 1 == header.size() || header[i + 1] != ' ') return;
-      ++cells;
-    }
-    if (!everywhere_) cells_ = cells;
-  }
-
-  // The line with points for them, until the next one; of a log where they are everywhere.
-  [[nodiscard]] std::string_view pointed(std::string_view line) {
-    if (!everywhere_) return line;
-    if (separator_ != 0) line = without_group_points(line);
-    places_.clear();
-    for (std::size_t i = line.find(','); i != std::string_view::npos; i = line.find(',', i + 1))
-      if (between_digits(line, i)) places_.push_back(i);
-    return with_points(line);
-  }
-  // The same for a row that has so many cells otherwise: if it has as many as the header then, and if all commas within
-  // cells can be nothing but decimal points.
-  [[nodiscard]] std::string_view pointed_row(std::string_view line, std::size_t cells) {
-    if (cells <= cells_ || line.find('"') != std::string_view::npos) return line;
-    places_.clear();
-    std::size_t count = 0;
-    for (std::size_t begin = 0; begin <= line.size(); ++count) {
-      const std::size_t end = std::min(line.find(", ", begin), line.size());
-      const std::string_view cell = line.substr(begin, end - begin);
-      if (const auto comma = cell.find(','); comma != std::string_view::npos) {
-        if (!is_decimal_comma(cell)) return line;
-        places_.push_back(begin + comma);
-      }
-      begin = end + 2;
-    }
-    return count == cells_ ? with_points(line) : line;
-  }
-
- private:
-  // "11.264" beside "73,8": with a point before each three digits.
-  static bool is_grouped(std::string_view number) {
-    const auto whole = number.substr(0, number.find(','));
-    const auto first = whole.find('.');
-    if (first == std::string_view::npos || first == 0 || first > 3 || (whole.size() - first) % 4 != 0) return false;
-    for (std::size_t i = first; i < whole.size(); ++i)
-      if ((whole[i] == '.') != ((i - first) % 4 == 0)) return false;
-    return true;
-  }
-  static std::string_view number_in(std::string_view cell) {
-    return cell.substr(0, std::min(cell.find_first_not_of("0123456789.,"), cell.size()));
-  }
-  // Points group digits where a comma is a decimal point, and no number has a point that could be one.
-  void look_for_groups(LineCursor& lines, char separator) {
-    constexpr std::uint32_t kLooked = 200;  // lines
-    std::vector<std::string_view> cells;
-    bool commas = false;
-    while (lines.next() && lines.number() < kLooked) {
-      split_cells(lines.line(), separator, cells);
-      for (const std::string_view cell : cells) {
-        const std::string_view number = number_in(cell);
-        if (cell.find(':') != std::string_view::npos || is_grouped(number)) continue;
-        commas = commas || between_digits(number, number.find(','));
-        if (std::count(number.begin(), number.end(), '.') == 1) return;
-      }
-    }
-    if (commas) separator_ = separator;
-  }
-  std::string_view without_group_points(std::string_view line) {
-    ungrouped_.clear();
-    for (std::size_t begin = 0; begin <= line.size();) {
-      const std::size_t end = std::min(line.find(separator_, begin), line.size());
-      const std::string_view cell = line.substr(begin, end - begin), number = number_in(cell);
-      for (std::size_t i = 0; i < cell.size(); ++i)
-        if (cell[i] != '.' || i >= number.size() || !is_grouped(number)) ungrouped_ += cell[i];
-      if (end < line.size()) ungrouped_ += separator_;
-      begin = end + 1;
-    }
-    return ungrouped_;
-  }
-
-  std::string_view with_points(std::string_view line) {
-    if (places_.empty()) return line;
-    changed_ = line;
-    for (const std::size_t at : places_) changed_[at] = '.';
-    return changed_;
-  }
-
-  bool everywhere_ = false;
-  std::size_t cells_ = std::numeric_limits<std::size_t>::max();  // of the header, where a row may have some
-  std::vector<std::size_t> places_;                              // in the line
-  std::string changed_;
-  char separator_ = 0;  // of cells, where points group digits
-  std::string ungrouped_;
-};
 
 // "a, b, c", of so many as can be read.
 template <class Names>
@@ -348,47 +224,18 @@ class CsvReader {
     return {};
   }
 
-  // LibreHardwareMonitor and its like have two headers: "/gpu-nvidia/0/load/0" above "GPU Core". What the first says is
-  // put into the names of the second: which GPU, and what is measured.
-  std::vector<std::string_view> with_sensors(const std::vector<std::string_view>& names) {
-    struct Kind {
-      std::string_view id, words;
-    };
-    constexpr std::array kKinds{Kind{"load", "load (%)"},     Kind{"temperature", "temp (C)"},
-                                Kind{"clock", "clock (MHz)"}, Kind{"power", "power (W)"},
-                                Kind{"smalldata", "(MB)"},    Kind{"data", "(GB)"},
-                                Kind{"level", "level (%)"}};
-    std::map<std::string, int, std::less<>> gpus;
-    std::vector<std::string_view> told(names.begin(), names.end());
-    const std::vector<std::string> ids = std::exchange(sensors_, {});
-    for (std::size_t i = 0; i < names.size() && i < ids.size(); ++i) {
-      const auto parts = split(ids[i], '/');  // "", "gpu-nvidia", "0", "load", "0"
-      if (parts.size() < 4 || lower(parts[1]).find("gpu") == std::string::npos) continue;
-      const auto kind = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& k) { return k.id == parts[3]; });
-      const auto gpu = gpus.emplace(fmt::format("{}/{}", parts[1], parts[2]), static_cast<int>(gpus.size())).first;
-      sensors_.push_back(fmt::format("gpu {} {} {}", gpu->second,
-                                     names[i].starts_with("GPU ") ? names[i].substr(4) : names[i],
-                                     kind == kKinds.end() ? "of another kind" : kind->words));
-    }
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < names.size() && i < ids.size(); ++i) {
-      const auto parts = split(ids[i], '/');
-      if (parts.size() >= 4 && lower(parts[1]).find("gpu") != std::string::npos) told[i] = sensors_[next++];
-    }
-    return told;
-  }
-
   // Lines before the columns are known: messages, the header, or a row of a log without one.
   Result<void> first_line(const LineCursor& at) {
     separator_ = separator_of(at.line());
     split_cells(at.line(), separator_, cells_);
-    if (cells_.size() > 1 && cells_[0].empty() && cells_[1].starts_with('/')) {
+    if (are_sensors(cells_)) {
       sensors_.assign(cells_.begin(), cells_.end());
       return {};
     }
     if (!sensors_.empty()) {
       header_ = at.line();
-      return use(with_sensors(cells_), at.number());
+      sensors_ = with_sensors(sensors_, cells_);
+      return use({sensors_.begin(), sensors_.end()}, at.number());
     }
     const bool renamed = std::any_of(cells_.begin(), cells_.end(), [&](auto cell) { return told(cell) != cell; });
     const auto names = renamed ? cells_ : told_by_rows(cells_, at.at_hand(), separator_);

@@ -134,11 +134,20 @@ std::string_view dcgm_column(std::string_view field) {
   return known == kDcgmFields.end() ? "" : known->column;
 }
 
+std::string_view without_annotations(std::string_view text) {
+  LineCursor lines(text);
+  while (lines.next())
+    if (const auto line = trim(lines.line()); !line.empty() && !line.starts_with("#group,") &&
+                                              !line.starts_with("#datatype,") && !line.starts_with("#default,"))
+      return line;
+  return "";
+}
+
 LogFormat sniff_table(std::string_view text) {
   constexpr std::size_t kHead = 4096;
   const std::string_view head = trim(text.substr(0, kHead));
   const auto has = [&](std::string_view part) { return head.find(part) != std::string_view::npos; };
-  const std::string_view first = trim(text.substr(0, text.find('\n')));
+  const std::string_view first = without_annotations(text);
   if (head.starts_with('<')) return has("<nvidia_smi_log") ? LogFormat::kSmiXml : LogFormat::kUnknown;
   if (head.starts_with('{')) {
     if (has("\"resultType\"")) return LogFormat::kPrometheus;

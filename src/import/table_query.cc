@@ -16,7 +16,7 @@ struct QueryColumn {
   std::string_view section, key, column;
 };
 // Drivers up to 525 say "Power Readings", later ones "GPU Power Readings" and "Average Power Draw".
-constexpr std::array kColumns{
+constexpr std::array kQueryColumns{
     QueryColumn{"", "Product Name", "name"},
     QueryColumn{"", "GPU UUID", "uuid"},
     QueryColumn{"", "Performance State", "pstate"},
@@ -50,9 +50,9 @@ constexpr std::array kColumns{
 
 std::string_view query_column(std::string_view section, std::string_view key) {
   if (section == "Clocks Event Reasons" || section == "Clocks Throttle Reasons") section = "Reasons";
-  const auto known = std::find_if(kColumns.begin(), kColumns.end(),
+  const auto known = std::find_if(kQueryColumns.begin(), kQueryColumns.end(),
                                   [&](const QueryColumn& c) { return c.section == section && c.key == key; });
-  return known == kColumns.end() ? "" : known->column;
+  return known == kQueryColumns.end() ? "" : known->column;
 }
 
 }  // namespace

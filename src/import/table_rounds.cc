@@ -285,10 +285,11 @@ bool is_long_header(const std::vector<std::string_view>& names) {
 Result<LogTable> table_of_long(std::string_view text) {
   RowsByMetric rows;
   LineCursor lines(text);
-  while (lines.next() && trim(lines.line()).empty()) continue;
-  const char separator = separator_of(lines.line());
+  const std::string_view header = without_annotations(text);
+  while (lines.next() && trim(lines.line()) != header) continue;
+  const char separator = separator_of(header);
   std::vector<std::string_view> cells;
-  split_cells(lines.line(), separator, cells);
+  split_cells(header, separator, cells);
   const LongColumns columns = long_columns(cells);
   const std::size_t count = cells.size();
   if (!columns.time || !columns.metric || !columns.value)
