@@ -233,6 +233,37 @@ std::optional<WordedColumn> time_by_words(Words words, const std::string& unit) 
   return clock ? std::optional(column) : std::nullopt;
 }
 
+// The unit that the last words are, where brackets had none.
+void take_unit(Words& words, std::string& unit) {
+  // "pcie_rx_mb_s", "pcie_rx_mb_per_s"
+  if (const std::size_t last = words.size(); unit.empty() && last > 2 && time_unit(words[last - 1]) == kSecond) {
+    const std::size_t of = words[last - 2] == "per" ? last - 3 : last - 2;
+    if (const auto rate = unit_word(words[of] + "/s"); !rate.empty()) {
+      unit = rate;
+      words.resize(of);
+    }
+  }
+  if (unit.empty() && words.size() > 1 && !unit_word(words.back()).empty()) {
+    unit = words.back();
+    words.pop_back();
+  }
+  if (const auto usual_unit = unit_word(unit); !usual_unit.empty()) unit = usual_unit;
+}
+
+// "perf/gpu_util_percent0", "gpu_util_1": a number at the end, and the unit before it, if it has one. RLlib's "percent"
+// is a fraction of one: it counts as none, so that the rows tell.
+std::optional<int> take_number_behind(Words& words, std::string& unit) {
+  if (words.size() < 3 || usual(words[words.size() - 2]) == "gpu") return std::nullopt;
+  const auto number = parse_number<int>(words.back());
+  if (!number) return std::nullopt;
+  words.pop_back();
+  const auto before = unit_word(words.back());
+  if (!unit.empty() || before.empty()) return number;
+  if (words.back() != "percent") unit = before;
+  words.pop_back();
+  return number;
+}
+
 }  // namespace
 
 std::optional<Nanos> time_unit(std::string_view unit) {
@@ -285,31 +316,8 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
   header = plain;
   Words words = words_in(header, column.unit);
   if (auto time = time_by_words(words, column.unit)) return time;
-  // "pcie_rx_mb_s", "pcie_rx_mb_per_s"
-  if (const std::size_t last = words.size(); column.unit.empty() && last > 2 && time_unit(words[last - 1]) == kSecond) {
-    const std::size_t of = words[last - 2] == "per" ? last - 3 : last - 2;
-    if (const auto rate = unit_word(words[of] + "/s"); !rate.empty()) {
-      column.unit = rate;
-      words.resize(of);
-    }
-  }
-  if (column.unit.empty() && words.size() > 1)
-    if (const auto unit = unit_word(words.back()); !unit.empty()) {
-      column.unit = unit;
-      words.pop_back();
-    }
-  if (const auto unit = unit_word(column.unit); !unit.empty()) column.unit = unit;
-  // "perf/gpu_util_percent0", "gpu_util_1": a number at the end is the GPU's; of a column with such a name RLlib's
-  // "percent" is a fraction of one, so its rows tell.
-  std::optional<int> behind;
-  if (words.size() > 2 && usual(words[words.size() - 2]) != "gpu") behind = parse_number<int>(words.back());
-  if (behind) {
-    words.pop_back();
-    if (column.unit.empty() && !unit_word(words.back()).empty()) {
-      column.unit = words.back() == "percent" ? std::string() : std::string(unit_word(words.back()));
-      words.pop_back();
-    }
-  }
+  take_unit(words, column.unit);
+  const std::optional<int> behind = take_number_behind(words, column.unit);
   Words left;
   int gpu_words = 0;
   bool system = false;
