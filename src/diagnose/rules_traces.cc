@@ -209,13 +209,18 @@ Finding allocator(const Analysis& a, Claims claims) {
 // Time in Python functions that run no operator and no call, where a trace has these functions (with_stack=True).
 bool in_python(const Slice& slice) { return slice.account == Account::kHostCode && slice.tiers.has("Y"); }
 
-// Functions that measure what was learnt, by their names: no input is loaded there.
+// Functions that measure what was learnt, by the words that their names begin or go on with: no input is loaded there.
 bool measures(const Analysis& a, const Finding& finding) {
-  constexpr std::array<std::string_view, 7> kWords{"metric", "eval", "score", "accuracy", "auc", "valid", "confusion"};
+  constexpr std::array<std::string_view, 7> kWords{"metric", "eval",       "score",    "accuracy",
+                                                   "auc",    "validation", "confusion"};
   double share = 0;
   for (const NamedCode& code : code_in(a, finding.claims)) {
     const std::string place = lower(code.place);
-    const auto has = [&](std::string_view word) { return place.find(word) != std::string::npos; };
+    const auto has = [&](std::string_view word) {
+      for (auto at = place.find(word); at != std::string::npos; at = place.find(word, at + 1))
+        if (at == 0 || place[at - 1] < 'a' || place[at - 1] > 'z') return true;  // "retrieval" has another one
+      return false;
+    };
     if (std::any_of(kWords.begin(), kWords.end(), has)) share += code.share;
   }
   return share >= a.limits[Threshold::kMajority];

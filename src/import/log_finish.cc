@@ -54,7 +54,8 @@ bool step_back_now_and_then(const LogData& data) {
 bool shares_times(const LogData& data, const GpuLog& gpu) {
   constexpr std::size_t kFewest = 10;
   const auto& at = gpu.at;
-  if (at.size() < 2 * kFewest) return false;
+  const bool grow = std::adjacent_find(at.begin(), at.end(), [](Nanos a, Nanos b) { return b <= a; }) == at.end();
+  if (grow || at.size() < 2 * kFewest) return false;
   std::vector<std::uint32_t> order(at.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return at[a] < at[b]; });
