@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
 #include "diagnose/rules.h"
@@ -76,10 +77,14 @@ void name_copies(const Analysis& a, Finding& finding) {
     return;
   }
   finding.evidence.push_back(fmt::format("{} of it is from or to pageable memory", human_percent(pageable)));
-  if (pageable >= a.limits[Threshold::kMajority])
+  if (pageable >= a.limits[Threshold::kMajority]) {
     finding.cause = Cause::kPageableCopies;
-  else
-    finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
+    return;
+  }
+  finding.candidates = {Cause::kSyncPoints, Cause::kLaunchBound};
+  finding.advice =
+      "copy the next batch while kernels run: from pinned memory, on a stream of its own "
+      "(non_blocking=True); or copy less";
 }
 
 // Whether the thread that launches loads the data itself, or waits for workers: PyTorch's name of its loader tells, and
@@ -204,6 +209,23 @@ Finding allocator(const Analysis& a, Claims claims) {
 // Time in Python functions that run no operator and no call, where a trace has these functions (with_stack=True).
 bool in_python(const Slice& slice) { return slice.account == Account::kHostCode && slice.tiers.has("Y"); }
 
+// Functions that measure what was learnt, by the words that their names begin or go on with: no input is loaded there.
+bool measures(const Analysis& a, const Finding& finding) {
+  constexpr std::array<std::string_view, 7> kWords{"metric", "eval",       "score",    "accuracy",
+                                                   "auc",    "validation", "confusion"};
+  double share = 0;
+  for (const NamedCode& code : code_in(a, finding.claims)) {
+    const std::string place = lower(code.place);
+    const auto has = [&](std::string_view word) {
+      for (auto at = place.find(word); at != std::string::npos; at = place.find(word, at + 1))
+        if (at == 0 || place[at - 1] < 'a' || place[at - 1] > 'z') return true;  // "retrieval" has another one
+      return false;
+    };
+    if (std::any_of(kWords.begin(), kWords.end(), has)) share += code.share;
+  }
+  return share >= a.limits[Threshold::kMajority];
+}
+
 Finding python_code(const Analysis& a, Claims claims) {
   Finding finding = waits(std::move(claims));
   finding.confidence = Confidence::kMedium;
@@ -214,6 +236,9 @@ Finding python_code(const Analysis& a, Claims claims) {
   if (kernels && launches_slowly(finding, *kernels)) {
     finding.candidates = {Cause::kLaunchBound, Cause::kHostGraphBuilding};
     finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+  } else if (measures(a, finding)) {
+    finding.candidates = {Cause::kHostGraphBuilding};
+    finding.advice = "measure less often, on the GPU (torchmetrics), or in a process of its own while kernels run";
   } else {
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess};
     finding.advice = "make it cheaper, or let it run while kernels do: in the loader's workers, or once for many steps";

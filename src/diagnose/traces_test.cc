@@ -154,6 +154,34 @@ TEST(Traces, PythonFunctionsNameTheTimeWithoutOperators) {
   EXPECT_EQ(python->tiers, Tiers("C"));
 }
 
+TEST(Traces, CodeThatMeasuresIsNoInput) {
+  const auto may_be_input = [](const std::string& place) {
+    const Profile profile{
+        .device = {{0, {"kernel"}}, {10, {}}, {98, {"kernel"}}},
+        .thread = {{0, {"cudaLaunchKernel"}}, {1, {"step (train.py:9)", place}}, {97, {"cudaLaunchKernel"}}},
+        .kernels = 1};
+    const Explanation e = explain(profile.build());
+    return find(e, Cause::kInputInMainProcess) != nullptr;
+  };
+  EXPECT_TRUE(may_be_input("decode_and_resize (dataset.py:12)"));
+  EXPECT_TRUE(may_be_input("retrieval (store.py:12)"));
+  EXPECT_FALSE(may_be_input("epoch_metrics (evaluate.py:12)"));
+  EXPECT_FALSE(may_be_input("confusion_matrix (train.py:12)"));
+}
+
+TEST(Traces, CopiesThatMayBePinnedAreNotToldToBe) {
+  for (const char* copy : {"copy to the GPU", "pageable copy to the GPU"}) {
+    const Profile profile{.device = {{0, {"kernel"}}, {20, {copy}}, {60, {"kernel"}}},
+                          .thread = {{0, {"cudaLaunchKernel"}}, {10, {}}, {59, {"cudaLaunchKernel"}}},
+                          .kernels = 1};
+    const Explanation e = explain(profile.build());
+    ASSERT_FALSE(e.findings.empty());
+    const Finding& finding = e.findings.front();
+    EXPECT_EQ(finding.advice.find("pin_memory=True") != std::string::npos, std::string(copy) != "copy to the GPU")
+        << finding.advice;
+  }
+}
+
 // Ten steps of 10 us: kernels for 5, and 4 in this call from step `from` to step `to`.
 Explanation with_calls(const std::string& call, int from, int to) {
   Profile profile{.device = {}, .thread = {}, .kernels = 1};

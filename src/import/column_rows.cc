@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/strings.h"
+#include "import/column_words.h"
 #include "import/log_date.h"
 #include "import/log_reader.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string_view>>;
 
-Rows rows_of(std::string_view text, std::size_t cells, char separator) {
+Rows rows_of(std::string_view text, const std::vector<std::string_view>& names, char separator) {
   constexpr std::size_t kMost = 300;
   Rows rows;
   LineCursor lines(text);
@@ -25,7 +26,7 @@ Rows rows_of(std::string_view text, std::size_t cells, char separator) {
   while (rows.size() < kMost && lines.next()) {
     if (!lines.complete()) break;
     split_cells(lines.line(), separator, row);
-    if (row.size() == cells) rows.push_back(row);
+    if (row.size() == names.size() && row != names) rows.push_back(row);
   }
   return rows;
 }
@@ -55,22 +56,25 @@ bool are_times(const Rows& rows, std::size_t column) {
   return true;
 }
 
-// "3", "cuda:3", "GPU 3"
-std::optional<int> number_of_gpu(std::string_view cell) {
+// "3", "cuda:3", "GPU 3", "card3": the number at the end, and the word before it.
+struct Named {
+  std::string_view word;
+  int number = 0;
+};
+std::optional<Named> named(std::string_view cell) {
   const auto digits = cell.find_last_not_of("0123456789");
   const std::string_view before = cell.substr(0, digits == std::string_view::npos ? 0 : digits + 1);
-  const bool named = before.empty() || lower(trim(before)).ends_with("gpu") || lower(before).ends_with("cuda:");
   const auto number = parse_number<int>(cell.substr(before.size()));
-  return named && number && *number < 256 ? number : std::nullopt;
+  return number && *number < 256 ? std::optional(Named{before, *number}) : std::nullopt;
 }
 
-// A few numbers that come again and again; a count of the rows is none.
+// A few numbers behind the same word, which come again and again; a count of the rows is none.
 bool are_gpus(const Rows& rows, std::size_t column) {
   std::set<int> seen;
   for (const auto& row : rows) {
-    const auto number = number_of_gpu(row[column]);
-    if (!number) return false;
-    seen.insert(*number);
+    const auto gpu = named(row[column]);
+    if (!gpu || gpu->word != named(rows[0][column])->word) return false;
+    seen.insert(gpu->number);
   }
   return 2 * seen.size() <= rows.size();
 }
@@ -78,7 +82,21 @@ bool are_gpus(const Rows& rows, std::size_t column) {
 bool may_name_gpus(std::string_view name) {
   constexpr std::array<std::string_view, 9> kNames{"id",     "idx", "index",   "gpu", "card",
                                                    "device", "dev", "ordinal", "slot"};
-  return std::find(kNames.begin(), kNames.end(), lower(trim(name))) != kNames.end();
+  return std::find(kNames.begin(), kNames.end(), lower(trim(in_english(name)))) != kNames.end();
+}
+
+// Where rows share their times, what tells those of one time apart, again and again with the same few texts.
+bool tells_apart(const Rows& rows, std::size_t time, std::size_t column) {
+  std::set<std::string_view> seen, of_time;
+  std::size_t most = 0, times = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i == 0 || rows[i][time] != rows[i - 1][time]) of_time.clear(), ++times;
+    const std::string_view cell = rows[i][column];
+    if (cell.empty() || !of_time.insert(cell).second) return false;
+    seen.insert(cell);
+    most = std::max(most, of_time.size());
+  }
+  return most > 1 && seen.size() == most && 3 * times <= 2 * rows.size() && times > 2;
 }
 
 bool is_gpu_role(ColumnRole role) {
@@ -90,10 +108,32 @@ bool is_time_role(ColumnRole role) {
   return role == ColumnRole::kTimestamp || role == ColumnRole::kDate || role == ColumnRole::kTime;
 }
 
+// The column that tells the GPUs apart, whatever it is called.
+void tell_apart(std::vector<std::string_view>& names, const Rows& rows) {
+  const auto is_clock = [](std::string_view name) {
+    const auto rule = csv_column(name);
+    return rule && is_time_role(rule->role);
+  };
+  const auto clock = std::find_if(names.begin(), names.end(), is_clock);
+  if (clock == names.end()) return;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (csv_column(names[i]) || !tells_apart(rows, static_cast<std::size_t>(clock - names.begin()), i)) continue;
+    names[i] = are_gpus(rows, i) ? "index" : "serial";
+    return;
+  }
+}
+
 }  // namespace
+
+bool is_row(const std::vector<std::string_view>& cells) {
+  return std::any_of(cells.begin(), cells.end(),
+                     [](std::string_view cell) { return !cell.empty() && is_digit(cell[0]) && is_time(cell); });
+}
 
 std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator) {
   bool metric = false, time = false, gpu = false, host = false;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (lower(trim(names[i])) == "epoch" && !are_times(rows_of(rows, names, separator), i)) names[i] = "epoch number";
   for (const std::string_view name : names) {
     host = host || lower(name).find("cpu") != std::string::npos;
     const auto rule = csv_column(name);
@@ -102,11 +142,11 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
     time = time || is_time_role(rule->role);
     gpu = gpu || rule->gpu || is_gpu_role(rule->role);
   }
-  if (!metric) return names;
+  if (!metric || is_row(names)) return names;
   for (std::string_view& name : names)
     if (lower(trim(name)) == "load" && !host) name = "gpu_load";
   if (time && gpu) return names;
-  const Rows seen = rows_of(rows, names.size(), separator);
+  const Rows seen = rows_of(rows, names, separator);
   if (seen.size() < 2) return names;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty() || csv_column(names[i])) continue;
@@ -115,6 +155,7 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
     else if (!gpu && may_name_gpus(names[i]) && are_gpus(seen, i))
       names[i] = "index", gpu = true;
   }
+  if (!gpu) tell_apart(names, seen);
   return names;
 }
 

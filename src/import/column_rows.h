@@ -7,9 +7,13 @@ namespace headroom {
 
 // The names of a table's columns, with those in nvidia-smi's words that the header does not tell and the rows below it
 // do, where the header has a reading of a GPU: a column of times (dates with a time of day, or Unix times that do not
-// fall), where no other is one; the numbers of the GPUs, where no other column names them; and what GPUtil calls load.
+// fall), where no other is one; the numbers of the GPUs, where no other column names them, or, where rows share their
+// times, whatever tells those of one time apart; and what GPUtil calls load.
 // `rows`: those at hand, of which the first few hundred are looked at.
 [[nodiscard]] std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows,
                                                          char separator);
+
+// A line with a date and a time of day in it is a row, and no header, whatever else it has.
+[[nodiscard]] bool is_row(const std::vector<std::string_view>& cells);
 
 }  // namespace headroom

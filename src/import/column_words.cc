@@ -54,6 +54,9 @@ constexpr std::array kSynonyms{
     Pair{"die", ""},
     Pair{"resources", ""},
     Pair{"consumption", ""},
+    Pair{"perf", ""},
+    Pair{"smi", ""},
+    Pair{"socket", ""},
     Pair{"enc", "encoder"},
     Pair{"dec", "decoder"},
     Pair{"pci", "pcie"},
@@ -70,7 +73,6 @@ constexpr std::array kSynonyms{
     Pair{"current", ""},
     Pair{"cur", ""},
     Pair{"value", ""},
-    Pair{"system", ""},
     Pair{"gpm", ""},
     Pair{"dcgm", ""},
     Pair{"speed", ""},
@@ -86,6 +88,8 @@ struct Spelling {
 constexpr std::array kSpellings{
     Spelling{"util", "utilization.gpu"},
     Spelling{"sm util", "utilization.gpu"},
+    Spelling{"ratio util", "utilization.gpu"},
+    Spelling{"mem ratio util", "utilization.memory"},
     Spelling{"usage", "utilization.gpu", Needs::kGpu},
     Spelling{"sm usage", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"controller mem usage", "utilization.memory", Needs::kUnit},
@@ -95,12 +99,15 @@ constexpr std::array kSpellings{
     Spelling{"decoder util", "utilization.decoder"},
     Spelling{"mem used", "memory.used"},
     Spelling{"mem usage", "memory.used"},
+    Spelling{"mem total used", "memory.used"},
     Spelling{"mem", "memory.used", Needs::kUnit},
     Spelling{"mem reserved", "memory.reserved"},
     Spelling{"mem total", "memory.total"},
     Spelling{"free mem", "memory.free"},
     Spelling{"power", "power.draw"},
     Spelling{"power usage", "power.draw"},
+    Spelling{"package power", "power.draw", Needs::kGpu},
+    Spelling{"package power sm", "power.draw"},
     Spelling{"limit power", "power.limit"},
     Spelling{"temp", "temperature.gpu"},
     Spelling{"sm temp", "temperature.gpu"},
@@ -125,57 +132,37 @@ constexpr std::array<std::string_view, 17> kClocks{"time",    "timestamp", "date
                                                    "t",       "when",      "wall",     "recorded", "logged"};
 constexpr std::array<std::string_view, 6> kSinceBeginning{"elapsed", "seconds",  "runtime",
                                                           "uptime",  "relative", "secs"};
-constexpr std::array<std::string_view, 16> kOfClocks{"resources", "unix",   "local", "utc",  "at",  "relative",
-                                                     "rel",       "since",  "start", "wall", "iso", "sec",
-                                                     "log",       "sample", "in",    "the"};
+constexpr std::array<std::string_view, 20> kOfClocks{"resources", "unix",  "local", "utc", "at",  "relative", "rel",
+                                                     "since",     "start", "wall",  "iso", "sec", "log",      "sample",
+                                                     "in",        "the",   "and",   "et",  "und", "y"};
+
+// Of which a GPU may have several, with a number each.
+constexpr std::array<std::string_view, 3> kParts{"fan", "temp", "clock"};
 
 template <std::size_t kSize>
 bool is_one_of(const std::array<std::string_view, kSize>& names, std::string_view word) {
   return std::find(names.begin(), names.end(), word) != names.end();
 }
 
+std::string_view usual(std::string_view word) {
+  const auto same = std::find_if(kSynonyms.begin(), kSynonyms.end(), [&](const Pair& p) { return p.first == word; });
+  return same == kSynonyms.end() ? word : same->second;
+}
+
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_letter(char c) { return is_upper(c) || (c >= 'a' && c <= 'z'); }
 
 constexpr std::array kUnitWords{
-    Pair{"%", "%"},      Pair{"percent", "%"}, Pair{"pct", "%"},         Pair{"percentage", "%"}, Pair{"perc", "%"},
-    Pair{"b", "B"},      Pair{"bytes", "B"},   Pair{"kb", "KiB"},        Pair{"kib", "KiB"},      Pair{"mb", "MiB"},
-    Pair{"mib", "MiB"},  Pair{"gb", "GiB"},    Pair{"gib", "GiB"},       Pair{"w", "W"},          Pair{"watt", "W"},
-    Pair{"watts", "W"},  Pair{"mw", "mW"},     Pair{"milliwatts", "mW"}, Pair{"c", "C"},          Pair{"celsius", "C"},
-    Pair{"deg", "C"},    Pair{"mhz", "MHz"},   Pair{"ghz", "GHz"},       Pair{"mj", "mJ"},        Pair{"j", "J"},
-    Pair{"joules", "J"}, Pair{"kb/s", "KB/s"}, Pair{"mb/s", "MB/s"},     Pair{"gb/s", "GB/s"},    Pair{"°c", "C"},
+    Pair{"%", "%"},       Pair{"percent", "%"},     Pair{"pct", "%"},         Pair{"percentage", "%"},
+    Pair{"perc", "%"},    Pair{"b", "B"},           Pair{"bytes", "B"},       Pair{"kb", "KiB"},
+    Pair{"kib", "KiB"},   Pair{"mb", "MiB"},        Pair{"mib", "MiB"},       Pair{"gb", "GiB"},
+    Pair{"gib", "GiB"},   Pair{"w", "W"},           Pair{"watt", "W"},        Pair{"watts", "W"},
+    Pair{"mw", "mW"},     Pair{"milliwatts", "mW"}, Pair{"c", "C"},           Pair{"celsius", "C"},
+    Pair{"deg", "C"},     Pair{"mhz", "MHz"},       Pair{"ghz", "GHz"},       Pair{"mj", "mJ"},
+    Pair{"j", "J"},       Pair{"joules", "J"},      Pair{"kb/s", "KB/s"},     Pair{"mb/s", "MB/s"},
+    Pair{"gb/s", "GB/s"}, Pair{"octets", "B"},      Pair{"ko", "KiB"},        Pair{"mo", "MiB"},
+    Pair{"go", "GiB"},    Pair{"kilobytes", "KiB"}, Pair{"megabytes", "MiB"}, Pair{"gigabytes", "GiB"},
 };
-
-// What Chinese monitors write, the longer first.
-constexpr std::array kChinese{
-    Pair{"显卡编号", " gpu index "},
-    Pair{"显卡", " gpu "},
-    Pair{"利用率", " util "},
-    Pair{"使用率", " util "},
-    Pair{"显存占用", " mem used "},
-    Pair{"显存使用", " mem used "},
-    Pair{"显存总量", " mem total "},
-    Pair{"显存", " mem "},
-    Pair{"温度", " temp "},
-    Pair{"功耗", " power "},
-    Pair{"功率", " power "},
-    Pair{"时间戳", " timestamp "},
-    Pair{"时间", " time "},
-    Pair{"编号", " index "},
-    Pair{"名称", " name "},
-    Pair{"℃", "C"},
-    Pair{"（", "("},
-    Pair{"）", ")"},
-};
-
-std::string in_english(std::string_view header) {
-  std::string text(header);
-  if (std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; })) return text;
-  for (const auto& [chinese, english] : kChinese)
-    for (auto at = text.find(chinese); at != std::string::npos; at = text.find(chinese, at + english.size()))
-      text.replace(at, chinese.size(), english);
-  return text;
-}
 
 // nvitop's collectors write "TAG/gpu:0/gpu_utilization (%)/mean", and the same with min, max and last, of which the
 // mean counts; of a GPU that a mask has renumbered "TAG/cuda:0 (gpu:2)/…". "": one of the others. Else as it was.
@@ -246,6 +233,37 @@ std::optional<WordedColumn> time_by_words(Words words, const std::string& unit) 
   return clock ? std::optional(column) : std::nullopt;
 }
 
+// The unit that the last words are, where brackets had none.
+void take_unit(Words& words, std::string& unit) {
+  // "pcie_rx_mb_s", "pcie_rx_mb_per_s"
+  if (const std::size_t last = words.size(); unit.empty() && last > 2 && time_unit(words[last - 1]) == kSecond) {
+    const std::size_t of = words[last - 2] == "per" ? last - 3 : last - 2;
+    if (const auto rate = unit_word(words[of] + "/s"); !rate.empty()) {
+      unit = rate;
+      words.resize(of);
+    }
+  }
+  if (unit.empty() && words.size() > 1 && !unit_word(words.back()).empty()) {
+    unit = words.back();
+    words.pop_back();
+  }
+  if (const auto usual_unit = unit_word(unit); !usual_unit.empty()) unit = usual_unit;
+}
+
+// "perf/gpu_util_percent0", "gpu_util_1": a number at the end, and the unit before it, if it has one. RLlib's "percent"
+// is a fraction of one: it counts as none, so that the rows tell.
+std::optional<int> take_number_behind(Words& words, std::string& unit) {
+  if (words.size() < 3 || usual(words[words.size() - 2]) == "gpu") return std::nullopt;
+  const auto number = parse_number<int>(words.back());
+  if (!number) return std::nullopt;
+  words.pop_back();
+  const auto before = unit_word(words.back());
+  if (!unit.empty() || before.empty()) return number;
+  if (words.back() != "percent") unit = before;
+  words.pop_back();
+  return number;
+}
+
 }  // namespace
 
 std::optional<Nanos> time_unit(std::string_view unit) {
@@ -260,6 +278,36 @@ std::optional<Nanos> time_unit(std::string_view unit) {
   return std::nullopt;
 }
 
+std::optional<Series> series_by_labels(std::string_view header) {
+  header = trim(header);
+  const auto open = header.find('{');
+  if (open == std::string_view::npos || open == 0 || !header.ends_with('}')) return std::nullopt;
+  Series series{std::string(trim(header.substr(0, open))), "", {}};
+  std::string labels(header.substr(open));
+  for (auto at = labels.find("\"\""); at != std::string::npos; at = labels.find("\"\"", at + 1)) labels.erase(at, 1);
+  const auto label = [&](std::string_view name) {
+    for (const char before : {'{', ' ', ','}) {
+      const std::string key = fmt::format("{}{}=\"", before, name);
+      const auto at = labels.find(key);
+      if (at == std::string::npos) continue;
+      const auto begin = at + key.size();
+      return labels.substr(begin, labels.find('"', begin) - begin);
+    }
+    return std::string();
+  };
+  for (const char* name : {"gpu", "index", "gpu_id", "minor_number", "device"}) {
+    const std::string value = label(name);
+    if (value.empty()) continue;
+    const auto digits = value.find_last_not_of("0123456789");
+    series.gpu = parse_number<int>(value.substr(digits == std::string::npos ? 0 : digits + 1));
+    if (series.gpu) break;
+  }
+  for (const char* name : {"UUID", "uuid"})
+    if (series.of.empty()) series.of = label(name);
+  if (series.of.empty() && series.gpu) series.of = fmt::format("{} {}", label("Hostname"), *series.gpu);
+  return series.of.empty() ? std::nullopt : std::optional(series);
+}
+
 std::optional<WordedColumn> column_by_words(std::string_view header) {
   WordedColumn column;
   // Weights & Biases puts the name of the run before it: "lively-sun-4 - system.gpu.0.gpu".
@@ -268,36 +316,33 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
   header = plain;
   Words words = words_in(header, column.unit);
   if (auto time = time_by_words(words, column.unit)) return time;
-  // "pcie_rx_mb_s", "pcie_rx_mb_per_s"
-  if (const std::size_t last = words.size(); column.unit.empty() && last > 2 && time_unit(words[last - 1]) == kSecond) {
-    const std::size_t of = words[last - 2] == "per" ? last - 3 : last - 2;
-    if (const auto rate = unit_word(words[of] + "/s"); !rate.empty()) {
-      column.unit = rate;
-      words.resize(of);
-    }
-  }
-  if (column.unit.empty() && words.size() > 1)
-    if (const auto unit = unit_word(words.back()); !unit.empty()) {
-      column.unit = unit;
-      words.pop_back();
-    }
-  if (const auto unit = unit_word(column.unit); !unit.empty()) column.unit = unit;
+  take_unit(words, column.unit);
+  const std::optional<int> behind = take_number_behind(words, column.unit);
   Words left;
   int gpu_words = 0;
+  bool system = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto same =
-        std::find_if(kSynonyms.begin(), kSynonyms.end(), [&](const Pair& p) { return p.first == words[i]; });
-    const std::string_view word = same == kSynonyms.end() ? std::string_view(words[i]) : same->second;
+    const std::string_view word = usual(words[i]);
     if (word == "gpu") {
       ++gpu_words;
-      const auto number = i + 1 < words.size() ? parse_number<int>(words[i + 1]) : std::nullopt;
-      if (number && !column.gpu) column.gpu = number, ++i;
+      const std::size_t next = i + 2 < words.size() && usual(words[i + 1]) == "index" ? i + 2 : i + 1;  // "gpu_id: 0"
+      const auto number = next < words.size() ? parse_number<int>(words[next]) : std::nullopt;
+      if (number && !column.gpu) column.gpu = number, i = next;
+    } else if (word == "system" || word == "sys") {
+      system = true;
     } else if (!word.empty()) {
       left.emplace_back(word);
     }
   }
   std::sort(left.begin(), left.end());
+  left.erase(std::unique(left.begin(), left.end()), left.end());  // "VRAM Total Used Memory"
   column.says_gpu = gpu_words > 0;
+  if (system && !column.says_gpu) return std::nullopt;
+  if (behind) {
+    const bool part = std::any_of(left.begin(), left.end(), [](const auto& word) { return is_one_of(kParts, word); });
+    if (!column.says_gpu || column.gpu || part) return std::nullopt;
+    column.gpu = behind;
+  }
   const std::string text = join(left, " ");
   const auto known =
       std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) { return s.words == text; });

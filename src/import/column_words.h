@@ -20,6 +20,19 @@ struct WordedColumn {
 // Nothing where a word is left that belongs to something else ("cpu_util"), or where too little is said ("memory").
 [[nodiscard]] std::optional<WordedColumn> column_by_words(std::string_view header);
 
+// A header in the words that are known: "Mémoire utilisée (Mo)" is "mem used (Mo)", "Auslastung" is "util"; whatever
+// the encoding of its letters.
+[[nodiscard]] std::string in_english(std::string_view header);
+
+// A header that is a series of Prometheus with its labels, as Grafana's panels write it: NAME{gpu="0", …}; quotes may
+// be doubled.
+struct Series {
+  std::string name;
+  std::string of;          // what names its GPU: "" where no label does
+  std::optional<int> gpu;  // its number
+};
+[[nodiscard]] std::optional<Series> series_by_labels(std::string_view header);
+
 // "ms" of a time; nothing for what is no unit of time.
 [[nodiscard]] std::optional<Nanos> time_unit(std::string_view unit);
 

@@ -71,5 +71,57 @@ TEST(ColumnWords, Times) {
   EXPECT_EQ(read_as("epoch"), "timestamp") << "which a number of an epoch is not: see the tests of whole tables";
 }
 
+TEST(ColumnWords, OtherLanguagesWhateverTheirEncoding) {
+  EXPECT_EQ(read_as("M\xc3\xa9moire utilis\xc3\xa9"
+                    "e (Mo)"),
+            "memory.used in MiB");
+  EXPECT_EQ(read_as("M\xe9moire utilis\xe9"
+                    "e (Mo)"),
+            "memory.used in MiB")
+      << "Windows-1252";
+  EXPECT_EQ(read_as("Temp\xe9rature (\xb0"
+                    "C)"),
+            "temperature.gpu in C");
+  EXPECT_EQ(read_as("Temperatur (\xc2\xb0"
+                    "C)"),
+            "temperature.gpu in C");
+  EXPECT_EQ(read_as("GPU-Auslastung (%)"), "utilization.gpu in %");
+  EXPECT_EQ(read_as("Leistungsaufnahme (W)"), "power.draw in W");
+  EXPECT_EQ(read_as("Uso GPU (%)"), "utilization.gpu in %");
+  EXPECT_EQ(read_as("Utilizaci\xc3\xb3n GPU (%)"), "utilization.gpu in %");
+  EXPECT_EQ(read_as("Horodatage"), "timestamp");
+  EXPECT_EQ(read_as("Datum und Uhrzeit"), "timestamp");
+  EXPECT_EQ(read_as("Auslastung CPU (%)"), "");
+}
+
+TEST(ColumnWords, NamesOfTrackersOfExperiments) {
+  EXPECT_EQ(read_as("sys.gpu.0.gpu_utilization"), "utilization.gpu of 0");
+  EXPECT_EQ(read_as("sys.gpu.1.used_memory"), "memory.used of 1");
+  EXPECT_EQ(read_as("sys_util"), "") << "whose?";
+  EXPECT_EQ(read_as("system/gpu_0_utilization_percentage"), "utilization.gpu of 0 in %");
+  EXPECT_EQ(read_as("system/gpu_1_memory_usage_megabytes"), "memory.used of 1 in MiB");
+  EXPECT_FALSE(csv_column("system/gpu_1_memory_usage_percentage")) << "how full it is";
+  EXPECT_EQ(read_as("gpu_id: 1/utilization.gpu (%)"), "utilization.gpu of 1 in %");
+  EXPECT_EQ(read_as("perf/gpu_util_percent2"), "utilization.gpu of 2") << "RLlib's is a fraction of one";
+  EXPECT_EQ(read_as("gpu_util_1"), "utilization.gpu of 1");
+  EXPECT_EQ(read_as("gpu_temp_2"), "") << "a sensor's number";
+  EXPECT_EQ(read_as("perf/cpu_util_percent"), "");
+  EXPECT_EQ(read_as("VRAM Total Used Memory (B)"), "memory.used in B");
+  EXPECT_EQ(read_as("Average Graphics Package Power (W)"), "power.draw in W");
+  EXPECT_EQ(read_as("CPU Package Power (W)"), "");
+  EXPECT_EQ(read_as("nvidia_smi_utilization_gpu_ratio"), "utilization.gpu");
+}
+
+TEST(ColumnWords, LabelsOfPrometheusNameTheGpu) {
+  const auto one = series_by_labels("DCGM_FI_DEV_GPU_UTIL{UUID=\"\"GPU-aa\"\", device=\"\"nvidia3\"\", gpu=\"\"3\"\"}");
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->name, "DCGM_FI_DEV_GPU_UTIL");
+  EXPECT_EQ(one->gpu, 3);
+  EXPECT_EQ(one->of, "GPU-aa");
+  EXPECT_EQ(series_by_labels("x{device=\"nvidia1\"}")->gpu, 1);
+  EXPECT_FALSE(series_by_labels("x{job=\"a\"}")) << "no label names a GPU";
+  EXPECT_FALSE(series_by_labels("GPU {0} util"));
+}
+
 }  // namespace
 }  // namespace headroom

@@ -5,14 +5,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <utility>
 
 #include "base/strings.h"
 #include "import/column_rows.h"
 #include "import/column_words.h"
+#include "import/decimal_commas.h"
+#include "import/log_date.h"
 #include "import/log_reader.h"
+#include "import/sensor_header.h"
 
 namespace headroom {
 
@@ -70,85 +72,6 @@ char separator_of(std::string_view line) {
 }
 
 namespace {
-
-bool between_digits(std::string_view text, std::size_t at) {
-  return at > 0 && at + 1 < text.size() && is_digit(text[at - 1]) && is_digit(text[at + 1]);
-}
-
-// "1,234" may be a thousand or one and some, "1,2,3" anything; a time of day has a part of a second behind its comma.
-bool is_decimal_comma(std::string_view cell) {
-  const auto comma = cell.find(',');
-  if (!between_digits(cell, comma) || cell.find(',', comma + 1) != std::string_view::npos) return false;
-  if (cell.find(':') != std::string_view::npos) return true;
-  const auto digits = std::min(cell.find_first_not_of("0123456789", comma + 1), cell.size()) - comma - 1;
-  return digits != 3;
-}
-
-// Which commas of a log are decimal points: where cells stand between semicolons or tabs, each between digits; where
-// they stand between commas with a blank, as those of its header do, one without a blank may be.
-class DecimalCommas {
- public:
-  static constexpr std::size_t kHead = std::size_t{1} << 16;
-  // By the header, which is within the first lines.
-  explicit DecimalCommas(std::string_view head) {
-    constexpr std::uint32_t kHeaderWithin = 200;  // lines
-    LineCursor lines(head);
-    const auto at_header = [&] {
-      const std::string_view line = lines.line();
-      return is_csv_header(told_by_rows(csv_cells(line), lines.at_hand(), separator_of(line)));
-    };
-    while (lines.next() && lines.number() < kHeaderWithin && !at_header()) continue;
-    if (!at_header()) return;
-    const std::string_view header = lines.line();
-    everywhere_ = separator_of(header) != ',';
-    std::size_t cells = 1;
-    for (std::size_t i = 0; i < header.size(); ++i) {
-      if (header[i] != ',') continue;
-      if (i + 1 == header.size() || header[i + 1] != ' ') return;
-      ++cells;
-    }
-    if (!everywhere_) cells_ = cells;
-  }
-
-  // The line with points for them, until the next one; of a log where they are everywhere.
-  [[nodiscard]] std::string_view pointed(std::string_view line) {
-    if (!everywhere_) return line;
-    places_.clear();
-    for (std::size_t i = line.find(','); i != std::string_view::npos; i = line.find(',', i + 1))
-      if (between_digits(line, i)) places_.push_back(i);
-    return with_points(line);
-  }
-  // The same for a row that has so many cells otherwise: if it has as many as the header then, and if all commas within
-  // cells can be nothing but decimal points.
-  [[nodiscard]] std::string_view pointed_row(std::string_view line, std::size_t cells) {
-    if (cells <= cells_ || line.find('"') != std::string_view::npos) return line;
-    places_.clear();
-    std::size_t count = 0;
-    for (std::size_t begin = 0; begin <= line.size(); ++count) {
-      const std::size_t end = std::min(line.find(", ", begin), line.size());
-      const std::string_view cell = line.substr(begin, end - begin);
-      if (const auto comma = cell.find(','); comma != std::string_view::npos) {
-        if (!is_decimal_comma(cell)) return line;
-        places_.push_back(begin + comma);
-      }
-      begin = end + 2;
-    }
-    return count == cells_ ? with_points(line) : line;
-  }
-
- private:
-  std::string_view with_points(std::string_view line) {
-    if (places_.empty()) return line;
-    changed_ = line;
-    for (const std::size_t at : places_) changed_[at] = '.';
-    return changed_;
-  }
-
-  bool everywhere_ = false;
-  std::size_t cells_ = std::numeric_limits<std::size_t>::max();  // of the header, where a row may have some
-  std::vector<std::size_t> places_;                              // in the line
-  std::string changed_;
-};
 
 // "a, b, c", of so many as can be read.
 template <class Names>
@@ -229,18 +152,25 @@ class CsvReader {
   };
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1), kIndexCell = kNone - 1;
 
-  // What all GPUs share, their index, and each thing that one of them has a column for.
+  // What all GPUs share, their index, and each thing that one of them has a column for. A second column of the same
+  // thing of a GPU comes last, where it is left out by its name.
   std::vector<std::string_view> split_by_gpu(const std::vector<std::string_view>& names) {
-    std::map<int, std::map<std::string, std::size_t, std::less<>>> gpus;  // by index: the column for each name
-    std::map<std::string, std::string_view, std::less<>> found;           // name: a header of it
-    std::vector<std::string_view> shared;
+    std::map<int, std::map<std::string, std::size_t, std::less<>>> gpus;  // by index: the column for each thing
+    std::map<std::string, std::string_view, std::less<>> found;           // thing: a header of it
+    std::map<std::string, int, std::less<>> labelled;                     // GPUs that labels name
+    std::vector<std::string_view> shared, again;
     std::vector<std::size_t> shared_cells;
     for (std::size_t i = 0; i < names.size(); ++i) {
       const auto rule = csv_column(names[i]);
       if (rule && rule->gpu) {
-        const std::string name(column_by_words(names[i])->name);
-        gpus[*rule->gpu].emplace(name, i);
-        found.emplace(name, names[i]);
+        const std::string thing =
+            fmt::format("{} {} {} {}", static_cast<int>(rule->role), static_cast<int>(rule->metric),
+                        static_cast<int>(rule->fact), rule->role == ColumnRole::kNotKept ? names[i] : "");
+        const int gpu = index_of(names[i], *rule->gpu, labelled);
+        if (gpus[gpu].emplace(thing, i).second)
+          found.emplace(thing, names[i]);
+        else
+          again.push_back(names[i]);
       } else if (!rule || rule->role != ColumnRole::kIndex) {
         const bool metric = rule && rule->role == ColumnRole::kMetric;  // of which GPU?
         shared.push_back(metric ? std::string_view() : names[i]);
@@ -251,17 +181,32 @@ class CsvReader {
     if (gpus.empty()) return names;
     std::vector<std::string_view> all = shared;
     all.emplace_back("index");
-    for (const auto& [name, header] : found) all.push_back(header);
+    for (const auto& [thing, header] : found) all.push_back(header);
+    all.insert(all.end(), again.begin(), again.end());
     for (const auto& [index, columns] : gpus) {
       GpuOfRow gpu{fmt::format("{}", index), shared_cells};
       gpu.cells.push_back(kIndexCell);
-      for (const auto& [name, header] : found) {
-        const auto column = columns.find(name);
+      for (const auto& [thing, header] : found) {
+        const auto column = columns.find(thing);
         gpu.cells.push_back(column == columns.end() ? kNone : column->second);
       }
+      gpu.cells.resize(all.size(), kNone);
       gpus_.push_back(std::move(gpu));
     }
     return all;
+  }
+
+  // The number of the GPU of a column: its own, or of a GPU that labels name the next that no other has.
+  static int index_of(std::string_view name, int number, std::map<std::string, int, std::less<>>& labelled) {
+    const auto series = series_by_labels(name);
+    if (!series) return number;
+    const auto taken = [&](int index) {
+      return std::any_of(labelled.begin(), labelled.end(), [&](const auto& known) { return known.second == index; });
+    };
+    const auto known = labelled.find(series->of);
+    if (known != labelled.end()) return known->second;
+    while (taken(number)) ++number;
+    return labelled.emplace(series->of, number).first->second;
   }
 
   Result<void> use(std::vector<std::string_view> names, std::uint32_t line) {
@@ -283,6 +228,15 @@ class CsvReader {
   Result<void> first_line(const LineCursor& at) {
     separator_ = separator_of(at.line());
     split_cells(at.line(), separator_, cells_);
+    if (are_sensors(cells_)) {
+      sensors_.assign(cells_.begin(), cells_.end());
+      return {};
+    }
+    if (!sensors_.empty()) {
+      header_ = at.line();
+      sensors_ = with_sensors(sensors_, cells_);
+      return use({sensors_.begin(), sensors_.end()}, at.number());
+    }
     const bool renamed = std::any_of(cells_.begin(), cells_.end(), [&](auto cell) { return told(cell) != cell; });
     const auto names = renamed ? cells_ : told_by_rows(cells_, at.at_hand(), separator_);
     if (renamed || is_csv_header(names)) {
@@ -353,7 +307,7 @@ class CsvReader {
       split_cells(line, separator_, cells_);
     }
     if (cells_.size() == cells_of_line_ + 1 && cells_.back().empty()) cells_.pop_back();
-    if (cells_.size() == cells_of_line_ + 1 && gpus_.empty()) join_time();
+    if (cells_.size() == cells_of_line_ + 1) join_time();
     if (header_is_given_ && is_csv_header(cells_)) return reader_.repeated_header(at);
     if (is_other_header()) {  // a run with other columns was appended
       if (reader_.rows() > 0) reader_.repeated_header(at);
@@ -378,17 +332,24 @@ class CsvReader {
       reader_.odd_row(at, cells_.size(), cells_of_line_);
   }
 
-  // "2024-10-02T09:00:00,755374326+02:00" (date --iso-8601=ns) between commas: the part of a second is no cell.
+  // "2024-10-02T09:00:00,755374326+02:00" (date --iso-8601=ns) or Python's "1 day, 2:04:30" between commas: the part
+  // behind the comma is no cell.
   void join_time() {
-    const auto at = columns_.timestamp;
-    if (!at || *at + 1 >= cells_.size() || cells_[*at].find(':') == std::string_view::npos) return;
-    const std::string_view part = cells_[*at + 1];
-    const auto zone = part.find_first_not_of("0123456789");  // without one it may be a reading
-    if (zone == std::string_view::npos || zone < 3) return;
-    time_ = fmt::format("{}.{}", cells_[*at], part);
-    if (!TimeReader({}).read(time_)) return;
-    cells_[*at] = time_;
-    cells_.erase(cells_.begin() + static_cast<std::ptrdiff_t>(*at) + 1);
+    if (!columns_.timestamp) return;
+    const std::size_t at = gpus_.empty() ? *columns_.timestamp : gpus_[0].cells[*columns_.timestamp];
+    if (at + 1 >= cells_.size()) return;
+    const std::string_view part = cells_[at + 1];
+    if (cells_[at].find(" day") != std::string_view::npos) {
+      time_ = fmt::format("{}, {}", cells_[at], part);
+      if (!parse_elapsed(time_)) return;
+    } else {
+      const auto zone = part.find_first_not_of("0123456789");  // without one it may be a reading
+      if (cells_[at].find(':') == std::string_view::npos || zone == std::string_view::npos || zone < 3) return;
+      time_ = fmt::format("{}.{}", cells_[at], part);
+      if (!TimeReader({}).read(time_)) return;
+    }
+    cells_[at] = time_;
+    cells_.erase(cells_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
   }
 
   // Rows have a digit where headers have a letter; only what has none is worth the longer look.
@@ -426,9 +387,10 @@ class CsvReader {
   bool has_columns_ = false, header_is_given_ = false, dates_settled_ = false;
   bool usable_ = false;  // the header read last has a column that is kept
   char separator_ = ',';
-  std::string header_ = "\n";  // no line is equal to it
-  std::string line_;           // whose dates were asked about
-  std::string time_;           // of the row, in one cell
+  std::string header_ = "\n";         // no line is equal to it
+  std::vector<std::string> sensors_;  // of the header above the names; then the names that it gives
+  std::string line_;                  // whose dates were asked about
+  std::string time_;                  // of the row, in one cell
   std::vector<std::string_view> cells_, cells_of_gpu_;
 };
 
@@ -440,17 +402,34 @@ std::vector<std::string_view> csv_cells(std::string_view line) {
   return cells;
 }
 
+bool is_process_header(const std::vector<std::string_view>& names) {
+  bool process = false, memory = false;
+  for (const std::string_view name : names) {
+    const std::string bare = bare_header(name);
+    process = process || bare == "pid" || bare == "process_name" || bare == "process name" || bare == "process";
+    const auto rule = csv_column(name);
+    if (!rule || rule->role != ColumnRole::kMetric) continue;
+    if (rule->metric != Metric::kMemoryUsed) return false;
+    memory = true;
+  }
+  return process && memory;
+}
+
 bool is_csv_header(const std::vector<std::string_view>& names) {
   std::size_t known = 0;
   bool metric = false, time = false;  // "name" alone is in many tables
+  bool of_gpu = false;
   for (const std::string_view name : names) {
     const auto rule = csv_column(name);
     if (!rule) continue;
     ++known;
     metric = metric || rule->role == ColumnRole::kMetric;
     time = time || rule->role == ColumnRole::kTimestamp;
+    of_gpu = of_gpu || (rule->role == ColumnRole::kMetric && lower(name).find("gpu") != std::string::npos);
   }
-  return (metric && time) || ((metric || time) && known * 2 >= names.size());
+  const bool header =
+      (metric && time) || (of_gpu && names.size() > 1) || ((metric || time) && known * 2 >= names.size());
+  return header && !is_row(names) && !is_process_header(names);
 }
 
 Result<Recording> read_csv_log(const std::string& name, ByteStream& bytes, LogFormat format,

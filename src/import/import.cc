@@ -150,6 +150,7 @@ LogFormat sniff_log(std::string_view text) {
     if (line.empty()) continue;
     if (line[0] == '[' && lines.number() == 1 && line.find('"') == std::string_view::npos) return LogFormat::kUnknown;
     if (line[0] == '{') return messages || lines.number() > 1 ? LogFormat::kJsonl : LogFormat::kUnknown;
+    if (is_other_table(csv_cells(line))) return LogFormat::kUnknown;
     if (const auto format = format_of_line(line, lines.at_hand())) return *format;
     messages = messages || is_message(line);
   }

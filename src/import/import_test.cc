@@ -197,5 +197,50 @@ TEST(Samples, RowsThatDoNotFitAreCounted) {
   EXPECT_THAT(detail(*r, "missing_row"), HasSubstr("55 of 158 rows"));
 }
 
+TEST(Errors, TablesOfProcessesOrOfAReportNameWhatHelps) {
+  const auto says = [](std::string_view text, const char* what, const char* hint) {
+    const Error error = import_error(text);
+    EXPECT_THAT(error.what, HasSubstr(what)) << text;
+    EXPECT_THAT(error.hint, HasSubstr(hint)) << text;
+  };
+  says(
+      "timestamp, gpu_uuid, pid, process_name, used_gpu_memory [MiB]\n2024/03/14 15:09:26.535, GPU-7, 1, python, 5 "
+      "MiB\n",
+      "processes", "--query-gpu");
+  says("time,pid,gpu_mem_mb\n2024-03-14 15:09:26,1,5\n2024-03-14 15:09:26,2,5\n", "processes", "--query-gpu");
+  says("Start (ns),Duration (ns),CorrId,Name\n5,7,300,gemm\n", "nsys stats", "nsys export --type sqlite");
+  says("Time(%),Total Time(nsec),Instances,Name\n5,7,300,gemm\n", "nsys stats", "nsys export --type sqlite");
+  says("{\n  \"gpus\": 4,\n  \"nodes\": {\"a\": {\"cpus\": 16}}\n}\n", "JSON of a tool that is not known",
+       "--query-gpu");
+}
+
+TEST(Forms, PmonWithoutTimesIsARowASecond) {
+  for (const char* separator : {"  ", ", "}) {
+    std::string log = fmt::format("# gpu{0}pid{0}type{0}sm{0}mem{0}enc{0}dec{0}command\n", separator);
+    for (int s = 0; s < 3; ++s)
+      log +=
+          fmt::format("    0{0}11{0}C{0}45{0}22{0}0{0}0{0}python\n    0{0}12{0}C{0}20{0}2{0}0{0}0{0}gmx\n", separator);
+    const auto r = import_log("a.pmon", log, {});
+    ASSERT_TRUE(r) << r.error().what;
+    EXPECT_THAT(times(*r), ElementsAre(0, 1, 2));
+    EXPECT_NEAR(mean(values(*r, Metric::kGpuUtil)), 0.65, 1e-9);
+  }
+}
+
+TEST(Forms, NvidiaSmiQTellsWhatLimitsTheClocks) {
+  std::string text;
+  for (int s = 0; s < 2; ++s)
+    text += fmt::format(
+        "\n==============NVSMI LOG==============\n\nTimestamp                 : Thu Mar 28 23:45:{:02} 2024\n"
+        "GPU 00000000:3B:00.0\n    Clocks {} Reasons\n        SW Power Cap      : Active\n"
+        "        HW Slowdown       : Not Active\n            HW Thermal Slowdown : Active\n"
+        "    Utilization\n        Gpu               : 97 %\n",
+        10 + s, s == 0 ? "Event" : "Throttle");
+  const auto r = import_log("a.log", text, {});
+  ASSERT_TRUE(r) << r.error().what;
+  const auto mask = static_cast<double>(kReasonSwPowerCap | kReasonHwThermal);
+  EXPECT_THAT(values(*r, Metric::kEventReasons), ElementsAre(mask, mask));
+}
+
 }  // namespace
 }  // namespace headroom

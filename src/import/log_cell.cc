@@ -2,9 +2,12 @@
 // One cell of a log: a number with or without its unit, a word for its absence, or nonsense.
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
 
 #include "base/strings.h"
 #include "import/log_column.h"
+#include "import/log_date.h"
 
 namespace headroom {
 
@@ -12,6 +15,33 @@ namespace {
 
 CellValue absent_cell(Absent reason, bool unreadable = false) {
   return {0, static_cast<std::uint8_t>(reason), unreadable};
+}
+
+// "11 264", "11'264", with blanks of any kind, and "73.8 %" with one without a break: without them; nothing where there
+// are none.
+std::optional<std::string> without_groups(std::string_view text) {
+  const auto group = [&](std::size_t at) {  // three digits and no more
+    for (std::size_t i = at; i < at + 3; ++i)
+      if (i >= text.size() || !is_digit(text[i])) return false;
+    return at + 3 == text.size() || !is_digit(text[at + 3]);
+  };
+  std::string plain;
+  bool changed = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const bool between = text[i] == ' ' || text[i] == '\'';
+    const std::size_t blank = between ? 1 : no_break_blank(text.substr(i));
+    std::size_t before = 0;  // digits
+    while (blank > 0 && before < i && is_digit(text[i - before - 1])) ++before;
+    const bool grouped = before > 0 && before <= 3 && group(i + blank);
+    if (blank == 0 || (between && !grouped)) {
+      plain += text[i++];
+      continue;
+    }
+    if (!grouped) plain += ' ';
+    i += blank;
+    changed = true;
+  }
+  return changed ? std::optional(plain) : std::nullopt;
 }
 
 // Numbers that the short way cannot take: exponents, more digits than 64 bits hold.
@@ -24,7 +54,7 @@ CellValue read_double(std::string_view text, const ColumnRule& rule) {
   return {static_cast<std::int64_t>(stored < 0 ? stored - 0.5 : stored + 0.5), 0, false};
 }
 
-CellValue read_special(std::string_view text, const ColumnRule& rule) {
+CellValue read_special(std::string_view text, ColumnRule& rule) {
   if (const auto reason = absence_of(text)) return absent_cell(*reason);
   if (rule.metric == Metric::kEventReasons && text.starts_with("0x")) {
     std::uint64_t bits = 0;
@@ -33,6 +63,7 @@ CellValue read_special(std::string_view text, const ColumnRule& rule) {
     if (bits > static_cast<std::uint64_t>(rule.high)) return absent_cell(Absent::kGarbage);
     return {static_cast<std::int64_t>(bits), 0, false};
   }
+  if (const auto plain = without_groups(text)) return read_cell(*plain, rule);
   return read_double(text, rule);
 }
 
@@ -104,6 +135,11 @@ CellValue read_cell(std::string_view text, ColumnRule& rule) {
     }
     multiplier = rule.cell_multiplier;
   }
+  // No GPU has a TiB, and none in use has less than a MiB in use: without a unit the size of the number tells it.
+  constexpr std::int64_t kInBytes = std::int64_t{1} << 20;
+  if (rule.any_size && rule.dimension == Dimension::kBytes && multiplier == rule.multiplier &&
+      whole / power >= kInBytes)
+    multiplier = 1;
   std::int64_t stored = 0;
   if (__builtin_mul_overflow(whole, multiplier, &stored)) return read_double(text.substr(0, i), rule);
   if (power != 1) stored = (stored + power / 2) / power;

@@ -33,6 +33,9 @@ constexpr std::array kUnits{
     Unit{"mb", Dimension::kBytes, kMi},
     Unit{"gib", Dimension::kBytes, kGi},
     Unit{"gb", Dimension::kBytes, kGi},
+    Unit{"ko", Dimension::kBytes, kKi},
+    Unit{"mo", Dimension::kBytes, kMi},
+    Unit{"go", Dimension::kBytes, kGi},
     Unit{"kb/s", Dimension::kByteRate, 1000},
     Unit{"mb/s", Dimension::kByteRate, 1'000'000},
     Unit{"gb/s", Dimension::kByteRate, 1'000'000'000},
@@ -362,12 +365,18 @@ std::optional<ColumnRule> worded_column(std::string_view header) {
   } else if (rule->dimension == Dimension::kRatio && rule->role == ColumnRole::kMetric) {
     leave_open(*rule);
   }
+  rule->any_size = named->unit.empty();
   if (!named->says_gpu) ++rule->rank;  // "mem_used" beside "gpu_mem_used" is the host's
   return rule;
 }
 }  // namespace
 
 std::optional<ColumnRule> csv_column(std::string_view header) {
+  if (const auto series = series_by_labels(header)) {
+    auto rule = csv_column(series->name);
+    if (rule) rule->gpu = series->gpu.value_or(0);
+    return rule;
+  }
   if (const std::string_view named = dcgm_column(trim(header)); !named.empty() && header.find("DCGM_") != header.npos)
     return csv_column(named);
   std::string_view bare;
@@ -380,6 +389,7 @@ std::optional<ColumnRule> csv_column(std::string_view header) {
   }
   if (rule->role == ColumnRole::kIndex && !unit.empty()) return worded_column(header);  // "GPU (%)"
   if (rule->role == ColumnRole::kTimestamp) rule->multiplier = time_unit(unit).value_or(0);
+  rule->any_size = unit.empty();
   if (!unit.empty()) {
     if (const auto multiplier = unit_multiplier(unit, *rule)) rule->multiplier = *multiplier;
   } else if (rule->role == ColumnRole::kMetric && rule->dimension == Dimension::kRatio &&

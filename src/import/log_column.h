@@ -59,6 +59,7 @@ struct ColumnRule {
   std::int64_t low = 0, high = 0;  // stored values outside cannot be true
   int rank = 0;                    // of several columns for one metric, the one with the lowest rank is kept
   bool of_one = false;             // a ratio without a unit: percent, or a fraction of one
+  bool any_size = false;           // of memory: no unit in the header
   bool says_percent = false;       // … and a cell had a unit
   std::optional<int> gpu;          // a column of this GPU alone: "gpu0_util"
   // The unit written in the cell read last, and its multiplier: units hardly ever change within a column.

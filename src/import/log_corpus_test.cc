@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <random>
 
@@ -22,7 +23,7 @@ const std::vector<Spelled> kSpelled{
     {Metric::kGpuUtil,
      0.01,
      {"gpu_util", "utilization.gpu [%]", "GPU Utilization (%)", "gpuUtil", "utilization_gpu_percent", "GPU use (%)",
-      "gpu_load_pct"}},
+      "gpu_load_pct", "Auslastung GPU (%)", "Utilisation GPU (%)"}},
     {Metric::kMemoryUsed,
      1048576.0,
      {"memory.used [MiB]", "gpu_mem_used_mb", "Memory Used (MB)", "gpuMemoryUsed [MiB]", "vram_used_mib"}},
@@ -33,7 +34,8 @@ const std::vector<Spelled> kSpelled{
 const std::vector<Spelled> kSpelledPerGpu{
     {Metric::kGpuUtil,
      0.01,
-     {"gpu{}_util", "GPU {} Utilization (%)", "system.gpu.{}.gpu", "gpu_{}_utilization_percent"}},
+     {"gpu{}_util", "GPU {} Utilization (%)", "system.gpu.{}.gpu", "gpu_{}_utilization_percent",
+      "sys.gpu.{}.gpu_utilization"}},
     {Metric::kMemoryUsed,
      1048576.0,
      {"gpu{}_mem_used_mb", "GPU {} Memory Used (MiB)", "system.gpu.{}.memoryAllocatedMB"}},
@@ -69,6 +71,13 @@ const std::vector<Clock> kClocks{
     {"ts", [](Nanos at) { return fmt::format("{:.3f}", static_cast<double>(at / kMillisecond) / 1000); }},
     {"elapsed_s", [](Nanos at) { return fmt::format("{}", (at - kT0) / kSecond); }},
     {"runtime", [](Nanos at) { return fmt::format("{:.1f}", seconds(at - kT0)); }},
+    {"elapsed",
+     [](Nanos at) {
+       const auto s = (at - kT0) / kSecond;
+       return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+     }},
+    {"when", [](Nanos at) { return calendar(at, "%m/%d/%Y %I:%M:%S\xe2\x80\xaf%p"); }},
+    {"Horodatage", [](Nanos at) { return calendar(at, "%d/%m/%Y %H:%M:%S"); }},
     {"elapsed_ms", [](Nanos at) { return fmt::format("{}", (at - kT0) / kMillisecond); }},
 };
 
@@ -325,6 +334,35 @@ TEST(LogCorpus, AFileOfAnotherVerbNamesThatVerb) {
             std::string::npos);
   EXPECT_EQ(import_error("{\n  \"card0\": {\n    \"GPU use (%)\": \"55\"\n  }\n}\n").what,
             "log: JSON of a tool that is not known, not a log");
+}
+
+TEST(LogCorpus, SeriesThatFollowEachOtherAreOneTable) {
+  const auto table = [](const char* header, const std::function<std::string(int, int, const char*)>& row) {
+    std::string text = fmt::format("{}\n", header);
+    for (const char* metric : {"memory_used", "utilization_gpu"})
+      for (int gpu = 0; gpu < 2; ++gpu)
+        for (int second = 0; second < 3; ++second) text += row(gpu, second, metric) + "\n";
+    return read_log(text);
+  };
+  const auto time = [](int second) { return fmt::format("2025-02-03 10:00:{:02}", second); };
+  const Recording influx =
+      table(",result,_start,_time,_value,_field,index", [&](int gpu, int second, const char* metric) {
+        return fmt::format("7,_result,2025-02-03 00:00:00,{},{},{},{}", time(second), 20 + gpu + second, metric, gpu);
+      });
+  const Recording tracker = table("key,value,timestamp,step", [&](int gpu, int second, const char* metric) {
+    return fmt::format("system/gpu_{}_{},{},{},{}", gpu, metric, 20 + gpu + second, 1738576800000 + second * 1000,
+                       second);
+  });
+  const Recording grafana = table("\"Series\",\"Time\",\"Value\"", [&](int gpu, int second, const char* metric) {
+    return fmt::format("\"{}{{gpu=\"\"{}\"\"}}\",{},{}", metric, gpu, time(second), 20 + gpu + second);
+  });
+  for (const Recording& recording : {influx, tracker, grafana}) {
+    ASSERT_EQ(recording.sources.size(), 2u);
+    EXPECT_THAT(times(recording, 1), ::testing::ElementsAre(0, 1, 2));
+    EXPECT_THAT(values(recording, Metric::kGpuUtil, 1), ::testing::ElementsAre(0.21, 0.22, 0.23));
+    EXPECT_THAT(values(recording, Metric::kMemoryUsed), ::testing::ElementsAre(20971520, 22020096, 23068672));
+    EXPECT_EQ(lost(recording, "clock_step_back"), 0);
+  }
 }
 
 }  // namespace

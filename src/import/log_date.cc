@@ -30,12 +30,16 @@ bool all_digits(std::string_view text) { return !text.empty() && std::all_of(tex
 
 int number(std::string_view digits) { return parse_number<int>(digits).value_or(-1); }
 
-// The next word of `rest`, up to a blank, a comma or an underscore.
+// The next word of `rest`, up to a blank, which may be one without a break, a comma or an underscore.
 std::string_view next_word(std::string_view& rest) {
-  constexpr std::string_view kBetween = " ,_\t";
-  rest.remove_prefix(std::min(rest.find_first_not_of(kBetween), rest.size()));
-  const std::size_t end = std::min(rest.find_first_of(kBetween), rest.size());
-  const std::string_view word = rest.substr(0, end);
+  const auto between = [&](std::size_t at) {
+    return std::string_view(" ,_\t").find(rest[at]) != std::string_view::npos ? 1 : no_break_blank(rest.substr(at));
+  };
+  std::size_t begin = 0;
+  while (begin < rest.size() && between(begin) > 0) begin += between(begin);
+  std::size_t end = begin;
+  while (end < rest.size() && between(end) == 0) ++end;
+  const std::string_view word = rest.substr(begin, end - begin);
   rest.remove_prefix(end);
   return word;
 }
@@ -69,7 +73,11 @@ class Parser {
 
   bool word(std::string_view text) {
     if (text.find(':') != std::string_view::npos && is_digit(text[0])) return clock(text);
-    if (const auto triple = triple_of(text)) return date(*triple);
+    if (const auto triple = triple_of(text)) {
+      const bool of_day = year_ >= 0 && !time_ && triple->sign == '-' && text.size() == 8;  // 2024-01-18_07-15-40
+      return of_day ? clock(fmt::format("{}:{}:{}", triple->parts[0], triple->parts[1], triple->parts[2]))
+                    : date(*triple);
+    }
     if (const auto month = place_in(kMonths, text); month && month_ == 0 && !is_digit(text[0])) {
       month_ = *month + 1;
       return true;
@@ -77,6 +85,8 @@ class Parser {
     if (!is_digit(text[0]) && text[0] != '+' && text[0] != '-') {
       const std::string small = lower(text);
       if (small == "am" || small == "pm" || small == "a.m." || small == "p.m.") return half(small[0] == 'p');
+      if (small == "a." || small == "p.") return half(small[0] == 'p');  // "p. m.", as Spanish has it
+      if (small == "m.") return afternoon_.has_value();
       if (place_in(kWeekdays, text)) return true;
     }
     if (all_digits(text)) return digits(text);
@@ -155,6 +165,12 @@ class Parser {
 
 }  // namespace
 
+std::size_t no_break_blank(std::string_view text) {
+  for (const std::string_view blank : {"\xc2\xa0", "\xe2\x80\xaf", "\xe2\x80\x89", "\xa0"})
+    if (text.starts_with(blank)) return blank.size();
+  return 0;
+}
+
 std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder order) {
   constexpr std::size_t kLongest = 64;
   if (text.size() > kLongest) return std::nullopt;
@@ -167,6 +183,28 @@ std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder ord
     for (std::string_view word = next_word(rest); !word.empty(); word = next_word(rest))
       if (!parser.word(word)) return std::nullopt;
   return parser.result();
+}
+
+std::optional<Nanos> parse_elapsed(std::string_view text) {
+  constexpr std::int64_t kMost = 100'000;  // days, and hours: within what a recording holds
+  Nanos days = 0;
+  if (const auto word = text.find(" day"); word != std::string_view::npos) {
+    const auto count = parse_number<std::int64_t>(text.substr(0, word));
+    if (!count || *count < 0 || *count > kMost) return std::nullopt;
+    days = *count * kDay;
+    text.remove_prefix(word + 4);
+    if (text.starts_with('s')) text.remove_prefix(1);
+    if (text.starts_with(',')) text.remove_prefix(1);
+    if (trim(text).empty()) return days;
+    if (text[0] != ' ') return std::nullopt;
+    text = trim(text);
+  }
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos || colon == 0 || !is_digit(text[0])) return std::nullopt;
+  const auto hours = parse_number<std::int64_t>(text.substr(0, colon));
+  const auto rest = parse_time_of_day(fmt::format("00{}", text.substr(colon)));
+  if (!hours || *hours > kMost || !rest) return std::nullopt;
+  return days + *hours * 3600 * kSecond + *rest;
 }
 
 bool DateOrderFinder::add(std::string_view text) {

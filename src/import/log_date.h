@@ -19,6 +19,13 @@ struct WordedTime {
 // their like. Nothing for what is no date with a time, or one whose order is not known.
 [[nodiscard]] std::optional<WordedTime> parse_worded_time(std::string_view text, DateOrder order);
 
+// A length of time as Python and pandas write it: "0:00:30.000225", "26:04:30", "1 day, 2:04:30", "0 days 00:00:30".
+[[nodiscard]] std::optional<Nanos> parse_elapsed(std::string_view text);
+
+// How long the blank without a break is that `text` begins with, as languages have it between a number and what comes
+// behind; 0: it begins with none. U+00A0 in UTF-8 or Windows-1252, U+2009, U+202F.
+[[nodiscard]] std::size_t no_break_blank(std::string_view text);
+
 // Finds the order of the dates of a log: a number above 12 is a day, and of two rows in a row it is the day that goes
 // on.
 class DateOrderFinder {

@@ -56,5 +56,34 @@ TEST(LogDate, RowsTellTheOrder) {
   EXPECT_FALSE(DateOrderFinder().add("11.02.2025 10:00"));
 }
 
+TEST(LogDate, BlanksWithoutABreakAreBlanks) {
+  EXPECT_EQ(local("2/3/2025, 10:00:00\xe2\x80\xaf"
+                  "AM",
+                  DateOrder::kMonthFirst),
+            kAt);
+  EXPECT_EQ(local("3/2/2025, 10:00:00\xc2\xa0"
+                  "a.\xc2\xa0m.",
+                  DateOrder::kDayFirst),
+            kAt);
+  EXPECT_EQ(local("3/2/2025 10:00:00\xa0"
+                  "AM",
+                  DateOrder::kDayFirst),
+            kAt);
+  EXPECT_EQ(local("2025-02-03_10-00-00"), kAt);
+  EXPECT_EQ(local("m. 2025-02-03 10:00:00"), -1);
+}
+
+TEST(LogDate, LengthsOfTime) {
+  constexpr Nanos kHour = 3600 * kSecond;
+  EXPECT_EQ(parse_elapsed("0:00:00.000214"), 214'000);
+  EXPECT_EQ(parse_elapsed("2:04:30.5"), 2 * kHour + 270'500 * kMillisecond);
+  EXPECT_EQ(parse_elapsed("26:00:00"), 26 * kHour);
+  EXPECT_EQ(parse_elapsed("1 day, 2:00:00"), 26 * kHour);
+  EXPECT_EQ(parse_elapsed("0 days 00:00:30"), 30 * kSecond);
+  EXPECT_EQ(parse_elapsed("2 days"), 48 * kHour);
+  for (const char* text : {"", "30", "5:30", "-1 day, 2:00:00", "1 day2:00:00", "0:61:00", "a day", "1:2:3"})
+    EXPECT_FALSE(parse_elapsed(text)) << text;
+}
+
 }  // namespace
 }  // namespace headroom

@@ -48,6 +48,28 @@ bool step_back_now_and_then(const LogData& data) {
   return back >= kFewest && kSome * back >= rows && kMost * back <= rows + kSome;
 }
 
+// Rows of one GPU that have one time and differ, again and again, are rows of something smaller: of a GPU that no
+// column names, of a process, of a metric. Of a log of whole seconds two may be samples, where it has rows every
+// second.
+bool shares_times(const LogData& data, const GpuLog& gpu) {
+  constexpr std::size_t kFewest = 10;
+  const auto& at = gpu.at;
+  const bool grow = std::adjacent_find(at.begin(), at.end(), [](Nanos a, Nanos b) { return b <= a; }) == at.end();
+  if (grow || at.size() < 2 * kFewest) return false;
+  std::vector<std::uint32_t> order(at.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return at[a] < at[b]; });
+  std::size_t near = 0, far = 0;  // rows of a time that another row had, which stands right before it or elsewhere
+  std::vector<Nanos> times{at[order[0]]};
+  for (std::size_t i = 1; i < order.size(); ++i)
+    if (at[order[i]] != times.back())
+      times.push_back(at[order[i]]);
+    else if (!rows_equal(gpu, order[i - 1], order[i]))
+      ++(order[i - 1] + 1 == order[i] ? near : far);
+  const bool seconds_apart = !data.whole_seconds || median_spacing(times) > kSecond;
+  return far * 20 > at.size() * 9 || (seconds_apart && near >= kFewest && near * 4 > at.size());
+}
+
 void apply_overrides(Device& device, const ImportOptions& options) {
   if (!options.device_name.empty()) device.name = options.device_name;
   if (options.power_limit_watts) device.power_limit_watts = options.power_limit_watts;
@@ -294,6 +316,16 @@ Recording assemble(LogData& data, const std::vector<std::size_t>& order, Recordi
 Result<Recording> finish_log(LogData data, const ImportOptions& options) {
   settle_fractions(data);
   take_engine_activity(data);
+  constexpr const char* kWithIndex = "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…";
+  for (std::size_t i = 0; i < data.gpus.size() && data.has_times; ++i) {
+    fill_columns(data.gpus[i]);
+    if (!shares_times(data, data.gpus[i])) continue;
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}: {} has several rows for one time, again and again, and no column that is known says "
+                            "what tells them apart (GPUs, processes, metrics), or the times are cut short",
+                            data.name, data.names_gpus ? fmt::format("GPU {}", data.gpus[i].device.index) : "the log"),
+                fmt::format("a column that names the GPU: --columns NAME=index; or {}", kWithIndex));
+  }
   for (std::size_t i = 0; i < data.gpus.size(); ++i) put_in_order(data, i);
   close_leaps(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) {
@@ -305,7 +337,6 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
     check_memory(data, gpu);
     check_memory_util(data, gpu);
   }
-  constexpr const char* kWithIndex = "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…";
   if (!data.names_gpus && data.has_times && looks_like_several(data.gpus[0]))
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: the rows are about several GPUs, and no column says which", data.name), kWithIndex);

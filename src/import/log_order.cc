@@ -24,14 +24,6 @@ bool overlaps(const std::vector<Span>& spans, Span one) {
   return std::any_of(spans.begin(), spans.end(), [&](Span s) { return one.begin <= s.end && s.begin <= one.end; });
 }
 
-bool rows_equal(const GpuLog& gpu, std::size_t a, std::size_t b) {
-  return std::all_of(gpu.columns.begin(), gpu.columns.end(), [&](const Column& column) {
-    const std::size_t size = column.values.size();
-    if (a >= size || b >= size) return a >= size && b >= size;
-    return column.at(a) == column.at(b);
-  });
-}
-
 // Rows [begin, end) in the order of the log, whose times do not step back by more than the tolerance.
 struct Stretch {
   std::size_t begin = 0, end = 0;
@@ -162,7 +154,16 @@ void keep_rows(GpuLog& gpu, const std::vector<std::uint32_t>& rows) {
   }
 }
 
-// Columns that end early are made as long as the others, so that rows can be moved.
+}  // namespace
+
+bool rows_equal(const GpuLog& gpu, std::size_t a, std::size_t b) {
+  return std::all_of(gpu.columns.begin(), gpu.columns.end(), [&](const Column& column) {
+    const std::size_t size = column.values.size();
+    if (a >= size || b >= size) return a >= size && b >= size;
+    return column.at(a) == column.at(b);
+  });
+}
+
 void fill_columns(GpuLog& gpu) {
   for (Column& column : gpu.columns) {
     const std::size_t old = column.values.size();
@@ -172,8 +173,6 @@ void fill_columns(GpuLog& gpu) {
     column.absent.resize(gpu.at.size(), static_cast<std::uint8_t>(Absent::kNotSampled));
   }
 }
-
-}  // namespace
 
 Nanos median_spacing(const std::vector<Nanos>& at) {
   std::vector<Nanos> spacings;

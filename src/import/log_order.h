@@ -9,6 +9,10 @@ namespace headroom {
 // The middle one of the positive distances between consecutive instants; 0 where there is none.
 [[nodiscard]] Nanos median_spacing(const std::vector<Nanos>& at);
 
+// Columns that end early are made as long as the others, so that rows can be moved and compared.
+void fill_columns(GpuLog& gpu);
+[[nodiscard]] bool rows_equal(const GpuLog& gpu, std::size_t a, std::size_t b);
+
 // Makes gpu.at strictly growing. In this order:
 //   - a step back of up to two intervals: rows written out of order, sorted;
 //   - a larger one onto times that no other row has: runs appended in another order, sorted;

@@ -11,6 +11,7 @@
 namespace headroom {
 namespace {
 
+using testing::DoubleEq;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -188,6 +189,40 @@ TEST(Order, TimesThatJumpEverywhereEndSomewhere) {
   const auto& at = r.tracks[0].at;
   EXPECT_EQ(std::adjacent_find(at.begin(), at.end(), std::greater_equal<>()), at.end());
   EXPECT_GT(lost(r, "out_of_order_row"), 1000);
+}
+
+TEST(Order, RowsOfOneTimeThatNothingTellsApartAreRefused) {
+  std::string rounds = "time,gpu_util_percent\n", series = rounds, samples = rounds, copies = rounds;
+  for (int row = 0; row < 20; ++row)
+    for (int gpu = 0; gpu < 2; ++gpu) {
+      rounds += fmt::format("2025-02-03 10:{:02}:00,{}\n", row, 20 + gpu + row);
+      samples += fmt::format("2025-02-03 10:00:{:02},{}\n", row, 20 + gpu + row);
+    }
+  for (int gpu = 0; gpu < 2; ++gpu)
+    for (int row = 0; row < 20; ++row) {
+      series += fmt::format("2025-02-03 10:{:02}:00,{}\n", row, 20 + gpu + row);
+      copies += fmt::format("2025-02-03 10:{:02}:00,{}\n", row, 20 + row);
+    }
+  for (const std::string& text : {rounds, series}) {
+    const Error error = import_error(text);
+    EXPECT_NE(error.what.find("several rows for one time"), std::string::npos) << error.what;
+    EXPECT_NE(error.hint.find("--columns NAME=index"), std::string::npos) << error.hint;
+  }
+  EXPECT_EQ(lost(read_log(samples), "shared_second"), 20) << "two a second are samples of whole seconds";
+  EXPECT_EQ(lost(read_log(copies), "duplicate_row"), 20);
+  std::string processes = "time,pid,gpu_index,sm_util\n";
+  for (int row = 0; row < 20; ++row)
+    for (const int pid : {11, 12})
+      processes += fmt::format("2025-02-03 10:{:02}:00,{},0,{}\n", row, pid, 20 + pid + row);
+  EXPECT_NE(import_error(processes).what.find("GPU 0 has several rows"), std::string::npos);
+}
+
+TEST(Order, TimesThatCountFromTheBeginningMayHaveDays) {
+  for (const char* rows : {"elapsed,gpu_util\n23:59:00,20\n\"1 day, 0:00:00\",30\n\"1 day, 0:01:00\",40\n",
+                           "elapsed,gpu_util\n23:59:00,20\n1 day, 0:00:00,30\n1 day, 0:01:00,40\n",
+                           "time,gpu_util\n23:59:00,20\n24:00:00,30\n24:01:00,40\n",
+                           "time,gpu_util\n23:59:00,20\n0:00:00,30\n0:01:00,40\n"})
+    EXPECT_THAT(times(read_log(rows)), ElementsAre(0, DoubleEq(60), DoubleEq(120))) << rows;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "import/column_words.h"
 #include "model/events.h"
 
 namespace headroom {
@@ -86,8 +87,11 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
                               std::uint32_t line) {
   LogColumns columns;
   columns.count = names.size();
+  const auto is_called = [](std::string_view name, std::string_view wanted) {
+    return bare_header(in_english(name)) == wanted;
+  };
   const auto is_there = [&](std::string_view wanted) {
-    return std::any_of(names.begin(), names.end(), [&](std::string_view n) { return bare_header(n) == wanted; });
+    return std::any_of(names.begin(), names.end(), [&](std::string_view n) { return is_called(n, wanted); });
   };
   const bool date_and_time = is_there("date") && is_there("time");
   int clock_rank = 0;
@@ -100,8 +104,8 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   for (std::size_t i = 0; i < names.size(); ++i) {
     auto rule = find(names[i]);
     if (rule && rule->role == ColumnRole::kTimestamp && date_and_time) {
-      if (bare_header(names[i]) == "date") rule->role = ColumnRole::kDate;
-      if (bare_header(names[i]) == "time") rule->role = ColumnRole::kTime;
+      if (is_called(names[i], "date")) rule->role = ColumnRole::kDate;
+      if (is_called(names[i], "time")) rule->role = ColumnRole::kTime;
     }
     const auto take = [&](std::optional<std::size_t>& place) { place ? drop(names[i]) : void(place = i); };
     if (!rule) {
@@ -111,7 +115,8 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
     switch (rule->role) {
       case ColumnRole::kTimestamp:
         if (columns.timestamp && rule->rank < clock_rank) drop(names[*std::exchange(columns.timestamp, std::nullopt)]);
-        if (!columns.timestamp) clock_rank = rule->rank, columns.time_unit = rule->multiplier;
+        if (!columns.timestamp)
+          clock_rank = rule->rank, columns.time_unit = rule->multiplier, columns.elapsed = clock_rank > 0;
         take(columns.timestamp);
         break;
       case ColumnRole::kDate:
@@ -179,6 +184,11 @@ Nanos LogReader::time_of_day(Nanos time) {
   return times_.to_unix(options_.start_date.value_or(0) + day_ + time);
 }
 
+Nanos LogReader::since_beginning(Nanos length) {
+  since_beginning_ = true;
+  return options_.start_date ? times_.to_unix(*options_.start_date) + length : length;
+}
+
 Nanos LogReader::round_time(std::size_t gpu) {
   rounds_used_ = true;
   const int index = builder_.data().gpus[gpu].device.index;
@@ -192,13 +202,14 @@ std::optional<Nanos> LogReader::instant(const LogColumns& columns, const std::ve
   if (columns.timestamp) {
     const std::string_view text = cells[*columns.timestamp];
     times_.set_unit(columns.time_unit);
-    if (const auto at = times_.read(text)) {
-      if (!times_.since_beginning()) return at;
-      since_beginning_ = true;
-      return options_.start_date ? times_.to_unix(*options_.start_date) + *at : *at;
-    }
-    const auto time = parse_time_of_day(text);
-    return time ? std::optional(time_of_day(*time)) : std::nullopt;
+    if (columns.elapsed)
+      if (const auto length = times_.read_duration(text)) return since_beginning(*length);
+    if (const auto at = times_.read(text)) return times_.since_beginning() ? since_beginning(*at) : *at;
+    if (const auto time = parse_time_of_day(text)) return time_of_day(*time);
+    const auto length = parse_elapsed(text);
+    if (!length) return std::nullopt;
+    const bool of_day = *length < kDay && text.find("day") == std::string_view::npos;  // "9:05:03"
+    return of_day ? time_of_day(*length) : since_beginning(*length);
   }
   const auto time = parse_time_of_day(cells[*columns.time]);
   if (!columns.date) return time ? std::optional(time_of_day(*time)) : std::nullopt;
@@ -355,7 +366,8 @@ Result<Recording> LogReader::finish() {
         Errc::kInvalidInput, fmt::format("{}:{}", data.name, first_problem_),
         fmt::format("{} of {} rows cannot be read: is the log what its header says?{}", bad, bad + rows(), next));
   if (rounds_used_ && round_ > 0 && options_.interval == 0 && data.format != LogFormat::kDmon &&
-      data.format != LogFormat::kDcgm)  // which write once a second unless told otherwise
+      data.format != LogFormat::kDcgm &&
+      data.format != LogFormat::kPmon)  // which write once a second unless told otherwise
     return fail(
         Errc::kInvalidInput, fmt::format("{}: no column says when a row was taken", data.name),
         "--log-interval 1s says how far apart the rows are, --start-date when the first was; --columns NAME=timestamp "

@@ -57,7 +57,8 @@ struct LogColumns {
   std::size_t count = 0;
   std::vector<LogField> metrics, facts, reasons;
   std::optional<std::size_t> timestamp, date, time, index, uuid, pci, serial, phase;
-  Nanos time_unit = 0;  // of the timestamps, where the header names it
+  Nanos time_unit = 0;   // of the timestamps, where the header names it
+  bool elapsed = false;  // by their name, the timestamps count from the log's beginning
   std::size_t reasons_slot = 0;
   [[nodiscard]] std::optional<std::size_t> identity() const;
 };
@@ -93,6 +94,7 @@ class LogReader {
   [[nodiscard]] std::optional<Nanos> instant(const LogColumns& columns, const std::vector<std::string_view>& cells);
   void settle_scale(ColumnRule& rule, std::size_t slot);
   [[nodiscard]] Nanos time_of_day(Nanos time);
+  [[nodiscard]] Nanos since_beginning(Nanos length);
   [[nodiscard]] Nanos round_time(std::size_t gpu);
   void reading(LogField& field, std::string_view text, const LineCursor& at);
   void reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
@@ -116,6 +118,8 @@ class LogReader {
                                              const ImportOptions& options);
 [[nodiscard]] Result<Recording> read_dmon_log(const std::string& name, std::string_view text,
                                               const ImportOptions& options);
+// A header of processes with the memory of each, such as nvidia-smi --query-compute-apps writes: no log of GPUs.
+[[nodiscard]] bool is_process_header(const std::vector<std::string_view>& names);
 // True for a line that is the header of such a log.
 [[nodiscard]] bool is_csv_header(const std::vector<std::string_view>& names);
 [[nodiscard]] std::vector<std::string_view> csv_cells(std::string_view line);

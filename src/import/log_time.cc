@@ -17,6 +17,14 @@ std::optional<Nanos> TimeReader::read(std::string_view text) {
   return at;
 }
 
+std::optional<Nanos> TimeReader::read_duration(std::string_view text) {
+  const auto length = parse_elapsed(text);
+  if (!length) return std::nullopt;
+  since_beginning_ = true;
+  if (*length % kSecond != 0) whole_ = false;
+  return length;
+}
+
 Nanos TimeReader::to_unix(Nanos local) {
   zone_missing_ = true;
   if (!utc_offset_) return local;

@@ -20,6 +20,8 @@ class TimeReader {
   explicit TimeReader(std::function<std::int64_t(std::int64_t)> utc_offset) : utc_offset_(std::move(utc_offset)) {}
 
   [[nodiscard]] std::optional<Nanos> read(std::string_view text);
+  // What parse_elapsed() reads: since the log began.
+  [[nodiscard]] std::optional<Nanos> read_duration(std::string_view text);
   void set_unit(Nanos unit) { unit_ = unit; }  // of numbers, where the header names it; 0: their size tells
   void set_order(DateOrder order) { order_ = order; }
   // A local time, in nanoseconds since 1970, as Unix time.

@@ -134,25 +134,42 @@ std::string_view dcgm_column(std::string_view field) {
   return known == kDcgmFields.end() ? "" : known->column;
 }
 
+std::string_view without_annotations(std::string_view text) {
+  LineCursor lines(text);
+  while (lines.next())
+    if (const auto line = trim(lines.line()); !line.empty() && !line.starts_with("#group,") &&
+                                              !line.starts_with("#datatype,") && !line.starts_with("#default,"))
+      return line;
+  return "";
+}
+
 LogFormat sniff_table(std::string_view text) {
   constexpr std::size_t kHead = 4096;
   const std::string_view head = trim(text.substr(0, kHead));
   const auto has = [&](std::string_view part) { return head.find(part) != std::string_view::npos; };
+  const std::string_view first = without_annotations(text);
   if (head.starts_with('<')) return has("<nvidia_smi_log") ? LogFormat::kSmiXml : LogFormat::kUnknown;
   if (head.starts_with('{')) {
     if (has("\"resultType\"")) return LogFormat::kPrometheus;
-    return has("\"query_time\"") || has("\"gpus\"") ? LogFormat::kGpustat : LogFormat::kUnknown;
+    const auto gpus = head.find("\"gpus\"");
+    const auto list = gpus == std::string_view::npos ? gpus : head.find_first_not_of(": \t\r\n", gpus + 6);
+    const bool listed = list != std::string_view::npos && head[list] == '[';
+    return has("\"query_time\"") || listed ? LogFormat::kGpustat : LogFormat::kUnknown;
   }
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
+  if (is_long_header(csv_cells(first))) return LogFormat::kLongCsv;
   if (has("| NVIDIA-SMI ")) return LogFormat::kSmiText;
   if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;
-  if (has("# TYPE DCGM_FI_") || has("DCGM_FI_DEV_GPU_UTIL{")) return LogFormat::kScrapes;
-  if (is_long_header(csv_cells(head.substr(0, head.find('\n'))))) return LogFormat::kLongCsv;
+  if (has("# TYPE DCGM_FI_") || (has("DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first))))
+    return LogFormat::kScrapes;
   for (const std::string_view line : split(head, '\n')) {
     if (line.starts_with('[') && line.find("] ") != line.npos && line.find(" % | ") != line.npos)
       return LogFormat::kGpustat;
     if (line.starts_with("#Entity") || line.starts_with("# Entity")) return LogFormat::kDcgm;
-    if (line.starts_with('#') && line.find(" gpu ") != line.npos && line.find(" pid ") != line.npos)
+    std::string words(line.substr(0, 64));  // "# gpu pid", "#gpu, pid,"
+    std::replace_if(
+        words.begin(), words.end(), [](char c) { return c == ',' || c == '#'; }, ' ');
+    if (line.starts_with('#') && words.find(" gpu ") != std::string::npos && words.find(" pid ") != std::string::npos)
       return LogFormat::kPmon;
   }
   return LogFormat::kUnknown;

@@ -68,6 +68,9 @@ class LogTable {
 // Whether a header is of a table with a row per metric.
 [[nodiscard]] bool is_long_header(const std::vector<std::string_view>& names);
 
+// The first line that is not empty and no annotation of InfluxDB ("#group,…", "#datatype,…").
+[[nodiscard]] std::string_view without_annotations(std::string_view text);
+
 // The format of a log that is no table, by its beginning; kUnknown for all others.
 [[nodiscard]] LogFormat sniff_table(std::string_view text);
 // Its table; the format must be one of these.

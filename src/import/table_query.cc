@@ -16,7 +16,7 @@ struct QueryColumn {
   std::string_view section, key, column;
 };
 // Drivers up to 525 say "Power Readings", later ones "GPU Power Readings" and "Average Power Draw".
-constexpr std::array kColumns{
+constexpr std::array kQueryColumns{
     QueryColumn{"", "Product Name", "name"},
     QueryColumn{"", "GPU UUID", "uuid"},
     QueryColumn{"", "Performance State", "pstate"},
@@ -24,6 +24,12 @@ constexpr std::array kColumns{
     QueryColumn{"FB Memory Usage", "Total", "memory.total"},
     QueryColumn{"FB Memory Usage", "Reserved", "memory.reserved"},
     QueryColumn{"FB Memory Usage", "Used", "memory.used"},
+    QueryColumn{"Reasons", "SW Power Cap", "clocks_event_reasons.sw_power_cap"},
+    QueryColumn{"Reasons", "HW Slowdown", "clocks_event_reasons.hw_slowdown"},
+    QueryColumn{"Reasons", "HW Thermal Slowdown", "clocks_event_reasons.hw_thermal_slowdown"},
+    QueryColumn{"Reasons", "HW Power Brake Slowdown", "clocks_event_reasons.hw_power_brake_slowdown"},
+    QueryColumn{"Reasons", "Sync Boost", "clocks_event_reasons.sync_boost"},
+    QueryColumn{"Reasons", "SW Thermal Slowdown", "clocks_event_reasons.sw_thermal_slowdown"},
     QueryColumn{"Utilization", "Gpu", "utilization.gpu"},
     QueryColumn{"Utilization", "GPU", "utilization.gpu"},
     QueryColumn{"Utilization", "Memory", "utilization.memory"},
@@ -43,15 +49,16 @@ constexpr std::array kColumns{
 };
 
 std::string_view query_column(std::string_view section, std::string_view key) {
-  const auto known = std::find_if(kColumns.begin(), kColumns.end(),
+  if (section == "Clocks Event Reasons" || section == "Clocks Throttle Reasons") section = "Reasons";
+  const auto known = std::find_if(kQueryColumns.begin(), kQueryColumns.end(),
                                   [&](const QueryColumn& c) { return c.section == section && c.key == key; });
-  return known == kColumns.end() ? "" : known->column;
+  return known == kQueryColumns.end() ? "" : known->column;
 }
 
 }  // namespace
 
 Result<LogTable> table_of_smi_query(std::string_view text) {
-  constexpr std::size_t kOfGpu = 4, kOfSection = 8;  // blanks before a line
+  constexpr std::size_t kOfGpu = 4, kOfSection = 8, kBelow = 12;  // blanks before a line
   LogTable table;
   LogTable::Row gpu;
   std::string time, section;
@@ -79,7 +86,8 @@ Result<LogTable> table_of_smi_query(std::string_view text) {
     }
     if (gpu.empty()) continue;
     if (indent == kOfGpu) section = colon == std::string_view::npos ? std::string(words) : std::string();
-    if (colon == std::string_view::npos || (indent != kOfGpu && indent != kOfSection)) continue;
+    const bool of_section = indent == kOfSection || (indent == kBelow && key.starts_with("HW "));
+    if (colon == std::string_view::npos || (indent != kOfGpu && !of_section)) continue;
     if (const std::string_view column = query_column(indent == kOfGpu ? "" : section, key); !column.empty())
       gpu[std::string(column)] = value;
   }

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "base/strings.h"
+#include "import/column_words.h"
 #include "import/log_date.h"
 #include "import/log_reader.h"
 #include "import/table.h"
@@ -198,13 +201,20 @@ struct LongColumns {
   std::optional<std::size_t> time, gpu, metric, value;
 };
 LongColumns long_columns(const std::vector<std::string_view>& names) {
+  constexpr std::array<std::string_view, 10> kMetric{"metric", "metric_name", "field",  "field_name", "name__",
+                                                     "key",    "series",      "sensor", "variable",   "tag"};
+  constexpr std::array<std::string_view, 3> kValue{"value", "metric_value", "values"};
+  const auto is_one_of = [](const auto& known, const std::string& name) {
+    return std::find(known.begin(), known.end(), name) != known.end();
+  };
   LongColumns found;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::string name = lower(trim(names[i]));
+    std::string name = lower(trim(names[i]));
+    name.erase(0, std::min(name.find_first_not_of('_'), name.size()));  // "_field", as InfluxDB has it
     const auto take = [&](std::optional<std::size_t>& place) { place = place.value_or(i); };
-    if (name == "metric" || name == "metric_name" || name == "field" || name == "field_name" || name == "__name__")
+    if (is_one_of(kMetric, name))
       take(found.metric);
-    else if (name == "value" || name == "metric_value" || name == "values")
+    else if (is_one_of(kValue, name))
       take(found.value);
     else if (const auto rule = csv_column(names[i]); rule && rule->role == ColumnRole::kTimestamp)
       take(found.time);
@@ -214,11 +224,55 @@ LongColumns long_columns(const std::vector<std::string_view>& names) {
   return found;
 }
 
-// "DCGM_FI_DEV_GPU_UTIL" and "gpu_utilization" alike.
-std::string column_of_metric(std::string_view metric) {
-  if (const auto column = dcgm_column(metric); !column.empty()) return std::string(column);
+bool is_uuid(std::string_view gpu) { return gpu.starts_with("GPU-") || gpu.starts_with("MIG-"); }
+
+// What a metric is: the column for "DCGM_FI_DEV_GPU_UTIL" and "gpu_utilization" alike, and its GPU, where it names one:
+// "system/gpu_0_utilization_percentage".
+struct LongMetric {
+  std::string column, gpu;
+};
+LongMetric metric_of_long(std::string_view metric) {
+  if (const auto column = dcgm_column(metric); !column.empty()) return {std::string(column), ""};
+  if (const auto series = series_by_labels(metric)) return {metric_of_long(series->name).column, series->of};
   const auto rule = csv_column(metric);
-  return rule && rule->role == ColumnRole::kMetric ? std::string(metric) : std::string();
+  const bool kept = rule && (rule->role == ColumnRole::kMetric || rule->fact == DeviceFact::kMemoryTotal);
+  if (!kept || (rule->role != ColumnRole::kMetric && rule->role != ColumnRole::kFact)) return {};
+  if (!rule->gpu) return {std::string(metric), ""};
+  const auto named = column_by_words(metric);
+  if (!named) return {};
+  return {named->unit.empty() ? std::string(named->name) : fmt::format("{} [{}]", named->name, named->unit),
+          fmt::format("{}", *rule->gpu)};
+}
+
+// One reading of a table with a row per metric.
+struct LongReading {
+  std::string_view gpu, time, column, value;
+};
+
+// Series may stand one after the other, each with the same times: where none of them goes back in time, the readings in
+// order of time, else as they are.
+void sort_by_time(std::vector<LongReading>& readings) {
+  std::vector<Nanos> at;
+  std::map<std::pair<std::string_view, std::string_view>, Nanos> last;  // of a series
+  bool forward = true, again = false;
+  TimeReader reader({});
+  for (const LongReading& reading : readings) {
+    const auto time = reader.read(reading.time);
+    if (!time) return;
+    const auto [known, is_new] = last.try_emplace({reading.gpu, reading.column}, *time);
+    forward = forward && *time >= known->second;
+    known->second = *time;
+    again = again || (!at.empty() && *time < at.back());
+    at.push_back(*time);
+  }
+  if (!forward || !again) return;
+  std::vector<std::size_t> order(readings.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return at[a] < at[b]; });
+  std::vector<LongReading> sorted;
+  sorted.reserve(order.size());
+  for (const std::size_t i : order) sorted.push_back(readings[i]);
+  readings = std::move(sorted);
 }
 
 }  // namespace
@@ -231,28 +285,36 @@ bool is_long_header(const std::vector<std::string_view>& names) {
 Result<LogTable> table_of_long(std::string_view text) {
   RowsByMetric rows;
   LineCursor lines(text);
-  while (lines.next() && trim(lines.line()).empty()) continue;
-  const char separator = separator_of(lines.line());
+  const std::string_view header = without_annotations(text);
+  while (lines.next() && trim(lines.line()) != header) continue;
+  const char separator = separator_of(header);
   std::vector<std::string_view> cells;
-  split_cells(lines.line(), separator, cells);
+  split_cells(header, separator, cells);
   const LongColumns columns = long_columns(cells);
   const std::size_t count = cells.size();
   if (!columns.time || !columns.metric || !columns.value)
     return fail(Errc::kInvalidInput, "no columns of a time, a metric and its value in the header",
                 "write them as timestamp,gpu,metric,value");
-  std::map<std::string, std::string, std::less<>> known;  // columns, by metric
+  std::map<std::string, LongMetric, std::less<>> known;
+  std::vector<LongReading> readings;
   while (lines.next()) {
     split_cells(lines.line(), separator, cells);
     if (cells.size() != count) continue;
-    const std::string_view metric = cells[*columns.metric];
-    auto column = known.find(metric);
-    if (column == known.end()) column = known.emplace(metric, column_of_metric(metric)).first;
-    if (column->second.empty()) continue;
-    const std::string_view gpu = columns.gpu ? cells[*columns.gpu] : std::string_view();
-    rows.add(gpu, cells[*columns.time], column->second, cells[*columns.value], [&](const auto& put) {
-      if (columns.gpu) put(gpu.starts_with("GPU-") ? "uuid" : "index", gpu);
-    });
+    const std::string_view name = cells[*columns.metric];
+    auto metric = known.find(name);
+    if (metric == known.end()) metric = known.emplace(name, metric_of_long(name)).first;
+    const auto& [column, gpu] = metric->second;
+    if (column.empty()) continue;
+    readings.push_back({!gpu.empty()  ? std::string_view(gpu)
+                        : columns.gpu ? cells[*columns.gpu]
+                                      : std::string_view(),
+                        cells[*columns.time], column, cells[*columns.value]});
   }
+  sort_by_time(readings);
+  for (const auto& [gpu, time, column, value] : readings)
+    rows.add(gpu, time, column, value, [&, named = gpu](const auto& put) {
+      if (!named.empty()) put(is_uuid(named) ? "uuid" : "index", named);
+    });
   LogTable table = rows.table();
   if (table.empty())
     return fail(Errc::kInvalidInput, "no row with a metric of a GPU that is known",

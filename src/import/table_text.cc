@@ -123,8 +123,11 @@ Result<LogTable> table_of_pmon(std::string_view text) {
   std::map<std::string, PmonRound, std::less<>> rounds;  // by GPU
   std::map<std::string, PmonProcess, std::less<>> processes;
   LineCursor lines(text);
+  std::string blanks;  // the line without the commas of --format csv
   while (lines.next()) {
-    const std::string_view line = trim(lines.line());
+    blanks = lines.line();
+    std::replace(blanks.begin(), blanks.end(), ',', ' ');
+    const std::string_view line = trim(blanks);
     if (line.starts_with('#')) {
       const auto words = header_words(line);
       if (std::find(words.begin(), words.end(), "pid") == words.end()) continue;

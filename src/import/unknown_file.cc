@@ -82,7 +82,22 @@ Seen look_at(std::string_view head) {
   return seen;
 }
 
+// "Start (ns),Duration (ns),CorrId,…", "Time (%),Total Time (ns),Instances,…", of older ones "Start(nsec)"; nvprof's
+// "Start","Duration".
+bool is_nsys_stats(const std::vector<std::string_view>& cells) {
+  const auto has = [&](std::string_view word) {
+    return std::any_of(cells.begin(), cells.end(), [&](std::string_view cell) {
+      return cell.starts_with(word) && trim(cell.substr(word.size())).find_first_not_of("(numsec)") == cell.npos;
+    });
+  };
+  return has("Duration") ? has("Start") : has("Total Time") && (has("Instances") || has("Num Calls") || has("Calls"));
+}
+
 }  // namespace
+
+bool is_other_table(const std::vector<std::string_view>& cells) {
+  return is_process_header(cells) || is_nsys_stats(cells);
+}
 
 Error unknown_file(const std::string& name, std::string_view text) {
   const auto error = [&](std::string_view what, std::string_view next) {
@@ -99,15 +114,20 @@ Error unknown_file(const std::string& name, std::string_view text) {
   if (is_tensorboard(head)) return error("what a job wrote for TensorBoard, which has no readings of GPUs", kRun);
   if (head.find('\0') != std::string_view::npos) return error("a binary file, not a log", kAccepted);
   if (head.find("NVSMI LOG") != std::string_view::npos) return error("this is nvidia-smi's text for people", kLog);
-  if (head.find("process_name") != std::string_view::npos || head.find("used_gpu_memory") != std::string_view::npos)
-    return error("this is a log of --query-compute-apps: processes without the device", kLog);
+  const Seen seen = look_at(head);
+  const auto cells = csv_cells(seen.first);
+  if (is_process_header(cells) || head.find("process_name") != std::string_view::npos)
+    return error("this is a log of processes, as of --query-compute-apps: their memory, and nothing that the GPU did",
+                 kLog);
+  if (is_nsys_stats(cells))
+    return error("a table of nsys stats, which are rows of a report of Nsight Systems",
+                 "the report itself is read: nsys export --type sqlite -o report.sqlite REPORT.nsys-rep");
   if (const char first = trim(head)[0]; first == '{' || first == '[') {
     if (head.find("\"op_code\"") != std::string_view::npos)
       return error("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
-    return error("JSON of a tool that is not known, not a log", kAccepted);
+    return error("JSON of a tool that is not known, not a log", fmt::format("{}; or {}", kAccepted, kLog));
   }
   constexpr std::size_t kEnough = 3, kShown = 120;
-  const Seen seen = look_at(head);
   if (seen.table)
     return error(fmt::format("a table of which no column is a reading of a GPU that is known: {}",
                              fmt::join(csv_cells(seen.first.substr(0, kShown)), ", ")),

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -10,5 +11,8 @@ namespace headroom {
 // Of a file that no reader takes: what it seems to be, by its beginning, and what gives a recording or a log in its
 // place. `name` is for messages and has the ending that some kinds are told by.
 [[nodiscard]] Error unknown_file(const std::string& name, std::string_view text);
+
+// A header of a table that is known, and no log of GPUs: of processes, or what nsys stats makes of a report.
+[[nodiscard]] bool is_other_table(const std::vector<std::string_view>& cells);
 
 }  // namespace headroom
