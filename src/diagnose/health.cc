@@ -13,6 +13,7 @@
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
+#include "model/job_variables.h"
 #include "model/notes.h"
 
 namespace headroom::diagnose {
@@ -53,35 +54,80 @@ HealthCheck runs_on_gpu(const Analysis& a) {
 
 // "bf16-mixed", "fp16", "True": yes. "32-true" (Lightning's word for plain), "float32", "no": no. Else nobody knows.
 std::optional<Answer> is_mixed(std::string_view name, const std::string& value) {
-  constexpr std::array<std::string_view, 5> kHalf{"bf16", "bfloat16", "fp16", "float16", "mixed"};
+  constexpr std::array<std::string_view, 6> kHalf{"bf16", "bfloat16", "fp16", "float16", "mixed", "half"};
   const auto has = [&](std::string_view word) { return value.find(word) != std::string::npos; };
-  if (std::any_of(kHalf.begin(), kHalf.end(), has) || value == "16" || value.starts_with("16-")) return Answer::kYes;
+  if (std::any_of(kHalf.begin(), kHalf.end(), has) || value == "16" || value == "16bit" || value.starts_with("16-"))
+    return Answer::kYes;
   if (has("tf32")) return std::nullopt;
-  if (has("32") || has("64") || value == "no" || value == "false" || value == "none") return Answer::kNo;
-  if (name != "precision" && name != "dtype" && (value == "true" || value == "yes")) return Answer::kYes;
+  if (has("32") || has("64") || value == "no" || value == "false" || value == "none" || value == "0")
+    return Answer::kNo;
+  if (name != "precision" && name != "dtype" && (value == "true" || value == "yes" || value == "1"))
+    return Answer::kYes;
   return std::nullopt;
 }
 
-// What the job said of its own arithmetic; nothing where it said nothing that is known here.
-std::optional<HealthCheck> precision_said(const Analysis& a) {
-  constexpr std::array<std::string_view, 6> kNames{"precision", "amp",      "use_amp",
-                                                   "dtype",     "autocast", "mixed_precision"};
-  for (const auto& [name, value] : a.said.parameters) {
-    const std::string known = lower(name);
-    if (std::find(kNames.begin(), kNames.end(), known) == kNames.end()) continue;
-    if (const auto mixed = is_mixed(known, lower(value)))
-      return HealthCheck{"mixed_precision", *mixed, fmt::format("the job says {}={}", name, value)};
+// Of a parameter, an option or a variable; nothing where it is not about that, or its value is not known here.
+std::optional<Answer> mixed_by(std::string_view called, std::string_view value) {
+  constexpr std::array<std::string_view, 9> kNames{
+      "precision", "amp", "use_amp", "dtype", "autocast", "mixed_precision", "accelerate_mixed_precision",
+      "fp16",      "bf16"};
+  std::string name = lower(called);
+  std::replace(name.begin(), name.end(), '-', '_');
+  if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) return std::nullopt;
+  return is_mixed(name, lower(value));
+}
+
+// By its command's options: "--fp16", "--precision bf16-mixed", "--mixed_precision=no".
+std::optional<HealthCheck> precision_asked(const std::vector<std::string>& command) {
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string_view word = command[i];
+    if (!word.starts_with("--")) continue;
+    const auto equals = word.find('=');
+    const bool alone = i + 1 == command.size() || command[i + 1].starts_with("-");
+    const std::string_view value = equals != std::string_view::npos ? word.substr(equals + 1)
+                                   : alone                          ? "true"
+                                                                    : std::string_view(command[i + 1]);
+    const std::string_view name = word.substr(2, equals == std::string_view::npos ? equals : equals - 2);
+    if (const auto mixed = mixed_by(name, value))
+      return HealthCheck{"mixed_precision", *mixed,
+                         fmt::format("the command says {}{}", word,
+                                     equals == std::string_view::npos && !alone ? " " + command[i + 1] : "")};
   }
   return std::nullopt;
 }
 
+// What the job said of its own arithmetic, or was told; nothing where that is nothing that is known here.
+std::optional<HealthCheck> precision_said(const Analysis& a) {
+  for (const auto& [name, value] : a.said.parameters)
+    if (const auto mixed = mixed_by(name, value))
+      return HealthCheck{"mixed_precision", *mixed, fmt::format("the job says {}={}", name, value)};
+  if (a.job.batch.present) return std::nullopt;
+  if (auto asked = precision_asked(a.meta.command)) return asked;
+  for (const auto& [name, value] : job_variables(a.meta).value_or(JobVariables{}))
+    if (const auto mixed = mixed_by(name, value))
+      return HealthCheck{"mixed_precision", *mixed, fmt::format("{}={} in its environment", name, value)};
+  return std::nullopt;
+}
+
+// Tensor pipes work on TF32, too, which many libraries use unasked: only their idleness tells.
 HealthCheck mixed_precision(const Analysis& a) {
-  for (std::size_t i = 0; i < a.devices.size(); ++i)
+  std::optional<double> active;
+  for (std::size_t i = 0; i < a.devices.size() && !active; ++i)
     if (const MetricStats* tensor = a.stats_of(i, Metric::kTensorActive); tensor && tensor->samples > 0)
-      return {"mixed_precision", tensor->mean > a.limits[Threshold::kTensorUsed] ? Answer::kYes : Answer::kNo,
-              fmt::format("tensor pipes active {} of the time", human_percent(tensor->mean))};
-  if (auto said = precision_said(a)) return *said;
-  return {"mixed_precision", Answer::kUnknown, "needs tensor activity, which the driver tells on Hopper and newer"};
+      active = tensor->mean;
+  const std::string pipes = active ? fmt::format("tensor pipes active {} of the time", human_percent(*active)) : "";
+  if (auto said = precision_said(a)) {
+    if (active) said->evidence += "; " + pipes;
+    return *said;
+  }
+  if (!active)
+    return {
+        "mixed_precision", Answer::kUnknown,
+        "neither output, marks, command nor environment says it (run --output-lines reads what the job prints), and "
+        "no tensor activity was recorded, which the driver tells on Hopper and newer"};
+  if (*active > a.limits[Threshold::kTensorUsed])
+    return {"mixed_precision", Answer::kUnknown, pipes + ": by mixed precision, or by TF32"};
+  return {"mixed_precision", Answer::kNo, pipes};
 }
 
 HealthCheck memory(const Analysis& a) {

@@ -6,6 +6,8 @@
 
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
+#include "diagnose/testing.h"
+#include "model/job_variables.h"
 
 namespace headroom {
 namespace {
@@ -138,6 +140,43 @@ TEST(Health, MixedPrecisionIsWhatTheJobSaysWhereNoCounterDoes) {
         to_event(events::Parameter{.name = "precision", .value = value}, RecordingBuilder::at(2)));
     EXPECT_EQ(answer(explain(recording.build()), "mixed_precision"), expected) << value;
   }
+}
+
+TEST(Health, MixedPrecisionIsWhatTheCommandOrTheEnvironmentAsksFor) {
+  const auto asked = [](std::vector<std::string> command, const JobVariables& variables = {}) {
+    RecordingBuilder builder(20);
+    builder.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 20, 0.5).context(100, 0, 0, 20, 0.9);
+    Recording recording = builder.build();
+    recording.meta.command = std::move(command);
+    keep_job_variables(variables, recording.meta);
+    return explain(recording);
+  };
+  EXPECT_EQ(answer(asked({"train.py", "--fp16"}), "mixed_precision"), Answer::kYes);
+  EXPECT_EQ(answer(asked({"train.py", "--fp16", "--lr", "3"}), "mixed_precision"), Answer::kYes);
+  EXPECT_EQ(answer(asked({"train.py", "--use-amp", "false"}), "mixed_precision"), Answer::kNo);
+  EXPECT_EQ(answer(asked({"train.py", "--mixed_precision=no"}), "mixed_precision"), Answer::kNo);
+  EXPECT_EQ(answer(asked({"train.py", "--lr", "fp16"}), "mixed_precision"), Answer::kUnknown);
+  EXPECT_EQ(check(asked({"train.py", "--precision", "bf16-mixed"}), "mixed_precision").evidence,
+            "the command says --precision bf16-mixed");
+  EXPECT_EQ(check(asked({"train.py"}, {{"ACCELERATE_MIXED_PRECISION", "bf16"}}), "mixed_precision").evidence,
+            "ACCELERATE_MIXED_PRECISION=bf16 in its environment");
+}
+
+TEST(Health, TensorPipesDoNotTellMixedPrecisionFromTF32) {
+  const auto active = [](double share, const char* precision) {
+    RecordingBuilder recording(20);
+    recording.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 20, 0.5).context(100, 0, 0, 20, 0.9);
+    if (*precision != '\0')
+      recording.sink().add_event(
+          to_event(events::Parameter{.name = "precision", .value = precision}, RecordingBuilder::at(2)));
+    return explain(with(recording.build(), SourceKind::kGpu, 0, Metric::kTensorActive, [=](double) { return share; }));
+  };
+  EXPECT_EQ(answer(active(0.3, ""), "mixed_precision"), Answer::kUnknown);
+  EXPECT_THAT(check(active(0.3, ""), "mixed_precision").evidence, HasSubstr("or by TF32"));
+  EXPECT_EQ(answer(active(0.001, ""), "mixed_precision"), Answer::kNo);
+  EXPECT_EQ(answer(active(0.3, "32-true"), "mixed_precision"), Answer::kNo);
+  EXPECT_EQ(check(active(0.3, "bf16"), "mixed_precision").evidence,
+            "the job says precision=bf16; tensor pipes active 30 % of the time");
 }
 
 }  // namespace

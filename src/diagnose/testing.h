@@ -52,6 +52,18 @@ inline Recording log_of(double length, double interval, const std::function<doub
   return builder.build();
 }
 
+// Sets a metric of a source's rows by its time in seconds.
+inline Recording with(Recording recording, SourceKind kind, std::size_t nth, Metric metric,
+                      const std::function<double(double)>& value) {
+  const auto id = static_cast<std::size_t>(recording.all(kind)[nth]);
+  Track& track = recording.tracks[id];
+  Column column{metric, {}, {}};
+  for (const Nanos at : track.at) column.values.push_back(from_unit(metric, value(seconds(at - recording.meta.start))));
+  std::erase_if(track.columns, [&](const Column& old) { return old.metric == metric; });
+  track.columns.push_back(std::move(column));
+  return recording;
+}
+
 using Frames = std::vector<std::string>;
 inline const Frames kKernels{"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"};
 inline const Frames kReceives{"train (/u/train.py:1)", "exchange (/u/train.py:7)",

@@ -75,18 +75,6 @@ Decision answers(Recording recording, std::string check, std::string evidence) {
   };
 }
 
-// Sets a metric of a source's rows by its time in seconds.
-Recording with(Recording recording, SourceKind kind, std::size_t nth, Metric metric,
-               const std::function<double(double)>& value) {
-  const auto id = static_cast<std::size_t>(recording.all(kind)[nth]);
-  Track& track = recording.tracks[id];
-  Column column{metric, {}, {}};
-  for (const Nanos at : track.at) column.values.push_back(from_unit(metric, value(seconds(at - recording.meta.start))));
-  std::erase_if(track.columns, [&](const Column& old) { return old.metric == metric; });
-  track.columns.push_back(std::move(column));
-  return recording;
-}
-
 Recording with_fact(Recording recording, const std::function<void(Device&)>& change) {
   Source& source = recording.sources[static_cast<std::size_t>(recording.all(SourceKind::kGpu)[0])];
   Device device = device_of(source);
@@ -501,7 +489,7 @@ std::map<Threshold, Edge> edges_of_reports() {
   const Recording tensor =
       with(job(100, 0.9, 0.9), SourceKind::kGpu, 0, Metric::kTensorActive, [](double) { return 0.3; });
   edges[Threshold::kTensorUsed] = {
-      [tensor](const Thresholds& limits) { return explained(tensor, limits).health[1].good == Answer::kYes; }, 0.3};
+      [tensor](const Thresholds& limits) { return explained(tensor, limits).health[1].good != Answer::kNo; }, 0.3};
   const Recording half_full = with(job(100, 0.9, 0.9), SourceKind::kGpu, 0, Metric::kMemoryUsed,
                                    [](double) { return static_cast<double>(24 * kGiB); });
   edges[Threshold::kMemoryFull] = {

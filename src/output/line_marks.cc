@@ -319,6 +319,9 @@ void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
       marks_.push_back(
           {.kind = Mark::Kind::kParameter, .at = at_, .name = first.substr(0, first.find(" (")), .text = second});
       return;
+    case LineKind::kPrecision:
+      marks_.push_back({.kind = Mark::Kind::kParameter, .at = at_, .name = "mixed_precision", .text = first});
+      return;
     case LineKind::kBoostingBegins:
       last_step_ = 0;
       return;

@@ -106,6 +106,25 @@ TEST(LineMarks, WhatKerasEvaluatesAfterATrainingWithoutValidationIsNoTraining) {
   EXPECT_EQ(said.steps, 10) << "a bar that is first seen in its middle counts from there";
 }
 
+TEST(LineMarks, WhatPrecisionIsUsedIsAParameter) {
+  const auto told = [](std::string_view line) {
+    Said said;
+    said.print(line);
+    said.print("\n");
+    const auto found = said.parameters.find("mixed_precision");
+    return found == said.parameters.end() ? std::string() : found->second;
+  };
+  EXPECT_EQ(told("[2026-01-01 10:00:00] [AMP] enabled, scaler off, amp_dtype=torch.bfloat16"), "bfloat16");
+  EXPECT_EQ(told("Using 16bit Automatic Mixed Precision (AMP)"), "16bit");
+  EXPECT_EQ(told("Mixed precision type: no"), "no");
+  EXPECT_EQ(told("use_amp: True, lr: 0.1"), "True");
+  EXPECT_EQ(told("  'precision': 'bf16-mixed',"), "bf16-mixed");
+  EXPECT_EQ(told("precision=bf16-mixed"), "bf16-mixed");
+  EXPECT_EQ(told("precision: 0.93 recall: 0.91"), "") << "a score";
+  EXPECT_EQ(told("average precision = 16"), "");
+  EXPECT_EQ(told("mixed precision: see the documentation"), "");
+}
+
 TEST(LineMarks, Keras3IsReadAsWell) {
   Said said;
   said.print(
