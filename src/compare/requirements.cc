@@ -100,6 +100,16 @@ bool is_of_others(const Ledger& ledger, std::size_t device) {
   return ledger.total(Account::kForeign, device) > 0 && ledger.busy(device) == ledger.total(Account::kForeign, device);
 }
 
+// Why readings do not tell a mean or a peak; "": they do.
+std::string why_untold(const MetricStats* stats, bool job_computed) {
+  constexpr std::int64_t kFewest = 3;  // the first and the last lie beside the job
+  if (stats == nullptr) return "the recording has no reading of it";
+  if (stats->samples < kFewest) return fmt::format("there are only {} readings of it", stats->samples);
+  if (stats->metric == Metric::kMemoryUsed && stats->max <= 0 && job_computed)
+    return "no reading lies where memory was held";
+  return "";
+}
+
 void add_stats(const Explanation& e, std::size_t device, std::vector<Figure>& figures) {
   const auto of = std::find_if(e.devices.begin(), e.devices.end(),
                                [&](const DeviceStats& stats) { return stats.device == device; });
@@ -108,12 +118,11 @@ void add_stats(const Explanation& e, std::size_t device, std::vector<Figure>& fi
     if (of != e.devices.end())
       for (const MetricStats& one : of->metrics)
         if (one.metric == metric && one.samples > 0) stats = &one;
+    const std::string why = why_untold(stats, e.ledger.busy(device) > 0);
     const auto put = [&](std::string_view name, double value) {
       if (name.empty()) return;
-      Figure figure{std::string(name), on_gpu(e.ledger.devices[device]), std::nullopt,
-                    "the recording has no reading of it"};
-      if (stats != nullptr) figure.value = value, figure.why_not.clear();
-      figures.push_back(std::move(figure));
+      figures.push_back({std::string(name), on_gpu(e.ledger.devices[device]),
+                         why.empty() ? std::optional(value) : std::nullopt, why});
     };
     put(mean, stats != nullptr ? stats->mean : 0);
     put(peak, stats != nullptr ? stats->max : 0);

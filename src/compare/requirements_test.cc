@@ -120,6 +120,14 @@ TEST(Figures, AreOfTheGpusThatTheJobHadAndOfObservedTime) {
   EXPECT_EQ(busy.why_not, "GPU 2: no reading says what the GPU did");
 }
 
+TEST(Figures, ThatFewReadingsDoNotTellAreNotKnown) {
+  Explanation e = explanation();
+  e.devices[0].metrics[0].samples = 2;
+  EXPECT_EQ(judged(read("peak_memory<1KiB"), figures_of(e)).why_not, "GPU 0: there are only 2 readings of it");
+  e.devices[0].metrics[0].samples = 3, e.devices[0].metrics[0].max = 0;
+  EXPECT_EQ(judged(read("peak_memory<1KiB"), figures_of(e)).why_not, "GPU 0: no reading lies where memory was held");
+}
+
 TEST(Figures, OfTasksAreThoseOfTheirLastAttempts) {
   const std::vector<Sample> attempts{{.task = "a", .outcome = "failed", .metrics = {{"acc", 0.1}}},
                                      {.task = "a", .metrics = {{"acc", 0.9}}},

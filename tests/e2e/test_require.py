@@ -13,7 +13,7 @@ JOB = r'''
 import sys
 import headroom, headroom_sim
 gpu = headroom_sim.Device(0)
-for _ in range(30):
+for _ in range(60):
     gpu.launch(ms=10)
     gpu.sync()
     headroom.step()
@@ -32,7 +32,7 @@ def require(*texts):
 
 
 def ran(tmp_path, *arguments, required=(), options=(), gpus="1xA6000"):
-    return headroom(tmp_path, "sim", "--gpus", gpus, "--", HEADROOM, "run", f"--json={tmp_path}/why.json", "-o", tmp_path / "run.hrec",
+    return headroom(tmp_path, "sim", "--gpus", gpus, "--", HEADROOM, "run", "-i", "100ms", f"--json={tmp_path}/why.json", "-o", tmp_path / "run.hrec",
                     *require(*required), *options, "--", *job(tmp_path, *arguments), check=False, PYTHONPATH=str(ROOT / "python"))
 
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_read_is_refused_before_anything_runs(tmp_path, required,
 
 def batch(tmp_path, accuracies, *required, options=()):
     (tmp_path / "tasks.txt").write_text("\n".join(shlex.join(job(tmp_path, *one)) for one in accuracies) + "\n", "utf-8")
-    done = headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "batch", "tasks.txt", "--json", *options,
+    done = headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "batch", "tasks.txt", "--interval", "100ms", "--json", *options,
                     *require(*required), check=False, PYTHONPATH=str(ROOT / "python"))
     return done, held(done.stdout)
 
