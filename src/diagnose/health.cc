@@ -121,10 +121,8 @@ HealthCheck mixed_precision(const Analysis& a) {
     return *said;
   }
   if (!active)
-    return {
-        "mixed_precision", Answer::kUnknown,
-        "neither output, marks, command nor environment says it (run --output-lines reads what the job prints), and "
-        "no tensor activity was recorded, which the driver tells on Hopper and newer"};
+    return {"mixed_precision", Answer::kUnknown,
+            "not told: run --output-lines reads what the job prints of it, or headroom.params(precision=...) says it"};
   if (*active > a.limits[Threshold::kTensorUsed])
     return {"mixed_precision", Answer::kUnknown, pipes + ": by mixed precision, or by TF32"};
   return {"mixed_precision", Answer::kNo, pipes};

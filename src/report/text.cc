@@ -42,13 +42,21 @@ std::string_view wrong(const std::string& check) {
   return subject(check);
 }
 
+// To compute in full precision is a choice.
+bool is_a_problem(const HealthCheck& check) { return check.good == Answer::kNo && check.check != "mixed_precision"; }
+
 std::string checks(const Explanation& e, Answer answer) {
   std::vector<std::string> words;
   for (const HealthCheck& check : e.health)
-    if (check.good == answer)
-      words.push_back(
-          fmt::format("{}{}", answer == Answer::kNo ? wrong(check.check) : subject(check.check), check.evidence));
+    if (check.good == answer) words.push_back(fmt::format("{}{}", subject(check.check), check.evidence));
   return join(words, "; ");
+}
+
+std::vector<std::string> problems_of_checks(const Explanation& e) {
+  std::vector<std::string> words;
+  for (const HealthCheck& check : e.health)
+    if (is_a_problem(check)) words.push_back(fmt::format("{}{}", wrong(check.check), check.evidence));
+  return words;
 }
 
 // What is wrong beside lost time.
@@ -75,9 +83,12 @@ std::string health_in_full(const Explanation& e, const TextOptions& options) {
   const auto line = [&](std::string_view label, const std::string& words) {
     if (!words.empty()) text += wrap(words + ".", options.width, label, "  ");
   };
-  line("Problems: ", checks(e, Answer::kNo));
+  line("Problems: ", join(problems_of_checks(e), "; "));
   line("Cut short: ", cut_short(e.meta));
   line("In order: ", checks(e, Answer::kYes));
+  for (const HealthCheck& check : e.health)
+    if (check.good == Answer::kNo && !is_a_problem(check))
+      line("Not in use: ", std::string(subject(check.check)) + check.evidence);
   line("Not known: ", checks(e, Answer::kUnknown));
   return text.empty() ? text : text + "\n";
 }
@@ -220,10 +231,7 @@ std::string cut_short(const RecordingMeta& meta) {
 }
 
 std::vector<std::string> problem_words(const Explanation& e) {
-  std::vector<std::string> words;
-  for (const HealthCheck& check : e.health)
-    if (check.good == Answer::kNo && check.check != "mixed_precision")
-      words.push_back(fmt::format("{}{}", wrong(check.check), check.evidence));
+  std::vector<std::string> words = problems_of_checks(e);
   if (std::string words_of_it = cut_short(e.meta); !words_of_it.empty()) words.push_back(std::move(words_of_it));
   return words;
 }
