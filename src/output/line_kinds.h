@@ -94,9 +94,10 @@ inline constexpr std::array kLineRules{
         R"((?i)\b(?:mixed[ _-]?precision(?: type)?|(?:use[ _-])?amp(?:[ _-]dtype)?|autocast(?:[ _-]dtype)?)\s*[:=]\s*(?:torch\.)?(b?f(?:loat|p)?16|f(?:loat|p)?32|half|no|none|false|true)\b)",
         "Mixed precision type: fp16", "Accelerate and many scripts"},
     // "precision: 0.93" is a score.
-    LineRule{LineKind::kPrecision,
-             R"((?i)\bprecision['"]?\s*[:=]\s*['"]?(b?f(?:loat|p)?(?:16|32)(?:-mixed|-true)?|(?:16|32)-(?:mixed|true))\b)",
-             "precision: 16-mixed", "many scripts"},
+    LineRule{
+        LineKind::kPrecision,
+        R"((?i)\bprecision['"]?\s*[:=]\s*['"]?(b?f(?:loat|p)?(?:16|32)(?:-mixed|-true)?|(?:16|32)-(?:mixed|true))\b)",
+        "precision: 16-mixed", "many scripts"},
     LineRule{LineKind::kBoostingBegins, R"(^\[LightGBM\] \[Info\] Start training from score )",
              "[LightGBM] [Info] Start training from score 0.499120", "LightGBM"},
     LineRule{LineKind::kBoostingRow, R"(^(?:\[\d\d:\d\d:\d\d\] )?\[(\d{1,9})\]:?\s+([^\t]*:\s*[-+\d.einfa]+.*)$)",
