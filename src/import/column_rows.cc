@@ -44,6 +44,14 @@ bool is_time(std::string_view cell) {
   return TimeReader({}).read(cell) || finder.add(cell);
 }
 
+// "30/08/2024", "2024-08-30", "30.8.24".
+bool is_date(std::string_view cell) {
+  const auto sign = cell.find_first_of("/-.");
+  if (sign == std::string_view::npos || sign == 0 || cell.size() > 10 || !is_digit(cell.back())) return false;
+  return std::count(cell.begin(), cell.end(), cell[sign]) == 2 &&
+         std::all_of(cell.begin(), cell.end(), [&](char c) { return is_digit(c) || c == cell[sign]; });
+}
+
 bool are_times(const Rows& rows, std::size_t column) {
   double last = 0;
   for (const auto& row : rows) {
@@ -66,6 +74,13 @@ std::optional<Named> named(std::string_view cell) {
   const std::string_view before = cell.substr(0, digits == std::string_view::npos ? 0 : digits + 1);
   const auto number = parse_number<int>(cell.substr(before.size()));
   return number && *number < 256 ? std::optional(Named{before, *number}) : std::nullopt;
+}
+
+// "Data" is a date in Portuguese and Italian, if its rows are some.
+bool is_called_data(std::string_view name) { return lower(trim(name)) == "data"; }
+bool are_dates(const std::vector<std::string_view>& names, const Rows& rows, std::size_t column) {
+  return is_called_data(names[column]) &&
+         std::all_of(rows.begin(), rows.end(), [&](const auto& row) { return is_date(row[column]); });
 }
 
 // A few numbers behind the same word, which come again and again; a count of the rows is none.
@@ -145,9 +160,13 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   if (!metric || is_row(names)) return names;
   for (std::string_view& name : names)
     if (lower(trim(name)) == "load" && !host) name = "gpu_load";
-  if (time && gpu) return names;
+  const bool data = std::any_of(names.begin(), names.end(), is_called_data);
+  if (time && gpu && !data) return names;
   const Rows seen = rows_of(rows, names, separator);
   if (seen.size() < 2) return names;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (are_dates(names, seen, i)) names[i] = "date";
+  if (time && gpu) return names;
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (names[i].empty() || csv_column(names[i])) continue;
     if (!time && are_times(seen, i))

@@ -74,6 +74,7 @@ constexpr std::array kSynonyms{
     Pair{"cur", ""},
     Pair{"value", ""},
     Pair{"gpm", ""},
+    Pair{"torch", ""},
     Pair{"dcgm", ""},
     Pair{"speed", ""},
     Pair{"throughput", ""},
@@ -88,10 +89,12 @@ struct Spelling {
 constexpr std::array kSpellings{
     Spelling{"util", "utilization.gpu"},
     Spelling{"sm util", "utilization.gpu"},
+    Spelling{"compute util", "utilization.gpu"},
     Spelling{"ratio util", "utilization.gpu"},
     Spelling{"mem ratio util", "utilization.memory"},
     Spelling{"usage", "utilization.gpu", Needs::kGpu},
     Spelling{"sm usage", "utilization.gpu", Needs::kGpuAndUnit},
+    Spelling{"compute usage", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"controller mem usage", "utilization.memory", Needs::kUnit},
     Spelling{"", "utilization.gpu", Needs::kGpuAndUnit},
     Spelling{"mem util", "utilization.memory"},
@@ -132,9 +135,9 @@ constexpr std::array<std::string_view, 17> kClocks{"time",    "timestamp", "date
                                                    "t",       "when",      "wall",     "recorded", "logged"};
 constexpr std::array<std::string_view, 6> kSinceBeginning{"elapsed", "seconds",  "runtime",
                                                           "uptime",  "relative", "secs"};
-constexpr std::array<std::string_view, 20> kOfClocks{"resources", "unix",  "local", "utc", "at",  "relative", "rel",
-                                                     "since",     "start", "wall",  "iso", "sec", "log",      "sample",
-                                                     "in",        "the",   "and",   "et",  "und", "y"};
+constexpr std::array<std::string_view, 22> kOfClocks{
+    "resources", "unix", "local",  "utc", "at",  "relative", "rel", "since", "start", "wall", "iso",
+    "sec",       "log",  "sample", "in",  "the", "and",      "et",  "und",   "y",     "e",    "data"};
 
 // Of which a GPU may have several, with a number each.
 constexpr std::array<std::string_view, 3> kParts{"fan", "temp", "clock"};
@@ -264,7 +267,26 @@ std::optional<int> take_number_behind(Words& words, std::string& unit) {
   return number;
 }
 
+// That a column of another part of the machine, or of its memory, is named by.
+constexpr std::array<std::string_view, 18> kOtherParts{"mem",     "cpu",     "ram",  "host",  "disk", "net",
+                                                       "encoder", "decoder", "fan",  "power", "temp", "clock",
+                                                       "pcie",    "nvlink",  "jpeg", "ofa",   "bus",  "bar1"};
+constexpr std::array<std::string_view, 2> kUseWords{"util", "usage"};
+
 }  // namespace
+
+bool may_be_utilization(std::string_view header) {
+  const std::string plain = in_english(header);
+  std::string unit;
+  bool gpu = false, use = false;
+  for (const std::string& word : words_in(plain, unit)) {
+    const std::string_view said = usual(word);
+    if (is_one_of(kOtherParts, said)) return false;
+    gpu = gpu || said == "gpu";
+    use = use || is_one_of(kUseWords, said);
+  }
+  return gpu && use;
+}
 
 std::optional<Nanos> time_unit(std::string_view unit) {
   constexpr Nanos kMinute = 60 * kSecond, kHour = 60 * kMinute;
@@ -275,6 +297,7 @@ std::optional<Nanos> time_unit(std::string_view unit) {
   if (small == "ns" || small == "nanoseconds") return 1;
   if (small == "min" || small == "mins" || small == "minutes") return kMinute;
   if (small == "h" || small == "hours") return kHour;
+  if (small == "excel days") return 24 * kHour;  // since 1899-12-30: see TimeReader
   return std::nullopt;
 }
 

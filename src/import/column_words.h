@@ -20,6 +20,9 @@ struct WordedColumn {
 // Nothing where a word is left that belongs to something else ("cpu_util"), or where too little is said ("memory").
 [[nodiscard]] std::optional<WordedColumn> column_by_words(std::string_view header);
 
+// A header that is not known and yet may be the utilisation of a GPU: it has words for both, and none of another part.
+[[nodiscard]] bool may_be_utilization(std::string_view header);
+
 // A header in the words that are known: "Mémoire utilisée (Mo)" is "mem used (Mo)", "Auslastung" is "util"; whatever
 // the encoding of its letters.
 [[nodiscard]] std::string in_english(std::string_view header);

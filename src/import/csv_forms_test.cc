@@ -121,5 +121,144 @@ TEST(Csv, AnnotationsOfInfluxDbAreNoHeader) {
   EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.21, 0.21, 0.21));
 }
 
+// Rows with these times, and a column of utilisation.
+std::string with_times(const char* header, const std::vector<std::string>& times) {
+  std::string text = fmt::format("{},gpu_util (%)\n", header);
+  for (std::size_t i = 0; i < times.size(); ++i) text += fmt::format("{},{}\n", times[i], 20 + i);
+  return text;
+}
+
+TEST(Csv, ExcelCountsDays) {
+  const std::vector<std::string> days{"44927.500000", "44927.500347", "44927.500694", "44927.501042"};
+  for (const char* header : {"Time", "timestamp", "date_time"}) {
+    const Recording r = read_log(with_times(header, days));
+    ASSERT_EQ(r.tracks.size(), 1u);
+    EXPECT_NEAR(times(r).back(), 90, 0.1) << header;
+    EXPECT_EQ(r.tracks[0].at[0], 1672574400 * kSecond) << "2023-01-01 12:00";
+  }
+  const Recording comma = read_log("Zeit;GPU Auslastung (%)\n44927,500000;20\n44927,500347;30\n44927,500694;30\n");
+  EXPECT_NEAR(times(comma).back(), 60, 0.1);
+  const Recording elapsed = read_log(with_times("elapsed_s", days));
+  EXPECT_LT(times(elapsed).back(), 1) << "the name says what it is";
+}
+
+TEST(Csv, SecondsOfAMachineAreNoDays) {
+  EXPECT_THAT(times(read_log(with_times("time", {"44927.5", "44928.5", "44930.0"}))), ElementsAre(0, 1, 2.5));
+  EXPECT_THAT(times(read_log(with_times("time", {"29999.5", "30000.5", "30001.5"}))), ElementsAre(0, 1, 2));
+  const std::string text = with_times("time", {"44927.50", "44927.52", "44927.54"});
+  EXPECT_NE(import_error(text).what.find("Excel"), std::string::npos) << "half an hour, or 20 ms";
+  ImportOptions options;
+  options.columns = "time=time (excel days)";
+  EXPECT_NEAR(times(read_log(text, options)).back(), 0.04 * 86'400, 0.01);
+  options.columns = "time=elapsed_s";
+  EXPECT_NEAR(times(read_log(text, options)).back(), 0.04, 0.001);
+}
+
+TEST(Csv, SummerTimeThatBeginsOrEndsIsNoHour) {
+  const auto length = [](const char* first, const char* last) {
+    const Recording r = read_log(with_times("date", {first, last}));
+    return r.tracks.empty() ? -1 : times(r).back();
+  };
+  EXPECT_EQ(length("Sun Mar 31 01:59:50 CET 2024", "Sun Mar 31 03:00:00 CEST 2024"), 10);
+  EXPECT_EQ(length("Sun Oct 27 02:59:50 CEST 2024", "Sun Oct 27 02:00:00 CET 2024"), 10);
+  EXPECT_EQ(length("2024-11-03 01:59:50 EDT", "2024-11-03 01:00:00 EST"), 10);
+  EXPECT_EQ(length("Sun Mar 31 00:59:50 GMT 2024", "Sun Mar 31 02:00:00 BST 2024"), 10);
+  EXPECT_EQ(length("Sun Oct 27 01:59:50 BST 2024", "Sun Oct 27 01:00:00 GMT 2024"), 10);
+  EXPECT_EQ(length("2024-03-31 01:59:50 CET", "2024-03-31 02:00:00 CET"), 10);
+  ImportOptions options;
+  options.utc_offset = [](std::int64_t) { return std::int64_t{3600}; };
+  const Recording r =
+      read_log(with_times("date", {"Sun Mar 31 01:59:50 CET 2024", "Sun Mar 31 03:00:00 CEST 2024"}), options);
+  EXPECT_EQ(r.tracks[0].at[1], 1711846800 * kSecond) << "01:00 UTC";
+}
+
+TEST(Csv, ListsInCellsAreARowOfEachGpu) {
+  for (const char* row : {"\"[10, 20]\",\"[1024, 2048]\"", "\"(10, 20)\",\"(1024, 2048)\"", "[10. 20.],[1024 2048]",
+                          "\"['10 %', '20 %']\",\"[1024, 2048]\""}) {
+    const Recording r =
+        read_log(fmt::format("time,gpu_util,mem_used_mib\n2025-02-03 10:00:00,{0}\n2025-02-03 10:00:01,{0}\n", row));
+    ASSERT_EQ(r.sources.size(), 2u) << row;
+    EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.2, 0.2));
+    EXPECT_THAT(values(r, Metric::kMemoryUsed, 0), ElementsAre(1073741824.0, 1073741824.0));
+  }
+  const Recording named = read_log(
+      "time,gpu,gpu_util\n2025-02-03 10:00:00,\"[2, 5]\",\"[10, 20]\"\n2025-02-03 10:00:01,\"[2, 5]\",\"[10, 20]\"\n");
+  ASSERT_EQ(named.sources.size(), 2u);
+  EXPECT_EQ(device_of(named.sources[1]).index, 5);
+  const Recording odd = read_log(
+      "time,gpu_util\n2025-02-03 10:00:00,\"[10, 20]\"\n2025-02-03 10:00:01,\"[10, 20]\"\n2025-02-03 "
+      "10:00:02,\"[10]\"\n2025-02-03 10:00:03,\"[10, 20]\"\n");
+  EXPECT_EQ(lost(odd, "unreadable_row"), 1) << "of which GPU?";
+}
+
+TEST(Csv, ColumnsThatComeAgainAreOfTheNextGpu) {
+  const Recording amd = read_log(
+      "Timestamp,gpu,socket_power,gfx_activity,umc_activity,gpu,socket_power,gfx_activity,umc_activity,\n"
+      "1719300000,4,713,97,48,6,384,41,20,\n1719300010,4,713,97,48,6,384,43,20,\n");
+  ASSERT_EQ(amd.sources.size(), 2u);
+  EXPECT_EQ(device_of(amd.sources[1]).index, 6);
+  EXPECT_THAT(values(amd, Metric::kGpuUtil, 1), ElementsAre(0.41, 0.43));
+  EXPECT_THAT(values(amd, Metric::kMemoryUtil, 0), ElementsAre(0.48, 0.48));
+  const Recording bare =
+      read_log("time,util,power,util,power\n2025-02-03 10:00:00,10,100,20,200\n2025-02-03 10:00:01,10,100,20,200\n");
+  ASSERT_EQ(bare.sources.size(), 2u);
+  EXPECT_THAT(values(bare, Metric::kPower, 1), ElementsAre(200, 200));
+  const Recording twice = read_log("time,util,util\n2025-02-03 10:00:00,10,10\n2025-02-03 10:00:01,10,10\n");
+  EXPECT_EQ(twice.sources.size(), 1u);
+}
+
+TEST(Csv, NamesOfOtherLanguagesAndLibraries) {
+  const auto first_util = [](const char* header) {
+    const auto r =
+        import_log("log", fmt::format("time,{}\n2025-02-03 10:00:00,40\n2025-02-03 10:00:01,50\n", header), {});
+    const auto all = r ? values(*r, Metric::kGpuUtil) : std::vector<double>{};
+    return all.empty() ? -1 : all[0];
+  };
+  for (const char* header :
+       {"Uso de GPU (%)", "Uso da GPU (%)", "Utilisation du GPU (%)", "Carga de GPU (%)", "Utilizzo della GPU [%]",
+        "gpu_compute_util", "torch.cuda.utilization", "GPU compute usage (%)", "gfx_activity"})
+    EXPECT_EQ(first_util(header), 0.4) << header;
+  const Recording date = read_log("Data;Hora;Uso da GPU (%)\n30/08/2024;09:00:00;20,5\n30/08/2024;09:00:01;30,5\n");
+  EXPECT_EQ(date.tracks.at(0).at.at(0), 1725008400 * kSecond);
+  EXPECT_THAT(times(read_log("Data e hora,Uso da GPU (%)\n30/08/2024 09:00:00,20\n30/08/2024 09:00:01,30\n")),
+              ElementsAre(0, 1));
+}
+
+TEST(Csv, UtilizationThatIsNotUnderstoodIsNoLogWithoutOne) {
+  const Error name = import_error("time,power_w,gpu_util_p95\n2025-02-03 10:00:00,40,20\n2025-02-03 10:00:01,50,30\n");
+  EXPECT_NE(name.what.find("gpu_util_p95"), std::string::npos);
+  EXPECT_NE(name.hint.find("--columns gpu_util_p95=utilization.gpu"), std::string::npos);
+  const Error value = import_error("time,power_w,gpu_util\n2025-02-03 10:00:00,40,9|8\n2025-02-03 10:00:01,50,7|6\n");
+  EXPECT_NE(value.what.find("9|8"), std::string::npos);
+  const Recording others = read_log("time,power_w,cpu_util,gpu_mem_util_max\n2025-02-03 10:00:00,40,20,30\n");
+  EXPECT_EQ(others.tracks.size(), 1u);
+  const Recording absent =
+      read_log("time,power_w,gpu_util\n2025-02-03 10:00:00,40,[N/A]\n2025-02-03 10:00:01,50,[N/A]\n");
+  EXPECT_EQ(absent.tracks.size(), 1u);
+}
+
+TEST(Csv, FractionsAndPercentInOneColumnAreRefused) {
+  const auto log = [](const std::vector<const char*>& cells) {
+    std::string text = "time,gpu_util\n";
+    for (std::size_t i = 0; i < cells.size(); ++i) text += fmt::format("2025-02-03 10:00:0{},{}\n", i, cells[i]);
+    return text;
+  };
+  const Error mixed = import_error(log({"0.9", "90", "1", "0.8", "85", "0.7", "70"}));
+  EXPECT_NE(mixed.what.find("percent in one column"), std::string::npos);
+  const Recording means = read_log(log({"0.9", "90", "1", "0.8", "85.5", "0.7", "70"}));
+  EXPECT_EQ(values(means, Metric::kGpuUtil).at(1), 0.9) << "percent of an average";
+}
+
+TEST(Csv, ProcessesThatHaveEndedAreNoLog) {
+  for (const char* text :
+       {"gpu_name, pid, gpu_utilization [%], mem_utilization [%], max_memory_usage [MiB], time [ms]\n"
+        "Tesla T4, 10000, 68 %, 8 %, 10421 MiB, 805939 ms\n",
+        "pid, gpu_utilization [%], time [ms]\n10000, 68 %, 805939 ms\n"}) {
+    const Error error = import_error(text);
+    EXPECT_NE(error.what.find("--query-accounted-apps"), std::string::npos) << error.what;
+    EXPECT_NE(error.hint.find("--query-gpu"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace headroom

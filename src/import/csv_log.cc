@@ -12,6 +12,8 @@
 #include "import/column_rows.h"
 #include "import/column_words.h"
 #include "import/decimal_commas.h"
+#include "import/gpu_columns.h"
+#include "import/list_cells.h"
 #include "import/log_date.h"
 #include "import/log_reader.h"
 #include "import/sensor_header.h"
@@ -145,75 +147,14 @@ class CsvReader {
     return known == renamed_.end() ? name : known->second;
   }
 
-  // A column per GPU, such as "gpu0_util": each row is one of every GPU, of these cells.
-  struct GpuOfRow {
-    std::string index;
-    std::vector<std::size_t> cells;  // by column; kNone: this GPU has no such
-  };
-  static constexpr std::size_t kNone = static_cast<std::size_t>(-1), kIndexCell = kNone - 1;
-
-  // What all GPUs share, their index, and each thing that one of them has a column for. A second column of the same
-  // thing of a GPU comes last, where it is left out by its name.
-  std::vector<std::string_view> split_by_gpu(const std::vector<std::string_view>& names) {
-    std::map<int, std::map<std::string, std::size_t, std::less<>>> gpus;  // by index: the column for each thing
-    std::map<std::string, std::string_view, std::less<>> found;           // thing: a header of it
-    std::map<std::string, int, std::less<>> labelled;                     // GPUs that labels name
-    std::vector<std::string_view> shared, again;
-    std::vector<std::size_t> shared_cells;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const auto rule = csv_column(names[i]);
-      if (rule && rule->gpu) {
-        const std::string thing =
-            fmt::format("{} {} {} {}", static_cast<int>(rule->role), static_cast<int>(rule->metric),
-                        static_cast<int>(rule->fact), rule->role == ColumnRole::kNotKept ? names[i] : "");
-        const int gpu = index_of(names[i], *rule->gpu, labelled);
-        if (gpus[gpu].emplace(thing, i).second)
-          found.emplace(thing, names[i]);
-        else
-          again.push_back(names[i]);
-      } else if (!rule || rule->role != ColumnRole::kIndex) {
-        const bool metric = rule && rule->role == ColumnRole::kMetric;  // of which GPU?
-        shared.push_back(metric ? std::string_view() : names[i]);
-        shared_cells.push_back(i);
-      }
-    }
-    gpus_.clear();
-    if (gpus.empty()) return names;
-    std::vector<std::string_view> all = shared;
-    all.emplace_back("index");
-    for (const auto& [thing, header] : found) all.push_back(header);
-    all.insert(all.end(), again.begin(), again.end());
-    for (const auto& [index, columns] : gpus) {
-      GpuOfRow gpu{fmt::format("{}", index), shared_cells};
-      gpu.cells.push_back(kIndexCell);
-      for (const auto& [thing, header] : found) {
-        const auto column = columns.find(thing);
-        gpu.cells.push_back(column == columns.end() ? kNone : column->second);
-      }
-      gpu.cells.resize(all.size(), kNone);
-      gpus_.push_back(std::move(gpu));
-    }
-    return all;
-  }
-
-  // The number of the GPU of a column: its own, or of a GPU that labels name the next that no other has.
-  static int index_of(std::string_view name, int number, std::map<std::string, int, std::less<>>& labelled) {
-    const auto series = series_by_labels(name);
-    if (!series) return number;
-    const auto taken = [&](int index) {
-      return std::any_of(labelled.begin(), labelled.end(), [&](const auto& known) { return known.second == index; });
-    };
-    const auto known = labelled.find(series->of);
-    if (known != labelled.end()) return known->second;
-    while (taken(number)) ++number;
-    return labelled.emplace(series->of, number).first->second;
-  }
-
   Result<void> use(std::vector<std::string_view> names, std::uint32_t line) {
     for (std::string_view& name : names)
       if (name = told(name); name == kSkipped) name = {};
     cells_of_line_ = names.size();
-    LogColumns columns = reader_.columns(split_by_gpu(names), csv_column, line);
+    listed_ = 0;
+    ColumnsPerGpu split = columns_per_gpu(names);
+    gpus_ = std::move(split.gpus);
+    LogColumns columns = reader_.columns(split.names, csv_column, line);
     usable_ = !columns.metrics.empty();
     if (!usable_)
       return fail(Errc::kInvalidInput,
@@ -261,9 +202,38 @@ class CsvReader {
 
   static bool read_as_number(std::string_view text) { return parse_number<double>(text).has_value(); }
 
+  // Times that are numbers: days as Excel counts them, or seconds.
+  Result<void> settle_excel_days(LineCursor& lines) {
+    if (!columns_.timestamp || columns_.elapsed || columns_.time_unit > 0) return {};
+    const std::size_t place = gpus_.empty() ? *columns_.timestamp : gpus_[0].cells[*columns_.timestamp];
+    ExcelDaysFinder finder;
+    std::vector<std::string_view> cells;
+    const auto add = [&](std::string_view line) {
+      split_cells(line, separator_, cells);
+      return place < cells.size() && finder.add(cells[place]);
+    };
+    line_ = lines.line();
+    lines.put(line_);
+    if (!add(line_)) return {};
+    const std::string first(cells[place]);
+    constexpr std::uint32_t kMost = 300;
+    LineCursor later(lines.at_hand());
+    while (later.number() < kMost && later.next() && later.complete()) add(commas_.pointed(later.line()));
+    if (finder.unclear())
+      return fail(
+          Errc::kInvalidInput,
+          fmt::format("{}: whether times such as '{}' are days as Excel counts them, or seconds since a machine "
+                      "began, no row tells",
+                      name_, first),
+          "--columns 'NAME=time (excel days)' or NAME=elapsed_s says it");
+    if (finder.are_days()) reader_.set_excel_days();
+    return {};
+  }
+
   // Dates that have the day or the month first: which, all of them together tell.
   Result<void> settle_dates(LineCursor& lines) {
     const auto column = columns_.timestamp ? columns_.timestamp : columns_.date;
+    HR_TRYV(settle_excel_days(lines));
     reader_.set_order(options_.date_order);
     dates_settled_ = !column || options_.date_order != DateOrder::kUnknown;
     if (dates_settled_) return {};
@@ -288,14 +258,48 @@ class CsvReader {
                 "--date-order day-first or month-first says it");
   }
 
+  bool has_lists() const {
+    return listed_ > 0 || std::any_of(columns_.metrics.begin(), columns_.metrics.end(),
+                                      [&](const LogField& f) { return begins_list(cells_[f.column]); });
+  }
+
+  // A list in each cell, "[97, 98, 96]", is a row of each GPU; without a list of their names they are counted.
+  void rows_of_lists(const LineCursor& at) {
+    std::map<std::size_t, std::vector<std::string_view>> lists;  // by column
+    const auto look = [&](std::size_t column) {
+      if (auto items = list_items(cells_[column]); !items.empty()) lists.emplace(column, std::move(items));
+    };
+    const auto identity = columns_.identity();
+    if (identity && *identity < cells_.size()) look(*identity);
+    for (const LogField& field : columns_.metrics) look(field.column);
+    for (const LogField& field : columns_.facts) look(field.column);
+    if (listed_ == 0 && reader_.rows() == 0 && !lists.empty()) {
+      listed_ = lists.begin()->second.size();
+      if (!identity) columns_.index = cells_.size();
+    }
+    const bool same =
+        std::all_of(lists.begin(), lists.end(), [&](const auto& l) { return l.second.size() == listed_; });
+    const bool named = columns_.index == cells_.size() || (identity && lists.count(*identity) > 0);
+    if (lists.empty() || !same || !named)
+      return reader_.problem(at.number(), 1, "lists in cells are not one for each GPU, as long as those before");
+    for (std::size_t gpu = 0; gpu < listed_; ++gpu) {
+      const std::string index = fmt::format("{}", gpu);
+      cells_of_gpu_ = cells_;
+      cells_of_gpu_.emplace_back(index);
+      for (const auto& [column, items] : lists) cells_of_gpu_[column] = items[gpu];
+      reader_.row(columns_, cells_of_gpu_, at);
+    }
+  }
+
   void row(const LineCursor& at) {
+    if (gpus_.empty() && has_lists()) return rows_of_lists(at);
     if (gpus_.empty()) return reader_.row(columns_, cells_, at);
     for (const GpuOfRow& gpu : gpus_) {
       cells_of_gpu_.clear();
       for (const std::size_t cell : gpu.cells)
-        cells_of_gpu_.push_back(cell == kNone        ? std::string_view()
-                                : cell == kIndexCell ? std::string_view(gpu.index)
-                                                     : cells_[cell]);
+        cells_of_gpu_.push_back(cell == GpuOfRow::kNone        ? std::string_view()
+                                : cell == GpuOfRow::kIndexCell ? std::string_view(gpu.index)
+                                                               : cells_[cell]);
       reader_.row(columns_, cells_of_gpu_, at);
     }
   }
@@ -382,8 +386,8 @@ class CsvReader {
   LogColumns columns_;
   std::vector<std::pair<std::string_view, std::string_view>> renamed_;  // by --columns
   std::vector<GpuOfRow> gpus_;                                          // empty: a row is about one GPU
-  std::vector<std::string> names_;  // of a line that might be a header of something else
-  std::size_t cells_of_line_ = 0;
+  std::vector<std::string> names_;              // of a line that might be a header of something else
+  std::size_t cells_of_line_ = 0, listed_ = 0;  // GPUs that a row has lists of
   bool has_columns_ = false, header_is_given_ = false, dates_settled_ = false;
   bool usable_ = false;  // the header read last has a column that is kept
   char separator_ = ',';

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "base/civil_time.h"
+#include "base/median.h"
 #include "base/strings.h"
 
 namespace headroom {
@@ -227,5 +229,22 @@ DateOrder DateOrderFinder::order() const {
   if (first_above_12_ > 0 || first_changed_ == second_changed_) return DateOrder::kUnknown;
   return first_changed_ > second_changed_ ? DateOrder::kDayFirst : DateOrder::kMonthFirst;
 }
+
+namespace {
+constexpr double kLongestStepOfDays = 0.005, kShortestOfSeconds = 0.5;  // 7 minutes; half a day, if it were days
+}
+
+bool ExcelDaysFinder::add(std::string_view text) {
+  constexpr double kFirst = 30'000, kLast = 60'000;  // 1982 and 2064; half a day of seconds
+  const auto number = parse_number<double>(text);
+  if (!number || !(*number >= kFirst && *number <= kLast)) return false;
+  if (last_ > 0 && *number != last_) steps_.push_back(std::abs(*number - last_));
+  last_ = *number;
+  return true;
+}
+
+double ExcelDaysFinder::step() const { return steps_.empty() ? kShortestOfSeconds : median(steps_); }
+bool ExcelDaysFinder::are_days() const { return step() <= kLongestStepOfDays; }
+bool ExcelDaysFinder::unclear() const { return !are_days() && step() < kShortestOfSeconds; }
 
 }  // namespace headroom

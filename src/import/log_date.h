@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/time.h"
 
@@ -37,6 +38,20 @@ class DateOrderFinder {
  private:
   int first_ = 0, second_ = 0;
   std::int64_t first_above_12_ = 0, second_above_12_ = 0, first_changed_ = 0, second_changed_ = 0;
+};
+
+// Tells days since 1899-12-30, as Excel counts them, from seconds since a machine began, by how far they are apart.
+class ExcelDaysFinder {
+ public:
+  // False where `text` is no number that may be either.
+  bool add(std::string_view text);
+  [[nodiscard]] bool are_days() const;
+  [[nodiscard]] bool unclear() const;
+
+ private:
+  [[nodiscard]] double step() const;
+  double last_ = 0;
+  std::vector<double> steps_;
 };
 
 }  // namespace headroom

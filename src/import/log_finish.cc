@@ -103,19 +103,28 @@ void take_power_limit(GpuLog& gpu) {
 }
 
 // Of ratios without a unit: all between 0 and 1, and some neither, is a fraction of one; nvidia-smi knows whole
-// percents.
-void settle_fractions(LogData& data) {
+// percents. Whole percents and fractions in one column are of two monitors, and a 1 may be either's.
+Result<void> settle_fractions(LogData& data) {
   for (const LogData::Scale& scale : data.scales) {
     if (!scale.open) continue;
     constexpr std::int64_t kOne = 100 * kOfOneScale;
     const Metric metric = data.slots[scale.slot];
-    std::int64_t highest = 0, between = 0;
+    constexpr std::int64_t kFewest = 3;
+    std::int64_t highest = 0, between = 0, below_one = 0, whole = 0;
     for (GpuLog& gpu : data.gpus)
       if (const Column* column = find_column(gpu, metric))
         for (const std::int64_t value : column->values) {
           highest = std::max(highest, value);
           if (value % kOne != 0) ++between;
+          if (value > 0 && value < kOne) ++below_one;
+          if (value > kOne && value % kOne == 0) ++whole;
         }
+    if (!scale.says_percent && whole >= kFewest && below_one >= kFewest && below_one == between)
+      return fail(Errc::kInvalidInput,
+                  fmt::format("{}: {} has {} values between 0 and 1 and {} whole numbers above: fractions of one and "
+                              "percent in one column, and a 1 may be either",
+                              data.name, info(metric).name, below_one, whole),
+                  "keep the rows of each monitor in a file of its own; nvidia-smi --query-gpu=… writes percent");
     const bool fraction = !scale.says_percent && highest <= kOne && between > 0;
     for (GpuLog& gpu : data.gpus)
       if (Column* column = find_column(gpu, metric))
@@ -129,6 +138,7 @@ void settle_fractions(LogData& data) {
             info(metric).name, between);
       });
   }
+  return {};
 }
 
 // More memory in use than there is cannot be true.
@@ -314,7 +324,7 @@ Recording assemble(LogData& data, const std::vector<std::size_t>& order, Recordi
 }  // namespace
 
 Result<Recording> finish_log(LogData data, const ImportOptions& options) {
-  settle_fractions(data);
+  HR_TRYV(settle_fractions(data));
   take_engine_activity(data);
   constexpr const char* kWithIndex = "log with index or uuid: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,…";
   for (std::size_t i = 0; i < data.gpus.size() && data.has_times; ++i) {

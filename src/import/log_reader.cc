@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "base/visible.h"
 #include "import/column_words.h"
 #include "model/events.h"
 
@@ -110,6 +111,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
     const auto take = [&](std::optional<std::size_t>& place) { place ? drop(names[i]) : void(place = i); };
     if (!rule) {
       if (!trim(names[i]).empty()) drop(names[i]);
+      if (may_be_utilization(names[i]) && unknown_utilization_.empty()) unknown_utilization_ = trim(names[i]);
       continue;
     }
     switch (rule->role) {
@@ -289,6 +291,7 @@ void LogReader::bad_value(const CellValue& value, std::string_view text, const L
   const auto place = [&] {
     return fmt::format("first at line {}, column {}: '{}'", at.number(), column_of(text, at.line()), shorten(text));
   };
+  if (first_bad_value_.empty()) first_bad_value_ = place();
   auto& losses = builder_.data().losses;
   if (value.unreadable)
     losses.add(LossKind::kUnreadableValue, 1, place);
@@ -349,6 +352,33 @@ void LogReader::problem(std::uint32_t line, std::size_t column, std::string what
   if (first_problem_.empty()) first_problem_ = fmt::format("{}:{}: {}", line, column, what);
 }
 
+// Utilisation that is there and was not understood is no log without one.
+Result<void> LogReader::check_utilization() {
+  const LogData& data = builder_.data();
+  bool known = false, read = false;
+  for (const GpuLog& gpu : data.gpus)
+    for (const Column& column : gpu.columns) {
+      const Metric metric = column.metric;
+      if (metric != Metric::kGpuUtil && metric != Metric::kGraphicsActive && metric != Metric::kSmActive) continue;
+      known = true;
+      read = read || column.absent.empty() ||
+             std::any_of(column.absent.begin(), column.absent.end(),
+                         [](std::uint8_t a) { return a != static_cast<std::uint8_t>(Absent::kGarbage); });
+    }
+  if (known && !read)
+    return fail(Errc::kInvalidInput,
+                fmt::format("{}: no value of the utilisation can be read: {}", data.name, first_bad_value_),
+                "a log of nvidia-smi --query-gpu=timestamp,index,utilization.gpu,… has one number in each cell");
+  if (!known && !unknown_utilization_.empty())
+    return fail(
+        Errc::kInvalidInput,
+        fmt::format("{}: no column is known as the utilisation of the GPU, and '{}' may be it", data.name,
+                    shorten(unknown_utilization_)),
+        fmt::format("--columns {0} says that it is, --columns {1} that it is not",
+                    typed_word(unknown_utilization_ + "=utilization.gpu"), typed_word(unknown_utilization_ + "=-")));
+  return {};
+}
+
 Result<Recording> LogReader::finish() {
   LogData& data = builder_.data();
   const std::int64_t bad = data.losses.count(LossKind::kUnreadableRow) + data.losses.count(LossKind::kShortRow) +
@@ -372,6 +402,7 @@ Result<Recording> LogReader::finish() {
         Errc::kInvalidInput, fmt::format("{}: no column says when a row was taken", data.name),
         "--log-interval 1s says how far apart the rows are, --start-date when the first was; --columns NAME=timestamp "
         "names a column of times");
+  HR_TRYV(check_utilization());
   data.has_times = !rounds_used_;
   data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
   if (rounds_used_)
@@ -388,8 +419,9 @@ Result<Recording> LogReader::finish() {
       return std::string("times carry no date: the first is taken as 1970-01-01 (--start-date says it)");
     });
   if (times_.zone_was_named())
-    data.losses.add(LossKind::kNamedZone, 1, [] {
-      return std::string("a zone given by letters is ambiguous and not used (--utc-offset says it)");
+    data.losses.add(LossKind::kNamedZone, 1, [&] {
+      return fmt::format("a zone given by letters is ambiguous and not used{} (--utc-offset says it)",
+                         times_.summer_time_changed() ? ", but for the hour that summer time is ahead" : "");
     });
   if (times_.zone_was_missing()) {
     data.extra["time_zone"] = options_.utc_offset ? "given" : "assumed UTC";

@@ -75,6 +75,7 @@ class LogReader {
   [[nodiscard]] LogColumns columns(const std::vector<std::string_view>& names, const ColumnFinder& find,
                                    std::uint32_t line);
   void set_order(DateOrder order) { times_.set_order(order); }
+  void set_excel_days() { times_.set_excel_days(); }
   // One row of readings; `cells` has as many texts as the columns. Skipped, and counted, when its time cannot be read.
   void row(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
   // A line that is no row: a message of the driver or of nvidia-smi.
@@ -100,6 +101,7 @@ class LogReader {
   void reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
   void bad_value(const CellValue& value, std::string_view text, const LineCursor& at);
   void note(Event event);
+  [[nodiscard]] Result<void> check_utilization();
 
   const ImportOptions& options_;
   LogBuilder builder_;
@@ -111,6 +113,8 @@ class LogReader {
   Nanos last_at_ = 0;
   bool rounds_used_ = false, days_used_ = false, since_beginning_ = false;
   std::string first_problem_;
+  std::string first_bad_value_;      // and its place
+  std::string unknown_utilization_;  // a column that may be it, and is not known
 };
 
 // The formats. `name` is for messages.

@@ -2,11 +2,24 @@
 #include "import/log_time.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
 
 #include "base/strings.h"
 
 namespace headroom {
+
+namespace {
+
+constexpr std::array kSummerZones{
+    SummerZone{"CET", "CEST"},  SummerZone{"EET", "EEST"},  SummerZone{"WET", "WEST"},  SummerZone{"MET", "MEST"},
+    SummerZone{"GMT", "BST"},   SummerZone{"EST", "EDT"},   SummerZone{"CST", "CDT"},   SummerZone{"MST", "MDT"},
+    SummerZone{"PST", "PDT"},   SummerZone{"AKST", "AKDT"}, SummerZone{"AST", "ADT"},   SummerZone{"NST", "NDT"},
+    SummerZone{"AEST", "AEDT"}, SummerZone{"ACST", "ACDT"}, SummerZone{"NZST", "NZDT"},
+};
+
+}  // namespace
 
 std::optional<Nanos> TimeReader::read(std::string_view text) {
   const bool calendar = text.size() >= 19 && (text[4] == '/' || text[4] == '-');
@@ -53,14 +66,13 @@ std::optional<Nanos> TimeReader::read_calendar(std::string_view text) {
 
 std::optional<Nanos> TimeReader::apply_zone(Nanos local, std::string_view zone) {
   if (zone.empty()) return to_unix(local);
-  if (zone == "Z" || zone == "z" || zone == "UTC" || zone == "GMT") return local;
+  if (zone == "Z" || zone == "z" || zone == "UTC") return local;
   if (zone[0] != '+' && zone[0] != '-') {
     const bool word = zone.size() <= 5 && std::all_of(zone.begin(), zone.end(), [](char c) {
                         return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
                       });
     if (!word) return std::nullopt;
-    zone_named_ = true;
-    return to_unix(local);
+    return in_named_zone(local, zone);
   }
   const auto offset = parse_utc_offset(zone);
   if (!offset) return std::nullopt;
@@ -68,7 +80,36 @@ std::optional<Nanos> TimeReader::apply_zone(Nanos local, std::string_view zone) 
   return local - last_offset_ * kSecond;
 }
 
+// Which offset a name stands for is not known; that summer time is an hour ahead is. GMT is UTC, unless BST came first.
+Nanos TimeReader::in_named_zone(Nanos local, std::string_view zone) {
+  constexpr std::int64_t kHour = 3600;
+  const auto* known = std::find_if(kSummerZones.begin(), kSummerZones.end(),
+                                   [&](const SummerZone& z) { return z.standard == zone || z.summer == zone; });
+  const bool is_utc = zone == "GMT";
+  zone_named_ = zone_named_ || !is_utc;
+  if (known == kSummerZones.end()) return to_unix(local);
+  const bool summer = known->summer == zone;
+  if (zone_ != known) {
+    const Nanos at = is_utc ? local : to_unix(local);
+    zone_ = known, first_in_summer_ = summer, first_offset_ = is_utc ? 0 : last_offset_;
+    return at;
+  }
+  if (summer == first_in_summer_) return is_utc ? local : to_unix(local);
+  summer_time_changed_ = true;
+  return local - (first_offset_ + (summer ? kHour : -kHour)) * kSecond;
+}
+
+// Days with their decimals are told to some microseconds: what is less than a millisecond is none of the log's.
+std::optional<Nanos> TimeReader::read_excel_days(std::string_view text) {
+  constexpr double kUntil1970 = 25'569, kMost = 73'050;  // the year 2100
+  const auto days = parse_number<double>(text);
+  if (!days || !(*days > kUntil1970 && *days < kMost)) return std::nullopt;
+  const double milliseconds = (*days - kUntil1970) * 86'400e3;
+  return to_unix(std::llround(milliseconds) * kMillisecond);
+}
+
 std::optional<Nanos> TimeReader::read_epoch(std::string_view text) {
+  if (unit_ == kDay || (excel_days_ && unit_ == 0)) return read_excel_days(text);
   const std::size_t point = std::min(text.find('.'), text.size());
   const auto whole = parse_number<std::int64_t>(text.substr(0, point));
   if (!whole || *whole < 0) return std::nullopt;

@@ -93,10 +93,20 @@ bool is_nsys_stats(const std::vector<std::string_view>& cells) {
   return has("Duration") ? has("Start") : has("Total Time") && (has("Instances") || has("Num Calls") || has("Calls"));
 }
 
+// A row for each process that has ended, with how long it ran and its mean use.
+bool is_accounting(const std::vector<std::string_view>& cells) {
+  const auto has = [&](std::string_view name, std::string_view unit) {
+    return std::any_of(cells.begin(), cells.end(), [&](std::string_view cell) {
+      return bare_header(cell) == name && cell.find(unit) != std::string_view::npos;
+    });
+  };
+  return has("pid", "") && (has("max_memory_usage", "") || has("time", "[ms]"));
+}
+
 }  // namespace
 
 bool is_other_table(const std::vector<std::string_view>& cells) {
-  return is_process_header(cells) || is_nsys_stats(cells);
+  return is_process_header(cells) || is_accounting(cells) || is_nsys_stats(cells);
 }
 
 Error unknown_file(const std::string& name, std::string_view text) {
@@ -116,6 +126,11 @@ Error unknown_file(const std::string& name, std::string_view text) {
   if (head.find("NVSMI LOG") != std::string_view::npos) return error("this is nvidia-smi's text for people", kLog);
   const Seen seen = look_at(head);
   const auto cells = csv_cells(seen.first);
+  if (is_accounting(cells))
+    return error(
+        "a list of processes that have ended, as of --query-accounted-apps: it has no times of day, and nothing "
+        "of what the GPU did when",
+        kLog);
   if (is_process_header(cells) || head.find("process_name") != std::string_view::npos)
     return error("this is a log of processes, as of --query-compute-apps: their memory, and nothing that the GPU did",
                  kLog);

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/gpu_columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "import/column_words.h"
+#include "import/log_column.h"
+
+namespace headroom {
+
+namespace {
+
+// The number of the GPU of a column: its own, or of a GPU that labels name the next that no other has.
+int index_of(std::string_view name, int number, std::map<std::string, int, std::less<>>& labelled) {
+  const auto series = series_by_labels(name);
+  if (!series) return number;
+  const auto taken = [&](int index) {
+    return std::any_of(labelled.begin(), labelled.end(), [&](const auto& known) { return known.second == index; });
+  };
+  const auto known = labelled.find(series->of);
+  if (known != labelled.end()) return known->second;
+  while (taken(number)) ++number;
+  return labelled.emplace(series->of, number).first->second;
+}
+
+// What all GPUs share, their index, and each thing that one of them has a column for. A second column of the same
+// thing of a GPU comes last, where it is left out by its name.
+ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
+  std::map<int, std::map<std::string, std::size_t, std::less<>>> gpus;  // by index: the column for each thing
+  std::map<std::string, std::string_view, std::less<>> found;           // thing: a header of it
+  std::map<std::string, int, std::less<>> labelled;                     // GPUs that labels name
+  std::vector<std::string_view> shared, again;
+  std::vector<std::size_t> shared_cells;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto rule = csv_column(names[i]);
+    if (rule && rule->gpu) {
+      const std::string thing =
+          fmt::format("{} {} {} {}", static_cast<int>(rule->role), static_cast<int>(rule->metric),
+                      static_cast<int>(rule->fact), rule->role == ColumnRole::kNotKept ? names[i] : "");
+      const int gpu = index_of(names[i], *rule->gpu, labelled);
+      if (gpus[gpu].emplace(thing, i).second)
+        found.emplace(thing, names[i]);
+      else
+        again.push_back(names[i]);
+    } else if (!rule || rule->role != ColumnRole::kIndex) {
+      const bool metric = rule && rule->role == ColumnRole::kMetric;  // of which GPU?
+      shared.push_back(metric ? std::string_view() : names[i]);
+      shared_cells.push_back(i);
+    }
+  }
+  if (gpus.empty()) return {std::move(names), {}};
+  ColumnsPerGpu split{std::move(shared), {}};
+  auto& all = split.names;
+  all.emplace_back("index");
+  for (const auto& [thing, header] : found) all.push_back(header);
+  all.insert(all.end(), again.begin(), again.end());
+  for (const auto& [index, columns] : gpus) {
+    GpuOfRow gpu{fmt::format("{}", index), shared_cells};
+    gpu.cells.push_back(GpuOfRow::kIndexCell);
+    for (const auto& [thing, header] : found) {
+      const auto column = columns.find(thing);
+      gpu.cells.push_back(column == columns.end() ? GpuOfRow::kNone : column->second);
+    }
+    gpu.cells.resize(all.size(), GpuOfRow::kNone);
+    split.gpus.push_back(std::move(gpu));
+  }
+  return split;
+}
+
+// All columns of a GPU, and the same again for the next, as amd-smi monitor writes them. Nothing where it is not so.
+std::optional<ColumnsPerGpu> split_by_repeats(const std::vector<std::string_view>& names) {
+  const auto names_gpu = [](std::string_view name) {
+    const auto rule = csv_column(name);
+    return rule && (rule->role == ColumnRole::kIndex || rule->role == ColumnRole::kUuid);
+  };
+  const auto is_metric = [](std::string_view name) {
+    const auto rule = csv_column(name);
+    return rule && rule->role == ColumnRole::kMetric && !rule->gpu;
+  };
+  const auto end = names.end();
+  auto begin = names.begin(), second = end;
+  for (; begin != end; ++begin)
+    if (!begin->empty() && (second = std::find(begin + 1, end, *begin)) != end) break;
+  const auto width = second - begin;
+  if (begin == end || width == 1 || std::any_of(names.begin(), begin, names_gpu)) return std::nullopt;
+  auto block = begin;
+  while (end - block >= width && std::equal(begin, second, block)) block += width;
+  const bool whole = std::all_of(block, end, [](std::string_view name) { return name.empty(); });
+  if (!whole || std::none_of(begin, second, is_metric)) return std::nullopt;
+  ColumnsPerGpu split{{names.begin(), second}, {}};
+  const bool numbered = std::any_of(begin, second, names_gpu);
+  const auto shared = static_cast<std::size_t>(begin - names.begin());
+  for (std::size_t gpu = 0; gpu < static_cast<std::size_t>((block - begin) / width); ++gpu) {
+    GpuOfRow row{fmt::format("{}", gpu), {}};
+    for (std::size_t i = 0; i < split.names.size(); ++i)
+      row.cells.push_back(i < shared ? i : i + gpu * static_cast<std::size_t>(width));
+    if (!numbered) row.cells.push_back(GpuOfRow::kIndexCell);
+    split.gpus.push_back(std::move(row));
+  }
+  if (!numbered) split.names.emplace_back("index");
+  return split;
+}
+
+}  // namespace
+
+ColumnsPerGpu columns_per_gpu(std::vector<std::string_view> names) {
+  if (auto split = split_by_repeats(names)) return std::move(*split);
+  return split_by_number(std::move(names));
+}
+
+}  // namespace headroom

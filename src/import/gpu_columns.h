@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace headroom {
+
+// Columns of several GPUs in one row, "gpu0_util" or the same names again and again: each row is one of every GPU, of
+// these cells.
+struct GpuOfRow {
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1), kIndexCell = kNone - 1;
+  std::string index;
+  std::vector<std::size_t> cells;  // by column; kNone: this GPU has no such; kIndexCell: its index
+};
+struct ColumnsPerGpu {
+  std::vector<std::string_view> names;  // of the columns of one GPU
+  std::vector<GpuOfRow> gpus;           // empty: a row is about one GPU
+};
+[[nodiscard]] ColumnsPerGpu columns_per_gpu(std::vector<std::string_view> names);
+
+}  // namespace headroom
