@@ -23,6 +23,7 @@ struct Told {
 struct Telling {
   std::vector<Told> epochs, steps;  // in order of time, of the training that is under way
   SourceId source = kNoSource;
+  bool several = false;  // trainings tell here, side by side: no two words are of one
 };
 
 struct Lengths {  // in seconds
@@ -64,8 +65,13 @@ std::optional<Telling> telling_of(const Recording& recording, Nanos at) {
     Telling& telling = all[event.source];
     telling.source = event.source;
     std::vector<Told>& told = of_epochs ? telling.epochs : telling.steps;
-    // Epochs that begin again are another training; steps that do so are those of the next epoch.
-    if (!told.empty() && !goes_on_from(told.back().said, *said)) told.clear();
+    // Epochs that begin again are another training; steps that do so are those of the next epoch. Epochs that go back
+    // and do not begin again are told by several.
+    const bool goes_on = told.empty() || goes_on_from(told.back().said, *said);
+    const bool back =
+        !goes_on && of_epochs && said->of == told.back().said.of && said->number > told.front().said.number;
+    if (of_epochs && !goes_on) telling.several = back;
+    if (!goes_on && !back) told.clear();
     told.push_back({event.at, std::move(*said)});
   }
   const auto most = std::max_element(all.begin(), all.end(), [](const auto& x, const auto& y) {
@@ -237,6 +243,15 @@ std::optional<Progress::Next> next_validation(const Recording& recording, Nanos 
   return Progress::Next{begins.name, std::max(0.0, distance.low - gone), distance.high - gone};
 }
 
+// Not where all that was told of is done, nor in a last epoch that takes longer than any before: what follows is the
+// end.
+bool may_validate(const Progress& progress, const Telling& telling, const std::optional<Lengths>& lengths, Nanos at) {
+  if (!progress.epoch) return !progress.step || progress.step->number < progress.step->of;
+  if (progress.epoch->number < progress.epoch->of) return true;
+  const bool overdue = lengths && seconds(at - telling.epochs.back().at) > lengths->high;
+  return !progress.epoch->done && !overdue;
+}
+
 }  // namespace
 
 std::optional<Progress> progress_of(const Recording& recording, Nanos at, Ends job) {
@@ -258,12 +273,12 @@ std::optional<Progress> progress_of(const Recording& recording, Nanos at, Ends j
     }
   }
   if (job == Ends::kEnded) return progress;
+  if (telling->several) return progress;
   const auto lengths = epoch_lengths(telling->epochs);
   progress.left =
       lengths ? left_by_epochs(telling->epochs, *lengths, steps, at) : left_by_steps(telling->epochs, steps);
-  progress.next_validation = next_validation(recording, at);
-  if (progress.next_validation && progress.left && progress.left->of_epochs &&
-      progress.next_validation->low_seconds > progress.left->high_seconds)
+  if (may_validate(progress, *telling, lengths, at)) progress.next_validation = next_validation(recording, at);
+  if (progress.next_validation && progress.left && progress.next_validation->low_seconds > progress.left->high_seconds)
     progress.next_validation.reset();
   return progress;
 }

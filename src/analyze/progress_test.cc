@@ -236,6 +236,27 @@ TEST(Progress, AValidationAfterTheEndIsNoNextOne) {
   EXPECT_FALSE(at_epoch_three_of(3)->next_validation);
 }
 
+TEST(Progress, TrainingsThatTellSideBySideHaveNoTimeLeft) {
+  Output job;
+  for (int i = 1; i <= 4; ++i) job.epoch(i * 60, i + 1, 20).epoch(i * 60 + 15, i, 20);
+  EXPECT_EQ(job.by(256)->epoch, (At{4, 20, false}));
+  EXPECT_FALSE(job.by(256)->left);
+}
+
+TEST(Progress, NoValidationFollowsWhereAllThatWasToldIsDone) {
+  Output done;
+  done.epoch(60, 1, 3, "done").epoch(120, 2, 3, "done").epoch(180, 3, 3, "done");
+  Output steps;
+  steps.bar(0, 200, 200, 1);
+  Output late;
+  late.epoch(0, 1, 3).epoch(60, 2, 3).epoch(120, 3, 3);
+  for (Output* job : {&done, &steps, &late})
+    for (const double begin : {50.0, 120.0, 190.0}) job->phase(begin, "validate").phase(begin + 8, "train");
+  EXPECT_FALSE(done.by(201)->next_validation);
+  EXPECT_FALSE(steps.by(201)->next_validation);
+  EXPECT_FALSE(late.by(201)->next_validation);
+}
+
 TEST(Progress, WhatNobodyCanHaveDoneIsNotBelieved) {
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
   EXPECT_FALSE(Output().epoch(1, 1, kHuge).by(2));

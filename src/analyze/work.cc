@@ -118,6 +118,19 @@ std::vector<double> curve_of(const std::vector<double>& values) {
   return curve;
 }
 
+// Of one metric. Those of several ranks or tasks are no course of one thing: of these the last word alone is kept.
+struct Values {
+  std::vector<double> all;
+  std::optional<SourceId> source;
+  bool several = false;
+  void add(double value, SourceId from) {
+    several = several || (source && *source != from);
+    source = from;
+    if (several) all.clear();
+    all.push_back(value);
+  }
+};
+
 // What is no number may be the last word, and is no best one.
 SaidMetric said_metric(const std::string& name, const std::vector<double>& values) {
   std::vector<double> numbers;
@@ -141,16 +154,17 @@ SaidMetric said_metric(const std::string& name, const std::vector<double>& value
 }  // namespace
 
 Said said_of(const Recording& recording, const Window& window) {
-  std::map<std::string, std::vector<double>> metrics;
+  std::map<std::string, Values> metrics;
   std::map<std::string, std::string> parameters;
   for (const Event& event : recording.events) {
     // A job's last words are read when it has ended.
     if (event.at > window.end && window.end < recording.meta.end) break;
-    if (const auto metric = of_event<events::MetricValue>(event)) metrics[metric->name].push_back(metric->value);
+    if (const auto metric = of_event<events::MetricValue>(event))
+      metrics[metric->name].add(metric->value, event.source);
     if (const auto parameter = of_event<events::Parameter>(event)) parameters[parameter->name] = parameter->value;
   }
   Said said{{}, {parameters.begin(), parameters.end()}};
-  for (const auto& [name, values] : metrics) said.metrics.push_back(said_metric(name, values));
+  for (const auto& [name, values] : metrics) said.metrics.push_back(said_metric(name, values.all));
   return said;
 }
 

@@ -55,6 +55,20 @@ TEST(Said, WhatIsNoNumberIsTheLastWordAndNotTheBest) {
   EXPECT_TRUE(std::isnan(all_of({std::numeric_limits<double>::quiet_NaN()}).lowest));
 }
 
+TEST(Said, ValuesOfSeveralAreNoCourseOfOne) {
+  MemorySink sink;
+  const SourceId one = sink.add_source({SourceKind::kMarks, "1", kNoSource, {}});
+  const SourceId other = sink.add_source({SourceKind::kMarks, "2", kNoSource, {}});
+  sink.add_event(to_event(events::MetricValue{"val_loss", 1}, 1, one));
+  sink.add_event(to_event(events::MetricValue{"val_loss", 9}, 2, other));
+  sink.add_event(to_event(events::MetricValue{"val_loss", 2}, 3, one));
+  Recording recording = std::move(sink).take();
+  recording.meta.end = 10;
+  const SaidMetric loss = said_of(recording, {0, 10}).metrics.at(0);
+  EXPECT_EQ(loss.last, 2);
+  EXPECT_EQ(loss.values, 1);
+}
+
 TEST(Said, TheLastWordsAreReadWhenTheJobHasEnded) {
   const Recording recording = told({3, 2, 1}, 1 * kSecond);
   EXPECT_EQ(said_of(recording, {0, recording.meta.end}).metrics.at(0).last, 1);

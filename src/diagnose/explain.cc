@@ -299,8 +299,9 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
                                  [](const Event& event) { return is<events::JobEnd>(event); });
   const bool runs = a.goes_on && !ended && window.end >= recording.meta.end;
   const bool to_the_end = !runs && window.end >= recording.meta.end;  // a job's last words are read when it has ended
-  e.progress = progress_of(recording, to_the_end ? std::numeric_limits<Nanos>::max() : window.end,
-                           runs ? Ends::kRuns : Ends::kEnded);
+  if (!a.job.batch.present)                                           // of which each task is somewhere else
+    e.progress = progress_of(recording, to_the_end ? std::numeric_limits<Nanos>::max() : window.end,
+                             runs ? Ends::kRuns : Ends::kEnded);
   e.meta = std::move(a.meta);
   e.ledger = std::move(a.ledger);
   e.devices = std::move(a.stats);

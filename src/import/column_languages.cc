@@ -15,8 +15,13 @@ using Translation = std::pair<std::string_view, std::string_view>;
 
 bool is_latin(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// What Chinese monitors write, the longer first.
+// What Chinese monitors write, the longer first, and signs of more than a byte.
 constexpr std::array kChinese{
+    Translation{"图形处理器", " gpu "},
+    Translation{"处理器", " cpu "},
+    Translation{"内存", " ram "},
+    Translation{"显存占用率", " mem occupancy "},  // how full it is
+    Translation{"占用率", " usage "},
     Translation{"显卡编号", " gpu index "},
     Translation{"显卡", " gpu "},
     Translation{"利用率", " util "},
@@ -25,6 +30,15 @@ constexpr std::array kChinese{
     Translation{"显存使用", " mem used "},
     Translation{"显存总量", " mem total "},
     Translation{"显存", " mem "},
+    Translation{"已使用", " used "},
+    Translation{"已用", " used "},
+    Translation{"总", " total "},
+    Translation{"核心", " core "},
+    Translation{"百分比", " percent "},
+    Translation{"平均", " avg "},
+    Translation{"采样", " sample "},
+    Translation{"记录", " log "},
+    Translation{"日期", " date "},
     Translation{"温度", " temp "},
     Translation{"功耗", " power "},
     Translation{"功率", " power "},
@@ -35,6 +49,13 @@ constexpr std::array kChinese{
     Translation{"℃", "C"},
     Translation{"（", "("},
     Translation{"）", ")"},
+    Translation{"％", "%"},
+    Translation{"：", ":"},
+    Translation{"–", " "},
+    Translation{"—", " "},
+    Translation{"\xe2\x80\xaf", " "},
+    Translation{"\xe2\x80\x89", " "},
+    Translation{"\xe3\x80\x80", " "},
 };
 
 // What monitors write in other languages of Europe, without accents; "und" and its like stand between a date and a
@@ -151,6 +172,7 @@ std::string without_accents(std::string_view text) {
 
 std::string in_english(std::string_view header) {
   std::string text(header);
+  if (text.size() > kLongestHeader) return text;
   if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) {
     for (const auto& [chinese, english] : kChinese)
       for (auto at = text.find(chinese); at != std::string::npos; at = text.find(chinese, at + english.size()))

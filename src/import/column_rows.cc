@@ -132,7 +132,9 @@ void tell_apart(std::vector<std::string_view>& names, const Rows& rows) {
   const auto clock = std::find_if(names.begin(), names.end(), is_clock);
   if (clock == names.end()) return;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (csv_column(names[i]) || !tells_apart(rows, static_cast<std::size_t>(clock - names.begin()), i)) continue;
+    if (is_of_no_gpu(names[i]) || csv_column(names[i]) ||
+        !tells_apart(rows, static_cast<std::size_t>(clock - names.begin()), i))
+      continue;
     names[i] = are_gpus(rows, i) ? "index" : "serial";
     return;
   }
@@ -147,8 +149,12 @@ bool is_row(const std::vector<std::string_view>& cells) {
 
 std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows, char separator) {
   bool metric = false, time = false, gpu = false, host = false;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (lower(trim(names[i])) == "epoch" && !are_times(rows_of(rows, names, separator), i)) names[i] = "epoch number";
+  const auto is_epoch = [](std::string_view name) { return lower(trim(name)) == "epoch"; };
+  if (std::any_of(names.begin(), names.end(), is_epoch)) {
+    const Rows seen = rows_of(rows, names, separator);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (is_epoch(names[i]) && !are_times(seen, i)) names[i] = "epoch number";
+  }
   for (const std::string_view name : names) {
     host = host || lower(name).find("cpu") != std::string::npos;
     const auto rule = csv_column(name);

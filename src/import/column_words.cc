@@ -205,7 +205,10 @@ Words words_in(std::string_view header, std::string& unit) {
     begin = close + 1;
   }
   header = without;
-  const auto kind = [](char c) { return is_digit(c) ? 1 : is_letter(c) ? 2 : c == '%' ? 3 : 0; };
+  const auto kind = [](char c) {
+    const bool foreign = static_cast<unsigned char>(c) >= 0x80;  // in_english has put the words that it knows in ASCII
+    return is_digit(c) ? 1 : is_letter(c) ? 2 : c == '%' ? 3 : foreign ? 4 : 0;
+  };
   for (std::size_t i = 0; i < header.size();) {
     const std::size_t begin = i;
     const int what = kind(header[begin]);
@@ -273,7 +276,25 @@ constexpr std::array<std::string_view, 18> kOtherParts{"mem",     "cpu",     "ra
                                                        "pcie",    "nvlink",  "jpeg", "ofa",   "bus",  "bar1"};
 constexpr std::array<std::string_view, 2> kUseWords{"util", "usage"};
 
+// Of what one GPU has several at a time, and of what it has one after the other; as words stand in a header.
+constexpr std::array<std::string_view, 10> kProcessWords{"pid",     "pids",     "process", "processes", "proc",
+                                                         "command", "commands", "user",    "users",     "job"};
+constexpr std::array<std::string_view, 16> kOfNoGpu{"step",   "steps", "sample", "samples", "event", "events",
+                                                    "status", "state", "phase",  "epoch",   "iter",  "iteration",
+                                                    "core",   "cpu",   "thread", "loss"};
+
+template <std::size_t kSize>
+bool has_word(std::string_view header, const std::array<std::string_view, kSize>& of) {
+  std::string unit;
+  const Words words = words_in(in_english(header), unit);
+  return header.size() <= kLongestHeader &&
+         std::any_of(words.begin(), words.end(), [&](const std::string& word) { return is_one_of(of, word); });
+}
+
 }  // namespace
+
+bool names_processes(std::string_view header) { return has_word(header, kProcessWords); }
+bool is_of_no_gpu(std::string_view header) { return names_processes(header) || has_word(header, kOfNoGpu); }
 
 bool may_be_utilization(std::string_view header) {
   const std::string plain = in_english(header);

@@ -23,6 +23,14 @@ struct WordedColumn {
 // A header that is not known and yet may be the utilisation of a GPU: it has words for both, and none of another part.
 [[nodiscard]] bool may_be_utilization(std::string_view header);
 
+// A column of processes and of whose they are, of which one GPU has several at a time.
+[[nodiscard]] bool names_processes(std::string_view header);
+// Whatever its rows look like, this column does not name GPUs: it is of processes, or of steps, events and the like.
+[[nodiscard]] bool is_of_no_gpu(std::string_view header);
+
+// What is longer is no name of a column.
+inline constexpr std::size_t kLongestHeader = 512;
+
 // A header in the words that are known: "Mémoire utilisée (Mo)" is "mem used (Mo)", "Auslastung" is "util"; whatever
 // the encoding of its letters.
 [[nodiscard]] std::string in_english(std::string_view header);

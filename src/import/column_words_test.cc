@@ -92,6 +92,16 @@ TEST(ColumnWords, OtherLanguagesWhateverTheirEncoding) {
   EXPECT_EQ(read_as("Horodatage"), "timestamp");
   EXPECT_EQ(read_as("Datum und Uhrzeit"), "timestamp");
   EXPECT_EQ(read_as("Auslastung CPU (%)"), "");
+  EXPECT_EQ(read_as("GPU利用率（％）"), "utilization.gpu in %");
+  EXPECT_EQ(read_as("图形处理器利用率"), "utilization.gpu");
+  EXPECT_EQ(read_as("GPU占用率"), "utilization.gpu");
+  EXPECT_EQ(read_as("显存已用(MB)"), "memory.used in MiB");
+  EXPECT_EQ(read_as("总显存(MB)"), "memory.total in MiB");
+  EXPECT_EQ(read_as("GPU核心温度"), "temperature.gpu");
+  EXPECT_EQ(read_as("采样时间"), "timestamp");
+  for (const char* header : {"处理器利用率", "内存利用率", "主机功耗", "硬盘温度", "整机功耗", "显存占用率",
+                             "процессор temp", "CPU核心温度"})
+    EXPECT_EQ(read_as(header), "") << header;
 }
 
 TEST(ColumnWords, NamesOfTrackersOfExperiments) {

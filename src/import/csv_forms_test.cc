@@ -24,6 +24,22 @@ TEST(Csv, WhateverTellsTheRowsOfOneTimeApartNamesTheGpus) {
   EXPECT_EQ(gpus("adapter", "RTX 3090", "RTX 4090"), 0.4);
 }
 
+TEST(Csv, ProcessesAndStepsThatTellRowsApartNameNoGpus) {
+  const auto log = [](std::string_view header, int seconds) {
+    std::string text = fmt::format("time,{},gpu_util_percent\n", header);
+    for (int row = 0; row < 40; ++row)
+      text += fmt::format("2025-02-03 10:0{}:{:02},{},{}\n", row * seconds / 120, row / 2 * seconds % 60, row % 2,
+                          row % 2 * 50 + row);
+    return text;
+  };
+  for (const char* header :
+       {"pid", "process_name", "user", "jobName", "step", "Sample", "event", "status", "cpu core", "thread", "loss"})
+    EXPECT_NE(import_error(log(header, 5)).what.find("tells them apart"), std::string::npos) << header;
+  for (const char* header : {"pid", "user"})
+    EXPECT_NE(import_error(log(header, 1)).what.find("tells them apart"), std::string::npos) << header;
+  EXPECT_EQ(read_log(log("step", 1)).sources.size(), 1u) << "two samples in a second";
+}
+
 TEST(Csv, NumbersAsExcelWritesThemInEurope) {
   const auto memory = [](const char* cell) {
     const Recording r = read_log(fmt::format(
@@ -44,6 +60,12 @@ TEST(Csv, NumbersAsExcelWritesThemInEurope) {
                            "Mo"})
     EXPECT_EQ(memory(cell), 11264) << cell;
   EXPECT_EQ(memory("11.5"), 11.5) << "a point that groups nothing is a decimal one";
+  EXPECT_NEAR(memory("0.125"), 0.125, 1e-6) << "nor one behind a zero";
+  const Recording proof = read_log(
+      "time;gpu_util;power;mem_used_mb\n2025-02-03 10:00:00;90; 1.250,5 W;\"11.264\"\n"
+      "2025-02-03 10:00:01;91; 1.250,5 W;\"11.264\"\n");
+  EXPECT_EQ(values(proof, Metric::kPower).at(0), 1250.5);
+  EXPECT_EQ(values(proof, Metric::kMemoryUsed).at(0) / 1048576, 11264);
   const Recording split = read_log("Fecha;Hora;Uso GPU (%)\n28/05/2024;09:00:00;20\n28/05/2024;09:00:01;30\n");
   EXPECT_THAT(times(split), ElementsAre(0, 1));
 }
@@ -68,6 +90,17 @@ TEST(Csv, ASecondColumnOfTheSameThingIsNamed) {
   const Recording r =
       read_log("time,gpu0_util,gpu_0_utilization\n2025-02-03 10:00:00,93,91\n2025-02-03 10:00:01,93,91\n");
   EXPECT_NE(detail(r, "column_not_kept").find("gpu_0_utilization"), std::string::npos);
+}
+
+TEST(Csv, AColumnWithoutANumberBesideNumberedOnes) {
+  const Recording pandas = read_log("time,gpu_util,gpu_util.1\n2025-02-03 10:00:00,90,5\n2025-02-03 10:00:01,91,5\n");
+  ASSERT_EQ(pandas.sources.size(), 2u);
+  EXPECT_THAT(values(pandas, Metric::kGpuUtil, 0), ElementsAre(0.9, 0.91));
+  const Recording mean =
+      read_log("time,GPU 0 util,GPU 1 util,GPU util\n2025-02-03 10:00:00,90,30,40\n2025-02-03 10:00:01,91,31,40\n");
+  ASSERT_EQ(mean.sources.size(), 2u);
+  EXPECT_THAT(values(mean, Metric::kGpuUtil, 1), ElementsAre(0.3, 0.31));
+  EXPECT_EQ(detail(mean, "column_not_kept"), "GPU util (line 1)");
 }
 
 TEST(Csv, ANumberOfAnEpochIsNoTime) {
@@ -154,6 +187,20 @@ TEST(Csv, SecondsOfAMachineAreNoDays) {
   EXPECT_NEAR(times(read_log(text, options)).back(), 0.04, 0.001);
 }
 
+TEST(Csv, RoundsOfMillisecondsAreNoDays) {
+  const auto log = [](double round) {
+    std::string text = "time,index,gpu_util\n";
+    for (int row = 0; row < 12; ++row)
+      text += fmt::format("{:.3f},{},{}\n", 40'000 + row / 3 * round + row % 3 * 0.002, row % 3, 20 + row);
+    return text;
+  };
+  EXPECT_NE(import_error(log(1)).what.find("Excel"), std::string::npos);
+  EXPECT_NEAR(times(read_log(log(5))).back(), 15, 0.01);
+  EXPECT_NE(import_error(with_times("time", {"44927.0", "44927.00001", "44927.00002", "44930.0"})).what.find("Excel"),
+            std::string::npos)
+      << "days and nights";
+}
+
 TEST(Csv, SummerTimeThatBeginsOrEndsIsNoHour) {
   const auto length = [](const char* first, const char* last) {
     const Recording r = read_log(with_times("date", {first, last}));
@@ -189,6 +236,11 @@ TEST(Csv, ListsInCellsAreARowOfEachGpu) {
       "time,gpu_util\n2025-02-03 10:00:00,\"[10, 20]\"\n2025-02-03 10:00:01,\"[10, 20]\"\n2025-02-03 "
       "10:00:02,\"[10]\"\n2025-02-03 10:00:03,\"[10, 20]\"\n");
   EXPECT_EQ(lost(odd, "unreadable_row"), 1) << "of which GPU?";
+  const Recording total = read_log(
+      "time,gpu_util,mem_used_mib\n2025-02-03 10:00:00,90,\"(3000, 24000)\"\n2025-02-03 10:00:01,91,\"(3000, "
+      "24000)\"\n");
+  EXPECT_EQ(total.sources.size(), 1u) << "used and total of one GPU";
+  EXPECT_EQ(lost(total, "unreadable_value"), 2);
 }
 
 TEST(Csv, ColumnsThatComeAgainAreOfTheNextGpu) {
@@ -230,6 +282,8 @@ TEST(Csv, UtilizationThatIsNotUnderstoodIsNoLogWithoutOne) {
   EXPECT_NE(name.hint.find("--columns gpu_util_p95=utilization.gpu"), std::string::npos);
   const Error value = import_error("time,power_w,gpu_util\n2025-02-03 10:00:00,40,9|8\n2025-02-03 10:00:01,50,7|6\n");
   EXPECT_NE(value.what.find("9|8"), std::string::npos);
+  const Error some = import_error("time,power_w,gpu_util\n2025-02-03 10:00:00,40,[N/A]\n2025-02-03 10:00:01,50,7|6\n");
+  EXPECT_NE(some.what.find("7|6"), std::string::npos);
   const Recording others = read_log("time,power_w,cpu_util,gpu_mem_util_max\n2025-02-03 10:00:00,40,20,30\n");
   EXPECT_EQ(others.tracks.size(), 1u);
   const Recording absent =
@@ -247,6 +301,34 @@ TEST(Csv, FractionsAndPercentInOneColumnAreRefused) {
   EXPECT_NE(mixed.what.find("percent in one column"), std::string::npos);
   const Recording means = read_log(log({"0.9", "90", "1", "0.8", "85.5", "0.7", "70"}));
   EXPECT_EQ(values(means, Metric::kGpuUtil).at(1), 0.9) << "percent of an average";
+}
+
+TEST(Csv, DurationsBesideReadingsAreNoTableOfNsys) {
+  for (const char* header : {"timestamp,Start,Duration,gpu_util", "Time,Duration,Start,GPU util"})
+    EXPECT_EQ(
+        read_log(fmt::format("{}\n2025-02-03 10:00:00,1,2,90\n2025-02-03 10:00:01,1,2,91\n", header)).sources.size(),
+        1u)
+        << header;
+  const Error timed = import_error(
+      "timestamp,pid,gpu_utilization [%],max_memory_usage [MiB],time [ms]\n2025-02-03 10:00:00,7,50,900,800\n");
+  EXPECT_NE(timed.what.find("that have ended"), std::string::npos);
+  EXPECT_EQ(timed.what.find("times of day"), std::string::npos);
+}
+
+TEST(Csv, FansAreNoFractions) {
+  const Recording r = read_log("time,gpu_util,fan_speed\n2025-02-03 10:00:00,90,30\n2025-02-03 10:00:01,91,31\n");
+  EXPECT_THAT(values(r, Metric::kFan), ElementsAre(0.3, 0.31));
+}
+
+TEST(Csv, ACellThatWasPutTogetherHasNoPlaceInItsLine) {
+  const Error error = import_error("time,gpu0_util,gpu1_util\n2025-02-03 10:00:00,9|8,7|6\n2025-02-03 10:00:01,a,b\n");
+  EXPECT_NE(error.what.find("column 21"), std::string::npos) << error.what;
+}
+
+TEST(Csv, HeadersWithoutEndAreSkipped) {
+  std::string header = "time,gpu_util," + std::string(1'000, 'x'), row = "2025-02-03 10:00:00,90,1";
+  for (int i = 0; i < 20'000; ++i) header += ",epoch", row += ",1";
+  EXPECT_EQ(read_log(header + "\n" + row + "\n" + row + "\n").sources.size(), 1u);
 }
 
 TEST(Csv, ProcessesThatHaveEndedAreNoLog) {

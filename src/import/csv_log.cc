@@ -154,7 +154,10 @@ class CsvReader {
     listed_ = 0;
     ColumnsPerGpu split = columns_per_gpu(names);
     gpus_ = std::move(split.gpus);
-    LogColumns columns = reader_.columns(split.names, csv_column, line);
+    const auto find = [&](std::string_view name) {
+      return split.left_out.count(name) > 0 ? std::optional(ColumnRule{}) : csv_column(name);
+    };
+    LogColumns columns = reader_.columns(split.names, find, line);
     usable_ = !columns.metrics.empty();
     if (!usable_)
       return fail(Errc::kInvalidInput,
@@ -258,9 +261,15 @@ class CsvReader {
                 "--date-order day-first or month-first says it");
   }
 
+  // A list beside one number, "90" and "(3000, 24000)", is of one GPU: use and total.
   bool has_lists() const {
-    return listed_ > 0 || std::any_of(columns_.metrics.begin(), columns_.metrics.end(),
-                                      [&](const LogField& f) { return begins_list(cells_[f.column]); });
+    const auto& metrics = columns_.metrics;
+    const auto is_list = [&](const LogField& f) { return begins_list(cells_[f.column]); };
+    const auto may_be = [&](const LogField& f) {
+      return is_list(f) || cells_[f.column].empty() || absence_of(cells_[f.column]);
+    };
+    return listed_ > 0 || (std::any_of(metrics.begin(), metrics.end(), is_list) &&
+                           std::all_of(metrics.begin(), metrics.end(), may_be));
   }
 
   // A list in each cell, "[97, 98, 96]", is a row of each GPU; without a list of their names they are counted.

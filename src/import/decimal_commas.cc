@@ -28,6 +28,7 @@ bool is_grouped(std::string_view number) {
   const auto whole = number.substr(0, number.find(','));
   const auto first = whole.find('.');
   if (first == std::string_view::npos || first == 0 || first > 3 || (whole.size() - first) % 4 != 0) return false;
+  if (whole[0] == '0') return false;  // "0.125"
   for (std::size_t i = first; i < whole.size(); ++i)
     if ((whole[i] == '.') != ((i - first) % 4 == 0)) return false;
   return true;
@@ -92,8 +93,9 @@ void DecimalCommas::look_for_groups(LineCursor& lines, char separator) {
     split_cells(lines.line(), separator, cells);
     for (const std::string_view cell : cells) {
       const std::string_view number = number_in(cell);
-      if (cell.find(':') != std::string_view::npos || is_grouped(number)) continue;
+      if (cell.find(':') != std::string_view::npos) continue;
       commas = commas || between_digits(number, number.find(','));
+      if (is_grouped(number)) continue;
       if (std::count(number.begin(), number.end(), '.') == 1) return;
     }
   }
@@ -104,9 +106,11 @@ std::string_view DecimalCommas::without_group_points(std::string_view line) {
   ungrouped_.clear();
   for (std::size_t begin = 0; begin <= line.size();) {
     const std::size_t end = std::min(line.find(grouped_cells_, begin), line.size());
-    const std::string_view cell = line.substr(begin, end - begin), number = number_in(cell);
+    const std::string_view cell = line.substr(begin, end - begin);
+    const std::size_t from = std::min(cell.find_first_not_of(" \""), cell.size());
+    const std::string_view number = number_in(cell.substr(from));
     for (std::size_t i = 0; i < cell.size(); ++i)
-      if (cell[i] != '.' || i >= number.size() || !is_grouped(number)) ungrouped_ += cell[i];
+      if (cell[i] != '.' || i >= from + number.size() || !is_grouped(number)) ungrouped_ += cell[i];
     if (end < line.size()) ungrouped_ += grouped_cells_;
     begin = end + 1;
   }

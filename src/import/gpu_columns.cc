@@ -28,16 +28,27 @@ int index_of(std::string_view name, int number, std::map<std::string, int, std::
   return labelled.emplace(series->of, number).first->second;
 }
 
+// "gpu_util" beside "gpu_util.1", as pandas writes two columns of one name.
+bool is_first_of_several(std::string_view name, const std::set<std::string_view>& names) {
+  const auto is_there = [&](const char* ending) { return names.count(fmt::format("{}{}", name, ending)) > 0; };
+  if (!is_there(".1") || is_there(".0")) return false;
+  const auto second = csv_column(fmt::format("{}.1", name));
+  return second && second->gpu == 1;
+}
+
 // What all GPUs share, their index, and each thing that one of them has a column for. A second column of the same
 // thing of a GPU comes last, where it is left out by its name.
 ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
   std::map<int, std::map<std::string, std::size_t, std::less<>>> gpus;  // by index: the column for each thing
   std::map<std::string, std::string_view, std::less<>> found;           // thing: a header of it
   std::map<std::string, int, std::less<>> labelled;                     // GPUs that labels name
-  std::vector<std::string_view> shared, again;
+  std::vector<std::string_view> shared, again, of_which;
+  const std::set<std::string_view> all_names(names.begin(), names.end());
   std::vector<std::size_t> shared_cells;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto rule = csv_column(names[i]);
+    auto rule = csv_column(names[i]);
+    const bool metric = rule && rule->role == ColumnRole::kMetric;
+    if (metric && !rule->gpu && is_first_of_several(names[i], all_names)) rule->gpu = 0;
     if (rule && rule->gpu) {
       const std::string thing =
           fmt::format("{} {} {} {}", static_cast<int>(rule->role), static_cast<int>(rule->metric),
@@ -48,17 +59,18 @@ ColumnsPerGpu split_by_number(std::vector<std::string_view> names) {
       else
         again.push_back(names[i]);
     } else if (!rule || rule->role != ColumnRole::kIndex) {
-      const bool metric = rule && rule->role == ColumnRole::kMetric;  // of which GPU?
+      if (metric) of_which.push_back(names[i]);
       shared.push_back(metric ? std::string_view() : names[i]);
       shared_cells.push_back(i);
     }
   }
-  if (gpus.empty()) return {std::move(names), {}};
-  ColumnsPerGpu split{std::move(shared), {}};
+  if (gpus.empty()) return {std::move(names), {}, {}};
+  ColumnsPerGpu split{std::move(shared), {}, {of_which.begin(), of_which.end()}};
   auto& all = split.names;
   all.emplace_back("index");
   for (const auto& [thing, header] : found) all.push_back(header);
   all.insert(all.end(), again.begin(), again.end());
+  all.insert(all.end(), of_which.begin(), of_which.end());
   for (const auto& [index, columns] : gpus) {
     GpuOfRow gpu{fmt::format("{}", index), shared_cells};
     gpu.cells.push_back(GpuOfRow::kIndexCell);
@@ -84,15 +96,17 @@ std::optional<ColumnsPerGpu> split_by_repeats(const std::vector<std::string_view
   };
   const auto end = names.end();
   auto begin = names.begin(), second = end;
-  for (; begin != end; ++begin)
-    if (!begin->empty() && (second = std::find(begin + 1, end, *begin)) != end) break;
+  std::map<std::string_view, std::size_t> again;
+  for (const std::string_view name : names) ++again[name];
+  while (begin != end && (begin->empty() || again[*begin] < 2)) ++begin;
+  if (begin != end) second = std::find(begin + 1, end, *begin);
   const auto width = second - begin;
   if (begin == end || width == 1 || std::any_of(names.begin(), begin, names_gpu)) return std::nullopt;
   auto block = begin;
   while (end - block >= width && std::equal(begin, second, block)) block += width;
   const bool whole = std::all_of(block, end, [](std::string_view name) { return name.empty(); });
   if (!whole || std::none_of(begin, second, is_metric)) return std::nullopt;
-  ColumnsPerGpu split{{names.begin(), second}, {}};
+  ColumnsPerGpu split{{names.begin(), second}, {}, {}};
   const bool numbered = std::any_of(begin, second, names_gpu);
   const auto shared = static_cast<std::size_t>(begin - names.begin());
   for (std::size_t gpu = 0; gpu < static_cast<std::size_t>((block - begin) / width); ++gpu) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@ struct GpuOfRow {
 struct ColumnsPerGpu {
   std::vector<std::string_view> names;  // of the columns of one GPU
   std::vector<GpuOfRow> gpus;           // empty: a row is about one GPU
+  std::set<std::string_view> left_out;  // of `names`: no word says which GPU they are about
 };
 [[nodiscard]] ColumnsPerGpu columns_per_gpu(std::vector<std::string_view> names);
 

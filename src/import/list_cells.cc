@@ -37,6 +37,7 @@ std::vector<std::string_view> list_items(std::string_view cell) {
   if (!list) return {};
   cell = cell.substr(1, cell.size() - 2);
   const char between = cell.find(',') == std::string_view::npos ? ' ' : ',';
+  constexpr std::size_t kMost = 256;  // GPUs that a log may have
   std::vector<std::string_view> items;
   bool number = false;
   for (std::size_t begin = 0; begin <= cell.size();) {
@@ -44,7 +45,7 @@ std::vector<std::string_view> list_items(std::string_view cell) {
     const std::string_view item = unquoted(trim(cell.substr(begin, end - begin)));
     begin = end + 1;
     if (item.empty() && (between == ' ' || end == cell.size())) continue;  // "(97,)"
-    if (!is_item(item)) return {};
+    if (!is_item(item) || items.size() == kMost) return {};
     number = number || parse_number<double>(item).has_value() || item.find(' ') != std::string_view::npos;
     items.push_back(item);
   }

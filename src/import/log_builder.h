@@ -49,6 +49,7 @@ struct LogData {
   LogLosses losses;
   bool whole_seconds = false;  // every time was a whole second: several rows may share one
   bool names_gpus = false;     // rows say which GPU they are about
+  bool of_processes = false;   // a column names processes, or whose they are
   bool has_times = false;      // rows say when they were taken
   Attrs extra;                 // for RecordingMeta::extra
 };

@@ -364,7 +364,8 @@ std::optional<ColumnRule> worded_column(std::string_view header) {
     const auto multiplier = unit_multiplier(named->unit, *rule);
     if (!multiplier) return std::nullopt;  // "gpu_mem_percent": how full the memory is
     rule->multiplier = *multiplier;
-  } else if (rule->dimension == Dimension::kRatio && rule->role == ColumnRole::kMetric) {
+  } else if (rule->dimension == Dimension::kRatio && rule->role == ColumnRole::kMetric &&
+             rule->metric != Metric::kFan) {
     leave_open(*rule);
   }
   rule->any_size = named->unit.empty();
@@ -374,6 +375,7 @@ std::optional<ColumnRule> worded_column(std::string_view header) {
 }  // namespace
 
 std::optional<ColumnRule> csv_column(std::string_view header) {
+  if (header.size() > kLongestHeader) return std::nullopt;
   if (const auto series = series_by_labels(header)) {
     auto rule = csv_column(series->name);
     if (rule) rule->gpu = series->gpu.value_or(0);

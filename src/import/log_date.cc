@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include "base/civil_time.h"
 #include "base/median.h"
@@ -243,8 +244,18 @@ bool ExcelDaysFinder::add(std::string_view text) {
   return true;
 }
 
+// Of several GPUs most rows are milliseconds behind the one before: the mean must say the same as the median.
 double ExcelDaysFinder::step() const { return steps_.empty() ? kShortestOfSeconds : median(steps_); }
-bool ExcelDaysFinder::are_days() const { return step() <= kLongestStepOfDays; }
-bool ExcelDaysFinder::unclear() const { return !are_days() && step() < kShortestOfSeconds; }
+double ExcelDaysFinder::mean_step() const {
+  const double sum = std::accumulate(steps_.begin(), steps_.end(), 0.0);
+  return steps_.empty() ? kShortestOfSeconds : sum / static_cast<double>(steps_.size());
+}
+bool ExcelDaysFinder::are_days() const { return step() <= kLongestStepOfDays && mean_step() <= kLongestStepOfDays; }
+bool ExcelDaysFinder::are_seconds() const {
+  constexpr std::int64_t kRounds = 3;  // one or two may be nights between days of work
+  const auto wide = std::count_if(steps_.begin(), steps_.end(), [](double s) { return s >= kShortestOfSeconds; });
+  return step() >= kShortestOfSeconds || (mean_step() >= kShortestOfSeconds && wide >= kRounds);
+}
+bool ExcelDaysFinder::unclear() const { return !are_days() && !are_seconds(); }
 
 }  // namespace headroom

@@ -50,6 +50,8 @@ class ExcelDaysFinder {
 
  private:
   [[nodiscard]] double step() const;
+  [[nodiscard]] double mean_step() const;
+  [[nodiscard]] bool are_seconds() const;
   double last_ = 0;
   std::vector<double> steps_;
 };

@@ -50,7 +50,7 @@ bool step_back_now_and_then(const LogData& data) {
 
 // Rows of one GPU that have one time and differ, again and again, are rows of something smaller: of a GPU that no
 // column names, of a process, of a metric. Of a log of whole seconds two may be samples, where it has rows every
-// second.
+// second and no column of processes.
 bool shares_times(const LogData& data, const GpuLog& gpu) {
   constexpr std::size_t kFewest = 10;
   const auto& at = gpu.at;
@@ -66,7 +66,7 @@ bool shares_times(const LogData& data, const GpuLog& gpu) {
       times.push_back(at[order[i]]);
     else if (!rows_equal(gpu, order[i - 1], order[i]))
       ++(order[i - 1] + 1 == order[i] ? near : far);
-  const bool seconds_apart = !data.whole_seconds || median_spacing(times) > kSecond;
+  const bool seconds_apart = !data.whole_seconds || data.of_processes || median_spacing(times) > kSecond;
   return far * 20 > at.size() * 9 || (seconds_apart && near >= kFewest && near * 4 > at.size());
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/strings.h"
@@ -25,8 +26,11 @@ std::string shorten(std::string_view text) {
   return text.size() > kLimit ? printable + "…" : printable;
 }
 
+// 1 where the cell was put together elsewhere.
 std::size_t column_of(std::string_view cell, std::string_view line) {
-  return cell.data() < line.data() ? 1 : static_cast<std::size_t>(cell.data() - line.data()) + 1;
+  const std::less<> before;
+  if (before(cell.data(), line.data()) || before(line.data() + line.size(), cell.data())) return 1;
+  return static_cast<std::size_t>(cell.data() - line.data()) + 1;
 }
 
 }  // namespace
@@ -102,6 +106,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
     not_kept += fmt::format("{}{}", dropped == 0 ? "" : ", ", shorten(trim(name)));
     ++dropped;
   };
+  builder_.data().of_processes |= std::any_of(names.begin(), names.end(), names_processes);
   for (std::size_t i = 0; i < names.size(); ++i) {
     auto rule = find(names[i]);
     if (rule && rule->role == ColumnRole::kTimestamp && date_and_time) {
@@ -355,17 +360,18 @@ void LogReader::problem(std::uint32_t line, std::size_t column, std::string what
 // Utilisation that is there and was not understood is no log without one.
 Result<void> LogReader::check_utilization() {
   const LogData& data = builder_.data();
-  bool known = false, read = false;
+  bool known = false, read = false, garbage = false;
   for (const GpuLog& gpu : data.gpus)
     for (const Column& column : gpu.columns) {
       const Metric metric = column.metric;
       if (metric != Metric::kGpuUtil && metric != Metric::kGraphicsActive && metric != Metric::kSmActive) continue;
       known = true;
-      read = read || column.absent.empty() ||
-             std::any_of(column.absent.begin(), column.absent.end(),
-                         [](std::uint8_t a) { return a != static_cast<std::uint8_t>(Absent::kGarbage); });
+      const auto& absent = column.absent;
+      constexpr auto kGarbage = static_cast<std::uint8_t>(Absent::kGarbage);
+      read = read || absent.empty() || std::find(absent.begin(), absent.end(), 0) != absent.end();
+      garbage = garbage || std::find(absent.begin(), absent.end(), kGarbage) != absent.end();
     }
-  if (known && !read)
+  if (garbage && !read)
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: no value of the utilisation can be read: {}", data.name, first_bad_value_),
                 "a log of nvidia-smi --query-gpu=timestamp,index,utilization.gpu,… has one number in each cell");

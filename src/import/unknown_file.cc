@@ -90,6 +90,11 @@ bool is_nsys_stats(const std::vector<std::string_view>& cells) {
       return cell.starts_with(word) && trim(cell.substr(word.size())).find_first_not_of("(numsec)") == cell.npos;
     });
   };
+  const auto is_reading = [](std::string_view cell) {
+    const auto rule = csv_column(cell);
+    return rule && rule->role == ColumnRole::kMetric;
+  };
+  if (std::any_of(cells.begin(), cells.end(), is_reading)) return false;
   return has("Duration") ? has("Start") : has("Total Time") && (has("Instances") || has("Num Calls") || has("Calls"));
 }
 
@@ -101,6 +106,13 @@ bool is_accounting(const std::vector<std::string_view>& cells) {
     });
   };
   return has("pid", "") && (has("max_memory_usage", "") || has("time", "[ms]"));
+}
+
+bool has_times_of_day(const std::vector<std::string_view>& cells) {
+  return std::any_of(cells.begin(), cells.end(), [](std::string_view cell) {
+    const auto rule = csv_column(cell);
+    return rule && rule->role == ColumnRole::kTimestamp && bare_header(cell) != "time";  // "time [ms]": how long it ran
+  });
 }
 
 }  // namespace
@@ -127,10 +139,10 @@ Error unknown_file(const std::string& name, std::string_view text) {
   const Seen seen = look_at(head);
   const auto cells = csv_cells(seen.first);
   if (is_accounting(cells))
-    return error(
-        "a list of processes that have ended, as of --query-accounted-apps: it has no times of day, and nothing "
-        "of what the GPU did when",
-        kLog);
+    return error(fmt::format("a list of processes that have ended, as of --query-accounted-apps: {}nothing of what the "
+                             "GPU did when",
+                             has_times_of_day(cells) ? "" : "it has no times of day, and "),
+                 kLog);
   if (is_process_header(cells) || head.find("process_name") != std::string_view::npos)
     return error("this is a log of processes, as of --query-compute-apps: their memory, and nothing that the GPU did",
                  kLog);

@@ -85,18 +85,23 @@ inline constexpr std::array kLineRules{
         LineKind::kTrainerFact,
         R"(^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size \(w\. parallel, distributed & accumulation\)|Gradient Accumulation steps|Total optimization steps|Number of trainable parameters) = ([\d,]+)$)",
         "  Total train batch size (w. parallel, distributed & accumulation) = 64", "Hugging Face Trainer"},
-    LineRule{LineKind::kPrecision, R"(^Using (bfloat16|16bit|half) Automatic Mixed Precision)",
+    LineRule{LineKind::kPrecision, R"(^Using (bfloat16|16bit|half)(?: native)? Automatic Mixed Precision)",
              "Using bfloat16 Automatic Mixed Precision (AMP)", "PyTorch Lightning"},
     LineRule{LineKind::kPrecision, R"(^Using \w+ (half) precision backend$)", "Using auto half precision backend",
              "Hugging Face Trainer"},
     LineRule{
         LineKind::kPrecision,
-        R"((?i)\b(?:mixed[ _-]?precision(?: type)?|(?:use[ _-])?amp(?:[ _-]dtype)?|autocast(?:[ _-]dtype)?)\s*[:=]\s*(?:torch\.)?(b?f(?:loat|p)?16|f(?:loat|p)?32|half|no|none|false|true)\b)",
-        "Mixed precision type: fp16", "Accelerate and many scripts"},
-    // "precision: 0.93" is a score.
+        R"((?i)(?:^|[\s'"({,;|])(?:amp|autocast)_dtype['"]?\s*[:=]\s*['"]?(?:torch\.)?((?:b?float|bf|fp)16|(?:float|fp)32)\b)",
+        "amp_dtype=torch.bfloat16", "many scripts"},
+    // Of prose ("mixed precision: none of the ...") and of other things' precision nothing is taken; "precision: 0.93"
+    // is a score.
     LineRule{
         LineKind::kPrecision,
-        R"((?i)\bprecision['"]?\s*[:=]\s*['"]?(b?f(?:loat|p)?(?:16|32)(?:-mixed|-true)?|(?:16|32)-(?:mixed|true))\b)",
+        R"((?i)(?:^|[({,;|]\s*|['"])(?:mixed[ _-]?precision(?: type)?|use_amp)['"]?\s*[:=]\s*['"]?((?:b?float|bf|fp)16|(?:float|fp)32|no|none|false|true)['"]?\s*(?:[,;)}|\]]|$))",
+        "Mixed precision type: fp16", "Accelerate and many scripts"},
+    LineRule{
+        LineKind::kPrecision,
+        R"((?i)(?:^|[({,;|]\s*|['"])precision['"]?\s*[:=]\s*['"]?((?:b?float|bf|fp)16(?:-mixed|-true)?|(?:float|fp)32|(?:16|32)-(?:mixed|true))['"]?\s*(?:[,;)}|\]]|$))",
         "precision: 16-mixed", "many scripts"},
     LineRule{LineKind::kBoostingBegins, R"(^\[LightGBM\] \[Info\] Start training from score )",
              "[LightGBM] [Info] Start training from score 0.499120", "LightGBM"},

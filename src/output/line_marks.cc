@@ -246,6 +246,7 @@ void LineMarks::at_epoch(NumberOf at, std::string_view state) {
   const auto trust = [](std::string_view one) {
     return one == "begun" ? 4 : one == "counted" ? 3 : one == "within" ? 2 : one == "done" ? 1 : 0;
   };
+  if (at_epoch_ && at_epoch_->of != at.of) epoch_state_ = {};  // another training, which may tell in another way
   if (state == "done" && at_epoch_ == at && epoch_state_ == "done") epoch_state_ = "within";
   if (state == "done" && epoch_state_ == "within") state = "within";
   if (trust(state) < trust(epoch_state_)) return;
@@ -279,7 +280,8 @@ void LineMarks::at_step(std::int64_t number, std::optional<std::int64_t> of, boo
 void LineMarks::take_step(std::int64_t number, std::string_view line) {
   step_number(number);
   at_epoch(line, "within");
-  if (const auto at = step_in(line)) at_step(at->number, at->of, names_an_epoch(line));
+  const bool of_all = lower(line).find("global") != std::string::npos;  // "Epoch 1/5 | global step 23/200"
+  if (const auto at = step_in(line)) at_step(at->number, at->of, !of_all && names_an_epoch(line));
 }
 
 void LineMarks::take_kind(const LineMatch& match, std::string_view line) {

@@ -106,6 +106,20 @@ TEST(LineMarks, WhatKerasEvaluatesAfterATrainingWithoutValidationIsNoTraining) {
   EXPECT_EQ(said.steps, 10) << "a bar that is first seen in its middle counts from there";
 }
 
+TEST(LineMarks, AnotherTrainingMayTellInAnotherWay) {
+  Said said;
+  said.print("Epoch 1/3\nEpoch 2/3\nEpoch 3/3\n");
+  said.print("Epoch 1/20 | loss 0.34\nEpoch 2/20 | loss 0.31\n");
+  EXPECT_THAT(said.progress, ElementsAre("epoch 1/3 begun", "epoch 2/3 begun", "epoch 3/3 begun", "epoch 1/20 done",
+                                         "epoch 2/20 done"));
+}
+
+TEST(LineMarks, StepsOfAllEpochsAreNotThoseOfOne) {
+  Said said;
+  said.print("Epoch 1/5 | global step 23/200 | loss 2.31\nEpoch 1/5 | step 23/40 | loss 2.31\n");
+  EXPECT_THAT(said.progress, ElementsAre("epoch 1/5 within", "step 23/200 counted", "step 23/40 counted in epoch"));
+}
+
 TEST(LineMarks, WhatPrecisionIsUsedIsAParameter) {
   const auto told = [](std::string_view line) {
     Said said;
@@ -122,7 +136,13 @@ TEST(LineMarks, WhatPrecisionIsUsedIsAParameter) {
   EXPECT_EQ(told("precision=bf16-mixed"), "bf16-mixed");
   EXPECT_EQ(told("precision: 0.93 recall: 0.91"), "") << "a score";
   EXPECT_EQ(told("average precision = 16"), "");
-  EXPECT_EQ(told("mixed precision: see the documentation"), "");
+  EXPECT_EQ(told("Using 16bit native Automatic Mixed Precision (AMP)"), "16bit");
+  EXPECT_EQ(told("Namespace(amp=False, precision='bf16', lr=0.1)"), "bf16");
+  EXPECT_EQ(told("{'use_amp': True}"), "True");
+  for (const char* prose : {"mixed precision: see the documentation", "mixed precision: no speed-up was measured",
+                            "WARNING mixed precision: none of the parameters", "loss scale amp: no overflow",
+                            "You can try mixed_precision=fp16 to save memory", "KV cache precision: fp16"})
+    EXPECT_EQ(told(prose), "") << prose;
 }
 
 TEST(LineMarks, Keras3IsReadAsWell) {

@@ -220,6 +220,19 @@ TEST(CompareText, WhatIsRequiredAndTheFiguresOfBoth) {
   EXPECT_THAT(to_text(with_figures(measured()), {}), Not(HasSubstr("Figures of the whole runs")));
 }
 
+TEST(CompareText, AMeasuredValueIsOnTheSideOfItsLimitThatIsSaid) {
+  const auto said = [](double limit, double value, double scale = 1) {
+    Comparison c = measured();
+    c.requirements = {{{"x", "x", Sense::kLess, limit, "", scale}, value < limit, value}};
+    const std::string text = to_text(c, {});
+    const std::size_t at = text.find("kept: ") + 6;
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_EQ(said(20, 1.6124, 1e-3), "1,612") << "no exponent";
+  EXPECT_EQ(said(0.12345, 0.12345), "0.12345") << "the limit itself is no rounded one";
+  EXPECT_EQ(said(20000.3, 20000.4), "20000.4");
+}
+
 TEST(CompareJson, RequirementsAndFiguresAreThere) {
   const auto json = nlohmann::json::parse(to_json(with_figures(measured())));
   EXPECT_EQ(json["requirements"][0]["kept"], false);

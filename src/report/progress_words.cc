@@ -15,9 +15,10 @@ namespace headroom::report {
 namespace {
 
 std::string left_words(const Progress::Left& left) {
-  const std::string words = seconds_between(left.low_seconds, left.high_seconds) + " left";
-  if (!left.of_epochs) return words + " of these steps";
-  return left.without_pauses ? words + ", and what comes between epochs" : words;
+  // Whether other steps, folds or trainings follow is not known.
+  const std::string words =
+      seconds_between(left.low_seconds, left.high_seconds) + " left of these " + (left.of_epochs ? "epochs" : "steps");
+  return left.of_epochs && left.without_pauses ? words + ", and what comes between epochs" : words;
 }
 
 }  // namespace
@@ -51,10 +52,10 @@ std::string metric_words(const SaidMetric& metric) {
   if (metric.values < 2) return fmt::format("{:.6g}", metric.last);
   const std::string begin = fmt::format("{:.6g} last, {:.6g} first", metric.last, metric.first);
   if (metric.better == Better::kUnknown)
-    return fmt::format("{}, {:.6g} lowest and {:.6g} highest of {}", begin, metric.lowest, metric.highest,
+    return fmt::format("{}, {:.6g} lowest and {:.6g} highest of {} kept", begin, metric.lowest, metric.highest,
                        metric.values);
   const bool low = metric.better == Better::kLower;
-  return fmt::format("{}, {:.6g} best ({}) of {}", begin, low ? metric.lowest : metric.highest,
+  return fmt::format("{}, {:.6g} best ({}) of {} kept", begin, low ? metric.lowest : metric.highest,
                      low ? "lowest" : "highest", metric.values);
 }
 

@@ -22,10 +22,12 @@ TEST(ProgressWords, WhereTheJobIsAndHowLongItMayTake) {
   progress.step = Progress::At{120, 267, true};
   progress.left = Progress::Left{700, 830, true, false};
   progress.next_validation = Progress::Next{"validate", 70, 110};
-  EXPECT_EQ(progress_words(progress), "epoch 3/5, step 120/267; 11 to 14 min left; next validation in 70 to 110 s");
+  EXPECT_EQ(progress_words(progress),
+            "epoch 3/5, step 120/267; 11 to 14 min left of these epochs; next validation in 70 to 110 s");
   progress.left->without_pauses = true;
   progress.next_validation.reset();
-  EXPECT_EQ(progress_words(progress), "epoch 3/5, step 120/267; 11 to 14 min left, and what comes between epochs");
+  EXPECT_EQ(progress_words(progress),
+            "epoch 3/5, step 120/267; 11 to 14 min left of these epochs, and what comes between epochs");
   progress.epoch.reset();
   progress.left->of_epochs = false;
   EXPECT_EQ(progress_words(progress), "step 120/267; 11 to 14 min left of these steps");
@@ -36,11 +38,11 @@ TEST(ProgressWords, WhereTheJobIsAndHowLongItMayTake) {
 
 TEST(ProgressWords, WhatIsBestIsSaidWhereTheNameTells) {
   SaidMetric loss{.name = "loss", .last = 0.4, .first = 2.31, .lowest = 0.31, .highest = 2.31, .values = 12};
-  EXPECT_EQ(metric_words(loss), "0.4 last, 2.31 first, 0.31 lowest and 2.31 highest of 12");
+  EXPECT_EQ(metric_words(loss), "0.4 last, 2.31 first, 0.31 lowest and 2.31 highest of 12 kept");
   loss.better = Better::kLower;
-  EXPECT_EQ(metric_words(loss), "0.4 last, 2.31 first, 0.31 best (lowest) of 12");
+  EXPECT_EQ(metric_words(loss), "0.4 last, 2.31 first, 0.31 best (lowest) of 12 kept");
   loss.better = Better::kHigher;
-  EXPECT_EQ(metric_words(loss), "0.4 last, 2.31 first, 2.31 best (highest) of 12");
+  EXPECT_EQ(metric_words(loss), "0.4 last, 2.31 first, 2.31 best (highest) of 12 kept");
   loss.values = 1;
   EXPECT_EQ(metric_words(loss), "0.4");
 }

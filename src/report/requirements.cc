@@ -18,10 +18,10 @@ namespace {
 std::string value_words(const JudgedRequirement& one) {
   const Requirement& requirement = one.requirement;
   const double value = *one.value / requirement.scale, limit = requirement.limit / requirement.scale;
-  std::string words;
-  for (int digits = 3; digits <= 17; ++digits) {
-    words = fmt::format("{:.{}g}", value, digits);
-    if (value == limit || words != fmt::format("{:.{}g}", limit, digits)) break;
+  std::string words = fmt::format("{}", limit);
+  for (int digits = 3; value != limit && digits <= 17; ++digits) {
+    words = human_figure(value, digits);
+    if (words != human_figure(limit, digits)) break;
   }
   words += requirement.suffix;
   return one.of.empty() ? words : fmt::format("{} on {}", words, one.of);

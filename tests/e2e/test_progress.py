@@ -63,7 +63,7 @@ def test_a_job_that_runs_tells_where_it_is_and_one_that_ended_has_no_time_left(t
         assert first["next_validation"]["phase"] == "validate"
         assert 0 <= first["next_validation"]["low_seconds"] <= first["next_validation"]["high_seconds"]
 
-        at = r"epoch \d+/1000(, step \d+/10)?; (about [\d.]+|at most [\d.]+|[\d.]+ to [\d.]+) (s|min|h) left"
+        at = r"epoch \d+/1000(, step \d+/10)?; (about [\d.]+|at most [\d.]+|[\d.]+ to [\d.]+) (s|min|h) left of these epochs"
         wait_until(lambda: re.search(r"^Progress: " + at, headroom(tmp_path, "why", recording), re.M), "words", every=0.3)
         wait_until(lambda: re.search("^" + at, headroom(tmp_path, "top", recording, "--once"), re.M), "a line of top",
                    every=0.3)
@@ -87,7 +87,7 @@ def test_a_job_that_runs_tells_where_it_is_and_one_that_ended_has_no_time_left(t
     words = headroom(tmp_path, "why", recording, "--full")
     assert "Progress:" not in words and not re.search(r"\d (s|min|h) left", words)
     last = f"{loss['last']:.6g}"
-    assert f"val_loss: {last} last, {loss['first']:.6g} first, {last} best (lowest) of {loss['values']}: █" in words
+    assert f"val_loss: {last} last, {loss['first']:.6g} first, {last} best (lowest) of {loss['values']} kept: █" in words
 
     # What a stranger gets has the numbers, and no text of the job.
     headroom(tmp_path, "export", recording, "-f", "jsonl", "--share", "-o", tmp_path / "shared.hrec.jsonl")
