@@ -310,8 +310,11 @@ TEST(Machines, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {
   EXPECT_THAT(finding->candidates, ::testing::ElementsAre(Cause::kHang, Cause::kUnreleasedAfterWork));
   EXPECT_THAT(everything(hangs), Not(HasSubstr("a hang: ")));
   EXPECT_EQ(find(hangs, Cause::kBatchTooSmall), nullptr) << "nobody was still feeding it";
-  const Explanation ended = explain(log_of_gpus({stops(1e6)}, 300));
+  const Explanation ended = explain(log_of_gpus({stops(100e6)}, 300));
   EXPECT_EQ(ended.findings.front().candidates.front(), Cause::kMonitoringMostlyElse);
+  const Explanation gone = explain(log_of_gpus({stops(1e6)}, 300));
+  EXPECT_EQ(gone.findings.front().cause, Cause::kMonitoringMostlyElse) << "what hangs has a context";
+  EXPECT_THAT(gone.findings.front().candidates, ::testing::IsEmpty());
 }
 
 TEST(Machines, ADesktopThatGoesOnIsNoJob) {

@@ -315,11 +315,14 @@ std::vector<Finding> idle_phases(const Analysis& a) {
   return findings;
 }
 
+// Bytes: with less in use no program has a context of CUDA there, whose own are 60 MiB and more. The rest is the driver's.
+constexpr double kLeastContext = 32.0 * (1 << 20);
+
 // A log that ends without kernels: the job had ended, holds the GPU, or hangs.
 std::vector<Finding> quiet_end(const Analysis& a) {
   if (!readings_alone(a)) return {};
   Finding finding;
-  bool freed = false, held = false, few = false;
+  bool freed = false, held = false, few = false, nobody = true;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const auto& end = a.quiet_ends[device];
     if (!end) continue;
@@ -331,6 +334,7 @@ std::vector<Finding> quiet_end(const Analysis& a) {
     finding.evidence.push_back(fmt::format("{}: {} from {} on, for {} to the end", a.device_name(device),
                                            end->few_kernels ? "5 % at most in each reading" : "no kernel",
                                            a.when(end->from), human_duration(a.window.end - end->from)));
+    nobody = nobody && end->memory_after && *end->memory_after < kLeastContext;
     if (!end->memory_before || !end->memory_after) continue;
     const bool gave_back = *end->memory_after <= a.limits[Threshold::kMemoryFreed] * *end->memory_before;
     (gave_back ? freed : held) = true;
@@ -354,6 +358,13 @@ std::vector<Finding> quiet_end(const Analysis& a) {
   }
   finding.would_overturn = "a longer log in which kernels come back";
   finding.advice = "look at the processes on the GPU (headroom devices), and at the stacks of one that is still there";
+  if (freed && !held && nobody) {
+    finding.title = none + ", and all memory was given back: the job on it had ended";
+    finding.candidates.clear();
+    finding.cause = Cause::kMonitoringMostlyElse;
+    finding.evidence.emplace_back("with so little in use no program had a context of CUDA at the end");
+    finding.advice = "give the GPU to the next job; end the log of a job with the job";
+  }
   finding.bound = "the time at the end comes back";
   return only(std::move(finding));
 }
@@ -363,7 +374,6 @@ namespace {
 
 // The most memory that was in use on a device where no program can have had a context: what the driver takes itself.
 std::optional<std::int64_t> mebibytes_of_nobody(const Analysis& a, std::size_t device) {
-  constexpr double kLeastContext = 32.0 * (1 << 20);  // CUDA's own are 60 MiB and more
   const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
   if (!memory || memory->samples == 0 || memory->max >= kLeastContext) return std::nullopt;
   return static_cast<std::int64_t>(memory->max) >> 20;
