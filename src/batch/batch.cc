@@ -253,6 +253,7 @@ void Batch::settle() {
       never_ran(id, {.ran = EndEvidence::Ran::kNotWanted});
     const auto counts = planner_.counts();
     starts_.run(counts.waiting + counts.ready + counts.backing_off);
+    if (starts_.folder_removed()) drain();
     events = parts_.executor.take_events();
   } while (!events.empty() || !actions_.empty());
   tell_queue_state();

@@ -163,7 +163,8 @@ void Batch::complete_evidence(BookedAttempt& attempt, const AttemptExited& exite
   evidence.status = exited.status;
   evidence.oom_kills = exited.oom_kills;
   if (exited.status.as_code() == 0 || evidence.stop_reason || evidence.stopped_as_misplaced) return;
-  evidence.disk_full = parts_.executor.room() != Room::kEnough;
+  const Room room = parts_.executor.room();
+  evidence.disk_full = room == Room::kTooFewBytes || room == Room::kTooFewFiles;
   if (attempt.gpus.empty()) return;
   const BatchGpu& first = gpu(attempt.gpus.front());
   if (const GpuSnapshot* now = watch_.gpu(first.uuid)) evidence.gpu_used_bytes = now->used_bytes;

@@ -83,6 +83,22 @@ TEST(Batch, NothingStartsThatCannotPrint) {
   EXPECT_EQ(world.batch->progress().gpus.front().running, 1U);
 }
 
+TEST(Batch, EndsWhereItsFolderWasRemoved) {
+  World world;
+  world.options.planner.slots = 1;
+  world.with(task("a")).with(task("b")).with(task("c")).begin();
+  EXPECT_THAT(world.started(), ElementsAre(1));
+  world.executor.room_left = Room::kNoFolder;
+  world.exit(1);
+  world.pass(2 * kSecond);
+  EXPECT_THAT(world.started(), ElementsAre(1));
+  EXPECT_TRUE(world.batch->done());
+  EXPECT_EQ(world.batch->end().reason, "drained");
+  EXPECT_EQ(world.batch->end().summary.tasks.succeeded, 1);
+  EXPECT_THAT(world.said,
+              ElementsAre(HasSubstr("was removed while the batch runs"), HasSubstr("nothing more is started")));
+}
+
 TEST(Batch, WhatTheBoxRefusesToStartIsTriedAgainAndAgain) {
   World world;
   world.executor.answers_at_once = false;

@@ -35,7 +35,7 @@ void complete_records(Prepared& batch, const BatchEnd& end, const SessionResult&
   journal.sync();
   if (!recorded.path.empty() && !recorded.error)
     if (const auto copied = copy_journal(batch.place.folder_now(), recorded.path); !copied)
-      say(fmt::format("{}; the journal itself is whole", copied.error().what), "");
+      say(fmt::format("{}: the recording is without it", copied.error().what), "");
   if (batch.history_path.empty()) return;
   auto saved = make_private_folder(headroom::directory_of(batch.history_path));
   if (saved) saved = batch.history.save(batch.history_path);

@@ -9,8 +9,10 @@
 #include <iterator>
 
 #include "base/database_copy.h"
+#include "base/filesystem.h"
 #include "base/strings.h"
 #include "batch/journal.h"
+#include "batch/place.h"
 
 // Whether the files of a journal are still what its writer takes them for: SQLite writes on into a file that somebody
 // has removed, and says nothing.
@@ -87,12 +89,14 @@ std::string Journal::folder_now() const {
 bool Journal::write_again() {
   // A log without its database would be taken for the new one's.
   for (const char* name : {kLog, kIndex}) ::unlinkat(folder_.get(), name, 0);
-  const std::string path = journal_path(folder_now());
+  const bool removed = is_removed(folder_.get());
+  if (removed && ::mkdir(headroom::directory_of(path_).c_str(), S_IRWXU) != 0) return false;
+  const std::string path = removed ? path_ : journal_path(folder_now());
   auto copy = database_.prepare("VACUUM INTO ?");
   if (!copy) return false;
   copy->bind(1, std::string_view(path));
   if (!copy->run()) return false;
-  return ::fchmodat(folder_.get(), kDatabase, S_IRUSR | S_IWUSR, 0) == 0;
+  return ::chmod(path.c_str(), S_IRUSR | S_IWUSR) == 0;
 }
 
 std::string Journal::check_whole() {

@@ -142,6 +142,11 @@ std::string disk_full(const std::string& folder, const std::string& missing, std
       folder, missing, running, not_started);
 }
 
+std::string folder_removed(const std::string& folder) {
+  return fmt::format("the folder {} was removed while the batch runs: its logs are lost, and no task can start any more",
+                     folder);
+}
+
 std::string output_not_read(const std::string& task) {
   return fmt::format(
       "{}: reading what it printed took too long: its metrics, parameters and outputs are not known (too many "

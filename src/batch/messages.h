@@ -80,6 +80,7 @@ namespace words {
 // `missing`: what has to be free again.
 [[nodiscard]] std::string disk_full(const std::string& folder, const std::string& missing, std::size_t running,
                                     std::int64_t not_started);
+[[nodiscard]] std::string folder_removed(const std::string& folder);
 [[nodiscard]] std::string output_not_read(const std::string& task);
 [[nodiscard]] std::string misplaced(const std::string& task, const std::string& on, const std::string& given,
                                     std::int64_t pid);

@@ -82,6 +82,11 @@ std::string Place::folder_now() const {
   return !now.empty() && ::stat(now.c_str(), &info) == 0 ? now : folder;
 }
 
+bool is_removed(int directory) {
+  struct stat info {};
+  return ::fstat(directory, &info) == 0 ? info.st_nlink == 0 : errno == ESTALE;
+}
+
 Result<void> check_own(const std::string& folder) {
   const Fd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) return tl::unexpected(errno_error(fmt::format("open the folder {}", folder)));

@@ -17,6 +17,9 @@ struct Place {
   [[nodiscard]] std::string folder_now() const;  // where it is by now; as it was named, where that cannot be told
 };
 
+// Of an open folder: it has no name any more. What is written into it is lost, whatever its file descriptors say.
+[[nodiscard]] bool is_removed(int directory);
+
 enum class Trust { kOwn, kAnybodys };
 
 // kNoPermission: somebody else owns `folder` or something in it, or may write there, or a link leads out of it.

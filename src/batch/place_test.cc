@@ -110,7 +110,9 @@ TEST_F(BatchPlace, LogsThatWereRemovedAreMadeAgain) {
   fs::remove_all(folder + "/logs");
   EXPECT_TRUE(open_log(*place, "1-a.log"));
   EXPECT_TRUE(fs::exists(folder + "/logs/1-a.log"));
+  EXPECT_FALSE(is_removed(place->directory.get()));
   fs::remove_all(folder);
+  EXPECT_TRUE(is_removed(place->directory.get()));
   const auto log = open_log(*place, "2-a.log");
   ASSERT_FALSE(log);
   EXPECT_THAT(log.error().what, HasSubstr("2-a.log"));

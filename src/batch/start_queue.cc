@@ -94,6 +94,10 @@ void StartQueue::tell_refusal(std::int64_t not_started) {
 // On a full disk one task after the other would fail at its first line of output.
 bool StartQueue::room(std::int64_t not_started) {
   const Room room = parts_.executor.room();
+  if (room == Room::kNoFolder) {
+    if (!std::exchange(folder_removed_, true)) parts_.messages.problem(words::folder_removed(parts_.folder));
+    return false;
+  }
   if (room != Room::kEnough && !std::exchange(no_room_, true))
     parts_.messages.problem(words::disk_full(
         parts_.folder,

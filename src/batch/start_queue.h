@@ -42,6 +42,8 @@ class StartQueue {
   // What keeps those in the queue from starting, for people: "until …"; "" where nothing does.
   [[nodiscard]] std::string why_waiting() const;
   [[nodiscard]] bool journal_fails() const { return journal_fails_; }
+  // Nothing can start any more, and all that waits is in vain.
+  [[nodiscard]] bool folder_removed() const { return folder_removed_; }
 
  private:
   [[nodiscard]] bool room(std::int64_t not_started);
@@ -50,7 +52,7 @@ class StartQueue {
   Parts parts_;
   std::vector<AttemptId> prepared_;
   std::optional<Nanos> due_;
-  bool journal_fails_ = false, no_room_ = false;
+  bool journal_fails_ = false, no_room_ = false, folder_removed_ = false;
   struct {
     std::string why;  // not told yet
     Nanos until = 0, pause = 0, last = 0;

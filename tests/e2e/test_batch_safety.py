@@ -425,6 +425,21 @@ def test_a_removed_journal_is_written_again(tmp_path):
     assert "nothing is left to do" in end(start(tmp_path, words), code=0)
 
 
+def test_a_removed_folder_ends_the_batch_and_its_results_are_written_again(tmp_path):
+    folder, go, ran = tmp_path / "f", tmp_path / "go", tmp_path / "ran"
+    tasks = tasks_file(tmp_path, "true", f"echo >> {ran}; while test ! -e {go}; do sleep 0.02; done", f"echo >> {ran}")
+    words = command(folder, tasks, slots=1)
+    batch = start(tmp_path, words)
+    wait_until(lambda: lines(ran) and journal(folder, "SELECT 1 FROM attempts WHERE outcome IS NOT NULL"), "a result")
+    shutil.rmtree(folder)
+    go.touch()
+    output = end(batch, code=1)
+    assert f"the folder {folder} was removed while the batch runs" in output and "is written again" in output
+    assert len(succeeded(folder)) == 2 and len(lines(ran)) == 1, "the third did not start"
+    end(start(tmp_path, words), code=0)
+    assert len(succeeded(folder)) == 3 and len(lines(ran)) == 2
+
+
 def test_a_log_that_is_cut_off_is_said(tmp_path):
     _, _, batch = damaged(tmp_path, lambda folder: os.truncate(folder / "journal.sqlite-wal", 0))
     output = end(batch, code=1)

@@ -72,7 +72,7 @@ using ExecutorEvent =
 inline constexpr std::int64_t kRoomForLogs = 3 << 20;  // bytes; more than the journal's reserve, which is not for them
 inline constexpr std::int64_t kFilesForLogs = 16;      // likewise, files that may still be made
 
-enum class Room { kEnough, kTooFewBytes, kTooFewFiles };
+enum class Room { kEnough, kTooFewBytes, kTooFewFiles, kNoFolder };  // the last: somebody has removed it
 
 enum class StopHow { kGently, kAtOnce };
 

@@ -153,6 +153,7 @@ void LocalExecutor::look_for_orphans() {
 }
 
 Room LocalExecutor::room() const {
+  if (is_removed(place_.directory.get())) return Room::kNoFolder;
   struct statvfs info {};
   if (::fstatvfs(place_.directory.get(), &info) != 0) return Room::kEnough;
   if (info.f_bavail * info.f_frsize < static_cast<std::uint64_t>(kRoomForLogs)) return Room::kTooFewBytes;
