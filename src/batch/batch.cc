@@ -126,7 +126,7 @@ void Batch::look(const Snapshot& now) {
   if (options_.count_steps) {
     for (scheduler::AttemptReading& reading : look.readings.attempts) {
       BookedAttempt& attempt = *book_.find(reading.attempt);
-      reading.steps = attempt.seen.steps;
+      if (!options_.steps_only_kept) reading.steps = attempt.seen.steps;
       read_steps(attempt);
     }
   }

@@ -398,6 +398,21 @@ TEST(Batch, ATaskThatIsCancelledIsStoppedAndNotTriedAgain) {
   EXPECT_EQ(world.batch->end().summary.tasks.cancelled, 1);
 }
 
+TEST(Batch, StepsThatNobodyNamedAreKeptAndDecideNothing) {
+  for (const bool only_kept : {false, true}) {
+    World world;
+    TaskSpec spec = task("a");
+    spec.hang_timeout = 10 * kSecond;
+    world.options.count_steps = [](const Attempt&) { return std::optional(5.0); };
+    world.options.steps_only_kept = only_kept;
+    world.with(spec).begin().pass(60 * kSecond, true);
+    EXPECT_EQ(world.executor.stops.empty(), only_kept) << "of all that tells of progress only steps are read";
+    world.exit(1);
+    ASSERT_FALSE(world.journal.ended.empty());
+    EXPECT_EQ(world.journal.ended.back().steps, 5);
+  }
+}
+
 TEST(Batch, WhatWasSeenOnItsGpuIsVerified) {
   World world;
   world.with(task("a")).begin();

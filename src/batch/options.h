@@ -32,8 +32,11 @@ struct BatchOptions {
   // These read files, on another thread and perhaps after the batch's end.
   std::function<void(const TaskSpec&, Attempt&)> inspect_log;
   std::function<std::vector<std::string>(const TaskSpec&)> missing_outputs;
-  // How many steps the attempt has done, by its log so far; empty: nobody said how to tell.
+  // How many steps the attempt has done, by its log so far; may be empty.
   std::function<std::optional<double>(const Attempt&)> count_steps;
+  // Nobody said which lines are steps: what trainers print is kept of an attempt, and no speed is measured by it, for
+  // its bars may be of several things.
+  bool steps_only_kept = false;
   // For those who follow what is printed; may be empty. The first has a path of the log that only this process can
   // read.
   std::function<void(const TaskSpec&, const Attempt&)> on_running, on_exit;

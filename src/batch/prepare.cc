@@ -160,10 +160,15 @@ BatchOptions options_of(Prepared& batch, const Request& request, const Say& say)
   options.inspect_log = log_inspector(batch.set.patterns, current_directory());
   options.missing_outputs = output_check(current_directory());
   options.count_steps = step_counter(batch.set.patterns);
-  options.learn = [&batch](const TaskSpec& task, const Attempt& attempt, const std::string& model, double stretch,
-                           bool alone) {
-    if (const auto seen = observation_of(task, attempt, model, stretch, alone))
-      batch.history.add(*seen, realtime_now() / kSecond);
+  options.steps_only_kept =
+      std::none_of(batch.set.patterns.begin(), batch.set.patterns.end(),
+                   [](const output::LogPattern& pattern) { return pattern.kind == output::LogPattern::Kind::kStep; });
+  options.learn = [&batch, only_kept = options.steps_only_kept](const TaskSpec& task, const Attempt& attempt,
+                                                                const std::string& model, double stretch, bool alone) {
+    auto seen = observation_of(task, attempt, model, stretch, alone);
+    if (!seen) return;
+    if (only_kept) seen->seconds_per_step.reset();
+    batch.history.add(*seen, realtime_now() / kSecond);
   };
   options.took_alone = [&batch](const TaskSpec& task, const std::string& model) {
     return batch.history.took_alone(task.command_template, model, duration_key(task));

@@ -12,7 +12,10 @@
 
 #include "base/regular_file.h"
 #include "base/strings.h"
+#include "base/time.h"
 #include "batch/identity.h"
+#include "output/line_cutter.h"
+#include "output/line_marks.h"
 #include "output/log_facts.h"
 #include "output/step_counter.h"
 
@@ -22,6 +25,7 @@ namespace {
 
 constexpr std::size_t kLookedAt = 64 << 10;   // of a log: parameters come first, results last
 constexpr std::size_t kPerLook = 64 << 10;    // of a log, for steps: a number that was left out is followed by another
+constexpr std::size_t kAtTheEnd = 2 << 20;    // likewise, of one that has ended
 constexpr std::size_t kPiece = 64 << 10;      // of what is followed
 constexpr std::size_t kMostAtOnce = 4 << 20;  // likewise: nobody reads more at a time, and the batch has to go on
 
@@ -35,6 +39,28 @@ std::string named_lines_of(LogTail& tail, const std::string& task, bool last) {
   }
   return result;
 }
+
+// The steps of one attempt.
+class Steps {
+ public:
+  explicit Steps(const std::optional<output::Matcher>& pattern) {
+    if (pattern) by_pattern_.emplace(*pattern);
+  }
+  void take(std::string_view text) {
+    if (by_pattern_) return by_pattern_->take(text);
+    cutter_.take(text, boottime_now(), [this](std::string_view line, Nanos at) {
+      for (const Mark& mark : printed_.take(line, at))
+        if (mark.kind == Mark::Kind::kStep) done_ = done_.value_or(0) + static_cast<double>(mark.count);
+    });
+  }
+  [[nodiscard]] std::optional<double> done() const { return by_pattern_ ? by_pattern_->done() : done_; }
+
+ private:
+  std::optional<output::StepCounter> by_pattern_;
+  output::LineMarks printed_{{}, output::LineMarks::Seen::kFromTheBegin};
+  output::LineCutter cutter_;
+  std::optional<double> done_;
+};
 
 }  // namespace
 
@@ -84,32 +110,35 @@ std::function<void(const TaskSpec&, Attempt&)> log_inspector(const std::vector<o
 std::function<std::optional<double>(const Attempt&)> step_counter(const std::vector<output::LogPattern>& patterns) {
   const auto found = std::find_if(patterns.begin(), patterns.end(),
                                   [](const auto& pattern) { return pattern.kind == output::LogPattern::Kind::kStep; });
-  if (found == patterns.end()) return nullptr;
   struct Counted {
     LogTail tail;
-    output::StepCounter steps;
+    Steps steps;
     std::mutex mutex{};  // held for as long as its file is read
   };
   struct State {
-    output::Matcher pattern;
+    std::optional<output::Matcher> pattern;
     std::mutex mutex{};
     std::map<AttemptId, std::shared_ptr<Counted>> attempts{};
   };
-  auto state = std::make_shared<State>(output::Matcher(*found));
+  auto state = std::make_shared<State>();
+  if (found != patterns.end()) state->pattern.emplace(*found);
   return [state](const Attempt& attempt) -> std::optional<double> {
     const bool ended = attempt.end.has_value();
     std::shared_ptr<Counted> counted;
     {
       const std::lock_guard lock(state->mutex);
       std::shared_ptr<Counted>& entry = state->attempts[attempt.id];
-      if (!entry) entry = std::make_shared<Counted>(LogTail(attempt.log_path), output::StepCounter(state->pattern));
+      if (!entry) entry = std::make_shared<Counted>(LogTail(attempt.log_path), Steps(state->pattern));
       counted = entry;
       if (ended) state->attempts.erase(attempt.id);
     }
     const std::unique_lock lock(counted->mutex, std::try_to_lock);
     if (!lock) return std::nullopt;  // a reading that was given up hangs in it
-    counted->tail.skip_to_last(kPerLook);
-    counted->steps.take(counted->tail.read(kPerLook, ended));
+    counted->tail.skip_to_last(ended ? kAtTheEnd : kPerLook);
+    std::string text = counted->tail.read(kPerLook, ended);
+    counted->steps.take(text);
+    while (ended && !text.empty()) counted->steps.take(text = counted->tail.read(kPerLook, true));
+    if (ended) counted->steps.take("\n");  // its last line may lack its end
     return counted->steps.done();
   };
 }

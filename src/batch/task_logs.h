@@ -25,8 +25,8 @@ namespace headroom::batch {
 [[nodiscard]] std::function<void(const TaskSpec&, Attempt&)> log_inspector(
     const std::vector<output::LogPattern>& patterns, std::string start_directory);
 
-// Counts an attempt's steps by its log, which is read on from where the last call ended. Empty without a pattern for
-// steps.
+// Counts an attempt's steps by its log, which is read on from where the last call ended: by the pattern for steps, or,
+// where there is none, by what trainers print, as in the recording (output/line_marks.h).
 [[nodiscard]] std::function<std::optional<double>(const Attempt&)> step_counter(
     const std::vector<output::LogPattern>& patterns);
 

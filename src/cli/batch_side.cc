@@ -106,6 +106,8 @@ compare::Side side_of_journal(const batch::Contents& contents, const std::vector
     run.end = attempt.end ? seconds(*attempt.end) : run.begin;
     run.outcome = attempt.outcome ? std::string(info(*attempt.outcome).name) : "under_way";
     run.steps = attempt.steps;
+    run.unseen = attempt.proof == PlacementProof::kUnseen && !attempt.gpu_uuids.empty() &&
+                 attempt.outcome != AttemptOutcome::kNotStarted;
     run.asked = asked_of(task, attempt);
     run.resolved = attempt.parameters_resolved;
     run.metrics = attempt.metrics;

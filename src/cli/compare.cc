@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compare/compare.h"
+#include "cli/compare.h"
 
 #include <unistd.h>
 #include <CLI/CLI.hpp>
@@ -10,29 +10,18 @@
 #include "base/strings.h"
 #include "cli/artefacts.h"
 #include "cli/compare_sides.h"
-#include "cli/document_file.h"
-#include "cli/open_recording.h"
 #include "cli/output.h"
 #include "cli/require.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "compare/compare.h"
 #include "compare/requirements.h"
 #include "report/compare.h"
 #include "report/compare_document.h"
 
 namespace headroom::cli {
 
-namespace {
-
-struct CompareOptions {
-  std::string a, b;
-  bool tasks = false, steps = false, whole = false, json = false, full = false;
-  std::vector<std::string> changed, artefacts, require;
-  double tolerance = 1e-6;
-  DocumentOptions document;
-};
-
-Result<int> run_compare(const CompareOptions& options, const ImportOptions& import) {
+Result<Comparison> compared(const CompareOptions& options, const ImportOptions& import) {
   if (options.a.empty() || options.b.empty())
     return fail(Errc::kInvalidInput, "compare: which two?",
                 "headroom compare last~1 last; headroom recordings lists them");
@@ -55,6 +44,13 @@ Result<int> run_compare(const CompareOptions& options, const ImportOptions& impo
     HR_TRY(comparison.artefacts, compare_artefacts(options.artefacts[0], options.artefacts[1], options.tolerance));
   }
   if (!options.document.path.empty()) HR_TRYV(write_document(file, report::ComparisonDocument{comparison}));
+  return comparison;
+}
+
+namespace {
+
+Result<int> run_compare(const CompareOptions& options, const ImportOptions& import) {
+  HR_TRY(const Comparison comparison, compared(options, import));
   if (options.json) {
     put(report::to_json(comparison));
   } else {

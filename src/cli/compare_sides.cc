@@ -34,6 +34,19 @@ std::string the_recording_of(const batch::Contents& contents) {
   return runs == 1 ? recording : "";
 }
 
+// The most of all; not known where one run does not tell.
+template <class T>
+void keep_most(const std::optional<T>& more, std::optional<T>& most) {
+  most = most && more ? std::optional(std::max(*most, *more)) : std::nullopt;
+}
+
+// For whoever reads it later: "last" is another one by then.
+std::string label_of(const std::string& what) {
+  if (what != "last" && !what.starts_with("last~")) return what;
+  const auto path = path_of_recording(what);
+  return path ? base_name(*path) : what;
+}
+
 void add_figures_of_tasks(compare::Side& side) {
   const auto figures = compare::figures_of_tasks(side.samples);
   side.figures.insert(side.figures.end(), figures.begin(), figures.end());
@@ -93,6 +106,8 @@ void join_sides(compare::Side more, compare::Side& all) {
   all.figures.insert(all.figures.end(), more.figures.begin(), more.figures.end());
   join_hardware(more.hardware, all.hardware);
   if (more.others) all.others = std::max(all.others.value_or(0), *more.others);
+  keep_most(more.processes, all.processes);
+  keep_most(more.others_bytes, all.others_bytes);
   if (all.throttled.empty()) all.throttled = more.throttled;
   if (all.bytes_read && more.bytes_read)
     *all.bytes_read += *more.bytes_read;
@@ -120,7 +135,8 @@ Result<compare::Side> side_of(const std::string& what, const std::vector<std::st
     HR_TRY(compare::Side more, one_side(parts[i], changed, import));
     join_sides(std::move(more), side);
   }
-  side.label = what;
+  for (std::string& part : parts) part = label_of(part);
+  side.label = join(parts, ",");
   return side;
 }
 

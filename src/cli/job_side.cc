@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <map>
+#include <utility>
 
+#include "analyze/analysis.h"
 #include "analyze/work.h"
 #include "base/visible.h"
 #include "compare/parameters.h"
@@ -59,6 +62,28 @@ void take_ledger(const Explanation& explanation, compare::Side& side) {
   for (const Finding& finding : explanation.findings)
     if (finding.cause == Cause::kThrottling)
       side.throttled = finding.evidence.empty() ? finding.title : finding.evidence.front();
+}
+
+// Who held the GPUs, where the driver's lists tell.
+void take_holders(const Analysis& analysis, compare::Side& side) {
+  const JobView& job = analysis.job;
+  if (!job.has_job || !job.has_contexts || job.owners_unknown) return;
+  std::map<SourceId, std::vector<std::pair<Nanos, int>>> seen;  // -1: from there on, 1: it was last seen
+  for (const ContextUse& use : job.uses)
+    if (use.ours) seen[use.device].insert(seen[use.device].end(), {{use.first_seen, -1}, {use.last_seen, 1}});
+  std::int64_t most = 0;
+  for (auto& [device, changes] : seen) {
+    std::sort(changes.begin(), changes.end());
+    std::int64_t now = 0;
+    for (const auto& [at, change] : changes) most = std::max(most, now -= change);
+  }
+  side.processes = most;
+  double largest = 0;
+  for (const Tenant& tenant : analysis.tenants) {
+    if (tenant.peak_bytes <= 0) return;  // how much it held the driver did not tell
+    largest = std::max(largest, static_cast<double>(tenant.peak_bytes));
+  }
+  side.others_bytes = largest;
 }
 
 void take_hardware(const Recording& recording, const std::vector<Device>& devices, compare::Hardware& hardware) {
@@ -154,8 +179,9 @@ std::vector<compare::MetricPoint> points_of(const Recording& recording, const St
 }  // namespace
 
 compare::Side side_of_job(const Recording& recording, const ExplainOptions& options) {
-  const Explanation explanation = explain(recording, options);
   compare::Side side;
+  const Explanation explanation =
+      explain(recording, options, [&](const Analysis& analysis) { take_holders(analysis, side); });
   const RecordingMeta& meta = recording.meta;
   const Ran ran = what_ran(meta);
   const Window job = job_of(recording);
@@ -186,7 +212,8 @@ compare::Side side_of_job(const Recording& recording, const ExplainOptions& opti
 }
 
 void take_batch_recording(const Recording& recording, compare::Side& side) {
-  const Explanation explanation = explain(recording);
+  const Explanation explanation =
+      explain(recording, {}, [&](const Analysis& analysis) { take_holders(analysis, side); });
   std::vector<Device> used;
   for (const Device& device : explanation.ledger.devices)
     if (std::find(side.hardware.uuids.begin(), side.hardware.uuids.end(), device.uuid) != side.hardware.uuids.end())

@@ -8,6 +8,7 @@
 #include "base/duration.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
+#include "cli/compare.h"
 #include "cli/document_file.h"
 #include "cli/families.h"
 #include "cli/open_recording.h"
@@ -22,17 +23,21 @@ namespace headroom::cli {
 namespace {
 
 struct Options {
-  std::string recording = "last", job_duration, from, to;
+  std::string recording = "last", other, job_duration, from, to;
   DocumentOptions document;
 };
 
-// Where the document goes: beside nothing of the user's, under a name that says what it is.
-std::string default_output(const std::string& path, const std::string& format) {
+// "run" of "/tmp/run.hrec", "sweep" of "sweep.batch/".
+std::string short_name(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   std::string name = path == "-" ? "stdin" : path.substr(path.rfind('/') + 1);
-  for (const std::string_view ending : {".hrec.jsonl", ".hrec", ".jsonl", ".csv", ".dmon", ".db"})
+  for (const std::string_view ending : {".hrec.jsonl", ".hrec", ".jsonl", ".csv", ".dmon", ".db", ".toml", ".batch"})
     if (name.size() > ending.size() && name.ends_with(ending)) name.resize(name.size() - ending.size());
-  return name + ".report." + format;
+  return name;
 }
+
+// Where the document goes: beside nothing of the user's, under a name that says what it is.
+std::string default_output(const std::string& name, const std::string& format) { return name + ".report." + format; }
 
 // For whoever reads it later: "last" is another one by then.
 std::string name_for_commands(const std::string& recording, const std::string& path) {
@@ -65,7 +70,7 @@ Result<void> write_recording(const Options& options, const OpenedRecording& open
   if (!options.job_duration.empty()) {
     HR_TRY(explaining.job_duration, parse_duration(options.job_duration));
   }
-  if (file.path.empty()) file.path = default_output(opened.path, file.format);
+  if (file.path.empty()) file.path = default_output(short_name(opened.path), file.format);
   return with_document(opened.recording, explaining, name_for_commands(options.recording, opened.path),
                        stretch_options(options),
                        [&](const report::Document& document) { return write_document(file, document); });
@@ -87,12 +92,29 @@ Result<bool> write_if_study(const Options& options, DocumentFile file) {
     HR_TRY(StudyReport report, explained(verb, nullptr, study));
     reports.push_back(std::move(report));
   }
-  if (file.path.empty()) file.path = default_output(verb.storage, file.format);
+  if (file.path.empty()) file.path = default_output(short_name(verb.storage), file.format);
   HR_TRYV(write_study(verb, content->studies, reports, file));
   return true;
 }
 
+// Of two: the document of `headroom compare`.
+Result<void> write_comparison(const Options& options, const ImportOptions& import) {
+  for (const auto& [name, value] : {std::pair("--from", options.from), std::pair("--to", options.to),
+                                    std::pair("--job-duration", options.job_duration)})
+    if (!value.empty())
+      return fail(Errc::kInvalidInput, fmt::format("report: {} is for the report of one recording", name),
+                  fmt::format("headroom report {} {} compares all of both", typed_word(options.recording),
+                              typed_word(options.other)));
+  CompareOptions both{.a = options.recording, .b = options.other, .document = options.document};
+  if (both.document.path.empty())
+    both.document.path = default_output(short_name(both.a) + "-" + short_name(both.b),
+                                        both.document.format.empty() ? "html" : both.document.format);
+  HR_TRYV(compared(both, import));
+  return {};
+}
+
 Result<void> write_report(const Options& options, const ImportOptions& import) {
+  if (!options.other.empty()) return write_comparison(options, import);
   HR_TRY(const DocumentFile file, document_file("report", options.document));
   const auto opened = open_recording(options.recording, import, {.leave_out = metrics_not_explained()});
   if (opened) return write_recording(options, *opened, file);
@@ -108,6 +130,8 @@ Action declare_report(VerbInput input) {
   auto& app = input.app;
   app.add_option("RECORDING", options->recording,
                  std::string(kRecordingWords) + ", or the storage of an Optuna study; default: last");
+  app.add_option("B", options->other,
+                 "a second recording, or batch: the document is then that of headroom compare RECORDING B");
   app.add_option("-o,--output", options->document.path,
                  "a file that ends with .html or .md (default: NAME.report.html here; '-': standard output)")
       ->type_name("FILE");

@@ -93,13 +93,15 @@ constexpr std::array kVerbs{
                      "verify plan.json last --applied more_loader_workers\n"
                      "verify --history"},
     Verb{.name = "report",
-         .summary = "write all that is known of a recording as one HTML or Markdown file, to hand on",
+         .summary = "write all that is known of a recording, or of two, as one HTML or Markdown file, to hand on",
          .declare = declare_report,
-         .usage = "[OPTIONS] [RECORDING]",
+         .usage = "[OPTIONS] [RECORDING]\n"
+                  "[OPTIONS] A B",
          .examples = "report\n"
                      "report last -o run.html\n"
                      "report last -o run.md\n"
                      "report last --from 10m --to 25m\n"
+                     "report last~1 last -o compared.html\n"
                      "report optuna.db"},
     Verb{.name = "serve",
          .summary = "show recordings, batches and studies in a browser, live; metrics for Prometheus",

@@ -9,6 +9,8 @@
 #include <numeric>
 
 #include "base/human.h"
+#include "compare/asked_work.h"
+#include "compare/memory.h"
 #include "compare/reasons.h"
 #include "compare/valid_pair.h"
 
@@ -218,6 +220,8 @@ Comparison compare_by(const Side& a, const Side& b, const CompareRequest& reques
     measure_batches(facts, result);
   else
     facts.by_steps ? measure_steps(facts, request.seed, result) : measure_runs(facts, request.seed, result);
+  if (auto text = faster_with_more_asked(facts, *result.ratio))
+    result.reasons.push_back({CompareReason::kFasterWithMoreWork, std::move(*text), false});
   const Unit shown = whole ? Unit::kNone : unit;
   fill_side(matching.a, a_rates, facts.by_steps && !whole, shown, result.a);
   fill_side(matching.b, b_rates, facts.by_steps && !whole, shown, result.b);
@@ -268,6 +272,7 @@ std::vector<ComparedFigure> compare_figures(const std::vector<Figure>& a, const 
 Comparison compare(const Side& a, const Side& b, const CompareRequest& request) {
   Comparison result = compare_by(a, b, request);
   result.figures = compare_figures(a.figures, b.figures, result.comparable());
+  result.memory = memory_facts(a, b, result.figures, result.parameters);
   const bool one_each = a.samples.size() == 1 && b.samples.size() == 1 && !a.steps.empty() && !b.steps.empty();
   if (!result.ratio || !one_each || request.by == By::kTasks) return result;
   CompareRequest other = request;

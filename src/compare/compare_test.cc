@@ -315,6 +315,68 @@ TEST(Compare, RepeatsThatCountNothingAreComparedByTheirTime) {
   }
 }
 
+// Three runs of each that count nothing: B takes half of the time.
+std::pair<Side, Side> asked_for(const Parameters& a, const Parameters& b) {
+  std::pair<Side, Side> sides{uncounted({0, 30, 40}, 10), uncounted({12, 20, 52}, 5)};
+  for (Sample& sample : sides.first.samples) sample.asked = a;
+  for (Sample& sample : sides.second.samples) sample.asked = b;
+  return sides;
+}
+std::string implausible(const std::pair<Side, Side>& sides, const CompareRequest& request = {}) {
+  return text(compare(sides.first, sides.second, request), CompareReason::kFasterWithMoreWork);
+}
+
+TEST(Compare, MoreThatWasAskedForInLessTimeIsSaidBesideTheRatio) {
+  const auto sides = asked_for({{"n_estimators", "500"}, {"num-leaves", "127"}, {"lr", "0.1"}},
+                               {{"n_estimators", "1000"}, {"num-leaves", "255"}, {"lr", "0.1"}});
+  const Comparison c = compare(sides.first, sides.second);
+  ASSERT_TRUE(c.comparable()) << "a name is a sign and no count";
+  EXPECT_EQ(text(c, CompareReason::kFasterWithMoreWork),
+            "B was asked for 2.0x the n_estimators (1000 instead of 500) and 2.0x the num-leaves (255 instead of 127) "
+            "and took 0.50x of A's time; nothing counts what it really did: it may have stopped early, or done "
+            "something else");
+  EXPECT_THAT(implausible({sides.second, sides.first}), HasSubstr("A was asked for 2.0x the n_estimators"));
+}
+
+TEST(Compare, MoreThatWasAskedForIsNotSaidWhereItNeedNotBeSo) {
+  const Parameters few{{"n_estimators", "500"}}, many{{"n_estimators", "1000"}};
+  ASSERT_NE(implausible(asked_for(few, many)), "");
+  const auto with = [](Parameters parameters, const char* name, const char* value) {
+    parameters.emplace_back(name, value);
+    return parameters;
+  };
+  EXPECT_EQ(implausible(asked_for(many, few)), "") << "less in less time";
+  EXPECT_EQ(implausible(asked_for(few, {{"n_estimators", "540"}})), "") << "hardly more";
+  EXPECT_EQ(implausible(asked_for(few, {{"n_estimators", "auto"}})), "");
+  EXPECT_EQ(implausible(asked_for(few, with(many, "lr", "0.2"))), "") << "another parameter differs";
+  EXPECT_EQ(implausible(asked_for(with(few, "epochs", "9"), with(many, "epochs", "3"))), "") << "and less of another";
+  for (const char* name : {"warmup_steps", "logging_steps", "save_steps", "eval_steps", "steps_per_epoch", "max_depth",
+                           "gradient_accumulation_steps", "n_steps", "batch_size"})
+    EXPECT_EQ(implausible(asked_for({{name, "500"}}, {{name, "1000"}})), "") << name;
+  for (const char* name : {"early_stopping_rounds", "callbacks.early-stopping.patience", "n_iter_no_change", "tol"}) {
+    EXPECT_EQ(implausible(asked_for(with(few, name, "50"), with(many, name, "50"))), "") << name;
+    EXPECT_NE(implausible(asked_for(with(few, name, "None"), with(many, name, "None"))), "") << name << " is off";
+  }
+  auto printed = asked_for(few, many);
+  printed.second.samples[1].resolved = {{"early_stopping", "yes"}};
+  EXPECT_EQ(implausible(printed), "");
+}
+
+TEST(Compare, WhatWasDoneSpeaksForItself) {
+  auto sides = asked_for({{"model.epochs", "5"}}, {{"model.epochs", "10"}});
+  ASSERT_NE(implausible(sides), "");
+  EXPECT_EQ(implausible(sides, {.changed = {{"lr"}}}), "") << "refused: no number of time";
+  for (Sample& sample : sides.second.samples) sample.resolved = {{"epochs", "5"}};
+  for (Sample& sample : sides.first.samples) sample.resolved = {{"epochs", "5"}};
+  EXPECT_EQ(implausible(sides), "") << "the programs settled on the same";
+  sides = asked_for({{"epochs", "5"}}, {{"epochs", "10"}});
+  for (Side* side : {&sides.first, &sides.second})
+    for (Sample& sample : side->samples) sample.steps = 100;
+  EXPECT_EQ(implausible(sides), "") << "equal steps";
+  for (Sample& sample : sides.second.samples) sample.steps = 200;
+  EXPECT_THAT(implausible(sides), HasSubstr("B did 2.0x of A's work in 50 % of its time"));
+}
+
 TEST(Compare, SingleRunsThatCountNothingAreOnlyTooFew) {
   const Side a = uncounted({0}, 10), b = uncounted({20}, 5);
   const Comparison c = compare(a, b);

@@ -36,14 +36,6 @@ struct Seen {
   bool differs = false, asked = false;
 };
 
-std::string shown(const std::set<std::string>& values) {
-  constexpr std::size_t kShown = 3;
-  std::vector<std::string> some(values.begin(), values.end());
-  const std::size_t more = some.size() > kShown ? some.size() - kShown : 0;
-  some.resize(some.size() - more);
-  return join(some, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
-}
-
 void look(const Values& a, const Values& b, bool asked, std::map<std::string, Seen>& seen) {
   std::set<std::string> names;
   for (const auto& [name, value] : a) names.insert(name);
@@ -65,18 +57,6 @@ bool all_resolved(const std::vector<const Sample*>& runs) {
          std::all_of(runs.begin(), runs.end(), [](const Sample* run) { return !run->resolved.empty(); });
 }
 
-// Repeats that are no pairs: any of A against any of B says what differs.
-std::vector<SamplePair> to_look_at(const Matching& matching) {
-  if (!matching.pairs.empty()) return matching.pairs;
-  if (matching.a.empty() || matching.b.empty()) return {};
-  std::map<std::string_view, const Sample*> of_a;
-  for (const Sample* run : matching.a) of_a.emplace(run->task, run);
-  std::vector<SamplePair> pairs;
-  for (const Sample* run : matching.b)
-    if (const auto found = of_a.find(run->task); found != of_a.end()) pairs.emplace_back(found->second, run);
-  return pairs;
-}
-
 std::string name_of(std::string_view flag) {
   std::string name(flag.substr(flag.find_first_not_of('-')));
   std::replace(name.begin(), name.end(), '-', '_');
@@ -88,14 +68,49 @@ bool is_flag(const std::string& word) {
          !parse_number<double>(word);  // -1 is a value
 }
 
+// By what a batch size is told, the surest first.
+constexpr std::array<std::string_view, 6> kBatchSizes{
+    "batch_size", "train_batch_size", "batch", "bs", "per_device_train_batch_size", "b"};
+
 }  // namespace
+
+std::string some_of(const std::set<std::string>& values) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> some(values.begin(), values.end());
+  const std::size_t more = some.size() > kShown ? some.size() - kShown : 0;
+  some.resize(some.size() - more);
+  return join(some, ", ") + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+std::vector<SamplePair> pairs_that_tell(const Matching& matching) {
+  if (!matching.pairs.empty()) return matching.pairs;
+  if (matching.a.empty() || matching.b.empty()) return {};
+  std::map<std::string_view, const Sample*> of_a;
+  for (const Sample* run : matching.a) of_a.emplace(run->task, run);
+  std::vector<SamplePair> pairs;
+  for (const Sample* run : matching.b)
+    if (const auto found = of_a.find(run->task); found != of_a.end()) pairs.emplace_back(found->second, run);
+  return pairs;
+}
+
+std::string plain_name(std::string_view name) {
+  std::string plain = lower(name.substr(std::min(name.size(), name.find_first_not_of("-$"))));
+  for (char& c : plain)
+    if (c == '-' || c == ' ') c = '_';
+  return plain.substr(plain.find_last_of("./") + 1);
+}
+
+bool is_batch_size(std::string_view plain_name) {
+  return std::find(kBatchSizes.begin(), kBatchSizes.end(), plain_name) != kBatchSizes.end() ||
+         plain_name.find("batch_size") != std::string_view::npos;
+}
 
 ParametersCompared compare_parameters(const Matching& matching,
                                       const std::optional<std::vector<std::string>>& changed) {
   ParametersCompared result{
       .differing = {}, .a_resolved = all_resolved(matching.a), .b_resolved = all_resolved(matching.b)};
   std::map<std::string, Seen> seen;
-  for (const auto& [a, b] : to_look_at(matching)) {
+  for (const auto& [a, b] : pairs_that_tell(matching)) {
     look(values_of(a->asked), values_of(b->asked), true, seen);
     look(values_of(a->resolved), values_of(b->resolved), false, seen);
     if (a->variables && b->variables) look(values_of(*a->variables), values_of(*b->variables), true, seen);
@@ -104,7 +119,7 @@ ParametersCompared compare_parameters(const Matching& matching,
   for (const std::string& name : changed.value_or(std::vector<std::string>{})) meant.insert(name_of(name));
   for (const auto& [name, entry] : seen)
     result.differing.push_back(
-        {name, shown(entry.a), shown(entry.b), changed ? meant.contains(name_of(name)) : entry.asked});
+        {name, some_of(entry.a), some_of(entry.b), changed ? meant.contains(name_of(name)) : entry.asked});
   return result;
 }
 
@@ -130,10 +145,8 @@ Parameters parameters_of(const std::vector<std::string>& argv) {
 }
 
 std::optional<double> batch_size_of(const Sample& sample) {
-  constexpr std::array<std::string_view, 6> kNames{
-      "batch_size", "train_batch_size", "batch", "bs", "per_device_train_batch_size", "b"};
   for (const Parameters* parameters : {&sample.resolved, &sample.asked})
-    for (const std::string_view name : kNames)
+    for (const std::string_view name : kBatchSizes)
       for (const auto& [key, text] : *parameters)
         if (key == name)
           if (const auto value = parse_number<double>(text); value && *value > 0) return value;

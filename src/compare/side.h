@@ -33,6 +33,7 @@ struct Sample {
       variables;                       // of its environment (model/job_variables.h), but for placement; absent: unknown
   Figures metrics;                     // that it printed: a loss, an accuracy; the last values
   std::vector<MetricPoint> points;     // all values, in order of time, where they were recorded
+  bool unseen = false;                 // a task that had a GPU and that nobody saw there
   std::optional<std::int64_t> repeat;  // which pair it belongs to, where who ran it made pairs
 
   [[nodiscard]] double seconds() const { return end - begin; }
@@ -72,12 +73,14 @@ struct Side {
   std::vector<Sample> samples;  // all that ran, not only what the other side ran, too
   std::vector<Stretch> steps;   // of one run, where its steps are counted
   Hardware hardware;
-  std::optional<double> others;      // share of the GPUs' time in which kernels of others ran
-  std::string throttled;             // the evidence that the GPU's clocks were lowered; "": none seen
-  std::optional<double> bytes_read;  // fetched from storage
-  Figures accounts, phases;          // of the ledger: device-seconds over all samples
-  std::int64_t short_phases = 0;     // that have no time of their own there
-  std::vector<Figure> figures;       // of each run (compare/requirements.h)
+  std::optional<double> others;           // share of the GPUs' time in which kernels of others ran
+  std::optional<std::int64_t> processes;  // of the job that held one GPU at once, at the most
+  std::optional<double> others_bytes;     // of GPU memory that a process of others held, at the most
+  std::string throttled;                  // the evidence that the GPU's clocks were lowered; "": none seen
+  std::optional<double> bytes_read;       // fetched from storage
+  Figures accounts, phases;               // of the ledger: device-seconds over all samples
+  std::int64_t short_phases = 0;          // that have no time of their own there
+  std::vector<Figure> figures;            // of each run (compare/requirements.h)
 };
 
 }  // namespace headroom::compare

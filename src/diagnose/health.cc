@@ -15,6 +15,7 @@
 #include "diagnose/words.h"
 #include "model/job_variables.h"
 #include "model/notes.h"
+#include "model/precision_names.h"
 
 namespace headroom::diagnose {
 
@@ -68,12 +69,9 @@ std::optional<Answer> is_mixed(std::string_view name, const std::string& value) 
 
 // Of a parameter, an option or a variable; nothing where it is not about that, or its value is not known here.
 std::optional<Answer> mixed_by(std::string_view called, std::string_view value) {
-  constexpr std::array<std::string_view, 9> kNames{
-      "precision", "amp", "use_amp", "dtype", "autocast", "mixed_precision", "accelerate_mixed_precision",
-      "fp16",      "bf16"};
   std::string name = lower(called);
   std::replace(name.begin(), name.end(), '-', '_');
-  if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) return std::nullopt;
+  if (std::find(kPrecisionNames.begin(), kPrecisionNames.end(), name) == kPrecisionNames.end()) return std::nullopt;
   return is_mixed(name, lower(value));
 }
 

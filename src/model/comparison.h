@@ -119,6 +119,49 @@ struct ComparedArtefact {
   bool operator==(const ComparedArtefact&) const = default;
 };
 
+// What the recordings show where the two held unlike amounts of GPU memory (compare/memory.h): what stands beside it,
+// which need not be why.
+enum class MemoryFact : std::uint8_t {
+  kPeak,
+  kMean,
+  kGpu,
+  kTasks,
+  kUnseenTasks,
+  kProcesses,
+  kOthers,
+  kSettings,
+  kBatchSize,
+  kPrecision,
+  kNotTold,
+};
+struct MemoryFactInfo {
+  MemoryFact id;
+  std::string_view code;  // JSON
+  std::string_view label;
+};
+inline constexpr std::array kMemoryFacts{
+    MemoryFactInfo{MemoryFact::kPeak, "peak", "peak"},
+    MemoryFactInfo{MemoryFact::kMean, "mean", "mean"},
+    MemoryFactInfo{MemoryFact::kGpu, "gpu", "GPUs"},
+    MemoryFactInfo{MemoryFact::kTasks, "tasks", "tasks"},
+    MemoryFactInfo{MemoryFact::kUnseenTasks, "unseen_tasks", "tasks not seen"},
+    MemoryFactInfo{MemoryFact::kProcesses, "processes", "processes"},
+    MemoryFactInfo{MemoryFact::kOthers, "others", "others on the GPU"},
+    MemoryFactInfo{MemoryFact::kSettings, "settings", "settings"},
+    MemoryFactInfo{MemoryFact::kBatchSize, "batch_size", "batch size"},
+    MemoryFactInfo{MemoryFact::kPrecision, "precision", "precision"},
+    MemoryFactInfo{MemoryFact::kNotTold, "not_told", "not told"},
+};
+static_assert(in_order_of_ids(kMemoryFacts));
+[[nodiscard]] constexpr const MemoryFactInfo& info(MemoryFact fact) {
+  return kMemoryFacts[static_cast<std::size_t>(fact)];
+}
+struct ComparedMemory {
+  MemoryFact fact{};
+  std::string text;
+  bool operator==(const ComparedMemory&) const = default;
+};
+
 struct ComparedSide {
   std::string label;  // the recording or command
   std::int64_t runs = 0;
@@ -140,6 +183,7 @@ struct Comparison {
   std::vector<ComparedPart> phases, accounts;  // of the GPUs' time; empty where a reason refuses, as are metrics
   std::vector<ComparedMetric> metrics;
   std::vector<ComparedFigure> figures;          // those that either side has
+  std::vector<ComparedMemory> memory;           // empty where it does not differ, or is not known
   std::vector<JudgedRequirement> requirements;  // of B, where the user gave some
   std::vector<ComparedParameter> parameters;    // those that differ
   std::vector<ComparedArtefact> artefacts;

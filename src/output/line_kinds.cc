@@ -74,4 +74,13 @@ std::vector<LineMatch> kinds_of(std::string_view line) {
   return found;
 }
 
+std::optional<ToldParameter> parameter_of(const LineMatch& match) {
+  const auto& [first, second] = match.groups;
+  if (match.rule->kind == LineKind::kTrainerFact) return ToldParameter{first.substr(0, first.find(" (")), second};
+  if (match.rule->kind == LineKind::kPrecision) return ToldParameter{"mixed_precision", first};
+  if (match.rule->kind == LineKind::kEarlyStopping || match.rule->kind == LineKind::kBoostingEnds)
+    return ToldParameter{"early_stopping", "yes"};
+  return std::nullopt;
+}
+
 }  // namespace headroom::output

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,7 @@ enum class LineKind : std::uint8_t {
   kTrainerRow,
   kTrainerFact,
   kPrecision,
+  kEarlyStopping,
   kBoostingBegins,
   kBoostingRow,
   kBoostingEnds,
@@ -103,6 +105,15 @@ inline constexpr std::array kLineRules{
         LineKind::kPrecision,
         R"((?i)(?:^|[({,;|]\s*|['"])precision['"]?\s*[:=]\s*['"]?((?:b?float|bf|fp)16(?:-mixed|-true)?|(?:float|fp)32|(?:16|32)-(?:mixed|true))['"]?\s*(?:[,;)}|\]]|$))",
         "precision: 16-mixed", "many scripts"},
+    LineRule{LineKind::kEarlyStopping, R"(^Training until validation scores don't improve for \d+ rounds)",
+             "Training until validation scores don't improve for 50 rounds", "LightGBM"},
+    LineRule{LineKind::kEarlyStopping, R"(^Monitored metric \S+ did not improve in the last \d+ records\.)",
+             "Monitored metric val_loss did not improve in the last 3 records. Best score: 0.123. Signaling Trainer to "
+             "stop.",
+             "PyTorch Lightning"},
+    LineRule{LineKind::kEarlyStopping,
+             R"((?i)^(?:epoch \d+: )?early[ -]stopping(?:\s*[.!]?$| (?:at|after|triggered)\b))",
+             "Epoch 12: early stopping", "Keras and many scripts"},
     LineRule{LineKind::kBoostingBegins, R"(^\[LightGBM\] \[Info\] Start training from score )",
              "[LightGBM] [Info] Start training from score 0.499120", "LightGBM"},
     LineRule{LineKind::kBoostingRow, R"(^(?:\[\d\d:\d\d:\d\d\] )?\[(\d{1,9})\]:?\s+([^\t]*:\s*[-+\d.einfa]+.*)$)",
@@ -130,5 +141,11 @@ struct LineMatch {
 
 // The rules that a line (without its prefix) fulfils, at most one of each kind, in the table's order.
 [[nodiscard]] std::vector<LineMatch> kinds_of(std::string_view line);
+
+// A parameter that the job settled on, as its line says it.
+struct ToldParameter {
+  std::string_view name, value;  // into the line, or into the program
+};
+[[nodiscard]] std::optional<ToldParameter> parameter_of(const LineMatch& match);
 
 }  // namespace headroom::output

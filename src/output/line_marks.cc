@@ -284,6 +284,11 @@ void LineMarks::take_step(std::int64_t number, std::string_view line) {
   if (const auto at = step_in(line)) at_step(at->number, at->of, !of_all && names_an_epoch(line));
 }
 
+void LineMarks::take_told(const LineMatch& match) {
+  if (const auto told = parameter_of(match))
+    marks_.push_back({.kind = Mark::Kind::kParameter, .at = at_, .name = told->name, .text = told->value});
+}
+
 void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
   const auto [first, second] = match.groups;
   switch (match.rule->kind) {
@@ -318,17 +323,15 @@ void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
     case LineKind::kTrainerFact:
       if (const auto value = figure(second); value && first.starts_with("Total train batch size"))
         samples_per_step_ = std::max(0.0, *value);
-      marks_.push_back(
-          {.kind = Mark::Kind::kParameter, .at = at_, .name = first.substr(0, first.find(" (")), .text = second});
-      return;
-    case LineKind::kPrecision:
-      marks_.push_back({.kind = Mark::Kind::kParameter, .at = at_, .name = "mixed_precision", .text = first});
-      return;
-    case LineKind::kBoostingBegins:
-      last_step_ = 0;
-      return;
+      return take_told(match);
     case LineKind::kBoostingEnds:  // and says again which row was the best
       best_follows_ = true;
+      return take_told(match);
+    case LineKind::kPrecision:
+    case LineKind::kEarlyStopping:
+      return take_told(match);
+    case LineKind::kBoostingBegins:
+      last_step_ = 0;
       return;
     case LineKind::kBoostingRow:
       return take_boosting_row(first, second);

@@ -42,6 +42,7 @@ class LineMarks {
   void take_steps_of(const Bar& bar);
   [[nodiscard]] bool moves_with_validation(const Bar& bar);
   void take_kind(const LineMatch& match, std::string_view line);
+  void take_told(const LineMatch& match);
   void count_epoch(std::string_view line);
   void at_epoch(std::string_view words, std::string_view state);
   void at_epoch(NumberOf at, std::string_view state);

@@ -217,6 +217,21 @@ TEST(LineMarks, LightGbmsRowsAreStepsAndMetrics) {
   EXPECT_EQ(said.metrics["cv_agg's valid l2"], 0.5);
 }
 
+TEST(LineMarks, ThatItMayStopEarlyIsAParameter) {
+  const auto told = [](std::string_view line) {
+    return Said().print(fmt::format("{}\n", line)).parameters["early_stopping"];
+  };
+  for (const char* line :
+       {"Training until validation scores don't improve for 50 rounds", "Stopping. Best iteration:",
+        "Did not meet early stopping. Best iteration is:", "Early stopping, best iteration is:",
+        "Monitored metric val_loss did not improve in the last 3 records. Best score: 0.1. Signaling Trainer to stop.",
+        "Epoch 12: early stopping", "INFO:root:Early stopping triggered after 12 epochs"})
+    EXPECT_EQ(told(line), "yes") << line;
+  for (const char* line :
+       {"early stopping: off", "early_stopping=None", "without early stopping", "no early stopping at all"})
+    EXPECT_EQ(told(line), "") << line;
+}
+
 TEST(LineMarks, XgboostsRowsCountFromZero) {
   Said said;
   for (int i = 0; i < 12; ++i) said.print(fmt::format("[{}]\ttrain-rmse:0.3{}\teval-rmse:0.4\n", i, i));

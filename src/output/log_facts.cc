@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/strings.h"
 #include "base/visible.h"
-#include "output/step_counter.h"
+#include "output/line_kinds.h"
 
 namespace headroom::output {
 
@@ -83,8 +83,17 @@ void LogFacts::take_log(std::string_view text, Attempt& attempt) const {
   }
 }
 
+void LogFacts::take_told(std::string_view line, Attempt& attempt) const {
+  for (const LineMatch& match : kinds_of(without_log_prefix(line)))
+    if (const auto told = parameter_of(match))
+      if (std::none_of(patterns_.begin(), patterns_.end(),
+                       [&](const Compiled& one) { return one.pattern.name == told->name; }))
+        put(attempt.parameters_resolved, std::string(told->name), std::string(told->value));
+}
+
 void LogFacts::take_line(std::string_view line, Attempt& attempt) const {
   if (take_json(line, attempt)) return;
+  take_told(line, attempt);
   for (const Compiled& one : patterns_) {
     const auto found = one.matcher.find(line);
     if (!found) continue;

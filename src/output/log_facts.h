@@ -17,7 +17,8 @@ class LogFacts {
   // Patterns for steps and phases are left out. Their syntax was checked when they were read.
   explicit LogFacts(const std::vector<LogPattern>& patterns);
 
-  // Lines of a log: what the patterns find, and lines that are JSON of this form, whatever else is printed:
+  // Lines of a log: what the patterns find, parameters that trainers print (line_kinds.h), unless a pattern is of that
+  // name, and lines that are JSON of this form, whatever else is printed:
   //   {"headroom": {"params": {"lr": 0.1, "model": {"depth": 6}}, "metrics": {"auc": 0.93}}}
   // Nested names are joined by dots; what is no number is no metric.
   void take_log(std::string_view text, Attempt& attempt) const;
@@ -30,6 +31,7 @@ class LogFacts {
     Matcher matcher;
   };
   void take_line(std::string_view line, Attempt& attempt) const;
+  void take_told(std::string_view line, Attempt& attempt) const;
   std::vector<Compiled> patterns_;
 };
 

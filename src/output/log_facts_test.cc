@@ -37,6 +37,16 @@ TEST(LogFacts, ALineOfJsonSaysParametersAndMetrics) {
   EXPECT_THAT(found.metrics, ElementsAre(Pair("auc", 0.5), Pair("test.auc", 0.25)));
 }
 
+TEST(LogFacts, ParametersThatTrainersPrintAreFoundUnlessAPatternSaysThem) {
+  const std::string_view log =
+      "Using bfloat16 Automatic Mixed Precision (AMP)\nEpoch 12: early stopping\nprecision mine\n";
+  EXPECT_THAT(facts_of(log).parameters_resolved,
+              ElementsAre(Pair("mixed_precision", "bfloat16"), Pair("early_stopping", "yes")));
+  EXPECT_THAT(
+      facts_of(log, {{LogPattern::Kind::kParameter, "mixed_precision", "precision (\\w+)"}}).parameters_resolved,
+      ElementsAre(Pair("early_stopping", "yes"), Pair("mixed_precision", "mine")));
+}
+
 TEST(LogFacts, OtherJsonIsOnlyText) {
   const Attempt found = facts_of("{\"params\": {\"lr\": 1}}\n{\"headroom\": 3}\n{\"headroom\": {\"params\": [1]}}\n");
   EXPECT_THAT(found.parameters_resolved, IsEmpty());

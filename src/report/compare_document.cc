@@ -113,6 +113,7 @@ std::string to_html(const ComparisonDocument& d) {
                          c.comparable() ? reasons : result,
                          {"required", "Required", html::table(requirements_table(c.requirements))},
                          {"figures", "Side by side", html::table(figures_table(c.figures))},
+                         {"memory", kMemoryTitle, html::points(memory_points(c))},
                          {"parts", "GPU time", parts_chart(captioned("GPU time by account", c), c.accounts)},
                          {"phases", "Phases",
                           parts_chart(captioned("GPU time by phase", c), c.phases) + html::dim(short_phases_words(c))},
@@ -134,6 +135,7 @@ std::string to_markdown(const ComparisonDocument& d) {
   text += c.comparable() ? result + reasons : reasons + result;
   text += section("Required", markdown::table(requirements_table(c.requirements)));
   text += section("Side by side", markdown::table(figures_table(c.figures)));
+  text += section(kMemoryTitle, markdown::points(memory_points(c)));
   text += section("GPU time", markdown::table(parts_table(captioned("GPU time by account", c), c.accounts)));
   Table phases = parts_table(captioned("GPU time by phase", c), c.phases);
   phases.note = short_phases_words(c);

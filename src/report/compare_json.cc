@@ -56,6 +56,9 @@ std::string to_json(const Comparison& c) {
                                {"b_deviation", optional_json(metric.b_spread)},
                                {"equal_work", metric.equal_work}});
   json["figures"] = figures_json(c.figures);
+  json["memory"] = Json::array();
+  for (const ComparedMemory& one : c.memory)
+    json["memory"].push_back({{"code", info(one.fact).code}, {"text", one.text}});
   if (!c.requirements.empty()) json["requirements"] = requirements_json(c.requirements);
   json["parameters"] = Json::array();
   for (const ComparedParameter& parameter : c.parameters)

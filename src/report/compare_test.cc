@@ -58,6 +58,23 @@ Artefacts: 1 of 2 differ.
 )");
 }
 
+TEST(CompareText, MemoryThatDiffersIsInTheFullTextInJsonAndInTheDocument) {
+  for (Comparison c : {measured(), refused()}) {
+    c.memory = {{MemoryFact::kPeak, "10 GiB in A, 20 GiB in B, on GPU 0"},
+                {MemoryFact::kBatchSize, "batch_size differs, too: 32 in A, 64 in B"}};
+    EXPECT_THAT(to_text(c, {}), Not(HasSubstr("GPU memory")));
+    EXPECT_THAT(to_text(c, {.full = true}),
+                HasSubstr("GPU memory, and what differs beside it\n"
+                          "  peak              10 GiB in A, 20 GiB in B, on GPU 0\n"
+                          "  batch size        batch_size differs, too: 32 in A, 64 in B\n"));
+    const auto json = nlohmann::json::parse(to_json(c))["memory"];
+    EXPECT_EQ(json[1]["code"], "batch_size");
+    EXPECT_EQ(json[0]["text"], "10 GiB in A, 20 GiB in B, on GPU 0");
+    EXPECT_THAT(to_html(ComparisonDocument{.comparison = c}), HasSubstr("batch_size differs, too: 32 in A, 64 in B"));
+    EXPECT_THAT(to_markdown(ComparisonDocument{.comparison = c}), HasSubstr("* peak: 10 GiB in A, 20 GiB in B"));
+  }
+}
+
 TEST(CompareText, ShortPhasesAreSaidToBeCountedToOthers) {
   Comparison c = measured();
   EXPECT_THAT(to_text(c, {}), Not(HasSubstr("too short")));

@@ -107,6 +107,13 @@ std::string figures_text(const Comparison& c, const TextOptions& options) {
   return text;
 }
 
+std::string memory_text(const Comparison& c, const TextOptions& options) {
+  if (!options.full || c.memory.empty()) return "";
+  std::string text = std::string(kMemoryTitle) + "\n";
+  for (const ComparedMemory& one : c.memory) text += row(info(one.fact).label, one.text, options);
+  return text;
+}
+
 std::string artefacts_text(const Comparison& c, const TextOptions& options) {
   if (c.artefacts.empty()) return "";
   std::string text = wrap(artefact_words(c), options.width, "", "");
@@ -127,7 +134,7 @@ std::string to_text(const Comparison& c, const TextOptions& given) {
   std::string text;
   if (!c.comparable()) {
     text = refused(c, options) + requirements_text(c.requirements, options) + changes_text(c, options);
-    return text + figures_text(c, options) + artefacts_text(c, options);
+    return text + figures_text(c, options) + memory_text(c, options) + artefacts_text(c, options);
   }
   text = wrap(bold(answer_words(c), options), options.width, "", "");
   text += row("per " + c.unit, fmt::format("A {}, B {}; {}", per_unit(c.a), per_unit(c.b), c.method), options);
@@ -136,7 +143,7 @@ std::string to_text(const Comparison& c, const TextOptions& given) {
   text += parts_text("GPU time of the whole runs", c.accounts, c, options) +
           parts_text("Phases of the whole runs", c.phases, c, options);
   if (const std::string words = short_phases_words(c); !words.empty()) text += wrap(words, options.width, "  ", "  ");
-  return text + figures_text(c, options) + artefacts_text(c, options);
+  return text + figures_text(c, options) + memory_text(c, options) + artefacts_text(c, options);
 }
 
 }  // namespace headroom::report

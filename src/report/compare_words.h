@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "model/comparison.h"
 
@@ -16,6 +17,7 @@ namespace headroom::report {
 [[nodiscard]] std::string metric_words(double mean, const std::optional<double>& spread);
 // Of phases that have no time of their own; "" where there are none.
 [[nodiscard]] std::string short_phases_words(const Comparison& c);
+inline constexpr std::string_view kMemoryTitle = "GPU memory, and what differs beside it";
 [[nodiscard]] std::string artefact_words(const Comparison& c);  // how many are the same; "" where there are none
 
 }  // namespace headroom::report

@@ -81,6 +81,12 @@ std::vector<Point> reason_points(const Comparison& c) {
   return points;
 }
 
+std::vector<Point> memory_points(const Comparison& c) {
+  std::vector<Point> points;
+  for (const ComparedMemory& one : c.memory) points.push_back({std::string(info(one.fact).label), one.text});
+  return points;
+}
+
 Table parts_table(std::string caption, const std::vector<ComparedPart>& parts) {
   Table table;
   table.caption = std::move(caption);

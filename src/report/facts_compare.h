@@ -14,6 +14,7 @@ namespace headroom::report {
 [[nodiscard]] std::vector<Point> result_points(const ComparisonDocument& d);
 [[nodiscard]] Table result_table(const ComparisonDocument& d);  // what is drawn as intervals
 [[nodiscard]] std::vector<Point> reason_points(const Comparison& c);
+[[nodiscard]] std::vector<Point> memory_points(const Comparison& c);
 [[nodiscard]] Table parts_table(std::string caption, const std::vector<ComparedPart>& parts);
 [[nodiscard]] Table parameters_table(const Comparison& c);
 [[nodiscard]] Table metrics_table(const ComparisonDocument& d);

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from batch_support import HEADROOM, answer, journal, lines, run
-from headroom_e2e import environment
+from headroom_e2e import environment, headroom
 
 TASKS = """
 [task]
@@ -28,6 +28,10 @@ printf 'no newline at the end'
 """
 
 
+def history(tmp_path):
+    return (tmp_path / "state" / "headroom" / "batch-history.jsonl").read_text("utf-8")
+
+
 def write(tmp_path):
     (tmp_path / "job.sh").write_text(JOB)
     (tmp_path / "tasks.toml").write_text(TASKS)
@@ -40,6 +44,27 @@ def test_parameters_metrics_and_steps_are_kept(tmp_path):
     for attempt in json.loads(run(tmp_path, "show", "--json", "--folder", tasks).stdout)["attempts"]:
         assert attempt["parameters_resolved"] == {"lr": "0.5", "model.depth": "6", "seed": attempt["task"][1:]}
         assert attempt["metrics"] == {"auc": 0.75, "loss": 0.3} and attempt["steps"] == 30
+    assert "seconds_per_step" in history(tmp_path)
+
+
+def printing(tmp_path, name, steps):
+    """A batch of two tasks that print their steps, of which its file says nothing; its folder."""
+    (tmp_path / "train.sh").write_text("echo Using 16bit Automatic Mixed Precision '(AMP)'\n"
+                                       "for s in $(seq $1); do echo \"step $s/$1 | loss 0.5\"; done\n")
+    (tmp_path / f"{name}.toml").write_text('[task]\nname = "t{i}"\ncommand = ["/bin/sh", "train.sh", "' + str(steps) + '"]\n'
+                                           'working_directory = "."\ngpus = 0\n[task.grid]\ni = [1, 2, 3]\n')
+    answer(tmp_path, tmp_path / f"{name}.toml")
+    return tmp_path / f"{name}.batch"
+
+
+def test_without_a_pattern_steps_are_what_trainers_print(tmp_path):
+    base, more = printing(tmp_path, "base", 20), printing(tmp_path, "more", 40)
+    for attempt in json.loads(run(tmp_path, "show", "--json", "--folder", base).stdout)["attempts"]:
+        assert attempt["steps"] == 20 and attempt["parameters_resolved"] == {"mixed_precision": "16bit"}
+    assert "seconds_per_step" not in history(tmp_path), "no speed is measured by them"
+    done = headroom(tmp_path, "compare", base, more, "--json", check=False)
+    texts = {reason["code"]: reason["text"] for reason in json.loads(done.stdout)["reasons"]}
+    assert done.returncode == 1 and texts["different_work"] == "A did 20 steps a run, B 40 steps"
 
 
 def test_output_can_be_followed(tmp_path):

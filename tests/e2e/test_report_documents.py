@@ -106,6 +106,18 @@ def test_a_comparison_is_the_text_drawn(pair):
     is_whole(refused)
 
 
+def test_a_report_of_two_is_the_document_of_their_comparison(pair):
+    headroom(pair, "compare", "slow.toml", "fast.toml", "-o", "compared.html")
+    headroom(pair, "compare", "slow.toml", "fast.toml", "-o", "compared.md")
+    done = headroom(pair, "report", "slow.toml", "fast.toml")
+    assert done.stdout == "" and (pair / "slow-fast.report.html").read_bytes() == (pair / "compared.html").read_bytes()
+    headroom(pair, "report", "slow.toml", "fast.toml", "-o", "compared.md")  # it replaces its like
+    assert headroom(pair, "report", "slow.toml", "fast.toml", "-o", "-", "--as", "md").stdout == (pair / "compared.md").read_text("utf-8")
+    for wrong, said in ((["--from", "1s"], "--from is for the report of one recording"), (["-o", "x.pdf"], "neither with .html")):
+        refused = headroom(pair, "report", "slow.toml", "fast.toml", *wrong, check=False)
+        assert refused.returncode == 2 and said in refused.stderr
+
+
 def test_a_verification_shows_what_was_promised(tmp_path):
     recording = RECORDINGS["input"]
     plan = headroom(tmp_path, "plan", recording, "--json").stdout

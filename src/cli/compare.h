@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/document_file.h"
+#include "cli/open_recording.h"
+#include "model/comparison.h"
+
+namespace headroom::cli {
+
+struct CompareOptions {
+  std::string a, b;
+  bool tasks = false, steps = false, whole = false, json = false, full = false;
+  std::vector<std::string> changed, artefacts, require;
+  double tolerance = 1e-6;
+  DocumentOptions document;
+};
+
+// The comparison of A and B; where a document was asked for, that is written, too.
+[[nodiscard]] Result<Comparison> compared(const CompareOptions& options, const ImportOptions& import);
+
+}  // namespace headroom::cli
