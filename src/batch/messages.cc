@@ -143,8 +143,8 @@ std::string disk_full(const std::string& folder, const std::string& missing, std
 }
 
 std::string folder_removed(const std::string& folder) {
-  return fmt::format("the folder {} was removed while the batch runs: its logs are lost, and no task can start any more",
-                     folder);
+  return fmt::format(
+      "the folder {} was removed while the batch runs: its logs are lost, and no task can start any more", folder);
 }
 
 std::string output_not_read(const std::string& task) {

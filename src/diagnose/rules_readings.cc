@@ -315,7 +315,7 @@ std::vector<Finding> idle_phases(const Analysis& a) {
   return findings;
 }
 
-// Bytes: with less in use no program has a context of CUDA there, whose own are 60 MiB and more. The rest is the driver's.
+// Bytes: with less in use no program has a context of CUDA there, whose own are 60 MiB and more; the driver takes some.
 constexpr double kLeastContext = 32.0 * (1 << 20);
 
 // A log that ends without kernels: the job had ended, holds the GPU, or hangs.
