@@ -18,22 +18,14 @@ def ran(tmp_path, scenario, seconds=8, gpus="2xA6000", run=(), check=True):
     return done, json.loads((tmp_path / "why.json").read_text("utf-8"))
 
 
-LATE = "The GPUs wait for the process on GPU 0"
-
-
-@pytest.mark.parametrize("scenario, title, function", [
-    ("pipe", "The GPU waits for another process", "exchange"),
-    # whose own GPU has nothing to do meanwhile, either
-    ("barrier", LATE, "rest")])
-def test_a_rank_that_waits_for_another(tmp_path, scenario, title, function):
+# How it is told hangs on the cores that are free, for GPU 0 may have nothing to do, either: test_replay_waiting.py has the
+# title of each.
+@pytest.mark.parametrize("scenario", ["pipe", "barrier"])
+def test_a_rank_that_waits_for_another(tmp_path, scenario):
     _, answer = ran(tmp_path, scenario)
     assert share(answer, "peers", device=answer["devices"][1]["uuid"]) > 0
-    titles = {f["title"]: f for f in answer["findings"]}
-    # On a machine without a free core GPU 0 has nothing to do, either: test_replay_waiting.py holds each to its title.
-    found = next((f for text, f in titles.items() if text.startswith((title, LATE))), None)
-    assert found, list(titles)
-    assert "straggler" in (found["candidates"] or [found["cause"]])
-    assert function in found["title"] or not found["title"].startswith(title)
+    causes = [cause for found in answer["findings"] for cause in [found["cause"], *found["candidates"]]]
+    assert "straggler" in causes, [found["title"] for found in answer["findings"]]
 
 
 @pytest.mark.truth
