@@ -48,11 +48,23 @@ bool all_about_work(const Comparison& comparison) {
   });
 }
 
-// A short run after a long one may be faster per step: that is no sign of anything.
+bool refuses_for(const Comparison& comparison, CompareReason reason) {
+  return std::any_of(comparison.reasons.begin(), comparison.reasons.end(),
+                     [&](const ComparedReason& one) { return one.refuses && one.reason == reason; });
+}
+
+// A short run after a long one may be faster per step: that is no sign of anything. Batches of which one runs more tasks
+// at once are compared from the first start to the last end, as a plan's gains are.
 Comparison compared(const Side& before, const Side& after, CompareRequest request) {
   const bool one_each = before.samples.size() == 1 && after.samples.size() == 1;
-  if (request.by != By::kAuto || !one_each || before.steps.empty() || after.steps.empty())
-    return compare(before, after, request);
+  if (request.by != By::kAuto) return compare(before, after, request);
+  if (!one_each || before.steps.empty() || after.steps.empty()) {
+    Comparison by_runs = compare(before, after, request);
+    if (!refuses_for(by_runs, CompareReason::kConcurrencyDiffersOrUnknown)) return by_runs;
+    request.by = By::kWhole;
+    Comparison whole = compare(before, after, request);
+    return whole.comparable() ? whole : by_runs;
+  }
   request.by = By::kWhole;
   Comparison whole = compare(before, after, request);
   if (whole.comparable() || !all_about_work(whole)) return whole;

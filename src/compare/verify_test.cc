@@ -144,6 +144,23 @@ TEST(Verify, AShorterRunIsComparedByItsSteps) {
   EXPECT_EQ(verified({"workers"}, run(0, 0.1), run(100, 0.08)).comparison.unit, "run");
 }
 
+Side tasks(double begin, double every, double each) {
+  Side side{.hardware = {.gpus = {"A6000"}, .uuids = {"GPU-1"}}, .bytes_read = 0};
+  for (int i = 0; i < 12; ++i) {
+    const double at = begin + every * i;
+    side.samples.push_back({.task = fmt::format("t{}", i), .begin = at, .end = at + each, .resolved = {{"lr", "1"}}});
+  }
+  return side;
+}
+
+TEST(Verify, MoreTasksAtOnceAreJudgedByTheTimeOfAllOfThem) {
+  const Verification v = verified({"workers"}, tasks(0, 10, 9.9), tasks(200, 7.5, 15));
+  ASSERT_TRUE(v.comparison.comparable()) << v.comparison.reasons.front().text;
+  EXPECT_EQ(v.comparison.unit, "batch");
+  EXPECT_NEAR(v.applied.measured->value, 119.9 / 97.5, 1e-9);
+  EXPECT_EQ(v.applied.kept, true);
+}
+
 TEST(Verify, ALargerBatchMustKeepItsQuality) {
   const auto with = [](std::vector<std::pair<std::string, std::vector<double>>> metrics) {
     Side before = run(0, 0.1, 200), after = run(100, 0.12, 100);  // twice the batch: 0.6 of the time per sample

@@ -358,6 +358,10 @@ TEST(BatchRules, UnderPackingNeedsRoomForMore) {
   EXPECT_EQ(find_single(sparse(4 * kGiB, 5 * kSecond, 2, "", 1.9), Cause::kUnderPacking), nullptr)
       << "tasks wait for cores";
   EXPECT_NE(find_single(sparse(4 * kGiB, 5 * kSecond, 2, "", 0.6), Cause::kUnderPacking), nullptr);
+  EXPECT_THAT(find_single(sparse(4 * kGiB, 5 * kSecond, 2, "", 1.2), Cause::kUnderPacking)->bound,
+              HasSubstr("4.0x at most, with 4 tasks per GPU, if their kernels do not slow each other down and other "
+                        "programs take no cores"))
+      << "they may go away";
   EXPECT_THAT(find_single(sparse(20 * kGiB, 5 * kSecond, 16, ""), Cause::kUnderPacking)->bound,
               HasSubstr("2.0x at most"));
 }

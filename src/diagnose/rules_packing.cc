@@ -109,6 +109,7 @@ Held held_of(const Analysis& a) {
 struct Room {
   double by_kernels = 1;
   std::optional<double> by_memory, by_cores;
+  std::optional<double> beside_others;  // by cores, if other programs go on to take theirs
 
   [[nodiscard]] double least() const {
     return std::min({by_kernels, by_memory.value_or(by_kernels), by_cores.value_or(by_kernels)});
@@ -129,7 +130,7 @@ Room room_of(const Analysis& a, const Held& held) {
     room.by_cores = cores / per_task / static_cast<double>(a.devices.size());
     // Tasks that wait for a core seem to need less of it: what the machine has left is the limit then.
     if (a.host.busy_cores && *a.host.busy_cores > 0)
-      room.by_cores = std::min(*room.by_cores, held.concurrency() * cores / *a.host.busy_cores);
+      room.beside_others = held.concurrency() * cores / *a.host.busy_cores;
   }
   return room;
 }
@@ -168,7 +169,8 @@ std::vector<Finding> under_packing(const Analysis& a) {
     return {};  // they wait for something else than each other
   const Room room = room_of(a, held);
   const double gain = room.least() / std::max(1.0, held.concurrency());
-  if (gain < a.limits[Threshold::kPackedGain]) return {};
+  const double beside_others = std::min(room.least(), room.beside_others.value_or(room.least()));
+  if (beside_others / std::max(1.0, held.concurrency()) < a.limits[Threshold::kPackedGain]) return {};
   Finding finding;
   finding.cause = Cause::kUnderPacking;
   finding.title = "Tasks waited while the GPUs that others held were mostly idle";
@@ -189,8 +191,9 @@ std::vector<Finding> under_packing(const Analysis& a) {
   const auto span = static_cast<double>(a.ledger.span());
   finding.gain =
       Gain{1.0, span / std::max(1.0, span - held_time * (1 - 1 / gain)),
-           fmt::format("with {:.0f} tasks per GPU, if {}their kernels do not slow each other down",
-                       std::max(2.0, std::floor(room.least())), room.by_memory ? "" : "their memory fits and ")};
+           fmt::format("with {:.0f} tasks per GPU, if {}their kernels do not slow each other down{}",
+                       std::max(2.0, std::floor(room.least())), room.by_memory ? "" : "their memory fits and ",
+                       beside_others < room.least() ? " and other programs take no cores" : "")};
   finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
   return only(std::move(finding));
 }

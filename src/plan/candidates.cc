@@ -336,18 +336,20 @@ class Maker {
     made.option.gain.condition += "; its high end has the kernels and the other time of these phases, too";
   }
 
-  // Named phases most of whose idle time has the account of the claims.
+  // Named phases most of whose idle time has the account of the claims, and a tenth of all that has it: in a phase of
+  // kernels the little idle time is what its neighbours left there.
   [[nodiscard]] std::vector<std::int32_t> phases_within(const Finding& finding) const {
     std::vector<Nanos> idle(e_.phases.size()), claimed(e_.phases.size());
+    Nanos all = 0;
     for (const LedgerEntry& entry : e_.ledger.entries) {
       if (entry.phase < 0 || is_busy(entry.account)) continue;
       const auto phase = static_cast<std::size_t>(entry.phase);
       idle[phase] += entry.ns;
-      if (entry.account == finding.claims.front().account) claimed[phase] += entry.ns;
+      if (entry.account == finding.claims.front().account) claimed[phase] += entry.ns, all += entry.ns;
     }
     std::vector<std::int32_t> found;
     for (std::size_t phase = 0; phase < idle.size(); ++phase)
-      if (!e_.phases[phase].named_by.empty() && claimed[phase] > 0 && 2 * claimed[phase] > idle[phase])
+      if (!e_.phases[phase].named_by.empty() && 10 * claimed[phase] > all && 2 * claimed[phase] > idle[phase])
         found.push_back(static_cast<std::int32_t>(phase));
     return found;
   }

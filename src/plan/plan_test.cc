@@ -167,6 +167,22 @@ TEST(Plan, WhatIsNotRunHasNoKernelsEither) {
   EXPECT_NEAR(larger->gain.high, 120.0 / 80, 0.07) << "nothing tells how long the kernels of larger batches take";
 }
 
+// The idle time of each validation begins before its mark does: kernels of the training are none of a validation's.
+TEST(Plan, WhatAValidationLeavesInThePhaseBeforeItDoesNotMakeThatOneItsOwn) {
+  RecordingBuilder recording(120);
+  std::vector<std::pair<double, std::string>> phases;
+  for (int epoch = 0; epoch < 4; ++epoch)
+    phases.insert(phases.end(), {{30.0 * epoch, "train"}, {30.0 * epoch + 20, "validate"}});
+  recording.gpu(0, [](double t) { return std::fmod(t - 0.001, 30) < 19.5 ? 1.0 : 0.0; });
+  recording.process(100, 1, 0, 120, 0.99).context(100, 0, 0, 120).marks(100, "marks", phases);
+  const Plan p = plan(explain(recording.build()));
+  const Option *less = option(p, "validate_less"), *larger = option(p, "larger_eval_batch");
+  ASSERT_NE(less, nullptr);
+  ASSERT_NE(larger, nullptr);
+  EXPECT_LT(larger->gain.high, 120.0 / 75);
+  EXPECT_LT(less->gain.high, 120.0 / 95);
+}
+
 TEST(Plan, AGpuThatIsNotUsedKeepsNoTimeOfTheJob) {
   const auto workers = [](bool second) {
     RecordingBuilder recording(100, 0.5);
