@@ -13,7 +13,8 @@ def tool(name, *arguments):
                           capture_output=True, text=True, timeout=120, check=False)
 
 
-def test_readme_shows_what_the_program_prints():
+def test_readme_and_cases_show_what_the_program_prints():
+    assert len(list((ROOT / "docs" / "cases").glob("00[0-4]-*.md"))) == 5
     done = tool("regen_docs.py", HEADROOM, "--check")
     assert done.returncode == 0, done.stdout + done.stderr
 
