@@ -42,7 +42,7 @@ def stage(folder):
 
 def printed(binary, arguments, code, folder):
     env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": str(folder / "home"), "TZ": "UTC"}
-    done = subprocess.run([binary, *shlex.split(arguments)], cwd=folder, env=env, check=False, timeout=60,
+    done = subprocess.run([binary, *shlex.split(arguments)], cwd=folder, env=env, check=False, timeout=200,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != code:
         sys.exit(f"headroom {arguments}: exit {done.returncode}, not {code}\n{done.stdout}{done.stderr}")
@@ -65,20 +65,22 @@ def part(text, page, said):
     return ["..."] * (first > 1) + lines[first - 1:last] + ["..."] * (last < len(lines))
 
 
-def block(binary, page, folder, match):
+def block(binary, page, folder, before, match):
     said = match[3] or ""
     code = re.search(r"exit (\d+)", said)
-    text = printed(binary, match[2], int(code[1]) if code else 0, folder)
-    lines = [f"$ headroom {match[2]}", *part(text, page, said)]
+    if match[2] not in before:  # a page may show two parts of one answer
+        before[match[2]] = printed(binary, match[2], int(code[1]) if code else 0, folder)
+    lines = [f"$ headroom {match[2]}", *part(before[match[2]], page, said)]
     return match[1] + "\n" + "".join(f"    {line}".rstrip() + "\n" for line in lines) + "\n" + match[5]
 
 
 def wanted(binary, page, text):
     """The page as it should be."""
+    before = {}
     with tempfile.TemporaryDirectory() as made:
         folder = pathlib.Path(made)
         stage(folder)
-        new, blocks = BLOCK.subn(lambda match: block(binary, page, folder, match), text)
+        new, blocks = BLOCK.subn(lambda match: block(binary, page, folder, before, match), text)
     if blocks == 0 or blocks != text.count("<!-- output of:"):
         sys.exit(f"{page}: {text.count('<!-- output of:')} blocks of output begin, {blocks} can be read")
     return new

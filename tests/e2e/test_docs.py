@@ -10,7 +10,7 @@ from headroom_e2e import BUILD, HEADROOM, ROOT, headroom
 
 def tool(name, *arguments):
     return subprocess.run([sys.executable, str(ROOT / "tools" / name), *arguments], stdin=subprocess.DEVNULL,
-                          capture_output=True, text=True, timeout=120, check=False)
+                          capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_readme_and_cases_show_what_the_program_prints():
