@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <future>
+#include <system_error>
 
 #include "base/thread.h"
 
@@ -14,10 +15,16 @@ namespace headroom {
 bool returns_within(Nanos patience, std::function<void()> ask) {
   auto done = std::make_shared<std::promise<void>>();
   std::future<void> returned = done->get_future();
-  std::thread asking = thread_without_signals([done, ask = std::move(ask)] {
+  std::thread asking;
+  try {
+    asking = thread_without_signals([done, ask] {
+      ask();
+      done->set_value();
+    });
+  } catch (const std::system_error&) {  // no more threads for this user: then it is waited for
     ask();
-    done->set_value();
-  });
+    return true;
+  }
   const bool in_time = returned.wait_for(std::chrono::nanoseconds(patience)) == std::future_status::ready;
   in_time ? asking.join() : asking.detach();
   return in_time;

@@ -53,8 +53,8 @@ bool refuses_for(const Comparison& comparison, CompareReason reason) {
                      [&](const ComparedReason& one) { return one.refuses && one.reason == reason; });
 }
 
-// A short run after a long one may be faster per step: that is no sign of anything. Batches of which one runs more tasks
-// at once are compared from the first start to the last end, as a plan's gains are.
+// A short run after a long one may be faster per step: that is no sign of anything. Batches of which one runs more
+// tasks at once are compared from the first start to the last end, as a plan's gains are.
 Comparison compared(const Side& before, const Side& after, CompareRequest request) {
   const bool one_each = before.samples.size() == 1 && after.samples.size() == 1;
   if (request.by != By::kAuto) return compare(before, after, request);

@@ -18,6 +18,7 @@ constexpr int kMostLeftBehind = 8;  // threads that hang in a reading
 struct Job {
   AttemptId attempt = 0;
   ReadOutput read;
+  Nanos asked = 0;
 };
 
 }  // namespace
@@ -81,26 +82,35 @@ bool BackgroundReader::start_thread() {
 }
 
 void BackgroundReader::read(AttemptId attempt, ReadOutput read) {
-  std::unique_lock lock(shared_->mutex);
-  if (!shared_->running && !start_thread()) {
-    shared_->done.push_back({.attempt = attempt, .given_up = true});
-    return;
+  const std::lock_guard lock(shared_->mutex);
+  shared_->waiting.push_back({.attempt = attempt, .read = std::move(read), .asked = boottime_now()});
+  if (shared_->running || start_thread())
+    shared_->changed.notify_one();
+  else if (shared_->left_behind > kMostLeftBehind)
+    give_up_waiting(0);
+}
+
+// With the mutex held: what has waited for a thread for so long.
+void BackgroundReader::give_up_waiting(Nanos patience) {
+  const Nanos now = boottime_now();
+  std::deque<Job>& waiting = shared_->waiting;
+  while (!waiting.empty() && now - waiting.front().asked >= patience) {
+    shared_->done.push_back({.attempt = waiting.front().attempt, .given_up = true});
+    waiting.pop_front();
   }
-  shared_->waiting.push_back({.attempt = attempt, .read = std::move(read)});
-  shared_->changed.notify_one();
 }
 
 void BackgroundReader::give_up_overdue() {
   Shared& shared = *shared_;
+  // Where this user may have no more threads, a task that ends makes room for one.
+  if (!shared.running && !shared.waiting.empty() && !start_thread()) give_up_waiting(budget_);
   if (!shared.reading || boottime_now() - shared.since < budget_) return;
   shared.done.push_back({.attempt = *shared.reading, .given_up = true});
   shared.reading.reset();
   ++shared.generation;
   ++shared.left_behind;
   shared.running = false;
-  if (shared.waiting.empty() || start_thread()) return;
-  for (const Job& job : std::exchange(shared.waiting, {}))
-    shared.done.push_back({.attempt = job.attempt, .given_up = true});
+  if (!shared.waiting.empty() && !start_thread()) give_up_waiting(0);
 }
 
 std::vector<OutputRead> BackgroundReader::take() {

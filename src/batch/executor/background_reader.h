@@ -27,6 +27,7 @@ class BackgroundReader {
  private:
   struct Shared;
   [[nodiscard]] bool start_thread();
+  void give_up_waiting(Nanos patience);
   void give_up_overdue();
 
   const Nanos budget_;
