@@ -60,6 +60,11 @@ TEST(BatchTable, SortsNumbersAsNumbersAndPutsWhatIsMissingLast) {
   EXPECT_THAT(order(rows), ElementsAre("ten", "nine", "none", "nan"));
   ASSERT_TRUE(sort_table(rows, "lr", false));
   EXPECT_THAT(order(rows), ElementsAre("nine", "none", "ten", "nan"));
+  rows[0].state = TaskState::kFailed;
+  ASSERT_TRUE(sort_table(rows, "lr", false));
+  EXPECT_THAT(order(rows), ElementsAre("nine", "none", "ten", "nan"));
+  ASSERT_TRUE(sort_table(rows, "loss", false));
+  EXPECT_THAT(order(rows), ElementsAre("ten", "nine", "none", "nan")) << "nine has failed";
   const auto unknown = sort_table(rows, "los", false);
   ASSERT_FALSE(unknown);
   EXPECT_THAT(unknown.error().hint, HasSubstr("loss, lr, task, time, gpu_memory"));
