@@ -7,6 +7,9 @@
 #include "analyze/job.h"
 #include "analyze/stats.h"
 #include "analyze/utilisation.h"
+#include "model/events.h"
+#include "model/notes.h"
+#include "model/thresholds.h"
 
 namespace headroom {
 
@@ -94,9 +97,10 @@ std::optional<FirstKernel> first_kernel(const Recording& recording, const Worker
   return first;
 }
 
-std::optional<std::int64_t> most_memory(const Recording& recording, const Worker& worker, Nanos from, Nanos until) {
-  std::optional<std::int64_t> most;
-  std::map<Nanos, std::int64_t> at;  // over its GPUs
+// By reading, over the GPUs of a process, or of several.
+using MemoryAt = std::map<Nanos, std::int64_t>;
+
+void add_memory(const Recording& recording, const Worker& worker, Nanos from, Nanos until, MemoryAt& at) {
   for (const ContextUse* use : worker.uses) {
     const Track& track = recording.tracks[static_cast<std::size_t>(use->source)];
     const Column* memory = track.find(Metric::kProcessGpuMemory);
@@ -104,8 +108,47 @@ std::optional<std::int64_t> most_memory(const Recording& recording, const Worker
     for (std::size_t row = 0; row < track.at.size(); ++row)
       if (memory->has(row) && track.at[row] >= from && track.at[row] <= until) at[track.at[row]] += memory->values[row];
   }
+}
+
+std::optional<std::int64_t> most_of(const MemoryAt& at) {
+  std::optional<std::int64_t> most;
   for (const auto& [when, bytes] : at) most = std::max(most.value_or(0), bytes);
   return most;
+}
+
+std::optional<std::int64_t> most_memory(const Recording& recording, const Worker& worker, Nanos from, Nanos until) {
+  MemoryAt at;
+  add_memory(recording, worker, from, until, at);
+  return most_of(at);
+}
+
+// At the last reading that saw the process on one of its GPUs.
+bool memory_was_full(const Recording& recording, const Worker& worker) {
+  constexpr Thresholds kLimits;
+  return std::any_of(worker.uses.begin(), worker.uses.end(), [&](const ContextUse* use) {
+    const auto device = static_cast<std::size_t>(use->device);
+    const Column* used = recording.tracks[device].find(Metric::kMemoryUsed);
+    const auto total = device_of(recording.sources[device]).memory_total_bytes;
+    if (used == nullptr || !total || *total <= 0) return false;
+    const auto& at = recording.tracks[device].at;
+    for (std::size_t row = at.size(); row-- > 0;)
+      if (at[row] <= use->seen_until && used->has(row))
+        return at[row] >= use->held_from &&
+               static_cast<double>(used->values[row]) >= kLimits[Threshold::kOutOfMemory] * static_cast<double>(*total);
+    return false;
+  });
+}
+
+// The failed trial that ended nearest to a line of the output, where one did soon before or after it: who catches the
+// error says so before the trial ends, who lets Optuna report it after. Trials are on the recording's clock.
+std::optional<std::size_t> that_ended_at(const std::vector<TrialTime>& trials, Nanos at) {
+  constexpr Nanos kNear = 5 * kSecond;
+  std::optional<std::size_t> nearest;
+  const auto off = [&](std::size_t t) { return trials[t].end > at ? trials[t].end - at : at - trials[t].end; };
+  for (std::size_t t = 0; t < trials.size(); ++t)
+    if (trials[t].failed && trials[t].begin <= at && off(t) <= kNear && (!nearest || off(t) < off(*nearest)))
+      nearest = t;
+  return nearest;
 }
 
 // A stretch in which a trial had a device.
@@ -155,6 +198,7 @@ class Matching {
   void add_trials(StudyMatch& match);
   void add_kernels(StudyMatch& match);
   void add_whole(StudyMatch& match) const;
+  void add_out_of_memory(StudyMatch& match) const;
 
   const Recording& recording_;
   std::vector<TrialTime> trials_;
@@ -250,10 +294,25 @@ void Matching::add_whole(StudyMatch& match) const {
                                  static_cast<double>(sample.end - sample.begin));
     }
   if (seen > 0) match.gpu_busy = static_cast<double>(busy) / static_cast<double>(seen);
+  MemoryAt together;
+  for (const Worker& worker : workers_) add_memory(recording_, worker, begin_, end_, together);
+  match.memory_at_once_bytes = most_of(together);
   if (several_at_once_ || match.trials.empty()) return;
   for (const Worker& worker : workers_)
     if (const auto most = most_memory(recording_, worker, begin_, end_))
       match.memory_per_trial_bytes = std::max(match.memory_per_trial_bytes.value_or(0), *most);
+}
+
+void Matching::add_out_of_memory(StudyMatch& match) const {
+  std::map<std::size_t, bool> found;  // by trial: whether it was said
+  for (std::size_t t = 0; t < trials_.size(); ++t)
+    if (trials_[t].failed && own_[t] != kNone && memory_was_full(recording_, workers_[own_[t]])) found[t] = false;
+  for (const Event& event : recording_.events) {
+    const auto note = of_event<events::Note>(event);
+    if (!note || !std::string_view(note->text).starts_with(kNoteOutOfMemory)) continue;
+    if (const auto trial = that_ended_at(trials_, event.at)) found[*trial] = true;
+  }
+  for (const auto& [t, said] : found) match.out_of_memory.push_back({.number = trials_[t].number, .said = said});
 }
 
 StudyMatch Matching::match() {
@@ -272,6 +331,7 @@ StudyMatch Matching::match() {
   add_trials(match);
   add_kernels(match);
   add_whole(match);
+  add_out_of_memory(match);
   return match;
 }
 

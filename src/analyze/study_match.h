@@ -14,6 +14,7 @@ struct TrialTime {
   std::int64_t number = 0;
   Nanos begin = 0, end = 0;
   bool finished = true;
+  bool failed = false;
 };
 
 // What a recording says of one trial.
@@ -26,10 +27,19 @@ struct TrialUse {
   bool gone = false;                         // it is not finished, and its own process has ended
 };
 
+// A trial that failed for want of the GPU's memory: the job's output said so as it ended, or, of one with a process of
+// its own, the memory of its GPU was full (Threshold::kOutOfMemory) at the last reading that saw the process.
+struct OutOfMemoryTrial {
+  std::int64_t number = 0;
+  bool said = false;
+};
+
 struct StudyMatch {
   double covered = 0;              // share of the trials' time, from the first begin to the last end, that is recorded
   std::optional<double> gpu_busy;  // share of that in which a kernel ran, over the GPUs that the job's processes held
   std::optional<std::int64_t> memory_per_trial_bytes;  // highest of a process, where none ran several trials at once
+  std::optional<std::int64_t> memory_at_once_bytes;    // highest of all processes of the job together, at a reading
+  std::vector<OutOfMemoryTrial> out_of_memory;         // a recording keeps the first lines that say so, not all
   std::vector<TrialUse> trials;                        // those that a process of the job was there for
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analyze/testing.h"
+#include "model/notes.h"
 
 namespace headroom {
 namespace {
@@ -142,6 +143,52 @@ TEST(StudyMatch, ATrialWhoseOwnProcessIsGoneIsGone) {
   ASSERT_EQ(match.trials.size(), 2U);
   EXPECT_FALSE(match.trials[0].gone);
   EXPECT_TRUE(match.trials[1].gone);
+}
+
+TrialTime failed(std::int64_t number, double begin, double end) {
+  TrialTime one = trial(number, begin, end);
+  one.failed = true;
+  return one;
+}
+
+std::vector<std::pair<std::int64_t, bool>> out_of_memory(const StudyMatch& match) {
+  std::vector<std::pair<std::int64_t, bool>> found;
+  for (const OutOfMemoryTrial& one : match.out_of_memory) found.emplace_back(one.number, one.said);
+  return found;
+}
+
+TEST(StudyMatch, AFailedTrialRanOutOfMemoryIfTheOutputSaidSoAsItEnded) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, two_bursts).process(100, 1, 0, 60, 1).context(100, 0, 1, 60);
+  for (const double at : {20.3, 20.4, 45.0})
+    builder.sink().add_event(
+        to_event(events::Note{.text = std::string(kNoteOutOfMemory) + "CUDA out of memory", .line = {}},
+                 RecordingBuilder::at(at)));
+  const std::vector<TrialTime> trials{failed(0, 0, 20), trial(1, 2, 20.4), failed(2, 1, 25), failed(3, 30, 38)};
+  EXPECT_EQ(out_of_memory(match_study(builder.build(), trials)),
+            (std::vector<std::pair<std::int64_t, bool>>{{0, true}}))
+      << "the nearest that failed; one that completed did not, and 7 s later nothing ended";
+}
+
+TEST(StudyMatch, AFailedTrialRanOutOfMemoryIfItsGpuWasFullAsItsOwnProcessEnded) {
+  const auto with = [](double used) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, two_bursts, used).process(100, 1, 2, 21, 1).process(200, 1, 32, 51, 1);
+    builder.context(100, 0, 11, 20, 1).context(200, 0, 41, 50, 1);
+    return out_of_memory(match_study(builder.build(), {failed(7, 0, 22), trial(8, 30, 52)}));
+  };
+  constexpr double kTotal = 48.0 * (1 << 30);
+  EXPECT_EQ(with(0.95 * kTotal), (std::vector<std::pair<std::int64_t, bool>>{{7, false}}));
+  EXPECT_TRUE(with(0.85 * kTotal).empty());
+}
+
+TEST(StudyMatch, MemoryAtOnceIsThatOfAllProcessesTogether) {
+  RecordingBuilder builder(60);
+  builder.gpu(0, two_bursts).process(100, 1, 0, 60, 1).process(200, 1, 0, 60, 1);
+  builder.context(100, 0, 1, 60).context(200, 0, 20, 60);
+  const StudyMatch match = match_study(builder.build(), {trial(0, 0, 28), trial(1, 2, 58), trial(2, 29, 59)});
+  EXPECT_EQ(match.memory_per_trial_bytes, std::int64_t{1} << 30);
+  EXPECT_EQ(match.memory_at_once_bytes, std::int64_t{2} << 30);
 }
 
 TEST(StudyMatch, AnotherTimeOrOthersProcessesMatchNothing) {

@@ -5,11 +5,13 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <optional>
 
 #include "base/filesystem.h"
 #include "base/strings.h"
 #include "cli/artefacts.h"
 #include "cli/compare_sides.h"
+#include "cli/compare_studies.h"
 #include "cli/output.h"
 #include "cli/require.h"
 #include "cli/terminal.h"
@@ -49,7 +51,28 @@ Result<Comparison> compared(const CompareOptions& options, const ImportOptions& 
 
 namespace {
 
+// Absent: no side is a study.
+std::optional<Result<int>> of_studies(const CompareOptions& options) {
+  const bool a = names_storage(options.a), b = names_storage(options.b);
+  const bool named = options.study_a || options.study_b;
+  if (!a && !b && !named) return std::nullopt;
+  if (!a || !b)
+    return fail(Errc::kInvalidInput,
+                fmt::format("compare: {} is no storage of Optuna{}", a ? options.b : options.a,
+                            a || b ? ", and a study is compared with a study" : ""),
+                "headroom compare A.db B.db");
+  const bool runs = options.tasks || options.steps || options.whole || !options.changed.empty() ||
+                    !options.artefacts.empty() || !options.require.empty() || !options.document.path.empty();
+  if (runs)
+    return fail(Errc::kInvalidInput, "compare: two studies take no other option than --study-a, --study-b and --json",
+                "headroom compare A.db B.db");
+  return compare_studies(
+      {.a = options.a, .b = options.b, .study_a = options.study_a, .study_b = options.study_b, .json = options.json});
+}
+
 Result<int> run_compare(const CompareOptions& options, const ImportOptions& import) {
+  if (!options.a.empty() && !options.b.empty())
+    if (const auto studies = of_studies(options)) return *studies;
   HR_TRY(const Comparison comparison, compared(options, import));
   if (options.json) {
     put(report::to_json(comparison));
@@ -66,8 +89,9 @@ Result<int> run_compare(const CompareOptions& options, const ImportOptions& impo
 Action declare_compare(VerbInput input) {
   auto options = std::make_shared<CompareOptions>();
   auto& app = input.app;
-  const std::string words =
-      std::string(kRecordingWords) + ", a batch's folder or task file; several with commas: repeats";
+  const std::string words = std::string(kRecordingWords) +
+                            ", a batch's folder or task file; several with commas: repeats; or the storage of a study, "
+                            "with one on both sides";
   app.add_option("A", options->a, "what was before: " + words);
   app.add_option("B", options->b, "what is to be judged: likewise");
   auto* tasks =
@@ -78,6 +102,9 @@ Action declare_compare(VerbInput input) {
                "by the time of whole runs, start-up included; of two batches: of all tasks together")
       ->excludes(tasks)
       ->excludes(steps);
+  app.add_option("--study-a", options->study_a, "of two studies: the name of A's, where its storage has several")
+      ->type_name("NAME");
+  app.add_option("--study-b", options->study_b, "likewise of B's")->type_name("NAME");
   app.add_option("--changed", options->changed,
                  "parameters that were meant to differ (default: those that the commands themselves say differently)")
       ->type_name("NAME")
@@ -96,7 +123,7 @@ Action declare_compare(VerbInput input) {
       "1 (figures: docs/compare.md)");
   declare_document(app, options->document);
   app.add_flag("--full", options->full, "every account, phase and artefact, and both runs' figures GPU by GPU");
-  app.add_flag("--json", options->json, "machine-readable, schema headroom.compare/1");
+  app.add_flag("--json", options->json, "machine-readable, schema headroom.compare/1 or headroom.compare-study/1");
   auto import = declare_import_options(app);
   return [options, import] {
     const auto done = run_compare(*options, *import);

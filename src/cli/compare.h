@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace headroom::cli {
 
 struct CompareOptions {
   std::string a, b;
+  std::optional<std::string> study_a, study_b;  // their names, of two storages
   bool tasks = false, steps = false, whole = false, json = false, full = false;
   std::vector<std::string> changed, artefacts, require;
   double tolerance = 1e-6;

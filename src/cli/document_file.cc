@@ -11,20 +11,27 @@ namespace headroom::cli {
 
 namespace {
 
-Result<std::string> format_of(const std::string& path, const std::string& said) {
+// Its JSON is a plan, to be verified later.
+bool has_json(std::string_view verb) { return verb == "study"; }
+
+Result<std::string> format_of(std::string_view verb, const std::string& path, const std::string& said) {
   if (!said.empty()) return said;
   if (path.empty() || path == "-") return "html";
   for (const auto& [ending, format] :
        {std::pair(".html", "html"), std::pair(".htm", "html"), std::pair(".md", "md"), std::pair(".markdown", "md")})
     if (path.ends_with(ending)) return format;
-  return fail(Errc::kInvalidInput, fmt::format("--output: '{}' ends neither with .html nor with .md", path),
-              "name it report.html or report.md");
+  const bool json = has_json(verb);
+  if (json && path.ends_with(".json")) return "json";
+  return fail(
+      Errc::kInvalidInput,
+      fmt::format("--output: '{}' ends neither with .html nor with .md{}", path, json ? ", nor with .json" : ""),
+      json ? "name it report.html, report.md or plan.json" : "name it report.html or report.md");
 }
 
 }  // namespace
 
 Result<DocumentFile> document_file(std::string_view verb, const DocumentOptions& options) {
-  HR_TRY(const std::string format, format_of(options.path, options.format));
+  HR_TRY(const std::string format, format_of(verb, options.path, options.format));
   DocumentFile file{options.path, format, own_document(verb, format, options.force)};
   HR_TRYV(can_write_to(file.path, file.may));
   return file;
@@ -40,9 +47,8 @@ Result<void> write_document(const DocumentFile& file, const std::string& text) {
   return {};
 }
 
-void declare_document(CLI::App& app, DocumentOptions& options) {
-  app.add_option("-o,--output", options.path, "write it as a document, too: a file that ends with .html or .md")
-      ->type_name("FILE");
+void declare_document(CLI::App& app, DocumentOptions& options, const std::string& what) {
+  app.add_option("-o,--output", options.path, what)->type_name("FILE");
   declare_force(app, options.force);
 }
 

@@ -19,7 +19,7 @@ struct DocumentOptions {
 
 struct DocumentFile {
   std::string path;    // "-": standard output
-  std::string format;  // "html", "md"
+  std::string format;  // "html", "md"; of a study "json"
   MayReplace may = {};
 };
 
@@ -34,6 +34,7 @@ template <class Document>
 }
 
 // --output and --force of verbs that say their answer as text, too.
-void declare_document(CLI::App& app, DocumentOptions& options);
+void declare_document(CLI::App& app, DocumentOptions& options,
+                      const std::string& what = "write it as a document, too: a file that ends with .html or .md");
 
 }  // namespace headroom::cli

@@ -18,6 +18,7 @@ MayReplace own_json(std::string_view verb, std::string_view schema, bool force) 
 }
 
 MayReplace own_document(std::string_view verb, std::string_view format, bool force) {
+  if (format == "json") return own_json(verb, fmt::format("headroom.{}", verb), force);
   MayReplace may{.writer = fmt::format("headroom {}", verb), .marks = {}, .all = force};
   const auto add = [&](std::string_view writer) {
     may.marks.push_back(format == "html" ? report::html_beginning(writer) : report::markdown_beginning(writer));

@@ -13,7 +13,7 @@ void declare_force(CLI::App& app, bool& force);
 
 // Answers in JSON, of any version of "headroom.plan".
 [[nodiscard]] MayReplace own_json(std::string_view verb, std::string_view schema, bool force);
-// Documents of a verb, "html" or "md".
+// Documents of a verb, "html" or "md"; its JSON, "json".
 [[nodiscard]] MayReplace own_document(std::string_view verb, std::string_view format, bool force);
 
 }  // namespace headroom::cli

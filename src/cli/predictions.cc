@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/fd.h"
 #include "base/filesystem.h"
@@ -77,6 +78,12 @@ Result<void> remember(const PredictionOutcome& outcome) {
   const Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!made) return tl::unexpected(errno_error("open " + path));
   return write_file(path, newest(text + compare::outcome_line(outcome)));
+}
+
+std::string absolute_path(const std::string& path) {
+  std::error_code ignored;
+  const std::string whole = std::filesystem::absolute(path, ignored).lexically_normal().string();
+  return whole.empty() ? path : whole;
 }
 
 Result<void> show_predictions(bool json) {

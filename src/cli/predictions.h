@@ -15,6 +15,8 @@ namespace headroom::cli {
 // A file that is not there is an empty history.
 [[nodiscard]] Result<compare::Outcomes> past_predictions();
 [[nodiscard]] Result<void> remember(const PredictionOutcome& outcome);
+// How the key of an outcome names a file.
+[[nodiscard]] std::string absolute_path(const std::string& path);
 // Prints them, per cause and the newest ones, as text or headroom.predictions/1.
 [[nodiscard]] Result<void> show_predictions(bool json);
 

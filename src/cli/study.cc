@@ -196,31 +196,26 @@ Result<StudyReport> explained(const StudyVerb& verb, const OpenedRecording* reco
 
 namespace {
 
+std::string some_names(const std::vector<Study>& studies) {
+  std::vector<std::string> names;
+  for (const Study& study : studies) names.push_back(typed_word(study.name));
+  constexpr std::size_t kShown = 5;
+  if (names.size() > kShown) names.resize(kShown), names.emplace_back("...");
+  return join(names, ", ");
+}
+
 // Of the only study there is.
 Result<report::StudyDocument> document_of(const StudyVerb& verb, const std::vector<Study>& studies,
                                           const std::vector<StudyReport>& reports) {
   if (reports.empty())
     return fail(Errc::kNotFound, fmt::format("{}: there is no study in it yet", verb.told.storage), "");
-  if (reports.size() > 1) {
-    std::vector<std::string> names;
-    for (const Study& study : studies) names.push_back(typed_word(study.name));
-    constexpr std::size_t kShown = 5;
-    if (names.size() > kShown) names.resize(kShown), names.emplace_back("...");
+  if (reports.size() > 1)
     return fail(Errc::kInvalidInput,
                 fmt::format("{} holds {}, and a document is of one", verb.told.storage,
                             count_of(reports.size(), "study", "studies")),
-                "name it: --study " + join(names, ", "));
-  }
+                "name it: --study " + some_names(studies));
   return report::StudyDocument{
       .report = reports[0], .study = studies[0], .name = study_argument(verb, reports[0].name, true)};
-}
-
-// Nothing is told of it.
-StudyVerb about(const std::string& storage) {
-  StudyVerb verb;
-  verb.storage = storage;
-  settle(verb);
-  return verb;
 }
 
 Result<std::vector<StudyReport>> explained(const StudyVerb& verb, const std::vector<Study>& studies) {
@@ -234,10 +229,31 @@ Result<std::vector<StudyReport>> explained(const StudyVerb& verb, const std::vec
 
 }  // namespace
 
+Result<Study> study_in(const std::string& storage, const std::optional<std::string>& name, const std::string& likely,
+                       const char* option) {
+  HR_TRY(StorageContent content, read_storage({.name = storage, .study = name}));
+  for (Study& study : content.studies)
+    if (content.studies.size() == 1 || study.name == likely) return std::move(study);
+  if (content.studies.empty())
+    return fail(Errc::kNotFound, fmt::format("{}: there is no study in it yet", hide_secrets(storage)),
+                "run it, then ask again");
+  return fail(Errc::kInvalidInput,
+              fmt::format("{} holds {}: which of them?", hide_secrets(storage),
+                          count_of(content.studies.size(), "study", "studies")),
+              fmt::format("name it: {} {}", option, some_names(content.studies)));
+}
+
+StudyVerb about(const std::string& storage) {
+  StudyVerb verb;
+  verb.storage = storage;
+  settle(verb);
+  return verb;
+}
+
 Result<void> write_study(const StudyVerb& verb, const std::vector<Study>& studies,
                          const std::vector<StudyReport>& reports, const DocumentFile& file) {
   HR_TRY(const report::StudyDocument document, document_of(verb, studies, reports));
-  return write_document(file, document);
+  return file.format == "json" ? write_document(file, report::to_json(reports)) : write_document(file, document);
 }
 
 Result<std::string> studies_json(const std::string& storage) {
@@ -264,7 +280,10 @@ Action declare_study(VerbInput input) {
   app.add_option("--study", verb->study, "the study of this name (default: all)")->type_name("NAME");
   app.add_option("--recording", words->recording, "the same as RECORDING")->type_name("RECORDING");
   app.add_flag("--json", verb->json, "machine-readable, schema headroom.study/1");
-  declare_document(app, verb->document);
+  declare_document(
+      app, verb->document,
+      "write it as a document, too: a file that ends with .html or .md; one that ends with .json is a plan, "
+      "for headroom verify");
   app.add_flag("--full", verb->full, "all that is known: tables, every change with its edit, assumptions");
   app.add_option("--width", verb->width, "columns of the text, 40 to 160 (default: the terminal's)")
       ->check(CLI::Range(report::kNarrowest, report::kWidest))

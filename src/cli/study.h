@@ -25,6 +25,12 @@ struct StudyVerb {
   tune::StudyOptions told;  // what the command line says of it
 };
 
+// One study of a storage: that of the name; where none is asked for, the only one, or that which is called `likely`.
+[[nodiscard]] Result<Study> study_in(const std::string& storage, const std::optional<std::string>& name,
+                                     const std::string& likely, const char* option = "--study");
+
+// Nothing is told of it.
+[[nodiscard]] StudyVerb about(const std::string& storage);
 // What follows from the storage's name.
 void settle(StudyVerb& verb);
 // What is told about one study, with what depends on its own time.

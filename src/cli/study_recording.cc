@@ -16,7 +16,8 @@ StudyMatch match_at(const Recording& recording, const Study& study, const tune::
       trials.push_back({.number = trial.number,
                         .begin = *trial.start + offset,
                         .end = trial.complete ? *trial.complete + offset : told.now,
-                        .finished = trial.complete.has_value()});
+                        .finished = trial.complete.has_value(),
+                        .failed = trial.state == TrialState::kFail});
   return match_study(recording, std::move(trials));
 }
 
@@ -25,6 +26,7 @@ void add(const StudyMatch& match, const OpenedRecording& opened, tune::StudyOpti
                                   .covered = match.covered,
                                   .gpu_busy = match.gpu_busy,
                                   .memory_per_trial_bytes = match.memory_per_trial_bytes,
+                                  .memory_at_once_bytes = match.memory_at_once_bytes,
                                   .trials_matched = static_cast<std::int64_t>(match.trials.size())};
   for (const TrialUse& use : match.trials) {
     told.recording->shared |= use.shared;
@@ -34,6 +36,8 @@ void add(const StudyMatch& match, const OpenedRecording& opened, tune::StudyOpti
     measured.memory_bytes = use.memory_bytes;
     measured.alive = !use.gone;
   }
+  for (const OutOfMemoryTrial& trial : match.out_of_memory)
+    told.measured[trial.number].out_of_memory = trial.said ? tune::OutOfMemory::kSaid : tune::OutOfMemory::kFull;
 }
 
 }  // namespace

@@ -83,14 +83,17 @@ constexpr std::array kVerbs{
          .usage = "[OPTIONS] A B",
          .examples = "compare last~1 last\n"
                      "compare base.batch bigger.batch --changed batch_size\n"
-                     "compare a1,a2,a3 b1,b2,b3 --artefacts out_a out_b"},
+                     "compare a1,a2,a3 b1,b2,b3 --artefacts out_a out_b\n"
+                     "compare before.db after.db"},
     Verb{.name = "verify",
          .summary = "say whether a change delivered what a plan predicted; keeps the score of predictions",
          .declare = declare_verify,
          .usage = "[OPTIONS] PLAN RECORDING\n"
+                  "[OPTIONS] PLAN STORAGE [RECORDING]\n"
                   "--history [OPTIONS]",
          .examples = "verify plan.json last\n"
                      "verify plan.json last --applied more_loader_workers\n"
+                     "verify plan.json new.db --applied \"warm workers\"\n"
                      "verify --history"},
     Verb{.name = "report",
          .summary = "write all that is known of a recording, or of two, as one HTML or Markdown file, to hand on",

@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
-#include <filesystem>
 #include <memory>
 
 #include "base/filesystem.h"
@@ -18,7 +17,9 @@
 #include "cli/require.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "cli/verify_study.h"
 #include "compare/requirements.h"
+#include "compare/study_verify.h"
 #include "report/compare_document.h"
 #include "report/verify.h"
 
@@ -28,22 +29,48 @@ namespace {
 
 struct VerifyOptions {
   std::string plan, recording, before;
+  StudyProof study;  // of a study's plan
   DocumentOptions document;
   std::vector<std::string> applied, require;
   bool history = false, json = false, full = false, no_history = false;
 };
 
-Result<compare::PlanFile> plan_of(const std::string& path) {
-  constexpr std::size_t kLargestPlan = std::size_t{16} << 20;
-  const auto text = read_named(path, kLargestPlan);
-  if (!text) {
-    Error error = text.error();
-    if (error.hint.empty()) error.hint = "headroom plan REC -o plan.json writes one";
-    return tl::unexpected(std::move(error));
-  }
-  auto plan = compare::read_plan(*text);
+Result<std::string> plan_text(const std::string& path) {
+  constexpr std::size_t kLargestPlan = std::size_t{64} << 20;
+  auto text = read_named(path, kLargestPlan);
+  if (!text && text.error().hint.empty()) text.error().hint = "headroom plan REC -o plan.json writes one";
+  return text;
+}
+
+Result<compare::PlanFile> plan_of(const std::string& path, const std::string& text) {
+  auto plan = compare::read_plan(text);
   if (!plan) return tl::unexpected(within(path, plan.error()));
   return plan;
+}
+
+Result<void> not_of_a_study(const VerifyOptions& options) {
+  const StudyProof& study = options.study;
+  if (study.recording.empty() && !study.study && !study.since && study.pruner.empty()) return {};
+  return fail(Errc::kInvalidInput,
+              fmt::format("{} is a plan of a recording: it takes no second recording, --study, --since and --pruner",
+                          options.plan),
+              "headroom study STORAGE -o plan.json writes a plan of a study");
+}
+
+Result<int> verify_of_a_study(const VerifyOptions& options, std::string text) {
+  const bool document = !options.document.path.empty();
+  if (document || !options.before.empty() || !options.require.empty())
+    return fail(Errc::kInvalidInput,
+                fmt::format("{} is a plan of a study: it takes no {}", options.plan,
+                            document                  ? "--output"
+                            : !options.before.empty() ? "--before"
+                                                      : "--require"),
+                "headroom verify plan.json NEW.db [RECORDING]; --json is for programs");
+  StudyProof proof = options.study;
+  proof.plan = options.plan, proof.text = std::move(text);
+  proof.storage = options.recording, proof.applied = options.applied;
+  proof.json = options.json, proof.no_history = options.no_history;
+  return verify_study(proof);
 }
 
 Result<compare::Side> side_before(const VerifyOptions& options, const compare::PlanFile& plan,
@@ -55,12 +82,6 @@ Result<compare::Side> side_before(const VerifyOptions& options, const compare::P
   auto side = side_of(what, {}, import);
   if (!side && options.before.empty()) side.error().hint = "where the plan's recording was moved: --before REC";
   return side;
-}
-
-std::string absolute(const std::string& path) {
-  std::error_code ignored;
-  const std::string whole = std::filesystem::absolute(path, ignored).lexically_normal().string();
-  return whole.empty() ? path : whole;
 }
 
 // Only what is about one cause teaches something about it.
@@ -75,7 +96,7 @@ Result<bool> keep(const Verification& v, const std::string& recording) {
                             .measured = *option.measured,
                             .unit = v.comparison.unit,
                             .kept = option.kept};
-  outcome.key = fmt::format("{}|{}|{}", absolute(v.plan), recording, option.ids[0]);
+  outcome.key = fmt::format("{}|{}|{}", absolute_path(v.plan), recording, option.ids[0]);
   HR_TRYV(remember(outcome));
   return true;
 }
@@ -94,7 +115,10 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
   if (!options.document.path.empty()) {
     HR_TRY(file, document_file("verify", options.document));
   }
-  HR_TRY(const compare::PlanFile plan, plan_of(options.plan));
+  HR_TRY(std::string text, plan_text(options.plan));
+  if (compare::is_study_plan(text)) return verify_of_a_study(options, std::move(text));
+  HR_TRYV(not_of_a_study(options));
+  HR_TRY(const compare::PlanFile plan, plan_of(options.plan, text));
   HR_TRY(const auto applied, compare::applied_options(plan, options.applied));
   HR_TRY(const compare::Side before, side_before(options, plan, import));
   HR_TRY(const compare::Side after, side_of(options.recording, {}, import));
@@ -103,7 +127,7 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
   HR_TRY(const std::string path, path_of_recording(options.recording));
   v.plan = options.plan, v.recording = path;
   if (!options.no_history) {
-    const auto kept = keep(v, absolute(path));
+    const auto kept = keep(v, absolute_path(path));
     if (!kept) say(kept.error().what, kept.error().hint);  // the answer is worth more than its record
     v.remembered = kept.value_or(false);
   }
@@ -123,15 +147,29 @@ Result<int> run_verify(const VerifyOptions& options, const ImportOptions& import
 Action declare_verify(VerbInput input) {
   auto options = std::make_shared<VerifyOptions>();
   auto& app = input.app;
-  app.add_option("PLAN", options->plan, "what headroom plan REC --json wrote");
+  app.add_option("PLAN", options->plan, "what headroom plan REC -o or headroom study STORAGE -o plan.json wrote");
   app.add_option("RECORDING", options->recording,
-                 "made after the change: " + std::string(kRecordingWords) + "; several with commas: repeats");
-  app.add_option("--applied", options->applied, "ids of the options that were applied (default: the plan's only one)")
+                 "made after the change: " + std::string(kRecordingWords) +
+                     "; several with commas: repeats. Of a study's plan: the storage of the study with the change");
+  app.add_option("STUDY_RECORDING", options->study.recording,
+                 "of a study's plan: a recording of the time in which the new one ran");
+  app.add_option("--applied", options->applied,
+                 "ids of the options that were applied (default: the plan's only one); of a study's plan the change's "
+                 "name or number")
       ->type_name("ID")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--before", options->before, "instead of the plan's recording, or repeats of it")
       ->type_name("RECORDING");
+  app.add_option("--study", options->study.study, "of a study's plan: the new study's name (default: the plan's)")
+      ->type_name("NAME");
+  app.add_option("--since", options->study.since,
+                 "of a study's plan: the first trial after the change (default: all of a new study; of the plan's own "
+                 "those that the plan did not know)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("NUMBER");
+  app.add_option("--pruner", options->study.pruner, "of a study's plan: the new study's pruner, to be compared")
+      ->type_name("CALL");
   app.add_flag("--history", options->history, "show what was predicted so far and how far it came true");
   app.add_flag("--no-history", options->no_history, "do not remember this one");
   declare_require(
@@ -140,7 +178,9 @@ Action declare_verify(VerbInput input) {
       "exit code is 1 (figures: docs/compare.md)");
   declare_document(app, options->document);
   app.add_flag("--full", options->full, "every account and phase");
-  app.add_flag("--json", options->json, "machine-readable, schema headroom.verify/1 or headroom.predictions/1");
+  app.add_flag("--json", options->json,
+               "machine-readable, schema headroom.verify/1, headroom.verify-study/1 or "
+               "headroom.predictions/1");
   auto import = declare_import_options(app);
   return [options, import] {
     const auto done = run_verify(*options, *import);

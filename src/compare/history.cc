@@ -42,8 +42,11 @@ std::optional<PredictionOutcome> outcome_of(std::string_view line) {
   const auto cause = std::find_if(causes.begin(), causes.end(), [&](const CauseInfo& info) { return info.id == id; });
   const auto low = factor(row, "low"), high = factor(row, "high"), value = factor(row, "measured"),
              measured_low = factor(row, "measured_low"), measured_high = factor(row, "measured_high");
-  if (cause == causes.end() || !low || !high || !value || !measured_low || !measured_high) return std::nullopt;
-  outcome.cause = cause->cause;
+  const auto none = row.find("cause");
+  const bool of_a_study = none != row.end() && none->is_null();
+  if ((cause == causes.end() && !of_a_study) || !low || !high || !value || !measured_low || !measured_high)
+    return std::nullopt;
+  if (!of_a_study) outcome.cause = cause->cause;
   outcome.low = *low, outcome.high = *high;
   outcome.measured = {*value, *measured_low, *measured_high};
   outcome.unit = text_of(row, "unit");
@@ -88,7 +91,7 @@ std::string outcome_line(const PredictionOutcome& outcome) {
   const Json row{{"at", outcome.at},
                  {"key", outcome.key},
                  {"option", outcome.option},
-                 {"cause", info(outcome.cause).id},
+                 {"cause", outcome.cause ? Json(info(*outcome.cause).id) : Json(nullptr)},
                  {"low", outcome.low},
                  {"high", outcome.high},
                  {"measured", outcome.measured.value},
@@ -126,8 +129,8 @@ Outcomes outcomes_of(std::string_view text) {
 std::vector<CauseHistory> cause_histories(const std::vector<PredictionOutcome>& outcomes) {
   std::map<Cause, std::pair<std::vector<double>, std::int64_t>> by_cause;  // shares, and how many were kept
   for (const PredictionOutcome& outcome : outcomes) {
-    if (!(outcome.high > kPromisesNothing) || !(outcome.measured.value > 0)) continue;
-    auto& [shares, kept] = by_cause[outcome.cause];
+    if (!outcome.cause || !(outcome.high > kPromisesNothing) || !(outcome.measured.value > 0)) continue;
+    auto& [shares, kept] = by_cause[*outcome.cause];
     shares.push_back(std::clamp((1 - 1 / outcome.measured.value) / (1 - 1 / outcome.high), -1.0, 2.0));
     kept += outcome.kept.value_or(false) ? 1 : 0;
   }

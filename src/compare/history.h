@@ -19,7 +19,7 @@ struct Outcomes {
 };
 [[nodiscard]] Outcomes outcomes_of(std::string_view text);
 
-// Per cause, those with outcomes, in order of the causes' table.
+// Per cause, those with outcomes, in order of the causes' table; those of studies are of none.
 //
 // Of each outcome the share of the time that the prediction let go is taken: (1 - 1/measured) / (1 - 1/predicted high),
 // between -1 and 2. Before any outcome, shares are taken to lie between 0.5 and 1 (four in five), as if four had been

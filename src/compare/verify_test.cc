@@ -285,6 +285,18 @@ TEST(History, WhatDoesNotSayHowItsWorkWasCountedIsNotCounted) {
   EXPECT_EQ(read.damaged, 0);
 }
 
+TEST(History, AStudysChangeIsOfNoCauseAndTeachesNone) {
+  PredictionOutcome study = outcome(1.4, 1.3, 1);
+  study.option = "warm workers", study.cause.reset(), study.unit = "trial";
+  const Outcomes read = outcomes_of(outcome_line(study) + outcome_line(outcome(1.4, 1.2, 2)));
+  EXPECT_EQ(read.list, (std::vector{study, outcome(1.4, 1.2, 2)}));
+  EXPECT_EQ(read.damaged, 0);
+  const auto with = cause_histories(read.list), without = cause_histories({outcome(1.4, 1.2, 2)});
+  ASSERT_EQ(with.size(), 1U);
+  EXPECT_EQ(with[0].n, 1);
+  EXPECT_EQ(with[0].shrink_low, without[0].shrink_low);
+}
+
 TEST(History, StartsBetweenHalfAndAllAndLearns) {
   std::vector<PredictionOutcome> half, all;
   for (int i = 0; i < 12; ++i) {

@@ -52,13 +52,13 @@ struct Verification {
 
 // A prediction that was verified, as the history keeps it.
 struct PredictionOutcome {
-  std::int64_t at = 0;  // Unix seconds
-  std::string key;      // of the plan and the recording: verified again, it counts once
-  std::string option;
-  Cause cause{};
-  double low = 1, high = 1;  // predicted
+  std::int64_t at = 0;         // Unix seconds
+  std::string key;             // of the plan and the recording: verified again, it counts once
+  std::string option;          // of a study: its change
+  std::optional<Cause> cause;  // absent: of a study
+  double low = 1, high = 1;    // predicted
   MeasuredGain measured;
-  std::string unit;  // what the work of both was counted in: "run", "step", "sample"
+  std::string unit;  // what the work of both was counted in: "run", "step", "sample", "trial"
   std::optional<bool> kept;
   bool operator==(const PredictionOutcome&) const = default;
 };

@@ -80,7 +80,23 @@ struct Inferred {
   bool operator==(const Inferred&) const = default;
 };
 
+// A sampler's first trials, which it draws at random.
+struct RandomStart {
+  std::int64_t needed = 0;   // so many have to complete or to be pruned; failed ones do not count
+  bool per_bracket = false;  // of each bracket of Hyperband
+  std::int64_t trials = 0;   // that had begun by then; not known per bracket
+  bool over = false;         // so many have
+  bool operator==(const RandomStart&) const = default;
+};
+
 // --------------------------------------------------------------------------------------------------------- facts
+
+// A parameter, and how many of the trials have it so.
+struct StudyParameter {
+  ParameterSpace space;
+  std::int64_t trials = 0;
+  bool operator==(const StudyParameter&) const = default;
+};
 
 struct StateFacts {
   TrialState state{};
@@ -112,6 +128,14 @@ struct StepTimeFacts {
   bool operator==(const StepTimeFacts&) const = default;
 };
 
+// One trial at a time, and from one on several.
+struct ParallelSince {
+  std::int64_t trial = 0;  // the first that began beside another
+  double seconds = 0;      // since the study's begin
+  std::int64_t most = 0;   // open at once from then on
+  bool operator==(const ParallelSince&) const = default;
+};
+
 // How many trials were open, over time; its pauses (StudyReport::paused_seconds) are in no mean and no share.
 struct ParallelismFacts {
   double open_mean = 0;                  // RUNNING as the storage has it, dead ones included
@@ -121,6 +145,7 @@ struct ParallelismFacts {
   std::int64_t open_max = 0;
   std::int64_t workers = 0;  // told or inferred
   bool workers_told = false;
+  std::optional<ParallelSince> since;                // absent: from the begin, or never
   std::vector<std::pair<Nanos, std::int64_t>> open;  // since the study's begin: from then on so many; at most 2,000
   bool operator==(const ParallelismFacts&) const = default;
 };
@@ -142,8 +167,10 @@ struct FailureGroup {
   std::string where;                // "batch_size >= 256 and layers >= 6", "at step 1", "spread over all parameters"
   std::int64_t failed = 0, of = 0;  // so many of the trials there
   bool before_first_step = false;
-  bool region = false;               // of the parameters: `where` may be avoided
-  bool to_end = false;               // from one trial on, whatever the parameters
+  bool region = false;  // of the parameters: `where` may be avoided
+  bool to_end = false;  // from one trial on, whatever the parameters
+  // Of those that failed, by a recording: the output said so as they ended; the GPU's memory was full as they did.
+  std::int64_t said_out_of_memory = 0, memory_full = 0;
   double worker_seconds = 0;         // of those that failed
   std::vector<std::int64_t> trials;  // numbers, at most 20
   bool operator==(const FailureGroup&) const = default;
@@ -188,6 +215,17 @@ struct TrialBar {
 
 // ------------------------------------------------------------------------------------------------------- what-if
 
+// How the first `trials` to end go. A study's first trials are pruned less than its later ones: a study that is yet
+// short is held against these.
+struct FirstTrials {
+  std::int64_t trials = 0;
+  Estimate trials_per_hour;
+  Estimate pruned_share;   // of those that ended
+  Estimate trial_seconds;  // the median of those that ended
+  Estimate at_once;        // trials open, on average
+  bool operator==(const FirstTrials&) const = default;
+};
+
 // One change, replayed. Everything here is simulated from the study's own trials.
 struct WhatIf {
   std::string change;        // "warm workers", "6 trials at once", "patience 2 -> 10"
@@ -197,11 +235,17 @@ struct WhatIf {
   // Of the time to the best value that was observed, change / as it is; < 1 is sooner. Under another pruner, replays
   // that do not reach it count as all their time and then the time as it is.
   Estimate time_to_best_ratio;
-  double best_reached = 1;                    // share of the replays that reached it
-  double gpu_hours = 0;                       // until the same trials are through
-  std::optional<std::int64_t> memory_bytes;   // on the GPU, all trials that are open at once
-  std::optional<double> cores;                // busy on the host, all together
-  std::array<double, kTrialStates> states{};  // mean count per state, by TrialState
+  Estimate time_to_best_seconds;  // of single studies, whose trials come in other orders
+  double best_reached = 1;        // share of the replays that reached it
+  // Of all trials but the last, with which the workers run dry; as FirstTrials has them.
+  Estimate pruned_share, trial_seconds, at_once;
+  std::vector<FirstTrials> first;                // of so many: rising
+  double gpu_hours = 0;                          // until the same trials are through
+  std::optional<std::int64_t> memory_bytes;      // on the GPU, as many trials at once as there may be, each the largest
+  std::optional<Estimate> memory_at_once_bytes;  // the most that trials which are open at once hold together
+  std::optional<double> cores;                   // busy on the host, all together
+  std::array<double, kTrialStates> states{};     // mean count per state, by TrialState
+  std::optional<PrunerSettings> pruner;          // under the change; absent: it is not known
   Safety safety = Safety::kSafe;
   std::string why;     // of the safety: "memory: 6 x 3.4 GB of 24 GB", "running processes do not reload it", …
   bool fits = true;    // false: more trials at once than the GPU's memory holds
@@ -229,6 +273,7 @@ struct StudyRecording {
   std::optional<double> gpu_busy;                      // share of the covered time in which a kernel of the job ran
   std::optional<Nanos> gpu_discarded;                  // kernel time of pruned and failed trials
   std::optional<std::int64_t> memory_per_trial_bytes;  // highest, on the GPU
+  std::optional<std::int64_t> memory_at_once_bytes;    // highest of all processes of the job together, at a reading
   std::int64_t trials_matched = 0;                     // with a process of their own or a share of a worker's
   bool shared = false;                                 // kernels were divided among open trials: an estimate
   bool operator==(const StudyRecording&) const = default;
@@ -245,6 +290,8 @@ struct StudyReport {
   bool live = false;                // a trial runs that is not dead
   StudyClock clock;
   Inferred pruner, sampler;
+  std::optional<RandomStart> random_start;  // of a sampler that is known to begin so
+  std::vector<StudyParameter> parameters;
   std::optional<PrunerSettings> pruner_settings;  // where they are known well enough to be replayed
   StartupFacts startup;
   StepTimeFacts step_time;

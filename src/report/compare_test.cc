@@ -210,6 +210,11 @@ TEST(Predictions, StartAndShow) {
   const std::string many = predictions_text({history}, std::vector(7, outcome), {});
   EXPECT_EQ(std::count(many.begin(), many.end(), '\n'), 3 + 1 + 5) << many;  // the newest five
   EXPECT_EQ(nlohmann::json::parse(predictions_json({history}, {outcome}))["causes"][0]["shrink_low"], 0.4);
+  PredictionOutcome study = outcome;  // its change is of no cause
+  study.option = "warm workers", study.cause.reset();
+  EXPECT_THAT(predictions_text({}, {study}, {}), HasSubstr("1 prediction verified.\n  option"));
+  EXPECT_THAT(predictions_text({}, {study}, {}), HasSubstr("  warm workers          1.00x to 1.40x"));
+  EXPECT_EQ(nlohmann::json::parse(predictions_json({}, {study}))["outcomes"][0]["cause"], nullptr);
 }
 
 Comparison with_figures(Comparison c) {

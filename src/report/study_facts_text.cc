@@ -77,15 +77,29 @@ std::string parallel_words(const StudyReport& report) {
   if (p.open_mean - p.alive_mean >= 0.05) text += fmt::format(", {:.1f} alive", p.alive_mean);
   if (p.computing_mean) text += fmt::format(", {:.1f} past start-up", *p.computing_mean);
   if (p.any_computing) text += fmt::format(", at least one for {} of the time", human_percent(*p.any_computing));
-  return text + fmt::format("; {}, {}.", count_of(p.workers, "worker"), p.workers_told ? "as told" : "as inferred");
+  text += fmt::format("; {}, {}.", count_of(p.workers, "worker"), p.workers_told ? "as told" : "as inferred");
+  if (p.since)
+    text += fmt::format(" One trial at a time until trial {} began, after {}; then up to {} at once.", p.since->trial,
+                        duration_words(p.since->seconds), human_count(p.since->most));
+  return text;
+}
+
+// Why, as far as a recording tells.
+std::string memory_words(const FailureGroup& group) {
+  std::vector<std::string> parts;
+  if (group.said_out_of_memory > 0)
+    parts.push_back(fmt::format("out of GPU memory by the output: {} of these", human_count(group.said_out_of_memory)));
+  if (group.memory_full > 0)
+    parts.push_back(fmt::format("the GPU's memory was full as {} of these ended", human_count(group.memory_full)));
+  return parts.empty() ? "" : ", " + join(parts, ", ");
 }
 
 std::string failure_words(const StudyReport& report, std::size_t most, Facts which) {
   std::vector<std::string> parts;
   for (const FailureGroup& group : report.failures) {
     if (parts.size() == most) break;
-    parts.push_back(fmt::format("{}: {} of {}{}", group.where, human_count(group.failed), count_of(group.of, "trial"),
-                                group.before_first_step ? ", before the first step" : ""));
+    parts.push_back(fmt::format("{}: {} of {}{}{}", group.where, human_count(group.failed), count_of(group.of, "trial"),
+                                group.before_first_step ? ", before the first step" : "", memory_words(group)));
     if (which != Facts::kFew && !group.trials.empty()) parts.back() += fmt::format(" ({})", trial_words(group.trials));
   }
   std::string text = join(parts, "; ");
@@ -123,6 +137,22 @@ std::string sentence(std::string text) {
   if (!word.empty() && std::all_of(word.begin(), word.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
     text.front() = static_cast<char>(text.front() - 'a' + 'A');
   return text.empty() || text.ends_with('.') ? text : text + ".";
+}
+
+// What the sampler's first trials are, and what the best value among them is worth.
+std::string random_start_words(const StudyReport& report) {
+  if (!report.random_start) return "";
+  const RandomStart& start = *report.random_start;
+  const std::string needed = count_of(start.needed, "trial");
+  if (start.per_bracket)
+    return fmt::format(
+        " In each bracket of Hyperband it draws at random until {} have completed or were pruned: up to then a value "
+        "is no better than random search finds it.",
+        needed);
+  return fmt::format(
+      " It draws at random until {} have completed or were pruned, {}: the best value up to then is that of a random "
+      "search.",
+      needed, start.over ? fmt::format("here its first {}", human_count(start.trials)) : "which is not yet so here");
 }
 
 std::string pruner_words(const Inferred& inferred) {
@@ -191,7 +221,8 @@ std::vector<Point> study_facts(const StudyReport& report, Facts which) {
   add("Failed", failure_words(report, which == Facts::kAll ? 10'000 : kGroups, which));
   add("GPU", recording_words(report));
   if (which != Facts::kFew) add("Pruner", pruner_words(report.pruner));
-  if (which == Facts::kAll) add("Sampler", pruner_words(report.sampler));
+  if (which == Facts::kAll || (report.random_start && which != Facts::kFew))
+    add("Sampler", pruner_words(report.sampler) + random_start_words(report));
   return points;
 }
 

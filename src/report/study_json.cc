@@ -83,6 +83,10 @@ Json parallelism_json(const ParallelismFacts& p) {
           {"running_max", p.open_max},
           {"workers", p.workers},
           {"workers_told", p.workers_told},
+          {"parallel_since", p.since ? Json{{"trial", p.since->trial},
+                                            {"since_begin_seconds", number(p.since->seconds)},
+                                            {"running_max", p.since->most}}
+                                     : Json(nullptr)},
           {"over_time", std::move(open)}};
 }
 
@@ -98,50 +102,6 @@ Json best_json(const BestPoint& best) {
           {"trials_finished", best.trials_finished},
           {"at_seconds", number(best.seconds)},
           {"worked_seconds", number(best.worked_seconds)}};
-}
-
-Json what_if_json(const WhatIf& row) {
-  const bool reached = row.best_reached > 0;
-  return {{"change", row.change},
-          {"how", row.how},
-          {"trials_per_hour", number(row.trials_per_hour.value)},
-          {"trials_per_hour_low", number(row.trials_per_hour.low)},
-          {"trials_per_hour_high", number(row.trials_per_hour.high)},
-          {"utilisation", ratio(row.utilisation.value)},
-          {"utilisation_low", ratio(row.utilisation.low)},
-          {"utilisation_high", ratio(row.utilisation.high)},
-          {"time_to_best_ratio", reached ? number(row.time_to_best_ratio.value) : Json(nullptr)},
-          {"low", reached ? number(row.time_to_best_ratio.low) : Json(nullptr)},
-          {"high", reached ? number(row.time_to_best_ratio.high) : Json(nullptr)},
-          {"best_reached_ratio", ratio(row.best_reached)},
-          {"gpu_hours", number(row.gpu_hours)},
-          {"memory_bytes", optional_json(row.memory_bytes)},
-          {"cores", number(row.cores)},
-          {"states", counts_json(row.states)},
-          {"safety", info(row.safety).name},
-          {"why_safety", row.why},
-          {"fits", row.fits},
-          {"helps", row.helps}};
-}
-
-Json calibration_json(const Calibration& c) {
-  return {{"good", c.good},
-          {"why", text_json(c.why)},
-          {"replays", c.replays},
-          {"observed", counts_json(c.observed)},
-          {"replayed", counts_json(c.replayed)},
-          {"observed_seconds", number(c.observed_seconds)},
-          {"replayed_seconds", estimate_json(c.replayed_seconds)}};
-}
-
-Json recording_json(const StudyRecording& r) {
-  return {{"path", r.path},
-          {"covered_ratio", ratio(r.covered)},
-          {"gpu_busy_ratio", ratio(r.gpu_busy)},
-          {"discarded_gpu_ns", optional_json(r.gpu_discarded)},
-          {"memory_per_trial_bytes", optional_json(r.memory_per_trial_bytes)},
-          {"trials_matched", r.trials_matched},
-          {"shared", r.shared}};
 }
 
 Json pruner_settings_json(const PrunerSettings& s) {
@@ -170,6 +130,86 @@ Json list_json(const List& all, Of of) {
   return list;
 }
 
+Json first_json(const FirstTrials& first) {
+  return {{"trials", first.trials},
+          {"trials_per_hour", estimate_json(first.trials_per_hour)},
+          {"pruned_ratio", estimate_json(first.pruned_share)},
+          {"trial_seconds", estimate_json(first.trial_seconds)},
+          {"trials_at_once", estimate_json(first.at_once)}};
+}
+
+Json what_if_json(const WhatIf& row) {
+  const bool reached = row.best_reached > 0;
+  return {{"change", row.change},
+          {"how", row.how},
+          {"trials_per_hour", number(row.trials_per_hour.value)},
+          {"trials_per_hour_low", number(row.trials_per_hour.low)},
+          {"trials_per_hour_high", number(row.trials_per_hour.high)},
+          {"utilisation", ratio(row.utilisation.value)},
+          {"utilisation_low", ratio(row.utilisation.low)},
+          {"utilisation_high", ratio(row.utilisation.high)},
+          {"time_to_best_ratio", reached ? number(row.time_to_best_ratio.value) : Json(nullptr)},
+          {"low", reached ? number(row.time_to_best_ratio.low) : Json(nullptr)},
+          {"high", reached ? number(row.time_to_best_ratio.high) : Json(nullptr)},
+          {"best_reached_ratio", ratio(row.best_reached)},
+          {"time_to_best_seconds", reached ? estimate_json(row.time_to_best_seconds) : Json(nullptr)},
+          {"pruned_ratio", estimate_json(row.pruned_share)},
+          {"trial_seconds", estimate_json(row.trial_seconds)},
+          {"trials_at_once", estimate_json(row.at_once)},
+          {"first", list_json(row.first, first_json)},
+          {"gpu_hours", number(row.gpu_hours)},
+          {"memory_bytes", optional_json(row.memory_bytes)},
+          {"memory_at_once_bytes", estimate_json(row.memory_at_once_bytes)},
+          {"pruner", row.pruner ? pruner_settings_json(*row.pruner) : Json(nullptr)},
+          {"cores", number(row.cores)},
+          {"states", counts_json(row.states)},
+          {"safety", info(row.safety).name},
+          {"why_safety", row.why},
+          {"fits", row.fits},
+          {"helps", row.helps}};
+}
+
+Json calibration_json(const Calibration& c) {
+  return {{"good", c.good},
+          {"why", text_json(c.why)},
+          {"replays", c.replays},
+          {"observed", counts_json(c.observed)},
+          {"replayed", counts_json(c.replayed)},
+          {"observed_seconds", number(c.observed_seconds)},
+          {"replayed_seconds", estimate_json(c.replayed_seconds)}};
+}
+
+Json recording_json(const StudyRecording& r) {
+  return {{"path", r.path},
+          {"covered_ratio", ratio(r.covered)},
+          {"gpu_busy_ratio", ratio(r.gpu_busy)},
+          {"discarded_gpu_ns", optional_json(r.gpu_discarded)},
+          {"memory_per_trial_bytes", optional_json(r.memory_per_trial_bytes)},
+          {"memory_at_once_bytes", optional_json(r.memory_at_once_bytes)},
+          {"trials_matched", r.trials_matched},
+          {"shared", r.shared}};
+}
+
+Json random_start_json(const RandomStart& start) {
+  return {{"needed", start.needed},
+          {"per_bracket", start.per_bracket},
+          {"trials", start.over ? Json(start.trials) : Json(nullptr)}};
+}
+
+Json parameter_json(const StudyParameter& parameter) {
+  constexpr std::array kKinds{"float", "int", "categorical"};
+  const ParameterSpace& space = parameter.space;
+  const bool categorical = space.kind == ParameterKind::kCategorical;
+  return {{"name", space.name},
+          {"kind", kKinds.at(static_cast<std::size_t>(space.kind))},
+          {"low", categorical ? Json(nullptr) : number(space.low)},
+          {"high", categorical ? Json(nullptr) : number(space.high)},
+          {"step", number(space.step)},
+          {"log", space.log},
+          {"choices", space.choices},
+          {"trials", parameter.trials}};
+}
+
 Json study_json(const StudyReport& report) {
   Json json{{"name", report.name},
             {"storage", report.storage},
@@ -188,6 +228,8 @@ Json study_json(const StudyReport& report) {
   json["pruner"] = inferred_json(report.pruner);
   json["pruner"]["settings"] = report.pruner_settings ? pruner_settings_json(*report.pruner_settings) : Json(nullptr);
   json["sampler"] = inferred_json(report.sampler);
+  json["random_start"] = report.random_start ? random_start_json(*report.random_start) : Json(nullptr);
+  json["parameters"] = list_json(report.parameters, parameter_json);
   json["startup_seconds"] = startup_json(report.startup);
   json["startup_between_seconds"] = estimate_json(report.startup.between_seconds);
   json["startup_share"] = ratio(report.startup.share);
@@ -200,6 +242,8 @@ Json study_json(const StudyReport& report) {
                 {"failed", f.failed},
                 {"of", f.of},
                 {"before_first_step", f.before_first_step},
+                {"said_out_of_memory", f.said_out_of_memory},
+                {"memory_full", f.memory_full},
                 {"trials", f.trials}};
   });
   json["rungs"] = list_json(report.rungs, [](const RungFacts& r) {

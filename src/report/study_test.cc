@@ -332,5 +332,43 @@ TEST(StudyJson, HasTheNamesOfTheSchema) {
   EXPECT_EQ(nlohmann::json::parse(to_json({}))["studies"].size(), 0U);
 }
 
+TEST(StudyText, SaysWhenSeveralAtOnceBeganAndWhichTrialsWereRandom) {
+  StudyReport report = sweep();
+  report.parallelism.since = ParallelSince{.trial = 12, .seconds = 2050, .most = 4};
+  report.random_start = RandomStart{.needed = 10, .trials = 13, .over = true};
+  report.sampler.told = true;
+  const std::string text = one_line(to_text(report, {.full = true}));
+  EXPECT_THAT(text, HasSubstr("One trial at a time until trial 12 began, after 34:10; then up to 4 at once."));
+  EXPECT_THAT(text, HasSubstr("TPESampler, as told. It draws at random until 10 trials have completed or were pruned, "
+                              "here its first 13: the best value up to then is that of a random search."));
+  report.random_start->over = false;
+  EXPECT_THAT(one_line(to_text(report, {.full = true})), HasSubstr("which is not yet so here"));
+  report.random_start->per_bracket = true;
+  EXPECT_THAT(one_line(to_text(report, {.full = true})), HasSubstr("In each bracket of Hyperband"));
+}
+
+TEST(StudyText, NamesMemoryAsTheReasonOfFailedTrials) {
+  StudyReport report = sweep();
+  report.failures[0].said_out_of_memory = 9;
+  report.failures[0].memory_full = 2;
+  EXPECT_THAT(
+      one_line(to_text(report, {.width = 160})),
+      HasSubstr("13 of 15 trials, before the first step, out of GPU memory by the output: 9 of these, the GPU's "
+                "memory was full as 2 of these ended (trials 3, 7 and 9)"));
+}
+
+TEST(StudyText, HasWhatIsPredictedOfEachChangeInFull) {
+  StudyReport report = sweep();
+  WhatIf& warm = report.what_if[0];
+  warm.time_to_best_seconds = {600, 1200, 2400};
+  warm.pruned_share = {0.83, 0.85, 0.86};
+  warm.trial_seconds = {60, 70, 80};
+  warm.at_once = {3.9, 3.9, 4.0};
+  warm.memory_at_once_bytes = Estimate{8e9, 9e9, 10e9};
+  EXPECT_THAT(what_if_details(report, warm),
+              HasSubstr("the best value after 10:00 to 40:00; 83 % to 86 % of the trials pruned; a trial takes 1:00 to "
+                        "1:20; 3.9 to 4.0 trials at once; 7629 MiB to 9537 MiB of GPU memory"));
+}
+
 }  // namespace
 }  // namespace headroom::report

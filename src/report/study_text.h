@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/study_report.h"
+#include "model/study_verification.h"
 #include "report/layout.h"
 #include "report/tables.h"
 
@@ -13,9 +14,12 @@
 namespace headroom::report {
 
 // ------------------------------------------------------------------------------------------------ words they share
-[[nodiscard]] std::string duration_words(double seconds);                         // "45.0 s", "1:22:05"
-[[nodiscard]] std::string duration_words(const Estimate& estimate);               // "45.0 s (40.1 s to 49.0 s)"
-[[nodiscard]] std::string per_hour(double rate);                                  // "144", "7.5"
+[[nodiscard]] std::string duration_words(double seconds);                  // "45.0 s", "1:22:05"
+[[nodiscard]] std::string duration_words(const Estimate& estimate);        // "45.0 s (40.1 s to 49.0 s)"
+[[nodiscard]] std::string per_hour(double rate);                           // "144", "7.5"
+[[nodiscard]] std::string figure_words(StudyFigure figure, double value);  // "144", "0:12:30", "83 %"
+// "140 to 171"; one value where both are the same in words.
+[[nodiscard]] std::string range_words(StudyFigure figure, const Estimate& range);
 [[nodiscard]] std::string trial_words(const std::vector<std::int64_t>& numbers);  // "trial 7", "trials 3, 7 and 11"
 [[nodiscard]] std::int64_t dead_trials(const StudyReport& report);
 // "200 trials: 8 complete, 173 pruned, 15 failed, 4 running (2 of them dead)"

@@ -208,12 +208,18 @@ std::string risk_words(const WhatIf& row) {
 
 std::string what_if_details(const StudyReport& report, const WhatIf& row) {
   std::vector<std::string> parts;
-  parts.push_back(fmt::format("{}{}; {} to {} trials/h", info(row.safety).name, row.why.empty() ? "" : ": " + row.why,
-                              per_hour(row.trials_per_hour.low), per_hour(row.trials_per_hour.high)));
+  parts.push_back(fmt::format("{}{}; {} trials/h", info(row.safety).name, row.why.empty() ? "" : ": " + row.why,
+                              range_words(StudyFigure::kTrialsPerHour, row.trials_per_hour)));
   parts.push_back(report.utilisation_of_gpu
                       ? human_figure(row.gpu_hours, 3) + " GPU-hours for the same trials"
                       : fmt::format("{} for the same trials", duration_words(row.gpu_hours * 3600)));
-  if (row.memory_bytes) parts.push_back(fmt::format("{} of GPU memory", human_bytes(*row.memory_bytes)));
+  if (row.best_reached > 0)
+    parts.push_back("the best value after " + range_words(StudyFigure::kTimeToBest, row.time_to_best_seconds));
+  parts.push_back(range_words(StudyFigure::kPruned, row.pruned_share) + " of the trials pruned");
+  parts.push_back("a trial takes " + range_words(StudyFigure::kTrialLength, row.trial_seconds));
+  parts.push_back(range_words(StudyFigure::kAtOnce, row.at_once) + " trials at once");
+  if (row.memory_at_once_bytes)
+    parts.push_back(range_words(StudyFigure::kMemory, *row.memory_at_once_bytes) + " of GPU memory");
   if (row.cores) parts.push_back(fmt::format("{:.3g} cores", *row.cores));
   if (seldom(row)) parts.push_back(fmt::format("the best value in {} of the replays", human_percent(row.best_reached)));
   return join(parts, "; ") + ".";
@@ -256,7 +262,12 @@ std::string study_what_if(const StudyReport& report, const TextOptions& options,
   std::string text = bold(wrap(what_if_title(report) + ".", options.width, "", ""), options) +
                      table(report, shown, options.full ? kAllEdits : edit_count, options);
   text += wrap(what_if_notes(report, shown), options.width, "", "");
-  return text + "\n" + edits(report, options, edit_count);
+  text += "\n" + edits(report, options, edit_count);
+  constexpr std::string_view kProof =
+      "To see what a change delivered: -o plan.json keeps what is predicted, and headroom verify plan.json NEW.db "
+      "holds the study with the change against it.";
+  if (options.full) text += wrap(kProof, options.width, "", "") + "\n";
+  return text;
 }
 
 std::vector<Point> study_calibration(const StudyReport& report, Facts which) {

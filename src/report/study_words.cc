@@ -25,6 +25,28 @@ std::string duration_words(const Estimate& estimate) {
 
 std::string per_hour(double rate) { return fmt::format("{:.{}f}", rate, rate < 10 ? 1 : 0); }
 
+std::string figure_words(StudyFigure figure, double value) {
+  switch (figure) {
+    case StudyFigure::kTrialsPerHour:
+      return per_hour(value);
+    case StudyFigure::kTimeToBest:
+    case StudyFigure::kTrialLength:
+      return duration_words(value);
+    case StudyFigure::kPruned:
+      return human_percent(value);
+    case StudyFigure::kAtOnce:
+      return fmt::format("{:.1f}", value);
+    case StudyFigure::kMemory:
+      return human_bytes(static_cast<std::int64_t>(value));
+  }
+  return "";
+}
+
+std::string range_words(StudyFigure figure, const Estimate& range) {
+  const std::string low = figure_words(figure, range.low), high = figure_words(figure, range.high);
+  return low == high ? low : fmt::format("{} to {}", low, high);
+}
+
 std::string trial_words(const std::vector<std::int64_t>& numbers) {
   constexpr std::size_t kShown = 6;
   std::vector<std::string> words;

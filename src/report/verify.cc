@@ -33,7 +33,7 @@ Json outcome_json(const PredictionOutcome& outcome) {
   return {
       {"at", outcome.at},
       {"option", outcome.option},
-      {"cause", info(outcome.cause).id},
+      {"cause", outcome.cause ? Json(info(*outcome.cause).id) : Json(nullptr)},
       {"predicted", {{"low", outcome.low}, {"high", outcome.high}}},
       {"measured", {{"value", outcome.measured.value}, {"low", outcome.measured.low}, {"high", outcome.measured.high}}},
       {"kept", optional_json(outcome.kept)}};
@@ -132,6 +132,7 @@ std::string predictions_text(const std::vector<CauseHistory>& causes, const std:
         "the recording shows that a change saves, and nothing where it shows no such thing.",
         options.width, "", "");
   const std::string all = count_of(outcomes.size(), "prediction");
+  if (causes.empty()) return wrap(fmt::format("{} verified.", all), options.width, "", "") + newest_outcomes(outcomes);
   std::string text =
       wrap(fmt::format("{} verified. Of the gain that was held possible came true:", all), options.width, "", "");
   constexpr std::size_t kCause = 30;

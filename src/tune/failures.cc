@@ -26,6 +26,7 @@ struct Count {
 // Which trials are looked at, and which of them failed.
 struct Scope {
   std::vector<char> in, failed;
+  std::vector<OutOfMemory> why;
   Count count;
 };
 
@@ -159,7 +160,8 @@ std::string words(const Region& region, const ParameterColumn& column) {
 
 // The scope's trials that lie in the region.
 Scope inside(const Scope& scope, const Region& region, const ParameterColumn& column) {
-  Scope result{.in = std::vector<char>(scope.in.size()), .failed = scope.failed, .count = region.count};
+  Scope result{
+      .in = std::vector<char>(scope.in.size()), .failed = scope.failed, .why = scope.why, .count = region.count};
   for (const auto& [trial, value] : column.values)
     if (scope.in[trial] && value >= region.low && value <= region.high) result.in[trial] = 1;
   return result;
@@ -194,6 +196,8 @@ FailureGroup group_of(const Study& study, const Scope& scope, std::string where)
     if (!scope.in[i] || !scope.failed[i]) continue;
     const Trial& trial = study.trials[i];
     group.before_first_step = group.before_first_step && trial.reports == 0;
+    group.said_out_of_memory += scope.why[i] == OutOfMemory::kSaid ? 1 : 0;
+    group.memory_full += scope.why[i] == OutOfMemory::kFull ? 1 : 0;
     if (trial.start && trial.complete && *trial.complete > *trial.start)
       group.worker_seconds += seconds(*trial.complete - *trial.start);
     if (group.trials.size() < kListedOfAReason) group.trials.push_back(study.trials[i].number);
@@ -233,12 +237,15 @@ const FailureGroup* failing_since(const std::vector<FailureGroup>& groups) {
   return since == groups.end() ? nullptr : &*since;
 }
 
-std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<ParameterColumn>& parameters) {
+std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<ParameterColumn>& parameters,
+                                         const std::map<std::int64_t, TrialMeasured>& measured) {
   std::vector<ParameterColumn> columns = parameters;
   columns.push_back(order_of_trials(study));
   Scope scope;
   for (const Trial& trial : study.trials) {
     const bool failed = trial.state == TrialState::kFail;
+    const auto known = measured.find(trial.number);
+    scope.why.push_back(failed && known != measured.end() ? known->second.out_of_memory : OutOfMemory::kNo);
     scope.in.push_back(is_finished(trial.state) ? 1 : 0);
     scope.failed.push_back(failed ? 1 : 0);
     if (is_finished(trial.state)) scope.count.add(failed);

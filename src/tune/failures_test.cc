@@ -148,5 +148,24 @@ TEST(Failures, AfterOneStepAreSaidSo) {
   EXPECT_FALSE(found[0].before_first_step);
 }
 
+TEST(Failures, ThatRanOutOfMemoryByARecordingAreCountedPerGroup) {
+  const Study study = drawn(1, [](const Drawn& one) { return one.batch_size >= 256 ? 1.0 : 0.0; });
+  std::map<std::int64_t, TrialMeasured> measured;
+  std::int64_t failed = 0;
+  for (const Trial& trial : study.trials) {
+    measured[trial.number].out_of_memory = failed % 3 == 0 ? OutOfMemory::kFull : OutOfMemory::kSaid;
+    failed += trial.state == TrialState::kFail ? 1 : 0;
+  }
+  const auto groups = failure_groups(study, parameter_columns(study), measured);
+  std::int64_t said = 0, full = 0;
+  for (const FailureGroup& group : groups) {
+    EXPECT_EQ(group.said_out_of_memory + group.memory_full, group.failed) << "more than are listed";
+    said += group.said_out_of_memory, full += group.memory_full;
+  }
+  EXPECT_GT(failed, 40);
+  EXPECT_EQ(said + full, failed) << "what completed ran out of nothing";
+  EXPECT_EQ(failure_groups(study, parameter_columns(study)).at(0).said_out_of_memory, 0);
+}
+
 }  // namespace
 }  // namespace headroom::tune

@@ -13,6 +13,7 @@
 #include "tune/pruner_guess.h"
 #include "tune/pruner_text.h"
 #include "tune/quantiles.h"
+#include "tune/random_start.h"
 #include "tune/rungs.h"
 #include "tune/startup.h"
 #include "tune/step_time.h"
@@ -88,6 +89,14 @@ void add_sampler(const StudyOptions& options, StudyReport& report) {
     report.sampler = {.text = "unknown", .evidence = "a storage does not keep it, and --sampler does not tell it"};
 }
 
+std::vector<StudyParameter> parameters(const Study& study) {
+  std::vector<StudyParameter> found;
+  for (const ParameterSpace& space : study.spaces) found.push_back({.space = space});
+  for (const ParameterValue& value : study.parameters) ++found[value.space].trials;
+  std::erase_if(found, [](const StudyParameter& one) { return one.trials == 0; });
+  return found;
+}
+
 // Start-up inside trials and time of steps: each is needed for the other, so that they are found in turns.
 StepModel add_steps(const Study& study, const StudyOptions& options, const std::vector<ParameterColumn>& columns,
                     StudyReport& report, Timeline& timeline) {
@@ -120,6 +129,7 @@ void place(const Study& study, const StudyOptions& options, const StepModel& mod
   timeline.stood_still = standstills(study, timeline);
   report.paused_seconds = seconds(timeline.paused(timeline.begin, timeline.end));
   report.parallelism = parallelism(timeline, workers, told, report.startup.inside_seconds.has_value());
+  report.parallelism.since = parallel_since(study, timeline);
   report.worker_time = worker_time(study, timeline, workers);
   add_between(timeline, report.worker_time, report.startup);
 }
@@ -162,6 +172,7 @@ StudyReport study_facts(const Study& study, const StudyOptions& options) {
   add_sampler(options, report);
   Timeline time = timeline(study, options);
   report.clock = time.clock;
+  report.parameters = parameters(study);
   const std::vector<ParameterColumn> columns = parameter_columns(study);
   const StepModel model = add_steps(study, options, columns, report, time);
   report.step_time.relative = model.relative;
@@ -174,9 +185,10 @@ StudyReport study_facts(const Study& study, const StudyOptions& options) {
     report.live |= !time.stopped && time.spans[i].timed && study.trials[i].state == TrialState::kRunning &&
                    time.spans[i].dead == DeadBy::kNone;
   report.states = states(study, options, time);
+  report.random_start = random_start(options.sampler, study, report.pruner_settings, time);
   report.rungs = rung_facts(study, report.pruner_settings);
   report.best = best_over_time(study, time);
-  report.failures = failure_groups(study, columns);
+  report.failures = failure_groups(study, columns, options.measured);
   report.anomalies = anomalies(study, options, time, report, model);
   add_pareto(study, report);
   report.bars = bars(study, time);

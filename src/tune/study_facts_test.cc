@@ -108,6 +108,56 @@ TEST(StudyFacts, StartUpBetweenTrialsIsInTheGapsOfWorkers) {
   expect_conserved(report);
 }
 
+TEST(StudyFacts, WhenSeveralTrialsAtOnceBeganIsSaidWhereItIsClear) {
+  StudyBuilder builder;
+  for (int i = 0; i < 5; ++i) builder.add(TrialState::kComplete, i * 10, i * 10 + 9, 5);
+  EXPECT_FALSE(study_facts(builder.study, {}).parallelism.since) << "one at a time to the end";
+  for (int i = 0; i < 30; ++i) builder.add(TrialState::kComplete, 45 + i * 3, 54 + i * 3, 5);
+  const auto since = study_facts(builder.study, {}).parallelism.since;
+  ASSERT_TRUE(since);
+  EXPECT_EQ(since->trial, 5);
+  EXPECT_EQ(since->seconds, 45);
+  EXPECT_EQ(since->most, 3) << "9 s each, one every 3 s";
+  EXPECT_FALSE(study_facts(make({}).study, {}).parallelism.since) << "from the begin";
+  StudyBuilder twice;
+  for (int i = 0; i < 20; ++i) twice.add(TrialState::kComplete, i * 10, i * 10 + (i == 9 ? 12 : 9), 5);
+  EXPECT_FALSE(study_facts(twice.study, {}).parallelism.since) << "two trials beside each other are no change";
+}
+
+TEST(StudyFacts, TpesFirstTrialsAreRandomUntilEnoughCompletedOrWerePruned) {
+  StudyBuilder builder;
+  for (int i = 0; i < 40; ++i)
+    builder.add(i % 4 == 0 ? TrialState::kFail : TrialState::kPruned, i, i + 1.5, i % 4 == 0 ? 0 : 3);
+  const auto start = [&](const char* sampler, std::optional<PrunerSettings> pruner = {}) {
+    return study_facts(builder.study, {.pruner = pruner, .sampler = sampler}).random_start;
+  };
+  ASSERT_TRUE(start("TPESampler"));
+  EXPECT_EQ(start("TPESampler")->needed, 10);
+  EXPECT_TRUE(start("TPESampler")->over);
+  EXPECT_EQ(start("TPESampler")->trials, 15) << "the tenth is trial 13, and 14 began beside it";
+  EXPECT_EQ(start("optuna.samplers.TPESampler(seed=1, n_startup_trials = 3)")->trials, 5);
+  EXPECT_FALSE(start("TPESampler(n_startup_trials=31)")->over);
+  EXPECT_FALSE(start("TPESampler(n_startup_trials=n)") || start("RandomSampler") || start(""));
+  const PrunerSettings hyperband{.kind = PrunerKind::kHyperband, .max_resource = 9};
+  EXPECT_TRUE(start("TPESampler", hyperband)->per_bracket);
+  PrunerSettings wrapped = hyperband;
+  wrapped.patience = 2;
+  EXPECT_FALSE(start("TPESampler", wrapped)->per_bracket);
+}
+
+TEST(StudyFacts, ParametersAreCountedByTheTrialsThatHaveThem) {
+  StudyBuilder builder;
+  const auto lr = builder.number("lr"), depth = builder.number("depth", ParameterKind::kInt);
+  builder.number("never drawn");
+  builder.add(TrialState::kComplete, 0, 1, 1, {{lr, 0.5}, {depth, 3}});
+  builder.add(TrialState::kComplete, 1, 2, 1, {{lr, 0.25}});
+  const auto parameters = study_facts(builder.study, {}).parameters;
+  ASSERT_EQ(parameters.size(), 2U);
+  EXPECT_EQ(parameters[0].trials, 2);
+  EXPECT_EQ(parameters[1].space.name, "depth");
+  EXPECT_EQ(parameters[1].trials, 1);
+}
+
 TEST(StudyFacts, WorkersOfAJournalAreItsOwn) {
   StudyBuilder builder;
   for (int i = 0; i < 6; ++i)

@@ -53,14 +53,6 @@ std::vector<const Trial*> trials_that_ended(const Study& study) {
   return trials;
 }
 
-// Takes standstills out of the study's clock.
-void leave_out(const std::vector<Standstill>& stills, double& at) {
-  double out = 0;
-  for (const Standstill& still : stills)
-    if (still.begin < at) out += std::min(at, still.end) - still.begin;
-  at -= out;
-}
-
 // Begins and ends on a clock that stops where the study stood still.
 void set_times(StudyModel& model, const Study& study, const StudyOptions& options, const StudyReport& facts) {
   const Nanos zero = *model.trials.front()->start;
@@ -81,8 +73,8 @@ void set_times(StudyModel& model, const Study& study, const StudyOptions& option
   double still = 0;
   for (const Standstill& one : stills) still += one.end - one.begin;
   for (TimedTrial& timed : model.times) {
-    leave_out(stills, timed.begin);
-    leave_out(stills, timed.end);
+    timed.begin = without(stills, timed.begin);
+    timed.end = without(stills, timed.end);
     model.seconds = std::max(model.seconds, timed.end);
   }
   if (still > 0) {

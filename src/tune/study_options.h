@@ -10,12 +10,16 @@
 
 namespace headroom::tune {
 
+// What of a recording tells that a trial failed for want of the GPU's memory.
+enum class OutOfMemory : std::uint8_t { kNo = 0, kFull, kSaid };  // the memory was full as it ended; the output said so
+
 // What a recording measured of one trial.
 struct TrialMeasured {
   std::optional<double> startup_seconds;  // from its begin to its first kernel
   std::optional<Nanos> gpu;               // time in which a kernel of its process ran
   std::optional<std::int64_t> memory_bytes;
   bool alive = true;  // false: its process is gone
+  OutOfMemory out_of_memory = OutOfMemory::kNo;
 };
 
 // What the storage does not say and somebody else does.

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "tune/calibration.h"
 #include "tune/changes.h"
 #include "tune/failures.h"
+#include "tune/first_trials.h"
+#include "tune/quantiles.h"
 #include "tune/replay.h"
 #include "tune/safety.h"
 #include "tune/seeds.h"
@@ -22,38 +25,88 @@ constexpr std::int64_t kMostReplays = 1000, kFewestReplays = 5;
 constexpr double kReportsForAll = 20'000;  // studies of so many reports are replayed as often as was asked for
 constexpr double kReachedAsOften = 0.9;  // of the replays: a change that loses the best trial more often does not help
 
+// FirstTrials of each replay.
+struct FirstOfAll {
+  std::vector<double> trials_per_hour, pruned_share, trial_seconds, at_once;
+};
+
 // A change in all seeds.
 struct Replays {
-  std::vector<double> trials_per_hour, utilisation;
+  std::vector<double> trials_per_hour, utilisation, memory;
   std::vector<double> to_best, as_it_is_to_best;  // per seed: seconds, summed over its orders
+  std::vector<double> best_seconds;               // per order
+  FirstOfAll all;                                 // of the order of the study
+  std::map<std::int64_t, FirstOfAll> first;       // of all orders, by how many
   std::array<double, kTrialStates> states{};
   double seconds = 0;
   double reached = 0, orders = 0;
 };
 
+void add(const FirstFigures& figures, FirstOfAll& all) {
+  all.trials_per_hour.push_back(figures.trials_per_hour);
+  all.pruned_share.push_back(static_cast<double>(figures.pruned) / static_cast<double>(figures.trials));
+  all.trial_seconds.push_back(quantiles(figures.lengths).p50);
+  all.at_once.push_back(figures.at_once);
+}
+
+// Memory: what each trial was measured to hold, else what trials hold.
+std::vector<TrialTimes> times_of(const std::vector<ReplayTrial>& trials, const ReplayOutcome& outcome,
+                                 const StudyOptions& options) {
+  const auto usual = static_cast<double>(memory_per_trial(options).value_or(0));
+  std::vector<TrialTimes> times;
+  times.reserve(trials.size());
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    const auto measured = options.measured.find(trials[i].number);
+    const bool known = measured != options.measured.end() && measured->second.memory_bytes;
+    times.push_back({.begin = outcome.ends[i].begin,
+                     .end = outcome.ends[i].at,
+                     .pruned = outcome.ends[i].state == TrialState::kPruned,
+                     .memory = known ? static_cast<double>(*measured->second.memory_bytes) : usual});
+  }
+  return times;
+}
+
+// But for the last trials, with which the workers run dry.
+std::size_t steady(std::size_t trials, const Change& change) {
+  const auto workers = static_cast<std::size_t>(std::max<std::int64_t>(1, change.settings.workers));
+  return trials > workers ? trials - workers : 1;
+}
+
 // In the order of the study: what became of its trials, and how fast.
-void add_rates(const StudyModel& model, const World& world, const Change& change, double each, Replays& all) {
+void add_rates(const StudyModel& model, const World& world, const Change& change, double each,
+               const StudyOptions& options, Replays& all) {
   const ReplayOutcome outcome = replay(model, world, {world.trials, model.target}, change);
-  const bool steady = outcome.steady_trials >= 1;  // else the workers ran dry at once
-  const double seconds = steady ? outcome.steady_seconds : outcome.seconds;
-  const double trials = steady ? outcome.steady_trials : static_cast<double>(world.trials.size());
+  const bool went_on = outcome.steady_trials >= 1;  // else the workers ran dry at once
+  const double seconds = went_on ? outcome.steady_seconds : outcome.seconds;
+  const double trials = went_on ? outcome.steady_trials : static_cast<double>(world.trials.size());
   all.trials_per_hour.push_back(seconds > 0 ? trials / seconds * 3600 : 0);
-  all.utilisation.push_back(seconds > 0 ? (steady ? outcome.steady_any_kernel : outcome.any_kernel) / seconds : 0);
+  all.utilisation.push_back(seconds > 0 ? (went_on ? outcome.steady_any_kernel : outcome.any_kernel) / seconds : 0);
+  const std::vector<TrialTimes> times = times_of(world.trials, outcome, options);
+  add(first_trials(times, {steady(times.size(), change)}).front(), all.all);
+  if (memory_per_trial(options)) all.memory.push_back(most_together(times, outcome.seconds).memory);
   for (std::size_t s = 0; s < kTrialStates; ++s) all.states[s] += each * static_cast<double>(outcome.states[s]);
   all.seconds += each * outcome.seconds;
 }
 
 // In other orders: how soon the best value is there. Under another pruner, a study that loses it is followed by one as
 // it is. Under the same pruner it is lost only by who was there first, which as often saves another: left out.
-void add_best(const StudyModel& model, const Seed& seed, const Change& now, const Change& change, Replays& all) {
+// How the first trials go, likewise.
+void add_best(const StudyModel& model, const Seed& seed, const Change& now, const Change& change,
+              const StudyOptions& options, Replays& all) {
   const bool same_pruner = change.settings.pruner == now.settings.pruner && !change.settings.change;
   double changed = 0, as_it_is = 0;
   for (const Order& order : seed.orders) {
     const ReplayOutcome outcome = replay(model, seed.world, order, change);
     all.reached += outcome.best_at ? 1 : 0;
     all.orders += 1;
+    std::vector<std::size_t> counts(kFirstTrials.begin(), kFirstTrials.end());
+    std::erase_if(counts, [&](std::size_t count) { return count > steady(order.trials.size(), change); });
+    for (const FirstFigures& first : first_trials(times_of(order.trials, outcome, options), counts))
+      add(first, all.first[first.trials]);
     if (!outcome.best_at && same_pruner) continue;
-    changed += outcome.best_at ? *outcome.best_at : outcome.seconds + order.best_at;
+    const double best_at = outcome.best_at ? *outcome.best_at : outcome.seconds + order.best_at;
+    all.best_seconds.push_back(best_at);
+    changed += best_at;
     as_it_is += order.best_at;
   }
   all.to_best.push_back(changed);
@@ -77,18 +130,30 @@ Estimate ratio_of(const Replays& all) {
   return made;
 }
 
-WhatIf what_if_of(const Change& change, const Replays& all, const StudyOptions& options) {
+WhatIf what_if_of(const StudyModel& model, const Change& change, const Replays& all, const StudyOptions& options) {
   WhatIf made;
   made.change = change.name;
   made.how = change.how;
   made.trials_per_hour = estimate_of(all.trials_per_hour);
   made.utilisation = estimate_of(all.utilisation);
   made.time_to_best_ratio = ratio_of(all);
+  made.time_to_best_seconds = estimate_of(all.best_seconds);
   made.best_reached = all.orders > 0 ? all.reached / all.orders : 0;
+  made.pruned_share = estimate_of(all.all.pruned_share);
+  made.trial_seconds = estimate_of(all.all.trial_seconds);
+  made.at_once = estimate_of(all.all.at_once);
+  for (const auto& [trials, first] : all.first)
+    made.first.push_back({.trials = trials,
+                          .trials_per_hour = estimate_of(first.trials_per_hour),
+                          .pruned_share = estimate_of(first.pruned_share),
+                          .trial_seconds = estimate_of(first.trial_seconds),
+                          .at_once = estimate_of(first.at_once)});
   made.gpu_hours = all.seconds / 3600;
   made.memory_bytes = memory_of(change, options);
+  if (!all.memory.empty()) made.memory_at_once_bytes = estimate_of(all.memory);
   made.cores = cores_of(change, options);
   made.states = all.states;
+  if (model.pruner) made.pruner = change.settings.change ? change.settings.change->second : change.settings.pruner;
   made.safety = change.safety;
   made.why = change.why;
   made.fits = change.fits;
@@ -161,8 +226,8 @@ void add_what_if(const Study& study, const StudyOptions& options, StudyReport& r
   for (std::int64_t s = 0; s < seeds; ++s) {
     const Seed seed = draw_seed(*model, all.front(), s, seeds);
     for (std::size_t c = 0; c < all.size(); ++c) {
-      add_rates(*model, seed.world, all[c], 1 / static_cast<double>(seeds), replays[c]);
-      add_best(*model, seed, all.front(), all[c], replays[c]);
+      add_rates(*model, seed.world, all[c], 1 / static_cast<double>(seeds), options, replays[c]);
+      add_best(*model, seed, all.front(), all[c], options, replays[c]);
     }
   }
   if (replays.front().orders == 0) {
@@ -171,7 +236,8 @@ void add_what_if(const Study& study, const StudyOptions& options, StudyReport& r
     report.assumptions.clear();
     return;
   }
-  for (std::size_t c = 0; c < all.size(); ++c) report.what_if.push_back(what_if_of(all[c], replays[c], options));
+  for (std::size_t c = 0; c < all.size(); ++c)
+    report.what_if.push_back(what_if_of(*model, all[c], replays[c], options));
   report.utilisation_of_gpu = options.kernel_share || (options.recording && options.recording->gpu_busy);
   report.as_it_is = report.what_if.front();
   report.what_if.erase(report.what_if.begin());

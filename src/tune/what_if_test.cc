@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "base/testing.h"
 #include "tests/studies/sweep.h"
+#include "tune/first_trials.h"
 #include "tune/study_facts.h"
 #include "tune/study_testing.h"
 
@@ -98,6 +99,48 @@ TEST(WhatIf, ChangesDoWhatOptunaDoesWithTheSameTrials) {
     EXPECT_NEAR(rates.replayed / rates.actual, 1, 0.08) << change;
     EXPECT_NEAR(rates.replayed_util, rates.actual_util, 0.02) << change;
   }
+}
+
+// What the study itself did lies in what is predicted of it as it is, and the first trials in what is of them.
+TEST(WhatIf, WhatAStudyDidLiesInWhatIsPredictedOfItAsItIs) {
+  const auto holds = [](const Estimate& range, double value) { return range.low <= value && value <= range.high; };
+  for (const std::string& name : kSweeps) {
+    const StudyReport& report = of_sweep(name);
+    const WhatIf& now = *report.as_it_is;
+    const Study study = sweep(name);
+    const auto whole = measured_first(study, report, 0, report.trials - 4);
+    ASSERT_TRUE(whole);
+    EXPECT_NEAR(now.pruned_share.value, whole->pruned_share.value, 0.02) << name;
+    EXPECT_NEAR(now.trial_seconds.value, whole->trial_seconds.value, 0.1 * whole->trial_seconds.value) << name;
+    EXPECT_NEAR(now.at_once.value, 4, 0.1) << name;
+    ASSERT_FALSE(now.first.empty());
+    EXPECT_EQ(now.first.front().trials, 10);
+    EXPECT_EQ(now.first.back().trials, 150) << "of 200, without the last that run dry";
+    for (const FirstTrials& first : now.first) {
+      const auto seen = measured_first(study, report, 0, first.trials);
+      EXPECT_TRUE(holds(first.trials_per_hour, seen->trials_per_hour.value) ||
+                  seen->trials_per_hour.high >= first.trials_per_hour.low)
+          << name << " " << first.trials;
+      EXPECT_LT(first.trials_per_hour.low, first.trials_per_hour.high);
+    }
+    EXPECT_LE(now.first.front().pruned_share.value, now.pruned_share.value) << "the first are pruned less";
+    EXPECT_LT(now.time_to_best_seconds.low, now.time_to_best_seconds.high);
+    EXPECT_EQ(now.pruner, report.pruner_settings);
+    EXPECT_FALSE(now.memory_at_once_bytes);
+  }
+}
+
+TEST(WhatIf, MemoryIsThatOfTheTrialsThatAreOpenTogether) {
+  StudyOptions options = fewer_replays(5);
+  options.memory_per_trial_bytes = 1'000;
+  for (std::int64_t i = 0; i < 200; ++i) options.measured[i] = {.memory_bytes = i % 2 == 0 ? 1'000 : 600};
+  const StudyReport report = what_if_of(sweep("random_1"), options);
+  const WhatIf* six = find(report, "6 trials at once");
+  ASSERT_TRUE(six && six->memory_at_once_bytes && report.as_it_is->memory_at_once_bytes);
+  EXPECT_EQ(six->memory_bytes, 6'000);
+  EXPECT_LE(six->memory_at_once_bytes->high, 6'000);
+  EXPECT_GE(six->memory_at_once_bytes->low, 6 * 600);
+  EXPECT_LE(report.as_it_is->memory_at_once_bytes->high, 4'000);
 }
 
 // TPE goes other ways under other settings: single sweeps differ from each other by 10 % and more.

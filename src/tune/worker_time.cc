@@ -47,6 +47,30 @@ std::vector<std::pair<Nanos, std::int64_t>> drawn(const OpenCurve& curve, Nanos 
 
 }  // namespace
 
+std::optional<ParallelSince> parallel_since(const Study& study, const Timeline& timeline) {
+  constexpr std::size_t kAlone = 3;
+  constexpr double kSeveral = 1.5;
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < timeline.spans.size(); ++i)
+    if (timeline.spans[i].timed) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return timeline.spans[a].begin < timeline.spans[b].begin; });
+  Nanos open_until = 0;
+  std::size_t alone = 0;  // trials before the first that began while another was open
+  while (alone < order.size() && timeline.spans[order[alone]].begin >= open_until)
+    open_until = timeline.spans[order[alone++]].alive_until;
+  // The one that it began beside was not alone to its end.
+  if (alone == order.size() || alone < kAlone + 1) return std::nullopt;
+  const Nanos from = timeline.spans[order[alone]].begin;
+  std::vector<TrialSpan> later(timeline.spans);
+  std::erase_if(later, [&](const TrialSpan& span) { return !span.timed || span.alive_until <= from; });
+  for (TrialSpan& span : later) span.begin = std::max(span.begin, from);
+  const Mean since = mean_of(open_curve(later, From::kBegin, Until::kAliveUntil));
+  if (since.any <= 0 || since.open / since.any < kSeveral) return std::nullopt;
+  return ParallelSince{
+      .trial = study.trials[order[alone]].number, .seconds = seconds(from - timeline.begin), .most = since.max};
+}
+
 ParallelismFacts parallelism(const Timeline& timeline, std::int64_t workers, Told told, bool startup_known) {
   ParallelismFacts facts{.workers = workers, .workers_told = told == Told::kYes};
   const double whole = seconds(timeline.end - timeline.begin - timeline.paused(timeline.begin, timeline.end));

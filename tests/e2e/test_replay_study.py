@@ -69,7 +69,7 @@ def test_a_recording_covers_its_trials_and_has_their_kernels_and_starts(tmp_path
     found = answered(tmp_path, TRIALS)
     assert found["recording"] == {
         "path": "made.jsonl", "covered_ratio": 1, "gpu_busy_ratio": 0.76, "discarded_gpu_ns": 2_800_000_000,
-        "memory_per_trial_bytes": 1 << 30, "trials_matched": 4, "shared": False}
+        "memory_per_trial_bytes": 1 << 30, "memory_at_once_bytes": 1 << 30, "trials_matched": 4, "shared": False}
     assert found["gpu_ns"] == {"RUNNING": None, "COMPLETE": 4_800_000_000, "PRUNED": 2_800_000_000, "FAIL": None, "WAITING": None}
     assert found["startup_seconds"]["method"] == "measured: begin to first kernel, of 4 trials"
     assert [found["startup_seconds"][name] for name in ("low", "estimate", "high")] == [pytest.approx(0.6, abs=1e-9)] * 3

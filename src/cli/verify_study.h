@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+// `headroom verify` of a plan that `headroom study -o plan.json` wrote.
+namespace headroom::cli {
+
+struct StudyProof {
+  std::string plan, text;  // its path, and what is in it
+  std::string storage, recording;
+  std::optional<std::string> study;
+  std::optional<std::int64_t> since;
+  std::vector<std::string> applied;
+  std::string pruner;
+  bool json = false, no_history = false;
+};
+
+// Prints the answer. Exit code: 0 where the change delivered, else 1.
+[[nodiscard]] Result<int> verify_study(const StudyProof& proof);
+
+}  // namespace headroom::cli
