@@ -29,7 +29,8 @@ struct TableRow {
                                  const std::vector<const Attempt*>& attempts, Nanos now);
 
 // By a metric, a parameter, "task", "time" or "gpu_memory"; rows without it come last, before them
-// those of tasks that did not succeed, where it is a metric: they may not have come to its end. kNotFound: no row has it.
+// those of tasks that did not succeed, where it is a metric: they may not have come to its end. kNotFound: no row has
+// it.
 [[nodiscard]] Result<void> sort_table(std::vector<TableRow>& rows, const std::string& by, bool descending);
 
 [[nodiscard]] std::string table_text(const std::vector<TableRow>& rows);
