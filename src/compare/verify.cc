@@ -9,6 +9,7 @@
 
 #include "base/human.h"
 #include "base/strings.h"
+#include "compare/parameters.h"
 
 namespace headroom::compare {
 
