@@ -14,7 +14,7 @@ MAY_INCLUDE = {
     "contention": {"base"},
     "device": {"base", "model"},
     "host": {"base", "model"},
-    "python": {"base", "model", "host"},
+    "python": {"base", "model", "host", "stacks"},
     "pump": {"base"},
     "marks": {"base", "model", "host", "wire", "output", "pump"},
     "sample": {"base", "model"},

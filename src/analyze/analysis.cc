@@ -453,6 +453,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.said = said_of(recording, a.window);
   a.ledger = ledger(a.devices, a.window.begin, a.window.end);
   a.ledger.tasks = a.job.batch.tasks;
+  a.ledger.lines = lines_of_places(stacks, a.job, a.devices, times.places);
   a.ledger.places = std::move(times.places);
   const Window readings = readings_of(recording, a.window);
   std::vector<std::vector<Stall>> stalls;

@@ -31,6 +31,11 @@ class Kinds {
       : recording_(recording), families_(families), view_(view) {
     view.kind_of_list.assign(recording.lists.size(), kNone);
     view.busy_of_list.resize(recording.lists.size());
+    view.line_of_list.resize(recording.lists.size());
+    const auto threads = recording.all(SourceKind::kPythonThread);
+    lines_ran_ = std::any_of(threads.begin(), threads.end(), [&](SourceId id) {
+      return recording.sources[static_cast<std::size_t>(id)].attrs.contains("lines");
+    });
   }
 
   std::uint32_t of(ListId list) {
@@ -61,6 +66,7 @@ class Kinds {
     }
     view_.kind_of_list.push_back(kNone);
     view_.busy_of_list.push_back(kind.busy);
+    view_.line_of_list.push_back(0);
     view_.several.push_back(std::move(lists));
     add(known->second, std::move(kind));
     return known->second;
@@ -114,6 +120,7 @@ class Kinds {
   std::uint32_t make(ListId list) {
     stacks::StackKind kind = read(list);
     view_.busy_of_list[list] = kind.busy;
+    if (lines_ran_) view_.line_of_list[list] = kind.line;
     return add(list, std::move(kind));
   }
 
@@ -129,6 +136,7 @@ class Kinds {
   const Recording& recording_;
   const stacks::Families& families_;
   StackView& view_;
+  bool lines_ran_ = false;  // the lines of frames are those that ran
   std::vector<stacks::Frame> frames_;
   std::map<std::tuple<Family, Family, bool, stacks::Busy, std::string, bool, bool, bool>, std::size_t> numbers_;
   std::map<std::vector<ListId>, ListId> several_;

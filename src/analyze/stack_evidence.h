@@ -51,6 +51,7 @@ struct StackView {
   std::vector<std::vector<ListId>> several;  // by list, less the recording's
   std::vector<std::uint32_t> kind_of_list;   // index into `kinds`, for lists that are in looks
   std::vector<stacks::Busy> busy_of_list;    // likewise of their kinds
+  std::vector<std::int32_t> line_of_list;    // likewise, that ran of what they name; 0: not known
   std::vector<double> count;                 // of the looks at all processes, by kind
   std::map<SourceId, ProcessLooks> looks;    // by process
   // Which processes waited for another one of the job at stacks of which kind: what their names leave open, set by

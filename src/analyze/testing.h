@@ -136,6 +136,12 @@ class RecordingBuilder {
     return *this;
   }
 
+  // The lines of the frames that come are those that ran.
+  RecordingBuilder& lines() {
+    lines_ = true;
+    return *this;
+  }
+
   // Stacks of a thread of a process at 20 Hz over (from, to]; thread 0 is the main one.
   RecordingBuilder& stacks(std::int64_t pid, double from, double to, const std::vector<std::string>& frames,
                            int thread = 0, bool has_interpreter = false) {
@@ -144,6 +150,11 @@ class RecordingBuilder {
                                           std::to_string(pid) + "/" + std::to_string(thread),
                                           process,
                                           {{"main", thread == 0 ? "true" : "false"}}});
+    if (lines_)
+      sink_.add_source({SourceKind::kPythonThread,
+                        sink_.recording().sources[static_cast<std::size_t>(id)].key,
+                        process,
+                        {{"lines", "own"}}});
     std::vector<TextId> texts;
     for (const std::string& frame : frames) texts.push_back(sink_.intern(frame));
     const ListId list = sink_.intern_list(texts);
@@ -216,6 +227,7 @@ class RecordingBuilder {
   RecordingMeta meta_;
   MemorySink sink_;
   std::map<std::int64_t, SourceId> ids_;
+  bool lines_ = false;
   std::map<SourceId, Nanos> last_stack_;
   AttemptId attempts_ = 0;
 };

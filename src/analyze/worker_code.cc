@@ -28,7 +28,7 @@ WorkerLooks worker_looks(const StackView& stacks, const JobView& job, const std:
             if (fresh) seen.places.push_back(kind.where);
             place = known->second;
           }
-          seen.looks.push_back({i, look.at, place});
+          seen.looks.push_back({i, look.at, place, stacks.line_of_list[look.list]});
         }
       }
     std::sort(seen.looks.begin() + static_cast<std::ptrdiff_t>(first), seen.looks.end(),
@@ -108,6 +108,55 @@ std::map<std::string, double> idle_shares(const StackView& stacks, const JobView
   for (const auto& [place, all] : seconds_at)
     if (const auto idle = idle_at.find(place); idle != idle_at.end()) shares[place] = std::min(1.0, idle->second / all);
   return shares;
+}
+
+std::int32_t MainLine::line() const {
+  std::size_t all = 0;
+  for (const auto& [line, looks] : looks_) all += looks;
+  const auto most =
+      std::max_element(looks_.begin(), looks_.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
+  return most != looks_.end() && 2 * most->second > all ? most->first : 0;
+}
+
+std::vector<std::int32_t> lines_of_places(const StackView& stacks, const JobView& job,
+                                          const std::vector<DeviceTime>& devices,
+                                          const std::vector<std::string>& places) {
+  std::map<std::string_view, std::int32_t> numbers;
+  for (std::size_t place = 0; place < places.size(); ++place)
+    numbers.emplace(places[place], static_cast<std::int32_t>(place));
+  std::vector<std::int32_t> place_of_list;  // of those that may be idle time at a line that is known, else -1
+  for (std::size_t list = 0; list < stacks.line_of_list.size(); ++list) {
+    const bool counts = stacks.line_of_list[list] > 0 && stacks.busy_of_list[list] <= stacks::Busy::kUnknown;
+    const auto known = counts ? numbers.find(stacks.kinds[stacks.kind_of_list[list]].where) : numbers.end();
+    place_of_list.push_back(known == numbers.end() ? -1 : known->second);
+  }
+  // A reading does not say which part of it was idle: of the time from the first idle time at a place to the last.
+  constexpr Nanos kAround = kSecond;
+  std::map<SourceId, std::vector<Window>> idle;  // of a process, by place
+  for (const DeviceTime& device : devices) {
+    const auto owners = owners_on(device, stacks, job);
+    for (const Slice& slice : device.slices) {
+      const auto owner = owners.find(slice.pid);
+      if (owner == owners.end() || is_busy(slice.account) || slice.where < 0) continue;
+      auto& times = idle.try_emplace(owner->second, places.size()).first->second;
+      Window& time = times[static_cast<std::size_t>(slice.where)];
+      const Nanos begin = slice.begin - kAround, end = slice.end + kAround;
+      time = time.length() == 0 ? Window{begin, end} : Window{std::min(time.begin, begin), std::max(time.end, end)};
+    }
+  }
+  std::vector<std::size_t> looks_at(place_of_list.size());  // by list
+  for (const auto& [process, times] : idle)
+    for (const ListRow& look : stacks.looks.at(process).all())
+      if (const std::int32_t place = place_of_list[look.list];
+          place >= 0 && times[static_cast<std::size_t>(place)].holds(look.at))
+        ++looks_at[look.list];
+  std::vector<MainLine> seen(places.size());
+  for (std::size_t list = 0; list < looks_at.size(); ++list)
+    if (looks_at[list] > 0)
+      seen[static_cast<std::size_t>(place_of_list[list])].add(stacks.line_of_list[list], looks_at[list]);
+  std::vector<std::int32_t> lines;
+  for (const MainLine& place : seen) lines.push_back(place.line());
+  return lines;
 }
 
 std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,

@@ -14,6 +14,7 @@ struct WorkerLook {
   std::size_t device = 0;
   Nanos at = 0;
   std::int32_t place = -1;  // in WorkerLooks::places; -1: it waited for something to do
+  std::int32_t line = 0;    // of it; 0: not known
 };
 struct WorkerLooks {
   std::vector<std::string> places;  // "augment (data.py)"
@@ -37,6 +38,22 @@ struct CodeShare {
 // By place, of the time that stacks show the processes on the GPUs there from the first kernel to the last, at what may
 // be idle time or not (stacks::Busy): the share that is counted as idle time. Below 1 nothing tells which part it was.
 [[nodiscard]] std::map<std::string, double> idle_shares(const StackView& stacks, const JobView& job,
+                                                        const std::vector<DeviceTime>& devices,
+                                                        const std::vector<std::string>& places);
+
+// A line of code that most looks of some at a place were at; 0: none was, or it is not known.
+class MainLine {
+ public:
+  void add(std::int32_t line, std::size_t looks = 1) { looks_[line] += looks; }
+  [[nodiscard]] std::int32_t line() const;
+
+ private:
+  std::map<std::int32_t, std::size_t> looks_;  // by line
+};
+
+// By place: at which line the processes on the GPUs were there, of what may be idle time (stacks::Busy), from the first
+// idle time that is counted for it to the last.
+[[nodiscard]] std::vector<std::int32_t> lines_of_places(const StackView& stacks, const JobView& job,
                                                         const std::vector<DeviceTime>& devices,
                                                         const std::vector<std::string>& places);
 

@@ -109,9 +109,16 @@ Result<void> nothing_left_over(const CLI::App& app) {
     return fail(Errc::kInvalidInput, fmt::format("there is no option {}", name),
                 guess.empty() ? "" : fmt::format("did you mean --{}?", guess));
   }
-  const std::string guess = guess_of(left.front(), names_of_commands(command));
-  return fail(Errc::kInvalidInput, fmt::format("not expected: {}", typed_line(left)),
-              guess.empty() ? "" : fmt::format("did you mean '{}'?", guess));
+  const auto refuse = [&](std::string hint) {
+    return fail(Errc::kInvalidInput, fmt::format("not expected: {}", typed_line(left)), std::move(hint));
+  };
+  if (const std::string guess = guess_of(left.front(), names_of_commands(command)); !guess.empty())
+    return refuse(fmt::format("did you mean '{}'?", guess));
+  const auto lists =
+      command.get_options([](const CLI::Option* one) { return one->get_delimiter() != 0 && one->count() > 0; });
+  return refuse(lists.empty()
+                    ? ""
+                    : fmt::format("several values of {0} are parted by commas: {0} A,B", lists.front()->get_name()));
 }
 
 }  // namespace headroom::cli

@@ -217,13 +217,15 @@ Result<Library::Text> Library::trace(const std::string& path) {
   return Text(std::move(text));
 }
 
-// Every form as the recording was last read, for whichever form that was.
+// Every form as the recording was last read, for whichever form that was. That the file is as it was then is not
+// enough: a log may already be as long as it will be when what it holds is not committed yet.
 Result<Library::Text> Library::metrics(const std::string& path, Metrics form) {
   const std::string name = fmt::format("{} {}", static_cast<int>(form), path);
   const bool due = due_for_scrape(path);
   const auto found = scrapes_.find(name);
-  if (found != scrapes_.end() &&
-      (found->second.trace == trace_of(path) || (!due && found->second.of == costs_.at(path).at)))
+  const auto read = costs_.find(path);
+  if (found != scrapes_.end() && read != costs_.end() && found->second.of == read->second.at &&
+      (!due || found->second.trace == trace_of(path)))
     return found->second.text;
   Kept* kept = due ? nullptr : kept_of(path);
   if (kept == nullptr) {

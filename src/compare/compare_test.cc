@@ -95,7 +95,7 @@ TEST(Compare, AValidPairOfBatchesIsOfTheTasksThatBothCanDo) {
             "headroom ab -- headroom batch --fresh --folder=ab-A.batch --quiet --no-record '--only=task t0' "
             "'--only=task t2' base.toml --per-gpu=3 --- headroom batch --fresh --folder=ab-B.batch --quiet --no-record "
             "'--only=task t0' '--only=task t2' experiment.toml");
-  EXPECT_THAT(c.valid_note, HasSubstr("Without 1 task that both name and that failed: it would again"));
+  EXPECT_THAT(c.valid_note, HasSubstr("1 task of both is left out, as it failed"));
   EXPECT_THAT(c.valid_note, HasSubstr("Valid once a task does the same work in both"));
   // With a second attempt that succeeded it is no task that fails; where all of B's are meant, none has to be named.
   few.samples.push_back({.task = "t1", .begin = 900, .end = 910, .steps = 200});

@@ -102,8 +102,8 @@ std::string note_of_batches(const Side& a, const Side& b, bool alike, std::size_
     if (side->batch->from_stdin)
       notes.push_back(fmt::format("TASKS_OF_{0}: a file with the lines that {0} had on standard input", name));
   if (left_out > 0)
-    notes.push_back(fmt::format("Without {} that both name and that failed: {} would again", count_of(left_out, "task"),
-                                left_out == 1 ? "it" : "they"));
+    notes.push_back(fmt::format("{} of both {} left out, as {} failed", count_of(left_out, "task"),
+                                left_out == 1 ? "is" : "are", left_out == 1 ? "it" : "they"));
   if (says(CompareReason::kDifferentWork)) notes.emplace_back("Valid once a task does the same work in both");
   if (says(CompareReason::kConcurrencyDiffersOrUnknown))
     notes.emplace_back("Unless how many run at once is what you compare, give both the same --per-gpu");

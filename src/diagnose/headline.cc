@@ -184,7 +184,9 @@ std::string mostly(const Analysis& a, const std::vector<std::size_t>& devices, A
   const auto most = std::max_element(by_function.begin(), by_function.end(),
                                      [](const auto& x, const auto& y) { return x.second < y.second; });
   if (most == by_function.end() || most->second < a.limits[Threshold::kMajority]) return "";
-  return most->first.size() > kLongest ? "" : fmt::format(", mostly {}", most->first);
+  if (most->first.size() > kLongest) return "";
+  const bool one_place = function_of(named[0].place) == most->first && named[0].least >= a.limits[Threshold::kMajority];
+  return fmt::format(", mostly {}", one_place ? function_of(named[0].spot) : most->first);
 }
 
 // "GPU 0 computed for 17 % of 21.6 s. It waited 77 % for its data."

@@ -11,6 +11,7 @@
 #include "base/human.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/words.h"
+#include "model/places.h"
 #include "stacks/families.h"
 
 namespace headroom::diagnose {
@@ -54,6 +55,7 @@ std::vector<NamedCode> named_code(const Analysis& a, const std::map<std::int32_t
   for (const auto& [place, ns] : by_place)
     named.push_back({.where = place,
                      .place = a.ledger.places[static_cast<std::size_t>(place)],
+                     .spot = a.ledger.spot(place),
                      .share = static_cast<double>(ns) / static_cast<double>(all)});
   find_limits(a, named);
   std::stable_sort(named.begin(), named.end(), [](const auto& x, const auto& y) { return x.share > y.share; });
@@ -155,7 +157,7 @@ void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) 
   if (few && ranks) return;                                   // and that of another process is in the title
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, named.size()); ++i)
-    text += (i == 0 ? " " : ", ") + named[i].place + (few ? "" : " " + share_words(named[i]));
+    text += (i == 0 ? " " : ", ") + named[i].spot + (few ? "" : " " + share_words(named[i]));
   if (!few) text += ranks ? " of this time of its GPU" : " of this time";
   if (!few && std::any_of(named.begin(), named.end(), is_range))
     text += " (kernels ran beside a part of such code, and nothing tells which)";
@@ -171,12 +173,12 @@ void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) 
   // That it waits for workers is said already, as it is where the title names what they were at.
   const std::vector<NamedCode> workers = workers_at(a, finding.claims).code;
   const bool waits_for_workers = named[0].place == info(stacks::Family::kLoaderWait).label ||
-                                 (!workers.empty() && finding.title.find(workers[0].place) != std::string::npos);
+                                 (!workers.empty() && finding.title.find(workers[0].spot) != std::string::npos);
   if (named[0].least >= a.limits[Threshold::kMajority] && !waits_for_workers) {
-    finding.title += (finding.title.find(": ") == std::string::npos ? ": " : ", mostly ") + named[0].place;
+    finding.title += (finding.title.find(": ") == std::string::npos ? ": " : ", mostly ") + named[0].spot;
     finding.code = named[0].where;
     constexpr double kMuchToo = 0.2;  // of the time: what the title leaves out would be taken for the other's
-    if (!few && named.size() > 1 && named[1].share >= kMuchToo) finding.title += " and " + named[1].place;
+    if (!few && named.size() > 1 && named[1].share >= kMuchToo) finding.title += " and " + named[1].spot;
   }
   if (!profiled) finding.tiers |= "Y";
 }
@@ -215,6 +217,7 @@ std::string peer_sentence(const Analysis& a, const PeerWait& wait) {
 
 WorkersAt workers_at(const Analysis& a, const Claims& claims) {
   std::map<std::int32_t, double> looks_at;
+  std::map<std::int32_t, MainLine> lines;
   double all = 0, at_work = 0;
   const std::vector<WorkerLook>& looks = a.worker_looks.looks;
   for (const ClaimedPiece& piece : claims) {
@@ -224,12 +227,15 @@ WorkersAt workers_at(const Analysis& a, const Claims& claims) {
       all += 1;
       if (look->place < 0) continue;
       looks_at[look->place] += 1;
+      lines[look->place].add(look->line);
       at_work += 1;
     }
   }
   WorkersAt workers;
-  for (const auto& [place, count] : looks_at)
-    workers.code.push_back({.place = a.worker_looks.places[static_cast<std::size_t>(place)], .share = count / at_work});
+  for (const auto& [number, count] : looks_at) {
+    const std::string& place = a.worker_looks.places[static_cast<std::size_t>(number)];
+    workers.code.push_back({.place = place, .spot = with_line(place, lines[number].line()), .share = count / at_work});
+  }
   std::stable_sort(workers.code.begin(), workers.code.end(),
                    [](const auto& x, const auto& y) { return x.share > y.share; });
   if (all > 0) workers.at_work = at_work / all;
@@ -243,10 +249,10 @@ void name_the_workers_code(const Analysis& a, Finding& finding) {
   const std::vector<NamedCode> code = workers_at(a, finding.claims).code;
   for (std::size_t i = 0; i < std::min(kMost, code.size()); ++i)
     if (code[i].share >= kLeast)
-      text += fmt::format("{} {} {}", i == 0 ? "" : ",", code[i].place, human_percent(code[i].share));
+      text += fmt::format("{} {} {}", i == 0 ? "" : ",", code[i].spot, human_percent(code[i].share));
   if (text.empty()) return;
   finding.evidence.insert(finding.evidence.begin(), "what its workers were at then, by their Python stacks:" + text);
-  if (code[0].share >= a.limits[Threshold::kMajority]) finding.title += ": " + code[0].place;
+  if (code[0].share >= a.limits[Threshold::kMajority]) finding.title += ": " + code[0].spot;
   finding.tiers |= "Y";
 }
 

@@ -16,6 +16,7 @@ namespace headroom::diagnose {
 struct NamedCode {
   std::int32_t where = -1;  // in Ledger::places
   std::string place;        // "build_graph (train.py)"
+  std::string spot;         // for people: with its line, where that is known
   double share = 0;         // of the claimed time
   // What it may be of it: kernels ran beside a part of such code, and nothing tells which.
   double least = 0, most = 0;

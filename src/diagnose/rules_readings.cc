@@ -300,11 +300,12 @@ std::vector<Finding> idle_phases(const Analysis& a) {
     finding.advice = "name the phases (marks, output lines), then shorten or overlap the longest";
     constexpr const char* kFeeding = "faster feeding cannot shorten the phase in which kernels run";
     gains_of_all_unseen(a, finding,
-                        fmt::format("if they and all other idle time that nothing explains vanished, and the kernels "
+                        fmt::format("if this and all other idle time that nothing explains vanished, and the kernels "
                                     "stay as they are; {}",
                                     kFeeding));
     Finding alone = finding;
-    gains_by_removal(a, alone, fmt::format("if all of them vanished and the kernels stay as they are; {}", kFeeding));
+    gains_by_removal(a, alone,
+                     fmt::format("if all of this idle time vanished and the kernels stay as they are; {}", kFeeding));
     // Where the rest makes no difference to the figure that is read it is not worth a word.
     if (finding.gain && alone.gain && human_factor(alone.gain->high) == human_factor(finding.gain->high)) {
       finding.gain->condition = alone.gain->condition;

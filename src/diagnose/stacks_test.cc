@@ -45,6 +45,27 @@ TEST(StackFindings, NameTheFunctionAndTheNextOne) {
   EXPECT_THAT(first.advice, Not(HasSubstr("py-spy")));
 }
 
+TEST(StackFindings, NameTheLineThatHasMostOfTheIdleTime) {
+  const auto told = [](const std::vector<std::string>& lines, bool ran = true) {
+    RecordingBuilder builder(60);
+    if (ran) builder.lines();
+    builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 0.5, {"train (/u/train.py:7)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.5, i + 1,
+                     {fmt::format("train (/u/train.py:{})", lines[static_cast<std::size_t>(i) % lines.size()])});
+    }
+    return explain(builder.build());
+  };
+  const Explanation one = told({"5", "5", "6"});
+  EXPECT_THAT(one.findings.front().title, EndsWith(": train (train.py:5)"));
+  EXPECT_EQ(one.findings.front().evidence.front(), "its Python stacks say: train (train.py:5) 100 % of this time");
+  EXPECT_THAT(one.headline, HasSubstr("mostly train (train.py:5)."));
+  EXPECT_EQ(one.ledger.places.at(static_cast<std::size_t>(one.findings.front().code.value())), "train (train.py)");
+  EXPECT_THAT(told({"4", "5", "6"}).findings.front().title, EndsWith(": train (train.py)")) << "none has most of it";
+  EXPECT_THAT(told({"5"}, false).findings.front().title, EndsWith(": train (train.py)")) << "where the function begins";
+}
+
 // Half of each second is idle, and three quarters of it the thread was at code of which nothing says whether kernels
 // ran.
 TEST(StackFindings, CodeThatKernelsMayHaveRunBesideIsNotBlamedForAllOfIt) {

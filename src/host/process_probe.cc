@@ -173,10 +173,13 @@ void ProcessProbe::read_wait_channel(ProcDir& proc, Nanos at, Nanos period) {
       return;
     }
     wait_channel_ = reads_socket_or_terminal(*text) ? what_it_reads(proc) : parse_wchan(*text, state_);
-    if (wait_channel_ == WaitChannel::kUnknown)
-      wait_timeslices_.reset();  // it ran between stat and wchan, or is hidden
-    else
-      wait_timeslices_ = timeslices_;
+    // It ran between stat and wchan; or it sleeps, and the kernel has not taken it off its queue yet (since Linux 6.12
+    // it may do so later), so that nothing would have it looked at again soon; or it is hidden.
+    constexpr int kTries = 3;
+    if (wait_channel_ != WaitChannel::kUnknown)
+      wait_timeslices_ = timeslices_, unknown_waits_ = 0;
+    else if (wait_timeslices_.reset(); ++unknown_waits_ <= kTries)
+      owed_ = std::min(owed_, next_wait_);
   }
   put(Metric::kWaitChannel, static_cast<std::int64_t>(wait_channel_));
 }

@@ -86,6 +86,7 @@ class ProcessProbe {
   std::optional<std::int64_t> timeslices_;       // of the main thread, at the last full look
   std::optional<std::int64_t> wait_timeslices_;  // when the wait channel was read
   WaitChannel wait_channel_ = WaitChannel::kUnknown;
+  int unknown_waits_ = 0;  // readings of it in a row that told nothing
   std::optional<Absent> io_absent_;
   Nanos owed_ = 0;  // the earliest time at which a file that was skipped is due
   Nanos next_full_ = 0, next_wait_ = 0, next_io_ = 0, next_switches_ = 0, next_threads_ = 0;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/ledger.h"
 
+#include "model/places.h"
+
 namespace headroom {
 
 std::string Tiers::letters() const {
@@ -34,6 +36,11 @@ Nanos Ledger::busy(std::optional<std::size_t> device) const {
   for (const auto& entry : entries)
     if (is_busy(entry.account) && (!device || entry.device == *device)) sum += entry.ns;
   return sum;
+}
+
+std::string Ledger::spot(std::int32_t where) const {
+  const auto place = static_cast<std::size_t>(where);
+  return with_line(places[place], place < lines.size() ? lines[place] : 0);
 }
 
 }  // namespace headroom

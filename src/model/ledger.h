@@ -140,11 +140,14 @@ struct Ledger {
   std::vector<LedgerEntry> entries;  // merged: no two differ in `ns` alone; sorted by device, account, phase, task, pid
   std::vector<std::string> tasks;    // of a batch: their names
   std::vector<std::string> places;   // functions of the job, by the evidence that names them
+  // By place: the line at which most of the idle time there was; 0 where none had most of it, or it is not known.
+  std::vector<std::int32_t> lines;
 
   [[nodiscard]] Nanos span() const { return end - begin; }
   [[nodiscard]] Nanos budget() const { return span() * static_cast<Nanos>(devices.size()); }
   [[nodiscard]] Nanos total(Account account, std::optional<std::size_t> device = std::nullopt) const;
   [[nodiscard]] Nanos busy(std::optional<std::size_t> device = std::nullopt) const;  // all busy accounts
+  [[nodiscard]] std::string spot(std::int32_t where) const;  // for people: the place with its line
 };
 
 }  // namespace headroom

@@ -2,6 +2,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,13 @@ inline constexpr std::string_view kCalledBy = " called by ";
 
 [[nodiscard]] inline std::string with_caller(std::string_view function, std::string_view caller) {
   return fmt::format("{}{}{}", function, kCalledBy, caller);
+}
+
+// "burn (tools.py:41)": the line of it. Line 0 is not known.
+[[nodiscard]] inline std::string with_line(std::string_view place, std::int32_t line) {
+  const auto close = place.find(')', place.find(" ("));
+  if (line <= 0 || close == std::string_view::npos) return std::string(place);
+  return fmt::format("{}:{}{}", place.substr(0, close), line, place.substr(close));
 }
 
 // "burn (tools.py)" of either.

@@ -122,7 +122,7 @@ struct StepTimeFacts {
   std::optional<Estimate> seconds;  // of the middle trial
   std::string parameter;            // "": no parameter explains a third of its variation
   double explained = 0;             // share of the variation (rank correlation squared, or between categories)
-  std::string direction;            // "longer with more layers"
+  std::string direction;            // "longer with higher layers"
   // One per trial: what its parameter makes of a step's time, over the middle trial's; 1 where nothing is known.
   std::vector<double> relative;
   bool operator==(const StepTimeFacts&) const = default;

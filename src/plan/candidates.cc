@@ -265,6 +265,7 @@ class Maker {
     if (known.batch) option.setting = fmt::format("batch_size={:g}:{:g}", known.batch->first, known.batch->second);
     if (const auto said = batch_said(e_); said && known.batch && said->value == known.batch->first)
       option.apply = fmt::format("{}{:g} instead of {}", said->name, known.batch->second, said->words);
+    if (request_.step_times) made.flipped.clear();
     if (request_.step_times && request_.batch)
       option.gain.condition = "by the line through two measured batch sizes, if the loader keeps up";
     else if (known.batch)
@@ -381,8 +382,7 @@ class Maker {
       if (made.change.finding) made.seen = made.change.share * model_.findings[*made.change.finding].seconds;
       if (made.change.finding && made.change.mechanism == Mechanism::kLoads)
         made.seen = std::min(*made.seen, saved_beside_others(made.change));
-      if (made.option.promises)
-        condition += fmt::format("; its low end is half of what was seen of that, as {}", shown);
+      if (made.option.promises) condition += fmt::format("; low end: half of that time is saved, as {}", shown);
     }
   }
 
@@ -406,6 +406,7 @@ class Maker {
       made.option.promises = true;
     }
     made.option.outcomes = 0;
+    made.flipped.clear();
     made.option.gain.condition = fmt::format("as headroom probe measured {} {:g} and {:g} in turn, {} each",
                                              probe.parameter, now, then, count_of(probe.complete, "run"));
   }

@@ -28,7 +28,8 @@ class MadeCode {
   CodeId make(std::int32_t line) {
     image_.put(code_ + image_.target.layout.first_line, line);
     snapshot_.take({});
-    return table.check(snapshot_, code_).value();
+    EXPECT_TRUE(table.check(snapshot_, code_));
+    return table.running(snapshot_, code_, 0).value();
   }
   void set_flags(std::uint32_t flags) { image_.put(code_ + image_.target.layout.flags, flags); }
 

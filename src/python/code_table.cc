@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "model/places.h"
+#include "stacks/frame.h"
 
 namespace headroom::python {
 
@@ -16,6 +17,8 @@ constexpr std::size_t kLongestName = 300, kLongestFile = 1024;
 constexpr std::uint64_t kLongestText = 1 << 16;            // no name is: not the object that it should be
 constexpr std::uint32_t kResumable = 0x20 | 0x80 | 0x200;  // CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 constexpr std::int32_t kMostLines = 100'000'000;
+constexpr std::size_t kLongestTable = std::size_t{1} << 18;  // of a function of ten thousand lines it has a tenth
+constexpr std::uint64_t kPair = 2;                           // bytes of an instruction and its argument
 
 void put_utf8(std::string& text, std::uint32_t c) {
   constexpr std::uint32_t kDelete = 0x7F, kTwo = 0x80, kThree = 0x800, kFour = 0x10000, kEnd = 0x110000, kSix = 0x3F;
@@ -67,31 +70,78 @@ std::optional<std::string> read_text(Snapshot& snapshot, const Layout& layout, A
   return text;
 }
 
-std::optional<CodeId> CodeTable::trusted(Address at) const {
+bool CodeTable::trusted(Address at) const {
   const auto known = known_.find(at);
-  if (known == known_.end() || looks_ - known->second.checked >= kTrusted) return std::nullopt;
-  return known->second.id;
+  return known != known_.end() && looks_ - known->second.checked < kTrusted;
 }
 
-std::optional<CodeId> CodeTable::check(Snapshot& snapshot, Address at) {
+bool CodeTable::check(Snapshot& snapshot, Address at) {
   const std::byte* code = snapshot.need(at, layout_.code_bytes());
-  if (code == nullptr || number_at<Address>(code, kTypeOffset) != code_type_) return std::nullopt;
+  if (code == nullptr || number_at<Address>(code, kTypeOffset) != code_type_) return false;
   const auto known = known_.find(at);
-  const Known seen{number_at<Address>(code, layout_.name), number_at<Address>(code, layout_.file),
-                   number_at<std::int32_t>(code, layout_.first_line)};
+  Known seen{.name = number_at<Address>(code, layout_.name),
+             .file = number_at<Address>(code, layout_.file),
+             .line = number_at<std::int32_t>(code, layout_.first_line),
+             .resumable = (number_at<std::uint32_t>(code, layout_.flags) & kResumable) != 0,
+             .checked = looks_};
   if (known != known_.end() && known->second.name == seen.name && known->second.file == seen.file &&
       known->second.line == seen.line) {
     known->second.checked = looks_;
-    return known->second.id;
+    return true;
   }
-  const auto flags = number_at<std::uint32_t>(code, layout_.flags);
-  if (seen.line < 0 || seen.line > kMostLines) return std::nullopt;
+  if (seen.line < 0 || seen.line > kMostLines) return false;
   const auto name = read_text(snapshot, layout_, seen.name, kLongestName);
   const auto file = name ? read_text(snapshot, layout_, seen.file, kLongestFile) : std::nullopt;
-  if (!file) return std::nullopt;
-  const CodeId id = id_of(fmt::format("{} ({}:{})", *name, *file, seen.line), (flags & kResumable) != 0);
+  if (!file) return false;
+  const std::string text = fmt::format("{} ({}:{})", *name, *file, seen.line);
+  seen.id = id_of(text, seen.resumable);
+  seen.own = texts_[seen.id] == text && !stacks::is_library(stacks::frame_of(text));
   if (known_.size() >= kMostCodes) known_.clear();
-  known_[at] = {seen.name, seen.file, seen.line, id, looks_};
+  known_[at] = std::move(seen);
+  return true;
+}
+
+// A table that is not as long as the code object says is none.
+std::unique_ptr<CodeTable::Lines> CodeTable::lines_of(Snapshot& snapshot, Address at, std::int32_t first_line) const {
+  auto lines = std::make_unique<Lines>();
+  const std::byte* code = snapshot.need(at, layout_.code_bytes());
+  if (code == nullptr) return lines;
+  const auto pairs = number_at<std::uint64_t>(code, kCountOffset);
+  const auto table = number_at<Address>(code, layout_.line_table);
+  const std::byte* head = snapshot.need(table, kBytesOffset);
+  const auto size = head == nullptr ? 0 : number_at<std::uint64_t>(head, kCountOffset);
+  if (size == 0 || size > kLongestTable) return lines;
+  const std::byte* bytes = snapshot.need(table + kBytesOffset, size);
+  if (bytes == nullptr) return lines;
+  lines->table = LineTable::read(layout_.minor, first_line, {bytes, size});
+  const bool counted = layout_.instructions != Layout::kNone;
+  if (counted && lines->table && lines->table->code_bytes() != kPair * pairs) lines->table.reset();
+  return lines;
+}
+
+std::optional<CodeId> CodeTable::running(Snapshot& snapshot, Address at, std::uint64_t instruction) {
+  auto found = known_.find(at);
+  if (found == known_.end()) {
+    if (!check(snapshot, at)) return std::nullopt;
+    found = known_.find(at);
+  }
+  Known& known = found->second;
+  if (!known.own) return known.id;
+  if (!known.lines) known.lines = lines_of(snapshot, at, known.line);
+  if (!known.lines->table) return known.id;
+  // Before its first instruction it is at none.
+  constexpr int kInPairs = 10;
+  const std::uint64_t offset = layout_.instructions != Layout::kNone ? instruction - (at + layout_.instructions)
+                               : layout_.minor == kInPairs           ? kPair * instruction
+                                                                     : instruction;
+  const auto line = known.lines->table->line_at(offset);
+  if (!line || *line == known.line) return known.id;
+  auto& ids = known.lines->ids;
+  const auto same = std::find_if(ids.begin(), ids.end(), [&](const auto& one) { return one.first == *line; });
+  if (same != ids.end()) return same->second;
+  const std::string& text = texts_[known.id];
+  const CodeId id = id_of(fmt::format("{}:{})", text.substr(0, text.rfind(':')), *line), known.resumable);
+  known.lines->ids.emplace_back(*line, id);
   return id;
 }
 

@@ -3,33 +3,40 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "python/layout.h"
+#include "python/line_table.h"
 #include "python/memory.h"
 
 namespace headroom::python {
 
 using CodeId = std::uint32_t;
 
-// The code objects of a process that were seen so far, as texts: "Net.forward (/home/u/train.py:31)". Before 3.11 a
-// code object does not know the class it belongs to: "forward (…)". Bounded, as a program may make code without end:
-// what comes after kMostTexts or kMostTextBytes is kOtherCode.
+// The code objects of a process that were seen so far, as texts: "Net.forward (/home/u/train.py:38)" with the line that
+// runs, of the user's own code; of libraries, where nobody looks for it and every new line is a new stack to record,
+// with the line where the function begins. Before 3.11 a code object does not know the class it belongs to:
+// "forward (…)". Bounded, as a program may make code without end: what comes after kMostTexts or kMostTextBytes is
+// kOtherCode.
 class CodeTable {
  public:
   static constexpr std::size_t kMostTexts = std::size_t{1} << 16, kMostTextBytes = std::size_t{16} << 20;
 
   CodeTable(const Layout& layout, Address code_type) : layout_(layout), code_type_(code_type) {}
 
-  // The code object at `at`; nothing if there is none. One that is known is told again by its type, the addresses of
-  // its name and file, and its line: its texts are then not read again.
-  [[nodiscard]] std::optional<CodeId> check(Snapshot& snapshot, Address at);
+  // Whether there is a code object at `at`. One that is known is told again by its type, the addresses of its name and
+  // file, and its line: its texts are then not read again.
+  [[nodiscard]] bool check(Snapshot& snapshot, Address at);
   // The same, if that was done in one of the last kTrusted looks: code objects hardly ever go.
-  [[nodiscard]] std::optional<CodeId> trusted(Address at) const;
+  [[nodiscard]] bool trusted(Address at) const;
+  // The code object at `at` while it is at `instruction` (Layout::instruction); nothing if there is none.
+  [[nodiscard]] std::optional<CodeId> running(Snapshot& snapshot, Address at, std::uint64_t instruction);
   void next_look() { ++looks_; }
   static constexpr std::size_t kTrusted = 10;
   [[nodiscard]] Region region(Address at) const { return {at, layout_.code_bytes()}; }
@@ -41,12 +48,19 @@ class CodeTable {
   [[nodiscard]] bool resumable(CodeId id) const { return resumable_[id]; }
 
  private:
+  struct Lines {
+    std::optional<LineTable> table;  // nothing: it cannot be read
+    std::vector<std::pair<std::int32_t, CodeId>> ids;
+  };
   struct Known {
     Address name = 0, file = 0;
     std::int32_t line = 0;
+    bool resumable = false, own = false;  // own: of the user's, so that its lines are of interest
     CodeId id = 0;
-    std::size_t checked = 0;  // the look in which it was last there
+    std::size_t checked = 0;       // the look in which it was last there
+    std::unique_ptr<Lines> lines;  // once somebody asked
   };
+  [[nodiscard]] std::unique_ptr<Lines> lines_of(Snapshot& snapshot, Address at, std::int32_t first_line) const;
   [[nodiscard]] CodeId id_of(const std::string& text, bool resumable);
   CodeId add(std::string_view text);
 

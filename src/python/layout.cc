@@ -24,11 +24,13 @@ constexpr Layout kUpTo310{.interpreters = 32,
                           .thread_id = 176,
                           .previous = 24,
                           .code = 32,
+                          .instruction = 96,
                           .frames_are_objects = true,
                           .file = 104,
                           .name = 112,
                           .first_line = 40,
                           .flags = 36,
+                          .line_table = 120,
                           .ascii_text = 48,
                           .wide_text = 72};
 constexpr Layout k311{.minor = 11,
@@ -43,6 +45,7 @@ constexpr Layout k311{.minor = 11,
                       .cframe_frame = 8,
                       .previous = 48,
                       .code = 32,
+                      .instruction = 56,
                       .owner = 69,
                       .first_shim = 3,
                       .stack_top = 64,
@@ -51,6 +54,8 @@ constexpr Layout k311{.minor = 11,
                       .name = 128,
                       .first_line = 72,
                       .flags = kFlagsSince311,
+                      .line_table = 136,
+                      .instructions = 184,
                       .ascii_text = 48,
                       .wide_text = 72};
 constexpr Layout k312{.minor = 12,
@@ -67,6 +72,7 @@ constexpr Layout k312{.minor = 12,
                       .cframe_frame = 0,
                       .previous = 8,
                       .code = 0,
+                      .instruction = 56,
                       .owner = 70,
                       .first_shim = 3,
                       .stack_top = 64,
@@ -74,6 +80,8 @@ constexpr Layout k312{.minor = 12,
                       .name = 128,
                       .first_line = 68,
                       .flags = kFlagsSince311,
+                      .line_table = 136,
+                      .instructions = 192,
                       .ascii_text = 40,
                       .wide_text = 56};
 
@@ -81,8 +89,8 @@ constexpr Layout k312{.minor = 12,
 struct Published {
   std::size_t threads, gil, gil_state, gil_locked, gil_holder;
   std::size_t next, interpreter, frame, thread_id, native_id;
-  std::size_t previous, code, owner;
-  std::size_t file, name, first_line;
+  std::size_t previous, code, instruction, owner;
+  std::size_t file, name, line_table, first_line, instructions;
   std::size_t type, type_name;
   std::size_t text_state, text_length, ascii_size;
 };
@@ -99,10 +107,13 @@ constexpr Published kPublished313{.threads = 9,
                                   .native_id = 25,
                                   .previous = 29,
                                   .code = 30,
+                                  .instruction = 31,
                                   .owner = 33,
                                   .file = 35,
                                   .name = 37,
+                                  .line_table = 38,
                                   .first_line = 39,
+                                  .instructions = 43,
                                   .type = 45,
                                   .type_name = 47,
                                   .text_state = 68,
@@ -120,10 +131,13 @@ constexpr Published kPublished314{.threads = 9,
                                   .native_id = 28,
                                   .previous = 32,
                                   .code = 33,
+                                  .instruction = 34,
                                   .owner = 36,
                                   .file = 40,
                                   .name = 42,
+                                  .line_table = 43,
                                   .first_line = 44,
+                                  .instructions = 48,
                                   .type = 51,
                                   .type_name = 53,
                                   .text_state = 78,
@@ -140,18 +154,22 @@ std::size_t Layout::thread_bytes() const {
   return std::max({next, interpreter, frame, thread_id, native_id == kNone ? 0 : native_id}) + kWord;
 }
 std::size_t Layout::frame_bytes() const {
-  return std::max({previous, code, owner == kNone ? 0 : owner, frames_are_objects ? kTypeOffset : 0}) + kWord;
+  return std::max({previous, code, instruction, owner == kNone ? 0 : owner, frames_are_objects ? kTypeOffset : 0}) +
+         kWord;
 }
-std::size_t Layout::code_bytes() const { return std::max({kTypeOffset, file, name, first_line, flags}) + kWord; }
+std::size_t Layout::code_bytes() const {
+  return std::max({kTypeOffset, kCountOffset, file, name, first_line, flags, line_table}) + kWord;
+}
 
 std::optional<Layout> known_layout(int minor) {
-  constexpr int k38 = 8, k310 = 10, kGilCurrent38 = 1368;
+  constexpr int k38 = 8, k310 = 10, kGilCurrent38 = 1368, kInstructionUpTo39 = 104;
   if (minor == k311.minor) return k311;
   if (minor == k312.minor) return k312;
   if (minor < k38 || minor > k310) return std::nullopt;
   Layout layout = kUpTo310;
   layout.minor = minor;
   if (minor == k38) layout.gil_current = kGilCurrent38;
+  if (minor < k310) layout.instruction = kInstructionUpTo39;
   return layout;
 }
 
@@ -202,12 +220,15 @@ Result<Layout> published_layout(std::span<const std::byte> runtime) {
                 .native_id = offset(at.native_id),
                 .previous = offset(at.previous),
                 .code = offset(at.code),
+                .instruction = offset(at.instruction),
                 .owner = offset(at.owner, kLargestInObject, 1),
                 .first_shim = 3,
                 .file = offset(at.file),
                 .name = offset(at.name),
                 .first_line = offset(at.first_line, kLargestInObject, sizeof(int)),
                 .flags = kFlagsSince311,
+                .line_table = offset(at.line_table),
+                .instructions = offset(at.instructions),
                 .ascii_text = offset(at.ascii_size)};
   const std::uint32_t state = offset(at.gil_state, kLargest), holder = offset(at.gil_holder, kLargest),
                       locked = offset(at.gil_locked, kLargest, sizeof(int));

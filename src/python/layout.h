@@ -31,6 +31,7 @@ struct Layout {
   std::uint32_t cframe_frame = kNone;  // 3.11, 3.12: `frame` is a _PyCFrame, and the frame is there
   // The frame
   std::uint32_t previous = 0, code = 0;
+  std::uint32_t instruction = 0;    // what it is at: up to 3.10 a number (of bytes; in 3.10 of pairs), then an address
   std::uint32_t owner = kNone;      // since 3.11: who owns the frame's memory
   std::uint8_t first_shim = 0xFF;   // owners from here on: no function of Python's
   bool frames_are_objects = false;  // up to 3.10: of type PyFrame_Type, on the heap
@@ -40,6 +41,8 @@ struct Layout {
   // PyCodeObject
   std::uint32_t file = 0, name = 0, first_line = 0;  // `name` is the qualified one since 3.11
   std::uint32_t flags = 0;
+  std::uint32_t line_table = 0;        // address of the bytes that LineTable reads
+  std::uint32_t instructions = kNone;  // since 3.11: where they begin in it
   // PyUnicodeObject: where the characters of compact strings begin
   std::uint32_t ascii_text = 0, wide_text = 0;
 
@@ -53,6 +56,8 @@ inline constexpr int kOldestMinor = 8, kNewestMinor = 14;
 inline constexpr std::uint32_t kTypeOffset = 8;       // of ob_type in every object
 inline constexpr std::uint32_t kTypeNameOffset = 24;  // of tp_name in a type
 inline constexpr std::uint32_t kTextLengthOffset = 16, kTextStateOffset = 32;
+inline constexpr std::uint32_t kCountOffset = 16;  // of what varies in number: the bytes of bytes, the pairs of code
+inline constexpr std::uint32_t kBytesOffset = 32;  // where the bytes of bytes begin
 
 // For versions that do not publish it: 8 to 12.
 [[nodiscard]] std::optional<Layout> known_layout(int minor);

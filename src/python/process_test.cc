@@ -63,7 +63,45 @@ outer()
   EXPECT_TRUE(stack.main);
   EXPECT_THAT(names(*process, stack),
               ElementsAre("<module>", "outer", name("outer.<locals>.inner"), name("Net.Inner.forward")));
-  EXPECT_EQ(process->text(stack.frames->back()), name("Net.Inner.forward") + " (<string>:5)");
+}
+
+TEST_P(ReadPython, TheLineThatRunsIsToldInEveryFrameOfTheUsersOwn) {
+  Program program(GetParam().program, R"(
+import sys
+def wait():
+    sys.stdin.readline(
+    )
+def work():
+    for name in ('one', 'two'):
+        print(name, flush=True)
+        wait()
+    print('three', flush=True)
+    wait()
+work()
+)");
+  ASSERT_EQ(program.line(), "one");
+  auto process = PythonProcess::attach(program.pid());
+  ASSERT_TRUE(process) << process.error().what;
+  StackSample sample;
+  const auto at = [&](const std::string& line_of_work) {
+    return sample_until(*process, sample, [&](const StackSample& s) {
+      std::vector<std::string> texts;
+      for (const CodeId id : *s.stacks[0].frames) texts.push_back(process->text(id));
+      return texts == std::vector<std::string>{"<module> (<string>:12)", "work (<string>:" + line_of_work + ")",
+                                               "wait (<string>:4)"};
+    });
+  };
+  EXPECT_TRUE(at("9"));
+  EXPECT_TRUE(sample_until(*process, sample, [](const StackSample& s) { return s.stacks[0].same; }));
+  ASSERT_TRUE(program.say("on"));
+  ASSERT_EQ(program.line(), "two");
+  EXPECT_TRUE(at("9"));
+  ASSERT_TRUE(program.say("on"));
+  ASSERT_EQ(program.line(), "three");
+  EXPECT_TRUE(at("11"));
+  EXPECT_FALSE(sample.stacks[0].same);
+  EXPECT_EQ(process->sample(sample), PythonProcess::Outcome::kRead);
+  EXPECT_TRUE(sample.stacks[0].same);
 }
 
 TEST_P(ReadPython, ThreadsHaveTheirOwnStacksAndNumbers) {

@@ -288,6 +288,7 @@ StackReader::Thread& StackReader::thread_of(Member& member, const ThreadStack& s
                                            {{"pid", fmt::format("{}", member.pid)},
                                             {"tid", fmt::format("{}", stack.tid)},
                                             {"main", stack.main ? "true" : "false"},
+                                            {"lines", "own"},
                                             {"python", member.python->version()}}});
   return member.threads.emplace_back(Thread{.tid = stack.tid, .source = source});
 }

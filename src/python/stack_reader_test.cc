@@ -76,7 +76,8 @@ train()
   EXPECT_EQ(source.attrs.at("main"), "true");
   EXPECT_THAT(source.attrs.at("python"), testing::StartsWith("3."));
   const auto& rows = recording.tracks[static_cast<std::size_t>(&source - recording.sources.data())].lists;
-  EXPECT_THAT(texts_of(recording, rows.back()), testing::ElementsAre("<module> (<string>:1)", "train (<string>:4)"));
+  EXPECT_EQ(source.attrs.at("lines"), "own");
+  EXPECT_THAT(texts_of(recording, rows.back()), testing::ElementsAre("<module> (<string>:10)", "train (<string>:9)"));
   EXPECT_EQ(rows.back().value, 1);  // it computes, and holds the GIL
   const Source& worker = *thread_of(recording, child);
   const auto& worker_rows = recording.tracks[static_cast<std::size_t>(&worker - recording.sources.data())].lists;

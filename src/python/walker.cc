@@ -122,7 +122,11 @@ void StackWalker::walk(Snapshot& snapshot, Address state, Walk& walk, std::vecto
       const Address code = number_at<Address>(frame, layout.code) & ~kTags;
       if (!plausible(code)) return;
       const bool by_c = layout.entry != Layout::kNone && number_at<std::uint8_t>(frame, layout.entry) != 0;
-      walk.frames.push_back({at, code, !by_c});
+      const std::uint64_t instruction =
+          layout.instructions == Layout::kNone
+              ? static_cast<std::uint64_t>(number_at<std::int32_t>(frame, layout.instruction))
+              : number_at<Address>(frame, layout.instruction);
+      walk.frames.push_back({at, code, !by_c, instruction});
     } else if (!walk.frames.empty()) {
       walk.frames.back().from_python = false;
     }
@@ -141,22 +145,35 @@ StackWalker::Known& StackWalker::known(const ThreadLook& thread) {
 
 // The code of frame number `i` from the outermost, where it need not be looked at: it was there a moment ago. All of a
 // stack is looked at once in kTrusted looks, so that what is gone is believed for a second at most.
-std::optional<CodeId> StackWalker::known_code(const Known& known, std::size_t i, Address code) const {
-  if (looks_ - known.checked >= CodeTable::kTrusted) return std::nullopt;
+bool StackWalker::knows_code(const Known& known, std::size_t i, Address code) const {
+  if (looks_ - known.checked >= CodeTable::kTrusted) return false;
   const auto& frames = known.walk.frames;
-  if (i < frames.size() && frames[frames.size() - 1 - i].code == code) return known.frames[i];
-  return codes_.trusted(code);
+  return (i < frames.size() && frames[frames.size() - 1 - i].code == code) || codes_.trusted(code);
 }
 
 bool StackWalker::check_codes(Snapshot& snapshot, const Walk& walk, const Known& known) {
   ids_.clear();
   for (auto frame = walk.frames.rbegin(); frame != walk.frames.rend(); ++frame) {
-    auto id = known_code(known, ids_.size(), frame->code);
-    if (!id) id = codes_.check(snapshot, frame->code);
+    if (!knows_code(known, ids_.size(), frame->code) && !codes_.check(snapshot, frame->code)) return false;
+    const auto id = codes_.running(snapshot, frame->code, frame->instruction);
     if (!id) return false;
     ids_.push_back(*id);
   }
   return true;
+}
+
+// Takes over where the frames are in their code, of a stack that is otherwise as it was. Whether a line is another one.
+bool StackWalker::go_on(Snapshot& snapshot, Known& known) {
+  bool moved = false;
+  std::vector<Frame>& frames = known.walk.frames;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    const std::uint64_t now = walk_.frames[i].instruction;
+    if (std::exchange(frames[i].instruction, now) == now) continue;
+    CodeId& id = known.frames[frames.size() - 1 - i];
+    const CodeId line = codes_.running(snapshot, frames[i].code, now).value_or(id);
+    moved |= std::exchange(id, line) != line;
+  }
+  return moved;
 }
 
 // The frames among what was touched, then what leads to them, then the frames again.
@@ -219,7 +236,7 @@ void StackWalker::settle(ThreadLook& thread, Known& known) {
     order_twice(again_);
     for (std::size_t i = 0; i < walk_.frames.size(); ++i) {
       const Address code = walk_.frames[walk_.frames.size() - 1 - i].code;
-      if (!known_code(known, i, code)) again_.push_back(codes_.region(code));
+      if (!knows_code(known, i, code)) again_.push_back(codes_.region(code));
     }
     second_.take(again_);
     known.touched.clear();
@@ -251,7 +268,7 @@ void StackWalker::look(ProcessLook& look) {
                            walk_.cut == mine.walk.cut && looks_ - mine.checked < CodeTable::kTrusted;
     if (unchanged) {
       thread.stack = ThreadLook::Stack::kRead;
-      thread.same = true;
+      thread.same = !go_on(first_, mine);
     } else if (walk_.sound && walk_.frames.empty()) {
       thread.stack = ThreadLook::Stack::kEmpty;
       mine.walk.frames.clear();

@@ -61,8 +61,11 @@ class StackWalker {
  private:
   struct Frame {
     Address at = 0, code = 0;
-    bool from_python = false;  // the next one outwards called it without C in between
-    bool operator==(const Frame&) const = default;
+    bool from_python = false;                    // the next one outwards called it without C in between
+    std::uint64_t instruction = 0;               // Layout::instruction
+    bool operator==(const Frame& other) const {  // wherever it is in its code
+      return at == other.at && code == other.code && from_python == other.from_python;
+    }
   };
   struct Walk {
     bool sound = false;  // every frame led to the next
@@ -87,7 +90,8 @@ class StackWalker {
   void order_twice(std::vector<Region>& regions) const;
   [[nodiscard]] bool held_still(Snapshot& snapshot, const Walk& walk) const;
   [[nodiscard]] bool accept(Snapshot& snapshot, ThreadLook& thread, Known& known);
-  [[nodiscard]] std::optional<CodeId> known_code(const Known& known, std::size_t i, Address code) const;
+  bool go_on(Snapshot& snapshot, Known& known);
+  [[nodiscard]] bool knows_code(const Known& known, std::size_t i, Address code) const;
   [[nodiscard]] bool check_codes(Snapshot& snapshot, const Walk& walk, const Known& known);
   const std::byte* touch(Snapshot& snapshot, Address at, std::size_t size, std::vector<Region>& touched);
 

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "base/fd.h"
@@ -93,9 +95,19 @@ Result<void> check_log_is_there(const std::string& path, Database& database) {
               "headroom export NAME -f hrec");
 }
 
+// By the first bytes of gzip and zstd.
+bool is_packed(const std::string& path) {
+  std::array<char, 4> bytes{};
+  const auto file = open_read(path);
+  if (!file || ::pread(file->get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return false;
+  const std::string_view first(bytes.data(), bytes.size());
+  return first.starts_with("\x1f\x8b") || first == "\x28\xb5\x2f\xfd";
+}
+
 Error explain(const std::string& path, Error error) {
   if (error.code == Errc::kInvalidInput)
-    return {Errc::kInvalidInput, fmt::format("{} is not a Headroom recording", path), ""};
+    return {Errc::kInvalidInput, fmt::format("{} is not a Headroom recording", path),
+            is_packed(path) ? "it is packed: unpack it first (gunzip or unzstd)" : ""};
   if (error.code == Errc::kBusy)
     return {Errc::kBusy, fmt::format("{} is locked by its recorder", path),
             "on a network file system a recording can be read once it has ended"};

@@ -165,9 +165,9 @@ std::string waited_for(const Explanation& e, std::int32_t phase) {
   if (most == waits.end() || static_cast<double>(most->second) < kLeast * static_cast<double>(all)) return "-";
   const auto [account, where] = most->first;
   const bool placed = e.phases[static_cast<std::size_t>(phase)].gpu_util_ratio.has_value();  // else no share is known
-  return fmt::format(
-      "{}{}{}", placed ? whole_percent(static_cast<double>(most->second) / static_cast<double>(all)) + " " : "",
-      info(account).label, where < 0 ? "" : ": " + visible(e.ledger.places[static_cast<std::size_t>(where)]));
+  return fmt::format("{}{}{}",
+                     placed ? whole_percent(static_cast<double>(most->second) / static_cast<double>(all)) + " " : "",
+                     info(account).label, where < 0 ? "" : ": " + visible(e.ledger.spot(where)));
 }
 
 namespace {

@@ -59,10 +59,10 @@ std::string evidence_in_short(const Finding& finding, std::size_t lines, const T
 std::string candidates_in_short(const Finding& finding, std::size_t most, const TextOptions& options) {
   std::vector<std::string> words;  // the likeliest come first
   for (const Cause cause : finding.candidates) words.emplace_back(info(cause).words);
-  if (words.size() > most + 1) {
+  if (words.size() > most) {
     const std::size_t more = words.size() - most;
     words.resize(most);
-    words.push_back(fmt::format("{} others (--full)", more));
+    words.push_back(fmt::format("{} (--full)", count_of(more, "other")));
   }
   return words.empty() ? "" : labelled("Could be", join(words, ", or "), options);
 }
@@ -75,9 +75,9 @@ struct Detail {
   std::size_t prose, candidates;      // lines each; how many
   bool check;
 };
-constexpr std::array kDetails{Detail{3, 3, 3, 3, 6, true},  Detail{3, 3, 3, 2, 6, false}, Detail{3, 2, 2, 2, 6, false},
+constexpr std::array kDetails{Detail{3, 3, 3, 3, 4, true},  Detail{3, 3, 3, 2, 4, false}, Detail{3, 2, 2, 2, 4, false},
                               Detail{3, 2, 1, 2, 4, false}, Detail{3, 1, 1, 1, 3, false}, Detail{3, 1, 0, 1, 3, false},
-                              Detail{3, 1, 0, 1, 2, false}, Detail{2, 1, 0, 1, 2, false}, Detail{1, 2, 0, 2, 6, false},
+                              Detail{3, 1, 0, 1, 2, false}, Detail{2, 1, 0, 1, 2, false}, Detail{1, 2, 0, 2, 4, false},
                               Detail{1, 1, 0, 1, 2, false}, Detail{0, 0, 0, 0, 0, false}};
 constexpr std::size_t kLeastOfThree = 6;  // of kDetails
 

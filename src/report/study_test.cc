@@ -51,7 +51,7 @@ StudyReport sweep() {
   report.step_time = {.seconds = Estimate{2, 2.3, 2.6},
                       .parameter = "layers",
                       .explained = 0.45,
-                      .direction = "longer with more layers"};
+                      .direction = "longer with higher layers"};
   report.parallelism = {
       .open_mean = 4.9, .alive_mean = 3.9, .computing_mean = 1.28, .any_computing = 0.781, .open_max = 5, .workers = 4};
   report.worker_time = {.total = 19'440, .useful = 2'333, .discarded = 7'582, .failed = 389, .startup = 9'136};
@@ -157,7 +157,8 @@ TEST(StudyText, TheFactsCarryTheirMethodAndTheirRange) {
   const std::string text = one_line(to_text(sweep(), {}));
   EXPECT_THAT(text, HasSubstr("Start-up 45.0 s (40.1 s to 49.0 s) in each trial, 2.3 s (1.0 s to 3.0 s) between trials "
                               "(Theil-Sen regression of duration on steps)."));
-  EXPECT_THAT(text, HasSubstr("Step 2.3 s (2.0 s to 2.6 s), longer with more layers (explains 45 % of its variation)"));
+  EXPECT_THAT(text,
+              HasSubstr("Step 2.3 s (2.0 s to 2.6 s), longer with higher layers (explains 45 % of its variation)"));
   EXPECT_THAT(text, HasSubstr("At once 4.9 trials open on average (5 at most), 3.9 alive, 1.3 past start-up, at least "
                               "one for 78 % of the time; 4 workers, as inferred."));
   EXPECT_THAT(text, HasSubstr("batch_size >= 256 and layers >= 6: 13 of 15 trials, before the first step (trials 3, 7 "

@@ -103,9 +103,10 @@ TEST(Report, EarlierPredictionsSetALowEndThatIsAGain) {
   Option option;
   option.outcomes = 1;
   option.gain = {1.2, 2, ""};
-  EXPECT_EQ(shown_words(option), "1 earlier prediction for this cause set its low end");
+  EXPECT_EQ(shown_words(option), "by 1 earlier prediction for this cause, from which the low end is");
   option.gain.low = 1.001;
-  EXPECT_EQ(shown_words(option), "1 earlier prediction for this cause; the low end is no gain all the same");
+  EXPECT_EQ(shown_words(option),
+            "by 1 earlier prediction for this cause, which leave it possible that nothing is gained");
 }
 
 TEST(Report, TheTopThreeKeepWhatToTryAndWhatItBrings) {

@@ -381,7 +381,7 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
     kind.where = known ? fmt::format("import {}", module_of(module->file)) : "imports";
   } else {
     if (named) kind.where = words(frames[users.value_or(*named)]);
-    if (users) kind.caller = caller_of(frames.first(*users), kind.where);
+    if (users) kind.line = frames[*users].line, kind.caller = caller_of(frames.first(*users), kind.where);
   }
   return kind;
 }

@@ -10,13 +10,14 @@
 namespace headroom::stacks {
 namespace {
 
-// Without its caller, of which a test of its own is.
+// Without its caller and its line, of which are tests of their own.
 StackKind kind_of(const std::vector<std::string>& texts, std::vector<FamilyRule> more = {}) {
   std::vector<Frame> frames;
   for (const std::string& text : texts) frames.push_back(frame_of(text));
   StackKind kind = Families(std::move(more)).kind_of(frames);
   kind.caller.clear();
   kind.outside = Family::kNone;
+  kind.line = 0;
   return kind;
 }
 
@@ -55,6 +56,10 @@ TEST(Families, CodeWithoutANameIsNoFunction) {
        {std::string_view(kTrain), std::string_view("(other code)"), std::string_view(called)})
     frames.push_back(frame_of(text));
   EXPECT_EQ(Families().kind_of(frames).caller, "train (train.py)");
+  EXPECT_EQ(Families().kind_of(frames).line, 50);
+  const std::string library = "forward (" + kDist + "torch/nn/modules/linear.py:9)";
+  EXPECT_EQ(Families().kind_of(std::array{frame_of(library)}).line, 0) << "no code of the user's";
+  EXPECT_EQ(Families().kind_of(std::array{frame_of(kTrain), frame_of(library)}).line, 30);
   EXPECT_FALSE(is_unnamed(frame_of("(other code) (t.py:1)"))) << "a function may have any name";
 }
 

@@ -4,13 +4,13 @@
 #include <string_view>
 
 // Frames of Python stacks as recordings keep them: "Net.forward (/home/u/train.py:31)", a function's qualified name,
-// its file, and the line where it begins.
+// its file, and a line of it.
 namespace headroom::stacks {
 
 struct Frame {
   std::string_view function;  // "Net.forward"
   std::string_view file;      // "/home/u/train.py"; "" where it is not known
-  int line = 0;               // first of the function; 0 where it is not known
+  int line = 0;               // the one that runs, or the function's first (docs/recording-format.md); 0: not known
   bool operator==(const Frame&) const = default;
 };
 

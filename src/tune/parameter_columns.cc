@@ -68,7 +68,6 @@ std::vector<ParameterColumn> parameter_columns(const Study& study) {
       } else if (!column.number) {
         value = index_of(place.column, "a number");
       }
-      column.whole = column.whole && value == std::floor(value);
       column.values.emplace_back(i, value);
     }
   }

@@ -13,7 +13,6 @@ namespace headroom::tune {
 struct ParameterColumn {
   std::string name;
   bool number = true;
-  bool whole = true;                                   // numbers: all are whole
   std::vector<std::string> words;                      // categories
   std::vector<std::pair<std::size_t, double>> values;  // index into Study::trials, number or index into `words`
 };

@@ -86,10 +86,7 @@ Explained by_category(const std::vector<double>& parameter, const std::vector<do
 
 std::string direction_of(const ParameterColumn& column, const std::vector<double>& parameter,
                          const std::vector<double>& steps, bool rising) {
-  if (column.number) {
-    if (column.whole) return fmt::format("longer with {} {}", rising ? "more" : "fewer", column.name);
-    return fmt::format("longer with a {} {}", rising ? "larger" : "smaller", column.name);
-  }
+  if (column.number) return fmt::format("longer with {} {}", rising ? "higher" : "lower", column.name);
   std::map<double, std::vector<double>> groups;
   for (std::size_t i = 0; i < parameter.size(); ++i) groups[parameter[i]].push_back(steps[i]);
   std::map<double, std::string> by_middle;

@@ -48,7 +48,7 @@ TEST(StudyFacts, NamesTheParameterThatStepsHangOnAndNoOther) {
   for (unsigned seed = 0; seed < 5; ++seed) {
     const StudyReport with = study_facts(make({.by_layers = 4, .seed = seed}).study, {});
     EXPECT_EQ(with.step_time.parameter, "layers");
-    EXPECT_EQ(with.step_time.direction, "longer with more layers");
+    EXPECT_EQ(with.step_time.direction, "longer with higher layers");
     EXPECT_GT(with.step_time.explained, 1.0 / 3);
     const StudyReport without = study_facts(make({.by_layers = 0, .seed = seed}).study, {});
     EXPECT_EQ(without.step_time.parameter, "") << without.step_time.explained;

@@ -51,7 +51,7 @@ def environment(tmp_path, **more):
 def text_of(path):
     try:
         return pathlib.Path(path).read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # of a process that ends meanwhile
         return ""
 
 

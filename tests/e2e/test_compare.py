@@ -111,7 +111,7 @@ def test_a_part_of_a_batch_against_another_batch_is_refused_with_every_reason(tm
         assert side.startswith("headroom batch ") and task_file in side.split()
         assert [word for word in side.split() if word.startswith("--only")] == [f"--only={name}" for name in names]
     assert f"\nA valid pair:\n{pair}\n" in said.stdout
-    assert "Without 3 tasks that both name and that failed" in answer["valid_note"]
+    assert "3 tasks of both are left out, as they failed" in answer["valid_note"]
     assert "Valid once a task does the same work in both" in answer["valid_note"]
     # As it stands there it runs, and may be compared.
     done = headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", "bash", "-c",

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace headroom::python {
+
+// Which lines of its file the instructions of a code object belong to. CPython has written that in three ways: up to
+// 3.9 as Objects/lnotab_notes.txt says, in 3.10 as PEP 626 does, since 3.11 as Objects/locations.md does.
+class LineTable {
+ public:
+  // `table` is co_lnotab (3.8, 3.9) or co_linetable of a code object that begins at `first_line`. Nothing: its bytes
+  // make no sense.
+  [[nodiscard]] static std::optional<LineTable> read(int minor, std::int32_t first_line,
+                                                     std::span<const std::byte> table);
+
+  // Of the instruction at `offset`, in bytes from the first one. Nothing: there is none, or it belongs to no line.
+  [[nodiscard]] std::optional<std::int32_t> line_at(std::uint64_t offset) const;
+  // Of all instructions together, in bytes; kOpen where the table does not say (up to 3.9).
+  static constexpr std::uint64_t kOpen = UINT64_MAX;
+  [[nodiscard]] std::uint64_t code_bytes() const { return parts_.empty() ? 0 : parts_.back().end; }
+
+ private:
+  struct Part {
+    std::uint64_t end = 0;  // it begins where the one before it ends
+    std::int64_t line = 0;  // 0: none
+  };
+  void add(std::uint64_t end, std::int64_t line);
+  std::vector<Part> parts_;
+};
+
+}  // namespace headroom::python
