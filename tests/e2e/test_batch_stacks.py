@@ -47,7 +47,7 @@ def start_of(tmp_path, *options):
 def test_the_function_of_a_task_that_its_gpu_waits_for_is_named(tmp_path):
     told, start = start_of(tmp_path, "--stacks", "20")
     assert start["cause"] == "startup_load"
-    assert "Y" in start["tier"] and any("build_index (task.py)" in line for line in start["evidence"]), start
+    assert "Y" in start["tier"] and any("build_index (task.py" in line for line in start["evidence"]), start
     places = {account["where"] for account in told["ledger"]["accounts"] if account["cause"] == "startup"}
     assert "build_index (task.py)" in places
     lines = headroom(tmp_path, "stacks", tmp_path / "run.hrec").stdout

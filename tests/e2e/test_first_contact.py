@@ -47,7 +47,7 @@ def test_a_command_needs_no_dashes_and_keeps_its_own_options(tmp_path):
     (["recordings", "prun"], "did you mean 'prune'?"),
     (["prune"], "did you mean 'headroom recordings prune'?"),
     (["export", "a", "b", "c d"], "not expected: b 'c d'"),
-    (["verify", "p.json", "new", "--applied", "a", "b"], "several values of --applied are parted by commas: --applied A,B"),
+    (["compare", "a", "b", "--changed", "lr", "workers"], "several values of --changed are parted by commas: --changed A,B"),
     (["record", "--for", "6s"], "did you mean --duration?"),
     (["record", "--zebra"], "headroom help record lists the options"),
     (["run"], "headroom run python3 train.py"),

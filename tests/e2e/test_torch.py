@@ -30,7 +30,7 @@ def test_workers_too_slow_are_input(tmp_path):
     waited = share(answer, "input") * span
     assert 0.6 * truth["loader_wait_seconds"] < waited < 1.4 * truth["loader_wait_seconds"]
     found = finding_or_no_core(answer, "input_too_few_workers", cores)
-    assert found["cause"] and found["tier"] == "NPY" and "Samples.__getitem__ (torch_train.py)" in found["title"]
+    assert found["cause"] and found["tier"] == "NPY" and "Samples.__getitem__ (torch_train.py" in found["title"]
     assert share(answer, "startup") * span == pytest.approx(truth["import_seconds"], abs=1.5)
 
 
@@ -62,7 +62,7 @@ def test_with_stacks_the_wait_for_the_loader_is_input(tmp_path):
 def test_stacks_name_the_function_of_the_loader(tmp_path):
     _, answer = trained(tmp_path, 0)
     assert share(answer, "useful") > 0
-    found = next(f for f in answer["findings"] if "Samples.__getitem__ (torch_train.py)" in f["title"])
+    found = next(f for f in answer["findings"] if "Samples.__getitem__ (torch_train.py" in f["title"])
     assert "input_in_main_process" in (found["cause"], *found["candidates"]) and "Y" in found["tier"]
     assert any("import torch" in e for f in answer["findings"] for e in f["evidence"]), "the start-up has its name, too"
     lines = headroom(tmp_path, "stacks", tmp_path / "run.hrec").stdout.splitlines()

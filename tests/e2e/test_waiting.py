@@ -3,6 +3,7 @@
 what would not help."""
 import json
 import pathlib
+import re
 import sys
 
 import pytest
@@ -61,18 +62,23 @@ def test_a_child_that_works_is_no_hang(tmp_path):
     assert "cores in this time" in " ".join(first["evidence"])
 
 
+def without_line(title):
+    """The functions that it names, whichever of their lines had most of the time."""
+    return re.sub(r"\.py:\d+\)", ".py)", title)
+
+
 def test_a_job_fed_by_a_pipe_is_told_to_see_its_other_end(tmp_path):
     pipeline = f"{sys.executable} {JOB} write_lines 6 | {sys.executable} {JOB} lines 6"
     headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", f"--json={tmp_path}/why.json", "--output",
              tmp_path / "run.hrec", "--", "sh", "-c", pipeline)
     first = json.loads((tmp_path / "why.json").read_text("utf-8"))["findings"][0]
-    assert "lines (waiting_job.py)" in first["title"] and "sleeps or waits itself" in first["title"]
+    assert "lines (waiting_job.py)" in without_line(first["title"]) and "sleeps or waits itself" in first["title"]
     assert "on a pipe" in " ".join(first["evidence"]) and "standard input" in first["advice"]
 
 
 def test_a_helper_of_two_things_is_named_with_its_callers(tmp_path):
     _, answer = ran(tmp_path, "helper", gpus="1xA6000")
-    titles = " ".join(f["title"] for f in answer["findings"])
+    titles = " ".join(without_line(f["title"]) for f in answer["findings"])
     for caller in ("evaluate", "tokenize"):
         assert f": compute (waiting_job.py) called by {caller} (waiting_job.py)" in titles
 
@@ -82,9 +88,9 @@ def test_each_caller_of_a_helper_has_a_cause_of_its_own(tmp_path):
     with idle_cores() as cores:
         _, answer = ran(tmp_path, "helper", gpus="1xA6000")
     by_cause = {f["cause"]: f for f in answer["findings"]}
-    assert by_cause["validation"]["title"].endswith(": compute (waiting_job.py) called by evaluate (waiting_job.py)")
+    assert without_line(by_cause["validation"]["title"]).endswith(": compute (waiting_job.py) called by evaluate (waiting_job.py)")
     tokenize = next(f for f in answer["findings"]
-                    if f["title"].endswith(": compute (waiting_job.py) called by tokenize (waiting_job.py)"))
+                    if without_line(f["title"]).endswith(": compute (waiting_job.py) called by tokenize (waiting_job.py)"))
     if cores.idle < 0.5 and tokenize["cause"] == "cpu_oversubscribed":
         abstain(f"machine busy: {cores.idle:.2f} cores idle, and its code had none")
     plan = json.loads(headroom(tmp_path, "plan", tmp_path / "run.hrec", "--json").stdout)
