@@ -198,6 +198,13 @@ Result<void> Journal::begin_run(Run run) {
   return commit_.run();
 }
 
+Result<std::size_t> Journal::added_and_left() {
+  HR_TRY(Statement rows, database_.prepare("SELECT count(*) FROM tasks WHERE added=1 AND state<>?"));
+  rows.bind(1, static_cast<std::int64_t>(TaskState::kSucceeded));
+  HR_TRYV(rows.step());
+  return static_cast<std::size_t>(rows.integer(0));
+}
+
 Result<std::vector<Root>> Journal::without_end(std::string_view boot_id) {
   std::vector<Root> roots;
   HR_TRY(Statement rows, database_.prepare("SELECT pid, process_start FROM attempts WHERE end IS NULL AND boot_id=? "

@@ -92,6 +92,9 @@ class Journal final : public JournalWriter {
   // Attempts that were under way when an earlier run died are closed as kInterrupted.
   [[nodiscard]] Result<void> begin_run(Run run);
 
+  // Tasks that were added to earlier runs, are not among those that were registered, and have not succeeded.
+  [[nodiscard]] Result<std::size_t> added_and_left();
+
   // The processes of attempts whose end no run has seen, in this run of the machine: some may still be alive.
   [[nodiscard]] Result<std::vector<Root>> without_end(std::string_view boot_id);
 

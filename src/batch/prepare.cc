@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/filesystem.h"
+#include "base/human.h"
 #include "batch/choose_tasks.h"
 #include "batch/folder.h"
 #include "batch/history_plan.h"
@@ -85,6 +86,11 @@ Result<void> open_journal(Prepared& batch, const std::string& command, Guardian&
     batch.git.reset();
   }
   HR_TRY(batch.known, batch.journal->register_tasks(batch.set.tasks));
+  HR_TRY(const std::size_t left, batch.journal->added_and_left());
+  if (left > 0)
+    say(fmt::format("{} that batch add brought to an earlier run {} left out: this command does not name {}",
+                    count_of(left, "task"), left == 1 ? "is" : "are", left == 1 ? "it" : "them"),
+        "headroom batch add brings them again while it runs");
   Run run{.start = realtime_now(), .command = command, .working_directory = current_directory()};
   if (batch.git) run.git_commit = batch.git->commit, run.git_dirty = batch.git->dirty;
   HR_TRYV(batch.journal->begin_run(std::move(run)));

@@ -43,7 +43,8 @@ Result<void> write_document(const DocumentFile& file, const std::string& text) {
     return {};
   }
   HR_TRYV(write_to(file.path, file.may, text));
-  say(fmt::format("report: {} ({})", file.path, human_bytes(static_cast<std::int64_t>(text.size()))));
+  say(fmt::format("{}: {} ({})", file.format == "json" ? "plan" : "report", file.path,
+                  human_bytes(static_cast<std::int64_t>(text.size()))));
   return {};
 }
 

@@ -41,8 +41,6 @@ bool at_the_prompt(const Analysis& a, const Claims& claims) {
 // in a shell's pipeline, where the pipe is its standard input.
 void say_the_pipe(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (s.waiting_in({WaitChannel::kPipe}) < a.limits[Threshold::kChannelShare]) return;
-  finding.evidence.push_back(
-      looks_sentence(seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]), finding.claims));
   finding.advice =
       "see what is at the other end of the pipe (ls -l /proc/PID/fd while it runs): make what feeds its standard input "
       "faster, or "
@@ -114,6 +112,9 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
         a.limits[Threshold::kPageable] / 1e9, human_percent(std::min(1.0, copying(a, finding.claims)))));
   }
   if (may_want_cores(a, s, finding.claims)) add(finding.candidates, {Cause::kCpuOversubscribed});
+  const std::vector<Seen> seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]);
+  if (hardly(a, main + s.owner_threads, finding.claims) && !seen.empty())
+    finding.evidence.insert(finding.evidence.begin(), looks_sentence(seen, finding.claims));
   if (at_the_prompt(a, finding.claims)) {
     finding.candidates.clear();
     finding.cause = Cause::kInteractiveHoldingGpu;
@@ -123,8 +124,6 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.candidates.clear();
     finding.cause = Cause::kInteractiveHoldingGpu;
     finding.title = "The GPU waits for somebody at a terminal";
-    finding.evidence.push_back(
-        looks_sentence(seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]), finding.claims));
   }
   // Asleep on a timer, and nothing was read: that is no storage. A socket or a lock may be one behind a library.
   const bool timer = s.waiting_in({WaitChannel::kSleep}) >= a.limits[Threshold::kMajority];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`headroom batch --stacks`: the Python stacks of its tasks."""
+"""The Python stacks of a batch's tasks."""
 import json
 import sys
 
@@ -45,7 +45,7 @@ def start_of(tmp_path, *options):
 
 
 def test_the_function_of_a_task_that_its_gpu_waits_for_is_named(tmp_path):
-    told, start = start_of(tmp_path, "--stacks", "20")
+    told, start = start_of(tmp_path)
     assert start["cause"] == "startup_load"
     assert "Y" in start["tier"] and any("build_index (task.py" in line for line in start["evidence"]), start
     places = {account["where"] for account in told["ledger"]["accounts"] if account["cause"] == "startup"}
@@ -54,14 +54,14 @@ def test_the_function_of_a_task_that_its_gpu_waits_for_is_named(tmp_path):
     assert "build_index" in lines
 
 
-def test_without_it_no_stack_is_read(tmp_path):
-    told, start = start_of(tmp_path)
+def test_no_stack_is_read_where_none_is_wanted(tmp_path):
+    told, start = start_of(tmp_path, "--stacks", "0")
     assert "Y" not in start["tier"]
     assert not any(account["where"] for account in told["ledger"]["accounts"])
     shown = headroom(tmp_path, "batch", "--help").stdout
     assert "--stacks" in shown
 
 
-def test_it_is_kept_in_the_line_that_goes_on_with_the_batch(tmp_path):
+def test_the_choice_is_kept_in_the_line_that_goes_on_with_the_batch(tmp_path):
     done = run(tmp_path, "--gpus", "none", "--stacks", "5", "--folder", "b", "--", "false", code=1)
     assert "--stacks=5" in done.stdout + done.stderr

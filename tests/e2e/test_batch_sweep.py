@@ -187,6 +187,21 @@ def test_further_tasks_for_a_running_batch(tmp_path):
     assert lines(tmp_path / "out") == ["a1", "b1", "b2"]
 
 
+def test_a_resume_says_that_it_leaves_out_what_was_added(tmp_path):
+    process = sleepers(tmp_path, "a1")
+    wait_until(lambda: lines(tmp_path / "out") == ["a1"], "the first task")
+    run(tmp_path, "add", "--", "sh", "-c", "echo {} >> out", ":::", "b1", "b2")
+    process.kill()
+    process.wait()
+    wait_until(lambda: states(tmp_path)[0] == "interrupted", "the guardian")
+    process = sleepers(tmp_path, "a1")
+    wait_until(lambda: lines(tmp_path / "out") == ["a1", "a1"], "the first task again")
+    run(tmp_path, "cancel", "a1")
+    output = end(process, 1)
+    assert "2 tasks that batch add brought to an earlier run are left out: this command does not name them" in output
+    assert "batch add brings them again while it runs" in output and lines(tmp_path / "out") == ["a1", "a1"]
+
+
 def test_names_keep_their_letters(tmp_path):
     batch(tmp_path, "echo", "{}", ":::", "größe", "模型/λ", "a\nb")
     names = [name for (name,) in journal(folders(tmp_path)[0], "SELECT name FROM tasks ORDER BY key")]
