@@ -328,6 +328,8 @@ TEST(Machines, ADesktopThatGoesOnIsNoJob) {
   EXPECT_THAT(everything(ended), HasSubstr("Hardly a kernel ran any more, and the memory was given back"));
   EXPECT_THAT(everything(ended), HasSubstr("GPU 0: 5 % at most in each reading from"));
   EXPECT_THAT(everything(ended), Not(HasSubstr("at the last kernel"))) << "the desktop's kernels came later";
+  EXPECT_THAT(ended.headline, HasSubstr("at the end hardly a kernel ran any more"));
+  EXPECT_THAT(ended.findings.front().candidates, Not(Contains(Cause::kHang))) << "what hangs keeps its memory";
   EXPECT_THAT(everything(explain(log_of_gpus({desktop(9e9)}, 400))), Not(HasSubstr("given back")));
 }
 

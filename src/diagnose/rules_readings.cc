@@ -355,7 +355,7 @@ std::vector<Finding> quiet_end(const Analysis& a) {
     finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork};
   } else if (freed && !held) {
     finding.title = none + ", and the memory was given back: the job had probably ended";
-    std::reverse(finding.candidates.begin(), finding.candidates.end());
+    finding.candidates = {Cause::kMonitoringMostlyElse, Cause::kUnreleasedAfterWork};  // what hangs keeps its memory
   }
   finding.would_overturn = "a longer log in which kernels come back";
   finding.advice = "look at the processes on the GPU (headroom devices), and at the stacks of one that is still there";

@@ -389,10 +389,10 @@ std::map<Threshold, Edge> edges_of_idle_findings() {
   restarts.context(100, 0, 0, 100).process(101, 100, 0, 40, 0.5).process(102, 100, 43, 100, 0.5);
   edges[Threshold::kRestartClose] = {finds(restarts.build(), Cause::kEpochWorkerRestart), 2};
   edges[Threshold::kHeldLong] = {finds(stops(0.5), Cause::kUnreleasedAfterWork), 80};
-  edges[Threshold::kQuietEnd] = {finds(ends_quietly(), Cause::kHang), 10};
+  edges[Threshold::kQuietEnd] = {finds(ends_quietly(), Cause::kUnreleasedAfterWork), 10};
   edges[Threshold::kMemoryFreed] = {[recording = ends_quietly()](const Thresholds& limits) {
                                       const Explanation e = explained(recording, limits);
-                                      const Finding* end = find(e, Cause::kHang);
+                                      const Finding* end = find(e, Cause::kUnreleasedAfterWork);
                                       return end && end->title.find("given back") != std::string::npos;
                                     },
                                     0.2};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/column_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -140,6 +142,16 @@ void tell_apart(std::vector<std::string_view>& names, const Rows& rows) {
   }
 }
 
+// Beside a reading of a GPU and none of a CPU, "Load", "Load %" and "usage_percent" are the GPU's.
+std::string_view use_of_gpu(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kUse{"load", "usage", "use", "busy"};
+  const std::string bare = bare_header(name);
+  if (std::find(kUse.begin(), kUse.end(), bare) == kUse.end()) return name;
+  if (bare == lower(trim(name))) return "gpu_load";
+  const auto rule = csv_column(fmt::format("gpu_{}", trim(name)));
+  return rule && rule->metric == Metric::kGpuUtil ? "gpu_load_%" : name;
+}
+
 }  // namespace
 
 bool is_row(const std::vector<std::string_view>& cells) {
@@ -165,7 +177,7 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   }
   if (!metric || is_row(names)) return names;
   for (std::string_view& name : names)
-    if (lower(trim(name)) == "load" && !host) name = "gpu_load";
+    if (!host && !csv_column(name)) name = use_of_gpu(name);
   const bool data = std::any_of(names.begin(), names.end(), is_called_data);
   if (time && gpu && !data) return names;
   const Rows seen = rows_of(rows, names, separator);

@@ -342,5 +342,45 @@ TEST(Csv, ProcessesThatHaveEndedAreNoLog) {
   }
 }
 
+TEST(Csv, TheUseInATableOfGpusIsTheirs) {
+  for (const char* header : {"Load %", "Load (%)", "usage_percent", "Use [%]", "busy %"}) {
+    const Recording r = read_log(fmt::format(
+        "Timestamp,GPU,{},Power (W)\n3/17/2025 11:59:50 PM,0,64,210\n3/17/2025 11:59:55 PM,0,70,210\n", header));
+    EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.64, 0.7)) << header;
+  }
+  const Recording host =
+      read_log("time,usage (%),cpu_temp,gpu_util\n2025-02-03 10:00:00,64,50,20\n2025-02-03 10:00:01,64,50,30\n");
+  EXPECT_THAT(values(host, Metric::kGpuUtil), ElementsAre(0.2, 0.3)) << "of whatever: a CPU is in the table";
+  const Recording megabytes =
+      read_log("time,gpu_temp,usage (MB)\n2025-02-03 10:00:00,64,50\n2025-02-03 10:00:01,64,50\n");
+  EXPECT_EQ(detail(megabytes, "column_not_kept"), "usage (MB) (line 1)");
+}
+
+TEST(Csv, ATimeAboveEachAnswerIsThatOfItsRows) {
+  std::string text;
+  for (int s = 0; s < 3; ++s)
+    text += fmt::format(
+        "Tue May  6 08:00:{:02} UTC 2025\ndevice,Temperature (Sensor edge) (C),GPU use (%)\ncard0,48.0,{}\n"
+        "card1,50.0,7\n\n",
+        10 * s, 90 + s);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_THAT(times(r, 1), ElementsAre(0, 10, 20));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.91, 0.92));
+  EXPECT_EQ(lost(r, "interleaved_message"), 0);
+  const Recording own = read_log("2025-02-03 09:00:00\n" + smi({{0, 50}, {1, 60}}));
+  EXPECT_THAT(times(own), ElementsAre(0, 1)) << "rows that have times keep them";
+}
+
+TEST(Csv, TheLastTwoLinesOfHwinfoAreNoRows) {
+  const std::string header = "Date,Time,\"Total CPU Usage [%]\",\"GPU Core Load [%]\",\n";
+  const Recording r = read_log(header + "15.1.2025,18:22:01.123,8.0,90.0,\n15.1.2025,18:22:03.123,8.0,92.0,\n" +
+                               header + ",,\"CPU [#0]: AMD Ryzen 9\",\"GPU [#0]: NVIDIA GeForce RTX 3080\",\n");
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.92));
+  EXPECT_EQ(lost(r, "unreadable_row"), 0);
+  const Recording cut = read_log(header + "15.1.2025,18:22:01.123,8.0,90.0,\n,,8.0,92.0,\n");
+  EXPECT_EQ(lost(cut, "unreadable_row"), 1) << "elsewhere a row without a time is lost";
+}
+
 }  // namespace
 }  // namespace headroom

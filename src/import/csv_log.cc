@@ -17,6 +17,7 @@
 #include "import/log_date.h"
 #include "import/log_reader.h"
 #include "import/sensor_header.h"
+#include "import/table.h"
 
 namespace headroom {
 
@@ -102,7 +103,8 @@ class CsvReader {
       lines.put(commas_.pointed(lines.line()));
       const std::string_view line = lines.line();
       if (line == header_) {
-        reader_.repeated_header(lines);
+        if (!stamped_) reader_.repeated_header(lines);
+        below_header_ = true;
         continue;
       }
       if (trim(line).empty()) continue;
@@ -112,6 +114,7 @@ class CsvReader {
         if (!dates_settled_) HR_TRYV(settle_dates(lines));
         data_line(lines);
       }
+      below_header_ = false;
     }
     return reader_.finish();
   }
@@ -151,6 +154,8 @@ class CsvReader {
     for (std::string_view& name : names)
       if (name = told(name); name == kSkipped) name = {};
     cells_of_line_ = names.size();
+    if (!stamp_.empty() && std::none_of(names.begin(), names.end(), is_clock)) names.emplace_back("timestamp");
+    stamped_ = names.size() > cells_of_line_;
     listed_ = 0;
     ColumnsPerGpu split = columns_per_gpu(names);
     gpus_ = std::move(split.gpus);
@@ -166,6 +171,12 @@ class CsvReader {
     columns_ = std::move(columns);
     has_columns_ = true;
     return {};
+  }
+
+  static bool is_clock(std::string_view name) {
+    const auto rule = csv_column(name);
+    return rule &&
+           (rule->role == ColumnRole::kTimestamp || rule->role == ColumnRole::kDate || rule->role == ColumnRole::kTime);
   }
 
   // Lines before the columns are known: messages, the header, or a row of a log without one.
@@ -189,6 +200,7 @@ class CsvReader {
     }
     const bool row = cells_.size() > 1 && (TimeReader({}).read(cells_[0]) || read_as_number(cells_[0]));
     if (!row) {
+      if (auto stamp = time_of_line(at.line())) return void(stamp_ = std::move(*stamp)), Result<void>{};
       if (cells_.size() > 1) names_.assign(cells_.begin(), cells_.end());
       reader_.message(at);
       return {};
@@ -238,7 +250,7 @@ class CsvReader {
     const auto column = columns_.timestamp ? columns_.timestamp : columns_.date;
     HR_TRYV(settle_excel_days(lines));
     reader_.set_order(options_.date_order);
-    dates_settled_ = !column || options_.date_order != DateOrder::kUnknown;
+    dates_settled_ = !column || stamped_ || options_.date_order != DateOrder::kUnknown;
     if (dates_settled_) return {};
     const std::size_t place = gpus_.empty() ? *column : gpus_[0].cells[*column];
     split_cells(lines.line(), separator_, cells_);
@@ -313,8 +325,17 @@ class CsvReader {
     }
   }
 
+  // HWiNFO ends a log with its header and, below it, the part of the machine that each column is of.
+  bool names_parts() const {
+    const auto clock = columns_.timestamp ? columns_.timestamp : columns_.time;
+    return below_header_ && gpus_.empty() && clock && *clock < cells_.size() && cells_[*clock].empty();
+  }
+
   void data_line(LineCursor& at) {
+    if (stamped_)
+      if (auto stamp = time_of_line(at.line())) return void(stamp_ = std::move(*stamp));
     split_cells(at.line(), separator_, cells_);
+    if (names_parts()) return;
     if (const auto line = commas_.pointed_row(at.line(), cells_.size()); line.data() != at.line().data()) {
       at.put(line);
       split_cells(line, separator_, cells_);
@@ -333,6 +354,7 @@ class CsvReader {
       return;
     }
     if (cells_.size() == cells_of_line_) {
+      if (stamped_) cells_.emplace_back(stamp_);
       if (!at.complete() && gpus_.empty()) doubt_last_cell(at);
       return row(at);
     }
@@ -368,7 +390,8 @@ class CsvReader {
   // Rows have a digit where headers have a letter; only what has none is worth the longer look.
   bool is_other_header() const {
     if (cells_.size() == cells_of_line_ && (gpus_.empty() || columns_.timestamp)) {
-      const std::size_t telling = columns_.timestamp.value_or(columns_.metrics[0].column);
+      const std::size_t telling =
+          stamped_ ? columns_.metrics[0].column : columns_.timestamp.value_or(columns_.metrics[0].column);
       const std::string_view cell = cells_[gpus_.empty() ? telling : gpus_[0].cells[telling]];
       if (cell.empty() || (cell[0] >= '0' && cell[0] <= '9') || cell[0] == '[' || cell[0] == '-') return false;
     }
@@ -402,6 +425,9 @@ class CsvReader {
   char separator_ = ',';
   std::string header_ = "\n";         // no line is equal to it
   std::vector<std::string> sensors_;  // of the header above the names; then the names that it gives
+  std::string stamp_;                 // a line that is a time, of the rows below it
+  bool stamped_ = false;              // the rows have no time, and lines between them have
+  bool below_header_ = false;         // which came again
   std::string line_;                  // whose dates were asked about
   std::string time_;                  // of the row, in one cell
   std::vector<std::string_view> cells_, cells_of_gpu_;

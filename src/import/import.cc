@@ -45,6 +45,12 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kSmiQuery, "nvidia-smi-q", "nvidia-smi -q, once or with -l"},
     FormatName{LogFormat::kPmon, "pmon", "nvidia-smi pmon -o DT (the processes of a GPU together)"},
     FormatName{LogFormat::kGpustat, "gpustat", "gpustat, with --json or without, again and again into one file"},
+    FormatName{
+        LogFormat::kJsonRows, "json-rows",
+        "a monitor of your own: {\"timestamp\":…,\"gpu_util\":…}, or nvtop -s again and again, each after a date"},
+    FormatName{LogFormat::kRocmText, "rocm-smi", "rocm-smi, again and again into one file, each after a date"},
+    FormatName{LogFormat::kLines, "lines",
+               "lines of a monitor of your own: 2025-06-03 14:02:11 GPU 0: util=87% power=242W"},
     FormatName{LogFormat::kDcgm, "dcgm", "dcgmi dmon -e 203,204,155,252,1002,…"},
     FormatName{LogFormat::kPrometheus, "prometheus", "a range query of dcgm-exporter's metrics, as JSON"},
     FormatName{LogFormat::kScrapes, "scrapes",
@@ -260,6 +266,9 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kLongCsv:
     case LogFormat::kPmon:
     case LogFormat::kGpustat:
+    case LogFormat::kJsonRows:
+    case LogFormat::kRocmText:
+    case LogFormat::kLines:
     case LogFormat::kDcgm:
     case LogFormat::kPrometheus:
     case LogFormat::kExportCsv: {

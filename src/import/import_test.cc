@@ -242,5 +242,131 @@ TEST(Forms, NvidiaSmiQTellsWhatLimitsTheClocks) {
   EXPECT_THAT(values(*r, Metric::kEventReasons), ElementsAre(mask, mask));
 }
 
+TEST(Forms, ObjectsOfJsonAreRows) {
+  std::string flat, nested;
+  for (int s = 0; s < 3; ++s) {
+    flat += fmt::format("{{\"timestamp\": {}, \"cpu_percent\": 30, \"gpu\": {{\"util\": {}, \"mem_used_mb\": 512}}}}\n",
+                        1738500000 + 2 * s, 80 + s);
+    nested += fmt::format(
+        "{{\"time\": {}.25, \"gpus\": [{{\"index\": 0, \"utilization\": 40}}, {{\"index\": 1, \"utilization\": "
+        "{}}}]}}\n",
+        1738500000 + 2 * s, 70 + s);
+  }
+  const Recording one = read_log(flat);
+  EXPECT_EQ(one.meta.origin, "import:json-rows");
+  EXPECT_THAT(times(one), ElementsAre(0, 2, 4));
+  EXPECT_THAT(values(one, Metric::kGpuUtil), ElementsAre(0.8, 0.81, 0.82));
+  EXPECT_EQ(values(one, Metric::kMemoryUsed)[0], 512 * 1048576.0);
+  const Recording two = read_log(nested);
+  ASSERT_EQ(two.sources.size(), 2u);
+  EXPECT_THAT(times(two, 1), ElementsAre(0, 2, 4)) << "the time stands beside the list";
+  EXPECT_THAT(values(two, Metric::kGpuUtil, 1), ElementsAre(0.7, 0.71, 0.72));
+  EXPECT_THAT(import_error("{\"gpu_util\": 80}\n{\"gpu_util\": 81}\n").what, HasSubstr("JSON of a tool"))
+      << "without a time it is no log";
+}
+
+TEST(Forms, NvtopTellsOfEachGpuBelowADate) {
+  std::string text;
+  for (int s = 0; s < 3; ++s)
+    text += fmt::format(
+        "2026-01-09T16:40:{:02}+01:00\n[\n  {{\n   \"device_name\": \"A\",\n   \"gpu_clock\": \"210MHz\",\n   "
+        "\"temp\": "
+        "\"36C\",\n   \"power_draw\": null,\n   \"gpu_util\": \"3%\",\n   \"mem_util\": \"35%\"\n  }},\n  {{\n   "
+        "\"device_name\": \"B\",\n   \"gpu_clock\": \"2625MHz\",\n   \"gpu_util\": \"{}%\",\n   \"mem_util\": "
+        "\"71%\"\n  "
+        "}}\n]\n",
+        4 * s, 90 + s);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_EQ(device_of(r.sources[1]).name, "B");
+  EXPECT_THAT(times(r, 1), ElementsAre(0, 4, 8));
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.9, 0.91, 0.92));
+  EXPECT_THAT(values(r, Metric::kMemoryUtil, 1), testing::IsEmpty()) << "nvtop's is how full the memory is";
+}
+
+TEST(Forms, GpustatWithPowerIsRead) {
+  std::string text;
+  for (int s = 0; s < 3; ++s)
+    text += fmt::format(
+        "node07   Mon Mar 10 10:15:{:02} 2025  550.54.15\n[0] NVIDIA A100 | 55'C,  30 %,  {} %,  160 / 400 W | 30512 / "
+        "40960 MB | alice(30500M)\n",
+        s, 90 + s);
+  const Recording r = read_log(text);
+  EXPECT_EQ(r.meta.origin, "import:gpustat");
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.91, 0.92));
+  EXPECT_THAT(values(r, Metric::kPower), ElementsAre(160, 160, 160));
+  EXPECT_EQ(device_of(r.sources[0]).power_limit_watts, 400);
+}
+
+TEST(Forms, RocmSmiTellsOfEachGpuBelowADate) {
+  std::string text;
+  for (int s = 0; s < 3; ++s)
+    text += fmt::format(
+        "Tue May  6 08:00:{:02} UTC 2025\n======= ROCm System Management Interface =======\n======= Concise Info "
+        "=======\nGPU  Temp (DieEdge)  AvgPwr  SCLK     MCLK     Fan   Perf  PwrCap  VRAM%  GPU%  \n0    41.0c         "
+        "  "
+        "130.0W  1700Mhz  1600Mhz  0%    auto  560.0W   34%   {}%   \n======= End of ROCm SMI Log =======\n",
+        10 * s, 20 + s);
+  const Recording r = read_log(text);
+  EXPECT_EQ(r.meta.origin, "import:rocm-smi");
+  EXPECT_THAT(times(r), ElementsAre(0, 10, 20));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.2, 0.21, 0.22));
+  EXPECT_EQ(values(r, Metric::kPower)[0], 130);
+  EXPECT_EQ(values(r, Metric::kTemperature)[0], 41);
+  EXPECT_EQ(values(r, Metric::kSmClock)[0], 1700);
+  EXPECT_EQ(device_of(r.sources[0]).power_limit_watts, 560);
+}
+
+TEST(Forms, LinesOfAMonitorAreRows) {
+  std::string logging, panes, words;
+  for (int s = 0; s < 3; ++s) {
+    logging += fmt::format(
+        "2025-06-03 14:02:{:02},532 INFO monitor: GPU 0: util={}% mem=10240/24576MB temp=71C power=242/350W\n"
+        "2025-06-03 14:02:{:02},900 INFO trainer: epoch 3 loss 0.5\n",
+        5 * s, 80 + s, 5 * s);
+    words += fmt::format("3/17/2025 2:02:{:02} PM gpu 1 util: {}%, power: 90 W\n", 5 * s, 80 + s);
+    panes += fmt::format("[14:02:{:02}] GPU0 Util: {} % | Mem: 10 GB / 24 GB || GPU1 Util: 7 % | Mem: 1 GB / 24 GB\n",
+                         5 * s, 80 + s);
+  }
+  const Recording one = read_log(logging);
+  EXPECT_EQ(one.meta.origin, "import:lines");
+  EXPECT_EQ(one.tracks[0].at[2] - one.tracks[0].at[0], 10 * kSecond);
+  EXPECT_THAT(values(one, Metric::kGpuUtil), ElementsAre(0.8, 0.81, 0.82));
+  EXPECT_EQ(values(one, Metric::kMemoryUsed)[0], 10240 * 1048576.0);
+  EXPECT_EQ(values(one, Metric::kTemperature)[0], 71);
+  EXPECT_EQ(values(one, Metric::kPower)[0], 242);
+  EXPECT_EQ(device_of(one.sources[0]).memory_total_bytes, std::int64_t{24576} << 20);
+  EXPECT_EQ(device_of(one.sources[0]).power_limit_watts, 350);
+  const Recording two = read_log(panes);
+  ASSERT_EQ(two.sources.size(), 2u);
+  EXPECT_THAT(times(two, 1), ElementsAre(0, 5, 10));
+  EXPECT_THAT(values(two, Metric::kGpuUtil, 1), ElementsAre(0.07, 0.07, 0.07));
+  EXPECT_EQ(values(two, Metric::kMemoryUsed, 0)[0], 10 * 1073741824.0);
+  const Recording american = read_log(words);
+  EXPECT_EQ(device_of(american.sources[0]).index, 1);
+  EXPECT_EQ(american.tracks[0].at[0] / kSecond, 1742220120) << "2025-03-17 14:02";
+  EXPECT_EQ(values(american, Metric::kPower)[2], 90);
+  std::string host, sampler;
+  for (int s = 0; s < 4; ++s) {
+    host +=
+        fmt::format("2025-06-03T14:02:{:02}Z CPU Util: 9 %, System memory used: 30 GB, GPU Util: {} %\n", s, 80 + s);
+    sampler += fmt::format("2025-06-03 14:02:{:02} INFO generate: temp=0.7 top_p=0.9 loss={}\n", s, s);
+  }
+  const Recording both = read_log(host);
+  EXPECT_THAT(values(both, Metric::kGpuUtil), ElementsAre(0.8, 0.81, 0.82, 0.83)) << "and not the CPU's";
+  EXPECT_THAT(values(both, Metric::kMemoryUsed), testing::IsEmpty());
+  EXPECT_THAT(import_error(sampler).what, HasSubstr("what a program printed"));
+}
+
+TEST(Forms, RoundsWithoutTimesMayCountTheGpusDown) {
+  std::string text = "#Entity   GPUTL   POWER\nID\n";
+  for (int s = 0; s < 3; ++s)
+    for (const int gpu : {1, 0}) text += fmt::format("GPU {}     {}      80.0\n", gpu, 50 + 10 * gpu + s);
+  const Recording r = read_log(text);
+  EXPECT_THAT(times(r, 0), ElementsAre(0, 1, 2));
+  EXPECT_EQ(r.tracks[0].at, r.tracks[1].at);
+  EXPECT_EQ(lost(r, "missing_row"), 0);
+}
+
 }  // namespace
 }  // namespace headroom

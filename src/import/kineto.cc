@@ -144,7 +144,7 @@ class KinetoReader {
   Nanos base_ = 0;
   std::int64_t events_ = 0;
   std::optional<std::size_t> stopped_at_;
-  bool saw_events_ = false;
+  bool saw_events_ = false, of_xla_ = false;
 };
 
 bool KinetoReader::start_object(std::size_t) {
@@ -275,8 +275,10 @@ void KinetoReader::device_number(std::int64_t value) {
 }
 
 void KinetoReader::event_done() {
-  if (event_.phase == "M" && event_.name == "process_name" && event_.pid)
+  if (event_.phase == "M" && event_.name == "process_name" && event_.pid) {
+    of_xla_ = of_xla_ || event_.process_name.starts_with("/device:") || event_.process_name.starts_with("/host:");
     builder_.process_name(*event_.pid, event_.process_name);
+  }
   if (event_.phase == "X") use();
 }
 
@@ -312,6 +314,11 @@ void KinetoReader::use() {
 }
 
 Result<Recording> KinetoReader::finish(const std::string& name, const std::string& cut) {
+  if (saw_events_ && events_ == 0 && of_xla_)
+    return fail(
+        Errc::kInvalidInput, fmt::format("{}: a trace of JAX or TensorFlow (XLA), whose events are not read", name),
+        "headroom run -- CMD records the job itself; nsys profile --trace=cuda, then nsys export --type sqlite, "
+        "gives a trace that is read");
   if (!saw_events_ || (events_ == 0 && !stopped_at_))
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: a JSON file without an event that PyTorch's profiler writes", name),

@@ -240,6 +240,11 @@ TEST(Kineto, AFileWithoutWorkOfAGpuIsRefusedWithTheNextStep) {
   const auto other = read(R"({"traceEvents":[{"ph":"X","cat":"mine","name":"x","ts":1,"dur":1}]})");
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().what.find("PyTorch's profiler"), std::string::npos);
+  const auto xla = read(R"({"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0"}},)"
+                        R"({"ph":"X","pid":1,"tid":13,"name":"fusion","ts":1,"dur":1}]})");
+  ASSERT_FALSE(xla);
+  EXPECT_NE(xla.error().what.find("JAX"), std::string::npos);
+  EXPECT_EQ(xla.error().hint.find("torch"), std::string::npos);
 }
 
 TEST(Kineto, IsToldFromOtherJson) {

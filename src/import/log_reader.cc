@@ -198,9 +198,9 @@ Nanos LogReader::since_beginning(Nanos length) {
 
 Nanos LogReader::round_time(std::size_t gpu) {
   rounds_used_ = true;
-  const int index = builder_.data().gpus[gpu].device.index;
-  if (index <= last_index_ || round_ < 0) ++round_;  // GPUs are written in order: this one begins the next round
-  last_index_ = index;
+  // GPUs are written in the order of the first round, whatever their numbers: this one begins the next.
+  if (gpu <= last_gpu_ || round_ < 0) ++round_;
+  last_gpu_ = gpu;
   const Nanos start = first_date_.value_or(options_.start_date.value_or(0));
   return times_.to_unix(start) + round_ * (options_.interval > 0 ? options_.interval : kSecond);
 }

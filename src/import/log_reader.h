@@ -108,7 +108,7 @@ class LogReader {
   TimeReader times_;
   std::optional<Nanos> last_time_of_day_, first_date_;
   Nanos day_ = 0;
-  int last_index_ = -1;
+  std::size_t last_gpu_ = 0;
   std::int64_t round_ = -1;
   Nanos last_at_ = 0;
   bool rounds_used_ = false, days_used_ = false, since_beginning_ = false;

@@ -262,7 +262,8 @@ Result<void> NsysReader::ranges() {
   constexpr std::string_view kRanges = "NVTX_EVENTS";
   if (!has("NVTX_EVENTS.globalTid")) return {};
   // 59: pushed and popped, 60: started and ended; 70 and 71 the same, from a text file. What else stands there, such as
-  // marks and the names of domains, has no end by nature.
+  // marks and the names of domains, has no end by nature; a range has none that the program never closed, and of that
+  // nobody knows how far it went.
   const bool typed = has("NVTX_EVENTS.eventType");
   const std::string text = column(kRanges, "text", "NULL");
   return each(
@@ -271,7 +272,7 @@ Result<void> NsysReader::ranges() {
         const std::string_view name = row.is_null(3) ? name_at(row, 4) : row.bytes(3);
         if (!name.empty()) builder_.annotation(thread_of(row.integer(2)), name, begin, end);
       },
-      typed ? "WHERE t.eventType IN (59, 60, 70, 71)" : "");
+      typed ? "WHERE t.eventType IN (59, 60, 70, 71) AND t.\"end\" IS NOT NULL" : "");
 }
 
 Result<Nanos> NsysReader::session_start() {

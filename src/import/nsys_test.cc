@@ -72,11 +72,12 @@ TEST(Nsys, GraphsThatWereTracedAsWholesAreSaid) {
   EXPECT_EQ(r->losses[0].what, "graphs_as_kernels");
 }
 
-TEST(Nsys, RowsOfNvtxThatHaveNoEndByNatureAreNotLost) {
+TEST(Nsys, RowsOfNvtxThatHaveNoEndAreNotLost) {
   Database database = nsys_database();
   ASSERT_TRUE(
       database.execute("INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 75, 'CUBLAS', (77 << 24) | 78, NULL);"
-                       "INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 34, 'a mark', (77 << 24) | 78, NULL);"));
+                       "INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 34, 'a mark', (77 << 24) | 78, NULL);"
+                       "INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 59, 'never popped', (77 << 24) | 78, NULL);"));
   const auto r = read_nsys("report.sqlite", database);
   ASSERT_TRUE(r);
   EXPECT_TRUE(r->losses.empty());

@@ -154,17 +154,21 @@ LogFormat sniff_table(std::string_view text) {
     const auto gpus = head.find("\"gpus\"");
     const auto list = gpus == std::string_view::npos ? gpus : head.find_first_not_of(": \t\r\n", gpus + 6);
     const bool listed = list != std::string_view::npos && head[list] == '[';
-    return has("\"query_time\"") || listed ? LogFormat::kGpustat : LogFormat::kUnknown;
+    if (has("\"query_time\"") || listed) return LogFormat::kGpustat;
+    return are_json_rows(text) ? LogFormat::kJsonRows : LogFormat::kUnknown;
   }
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
   if (is_long_header(csv_cells(first))) return LogFormat::kLongCsv;
   if (has("| NVIDIA-SMI ")) return LogFormat::kSmiText;
+  if (has("ROCm System Management Interface")) return LogFormat::kRocmText;
   if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;
   if (has("# TYPE DCGM_FI_") || (has("DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first))))
     return LogFormat::kScrapes;
+  if (head.find('{') != std::string_view::npos && are_json_rows(text)) return LogFormat::kJsonRows;
+  constexpr std::size_t kLongestIndex = 4;  // "[127] "
   for (const std::string_view line : split(head, '\n')) {
-    if (line.starts_with('[') && line.find("] ") != line.npos && line.find(" % | ") != line.npos)
-      return LogFormat::kGpustat;
+    const bool of_gpustat = line.find(" % | ") != line.npos || line.find(" W | ") != line.npos;  // -P
+    if (line.starts_with('[') && line.find("] ") <= kLongestIndex && of_gpustat) return LogFormat::kGpustat;
     if (line.starts_with("#Entity") || line.starts_with("# Entity")) return LogFormat::kDcgm;
     std::string words(line.substr(0, 64));  // "# gpu pid", "#gpu, pid,"
     std::replace_if(
@@ -172,7 +176,7 @@ LogFormat sniff_table(std::string_view text) {
     if (line.starts_with('#') && words.find(" gpu ") != std::string::npos && words.find(" pid ") != std::string::npos)
       return LogFormat::kPmon;
   }
-  return LogFormat::kUnknown;
+  return are_monitor_lines(text) ? LogFormat::kLines : LogFormat::kUnknown;
 }
 
 Result<LogTable> table_of(LogFormat format, std::string_view text) {
@@ -181,6 +185,10 @@ Result<LogTable> table_of(LogFormat format, std::string_view text) {
       return table_of_smi_xml(text);
     case LogFormat::kSmiText:
       return table_of_smi_text(text);
+    case LogFormat::kRocmText:
+      return table_of_rocm_text(text);
+    case LogFormat::kLines:
+      return table_of_lines(text);
     case LogFormat::kSmiQuery:
       return table_of_smi_query(text);
     case LogFormat::kScrapes:
@@ -189,6 +197,8 @@ Result<LogTable> table_of(LogFormat format, std::string_view text) {
       return table_of_long(text);
     case LogFormat::kGpustat:
       return table_of_gpustat(text);
+    case LogFormat::kJsonRows:
+      return table_of_json_rows(text);
     case LogFormat::kPrometheus:
       return table_of_prometheus(text);
     case LogFormat::kDcgm:

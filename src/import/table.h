@@ -49,13 +49,19 @@ class LogTable {
   std::vector<std::size_t> rows_;  // where each row's cells end
 };
 
+// A line between answers that says when the next one was asked for, such as date(1)'s: the time in it.
+[[nodiscard]] std::optional<std::string> time_of_line(std::string_view line);
+
 // kInvalidInput, without a name in front, where there is no reading.
 [[nodiscard]] Result<LogTable> table_of_smi_xml(std::string_view text);    // nvidia-smi -q -x, once or again and again
 [[nodiscard]] Result<LogTable> table_of_smi_text(std::string_view text);   // nvidia-smi's box, again and again
+[[nodiscard]] Result<LogTable> table_of_rocm_text(std::string_view text);  // rocm-smi's table, again and again
+[[nodiscard]] Result<LogTable> table_of_lines(std::string_view text);      // of a monitor of one's own: see below
 [[nodiscard]] Result<LogTable> table_of_smi_query(std::string_view text);  // nvidia-smi -q, once or again and again
 [[nodiscard]] Result<LogTable> table_of_scrapes(std::string_view text);  // dcgm-exporter's answers, one after the other
 [[nodiscard]] Result<LogTable> table_of_long(std::string_view text);     // CSV with a row per metric
 [[nodiscard]] Result<LogTable> table_of_gpustat(std::string_view text);  // gpustat --json, once or again and again
+[[nodiscard]] Result<LogTable> table_of_json_rows(std::string_view text);   // JSON objects that are rows: see below
 [[nodiscard]] Result<LogTable> table_of_prometheus(std::string_view text);  // a range query of dcgm-exporter
 [[nodiscard]] Result<LogTable> table_of_dcgm(std::string_view text);        // dcgmi dmon -e
 [[nodiscard]] Result<LogTable> table_of_pmon(std::string_view text);        // nvidia-smi pmon
@@ -67,6 +73,13 @@ class LogTable {
 
 // Whether a header is of a table with a row per metric.
 [[nodiscard]] bool is_long_header(const std::vector<std::string_view>& names);
+
+// Objects of JSON that are rows of a table, with a time and a reading of a GPU each: one a line, or in lists below
+// lines that say when, as `date; nvtop -s` writes them.
+[[nodiscard]] bool are_json_rows(std::string_view text);
+
+// Lines with a time in front and readings by their names: "2025-06-03 14:02:11,532 INFO GPU 0: util=87% power=242W".
+[[nodiscard]] bool are_monitor_lines(std::string_view text);
 
 // The first line that is not empty and no annotation of InfluxDB ("#group,…", "#datatype,…").
 [[nodiscard]] std::string_view without_annotations(std::string_view text);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -83,22 +85,123 @@ LogTable table_of_gpustat_text(std::string_view text) {
         {"memory.used", std::string(trim(cells[2].substr(0, slash)))},
         {"memory.total", std::string(trim(cells[2].substr(slash + 1, cells[2].find_last_of("0123456789") - slash)))}};
     if (!time.empty()) row["timestamp"] = time;
+    // gpustat -P: "65°C,  99 %,  338 / 400 W"
+    const std::string_view power = cells[1].substr(percent + 1);
+    if (const auto over = power.find('/');
+        over != std::string_view::npos && power.find('W') != std::string_view::npos) {
+      row["power.draw"] = trim(power.substr(0, over).substr(power.find_first_not_of(" ,")));
+      row["power.limit"] = trim(power.substr(over + 1, power.find('W') - over - 1));
+    }
     table.add(row);
   }
   return table;
 }
 
+bool has_role(std::string_view name, ColumnRole role) {
+  const auto rule = csv_column(name);
+  return rule && rule->role == role;
+}
+
+// gpustat's query_time, or what a monitor of one's own calls the time.
+std::string time_of_answer(const Json& answer) {
+  if (std::string time = member(answer, "query_time"); !time.empty()) return time;
+  for (const auto& [name, value] : answer.items())
+    if (!value.is_structured() && has_role(name, ColumnRole::kTimestamp)) return cell_of(value);
+  return "";
+}
+
+// The members of an object, and of objects in it, as cells: {"gpu": {"util": 88}} is "gpu util".
+void put_members(const Json& object, const std::string& within, LogTable::Row& row) {
+  constexpr std::size_t kLongest = 128;
+  // nvtop calls its share of memory in use "mem_util".
+  const bool nvtop = object.contains("gpu_clock") && object.contains("mem_util") && object.contains("device_name");
+  for (const auto& [name, value] : object.items()) {
+    const std::string column = within.empty() ? name : fmt::format("{} {}", within, name);
+    if (value.is_object() && column.size() < kLongest)
+      put_members(value, column, row);
+    else if (!value.is_structured() && !(nvtop && name == "mem_util"))
+      row[column] = value.is_null() ? "" : cell_of(value);
+  }
+}
+
+bool has_metric(const LogTable::Row& row) {
+  return std::any_of(row.begin(), row.end(),
+                     [](const auto& cell) { return has_role(cell.first, ColumnRole::kMetric); });
+}
+
+// The rows of objects that stand alone or in lists, and the lines between them that say when.
+class ObjectRows {
+ public:
+  void add(std::string_view before, const Json& object) {
+    LineCursor lines(before);
+    while (lines.next()) {
+      if (auto stamp = time_of_line(lines.line())) time_ = std::move(*stamp), place_ = 0;
+      if (trim(lines.line()).starts_with('[')) place_ = 0;
+    }
+    LogTable::Row row;
+    put_members(object, "", row);
+    const bool timed = std::any_of(row.begin(), row.end(),
+                                   [](const auto& cell) { return has_role(cell.first, ColumnRole::kTimestamp); });
+    if (!timed && !time_.empty()) row["timestamp"] = time_;
+    if (!has_metric(row) || (!timed && time_.empty())) return;
+    const bool named = std::any_of(row.begin(), row.end(), [](const auto& cell) {
+      return has_role(cell.first, ColumnRole::kIndex) || has_role(cell.first, ColumnRole::kUuid);
+    });
+    if (!timed && !named) row["index"] = fmt::format("{}", place_);
+    ++place_;
+    table.add(row);
+  }
+  LogTable table;
+
+ private:
+  std::string time_;
+  std::size_t place_ = 0;  // in its list
+};
+
+ObjectRows rows_of_objects(std::string_view text, std::size_t most) {
+  ObjectRows rows;
+  const char* end = text.data();
+  for (const std::string_view object : objects_of(text)) {
+    if (most-- == 0) break;
+    const Json parsed = parse_json<Json>(object);
+    if (parsed.is_object()) rows.add({end, static_cast<std::size_t>(object.data() - end)}, parsed);
+    end = object.data() + object.size();
+  }
+  return rows;
+}
+
 }  // namespace
+
+bool are_json_rows(std::string_view text) {
+  constexpr std::size_t kMost = 8;  // of a list the first may be of another kind of GPU, without readings
+  const auto open = text.find('{');
+  if (open == std::string_view::npos) return false;
+  LineCursor lines(text.substr(0, open));
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    if (!line.empty() && line != "[" && !time_of_line(line)) return false;
+  }
+  return !rows_of_objects(text, kMost).table.empty();
+}
+
+Result<LogTable> table_of_json_rows(std::string_view text) {
+  LogTable table = rows_of_objects(text, std::string_view::npos).table;
+  if (table.empty())
+    return fail(Errc::kInvalidInput, "no object with a time and a reading of a GPU in it",
+                "write one a line: {\"timestamp\": …, \"index\": 0, \"gpu_util\": 88}");
+  return table;
+}
 
 Result<LogTable> table_of_gpustat(std::string_view text) {
   LogTable table = trim(text).starts_with('{') ? LogTable{} : table_of_gpustat_text(text);
   for (const std::string_view object : objects_of(text)) {
     const Json answer = parse_json<Json>(object);
     if (!answer.is_object() || !answer.contains("gpus") || !answer["gpus"].is_array()) continue;
+    const std::string time = time_of_answer(answer);
     for (const Json& gpu : answer["gpus"]) {
       if (!gpu.is_object()) continue;
       LogTable::Row row{{"driver_version", member(answer, "driver_version")}};
-      if (const std::string time = member(answer, "query_time"); !time.empty()) row["timestamp"] = time;
+      if (!time.empty()) row["timestamp"] = time;
       for (const auto& [name, value] : gpu.items()) {
         if (value.is_structured()) continue;
         const std::string column = name == "utilization.enc"   ? "utilization.encoder"

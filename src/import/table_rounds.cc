@@ -18,15 +18,6 @@ namespace headroom {
 
 namespace {
 
-// Lines between the answers that say when the next one was asked for.
-std::optional<std::string> time_in(std::string_view line) {
-  line = trim(line);
-  if (line.size() < 8 || line.size() > 40) return std::nullopt;
-  TimeReader reader({});
-  if (is_digit(line[0]) && line.find_first_of(":-/") == std::string_view::npos && line.size() < 10) return std::nullopt;
-  return reader.read(line) ? std::optional(std::string(line)) : std::nullopt;
-}
-
 // "20000MiB / 46068MiB" and its like: both sides.
 std::pair<std::string_view, std::string_view> both_sides(std::string_view text) {
   const std::size_t slash = text.find(" / ");
@@ -41,6 +32,14 @@ std::string_view last_word(std::string_view text) {
 
 }  // namespace
 
+std::optional<std::string> time_of_line(std::string_view line) {
+  line = trim(line);
+  if (line.size() < 8 || line.size() > 40) return std::nullopt;
+  TimeReader reader({});
+  if (is_digit(line[0]) && line.find_first_of(":-/") == std::string_view::npos && line.size() < 10) return std::nullopt;
+  return reader.read(line) ? std::optional(std::string(line)) : std::nullopt;
+}
+
 // Two lines of three cells for each GPU:
 // |   0  NVIDIA L40S                 On  | 00000000:4A:00.0 Off |                    0 |
 // | N/A   47C    P0        180W /  350W  |  20000MiB / 46068MiB |     27%      Default |
@@ -52,7 +51,7 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
     if (!line.starts_with('|')) {
-      if (auto stamp = time_in(line)) time = std::move(*stamp);
+      if (auto stamp = time_of_line(line)) time = std::move(*stamp);
       continue;
     }
     const auto cells = split(line, '|');
@@ -87,6 +86,38 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
     return fail(
         Errc::kInvalidInput, "no row of a GPU",
         "log with: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv -l 1");
+  return table;
+}
+
+// rocm-smi's table, a row for each GPU: columns differ from version to version, and the last one is its use.
+// 0    41.0c           130.0W  1700Mhz  1600Mhz  0%    auto  560.0W   34%   21%
+Result<LogTable> table_of_rocm_text(std::string_view text) {
+  constexpr std::size_t kFewestColumns = 6;
+  LogTable table;
+  std::string time;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    if (auto stamp = time_of_line(line)) time = std::move(*stamp);
+    auto words = split(line, ' ');
+    std::erase(words, "");
+    if (words.size() < kFewestColumns || !parse_number<int>(words[0]) || !words.back().ends_with('%')) continue;
+    LogTable::Row row{{"index", std::string(words[0])}, {"utilization.gpu", std::string(words.back())}};
+    if (!time.empty()) row["timestamp"] = time;
+    for (const std::string_view word : words) {
+      const std::string number(word.substr(0, word.find_first_not_of("0123456789.")));
+      const std::string unit = lower(word.substr(number.size()));
+      if (number.empty()) continue;
+      if (unit == "w") row[row.contains("power.draw") ? "power.limit" : "power.draw"] = number;
+      if (unit == "c" || unit == "°c") row.emplace("temperature.gpu", number);
+      if (unit == "mhz") row.emplace("clocks.sm", number);
+    }
+    table.add(row);
+  }
+  if (table.empty())
+    return fail(
+        Errc::kInvalidInput, "an answer of rocm-smi without a row of a GPU and its use",
+        "while true; do date; rocm-smi --showuse --showpower --showmeminfo vram --csv; sleep 1; done > gpu.csv");
   return table;
 }
 
@@ -169,7 +200,7 @@ Result<LogTable> table_of_scrapes(std::string_view text) {
   LineCursor lines(text);
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
-    if (auto stamp = time_in(line.starts_with('#') ? line.substr(1) : line)) {
+    if (auto stamp = time_of_line(line.starts_with('#') ? line.substr(1) : line)) {
       time = std::move(*stamp);
       continue;
     }

@@ -20,6 +20,13 @@ namespace {
 
 constexpr const char* kNameIt = "name the file that optuna.create_study(storage=…) was given";
 
+// What Optuna printed of a study, "[I 2025-03-10 10:00:00,101] A new study created in memory …", is not the study.
+bool is_printed_by_optuna(std::string_view beginning) {
+  return beginning.find(" A new study created ") != std::string_view::npos ||
+         (beginning.find("] Trial ") != std::string_view::npos &&
+          beginning.find(" finished with value: ") != std::string_view::npos);
+}
+
 Result<std::string> file_beginning(const std::string& path) {
   HR_TRYV(answers(path));
   struct stat info {};
@@ -46,6 +53,10 @@ Result<StorageContent> read_file_storage(const StorageRequest& request, const st
     case FileKind::kEmpty:
       return fail(Errc::kInvalidInput, "the file is empty: there is no study in it yet", kNameIt);
     default:
+      if (is_printed_by_optuna(beginning))
+        return fail(
+            Errc::kInvalidInput, "it is what Optuna printed, and not the study, which has the times of its trials",
+            "keep the next one: optuna.create_study(storage=\"sqlite:///study.db\", …), then headroom study study.db");
       return fail(Errc::kInvalidInput, fmt::format("it is {}, no storage of Optuna", file_kind_name(beginning)),
                   beginning.starts_with("SQLite") ? fmt::format("headroom why {}", typed_word(path)) : kNameIt);
   }

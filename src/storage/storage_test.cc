@@ -54,6 +54,9 @@ TEST(ReadStorage, FilesThatAreNoneAreNamed) {
   EXPECT_EQ(error("text").code, Errc::kInvalidInput);
   EXPECT_EQ(error("empty").code, Errc::kInvalidInput);
   (void)error("cut.db");
+  ASSERT_TRUE(write_file(folder.file("tune.log"),
+                         "[I 2025-03-10 10:00:00,101] A new study created in memory with name: no-name-1f2e\n"));
+  EXPECT_NE(error("tune.log").what.find("it is what Optuna printed"), std::string::npos);
 }
 
 }  // namespace

@@ -13,7 +13,6 @@ namespace headroom::tune {
 
 namespace {
 
-constexpr double kProgramStart = 1;        // seconds between trials; a loop takes less, a program with its imports more
 constexpr std::int64_t kMostWorkers = 16;  // per GPU
 
 std::string workers_text(std::int64_t workers) {
@@ -36,7 +35,7 @@ class Editor {
   Editor& warm() {
     change_.warm = model_.startup_known;  // else only what lies between trials is known to be one
     if (!change_.warm) change_.settings.between = std::min(model_.between, kProgramStart);
-    if (model_.between <= kProgramStart)
+    if (model_.one_process)
       add("warm workers",
           "do once per process what each trial does before its first step (load data, build what stays the same): "
           "outside objective(), before study.optimize(); trials follow each other in one process already");
@@ -195,7 +194,7 @@ std::vector<Change> changes(const StudyModel& model, const StudyOptions& options
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
 
-  if (model.startup_known || model.between > kProgramStart) {
+  if (model.startup_known || !model.one_process) {
     all.push_back(edit().warm().made(options));
     if (now >= 2) all.push_back(edit().warm().workers(std::max<std::int64_t>(1, now / 2)).made(options));
     all.push_back(edit().warm().workers(now + 2).made(options));

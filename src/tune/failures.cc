@@ -100,6 +100,17 @@ std::vector<std::pair<double, Count>> counts(const std::vector<std::pair<double,
   return result;
 }
 
+// Trials that failed one after the other, with others before and after them: `values` in the order of the study.
+void add_runs(std::size_t column, const std::vector<std::pair<double, Count>>& values, const Count& all,
+              Search& found) {
+  for (std::size_t i = 0, next = 0; i < values.size(); i = next + 1) {
+    Count run;
+    for (next = i; next < values.size() && values[next].second.failed > 0; ++next) run.add(true);
+    if (run.of > 0 && i > 0 && next < values.size())
+      found.add({.column = column, .low = values[i].first, .high = values[next - 1].first, .count = run}, all);
+  }
+}
+
 // The region of one parameter that stands out most.
 Search search(const std::vector<ParameterColumn>& columns, const Sorted& sorted, const Scope& scope) {
   Search found;
@@ -127,6 +138,7 @@ Search search(const std::vector<ParameterColumn>& columns, const Sorted& sorted,
                  .count = above},
                 scope.count);
     }
+    if (columns[c].name.empty()) add_runs(c, values, scope.count, found);
   }
   return found;
 }
@@ -151,6 +163,8 @@ ParameterColumn order_of_trials(const Study& study) {
 
 std::string words(const Region& region, const ParameterColumn& column) {
   if (column.name.empty() && region.to_greatest) return fmt::format("from trial {:.0f} on", region.low);
+  if (column.name.empty() && region.low > column.values.front().second)
+    return fmt::format("from trial {:.0f} to trial {:.0f}", region.low, region.high);
   if (column.name.empty()) return fmt::format("up to trial {:.0f}", region.high);
   if (!column.number) return fmt::format("{} = {}", column.name, column.words[static_cast<std::size_t>(region.low)]);
   if (region.low == region.high) return fmt::format("{} = {}", column.name, region.low);

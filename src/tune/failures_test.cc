@@ -70,6 +70,21 @@ TEST(Failures, FromOneTrialOnAreNoMatterOfParametersEither) {
   EXPECT_EQ(failing_since(mixed), nullptr);
 }
 
+TEST(Failures, OneAfterTheOtherInTheMiddleAreAStretch) {
+  StudyBuilder builder;
+  const auto lr = builder.number("lr");
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 36; ++i)
+    builder.add(i >= 15 && i < 24 ? TrialState::kFail : TrialState::kComplete, i, i + 1, 10,
+                {{lr, static_cast<double>(random() % 1000)}});
+  const auto found = groups(builder.study);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].where, "from trial 15 to trial 23");
+  EXPECT_EQ(found[0].failed, 9);
+  EXPECT_FALSE(found[0].region);
+  EXPECT_EQ(failing_since(found), nullptr) << "it went on";
+}
+
 TEST(Failures, OfARegionThatCostsTimeAreAnAnomaly) {
   const Study study = drawn(1, [](const Drawn& one) { return one.layers >= 6 ? 1.0 : 0.0; });
   const StudyReport report = study_facts(study, {});

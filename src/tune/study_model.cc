@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "base/human.h"
 #include "base/median.h"
@@ -207,6 +208,18 @@ void set_times_of_steps(StudyModel& model, const StudyOptions& options, const St
   model.assumptions.push_back(contention_text(model.ways));
 }
 
+// Whether a process takes trial after trial: by the workers that a journal names, which are threads of one each; else
+// by how soon the next trial begins.
+bool is_one_process(const StudyModel& model) {
+  constexpr std::size_t kEach = 2;
+  std::set<std::uint32_t> workers;
+  for (const Trial* trial : model.trials) {
+    if (!trial->worker) return model.between <= kProgramStart;
+    workers.insert(*trial->worker);
+  }
+  return kEach * workers.size() <= model.trials.size();
+}
+
 }  // namespace
 
 std::size_t most_reports(const StudyModel& model) { return model.trials.size() * most_events(model.trials); }
@@ -241,6 +254,7 @@ Result<StudyModel> study_model(const Study& study, const StudyOptions& options, 
   if (model.seconds <= 0) return fail(Errc::kInvalidInput, "its trials took no time at all");
   model.workers = std::max<std::int64_t>(1, facts.parallelism.workers);
   if (facts.startup.between_seconds) model.between = std::max(0.0, facts.startup.between_seconds->value);
+  model.one_process = is_one_process(model);
   if (model.between > 0) set_presence(model);
   if (!model.lengths.empty()) model.pruner = facts.pruner_settings;
   set_times_of_steps(model, options, facts);

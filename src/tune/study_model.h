@@ -15,6 +15,8 @@
 // each of which the same trials would have done just that.
 namespace headroom::tune {
 
+inline constexpr double kProgramStart = 1;  // seconds between trials; a loop takes less, a program with imports more
+
 struct StudyModel {
   std::string name;
   Direction direction = Direction::kMinimize;
@@ -25,6 +27,7 @@ struct StudyModel {
   std::array<double, kTrialStates> states{};
   std::int64_t workers = 1;
   std::vector<std::int64_t> present;     // of them, at the begin of each trial; empty: not known, taken for all
+  bool one_process = false;              // takes trial after trial, by the worker that the storage names for each
   double between = 0;                    // seconds from the end of a trial to the begin of the next
   std::optional<PrunerSettings> pruner;  // absent: cuts stay where they were
   double target = 0;                     // the best value

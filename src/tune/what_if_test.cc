@@ -328,6 +328,32 @@ TEST(WhatIf, WhereTheStartUpIsNotKnownTrialsComputeAllTheTime) {
   }
 }
 
+TEST(WhatIf, WorkersOfAStorageThatTakeTrialAfterTrialAreWarmAlready) {
+  testing::StudyBuilder builder;
+  double now = 0;
+  for (int i = 0; i < 40; ++i) {
+    const int reports = i % 3 == 0 ? 20 : 4;
+    builder.add(TrialState::kComplete, now, now + 30 + 2 * reports, reports).values = {1.0 / (i + 1)};
+    now += 35 + 2 * reports;
+  }
+  Study study = std::move(builder.study);
+  const auto advice = [&] {
+    const StudyReport report = what_if_of(study, {.replays = 2});
+    const WhatIf* warm = find(report, "warm workers");
+    return warm ? warm->how : report.calibration.why;
+  };
+  EXPECT_THAT(advice(), HasSubstr("one process per worker")) << "5 s between trials: a program starts";
+  study.workers = {"a"};
+  for (Trial& trial : study.trials) trial.worker = 0;
+  EXPECT_THAT(advice(), HasSubstr("trials follow each other in one process already"));
+  study.workers.clear();
+  for (Trial& trial : study.trials) {
+    trial.worker = static_cast<std::uint32_t>(study.workers.size());
+    study.workers.push_back(std::to_string(trial.number));
+  }
+  EXPECT_THAT(advice(), HasSubstr("one process per worker")) << "a process for each trial";
+}
+
 TEST(WhatIf, AStudyThatCannotBeReplayedSaysWhy) {
   Study study = sweep("tpe_1");
   study.directions = {Direction::kMinimize, Direction::kMaximize};

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines that a monitor of one's own printed or logged, each with a time in front and readings by their names.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/civil_time.h"
+#include "base/strings.h"
+#include "import/log_column.h"
+#include "import/log_reader.h"
+#include "import/table.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr std::size_t kLongestMonitorLine = 1000;
+
+bool is_number_part(char c) { return is_digit(c) || c == '.'; }
+bool is_unit_part(char c) { return c == '%' || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+
+// "PM" and "+02:00" behind a time are of it; "INFO" and "GPU" are not, though a zone may be called so.
+bool belongs_to_time(std::string_view word) {
+  const std::string small = lower(word);
+  return small == "am" || small == "pm" || (word.size() > 2 && (word[0] == '+' || word[0] == '-') && is_digit(word[1]));
+}
+
+// The time that a line begins with, and what comes behind it: "[2025-06-03 14:02:11,532] INFO …".
+std::optional<std::pair<std::string, std::string_view>> time_in_front(std::string_view line) {
+  constexpr int kMostWords = 6;  // "Mon Feb  3 10:00:00 UTC 2025"
+  constexpr std::ptrdiff_t kDigitsOfATime = 10;
+  line = trim(line);
+  if (line.starts_with('[')) line.remove_prefix(1);
+  std::optional<std::pair<std::string, std::string_view>> found;
+  std::size_t end = 0;
+  for (int words = 0; words < kMostWords && end < line.size(); ++words) {
+    const std::size_t begin = std::min(line.find_first_not_of(' ', end), line.size());
+    end = std::min(line.find(' ', begin), line.size());
+    if (found && !belongs_to_time(line.substr(begin, end - begin))) break;
+    std::string front(line.substr(0, end));
+    while (!front.empty() && std::string_view("]|:,-").find(front.back()) != std::string_view::npos) front.pop_back();
+    if (const auto comma = front.find(',');
+        comma != std::string::npos && comma + 1 < front.size() && is_digit(front[comma + 1]))  // of Python's logging
+      front[comma] = '.';
+    if (front.find(':') == std::string::npos && std::count_if(front.begin(), front.end(), is_digit) < kDigitsOfATime)
+      continue;
+    auto time = time_of_line(front);
+    if (!time && !found && parse_time_of_day(front)) time = std::move(front);
+    if (time) found.emplace(std::move(*time), line.substr(end));
+  }
+  return found;
+}
+
+// A GPU that a line names: "GPU 0", "gpu=1", "GPU2:"; "gpu=87%" is none.
+struct NamedGpu {
+  std::size_t begin = 0, end = 0;  // of the words in the line
+  std::string index;
+};
+std::vector<NamedGpu> gpus_in(std::string_view text) {
+  std::vector<NamedGpu> gpus;
+  const std::string small = lower(text);
+  for (std::size_t at = small.find("gpu"); at != std::string::npos; at = small.find("gpu", at + 3)) {
+    std::size_t begin = at + 3;
+    if (begin < small.size() && std::string_view(" =:#_[").find(small[begin]) != std::string_view::npos) ++begin;
+    std::size_t end = begin;
+    while (end < small.size() && is_digit(small[end])) ++end;
+    const bool goes_on = end < small.size() && (small[end] == '.' || is_unit_part(small[end]));
+    if (end > begin && !goes_on && (at == 0 || !is_unit_part(small[at - 1])))
+      gpus.push_back({at, end, small.substr(begin, end - begin)});
+  }
+  return gpus;
+}
+
+struct Quantity {
+  std::string_view number, unit;
+};
+Quantity take_quantity(std::string_view& rest) {
+  Quantity quantity;
+  std::size_t end = 0;
+  while (end < rest.size() && is_number_part(rest[end])) ++end;
+  quantity.number = rest.substr(0, end);
+  rest.remove_prefix(end);
+  std::size_t begin = rest.starts_with(' ') ? 1 : 0;
+  for (end = begin; end < rest.size() && is_unit_part(rest[end]);) ++end;
+  quantity.unit = rest.substr(begin, end - begin);
+  return quantity;
+}
+
+// What stands before "=" is a name by its last word; before ":" by all of them, or from "GPU" on: "INFO GPU Util".
+std::string_view name_before(std::string_view before, char sign) {
+  constexpr std::array<std::string_view, 6> kOtherParts{"cpu", "ram", "system", "host", "disk", "net"};
+  const std::string small = lower(before);
+  for (const std::string_view word : split(small, ' '))
+    if (std::find(kOtherParts.begin(), kOtherParts.end(), word) != kOtherParts.end()) return "";
+  const std::size_t from = sign == '=' ? small.rfind(' ') : small.rfind("gpu");
+  return from == std::string::npos ? before : trim(before.substr(from));
+}
+
+// The column of a reading, by its name and unit; a word behind the number that is no unit counts for nothing.
+std::string column_of(std::string_view name, std::string_view unit) {
+  for (const std::string& header : {fmt::format("{} [{}]", name, unit), std::string(name)}) {
+    const auto rule = csv_column(header);
+    if (rule && rule->role == ColumnRole::kMetric && !rule->gpu) return header;
+  }
+  return "";
+}
+
+// "util=87% mem=10240/24576MB", "Util: 87 % | Power: 242 W / 350 W".
+void put_readings(std::string_view text, LogTable::Row& row) {
+  std::size_t begin = 0;  // of the words before the next sign
+  for (std::size_t at = text.find_first_of("=:"); at != std::string_view::npos; at = text.find_first_of("=:", at + 1)) {
+    std::string_view rest = text.substr(at + 1);
+    while (rest.starts_with(' ')) rest.remove_prefix(1);
+    if (rest.empty() || !is_digit(rest[0])) continue;
+    std::string_view before = text.substr(begin, at - begin);
+    if (const auto sign = before.find_last_of("|,;()[]{}:="); sign != std::string_view::npos)
+      before.remove_prefix(sign + 1);
+    before = trim(before);
+    Quantity used = take_quantity(rest);
+    std::string_view behind = trim(rest.substr(rest.starts_with(' ') ? 1 + used.unit.size() : used.unit.size()));
+    Quantity total;
+    if (behind.starts_with('/')) {
+      behind = trim(behind.substr(1));
+      total = take_quantity(behind);
+      if (used.unit.empty()) used.unit = total.unit;
+    }
+    begin = at + 1 + used.number.size();
+    const std::string column = column_of(name_before(before, text[at]), used.unit);
+    if (column.empty()) continue;
+    row[column] = used.number;
+    const auto metric = csv_column(column)->metric;
+    if (total.number.empty() || (metric != Metric::kMemoryUsed && metric != Metric::kPower)) continue;
+    row[fmt::format("{} [{}]", metric == Metric::kPower ? "power.limit" : "memory.total", total.unit)] = total.number;
+  }
+}
+
+// A row for each GPU that the line names, or one.
+std::vector<LogTable::Row> rows_of_line(std::string_view line) {
+  std::vector<LogTable::Row> rows;
+  const auto front = line.size() < kLongestMonitorLine ? time_in_front(line) : std::nullopt;
+  if (!front) return rows;
+  std::string text(front->second);
+  const auto gpus = gpus_in(text);
+  for (const NamedGpu& gpu : gpus) std::fill(text.data() + gpu.begin, text.data() + gpu.end, '|');
+  for (std::size_t i = 0; i < std::max<std::size_t>(1, gpus.size()); ++i) {
+    const std::size_t begin = i == 0 ? 0 : gpus[i].begin;
+    const std::size_t end = i + 1 < gpus.size() ? gpus[i + 1].begin : text.size();
+    LogTable::Row row;
+    put_readings(std::string_view(text).substr(begin, end - begin), row);
+    if (row.empty()) continue;
+    row["timestamp"] = front->first;
+    if (!gpus.empty()) row["index"] = gpus[i].index;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+bool is_of_a_gpu(std::string_view line) {
+  const auto rows = rows_of_line(line);
+  if (rows.empty() || lower(line).find("gpu") != std::string::npos) return !rows.empty();
+  return std::any_of(rows[0].begin(), rows[0].end(), [](const auto& cell) {  // a "temp" may be a sampler's
+    const auto rule = csv_column(cell.first);
+    return rule && rule->role == ColumnRole::kMetric && rule->metric == Metric::kGpuUtil;
+  });
+}
+
+}  // namespace
+
+bool are_monitor_lines(std::string_view text) {
+  constexpr int kLooked = 40, kEnough = 3;
+  int known = 0;
+  LineCursor lines(text);
+  while (lines.next() && lines.number() <= kLooked && known < kEnough)
+    if (is_of_a_gpu(lines.line())) ++known;
+  return known == kEnough;
+}
+
+Result<LogTable> table_of_lines(std::string_view text) {
+  LogTable table;
+  LineCursor lines(text);
+  while (lines.next())
+    for (const LogTable::Row& row : rows_of_line(lines.line())) table.add(row);
+  if (table.empty())
+    return fail(Errc::kInvalidInput, "no line with a time and a reading of a GPU",
+                "write them as 2025-06-03 14:02:11 GPU 0: util=87% mem=10240MB");
+  return table;
+}
+
+}  // namespace headroom
