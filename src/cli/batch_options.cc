@@ -114,7 +114,8 @@ std::vector<std::string> command_words(const BatchCommand& o) {
   flag("--trust-folder", o.batch.trust_folder);
   flag("--fresh", o.batch.fresh), flag("--no-record", o.no_record), flag("--no-marks", o.marks.no_marks),
       flag("--no-nvtx", o.marks.no_nvtx), flag("--follow", o.follow), flag("--json", o.json);
-  flag("--quiet", o.live.quiet), text("--interval", o.live.interval, kInterval), number("--stacks", o.live.stacks, kStacks);
+  flag("--quiet", o.live.quiet), text("--interval", o.live.interval, kInterval),
+      number("--stacks", o.live.stacks, kStacks);
   text("--output", o.live.output);
   for (const auto& requirement : o.require) text("--require", requirement);
   words.insert(words.end(), o.batch.words.begin(), o.batch.words.end());
