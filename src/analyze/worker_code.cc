@@ -121,12 +121,16 @@ std::int32_t MainLine::line() const {
 std::vector<std::int32_t> lines_of_places(const StackView& stacks, const JobView& job,
                                           const std::vector<DeviceTime>& devices,
                                           const std::vector<std::string>& places) {
+  const auto is_known = [](std::int32_t line) { return line > 0; };
+  if (std::none_of(stacks.line_of_list.begin(), stacks.line_of_list.end(), is_known))
+    return std::vector<std::int32_t>(places.size());
   std::map<std::string_view, std::int32_t> numbers;
   for (std::size_t place = 0; place < places.size(); ++place)
     numbers.emplace(places[place], static_cast<std::int32_t>(place));
-  std::vector<std::int32_t> place_of_list;  // of those that may be idle time at a line that is known, else -1
+  std::vector<std::int32_t> place_of_list;  // of those that may be idle time, else -1
   for (std::size_t list = 0; list < stacks.line_of_list.size(); ++list) {
-    const bool counts = stacks.line_of_list[list] > 0 && stacks.busy_of_list[list] <= stacks::Busy::kUnknown;
+    const bool counts = stacks.kind_of_list[list] < stacks.kinds.size() &&  // it is in looks
+                        stacks.busy_of_list[list] <= stacks::Busy::kUnknown;
     const auto known = counts ? numbers.find(stacks.kinds[stacks.kind_of_list[list]].where) : numbers.end();
     place_of_list.push_back(known == numbers.end() ? -1 : known->second);
   }

@@ -41,7 +41,7 @@ struct CodeShare {
                                                         const std::vector<DeviceTime>& devices,
                                                         const std::vector<std::string>& places);
 
-// A line of code that most looks of some at a place were at; 0: none was, or it is not known.
+// Of looks at one place the line that more than half of them were at; 0: none was, or it is not known.
 class MainLine {
  public:
   void add(std::int32_t line, std::size_t looks = 1) { looks_[line] += looks; }

@@ -219,7 +219,9 @@ batch::SessionRecorder::Parts BatchVerb::recorder_parts(Loop& loop, BatchView& v
   SessionOptions session = session_options(command_.live, std::move(meta), std::move(tree_), GivenGpus::kUnknown);
   marks_.add_to(session, start);
   // The tasks are this process's children, and so is what has lost its parent.
-  if (command_.live.stacks > 0 && !command_.no_record) add_stacks(session, command_.live, {}, JobOf::kRecorder);
+  constexpr Nanos kFromAge = 500 * kMillisecond;  // a task that is over sooner is one of many, and tells little
+  if (command_.live.stacks > 0 && !command_.no_record)
+    add_stacks(session, command_.live, {}, JobOf::kRecorder, kFromAge);
   finding_watch_.learn_path(session);
   finding_watch_.start(loop, [tree](const auto& helper) { tree->exclude(helper); });
   batch::GpuChoice& gpus = batch_.gpus;

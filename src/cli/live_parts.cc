@@ -217,16 +217,20 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
   return session;
 }
 
-void add_stacks(SessionOptions& session, const LiveOptions& options, std::vector<std::int64_t> pids, JobOf job_of) {
+void add_stacks(SessionOptions& session, const LiveOptions& options, std::vector<std::int64_t> pids, JobOf job_of,
+                Nanos from_age) {
   EvidenceSource stacks{.tier = 'Y', .name = "the Python stacks", .where = ReadOn::kOwnThread};
   if (options.stacks > 0) {
     stacks.interval = kSecond / options.stacks;
-    stacks.open = [pids = std::move(pids), job_of, interval = stacks.interval]() -> Result<OpenSource> {
+    stacks.open = [pids = std::move(pids), job_of, from_age, interval = stacks.interval]() -> Result<OpenSource> {
       const bool own = job_of == JobOf::kRecorder;
       HR_TRYV(python::can_read_stacks(own ? python::Whose::kOwn : python::Whose::kOthers));
       OpenSource opened;
-      opened.readers.push_back(std::make_unique<python::StackReader>(python::StackOptions{
-          .pids = pids, .recorder_pid = ::getpid(), .recorder_is_subreaper = own, .spread = interval}));
+      opened.readers.push_back(std::make_unique<python::StackReader>(python::StackOptions{.pids = pids,
+                                                                                          .recorder_pid = ::getpid(),
+                                                                                          .recorder_is_subreaper = own,
+                                                                                          .from_age = from_age,
+                                                                                          .spread = interval}));
       return opened;
     };
   } else {

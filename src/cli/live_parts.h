@@ -44,8 +44,9 @@ enum class GivenGpus { kByEnvironment, kUnknown };
 [[nodiscard]] SessionOptions session_options(const LiveOptions& options, RecordingMeta meta,
                                              std::unique_ptr<host::TreeReader> tree, GivenGpus given);
 
-// Adds the Python stacks of these processes and what they start, unless they are not wanted.
-void add_stacks(SessionOptions& session, const LiveOptions& options, std::vector<std::int64_t> pids, JobOf job_of);
+// Adds the Python stacks of these processes and what they start, once they are so old, unless they are not wanted.
+void add_stacks(SessionOptions& session, const LiveOptions& options, std::vector<std::int64_t> pids, JobOf job_of,
+                Nanos from_age = 0);
 
 // Removes the oldest recordings of the default folder when it has grown beyond its limit, and says so.
 void keep_shelf_small();

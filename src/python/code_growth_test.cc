@@ -29,7 +29,7 @@ class MadeCode {
     image_.put(code_ + image_.target.layout.first_line, line);
     snapshot_.take({});
     EXPECT_TRUE(table.check(snapshot_, code_));
-    return table.running(snapshot_, code_, 0).value();
+    return table.running(snapshot_, code_, code_ + image_.target.layout.instructions).value();
   }
   void set_flags(std::uint32_t flags) { image_.put(code_ + image_.target.layout.flags, flags); }
 

@@ -96,26 +96,27 @@ bool CodeTable::check(Snapshot& snapshot, Address at) {
   const std::string text = fmt::format("{} ({}:{})", *name, *file, seen.line);
   seen.id = id_of(text, seen.resumable);
   seen.own = texts_[seen.id] == text && !stacks::is_library(stacks::frame_of(text));
-  if (known_.size() >= kMostCodes) known_.clear();
+  if (known_.size() >= kMostCodes) known_.clear(), line_parts_ = 0;
   known_[at] = std::move(seen);
   return true;
 }
 
 // A table that is not as long as the code object says is none.
-std::unique_ptr<CodeTable::Lines> CodeTable::lines_of(Snapshot& snapshot, Address at, std::int32_t first_line) const {
-  auto lines = std::make_unique<Lines>();
+std::optional<LineTable> CodeTable::read_lines(Snapshot& snapshot, Address at, std::int32_t first_line) {
   const std::byte* code = snapshot.need(at, layout_.code_bytes());
-  if (code == nullptr) return lines;
+  if (code == nullptr) return std::nullopt;
   const auto pairs = number_at<std::uint64_t>(code, kCountOffset);
   const auto table = number_at<Address>(code, layout_.line_table);
   const std::byte* head = snapshot.need(table, kBytesOffset);
-  const auto size = head == nullptr ? 0 : number_at<std::uint64_t>(head, kCountOffset);
-  if (size == 0 || size > kLongestTable) return lines;
-  const std::byte* bytes = snapshot.need(table + kBytesOffset, size);
-  if (bytes == nullptr) return lines;
-  lines->table = LineTable::read(layout_.minor, first_line, {bytes, size});
+  const auto size = head == nullptr ? kLongestTable + 1 : number_at<std::uint64_t>(head, kCountOffset);
+  if (size > kLongestTable) return std::nullopt;
+  const std::byte* bytes = size == 0 ? head : snapshot.need(table + kBytesOffset, size);
+  if (bytes == nullptr) return std::nullopt;
+  auto lines = LineTable::read(layout_.minor, first_line, {bytes, size});
   const bool counted = layout_.instructions != Layout::kNone;
-  if (counted && lines->table && lines->table->code_bytes() != kPair * pairs) lines->table.reset();
+  if (!lines || (counted && lines->code_bytes() != kPair * pairs)) return std::nullopt;
+  if (lines->parts() > kMostLineParts - line_parts_) return std::nullopt;
+  line_parts_ += lines->parts();
   return lines;
 }
 
@@ -127,21 +128,25 @@ std::optional<CodeId> CodeTable::running(Snapshot& snapshot, Address at, std::ui
   }
   Known& known = found->second;
   if (!known.own) return known.id;
-  if (!known.lines) known.lines = lines_of(snapshot, at, known.line);
-  if (!known.lines->table) return known.id;
-  // Before its first instruction it is at none.
+  if (!known.lines) {
+    known.lines = std::make_unique<Lines>();
+    known.lines->table = read_lines(snapshot, at, known.line);
+  }
   constexpr int kInPairs = 10;
   const std::uint64_t offset = layout_.instructions != Layout::kNone ? instruction - (at + layout_.instructions)
                                : layout_.minor == kInPairs           ? kPair * instruction
                                                                      : instruction;
-  const auto line = known.lines->table->line_at(offset);
-  if (!line || *line == known.line) return known.id;
+  const auto& table = known.lines->table;
+  const std::int32_t line = table ? table->line_at(offset).value_or(0) : 0;
+  if (line == known.line) return known.id;
   auto& ids = known.lines->ids;
-  const auto same = std::find_if(ids.begin(), ids.end(), [&](const auto& one) { return one.first == *line; });
+  const auto same = std::find_if(ids.begin(), ids.end(), [&](const auto& one) { return one.first == line; });
   if (same != ids.end()) return same->second;
   const std::string& text = texts_[known.id];
-  const CodeId id = id_of(fmt::format("{}:{})", text.substr(0, text.rfind(':')), *line), known.resumable);
-  known.lines->ids.emplace_back(*line, id);
+  const std::string_view function = std::string_view(text).substr(0, text.rfind(':'));
+  const CodeId id =
+      id_of(line == 0 ? fmt::format("{})", function) : fmt::format("{}:{})", function, line), known.resumable);
+  ids.emplace_back(line, id);
   return id;
 }
 

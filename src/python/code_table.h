@@ -20,13 +20,14 @@ namespace headroom::python {
 using CodeId = std::uint32_t;
 
 // The code objects of a process that were seen so far, as texts: "Net.forward (/home/u/train.py:38)" with the line that
-// runs, of the user's own code; of libraries, where nobody looks for it and every new line is a new stack to record,
-// with the line where the function begins. Before 3.11 a code object does not know the class it belongs to:
-// "forward (…)". Bounded, as a program may make code without end: what comes after kMostTexts or kMostTextBytes is
-// kOtherCode.
+// runs, of the user's own code, or without one where that cannot be told; of libraries, where nobody looks for it and
+// every new line is a new stack to record, with the line where the function begins. Before 3.11 a code object does not
+// know the class it belongs to: "forward (…)". Bounded, as a program may make code without end: what comes after
+// kMostTexts or kMostTextBytes is kOtherCode.
 class CodeTable {
  public:
   static constexpr std::size_t kMostTexts = std::size_t{1} << 16, kMostTextBytes = std::size_t{16} << 20;
+  static constexpr std::size_t kMostLineParts = std::size_t{1} << 20;  // of all tables of lines; then none is read
 
   CodeTable(const Layout& layout, Address code_type) : layout_(layout), code_type_(code_type) {}
 
@@ -49,8 +50,8 @@ class CodeTable {
 
  private:
   struct Lines {
-    std::optional<LineTable> table;  // nothing: it cannot be read
-    std::vector<std::pair<std::int32_t, CodeId>> ids;
+    std::optional<LineTable> table;                    // nothing: it cannot be read
+    std::vector<std::pair<std::int32_t, CodeId>> ids;  // by line; 0: not told
   };
   struct Known {
     Address name = 0, file = 0;
@@ -60,7 +61,7 @@ class CodeTable {
     std::size_t checked = 0;       // the look in which it was last there
     std::unique_ptr<Lines> lines;  // once somebody asked
   };
-  [[nodiscard]] std::unique_ptr<Lines> lines_of(Snapshot& snapshot, Address at, std::int32_t first_line) const;
+  [[nodiscard]] std::optional<LineTable> read_lines(Snapshot& snapshot, Address at, std::int32_t first_line);
   [[nodiscard]] CodeId id_of(const std::string& text, bool resumable);
   CodeId add(std::string_view text);
 
@@ -70,7 +71,7 @@ class CodeTable {
   std::deque<std::string> texts_;  // where the keys of ids_ lie
   std::unordered_map<std::string_view, CodeId> ids_;
   std::vector<bool> resumable_;
-  std::size_t text_bytes_ = 0;
+  std::size_t text_bytes_ = 0, line_parts_ = 0;
   std::array<std::optional<CodeId>, 2> other_;  // of code that is not resumable, and that is
   std::size_t looks_ = 0;
 };

@@ -22,6 +22,7 @@ class LineTable {
   // Of all instructions together, in bytes; kOpen where the table does not say (up to 3.9).
   static constexpr std::uint64_t kOpen = UINT64_MAX;
   [[nodiscard]] std::uint64_t code_bytes() const { return parts_.empty() ? 0 : parts_.back().end; }
+  [[nodiscard]] std::size_t parts() const { return parts_.size(); }  // of 16 bytes
 
  private:
   struct Part {

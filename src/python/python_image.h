@@ -70,7 +70,22 @@ class PythonImage {
     put(at + layout.name, text(name));
     put(at + layout.file, text("t.py"));
     put(at + layout.first_line, line);
+    // One pair of code, of its first line: "on the same line, two columns", "two bytes of code", or no word.
+    const bool entries = layout.instructions != Layout::kNone, ranges = layout.minor == 10;
+    set_lines(at,
+              entries  ? std::string_view("\xD0\0\0", 3)
+              : ranges ? std::string_view("\2\0", 2)
+                       : std::string_view(),
+              1);
     return at;
+  }
+  // `table` is that of a code object of so many pairs of bytes.
+  void set_lines(Address code_at, std::string_view table, std::uint64_t pairs) {
+    const Address at = room(kBytesOffset + table.size());
+    put<std::uint64_t>(at + kCountOffset, table.size());
+    std::memcpy(memory.bytes.data() + (at + kBytesOffset - ImageMemory::kBase), table.data(), table.size());
+    put(code_at + target.layout.line_table, at);
+    if (target.layout.instructions != Layout::kNone) put(code_at + kCountOffset, pairs);
   }
   Address frame(Address code_at, Address previous, std::uint8_t owner = 0) {
     const Layout& layout = target.layout;
@@ -78,6 +93,7 @@ class PythonImage {
     if (layout.frames_are_objects) put(at + kTypeOffset, target.frame_type);
     put(at + layout.code, code_at);
     put(at + layout.previous, previous);
+    if (layout.instructions != Layout::kNone) put(at + layout.instruction, code_at + layout.instructions);
     if (layout.owner != Layout::kNone) put(at + layout.owner, owner);
     return at;
   }

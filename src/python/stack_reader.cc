@@ -148,7 +148,7 @@ bool StackReader::still_there(Member& member, Nanos at) {
 }
 
 void StackReader::look_after(Member& member, Nanos at, RecordingSink& sink) {
-  if (member.gone) return;
+  if (member.gone || at - member.start < options_.from_age) return;
   if (at >= member.check_at && !still_there(member, at)) {
     member.gone = true;
     member.python.reset();

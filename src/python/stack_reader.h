@@ -21,6 +21,7 @@ struct StackOptions {
   std::int64_t recorder_pid = 0;       // ours
   bool recorder_is_subreaper = false;  // then what has lost its parent becomes the recorder's child, and belongs
   std::size_t most_processes = 16;     // whose stacks are read: the roots first, then the older ones
+  Nanos from_age = 0;                  // younger processes are left alone: many of a batch's are over before
   // Each look waits for a random part of this first, on its own thread: what repeats every 50 ms would otherwise be
   // seen at the same place each time. The time between two calls makes every instant equally likely.
   Nanos spread = 0;

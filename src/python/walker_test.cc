@@ -167,6 +167,49 @@ TEST_P(Walk, ACodeObjectThatTookAnothersPlaceIsNotTakenForIt) {
   EXPECT_THAT(texts(walker, look_.threads[0]), ElementsAre("after (t.py:1)"));
 }
 
+TEST_P(Walk, ALineThatCannotBeToldIsNoLine) {
+  const Layout& layout = image_.target.layout;
+  const Address code = image_.code("f", 7);
+  const auto text_with = [&](std::string_view table, std::uint64_t pairs) {
+    image_.set_lines(code, table, pairs);
+    CodeTable codes(layout, image_.target.code_type);
+    Snapshot snapshot(image_.memory);
+    snapshot.take({});
+    EXPECT_TRUE(codes.check(snapshot, code));
+    const bool pointer = layout.instructions != Layout::kNone;
+    return codes.text(codes.running(snapshot, code, pointer ? code + layout.instructions : 0).value());
+  };
+  using namespace std::string_view_literals;
+  if (layout.minor > 10) {
+    EXPECT_EQ(text_with("\xD8\0\0"sv, 1), "f (t.py:8)");
+    EXPECT_EQ(text_with("\xD8\0\0"sv, 2), "f (t.py)") << "a table of other code";
+    EXPECT_EQ(text_with("\xF8"sv, 1), "f (t.py)") << "an instruction of no line";
+  }
+  EXPECT_EQ(text_with("\1"sv, 1), "f (t.py)") << "no table";
+  image_.put(code + layout.line_table, Address{0});
+  CodeTable codes(layout, image_.target.code_type);
+  Snapshot snapshot(image_.memory);
+  snapshot.take({});
+  EXPECT_EQ(codes.text(codes.running(snapshot, code, 0).value()), "f (t.py)");
+}
+
+TEST(Lines, OfAllTablesTogetherAreBounded) {
+  PythonImage image(*known_layout(9));
+  constexpr std::size_t kParts = std::size_t{1} << 17;  // the longest table, where every pair is a line of its own
+  std::string table;
+  for (std::size_t i = 0; i < kParts; ++i) table += "\2\1";
+  CodeTable codes(image.target.layout, image.target.code_type);
+  constexpr std::size_t kRead = CodeTable::kMostLineParts / (kParts + 1);
+  for (std::size_t i = 0; i <= kRead; ++i) {
+    const Address code = image.code("f" + std::to_string(i), 1);
+    image.set_lines(code, table, 1);
+    Snapshot snapshot(image.memory);
+    snapshot.take({});
+    EXPECT_EQ(codes.text(codes.running(snapshot, code, 2).value()),
+              "f" + std::to_string(i) + (i < kRead ? " (t.py:2)" : " (t.py)"));
+  }
+}
+
 // Changes before every reading but those of single things: a process that goes on.
 class MovingMemory final : public Memory {
  public:

@@ -151,8 +151,8 @@ std::string condition_words(const Option& option) {
 std::string shown_words(const Option& option) {
   const std::string predictions = count_of(option.outcomes, "earlier prediction");
   if (human_factor(option.gain.low) == human_factor(1))
-    return fmt::format("by {} for this cause, which leave it possible that nothing is gained", predictions);
-  return fmt::format("by {} for this cause, from which the low end is", predictions);
+    return fmt::format("by {} for this cause: it may gain nothing", predictions);
+  return fmt::format("by {} for this cause; the low end rests on that", predictions);
 }
 
 std::string cause_words(const Option& option) {

@@ -103,10 +103,9 @@ TEST(Report, EarlierPredictionsSetALowEndThatIsAGain) {
   Option option;
   option.outcomes = 1;
   option.gain = {1.2, 2, ""};
-  EXPECT_EQ(shown_words(option), "by 1 earlier prediction for this cause, from which the low end is");
+  EXPECT_EQ(shown_words(option), "by 1 earlier prediction for this cause; the low end rests on that");
   option.gain.low = 1.001;
-  EXPECT_EQ(shown_words(option),
-            "by 1 earlier prediction for this cause, which leave it possible that nothing is gained");
+  EXPECT_EQ(shown_words(option), "by 1 earlier prediction for this cause: it may gain nothing");
 }
 
 TEST(Report, TheTopThreeKeepWhatToTryAndWhatItBrings) {
