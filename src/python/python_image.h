@@ -83,7 +83,8 @@ class PythonImage {
   void set_lines(Address code_at, std::string_view table, std::uint64_t pairs) {
     const Address at = room(kBytesOffset + table.size());
     put<std::uint64_t>(at + kCountOffset, table.size());
-    std::memcpy(memory.bytes.data() + (at + kBytesOffset - ImageMemory::kBase), table.data(), table.size());
+    if (!table.empty())
+      std::memcpy(memory.bytes.data() + (at + kBytesOffset - ImageMemory::kBase), table.data(), table.size());
     put(code_at + target.layout.line_table, at);
     if (target.layout.instructions != Layout::kNone) put(code_at + kCountOffset, pairs);
   }
