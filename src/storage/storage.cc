@@ -27,6 +27,16 @@ bool is_printed_by_optuna(std::string_view beginning) {
           beginning.find(" finished with value: ") != std::string_view::npos);
 }
 
+// What study.trials_dataframe() wrote into a file, ",number,value,datetime_start,…", has no direction of the study and
+// nothing of what its parameters are drawn from.
+bool is_trials_table(std::string_view beginning) {
+  const std::string_view header = beginning.substr(0, beginning.find('\n'));
+  return header.find("number") != std::string_view::npos && header.find("datetime_start") != std::string_view::npos;
+}
+
+constexpr const char* kKeepNext =
+    "keep the next one: optuna.create_study(storage=\"sqlite:///study.db\", …), then headroom study study.db";
+
 Result<std::string> file_beginning(const std::string& path) {
   HR_TRYV(answers(path));
   struct stat info {};
@@ -54,9 +64,13 @@ Result<StorageContent> read_file_storage(const StorageRequest& request, const st
       return fail(Errc::kInvalidInput, "the file is empty: there is no study in it yet", kNameIt);
     default:
       if (is_printed_by_optuna(beginning))
-        return fail(
-            Errc::kInvalidInput, "it is what Optuna printed, and not the study, which has the times of its trials",
-            "keep the next one: optuna.create_study(storage=\"sqlite:///study.db\", …), then headroom study study.db");
+        return fail(Errc::kInvalidInput,
+                    "it is what Optuna printed, and not the study, which has the times of its trials", kKeepNext);
+      if (is_trials_table(beginning))
+        return fail(Errc::kInvalidInput,
+                    "it is a table of trials, as trials_dataframe() makes it, and not the study, which has its "
+                    "direction and what its parameters are drawn from",
+                    kKeepNext);
       return fail(Errc::kInvalidInput, fmt::format("it is {}, no storage of Optuna", file_kind_name(beginning)),
                   beginning.starts_with("SQLite") ? fmt::format("headroom why {}", typed_word(path)) : kNameIt);
   }

@@ -57,6 +57,8 @@ TEST(ReadStorage, FilesThatAreNoneAreNamed) {
   ASSERT_TRUE(write_file(folder.file("tune.log"),
                          "[I 2025-03-10 10:00:00,101] A new study created in memory with name: no-name-1f2e\n"));
   EXPECT_NE(error("tune.log").what.find("it is what Optuna printed"), std::string::npos);
+  ASSERT_TRUE(write_file(folder.file("trials.csv"), ",number,value,datetime_start,datetime_complete,duration,state\n"));
+  EXPECT_NE(error("trials.csv").what.find("trials_dataframe()"), std::string::npos);
 }
 
 }  // namespace
