@@ -207,7 +207,7 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   const std::string busy = human_percent(share(useful));
   Nanos pauses = 0, error = 0, ended = 0;
   for (const LedgerEntry& entry : a.ledger.entries)
-    if (entry.account == Account::kUnexplained && a.is_pause(entry.phase)) pauses += entry.ns;
+    if (entry.account == Account::kUnexplained && recurs(a, entry.phase)) pauses += entry.ns;
   for (const std::size_t device : devices)
     for (const Slice& slice : a.devices[device].slices)
       if (a.quiet_ends[device] && slice.begin >= a.quiet_ends[device]->from && slice.account == Account::kUnexplained)

@@ -141,6 +141,8 @@ std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding
   const bool by_power = a.clocks[device].reasons == kReasonSwPowerCap;
   const bool below = power && power->samples > 0 && limit && power->max < kAtLimit * *limit;
   const bool cool = heat && heat->samples > 0 && heat->max < kWarm;
+  if (by_power && !below && cool)
+    return "a higher power limit (nvidia-smi -pl, as root), where its maximum is higher (nvidia-smi -q -d POWER)";
   if (!by_power || !below || !cool) return "cooling, or a higher power limit (nvidia-smi -pl, as root)";
   finding.evidence.insert(
       finding.evidence.begin(),

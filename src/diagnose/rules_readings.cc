@@ -32,7 +32,7 @@ bool at_a_quiet_end(const Analysis& a, std::size_t device, const Slice& slice) {
 }
 
 bool in_a_phase(const Analysis& a, std::size_t device, const Slice& slice) {
-  return slice.account == Account::kUnexplained && a.is_pause(slice.phase) && !a.idle_peer[device] &&
+  return slice.account == Account::kUnexplained && recurs(a, slice.phase) && !a.idle_peer[device] &&
          !at_a_quiet_end(a, device, slice);
 }
 
@@ -154,7 +154,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   if (!readings_alone(a) || a.ledger.busy() == 0) return {};
   Finding finding;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
-    return slice.account == Account::kUnexplained && !a.is_pause(slice.phase) && !a.idle_peer[device] &&
+    return slice.account == Account::kUnexplained && !recurs(a, slice.phase) && !a.idle_peer[device] &&
            !at_a_quiet_end(a, device, slice);
   });
   // What lies in phases has findings of its own, by device, where it is enough for one.
@@ -276,12 +276,13 @@ std::vector<Finding> idle_phases(const Analysis& a) {
     exclude_copies(a, finding);
     // Epochs have their ends; who idles for longer than that waits for something.
     constexpr double kOfEpochs = 0.2;
-    const bool long_waits = static_cast<double>(idle) > kOfEpochs * static_cast<double>(a.ledger.span());
+    const Nanos all = a.ledger.total(Account::kUnexplained, device);
+    const bool long_waits = static_cast<double>(all) > kOfEpochs * static_cast<double>(a.ledger.span());
     finding.title = fmt::format("{} idles in phases that recur{}", a.device_name(device),
                                 long_waits ? "" : ": a pattern, not a fault");
     finding.tiers = "N";
     append(finding.evidence, recurrences(a, finding.claims));
-    const Nanos rest = a.ledger.total(Account::kUnexplained, device) - idle;
+    const Nanos rest = all - idle;
     finding.evidence.push_back(fmt::format("{} of its idle time falls into these phases, {} into the rest",
                                            human_duration(idle), human_duration(rest)));
     if (still_computing(a)) finding.told_apart_from.push_back("a hang: kernels come back after every idle phase");

@@ -247,6 +247,17 @@ Finding python_code(const Analysis& a, Claims claims) {
   return finding;
 }
 
+// From a launch to the kernel's beginning on a GPU that is idle: 4 to 10 us, and twice that under a profiler.
+constexpr Nanos kLongestLatency = 20 * kMicrosecond;
+
+Nanos median_length(const Claims& claims) {
+  std::vector<Nanos> lengths;
+  for (const ClaimedPiece& piece : claims) lengths.push_back(piece.end - piece.begin);
+  const auto middle = lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2);
+  std::nth_element(lengths.begin(), middle, lengths.end());
+  return lengths.empty() ? 0 : *middle;
+}
+
 // The thread that launches next is in no operator and no call, or what was launched has not begun.
 std::vector<Finding> unexplained(const Analysis& a) {
   std::vector<Finding> findings;
@@ -256,13 +267,15 @@ std::vector<Finding> unexplained(const Analysis& a) {
   Claims between = all, begun = all;
   std::erase_if(between, [](const ClaimedPiece& piece) { return piece.where >= 0; });
   std::erase_if(begun, [](const ClaimedPiece& piece) { return piece.where < 0; });
-  const bool operators = a.meta.extra.find("operators") == a.meta.extra.end();
+  const auto told = [&](const char* what) { return a.meta.extra.find(what) == a.meta.extra.end(); };
+  const bool operators = told("operators"), calls = told("calls");
   if (a.material(length(between))) {
     Finding finding = waits(std::move(between));
     finding.confidence = Confidence::kLow;
     finding.title = operators ? "The GPU waits while the thread that launches runs no operator and no CUDA call"
-                              : "The GPU waits while the thread that launches makes no CUDA call";
-    if (!operators) finding.evidence = {"the trace has no operators: whether one ran is not known"};
+                    : calls   ? "The GPU waits while the thread that launches makes no CUDA call"
+                              : "The GPU waits, and what the host did meanwhile is not read from this trace";
+    if (!operators && calls) finding.evidence = {"the trace has no operators: whether one ran is not known"};
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kInputTooFewWorkers,
                           Cause::kLoggingUpload, Cause::kGilContention};
     finding.advice = "see what Python does there: headroom run -- CMD reads its stacks";
@@ -272,11 +285,19 @@ std::vector<Finding> unexplained(const Analysis& a) {
   if (a.material(length(begun))) {
     Finding finding = waits(std::move(begun));
     finding.confidence = Confidence::kLow;
-    finding.title = "Work was launched, and the GPU had not begun it";
-    finding.candidates = {Cause::kSyncPoints, Cause::kExposedCommunication};
-    finding.evidence = {
-        "it waited for an event, another stream or another GPU, or what it waited for is not in the trace"};
-    finding.advice = "see in the trace which events its streams wait for";
+    if (const Nanos usual = median_length(finding.claims); usual <= kLongestLatency) {
+      finding.title = "Kernels begin a little after their launches, each of them";
+      finding.candidates = {Cause::kLaunchBound};
+      finding.evidence = {fmt::format(
+          "as a rule {} from a launch to its kernel: an idle GPU takes that long to begin one", human_duration(usual))};
+      finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
+    } else {
+      finding.title = "Work was launched, and the GPU had not begun it";
+      finding.candidates = {Cause::kSyncPoints, Cause::kExposedCommunication};
+      finding.evidence = {
+          "it waited for an event, another stream or another GPU, or what it waited for is not in the trace"};
+      finding.advice = "see in the trace which events its streams wait for";
+    }
     gains_by_removal(a, finding, "if launched work began at once");
     findings.push_back(std::move(finding));
   }

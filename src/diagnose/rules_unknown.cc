@@ -48,7 +48,7 @@ std::vector<Finding> owners_unknown(const Analysis& a) {
 namespace {
 
 // What a log without utilisation does tell of a GPU.
-std::string told_instead(const Analysis& a, std::size_t device) {
+std::vector<std::string> told_instead(const Analysis& a, std::size_t device) {
   std::vector<std::string> parts;
   const auto stats = [&](Metric metric) -> const MetricStats* {
     const MetricStats* found = a.stats_of(device, metric);
@@ -65,7 +65,7 @@ std::string told_instead(const Analysis& a, std::size_t device) {
     parts.push_back(fmt::format("SM clock {} to {} MHz", human_figure(clock->min, 3), human_figure(clock->max, 3)));
   if (const MetricStats* heat = stats(Metric::kTemperature))
     parts.push_back(fmt::format("{} degrees C at most", human_figure(heat->max, 3)));
-  return fmt::format("{}: {}", a.device_name(device), parts.empty() ? "nothing else either" : join(parts, "; "));
+  return parts;
 }
 
 // The log was not asked for it: that says nothing of the GPU.
@@ -78,7 +78,11 @@ std::vector<Finding> utilisation_not_logged(const Analysis& a, const std::vector
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
     return a.unreported[device] && slice.account == Account::kUnobserved;
   });
-  for (const std::size_t device : silent) finding.evidence.push_back(told_instead(a, device));
+  for (const std::size_t device : silent) {
+    const auto parts = told_instead(a, device);
+    finding.evidence.push_back(
+        fmt::format("{}: {}", a.device_name(device), parts.empty() ? "nothing else either" : join(parts, "; ")));
+  }
   finding.would_overturn =
       "a column of utilisation under a name that is not known here: --columns NAME=utilization.gpu";
   finding.advice =
@@ -100,7 +104,9 @@ std::vector<Finding> utilisation_not_reported(const Analysis& a) {
     mig |= a.devices[device].device.mig_mode == "enabled";
     const MetricStats* util = a.stats_of(device, Metric::kGpuUtil);
     const std::string why = util && util->absent ? std::string(absent_text(*util->absent)) : "no such reading";
-    finding.evidence.push_back(fmt::format("{}: {}; its other readings are there", a.device_name(device), why));
+    finding.evidence.push_back(fmt::format("{}: {}", a.device_name(device), why));
+    if (const auto parts = told_instead(a, device); !parts.empty())
+      finding.evidence.push_back(fmt::format("what it did report: {}", join(parts, "; ")));
   }
   if (silent.empty()) return {};
   if (std::all_of(silent.begin(), silent.end(), [&](std::size_t device) { return logged_no_utilisation(a, device); }))

@@ -76,6 +76,19 @@ bool are_of(const Claims& claims, const Analysis& a, std::size_t phase) {
 
 }  // namespace
 
+bool recurs(const Analysis& a, std::int32_t number) {
+  constexpr double kIdleAtMost = 0.2;  // readings that fall as a die does make phases of 25 % beside such of 60 %
+  if (!a.is_pause(number)) return false;
+  const Phase& phase = a.phases[static_cast<std::size_t>(number)];
+  if (!phase.named_by.empty()) return true;
+  const double util = phase.gpu_util_ratio.value_or(0);
+  double busiest = 0;
+  for (const Phase& other : a.phases)
+    if (other.device == phase.device) busiest = std::max(busiest, other.gpu_util_ratio.value_or(0));
+  return phase.count > 1 &&
+         (phase.name == "idle" ? util < kIdleAtMost : busiest - util >= a.limits[Threshold::kPhaseContrast]);
+}
+
 std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
   constexpr double kQuiet = 0.05;  // an idle phase in which more is read is idle for the most part only
   std::vector<std::string> sentences;
@@ -84,7 +97,9 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
     if (!phase.named_by.empty() && phase.named_by != "stacks") told.insert(phase.device);
   for (std::size_t i = 0; i < a.phases.size(); ++i) {
     const Phase& phase = a.phases[i];
-    if (phase.name != "idle" || phase.count < 2 || told.contains(phase.device) || !are_of(claims, a, i)) continue;
+    if (phase.name != "idle" || !recurs(a, static_cast<std::int32_t>(i)) || told.contains(phase.device) ||
+        !are_of(claims, a, i))
+      continue;
     const double util = phase.gpu_util_ratio.value_or(0);
     const std::string idle = util < kQuiet ? "idle" : fmt::format("mostly idle ({} on average)", human_percent(util));
     sentences.push_back(fmt::format("{} is {} for {} at a time, {} times{}", a.device_name(phase.device), idle,

@@ -19,6 +19,9 @@ namespace headroom::diagnose {
 [[nodiscard]] std::vector<std::string> cores_sentence(const HostSummary& s);
 // The same as plain figures, for who asks what helpers could have; nothing where cores or processes were not recorded.
 [[nodiscard]] std::optional<HostTime> host_time(const HostSummary& s);
+// Whether a slice or an entry of this phase lies where its device's work pauses again and again: a phase that came once
+// is none that recurs, and weaker ones that differ by little are noise in one level of work.
+[[nodiscard]] bool recurs(const Analysis& a, std::int32_t phase);
 // "GPU 0 is idle for 1:00 at a time, 3 times, every 7:00" for every device with an idle phase that recurs and whose
 // idle time is claimed, but for little, unless the job names its phases itself: it knows how many there were.
 [[nodiscard]] std::vector<std::string> recurrences(const Analysis& a, const Claims& claims);

@@ -149,3 +149,37 @@ def test_the_sample_logs_are_what_their_script_writes(tmp_path):
     for path in sorted(LOGS.iterdir()):
         if path.suffix in (".csv", ".dmon"):
             assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_what_came_once_is_no_phase_that_recurs(headroom, tmp_path):
+    once, dice = ["timestamp, utilization.gpu [%]"], ["timestamp, utilization.gpu [%]"]
+    for i in range(240):
+        at = f"2025/03/04 {9 + i // 60:02}:{i % 60:02}:00.100"
+        once.append(f"{at}, {0 if i < 60 else 76 + i * 7 % 15} %")
+        dice.append(f"{at}, {100 if i * i * 31 % 101 < 40 else 0} %")
+    for name, rows in (("once.csv", once), ("dice.csv", dice)):
+        (tmp_path / name).write_text("\n".join(rows) + "\n")
+        done = headroom("why", name)
+        assert done.returncode == 0, done.stderr
+        assert "phases that recur" not in done.stdout, done.stdout
+
+
+def test_the_latency_of_launches_is_no_wait_for_an_event(headroom, tmp_path):
+    events = []
+    for i in range(400):
+        at = 1000 + 7 * i
+        events.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7, "tid": 7, "ts": at,
+                       "dur": 5, "args": {"correlation": i + 1}})
+        events.append({"ph": "X", "cat": "kernel", "name": "add", "pid": 0, "tid": 7, "ts": at + 5.5, "dur": 3,
+                       "args": {"device": 0, "stream": 7, "correlation": i + 1}})
+    (tmp_path / "trace.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    text = headroom("why", "trace.json", "--full").stdout
+    assert "begin a little after their launches" in text and "another stream" not in text
+
+
+def test_what_a_split_gpu_did_report_is_told(headroom, tmp_path):
+    rows = ["timestamp, index, mig.mode.current, utilization.gpu [%], memory.used [MiB], power.draw [W]"]
+    rows += [f"2025/04/02 06:00:{i:02}.100, 0, Enabled, [N/A], 18842 MiB, 150.00 W" for i in range(30)]
+    (tmp_path / "mig.csv").write_text("\n".join(rows) + "\n")
+    text = " ".join(headroom("why", "mig.csv").stdout.split())
+    assert "what it did report: power 150 W on average" in text and "18.4 GiB at most" in text
