@@ -4,8 +4,10 @@
 #include <array>
 #include <charconv>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "base/strings.h"
 #include "import/kineto_frames.h"
@@ -41,7 +43,7 @@ std::optional<Nanos> nanos_of(std::string_view microseconds) {
 
 // What an event of the trace says, as far as it matters here.
 struct TraceEvent {
-  std::string phase, category, name, process_name;
+  std::string phase, category, name, called;  // called: by an event that names a process or a thread
   std::optional<Nanos> at, length;
   std::optional<std::int64_t> pid, tid, device, correlation;
 };
@@ -94,6 +96,8 @@ std::optional<GpuWork> work_of(std::string_view category, std::string_view name)
   return std::nullopt;
 }
 
+constexpr std::string_view kXlaGpu = "/device:GPU:";
+
 // Takes the trace's JSON token by token.
 class KinetoReader {
  public:
@@ -128,6 +132,7 @@ class KinetoReader {
   void top_number(std::int64_t value);
   void device_number(std::int64_t value);
   void event_done();
+  void take_xla();
   void use();
   [[nodiscard]] Place place() const {
     return depth_ == 0 || depth_ > kinds_.size() ? Place::kElsewhere : kinds_.back();
@@ -145,6 +150,8 @@ class KinetoReader {
   std::int64_t events_ = 0;
   std::optional<std::size_t> stopped_at_;
   bool saw_events_ = false, of_xla_ = false;
+  std::map<std::int64_t, int> xla_gpus_;                         // by process
+  std::set<std::pair<std::int64_t, std::int64_t>> xla_streams_;  // process and thread
 };
 
 bool KinetoReader::start_object(std::size_t) {
@@ -223,7 +230,7 @@ bool KinetoReader::string(std::string& value) {
       if (event_key_ == Key::kTid) event_.tid = parse_number<std::int64_t>(value);
       break;
     case Place::kArgs:
-      if (event_key_ == Key::kName) event_.process_name.swap(value);
+      if (event_key_ == Key::kName) event_.called.swap(value);
       break;
     case Place::kTop:
       if (key_ == "host_name" || key_ == "hostname") builder_.host = value;
@@ -276,13 +283,32 @@ void KinetoReader::device_number(std::int64_t value) {
 
 void KinetoReader::event_done() {
   if (event_.phase == "M" && event_.name == "process_name" && event_.pid) {
-    of_xla_ = of_xla_ || event_.process_name.starts_with("/device:") || event_.process_name.starts_with("/host:");
-    builder_.process_name(*event_.pid, event_.process_name);
+    of_xla_ = of_xla_ || event_.called.starts_with("/device:") || event_.called.starts_with("/host:");
+    if (event_.called.starts_with(kXlaGpu))
+      xla_gpus_[*event_.pid] = parse_number<int>(std::string_view(event_.called).substr(kXlaGpu.size())).value_or(0);
+    builder_.process_name(*event_.pid, event_.called);
   }
+  if (event_.phase == "M" && event_.name == "thread_name" && event_.pid && event_.tid)
+    if (event_.called.starts_with("Stream #")) xla_streams_.emplace(*event_.pid, *event_.tid);
   if (event_.phase == "X") use();
 }
 
+// Work of a GPU in a trace of XLA: what stands in a stream of a "/device:GPU:0". The lines of modules and operators
+// beside the streams tell the same once more.
+void KinetoReader::take_xla() {
+  const auto gpu = event_.pid ? xla_gpus_.find(*event_.pid) : xla_gpus_.end();
+  if (gpu == xla_gpus_.end() || !event_.tid || !xla_streams_.contains({*event_.pid, *event_.tid})) return;
+  event_.category = event_.name.starts_with("Memcpy")   ? "gpu_memcpy"
+                    : event_.name.starts_with("Memset") ? "gpu_memset"
+                                                        : "kernel";
+  for (const auto& [short_name, name] : {std::pair{"H2D", "HtoD"}, std::pair{"D2H", "DtoH"}})
+    if (event_.name.find(short_name) != std::string::npos && event_.category == "gpu_memcpy") event_.name = name;
+  event_.device = gpu->second;
+  event_.correlation.reset();  // the calls that launch have no category
+}
+
 void KinetoReader::use() {
+  if (of_xla_) take_xla();
   const std::string_view category = category_of(event_.category);
   const auto work = work_of(category, event_.name);
   const bool call = category == "cuda_runtime" || category == "cuda_driver";
@@ -316,13 +342,15 @@ void KinetoReader::use() {
 Result<Recording> KinetoReader::finish(const std::string& name, const std::string& cut) {
   if (saw_events_ && events_ == 0 && of_xla_)
     return fail(
-        Errc::kInvalidInput, fmt::format("{}: a trace of JAX or TensorFlow (XLA), whose events are not read", name),
+        Errc::kInvalidInput,
+        fmt::format("{}: a trace of JAX or TensorFlow (XLA) without work in the streams of a GPU", name),
         "headroom run -- CMD records the job itself; nsys profile --trace=cuda, then nsys export --type sqlite, "
         "gives a trace that is read");
   if (!saw_events_ || (events_ == 0 && !stopped_at_))
     return fail(Errc::kInvalidInput,
                 fmt::format("{}: a JSON file without an event that PyTorch's profiler writes", name),
                 "torch.profiler.profile(...).export_chrome_trace(\"trace.json\") writes one");
+  if (!xla_streams_.empty()) builder_.written_by("XLA"), builder_.extra()["calls"] = "not read";
   if (stopped_at_) {
     const std::string why = cut.empty() ? "the JSON ends or breaks there" : cut;
     builder_.losses().add(LossKind::kTruncatedTrace, 1, [&] {

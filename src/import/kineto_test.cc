@@ -247,6 +247,18 @@ TEST(Kineto, AFileWithoutWorkOfAGpuIsRefusedWithTheNextStep) {
   EXPECT_EQ(xla.error().hint.find("torch"), std::string::npos);
 }
 
+TEST(Kineto, OfXlaTheStreamsOfItsGpusAreRead) {
+  const auto r = read(R"({"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0"}},)"
+                      R"({"ph":"M","pid":1,"tid":14,"name":"thread_name","args":{"name":"Stream #14"}},)"
+                      R"({"ph":"M","pid":1,"tid":20,"name":"thread_name","args":{"name":"XLA Modules"}},)"
+                      R"({"ph":"X","pid":1,"tid":20,"name":"jit_step","ts":1,"dur":100},)"
+                      R"({"ph":"X","pid":1,"tid":14,"name":"MemcpyH2D","ts":1,"dur":10},)"
+                      R"({"ph":"X","pid":1,"tid":14,"name":"fusion","ts":50,"dur":20}]})");
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->meta.end - r->meta.start, 69 * kMicrosecond) << "the line of the modules is none";
+  EXPECT_EQ(r->meta.extra.at("calls"), "not read");
+}
+
 TEST(Kineto, IsToldFromOtherJson) {
   EXPECT_EQ(sniff_log(trace({})), LogFormat::kKineto);
   EXPECT_EQ(sniff_log("[\n{\"ph\":\"X\",\"cat\":\"kernel\""), LogFormat::kKineto);

@@ -48,6 +48,7 @@ class TraceBuilder {
 
   Device& device(int index) { return devices_[index]; }  // facts; it is in the recording if it had work
   void process_name(std::int64_t pid, std::string_view name) { process_names_[pid] = std::string(name); }
+  void written_by(std::string_view tool) { tool_ = tool; }  // where only its events tell
   LogLosses& losses() { return losses_; }
   Attrs& extra() { return extra_; }
   std::string host;
