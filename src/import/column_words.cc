@@ -293,7 +293,7 @@ bool has_word(std::string_view header, const std::array<std::string_view, kSize>
 
 }  // namespace
 
-bool names_processes(std::string_view header) { return has_word(header, kProcessWords); }
+bool names_processes(std::string_view header) { return has_word(header, kProcessWords) && !column_by_words(header); }
 bool is_of_no_gpu(std::string_view header) { return names_processes(header) || has_word(header, kOfNoGpu); }
 
 bool may_be_utilization(std::string_view header) {
@@ -387,7 +387,8 @@ std::optional<WordedColumn> column_by_words(std::string_view header) {
     if (!column.says_gpu || column.gpu || part) return std::nullopt;
     column.gpu = behind;
   }
-  const std::string text = join(left, " ");
+  std::string text = join(left, " ");
+  if (text == "proc" && column.gpu) text = "util";  // glances' "gpu_nvidia0_proc"
   const auto known =
       std::find_if(kSpellings.begin(), kSpellings.end(), [&](const Spelling& s) { return s.words == text; });
   if (known == kSpellings.end()) return std::nullopt;

@@ -208,7 +208,8 @@ class CsvReader {
     if (names_.size() == cells_.size())
       return fail(Errc::kInvalidInput,
                   fmt::format("{}: no column is a reading of a GPU that is known: {}", name_, in_short(names_)),
-                  "say which is what with --columns NAME=utilization.gpu,NAME=timestamp,…");
+                  "say which is what with --columns NAME=utilization.gpu,NAME=timestamp,…, of several GPUs "
+                  "NAME=gpu0_util,NAME=gpu1_util,…");
     return fail(Errc::kInvalidInput,
                 fmt::format("{}:{}: there is no header, so what the {} columns mean is not known", name_, at.number(),
                             cells_.size()),
@@ -331,9 +332,18 @@ class CsvReader {
     return below_header_ && gpus_.empty() && clock && *clock < cells_.size() && cells_[*clock].empty();
   }
 
+  // A line with a time and nothing else is that of the rows below it, where they have none.
+  void stamped_by(std::string stamp) {
+    stamp_ = std::move(stamp);
+    if (stamped_ || columns_.timestamp || columns_.date || columns_.time) return;
+    std::vector<std::string_view> names;
+    split_cells(options_.columns, ',', names);
+    (void)use(names, 0);  // which it could before
+  }
+
   void data_line(LineCursor& at) {
-    if (stamped_)
-      if (auto stamp = time_of_line(at.line())) return void(stamp_ = std::move(*stamp));
+    if (stamped_ || (header_is_given_ && reader_.rows() == 0))
+      if (auto stamp = time_of_line(at.line())) return stamped_by(std::move(*stamp));
     split_cells(at.line(), separator_, cells_);
     if (names_parts()) return;
     if (const auto line = commas_.pointed_row(at.line(), cells_.size()); line.data() != at.line().data()) {
@@ -460,7 +470,7 @@ bool is_csv_header(const std::vector<std::string_view>& names) {
   bool of_gpu = false;
   for (const std::string_view name : names) {
     const auto rule = csv_column(name);
-    if (!rule) continue;
+    if (!rule || rule->role == ColumnRole::kHost) continue;  // a host is in many tables, too
     ++known;
     metric = metric || rule->role == ColumnRole::kMetric;
     time = time || rule->role == ColumnRole::kTimestamp;

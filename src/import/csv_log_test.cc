@@ -471,5 +471,31 @@ TEST(NvidiaSmi, WithoutTimesRowsAreRoundsOfTheInterval) {
   EXPECT_EQ(lost(r, "missing_row"), 1);  // GPU 1 in the third round
 }
 
+TEST(Csv, LinesAboveTheFirstRowAreOfItsTime) {
+  const Recording r = read_log("Loading module cuda/12.4\n" + smi({{0, 5}, {1, 6}, {2, 7}}));
+  ASSERT_EQ(r.events.size(), 1u);
+  EXPECT_EQ(r.events[0].at, r.tracks[0].at[0]);
+}
+
+TEST(Csv, AGpuThatIsLostIsSaidOnce) {
+  std::string text = "timestamp, index, utilization.gpu [%]\n";
+  for (int s = 0; s < 8; ++s) {
+    text += fmt::format("2025/11/05 21:13:0{}.500, 0, 90 %\n", s);
+    if (s > 4) text += fmt::format("2025/11/05 21:13:0{}.500, [GPU is lost], [GPU is lost]\n", s);
+  }
+  const Recording r = read_log(text + "Unable to determine the device handle for GPU0000:C1:00.0: Unknown Error\n");
+  EXPECT_EQ(std::count_if(r.events.begin(), r.events.end(), [](const Event& e) { return e.kind == "device_lost"; }), 1);
+}
+
+TEST(Csv, RowsThatComeUnevenlyAreNotMissing) {
+  std::string uneven = "timestamp, utilization.gpu [%]\n", even = uneven;
+  for (int s = 0; s < 50; ++s) {
+    uneven += fmt::format("2025/11/05 21:13:{:02}.{:03}, 9 %\n", s, 450 + s * 37 % 9 * 100 - 400);
+    if (s != 20) even += fmt::format("2025/11/05 21:13:{:02}.500, 9 %\n", s);
+  }
+  EXPECT_EQ(lost(read_log(uneven), "missing_row"), 0);
+  EXPECT_EQ(lost(read_log(even), "missing_row"), 1);
+}
+
 }  // namespace
 }  // namespace headroom

@@ -17,6 +17,7 @@
 #include "base/strings.h"
 #include "base/visible.h"
 #include "import/column_rows.h"
+#include "import/line_prefixes.h"
 #include "import/log_reader.h"
 #include "import/step_times.h"
 #include "import/table.h"
@@ -41,7 +42,8 @@ constexpr std::array kFormatNames{
     FormatName{LogFormat::kMonitorCsv, "monitor-csv",
                "a monitor of your own: timestamp,gpu_id,gpu_util_%,mem_used_mb,…"},
     FormatName{LogFormat::kSmiXml, "nvidia-smi-xml", "nvidia-smi -q -x, once or with -l"},
-    FormatName{LogFormat::kSmiText, "smi-text", "nvidia-smi, again and again into one file: -l, watch, a loop"},
+    FormatName{LogFormat::kSmiText, "smi-text",
+               "nvidia-smi or nvitop -1, again and again into one file: -l, watch, a loop"},
     FormatName{LogFormat::kSmiQuery, "nvidia-smi-q", "nvidia-smi -q, once or with -l"},
     FormatName{LogFormat::kPmon, "pmon", "nvidia-smi pmon -o DT (the processes of a GPU together)"},
     FormatName{LogFormat::kGpustat, "gpustat", "gpustat, with --json or without, again and again into one file"},
@@ -49,6 +51,10 @@ constexpr std::array kFormatNames{
         LogFormat::kJsonRows, "json-rows",
         "a monitor of your own: {\"timestamp\":…,\"gpu_util\":…}, or nvtop -s again and again, each after a date"},
     FormatName{LogFormat::kRocmText, "rocm-smi", "rocm-smi, again and again into one file, each after a date"},
+    FormatName{LogFormat::kAmdText, "amd-smi", "amd-smi monitor -w 1, with --csv or without"},
+    FormatName{LogFormat::kTegrastats, "tegrastats", "tegrastats, of a Jetson"},
+    FormatName{LogFormat::kPowermetrics, "powermetrics", "powermetrics --samplers gpu_power, of a Mac"},
+    FormatName{LogFormat::kInflux, "influx", "Telegraf's [[inputs.nvidia_smi]] in a file: InfluxDB's line protocol"},
     FormatName{LogFormat::kLines, "lines",
                "lines of a monitor of your own: 2025-06-03 14:02:11 GPU 0: util=87% power=242W"},
     FormatName{LogFormat::kDcgm, "dcgm", "dcgmi dmon -e 203,204,155,252,1002,…"},
@@ -148,6 +154,7 @@ LogFormat sniff_log(std::string_view text) {
   if (is_our_own(text)) return LogFormat::kJsonl;
   if (is_kineto(text)) return LogFormat::kKineto;
   if (is_step_times(text)) return LogFormat::kStepTimes;
+  if (has_prefixes(text)) return LogFormat::kNvidiaSmi;
   if (const LogFormat format = sniff_table(text); format != LogFormat::kUnknown) return format;
   LineCursor lines(text);
   bool messages = false;
@@ -255,7 +262,8 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
       break;
     case LogFormat::kNvidiaSmi:
     case LogFormat::kMonitorCsv: {
-      ByteStream bytes = ByteStream::of(text);
+      const auto plain = without_prefixes(text);
+      ByteStream bytes = ByteStream::of(plain ? *plain : text);
       if (!unreadable) return read_csv_log(name, bytes, format, options);
       break;
     }
@@ -268,6 +276,10 @@ Result<Recording> import_log(const std::string& name, std::string_view text, con
     case LogFormat::kGpustat:
     case LogFormat::kJsonRows:
     case LogFormat::kRocmText:
+    case LogFormat::kAmdText:
+    case LogFormat::kTegrastats:
+    case LogFormat::kPowermetrics:
+    case LogFormat::kInflux:
     case LogFormat::kLines:
     case LogFormat::kDcgm:
     case LogFormat::kPrometheus:
@@ -300,7 +312,7 @@ Result<std::optional<Recording>> import_stream(const std::string& path, ByteStre
   const LogFormat format = format_of(head, options);
   if (format == LogFormat::kKineto) return read_kineto(path, bytes);
   const bool csv = format == LogFormat::kNvidiaSmi || format == LogFormat::kMonitorCsv;
-  if (csv && !is_utf16(head) && !is_unreadable(head)) {
+  if (csv && !is_utf16(head) && !is_unreadable(head) && !has_prefixes(head)) {
     HR_TRYV(check_interval(options));
     bytes.be_bounded();
     auto recording = read_csv_log(path, bytes, format, options);

@@ -47,7 +47,8 @@ TEST(Errors, SayWhatItIsAndWhatNext) {
   says(std::string("\x18\0\0\0\0\0\0\0????\x09\0\0\0", 16) + "brain.Event:2", "TensorBoard", "headroom run");
   says("loading\nepoch 1 loss 0.5\nepoch 2 loss 0.4\nepoch 3 loss 0.3\n", "what a program printed", "headroom run");
   says("[\n  {\n    \"gpu\": 0,\n    \"usage\": 3\n  }\n]\n", "JSON of a tool that is not known", "import --help");
-  says("# my notes\nfirst\n", "a text without a reading of a GPU; it begins with '# my notes'", "--query-gpu");
+  says("# my notes\nfirst\n", "a text in which no reading of a GPU is known; it begins with '# my notes'",
+       "--query-gpu");
   says("==============NVSMI LOG==============\n", "no reading of a GPU", "nvidia-smi -q -d UTILIZATION");
   says(
       "# gpu         pid   type     sm    mem    enc    dec    command\n# Idx           #    C/G      %      %      %  "

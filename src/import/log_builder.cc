@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/strings.h"
 
 namespace headroom {
@@ -89,18 +91,25 @@ std::size_t LogBuilder::slot(Metric metric) {
   return data_.slots.size() - 1;
 }
 
-std::size_t LogBuilder::gpu(std::string_view identity, std::string_view uuid, std::string_view index) {
+std::size_t LogBuilder::gpu(std::string_view identity, std::string_view uuid, std::string_view index,
+                            std::string_view host) {
   const std::size_t count = data_.gpus.size();
   for (std::size_t step = 0; step < count; ++step) {  // the next one is the likeliest: rows come in rounds
     const std::size_t i = (last_gpu_ + 1 + step) % count;
-    if (data_.gpus[i].identity == identity) return last_gpu_ = i;
+    if (data_.gpus[i].identity == identity && data_.gpus[i].host == host) return last_gpu_ = i;
   }
   if (count >= kMostGpus) return kTooMany;
   GpuLog gpu;
   gpu.identity = identity;
+  gpu.host = host;
   if (uuid.empty() && is_uuid(identity)) uuid = identity;
   gpu.has_index = !index.empty() && !is_uuid(index);
   gpu.device.index = gpu.has_index ? trailing_number(index, static_cast<int>(count)) : static_cast<int>(count);
+  const auto is_taken = [&](int number) {
+    return std::any_of(data_.gpus.begin(), data_.gpus.end(),
+                       [&](const GpuLog& other) { return other.host != host && other.device.index == number; });
+  };
+  while (is_taken(gpu.device.index)) gpu.device.index = std::max(gpu.device.index + 1, static_cast<int>(count));
   gpu.device.uuid = uuid;
   gpu.key = uuid.empty() ? fmt::format("gpu{}", gpu.device.index) : std::string(uuid);
   data_.gpus.push_back(std::move(gpu));

@@ -18,6 +18,7 @@ namespace headroom {
 struct GpuLog {
   std::string key;       // UUID, or "gpu<index>"
   std::string identity;  // the text that rows name the GPU by
+  std::string host;      // that rows name
   Device device;
   bool has_index = false;
   bool has_enforced_limit = false;
@@ -65,8 +66,10 @@ class LogBuilder {
   // The slot of a metric's column.
   [[nodiscard]] std::size_t slot(Metric metric);
   static constexpr std::size_t kMostGpus = 256, kTooMany = static_cast<std::size_t>(-1);
-  // The GPU that rows name by `identity`; made, with its key and index, when it is new. kTooMany beyond kMostGpus.
-  [[nodiscard]] std::size_t gpu(std::string_view identity, std::string_view uuid, std::string_view index);
+  // The GPU that rows name by `identity`, of one host by that of others apart; made, with its key and index, when it is
+  // new. kTooMany beyond kMostGpus.
+  [[nodiscard]] std::size_t gpu(std::string_view identity, std::string_view uuid, std::string_view index,
+                                std::string_view host = {});
   // Starts a row; the cells that follow are its own.
   void row(std::size_t gpu, Nanos at, std::uint32_t line);
   void cell(std::size_t slot, const CellValue& value);

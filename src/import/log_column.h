@@ -25,6 +25,7 @@ enum class ColumnRole : std::uint8_t {
   kUuid,
   kPciBusId,
   kSerial,
+  kHost,     // the machine that the GPU is in
   kPhase,    // what the job was at then, in words
   kFact,     // a constant of the device: see DeviceFact
   kNotKept,  // known, and nothing that a recording holds

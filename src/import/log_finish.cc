@@ -192,6 +192,25 @@ bool is_rounding(const LogData& data, std::size_t index, std::size_t row, Nanos 
   return true;
 }
 
+// How many rows a GPU has fewer than its span has room for, where they come so unevenly that a space alone tells
+// nothing: none within what the unevenness explains. Of rows that come evenly, any number.
+std::int64_t fewer_than_room(const std::vector<Nanos>& at, Nanos interval) {
+  constexpr std::int64_t kAnyNumber = std::numeric_limits<std::int64_t>::max();
+  constexpr std::size_t kEnough = 20;
+  constexpr double kUneven = 0.1;  // of the interval
+  if (at.size() < kEnough) return kAnyNumber;
+  std::vector<Nanos> off;
+  for (std::size_t i = 1; i < at.size(); ++i) off.push_back(std::abs(at[i] - at[i - 1] - interval));
+  const auto middle = off.begin() + static_cast<std::ptrdiff_t>(off.size() / 2);
+  std::nth_element(off.begin(), middle, off.end());
+  const double uneven = static_cast<double>(*middle) / static_cast<double>(interval);
+  if (uneven < kUneven) return kAnyNumber;
+  const auto rows = static_cast<double>(at.size());
+  const double fewer = static_cast<double>(at.back() - at.front()) / static_cast<double>(interval) + 1 - rows;
+  constexpr double kOfMedian = 1.25 * 1.48;  // its error, of the median deviation, where deviations are normal
+  return fewer > 2 * kOfMedian * uneven * std::sqrt(rows) ? static_cast<std::int64_t>(fewer) : 0;
+}
+
 void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos interval, bool nominal) {
   Nanos first = std::numeric_limits<Nanos>::max(), last = 0;
   for (const GpuLog& gpu : data.gpus) {
@@ -212,6 +231,7 @@ void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos i
         const std::int64_t room = std::clamp<std::int64_t>(intervals(gpu.at[i] - gpu.at[i - 1]) - 1, 0, kMost);
         if (room > 0 && !is_rounding(data, index, i, interval)) lost += room;
       }
+      lost = std::min(lost, fewer_than_room(gpu.at, interval));
     }
     lost = std::min(lost, kMost);
     seen += static_cast<std::int64_t>(gpu.at.size());
@@ -321,6 +341,14 @@ Recording assemble(LogData& data, const std::vector<std::size_t>& order, Recordi
   return recording;
 }
 
+// Where rows are of several hosts, each GPU's is said behind its name.
+void name_hosts(LogData& data) {
+  const auto of_other_host = [&](const GpuLog& gpu) { return gpu.host != data.gpus[0].host; };
+  if (std::none_of(data.gpus.begin(), data.gpus.end(), of_other_host)) return;
+  for (GpuLog& gpu : data.gpus)
+    gpu.device.name = gpu.device.name.empty() ? gpu.host : fmt::format("{} ({})", gpu.device.name, gpu.host);
+}
+
 }  // namespace
 
 Result<Recording> finish_log(LogData data, const ImportOptions& options) {
@@ -336,6 +364,7 @@ Result<Recording> finish_log(LogData data, const ImportOptions& options) {
                             data.name, data.names_gpus ? fmt::format("GPU {}", data.gpus[i].device.index) : "the log"),
                 fmt::format("a column that names the GPU: --columns NAME=index; or {}", kWithIndex));
   }
+  name_hosts(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) put_in_order(data, i);
   close_leaps(data);
   for (std::size_t i = 0; i < data.gpus.size(); ++i) {

@@ -26,6 +26,11 @@ std::string shorten(std::string_view text) {
   return text.size() > kLimit ? printable + "…" : printable;
 }
 
+bool tells_of_a_lost_gpu(std::string_view text) {
+  return text.find("GPU is lost") != std::string_view::npos ||
+         text.find("Unable to determine the device handle") != std::string_view::npos;
+}
+
 // 1 where the cell was put together elsewhere.
 std::size_t column_of(std::string_view cell, std::string_view line) {
   const std::less<> before;
@@ -144,6 +149,9 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
       case ColumnRole::kSerial:
         take(columns.serial);
         break;
+      case ColumnRole::kHost:
+        take(columns.host);
+        break;
       case ColumnRole::kPhase:
         take(columns.phase);
         break;
@@ -233,6 +241,7 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
   const std::string_view identity = text_at(name);
   const bool digit_first = !identity.empty() && is_digit(identity[0]);  // as no word for an absence has it
   if (name && !digit_first && absence_of(identity)) {
+    if (tells_of_a_lost_gpu(identity)) note_lost_gpu(identity, at);
     problem(at.number(), column_of(identity, at.line()),
             fmt::format("cannot tell the GPU from '{}'", shorten(identity)));
     return;
@@ -255,14 +264,19 @@ void LogReader::row(LogColumns& columns, const std::vector<std::string_view>& ce
     return;
   }
   if (stamp && !clock && !first_date_) first_date_ = when;
-  const std::size_t gpu = builder_.gpu(identity, text_at(columns.uuid), text_at(columns.index));
+  const std::string_view host = text_at(columns.host);
+  const bool of_host = !columns.uuid && !parse_number<double>(host);  // a number may be anything
+  const std::size_t gpu =
+      builder_.gpu(identity, text_at(columns.uuid), text_at(columns.index), of_host ? host : std::string_view());
   if (gpu == LogBuilder::kTooMany) {
     problem(at.number(), column_of(identity, at.line()), "too many different GPUs");
     return;
   }
   if (!clock) when = round_time(gpu);
-  builder_.data().names_gpus = name.has_value();
+  builder_.data().names_gpus = name.has_value() || builder_.data().gpus.size() > 1;  // by their hosts
   builder_.row(gpu, *when, at.number());
+  if (rows() == 1)
+    for (Event& event : builder_.data().events) event.at = *when;  // of the lines above the first row
   last_at_ = *when;
   if (columns.pci && builder_.data().gpus[gpu].device.pci_bus_id.empty())
     builder_.data().gpus[gpu].device.pci_bus_id = lower(cells[*columns.pci]);
@@ -309,13 +323,18 @@ void LogReader::note(Event event) {
   if (events.size() < kNoteLimit) events.push_back(std::move(event));
 }
 
+void LogReader::note_lost_gpu(std::string_view text, const LineCursor& at) {
+  if (std::exchange(lost_gpu_noted_, true)) return;  // the driver says so again and again
+  note(to_event(events::DeviceLost{.index = std::nullopt, .text = shorten(text), .line = at.number()}, last_at_));
+}
+
 void LogReader::message(const LineCursor& at) {
   const std::string_view text = trim(at.line());
   builder_.data().losses.add(LossKind::kInterleavedMessage, 1,
                              [&] { return fmt::format("first at line {}: '{}'", at.number(), shorten(text)); });
   if (first_problem_.empty()) first_problem_ = fmt::format("{}: '{}'", at.number(), shorten(text));
-  if (text.find("GPU is lost") != std::string_view::npos)
-    note(to_event(events::DeviceLost{.index = std::nullopt, .text = shorten(text), .line = at.number()}, last_at_));
+  if (tells_of_a_lost_gpu(text))
+    note_lost_gpu(text, at);
   else
     note(to_event(events::Note{.text = shorten(text), .line = at.number()}, last_at_));
 }

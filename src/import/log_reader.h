@@ -56,7 +56,7 @@ struct LogField {
 struct LogColumns {
   std::size_t count = 0;
   std::vector<LogField> metrics, facts, reasons;
-  std::optional<std::size_t> timestamp, date, time, index, uuid, pci, serial, phase;
+  std::optional<std::size_t> timestamp, date, time, index, uuid, pci, serial, host, phase;
   Nanos time_unit = 0;   // of the timestamps, where the header names it
   bool elapsed = false;  // by their name, the timestamps count from the log's beginning
   std::size_t reasons_slot = 0;
@@ -101,6 +101,7 @@ class LogReader {
   void reason_bits(LogColumns& columns, const std::vector<std::string_view>& cells, const LineCursor& at);
   void bad_value(const CellValue& value, std::string_view text, const LineCursor& at);
   void note(Event event);
+  void note_lost_gpu(std::string_view text, const LineCursor& at);
   [[nodiscard]] Result<void> check_utilization();
 
   const ImportOptions& options_;
@@ -111,6 +112,7 @@ class LogReader {
   std::size_t last_gpu_ = 0;
   std::int64_t round_ = -1;
   Nanos last_at_ = 0;
+  bool lost_gpu_noted_ = false;
   bool rounds_used_ = false, days_used_ = false, since_beginning_ = false;
   std::string first_problem_;
   std::string first_bad_value_;      // and its place

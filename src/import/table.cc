@@ -159,9 +159,11 @@ LogFormat sniff_table(std::string_view text) {
   }
   if (head.starts_with("at_ns,time,source,key")) return LogFormat::kExportCsv;
   if (is_long_header(csv_cells(first))) return LogFormat::kLongCsv;
-  if (has("| NVIDIA-SMI ")) return LogFormat::kSmiText;
+  if (has("| NVIDIA-SMI ") || has("NVITOP ")) return LogFormat::kSmiText;
   if (has("ROCm System Management Interface")) return LogFormat::kRocmText;
   if (has("==NVSMI LOG==")) return LogFormat::kSmiQuery;
+  if (has(" GR3D_FREQ ")) return LogFormat::kTegrastats;
+  if (has("*** Sampled system activity (")) return LogFormat::kPowermetrics;
   if (has("# TYPE DCGM_FI_") || (has("DCGM_FI_DEV_GPU_UTIL{") && !is_csv_header(csv_cells(first))))
     return LogFormat::kScrapes;
   if (head.find('{') != std::string_view::npos && are_json_rows(text)) return LogFormat::kJsonRows;
@@ -169,6 +171,7 @@ LogFormat sniff_table(std::string_view text) {
   for (const std::string_view line : split(head, '\n')) {
     const bool of_gpustat = line.find(" % | ") != line.npos || line.find(" W | ") != line.npos;  // -P
     if (line.starts_with('[') && line.find("] ") <= kLongestIndex && of_gpustat) return LogFormat::kGpustat;
+    if (is_amd_header(line)) return LogFormat::kAmdText;
     if (line.starts_with("#Entity") || line.starts_with("# Entity")) return LogFormat::kDcgm;
     std::string words(line.substr(0, 64));  // "# gpu pid", "#gpu, pid,"
     std::replace_if(
@@ -176,6 +179,7 @@ LogFormat sniff_table(std::string_view text) {
     if (line.starts_with('#') && words.find(" gpu ") != std::string::npos && words.find(" pid ") != std::string::npos)
       return LogFormat::kPmon;
   }
+  if (are_influx_points(text)) return LogFormat::kInflux;
   return are_monitor_lines(text) ? LogFormat::kLines : LogFormat::kUnknown;
 }
 
@@ -187,6 +191,14 @@ Result<LogTable> table_of(LogFormat format, std::string_view text) {
       return table_of_smi_text(text);
     case LogFormat::kRocmText:
       return table_of_rocm_text(text);
+    case LogFormat::kAmdText:
+      return table_of_amd_monitor(text);
+    case LogFormat::kTegrastats:
+      return table_of_tegrastats(text);
+    case LogFormat::kPowermetrics:
+      return table_of_powermetrics(text);
+    case LogFormat::kInflux:
+      return table_of_influx(text);
     case LogFormat::kLines:
       return table_of_lines(text);
     case LogFormat::kSmiQuery:

@@ -56,8 +56,12 @@ class LogTable {
 [[nodiscard]] Result<LogTable> table_of_smi_xml(std::string_view text);    // nvidia-smi -q -x, once or again and again
 [[nodiscard]] Result<LogTable> table_of_smi_text(std::string_view text);   // nvidia-smi's box, again and again
 [[nodiscard]] Result<LogTable> table_of_rocm_text(std::string_view text);  // rocm-smi's table, again and again
-[[nodiscard]] Result<LogTable> table_of_lines(std::string_view text);      // of a monitor of one's own: see below
-[[nodiscard]] Result<LogTable> table_of_smi_query(std::string_view text);  // nvidia-smi -q, once or again and again
+[[nodiscard]] Result<LogTable> table_of_amd_monitor(std::string_view text);   // amd-smi monitor
+[[nodiscard]] Result<LogTable> table_of_tegrastats(std::string_view text);    // of a Jetson
+[[nodiscard]] Result<LogTable> table_of_powermetrics(std::string_view text);  // of a Mac
+[[nodiscard]] Result<LogTable> table_of_influx(std::string_view text);        // InfluxDB's line protocol
+[[nodiscard]] Result<LogTable> table_of_lines(std::string_view text);         // of a monitor of one's own: see below
+[[nodiscard]] Result<LogTable> table_of_smi_query(std::string_view text);     // nvidia-smi -q, once or again and again
 [[nodiscard]] Result<LogTable> table_of_scrapes(std::string_view text);  // dcgm-exporter's answers, one after the other
 [[nodiscard]] Result<LogTable> table_of_long(std::string_view text);     // CSV with a row per metric
 [[nodiscard]] Result<LogTable> table_of_gpustat(std::string_view text);  // gpustat --json, once or again and again
@@ -78,8 +82,16 @@ class LogTable {
 // lines that say when, as `date; nvtop -s` writes them.
 [[nodiscard]] bool are_json_rows(std::string_view text);
 
+// A header of amd-smi monitor without commas.
+[[nodiscard]] bool is_amd_header(std::string_view line);
+
+// Points of InfluxDB's line protocol with a reading of a GPU; and whether a measurement is of GPUs, by its name.
+[[nodiscard]] bool are_influx_points(std::string_view text);
+[[nodiscard]] bool measures_gpus(std::string_view measurement);
+
 // Lines with a time in front and readings by their names: "2025-06-03 14:02:11,532 INFO GPU 0: util=87% power=242W".
 [[nodiscard]] bool are_monitor_lines(std::string_view text);
+[[nodiscard]] bool are_lines_without_times(std::string_view text);  // and else the same
 
 // The first line that is not empty and no annotation of InfluxDB ("#group,…", "#datatype,…").
 [[nodiscard]] std::string_view without_annotations(std::string_view text);

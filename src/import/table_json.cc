@@ -36,6 +36,29 @@ std::vector<std::string_view> objects_of(std::string_view text) {
   return objects;
 }
 
+// The beginning of a long value of JSON as a whole one: up to the last comma, and all that is open there closed.
+std::string closed_json(std::string_view text) {
+  std::string open, open_at_comma;
+  std::size_t comma = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\')
+      ++i;
+    else if (c == '"')
+      in_string = !in_string;
+    else if (in_string)
+      continue;
+    else if (c == '{' || c == '[')
+      open += c == '{' ? '}' : ']';
+    else if ((c == '}' || c == ']') && !open.empty())
+      open.pop_back();
+    else if (c == ',')
+      comma = i, open_at_comma = open;
+  }
+  return std::string(text.substr(0, comma)) + std::string(open_at_comma.rbegin(), open_at_comma.rend());
+}
+
 std::string cell_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   return value.is_number() || value.is_null() ? value.dump() : "";
@@ -110,11 +133,22 @@ std::string time_of_answer(const Json& answer) {
   return "";
 }
 
+// {"fields": {…}, "name": "nvidia_smi", "tags": {…}, "timestamp": …}
+bool is_of_telegraf(const Json& object) {
+  const auto has = [&](const char* name) { return object.contains(name) && object[name].is_object(); };
+  return has("fields") && has("tags") && object.contains("timestamp");
+}
+
 // The members of an object, and of objects in it, as cells: {"gpu": {"util": 88}} is "gpu util".
 void put_members(const Json& object, const std::string& within, LogTable::Row& row) {
   constexpr std::size_t kLongest = 128;
   // nvtop calls its share of memory in use "mem_util".
   const bool nvtop = object.contains("gpu_clock") && object.contains("mem_util") && object.contains("device_name");
+  if (is_of_telegraf(object)) {
+    row["timestamp"] = member(object, "timestamp");
+    put_members(object["tags"], "", row);
+    return put_members(object["fields"], "", row);
+  }
   for (const auto& [name, value] : object.items()) {
     const std::string column = within.empty() ? name : fmt::format("{} {}", within, name);
     if (value.is_object() && column.size() < kLongest)
@@ -129,6 +163,38 @@ bool has_metric(const LogTable::Row& row) {
                      [](const auto& cell) { return has_role(cell.first, ColumnRole::kMetric); });
 }
 
+// A table by its columns, as pandas ("{"gpu_util": {"0": 88, "1": 90}}") and lists in a dictionary of Python have it:
+// its rows. Empty where the members of `object` are not all of one length.
+std::vector<LogTable::Row> rows_of_columns(const Json& object) {
+  std::vector<LogTable::Row> rows;
+  for (const auto& [name, cells] : object.items()) {
+    const bool first = rows.empty();
+    if (!cells.is_structured() || cells.empty() || (!first && cells.size() != rows.size())) return {};
+    rows.resize(cells.size());
+    const bool plural = name.size() > 1 && name.back() == 's' && !csv_column(name);
+    std::vector<std::pair<std::int64_t, const Json*>> ordered;  // "10" comes behind "9"
+    for (const auto& [key, cell] : cells.items())
+      ordered.emplace_back(parse_number<std::int64_t>(key).value_or(0), &cell);
+    std::stable_sort(ordered.begin(), ordered.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+    for (std::size_t i = 0; i < ordered.size(); ++i) {
+      const Json& cell = *ordered[i].second;
+      if (cell.is_structured()) return {};
+      rows[i][plural ? name.substr(0, name.size() - 1) : name] = cell.is_null() ? "" : cell_of(cell);
+    }
+  }
+  return rows;
+}
+
+// The objects of the lists in `object`.
+std::vector<const Json*> listed_in(const Json& object) {
+  std::vector<const Json*> listed;
+  for (const Json& value : object)
+    if (value.is_array())
+      for (const Json& item : value)
+        if (item.is_object()) listed.push_back(&item);
+  return listed;
+}
+
 // The rows of objects that stand alone or in lists, and the lines between them that say when.
 class ObjectRows {
  public:
@@ -138,8 +204,30 @@ class ObjectRows {
       if (auto stamp = time_of_line(lines.line())) time_ = std::move(*stamp), place_ = 0;
       if (trim(lines.line()).starts_with('[')) place_ = 0;
     }
+    if (is_of_telegraf(object) && !measures_gpus(member(object, "name"))) return;
+    if (auto columns = rows_of_columns(object); !columns.empty()) {
+      for (LogTable::Row& row : columns) put(std::move(row));
+      return;
+    }
     LogTable::Row row;
     put_members(object, "", row);
+    for (const Json* item : has_metric(row) ? std::vector<const Json*>() : listed_in(object)) {
+      LogTable::Row of_item = row;
+      put_members(*item, "", of_item);
+      put(std::move(of_item));
+    }
+    put(std::move(row));
+  }
+  // The rows; of a table with a row per metric if they are such.
+  [[nodiscard]] LogTable table() {
+    if (!table_.empty() || long_.empty()) return std::move(table_);
+    auto table = table_of_long(long_.csv());
+    return table ? std::move(*table) : LogTable{};
+  }
+
+ private:
+  void put(LogTable::Row row) {
+    if (put_metric(row)) return;
     const bool timed = std::any_of(row.begin(), row.end(),
                                    [](const auto& cell) { return has_role(cell.first, ColumnRole::kTimestamp); });
     if (!timed && !time_.empty()) row["timestamp"] = time_;
@@ -149,11 +237,17 @@ class ObjectRows {
     });
     if (!timed && !named) row["index"] = fmt::format("{}", place_);
     ++place_;
-    table.add(row);
+    table_.add(row);
   }
-  LogTable table;
-
- private:
+  // {"key": "system/gpu_0_power_usage_watts", "value": 88, "timestamp": …} is no row but one reading of one.
+  bool put_metric(const LogTable::Row& row) {
+    std::vector<std::string_view> names;
+    for (const auto& [name, cell] : row) names.push_back(name);
+    if (!is_long_header(names)) return false;
+    long_.add(row);
+    return true;
+  }
+  LogTable table_, long_;  // with a row per metric
   std::string time_;
   std::size_t place_ = 0;  // in its list
 };
@@ -181,11 +275,12 @@ bool are_json_rows(std::string_view text) {
     const std::string_view line = trim(lines.line());
     if (!line.empty() && line != "[" && !time_of_line(line)) return false;
   }
-  return !rows_of_objects(text, kMost).table.empty();
+  const std::string closed = objects_of(text).empty() ? closed_json(text) : "";
+  return !rows_of_objects(closed.empty() ? text : closed, kMost).table().empty();
 }
 
 Result<LogTable> table_of_json_rows(std::string_view text) {
-  LogTable table = rows_of_objects(text, std::string_view::npos).table;
+  LogTable table = rows_of_objects(text, std::string_view::npos).table();
   if (table.empty())
     return fail(Errc::kInvalidInput, "no object with a time and a reading of a GPU in it",
                 "write one a line: {\"timestamp\": …, \"index\": 0, \"gpu_util\": 88}");

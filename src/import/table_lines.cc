@@ -138,12 +138,10 @@ void put_readings(std::string_view text, LogTable::Row& row) {
   }
 }
 
-// A row for each GPU that the line names, or one.
-std::vector<LogTable::Row> rows_of_line(std::string_view line) {
+// A row for each GPU that the words name, or one.
+std::vector<LogTable::Row> rows_of_words(std::string_view words) {
   std::vector<LogTable::Row> rows;
-  const auto front = line.size() < kLongestMonitorLine ? time_in_front(line) : std::nullopt;
-  if (!front) return rows;
-  std::string text(front->second);
+  std::string text(words);
   const auto gpus = gpus_in(text);
   for (const NamedGpu& gpu : gpus) std::fill(text.data() + gpu.begin, text.data() + gpu.end, '|');
   for (std::size_t i = 0; i < std::max<std::size_t>(1, gpus.size()); ++i) {
@@ -152,15 +150,21 @@ std::vector<LogTable::Row> rows_of_line(std::string_view line) {
     LogTable::Row row;
     put_readings(std::string_view(text).substr(begin, end - begin), row);
     if (row.empty()) continue;
-    row["timestamp"] = front->first;
     if (!gpus.empty()) row["index"] = gpus[i].index;
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-bool is_of_a_gpu(std::string_view line) {
-  const auto rows = rows_of_line(line);
+std::vector<LogTable::Row> rows_of_line(std::string_view line) {
+  const auto front = line.size() < kLongestMonitorLine ? time_in_front(line) : std::nullopt;
+  if (!front) return {};
+  auto rows = rows_of_words(front->second);
+  for (LogTable::Row& row : rows) row["timestamp"] = front->first;
+  return rows;
+}
+
+bool are_of_a_gpu(const std::vector<LogTable::Row>& rows, std::string_view line) {
   if (rows.empty() || lower(line).find("gpu") != std::string::npos) return !rows.empty();
   return std::any_of(rows[0].begin(), rows[0].end(), [](const auto& cell) {  // a "temp" may be a sampler's
     const auto rule = csv_column(cell.first);
@@ -168,16 +172,22 @@ bool is_of_a_gpu(std::string_view line) {
   });
 }
 
-}  // namespace
-
-bool are_monitor_lines(std::string_view text) {
+// Whether one of the first lines after the other has readings of a GPU in the rows that `rows_of` makes of it.
+template <class RowsOf>
+bool are_readings(std::string_view text, const RowsOf& rows_of) {
   constexpr int kLooked = 40, kEnough = 3;
   int known = 0;
   LineCursor lines(text);
   while (lines.next() && lines.number() <= kLooked && known < kEnough)
-    if (is_of_a_gpu(lines.line())) ++known;
+    if (lines.line().size() < kLongestMonitorLine && are_of_a_gpu(rows_of(lines.line()), lines.line())) ++known;
   return known == kEnough;
 }
+
+}  // namespace
+
+bool are_monitor_lines(std::string_view text) { return are_readings(text, rows_of_line); }
+
+bool are_lines_without_times(std::string_view text) { return are_readings(text, rows_of_words); }
 
 Result<LogTable> table_of_lines(std::string_view text) {
   LogTable table;

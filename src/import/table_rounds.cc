@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -18,6 +19,8 @@ namespace headroom {
 
 namespace {
 
+constexpr std::size_t kTellsWhose = 4096;  // tells whose table it is
+
 // "20000MiB / 46068MiB" and its like: both sides.
 std::pair<std::string_view, std::string_view> both_sides(std::string_view text) {
   const std::size_t slash = text.find(" / ");
@@ -28,6 +31,20 @@ std::pair<std::string_view, std::string_view> both_sides(std::string_view text) 
 std::string_view last_word(std::string_view text) {
   text = trim(text);
   return text.substr(text.find_last_of(' ') + 1);  // npos + 1 is 0
+}
+
+// nvitop draws its frames with other bars, and with a fourth cell where the screen is wide.
+std::string with_bars(std::string_view line) {
+  constexpr std::string_view kBar = "│";
+  std::string plain;
+  for (std::size_t begin = 0; begin < line.size();) {
+    const auto bar = line.find(kBar, begin);
+    plain += line.substr(begin, bar - begin);
+    if (bar == std::string_view::npos) break;
+    plain += '|';
+    begin = bar + kBar.size();
+  }
+  return plain;
 }
 
 }  // namespace
@@ -48,14 +65,17 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
   std::string time;
   LogTable::Row gpu;
   LineCursor lines(text);
+  const bool nvitop = text.substr(0, kTellsWhose).find("NVITOP ") != std::string_view::npos;
+  std::string plain;
   while (lines.next()) {
-    const std::string_view line = trim(lines.line());
+    std::string_view line = trim(lines.line());
+    if (nvitop) line = plain = with_bars(line);
     if (!line.starts_with('|')) {
       if (auto stamp = time_of_line(line)) time = std::move(*stamp);
       continue;
     }
     const auto cells = split(line, '|');
-    if (cells.size() != 5) continue;  // a frame, the processes
+    if (cells.size() < 5 || (cells.size() > 5 && !nvitop)) continue;  // a frame, the processes
     const std::string_view first = trim(cells[1]), index = first.substr(0, first.find(' '));
     const auto [used, total] = both_sides(cells[2]);
     if (total.empty()) {
@@ -66,6 +86,7 @@ Result<LogTable> table_of_smi_text(std::string_view text) {
       gpu["name"] = trim(name.substr(0, name.find_last_of(' ')));  // without the persistence mode
       continue;
     }
+    if (gpu.empty() && nvitop && parse_number<int>(index)) gpu["index"] = index;  // one line for each GPU
     if (gpu.empty()) continue;
     if (!time.empty()) gpu["timestamp"] = time;
     gpu["memory.used"] = used;
@@ -281,28 +302,34 @@ struct LongReading {
 };
 
 // Series may stand one after the other, each with the same times: where none of them goes back in time, the readings in
-// order of time, else as they are.
+// order of time, else as they are. What was read within a tenth of the shortest time between readings of one series is
+// of one round, and has the time of its first.
 void sort_by_time(std::vector<LongReading>& readings) {
+  constexpr Nanos kOfRound = 10;
   std::vector<Nanos> at;
   std::map<std::pair<std::string_view, std::string_view>, Nanos> last;  // of a series
-  bool forward = true, again = false;
+  Nanos spacing = std::numeric_limits<Nanos>::max();
   TimeReader reader({});
   for (const LongReading& reading : readings) {
     const auto time = reader.read(reading.time);
     if (!time) return;
     const auto [known, is_new] = last.try_emplace({reading.gpu, reading.column}, *time);
-    forward = forward && *time >= known->second;
+    if (*time < known->second) return;
+    if (*time > known->second) spacing = std::min(spacing, *time - known->second);
     known->second = *time;
-    again = again || (!at.empty() && *time < at.back());
     at.push_back(*time);
   }
-  if (!forward || !again) return;
   std::vector<std::size_t> order(readings.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return at[a] < at[b]; });
   std::vector<LongReading> sorted;
   sorted.reserve(order.size());
-  for (const std::size_t i : order) sorted.push_back(readings[i]);
+  std::size_t first = 0;  // of the round
+  for (const std::size_t i : order) {
+    if (sorted.empty() || at[i] - at[first] > spacing / kOfRound) first = i;
+    sorted.push_back(readings[i]);
+    sorted.back().time = readings[first].time;
+  }
   readings = std::move(sorted);
 }
 

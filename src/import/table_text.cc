@@ -33,10 +33,12 @@ std::vector<std::string_view> header_words(std::string_view line) {
 
 }  // namespace
 
-// "#Entity   GPUTL  POWER" and a line of units; then "GPU 0     98     288.1", without any time.
+// "#Entity   GPUTL  POWER" and a line of units; then "GPU 0     98     288.1", without any time. "GPU-I 0" is an
+// instance of a GPU that is split (MIG): it is read where whole GPUs are not there.
 Result<LogTable> table_of_dcgm(std::string_view text) {
   LogTable table;
-  const std::size_t index = table.column("index");
+  const std::size_t index = table.column("index"), name = table.column("name");
+  const bool whole = text.find("\nGPU ") != std::string_view::npos;
   std::vector<std::optional<std::size_t>> columns;  // of the table, by the header's words
   LogTable::Line row;
   LineCursor lines(text);
@@ -53,12 +55,13 @@ Result<LogTable> table_of_dcgm(std::string_view text) {
       continue;
     }
     const auto words = words_of(line);
-    if (words.size() != columns.size() + 2 || words[0] != "GPU") continue;
+    if (words.size() != columns.size() + 2 || words[0] != (whole ? "GPU" : "GPU-I")) continue;
     row.clear();
     for (std::size_t i = 0; i < columns.size(); ++i)
       if (columns[i]) row.put(*columns[i], words[i + 2]);
     if (row.empty()) continue;
     row.put(index, words[1]);
+    if (!whole) row.put(name, fmt::format("MIG instance {}", words[1]));
     table.add(row);
   }
   if (table.empty())
@@ -167,6 +170,9 @@ Result<LogTable> table_of_pmon(std::string_view text) {
   }
   for (auto& [gpu, round] : rounds) finish_round(round, table);
   if (table.empty()) return fail(Errc::kInvalidInput, "no row of a GPU", "nvidia-smi pmon -o DT");
+  if (std::find(names.begin(), names.end(), "sm") == names.end())
+    return fail(Errc::kInvalidInput, "processes and their memory, as of pmon -s m, and nothing that the GPU did",
+                "nvidia-smi pmon -s um -o DT > pmon.log");
   if (std::string words = processes_words(processes); !words.empty()) table.extra["processes"] = std::move(words);
   return table;
 }

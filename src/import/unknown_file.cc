@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "base/visible.h"
 #include "import/log_reader.h"
+#include "import/table.h"
 
 namespace headroom {
 
@@ -20,6 +21,8 @@ constexpr std::string_view kRun = "headroom run -- CMD records the job itself, a
 constexpr std::string_view kLog =
     "beside the job: nvidia-smi --query-gpu=timestamp,index,utilization.gpu,memory.used,power.draw --format=csv -l 1 "
     "> gpu.csv";
+constexpr std::string_view kExport =
+    "the report itself is read: nsys export --type sqlite -o report.sqlite REPORT.nsys-rep";
 constexpr std::string_view kAccepted = "headroom import --help lists what can be read";
 
 // A kind of file, by the bytes that it begins with or by its ending. {} of `next` is the file's name.
@@ -50,6 +53,30 @@ constexpr std::array kKinds{
     Kind{"%PDF", "", "a PDF", kLog},
 };
 
+// A text that tells what it is by words in it.
+struct Text {
+  std::string_view words, what, next;
+};
+constexpr std::array kTexts{
+    Text{"Slurm Job Statistics", "means of a whole job, as jobstats prints them: nothing of what the GPU did when",
+         kLog},
+    Text{"Total Time (ns)  Instances", "what nsys stats prints: sums of a report of Nsight Systems", kExport},
+    Text{"Total Time (ns)  Num Calls", "what nsys stats prints: sums of a report of Nsight Systems", kExport},
+    Text{"CSV output\"\n\"Author:\"", "a table of dstat or dool, of which no column of a GPU is known", kLog},
+    Text{"| ID | GPU | MEM |", "GPUtil's table, which does not say when a row was taken",
+         "write a line with the time and the readings: 2025-06-03 14:02:11 GPU 0: util=87%; or beside the job: "
+         "nvidia-smi "
+         "--query-gpu=timestamp,index,utilization.gpu,memory.used --format=csv -l 1 > gpu.csv"},
+};
+
+// "1741600000123 93.0 0": time, value and step of one metric, which MLflow names the file by.
+bool is_metric_of_mlflow(std::string_view line) {
+  const auto words = split(line, ' ');
+  constexpr std::size_t kDigitsOfTime = 13;
+  return words.size() == 3 && words[0].size() == kDigitsOfTime &&
+         std::all_of(words.begin(), words.end(), [](auto word) { return parse_number<double>(word).has_value(); });
+}
+
 // TensorBoard's files begin with a length and its checksum.
 bool is_tensorboard(std::string_view head) { return head.substr(0, 64).find("brain.Event:") != std::string_view::npos; }
 
@@ -61,10 +88,17 @@ bool is_progress(std::string_view line) {
          (has("step") || has("epoch") || has("iter") || has("loss") || has("it/s") || has("s/it"));
 }
 
+// "45, 8123, 24576" and "45 %, 8123 MiB".
+bool is_row_of_readings(const std::vector<std::string_view>& cells) {
+  return cells.size() > 1 && std::all_of(cells.begin(), cells.end(), [](std::string_view cell) {
+           return parse_number<double>(cell.substr(0, cell.find(' '))).has_value();
+         });
+}
+
 struct Seen {
-  std::string_view first;  // line that is not empty
-  std::size_t progress = 0;
-  bool table = false;  // the first line has several cells, and the next as many
+  std::string_view first;                             // line that is not empty
+  std::size_t progress = 0, readings = 0, cells = 0;  // cells: of a row of readings
+  bool table = false;                                 // the first line has several cells, and the next as many
 };
 
 Seen look_at(std::string_view head) {
@@ -77,6 +111,7 @@ Seen look_at(std::string_view head) {
     if (lines == 0) seen.first = line, cells = csv_cells(line).size();
     if (lines == 1) seen.table = cells > 1 && csv_cells(line).size() == cells;
     if (is_progress(line)) ++seen.progress;
+    if (const auto row = csv_cells(line); is_row_of_readings(row)) ++seen.readings, seen.cells = row.size();
     ++lines;
   }
   return seen;
@@ -136,6 +171,8 @@ Error unknown_file(const std::string& name, std::string_view text) {
   if (is_tensorboard(head)) return error("what a job wrote for TensorBoard, which has no readings of GPUs", kRun);
   if (head.find('\0') != std::string_view::npos) return error("a binary file, not a log", kAccepted);
   if (head.find("NVSMI LOG") != std::string_view::npos) return error("this is nvidia-smi's text for people", kLog);
+  for (const Text& known : kTexts)
+    if (head.find(known.words) != std::string_view::npos) return error(known.what, known.next);
   const Seen seen = look_at(head);
   const auto cells = csv_cells(seen.first);
   if (is_accounting(cells))
@@ -147,8 +184,7 @@ Error unknown_file(const std::string& name, std::string_view text) {
     return error("this is a log of processes, as of --query-compute-apps: their memory, and nothing that the GPU did",
                  kLog);
   if (is_nsys_stats(cells))
-    return error("a table of nsys stats, which are rows of a report of Nsight Systems",
-                 "the report itself is read: nsys export --type sqlite -o report.sqlite REPORT.nsys-rep");
+    return error("a table of nsys stats, which are rows of a report of Nsight Systems", kExport);
   if (const char first = trim(head)[0]; first == '{' || first == '[') {
     if (head.find("\"op_code\"") != std::string_view::npos)
       return error("this is a journal of Optuna", fmt::format("headroom study {}", typed_word(name)));
@@ -159,9 +195,21 @@ Error unknown_file(const std::string& name, std::string_view text) {
     return error(fmt::format("a table of which no column is a reading of a GPU that is known: {}",
                              fmt::join(csv_cells(seen.first.substr(0, kShown)), ", ")),
                  "if one is: --columns NAME=utilization.gpu,NAME=timestamp; else " + std::string(kLog));
+  if (!seen.table && seen.readings >= kEnough)
+    return error(fmt::format("rows of {} numbers and no header, so what they mean is not known", seen.cells),
+                 "say it with --columns utilization.gpu,memory.used,… in the order given to --query-gpu");
+  if (is_metric_of_mlflow(seen.first))
+    return error("times and values of one metric, and no name of it, as MLflow keeps them",
+                 fmt::format("if it is the utilisation: tr ' ' , < {} | headroom why - --columns "
+                             "timestamp,utilization.gpu,-",
+                             typed_word(name)));
+  if (are_lines_without_times(text))
+    return error("lines with readings of a GPU, and no time in front of them",
+                 "write the time first: 2025-06-03 14:02:11 GPU 0: util=87%; or " + std::string(kLog));
   if (seen.progress >= kEnough) return error("what a program printed, without a reading of a GPU", kRun);
-  return error(fmt::format("a text without a reading of a GPU; it begins with '{}'", seen.first.substr(0, kShown)),
-               kLog);
+  return error(
+      fmt::format("a text in which no reading of a GPU is known; it begins with '{}'", seen.first.substr(0, kShown)),
+      kLog);
 }
 
 }  // namespace headroom

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/line_prefixes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+#include "import/column_rows.h"
+#include "import/log_reader.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr std::size_t kLongestPrefix = 100;
+
+struct Split {
+  std::string_view writer, rest;
+};
+
+// "node7" of "Mar 10 10:15:01 node7 nvidia-smi[1234]"; of all others the whole.
+std::string_view writer_of(std::string_view prefix) {
+  prefix = trim(prefix);
+  const auto blank = prefix.rfind(' ');
+  if (blank == std::string_view::npos || prefix.find(':') == std::string_view::npos) return prefix;
+  const std::string_view before = trim(prefix.substr(0, blank));
+  return before.substr(before.find_last_of(' ') + 1);  // npos + 1 is 0
+}
+
+// The line at the first `sign` behind which `wanted` holds of what follows.
+template <class Wanted>
+std::optional<Split> split_at(std::string_view line, std::string_view sign, const Wanted& wanted) {
+  const std::string_view front = line.substr(0, kLongestPrefix);
+  for (auto at = front.find(sign); at != std::string_view::npos; at = front.find(sign, at + 1)) {
+    const std::string_view rest = trim(line.substr(at + sign.size()));
+    if (at > 0 && front.substr(0, at).find(',') == std::string_view::npos && wanted(rest))
+      return Split{writer_of(line.substr(0, at)), rest};
+  }
+  return std::nullopt;
+}
+
+bool is_timed_header(std::string_view text) {
+  const auto cells = csv_cells(text);
+  const auto is_time = [](std::string_view cell) {
+    const auto rule = csv_column(cell);
+    return rule && rule->role == ColumnRole::kTimestamp && cell.find(':') == std::string_view::npos;
+  };
+  return cells.size() > 1 && std::any_of(cells.begin(), cells.end(), is_time) && is_csv_header(cells);
+}
+
+struct Header {
+  std::string_view text, sign;  // between prefix and text
+};
+
+// The header behind its prefix, near the beginning; nothing where a line before it is one as it stands.
+std::optional<Header> find_header(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kSigns{": ", "| ", "] ", ":"};
+  constexpr std::uint32_t kLooked = 60;
+  LineCursor lines(text);
+  while (lines.next() && lines.number() <= kLooked) {
+    const std::string_view line = trim(lines.line());
+    for (const std::string_view sign : kSigns)
+      if (const auto split = split_at(line, sign, is_timed_header)) return Header{split->rest, sign};
+    if (is_timed_header(line) || line.starts_with('{') || line.starts_with('<')) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// A number, as srun --label writes it, is of a task.
+std::string host_of(std::string_view writer) {
+  return parse_number<int>(writer) ? fmt::format("task {}", writer) : std::string(writer);
+}
+
+}  // namespace
+
+bool has_prefixes(std::string_view head) { return without_prefixes(head).has_value(); }
+
+std::optional<std::string> without_prefixes(std::string_view text) {
+  const auto header = find_header(text);
+  if (!header) return std::nullopt;
+  const char separator = separator_of(header->text);
+  std::vector<std::string_view> cells;
+  split_cells(header->text, separator, cells);
+  const std::size_t count = cells.size();
+  const auto is_log_line = [&](std::string_view rest) {
+    if (rest == header->text) return true;
+    split_cells(rest, separator, cells);
+    return cells.size() == count && is_row(cells);
+  };
+  std::map<std::string, std::size_t, std::less<>> writers;  // how many rows each wrote
+  LineCursor lines(text);
+  while (lines.next())
+    if (const auto split = split_at(lines.line(), header->sign, is_log_line); split && split->rest != header->text)
+      ++writers[std::string(split->writer)];
+  if (writers.empty()) return std::nullopt;
+  const bool several = writers.size() > 1;
+  std::string plain;
+  bool headed = false;
+  LineCursor again(text);
+  while (again.next()) {
+    if (const auto split = split_at(again.line(), header->sign, is_log_line)) {
+      const bool names = split->rest == header->text;
+      if (!names || !std::exchange(headed, true)) {
+        plain += split->rest;
+        if (several) plain += fmt::format("{}{}", separator, names ? "hostname" : host_of(split->writer));
+      }
+    } else if (const auto message = split_at(again.line(), header->sign, [](std::string_view) { return true; });
+               !message || writers.contains(message->writer)) {
+      plain += message ? message->rest : again.line();
+    }
+    if (again.complete()) plain += '\n';
+  }
+  return plain;
+}
+
+}  // namespace headroom

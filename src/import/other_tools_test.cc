@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// What other tools than nvidia-smi's print of GPUs.
+#include "import/log_test_support.h"
+
+namespace headroom {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(OtherTools, NvitopsScreenIsATable) {
+  std::string text, compact;
+  for (int s = 0; s < 3; ++s) {
+    const std::string top =
+        fmt::format("Sun Nov 16 14:03:{:02} 2025\n╒═══╕\n│ NVITOP 1.3.2       Driver Version: 535.129.03 │\n", 10 * s);
+    text +=
+        top + fmt::format(
+                  "│ GPU  Name        Persistence-M│ Bus-Id        Disp.A │ Volatile Uncorr. ECC │\n"
+                  "│   0  GeForce RTX 3090    Off  │ 00000000:01:00.0 Off │                  N/A │ MEM: ██ 75.9% │\n"
+                  "│ 47%   62C    P2   287W / 350W │  18.00GiB / 24.00GiB │     {}%      Default │ UTL: ███ 97% │\n"
+                  "│   0  101213 C   alice 18.02GiB  97  99.8   4.1  1:12:08  python train.py │\n",
+                  90 + s);
+    compact +=
+        top + fmt::format("│   1  47%   62C    P2   287W / 350W │  18.00GiB / 24.00GiB │  {}%  Default │\n", 5 + s);
+  }
+  const Recording r = read_log(text);
+  EXPECT_EQ(r.meta.origin, "import:smi-text");
+  EXPECT_THAT(times(r), ElementsAre(0, 10, 20));
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.9, 0.91, 0.92));
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 18.0 * (1 << 30));
+  EXPECT_EQ(values(r, Metric::kPower)[0], 287);
+  EXPECT_EQ(device_of(r.sources[0]).name, "GeForce RTX 3090");
+  const Recording one = read_log(compact);
+  EXPECT_EQ(device_of(one.sources[0]).index, 1);
+  EXPECT_THAT(values(one, Metric::kGpuUtil), ElementsAre(0.05, 0.06, 0.07));
+}
+
+TEST(OtherTools, TegrastatsTellsTheUseOfAJetson) {
+  std::string text, untimed;
+  for (int s = 0; s < 3; ++s) {
+    const std::string line = fmt::format(
+        "RAM 5041/7620MB (lfb 4x2MB) CPU [12%@1510,off] EMC_FREQ 30%@2133 GR3D_FREQ {}%@[624] VIC_FREQ 115 CPU@52.5C "
+        "GPU@53.1C VDD_IN 8231mW/7900mW\n",
+        70 + s);
+    text += fmt::format("03-04-2025 10:15:{:02} {}", s, line);
+    untimed += line;
+  }
+  const Recording r = read_log(text);
+  EXPECT_EQ(r.meta.origin, "import:tegrastats");
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.7, 0.71, 0.72));
+  EXPECT_EQ(values(r, Metric::kTemperature)[0], 53);
+  EXPECT_EQ(r.tracks[0].at[0] / kSecond, 1741083300) << "the fourth of March";
+  EXPECT_THAT(values(r, Metric::kPower), ::testing::IsEmpty()) << "that of the board is none of the GPU's";
+  EXPECT_THAT(import_error(untimed).hint, HasSubstr("--log-interval"));
+}
+
+TEST(OtherTools, PowermetricsTellsTheUseOfAMac) {
+  std::string text = "Machine model: Mac14,6\n\n";
+  for (int s = 0; s < 3; ++s)
+    text += fmt::format(
+        "*** Sampled system activity (Tue Mar  4 10:00:{:02} 2025 +0100) (1004.98ms elapsed) ***\n\n**** GPU usage "
+        "****\n\nGPU HW active frequency: 1340 MHz\nGPU HW active residency:  {}.50% (444 MHz: .5% 612 MHz:   0%)\nGPU "
+        "idle residency:  12.5%\nGPU Power: 17400 mW\n",
+        s, 80 + s);
+  const Recording r = read_log(text);
+  EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.805, 0.815, 0.825));
+  EXPECT_NEAR(values(r, Metric::kPower)[0], 17.4, 1e-9);
+  EXPECT_EQ(values(r, Metric::kSmClock)[0], 1340);
+  EXPECT_EQ(r.tracks[0].at[0] / kSecond, 1741078800) << "09:00 UTC";
+}
+
+TEST(OtherTools, AmdSmiMonitorIsATable) {
+  std::string text = " TIMESTAMP  GPU  POWER   GPU_T   MEM_T   GFX_CLK   GFX%   ENC%      VRAM_USAGE\n";
+  for (int s = 0; s < 3; ++s)
+    for (int gpu = 0; gpu < 2; ++gpu)
+      text += fmt::format("{}    {}  412 W   65 °C   52 °C  1834 MHz  {} %    N/A  120.0/192.0 GB\n",
+                          1741600001 + 2 * s, gpu, 90 + gpu);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_EQ(r.meta.origin, "import:amd-smi");
+  EXPECT_THAT(times(r, 1), ElementsAre(0, 2, 4));
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.91, 0.91, 0.91));
+  EXPECT_EQ(values(r, Metric::kPower)[0], 412);
+  EXPECT_EQ(values(r, Metric::kMemoryUsed)[0], 120.0 * (1 << 30));
+  EXPECT_EQ(device_of(r.sources[0]).memory_total_bytes, std::int64_t{192} << 30);
+}
+
+TEST(OtherTools, TelegrafWritesLineProtocolAndJson) {
+  std::string influx, json;
+  for (int s = 0; s < 3; ++s) {
+    influx += fmt::format(
+        "cpu,cpu=cpu-total,host=a usage_user=90.5 {0}000000000\ntemp,host=a,sensor=core temp=45 {0}000000000\n"
+        "nvidia_smi,host=a,index=0,name=NVIDIA\\ A100,uuid=GPU-1 driver_version=\"535.1, a b\",memory_used=30960i,"
+        "power_draw=200.5,utilization_gpu={1}i {0}000000000\n",
+        1741600000 + 10 * s, 70 + s);
+    json += fmt::format(
+        "{{\"fields\":{{\"temp\":45}},\"name\":\"temp\",\"tags\":{{\"host\":\"a\"}},\"timestamp\":{0}}}\n"
+        "{{\"fields\":{{\"memory_used\":30960,\"power_draw\":200.5,\"utilization_gpu\":{1}}},\"name\":\"nvidia_smi\","
+        "\"tags\":{{\"index\":\"0\",\"name\":\"NVIDIA A100\",\"uuid\":\"GPU-1\"}},\"timestamp\":{0}}}\n",
+        1741600000 + 10 * s, 70 + s);
+  }
+  for (const std::string& text : {influx, json}) {
+    const Recording r = read_log(text);
+    ASSERT_EQ(r.sources.size(), 1u) << text;
+    EXPECT_EQ(device_of(r.sources[0]).name, "NVIDIA A100");
+    EXPECT_EQ(device_of(r.sources[0]).uuid, "GPU-1");
+    EXPECT_THAT(times(r), ElementsAre(0, 10, 20));
+    EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.7, 0.71, 0.72));
+    EXPECT_THAT(values(r, Metric::kPower), ElementsAre(200.5, 200.5, 200.5));
+  }
+  EXPECT_EQ(read_log(influx).meta.origin, "import:influx");
+}
+
+TEST(OtherTools, JsonMayHoldATableByItsColumnsOrARowPerMetric) {
+  const std::string pandas =
+      R"({"_timestamp":{"0":1741600000,"1":1741600010},"system.cpu":{"0":3,"1":4},"system.gpu.0.gpu":{"0":80,"1":90}})";
+  const std::string lists = R"({"timestamps": [1741600000, 1741600010], "gpu_util": [80, 90], "loss": [2.0, 1.5]})";
+  std::string mlflow = R"({"metrics":[)";
+  for (int i = 0; i < 2; ++i)
+    mlflow += fmt::format(R"({}{{"key":"system/gpu_0_utilization_percentage","value":{},"timestamp":{},"step":{}}})",
+                          i ? "," : "", 80 + 10 * i, 1741600000123 + 10000 * i, i);
+  mlflow += "]}";
+  for (const std::string& text : {pandas, lists, mlflow}) {
+    const Recording r = read_log(text);
+    ASSERT_EQ(r.tracks.size(), 1u) << text;
+    EXPECT_THAT(times(r), ElementsAre(0, 10)) << text;
+    EXPECT_THAT(values(r, Metric::kGpuUtil), ElementsAre(0.8, 0.9)) << text;
+  }
+  EXPECT_EQ(sniff_log(mlflow.substr(0, mlflow.size() - 20)), LogFormat::kJsonRows) << "by its beginning";
+  EXPECT_THAT(import_error(R"({"gpu_util": [80, 90], "loss": [2.0, 1.5]})").what, HasSubstr("JSON of a tool"))
+      << "no times";
+}
+
+TEST(OtherTools, InstancesOfAGpuThatIsSplitAreDevices) {
+  std::string text = "#Entity   GRACT        SMACT\nID\n";
+  for (int s = 0; s < 3; ++s) text += "GPU-I 0     0.900        0.500\nGPU-I 1     0.030        0.010\n";
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_EQ(device_of(r.sources[1]).name, "MIG instance 1");
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.03, 0.03, 0.03));
+}
+
+TEST(OtherTools, WhatIsNoLogIsCalledWhatItIs) {
+  const auto says = [](std::string_view text, const char* what, const char* hint) {
+    const Error error = import_error(text);
+    EXPECT_THAT(error.what, HasSubstr(what)) << text;
+    EXPECT_THAT(error.hint, HasSubstr(hint)) << text;
+  };
+  says("=====\n  Slurm Job Statistics\n=====\n  GPU utilization  [||| 68%]\n", "jobstats", "--query-gpu");
+  says(" ** CUDA GPU Kernel Summary:\n Time (%)  Total Time (ns)  Instances  Avg (ns)\n", "nsys stats", "nsys export");
+  says("| ID | GPU | MEM |\n------------------\n|  0 | 97% | 45% |\n", "does not say when", "--query-gpu");
+  says("1741600000123 71.0 0\n1741600010123 72.0 1\n", "as MLflow keeps them", "--columns timestamp,utilization.gpu,-");
+  std::string printed;
+  for (int i = 0; i < 4; ++i)
+    printed += fmt::format("Epoch {} | loss 0.5 | GPU util: {}% | mem: 7.2/15.9 GB\n", i, 40 + i);
+  says(printed, "no time in front of them", "write the time first");
+  says("# gpu pid type fb ccpm command\n# Idx # C/G MB MB name\n 0 31001 C 18221 0 python\n",
+       "nothing that the GPU did", "pmon -s um");
+}
+
+}  // namespace
+}  // namespace headroom

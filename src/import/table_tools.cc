@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tools of GPUs without nvidia-smi print: tegrastats of a Jetson, powermetrics of a Mac, amd-smi monitor.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+#include "import/log_reader.h"
+#include "import/table.h"
+
+namespace headroom {
+
+namespace {
+
+// The number that `text` begins with, as it is written; blanks may stand before it.
+std::string_view number_at(std::string_view text) {
+  text = text.substr(std::min(text.find_first_not_of(' '), text.size()));
+  return text.substr(0, text.find_first_not_of("0123456789."));
+}
+
+// The number behind `name`, as it is written; "" where there is none.
+std::string_view number_behind(std::string_view text, std::string_view name) {
+  const auto at = text.find(name);
+  return at == std::string_view::npos ? std::string_view() : number_at(text.substr(at + name.size()));
+}
+
+std::vector<std::string_view> blank_words(std::string_view line) {
+  auto words = split(line, ' ');
+  std::erase(words, "");
+  return words;
+}
+
+}  // namespace
+
+// 03-04-2025 10:15:01 RAM 5041/7620MB (lfb 4x2MB) CPU [12%@1510,off] EMC_FREQ 30% GR3D_FREQ 97%@[624] GPU@53.1C …
+// The month stands first. Memory is the board's, of which the GPU's part is not told; so is the power.
+Result<LogTable> table_of_tegrastats(std::string_view text) {
+  LogTable table;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    const auto use = number_behind(line, "GR3D_FREQ ");
+    if (use.empty()) continue;
+    LogTable::Row row{{"utilization.gpu", std::string(use)}};
+    const auto words = split(line, ' ');
+    if (words.size() > 2 && words[0].size() == 10 && words[1].size() == 8 && words[0][2] == '-' && words[1][2] == ':')
+      row["timestamp"] =
+          fmt::format("{}-{}-{} {}", words[0].substr(6), words[0].substr(0, 2), words[0].substr(3, 2), words[1]);
+    for (const std::string_view name : {" GPU@", " gpu@"})
+      if (const auto temperature = number_behind(line, name); !temperature.empty())
+        row["temperature.gpu"] = temperature;
+    table.add(row);
+  }
+  if (table.empty()) return fail(Errc::kInvalidInput, "no line with GR3D_FREQ", "tegrastats --interval 1000 > gpu.log");
+  return table;
+}
+
+// *** Sampled system activity (Tue Mar  4 10:00:00 2025 +0100) (1004.98ms elapsed) ***
+// GPU HW active residency:  87.50% (444 MHz: .5% …)
+// GPU Power: 17400 mW
+Result<LogTable> table_of_powermetrics(std::string_view text) {
+  constexpr std::string_view kSampled = "*** Sampled system activity (";
+  LogTable table;
+  LogTable::Row row;
+  const auto done = [&] {
+    if (row.contains("timestamp") && row.contains("utilization.gpu")) table.add(row);
+    row.clear();
+  };
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    if (line.starts_with(kSampled)) {
+      done();
+      const std::string_view time = line.substr(kSampled.size());
+      row["timestamp"] = time.substr(0, time.find(')'));
+    }
+    for (const auto& [words, column] :
+         {std::pair{"GPU HW active residency:", "utilization.gpu"},
+          std::pair{"GPU active residency:", "utilization.gpu"}, std::pair{"GPU Power:", "power.draw [mW]"},
+          std::pair{"GPU HW active frequency:", "clocks.sm"}})
+      if (const auto number = line.starts_with(words) ? number_behind(line, words) : ""; !number.empty())
+        row[column] = number;
+  }
+  done();
+  if (table.empty())
+    return fail(Errc::kInvalidInput, "no sample of a GPU", "sudo powermetrics --samplers gpu_power -i 1000 > gpu.log");
+  return table;
+}
+
+namespace {
+
+struct AmdColumn {
+  std::string_view name, column;
+};
+constexpr std::array kAmdColumns{
+    AmdColumn{"TIMESTAMP", "timestamp"},
+    AmdColumn{"GPU", "index"},
+    AmdColumn{"POWER", "power.draw"},
+    AmdColumn{"GPU_T", "temperature.gpu"},
+    AmdColumn{"GPU_TEMP", "temperature.gpu"},
+    AmdColumn{"MEM_T", "temperature.memory"},
+    AmdColumn{"MEM_TEMP", "temperature.memory"},
+    AmdColumn{"GFX_CLK", "clocks.sm"},
+    AmdColumn{"GFX_CLOCK", "clocks.sm"},
+    AmdColumn{"GFX%", "utilization.gpu"},
+    AmdColumn{"GFX_UTIL", "utilization.gpu"},
+    AmdColumn{"MEM%", "utilization.memory"},
+    AmdColumn{"MEM_UTIL", "utilization.memory"},
+    AmdColumn{"MEM_CLOCK", "clocks.mem"},
+    AmdColumn{"VRAM_USED", "memory.used"},
+    AmdColumn{"VRAM_TOTAL", "memory.total"},
+};
+
+// "412 W" and "120.1/191.7 GB" are one cell: a unit stands behind its number.
+std::vector<std::string> amd_cells(std::string_view line) {
+  std::vector<std::string> cells;
+  for (const std::string_view word : blank_words(line)) {
+    const bool value = is_digit(word[0]) || word == "N/A" || word[0] == '-';
+    if (value || cells.empty())
+      cells.emplace_back(word);
+    else
+      cells.back() += fmt::format(" {}", word);
+  }
+  return cells;
+}
+
+}  // namespace
+
+bool is_amd_header(std::string_view line) {
+  const auto words = blank_words(line);
+  const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
+  return line.find(',') == std::string_view::npos && has("GPU") && (has("GFX%") || has("GFX_UTIL"));
+}
+
+//  TIMESTAMP  GPU  POWER   GPU_T   MEM_T   GFX_CLK   GFX%   MEM%      VRAM_USAGE
+// 1741600001    0  412 W   65 °C   52 °C  1834 MHz   98 %   45 %  120.1/191.7 GB
+Result<LogTable> table_of_amd_monitor(std::string_view text) {
+  LogTable table;
+  std::vector<std::string> names;
+  std::string time;
+  LineCursor lines(text);
+  while (lines.next()) {
+    const std::string_view line = trim(lines.line());
+    if (is_amd_header(line)) {
+      names.clear();
+      for (const std::string_view word : blank_words(line)) names.emplace_back(word);
+      continue;
+    }
+    if (auto stamp = time_of_line(line)) time = std::move(*stamp);
+    const auto cells = amd_cells(line);
+    if (names.empty() || cells.size() != names.size() || !parse_number<std::int64_t>(cells[0])) continue;
+    LogTable::Row row;
+    if (!time.empty()) row["timestamp"] = time;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == "VRAM_USAGE") {
+        const auto slash = cells[i].find('/'), blank = cells[i].rfind(' ');
+        if (slash == std::string::npos || blank == std::string::npos) continue;
+        row["memory.used"] = cells[i].substr(0, slash) + cells[i].substr(blank);
+        row["memory.total"] = cells[i].substr(slash + 1);
+      } else if (const auto known = std::find_if(kAmdColumns.begin(), kAmdColumns.end(),
+                                                 [&](const AmdColumn& c) { return c.name == names[i]; });
+                 known != kAmdColumns.end()) {
+        const bool degrees = known->column.starts_with("temperature");  // "65 °C"
+        row[std::string(known->column)] = degrees && is_digit(cells[i][0]) ? number_at(cells[i]) : cells[i];
+      }
+    }
+    table.add(row);
+  }
+  if (table.empty())
+    return fail(Errc::kInvalidInput, "a header of amd-smi monitor and no row of a GPU",
+                "amd-smi monitor -p -t -u -v -w 1 --csv > gpu.csv");
+  return table;
+}
+
+}  // namespace headroom
