@@ -38,6 +38,14 @@ bool value_follows(const CLI::App& app, const std::string& word) {
   return false;
 }
 
+// Whether the word behind the one at `i` can only be its value: a command that stands behind dashes is none of the
+// words before these, and what follows the value is an option or the dashes.
+bool only_a_value_follows(std::span<char*> arguments, std::size_t i) {
+  if (i + 2 >= arguments.size() || is_option(arguments[i + 1]) || !is_option(arguments[i + 2])) return false;
+  const auto rest = arguments.subspan(i + 2);
+  return std::any_of(rest.begin(), rest.end(), [](const char* word) { return std::string_view(word) == "--"; });
+}
+
 const CLI::App& innermost(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : innermost(*parsed.front());
@@ -89,7 +97,13 @@ Words part_words(const DeclaredVerb& declared, std::span<char*> arguments) {
       words.after.assign(after.begin(), after.end());
       return words;
     }
-    if (!value && lacks_value(declared.app, word)) words.lacking = word.substr(0, word.find('='));
+    if (!value && lacks_value(declared.app, word)) {
+      if (!word.ends_with('=') && only_a_value_follows(arguments, i)) {
+        words.own.push_back(word + "=" + arguments[++i]);
+        continue;
+      }
+      words.lacking = word.substr(0, word.find('='));
+    }
     value = !value && is_option(word) && value_follows(declared.app, word);
     words.own.push_back(word);
   }

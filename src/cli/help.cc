@@ -103,7 +103,7 @@ std::string overview(const report::TextOptions& layout) {
     text += row(std::string(verb.name), std::string(verb.summary), width_of(layout) < kNarrow ? 6 : 14, layout);
   }
   std::string examples;
-  for (const char* example : {"headroom run python3 train.py", "headroom why gpu_stats.csv", "headroom doctor"})
+  for (const char* example : {"headroom run python3 train.py", "headroom why --pid 4711", "headroom why gpu_stats.csv"})
     examples += "  " + report::typed(example, layout) + "\n";
   text += headed("Examples", examples, layout) + "\n";
   text +=

@@ -115,6 +115,11 @@ class Top {
     return look;
   }
 
+  // Nobody looks at a time of it, or is about to do something with what is shown.
+  [[nodiscard]] bool follows() const {
+    return !state_.at && !state_.plays && state_.page == screen::Page::kMain && state_.prompt == screen::Prompt::kNone;
+  }
+
   // False: it is over.
   bool pressed(screen::Key key) {
     const auto before = screen::window_of(state_, watched_.span());
@@ -137,6 +142,12 @@ class Top {
     if (now >= watched_.next_look()) {
       grew = watched_.look_again();
       changed = grew && !state_.at;  // what stands still stays as it is, but for how long the recording is by now
+      if (follows() && watched_.go_on_with_next()) {
+        state_.gpu.reset();
+        state_.row = 0;
+        state_.message = "what was begun since is shown now";
+        changed = true;
+      }
     }
     if (state_.plays && now - last_frame_ >= frame()) {
       screen::pass(state_, now - last_frame_, watched_.span());

@@ -37,16 +37,19 @@ Result<WatchedRecording> WatchedRecording::open(const std::string& what, const I
   const Nanos cpu = process_cpu_now();
   watched.trace_ = trace_of(path);
   HR_TRY(watched.opened_, open_recording(path, import, {.leave_out = metrics_not_viewed()}));
+  watched.import_ = import;
+  watched.newest_ = what == "last";
   watched.name_ = last_part(path);
   watched.read_at_ = boottime_now();
   watched.cost_ = process_cpu_now() - cpu;
-  watched.next_look_ = watched.grows() ? watched.read_at_ + kEvery : kNever;
+  watched.plan_next_look();
   return watched;
 }
 
 bool WatchedRecording::look_again() {
   const Nanos now = boottime_now();
   next_look_ = now + kEvery;
+  if (!grows()) return false;
   const FileTrace trace = trace_of(opened_.path);
   if (trace == trace_ && now - read_at_ < kSilent) return false;
   const Nanos cpu = process_cpu_now();
@@ -63,6 +66,16 @@ bool WatchedRecording::look_again() {
   return true;
 }
 
+bool WatchedRecording::go_on_with_next() {
+  if (!newest_ || grows()) return false;
+  const auto path = path_of_recording("last");
+  if (!path || *path == opened_.path) return false;
+  auto next = open("last", import_);
+  if (!next) return false;  // it has hardly begun: at the next look
+  *this = std::move(*next);
+  return true;
+}
+
 void WatchedRecording::explain_window(const screen::State& state) {
   const Nanos cpu = process_cpu_now();
   ExplainOptions options;
@@ -73,7 +86,14 @@ void WatchedRecording::explain_window(const screen::State& state) {
   explanation_ = explain(recording(), options);
   view_ = view::view_of(recording(), explanation_, {.bins = 1, .series_bins = 1, .most_processes = 200});
   explaining_cost_ = process_cpu_now() - cpu;
-  next_look_ = grows() ? read_at_ + std::max(kEvery, kCostParts * (cost_ + explaining_cost_)) : kNever;
+  plan_next_look();
+}
+
+void WatchedRecording::plan_next_look() {
+  if (grows())
+    next_look_ = read_at_ + std::max(kEvery, kCostParts * (cost_ + explaining_cost_));
+  else
+    next_look_ = newest_ ? boottime_now() + kEvery : kNever;
 }
 
 // A file of ours; what is a copy of one in another form stays as it is.

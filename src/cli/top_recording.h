@@ -20,7 +20,10 @@ class WatchedRecording {
   // Reads it again if it has grown, or if its writer has been silent so long that it may be dead, and if that costs
   // little of a core. True: it is another one now. What cannot be read leaves what was there, and trouble().
   bool look_again();
-  [[nodiscard]] Nanos next_look() const { return next_look_; }  // boottime; far off for what no longer grows
+  // Of `last`, once that has ended: the one that was begun since takes its place. False where there is none.
+  bool go_on_with_next();
+  // boottime; far off for what no longer grows, unless it is `last`
+  [[nodiscard]] Nanos next_look() const { return next_look_; }
   void explain_window(const screen::State& state);
   [[nodiscard]] Nanos explaining_cost() const { return explaining_cost_; }
 
@@ -33,7 +36,10 @@ class WatchedRecording {
 
  private:
   [[nodiscard]] bool grows() const;
+  void plan_next_look();
 
+  ImportOptions import_;
+  bool newest_ = false;  // it was asked for as `last`
   OpenedRecording opened_;
   std::optional<GrowingRecording> growing_;  // where what was opened grows: read when it first has
   std::string name_, trouble_;

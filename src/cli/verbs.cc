@@ -55,10 +55,12 @@ constexpr std::array kVerbs{
                      "probe --vary lr=0.1,0.2 --for 30s --rounds 5 -- ./train --lr {lr}",
          .command_after_dashes = true},
     Verb{.name = "why",
-         .summary = "say where a recording's GPU time went, and why",
+         .summary = "say where a recording's GPU time went, and why; or that of a process that runs",
          .declare = declare_why,
-         .usage = "[OPTIONS] [RECORDING]",
+         .usage = "[OPTIONS] [RECORDING]\n"
+                  "[OPTIONS] --pid PID",
          .examples = "why\n"
+                     "why --pid 4711\n"
                      "why last~1\n"
                      "why gpu_stats.csv --json"},
     Verb{.name = "top",

@@ -13,6 +13,7 @@
 #include "cli/families.h"
 #include "cli/open_recording.h"
 #include "cli/output.h"
+#include "cli/record_running.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
@@ -28,6 +29,8 @@ struct WhyOptions {
   bool json = false;
   std::optional<std::size_t> width;
   bool full = false;
+  std::vector<std::int64_t> pids;  // of what runs: a recording is made of them first
+  std::string duration = "30s";    // of that recording
   std::string remaining, batch, job_duration, from, to;
   bool list_thresholds = false;
   std::vector<std::string> thresholds;  // NAME=VALUE
@@ -68,17 +71,23 @@ Result<Thresholds> thresholds_of(const std::vector<std::string>& settings) {
   return limits;
 }
 
-Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRecording& opened) {
+// What can be asked before there is a recording.
+Result<ExplainOptions> asked(const WhyOptions& options) {
   ExplainOptions explain;
-  explain.path = opened.path;
-  explain.file_bytes = opened.file_bytes;
   HR_TRY(explain.remaining, optional_duration("--remaining", options.remaining));
   HR_TRY(explain.batch, batch_of(options.batch));
   HR_TRY(explain.job_duration, optional_duration("--job-duration", options.job_duration));
-  HR_TRY(const auto from, optional_duration("--from", options.from));
-  HR_TRY(const auto to, optional_duration("--to", options.to));
   HR_TRY(explain.families, users_families());
   HR_TRY(explain.limits, thresholds_of(options.thresholds));
+  return explain;
+}
+
+Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRecording& opened) {
+  HR_TRY(ExplainOptions explain, asked(options));
+  explain.path = opened.path;
+  explain.file_bytes = opened.file_bytes;
+  HR_TRY(const auto from, optional_duration("--from", options.from));
+  HR_TRY(const auto to, optional_duration("--to", options.to));
   const Nanos span = opened.recording.meta.end - opened.recording.meta.start;
   if (from || to) explain.window = {from.value_or(0), std::min(span, to.value_or(span))};
   if (explain.window && explain.window->first >= explain.window->second)
@@ -94,15 +103,18 @@ bool speaks_of_batches(const Explanation& e) {
                      [](const Finding& finding) { return finding.bound.find("batch ") != std::string::npos; });
 }
 
+// What of a process that somebody else started could not be watched, which the short report has no room for.
+void say_what_is_missing(const RecordingMeta& meta) {
+  for (const MissingTier& missing : meta.missing_tiers)
+    if (missing.tier == 'Y') say(fmt::format("watched without Python stacks: {}", missing.why));
+}
+
 Result<void> why(const WhyOptions& options, const ImportOptions& import) {
-  if (options.list_thresholds) {
-    put(report::thresholds_json());
-    return {};
-  }
   HR_TRY(const OpenedRecording opened,
          open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
   HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
   const Explanation explanation = explain(opened.recording, explaining);
+  if (!options.pids.empty()) say_what_is_missing(explanation.meta);
   if (explaining.batch && !speaks_of_batches(explanation))
     say("--batch adds nothing to this report: no finding leaves open whether the batch is too small",
         "headroom plan with the same --batch says what a larger one can bring at most");
@@ -118,12 +130,41 @@ Result<void> why(const WhyOptions& options, const ImportOptions& import) {
   return {};
 }
 
+int answer(const WhyOptions& options, const ImportOptions& import) {
+  const auto done = why(options, import);
+  return done ? kExitOk : report_error(done.error());
+}
+
+// Of what runs already: watched for a while, then explained. The recording is kept as any other one is.
+int watch_and_answer(const WhyOptions& options, const ImportOptions& import) {
+  if (const auto good = asked(options); !good) return report_error(good.error());
+  const auto duration = parse_duration(options.duration);
+  if (!duration) return report_error(duration.error());
+  RunningOptions running{.pids = options.pids, .duration = *duration};
+  running.live.interval = "200ms";  // of half a minute a reading per second would tell little
+  record_running(running, [&](const report::Recorded& recorded) {
+    WhyOptions of_it = options;
+    of_it.recording = recorded.path;
+    return answer(of_it, import);
+  });
+}
+
 }  // namespace
 
 Action declare_why(VerbInput input) {
   auto options = std::make_shared<WhyOptions>();
   auto& app = input.app;
-  app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
+  auto* const recording =
+      app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
+  auto* const pid = app.add_option("-p,--pid", options->pids,
+                                   "watch this running process and all that it starts, then explain that time")
+                        ->type_name("PID")
+                        ->excludes(recording);
+  app.add_option("-d,--duration", options->duration, "of --pid: how long to watch (default 30s); Ctrl-C ends it sooner")
+      ->type_name("DURATION")
+      ->check(duration_check())
+      ->capture_default_str()
+      ->needs(pid);
   app.add_flag("--json", options->json, "machine-readable, schema headroom.why/1");
   app.add_flag("--full", options->full, "all findings with all their evidence, phases, readings and checks");
   app.add_option("--width", options->width, "columns of the text, 40 to 160 (default: the terminal's)")
@@ -150,8 +191,11 @@ Action declare_why(VerbInput input) {
   app.add_option("--threshold", options->thresholds, "NAME=VALUE: another value for one of them")->group("");
   auto import = declare_import_options(app);
   return [options, import] {
-    const auto done = why(*options, *import);
-    return done ? kExitOk : report_error(done.error());
+    if (options->list_thresholds) {
+      put(report::thresholds_json());
+      return kExitOk;
+    }
+    return options->pids.empty() ? answer(*options, *import) : watch_and_answer(*options, *import);
   };
 }
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "base/human.h"
 #include "base/iso_time.h"
+#include "base/strings.h"
 #include "model/entities.h"
 #include "report/json_values.h"
 
@@ -45,6 +47,13 @@ std::string to_json(const Recorded& recorded) {
                               {"duration_ns", recorded.duration}, {"gpus", recorded.gpus},
                               {"processes", recorded.processes},  {"stop_reason", recorded.stop_reason}};
   return visible_json(answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
+}
+
+std::string what_is_recorded(std::size_t gpus, const std::vector<std::int64_t>& processes) {
+  std::vector<std::string> parts;
+  if (gpus > 0) parts.push_back(count_of(gpus, "GPU"));
+  if (!processes.empty()) parts.push_back(count_of(processes.size(), "process tree"));
+  return parts.empty() ? "nothing yet" : join(parts, " and ");
 }
 
 std::string to_json(const ShelfListing& listing) {

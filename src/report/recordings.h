@@ -19,6 +19,8 @@ struct Recorded {
   std::string stop_reason;
 };
 [[nodiscard]] std::string to_json(const Recorded& recorded);  // "headroom.record/1", one line
+// "1 GPU and 2 process trees"
+[[nodiscard]] std::string what_is_recorded(std::size_t gpus, const std::vector<std::int64_t>& processes);
 
 [[nodiscard]] std::string to_json(const ShelfListing& listing);                // "headroom.recordings/1"
 [[nodiscard]] std::string to_json(const PruneReport& report, DryRun dry_run);  // "headroom.recordings-prune/1"

@@ -238,6 +238,17 @@ def test_a_file_for_json_stands_behind_its_equals_sign(tmp_path, words):
     assert list(tmp_path.iterdir()) == [script] and script.read_text() == SCRIPT + "touch started\n"
 
 
+def test_before_the_dashes_of_a_command_a_word_behind_json_is_its_file(tmp_path):
+    words = ["run", "--no-gpu", "-q", "--json", "why.json", "-o", "r.hrec", "--", "echo", "--json", "x"]
+    assert headroom(tmp_path, *words).stdout == "--json x\n"
+    assert json.loads((tmp_path / "why.json").read_text("utf-8"))["schema"] == "headroom.why/1"
+    script = tmp_path / "train.sh"
+    script.write_text(SCRIPT)
+    done = headroom(tmp_path, "run", "--no-gpu", "--json", "./train.sh", "--", "args", check=False)
+    assert (done.returncode, done.stdout) == (2, "") and "train.sh" in done.stderr
+    assert script.read_text() == SCRIPT
+
+
 def test_json_of_a_command_is_the_commands(tmp_path):
     done = headroom(tmp_path, "run", "--no-gpu", "-q", "--json=why.json", "-o", "r.hrec", "echo", "--json", "x")
     assert done.stdout == "--json x\n"

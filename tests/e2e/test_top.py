@@ -352,6 +352,23 @@ def test_a_recording_that_grows_and_whose_writer_is_killed(tmp_path):
         run.wait()
 
 
+def test_once_the_last_has_ended_the_next_is_followed(tmp_path):
+    def run(name):
+        headroom(tmp_path, "run", "--no-gpu", "--", "sh", "-c", f"sleep 0.2; : {name}", HEADROOM_NVML="/none")
+    run("first")
+    first, = (tmp_path / "state" / "headroom").glob("*.hrec")
+    with OnTerminal(tmp_path, columns=120) as top, OnTerminal(tmp_path, first.name, columns=120) as named:
+        top.shows(first.name)
+        named.shows(first.name)
+        run("second")
+        second, = set((tmp_path / "state" / "headroom").glob("*.hrec")) - {first}
+        top.shows(second.name)
+        named.press("?")
+        named.shows("quit")
+        named.press("?")
+        named.shows(first.name)
+
+
 @pytest.mark.truth
 def test_a_recording_that_grows_is_not_far_behind(tmp_path):
     recording, run = recorded(tmp_path, 600)
