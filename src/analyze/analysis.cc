@@ -441,6 +441,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.worker_looks = worker_looks(stacks, a.job, a.devices);
   a.kernel_waits = kernel_waits(stacks, a.job, a.devices);
   a.idle_shares = idle_shares(stacks, a.job, a.devices, times.places);
+  a.long_stays = long_stays(stacks, a.job, a.devices, limits.time(Threshold::kLongPause));
   a.other_threads = thread_code(stacks, a.job, a.devices);
   a.pauses = pauses_of(a.phases);
   describe_phases(recording, named, a.devices, limits, a.phases);

@@ -53,6 +53,7 @@ struct Told {
   std::optional<std::pair<double, double>> batch;  // batch size now, and the one considered
   std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
   std::vector<stacks::FamilyRule> families;        // before the rules that are built in
+  SourceText source_text;
 };
 
 struct LostDevice {
@@ -123,6 +124,7 @@ struct Analysis {
   std::vector<ThreadCode> other_threads;
   CodeShare kernel_waits;
   std::map<std::string, double> idle_shares;  // by place
+  std::set<std::string> long_stays;           // places where the processes on the GPUs stay for a long pause at a time
   std::vector<PeerWait> peer_waits;
   std::map<std::string, stacks::Family> families;  // of the places that stacks name, where a rule knows them
   std::set<std::string> process_waits;             // where stacks wait for other processes, and hardly ever do else

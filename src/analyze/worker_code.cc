@@ -110,6 +110,47 @@ std::map<std::string, double> idle_shares(const StackView& stacks, const JobView
   return shares;
 }
 
+std::set<std::string> long_stays(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices,
+                                 Nanos least) {
+  constexpr Nanos kGap = kSecond / 2;  // between looks: what it was at meanwhile is not known
+  struct Stay {
+    const std::string* place = nullptr;
+    Nanos begin = 0, last = 0;
+  };
+  struct Times {
+    Nanos all = 0, in_long = 0;
+  };
+  std::map<std::string, Times> at;
+  const auto close = [&](const Stay& stay, Nanos end) {
+    if (stay.place == nullptr) return;
+    Times& times = at[*stay.place];
+    times.all += end - stay.begin;
+    if (end - stay.begin >= least) times.in_long += end - stay.begin;
+  };
+  for (const DeviceTime& device : devices) {
+    std::map<SourceId, Stay> open;
+    visit_work(device, stacks, job, [&](SourceId process, const Slice&, std::span<const ListRow> looks) {
+      if (stacks.looks.at(process).has_beside()) return;  // a look may be at another thread, which goes on meanwhile
+      Stay& stay = open[process];
+      for (const ListRow& look : looks) {
+        const stacks::StackKind& kind = stacks.kind_of(look);
+        const std::string* place = kind.busy <= stacks::Busy::kUnknown ? &kind.where : nullptr;
+        const bool near = look.at - stay.last <= kGap;
+        if (!near || place == nullptr || stay.place == nullptr || *stay.place != *place) {
+          close(stay, near ? look.at : stay.last);
+          stay = {place, look.at, look.at};
+        }
+        stay.last = look.at;
+      }
+    });
+    for (const auto& [process, stay] : open) close(stay, stay.last);
+  }
+  std::set<std::string> places;
+  for (const auto& [place, times] : at)
+    if (times.in_long > 0 && 2 * times.in_long >= times.all) places.insert(place);
+  return places;
+}
+
 std::int32_t MainLine::line() const {
   std::size_t all = 0;
   for (const auto& [line, looks] : looks_) all += looks;
@@ -118,12 +159,11 @@ std::int32_t MainLine::line() const {
   return most != looks_.end() && 2 * most->second > all ? most->first : 0;
 }
 
-std::vector<std::int32_t> lines_of_places(const StackView& stacks, const JobView& job,
-                                          const std::vector<DeviceTime>& devices,
-                                          const std::vector<std::string>& places) {
+std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& job,
+                                      const std::vector<DeviceTime>& devices, const std::vector<std::string>& places) {
   const auto is_known = [](std::int32_t line) { return line > 0; };
   if (std::none_of(stacks.line_of_list.begin(), stacks.line_of_list.end(), is_known))
-    return std::vector<std::int32_t>(places.size());
+    return std::vector<CodeLine>(places.size());
   std::map<std::string_view, std::int32_t> numbers;
   for (std::size_t place = 0; place < places.size(); ++place)
     numbers.emplace(places[place], static_cast<std::int32_t>(place));
@@ -155,12 +195,17 @@ std::vector<std::int32_t> lines_of_places(const StackView& stacks, const JobView
           place >= 0 && times[static_cast<std::size_t>(place)].holds(look.at))
         ++looks_at[look.list];
   std::vector<MainLine> seen(places.size());
-  for (std::size_t list = 0; list < looks_at.size(); ++list)
-    if (looks_at[list] > 0)
-      seen[static_cast<std::size_t>(place_of_list[list])].add(stacks.line_of_list[list], looks_at[list]);
-  std::vector<std::int32_t> lines;
-  for (const MainLine& place : seen) lines.push_back(place.line());
-  return lines;
+  std::vector<std::set<std::string_view>> files(places.size());
+  for (std::size_t list = 0; list < looks_at.size(); ++list) {
+    if (looks_at[list] == 0) continue;
+    const auto place = static_cast<std::size_t>(place_of_list[list]);
+    seen[place].add(stacks.line_of_list[list], looks_at[list]);
+    files[place].insert(stacks.kinds[stacks.kind_of_list[list]].file);
+  }
+  std::vector<CodeLine> lines(places.size());
+  for (std::size_t place = 0; place < places.size(); ++place)
+    if (files[place].size() == 1) lines[place] = {std::string(*files[place].begin()), seen[place].line()};
+  return lines;  // of two files of one name none is told
 }
 
 std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,

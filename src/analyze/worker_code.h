@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,11 @@ struct CodeShare {
                                                         const std::vector<DeviceTime>& devices,
                                                         const std::vector<std::string>& places);
 
+// Places at which the processes on the GPUs stay for at least so long at a time, from the first kernel to the last:
+// half of the looks at each of them, or more, lie in such stays.
+[[nodiscard]] std::set<std::string> long_stays(const StackView& stacks, const JobView& job,
+                                               const std::vector<DeviceTime>& devices, Nanos least);
+
 // Of looks at one place the line that more than half of them were at; 0: none was, or it is not known.
 class MainLine {
  public:
@@ -53,9 +59,9 @@ class MainLine {
 
 // By place: at which line the processes on the GPUs were there, of what may be idle time (stacks::Busy), from the first
 // idle time that is counted for it to the last.
-[[nodiscard]] std::vector<std::int32_t> lines_of_places(const StackView& stacks, const JobView& job,
-                                                        const std::vector<DeviceTime>& devices,
-                                                        const std::vector<std::string>& places);
+[[nodiscard]] std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& job,
+                                                    const std::vector<DeviceTime>& devices,
+                                                    const std::vector<std::string>& places);
 
 // What another thread of a process was at while its main thread was at something, too: the one most often seen.
 struct ThreadCode {

@@ -22,6 +22,7 @@
 #include "cli/live_parts.h"
 #include "cli/own_files.h"
 #include "cli/require.h"
+#include "cli/source_text.h"
 #include "cli/stop_rule.h"
 #include "cli/study_offer.h"
 #include "cli/terminal.h"
@@ -282,7 +283,8 @@ bool WatchedJob::report() {
   Explanation& explanation = explanation_.emplace(
       explain(*recording, {.path = result_.path,
                            .file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(result_.path, ignored)),
-                           .families = users_families_if_good()}));
+                           .families = users_families_if_good(),
+                           .source_text = source_text_of(*recording)}));
   explanation.requirements = compare::judged(requirements_, compare::figures_of(explanation));
   const bool kept = compare::all_kept(explanation.requirements);
   const auto written =

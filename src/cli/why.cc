@@ -14,6 +14,7 @@
 #include "cli/open_recording.h"
 #include "cli/output.h"
 #include "cli/record_running.h"
+#include "cli/source_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "diagnose/explain.h"
@@ -86,6 +87,7 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
   HR_TRY(ExplainOptions explain, asked(options));
   explain.path = opened.path;
   explain.file_bytes = opened.file_bytes;
+  explain.source_text = source_text_of(opened.recording);
   HR_TRY(const auto from, optional_duration("--from", options.from));
   HR_TRY(const auto to, optional_duration("--to", options.to));
   const Nanos span = opened.recording.meta.end - opened.recording.meta.start;

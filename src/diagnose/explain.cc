@@ -256,7 +256,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     window.begin = std::min(window.end, window.begin + options.window->first);
   }
   Analysis a = analyze(recording, window, options.limits,
-                       {options.remaining, options.batch, options.job_duration, options.families});
+                       {options.remaining, options.batch, options.job_duration, options.families, options.source_text});
   if (look) look(a);
   std::vector<Finding> findings;
   const auto take = [&](std::vector<Finding> found) {

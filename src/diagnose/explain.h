@@ -25,6 +25,7 @@ struct ExplainOptions {
   std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
   std::optional<std::pair<Nanos, Nanos>> window;   // offsets from the recording's start; default: all of it
   std::vector<stacks::FamilyRule> families;        // of stacks: the user's own rules
+  SourceText source_text;                          // of the job's code
   Thresholds limits;                               // others than the table's only to ask what they decide
 };
 

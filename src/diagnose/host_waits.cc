@@ -136,7 +136,8 @@ Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses) {
       for (const Cause cause : waits_in(channel, s.helpers > 0, in_pauses)) add(causes, {cause});
   if (s.owner_read.value_or(0) >= a.limits[Threshold::kReading]) add(causes, {Cause::kSlowStorage});
   if (s.owner_write.value_or(0) >= a.limits[Threshold::kReading])
-    add(causes, {in_pauses ? Cause::kCheckpointSync : Cause::kLoggingUpload});
+    add(causes, {in_pauses ? Cause::kCheckpointSync : Cause::kLoggingUpload,
+                 in_pauses ? Cause::kLoggingUpload : Cause::kCheckpointSync});
   return causes;
 }
 
@@ -214,12 +215,19 @@ Causes asleep_for(const Analysis& a, const HostSummary& s, const Claims& claims,
   Causes causes;
   if (copying(a, claims) >= a.limits[Threshold::kCovers]) causes.push_back(Cause::kPageableCopies);
   if (notebook(a)) add(causes, {Cause::kInteractiveHoldingGpu});
-  add(causes, {Cause::kLoggingUpload, Cause::kSlowStorage, Cause::kBurstyInput});
-  if (no_loader(a, s)) add(causes, {Cause::kInputInMainProcess});
-  for (const Seen& place : seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]))
+  add(causes, {Cause::kLoggingUpload, Cause::kSlowStorage});
+  // Asleep on a connection or a disk it waits for what is beyond these, not for code of its own.
+  // Its waits for kernels are among the looks: these are of whole readings, of which a part is claimed.
+  const bool beyond = s.owner_looks.share({WaitChannel::kSocket, WaitChannel::kDisk, WaitChannel::kNetworkFs}) >=
+                      a.limits[Threshold::kMajority] * part_claimed(claims);
+  if (!beyond || s.helpers > 0) add(causes, {Cause::kBurstyInput});
+  if (!beyond && no_loader(a, s)) add(causes, {Cause::kInputInMainProcess});
+  for (const Seen& place : seen_in(s.owner_looks, a.limits[Threshold::kChannelShare])) {
+    if (beyond && place.channel == WaitChannel::kFutex) continue;  // as in waits for kernels
     for (const Cause cause : waits_in(place.channel, s.helpers > 0, in_pauses))
       if (cause != Cause::kGilContention || s.owner_threads >= a.limits[Threshold::kHelpersAtWork])
         add(causes, {cause});
+  }
   if (copying(a, claims) >= a.limits[Threshold::kChannelShare]) add(causes, {Cause::kPageableCopies});
   // Its stacks are in no loader that is known; a process of its own may be one, whether it works or waits itself.
   if (s.helpers == 0)

@@ -219,12 +219,20 @@ Claims profiled_idle(const Analysis& a) {
 
 Claims in_pauses(const Analysis& a, const Claims& claims) {
   if (claims.empty()) return {};
+  constexpr double kAlone = 0.9;  // of the time there: no kernel ran beside it
+  std::vector<bool> in_long_stays;
+  for (const std::string& place : a.ledger.places) {
+    const auto idle = a.idle_shares.find(place);
+    in_long_stays.push_back(a.long_stays.contains(place) && idle != a.idle_shares.end() && idle->second >= kAlone);
+  }
   Claims pauses;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     for (const Window& pause : pauses_of(a.devices[device], between_kernels))
       if (pause.length() >= a.limits.time(Threshold::kLongPause))
         pauses.push_back({device, pause.begin, pause.end, Account::kUnexplained, -1});
-  const Claims slow = claim(a, [&](std::size_t, const Slice& slice) { return a.is_pause(slice.phase); });
+  const Claims slow = claim(a, [&](std::size_t, const Slice& slice) {
+    return a.is_pause(slice.phase) || (slice.where >= 0 && in_long_stays[static_cast<std::size_t>(slice.where)]);
+  });
   return common(claims, united(pauses, slow));
 }
 

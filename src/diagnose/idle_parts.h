@@ -68,8 +68,8 @@ struct IdleParts {
 [[nodiscard]] bool is_profiled(const Analysis& a);
 [[nodiscard]] Claims profiled_idle(const Analysis& a);
 
-// What of the claims lies in long pauses of the GPU, or in phases in which it works less than at its best: what is no
-// matter of a usual step.
+// What of the claims lies in long pauses of the GPU, in code that stacks see for as long at a time and no kernel beside
+// it, or in phases in which it works less than at its best: what is no matter of a usual step.
 [[nodiscard]] Claims in_pauses(const Analysis& a, const Claims& claims);
 
 // Time whose account marks, output, or stacks of a family tell: no guess by counters.

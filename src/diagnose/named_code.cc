@@ -138,6 +138,18 @@ std::string beside(const Analysis& a, Finding& finding) {
 
 }  // namespace
 
+namespace {
+
+// "; line 41 of train.py is: batch = next(batches)"
+std::string source_of(const Analysis& a, const NamedCode& code) {
+  const CodeLine line = a.ledger.line_of(code.where);
+  const std::string text = line.line > 0 && a.told.source_text ? a.told.source_text(line) : "";
+  if (text.empty()) return "";
+  return fmt::format("; line {} of {} is: {}", line.line, line.file.substr(line.file.rfind('/') + 1), text);
+}
+
+}  // namespace
+
 void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) {
   constexpr std::size_t kMost = 3;
   constexpr double kLeast = 0.05;  // of the time: less is an accident of sampling
@@ -163,6 +175,7 @@ void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) 
     text += " (kernels ran beside a part of such code, and nothing tells which)";
   constexpr double kMuch = 0.1;
   if (!few && !profiled && unseen >= kMuch) text += fmt::format(" (of {} no stack tells)", human_percent(unseen));
+  text += source_of(a, named[0]);
   if (!few && !ranks) text += beside(a, finding);
   finding.evidence.insert(finding.evidence.begin(), profiled ? "by the trace:" + text
                                                              : fmt::format("{} Python stacks{} say:{}",

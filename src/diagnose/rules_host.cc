@@ -11,6 +11,7 @@
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
+#include "diagnose/rhythm.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
@@ -68,6 +69,15 @@ bool say_the_process(const Analysis& a, const HostSummary& s, Finding& finding) 
   return true;
 }
 
+// Whether its waits for a core take most of the claimed time, and more than it ran. Where little is claimed they may be
+// those behind its waits for kernels; one that spins wants its core while kernels run, too.
+bool wants_a_core(const Analysis& a, const HostSummary& s, const Claims& claims) {
+  const bool spins =
+      std::any_of(claims.begin(), claims.end(), [&](const ClaimedPiece& p) { return a.devices[p.device].spins; });
+  return !spins && s.owner_delay > s.owner_cpu && part_claimed(claims) >= a.limits[Threshold::kMajority] &&
+         s.owner_delay >= a.limits[Threshold::kCovers] * part_claimed(claims) && may_want_cores(a, s, claims);
+}
+
 // What the finding says once stacks have named the code: these tell where it was, not whether it ran.
 void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   finding.title =
@@ -76,8 +86,10 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   if (hardly(a, main, finding.claims) && s.owner_threads >= a.limits[Threshold::kOtherThreads] &&
       s.waiting_in({WaitChannel::kFutex}) >= a.limits[Threshold::kMajority]) {
     finding.title = "The GPU waits while the main thread of the training process waits on a lock";
-    finding.candidates = {Cause::kGilContention, Cause::kHostGraphBuilding, Cause::kBurstyInput};
+    // Of its threads one may load: then that is too slow, as a worker process can be.
+    finding.candidates = {Cause::kGilContention, Cause::kInputTooFewWorkers, Cause::kBurstyInput};
     if (no_loader(a, s)) finding.candidates.push_back(Cause::kInputInMainProcess);
+    finding.candidates.push_back(Cause::kHostGraphBuilding);
   } else if (hardly(a, main + s.owner_threads, finding.claims)) {
     finding.title = in_pauses ? "The GPU pauses while the training process sleeps or waits itself"
                               : "The GPU waits while the training process sleeps or waits itself";
@@ -92,7 +104,10 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.evidence.push_back(
         fmt::format("it ran, or wanted to, for as long as {} of this time at most: for the rest it slept or waited",
                     human_percent(ran)));
-    for (const Cause cause : asleep_for(a, s, finding.claims, in_pauses)) add(finding.candidates, {cause});
+    Causes waits = waited_for(a, s, in_pauses);  // the likeliest where it wrote or read, or slept at what it reads from
+    for (const Cause cause : finding.candidates) add(waits, {cause});
+    for (const Cause cause : asleep_for(a, s, finding.claims, in_pauses)) add(waits, {cause});
+    finding.candidates = std::move(waits);
   } else {
     const bool sends = std::erase(finding.candidates, Cause::kLoggingUpload) > 0;
     // Where it sleeps on a connection, in code that no loader has: rather what it sends than what it reads.
@@ -112,9 +127,18 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
         a.limits[Threshold::kPageable] / 1e9, human_percent(std::min(1.0, copying(a, finding.claims)))));
   }
   if (may_want_cores(a, s, finding.claims)) add(finding.candidates, {Cause::kCpuOversubscribed});
+  const bool for_a_core = wants_a_core(a, s, finding.claims);
+  if (for_a_core) {
+    finding.title = "The GPU waits while the main thread of the training process waits for a CPU core";
+    finding.candidates = {Cause::kCpuOversubscribed};
+    if (s.owner_threads >= a.limits[Threshold::kOtherThreads]) finding.candidates.push_back(Cause::kGilContention);
+  }
   const std::vector<Seen> seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]);
-  if (hardly(a, main + s.owner_threads, finding.claims) && !seen.empty())
-    finding.evidence.insert(finding.evidence.begin(), looks_sentence(seen, finding.claims));
+  if (hardly(a, main + s.owner_threads, finding.claims) && !seen.empty()) {
+    const std::string looks = looks_sentence(seen, finding.claims);
+    std::erase(finding.evidence, looks);
+    finding.evidence.insert(finding.evidence.begin(), looks);
+  }
   if (at_the_prompt(a, finding.claims)) {
     finding.candidates.clear();
     finding.cause = Cause::kInteractiveHoldingGpu;
@@ -133,7 +157,9 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
         fmt::format("it waits for its kernels in {}, in {} of the looks at its stacks: what comes "
                     "after that does not overlap with them",
                     a.kernel_waits.place, human_percent(a.kernel_waits.share)));
-  finding.advice = "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
+  finding.advice = for_a_core
+                       ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
+                       : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
   if (hardly(a, main + s.owner_threads, finding.claims)) {
     if (!say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
     name_the_neighbour(a, finding);
@@ -151,6 +177,29 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.advice =
         fmt::format("see whether it waits there for process {}, and if so, why that one takes longer", wait->peer_pid);
   }
+}
+
+// What the job's own code is for that keeps the GPU waiting in pauses, by when it runs and what it writes.
+void follow_the_rhythm(const Analysis& a, const HostSummary& s, Finding& finding) {
+  const auto may_be = [&](Cause cause) {
+    return std::find(finding.candidates.begin(), finding.candidates.end(), cause) != finding.candidates.end();
+  };
+  if (s.owner_write && *s.owner_write < 1 && std::erase(finding.candidates, Cause::kCheckpointSync) > 0)
+    finding.told_apart_from.push_back("saving: nothing was written to storage");
+  const auto rhythm = rhythm_of(a, finding.claims);
+  if (!rhythm || finding.candidates.empty() || finding.candidates.front() == Cause::kCpuOversubscribed) return;
+  finding.evidence.push_back(rhythm->sentence);
+  Causes kept = rhythm->prepares
+                    ? Causes{Cause::kDuplicatePreprocessing, Cause::kInputInMainProcess, Cause::kHostGraphBuilding}
+                    : Causes{Cause::kEpochEndHostWork, Cause::kValidation};
+  // What keeps such code from running is another matter.
+  for (const Cause cause : {Cause::kCheckpointSync, Cause::kGilContention, Cause::kCpuOversubscribed})
+    if (may_be(cause) && !(rhythm->prepares && cause == Cause::kCheckpointSync)) kept.push_back(cause);
+  finding.candidates = std::move(kept);
+  if (rhythm->prepares)
+    finding.advice =
+        "if it is the same each time, prepare it once and keep the result; else prepare the next one "
+        "beside the kernels";
 }
 
 // Where its stacks are in the forward or backward pass or in the optimizer, and it runs, it launches kernels.
@@ -250,7 +299,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
                                "its stacks ({}) name the function; or train on one cached batch: if it is as "
                                "slow, the data loader is not the cause",
                                has_stacks(a) ? "headroom stacks" : stack_dump(a));
-    if (no_loader(a, s)) finding.told_apart_from.push_back("waiting for loader workers: there are none");
+    if (no_loader(a, s) && !threads) finding.told_apart_from.push_back("waiting for loader workers: there are none");
   }
   if (s.owner_io && *s.owner_io < a.limits[Threshold::kOwnerIo] / 2)
     finding.told_apart_from.push_back(
@@ -259,6 +308,8 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
                                        has_stacks(a) ? "py-spy dump --native --pid PID" : stack_dump(a));
   if (!code_in(a, finding.claims).empty() && !finding.cause) {
     say_with_stacks(a, s, in_pauses, finding);
+    if (in_pauses && !finding.cause && !hardly(a, s.owner_cpu + s.owner_delay, finding.claims))
+      follow_the_rhythm(a, s, finding);
     follow_the_family(a, finding);
   }
   finding.asleep = hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims);

@@ -9,6 +9,7 @@
 #include "diagnose/host_memory.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
+#include "diagnose/rhythm.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
@@ -227,6 +228,16 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
     finding.told_apart_from.push_back("too few cores: the workers hardly waited for one");
 }
 
+// What is read in long pauses, and was before the first kernel, may be the same each time.
+void may_be_prepared_anew(const Analysis& a, Finding& finding) {
+  if (finding.cause != Cause::kInputInMainProcess || 2 * length(in_pauses(a, finding.claims)) < finding.cost()) return;
+  const auto rhythm = rhythm_of(a, finding.claims);
+  if (!rhythm || !rhythm->prepares) return;
+  finding.evidence.push_back(rhythm->sentence);
+  finding.candidates = {Cause::kInputInMainProcess, Cause::kDuplicatePreprocessing};
+  finding.cause.reset();
+}
+
 }  // namespace
 
 std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
@@ -244,6 +255,7 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   bool ends = false;
   if (s.helpers == 0) {
     reads_itself(a, s, finding);
+    may_be_prepared_anew(a, finding);
   } else if (2 * length(in_pauses(a, finding.claims)) >= finding.cost() && !has_workers(a, parts, finding.claims)) {
     runs_programs(a, finding, loader.starved);
     ends = true;  // the last one may run after the last kernel

@@ -8,6 +8,7 @@
 
 #include "base/human.h"
 #include "diagnose/host_waits.h"
+#include "diagnose/idle_parts.h"
 
 namespace headroom::diagnose {
 
@@ -75,12 +76,18 @@ std::string child_sentence(const Work& child) {
 
 void name_the_child(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (!waits_for_child(a, s, finding.claims)) return;
-  Causes theirs{Cause::kValidation, Cause::kEpochEndHostWork, Cause::kInputInMainProcess, Cause::kCheckpointSync};
+  const bool pauses = 2 * length(in_pauses(a, finding.claims)) >= finding.cost();
+  Causes theirs =
+      pauses ? Causes{Cause::kValidation, Cause::kEpochEndHostWork, Cause::kInputInMainProcess, Cause::kCheckpointSync}
+             : Causes{Cause::kInputInMainProcess, Cause::kHostGraphBuilding};
   const auto child = children_at_work(a, finding.claims);
   if (!child) {  // which waits itself, as for a network, or was not looked at
     if (finding.cause) return;
     finding.title = "The GPU waits while the training process waits for a process that it started";
-    for (const Cause cause : finding.candidates) add(theirs, {cause});
+    // Those that live for less than a reading are not looked at, but the kernel counts what they used.
+    const bool at_work = s.helper_cpu + s.unseen_cpu >= a.limits[Threshold::kHelpersAtWork];
+    if (pauses || !at_work)
+      for (const Cause cause : finding.candidates) add(theirs, {cause});
     finding.candidates = std::move(theirs);
     finding.advice =
         "see what that process does or waits for; let it run beside the training instead of waiting for it";

@@ -38,9 +38,13 @@ Nanos Ledger::busy(std::optional<std::size_t> device) const {
   return sum;
 }
 
+CodeLine Ledger::line_of(std::int32_t where) const {
+  return where >= 0 && static_cast<std::size_t>(where) < lines.size() ? lines[static_cast<std::size_t>(where)]
+                                                                      : CodeLine{};
+}
+
 std::string Ledger::spot(std::int32_t where) const {
-  const auto place = static_cast<std::size_t>(where);
-  return with_line(places[place], place < lines.size() ? lines[place] : 0);
+  return with_line(places[static_cast<std::size_t>(where)], line_of(where).line);
 }
 
 }  // namespace headroom

@@ -133,6 +133,15 @@ struct LedgerEntry {
   bool operator==(const LedgerEntry&) const = default;
 };
 
+// A line of the user's code; 0 where none is meant, or it is not known.
+struct CodeLine {
+  std::string file;
+  std::int32_t line = 0;
+  bool operator==(const CodeLine&) const = default;
+};
+// What stands there, as it ran; "" where that is not known.
+using SourceText = std::function<std::string(const CodeLine&)>;
+
 // The accounts of devices.size() * (end - begin) nanoseconds; the entries sum to it exactly.
 struct Ledger {
   Nanos begin = 0, end = 0;
@@ -140,13 +149,13 @@ struct Ledger {
   std::vector<LedgerEntry> entries;  // merged: no two differ in `ns` alone; sorted by device, account, phase, task, pid
   std::vector<std::string> tasks;    // of a batch: their names
   std::vector<std::string> places;   // functions of the job, by the evidence that names them
-  // By place: the line at which most of the idle time there was; 0 where none had most of it, or it is not known.
-  std::vector<std::int32_t> lines;
+  std::vector<CodeLine> lines;       // by place: the line at which most of the idle time there was
 
   [[nodiscard]] Nanos span() const { return end - begin; }
   [[nodiscard]] Nanos budget() const { return span() * static_cast<Nanos>(devices.size()); }
   [[nodiscard]] Nanos total(Account account, std::optional<std::size_t> device = std::nullopt) const;
   [[nodiscard]] Nanos busy(std::optional<std::size_t> device = std::nullopt) const;  // all busy accounts
+  [[nodiscard]] CodeLine line_of(std::int32_t where) const;
   [[nodiscard]] std::string spot(std::int32_t where) const;  // for people: the place with its line
 };
 

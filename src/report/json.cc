@@ -63,12 +63,6 @@ Json phase_json(const Explanation& e, const Phase& phase) {
           {"steps_shared", phase.steps ? Json(phase.steps_shared) : Json(nullptr)}};
 }
 
-Json line_or_null(const Ledger& ledger, std::int32_t where) {
-  const auto place = static_cast<std::size_t>(where);
-  return where >= 0 && place < ledger.lines.size() && ledger.lines[place] > 0 ? Json(ledger.lines[place])
-                                                                              : Json(nullptr);
-}
-
 // What a finding claims, summed by device, account and place.
 Json claims_json(const Explanation& e, const Claims& claims) {
   std::map<std::tuple<std::size_t, Account, std::int32_t>, Nanos> sums;
@@ -80,7 +74,7 @@ Json claims_json(const Explanation& e, const Claims& claims) {
                     {"account", info(account).cause},
                     {"label", info(account).label},
                     {"where", where < 0 ? Json(nullptr) : Json(e.ledger.places[static_cast<std::size_t>(where)])},
-                    {"line", line_or_null(e.ledger, where)},
+                    {"line", e.ledger.line_of(where).line > 0 ? Json(e.ledger.line_of(where).line) : Json(nullptr)},
                     {"ns", ns}});
   }
   return list;

@@ -81,7 +81,9 @@ struct StackKind {
   // Of a function of the user's: the other one of his that called it, and what the frames outside of it are a part of.
   std::string caller;
   Family outside = Family::kNone;
-  int line = 0;  // of a function of the user's: its frame's, as recorded
+  // Of a function of the user's: the file and the line of its frame, as recorded.
+  std::string file;
+  int line = 0;
   bool operator==(const StackKind&) const = default;
 };
 

@@ -10,13 +10,14 @@
 namespace headroom::stacks {
 namespace {
 
-// Without its caller and its line, of which are tests of their own.
+// Without its caller, file and line, of which are tests of their own.
 StackKind kind_of(const std::vector<std::string>& texts, std::vector<FamilyRule> more = {}) {
   std::vector<Frame> frames;
   for (const std::string& text : texts) frames.push_back(frame_of(text));
   StackKind kind = Families(std::move(more)).kind_of(frames);
   kind.caller.clear();
   kind.outside = Family::kNone;
+  kind.file.clear();
   kind.line = 0;
   return kind;
 }
@@ -57,6 +58,7 @@ TEST(Families, CodeWithoutANameIsNoFunction) {
     frames.push_back(frame_of(text));
   EXPECT_EQ(Families().kind_of(frames).caller, "train (train.py)");
   EXPECT_EQ(Families().kind_of(frames).line, 50);
+  EXPECT_EQ(Families().kind_of(frames).file, "/home/u/train.py");
   const std::string library = "forward (" + kDist + "torch/nn/modules/linear.py:9)";
   EXPECT_EQ(Families().kind_of(std::array{frame_of(library)}).line, 0) << "no code of the user's";
   EXPECT_EQ(Families().kind_of(std::array{frame_of(kTrain), frame_of(library)}).line, 30);
@@ -193,6 +195,22 @@ TEST(Families, CompilersAndCopiesAreKnownByTheirLibraries) {
   for (const char* frame : {"send_to_device (/x/site-packages/accelerate/utils/operations.py:1)",
                             "host_to_device (/x/site-packages/numba/cuda/cudadrv/driver.py:1)"})
     EXPECT_EQ(kind_of({kMain, kTrain, frame}).family, Family::kCopy) << frame;
+}
+
+TEST(Families, LibrariesThatReadAndNamesOfWhatIsSavedAreKnown) {
+  const auto family = [](const std::string& frame) { return kind_of({kMain, kTrain, frame}).family; };
+  const std::string std_lib = "/usr/lib/python3.11/";
+  EXPECT_EQ(family("Dataset.__getitem__ (" + kDist + "h5py/_hl/dataset.py:9)"), Family::kLoaderFetch);
+  EXPECT_EQ(family("GzipFile.read (" + std_lib + "gzip.py:9)"), Family::kLoaderFetch);
+  EXPECT_EQ(family("GzipFile.write (" + std_lib + "gzip.py:9)"), Family::kNone) << "which may be a checkpoint";
+  EXPECT_EQ(family("Image.resize (" + kDist + "PIL/Image.py:9)"), Family::kTransform);
+  EXPECT_EQ(family("Image.save (" + kDist + "PIL/Image.py:9)"), Family::kNone);
+  EXPECT_EQ(family("Tok.encode (" + kDist + "transformers/models/bert/tokenization_bert.py:9)"), Family::kTransform);
+  EXPECT_EQ(family("post (" + kDist + "requests/api.py:9)"), Family::kLogging);
+  EXPECT_EQ(family("get (" + kDist + "requests/api.py:9)"), Family::kNone) << "it reads, nobody knows what";
+  EXPECT_EQ(family("save_ckpt (/home/u/train.py:9)"), Family::kCheckpoint);
+  EXPECT_EQ(family("load_ckpt (/home/u/train.py:9)"), Family::kNone);
+  EXPECT_EQ(family("log_prob (/home/u/train.py:9)"), Family::kNone);
 }
 
 TEST(Families, AForkedWorkerIsNotAtWhatItsParentWas) {

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "model/ledger.h"
+#include "model/recording.h"
+
+namespace headroom::cli {
+
+// Reads what stands at a line of the code of a job that was recorded on this machine: nothing of another machine's, of
+// files that were written since the job's first process began, of what is no text, and of lines that name a secret
+// (base/secrets.h). At most some eighty letters of it.
+[[nodiscard]] SourceText source_text_of(const Recording& recording);
+
+}  // namespace headroom::cli
