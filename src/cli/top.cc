@@ -145,7 +145,7 @@ class Top {
       if (follows() && watched_.go_on_with_next()) {
         state_.gpu.reset();
         state_.row = 0;
-        state_.message = "what was begun since is shown now";
+        state_.message = "that recording has ended; this one was begun after it";
         changed = true;
       }
     }

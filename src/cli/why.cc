@@ -105,9 +105,16 @@ bool speaks_of_batches(const Explanation& e) {
                      [](const Finding& finding) { return finding.bound.find("batch ") != std::string::npos; });
 }
 
-// What of a process that somebody else started could not be watched, which the short report has no room for.
-void say_what_is_missing(const RecordingMeta& meta) {
-  for (const MissingTier& missing : meta.missing_tiers)
+// What the report of a process that was watched has no words for: it may not have been the one that was meant, and
+// somebody else's is not seen whole.
+void say_what_was_watched(const Explanation& e) {
+  const bool on_none = std::all_of(e.ledger.entries.begin(), e.ledger.entries.end(), [](const LedgerEntry& entry) {
+    return entry.account == Account::kNotUsed || entry.account == Account::kForeign;
+  });
+  if (on_none && !e.ledger.devices.empty())
+    say("neither the process that was watched nor what it started was on a GPU",
+        "headroom devices shows which processes are: name one of these");
+  for (const MissingTier& missing : e.meta.missing_tiers)
     if (missing.tier == 'Y') say(fmt::format("watched without Python stacks: {}", missing.why));
 }
 
@@ -116,7 +123,7 @@ Result<void> why(const WhyOptions& options, const ImportOptions& import) {
          open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
   HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
   const Explanation explanation = explain(opened.recording, explaining);
-  if (!options.pids.empty()) say_what_is_missing(explanation.meta);
+  if (!options.pids.empty()) say_what_was_watched(explanation);
   if (explaining.batch && !speaks_of_batches(explanation))
     say("--batch adds nothing to this report: no finding leaves open whether the batch is too small",
         "headroom plan with the same --batch says what a larger one can bring at most");
@@ -142,6 +149,8 @@ int watch_and_answer(const WhyOptions& options, const ImportOptions& import) {
   if (const auto good = asked(options); !good) return report_error(good.error());
   const auto duration = parse_duration(options.duration);
   if (!duration) return report_error(duration.error());
+  if (*duration == 0)
+    return report_error(Error{Errc::kInvalidInput, "--duration: no time at all", "write 30s, 5m, 1h"});
   RunningOptions running{.pids = options.pids, .duration = *duration};
   running.live.interval = "200ms";  // of half a minute a reading per second would tell little
   record_running(running, [&](const report::Recorded& recorded) {

@@ -343,7 +343,8 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   const auto set = [&](Cause cause) {
     return std::any_of(findings.begin(), findings.end(), [&](const auto& f) { return f.cause == cause; });
   };
-  if (set(Cause::kJobNeverUsesGpu)) return fmt::format("The job never used a GPU in {}.", span_words(a));
+  if (set(Cause::kJobNeverUsesGpu))
+    return fmt::format("The job {} a GPU in {}.", was_met_midway(a) ? "did not use" : "never used", span_words(a));
   const Cast cast = cast_of(a);
   if (cast.used.empty())
     return fmt::format("What the GPUs did in {} is unknown: {}.", span_words(a),

@@ -50,7 +50,10 @@ HealthCheck runs_on_gpu(const Analysis& a) {
   if (a.goes_on)
     return {"runs_on_gpu", Answer::kUnknown,
             held ? "it holds a compute context, and no kernel has run yet" : "it has held no compute context so far"};
-  return {"runs_on_gpu", Answer::kNo, held ? "it held a context and no kernel ran" : "it never held a compute context"};
+  return {"runs_on_gpu", Answer::kNo,
+          held                ? "it held a context and no kernel ran"
+          : was_met_midway(a) ? "it held no compute context in this time"
+                              : "it never held a compute context"};
 }
 
 // "bf16-mixed", "fp16", "True": yes. "32-true" (Lightning's word for plain), "float32", "no": no. Else nobody knows.

@@ -132,6 +132,23 @@ TEST(Machines, AJobWithoutAGpuIsToldWhatToCheck) {
     EXPECT_THAT(e.findings.front().advice, HasSubstr(word));
 }
 
+TEST(Machines, OfAJobThatRanBeforeItWasWatchedNothingIsNever) {
+  const auto watched = [](bool holds) {
+    RecordingBuilder builder(30);
+    builder.gpu(0, [](double) { return 0.0; }).process(100, 1, -600, 30, 0.01);
+    if (holds) builder.context(100, 0, 0, 30);
+    builder.meta().origin = "record";
+    return explain(builder.build());
+  };
+  const Explanation hung = watched(true), other = watched(false);
+  EXPECT_EQ(hung.findings.at(0).title, "The job held a GPU and ran no kernel in the 30.0 s that were watched");
+  EXPECT_FALSE(hung.findings[0].cause);
+  EXPECT_THAT(hung.findings[0].candidates, Contains(Cause::kHang));
+  EXPECT_THAT(hung.findings[0].advice, Not(HasSubstr("is_available")));
+  EXPECT_EQ(other.findings.at(0).title, "The job was on no GPU in the 30.0 s that were watched");
+  for (const Explanation* e : {&hung, &other}) EXPECT_THAT(everything(*e), Not(HasSubstr("never")));
+}
+
 TEST(Machines, AContextWithoutAKernelIsItsOwnFindingAndGainsNothing) {
   for (const double length : {4, 60}) {
     const Explanation e = explain(RecordingBuilder(length)

@@ -64,6 +64,18 @@ Finding never_finding(const Analysis& a, std::string title) {
   return finding;
 }
 
+// What a job did before it was watched is not known: it may have computed, and be over, or hang.
+void met_midway(const Analysis& a, Finding& finding) {
+  finding.title =
+      fmt::format("The job held a GPU and ran no kernel in the {} that were watched", human_duration(a.ledger.span()));
+  finding.cause.reset();
+  finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kJobNeverUsesGpu};
+  finding.confidence = Confidence::kLow;
+  finding.evidence.push_back("its processes ran before: whether kernels came then was not recorded");
+  finding.advice =
+      "see what it is at (headroom stacks), and its log: whether it waits, is done, or has not begun to compute";
+}
+
 // Too much of the end is unseen, beside the time in which the job was seen to hold a GPU, to say that no kernel came.
 bool may_have_begun_unseen(const Analysis& a) {
   const Nanos unseen = unseen_at_end(a);
@@ -91,6 +103,7 @@ std::vector<Finding> holds_and_never_computes(const Analysis& a) {
                       mask_sentence(a)};
   finding.told_apart_from = {"waiting for data or code: there was no kernel that could have waited"};
   finding.would_overturn = "Nsight Systems: if it sees kernels, they are too short for the driver's utilisation";
+  if (was_met_midway(a)) met_midway(a, finding);
   return only(std::move(finding));
 }
 
@@ -115,7 +128,11 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   // Neither lists with anybody in them nor a reading of the utilisation: nobody could have seen it.
   const bool listed = !a.job.uses.empty() || !a.job.graphics.empty();
   if (!listed && 2 * a.ledger.total(Account::kUnobserved) > a.ledger.budget()) return {};
-  Finding finding = never_finding(a, "The job never used a GPU");
+  const bool midway = was_met_midway(a);
+  Finding finding = never_finding(
+      a, midway ? fmt::format("The job was on no GPU in the {} that were watched", human_duration(a.ledger.span()))
+                : "The job never used a GPU");
+  if (midway) finding.confidence = Confidence::kMedium;  // it may have let go of one before
   finding.evidence = {
       fmt::format("no process of the job held a compute context on any GPU in {}", human_duration(a.ledger.span())),
       mask_sentence(a)};

@@ -58,6 +58,13 @@ std::optional<std::int64_t> too_few_readings(const Analysis& a) {
   return most > 0 && most < kEnough ? std::optional(most) : std::nullopt;
 }
 
+bool was_met_midway(const Analysis& a) {
+  constexpr Nanos kWhile = kSecond;
+  return std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
+    return process.facts.in_job && process.facts.start > 0 && process.facts.start + kWhile < a.meta.start;
+  });
+}
+
 bool may_have_missed_kernels(const Analysis& a) {
   const Nanos unseen = unseen_at_end(a);
   return a.material(unseen) || (unseen > 0 && !a.lost.empty());

@@ -66,6 +66,14 @@ def test_without_leave_to_read_its_memory_the_answer_says_so(tmp_path):
     assert "GPU 0" in done.stdout and "watched without Python stacks: it belongs to another user" in done.stderr
 
 
+def test_of_a_process_that_is_on_no_gpu_it_is_said(tmp_path):
+    done = beside_a_job(tmp_path, 'sleep 60 & "$HEADROOM" why --pid $! --duration 2s; code=$?; kill $!; (exit $code)')
+    assert done.returncode == 0, done.stderr
+    assert "was on a GPU" in done.stderr and "headroom devices" in done.stderr
+    used = beside_a_job(tmp_path, '"$HEADROOM" why --pid $JOB --duration 2s')
+    assert used.returncode == 0 and used.stderr == ""
+
+
 def test_ctrl_c_ends_the_watching_not_the_answer(tmp_path):
     done = beside_a_job(tmp_path, '"$HEADROOM" why --pid $JOB --duration 10m & sleep 2; kill -INT $!; wait $!')
     assert done.returncode == 0, done.stderr
@@ -76,6 +84,7 @@ def test_ctrl_c_ends_the_watching_not_the_answer(tmp_path):
     (["--pid", "999999999"], 1, "there is no process 999999999"),
     (["--pid", "1", "last"], 2, "--pid"),
     (["--duration", "3s"], 2, "--pid"),
+    (["--pid", str(os.getpid()), "--duration", "0s"], 2, "no time at all"),
     (["--pid", str(os.getpid()), "--batch", "many"], 2, "no pair of batch sizes"),
 ])
 def test_what_cannot_be_watched_is_refused_at_once(tmp_path, words, code, told):
