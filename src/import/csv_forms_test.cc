@@ -154,6 +154,30 @@ TEST(Csv, AnnotationsOfInfluxDbAreNoHeader) {
   EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.21, 0.21, 0.21));
 }
 
+TEST(Csv, GpusOfTwoHostsInATableWithARowPerMetric) {
+  std::string text = "time,host,gpu,metric,value\n";
+  for (int second = 0; second < 3; ++second)
+    for (const char* host : {"a", "b"})
+      text +=
+          fmt::format("2024-05-28T09:00:0{0}Z,{1},0,utilization.gpu,{2}\n2024-05-28T09:00:0{0}Z,{1},0,power.draw,90\n",
+                      second, host, host[0] == 'a' ? 20 : 70);
+  const Recording r = read_log(text);
+  ASSERT_EQ(r.sources.size(), 2u);
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 0), ElementsAre(0.2, 0.2, 0.2));
+  EXPECT_THAT(values(r, Metric::kGpuUtil, 1), ElementsAre(0.7, 0.7, 0.7));
+  EXPECT_EQ(lost(r, "duplicate_timestamp"), 0);
+}
+
+TEST(Csv, DatesOfWindowsWithAWeekday) {
+  const Recording r = read_log("Zeit;GPU Auslastung (%)\nFr 14.03.2025 10:15:01,44;20\nFr 14.03.2025 10:15:02,94;30\n");
+  EXPECT_THAT(times(r), ElementsAre(0, 1.5));
+  EXPECT_THAT(times(read_log("time,gpu_util\nFri 03/14/2025 10:15:01.44,20\nFri 03/14/2025 10:15:02.94,30\n")),
+              ElementsAre(0, 1.5));
+  EXPECT_THAT(times(read_log("date;gpu_util\nmar. 11/03/2025 23:59:59,50;20\nmer. 12/03/2025 00:00:01,00;30\n")),
+              ElementsAre(0, 1.5))
+      << "the day changes";
+}
+
 // Rows with these times, and a column of utilisation.
 std::string with_times(const char* header, const std::vector<std::string>& times) {
   std::string text = fmt::format("{},gpu_util (%)\n", header);

@@ -19,6 +19,10 @@ namespace {
 constexpr std::array<std::string_view, 12> kMonths{"jan", "feb", "mar", "apr", "may", "jun",
                                                    "jul", "aug", "sep", "oct", "nov", "dec"};
 constexpr std::array<std::string_view, 7> kWeekdays{"mon", "tue", "wed", "thu", "fri", "sat", "sun"};
+// As Windows writes them into %DATE%: German, French, Spanish, Italian, Dutch, Portuguese.
+constexpr std::array<std::string_view, 29> kShortWeekdays{
+    "mo",  "di",  "mi",  "do",  "fr",  "sa",  "so", "lun", "mar", "mer", "jeu", "ven", "sam", "dim", "mié",
+    "jue", "vie", "sáb", "dom", "gio", "sab", "ma", "wo",  "vr",  "za",  "zo",  "seg", "qua", "qui"};
 
 // 1 for "Feb" and "February" of kMonths, counted from 0; nothing for other words.
 template <std::size_t kSize>
@@ -33,9 +37,16 @@ bool all_digits(std::string_view text) { return !text.empty() && std::all_of(tex
 
 int number(std::string_view digits) { return parse_number<int>(digits).value_or(-1); }
 
+// A comma before a part of a second: "10:15:01,44".
+bool splits_a_second(std::string_view text, std::size_t at) {
+  return text[at] == ',' && at >= 3 && at + 1 < text.size() && text[at - 3] == ':' && is_digit(text[at - 1]) &&
+         is_digit(text[at + 1]);
+}
+
 // The next word of `rest`, up to a blank, which may be one without a break, a comma or an underscore.
 std::string_view next_word(std::string_view& rest) {
   const auto between = [&](std::size_t at) {
+    if (splits_a_second(rest, at)) return std::size_t{0};
     return std::string_view(" ,_\t").find(rest[at]) != std::string_view::npos ? 1 : no_break_blank(rest.substr(at));
   };
   std::size_t begin = 0;
@@ -91,6 +102,8 @@ class Parser {
       if (small == "a." || small == "p.") return half(small[0] == 'p');  // "p. m.", as Spanish has it
       if (small == "m.") return afternoon_.has_value();
       if (place_in(kWeekdays, text)) return true;
+      const auto bare = std::string_view(small).substr(0, small.size() - (small.ends_with('.') ? 1 : 0));
+      if (std::find(kShortWeekdays.begin(), kShortWeekdays.end(), bare) != kShortWeekdays.end()) return true;
     }
     if (all_digits(text)) return digits(text);
     if (const std::size_t dash = text.find('-'); dash == 8 && all_digits(text.substr(0, 8)))  // 20250203-100000
@@ -211,6 +224,7 @@ std::optional<Nanos> parse_elapsed(std::string_view text) {
 }
 
 bool DateOrderFinder::add(std::string_view text) {
+  if (!text.empty() && !is_digit(text[0])) text.remove_prefix(std::min(text.find(' ') + 1, text.size()));  // a weekday
   const auto triple = triple_of(text.substr(0, text.find_first_of(" T_,")));
   if (!triple || !order_matters(*triple) || !all_digits(triple->parts[1])) return false;
   const int first = number(triple->parts[0]), second = number(triple->parts[1]);

@@ -73,6 +73,14 @@ TEST(LogDate, BlanksWithoutABreakAreBlanks) {
   EXPECT_EQ(local("m. 2025-02-03 10:00:00"), -1);
 }
 
+TEST(LogDate, WindowsWritesShortWeekdaysAndCommas) {
+  for (const char* text : {"Mo 03.02.2025 10:00:00,25", "lun. 03/02/2025 10:00:00,25", "ma 03-02-2025 10:00:00,25",
+                           "seg 03/02/2025 10:00:00,25"})
+    EXPECT_EQ(local(text, DateOrder::kDayFirst), kAt + kSecond / 4) << text;
+  EXPECT_EQ(local("3.2.2025 10:00:00 25"), -1) << "a reading";
+  EXPECT_EQ(local("do 10:00:00,25"), -1);
+}
+
 TEST(LogDate, LengthsOfTime) {
   constexpr Nanos kHour = 3600 * kSecond;
   EXPECT_EQ(parse_elapsed("0:00:00.000214"), 214'000);

@@ -264,15 +264,33 @@ Result<void> NsysReader::ranges() {
   // 59: pushed and popped, 60: started and ended; 70 and 71 the same, from a text file. What else stands there, such as
   // marks and the names of domains, has no end by nature; a range has none that the program never closed, and of that
   // nobody knows how far it went.
+  constexpr std::string_view kOfRanges = "WHERE t.eventType IN (59, 60, 70, 71) AND t.\"end\" IS";
   const bool typed = has("NVTX_EVENTS.eventType");
-  const std::string text = column(kRanges, "text", "NULL");
-  return each(
-      kRanges, fmt::format("t.globalTid, substr({}, 1, {}), {}", text, kLongestName, column(kRanges, "textId", "NULL")),
+  const std::string name_columns = fmt::format("substr({}, 1, {}), {}", column(kRanges, "text", "NULL"), kLongestName,
+                                               column(kRanges, "textId", "NULL"));
+  const auto name_in = [this](Statement& row, int at) {
+    return row.is_null(at) ? name_at(row, at + 1) : row.bytes(at);
+  };
+  HR_TRYV(each(
+      kRanges, fmt::format("t.globalTid, {}", name_columns),
       [&](Statement& row, Nanos begin, Nanos end) {
-        const std::string_view name = row.is_null(3) ? name_at(row, 4) : row.bytes(3);
-        if (!name.empty()) builder_.annotation(thread_of(row.integer(2)), name, begin, end);
+        if (const auto name = name_in(row, 3); !name.empty())
+          builder_.annotation(thread_of(row.integer(2)), name, begin, end);
       },
-      typed ? "WHERE t.eventType IN (59, 60, 70, 71) AND t.\"end\" IS NOT NULL" : "");
+      typed ? fmt::format("{} NOT NULL", kOfRanges) : std::string()));
+  if (!typed || !has("NVTX_EVENTS.end")) return {};
+  HR_TRY(Statement open,
+         database_.prepare(fmt::format("SELECT {} FROM {} t {} NULL", name_columns, kRanges, kOfRanges)));
+  for (;;) {
+    auto more = open.step();
+    if (!more && more.error().code == Errc::kCorrupt && read_ > 0) return stopped(kRanges, more.error());
+    if (!more) return tl::unexpected(within(name_, more.error()));
+    if (!*more) return {};
+    builder_.losses().add(LossKind::kUnreadableEvent, 1, [&] {
+      return fmt::format("first: the range '{}' of NVTX was not closed, so how far it went is not known",
+                         name_in(open, 0));
+    });
+  }
 }
 
 Result<Nanos> NsysReader::session_start() {

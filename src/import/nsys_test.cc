@@ -72,15 +72,21 @@ TEST(Nsys, GraphsThatWereTracedAsWholesAreSaid) {
   EXPECT_EQ(r->losses[0].what, "graphs_as_kernels");
 }
 
-TEST(Nsys, RowsOfNvtxThatHaveNoEndAreNotLost) {
+TEST(Nsys, MarksAndNamesOfNvtxAreNotLostAndRangesThatWereNotClosedAreSaid) {
   Database database = nsys_database();
   ASSERT_TRUE(
       database.execute("INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 75, 'CUBLAS', (77 << 24) | 78, NULL);"
-                       "INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 34, 'a mark', (77 << 24) | 78, NULL);"
-                       "INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 59, 'never popped', (77 << 24) | 78, NULL);"));
+                       "INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 34, 'a mark', (77 << 24) | 78, NULL);"));
+  ASSERT_TRUE(read_nsys("report.sqlite", database)->losses.empty());
+  ASSERT_TRUE(
+      database.execute("INSERT INTO NVTX_EVENTS VALUES (2000, NULL, 59, 'never popped', (77 << 24) | 78, NULL);"
+                       "INSERT INTO NVTX_EVENTS VALUES (2500, NULL, 60, NULL, (77 << 24) | 78, 5);"));
   const auto r = read_nsys("report.sqlite", database);
   ASSERT_TRUE(r);
-  EXPECT_TRUE(r->losses.empty());
+  ASSERT_EQ(r->losses.size(), 1U);
+  EXPECT_EQ(r->losses[0].what, "unreadable_event");
+  EXPECT_EQ(r->losses[0].count, 2);
+  EXPECT_NE(r->losses[0].detail.find("'never popped'"), std::string::npos) << r->losses[0].detail;
   EXPECT_EQ(r->meta.extra.at("operators"), "not traced");
 }
 

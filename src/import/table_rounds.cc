@@ -176,10 +176,12 @@ class RowsByMetric {
  public:
   // `facts` puts what else is known of the GPU into the row that begins.
   template <class Facts>
-  void add(std::string_view gpu, std::string_view time, std::string_view column, std::string_view value,
-           const Facts& facts) {
-    auto entry = rows_.find(gpu);
-    if (entry == rows_.end()) entry = rows_.emplace(gpu, LogTable::Line()).first;
+  void add(std::string_view host, std::string_view gpu, std::string_view time, std::string_view column,
+           std::string_view value, const Facts& facts) {
+    auto on_host = rows_.find(host);
+    if (on_host == rows_.end()) on_host = rows_.emplace(host, Rows()).first;
+    auto entry = on_host->second.find(gpu);
+    if (entry == on_host->second.end()) entry = on_host->second.emplace(gpu, LogTable::Line()).first;
     LogTable::Line& row = entry->second;
     const std::size_t place = table_.column(column);
     const auto before = row.find(timestamp_);
@@ -194,8 +196,9 @@ class RowsByMetric {
     row.put(place, value);
   }
   [[nodiscard]] LogTable table() {
-    for (const auto& [gpu, row] : rows_)
-      if (!row.empty()) table_.add(row);
+    for (const auto& [host, rows] : rows_)
+      for (const auto& [gpu, row] : rows)
+        if (!row.empty()) table_.add(row);
     return std::move(table_);
   }
   [[nodiscard]] bool several() const { return several_; }
@@ -203,7 +206,8 @@ class RowsByMetric {
  private:
   LogTable table_;
   const std::size_t timestamp_ = table_.column("timestamp");
-  std::map<std::string, LogTable::Line, std::less<>> rows_;  // by GPU
+  using Rows = std::map<std::string, LogTable::Line, std::less<>>;  // by GPU
+  std::map<std::string, Rows, std::less<>> rows_;                   // by host
   bool several_ = false;
 };
 
@@ -231,11 +235,12 @@ Result<LogTable> table_of_scrapes(std::string_view text) {
     const std::string_view at = sample->time.empty() ? std::string_view(time) : sample->time;
     timed = timed || !at.empty();
     const auto facts = [&](const auto& put) {
-      for (const auto& [name, of] :
-           {std::pair{"index", "gpu"}, std::pair{"uuid", "UUID"}, std::pair{"name", "modelName"}})
+      for (const auto& [name, of] : {std::pair{"index", "gpu"}, std::pair{"uuid", "UUID"},
+                                     std::pair{"name", "modelName"}, std::pair{"hostname", "Hostname"}})
         if (const auto value = label(*sample, of); !value.empty()) put(name, value);
     };
-    rows.add(fmt::format("{} {}", label(*sample, "gpu"), label(*sample, "UUID")), at, column, sample->value, facts);
+    rows.add(label(*sample, "Hostname"), fmt::format("{} {}", label(*sample, "gpu"), label(*sample, "UUID")), at,
+             column, sample->value, facts);
   }
   const bool once = !timed && !rows.several();
   LogTable table = rows.table();
@@ -250,7 +255,7 @@ Result<LogTable> table_of_scrapes(std::string_view text) {
 namespace {
 
 struct LongColumns {
-  std::optional<std::size_t> time, gpu, metric, value;
+  std::optional<std::size_t> time, host, gpu, metric, value;
 };
 LongColumns long_columns(const std::vector<std::string_view>& names) {
   constexpr std::array<std::string_view, 10> kMetric{"metric", "metric_name", "field",  "field_name", "name__",
@@ -270,6 +275,8 @@ LongColumns long_columns(const std::vector<std::string_view>& names) {
       take(found.value);
     else if (const auto rule = csv_column(names[i]); rule && rule->role == ColumnRole::kTimestamp)
       take(found.time);
+    else if (rule && rule->role == ColumnRole::kHost)
+      take(found.host);
     else if (rule && (rule->role == ColumnRole::kIndex || rule->role == ColumnRole::kUuid))
       if (!found.gpu || rule->role == ColumnRole::kIndex) found.gpu = i;
   }
@@ -298,7 +305,7 @@ LongMetric metric_of_long(std::string_view metric) {
 
 // One reading of a table with a row per metric.
 struct LongReading {
-  std::string_view gpu, time, column, value;
+  std::string_view host, gpu, time, column, value;
 };
 
 // Series may stand one after the other, each with the same times: where none of them goes back in time, the readings in
@@ -307,13 +314,13 @@ struct LongReading {
 void sort_by_time(std::vector<LongReading>& readings) {
   constexpr Nanos kOfRound = 10;
   std::vector<Nanos> at;
-  std::map<std::pair<std::string_view, std::string_view>, Nanos> last;  // of a series
+  std::map<std::array<std::string_view, 3>, Nanos> last;  // of a series
   Nanos spacing = std::numeric_limits<Nanos>::max();
   TimeReader reader({});
   for (const LongReading& reading : readings) {
     const auto time = reader.read(reading.time);
     if (!time) return;
-    const auto [known, is_new] = last.try_emplace({reading.gpu, reading.column}, *time);
+    const auto [known, is_new] = last.try_emplace({reading.host, reading.gpu, reading.column}, *time);
     if (*time < known->second) return;
     if (*time > known->second) spacing = std::min(spacing, *time - known->second);
     known->second = *time;
@@ -363,15 +370,15 @@ Result<LogTable> table_of_long(std::string_view text) {
     if (metric == known.end()) metric = known.emplace(name, metric_of_long(name)).first;
     const auto& [column, gpu] = metric->second;
     if (column.empty()) continue;
-    readings.push_back({!gpu.empty()  ? std::string_view(gpu)
-                        : columns.gpu ? cells[*columns.gpu]
-                                      : std::string_view(),
+    const auto cell = [&](const std::optional<std::size_t>& at) { return at ? cells[*at] : std::string_view(); };
+    readings.push_back({cell(columns.host), gpu.empty() ? cell(columns.gpu) : std::string_view(gpu),
                         cells[*columns.time], column, cells[*columns.value]});
   }
   sort_by_time(readings);
-  for (const auto& [gpu, time, column, value] : readings)
-    rows.add(gpu, time, column, value, [&, named = gpu](const auto& put) {
-      if (!named.empty()) put(is_uuid(named) ? "uuid" : "index", named);
+  for (const LongReading& reading : readings)
+    rows.add(reading.host, reading.gpu, reading.time, reading.column, reading.value, [&](const auto& put) {
+      if (!reading.host.empty()) put("hostname", reading.host);
+      if (!reading.gpu.empty()) put(is_uuid(reading.gpu) ? "uuid" : "index", reading.gpu);
     });
   LogTable table = rows.table();
   if (table.empty())
