@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analyze/stats.h"
+#include "model/batch.h"
 #include "model/explanation.h"
 
 // What a job counts of its own work: steps and samples, and what else it says of itself.

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <csignal>
+#include <iostream>
 #include <memory>
 
 #include "base/duration.h"
+#include "base/ids.h"
+#include "base/strings.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
+#include "cli/environment.h"
+#include "cli/live_parts.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/top_recording.h"
@@ -24,8 +30,9 @@ namespace {
 constexpr std::size_t kUsualRows = 40;
 
 struct TopOptions {
-  std::string recording = "last";
-  bool once = false, json = false, readonly = false;
+  std::string recording;  // "": what goes on here
+  bool once = false, json = false, readonly = false, keep = false;
+  std::optional<std::int64_t> pid;
   std::optional<std::size_t> width, height;
   std::string at, window = "60s", filter;
   std::optional<int> gpu;  // its index
@@ -142,10 +149,9 @@ class Top {
     if (now >= watched_.next_look()) {
       grew = watched_.look_again();
       changed = grew && !state_.at;  // what stands still stays as it is, but for how long the recording is by now
-      if (follows() && watched_.go_on_with_next()) {
-        state_.gpu.reset();
-        state_.row = 0;
-        state_.message = "that recording has ended; this one was begun after it";
+      if (auto message = follows() ? watched_.go_on_with_next() : std::nullopt) {
+        if (!message->empty()) state_.gpu.reset(), state_.row = 0;
+        state_.message = std::move(*message);
         changed = true;
       }
     }
@@ -165,21 +171,86 @@ class Top {
   Nanos last_frame_ = 0;
 };
 
-Result<int> top(const TopOptions& options, const ImportOptions& import) {
-  HR_TRY(WatchedRecording watched, WatchedRecording::open(options.recording, import));
+// Of this machine, newest first.
+std::vector<ShelfEntry> being_recorded() {
+  const auto shelf = users_shelf();
+  if (!shelf) return {};
+  std::vector<ShelfEntry> entries = shelf->list();
+  std::erase_if(entries, [](const ShelfEntry& entry) {
+    return !entry.summary || entry.summary->state != FileState::kRecording || entry.summary->meta.boot_id != boot_id();
+  });
+  return entries;
+}
+
+// Which of several a person wants to see.
+Result<std::string> choose(const std::vector<ShelfEntry>& entries) {
+  std::string text = fmt::format("{} recordings are being made:\n", entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    text +=
+        fmt::format("  {}  {}  {}\n", i + 1, entries[i].name, visible(typed_line(entries[i].summary->meta.command)));
+  put(text);
+  for (;;) {
+    put("which one [1]: ");
+    std::string line;
+    if (!std::getline(std::cin, line)) return fail(Errc::kInvalidInput, "none was chosen");
+    const auto number = trim(line).empty() ? std::optional<std::size_t>(1) : parse_number<std::size_t>(trim(line));
+    if (number && *number >= 1 && *number <= entries.size()) return entries[*number - 1].path;
+  }
+}
+
+bool asked_once(const TopOptions& options) {
+  return options.once || options.json || ::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0;
+}
+
+// False: a signal came.
+bool pause_for(Nanos time, const Signals& signals) {
+  pollfd waits{signals.fd(), POLLIN, 0};
+  return ::poll(&waits, 1, static_cast<int>(time / kMillisecond)) == 0;
+}
+
+// What goes on here: a recording that is being made, or else this machine.
+Result<WatchedRecording> open_now(const TopOptions& options, const ImportOptions& import, const Signals& signals) {
+  const bool box_wanted = options.pid || options.keep;
+  if (const auto entries = box_wanted ? std::vector<ShelfEntry>() : being_recorded(); !entries.empty()) {
+    HR_TRY(const std::string path,
+           entries.size() > 1 && !asked_once(options) ? choose(entries) : Result<std::string>("last"));
+    return WatchedRecording::open(path == entries.front().path ? "last" : path, import);
+  }
+  auto box = WatchedRecording::open_box(
+      {.keep = options.keep, .pid = options.pid, .pause = [&](Nanos time) { return pause_for(time, signals); }},
+      import);
+  if (box || box_wanted) return box;
+  auto last = WatchedRecording::open("last", import);
+  if (!last) return box;
+  say(fmt::format("this machine cannot be watched: {}; this is the last recording", box.error().what),
+      box.error().hint);
+  return last;
+}
+
+// One picture of what has just begun: after some readings, of a job that was found as well.
+void let_it_begin(WatchedRecording& watched, const screen::State& state, const Signals& signals) {
+  constexpr Nanos kEnough = 3 * kSecond, kMost = 12 * kSecond;
+  if (!watched.watches_box()) return;
+  const Nanos begin = boottime_now();
+  while ((watched.span() < kEnough || watched.has_found_job()) && boottime_now() - begin < kMost &&
+         pause_for(kSecond / 4, signals)) {
+    (void)watched.look_again();
+    watched.explain_window(state);
+    if (watched.go_on_with_next()) watched.explain_window(state);
+  }
+}
+
+Result<int> show(const TopOptions& options, WatchedRecording& watched, Signals& signals) {
   HR_TRY(screen::State state, state_of(options, watched));
   watched.explain_window(state);
   HR_TRYV(choose_gpu(options, watched.scene(), state));
-  if (options.once || options.json) {
+  if (asked_once(options)) {
+    if (!options.once && !options.json)
+      say("standard input and output are no terminal: one picture as text", "headroom top --once says the same");
+    let_it_begin(watched, state, signals);
     put_once(options, watched, state);
     return kExitOk;
   }
-  if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) {
-    say("standard input and output are no terminal: one picture as text", "headroom top --once says the same");
-    put_once(options, watched, state);
-    return kExitOk;
-  }
-  HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP}));
   const report::TextOptions layout = text_options(STDOUT_FILENO);
   auto terminal = Terminal::open({.colour = layout.colour, .utf8 = layout.utf8});
   if (!terminal) {
@@ -190,12 +261,25 @@ Result<int> top(const TopOptions& options, const ImportOptions& import) {
   return Top(watched, std::move(state), **terminal, signals).run();
 }
 
+Result<int> top(const TopOptions& options, const ImportOptions& import) {
+  if (!options.recording.empty() && (options.pid || options.keep))
+    return fail(Errc::kInvalidInput, "--pid and --keep are about what runs now, and a recording is named",
+                "leave out one of them");
+  const bool of_recording = !options.recording.empty() || !options.at.empty();
+  HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP}));
+  HR_TRY(WatchedRecording watched,
+         of_recording ? WatchedRecording::open(options.recording.empty() ? "last" : options.recording, import)
+                      : open_now(options, import, signals));
+  return show(options, watched, signals);
+}
+
 }  // namespace
 
 Action declare_top(VerbInput input) {
   auto options = std::make_shared<TopOptions>();
   auto& app = input.app;
-  app.add_option("RECORDING", options->recording, std::string(kRecordingWords) + "; default: last");
+  app.add_option("RECORDING", options->recording,
+                 std::string(kRecordingWords) + "; default: what is being recorded, or else this machine");
   app.add_flag("--once", options->once, "one picture, as text");
   app.add_flag("--json", options->json, "one picture, machine-readable, schema headroom.top/1");
   app.add_option("--window", options->window, "how much time the picture is of (default 60s)")
@@ -207,6 +291,9 @@ Action declare_top(VerbInput input) {
   app.add_option("--gpu", options->gpu, "this GPU alone, by its index")->type_name("INDEX");
   app.add_option("--filter", options->filter, "processes or tasks with this in their name, command or pid; !x: without")
       ->type_name("WORD");
+  app.add_option("-p,--pid", options->pid, "of this machine: explain this process and all that it starts")
+      ->type_name("PID");
+  app.add_flag("--keep", options->keep, "of this machine: keep what is recorded meanwhile, as record does");
   app.add_flag("--readonly", options->readonly, "send no signals, whatever key is pressed");
   app.add_option("--width", options->width, "columns of the text (default: the terminal's)")
       ->check(CLI::Range(screen::kSmallest.columns, screen::kLargest.columns))
@@ -215,9 +302,9 @@ Action declare_top(VerbInput input) {
       ->check(CLI::Range(screen::kSmallest.rows, screen::kLargest.rows))
       ->type_name("COUNT");
   auto import = declare_import_options(app);
-  return [options, import] {
+  return [options, import]() -> int {
     const auto done = top(*options, *import);
-    return done ? *done : report_error(done.error());
+    leave(done ? *done : report_error(done.error()));
   };
 }
 

@@ -24,6 +24,7 @@ namespace {
 constexpr Nanos kEvery = 1 * kSecond;
 // Reading and explaining take at most one part in so many of a core: a long recording is looked at less often.
 constexpr Nanos kCostParts = 50;
+constexpr Nanos kFirstReading = 10 * kSecond;  // within which a recording that was begun has one
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max() / 4;
 
 std::string last_part(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -46,6 +47,25 @@ Result<WatchedRecording> WatchedRecording::open(const std::string& what, const I
   return watched;
 }
 
+Result<WatchedRecording> WatchedRecording::open_box(const BoxWatch::Options& options, const ImportOptions& import) {
+  HR_TRY(std::unique_ptr<BoxWatch> box, BoxWatch::start(options));
+  const Nanos begin = boottime_now();
+  for (;;) {
+    const auto begun = box->next();
+    auto opened = begun ? open(begun->path, import) : fail(Errc::kIo, "nothing was recorded yet");
+    if (opened && !opened->recording().all(SourceKind::kGpu).empty()) {
+      box->shows_next();
+      opened->name_ = begun->name;
+      opened->newest_before_ = path_of_recording("last").value_or("");
+      opened->box_ = std::move(box);
+      return opened;
+    }
+    if (const std::string trouble = box->trouble(); !trouble.empty()) return fail(Errc::kIo, trouble);
+    if (boottime_now() - begin > kFirstReading) return opened ? fail(Errc::kIo, "no GPU was read") : std::move(opened);
+    if (!box->pause(kSecond / 10)) return fail(Errc::kIo, "interrupted");
+  }
+}
+
 bool WatchedRecording::look_again() {
   const Nanos now = boottime_now();
   next_look_ = now + kEvery;
@@ -66,14 +86,43 @@ bool WatchedRecording::look_again() {
   return true;
 }
 
-bool WatchedRecording::go_on_with_next() {
-  if (!newest_ || grows()) return false;
+std::optional<std::string> WatchedRecording::go_on_with_next() {
+  if (box_) return go_on_in_box();
+  if (!newest_ || grows()) return std::nullopt;
   const auto path = path_of_recording("last");
-  if (!path || *path == opened_.path) return false;
+  if (!path || *path == opened_.path) return std::nullopt;
   auto next = open("last", import_);
-  if (!next) return false;  // it has hardly begun: at the next look
+  if (!next) return std::nullopt;  // it has hardly begun: at the next look
   *this = std::move(*next);
-  return true;
+  return "that recording has ended; this one was begun after it";
+}
+
+std::optional<std::string> WatchedRecording::go_on_in_box() {
+  if (auto other = begun_elsewhere()) {
+    *this = std::move(*other);
+    return "a recording was begun: this is it";
+  }
+  box_->look(view_);
+  if (const std::string trouble = box_->trouble(); !trouble.empty()) trouble_ = trouble;
+  const auto begun = box_->next();
+  if (!begun) return std::nullopt;
+  auto next = open(begun->path, import_);
+  if (!next || next->recording().all(SourceKind::kGpu).empty()) return std::nullopt;  // at the next look
+  next->box_ = std::move(box_);
+  next->box_->shows_next();
+  next->newest_before_ = std::move(newest_before_);
+  next->name_ = begun->name;
+  *this = std::move(*next);
+  return begun->message;
+}
+
+// `headroom run` and its like record more of what they began themselves.
+std::optional<WatchedRecording> WatchedRecording::begun_elsewhere() const {
+  const auto path = path_of_recording("last");
+  if (!path || *path == newest_before_ || box_->owns(*path)) return std::nullopt;
+  auto other = open("last", import_);
+  if (!other || !other->grows()) return std::nullopt;
+  return std::move(*other);
 }
 
 void WatchedRecording::explain_window(const screen::State& state) {

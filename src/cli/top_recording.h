@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "cli/box_watch.h"
 #include "cli/file_trace.h"
 #include "cli/open_recording.h"
 #include "record/growing.h"
@@ -16,12 +19,17 @@ namespace headroom::cli {
 class WatchedRecording {
  public:
   [[nodiscard]] static Result<WatchedRecording> open(const std::string& what, const ImportOptions& import);
+  // This machine, recorded from now on; once there is something to be seen of it.
+  [[nodiscard]] static Result<WatchedRecording> open_box(const BoxWatch::Options& options, const ImportOptions& import);
 
   // Reads it again if it has grown, or if its writer has been silent so long that it may be dead, and if that costs
   // little of a core. True: it is another one now. What cannot be read leaves what was there, and trouble().
   bool look_again();
-  // Of `last`, once that has ended: the one that was begun since takes its place. False where there is none.
-  bool go_on_with_next();
+  // Of `last`, once that has ended, and of this machine: the one that was begun since takes its place, and this says
+  // so. Nothing where there is none.
+  std::optional<std::string> go_on_with_next();
+  [[nodiscard]] bool watches_box() const { return box_ != nullptr; }
+  [[nodiscard]] bool has_found_job() const { return box_ && box_->has_found_job(); }
   // boottime; far off for what no longer grows, unless it is `last`
   [[nodiscard]] Nanos next_look() const { return next_look_; }
   void explain_window(const screen::State& state);
@@ -37,7 +45,11 @@ class WatchedRecording {
  private:
   [[nodiscard]] bool grows() const;
   void plan_next_look();
+  [[nodiscard]] std::optional<std::string> go_on_in_box();
+  [[nodiscard]] std::optional<WatchedRecording> begun_elsewhere() const;
 
+  std::unique_ptr<BoxWatch> box_;
+  std::string newest_before_;  // on the shelf, when this machine was begun to be watched
   ImportOptions import_;
   bool newest_ = false;  // it was asked for as `last`
   OpenedRecording opened_;

@@ -151,7 +151,9 @@ int watch_and_answer(const WhyOptions& options, const ImportOptions& import) {
   if (!duration) return report_error(duration.error());
   if (*duration == 0)
     return report_error(Error{Errc::kInvalidInput, "--duration: no time at all", "write 30s, 5m, 1h"});
-  RunningOptions running{.pids = options.pids, .duration = *duration};
+  RunningOptions running;
+  running.pids = options.pids;
+  running.duration = *duration;
   running.live.interval = "200ms";  // of half a minute a reading per second would tell little
   record_running(running, [&](const report::Recorded& recorded) {
     WhyOptions of_it = options;

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import termios
 import time
+from pathlib import Path
 
 import pytest
 
@@ -446,3 +447,73 @@ def test_a_signal_is_asked_for_and_sent(tmp_path):
     finally:
         os.killpg(run.pid, signal.SIGKILL) if run.poll() is None else None
         run.wait()
+
+
+# A job on virtual GPUs, and beside it what the arguments say.
+BESIDE_A_JOB = (f'{HEADROOM} sim-job -q --steps 100000 --step-gpu-ms 20 --host-ms 20 > log 2>&1 & job=$!; echo $job > job; '
+                '"$@"; code=$?; kill $job; exit $code')
+
+
+def beside_a_job(*command):
+    return [HEADROOM, "sim", "--gpus", "2xRTX3090", "--", "sh", "-c", BESIDE_A_JOB, "sh", *command]
+
+
+def left_in_memory():
+    return [path for path in (*Path("/dev/shm").glob("headroom-top.*"), *Path("/tmp").glob("headroom-top.*"))]
+
+
+def test_this_machine_is_watched_where_nothing_is_recorded(tmp_path):
+    before = left_in_memory()
+    done = subprocess.run(beside_a_job(HEADROOM, "top", "--json"), env=environment(tmp_path), cwd=tmp_path,
+                          capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    job = int((tmp_path / "job").read_text())
+    assert told["goes_on"]
+    assert [(process["pid"], process["in_job"]) for process in told["processes"]] == [(job, True)]
+    accounts = {account["cause"] for account in told["accounts"]}
+    assert "host" in accounts and "unexplained" not in accounts, "why the GPU waits is told of the job"
+    assert not list((tmp_path / "state").glob("headroom/*.hrec"))
+    assert left_in_memory() == before
+
+
+def test_a_job_that_comes_onto_the_gpus_is_followed_and_so_is_a_recording(tmp_path):
+    script = (f'(while [ ! -e go ]; do sleep 0.1; done; exec {HEADROOM} sim-job -q --steps 100000 --step-gpu-ms 20) > log '
+              f'2>&1 & job=$!; {HEADROOM} top; code=$?; kill $job; exit $code')
+    command = [HEADROOM, "sim", "--gpus", "RTX3090", "--", "sh", "-c", script]
+    with OnTerminal(tmp_path, command=command, columns=120) as top:
+        top.shows("this machine")
+        assert "nothing to do for 100 %" in top.text()
+        (tmp_path / "go").touch()
+        top.shows("is on the GPUs: it is watched from now on")
+        top.shows("computing")
+        headroom_run = subprocess.Popen([HEADROOM, "run", "--no-gpu", "--", "sleep", "60"], env=environment(tmp_path),
+                                        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            top.shows("a recording was begun: this is it")
+            top.shows("-sleep.hrec")
+        finally:
+            headroom_run.terminate()
+            headroom_run.wait()
+        top.press("q")
+        assert top.ends() == 0
+        assert len(list((tmp_path / "state").glob("headroom/*.hrec"))) == 1, "nothing of the machine is kept"
+
+
+def test_what_is_kept_of_this_machine_is_a_recording(tmp_path):
+    done = subprocess.run(beside_a_job("sh", "-c", f"{HEADROOM} top --keep --pid $(cat job) --once --width 150"),
+                          env=environment(tmp_path), cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0 and f"process {(tmp_path / 'job').read_text().strip()}" in done.stdout, done.stderr
+    kept, = (tmp_path / "state").glob("headroom/*.hrec")
+    meta = json.loads(headroom(tmp_path, "why", "last", "--json").stdout)["recording"]
+    assert meta["origin"] == "record" and meta["stop_reason"] == "interrupted", kept
+
+
+def test_without_a_driver_the_last_recording_is_shown_and_why(tmp_path):
+    alone = headroom(tmp_path, "top", check=False, HEADROOM_NVML="/none")
+    assert alone.returncode == 1 and "/none" in alone.stderr and "headroom doctor" in alone.stderr, alone.stderr
+    headroom(tmp_path, "run", "--no-gpu", "--", "true", HEADROOM_NVML="/none")
+    shown = headroom(tmp_path, "top", HEADROOM_NVML="/none")
+    assert "this is the last recording" in shown.stderr and "-true.hrec" in shown.stdout
+    named = headroom(tmp_path, "top", "last", "--keep", check=False)
+    assert named.returncode == 2 and "--keep" in named.stderr

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/box_watch.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "base/filesystem.h"
+#include "base/ids.h"
+#include "base/strings.h"
+#include "cli/environment.h"
+#include "cli/live_parts.h"
+#include "host/job_root.h"
+#include "live/session.h"
+
+namespace headroom::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Nanos kLongest = 3600 * kSecond;  // of one recording
+constexpr Nanos kOverlap = 65 * kSecond;    // with the one after it: what is shown is a minute, usually
+constexpr Nanos kDriverPatience = 10 * kSecond;
+constexpr std::string_view kPrefix = "headroom-top.";
+
+std::int64_t number_of(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  return name.starts_with(kPrefix)
+             ? parse_number<std::int64_t>(std::string_view(name).substr(kPrefix.size())).value_or(0)
+             : 0;
+}
+
+bool lives(std::int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
+
+// What a killed one left behind.
+void tidy(const std::string& parent) {
+  std::error_code ignored;
+  for (fs::directory_iterator entry(parent, ignored), end; !ignored && entry != end; entry.increment(ignored))
+    if (const auto pid = number_of(entry->path()); pid > 0 && !lives(pid)) {
+      std::error_code not_ours;
+      fs::remove_all(entry->path(), not_ours);
+    }
+}
+
+// A folder of this process alone, in memory if there is one.
+Result<std::string> make_folder() {
+  std::vector<std::string> parents;
+  if (const auto runtime = environment("XDG_RUNTIME_DIR")) parents.push_back(*runtime);
+  parents.emplace_back("/dev/shm");
+  parents.push_back(environment("TMPDIR").value_or("/tmp"));
+  Result<std::string> made = fail(Errc::kIo, "there is no folder for temporary files");
+  for (const std::string& parent : parents) {
+    if (::access(parent.c_str(), W_OK | X_OK) != 0) continue;
+    tidy(parent);
+    const std::string folder = fmt::format("{}/{}{}", parent, kPrefix, ::getpid());
+    if (const auto done = make_private_folder(folder); done)
+      return folder;
+    else
+      made = tl::unexpected(done.error());
+  }
+  return made;
+}
+
+struct JobOnGpus {
+  std::int64_t pid = 0, gpu_bytes = 0;
+  bool ours = false;
+  std::string name;
+};
+
+// This user's before others', and those with most GPU memory first.
+std::vector<JobOnGpus> jobs_on(const view::View& view) {
+  std::map<std::int64_t, JobOnGpus> jobs;
+  for (const view::Process& process : view.processes) {
+    if (process.gpus.empty() || process.end || process.pid == ::getpid()) continue;
+    const auto root = host::root_of_job(process.pid);
+    if (!root) continue;
+    JobOnGpus& job = jobs[*root];
+    job.pid = *root;
+    job.ours = host::user_of_process(*root) == static_cast<std::int64_t>(::geteuid());
+    if (job.name.empty() || process.pid == *root) job.name = process.name;
+    for (const auto& on : process.gpus) job.gpu_bytes += on.memory_bytes.value_or(0);
+  }
+  std::vector<JobOnGpus> sorted;
+  for (auto& [pid, job] : jobs) sorted.push_back(std::move(job));
+  std::stable_sort(sorted.begin(), sorted.end(), [](const JobOnGpus& a, const JobOnGpus& b) {
+    return a.ours != b.ours ? a.ours : a.gpu_bytes > b.gpu_bytes;
+  });
+  return sorted;
+}
+
+}  // namespace
+
+// A recording in the making. What its threads learn lies apart: they may outlive it.
+struct BoxWatch::Recorder {
+  struct Learnt {
+    std::mutex mutex;
+    std::string path;
+    std::optional<Error> failed;  // it was never begun, or cannot go on
+    std::optional<Error> no_gpus;
+  };
+  std::shared_ptr<Learnt> learnt = std::make_shared<Learnt>();
+  std::int64_t pid = 0;  // of the job
+  Nanos begin = 0, shown_from = 0;
+  std::string name, message;
+  std::unique_ptr<Session> session;
+
+  [[nodiscard]] std::string path() const {
+    const std::lock_guard lock(learnt->mutex);
+    return learnt->path;
+  }
+  [[nodiscard]] std::optional<Error> failed() const {
+    const std::lock_guard lock(learnt->mutex);
+    return learnt->failed ? learnt->failed : learnt->no_gpus;
+  }
+};
+
+BoxWatch::BoxWatch(const Options& options) : options_(options) {}
+
+BoxWatch::~BoxWatch() {
+  next_.reset();
+  shown_.reset();
+  std::error_code ignored;
+  if (!folder_.empty())
+    fs::remove_all(folder_, ignored);
+  else if (options_.keep)
+    keep_shelf_small();
+}
+
+Result<std::unique_ptr<BoxWatch>> BoxWatch::start(const Options& options) {
+  std::unique_ptr<BoxWatch> watch(new BoxWatch(options));
+  if (options.pid && !lives(*options.pid))
+    return fail(Errc::kNotFound, fmt::format("there is no process {}", *options.pid),
+                "headroom devices lists who is on the GPUs");
+  if (!options.keep) {
+    HR_TRY(watch->folder_, make_folder());
+  }
+  watch->next_ = watch->begin(options.pid.value_or(0), "", 0);
+  const Recorder& first = *watch->next_;
+  while (boottime_now() - first.begin < kDriverPatience) {
+    if (const auto error = first.failed()) return tl::unexpected(*error);
+    if (first.session->gpus() > 0 && !first.path().empty()) return watch;
+    if (!options.pause(20 * kMillisecond)) return fail(Errc::kIo, "interrupted");
+  }
+  return fail(Errc::kIo, "the GPU driver does not answer", "headroom doctor says more");
+}
+
+std::unique_ptr<BoxWatch::Recorder> BoxWatch::begin(std::int64_t pid, std::string message, Nanos shown_from) {
+  auto recorder = std::make_unique<Recorder>();
+  recorder->pid = pid;
+  recorder->begin = boottime_now();
+  recorder->shown_from = shown_from;
+  recorder->message = std::move(message);
+  recorder->name = pid == 0                       ? "this machine"
+                   : shown_ && shown_->pid == pid ? shown_->name
+                                                  : fmt::format("process {}", pid);
+  LiveOptions live;
+  if (!folder_.empty()) live.output = fmt::format("{}/{}.hrec", folder_, ++begun_);
+  const std::string id = random_id();
+  RecordingMeta meta = meta_at(recorder->begin, id, "record", kSecond);
+  std::vector<std::int64_t> pids;
+  if (pid > 0) pids.push_back(pid), meta.job_pid = pid;
+  auto tree = make_tree(pids, id, JobOf::kOthers);
+  SessionOptions session = session_options(live, std::move(meta), std::move(tree), GivenGpus::kUnknown);
+  if (pid > 0) add_stacks(session, live, pids, JobOf::kOthers);
+  session.open_recording = [learnt = recorder->learnt, open = std::move(session.open_recording)] {
+    auto opened = open();
+    const std::lock_guard lock(learnt->mutex);
+    if (opened) learnt->path = opened->path;
+    return opened;
+  };
+  session.on_failed = [learnt = recorder->learnt](const Error& error, Failed) {
+    const std::lock_guard lock(learnt->mutex);
+    learnt->failed = error;
+  };
+  session.source('N').on_missing = [learnt = recorder->learnt](const Error& error) {
+    const std::lock_guard lock(learnt->mutex);
+    learnt->no_gpus = error;
+  };
+  recorder->session = std::make_unique<Session>(std::move(session));
+  return recorder;
+}
+
+void BoxWatch::look(const view::View& shown) {
+  if (next_) return;
+  const Nanos now = boottime_now();
+  const bool old = now - shown_->begin > kLongest;
+  if (options_.pid || (shown_->pid > 0 && lives(shown_->pid))) {
+    if (old) next_ = begin(shown_->pid, "", now + kOverlap);
+    return;
+  }
+  const auto jobs = foreign_pids() ? std::vector<JobOnGpus>() : jobs_on(shown);
+  if (jobs.empty()) {
+    if (old) next_ = begin(0, "", now + kOverlap);
+    return;
+  }
+  const JobOnGpus& job = jobs.front();
+  next_ = begin(job.pid,
+                jobs.size() == 1
+                    ? fmt::format("{} ({}) is on the GPUs: it is watched from now on", job.name, job.pid)
+                    : fmt::format("{} jobs are on the GPUs: {} ({}) is explained; headroom top --pid P takes another",
+                                  jobs.size(), job.name, job.pid),
+                0);
+  next_->name = fmt::format("{} ({})", job.name, job.pid);
+}
+
+std::optional<BoxWatch::Begun> BoxWatch::next() const {
+  if (!next_ || boottime_now() < next_->shown_from) return std::nullopt;
+  const std::string path = next_->path();
+  return path.empty() ? std::nullopt : std::optional(Begun{path, next_->name, next_->message});
+}
+
+void BoxWatch::shows_next() {
+  const std::string before = shown_ && !folder_.empty() ? shown_->path() : "";
+  shown_ = std::move(next_);  // the one before it ends
+  std::error_code ignored;
+  if (!before.empty()) fs::remove(before, ignored);
+}
+
+bool BoxWatch::has_found_job() const { return next_ && shown_ && next_->pid != shown_->pid; }
+
+bool BoxWatch::owns(const std::string& path) const {
+  return (shown_ && shown_->path() == path) || (next_ && next_->path() == path);
+}
+
+std::string BoxWatch::trouble() const {
+  const auto error = newest().failed();
+  return error ? error->what : "";
+}
+
+}  // namespace headroom::cli

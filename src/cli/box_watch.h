@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "view/view.h"
+
+namespace headroom::cli {
+
+// This machine, recorded while somebody looks at it (`top` where nothing is recorded): its GPUs, and the processes and
+// stacks of one job on them. A recording is of one job: where another comes onto the GPUs, another recording begins, as
+// it does after an hour. They lie in memory where the system has a folder for that, and go with this object; kept ones
+// lie where `record` puts them, and stay.
+class BoxWatch {
+ public:
+  struct Options {
+    bool keep = false;
+    std::optional<std::int64_t> pid;   // the job's; absent: what is on the GPUs
+    std::function<bool(Nanos)> pause;  // waits so long; false: it is over
+  };
+  // Begins the first recording; returns once the driver has answered. An error: why there is nothing to look at.
+  [[nodiscard]] static Result<std::unique_ptr<BoxWatch>> start(const Options& options);
+  ~BoxWatch();  // ends what is being recorded
+  BoxWatch(const BoxWatch&) = delete;
+  BoxWatch& operator=(const BoxWatch&) = delete;
+
+  // Looks who is on the GPUs, by what is shown, and begins another recording where it has to.
+  void look(const view::View& shown);
+
+  struct Begun {
+    std::string path;
+    std::string name;     // for people: "this machine", "train.py (4711)"
+    std::string message;  // why it is another one; "" for the first
+  };
+  // The recording to be shown next; nothing where the one that is shown is the newest, or the next is too young.
+  [[nodiscard]] std::optional<Begun> next() const;
+  void shows_next();                         // those before it end
+  [[nodiscard]] bool has_found_job() const;  // that is not shown yet
+  [[nodiscard]] bool pause(Nanos time) const { return options_.pause(time); }
+  [[nodiscard]] bool owns(const std::string& path) const;
+  // Why nothing is recorded any more; "".
+  [[nodiscard]] std::string trouble() const;
+
+ private:
+  struct Recorder;
+  explicit BoxWatch(const Options& options);
+  [[nodiscard]] std::unique_ptr<Recorder> begin(std::int64_t pid, std::string message, Nanos shown_from);
+  [[nodiscard]] const Recorder& newest() const { return next_ ? *next_ : *shown_; }
+
+  Options options_;
+  std::string folder_;  // "" where they are kept
+  int begun_ = 0;
+  std::unique_ptr<Recorder> shown_, next_;
+};
+
+}  // namespace headroom::cli

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/job_root.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace headroom::host {
+namespace {
+
+class JobRoot : public ::testing::Test {
+ protected:
+  ~JobRoot() override { std::filesystem::remove_all(root_); }
+  void process(std::int64_t pid, std::int64_t parent, const std::string& comm, int uid = 1000) {
+    const auto folder = std::filesystem::path(root_) / "proc" / fmt::format("{}", pid);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "stat") << fmt::format("{} ({}) S {} {}", pid, comm, parent, pid)
+                                   << " 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 100 0 0 18446744073709551615\n";
+    std::ofstream(folder / "status") << fmt::format("Name:\t{}\nUid:\t{}\t{}\t{}\t{}\n", comm, uid, uid, uid, uid);
+  }
+  const std::string root_ = ::testing::TempDir() + fmt::format("job_root.{}", ::getpid());
+};
+
+TEST_F(JobRoot, IsBelowTheShell) {
+  process(1, 0, "systemd", 0);
+  process(10, 1, "bash");
+  process(20, 10, "torchrun");
+  process(21, 20, "python");
+  EXPECT_EQ(root_of_job(21, root_), 20);
+  EXPECT_EQ(root_of_job(20, root_), 20);
+  EXPECT_EQ(user_of_process(21, root_), 1000);
+  EXPECT_FALSE(root_of_job(99, root_));
+}
+
+TEST_F(JobRoot, KernelsOfOneNotebookServerAreJobsOfTheirOwn) {
+  process(10, 1, "jupyter-lab");
+  process(20, 10, "python3");
+  EXPECT_EQ(root_of_job(20, root_), 20);
+}
+
+TEST_F(JobRoot, IsOfOneUserAndNeverTheInit) {
+  process(1, 0, "entrypoint", 1000);
+  process(10, 1, "driver", 7);
+  process(20, 10, "python", 1000);
+  EXPECT_EQ(root_of_job(20, root_), 20) << "started by another user's";
+  process(30, 1, "python", 1000);
+  EXPECT_EQ(root_of_job(30, root_), 30);
+}
+
+TEST_F(JobRoot, WhatThisProcessDescendsFromIsNoJob) {
+  process(10, 1, "runner");
+  process(::getpid(), 10, "headroom");
+  process(20, 10, "python");
+  EXPECT_EQ(root_of_job(20, root_), 20);
+}
+
+}  // namespace
+}  // namespace headroom::host
