@@ -182,24 +182,32 @@ void remember_memory(const Track& track, const Window& window, QuietEnd& end) {
   }
 }
 
-// A desktop goes on with a few kernels where a job has given its memory back.
-std::optional<QuietEnd> desktop_goes_on(const Track& track, Nanos last_kernel, const Window& window,
-                                        const Thresholds& limits) {
-  constexpr double kFew = 0.05;
+// Readings of at most `few` from some instant to the end, from which on at most `freed` of the memory was in use.
+std::optional<QuietEnd> few_kernels_after(const Track& track, Nanos last_kernel, const Window& window,
+                                          const Thresholds& limits, double few, double freed) {
   const Column* util = track.find(Metric::kGpuUtil);
   QuietEnd end{.few_kernels = true};
   Nanos last = 0;
   for (std::size_t row = 0; util && row < track.at.size(); ++row) {
     if (!window.holds(track.at[row]) || !util->has(row)) continue;
     last = track.at[row];
-    if (to_unit(Metric::kGpuUtil, util->values[row]) > kFew) end.from = last;
+    if (to_unit(Metric::kGpuUtil, util->values[row]) > few) end.from = last;
   }
   if (end.from == 0 || end.from >= last_kernel || last - end.from < limits.time(Threshold::kHeldLong))
     return std::nullopt;
   remember_memory(track, window, end);
-  const bool given_back = end.memory_before && end.memory_after &&
-                          *end.memory_after <= limits[Threshold::kMemoryFreed] * *end.memory_before;
+  const bool given_back = end.memory_before && end.memory_after && *end.memory_after <= freed * *end.memory_before;
   return given_back ? std::optional(end) : std::nullopt;
+}
+
+// A desktop goes on with a few kernels where a job has given its memory back; one that is used with more of them, so
+// that more memory has to tell.
+std::optional<QuietEnd> desktop_goes_on(const Track& track, Nanos last_kernel, const Window& window,
+                                        const Thresholds& limits) {
+  constexpr double kFew = 0.05;
+  const double freed = limits[Threshold::kMemoryFreed];
+  if (auto end = few_kernels_after(track, last_kernel, window, limits, kFew, freed)) return end;
+  return few_kernels_after(track, last_kernel, window, limits, 2 * kFew, freed / 2);
 }
 
 }  // namespace

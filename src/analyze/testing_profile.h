@@ -9,18 +9,19 @@
 
 namespace headroom::testing {
 
-// A recording of [0, 100 us) as a profiler makes it: what the device was at, and what thread 1 of process 7 was at.
+// A recording of [0, length) as a profiler makes it: what the device was at, and what thread 1 of process 7 was at.
 struct Profile {
   using Rows = std::vector<std::pair<Nanos, std::vector<std::string>>>;  // at, in microseconds
   Rows device, thread = {}, second_thread = {};
   std::int32_t kernels = 0;  // that begin in each row with a kernel
+  Nanos length = 100;        // microseconds
 
   [[nodiscard]] Recording build() const {
     MemorySink sink;
     RecordingMeta meta;
     meta.origin = "import:kineto";
     meta.tiers = "C";
-    meta.end = 100 * kMicrosecond;
+    meta.end = length * kMicrosecond;
     sink.set_meta(meta);
     Device facts;
     facts.uuid = "gpu0";

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/human.h"
+#include "base/visible.h"
 #include "diagnose/claims.h"
 #include "diagnose/unseen.h"
 #include "diagnose/words.h"
@@ -323,8 +324,8 @@ std::string about_readings(const Analysis& a, std::int64_t readings) {
   std::string text = fmt::format("The log has {} of {}", count_of(readings, "reading"),
                                  gpus == 1 ? "the GPU" : fmt::format("each of {} GPUs", gpus));
   if (highest == 0 && most > 2 * least && readings > 1)
-    text += fmt::format("; memory went from {} to {}, as at the start of a job",
-                        human_bytes(static_cast<std::int64_t>(least)), human_bytes(static_cast<std::int64_t>(most)));
+    text += fmt::format("; memory went from {} MiB to {} MiB, as at the start of a job",
+                        static_cast<std::int64_t>(least) >> 20, static_cast<std::int64_t>(most) >> 20);
   return text + ". That tells nothing of the time before and after: log for minutes, once a second.";
 }
 
@@ -391,6 +392,9 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
                               : "");
   }
   if (!cast.unreported.empty()) text += fmt::format(" {} reported no utilisation.", gpu_names(a, cast.unreported));
+  if (const auto shares = a.meta.extra.find("processes"); shares != a.meta.extra.end())
+    text += fmt::format(" In the log are several processes, with these mean shares of the SMs: {}.",
+                        visible(shares->second));
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analyze/testing.h"
+#include "base/human.h"
 #include "diagnose/explain.h"
 #include "diagnose/testing.h"
 #include "model/losses.h"
@@ -343,11 +344,61 @@ TEST(Machines, ADesktopThatGoesOnIsNoJob) {
   };
   const Explanation ended = explain(log_of_gpus({desktop(0.8e9)}, 400));
   EXPECT_THAT(everything(ended), HasSubstr("Hardly a kernel ran any more, and the memory was given back"));
-  EXPECT_THAT(everything(ended), HasSubstr("GPU 0: 5 % at most in each reading from"));
+  EXPECT_THAT(everything(ended), HasSubstr("GPU 0: busy for 0.2 % of the time from"));
   EXPECT_THAT(everything(ended), Not(HasSubstr("at the last kernel"))) << "the desktop's kernels came later";
   EXPECT_THAT(ended.headline, HasSubstr("at the end hardly a kernel ran any more"));
   EXPECT_THAT(ended.findings.front().candidates, Not(Contains(Cause::kHang))) << "what hangs keeps its memory";
   EXPECT_THAT(everything(explain(log_of_gpus({desktop(9e9)}, 400))), Not(HasSubstr("given back")));
+}
+
+TEST(Machines, ADesktopThatIsUsedIsNoJobEither) {
+  const auto desktop = [](double util, double memory_after) {
+    return everything(explain(log_of_gpus(
+        {[=](double t) {
+          return t <= 150 ? Row{0.9, {}, {}, 8e9} : Row{util * (0.3 + std::fmod(t, 5) / 5), {}, {}, memory_after};
+        }},
+        400)));
+  };
+  EXPECT_THAT(desktop(0.07, 1.2e9), HasSubstr("the memory was given back: the job had probably ended"));
+  EXPECT_THAT(desktop(0.07, 3e9), Not(HasSubstr("given back"))) << "a job may do as much with as much";
+  EXPECT_THAT(desktop(0.3, 1.2e9), Not(HasSubstr("given back")));
+}
+
+TEST(Machines, MemoryThatGrowsWithoutAKernelIsAStart) {
+  const auto grows_until = [](double full) {
+    return explain(log_of_gpus({[=](double t) { return Row{0.0, 0.0, 20, 1e6 + 3e9 * std::min(1.0, t / full)}; }}, 60));
+  };
+  const Explanation start = grows_until(50);
+  EXPECT_THAT(everything(start), HasSubstr("grew from 58 MiB to 2861 MiB, as at the start of a job"));
+  ASSERT_EQ(start.findings.size(), 1U);
+  EXPECT_EQ(start.findings[0].candidates.front(), Cause::kStartupLoad);
+  EXPECT_EQ(find(start, Cause::kHang), nullptr);
+  const Explanation stands = grows_until(10);
+  EXPECT_NE(find(stands, Cause::kHang), nullptr) << "it may hang in its start";
+  EXPECT_EQ(find(stands, Cause::kUnreleasedAfterWork), nullptr) << "no work was seen";
+}
+
+TEST(Machines, SeveralProcessesOfALogAreToldWhateverIsFound) {
+  for (const double util : {0.5, 1.0}) {
+    Recording log = log_of_gpus({[=](double) { return working(util); }}, 120);
+    log.meta.extra["processes"] = "41 python 30 %, 42 train 20 %";
+    EXPECT_THAT(explain(log).headline, HasSubstr("several processes, with these mean shares of the SMs: 41 python"));
+  }
+}
+
+TEST(Machines, IdlePhasesLastAsLongAsTheirSumSays) {
+  const auto bursts = [](double t) { return working(std::fmod(t, 25) < 3 || std::fmod(t, 67) < 4 ? 0.9 : 0.0); };
+  const Explanation e = explain(log_of_gpus({bursts}, 400));
+  int idle_phases = 0;
+  for (const Phase& phase : e.phases) {
+    if (phase.name != "idle") continue;
+    ++idle_phases;
+    EXPECT_GT(phase.gpu_util_ratio.value_or(0), 0.0) << "windows that a burst ends in";
+    const double idle = seconds(phase.total) * (1 - phase.gpu_util_ratio.value_or(0));
+    const std::string each = human_duration(static_cast<Nanos>(1e9 * idle / static_cast<double>(phase.count)));
+    EXPECT_THAT(everything(e), HasSubstr("is idle for " + each + " at a time"));
+  }
+  EXPECT_EQ(idle_phases, 1);
 }
 
 TEST(Machines, ALogWithoutAKernelSaysNothingOfLoadersAndBatches) {
@@ -474,6 +525,8 @@ TEST(Machines, GpusThatDifferAsTwoJobsDoHaveABoundOfEach) {
   ASSERT_NE(open, nullptr);
   EXPECT_THAT(open->bound, HasSubstr("if GPUs 0 and 1 have a job of their own, at most 17x for that"));
   EXPECT_THAT(open->bound, HasSubstr("if one job uses all, at most 1.0"));
+  EXPECT_THAT(everything(explain(log_of_gpus({at(0.92), at(0.70), at(0.35)}, 240))),
+              HasSubstr("GPU 2 was busy for 35 % of the time, GPUs 0 and 1 for 70 % to 92 %"));
   const Explanation alike = explain(log_of_gpus({at(0.6), at(0.7)}, 240));
   EXPECT_THAT(everything(alike), Not(HasSubstr("two jobs")));
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/human.h"
-#include "base/visible.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/rules.h"
@@ -99,22 +98,28 @@ std::vector<std::size_t> less_used(const Analysis& a) {
   return less;
 }
 
+// "70 % to 92 %" of the time; "92 %" where they are alike.
+std::string busy_shares(const Analysis& a, const std::vector<std::size_t>& devices) {
+  constexpr double kAlike = 0.05, kPoint = 0.01;
+  double least = 1, most = 0;
+  for (const std::size_t device : devices) {
+    const double share = static_cast<double>(a.ledger.busy(device)) / static_cast<double>(a.ledger.span());
+    least = std::min(least, share), most = std::max(most, share);
+  }
+  if (most - least <= std::max(kPoint, kAlike * most)) return human_percent((least + most) / 2);
+  return fmt::format("{} to {}", human_percent(least), human_percent(most));
+}
+
 void say_both_ways(const Analysis& a, const std::vector<std::size_t>& less, Finding& finding) {
   std::vector<std::size_t> more;
-  Nanos of_less = 0, of_more = 0;  // the busiest of each
-  for (std::size_t device = 0; device < a.devices.size(); ++device) {
-    const bool is_less = std::find(less.begin(), less.end(), device) != less.end();
-    if (!is_less && !a.idle_peer[device]) more.push_back(device);
-    Nanos& busiest = is_less ? of_less : of_more;
-    busiest = std::max(busiest, a.ledger.busy(device));
-  }
-  const auto share = [&](Nanos busy) {
-    return human_percent(static_cast<double>(busy) / static_cast<double>(a.ledger.span()));
-  };
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (std::find(less.begin(), less.end(), device) == less.end() && !a.idle_peer[device]) more.push_back(device);
+  Nanos of_less = 0;  // the busiest of them
+  for (const std::size_t device : less) of_less = std::max(of_less, a.ledger.busy(device));
   finding.evidence.insert(
       finding.evidence.begin(),
       fmt::format("{} {} busy for {} of the time, {} for {}: they differ, as two jobs do", gpu_names(a, less),
-                  less.size() == 1 ? "was" : "were", share(of_less), gpu_names(a, more), share(of_more)));
+                  less.size() == 1 ? "was" : "were", busy_shares(a, less), gpu_names(a, more), busy_shares(a, more)));
   finding.bound =
       fmt::format("if {} {} a job of {} own, at most {} for that; if one job uses all, at most {}, at equal GPU work",
                   gpu_names(a, less), less.size() == 1 ? "has" : "have", less.size() == 1 ? "its" : "their",
@@ -215,11 +220,6 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
     resident += fmt::format(", give or take {}: a reading speaks for a part of its time only",
                             human_percent(static_cast<double>(error) / observed));
   finding.evidence.push_back(std::move(resident));
-  if (const auto shares = a.meta.extra.find("processes"); shares != a.meta.extra.end())
-    finding.evidence.push_back(
-        fmt::format("the log has more than one process, with these mean shares of the SMs: {}; "
-                    "what is said here is of all of them together",
-                    visible(shares->second)));
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
       finding.evidence.push_back(words + (mostly_free(a, device) ? larger_batch_fits(a, device) : ""));
@@ -320,6 +320,17 @@ std::vector<Finding> idle_phases(const Analysis& a) {
 // Bytes: with less in use no program has a context of CUDA there, whose own are 60 MiB and more; the driver takes some.
 constexpr double kLeastContext = 32.0 * (1 << 20);
 
+// The share of the time after its job that a device was busy.
+double busy_from(const Analysis& a, std::size_t device) {
+  Nanos busy = 0, all = 0;
+  for (const Slice& slice : a.devices[device].slices)
+    if (at_a_quiet_end(a, device, slice) && slice.account != Account::kUnobserved) {
+      all += slice.end - slice.begin;
+      if (is_busy(slice.account)) busy += slice.end - slice.begin;
+    }
+  return static_cast<double>(busy) / static_cast<double>(std::max<Nanos>(1, all));
+}
+
 // A log that ends without kernels: the job had ended, holds the GPU, or hangs.
 std::vector<Finding> quiet_end(const Analysis& a) {
   if (!readings_alone(a)) return {};
@@ -333,9 +344,10 @@ std::vector<Finding> quiet_end(const Analysis& a) {
         [&](const Slice& slice) { return slice.account == Account::kUnexplained && at_a_quiet_end(a, device, slice); },
         finding.claims);
     few = few || end->few_kernels;
-    finding.evidence.push_back(fmt::format("{}: {} from {} on, for {} to the end", a.device_name(device),
-                                           end->few_kernels ? "5 % at most in each reading" : "no kernel",
-                                           a.when(end->from), human_duration(a.window.end - end->from)));
+    finding.evidence.push_back(fmt::format(
+        "{}: {} from {} on, for {} to the end", a.device_name(device),
+        end->few_kernels ? fmt::format("busy for {} of the time", human_percent(busy_from(a, device))) : "no kernel",
+        a.when(end->from), human_duration(a.window.end - end->from)));
     nobody = nobody && end->memory_after && *end->memory_after < kLeastContext;
     if (!end->memory_before || !end->memory_after) continue;
     const bool gave_back = *end->memory_after <= a.limits[Threshold::kMemoryFreed] * *end->memory_before;
@@ -381,6 +393,25 @@ std::optional<std::int64_t> mebibytes_of_nobody(const Analysis& a, std::size_t d
   return static_cast<std::int64_t>(memory->max) >> 20;
 }
 
+// Memory that grew in a log without kernels and is in use at its end: what a job does that starts.
+struct Growth {
+  std::string words;    // "": none
+  bool lately = false;  // in the second half of the log: it is no start that stands still
+};
+
+Growth growth(const Analysis& a, std::size_t device) {
+  constexpr double kStill = 0.9;  // of the most that was in use
+  const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
+  const auto& end = a.memory_ends[device];
+  if (!memory || memory->samples == 0 || !end || memory->max < kLeastContext || end->used < kStill * memory->max ||
+      end->used < 2 * memory->min)
+    return {};
+  const auto mebibytes = [](double bytes) { return static_cast<std::int64_t>(bytes) >> 20; };
+  return {fmt::format("{}: memory in use grew from {} MiB to {} MiB, as at the start of a job", a.device_name(device),
+                      mebibytes(memory->min), mebibytes(end->used)),
+          memory->p50 < kStill * end->used};
+}
+
 }  // namespace
 
 std::vector<Finding> no_kernel_seen(const Analysis& a) {
@@ -404,11 +435,16 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
     finding.cause = Cause::kJobNeverUsesGpu;
     finding.evidence.push_back("the driver listed no compute process on any GPU while the job ran");
   }
-  bool held = false;
+  bool held = false, starts = false, stands = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const auto free = mebibytes_of_nobody(a, device);
-    held |= !free;
-    if (free)
+    const Growth grew = growth(a, device);
+    starts |= !grew.words.empty();
+    stands |= !free && !grew.lately;
+    held |= !free && grew.words.empty();
+    if (!grew.words.empty())
+      finding.evidence.push_back(grew.words);
+    else if (free)
       finding.evidence.push_back(fmt::format("{}: {} MiB in use at most: no program had a context of CUDA there",
                                              a.device_name(device), *free));
     else if (const auto words = memory_words(a, device); !words.empty())
@@ -417,12 +453,16 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
   if (held)
     finding.evidence.push_back("memory in use only says that somebody holds it");
   else
-    std::erase_if(finding.candidates,
-                  [](Cause cause) { return cause == Cause::kUnreleasedAfterWork || cause == Cause::kHang; });
+    std::erase(finding.candidates, Cause::kUnreleasedAfterWork);
+  if (!stands) std::erase(finding.candidates, Cause::kHang);
   finding.would_overturn = "kernels in a longer recording";
   finding.advice =
       "check torch.cuda.is_available(), the CUDA build (torch.version.cuda) and CUDA_VISIBLE_DEVICES; record the job "
       "itself: headroom run -- CMD";
+  if (starts && !of_the_job) {
+    finding.candidates.insert(finding.candidates.begin(), Cause::kStartupLoad);
+    finding.advice = "log on until its kernels run, or record the job itself: headroom run -- CMD";
+  }
   finding.bound = "unknown: nothing in this recording shows how fast the GPU would be";
   return only(std::move(finding));
 }

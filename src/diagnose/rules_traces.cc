@@ -131,13 +131,28 @@ bool name_one_long_call(const Analysis& a, Finding& finding) {
   return true;
 }
 
+// How much of the time lies in waits of at most `longest`; what follows on the same device is one wait.
+Nanos in_short_waits(const Claims& claims, Nanos longest) {
+  Nanos sum = 0, begin = 0;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    const bool goes_on = i > 0 && claims[i - 1].device == claims[i].device && claims[i - 1].end >= claims[i].begin;
+    if (!goes_on) begin = claims[i].begin;
+    const bool ends =
+        i + 1 == claims.size() || claims[i + 1].device != claims[i].device || claims[i + 1].begin > claims[i].end;
+    if (ends && claims[i].end - begin <= longest) sum += claims[i].end - begin;
+  }
+  return sum;
+}
+
 // Operators that take longer on the CPU than their kernels on the GPU, again and again, and no longer than the way of a
-// launch through an eager framework takes.
-bool launches_slowly(const Finding& finding, const std::pair<std::int64_t, double>& kernels) {
-  constexpr double kLongestWay = 200e-6;
+// launch through an eager framework takes. A few long waits are none of that, however many kernels share them.
+bool launches_slowly(const Analysis& a, const Finding& finding, const std::pair<std::int64_t, double>& kernels) {
+  constexpr Nanos kLongestWay = 200 * kMicrosecond;
   constexpr std::int64_t kEnough = 10;
   const double each = seconds(finding.cost()) / static_cast<double>(kernels.first);
-  return kernels.first >= kEnough && each > kernels.second && each < kLongestWay;
+  return kernels.first >= kEnough && each > kernels.second && each < seconds(kLongestWay) &&
+         static_cast<double>(in_short_waits(finding.claims, 2 * kLongestWay)) >=
+             a.limits[Threshold::kMajority] * static_cast<double>(finding.cost());
 }
 
 void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
@@ -161,7 +176,7 @@ void name_causes(const Analysis& a, const Wait& wait, Finding& finding) {
     finding.cause = Cause::kLaunchBound;
     finding.title = "The GPU waits for its launches: kernels are shorter than it takes to launch one";
     finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
-  } else if (kernels && launches_slowly(finding, *kernels)) {
+  } else if (kernels && launches_slowly(a, finding, *kernels)) {
     finding.cause = Cause::kLaunchBound;
     finding.title = "The GPU waits for its launches: operators take longer on the CPU than their kernels on the GPU";
     finding.advice = "fused operators (torch.compile), CUDA graphs, or a larger batch";
@@ -233,7 +248,7 @@ Finding python_code(const Analysis& a, Claims claims) {
   finding.evidence = {"tracing each call of a function slows Python: without with_stack it takes less"};
   const auto kernels = kernels_of(a);
   if (kernels) finding.evidence.push_back(kernels_sentence(*kernels));
-  if (kernels && launches_slowly(finding, *kernels)) {
+  if (kernels && launches_slowly(a, finding, *kernels)) {
     finding.candidates = {Cause::kLaunchBound, Cause::kHostGraphBuilding};
     finding.advice = "fewer and larger kernels: a larger batch, fused operators (torch.compile), CUDA graphs";
   } else if (measures(a, finding)) {

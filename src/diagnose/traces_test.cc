@@ -154,6 +154,28 @@ TEST(Traces, PythonFunctionsNameTheTimeWithoutOperators) {
   EXPECT_EQ(python->tiers, Tiers("C"));
 }
 
+TEST(Traces, AFewLongStaysInPythonAreNoSlowLaunches) {
+  constexpr Nanos kStay = 500, kKernels = 5;
+  Profile profile;
+  profile.kernels = 2 * kKernels;
+  Nanos at = 0;
+  for (int step = 0; step < 2; ++step) {
+    for (int kernel = 0; kernel < kKernels; ++kernel, at += 20) {
+      profile.device.push_back({at, {"kernel"}});
+      profile.thread.push_back({at, {"cudaLaunchKernel"}});
+    }
+    profile.device.push_back({at, {}});
+    profile.thread.push_back({at, {"step (train.py:9)", "advance (grammar.py:12)"}});
+    at += kStay;
+  }
+  profile.device.push_back({at, {"kernel"}});
+  profile.thread.push_back({at, {"cudaLaunchKernel"}});
+  profile.length = at + 10;
+  const Explanation e = explain(profile.build());
+  ASSERT_TRUE(find(e, Cause::kHostGraphBuilding));
+  EXPECT_EQ(find(e, Cause::kLaunchBound), nullptr) << "100 us for each kernel, and none of them waited so";
+}
+
 TEST(Traces, CodeThatMeasuresIsNoInput) {
   const auto may_be_input = [](const std::string& place) {
     const Profile profile{

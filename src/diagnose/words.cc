@@ -102,8 +102,11 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
       continue;
     const double util = phase.gpu_util_ratio.value_or(0);
     const std::string idle = util < kQuiet ? "idle" : fmt::format("mostly idle ({} on average)", human_percent(util));
+    // Found in windows of a second: the kernels at its ends are not of the idle time that is told.
+    const double part = util < kQuiet ? 1 - util : 1;
+    const auto each = static_cast<Nanos>(part * static_cast<double>(phase.total) / static_cast<double>(phase.count));
     sentences.push_back(fmt::format("{} is {} for {} at a time, {} times{}", a.device_name(phase.device), idle,
-                                    human_duration(phase.total / phase.count), phase.count,
+                                    human_duration(each), phase.count,
                                     phase.period ? ", every " + human_duration(*phase.period) : "") +
                         (util < kQuiet ? "; a single 0 % reading is no alarm" : ""));
   }

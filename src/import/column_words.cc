@@ -213,7 +213,8 @@ Words words_in(std::string_view header, std::string& unit) {
     const std::size_t begin = i;
     const int what = kind(header[begin]);
     for (++i; i < header.size() && kind(header[i]) == what; ++i)
-      if (is_upper(header[i]) && !is_upper(header[i - 1])) break;
+      if (is_upper(header[i]) && !is_upper(header[i - 1]) && unit_word(header.substr(begin, i + 1 - begin)).empty())
+        break;  // "memUsed" are two words, and "MiB" is one
     if (what == 0) continue;
     std::string word = lower(header.substr(begin, i - begin));
     if (word.size() > 4 && word.starts_with("gpu")) words.emplace_back("gpu"), word.erase(0, 3);  // "GPUUtil"

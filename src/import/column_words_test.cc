@@ -36,6 +36,8 @@ TEST(ColumnWords, SpellingsOfOneThing) {
       << "in brackets it is as it stands";
   EXPECT_EQ(read_as("gpu_pcie_rx_kb_per_sec"), "pcie_rx_bytes_per_second in KB/s");
   EXPECT_EQ(read_as("GPU ID"), "index");
+  EXPECT_EQ(read_as("GPU-0 mem MiB"), "memory.used of 0 in MiB");
+  EXPECT_EQ(read_as("memory used GiB"), "memory.used in GiB");
 }
 
 TEST(ColumnWords, AColumnPerGpu) {

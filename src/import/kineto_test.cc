@@ -203,6 +203,16 @@ TEST(Kineto, ProfilerStepsAreStepsAndAnnotationsPhases) {
   EXPECT_EQ(track.lists.size(), 6U);
 }
 
+TEST(Kineto, StepsThatOverlapByRoundingFollowOneAnother) {
+  std::vector<std::string> events{kernel("0", "100")};
+  for (int step = 0; step < 3; ++step)
+    events.push_back(
+        event("user_annotation", fmt::format("ProfilerStep#{}", step), fmt::format("{}", step * 10), "10.002", ""));
+  const auto r = read(trace(events));
+  ASSERT_TRUE(r);
+  for (const auto& list : r->lists) EXPECT_LE(list.size(), 1U) << "none is within the one before";
+}
+
 TEST(Kineto, OfATraceThatWasCutWhatIsWholeIsUsed) {
   const std::string whole = trace({kernel("0", "10"), kernel("20", "10"), kernel("40", "10")});
   for (std::size_t size = 0; size < whole.size(); ++size) {

@@ -211,6 +211,14 @@ std::int64_t fewer_than_room(const std::vector<Nanos>& at, Nanos interval) {
   return fewer > 2 * kOfMedian * uneven * std::sqrt(rows) ? static_cast<std::int64_t>(fewer) : 0;
 }
 
+// Whether the log ends within a round: the GPUs that come later in each one have no row in the last.
+bool cut_before(const LogData& data, const GpuLog& gpu) {
+  const auto last = std::max_element(data.gpus.begin(), data.gpus.end(),
+                                     [](const GpuLog& a, const GpuLog& b) { return a.lines.back() < b.lines.back(); });
+  return last->lines.size() > 1 && gpu.lines.back() > last->lines[last->lines.size() - 2] &&
+         gpu.lines.back() < last->lines.back() && gpu.at.back() < last->at.back();
+}
+
 void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos interval, bool nominal) {
   Nanos first = std::numeric_limits<Nanos>::max(), last = 0;
   for (const GpuLog& gpu : data.gpus) {
@@ -223,7 +231,8 @@ void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos i
   std::string per_gpu;
   for (const std::size_t index : order) {
     const GpuLog& gpu = data.gpus[index];
-    std::int64_t lost = intervals(gpu.at.front() - first) + intervals(last - gpu.at.back());
+    const std::int64_t after = intervals(last - gpu.at.back());
+    std::int64_t lost = intervals(gpu.at.front() - first) + (after == 1 && cut_before(data, gpu) ? 0 : after);
     if (nominal) {  // someone says how often rows should come: hold the number of rows against it
       lost = std::max<std::int64_t>(0, intervals(last - first) + 1 - static_cast<std::int64_t>(gpu.at.size()));
     } else {  // irregular logs lack no rows: only a space that has room for another one counts

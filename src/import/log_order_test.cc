@@ -82,11 +82,24 @@ TEST(Order, AGpuMissingInSomeRoundsIsCounted) {
   std::string text = "timestamp,gpu_id,gpu_util_%\n";
   for (int round = 0; round < 10; ++round)
     for (int gpu = 0; gpu < 2; ++gpu)
-      if (gpu == 0 || (round != 0 && round != 4 && round != 9))
+      if (gpu == 1 || (round != 0 && round != 4 && round != 9))
         text += fmt::format("{},{},5\n", 1762377180 + 5 * round, gpu);
   const auto r = read_log(text);
   EXPECT_EQ(lost(r, "missing_row"), 3);
-  EXPECT_THAT(detail(r, "missing_row"), HasSubstr("GPU 1: 3"));
+  EXPECT_THAT(detail(r, "missing_row"), HasSubstr("GPU 0: 3"));
+}
+
+TEST(Order, ALogThatEndsWithinARoundLacksNoRow) {
+  const auto lost_of = [](int whole, int of_the_last, int without) {
+    std::string text = "timestamp,gpu_id,gpu_util_%\n";
+    for (int round = 0; round <= whole; ++round)
+      for (int gpu = 0; gpu < (round == whole ? of_the_last : 4); ++gpu)
+        if (round != whole || gpu != without) text += fmt::format("{},{},5\n", 1762377180 + 5 * round, gpu);
+    return lost(read_log(text), "missing_row");
+  };
+  EXPECT_EQ(lost_of(20, 2, -1), 0);
+  EXPECT_EQ(lost_of(20, 1, -1), 0);
+  EXPECT_EQ(lost_of(20, 4, 0), 1) << "those that come later have theirs";
 }
 
 TEST(Order, ASecondSkippedByRoundingIsNoMissingRow) {

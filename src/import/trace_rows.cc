@@ -104,8 +104,14 @@ void write_nested(std::vector<NamedInterval> intervals, std::size_t deepest, con
       put(first);
     }
   };
+  // What follows another begins, by the rounding of a profiler's times, now and then a little before its end.
+  const auto end_what_it_follows = [&](const NamedInterval& one) {
+    for (NamedInterval& other : open)
+      if (other.end > one.begin && other.end - one.begin <= kMicrosecond && one.end > other.end) other.end = one.begin;
+  };
   for (const NamedInterval& one : intervals) {
     if (one.end <= one.begin) continue;
+    end_what_it_follows(one);
     close_until(one.begin);
     NamedInterval opened = one;
     if (one.depth != NamedInterval::kAnyDepth)
