@@ -45,7 +45,7 @@ struct WaitsInKernels {
 struct QuietEnd {
   Nanos from = 0;
   std::optional<double> memory_before, memory_after;  // bytes: while kernels ran, and in the last reading
-  bool few_kernels = false;                           // not none: a desktop's, say, up to 5 % in each reading
+  bool few_kernels = false;                           // not none: a desktop's, say, up to 10 % in each reading
 };
 
 // Where the device ran kernels and then none to the end, for `held_long` at least and for `quiet_end` times its longest

@@ -34,6 +34,14 @@ bool is_trials_table(std::string_view beginning) {
   return header.find("number") != std::string_view::npos && header.find("datetime_start") != std::string_view::npos;
 }
 
+// A trace in Chrome's form, as torch.profiler exports it.
+bool is_trace(std::string_view beginning) {
+  if (!beginning.starts_with('{') && !beginning.starts_with('[')) return false;
+  for (const std::string_view key : {"\"traceEvents\"", "\"deviceProperties\"", "\"schemaVersion\"", "\"ph\""})
+    if (beginning.find(key) != std::string_view::npos) return true;
+  return false;
+}
+
 constexpr const char* kKeepNext =
     "keep the next one: optuna.create_study(storage=\"sqlite:///study.db\", …), then headroom study study.db";
 
@@ -71,6 +79,9 @@ Result<StorageContent> read_file_storage(const StorageRequest& request, const st
                     "it is a table of trials, as trials_dataframe() makes it, and not the study, which has its "
                     "direction and what its parameters are drawn from",
                     kKeepNext);
+      if (is_trace(beginning))
+        return fail(Errc::kInvalidInput, "it is a profiler's trace, no storage of Optuna",
+                    fmt::format("headroom why {}", typed_word(path)));
       return fail(Errc::kInvalidInput, fmt::format("it is {}, no storage of Optuna", file_kind_name(beginning)),
                   beginning.starts_with("SQLite") ? fmt::format("headroom why {}", typed_word(path)) : kNameIt);
   }

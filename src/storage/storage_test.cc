@@ -59,6 +59,9 @@ TEST(ReadStorage, FilesThatAreNoneAreNamed) {
   EXPECT_NE(error("tune.log").what.find("it is what Optuna printed"), std::string::npos);
   ASSERT_TRUE(write_file(folder.file("trials.csv"), ",number,value,datetime_start,datetime_complete,duration,state\n"));
   EXPECT_NE(error("trials.csv").what.find("trials_dataframe()"), std::string::npos);
+  ASSERT_TRUE(write_file(folder.file("trace.json"), "{\n \"schemaVersion\": 1,\n \"traceEvents\": []}\n"));
+  EXPECT_NE(error("trace.json").what.find("a profiler's trace"), std::string::npos);
+  EXPECT_EQ(error("trace.json").hint.find("headroom why "), 0U);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string_view>
 
 #include "tune/study_facts.h"
@@ -248,6 +249,22 @@ TEST(Anomalies, AStudyThatStoodStillSaysWhen) {
   const BestPoint& best = restarted.best.back();
   EXPECT_NEAR(best.worked_seconds, whole.best.back().worked_seconds, 60);
   EXPECT_NEAR(best.seconds - best.worked_seconds, restarted.paused_seconds, 1e-6) << "it came after the pause";
+}
+
+TEST(Anomalies, TrialsThatWentFurtherAreNotSlowForThat) {
+  StudyBuilder builder;
+  double t = 0;
+  const auto add = [&](int reports, double length) {
+    builder.add(TrialState::kPruned, t, t + length, reports);
+    t += length + 1;
+  };
+  for (int i = 0; i < 24; ++i) {
+    const int reports = i % 4 == 3 ? 6 : i % 4 == 2 ? 3 : 1;
+    add(reports, 90 * std::pow(1.6, reports));
+  }
+  EXPECT_FALSE(anomaly(study_facts(builder.study, {}), "slow_trial"));
+  add(1, 3000);
+  EXPECT_TRUE(anomaly(study_facts(builder.study, {}), "slow_trial"));
 }
 
 TEST(Anomalies, OddTrialsAreNamed) {

@@ -198,7 +198,7 @@ std::vector<Change> changes(const StudyModel& model, const StudyOptions& options
     all.push_back(edit().warm().made(options));
     if (now >= 2) all.push_back(edit().warm().workers(std::max<std::int64_t>(1, now / 2)).made(options));
     all.push_back(edit().warm().workers(now + 2).made(options));
-    all.push_back(edit().half_startup().made(options));
+    if (model.startup_known) all.push_back(edit().half_startup().made(options));
   }
   if (!model.startup_known)
     left_out.push_back(

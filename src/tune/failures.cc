@@ -205,7 +205,9 @@ std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, cons
 
 FailureGroup group_of(const Study& study, const Scope& scope, std::string where) {
   FailureGroup group{.where = std::move(where), .failed = scope.count.failed, .of = scope.count.of};
-  group.before_first_step = true;
+  // Of a study in which no trial ever reports nothing tells how far one came.
+  group.before_first_step =
+      std::any_of(study.trials.begin(), study.trials.end(), [](const Trial& trial) { return trial.reports > 0; });
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     if (!scope.in[i] || !scope.failed[i]) continue;
     const Trial& trial = study.trials[i];

@@ -2,8 +2,9 @@
 #include "tune/slow_trials.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "base/median.h"
 #include "tune/quantiles.h"
@@ -18,31 +19,36 @@ constexpr double kOfNormal = 1.4826;  // median absolute deviation to standard d
 constexpr double kLeastScale = 0.05;  // trials that all take the same vary by some percent
 constexpr double kTwice = 2;
 
-std::array<double, kTrialStates> middle_by_state(const Study& study, const Timeline& timeline) {
-  std::array<std::vector<double>, kTrialStates> durations;
-  for (std::size_t i = 0; i < study.trials.size(); ++i) {
-    const TrialState state = study.trials[i].state;
-    if (timeline.spans[i].timed && is_finished(state))
-      durations[static_cast<std::size_t>(state)].push_back(seconds(timeline.spans[i].duration()));
-  }
-  std::array<double, kTrialStates> middles{};
-  for (std::size_t state = 0; state < kTrialStates; ++state)
-    if (durations[state].size() >= kFewestUsual) middles[state] = median(std::move(durations[state]));
+// What trials of one state and as many reports take: those that went further took longer for that alone.
+using Alike = std::pair<TrialState, std::size_t>;
+
+Alike alike(const Trial& trial) { return {trial.state, static_cast<std::size_t>(trial.reports)}; }
+
+std::map<Alike, double> middles_of_alike(const Study& study, const Timeline& timeline) {
+  std::map<Alike, std::vector<double>> durations;
+  for (std::size_t i = 0; i < study.trials.size(); ++i)
+    if (timeline.spans[i].timed && is_finished(study.trials[i].state))
+      durations[alike(study.trials[i])].push_back(seconds(timeline.spans[i].duration()));
+  std::map<Alike, double> middles;
+  for (auto& [key, list] : durations)
+    if (list.size() >= kFewestUsual) middles[key] = median(std::move(list));
   return middles;
 }
 
 }  // namespace
 
 std::vector<SlowTrial> slow_trials(const Study& study, const Timeline& timeline, const StepModel& model) {
-  const auto middles = middle_by_state(study, timeline);
+  const auto middles = middles_of_alike(study, timeline);
   std::vector<SlowTrial> all;
   std::vector<double> logs;
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     const Trial& trial = study.trials[i];
     const TrialSpan& span = timeline.spans[i];
     if (!span.timed || !is_finished(trial.state)) continue;
-    const double expected = model.line ? model.line->intercept.value + model.steps_seconds(study, i)
-                                       : middles[static_cast<std::size_t>(trial.state)];
+    const auto middle = middles.find(alike(trial));
+    const double expected = model.line                ? model.line->intercept.value + model.steps_seconds(study, i)
+                            : middle != middles.end() ? middle->second
+                                                      : 0;
     const double took = seconds(span.duration());
     if (expected <= 0 || took <= 0) continue;
     all.push_back({.trial = i, .seconds = took, .expected = expected});

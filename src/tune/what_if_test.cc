@@ -396,6 +396,21 @@ Study with_hang(double hang) {
   return std::move(builder.study);
 }
 
+TEST(WhatIf, AStartupThatIsNotKnownIsNotHalved) {
+  testing::StudyBuilder builder;
+  double t = 0;
+  for (int i = 0; i < 40; ++i) {
+    const double length = 110 + 7 * i % 20;
+    builder.add(TrialState::kComplete, t, t + length).values = {100.0 - i};
+    t += length + 3;
+  }
+  StudyOptions options;
+  options.replays = 5;
+  const StudyReport report = what_if_of(builder.study, options);
+  ASSERT_FALSE(report.what_if.empty()) << report.calibration.why;
+  EXPECT_EQ(find(report, "start-up halved"), nullptr);
+}
+
 TEST(WhatIf, ATrialThatHungHangsUnderEachChange) {
   StudyOptions options;
   options.replays = 5;
