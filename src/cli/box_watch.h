@@ -42,6 +42,7 @@ class BoxWatch {
   void shows_next();                         // those before it end
   [[nodiscard]] bool has_found_job() const;  // that is not shown yet
   [[nodiscard]] bool pause(Nanos time) const { return options_.pause(time); }
+  [[nodiscard]] bool was_asked_for() const { return options_.keep || options_.pid; }
   [[nodiscard]] bool owns(const std::string& path) const;
   // Why nothing is recorded any more; "".
   [[nodiscard]] std::string trouble() const;

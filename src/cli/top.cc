@@ -5,12 +5,12 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <iostream>
 #include <memory>
 
 #include "base/duration.h"
-#include "base/ids.h"
 #include "base/strings.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
@@ -171,19 +171,43 @@ class Top {
   Nanos last_frame_ = 0;
 };
 
-// Of this machine, newest first.
+// Newest first.
 std::vector<ShelfEntry> being_recorded() {
   const auto shelf = users_shelf();
   if (!shelf) return {};
   std::vector<ShelfEntry> entries = shelf->list();
-  std::erase_if(entries, [](const ShelfEntry& entry) {
-    return !entry.summary || entry.summary->state != FileState::kRecording || entry.summary->meta.boot_id != boot_id();
-  });
+  std::erase_if(
+      entries, [](const ShelfEntry& entry) { return !entry.summary || entry.summary->state != FileState::kRecording; });
   return entries;
 }
 
+bool asked_once(const TopOptions& options) {
+  return options.once || options.json || ::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0;
+}
+
+// Waiting, until a signal comes: then it is over.
+class Patience {
+ public:
+  explicit Patience(const Signals& signals) : signals_(signals) {}
+  bool pause(Nanos time) { return wait_for(-1, time); }
+  // False: a signal came before there was anything to read.
+  bool wait_for_input() { return wait_for(STDIN_FILENO, -kMillisecond); }
+  [[nodiscard]] bool over() const { return over_; }
+
+ private:
+  bool wait_for(int input, Nanos time) {
+    std::array<pollfd, 2> waits{pollfd{signals_.fd(), POLLIN, 0}, pollfd{input, POLLIN, 0}};
+    (void)::poll(waits.data(), waits.size(), static_cast<int>(time / kMillisecond));
+    over_ = over_ || waits[0].revents != 0;
+    return !over_;
+  }
+
+  const Signals& signals_;
+  bool over_ = false;
+};
+
 // Which of several a person wants to see.
-Result<std::string> choose(const std::vector<ShelfEntry>& entries) {
+Result<std::string> choose(const std::vector<ShelfEntry>& entries, Patience& patience) {
   std::string text = fmt::format("{} recordings are being made:\n", entries.size());
   for (std::size_t i = 0; i < entries.size(); ++i)
     text +=
@@ -192,34 +216,26 @@ Result<std::string> choose(const std::vector<ShelfEntry>& entries) {
   for (;;) {
     put("which one [1]: ");
     std::string line;
-    if (!std::getline(std::cin, line)) return fail(Errc::kInvalidInput, "none was chosen");
+    if (!patience.wait_for_input() || !std::getline(std::cin, line))
+      return fail(Errc::kInvalidInput, "none was chosen");
     const auto number = trim(line).empty() ? std::optional<std::size_t>(1) : parse_number<std::size_t>(trim(line));
     if (number && *number >= 1 && *number <= entries.size()) return entries[*number - 1].path;
   }
 }
 
-bool asked_once(const TopOptions& options) {
-  return options.once || options.json || ::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0;
-}
-
-// False: a signal came.
-bool pause_for(Nanos time, const Signals& signals) {
-  pollfd waits{signals.fd(), POLLIN, 0};
-  return ::poll(&waits, 1, static_cast<int>(time / kMillisecond)) == 0;
-}
-
 // What goes on here: a recording that is being made, or else this machine.
-Result<WatchedRecording> open_now(const TopOptions& options, const ImportOptions& import, const Signals& signals) {
+Result<WatchedRecording> open_now(const TopOptions& options, const ImportOptions& import, Patience& patience) {
   const bool box_wanted = options.pid || options.keep;
   if (const auto entries = box_wanted ? std::vector<ShelfEntry>() : being_recorded(); !entries.empty()) {
-    HR_TRY(const std::string path,
-           entries.size() > 1 && !asked_once(options) ? choose(entries) : Result<std::string>("last"));
-    return WatchedRecording::open(path == entries.front().path ? "last" : path, import);
+    std::string path = entries.front().path;
+    if (entries.size() > 1 && !asked_once(options)) {
+      HR_TRY(path, choose(entries, patience));
+    }
+    return WatchedRecording::open(path == path_of_recording("last").value_or("") ? "last" : path, import);
   }
   auto box = WatchedRecording::open_box(
-      {.keep = options.keep, .pid = options.pid, .pause = [&](Nanos time) { return pause_for(time, signals); }},
-      import);
-  if (box || box_wanted) return box;
+      {.keep = options.keep, .pid = options.pid, .pause = [&](Nanos time) { return patience.pause(time); }}, import);
+  if (box || box_wanted || patience.over()) return box;
   auto last = WatchedRecording::open("last", import);
   if (!last) return box;
   say(fmt::format("this machine cannot be watched: {}; this is the last recording", box.error().what),
@@ -228,35 +244,38 @@ Result<WatchedRecording> open_now(const TopOptions& options, const ImportOptions
 }
 
 // One picture of what has just begun: after some readings, of a job that was found as well.
-void let_it_begin(WatchedRecording& watched, const screen::State& state, const Signals& signals) {
+void let_it_begin(WatchedRecording& watched, const screen::State& state, Patience& patience) {
   constexpr Nanos kEnough = 3 * kSecond, kMost = 12 * kSecond;
   if (!watched.watches_box()) return;
   const Nanos begin = boottime_now();
   while ((watched.span() < kEnough || watched.has_found_job()) && boottime_now() - begin < kMost &&
-         pause_for(kSecond / 4, signals)) {
+         patience.pause(kSecond / 4)) {
     (void)watched.look_again();
     watched.explain_window(state);
     if (watched.go_on_with_next()) watched.explain_window(state);
   }
 }
 
-Result<int> show(const TopOptions& options, WatchedRecording& watched, Signals& signals) {
+Result<int> show(const TopOptions& options, WatchedRecording& watched, Signals& signals, Patience& patience) {
   HR_TRY(screen::State state, state_of(options, watched));
   watched.explain_window(state);
   HR_TRYV(choose_gpu(options, watched.scene(), state));
+  const auto once = [&] {
+    let_it_begin(watched, state, patience);
+    if (patience.over()) return kExitInterrupted;
+    put_once(options, watched, state);
+    return kExitOk;
+  };
   if (asked_once(options)) {
     if (!options.once && !options.json)
       say("standard input and output are no terminal: one picture as text", "headroom top --once says the same");
-    let_it_begin(watched, state, signals);
-    put_once(options, watched, state);
-    return kExitOk;
+    return once();
   }
   const report::TextOptions layout = text_options(STDOUT_FILENO);
   auto terminal = Terminal::open({.colour = layout.colour, .utf8 = layout.utf8});
   if (!terminal) {
     say(terminal.error().what, terminal.error().hint);
-    put_once(options, watched, state);
-    return kExitOk;
+    return once();
   }
   return Top(watched, std::move(state), **terminal, signals).run();
 }
@@ -267,10 +286,12 @@ Result<int> top(const TopOptions& options, const ImportOptions& import) {
                 "leave out one of them");
   const bool of_recording = !options.recording.empty() || !options.at.empty();
   HR_TRY(Signals signals, Signals::block({SIGINT, SIGTERM, SIGHUP}));
-  HR_TRY(WatchedRecording watched,
-         of_recording ? WatchedRecording::open(options.recording.empty() ? "last" : options.recording, import)
-                      : open_now(options, import, signals));
-  return show(options, watched, signals);
+  Patience patience(signals);
+  auto watched = of_recording ? WatchedRecording::open(options.recording.empty() ? "last" : options.recording, import)
+                              : open_now(options, import, patience);
+  if (patience.over()) return kExitInterrupted;
+  if (!watched) return tl::unexpected(watched.error());
+  return show(options, *watched, signals, patience);
 }
 
 }  // namespace

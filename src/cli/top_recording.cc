@@ -118,6 +118,7 @@ std::optional<std::string> WatchedRecording::go_on_in_box() {
 
 // `headroom run` and its like record more of what they began themselves.
 std::optional<WatchedRecording> WatchedRecording::begun_elsewhere() const {
+  if (box_->was_asked_for()) return std::nullopt;
   const auto path = path_of_recording("last");
   if (!path || *path == newest_before_ || box_->owns(*path)) return std::nullopt;
   auto other = open("last", import_);

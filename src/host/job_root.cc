@@ -18,12 +18,18 @@ namespace {
 
 constexpr std::size_t kMostBytes = 4096, kDeepest = 100;
 
-constexpr std::array<std::string_view, 35> kStartsJobs{
-    "sh",      "bash",        "dash",           "zsh",  "fish",        "ksh",       "csh",       "tcsh",
-    "tmux",    "screen",      "SCREEN",         "sshd", "login",       "su",        "sudo",      "cron",
-    "crond",   "atd",         "systemd",        "init", "tini",        "node",      "dumb-init", "conmon",
-    "runc",    "docker-init", "slurmstepd",     "srun", "supervisord", "catatonit", "code",      "gnome-terminal-",
-    "konsole", "xterm",       "containerd-shim"};
+constexpr std::array<std::string_view, 36> kStartsJobs{"headroom",   "sh",      "bash",
+                                                       "dash",       "zsh",     "fish",
+                                                       "ksh",        "csh",     "tcsh",
+                                                       "tmux",       "screen",  "SCREEN",
+                                                       "sshd",       "login",   "su",
+                                                       "sudo",       "cron",    "crond",
+                                                       "atd",        "systemd", "init",
+                                                       "tini",       "node",    "dumb-init",
+                                                       "conmon",     "runc",    "docker-init",
+                                                       "slurmstepd", "srun",    "supervisord",
+                                                       "catatonit",  "code",    "gnome-terminal-",
+                                                       "konsole",    "xterm",   "containerd-shim"};
 
 bool starts_jobs(std::string_view comm) {
   return comm.starts_with("jupyter") || comm.starts_with("tmux:") ||

@@ -7,8 +7,8 @@
 namespace headroom::host {
 
 // The topmost process of the job that a process is of: its parents are followed up to what starts jobs and is none (a
-// shell, a login, a terminal's multiplexer, a notebook server, an init, a scheduler's or a container's step), up to
-// another user's, and up to a process that this one descends from, too. Nothing where the process cannot be seen.
+// shell, a login, a terminal's multiplexer, a notebook server, an init, a scheduler's or a container's step, Headroom),
+// up to another user's, and up to a process that this one descends from, too. Nothing where the process cannot be seen.
 // `root` is "" for this machine, else a fixture with root/proc.
 [[nodiscard]] std::optional<std::int64_t> root_of_job(std::int64_t pid, const std::string& root = "");
 

@@ -41,6 +41,12 @@ TEST_F(JobRoot, KernelsOfOneNotebookServerAreJobsOfTheirOwn) {
   EXPECT_EQ(root_of_job(20, root_), 20);
 }
 
+TEST_F(JobRoot, TasksOfABatchAreJobsOfTheirOwn) {
+  process(10, 1, "headroom");
+  process(20, 10, "python");
+  EXPECT_EQ(root_of_job(20, root_), 20);
+}
+
 TEST_F(JobRoot, IsOfOneUserAndNeverTheInit) {
   process(1, 0, "entrypoint", 1000);
   process(10, 1, "driver", 7);

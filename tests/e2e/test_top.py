@@ -11,11 +11,11 @@ import struct
 import subprocess
 import termios
 import time
-from pathlib import Path
 
 import pytest
 
 from headroom_e2e import HEADROOM, ROOT, environment, headroom
+from live_support import stub_nvml
 from waiting import PATIENCE, wait_until
 
 pyte = pytest.importorskip("pyte", reason="needs python3-pyte, which plays the terminal")
@@ -458,14 +458,12 @@ def beside_a_job(*command):
     return [HEADROOM, "sim", "--gpus", "2xRTX3090", "--", "sh", "-c", BESIDE_A_JOB, "sh", *command]
 
 
-def left_in_memory():
-    return [path for path in (*Path("/dev/shm").glob("headroom-top.*"), *Path("/tmp").glob("headroom-top.*"))]
-
-
 def test_this_machine_is_watched_where_nothing_is_recorded(tmp_path):
-    before = left_in_memory()
-    done = subprocess.run(beside_a_job(HEADROOM, "top", "--json"), env=environment(tmp_path), cwd=tmp_path,
-                          capture_output=True, text=True, timeout=PATIENCE)
+    memory = tmp_path / "memory"
+    memory.mkdir()
+    (memory / "headroom-top.999999999").mkdir()  # of one that was killed
+    done = subprocess.run(beside_a_job(HEADROOM, "top", "--json"), env=environment(tmp_path, XDG_RUNTIME_DIR=str(memory)),
+                          cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     job = int((tmp_path / "job").read_text())
@@ -474,7 +472,7 @@ def test_this_machine_is_watched_where_nothing_is_recorded(tmp_path):
     accounts = {account["cause"] for account in told["accounts"]}
     assert "host" in accounts and "unexplained" not in accounts, "why the GPU waits is told of the job"
     assert not list((tmp_path / "state").glob("headroom/*.hrec"))
-    assert left_in_memory() == before
+    assert not list(memory.iterdir())
 
 
 def test_a_job_that_comes_onto_the_gpus_is_followed_and_so_is_a_recording(tmp_path):
@@ -517,3 +515,42 @@ def test_without_a_driver_the_last_recording_is_shown_and_why(tmp_path):
     assert "this is the last recording" in shown.stderr and "-true.hrec" in shown.stdout
     named = headroom(tmp_path, "top", "last", "--keep", check=False)
     assert named.returncode == 2 and "--keep" in named.stderr
+
+
+def test_of_several_recordings_it_asks_which(tmp_path):
+    runs = [subprocess.Popen([HEADROOM, "run", "--no-gpu", "--", "sh", "-c", f"sleep 60; : {name}"], start_new_session=True,
+                             env=environment(tmp_path), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for name in ("one", "two")]
+    try:
+        wait_until(lambda: headroom(tmp_path, "recordings").stdout.count(" recording ") == 2, "two recordings")
+        with OnTerminal(tmp_path, columns=150) as top:
+            listed = top.shows("which one [1]:")
+            assert "2 recordings are being made" in listed
+            second = re.search(r"^  2  (\S+)", listed, re.M)[1]
+            top.press("7\n")
+            top.until(lambda text: text.count("which one") == 2, "the question again")
+            top.press("2\n")
+            top.shows("q quit")
+            top.shows(second)
+            top.press("q")
+            assert top.ends() == 0
+        with OnTerminal(tmp_path, columns=150) as top:
+            top.shows("which one [1]:")
+            os.kill(top.process.pid, signal.SIGINT)
+            assert top.ends() == 130
+    finally:
+        for run in runs:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+
+
+def test_ctrl_c_is_heard_while_the_driver_hangs(tmp_path):
+    env = environment(tmp_path, HEADROOM_NVML=stub_nvml(tmp_path), STUB_INIT_SECONDS="100", XDG_RUNTIME_DIR=str(tmp_path))
+    top = subprocess.Popen([HEADROOM, "top", "--once"], env=env, cwd=tmp_path, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    folder = tmp_path / f"headroom-top.{top.pid}"
+    wait_until(folder.exists, "the recording to begin")
+    top.send_signal(signal.SIGINT)
+    out, err = top.communicate(timeout=PATIENCE)
+    assert (top.returncode, out, err) == (130, b"", b"")
+    assert not folder.exists()
