@@ -72,6 +72,7 @@ void put_strip(Canvas& canvas, std::size_t row, std::size_t column, std::size_t 
   const std::size_t units = units_of(canvas);
   std::vector<Piece> pieces;
   for (std::size_t bin = 0; bin < strip.bins.size(); ++bin) {
+    if (strip.bins[bin].empty()) continue;  // no time of what is drawn
     const auto high = view::heights(strip.bins[bin], rows * units);
     for (std::size_t i = 0; i < rows; ++i) {
       find_pieces(strip.bins[bin], high, i, units, pieces);

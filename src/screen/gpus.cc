@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/human.h"
 #include "base/strings.h"
@@ -38,8 +39,35 @@ std::string figures_of(const view::Gpu& gpu, bool all) {
   return join(parts, "  ");
 }
 
-view::Strip strip_of(const Scene& scene, std::size_t device, std::size_t bins) {
-  return view::strip_of(scene.explanation.slices[device], scene.view.begin, scene.view.end, bins);
+// What a strip of so many bins is of. Of what goes on the bins stand still in time and are always as long, so that what
+// was drawn moves on as it is: the last one fills up, and until the recording is as old as the window the first are
+// empty.
+struct Stretch {
+  Nanos begin = 0, end = 0;
+};
+Stretch stretch_of(const Scene& scene, const State& state, std::size_t bins) {
+  const view::View& view = scene.view;
+  const Nanos bin = state.window / static_cast<Nanos>(std::max<std::size_t>(1, bins));
+  if (!view.goes_on || state.at || bin == 0) return {view.begin, view.end};
+  const Nanos end = scene.begin + ((view.end - scene.begin - 1) / bin + 1) * bin;
+  return {end - static_cast<Nanos>(bins) * bin, end};
+}
+
+view::Strip strip_of(const Scene& scene, const State& state, std::size_t device, std::size_t bins) {
+  const Stretch stretch = stretch_of(scene, state, bins);
+  return view::strip_of(scene.explanation.slices[device], stretch.begin, stretch.end, bins);
+}
+
+// The same account all the time: one row of it says all.
+bool is_uniform(const view::Strip& strip) {
+  std::optional<Account> first;
+  for (const auto& bin : strip.bins)
+    for (const view::Share& share : bin)
+      if (share.account != first.value_or(share.account))
+        return false;
+      else
+        first = share.account;
+  return true;
 }
 
 // Title, bar and strip, as far as they are shown; returns the row after them.
@@ -59,7 +87,9 @@ std::size_t put_gpu(Canvas& canvas, std::size_t row, std::size_t strip_rows, con
   }
   if (strip_rows > 0) {
     canvas.put(row, 0, "time", kFaint);
-    put_strip(canvas, row, kGpuMargin, strip_rows, strip_of(scene, device, room));
+    const view::Strip strip = strip_of(scene, state, device, room);
+    if (is_uniform(strip)) strip_rows = 1;
+    put_strip(canvas, row, kGpuMargin, strip_rows, strip);
     row += strip_rows;
   }
   canvas.is_about(first, row - first, {Spot::Kind::kGpu, device});
@@ -76,7 +106,7 @@ void put_gpu_row(Canvas& canvas, std::size_t row, const Scene& scene, const Stat
   const bool bars = state.shows(Box::kBars), strips = state.shows(Box::kStrips);
   const std::size_t bar = !bars ? 0 : strips ? room / 4 : room, strip = bars ? bar + 1 : 0;
   if (bars) put_bar(canvas, row, 4, bar, scene.view.gpus[device].ledger);
-  if (strips) put_strip(canvas, row, 4 + strip, 1, strip_of(scene, device, room - strip));
+  if (strips) put_strip(canvas, row, 4 + strip, 1, strip_of(scene, state, device, room - strip));
   canvas.is_about(row, 1, {Spot::Kind::kGpu, device});
 }
 
@@ -89,14 +119,29 @@ std::vector<std::size_t> shown_of(const Scene& scene, const State& state, std::s
   return shown;
 }
 
-std::size_t put_axis(Canvas& canvas, std::size_t row, const Scene& scene) {
-  const view::View& view = scene.view;
-  canvas.put(row, kGpuMargin, human_duration(view.begin - scene.begin), kFaint);
-  canvas.put_right(row, canvas.size().columns, human_duration(view.end - scene.begin), kFaint);
+std::size_t put_axis(Canvas& canvas, std::size_t row, const Scene& scene, const State& state) {
+  const std::size_t columns = canvas.size().columns, bins = columns - kGpuMargin;
+  const Stretch stretch = stretch_of(scene, state, bins);
+  const Nanos begin = std::max(scene.begin, stretch.begin);
+  const auto bin = static_cast<std::size_t>(static_cast<double>(begin - stretch.begin) /
+                                            static_cast<double>(std::max<Nanos>(1, stretch.end - stretch.begin)) *
+                                            static_cast<double>(bins));
+  const std::string end = human_duration(scene.view.end - scene.begin), first = human_duration(begin - scene.begin);
+  if (bin + first.size() + end.size() < bins) canvas.put(row, kGpuMargin + bin, first, kFaint);
+  canvas.put_right(row, columns, end, kFaint);
   return row + 1;
 }
 
 }  // namespace
+
+std::size_t rows_for_gpus(const Scene& scene, const State& state, std::size_t rows) {
+  const std::size_t n = state.gpu ? 1 : scene.view.gpus.size();
+  const std::size_t head = state.shows(Box::kBars) ? 2 : 1, strip = state.shows(Box::kStrips) ? 1 : 0;
+  constexpr std::size_t kAxisAndLegend = 2;
+  const std::size_t least = n * (head + strip) + kAxisAndLegend;
+  const std::size_t most = n * (head + strip * kMostRowsOfStrip) + kAxisAndLegend;
+  return std::min(std::max(least, rows / 2), std::min(most, rows * 2 / 3));
+}
 
 std::size_t put_gpus(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state) {
   if (scene.view.gpus.empty() || rows < 2) return row;
@@ -107,7 +152,7 @@ std::size_t put_gpus(Canvas& canvas, std::size_t row, std::size_t rows, const Sc
   if (each >= head + (strips ? 1 : 0)) {
     const std::size_t strip = strips ? std::min(kMostRowsOfStrip, each - head) : 0;
     for (const std::size_t device : shown_of(scene, state, n)) row = put_gpu(canvas, row, strip, scene, state, device);
-    if (strips) row = put_axis(canvas, row, scene);
+    if (strips) row = put_axis(canvas, row, scene, state);
   } else {
     const std::size_t most = n <= room ? n : room - 1;
     for (const std::size_t device : shown_of(scene, state, most)) put_gpu_row(canvas, row++, scene, state, device);

@@ -7,6 +7,7 @@
 
 #include "base/duration.h"
 #include "base/human.h"
+#include "base/strings.h"
 #include "screen/scene.h"
 
 namespace headroom::screen {
@@ -42,7 +43,7 @@ void toggle_pause(State& state, const Scene& scene) {
   if (state.plays && now_of(state, scene) >= span_of(scene)) state.at = std::min(state.window, span_of(scene));
 }
 
-void choose_gpu(State& state, const Scene& scene, bool next) {
+void step_gpu(State& state, const Scene& scene, bool next) {
   const std::size_t n = scene.explanation.ledger.devices.size();
   const std::size_t now = state.gpu ? *state.gpu + 1 : 0;  // 0: all
   const std::size_t then = (now + (next ? 1 : n)) % (n + 1);
@@ -74,7 +75,7 @@ void ask_for_signal(State& state, const Scene& scene) {
   else if (!scene.view.goes_on || state.at)
     state.message = "this is the past: signals go to processes of a live picture (space, or e)";
   else if (!state.shows(Box::kTable))
-    state.message = "no process is shown: 3 shows them";
+    state.message = "no process is shown: P shows them";
   else if (state.row >= rows.size() || rows[state.row].pid <= 0 || !rows[state.row].lives)
     state.message = "no living process is chosen";
   else if (!rows[state.row].in_job)
@@ -165,15 +166,37 @@ void leave(State& state) {
     state.gpu.reset();
 }
 
-void toggle_box(State& state, std::size_t number) {
-  constexpr std::array<std::string_view, kBoxes> kNames{"the ledger's bars", "accounts over time", "the table",
-                                                        "the finding"};
-  if (number >= kBoxes) {
-    state.message = "1 bars, 2 accounts over time, 3 the table, 4 the finding: each is hidden and shown";
+struct BoxKey {
+  char letter;
+  Box box;
+  std::string_view what;
+};
+constexpr std::array kBoxKeys{
+    BoxKey{'B', Box::kBars, "the ledger's bars"},
+    BoxKey{'S', Box::kStrips, "accounts over time"},
+    BoxKey{'P', Box::kTable, "the table"},
+    BoxKey{'F', Box::kFinding, "the finding"},
+};
+static_assert(kBoxKeys.size() == kBoxes);
+
+void toggle_box(State& state, char c) {
+  const auto* const key =
+      std::find_if(kBoxKeys.begin(), kBoxKeys.end(), [&](const BoxKey& known) { return known.letter == c; });
+  if (key == kBoxKeys.end()) return;
+  bool& hidden = state.hidden[static_cast<std::size_t>(key->box)];
+  hidden = !hidden;
+  if (hidden) state.message = fmt::format("hidden: {}; {} shows it again", key->what, c);
+}
+
+// The first is 1; the one that is shown alone, once more: all.
+void choose_gpu(State& state, const Scene& scene, std::size_t number) {
+  const auto& devices = scene.explanation.ledger.devices;
+  if (number > devices.size()) {
+    state.message = fmt::format("{} here: 1 to 9 choose one, the first is 1", count_of(devices.size(), "GPU"));
     return;
   }
-  state.hidden[number] = !state.hidden[number];
-  if (state.hidden[number]) state.message = fmt::format("hidden: {}; {} shows it again", kNames[number], number + 1);
+  state.gpu = state.gpu == number - 1 ? std::nullopt : std::optional(number - 1);
+  state.row = 0;
 }
 
 // What somebody points at: a GPU alone, and all again; a row, and all of the chosen row.
@@ -249,7 +272,8 @@ Wish press_letter(State& state, const Scene& scene, char c) {
       ask_for_signal(state, scene);
       break;
     default:
-      if (c >= '1' && c <= '9') toggle_box(state, static_cast<std::size_t>(c - '1'));
+      if (c >= '1' && c <= '9') choose_gpu(state, scene, static_cast<std::size_t>(c - '0'));
+      toggle_box(state, c);
       break;
   }
   return {};
@@ -292,7 +316,7 @@ Wish press(State& state, const Scene& scene, Key key) {
       break;
     case Kind::kLeft:
     case Kind::kRight:
-      choose_gpu(state, scene, key.kind == Kind::kRight);
+      step_gpu(state, scene, key.kind == Kind::kRight);
       break;
     case Kind::kTab:
       state.processes = !state.processes;

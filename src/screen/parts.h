@@ -10,6 +10,9 @@
 // For picture.cc.
 namespace headroom::screen {
 
+// How many of so many rows the GPUs have where others need rows, too: at least one for each strip, if two thirds will
+// do.
+[[nodiscard]] std::size_t rows_for_gpus(const Scene& scene, const State& state, std::size_t rows);
 std::size_t put_gpus(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state);
 std::size_t put_table(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene, const State& state);
 std::size_t put_finding(Canvas& canvas, std::size_t row, std::size_t rows, const Scene& scene);
@@ -27,7 +30,8 @@ inline constexpr std::string_view kHelp = R"(headroom top: what the GPUs did, an
   up down    choose a row                    o   sort, then m c r t p n u
   Enter      all of the chosen row           Tab tasks or processes of a batch
   Esc        back                            k   signal to the chosen process
-  1 2 3 4    bars, accounts over time, table, finding: hide, and show again
+  1 to 9     one GPU, the first is 1; once more: all
+  B S P F    bars, accounts over time, table, finding: hide, and show again
   mouse      click on a GPU: it alone, and all again; on a row: choose it, and
              all of the chosen one; the wheel scrolls
 

@@ -115,9 +115,10 @@ void put_main(Canvas& canvas, const Scene& scene, const State& state) {
   const std::size_t kept = finding + 1;  // and the last row
   const std::size_t room = rows - std::min(rows, row + kept);
   const std::size_t wanted = 1 + listed;
-  // The GPUs have two thirds, and what the table does not need.
+  // The strips of the GPUs shrink before rows of the table are left out; what the table does not need is theirs.
+  const std::size_t most = room - std::min(room, rows_for_gpus(scene, state, room));
   const std::size_t for_table =
-      state.shows(Box::kTable) ? std::min(wanted, std::max<std::size_t>(room / 3, room > 4 ? 3 : 1)) : 0;
+      state.shows(Box::kTable) ? std::min(wanted, std::max<std::size_t>(most, room > 4 ? 3 : 1)) : 0;
   row = put_gpus(canvas, row, room - std::min(room, for_table), scene, state);
   const std::size_t left = rows - std::min(rows, row + kept);
   if (state.shows(Box::kTable)) row = put_table(canvas, row, left, scene, state);

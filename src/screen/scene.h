@@ -26,7 +26,7 @@ struct Scene {
 
 enum class Page : std::uint8_t { kMain, kWhy, kHelp };
 enum class Prompt : std::uint8_t { kNone, kFilter, kForward, kBack, kSort, kSignal };
-enum class Box : std::uint8_t { kBars, kStrips, kTable, kFinding };  // of the main page: keys 1 to 4
+enum class Box : std::uint8_t { kBars, kStrips, kTable, kFinding };  // of the main page
 inline constexpr std::size_t kBoxes = 4;
 enum class Sort : std::uint8_t { kUsual, kMemory, kCpu, kResident, kTime, kPid, kName };
 

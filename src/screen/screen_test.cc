@@ -148,7 +148,7 @@ TEST(Picture, OfWhateverIsLegalStaysWhole) {
     Watched watched(seed % 2 == 0 ? headroom::testing::random_recording(random)
                                   : headroom::testing::random_batch(random));
     for (const char* keys : {"t", "j\n", "J3s\n", "T", " ",  "+-", "/py\n", "om", "oc", "w",
-                             "?", "b",   "e",     "k", "x1", "2",  "3",     "4",  "1",  "29"}) {
+                             "?", "b",   "e",     "k", "xB", "S",  "P",     "F",  "B",  "S92"}) {
       watched.type(keys);
       const Picture whole = picture(watched.scene(), watched.state, {40 + 13 * seed, 10 + seed}, {});
       ASSERT_EQ(whole.lines.size(), 10 + seed);
@@ -247,11 +247,11 @@ TEST(Keys, FilterSortAndTheChosenGpu) {
   EXPECT_EQ(watched.state.gpu, 1U);
 }
 
-TEST(Keys, DigitsHideAndShowThePartsOfThePage) {
+TEST(Keys, CapitalsHideAndShowThePartsOfThePage) {
   Watched watched = live();
   const std::string whole = watched.text({80, 30});
   const std::vector<std::pair<char, std::string>> parts{
-      {'1', "\nledger"}, {'2', "\ntime "}, {'3', "\n     PID NAME"}, {'4', "\n! "}};
+      {'B', "\nledger"}, {'S', "\ntime "}, {'P', "\n     PID NAME"}, {'F', "\n! "}};
   for (const auto& [key, words] : parts) {
     ASSERT_THAT(whole, HasSubstr(words)) << key;
     watched.press(letter(key));
@@ -264,10 +264,63 @@ TEST(Keys, DigitsHideAndShowThePartsOfThePage) {
     watched.press(letter(key));
     EXPECT_EQ(watched.text({80, 30}), whole);
   }
-  watched.type("7");
-  EXPECT_THAT(watched.state.message, HasSubstr("1 bars"));
-  watched.type("3k");
+  watched.type("Pk");
   EXPECT_EQ(watched.state.prompt, Prompt::kNone) << "no signal to a process that is not shown";
+}
+
+TEST(Keys, DigitsChooseAGpu) {
+  Watched watched = live();
+  watched.type("2");
+  EXPECT_EQ(watched.state.gpu, 1U);
+  EXPECT_THAT(watched.text(), Not(HasSubstr("GPU 0  ")));
+  watched.type("1");
+  EXPECT_EQ(watched.state.gpu, 0U);
+  watched.type("1");
+  EXPECT_EQ(watched.state.gpu, std::nullopt);
+  watched.type("3");
+  EXPECT_EQ(watched.state.gpu, std::nullopt);
+  EXPECT_THAT(watched.state.message, HasSubstr("2 GPUs here"));
+}
+
+TEST(Picture, AStripOfOneAccountIsOneRow) {
+  RecordingBuilder recording(120);
+  recording.gpu(0, [](double t) { return static_cast<int>(t) % 10 < 3 ? 1.0 : 0.0; }).gpu(1, [](double) {
+    return 0.0;
+  });
+  recording.process(100, 1, 0, 120, 0.2).context(100, 0, 0, 120);
+  const std::string text = Watched(recording.build()).text({80, 40});
+  const auto lines = split(text, '\n');
+  const auto at = std::find_if(lines.begin(), lines.end(), [](auto line) { return line.starts_with("GPU 1"); });
+  ASSERT_LT(at + 3, lines.end());
+  EXPECT_TRUE((at + 2)->starts_with("time"));
+  EXPECT_TRUE((at + 3)->starts_with("       1:00")) << "the axis: " << *(at + 3);
+}
+
+TEST(Picture, OfWhatGoesOnTheStripsMoveOnAsTheyAre) {
+  const auto strip = [](int seconds) {
+    RecordingBuilder recording(seconds);
+    recording.gpu(0, [](double t) { return static_cast<int>(t) % 7 < 3 ? 1.0 : 0.0; });
+    recording.process(100, 1, 0, seconds, 0.2).context(100, 0, 0, seconds);
+    recording.meta().stop_reason = "";
+    const std::string text = Watched(recording.build()).text({67, 24}, {.colour = false, .utf8 = false});
+    for (const auto line : split(text, '\n'))
+      if (line.starts_with("time   ")) return std::string(line.substr(7));
+    return std::string();
+  };
+  const std::string before = strip(100), after = strip(101);  // 60 bins of a second
+  ASSERT_EQ(before.size(), 60U);
+  EXPECT_EQ(after.substr(0, 58), before.substr(1, 58));
+  const std::string young = strip(30);
+  EXPECT_EQ(young.find_first_not_of(' '), 30U) << young;
+}
+
+TEST(Picture, StripsShrinkBeforeProcessesAreLeftOut) {
+  RecordingBuilder recording(120);
+  recording.gpu(0, [](double t) { return static_cast<int>(t) % 10 < 3 ? 1.0 : 0.0; }).machine(8, 2.0);
+  for (int pid = 100; pid < 107; ++pid) recording.process(pid, 1, 0, 120, 0.2);
+  recording.context(100, 0, 0, 120);
+  const std::string text = Watched(recording.build()).text({80, 24});
+  for (int pid = 100; pid < 107; ++pid) EXPECT_THAT(text, HasSubstr(std::to_string(pid)));
 }
 
 // The first row of the picture that shows this.
