@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/box_watch.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <utility>
 
-#include "base/filesystem.h"
 #include "base/ids.h"
 #include "base/strings.h"
 #include "cli/environment.h"
@@ -31,42 +35,38 @@ constexpr Nanos kOverlap = 65 * kSecond;    // with the one after it: what is sh
 constexpr Nanos kDriverPatience = 10 * kSecond;
 constexpr std::string_view kPrefix = "headroom-top.";
 
-std::int64_t number_of(const fs::path& folder) {
-  const std::string name = folder.filename().string();
-  return name.starts_with(kPrefix)
-             ? parse_number<std::int64_t>(std::string_view(name).substr(kPrefix.size())).value_or(0)
-             : 0;
-}
-
 bool lives(std::int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
 
-// What a killed one left behind.
+// What a killed one left behind: whoever uses a folder has locked it, but for its first moments.
 void tidy(const std::string& parent) {
+  constexpr std::time_t kFirstMoments = 60;
   std::error_code ignored;
-  for (fs::directory_iterator entry(parent, ignored), end; !ignored && entry != end; entry.increment(ignored))
-    if (const auto pid = number_of(entry->path()); pid > 0 && !lives(pid)) {
-      std::error_code not_ours;
-      fs::remove_all(entry->path(), not_ours);
-    }
+  for (fs::directory_iterator entry(parent, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+    if (!entry->path().filename().string().starts_with(kPrefix)) continue;
+    const Fd folder(::open(entry->path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info {};
+    if (!folder || ::fstat(folder.get(), &info) != 0 || info.st_uid != ::geteuid()) continue;
+    if (std::time(nullptr) - info.st_mtime < kFirstMoments || ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    std::error_code stays;
+    fs::remove_all(entry->path(), stays);
+  }
 }
 
-// A folder of this process alone, in memory if there is one.
-Result<std::string> make_folder() {
+// A folder of this process alone, in memory if there is one. Others write where it lies: its name is not to be guessed.
+Result<std::string> make_folder(Fd& lock) {
   std::vector<std::string> parents;
   if (const auto runtime = environment("XDG_RUNTIME_DIR")) parents.push_back(*runtime);
   parents.emplace_back("/dev/shm");
   parents.push_back(environment("TMPDIR").value_or("/tmp"));
-  Result<std::string> made = fail(Errc::kIo, "there is no folder for temporary files");
   for (const std::string& parent : parents) {
-    if (::access(parent.c_str(), W_OK | X_OK) != 0) continue;
     tidy(parent);
-    const std::string folder = fmt::format("{}/{}{}", parent, kPrefix, ::getpid());
-    if (const auto done = make_private_folder(folder); done)
-      return folder;
-    else
-      made = tl::unexpected(done.error());
+    std::string folder = fmt::format("{}/{}XXXXXX", parent, kPrefix);
+    if (::mkdtemp(folder.data()) == nullptr) continue;
+    lock = Fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    (void)::flock(lock.get(), LOCK_EX | LOCK_NB);
+    return folder;
   }
-  return made;
+  return tl::unexpected(errno_error(fmt::format("make a folder in {}", join(parents, ", "))));
 }
 
 struct JobOnGpus {
@@ -140,7 +140,7 @@ Result<std::unique_ptr<BoxWatch>> BoxWatch::start(const Options& options) {
     return fail(Errc::kNotFound, fmt::format("there is no process {}", *options.pid),
                 "headroom devices lists who is on the GPUs");
   if (!options.keep) {
-    HR_TRY(watch->folder_, make_folder());
+    HR_TRY(watch->folder_, make_folder(watch->lock_));
   }
   watch->next_ = watch->begin(options.pid.value_or(0), "", 0);
   const Recorder& first = *watch->next_;

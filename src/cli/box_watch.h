@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "view/view.h"
 
@@ -55,6 +56,7 @@ class BoxWatch {
 
   Options options_;
   std::string folder_;  // "" where they are kept
+  Fd lock_;             // of the folder: it is in use
   int begun_ = 0;
   std::unique_ptr<Recorder> shown_, next_;
 };
