@@ -79,7 +79,9 @@ struct JobOnGpus {
 std::vector<JobOnGpus> jobs_on(const view::View& view) {
   std::map<std::int64_t, JobOnGpus> jobs;
   for (const view::Process& process : view.processes) {
-    if (process.gpus.empty() || process.end || process.pid == ::getpid()) continue;
+    const bool computes =
+        std::any_of(process.gpus.begin(), process.gpus.end(), [](const auto& on) { return !on.graphics; });
+    if (!computes || process.end || process.pid == ::getpid()) continue;
     const auto root = host::root_of_job(process.pid);
     if (!root) continue;
     JobOnGpus& job = jobs[*root];

@@ -100,7 +100,8 @@ void add_contexts(const Recording& recording, const std::vector<SourceId>& gpus,
       all.push_back(std::move(unknown));
       owner = of_pid.emplace(context.pid, all.size() - 1);
     }
-    Process::OnGpu on{static_cast<std::size_t>(gpu - gpus.begin()), {}, {}};
+    Process::OnGpu on{.gpu = static_cast<std::size_t>(gpu - gpus.begin()),
+                      .graphics = context.kind == ContextKind::kGraphics};
     if (const Column* memory = track.find(Metric::kProcessGpuMemory))
       for (auto row = static_cast<std::size_t>(first - track.at.begin());
            row < track.at.size() && track.at[row] <= view.end; ++row)

@@ -98,6 +98,7 @@ struct Process {
   struct OnGpu {
     std::size_t gpu = 0;  // position in View::gpus
     std::optional<std::int64_t> memory_bytes, peak_memory_bytes;
+    bool graphics = false;  // its context draws, and computes nothing
   };
   std::vector<OnGpu> gpus;
   std::optional<Account> account;       // of its GPU's last slice that is its time

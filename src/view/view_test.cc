@@ -125,6 +125,18 @@ TEST(View, MoreRunsAtOnceThanLanesAreCounted) {
   EXPECT_EQ(view.gpus[0].runs_left_out, 6U);
 }
 
+TEST(View, ADesktopsContextIsToldFromAJobs) {
+  RecordingBuilder recording(100);
+  recording.gpu(0, [](double) { return 0.5; });
+  recording.process(100, 1, 0, 100, 0.9).process(900, 1, 0, 100, 0.1, false);
+  recording.context(100, 0, 0, 100).context(900, 0, 0, 100, 0.1, ContextKind::kGraphics);
+  const Recording built = recording.build();
+  for (const Process& process : view_of(built, explain(built)).processes) {
+    ASSERT_EQ(process.gpus.size(), 1U) << process.pid;
+    EXPECT_EQ(process.gpus[0].graphics, process.pid == 900);
+  }
+}
+
 TEST(View, FindingsMarkTheTimeTheyClaim) {
   RecordingBuilder recording(100);
   recording.gpu(0, [](double t) { return t < 50 ? 0.0 : 1.0; });
