@@ -5,8 +5,20 @@
 #include <array>
 
 #include "analyze/process_evidence.h"
+#include "analyze/ran_before.h"
 
 namespace headroom {
+
+namespace {
+
+bool was_met_midway(const Recording& recording) {
+  const auto processes = recording.all(SourceKind::kProcess);
+  return std::any_of(processes.begin(), processes.end(), [&](SourceId id) {
+    return ran_before(process_of(recording.sources[static_cast<std::size_t>(id)]), recording.meta.start);
+  });
+}
+
+}  // namespace
 
 DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& job, SourceId gpu,
                                    const Thresholds& limits, std::span<const std::unique_ptr<Evidence>> evidence,
@@ -21,8 +33,8 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
                                           [&](const ContextUse& use) { return use.device == gpu && !use.ours; })) {
   find_kernels();
   leave_out_the_absent();
-  // Its first kernel is still to come: until then all of it is start-up.
-  starting_ = job.no_kernel_yet && job.has_job && job.has_contexts &&
+  // Its first kernel is still to come: until then all of it is start-up, unless it was met midway.
+  starting_ = job.no_kernel_yet && job.has_job && job.has_contexts && !was_met_midway(recording) &&
               std::none_of(job.uses.begin(), job.uses.end(), [](const ContextUse& use) { return use.ours; });
   if (job.no_kernel_yet)
     for (Use& use : uses_)

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/filesystem.h"
 #include "base/ids.h"
 #include "base/strings.h"
 #include "cli/environment.h"
@@ -33,6 +34,8 @@ namespace fs = std::filesystem;
 constexpr Nanos kLongest = 3600 * kSecond;  // of one recording
 constexpr Nanos kOverlap = 65 * kSecond;    // with the one after it: what is shown is a minute, usually
 constexpr Nanos kDriverPatience = 10 * kSecond;
+// What must be free in memory: the job may need it, too (containers have 64 MiB, for the workers of its loader).
+constexpr std::uint64_t kRoom = std::uint64_t{256} << 20;
 constexpr std::string_view kPrefix = "headroom-top.";
 
 bool lives(std::int64_t pid) { return ::kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
@@ -52,11 +55,13 @@ void tidy(const std::string& parent) {
   }
 }
 
-// A folder of this process alone, in memory if there is one. Others write where it lies: its name is not to be guessed.
+// A folder of this process alone, in memory if there is one with room. Others write where it lies: its name is not to
+// be guessed.
 Result<std::string> make_folder(Fd& lock) {
   std::vector<std::string> parents;
   if (const auto runtime = environment("XDG_RUNTIME_DIR")) parents.push_back(*runtime);
   parents.emplace_back("/dev/shm");
+  std::erase_if(parents, [](const std::string& parent) { return free_bytes(parent).value_or(0) < kRoom; });
   parents.push_back(environment("TMPDIR").value_or("/tmp"));
   for (const std::string& parent : parents) {
     tidy(parent);
@@ -138,6 +143,8 @@ BoxWatch::~BoxWatch() {
 
 Result<std::unique_ptr<BoxWatch>> BoxWatch::start(const Options& options) {
   std::unique_ptr<BoxWatch> watch(new BoxWatch(options));
+  if (options.pid && *options.pid < 1)
+    return fail(Errc::kInvalidInput, fmt::format("{} is no process number", *options.pid));
   if (options.pid && !lives(*options.pid))
     return fail(Errc::kNotFound, fmt::format("there is no process {}", *options.pid),
                 "headroom devices lists who is on the GPUs");

@@ -150,6 +150,18 @@ TEST(Machines, OfAJobThatRanBeforeItWasWatchedNothingIsNever) {
   for (const Explanation* e : {&hung, &other}) EXPECT_THAT(everything(*e), Not(HasSubstr("never")));
 }
 
+TEST(Machines, WhatRanBeforeItWasWatchedIsNotStartingUp) {
+  const auto live = [](double began) {
+    RecordingBuilder builder(30);
+    builder.gpu(0, [](double) { return 0.0; }).process(100, 1, began, 30, 0.01);
+    builder.process(200, 1, 0, 30, 0.01, false).context(200, 0, 0, 30);  // the driver's lists are there
+    builder.meta().stop_reason = "";
+    return explain(builder.build()).ledger;
+  };
+  EXPECT_EQ(live(0).total(Account::kStartup), 30 * kSecond) << "its first kernel may still come";
+  EXPECT_EQ(live(-600).total(Account::kStartup), 0);
+}
+
 TEST(Machines, AContextWithoutAKernelIsItsOwnFindingAndGainsNothing) {
   for (const double length : {4, 60}) {
     const Explanation e = explain(RecordingBuilder(length)

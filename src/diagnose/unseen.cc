@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analyze/ran_before.h"
 #include "diagnose/idle_parts.h"
 
 namespace headroom::diagnose {
@@ -59,10 +60,8 @@ std::optional<std::int64_t> too_few_readings(const Analysis& a) {
 }
 
 bool was_met_midway(const Analysis& a) {
-  constexpr Nanos kWhile = kSecond;
-  return std::any_of(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
-    return process.facts.in_job && process.facts.start > 0 && process.facts.start + kWhile < a.meta.start;
-  });
+  return std::any_of(a.processes.begin(), a.processes.end(),
+                     [&](const RecordedProcess& process) { return ran_before(process.facts, a.meta.start); });
 }
 
 bool may_have_missed_kernels(const Analysis& a) {

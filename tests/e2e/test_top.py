@@ -517,6 +517,8 @@ def test_without_a_driver_the_last_recording_is_shown_and_why(tmp_path):
     headroom(tmp_path, "run", "--no-gpu", "--", "true", HEADROOM_NVML="/none")
     shown = headroom(tmp_path, "top", HEADROOM_NVML="/none")
     assert "this is the last recording" in shown.stderr and "-true.hrec" in shown.stdout
+    for pid in ("0", "-5"):
+        assert "no process number" in headroom(tmp_path, "top", "--pid", pid, check=False).stderr
     named = headroom(tmp_path, "top", "last", "--keep", check=False)
     assert named.returncode == 2 and "--keep" in named.stderr
 
