@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import pytest
 
@@ -281,8 +282,11 @@ def test_what_is_sure_is_told_long_before_the_end(tmp_path, verb):
 def test_what_is_sure_is_told_while_it_goes_on_and_once(tmp_path, verb):
     documents, causes = told_of_one_busy_gpu(tmp_path, verb)
     live, at_end, withdrawn = by_when(documents)
-    assert live and withdrawn == [] and sorted(live + at_end, key=str) == sorted(causes, key=str)
-    first = documents[0]
+    # Beside busy cores the one GPU may wait for a core now and then, which may be told and withdrawn, too.
+    assert Counter(live + at_end) == Counter(causes + withdrawn)
+    idle_gpu = {"run": "more_gpus_than_useful", "batch": "tail_imbalance"}[verb]
+    assert live.count(idle_gpu) == 1 and idle_gpu not in at_end + withdrawn
+    [first] = [d for d in documents if d["finding"]["cause"] == idle_gpu]
     assert first["live"] and first["finding"]["confidence"] == "high" and first["verb"] == verb
 
 
