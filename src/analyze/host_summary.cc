@@ -52,7 +52,9 @@ Means means_of(const std::vector<Activity>& list, const Windows& windows, Looks&
     if (a.major_faults_per_second) mean.faults.add(*a.major_faults_per_second, dt);
     const double weight = dt / seconds(a.end - a.begin);
     if (a.state != '?') looks.states += weight, looks.blocked += a.state == 'D' ? weight : 0;
-    if (a.wait != WaitChannel::kUnknown) looks.count += weight, looks.in[static_cast<std::size_t>(a.wait)] += weight;
+    if (a.wait == WaitChannel::kUnknown) return;
+    looks.count += weight, looks.in[static_cast<std::size_t>(a.wait)] += weight;
+    if (a.waits_for != kNoList) looks.waits[{a.wait, a.waits_for}] += weight;
   });
   return mean;
 }

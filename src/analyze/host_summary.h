@@ -2,7 +2,9 @@
 #pragma once
 #include <array>
 #include <initializer_list>
+#include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "analyze/job.h"
@@ -18,7 +20,8 @@ struct DeviceTime;
 struct Looks {
   std::array<double, 12> in{};  // by WaitChannel
   double count = 0;
-  double states = 0, blocked = 0;  // looks at their state, and those in state D
+  double states = 0, blocked = 0;                          // looks at their state, and those in state D
+  std::map<std::pair<WaitChannel, ListId>, double> waits;  // of these in JobView::waits, those that tell what for
 
   [[nodiscard]] double share(std::initializer_list<WaitChannel> channels) const;  // 0 without looks
   [[nodiscard]] double blocked_share() const { return states > 0 ? blocked / states : 0; }

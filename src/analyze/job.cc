@@ -8,6 +8,7 @@
 
 #include "analyze/ends.h"
 #include "analyze/utilisation.h"
+#include "analyze/waits.h"
 #include "base/median.h"
 #include "base/strings.h"
 
@@ -367,6 +368,7 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
     view.has_host |= process.in_job && track_of(recording, id).at.size() > 1;
     view.did[static_cast<std::size_t>(id)] = activities_since(recording, id, process.start);
   }
+  add_waits(recording, view);
   leave_out_the_seen(recording, ends, view);
   add_machine(recording, view);
   const auto contexts = recording.all(SourceKind::kGpuProcess);

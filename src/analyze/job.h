@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "model/entities.h"
 #include "model/recording.h"
 #include "model/thresholds.h"
+#include "model/wait_target.h"
 
 namespace headroom {
 
@@ -45,6 +47,13 @@ struct Activity {
   std::int64_t threads = 0;                       // when looked at, at its end; 0 where nobody counted
   char state = '?';                               // likewise
   WaitChannel wait = WaitChannel::kUnknown;       // likewise; kUnknown where nobody looked
+  ListId waits_for = kNoList;                     // likewise; a key of JobView::waits, if that is known
+};
+
+// What main threads slept for, and what went over it meanwhile where it is a connection.
+struct WaitedFor {
+  std::vector<WaitTarget> targets;  // the first that is ready ends the wait
+  std::optional<double> sent, received;
 };
 
 // What the whole machine, or the job's cgroup, did between two of its rows; absent is what it does not count.
@@ -71,6 +80,7 @@ struct JobView {
   std::vector<bool> holds;                      // by SourceId of a process: it holds a context of `uses`
   std::vector<bool> in_job;                     // likewise: it belongs to the job
   std::vector<std::vector<Activity>> did;       // by SourceId of a process; empty for fewer than two rows
+  std::map<ListId, WaitedFor> waits;
   std::vector<MachineActivity> machine;
   std::vector<MachineActivity> group;  // of the cgroup, where it counts pressure of its own
   // The most that processes of the job could have to keep files in; absent where that is not recorded.

@@ -121,6 +121,21 @@ class RecordingBuilder {
     return *this;
   }
 
+  // From the beginning on, what this process waits for when it sleeps, and bytes per second over that connection.
+  RecordingBuilder& waits_for(std::int64_t pid, const WaitTarget& target, std::int64_t sent = 0,
+                              std::int64_t received = 0) {
+    const SourceId id = sink_.add_source(
+        {SourceKind::kProcessWaits, std::to_string(pid), ids_.at(pid), {{"pid", std::to_string(pid)}}});
+    sink_.add_list_row(id, {kStart, sink_.intern_list(std::array{sink_.intern(to_text(target))}), 0});
+    for (Nanos t = kStart; t <= meta_.end && sent + received > 0; t += interval_) {
+      const auto passed = static_cast<std::int64_t>(seconds(t - kStart));
+      sink_.add_row(id, t,
+                    std::array{cell(Metric::kConnectionSent, sent * passed),
+                               cell(Metric::kConnectionReceived, received * passed)});
+    }
+    return *this;
+  }
+
   RecordingBuilder& context(std::int64_t pid, int gpu, double from, double to, double sm = 0.5,
                             ContextKind kind = ContextKind::kCompute, std::int64_t memory = std::int64_t{1} << 30) {
     const std::string uuid = "GPU-" + std::to_string(gpu);

@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "analyze/stats.h"
+
 namespace headroom {
 
 WorkerLooks worker_looks(const StackView& stacks, const JobView& job, const std::vector<DeviceTime>& devices) {

@@ -108,27 +108,6 @@ std::vector<Seen> seen_in(const Looks& looks, double least) {
   return seen;
 }
 
-namespace {
-
-std::string_view place_of(WaitChannel channel) {
-  constexpr std::array<std::string_view, 12> kPlaces{
-      "on the CPU",          "in poll",         "on a lock",   "on a timer",
-      "on a pipe",           "on a connection", "on the disk", "on a remote file system",
-      "for a child process", "at a terminal",   "elsewhere",   "unknown"};
-  return kPlaces[static_cast<std::size_t>(channel)];
-}
-
-}  // namespace
-
-std::string looks_sentence(const std::vector<Seen>& seen, const Claims& claims) {
-  std::string text = "when looked at in or near this time, its main thread was";
-  for (std::size_t i = 0; i < seen.size(); ++i)
-    text += fmt::format("{} {} ({})", i == 0 ? "" : ",", place_of(seen[i].channel), human_percent(seen[i].share));
-  constexpr double kMostOfIt = 0.75;  // then looks that are near the claims are in them
-  if (part_claimed(claims) < kMostOfIt) text += "; waits for its kernels may be among these";
-  return text;
-}
-
 Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses) {
   Causes causes;
   for (const WaitChannel channel : {WaitChannel::kSocket, WaitChannel::kDisk, WaitChannel::kNetworkFs})

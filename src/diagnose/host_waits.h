@@ -30,9 +30,6 @@ struct Seen {
 };
 // Where it was seen asleep, most often first.
 [[nodiscard]] std::vector<Seen> seen_in(const Looks& looks, double least);
-// Looks are readings apart: where the claims are short, waits for kernels between them may be among these.
-[[nodiscard]] std::string looks_sentence(const std::vector<Seen>& seen, const Claims& claims);
-
 // What the main thread may have waited for that no kernel of its own does: where it was seen asleep, and what its
 // process read and wrote meanwhile.
 [[nodiscard]] Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses);

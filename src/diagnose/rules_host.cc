@@ -11,6 +11,7 @@
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
+#include "diagnose/named_waits.h"
 #include "diagnose/rhythm.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
@@ -38,14 +39,17 @@ bool at_the_prompt(const Analysis& a, const Claims& claims) {
   return static_cast<double>(in_loop) >= a.limits[Threshold::kMajority] * static_cast<double>(length(claims));
 }
 
-// Asleep on a pipe. What is at its other end is not recorded: another process of the job, or what comes before the job
+// Asleep on a pipe. What is at its other end may not be known: another process of the job, or what comes before the job
 // in a shell's pipeline, where the pipe is its standard input.
 void say_the_pipe(const Analysis& a, const HostSummary& s, Finding& finding) {
   if (s.waiting_in({WaitChannel::kPipe}) < a.limits[Threshold::kChannelShare]) return;
+  const std::string other = pipe_end(a, s.owner_looks);
   finding.advice =
-      "see what is at the other end of the pipe (ls -l /proc/PID/fd while it runs): make what feeds its standard input "
-      "faster, or "
-      "what reads its output; or read ahead and write behind in a thread";
+      other.empty()
+          ? "see what is at the other end of the pipe (ls -l /proc/PID/fd while it runs): make what feeds its standard "
+            "input faster, or what reads its output; or read ahead and write behind in a thread"
+          : fmt::format("see what {} does or waits for (headroom stacks): make that faster, or let it run ahead",
+                        other);
 }
 
 // Its stacks tell that it waits for a process that it has started, which feeds it, or takes what it sends. True if so.
@@ -135,7 +139,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   }
   const std::vector<Seen> seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]);
   if (hardly(a, main + s.owner_threads, finding.claims) && !seen.empty()) {
-    const std::string looks = looks_sentence(seen, finding.claims);
+    const std::string looks = looks_sentence(a, s.owner_looks, finding.claims);
     std::erase(finding.evidence, looks);
     finding.evidence.insert(finding.evidence.begin(), looks);
   }
@@ -268,7 +272,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     for (const Cause cause : waits_in(WaitChannel::kSleep, s.helpers > 0, in_pauses)) add(waits, {cause});
   if (copying(a, finding.claims) >= a.limits[Threshold::kChannelShare]) add(waits, {Cause::kPageableCopies});
   if (const auto seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]); !waits.empty() && !seen.empty())
-    finding.evidence.push_back(looks_sentence(seen, finding.claims));
+    finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   if (starved && s.owner_delay >= a.limits[Threshold::kHelpersStarved]) {
     finding.cause = Cause::kCpuOversubscribed;
     finding.title = "The training process waits for a CPU core";
@@ -312,6 +316,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
       follow_the_rhythm(a, s, finding);
     follow_the_family(a, finding);
   }
+  follow_the_wait(a, s, in_pauses, finding);
   finding.asleep = hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims);
   exclude_copies(a, finding);
   may_want_memory(a, s, finding);

@@ -9,6 +9,7 @@
 #include "diagnose/host_memory.h"
 #include "diagnose/idle_parts.h"
 #include "diagnose/named_code.h"
+#include "diagnose/named_waits.h"
 #include "diagnose/rhythm.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
@@ -286,6 +287,11 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
     may_be_restarts(a, parts, finding);
   }
   if (s.helpers > 0) name_the_workers_code(a, finding);
+  if (s.helpers > 0 && are_named(a, s.helper_looks))
+    finding.evidence.push_back(
+        looks_sentence(a, s.helper_looks, finding.claims, "the main threads of its workers were"));
+  else if (s.helpers == 0 && are_named(a, s.owner_looks))
+    finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   may_want_memory(a, s, finding);
   gains_at_most(a, finding, std::string(kCondition), ends);
   if (finding.cause == Cause::kCpuOversubscribed && s.helpers == 1)

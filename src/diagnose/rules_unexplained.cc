@@ -8,6 +8,7 @@
 #include "diagnose/host_memory.h"
 #include "diagnose/host_waits.h"
 #include "diagnose/idle_parts.h"
+#include "diagnose/named_waits.h"
 #include "diagnose/rules.h"
 #include "diagnose/words.h"
 #include "diagnose/work_during.h"
@@ -88,7 +89,7 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
           "its main thread used the CPU for as long as kernels ran, as one does that looks again and again whether "
           "they are done");
     const auto seen = seen_in(s.owner_looks, a.limits[Threshold::kChannelShare]);
-    if (!seen.empty()) finding.evidence.push_back(looks_sentence(seen, finding.claims));
+    if (!seen.empty()) finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
     if (ranks_unlike(a)) {
       add(finding.candidates, {Cause::kStraggler});
       finding.evidence.push_back("its processes have a GPU each, and one of these computes far less than another");
@@ -146,6 +147,7 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
     name_the_neighbour(a, finding);
   if (a.job.batch.present && s.owners == 0)
     finding.advice = "tasks that need no GPU run with --gpus none --slots N; the others: several in one process";
+  follow_the_wait(a, s, in_pauses, finding);
   exclude_copies(a, finding);
   may_want_memory(a, s, finding);
   may_be_the_link(a, finding);

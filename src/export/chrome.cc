@@ -22,7 +22,7 @@ using Json = nlohmann::ordered_json;
 
 // Trace "processes": the job's processes, events, stacks, phases, then the GPUs from 10 on.
 constexpr int kHostGroup = 1, kEventGroup = 2, kStackGroup = 3, kPhaseGroup = 4, kWorkGroup = 5, kCallGroup = 6,
-              kFirstGpuGroup = 10;
+              kWaitGroup = 7, kFirstGpuGroup = 10;
 constexpr Nanos kLongestLook = 200 * kMillisecond;  // a stack says nothing of what comes long after it
 // Threads that are no processes: above every pid that Linux gives (2^22 at most). 0 is the idle thread to viewers.
 constexpr std::int64_t kMostPid = 1 << 22;
@@ -122,6 +122,8 @@ class TraceWriter {
         return write_lists(id, kWorkGroup, "kernels and copies", recording_.meta.end);
       case SourceKind::kCallThread:
         return write_lists(id, kCallGroup, "operators and CUDA calls", recording_.meta.end);
+      case SourceKind::kProcessWaits:
+        return write_lists(id, kWaitGroup, "what main threads wait for", recording_.meta.end);
     }
     return {};
   }

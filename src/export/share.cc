@@ -7,6 +7,7 @@
 #include <set>
 
 #include "model/events.h"
+#include "model/wait_target.h"
 #include "stacks/frame.h"
 
 namespace headroom {
@@ -19,9 +20,11 @@ class Numbers {
   explicit Numbers(std::string_view word) : word_(word) {}
   void replace(Attrs& attrs, const std::string& name) {
     const auto found = attrs.find(name);
-    if (found == attrs.end() || found->second.empty()) return;
-    const auto number = numbers_.try_emplace(found->second, numbers_.size() + 1).first->second;
-    found->second = fmt::format("{} {}", word_, number);
+    if (found != attrs.end() && !found->second.empty()) replace(found->second);
+  }
+  void replace(std::string& name) {
+    const auto number = numbers_.try_emplace(name, numbers_.size() + 1).first->second;
+    name = fmt::format("{} {}", word_, number);
   }
 
  private:
@@ -38,6 +41,22 @@ std::string without_folders(std::string text) {
   const auto cut = frame.file.rfind(stacks::is_library(frame) ? "/lib" : "/");
   if (cut != std::string_view::npos) text.erase(begin, cut + 1);
   return text;
+}
+
+// Where it connected to, and which files it waited for.
+void without_names(Recording& recording) {
+  Numbers hosts("host"), files("file");
+  std::set<TextId> waits;
+  for (const SourceId source : recording.all(SourceKind::kProcessWaits))
+    for (const ListRow& row : track_of(recording, source).lists)
+      waits.insert(recording.lists[row.list].begin(), recording.lists[row.list].end());
+  for (const TextId text : waits) {
+    auto target = wait_target_of(recording.texts[text]);
+    if (!target) continue;
+    if (target->kind == WaitKind::kConnection) hosts.replace(target->name);
+    if (target->kind == WaitKind::kFile) files.replace(target->name);
+    recording.texts[text] = to_text(*target);
+  }
 }
 
 // Texts stay different from each other, as a recording keeps each once.
@@ -64,6 +83,7 @@ Recording to_share(Recording recording) {
     for (const char* name : {"cmdline", "user", "uid", "file"}) source.attrs.erase(name);
     if (source.kind == SourceKind::kCgroup) source.key = fmt::format("cgroup {}", i);
   }
+  without_names(recording);
   without_folders(recording.texts);
   std::erase_if(recording.events, [](const Event& event) { return is<events::Parameter>(event); });
   Numbers tasks("task"), groups("group");

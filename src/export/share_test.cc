@@ -56,5 +56,15 @@ TEST(Share, KeepsStacksWithoutTheirFolders) {
                                                     "f (lib/python3.11/site-packages/torch/x.py:1)", "no file"}));
 }
 
+TEST(Share, KeepsWaitsWithoutAddressesAndPaths) {
+  MemorySink sink;
+  const SourceId waits = sink.add_source({SourceKind::kProcessWaits, "7/1", kNoSource, {}});
+  for (const auto* text :
+       {"connection 10.0.0.5:443", "connection 10.0.0.6:443", "file /home/private/x", "pipe pids=9 cat"})
+    sink.add_list_row(waits, {.at = 1, .list = sink.intern_list(std::array{sink.intern(text)})});
+  EXPECT_EQ(to_share(sink.take()).texts,
+            (std::vector<std::string>{"connection host 1", "connection host 2", "file file 1", "pipe pids=9 cat"}));
+}
+
 }  // namespace
 }  // namespace headroom

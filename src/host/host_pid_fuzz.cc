@@ -5,7 +5,9 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "host/connections.h"
 #include "host/proc_parse.h"
+#include "model/wait_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace headroom::host;
@@ -20,6 +22,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)count_cpus(status.cpus_allowed_list);
   (void)parse_schedstat(text);
   (void)parse_pid_io(text);
+  (void)parse_syscall(text);
+  if (const auto line = parse_tcp_line(text))
+    HR_CHECK(!to_text(line->connection.there).empty(), "an address that was read can be written");
+  if (const auto target = headroom::wait_target_of(text))
+    HR_CHECK(headroom::wait_target_of(headroom::to_text(*target)) == target, "a target is read as it was written");
   for (const char state : {'R', 'S'}) (void)parse_wchan(text, state);
   if (const auto value = find_environment(text, "CUDA_VISIBLE_DEVICES"))
     HR_CHECK(value->find('\0') == std::string_view::npos, "a variable ends where the text says");

@@ -204,15 +204,16 @@ WaitChannel parse_wchan(std::string_view text, char state) {
 
 bool reads_socket_or_terminal(std::string_view wchan_text) { return trim(wchan_text) == "wait_woken"; }
 
-std::optional<int> parse_syscall_file(std::string_view text) {
-  int number = 0;
-  if (!next_number(text, number) || number < 0) return std::nullopt;  // "running", or -1: not in a system call
-  const auto file = next_word(text);
-  if (!file.starts_with("0x")) return std::nullopt;
-  int descriptor = 0;
-  const auto [end, error] = std::from_chars(file.data() + 2, file.data() + file.size(), descriptor, 16);
-  if (error != std::errc() || end != file.data() + file.size()) return std::nullopt;
-  return descriptor;
+std::optional<SystemCall> parse_syscall(std::string_view text) {
+  SystemCall call;
+  if (!next_number(text, call.number) || call.number < 0) return std::nullopt;  // "running", or -1: in none
+  for (std::uint64_t& argument : call.arguments) {
+    const auto word = next_word(text);
+    if (!word.starts_with("0x")) return std::nullopt;
+    const auto [end, error] = std::from_chars(word.data() + 2, word.data() + word.size(), argument, 16);
+    if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  }
+  return call;
 }
 
 WaitChannel channel_of_file(std::string_view target) {

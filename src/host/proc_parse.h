@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -69,8 +70,12 @@ struct PidIo {
 [[nodiscard]] WaitChannel parse_wchan(std::string_view text, char state);
 // Network connections and terminals are read in one and the same function of the kernel.
 [[nodiscard]] bool reads_socket_or_terminal(std::string_view wchan_text);
-// /proc/<pid>/syscall, of a thread that reads from a file: which one.
-[[nodiscard]] std::optional<int> parse_syscall_file(std::string_view text);
+// /proc/<pid>/syscall of a thread that sleeps in one. Nothing for one that runs, or that is in none.
+struct SystemCall {
+  int number = 0;
+  std::array<std::uint64_t, 6> arguments{};
+};
+[[nodiscard]] std::optional<SystemCall> parse_syscall(std::string_view text);
 // What /proc/<pid>/fd/<n> points to: "socket:[4026]" and "/dev/pts/3".
 [[nodiscard]] WaitChannel channel_of_file(std::string_view target);
 

@@ -138,10 +138,13 @@ TEST(WaitChannels, ZeroIsRunningOnlyForWhatRuns) {
 TEST(WaitChannels, TheFileSaysWhetherAConnectionOrATerminalIsRead) {
   EXPECT_TRUE(reads_socket_or_terminal("wait_woken\n"));
   EXPECT_FALSE(reads_socket_or_terminal("wait_woken_up"));
-  EXPECT_EQ(parse_syscall_file("45 0x6 0x7f1f77512060 0xa 0x0 0x0 0x0 0x7ffd 0x7f1f\n"), 6);
-  EXPECT_EQ(parse_syscall_file("0 0x1f 0x7f1f"), 31);
-  for (const auto* text : {"running", "-1 0x7ffd 0x7f1f", "45", "45 6", "45 0x", "45 0xfffffffff", ""})
-    EXPECT_EQ(parse_syscall_file(text), std::nullopt) << text;
+  const auto call = parse_syscall("45 0x6 0x7f1f77512060 0xa 0x0 0x0 0x1 0x7ffd 0x7f1f\n");
+  ASSERT_TRUE(call);
+  EXPECT_EQ(call->number, 45);
+  EXPECT_EQ(call->arguments, (std::array<std::uint64_t, 6>{6, 0x7f1f77512060, 10, 0, 0, 1}));
+  for (const auto* text : {"running", "-1 0x7ffd 0x7f1f", "45", "45 6", "45 0x", "45 0x6 0x7 0x8 0x9 0xa",
+                           "45 0x6 0x7 0x8 0x9 0xa 0xfffffffffffffffff", ""})
+    EXPECT_FALSE(parse_syscall(text)) << text;
   EXPECT_EQ(channel_of_file("socket:[162417]"), WaitChannel::kSocket);
   EXPECT_EQ(channel_of_file("/dev/pts/3"), WaitChannel::kTerminal);
   EXPECT_EQ(channel_of_file("/dev/net/tun"), WaitChannel::kOther);

@@ -77,6 +77,7 @@ bool ProcessProbe::not_due(Nanos at, Nanos due) {
 }
 
 ProcessProbe::Outcome ProcessProbe::sample(ProcDir& proc, const KernelFacts& kernel, const Pace& pace, Nanos at) {
+  slept_anew_ = false;
   if (can_wait(kernel, pace, at)) return Outcome::kAlive;
   count_ = 0;
   owed_ = std::numeric_limits<Nanos>::max();
@@ -149,10 +150,10 @@ void ProcessProbe::read_schedstat(ProcDir& proc) {
 // Which of a connection and a terminal it is, the file that the main thread reads from says.
 WaitChannel ProcessProbe::what_it_reads(ProcDir& proc) {
   const auto text = proc.read(path("syscall"));
-  const auto file = text ? parse_syscall_file(*text) : std::nullopt;
-  if (!file) return WaitChannel::kOther;
+  const auto call = text ? parse_syscall(*text) : std::nullopt;
+  if (!call) return WaitChannel::kOther;
   std::array<char, 64> link{};
-  fmt::format_to_n(link.data(), link.size() - 1, "{}/fd/{}", pid_, *file);
+  fmt::format_to_n(link.data(), link.size() - 1, "{}/fd/{}", pid_, static_cast<int>(call->arguments[0]));
   const auto target = proc.read_link(link.data());
   return target ? channel_of_file(*target) : WaitChannel::kOther;
 }
@@ -172,6 +173,7 @@ void ProcessProbe::read_wait_channel(ProcDir& proc, Nanos at, Nanos period) {
       put_absent(Metric::kWaitChannel, text.error() == Absent::kGone ? Absent::kNotSupported : text.error());
       return;
     }
+    slept_anew_ = true;
     wait_channel_ = reads_socket_or_terminal(*text) ? what_it_reads(proc) : parse_wchan(*text, state_);
     // It ran between stat and wchan; or it sleeps, and the kernel has not taken it off its queue yet (since Linux 6.12
     // it may do so later), so that nothing would have it looked at again soon; or it is hidden.

@@ -46,6 +46,10 @@ class ProcessProbe {
   [[nodiscard]] std::string_view comm() const { return {comm_.data(), comm_size_}; }
   [[nodiscard]] bool keeps_open() const { return keep_open_; }
   [[nodiscard]] bool io_denied() const { return io_absent_ == Absent::kNoPermission; }
+  // Whether the last look read what the main thread sleeps in: it may be something else than before.
+  [[nodiscard]] bool slept_anew() const { return slept_anew_; }
+  // Blocked in the kernel, as on a disk or a server that is gone, when last looked at.
+  [[nodiscard]] bool blocked() const { return state_ == 'D'; }
   // Of a zombie, in waitpid(2)'s form, where the kernel lets us know it.
   [[nodiscard]] std::optional<int> wait_status() const { return wait_status_; }
 
@@ -86,6 +90,7 @@ class ProcessProbe {
   std::optional<std::int64_t> timeslices_;       // of the main thread, at the last full look
   std::optional<std::int64_t> wait_timeslices_;  // when the wait channel was read
   WaitChannel wait_channel_ = WaitChannel::kUnknown;
+  bool slept_anew_ = false;
   int unknown_waits_ = 0;  // readings of it in a row that told nothing
   std::optional<Absent> io_absent_;
   Nanos owed_ = 0;  // the earliest time at which a file that was skipped is due

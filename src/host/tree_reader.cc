@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kEndedRemembered = 64;
 constexpr int kMarkerReads = 32;  // environments read per tick in search of the marker
 constexpr int kFactLooks = 16;    // second looks at facts per tick; the rest waits for the next
+constexpr int kWaitReads = 8;     // waits looked into per tick
 constexpr int kMostLooks = 6;     // at a process's facts: exec changes them, and a program may rename itself for ever
 constexpr Pace kWatched{.dear = 200 * kMillisecond};
 constexpr Nanos kYoung = kSecond, kJustForked = 50 * kMillisecond, kSecondLook = 200 * kMillisecond;
@@ -57,6 +58,7 @@ TreeReader::TreeReader(TreeOptions options)
       proc_(options_.root + "/proc"),
       kernel_(read_kernel_facts(proc_, options_.root.empty())),
       users_(options_.root),
+      wait_reader_(options_.root.empty()),
       nested_pid_namespace_(options_.root.empty() && in_nested_pid_namespace()),
       watch_requests_(options_.pids) {
   if (options_.recorder_pid != 0) excluded_.push_back(options_.recorder_pid);
@@ -85,6 +87,7 @@ void TreeReader::exited(std::int64_t pid, int exit_code) {
 void TreeReader::read(Nanos at, RecordingSink& sink) {
   marker_reads_left_ = kMarkerReads;
   fact_looks_left_ = kFactLooks;
+  wait_reads_left_ = kWaitReads;
   take_requests(sink);
   admit_fresh(at, sink);
   sample_all(at, sink);
@@ -222,6 +225,7 @@ void TreeReader::sample_all(Nanos at, RecordingSink& sink) {
         sink.add_loss(make_loss(
             LossKind::kProcIoNoPermission, 1,
             fmt::format("the I/O counters of process {} are not readable: it is another user's", member.probe.pid())));
+      if (member.probe.slept_anew()) read_wait(member, at, sink);
       look_again(member, at, sink);
       continue;
     }
@@ -253,6 +257,33 @@ void TreeReader::look_again(Member& member, Nanos at, RecordingSink& sink) {
   member.comm = member.probe.comm();
   facts.process.in_job = true;
   sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, to_attrs(facts.process)});
+}
+
+// What it sleeps for by name. A sleep that is not looked into, as others in this tick were, is not the one before.
+void TreeReader::read_wait(Member& member, Nanos at, RecordingSink& sink) {
+  WaitReader::Wait wait;
+  if (wait_reads_left_-- > 0) {
+    std::vector<std::int64_t> job;
+    for (const Member& one : members_) job.push_back(one.probe.pid());
+    wait = wait_reader_.read(proc_, {member.probe.pid(), member.probe.blocked()}, job, at);
+  }
+  if (wait.targets.empty() && member.waits == kNoSource) return;
+  if (member.waits == kNoSource)
+    member.waits = sink.add_source(
+        Source{SourceKind::kProcessWaits,
+               member.key,
+               member.source,
+               {{"pid", std::to_string(member.probe.pid())}, {"tid", std::to_string(member.probe.pid())}}});
+  const ListId none = sink.intern_list({});
+  std::vector<TextId> texts;
+  for (const WaitTarget& target : wait.targets) texts.push_back(sink.intern(to_text(target)));
+  const bool kept = std::find(texts.begin(), texts.end(), kNoText) == texts.end();
+  const ListId told = kept ? sink.intern_list(texts) : kNoList, list = told == kNoList ? none : told;
+  if (list != std::exchange(member.waits_for, list)) sink.add_list_row(member.waits, ListRow{at, list});
+  if (wait.carried)
+    sink.add_row(member.waits, at,
+                 std::array{Cell{Metric::kConnectionSent, wait.carried->sent, std::nullopt},
+                            Cell{Metric::kConnectionReceived, wait.carried->received, std::nullopt}});
 }
 
 void TreeReader::end(Member& member, Nanos at, RecordingSink& sink) {

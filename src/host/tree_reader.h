@@ -11,6 +11,7 @@
 #include "host/proc_dir.h"
 #include "host/process_facts.h"
 #include "host/process_probe.h"
+#include "host/wait_reader.h"
 #include "model/entities.h"
 #include "model/reader.h"
 
@@ -39,8 +40,8 @@ struct TreeOptions {
 // every tick, because nothing is read to know it.
 //
 // Sources: kProcess, key "<pid>/<start ns>", attrs as to_attrs(Process) with in_job=true, end_ns and exit_code added
-// later. Events: process_start [pid, comm], process_end [pid, exit_code where known]. Losses: proc_io_no_permission,
-// proc_environ_no_permission (one per process).
+// later. kProcessWaits, of those whose waits could be told. Events: process_start [pid, comm], process_end [pid,
+// exit_code where known]. Losses: proc_io_no_permission, proc_environ_no_permission (one per process).
 class TreeReader final : public Reader {
  public:
   explicit TreeReader(TreeOptions options);
@@ -68,6 +69,8 @@ class TreeReader final : public Reader {
   struct Member {
     ProcessProbe probe;
     SourceId source = kNoSource;
+    SourceId waits = kNoSource;
+    ListId waits_for = kNoList;
     std::string key;
     std::vector<std::int64_t> inner_pids;  // in nested pid namespaces
     Nanos look_again = 0;                  // when its facts are read once more (exec may follow the fork); 0: never
@@ -93,6 +96,7 @@ class TreeReader final : public Reader {
   bool admit(const Candidate& candidate, Nanos at, RecordingSink& sink);
   void sample_all(Nanos at, RecordingSink& sink);
   void look_again(Member& member, Nanos at, RecordingSink& sink);
+  void read_wait(Member& member, Nanos at, RecordingSink& sink);
   static void count_environment_denial(const ProcessFacts& facts, Member& member, RecordingSink& sink);
   void end(Member& member, Nanos at, RecordingSink& sink);
   void announce_exit_code(const std::string& key, int code, RecordingSink& sink);
@@ -102,6 +106,7 @@ class TreeReader final : public Reader {
   ProcDir proc_;
   KernelFacts kernel_;
   UserNames users_;
+  WaitReader wait_reader_;
   Discovery discovery_;
   bool nested_pid_namespace_ = false;
   std::vector<Member> members_;  // sorted by pid
@@ -110,8 +115,8 @@ class TreeReader final : public Reader {
   std::vector<std::int64_t> sessions_;  // led by a process that is or was in the job
   std::vector<Ended> ended_;            // the latest, for exit codes that arrive late
   std::size_t kept_open_ = 0;
-  int marker_reads_left_ = 0, fact_looks_left_ = 0;  // in this tick
-  bool watching_ = false;                            // there is or was a root; its orphans may outlive all we know
+  int marker_reads_left_ = 0, fact_looks_left_ = 0, wait_reads_left_ = 0;  // in this tick
+  bool watching_ = false;      // there is or was a root; its orphans may outlive all we know
   bool scanning_all_ = false;  // in this tick: what is found ran before, and did not start just now
 
   std::mutex requests_mutex_;

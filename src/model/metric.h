@@ -104,7 +104,10 @@ enum class MetricKind : std::uint8_t { kGauge = 0, kCounter = 1, kState = 2, kBi
   X(kChildrenCpu, "children_cpu_seconds_total", "seconds", kCounter, 9,                                                \
     "CPU time of children that ended and were waited for")                                                             \
   /* marks, later */                                                                                                   \
-  X(kSamples, "samples_total", "", kCounter, 0, "samples (records, images, tokens) that went through the steps done")
+  X(kSamples, "samples_total", "", kCounter, 0, "samples (records, images, tokens) that went through the steps done")  \
+  /* of the connection that a main thread waits on; the next one may be another */                                     \
+  X(kConnectionSent, "connection_sent_bytes_total", "bytes", kCounter, 0, "bytes that the far end acknowledged")       \
+  X(kConnectionReceived, "connection_received_bytes_total", "bytes", kCounter, 0, "bytes that came from the far end")
 
 enum class Metric : std::uint16_t {
 #define HEADROOM_METRIC_ID(id, name, unit, kind, exp10, help) id,

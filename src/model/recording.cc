@@ -32,6 +32,7 @@ constexpr std::array kSourceKinds{
     Name<SourceKind>{SourceKind::kMarks, "marks"},
     Name<SourceKind>{SourceKind::kGpuWork, "gpu_work"},
     Name<SourceKind>{SourceKind::kCallThread, "call_thread"},
+    Name<SourceKind>{SourceKind::kProcessWaits, "process_waits"},
 };
 static_assert(in_order_of_ids(kSourceKinds));
 constexpr std::array kSeverities{

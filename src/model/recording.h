@@ -42,6 +42,11 @@ enum class SourceKind : std::uint8_t {
   // key: "<pid>/<start ns>/<tid>", parent: the process. attrs: pid, tid. Exact, by a profiler. List rows: the operator
   // and the CUDA call, by their names, that were open on the thread from then on, the outermost first.
   kCallThread = 11,
+  // key: "<pid>/<start ns>", parent: the process. attrs: pid, tid. What its main thread sleeps for, when looked at:
+  // list rows with the texts of WaitTarget (model/wait_target.h), the first of which that is ready ends the wait; they
+  // hold until the next row. An empty list: not known. Columns: kConnectionSent and kConnectionReceived, where it is
+  // one connection.
+  kProcessWaits = 12,
 };
 [[nodiscard]] std::string_view source_kind_name(SourceKind kind);  // "gpu", "gpu_util_ring", "gpu_process", …
 [[nodiscard]] std::optional<SourceKind> source_kind_of(std::string_view name);

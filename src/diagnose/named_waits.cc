@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/named_waits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "base/human.h"
+#include "diagnose/claims.h"
+#include "diagnose/host_waits.h"
+#include "diagnose/words.h"
+#include "diagnose/work_during.h"
+
+namespace headroom::diagnose {
+
+namespace {
+
+std::string_view place_of(WaitChannel channel) {
+  constexpr std::array<std::string_view, 12> kPlaces{
+      "on the CPU",          "in poll",         "on a lock",   "on a timer",
+      "on a pipe",           "on a connection", "on the disk", "on a remote file system",
+      "for a child process", "at a terminal",   "elsewhere",   "unknown"};
+  return kPlaces[static_cast<std::size_t>(channel)];
+}
+
+// Looks that found threads waiting for the same things, whichever processes these were of.
+struct NamedWait {
+  WaitChannel channel = WaitChannel::kUnknown;
+  std::vector<WaitTarget> targets;
+  double share = 0;  // of all looks
+  double sent = 0, received = 0;
+  bool counted = false;
+};
+
+void unite(std::vector<std::int64_t>& pids, const std::vector<std::int64_t>& more) {
+  for (const std::int64_t pid : more)
+    if (std::find(pids.begin(), pids.end(), pid) == pids.end()) pids.push_back(pid);
+}
+
+// Most often first.
+std::vector<NamedWait> named_waits(const Analysis& a, const Looks& looks) {
+  using Names = std::vector<std::pair<WaitKind, std::string>>;
+  std::map<std::pair<WaitChannel, Names>, NamedWait> by_name;
+  for (const auto& [where, weight] : looks.waits) {
+    const WaitedFor& waited = a.job.waits.at(where.second);
+    Names names;
+    for (const WaitTarget& target : waited.targets) names.emplace_back(target.kind, target.name);
+    NamedWait& one = by_name[{where.first, names}];
+    one.channel = where.first;
+    if (one.targets.empty())
+      one.targets = waited.targets;
+    else
+      for (std::size_t i = 0; i < one.targets.size(); ++i) unite(one.targets[i].pids, waited.targets[i].pids);
+    one.share += weight / looks.count;
+    one.sent += waited.sent.value_or(0);
+    one.received += waited.received.value_or(0);
+    one.counted |= waited.sent.has_value();
+  }
+  std::vector<NamedWait> waits;
+  for (auto& [names, wait] : by_name) waits.push_back(std::move(wait));
+  std::stable_sort(waits.begin(), waits.end(), [](const auto& x, const auto& y) { return x.share > y.share; });
+  return waits;
+}
+
+// "process 4243 (ffmpeg -i a.mp4 -)", where that is one process; else "".
+std::string other_end(const Analysis& a, const WaitTarget& target) {
+  if (target.pids.size() != 1) return "";
+  for (const RecordedProcess& process : a.processes)
+    if (process.facts.pid == target.pids.front())
+      return fmt::format("process {} ({})", process.facts.pid, name_of(process.facts));
+  return "";
+}
+
+std::string words_of(const Analysis& a, const WaitTarget& target) {
+  const std::string other = other_end(a, target);
+  const std::string whom = other.empty() ? fmt::format("processes called {}", target.name) : other;
+  switch (target.kind) {
+    case WaitKind::kConnection:
+      return fmt::format("on a connection to {}{}", target.name,
+                         other.empty() ? "" : fmt::format(", {} of the job", other));
+    case WaitKind::kAccepted:
+      return fmt::format("on a connection that was made to its port {}{}", target.name,
+                         other.empty() ? "" : fmt::format(", by {} of the job", other));
+    case WaitKind::kUnixSocket:
+      return "on a socket to " + whom;
+    case WaitKind::kPipe:
+      return "on a pipe from " + whom;
+    case WaitKind::kFullPipe:
+      return "on a full pipe to " + whom;
+    case WaitKind::kChild:
+      return "for the end of " + whom;
+    case WaitKind::kFile:
+      return fmt::format("for {} {}", target.name.ends_with('/') ? "files in" : "the file", target.name);
+    case WaitKind::kTerminal:
+      return "at the terminal " + target.name;
+    case WaitKind::kDevice:
+      return "for the driver, in " + target.name;
+  }
+  return "";
+}
+
+// The folder that all of these lie in, however deep: a loader opens another file each time.
+std::string common_folder(const std::vector<const NamedWait*>& files) {
+  std::string folder = files.front()->targets.front().name;
+  for (const NamedWait* file : files) {
+    const std::string& name = file->targets.front().name;
+    const auto differ = std::mismatch(folder.begin(), folder.end(), name.begin(), name.end()).first;
+    folder.erase(differ, folder.end());
+  }
+  folder.resize(folder.rfind('/') == std::string::npos ? 0 : folder.rfind('/') + 1);
+  return folder;
+}
+
+bool is_one(const NamedWait& wait, WaitKind kind) {
+  return wait.targets.size() == 1 && wait.targets.front().kind == kind;
+}
+
+// Files of which none is waited for often enough to be told, as their folder.
+void tell_files_by_folder(double least, WaitChannel channel, std::vector<NamedWait>& waits) {
+  std::vector<const NamedWait*> files;
+  double share = 0;
+  for (const NamedWait& wait : waits)
+    if (is_one(wait, WaitKind::kFile) && wait.share < least) files.push_back(&wait), share += wait.share;
+  if (files.size() < 2) return;
+  const std::string folder = common_folder(files);
+  if (folder.size() > 1)  // neither nothing nor the root
+    waits.push_back({.channel = channel, .targets = {{WaitKind::kFile, folder}}, .share = share});
+}
+
+// What over a connection went, and came: whether it is fed by the far end, or feeds that.
+enum class Flow { kUnknown, kIn, kOut };
+Flow flow_of(const Analysis& a, const NamedWait& wait) {
+  constexpr double kFarMore = 10;            // times as many bytes, by judgement
+  constexpr double kAnswersPerSecond = 1e5;  // bytes: below that it may be what is asked and answered, by judgement
+  const double least = kAnswersPerSecond * seconds(a.ledger.span());
+  if (!wait.counted) return Flow::kUnknown;
+  if (wait.received >= std::max(least, kFarMore * wait.sent)) return Flow::kIn;
+  if (wait.sent >= std::max(least, kFarMore * wait.received)) return Flow::kOut;
+  return Flow::kUnknown;
+}
+
+std::string words_of(const Analysis& a, const NamedWait& wait) {
+  std::string text;
+  for (const WaitTarget& target : wait.targets) text += (text.empty() ? "" : ", or ") + words_of(a, target);
+  return text;
+}
+
+// The one of this place that was seen most, if that is often.
+std::optional<NamedWait> most_in(const Analysis& a, const Looks& looks, WaitChannel channel) {
+  const double least = a.limits[Threshold::kChannelShare];
+  std::vector<NamedWait> waits = named_waits(a, looks);
+  std::erase_if(waits, [&](const NamedWait& wait) { return wait.channel != channel; });
+  tell_files_by_folder(least, channel, waits);
+  const auto most = std::max_element(waits.begin(), waits.end(),
+                                     [](const NamedWait& x, const NamedWait& y) { return x.share < y.share; });
+  if (most == waits.end() || most->share < least) return std::nullopt;
+  return *most;
+}
+
+}  // namespace
+
+bool are_named(const Analysis& a, const Looks& looks) {
+  const auto seen = seen_in(looks, a.limits[Threshold::kChannelShare]);
+  return std::any_of(seen.begin(), seen.end(),
+                     [&](const Seen& place) { return most_in(a, looks, place.channel).has_value(); });
+}
+
+std::string looks_sentence(const Analysis& a, const Looks& looks, const Claims& claims, std::string_view whose) {
+  constexpr double kNearlyAll = 0.9, kMostOfIt = 0.75;
+  std::string text = fmt::format("when looked at in or near this time, {}", whose);
+  std::string_view comma = " ";
+  for (const Seen& place : seen_in(looks, a.limits[Threshold::kChannelShare])) {
+    const auto named = most_in(a, looks, place.channel);
+    const bool all = named && named->share >= kNearlyAll * place.share;
+    text += fmt::format("{}{} ({}", std::exchange(comma, ", "), all ? words_of(a, *named) : place_of(place.channel),
+                        human_percent(place.share));
+    if (named && !all) text += fmt::format("; {} in {}", words_of(a, *named), human_percent(named->share));
+    text += ")";
+    if (named && named->counted && named->sent + named->received > 0)
+      text += fmt::format(", over which {} came and {} went while it was watched",
+                          human_bytes(static_cast<std::int64_t>(named->received)),
+                          human_bytes(static_cast<std::int64_t>(named->sent)));
+  }
+  if (part_claimed(claims) < kMostOfIt) text += "; waits for its kernels may be among these";
+  return text;
+}
+
+namespace {
+
+bool is_to_a_process(const NamedWait& wait) {
+  return is_one(wait, WaitKind::kPipe) || is_one(wait, WaitKind::kFullPipe) || is_one(wait, WaitKind::kUnixSocket);
+}
+
+// The share of the looks at owners in which they waited for what this takes.
+template <class Wanted>
+double share_of(const std::vector<NamedWait>& waits, const Wanted& wanted) {
+  double share = 0;
+  for (const NamedWait& wait : waits) share += wanted(wait) ? wait.share : 0;
+  return share;
+}
+
+// What is left of the set is the cause: for this reason, and with the far end where one is waited for.
+void decide(const std::vector<NamedWait>& waits, double least, std::string title, const char* advice,
+            Finding& finding) {
+  finding.cause = finding.candidates.front();
+  finding.candidates.clear();
+  const NamedWait& most = waits.front();
+  if (most.share >= least && is_one(most, WaitKind::kConnection)) title += " to " + most.targets.front().name;
+  finding.title = std::move(title);
+  finding.advice = advice;
+}
+
+}  // namespace
+
+std::string pipe_end(const Analysis& a, const Looks& looks) {
+  for (const NamedWait& wait : named_waits(a, looks))
+    if (is_to_a_process(wait)) return other_end(a, wait.targets.front());
+  return "";
+}
+
+void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
+  const std::vector<NamedWait> waits = named_waits(a, s.owner_looks);
+  const double fed = share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == Flow::kIn; });
+  const double feeds = share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == Flow::kOut; });
+  const double reads = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kPipe); });
+  const double writes = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kFullPipe); });
+  const double accepted = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kAccepted); });
+  // The looks are of whole readings, of which a part is claimed.
+  const double claimed = part_claimed(finding.claims), some = a.limits[Threshold::kChannelShare];
+  const double most = a.limits[Threshold::kMajority] * claimed, covers = a.limits[Threshold::kCovers] * claimed;
+  const auto cannot_be = [&](Cause cause, const char* why) {
+    if (finding.candidates.size() > 1 && std::erase(finding.candidates, cause) > 0)
+      finding.told_apart_from.emplace_back(why);
+  };
+  if (fed >= most && feeds < some)
+    cannot_be(Cause::kLoggingUpload, "uploads: over the connection that it waited on far more came than went");
+  if (reads >= most && writes + feeds < some)
+    cannot_be(Cause::kLoggingUpload, "uploads: it read from the pipe that it waited on");
+  if (feeds >= most && fed < some)
+    cannot_be(Cause::kSlowStorage, "reading: over the connection that it waited on far more went than came");
+  if (writes >= most && reads + fed < some)
+    cannot_be(Cause::kSlowStorage, "reading: it wrote to the pipe that it waited on");
+  if (finding.cause) return;
+  // What it waits for is beyond the connection, and no code of its own.
+  if (s.helpers == 0 && fed + feeds >= most)
+    for (const Cause cause : {Cause::kBurstyInput, Cause::kInputInMainProcess, Cause::kGilContention})
+      if (finding.candidates.size() > 1) std::erase(finding.candidates, cause);
+  if (accepted >= most && in_pauses) {
+    std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
+    finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
+  }
+  if (finding.candidates == Causes{Cause::kSlowStorage} && fed >= most)
+    decide(waits, covers, "The GPU waits for data that comes over a connection",
+           "read ahead beside the kernels, or copy the data to a local disk", finding);
+  else if (finding.candidates == Causes{Cause::kLoggingUpload} && feeds >= most)
+    decide(waits, covers, "The GPU waits while data is sent over a connection",
+           "send less or less often, or from a thread or process of its own", finding);
+  else if (!waits.empty() && waits.front().share >= covers && is_to_a_process(waits.front()))
+    if (const std::string other = other_end(a, waits.front().targets.front()); !other.empty())
+      finding.title = "The GPU waits while the training process waits for " + other;
+}
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "analyze/analysis.h"
+#include "model/finding.h"
+
+// Waits whose other end the recording names: a connection, a pipe, a child process, a file.
+namespace headroom::diagnose {
+
+// Whether a place in which they were seen often has a name.
+[[nodiscard]] bool are_named(const Analysis& a, const Looks& looks);
+
+// Where threads were when they were looked at, most often first: "when looked at in or near this time, its main thread
+// was on a connection to 10.0.0.5:9000 (82 %), over which 3.1 GiB came and 2 MiB went while it was watched". Looks are
+// readings apart: where the claims are short, waits for kernels between them may be among these.
+[[nodiscard]] std::string looks_sentence(const Analysis& a, const Looks& looks, const Claims& claims,
+                                         std::string_view whose = "its main thread was");
+
+// "process 4243 (ffmpeg -i a.mp4 -)" at the other end of the pipe or socket that was waited on most; "" where that is
+// not known.
+[[nodiscard]] std::string pipe_end(const Analysis& a, const Looks& looks);
+
+// Takes out of a set about idle time of the owners what they cannot have waited for, by what they waited for by name.
+void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding);
+
+}  // namespace headroom::diagnose

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "diagnose/named_waits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analyze/testing.h"
+#include "diagnose/explain.h"
+#include "diagnose/testing.h"
+
+namespace headroom {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::RecordingBuilder;
+
+constexpr std::int64_t kMegabyte = 1'000'000;
+
+// A GPU that is busy for a third of the time, while its process hardly runs and waits for this.
+Finding waiting_for(const WaitTarget& target, std::int64_t sent = 0, std::int64_t received = 0,
+                    WaitChannel channel = WaitChannel::kPoll) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.35; }).sleeping_in(channel);
+  builder.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100).process(101, 1, 0, 100, 0.3);
+  builder.waits_for(100, target, sent, received);
+  Explanation e = explain(builder.build());
+  EXPECT_FALSE(e.findings.empty());
+  return e.findings.empty() ? Finding{} : e.findings.front();
+}
+
+TEST(NamedWaits, AConnectionIsSaidWithItsFarEndAndWhatCameOverIt) {
+  const Finding finding = waiting_for({WaitKind::kConnection, "10.0.0.5:9000"}, 1000, 5 * kMegabyte);
+  EXPECT_THAT(finding.evidence,
+              Contains(HasSubstr("its main thread was on a connection to 10.0.0.5:9000 (100 %), over which")));
+  EXPECT_THAT(finding.evidence, Contains(HasSubstr("over which 477 MiB came and 97.7 KiB went while it was watched")));
+}
+
+TEST(NamedWaits, WhatOnlyCameInIsNoUploadAndWhatOnlyWentOutNoReading) {
+  const WaitTarget far{WaitKind::kConnection, "10.0.0.5:9000"};
+  const Finding in = waiting_for(far, 1000, 5 * kMegabyte), out = waiting_for(far, 5 * kMegabyte, 1000);
+  EXPECT_THAT(in.candidates, Not(Contains(Cause::kLoggingUpload)));
+  EXPECT_THAT(in.told_apart_from, Contains(HasSubstr("uploads: ")));
+  EXPECT_THAT(out.candidates, Not(Contains(Cause::kSlowStorage)));
+  EXPECT_THAT(out.told_apart_from, Contains(HasSubstr("reading: ")));
+  const Finding both = waiting_for(far, 5 * kMegabyte, 5 * kMegabyte), little = waiting_for(far, 10, 5000);
+  for (const Finding* open : {&both, &little}) {
+    EXPECT_THAT(open->candidates, Contains(Cause::kLoggingUpload));
+    EXPECT_THAT(open->candidates, Contains(Cause::kSlowStorage));
+  }
+}
+
+TEST(NamedWaits, TheProcessAtTheOtherEndOfAPipeIsNamed) {
+  const Finding finding = waiting_for({WaitKind::kPipe, "python3", {101}});
+  EXPECT_THAT(finding.evidence, Contains(HasSubstr("on a pipe from process 101 (python3)")));
+  const Finding several = waiting_for({WaitKind::kPipe, "pt_data_worker", {}});
+  EXPECT_THAT(several.evidence, Contains(HasSubstr("on a pipe from processes called pt_data_worker")));
+}
+
+TEST(NamedWaits, ATerminalInPollIsSomebodyWhoTypes) {
+  EXPECT_EQ(waiting_for({WaitKind::kTerminal, "/dev/pts/3"}).cause, Cause::kInteractiveHoldingGpu);
+}
+
+TEST(NamedWaits, FilesThatDifferEachTimeAreToldByTheirFolder) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.35; }).sleeping_in(WaitChannel::kDisk);
+  builder.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100);
+  builder.waits_for(100, {WaitKind::kFile, "/data/train/a/0.jpg"});
+  Recording recording = builder.build();
+  const auto waits = static_cast<std::size_t>(recording.all(SourceKind::kProcessWaits).front());
+  for (int i = 1; i < 100; ++i) {
+    recording.texts.push_back(
+        to_text({WaitKind::kFile, "/data/train/" + std::to_string(i % 7) + "/" + std::to_string(i) + ".jpg"}));
+    recording.lists.push_back({static_cast<TextId>(recording.texts.size() - 1)});
+    recording.tracks[waits].lists.push_back(
+        {recording.meta.start + i * kSecond, static_cast<ListId>(recording.lists.size() - 1), 0});
+  }
+  const Explanation e = explain(recording);
+  ASSERT_FALSE(e.findings.empty());
+  EXPECT_THAT(e.findings[0].evidence, Contains(HasSubstr("was for files in /data/train/ (100 %)")));
+}
+
+}  // namespace
+}  // namespace headroom

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "host/connections.h"
+#include "host/proc_dir.h"
+#include "model/wait_target.h"
+
+namespace headroom::host {
+
+// What the main threads of processes wait for, by the system calls in which they sleep and the files that these name:
+// connections, pipes and children with the processes of the job at their other ends, files, terminals, devices. Needs
+// the right to trace the process, as its stacks do; without it, and of calls that name nothing, there is no target.
+class WaitReader {
+ public:
+  // `live`: it is about this machine, so that memory of the process and its sockets can be asked for.
+  explicit WaitReader(bool live) : live_(live) {}
+
+  struct Wait {
+    std::vector<WaitTarget> targets;  // the first that is ready ends the wait; none: not known
+    std::optional<Carried> carried;   // by the connection, if that is all it waits for
+  };
+  struct Sleeper {
+    std::int64_t pid = 0;
+    bool blocked = false;  // its memory is left alone then: a page of it may be on what it is blocked on
+  };
+  // `job`: the processes of the job.
+  [[nodiscard]] Wait read(ProcDir& proc, const Sleeper& sleeper, std::span<const std::int64_t> job, Nanos at);
+
+ private:
+  struct Files {
+    std::vector<int> descriptors;
+    std::string path;
+    std::optional<std::int64_t> child;  // -1: any
+  };
+  [[nodiscard]] Files files_of(ProcDir& proc, const Sleeper& sleeper) const;
+  void add_file(ProcDir& proc, std::int64_t pid, int descriptor, std::span<const std::int64_t> job, Nanos at,
+                Wait& wait);
+  struct OtherEnd {
+    std::string link;             // "pipe:[42]"
+    std::int64_t of = 0;          // the process that holds this end
+    std::optional<bool> written;  // of a pipe, whose two ends have one name
+    auto operator<=>(const OtherEnd&) const = default;
+  };
+  [[nodiscard]] static std::vector<std::int64_t> search(ProcDir& proc, const OtherEnd& end,
+                                                        std::span<const std::int64_t> job);
+  [[nodiscard]] WaitTarget with_holders(ProcDir& proc, WaitKind kind, const OtherEnd& end,
+                                        std::span<const std::int64_t> job, Nanos at);
+
+  bool live_;
+  Connections connections_;
+  std::map<OtherEnd, std::vector<std::int64_t>> holders_;  // emptied now and then: processes come and go
+  Nanos holders_from_ = 0, next_search_ = 0;
+  int named_ = 0;  // waits for files and children that were told by name: each may have a name that no other has
+};
+
+}  // namespace headroom::host

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/wait_target.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/strings.h"
+
+namespace headroom {
+
+namespace {
+
+constexpr std::array kNames{std::pair(WaitKind::kConnection, std::string_view("connection")),
+                            std::pair(WaitKind::kAccepted, std::string_view("accepted")),
+                            std::pair(WaitKind::kUnixSocket, std::string_view("unix_socket")),
+                            std::pair(WaitKind::kPipe, std::string_view("pipe")),
+                            std::pair(WaitKind::kFullPipe, std::string_view("full_pipe")),
+                            std::pair(WaitKind::kChild, std::string_view("child")),
+                            std::pair(WaitKind::kFile, std::string_view("file")),
+                            std::pair(WaitKind::kTerminal, std::string_view("terminal")),
+                            std::pair(WaitKind::kDevice, std::string_view("device"))};
+constexpr std::string_view kPids = "pids=";
+
+}  // namespace
+
+std::string to_text(const WaitTarget& target) {
+  std::string text;
+  for (const auto& [kind, name] : kNames)
+    if (kind == target.kind) text = name;
+  if (!target.pids.empty()) text += fmt::format(" {}{}", kPids, fmt::join(target.pids, ","));
+  return text + " " + target.name;
+}
+
+std::optional<WaitTarget> wait_target_of(std::string_view text) {
+  const auto word = [&] {
+    const std::string_view first = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), first.size() + 1));
+    return first;
+  };
+  const std::string_view kind_name = word();
+  for (const auto& [kind, name] : kNames) {
+    if (name != kind_name) continue;
+    WaitTarget target{kind, ""};
+    if (text.starts_with(kPids)) {
+      for (const std::string_view pid : split(word().substr(kPids.size()), ',')) {
+        const auto number = parse_number<std::int64_t>(pid);
+        if (!number) return std::nullopt;
+        target.pids.push_back(*number);
+      }
+    }
+    target.name = text;
+    return target;
+  }
+  return std::nullopt;
+}
+
+}  // namespace headroom

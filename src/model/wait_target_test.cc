@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/wait_target.h"
+
+#include <gtest/gtest.h>
+
+namespace headroom {
+namespace {
+
+TEST(WaitTargets, AreReadAsTheyAreWritten) {
+  const WaitTarget pipe{WaitKind::kPipe, "loader.py", {42, 43}};
+  EXPECT_EQ(to_text(pipe), "pipe pids=42,43 loader.py");
+  for (const WaitTarget& target :
+       {pipe, WaitTarget{WaitKind::kConnection, "10.0.0.5:443"}, WaitTarget{WaitKind::kAccepted, "8888"},
+        WaitTarget{WaitKind::kUnixSocket, "python", {7}}, WaitTarget{WaitKind::kChild, "nvcc", {9}},
+        WaitTarget{WaitKind::kFile, "/data/my photos/1 .jpg"}, WaitTarget{WaitKind::kTerminal, "/dev/pts/3"},
+        WaitTarget{WaitKind::kDevice, "/dev/nvidia0"}})
+    EXPECT_EQ(wait_target_of(to_text(target)), target) << to_text(target);
+}
+
+TEST(WaitTargets, OfANewerProgramOrNobodyAreNone) {
+  for (const auto* text : {"", "carrier_pigeon coo", "Pipe x", "pipe pids=a x", "pipe pids= x"})
+    EXPECT_EQ(wait_target_of(text), std::nullopt) << text;
+}
+
+}  // namespace
+}  // namespace headroom

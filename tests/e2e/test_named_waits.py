@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the job waits for has a name: the far end of a connection, the process behind a pipe, the child."""
+import contextlib
+import json
+import re
+import socket
+import sys
+import threading
+import time
+
+import pytest
+
+from headroom_e2e import HEADROOM, headroom, why
+
+BEGINNING = """import os, socket, subprocess, sys, time
+import headroom_sim
+
+gpu = headroom_sim.Device(0)
+"""
+ANSWER = 256 * 1024
+
+# With a timeout Python waits in poll(), and not in the read.
+FETCHES = BEGINNING + f"""
+store = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+store.settimeout(60)
+for step in range(40):
+    store.sendall(b"next")
+    left = {ANSWER}
+    while left:
+        left -= len(store.recv(left))
+    gpu.launch(ms=10)
+    gpu.sync()
+"""
+UPLOADS = BEGINNING + f"""
+store = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+store.settimeout(60)
+for step in range(40):
+    store.sendall(bytes({ANSWER}))
+    store.recv(1)
+    gpu.launch(ms=10)
+    gpu.sync()
+"""
+READS_A_PIPE = BEGINNING + """
+maker = subprocess.Popen([sys.executable, "maker.py"], stdout=subprocess.PIPE)
+for step in range(40):
+    maker.stdout.readline()
+    gpu.launch(ms=10)
+    gpu.sync()
+maker.wait()
+"""
+MAKER = """import time
+for step in range(40):
+    time.sleep(0.06)
+    print(step, flush=True)
+"""
+RUNS_A_PROGRAM = BEGINNING + """
+for step in range(8):
+    subprocess.run(["sleep", "0.4"])
+    gpu.launch(ms=10)
+    gpu.sync()
+"""
+
+
+@contextlib.contextmanager
+def server(answer):
+    """A process elsewhere, as far as the job knows: `answer(connection)` for each connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        def serve():
+            with contextlib.suppress(OSError):
+                connection, _ = listening.accept()
+                with connection:
+                    answer(connection)
+        threading.Thread(target=serve, daemon=True).start()
+        yield listening.getsockname()[1]
+
+
+def sends(connection):
+    while connection.recv(4):
+        time.sleep(0.05)
+        connection.sendall(bytes(ANSWER))
+
+
+def takes(connection):
+    left = ANSWER
+    while got := connection.recv(min(left, 65536)):
+        left -= len(got)
+        if not left:
+            time.sleep(0.05)
+            connection.sendall(b"k")
+            left = ANSWER
+
+
+def first_finding(tmp_path, job, *arguments):
+    """The finding that costs most, of this job on a virtual GPU, without stacks: they would name the code as well."""
+    (tmp_path / "job.py").write_text(job, encoding="utf-8")
+    (tmp_path / "a.hrec").unlink(missing_ok=True)
+    headroom(tmp_path, "sim", "--gpus", "1xA6000", "--", HEADROOM, "run", "-q", "-i", "200ms", "--stacks", "0", "-o", "a.hrec",
+             "--", sys.executable, "job.py", *arguments)
+    return why(tmp_path, tmp_path / "a.hrec")["findings"][0]
+
+
+def evidence(finding, words):
+    [said] = [line for line in finding["evidence"] if words in line]
+    return said
+
+
+def test_a_connection_has_a_far_end_and_a_direction(tmp_path):
+    with server(sends) as port:
+        fed = first_finding(tmp_path, FETCHES, str(port))
+    said = evidence(fed, f"its main thread was on a connection to 127.0.0.1:{port} (")
+    assert re.search(r"over which \d+ [KM]iB came and \d+ B went", said)
+    with server(takes) as port:
+        feeds = first_finding(tmp_path, UPLOADS, str(port))
+    said = evidence(feeds, f"its main thread was on a connection to 127.0.0.1:{port} (")
+    assert re.search(r"over which \d+ B came and \d+ [KM]iB went", said)
+    shared = headroom(tmp_path, "export", "a.hrec", "--share", "-f", "jsonl").stdout
+    assert "connection host 1" in shared and "127.0.0.1" not in shared
+
+
+@pytest.mark.truth
+def test_what_came_and_went_tells_reading_from_sending(tmp_path):
+    with server(sends) as port:
+        fed = first_finding(tmp_path, FETCHES, str(port))
+    assert (fed["cause"], fed["title"]) == ("slow_storage", f"The GPU waits for data that comes over a connection to 127.0.0.1:{port}")
+    with server(takes) as port:
+        assert first_finding(tmp_path, UPLOADS, str(port))["cause"] == "logging_upload"
+
+
+def test_a_pipe_has_a_process_at_its_other_end(tmp_path):
+    (tmp_path / "maker.py").write_text(MAKER, encoding="utf-8")
+    finding = first_finding(tmp_path, READS_A_PIPE)
+    said = evidence(finding, "on a pipe from process ")
+    assert "maker.py" in said, said
+
+
+def test_a_child_has_a_name(tmp_path):
+    assert "sleep" in evidence(first_finding(tmp_path, RUNS_A_PROGRAM), "was for the end of process")
+
+
+def test_what_is_exported_has_the_names(tmp_path):
+    (tmp_path / "maker.py").write_text(MAKER, encoding="utf-8")
+    first_finding(tmp_path, READS_A_PIPE)
+    lines = headroom(tmp_path, "export", "a.hrec", "-f", "jsonl").stdout.splitlines()
+    assert any(json.loads(line).get("is", "").startswith("pipe pids=") for line in lines)
+    trace = json.loads(headroom(tmp_path, "export", "a.hrec", "-f", "chrome").stdout)
+    assert any(event.get("name", "").startswith("pipe pids=") for event in trace["traceEvents"])
