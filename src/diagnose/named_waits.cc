@@ -65,13 +65,18 @@ std::vector<NamedWait> named_waits(const Analysis& a, const Looks& looks) {
   return waits;
 }
 
-// "process 4243 (ffmpeg -i a.mp4 -)", where that is one process; else "".
-std::string other_end(const Analysis& a, const WaitTarget& target) {
-  if (target.pids.size() != 1) return "";
+// The one process at the other end.
+const RecordedProcess* process_at(const Analysis& a, const WaitTarget& target) {
+  if (target.pids.size() != 1) return nullptr;
   for (const RecordedProcess& process : a.processes)
-    if (process.facts.pid == target.pids.front())
-      return fmt::format("process {} ({})", process.facts.pid, name_of(process.facts));
-  return "";
+    if (process.facts.pid == target.pids.front()) return &process;
+  return nullptr;
+}
+
+// "process 4243 (ffmpeg -i a.mp4 -)"; else "".
+std::string other_end(const Analysis& a, const WaitTarget& target) {
+  const RecordedProcess* process = process_at(a, target);
+  return process ? fmt::format("process {} ({})", process->facts.pid, name_of(process->facts)) : "";
 }
 
 std::string words_of(const Analysis& a, const WaitTarget& target) {
@@ -202,6 +207,18 @@ double share_of(const std::vector<NamedWait>& waits, const Wanted& wanted) {
   return share;
 }
 
+void say_who(const Analysis& a, const WaitTarget& target, Finding& finding) {
+  const RecordedProcess* other = process_at(a, target);
+  if (!other) return;
+  finding.title = "The GPU waits while the training process waits for " + other_end(a, target);
+  if (!a.job.holds[static_cast<std::size_t>(other->source)]) return;
+  finding.title += ", which is on a GPU, too";
+  for (const Cause cause : {Cause::kExposedCommunication, Cause::kStraggler}) {
+    std::erase(finding.candidates, cause);
+    finding.candidates.insert(finding.candidates.begin(), cause);
+  }
+}
+
 // What is left of the set is the cause: for this reason, and with the far end where one is waited for.
 void decide(const std::vector<NamedWait>& waits, double least, std::string title, const char* advice,
             Finding& finding) {
@@ -259,8 +276,7 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     decide(waits, covers, "The GPU waits while data is sent over a connection",
            "send less or less often, or from a thread or process of its own", finding);
   else if (!waits.empty() && waits.front().share >= covers && is_to_a_process(waits.front()))
-    if (const std::string other = other_end(a, waits.front().targets.front()); !other.empty())
-      finding.title = "The GPU waits while the training process waits for " + other;
+    say_who(a, waits.front().targets.front(), finding);
 }
 
 }  // namespace headroom::diagnose

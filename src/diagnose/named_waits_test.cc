@@ -58,6 +58,19 @@ TEST(NamedWaits, TheProcessAtTheOtherEndOfAPipeIsNamed) {
   EXPECT_THAT(several.evidence, Contains(HasSubstr("on a pipe from processes called pt_data_worker")));
 }
 
+TEST(NamedWaits, AProcessOnAnotherGpuAtTheOtherEndIsAStraggler) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.35; }).gpu(1, [](double) { return 0.9; }).sleeping_in(WaitChannel::kPipe);
+  builder.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100).process(101, 1, 0, 100, 0.02).context(101, 1, 0, 100);
+  builder.waits_for(100, {WaitKind::kUnixSocket, "python3", {101}});
+  const Explanation e = explain(builder.build());
+  const auto told = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) {
+    return finding.title.find("process 101 (python3), which is on a GPU, too") != std::string::npos;
+  });
+  ASSERT_NE(told, e.findings.end());
+  EXPECT_EQ(told->candidates.front(), Cause::kStraggler);
+}
+
 TEST(NamedWaits, ATerminalInPollIsSomebodyWhoTypes) {
   EXPECT_EQ(waiting_for({WaitKind::kTerminal, "/dev/pts/3"}).cause, Cause::kInteractiveHoldingGpu);
 }

@@ -131,7 +131,7 @@ std::vector<int> polled(std::int64_t pid, std::uint64_t address, std::uint64_t c
 void add_selected(std::int64_t pid, std::uint64_t address, std::uint64_t count, std::vector<int>& files) {
   const std::vector<char> bytes = memory_of(pid, address, (std::min<std::uint64_t>(count, FD_SETSIZE) + 7) / 8);
   for (std::size_t bit = 0; bit < bytes.size() * 8 && bit < count; ++bit)
-    if ((static_cast<unsigned char>(bytes[bit / 8]) >> (bit % 8) & 1U) != 0) files.push_back(static_cast<int>(bit));
+    if ((static_cast<unsigned>(bytes[bit / 8]) >> (bit % 8) & 1U) != 0) files.push_back(static_cast<int>(bit));
 }
 
 // "tfd:        5 events:       19 data: …", a line for each file that is waited for.

@@ -3,10 +3,8 @@
 import contextlib
 import json
 import re
-import socket
+import subprocess
 import sys
-import threading
-import time
 
 import pytest
 
@@ -61,33 +59,24 @@ for step in range(8):
 """
 
 
-@contextlib.contextmanager
-def server(answer):
-    """A process elsewhere, as far as the job knows: `answer(connection)` for each connection."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        def serve():
-            with contextlib.suppress(OSError):
-                connection, _ = listening.accept()
-                with connection:
-                    answer(connection)
-        threading.Thread(target=serve, daemon=True).start()
-        yield listening.getsockname()[1]
-
-
-def sends(connection):
-    while connection.recv(4):
+# No process of the job: who asks gets so many bytes, who sends so many a word, after a while.
+STORE = f"""import socket, sys, time
+with socket.create_server(("127.0.0.1", 0)) as listening:
+    print(listening.getsockname()[1], flush=True)
+    connection, _ = listening.accept()
+    while connection.recv(4 if sys.argv[1] == "sends" else {ANSWER}, socket.MSG_WAITALL):
         time.sleep(0.05)
-        connection.sendall(bytes(ANSWER))
+        connection.sendall(bytes({ANSWER}) if sys.argv[1] == "sends" else b"k")
+"""
 
 
-def takes(connection):
-    left = ANSWER
-    while got := connection.recv(min(left, 65536)):
-        left -= len(got)
-        if not left:
-            time.sleep(0.05)
-            connection.sendall(b"k")
-            left = ANSWER
+@contextlib.contextmanager
+def store(what):
+    with subprocess.Popen([sys.executable, "-c", STORE, what], stdout=subprocess.PIPE, text=True) as server:
+        try:
+            yield server.stdout.readline().strip()
+        finally:
+            server.kill()
 
 
 def first_finding(tmp_path, job, *arguments):
@@ -105,12 +94,12 @@ def evidence(finding, words):
 
 
 def test_a_connection_has_a_far_end_and_a_direction(tmp_path):
-    with server(sends) as port:
-        fed = first_finding(tmp_path, FETCHES, str(port))
+    with store("sends") as port:
+        fed = first_finding(tmp_path, FETCHES, port)
     said = evidence(fed, f"its main thread was on a connection to 127.0.0.1:{port} (")
     assert re.search(r"over which \d+ [KM]iB came and \d+ B went", said)
-    with server(takes) as port:
-        feeds = first_finding(tmp_path, UPLOADS, str(port))
+    with store("takes") as port:
+        feeds = first_finding(tmp_path, UPLOADS, port)
     said = evidence(feeds, f"its main thread was on a connection to 127.0.0.1:{port} (")
     assert re.search(r"over which \d+ B came and \d+ [KM]iB went", said)
     shared = headroom(tmp_path, "export", "a.hrec", "--share", "-f", "jsonl").stdout
@@ -119,11 +108,11 @@ def test_a_connection_has_a_far_end_and_a_direction(tmp_path):
 
 @pytest.mark.truth
 def test_what_came_and_went_tells_reading_from_sending(tmp_path):
-    with server(sends) as port:
-        fed = first_finding(tmp_path, FETCHES, str(port))
+    with store("sends") as port:
+        fed = first_finding(tmp_path, FETCHES, port)
     assert (fed["cause"], fed["title"]) == ("slow_storage", f"The GPU waits for data that comes over a connection to 127.0.0.1:{port}")
-    with server(takes) as port:
-        assert first_finding(tmp_path, UPLOADS, str(port))["cause"] == "logging_upload"
+    with store("takes") as port:
+        assert first_finding(tmp_path, UPLOADS, port)["cause"] == "logging_upload"
 
 
 def test_a_pipe_has_a_process_at_its_other_end(tmp_path):
