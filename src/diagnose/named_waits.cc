@@ -213,10 +213,11 @@ void say_who(const Analysis& a, const WaitTarget& target, Finding& finding) {
   finding.title = "The GPU waits while the training process waits for " + other_end(a, target);
   if (!a.job.holds[static_cast<std::size_t>(other->source)]) return;
   finding.title += ", which is on a GPU, too";
-  for (const Cause cause : {Cause::kExposedCommunication, Cause::kStraggler}) {
-    std::erase(finding.candidates, cause);
-    finding.candidates.insert(finding.candidates.begin(), cause);
-  }
+  // It waits for that process, whatever that is at; why it wakes up late is another matter.
+  const bool cores = std::find(finding.candidates.begin(), finding.candidates.end(), Cause::kCpuOversubscribed) !=
+                     finding.candidates.end();
+  finding.candidates = {Cause::kStraggler, Cause::kExposedCommunication};
+  if (cores) finding.candidates.push_back(Cause::kCpuOversubscribed);
 }
 
 // What is left of the set is the cause: for this reason, and with the far end where one is waited for.

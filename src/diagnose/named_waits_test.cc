@@ -68,7 +68,7 @@ TEST(NamedWaits, AProcessOnAnotherGpuAtTheOtherEndIsAStraggler) {
     return finding.title.find("process 101 (python3), which is on a GPU, too") != std::string::npos;
   });
   ASSERT_NE(told, e.findings.end());
-  EXPECT_EQ(told->candidates.front(), Cause::kStraggler);
+  EXPECT_EQ(told->candidates, (std::vector{Cause::kStraggler, Cause::kExposedCommunication}));
 }
 
 TEST(NamedWaits, ATerminalInPollIsSomebodyWhoTypes) {
