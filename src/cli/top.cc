@@ -228,7 +228,10 @@ Result<WatchedRecording> open_now(const TopOptions& options, const ImportOptions
   const bool box_wanted = options.pid || options.keep;
   if (const auto entries = box_wanted ? std::vector<ShelfEntry>() : being_recorded(); !entries.empty()) {
     std::string path = entries.front().path;
-    if (entries.size() > 1 && !asked_once(options)) {
+    if (entries.size() > 1 && asked_once(options)) {
+      say(fmt::format("{} recordings are being made: this is {}", entries.size(), entries.front().name),
+          "headroom recordings lists them, and headroom top NAME shows another");
+    } else if (entries.size() > 1) {
       HR_TRY(path, choose(entries, patience));
     }
     return WatchedRecording::open(path == path_of_recording("last").value_or("") ? "last" : path, import);

@@ -529,6 +529,7 @@ def test_of_several_recordings_it_asks_which(tmp_path):
             for name in ("one", "two")]
     try:
         wait_until(lambda: headroom(tmp_path, "recordings").stdout.count(" recording ") == 2, "two recordings")
+        assert "2 recordings are being made: this is " in headroom(tmp_path, "top", "--once").stderr
         with OnTerminal(tmp_path, columns=150) as top:
             listed = top.shows("which one [1]:")
             assert "2 recordings are being made" in listed
