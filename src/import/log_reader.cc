@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "base/visible.h"
+#include "import/column_rows.h"
 #include "import/column_words.h"
 #include "model/events.h"
 
@@ -108,7 +109,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   std::string not_kept;
   std::int64_t dropped = 0;
   const auto drop = [&](std::string_view name) {
-    not_kept += fmt::format("{}{}", dropped == 0 ? "" : ", ", shorten(trim(name)));
+    not_kept += fmt::format("{}{}", dropped == 0 ? "" : ", ", name == kEpochNumber ? "epoch" : shorten(trim(name)));
     ++dropped;
   };
   builder_.data().of_processes |= std::any_of(names.begin(), names.end(), names_processes);

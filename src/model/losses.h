@@ -135,7 +135,7 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kUnreadableRow, "unreadable_row", Severity::kDataLoss, true, "a row whose time or GPU cannot be read; left out"},
     LossInfo{LossKind::kShortRow, "short_row", Severity::kDataLoss, true, "a row with fewer cells than the header; left out"},
     LossInfo{LossKind::kLongRow, "long_row", Severity::kDataLoss, true, "a row with more cells than the header; left out"},
-    LossInfo{LossKind::kTruncatedLastLine, "truncated_last_line", Severity::kDataLoss, true, "the last line is cut; left out"},
+    LossInfo{LossKind::kTruncatedLastLine, "truncated_last_line", Severity::kNotice, false, "the last line is cut, as where the log was stopped or is still written; left out"},
     LossInfo{LossKind::kNoFinalNewline, "no_final_newline", Severity::kInfo, false, "the last line has no end; its last value may have lost digits"},
     LossInfo{LossKind::kUnreadableValue, "unreadable_value", Severity::kDataLoss, true, "a cell that is no value; absent"},
     LossInfo{LossKind::kValueOutOfRange, "value_out_of_range", Severity::kDataLoss, true, "a value that cannot be true; absent"},
