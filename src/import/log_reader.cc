@@ -433,8 +433,9 @@ Result<Recording> LogReader::finish() {
   data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
   if (rounds_used_)
     data.losses.add(LossKind::kNoTimestamps, 1, [&] {
-      return fmt::format("rows carry no time: taken as {} s apart (--log-interval says otherwise)",
-                         seconds(options_.interval > 0 ? options_.interval : kSecond));
+      return options_.interval > 0
+                 ? fmt::format("rows carry no time: {} s apart, as --log-interval says", seconds(options_.interval))
+                 : std::string("rows carry no time: taken as 1 s apart (--log-interval says otherwise)");
     });
   if (since_beginning_ && !options_.start_date)
     data.losses.add(LossKind::kNoDate, 1, [] {
