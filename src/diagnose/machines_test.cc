@@ -329,6 +329,37 @@ TEST(Machines, KernelsThatWaitForAnotherGpuAreNoBound) {
   EXPECT_THAT(everything(explain(log_of_gpus({rank, rank}, 400))), Not(HasSubstr("only waited for")));
 }
 
+TEST(Machines, KernelsThatWaitAreFoundByTheirPowerAlone) {
+  const auto waits = [](double t) { return std::fmod(t, 20) < 5; };
+  const auto late = [&](double t) { return waits(t) ? Row{0.0, {}, 64, 9e9} : Row{0.97, {}, 250, 9e9}; };
+  const auto rank = [&](double t) { return waits(t) ? Row{1.0, {}, 78, 9e9} : Row{0.97, {}, 250, 9e9}; };
+  const Explanation e = explain(log_of_gpus({late, rank}, 400));
+  const Finding* finding = find(e, Cause::kStraggler);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->title, HasSubstr("Kernels on GPU 1 only waited for GPU 0"));
+  EXPECT_THAT(everything(e), Not(HasSubstr("untouched memory"))) << "it was not read";
+  // Of one GPU little power is not enough: its kernels may be small.
+  const auto falls = [](double t) { return t <= 200 ? Row{1.0, {}, 250, 9e9} : Row{1.0, {}, 78, 9e9}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({falls}, 400))), Not(HasSubstr("only waited")));
+}
+
+TEST(Machines, WhatOneGpuDoesWhileAllOthersWaitIsTold) {
+  const auto alone = [](double t) { return std::fmod(t, 50) < 10; };
+  const auto first = [](double) { return Row{0.97, 0.5, 250, 9e9}; };
+  const auto rank = [&](double t) { return alone(t) ? Row{1.0, 0.0, 78, 9e9} : Row{0.97, 0.5, 250, 9e9}; };
+  const Explanation e = explain(log_of_gpus({first, rank, rank, rank}, 400));
+  const Finding* finding = find(e, Cause::kValidation);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->title, HasSubstr("Kernels on GPUs 1 to 3 only waited in"));
+  EXPECT_THAT(finding->title, HasSubstr("while GPU 0 alone worked"));
+  ASSERT_TRUE(finding->gain);
+  EXPECT_NEAR(finding->gain->high, 1 / (1 - 0.2 * 0.75), 0.03);
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  // A single other one may have another job.
+  EXPECT_THAT(everything(explain(log_of_gpus({first, rank}, 400))), Not(HasSubstr("alone worked")));
+  EXPECT_THAT(everything(explain(log_of_gpus({first, rank, first}, 400))), Not(HasSubstr("alone worked")));
+}
+
 TEST(Machines, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {
   const auto stops = [](double memory_after) {
     return [=](double t) { return t <= 150 ? Row{0.98, 0.49, 354, 12e9} : Row{0, 0, 60, memory_after}; };
