@@ -595,6 +595,17 @@ TEST(Machines, GpusThatDifferAsTwoJobsDoHaveABoundOfEach) {
   EXPECT_THAT(everything(alike), Not(HasSubstr("two jobs")));
 }
 
+TEST(Machines, AReadingThatIsALittleAboveIdleDoesNotEndAnIdlePhase) {
+  const auto with = [](double most) {
+    return everything(explain(log_of_gpus(
+        {[=](double t) { return working(std::fmod(t, 40) < 30 ? 0.7
+                                        : std::fmod(t, 3) < 1 ? most
+                                                              : 0.01); }}, 400)));
+  };
+  EXPECT_THAT(with(0.08), HasSubstr("10 times, every 40.0 s"));
+  EXPECT_THAT(with(0.01), HasSubstr("10 times, every 40.0 s"));
+}
+
 TEST(Machines, LongWaitsThatRecurAreNoPatternAndMayBeALoader) {
   const auto with = [](double idle) {
     return explain(log_of_gpus({[=](double t) { return working(std::fmod(t, 40) < idle ? 0.0 : 0.95); }}, 400));
