@@ -332,13 +332,13 @@ double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
 std::optional<MemoryEnd> memory_end(const Recording& recording, const DeviceTime& time, const Window& window) {
   const Track& track = track_of(recording, time.source);
   const Column* used = track.find(Metric::kMemoryUsed);
-  if (!used || !time.device.memory_total_bytes || *time.device.memory_total_bytes <= 0) return std::nullopt;
+  if (!used) return std::nullopt;
+  const auto total = static_cast<double>(std::max<std::int64_t>(0, time.device.memory_total_bytes.value_or(0)));
   std::optional<MemoryEnd> last;
   std::vector<MemoryEnd> readings;  // of the window
   for (std::size_t row = 0; row < track.at.size() && track.at[row] <= recording.meta.end; ++row) {
     if (!used->has(row)) continue;
-    MemoryEnd now{track.at[row], static_cast<double>(used->values[row]),
-                  static_cast<double>(*time.device.memory_total_bytes), 0};
+    MemoryEnd now{track.at[row], static_cast<double>(used->values[row]), total, 0};
     if (last && now.used > last->used && now.at > last->at)
       now.grown = (now.used - last->used) / seconds(now.at - last->at);
     last = now;

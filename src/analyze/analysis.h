@@ -64,14 +64,14 @@ struct LostDevice {
 
 // Device memory at the end of a job.
 struct MemoryEnd {
-  Nanos at = 0;  // of the last reading while the job ran
-  double used = 0, total = 0;
-  double grown = 0;  // from the reading before: bytes per second, if it grew
-  double pace = 0;   // bytes per second in the second half of the time, if it grew in each quarter of that; else 0
+  Nanos at = 0;                // of the last reading while the job ran
+  double used = 0, total = 0;  // total 0: not known
+  double grown = 0;            // from the reading before: bytes per second, if it grew
+  double pace = 0;  // bytes per second in the second half of the time, if it grew in each quarter of that; else 0
 
   // Until it is full at this pace; nothing where it grows at none.
   [[nodiscard]] std::optional<double> full_in_seconds() const {
-    return pace > 0 ? std::optional(std::max(0.0, total - used) / pace) : std::nullopt;
+    return pace > 0 && total > 0 ? std::optional(std::max(0.0, total - used) / pace) : std::nullopt;
   }
 };
 

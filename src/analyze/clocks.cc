@@ -87,32 +87,80 @@ void by_looks(ClockLimits& sum, const Track& track, Slices slices, const Window&
   }
 }
 
+// The clock that all but a twentieth of these rows stay below; nothing where none has one.
+std::optional<double> usual_clock(const Track& track, const std::vector<std::size_t>& rows) {
+  const Column& clock = *track.find(Metric::kSmClock);
+  std::vector<std::int64_t> values;
+  for (const std::size_t row : rows) values.push_back(clock.values[row]);
+  if (values.empty()) return std::nullopt;
+  const auto high = values.begin() + static_cast<std::ptrdiff_t>(values.size() * 19 / 20);
+  std::nth_element(values.begin(), high, values.end());
+  return static_cast<double>(*high);
+}
+
+// Rows of the window with these columns and at least so much utilisation.
+std::vector<std::size_t> rows_under_load(const Track& track, const Window& window, double util,
+                                         std::initializer_list<const Column*> columns) {
+  const Column* const busy = track.find(Metric::kGpuUtil);
+  std::vector<std::size_t> rows;
+  if (!busy || std::any_of(columns.begin(), columns.end(), [](const Column* c) { return c == nullptr; })) return rows;
+  const std::int64_t running = from_unit(Metric::kGpuUtil, util);
+  for (std::size_t row = 0; row < track.at.size(); ++row)
+    if (window.holds(track.at[row]) && busy->has(row) && busy->values[row] >= running &&
+        std::all_of(columns.begin(), columns.end(), [&](const Column* c) { return c->has(row); }))
+      rows.push_back(row);
+  return rows;
+}
+
 // A log with clocks and temperatures and no reasons.
 void by_heat(ClockLimits& sum, const Track& track, Slices slices, const Window& window, const Thresholds& limits) {
   constexpr std::int64_t kHot = 80;  // degrees C: GPUs lower their clocks somewhere above
   constexpr double kLower = 0.9;     // of the clock before
-  const Column *util = track.find(Metric::kGpuUtil), *clock = track.find(Metric::kSmClock);
-  const Column* heat = track.find(Metric::kTemperature);
-  if (!util || !clock || !heat) return;
-  const std::int64_t running = from_unit(Metric::kGpuUtil, limits[Threshold::kThrottleUtil]);
-  const auto under_load = [&](std::size_t row) {
-    return window.holds(track.at[row]) && util->has(row) && clock->has(row) && heat->has(row) &&
-           util->values[row] >= running;
-  };
-  std::vector<std::int64_t> loaded;
-  for (std::size_t row = 0; row < track.at.size(); ++row)
-    if (under_load(row)) loaded.push_back(clock->values[row]);
-  if (loaded.empty()) return;
-  const auto high = loaded.begin() + static_cast<std::ptrdiff_t>(loaded.size() * 19 / 20);
-  std::nth_element(loaded.begin(), high, loaded.end());
-  const auto before = static_cast<double>(*high);
-  for (std::size_t row = 1; row < track.at.size(); ++row) {
-    if (!under_load(row)) continue;
-    const bool low = heat->values[row] >= kHot && static_cast<double>(clock->values[row]) < kLower * before;
+  const Column *clock = track.find(Metric::kSmClock), *heat = track.find(Metric::kTemperature);
+  const auto rows = rows_under_load(track, window, limits[Threshold::kThrottleUtil], {clock, heat});
+  const auto before = rows.empty() ? std::nullopt : usual_clock(track, rows);
+  if (!before) return;
+  for (const std::size_t row : rows) {
+    if (row == 0) continue;
+    const bool low = heat->values[row] >= kHot && static_cast<double>(clock->values[row]) < kLower * *before;
     const Window time{std::max(track.at[row - 1], window.begin), track.at[row]};
     add(sum, slices, time, low ? time.length() : 0);
   }
-  if (!sum.times.empty()) sum.clock_before_heat_mhz = before;
+  if (!sum.times.empty()) sum.clock_before_mhz = before, sum.hot = true;
+}
+
+// A log with clocks and power and no reasons. Clocks alone may have been set, or fall where more power is drawn;
+// kernels that only wait touch no memory.
+void by_fall(ClockLimits& sum, const Track& track, Slices slices, const Window& window, const Thresholds& limits) {
+  constexpr double kFar = 2.0 / 3;  // of the clock, and of the power at that clock
+  const Column *clock = track.find(Metric::kSmClock), *power = track.find(Metric::kPower);
+  const Column* memory = track.find(Metric::kMemoryUtil);
+  const auto rows = rows_under_load(track, window, limits[Threshold::kFullBusy], {clock, power});
+  const auto before = rows.empty() ? std::nullopt : usual_clock(track, rows);
+  if (!before) return;
+  const auto slow = [&](std::size_t row) { return static_cast<double>(clock->values[row]) < kFar * *before; };
+  double drawn = 0, fast = 0;
+  for (const std::size_t row : rows)
+    if (!slow(row)) drawn += static_cast<double>(power->values[row]), ++fast;
+  const auto weak = [&](std::size_t row) {
+    const bool works = !memory || !memory->has(row) ||
+                       to_unit(Metric::kMemoryUtil, memory->values[row]) > limits[Threshold::kStallMemory];
+    return works && slow(row) && static_cast<double>(power->values[row]) * fast < kFar * drawn;
+  };
+  ClockLimits found;
+  for (std::size_t i = 0, next = 0; i < rows.size(); i = std::max(next, i + 1)) {
+    for (next = i; next < rows.size() && weak(rows[next]) && rows[next] == rows[i] + (next - i);) ++next;
+    const bool lasts =
+        next > i && track.at[rows[next - 1]] - track.at[rows[i]] >= limits.time(Threshold::kStallShortest);
+    for (std::size_t j = i; j < std::max(next, i + 1); ++j) {
+      if (rows[j] == 0) continue;
+      const Window time{std::max(track.at[rows[j] - 1], window.begin), track.at[rows[j]]};
+      add(found, slices, time, lasts ? time.length() : 0);
+    }
+  }
+  if (found.times.empty()) return;
+  found.clock_before_mhz = before;
+  sum = std::move(found);
 }
 
 // Utilisation is of the last second, clocks are of the instant: a reading at the end of the kernels shows the clock of
@@ -144,6 +192,7 @@ ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, c
   by_looks(sum, track, Slices(slices), window, limits);
   sum.recorded = sum.counted || track.find(Metric::kEventReasons) != nullptr;
   if (!sum.recorded) by_heat(sum, track, Slices(slices), window, limits);
+  if (!sum.recorded && !sum.clock_before_mhz) by_fall(sum, track, Slices(slices), window, limits);
   sum.limited_clock_mhz = clock_of(sum, track, limits);
   return sum;
 }

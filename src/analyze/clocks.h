@@ -22,8 +22,9 @@ struct ClockLimits {
   std::int64_t looks = 0, limited = 0;  // at the reasons, with kernels running; and with one that lowers clocks
   bool counted = false;                 // the driver counted the time under a limit: better than looks
   std::int64_t reasons = 0;             // all such reasons, kReason… of model/metric.h
-  // Nobody read reasons, and clocks were lower while it was hot: the clock that it had before, with kernels running.
-  std::optional<double> clock_before_heat_mhz;
+  // Nobody read reasons, and clocks were lower at times: the clock that it had else, with kernels running.
+  std::optional<double> clock_before_mhz;
+  bool hot = false;                         // at those times
   std::optional<double> limited_clock_mhz;  // mean SM clock in the limited time, of readings with kernels running
   std::vector<LimitedTime> times;           // in order
   Nanos limited_kernels = 0, kernels = 0;   // useful time under a limit, and all of it that was looked at
@@ -31,7 +32,8 @@ struct ClockLimits {
 
 // By the driver's counters of time under a limit where they were read, else by looks at the reasons, each of which
 // speaks for the time since the look before. Where neither was read, by clocks that are lower at 80 degrees C and more
-// than they were with kernels running at other times. `slices` are the device's, of the window.
+// than they were with kernels running at other times; else by clocks that are far lower for half a minute and more
+// while a busy GPU draws far less power. `slices` are the device's, of the window.
 [[nodiscard]] ClockLimits clock_limits(const Track& track, const std::vector<Slice>& slices, const Window& window,
                                        const Thresholds& limits);
 

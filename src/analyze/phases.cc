@@ -57,7 +57,32 @@ int level_of(double share, const Thresholds& limits) {
 struct Run {
   std::size_t first, count;
   int level;
+  double busy = 0;  // windows' shares, together
 };
+
+// Of a GPU that idles some readings are a little above what counts as idle: such runs and idle ones that are too short
+// for a phase are one idle run together, where they are idle on average.
+std::vector<Run> pooled(const std::vector<Run>& runs, const Thresholds& limits) {
+  constexpr double kLittle = 3;  // times what counts as idle
+  const auto is_bit = [&](const Run& run) {
+    const auto windows = static_cast<double>(run.count);
+    return run.level != kUnseen && windows < limits[Threshold::kPhaseWindows] &&
+           run.busy < kLittle * limits[Threshold::kPhaseIdleBelow] * windows;
+  };
+  std::vector<Run> all;
+  for (std::size_t i = 0, next = 0; i < runs.size(); i = next) {
+    Run run = runs[i];
+    for (next = i + 1; is_bit(runs[i]) && next < runs.size() && is_bit(runs[next]); ++next)
+      run.count += runs[next].count, run.busy += runs[next].busy;
+    run.level = next > i + 1 ? level_of(run.busy / static_cast<double>(run.count), limits) : run.level;
+    if (next > i + 1 && run.level != 0)
+      all.insert(all.end(), runs.begin() + static_cast<std::ptrdiff_t>(i),
+                 runs.begin() + static_cast<std::ptrdiff_t>(next));
+    else
+      all.push_back(run);
+  }
+  return all;
+}
 
 // Runs of equal level; a run too short to be a phase joins the one before it, the first the one
 // after it. Where nobody looked for as long as a
@@ -68,13 +93,14 @@ std::vector<Run> runs_of(const std::vector<Share>& shares, const Thresholds& lim
     const bool unseen = share.busy < 0 && static_cast<double>(share.count) >= limits[Threshold::kPhaseWindows];
     const bool goes_on = share.busy < 0 && !runs.empty();
     const int level = unseen ? kUnseen : goes_on ? runs.back().level : level_of(std::max(0.0, share.busy), limits);
-    if (!runs.empty() && runs.back().level == level)
-      runs.back().count += share.count;
-    else
+    if (runs.empty() || runs.back().level != level)
       runs.push_back({share.first, share.count, level});
+    else
+      runs.back().count += share.count;
+    runs.back().busy += std::max(0.0, share.busy) * static_cast<double>(share.count);
   }
   std::vector<Run> joined;
-  for (const Run& run : runs) {
+  for (const Run& run : pooled(runs, limits)) {
     const bool is_short = static_cast<double>(run.count) < limits[Threshold::kPhaseWindows];
     const bool join = !joined.empty() && (joined.back().level == run.level ||
                                           (is_short && run.level != kUnseen && joined.back().level != kUnseen));

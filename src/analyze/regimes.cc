@@ -10,18 +10,21 @@ namespace headroom {
 
 namespace {
 
-// What a row says of a busy device; nothing where it is not busy, or where one of the three is absent.
+// What a row says of a busy device; nothing where it is not busy, or where one of the three is absent that others have.
 struct BusyRow {
   std::size_t row = 0;
-  double level = 0, memory = 0;
+  double level = 0;
+  std::optional<double> memory;
 };
 
-// The first of two metrics that was read at all.
+// The first of two metrics that was read at all; nullptr: neither.
 const Column* read_one(const Track& track, Metric first, Metric second) {
-  const Column* column = track.find(first);
-  for (std::size_t row = 0; column && row < column->values.size(); ++row)
-    if (column->has(row)) return column;
-  return track.find(second);
+  for (const Metric metric : {first, second}) {
+    const Column* column = track.find(metric);
+    for (std::size_t row = 0; column && row < column->values.size(); ++row)
+      if (column->has(row)) return column;
+  }
+  return nullptr;
 }
 
 // `work`: of what the device does while it is busy.
@@ -29,15 +32,15 @@ std::vector<BusyRow> busy_rows(const Track& track, const Column* work, const Win
   const Column *util = track.find(Metric::kGpuUtil),
                *memory = read_one(track, Metric::kMemoryUtil, Metric::kDramActive);
   std::vector<BusyRow> rows;
-  if (!util || !work || !memory) return rows;
+  if (!util || !work) return rows;
   rows.reserve(track.at.size());
   std::optional<double> level, used;  // they may be read more seldom than the utilisation: the last reading holds
   for (std::size_t row = 0; row < track.at.size(); ++row) {
     if (work->has(row)) level = to_unit(work->metric, work->values[row]);
-    if (memory->has(row)) used = to_unit(memory->metric, memory->values[row]);
-    if (level && used && window.holds(track.at[row]) && util->has(row) &&
+    if (memory && memory->has(row)) used = to_unit(memory->metric, memory->values[row]);
+    if (level && (used || !memory) && window.holds(track.at[row]) && util->has(row) &&
         to_unit(Metric::kGpuUtil, util->values[row]) >= limits[Threshold::kFullBusy])
-      rows.push_back({row, *level, *used});
+      rows.push_back({row, *level, used});
   }
   return rows;
 }
@@ -50,12 +53,13 @@ std::vector<Stall> find_stalls(const Track& track, const Window& window, const T
   std::vector<double> working;  // of the rows whose memory is in use
   working.reserve(rows.size());
   for (const BusyRow& row : rows)
-    if (row.memory > limits[Threshold::kStallMemory]) working.push_back(row.level);
+    if (!row.memory || *row.memory > limits[Threshold::kStallMemory]) working.push_back(row.level);
   std::vector<Stall> stalls;
   if (working.empty()) return stalls;
   const double usual = median(working);
   const auto waits = [&](const BusyRow& row) {
-    return row.memory <= limits[Threshold::kStallMemory] && row.level <= limits[Threshold::kStallPower] * usual;
+    const bool untouched = !row.memory || *row.memory <= limits[Threshold::kStallMemory];
+    return untouched && row.level <= limits[Threshold::kStallPower] * usual;
   };
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!waits(rows[i])) continue;
@@ -63,7 +67,11 @@ std::vector<Stall> find_stalls(const Track& track, const Window& window, const T
     double level = 0;
     std::size_t j = i;
     for (; j < rows.size() && waits(rows[j]) && rows[j].row == rows[i].row + (j - i); ++j) level += rows[j].level;
-    stalls.push_back({{begin, track.at[rows[j - 1].row]}, work->metric, level / static_cast<double>(j - i), usual});
+    stalls.push_back({.time = {begin, track.at[rows[j - 1].row]},
+                      .by = work->metric,
+                      .level = level / static_cast<double>(j - i),
+                      .usual = usual,
+                      .memory_read = rows[i].memory.has_value()});
     i = j - 1;
   }
   return stalls;
@@ -74,7 +82,9 @@ std::optional<Stall> lasting_stall(const std::vector<Stall>& stalls, const std::
   const auto longest = std::max_element(stalls.begin(), stalls.end(), [](const Stall& one, const Stall& other) {
     return one.time.length() < other.time.length();
   });
-  if (longest == stalls.end() || longest->time.length() < limits.time(Threshold::kStallShortest)) return std::nullopt;
+  if (longest == stalls.end() || !longest->memory_read ||
+      longest->time.length() < limits.time(Threshold::kStallShortest))
+    return std::nullopt;
   const bool useful = std::any_of(slices.begin(), slices.end(), [&](const Slice& slice) {
     return slice.account == Account::kUseful && slice.end > longest->time.begin && slice.begin < longest->time.end;
   });
@@ -120,6 +130,8 @@ Claims waited(std::size_t device, const std::vector<Slice>& slices, const Window
   return claims;
 }
 
+constexpr std::int64_t kAgain = 3;  // waits from which they are a pattern
+
 // Of one GPU; the levels are means over its time.
 WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, const std::vector<Slice>& slices,
                         const std::vector<Window>& idle, const Thresholds& limits) {
@@ -141,14 +153,78 @@ WaitsInKernels waits_of(std::size_t device, const std::vector<Stall>& stalls, co
     waits.claims.insert(waits.claims.end(), claims.begin(), claims.end());
     level += stall.level * seconds(length(claims)), usual += stall.usual * seconds(length(claims));
     waits.by = stall.by;
+    waits.memory_read = stall.memory_read;
     ++waits.times;
   }
-  constexpr std::int64_t kAgain = 3;
   // Of kernels that work while others idle, some may draw little power by chance.
   const Nanos time = length(waits.claims),
               beside = length(waited(device, slices, {slices.front().begin, last->end}, idle));
   if (waits.times < kAgain || !mostly(time, beside)) return {};
   waits.level = level / seconds(time), waits.usual = usual / seconds(time);
+  return waits;
+}
+
+// The times that lie in both; each in order.
+std::vector<Window> in_both(const std::vector<Window>& one, const std::vector<Window>& other) {
+  std::vector<Window> both;
+  for (auto a = one.begin(), b = other.begin(); a != one.end() && b != other.end();) {
+    const Window time{std::max(a->begin, b->begin), std::min(a->end, b->end)};
+    if (time.begin < time.end) both.push_back(time);
+    a->end <= b->end ? static_cast<void>(++a) : static_cast<void>(++b);
+  }
+  return both;
+}
+
+std::vector<Window> times_of(const std::vector<Stall>& stalls) {
+  std::vector<Window> times;
+  for (const Stall& stall : stalls) times.push_back(stall.time);
+  return times;
+}
+
+Nanos length_of(const std::vector<Window>& times) {
+  Nanos sum = 0;
+  for (const Window& time : times) sum += time.length();
+  return sum;
+}
+
+// All other GPUs wait while this one works.
+WaitsInKernels waits_for_worker(std::size_t worker, const std::vector<std::vector<Stall>>& stalls,
+                                const std::vector<DeviceTime>& devices, const std::vector<bool>& idle_peer,
+                                const Thresholds& limits) {
+  const auto mostly = [&](Nanos part, Nanos whole) {
+    return static_cast<double>(part) >= limits[Threshold::kMajority] * static_cast<double>(whole);
+  };
+  std::vector<Window> works;
+  for (const Slice& slice : devices[worker].slices)
+    if (slice.account == Account::kUseful) works.push_back({slice.begin, slice.end});
+  std::optional<std::vector<Window>> times;
+  std::size_t others = 0;
+  for (std::size_t device = 0; device < devices.size(); ++device) {
+    if (device == worker || idle_peer[device]) continue;
+    times = times ? in_both(*times, times_of(stalls[device])) : times_of(stalls[device]);
+    ++others;
+  }
+  constexpr std::size_t kFewest = 2;  // a single one may do another job
+  if (others < kFewest || static_cast<std::int64_t>(times->size()) < kAgain) return {};
+  const Nanos all = length_of(*times);
+  const Nanos waits_itself = length_of(in_both(*times, times_of(stalls[worker])));
+  if (!mostly(length_of(in_both(*times, works)) - waits_itself, all)) return {};
+  WaitsInKernels waits{.times = static_cast<std::int64_t>(times->size()), .worker = worker};
+  double level = 0, usual = 0;
+  for (std::size_t device = 0; device < devices.size(); ++device) {
+    if (device == worker || idle_peer[device]) continue;
+    if (!mostly(all, length_of(times_of(stalls[device])))) return {};
+    for (const Stall& stall : stalls[device]) {
+      const Claims claims = waited(device, devices[device].slices, stall.time, *times);
+      waits.claims.insert(waits.claims.end(), claims.begin(), claims.end());
+      level += stall.level * seconds(length(claims)), usual += stall.usual * seconds(length(claims));
+      waits.by = stall.by;
+      waits.memory_read = waits.memory_read && stall.memory_read;
+    }
+  }
+  const double time = seconds(length(waits.claims));
+  if (time <= 0) return {};
+  waits.level = level / time, waits.usual = usual / time;
   return waits;
 }
 
@@ -164,10 +240,13 @@ WaitsInKernels waits_in_kernels(const std::vector<std::vector<Stall>>& stalls, c
     const WaitsInKernels own = waits_of(device, stalls[device], devices[device].slices, idle, limits);
     all.claims.insert(all.claims.end(), own.claims.begin(), own.claims.end());
     all.times = std::max(all.times, own.times);
+    all.memory_read = all.memory_read && own.memory_read;
     level += own.level * seconds(length(own.claims)), usual += own.usual * seconds(length(own.claims));
     if (!own.claims.empty()) all.by = own.by;
   }
   if (const double time = seconds(length(all.claims)); time > 0) all.level = level / time, all.usual = usual / time;
+  for (std::size_t device = 0; device < devices.size() && all.claims.empty(); ++device)
+    if (!idle_peer[device]) all = waits_for_worker(device, stalls, devices, idle_peer, limits);
   return all;
 }
 
@@ -200,6 +279,34 @@ std::optional<QuietEnd> few_kernels_after(const Track& track, Nanos last_kernel,
   return given_back ? std::optional(end) : std::nullopt;
 }
 
+// A desktop in use, by a video say, runs kernels at any level: but where nearly all memory goes and stays away, and the
+// GPU does far less from then on, a job ended.
+std::optional<QuietEnd> memory_goes(const Track& track, const Window& window, const Thresholds& limits) {
+  constexpr double kDesktop = 0.2, kLess = 1.0 / 3;  // of the time; of the utilisation before
+  const Column *util = track.find(Metric::kGpuUtil), *memory = track.find(Metric::kMemoryUsed);
+  if (!util || !memory) return std::nullopt;
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < track.at.size(); ++row)
+    if (window.holds(track.at[row]) && util->has(row) && memory->has(row)) rows.push_back(row);
+  std::int64_t most = 0;
+  for (const std::size_t row : rows) most = std::max(most, memory->values[row]);
+  const double freed = limits[Threshold::kMemoryFreed] / 2 * static_cast<double>(most);
+  const auto held = [&](std::size_t row) { return static_cast<double>(memory->values[row]) > freed; };
+  const auto last = std::find_if(rows.rbegin(), rows.rend(), held);
+  if (last == rows.rend() || last == rows.rbegin()) return std::nullopt;
+  QuietEnd end{.from = track.at[*last], .few_kernels = true};
+  if (track.at[rows.back()] - end.from < limits.time(Threshold::kHeldLong)) return std::nullopt;
+  double before = 0, after = 0, rows_before = 0, rows_after = 0;
+  for (const std::size_t row : rows) {
+    const bool ended = row > *last;
+    (ended ? after : before) += to_unit(Metric::kGpuUtil, util->values[row]);
+    ++(ended ? rows_after : rows_before);
+  }
+  if (after / rows_after > std::min(kDesktop, kLess * before / rows_before)) return std::nullopt;
+  remember_memory(track, window, end);
+  return end;
+}
+
 // A desktop goes on with a few kernels where a job has given its memory back; one that is used with more of them, so
 // that more memory has to tell.
 std::optional<QuietEnd> desktop_goes_on(const Track& track, Nanos last_kernel, const Window& window,
@@ -207,7 +314,8 @@ std::optional<QuietEnd> desktop_goes_on(const Track& track, Nanos last_kernel, c
   constexpr double kFew = 0.05;
   const double freed = limits[Threshold::kMemoryFreed];
   if (auto end = few_kernels_after(track, last_kernel, window, limits, kFew, freed)) return end;
-  return few_kernels_after(track, last_kernel, window, limits, 2 * kFew, freed / 2);
+  if (auto end = few_kernels_after(track, last_kernel, window, limits, 2 * kFew, freed / 2)) return end;
+  return memory_goes(track, window, limits);
 }
 
 }  // namespace

@@ -16,14 +16,15 @@ struct Stall {
   Window time;
   Metric by = Metric::kPower;   // that tells it; else Metric::kSmActive
   double level = 0, usual = 0;  // of it, in that time and in its other readings with kernels
+  bool memory_read = true;      // that it was untouched
 };
 
 // All stretches, in order, whose readings all show a full GPU that draws at most `stall_power` of what its other busy
 // readings draw and uses its memory for at most `stall_memory` of the time. Where the power was not read, the activity
-// of the SMs tells in its place; of the memory's use, its bandwidth. None where neither was read, or where there is no
-// other regime.
+// of the SMs tells in its place; of the memory's use, its bandwidth. Where neither of these was read, the power alone:
+// that makes no lasting_stall(). None where there is no other regime.
 [[nodiscard]] std::vector<Stall> find_stalls(const Track& track, const Window& window, const Thresholds& limits);
-// The longest of them; nothing where it is shorter than `stall_shortest`, or has no useful time.
+// The longest of them whose memory was read; nothing where it is shorter than `stall_shortest`, or has no useful time.
 [[nodiscard]] std::optional<Stall> lasting_stall(const std::vector<Stall>& stalls, const std::vector<Slice>& slices,
                                                  const Thresholds& limits);
 
@@ -34,9 +35,13 @@ struct WaitsInKernels {
   std::int64_t times = 0;  // on the GPU that waited most often
   Metric by = Metric::kPower;
   double level = 0, usual = 0;  // as of a Stall
+  bool memory_read = true;
+  std::optional<std::size_t>
+      worker;  // the one GPU that worked meanwhile; else those that were waited for had no kernel
 };
 // `stalls` and `idle_peer` by position in `devices`. A GPU waits three times at least, and works after each wait: who
-// never works again hangs. Of its kernels beside an idle GPU most wait: else it hardly does so for that one.
+// never works again hangs. Of its kernels beside an idle GPU most wait: else it hardly does so for that one. Where none
+// waits so, all GPUs but one may do so for that one: two at least, at the same times.
 [[nodiscard]] WaitsInKernels waits_in_kernels(const std::vector<std::vector<Stall>>& stalls,
                                               const std::vector<DeviceTime>& devices,
                                               const std::vector<bool>& idle_peer, const Thresholds& limits);
@@ -45,7 +50,7 @@ struct WaitsInKernels {
 struct QuietEnd {
   Nanos from = 0;
   std::optional<double> memory_before, memory_after;  // bytes: while kernels ran, and in the last reading
-  bool few_kernels = false;                           // not none: a desktop's, say, up to 10 % in each reading
+  bool few_kernels = false;                           // not none: a desktop's, say
 };
 
 // Where the device ran kernels and then none to the end, for `held_long` at least and for `quiet_end` times its longest

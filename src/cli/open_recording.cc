@@ -145,9 +145,23 @@ Result<OpenedRecording> open_recording(const std::string& what, const ImportOpti
   return opened;
 }
 
+namespace {
+
+constexpr const char* kForeignLogs = "Foreign logs";
+
+}  // namespace
+
+std::string import_options_given(const CLI::App& app) {
+  std::string words;
+  for (const CLI::Option* option : app.get_options())
+    if (option->get_group() == kForeignLogs && option->count() > 0)
+      words += fmt::format(" {} {}", option->get_name(), typed_word(option->as<std::string>()));
+  return words;
+}
+
 std::shared_ptr<ImportOptions> declare_import_options(CLI::App& app) {
   auto options = std::make_shared<ImportOptions>();
-  const auto group = "Foreign logs";
+  const auto group = kForeignLogs;
   app.add_option_function<std::string>(
          "--format",
          [options](const std::string& name) {

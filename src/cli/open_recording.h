@@ -34,5 +34,7 @@ struct OpenedRecording {
 // The options about foreign logs, declared on a verb: --format, --columns, --log-interval, --start-date,
 // --power-limit, --memory-total, --device-name, --utc-offset.
 [[nodiscard]] std::shared_ptr<ImportOptions> declare_import_options(CLI::App& app);
+// Those that were given, to be typed again: " --log-interval 30s"; "" where none was.
+[[nodiscard]] std::string import_options_given(const CLI::App& app);
 
 }  // namespace headroom::cli

@@ -118,7 +118,7 @@ void say_what_was_watched(const Explanation& e) {
     if (missing.tier == 'Y') say(fmt::format("watched without Python stacks: {}", missing.why));
 }
 
-Result<void> why(const WhyOptions& options, const ImportOptions& import) {
+Result<void> why(const WhyOptions& options, const ImportOptions& import, const std::string& reading) {
   HR_TRY(const OpenedRecording opened,
          open_recording(options.recording, import, {.leave_out = metrics_not_explained()}));
   HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
@@ -134,13 +134,15 @@ Result<void> why(const WhyOptions& options, const ImportOptions& import) {
     if (options.width) layout.width = *options.width;
     layout.full = options.full;
     layout.recording = typed_word(options.recording);
+    layout.reading = reading;
     put(report::to_text(explanation, layout));
   }
   return {};
 }
 
-int answer(const WhyOptions& options, const ImportOptions& import) {
-  const auto done = why(options, import);
+// `reading`: the options of `import` as they were typed.
+int answer(const WhyOptions& options, const ImportOptions& import, const std::string& reading) {
+  const auto done = why(options, import, reading);
   return done ? kExitOk : report_error(done.error());
 }
 
@@ -158,7 +160,7 @@ int watch_and_answer(const WhyOptions& options, const ImportOptions& import) {
   record_running(running, [&](const report::Recorded& recorded) {
     WhyOptions of_it = options;
     of_it.recording = recorded.path;
-    return answer(of_it, import);
+    return answer(of_it, import, "");
   });
 }
 
@@ -203,12 +205,13 @@ Action declare_why(VerbInput input) {
       ->group("");
   app.add_option("--threshold", options->thresholds, "NAME=VALUE: another value for one of them")->group("");
   auto import = declare_import_options(app);
-  return [options, import] {
+  return [options, import, &app] {
     if (options->list_thresholds) {
       put(report::thresholds_json());
       return kExitOk;
     }
-    return options->pids.empty() ? answer(*options, *import) : watch_and_answer(*options, *import);
+    return options->pids.empty() ? answer(*options, *import, import_options_given(app))
+                                 : watch_and_answer(*options, *import);
   };
 }
 

@@ -206,13 +206,16 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   };
   const Nanos useful = total(Account::kUseful), idle = total(Account::kUnexplained);
   const std::string busy = human_percent(share(useful));
-  Nanos pauses = 0, error = 0, ended = 0;
+  constexpr Nanos kHardly = 20;  // of the time a twentieth
+  Nanos pauses = 0, error = 0, ended = 0, busy_then = 0;
   for (const LedgerEntry& entry : a.ledger.entries)
     if (entry.account == Account::kUnexplained && recurs(a, entry.phase)) pauses += entry.ns;
   for (const std::size_t device : devices)
     for (const Slice& slice : a.devices[device].slices)
-      if (a.quiet_ends[device] && slice.begin >= a.quiet_ends[device]->from && slice.account == Account::kUnexplained)
-        ended += slice.end - slice.begin;
+      if (a.quiet_ends[device] && slice.begin >= a.quiet_ends[device]->from) {
+        if (slice.account == Account::kUnexplained) ended += slice.end - slice.begin;
+        if (is_busy(slice.account)) busy_then += slice.end - slice.begin;
+      }
   for (const std::size_t device : devices) error += a.busy_error[device];
   const double material = a.limits[Threshold::kMaterial];
   const double unread = share(total(Account::kUnobserved));
@@ -226,9 +229,10 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   if (!a.job.has_contexts && a.ledger.busy() == 0 && idle > 0) return none;
   if (!a.job.has_contexts && static_cast<double>(ended) >= a.limits[Threshold::kMajority] * static_cast<double>(idle) &&
       ended > 0 && useful > 0)
-    return fmt::format("{} computed for {}{} of {}{}{}. For {} at the end hardly a kernel ran any more.",
-                       subject(a, devices), least, busy, span_words(a), mean_of(uneven(Account::kUseful)), unknown,
-                       human_percent(share(ended)));
+    return fmt::format(
+        "{} computed for {}{} of {}{}{}. For {} at the end {}.", subject(a, devices), least, busy, span_words(a),
+        mean_of(uneven(Account::kUseful)), unknown, human_percent(share(ended)),
+        kHardly * busy_then <= ended + busy_then ? "hardly a kernel ran any more" : "far fewer kernels ran");
   if (!a.job.has_contexts && share(idle - pauses) >= material)
     return fmt::format("{} {} busy for {}{} of {}{}{}. Why {} idle otherwise cannot be told from this recording alone.",
                        subject(a, devices), one ? "was" : "were", share(error) >= material ? "about " : least, busy,

@@ -329,6 +329,37 @@ TEST(Machines, KernelsThatWaitForAnotherGpuAreNoBound) {
   EXPECT_THAT(everything(explain(log_of_gpus({rank, rank}, 400))), Not(HasSubstr("only waited for")));
 }
 
+TEST(Machines, KernelsThatWaitAreFoundByTheirPowerAlone) {
+  const auto waits = [](double t) { return std::fmod(t, 20) < 5; };
+  const auto late = [&](double t) { return waits(t) ? Row{0.0, {}, 64, 9e9} : Row{0.97, {}, 250, 9e9}; };
+  const auto rank = [&](double t) { return waits(t) ? Row{1.0, {}, 78, 9e9} : Row{0.97, {}, 250, 9e9}; };
+  const Explanation e = explain(log_of_gpus({late, rank}, 400));
+  const Finding* finding = find(e, Cause::kStraggler);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->title, HasSubstr("Kernels on GPU 1 only waited for GPU 0"));
+  EXPECT_THAT(everything(e), Not(HasSubstr("untouched memory"))) << "it was not read";
+  // Of one GPU little power is not enough: its kernels may be small.
+  const auto falls = [](double t) { return t <= 200 ? Row{1.0, {}, 250, 9e9} : Row{1.0, {}, 78, 9e9}; };
+  EXPECT_THAT(everything(explain(log_of_gpus({falls}, 400))), Not(HasSubstr("only waited")));
+}
+
+TEST(Machines, WhatOneGpuDoesWhileAllOthersWaitIsTold) {
+  const auto alone = [](double t) { return std::fmod(t, 50) < 10; };
+  const auto first = [](double) { return Row{0.97, 0.5, 250, 9e9}; };
+  const auto rank = [&](double t) { return alone(t) ? Row{1.0, 0.0, 78, 9e9} : Row{0.97, 0.5, 250, 9e9}; };
+  const Explanation e = explain(log_of_gpus({first, rank, rank, rank}, 400));
+  const Finding* finding = find(e, Cause::kValidation);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->title, HasSubstr("Kernels on GPUs 1 to 3 only waited in"));
+  EXPECT_THAT(finding->title, HasSubstr("while GPU 0 alone worked"));
+  ASSERT_TRUE(finding->gain);
+  EXPECT_NEAR(finding->gain->high, 1 / (1 - 0.2 * 0.75), 0.03);
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  // A single other one may have another job.
+  EXPECT_THAT(everything(explain(log_of_gpus({first, rank}, 400))), Not(HasSubstr("alone worked")));
+  EXPECT_THAT(everything(explain(log_of_gpus({first, rank, first}, 400))), Not(HasSubstr("alone worked")));
+}
+
 TEST(Machines, ALogThatEndsWithoutKernelsIsNotDeniedToHang) {
   const auto stops = [](double memory_after) {
     return [=](double t) { return t <= 150 ? Row{0.98, 0.49, 354, 12e9} : Row{0, 0, 60, memory_after}; };
@@ -374,6 +405,11 @@ TEST(Machines, ADesktopThatIsUsedIsNoJobEither) {
   EXPECT_THAT(desktop(0.07, 1.2e9), HasSubstr("the memory was given back: the job had probably ended"));
   EXPECT_THAT(desktop(0.07, 3e9), Not(HasSubstr("given back"))) << "a job may do as much with as much";
   EXPECT_THAT(desktop(0.3, 1.2e9), Not(HasSubstr("given back")));
+  const std::string video = desktop(0.2, 1.2e9);
+  EXPECT_THAT(video, HasSubstr("Far fewer kernels ran, and the memory was given back: the job had probably ended"));
+  EXPECT_THAT(video, HasSubstr("at the end far fewer kernels ran"));
+  EXPECT_THAT(video, Not(HasSubstr("phases that recur")));
+  EXPECT_THAT(desktop(0.2, 3e9), Not(HasSubstr("given back")));
 }
 
 TEST(Machines, MemoryThatGrowsWithoutAKernelIsAStart) {
@@ -388,6 +424,22 @@ TEST(Machines, MemoryThatGrowsWithoutAKernelIsAStart) {
   const Explanation stands = grows_until(10);
   EXPECT_NE(find(stands, Cause::kHang), nullptr) << "it may hang in its start";
   EXPECT_EQ(find(stands, Cause::kUnreleasedAfterWork), nullptr) << "no work was seen";
+}
+
+TEST(Machines, AKernelOrTwoInAStartAreNoWork) {
+  const auto grows = [](double util) {
+    return explain(
+        log_of_gpus({[=](double t) {
+                      return Row{std::fmod(t, 5) < 1 ? util : 0.0, 0.0, 20, 1e6 + 3e9 * std::min(1.0, t / 50)};
+                    }},
+                    60));
+  };
+  const Explanation start = grows(0.01);
+  ASSERT_EQ(start.findings.size(), 1U) << everything(start);
+  EXPECT_THAT(start.findings[0].title, HasSubstr("Hardly a kernel was seen"));
+  EXPECT_EQ(start.findings[0].candidates.front(), Cause::kStartupLoad);
+  EXPECT_FALSE(start.findings[0].gain) << "nothing shows how fast it would be";
+  EXPECT_NE(find(grows(0.9), Cause::kInputTooFewWorkers), nullptr) << "it works already";
 }
 
 TEST(Machines, SeveralProcessesOfALogAreToldWhateverIsFound) {
@@ -543,6 +595,17 @@ TEST(Machines, GpusThatDifferAsTwoJobsDoHaveABoundOfEach) {
   EXPECT_THAT(everything(alike), Not(HasSubstr("two jobs")));
 }
 
+TEST(Machines, AReadingThatIsALittleAboveIdleDoesNotEndAnIdlePhase) {
+  const auto with = [](double most) {
+    return everything(explain(log_of_gpus(
+        {[=](double t) { return working(std::fmod(t, 40) < 30 ? 0.7
+                                        : std::fmod(t, 3) < 1 ? most
+                                                              : 0.01); }}, 400)));
+  };
+  EXPECT_THAT(with(0.08), HasSubstr("10 times, every 40.0 s"));
+  EXPECT_THAT(with(0.01), HasSubstr("10 times, every 40.0 s"));
+}
+
 TEST(Machines, LongWaitsThatRecurAreNoPatternAndMayBeALoader) {
   const auto with = [](double idle) {
     return explain(log_of_gpus({[=](double t) { return working(std::fmod(t, 40) < idle ? 0.0 : 0.95); }}, 400));
@@ -574,6 +637,57 @@ TEST(Machines, ClocksThatFallWithHeatAreFoundWithoutReasons) {
   EXPECT_EQ(find(hot, Cause::kHealthy), nullptr);
   EXPECT_EQ(find(with(900, 60), Cause::kThrottling), nullptr) << "cool: somebody set them, or the work changed";
   EXPECT_EQ(find(with(1650, 92), Cause::kThrottling), nullptr);
+}
+
+TEST(Machines, ClocksThatFallWithThePowerAreNotHealthy) {
+  const auto with = [](double clock, double power, double heat, int period = 1000) {
+    Recording recording = log_of_gpus({[=](double t) {
+                                        return Row{0.98, 0.4, std::fmod(t, period) < 200 ? 231 : power, 9e9};
+                                      }},
+                                      600);
+    Track& track = recording.tracks[0];
+    Column clocks{Metric::kSmClock, {}, {}}, temperature{Metric::kTemperature, {}, {}};
+    for (std::size_t row = 0; row < track.at.size(); ++row) {
+      const bool fast = std::fmod(static_cast<double>(row), period) < 200;
+      clocks.values.push_back(from_unit(Metric::kSmClock, fast ? 1695 : clock));
+      temperature.values.push_back(from_unit(Metric::kTemperature, fast ? 66 : heat));
+    }
+    track.columns.push_back(clocks), track.columns.push_back(temperature);
+    return explain(recording);
+  };
+  const Explanation e = with(435, 74, 49);
+  const Finding* finding = find(e, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr) << everything(e);
+  EXPECT_THAT(finding->title, HasSubstr("(why was not logged)"));
+  EXPECT_THAT(finding->evidence, Contains(HasSubstr("SM clock 435 MHz for 6:3")));
+  EXPECT_THAT(finding->advice, AllOf(HasSubstr("clocks_event_reasons.active"), Not(HasSubstr("cooling"))));
+  EXPECT_EQ(find(e, Cause::kHealthy), nullptr);
+  EXPECT_EQ(find(with(1400, 200, 60), Cause::kThrottling), nullptr) << "clocks vary";
+  EXPECT_EQ(find(with(900, 240, 60), Cause::kThrottling), nullptr) << "more power is drawn";
+}
+
+TEST(Machines, ABrakeOfPowerIsNotCooledAndOneOfSeveralGpusHasAGainOfItsOwn) {
+  Recording recording = log_of_gpus({[](double) {
+                                       return Row{0.98, 0.4, 281, 9e9};
+                                     },
+                                     [](double) {
+                                       return Row{0.98, 0.4, 141, 9e9};
+                                     }},
+                                    300);
+  for (const std::size_t gpu : {0U, 1U}) {
+    recording.sources[gpu].attrs["sm_clock_max_mhz"] = "1410";
+    Track& track = recording.tracks[gpu];
+    const auto all = [&](Metric metric, double value) {
+      track.columns.push_back({metric, std::vector<std::int64_t>(track.at.size(), from_unit(metric, value)), {}});
+    };
+    all(Metric::kEventReasons, gpu == 1 ? static_cast<double>(kReasonHwPowerBrake) : 0.0);
+    all(Metric::kSmClock, gpu == 1 ? 795 : 1395), all(Metric::kTemperature, 44);
+  }
+  const Explanation e = explain(recording);
+  const Finding* finding = find(e, Cause::kThrottling);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_THAT(finding->advice, AllOf(HasSubstr("power supply"), Not(HasSubstr("cooling")), Not(HasSubstr("-pl"))));
+  EXPECT_THAT(finding->bound, HasSubstr("1.74x at most for a job that has this GPU alone, 1.02x if one job uses all"));
 }
 
 TEST(Machines, OthersKernelsAreClaimedOnce) {

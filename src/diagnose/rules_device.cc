@@ -8,6 +8,7 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "diagnose/rules.h"
+#include "diagnose/unseen.h"
 #include "diagnose/words.h"
 
 namespace headroom::diagnose {
@@ -58,13 +59,12 @@ std::string reason_words(std::int64_t reasons) {
 
 bool by_heat_alone(const ClockLimits& clocks) {
   constexpr std::int64_t kHeat = kReasonSwThermal | kReasonHwThermal, kWithHeat = kReasonHwSlowdown;
-  return clocks.clock_before_heat_mhz ||
-         ((clocks.reasons & kHeat) != 0 && (clocks.reasons & ~(kHeat | kWithHeat)) == 0);
+  return clocks.hot || ((clocks.reasons & kHeat) != 0 && (clocks.reasons & ~(kHeat | kWithHeat)) == 0);
 }
 
 // The clock that it would have had, in MHz.
 std::optional<double> full_clock_of(const Analysis& a, std::size_t device) {
-  if (a.clocks[device].clock_before_heat_mhz) return a.clocks[device].clock_before_heat_mhz;
+  if (a.clocks[device].clock_before_mhz) return a.clocks[device].clock_before_mhz;
   const auto most = a.devices[device].device.sm_clock_max_mhz;
   return most && *most > 0 ? std::optional(static_cast<double>(*most)) : std::nullopt;
 }
@@ -119,11 +119,14 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
   if (clocks.looks > 0)
     evidence.push_back(fmt::format("it was asked for the limits in force {} while kernels ran, and named one in {}",
                                    clocks.looks == 1 ? "once" : fmt::format("{} times", clocks.looks), clocks.limited));
-  if (clocks.clock_before_heat_mhz)
+  if (clocks.clock_before_mhz)
     evidence.push_back(
-        fmt::format("SM clock {:.0f} MHz while it was hot, {:.0f} MHz before, with kernels running; why, the "
-                    "driver was not asked (clocks_event_reasons.active)",
-                    *clocks.limited_clock_mhz, *clocks.clock_before_heat_mhz));
+        fmt::format("SM clock {:.0f} MHz {}, {:.0f} MHz {}, with kernels running; why, the driver was not asked "
+                    "(clocks_event_reasons.active)",
+                    *clocks.limited_clock_mhz,
+                    clocks.hot ? "while it was hot"
+                               : fmt::format("for {}, and far less power", human_duration(clocks.limited_kernels)),
+                    *clocks.clock_before_mhz, clocks.hot ? "before" : "else"));
   else
     evidence.push_back(
         fmt::format("SM clock {:.0f} MHz then, of {:.0f} MHz", *clocks.limited_clock_mhz, *full_clock_of(a, device)));
@@ -135,6 +138,13 @@ std::vector<std::string> limit_evidence(const Analysis& a, std::size_t device) {
 // Of a cap of power whether the limit that the driver names was reached, and how warm it was.
 std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding) {
   if (by_heat_alone(a.clocks[device])) return "cooling: its fans and filters, and how warm the air is that reaches it";
+  if (a.clocks[device].clock_before_mhz)
+    return "ask the driver why: clocks_event_reasons.active in the log, nvidia-smi -q -d PERFORMANCE,CLOCK; clocks "
+           "that "
+           "were set, its supply and its cables";
+  constexpr std::int64_t kBrake = kReasonHwPowerBrake;
+  if ((a.clocks[device].reasons & kBrake) != 0 && (a.clocks[device].reasons & ~(kBrake | kReasonHwSlowdown)) == 0)
+    return "look at what brakes it from outside: the power supply, its cables, and the caps of the server (BMC)";
   constexpr double kAtLimit = 0.9, kWarm = 75;  // of the limit; degrees C
   const MetricStats *power = a.stats_of(device, Metric::kPower), *heat = a.stats_of(device, Metric::kTemperature);
   const auto limit = a.devices[device].device.power_limit_watts;
@@ -151,10 +161,27 @@ std::string clock_advice(const Analysis& a, std::size_t device, Finding& finding
   return "something else caps its power: look at its supply, its cables and slot, and at the caps of the server (BMC)";
 }
 
+// Where all these clocks were full; a job of this GPU alone may gain more than one that waits for others, too.
+void gains_of_clocks(const Analysis& a, const Claims& all, Finding& finding) {
+  constexpr const char* kShare = "for the compute-bound share of that time only";
+  const double alone =
+      static_cast<double>(a.ledger.span()) / static_cast<double>(std::max<Nanos>(1, a.ledger.span() - finding.cost()));
+  Claims own = std::exchange(finding.claims, all);
+  gains_by_removal(a, finding, kShare);
+  finding.claims = std::move(own);
+  if (finding.gain && !a.job.batch.present && readings_alone(a) &&
+      human_factor(alone) != human_factor(finding.gain->high) && alone > finding.gain->high)
+    finding.bound = fmt::format("{} at most for a job that has this GPU alone, {} if one job uses all, {}",
+                                human_factor(alone), human_factor(finding.gain->high), kShare);
+}
+
 }  // namespace
 
 std::vector<Finding> throttling(const Analysis& a) {
   std::vector<Finding> findings;
+  Claims all;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (const auto lost = clocks_lost(a, device)) all = united(std::move(all), lost_to_clocks(a, device, *lost));
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const auto lost = clocks_lost(a, device);
     if (!lost) continue;
@@ -165,7 +192,9 @@ std::vector<Finding> throttling(const Analysis& a) {
     const bool guess = !clocks.counted && static_cast<double>(clocks.looks) < a.limits[Threshold::kThrottleLooks];
     finding.confidence = guess ? Confidence::kLow : Confidence::kMedium;
     finding.title = fmt::format("{} runs below its clocks ({})", a.device_name(device),
-                                clocks.clock_before_heat_mhz ? "while it is hot" : reason_words(clocks.reasons));
+                                clocks.hot                ? "while it is hot"
+                                : clocks.clock_before_mhz ? "why was not logged"
+                                                          : reason_words(clocks.reasons));
     finding.claims = lost_to_clocks(a, device, *lost);
     if (!a.material(finding.cost())) continue;
     finding.evidence = limit_evidence(a, device);
@@ -173,7 +202,7 @@ std::vector<Finding> throttling(const Analysis& a) {
                                            human_percent(a.limits[Threshold::kThrottleUtil]))};
     finding.would_overturn = "the step time at full clocks: if it stays the same, the work does not depend on them";
     finding.advice = clock_advice(a, device, finding);
-    gains_by_removal(a, finding, "for the compute-bound share of that time only");
+    gains_of_clocks(a, all, finding);
     findings.push_back(std::move(finding));
   }
   return findings;

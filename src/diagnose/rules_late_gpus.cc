@@ -27,6 +27,45 @@ Claims idle_in(const Analysis& a, std::size_t device, const std::vector<Window>&
   return claims;
 }
 
+std::string waiting_sentence(const Analysis& a, const std::vector<std::size_t>& others) {
+  const WaitsInKernels& waits = a.waits_in_kernels;
+  return fmt::format("{} times, together for {} of {} GPU time, {} showed a kernel {}{}; {} where kernels work",
+                     human_count(waits.times), human_duration(length(waits.claims)), human_duration(a.ledger.budget()),
+                     gpu_names(a, others), level_words(waits.by, waits.level),
+                     waits.memory_read ? " and untouched memory" : "", level_words(waits.by, waits.usual));
+}
+
+// What one rank does and all others wait for.
+std::vector<Finding> one_works_alone(const Analysis& a) {
+  const WaitsInKernels& waits = a.waits_in_kernels;
+  const std::string worker = a.device_name(*waits.worker);
+  std::set<std::size_t> waiting;
+  for (const ClaimedPiece& piece : waits.claims) waiting.insert(piece.device);
+  const std::vector<std::size_t> others(waiting.begin(), waiting.end());
+  Nanos time = 0;
+  for (const Window& window : times_of(waits.claims)) time += window.length();
+  Finding finding;
+  finding.claims = waits.claims;
+  finding.candidates = {Cause::kStraggler, Cause::kValidation, Cause::kCheckpointSync, Cause::kOneProcessImbalance};
+  finding.confidence = Confidence::kMedium;
+  finding.tiers = "N";
+  finding.title = fmt::format("Kernels on {} only waited in {} of the GPU time, while {} alone worked",
+                              gpu_names(a, others), human_percent(a.share(finding.cost())), worker);
+  finding.evidence = {waiting_sentence(a, others),
+                      fmt::format("{} worked meanwhile, for {}", worker, human_duration(time))};
+  finding.told_apart_from = {"a hang: their kernels worked again after each wait"};
+  finding.would_overturn = fmt::format("a profile in which the kernels of {} work in that time", gpu_names(a, others));
+  finding.advice = fmt::format(
+      "share out what {} does alone then (validation, say) over all GPUs, or do it beside training; the stacks of its "
+      "process name it ({})",
+      worker, stack_tool(a));
+  const auto all = static_cast<double>(a.ledger.span()), shared = static_cast<double>(others.size() + 1);
+  const double left = all - static_cast<double>(time) * (1 - 1 / shared);
+  finding.gain = Gain{1.0, all / left, "if that work was shared out evenly"};
+  finding.bound = fmt::format("{} at most, {}", human_factor(finding.gain->high), finding.gain->condition);
+  return only(std::move(finding));
+}
+
 }  // namespace
 
 // Ranks that are done with their part of a step spin in a collective until the last one comes. Of what that one waits
@@ -34,6 +73,7 @@ Claims idle_in(const Analysis& a, std::size_t device, const std::vector<Window>&
 std::vector<Finding> late_gpus(const Analysis& a) {
   const WaitsInKernels& waits = a.waits_in_kernels;
   if (!a.material(length(waits.claims))) return {};
+  if (waits.worker) return one_works_alone(a);
   const bool alone = readings_alone(a);
   std::set<std::size_t> waiting;
   for (const ClaimedPiece& piece : waits.claims) waiting.insert(piece.device);
@@ -73,11 +113,7 @@ std::vector<Finding> late_gpus(const Analysis& a) {
   finding.tiers = "N";
   finding.title = fmt::format("Kernels on {} only waited for {} in {} of the GPU time", gpu_names(a, others),
                               late_names, human_percent(a.share(length(waits.claims))));
-  finding.evidence = {
-      fmt::format("{} times, together for {} of {} GPU time, {} showed a kernel {} and untouched memory; {} where "
-                  "kernels work",
-                  human_count(waits.times), human_duration(length(waits.claims)), human_duration(a.ledger.budget()),
-                  gpu_names(a, others), level_words(waits.by, waits.level), level_words(waits.by, waits.usual))};
+  finding.evidence = {waiting_sentence(a, others)};
   if (!late.empty())
     finding.evidence.push_back(fmt::format("{} had no kernel meanwhile, for {}", late_names, human_duration(idle)));
   finding.told_apart_from = {"a hang: their kernels worked again after each wait"};

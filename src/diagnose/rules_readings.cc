@@ -153,10 +153,42 @@ bool mostly_free(const Analysis& a, std::size_t device) {
                       (1 - a.limits[Threshold::kMajority]) * static_cast<double>(*total);
 }
 
+// Bytes: with less in use no program has a context of CUDA there, whose own are 60 MiB and more; the driver takes some.
+constexpr double kLeastContext = 32.0 * (1 << 20);
+
+// Memory that grew in a log with hardly a kernel and is in use at its end: what a job does that starts.
+struct Growth {
+  std::string words;    // "": none
+  bool lately = false;  // in the second half of the log: it is no start that stands still
+};
+
+Growth growth(const Analysis& a, std::size_t device) {
+  constexpr double kStill = 0.9;  // of the most that was in use
+  const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
+  const auto& end = a.memory_ends[device];
+  if (!memory || memory->samples == 0 || !end || memory->max < kLeastContext || end->used < kStill * memory->max ||
+      end->used < 2 * memory->min)
+    return {};
+  const auto mebibytes = [](double bytes) { return static_cast<std::int64_t>(bytes) >> 20; };
+  return {fmt::format("{}: memory in use grew from {} MiB to {} MiB, as at the start of a job", a.device_name(device),
+                      mebibytes(memory->min), mebibytes(end->used)),
+          memory->p50 < kStill * end->used};
+}
+
+// A log of which nothing is known but that a job started: memory grew to its end, and hardly a kernel ran.
+bool only_starts(const Analysis& a) {
+  if (!readings_alone(a) || a.job.has_contexts ||
+      static_cast<double>(a.ledger.busy()) > a.limits[Threshold::kQuietUtil] * static_cast<double>(a.ledger.budget()))
+    return false;
+  for (std::size_t device = 0; device < a.devices.size(); ++device)
+    if (growth(a, device).lately) return true;
+  return false;
+}
+
 }  // namespace
 
 std::vector<Finding> idle_inseparable(const Analysis& a) {
-  if (!readings_alone(a) || a.ledger.busy() == 0) return {};
+  if (!readings_alone(a) || a.ledger.busy() == 0 || only_starts(a)) return {};
   Finding finding;
   finding.claims = claim(a, [&](std::size_t device, const Slice& slice) {
     return slice.account == Account::kUnexplained && !recurs(a, slice.phase) && !a.idle_peer[device] &&
@@ -317,9 +349,6 @@ std::vector<Finding> idle_phases(const Analysis& a) {
   return findings;
 }
 
-// Bytes: with less in use no program has a context of CUDA there, whose own are 60 MiB and more; the driver takes some.
-constexpr double kLeastContext = 32.0 * (1 << 20);
-
 // The share of the time after its job that a device was busy.
 double busy_from(const Analysis& a, std::size_t device) {
   Nanos busy = 0, all = 0;
@@ -336,6 +365,7 @@ std::vector<Finding> quiet_end(const Analysis& a) {
   if (!readings_alone(a)) return {};
   Finding finding;
   bool freed = false, held = false, few = false, nobody = true;
+  double most_busy = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const auto& end = a.quiet_ends[device];
     if (!end) continue;
@@ -344,6 +374,7 @@ std::vector<Finding> quiet_end(const Analysis& a) {
         [&](const Slice& slice) { return slice.account == Account::kUnexplained && at_a_quiet_end(a, device, slice); },
         finding.claims);
     few = few || end->few_kernels;
+    most_busy = std::max(most_busy, busy_from(a, device));
     finding.evidence.push_back(fmt::format(
         "{}: {} from {} on, for {} to the end", a.device_name(device),
         end->few_kernels ? fmt::format("busy for {} of the time", human_percent(busy_from(a, device))) : "no kernel",
@@ -360,7 +391,10 @@ std::vector<Finding> quiet_end(const Analysis& a) {
   if (!a.material(finding.cost())) return {};
   finding.tiers = "N";
   finding.confidence = Confidence::kMedium;
-  const std::string none = few ? "Hardly a kernel ran any more" : "No kernel was seen any more";
+  constexpr double kHardly = 0.05;  // of the time
+  const std::string none = !few                   ? "No kernel was seen any more"
+                           : most_busy <= kHardly ? "Hardly a kernel ran any more"
+                                                  : "Far fewer kernels ran";
   finding.title = none + ": the job had ended, holds the GPU, or hangs";
   finding.candidates = {Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kMonitoringMostlyElse};
   if (held && !freed) {
@@ -393,29 +427,11 @@ std::optional<std::int64_t> mebibytes_of_nobody(const Analysis& a, std::size_t d
   return static_cast<std::int64_t>(memory->max) >> 20;
 }
 
-// Memory that grew in a log without kernels and is in use at its end: what a job does that starts.
-struct Growth {
-  std::string words;    // "": none
-  bool lately = false;  // in the second half of the log: it is no start that stands still
-};
-
-Growth growth(const Analysis& a, std::size_t device) {
-  constexpr double kStill = 0.9;  // of the most that was in use
-  const MetricStats* memory = a.stats_of(device, Metric::kMemoryUsed);
-  const auto& end = a.memory_ends[device];
-  if (!memory || memory->samples == 0 || !end || memory->max < kLeastContext || end->used < kStill * memory->max ||
-      end->used < 2 * memory->min)
-    return {};
-  const auto mebibytes = [](double bytes) { return static_cast<std::int64_t>(bytes) >> 20; };
-  return {fmt::format("{}: memory in use grew from {} MiB to {} MiB, as at the start of a job", a.device_name(device),
-                      mebibytes(memory->min), mebibytes(end->used)),
-          memory->p50 < kStill * end->used};
-}
-
 }  // namespace
 
 std::vector<Finding> no_kernel_seen(const Analysis& a) {
-  if (!readings_alone(a) || a.ledger.busy() > 0) return {};
+  const bool hardly = a.ledger.busy() > 0;  // a kernel or two
+  if (!readings_alone(a) || (hardly && !only_starts(a))) return {};
   // The driver's lists were read all the while, and nobody was in them.
   const bool of_the_job = a.meta.origin == "run" && a.job.has_contexts && a.job.uses.empty() &&
                           a.ledger.span() >= a.limits.time(Threshold::kNeverUsedAfter) && !a.material(unseen_at_end(a));
@@ -434,6 +450,10 @@ std::vector<Finding> no_kernel_seen(const Analysis& a) {
     finding.candidates.clear();
     finding.cause = Cause::kJobNeverUsesGpu;
     finding.evidence.push_back("the driver listed no compute process on any GPU while the job ran");
+  }
+  if (hardly) {
+    finding.title = "Hardly a kernel was seen in the recorded time";
+    std::erase(finding.candidates, Cause::kJobNeverUsesGpu);
   }
   bool held = false, starts = false, stands = false;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {

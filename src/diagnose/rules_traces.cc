@@ -273,6 +273,9 @@ Nanos median_length(const Claims& claims) {
   return lengths.empty() ? 0 : *middle;
 }
 
+// Between one operator or call and the next: what reads or writes a file, or waits for another process, takes longer.
+constexpr Nanos kShortPause = 50 * kMicrosecond;
+
 // The thread that launches next is in no operator and no call, or what was launched has not begun.
 std::vector<Finding> unexplained(const Analysis& a) {
   std::vector<Finding> findings;
@@ -287,13 +290,25 @@ std::vector<Finding> unexplained(const Analysis& a) {
   if (a.material(length(between))) {
     Finding finding = waits(std::move(between));
     finding.confidence = Confidence::kLow;
-    finding.title = operators ? "The GPU waits while the thread that launches runs no operator and no CUDA call"
-                    : calls   ? "The GPU waits while the thread that launches makes no CUDA call"
-                              : "The GPU waits, and what the host did meanwhile is not read from this trace";
+    finding.title = operators && calls
+                        ? "The GPU waits while the thread that launches runs no operator and no CUDA call"
+                    : calls     ? "The GPU waits while the thread that launches makes no CUDA call"
+                    : operators ? "The GPU waits while no operator runs"
+                                : "The GPU waits, and what the host did meanwhile is not told by this trace";
     if (!operators && calls) finding.evidence = {"the trace has no operators: whether one ran is not known"};
+    if (operators && !calls) finding.evidence = {"the trace has no CUDA calls: whether one ran is not known"};
     finding.candidates = {Cause::kHostGraphBuilding, Cause::kInputInMainProcess, Cause::kInputTooFewWorkers,
                           Cause::kLoggingUpload, Cause::kGilContention};
     finding.advice = "see what Python does there: headroom run -- CMD reads its stacks";
+    if (const Nanos usual = median_length(finding.claims);
+        calls && in_short_waits(finding.claims, kShortPause) >= finding.cost() / 2) {
+      finding.candidates = {Cause::kHostGraphBuilding, Cause::kLaunchBound};
+      finding.evidence.push_back(
+          fmt::format("as a rule {} at a time, from one call to the next: nothing is loaded or "
+                      "written that quickly",
+                      human_duration(usual)));
+      finding.advice = "less Python between the kernels: torch.compile, CUDA graphs, a larger batch";
+    }
     gains_by_removal(a, finding, "if that overlapped with the kernels");
     findings.push_back(std::move(finding));
   }

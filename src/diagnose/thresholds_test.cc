@@ -197,10 +197,10 @@ Recording stall() {
 }
 
 // Kernels until 100 s with a pause of 8 s, then none until 180 s, and a fifth of the memory.
-Recording ends_quietly() {
+Recording ends_quietly(double memory_after = 2e9) {
   Recording recording = log_of(180, 1, [](double t) { return t <= 100.5 && (t <= 40.5 || t > 48.5) ? 1.0 : 0.0; });
   return with(std::move(recording), SourceKind::kGpu, 0, Metric::kMemoryUsed,
-              [](double t) { return t > 100.5 ? 2e9 : 1e10; });
+              [=](double t) { return t > 100.5 ? memory_after : 1e10; });
 }
 
 // Five processes one after the other, each with a start-up.
@@ -389,7 +389,7 @@ std::map<Threshold, Edge> edges_of_idle_findings() {
   restarts.context(100, 0, 0, 100).process(101, 100, 0, 40, 0.5).process(102, 100, 43, 100, 0.5);
   edges[Threshold::kRestartClose] = {finds(restarts.build(), Cause::kEpochWorkerRestart), 2};
   edges[Threshold::kHeldLong] = {finds(stops(0.5), Cause::kUnreleasedAfterWork), 80};
-  edges[Threshold::kQuietEnd] = {finds(ends_quietly(), Cause::kUnreleasedAfterWork), 10};
+  edges[Threshold::kQuietEnd] = {finds(ends_quietly(1e10), Cause::kUnreleasedAfterWork), 10};
   edges[Threshold::kMemoryFreed] = {[recording = ends_quietly()](const Thresholds& limits) {
                                       const Explanation e = explained(recording, limits);
                                       const Finding* end = find(e, Cause::kUnreleasedAfterWork);

@@ -137,6 +137,31 @@ TEST(Traces, OperatorsThatWereNotTracedAreNotDenied) {
   EXPECT_TRUE(says());
   recording.meta.extra["operators"] = "not traced";
   EXPECT_FALSE(says());
+  recording.meta.extra["calls"] = "not traced";
+  EXPECT_NE(explain(recording).findings.at(0).title.find("what the host did meanwhile is not told by this trace"),
+            std::string::npos);
+  recording.meta.extra.erase("operators");
+  EXPECT_EQ(explain(recording).findings.at(0).title, "The GPU waits while no operator runs");
+}
+
+TEST(Traces, MicrosecondsFromOneCallToTheNextLoadNothing) {
+  const auto with = [](Nanos pause) {
+    Profile profile;
+    profile.kernels = 40;
+    Nanos at = 0;
+    for (int kernel = 0; kernel < 40; ++kernel, at += 10 + pause) {
+      profile.device.push_back({at, {"kernel"}}), profile.device.push_back({at + 10, {}});
+      profile.thread.push_back({at, {"aten::add", "cudaLaunchKernel"}}), profile.thread.push_back({at + 10, {}});
+    }
+    profile.device.push_back({at, {"kernel"}}), profile.thread.push_back({at, {"aten::add", "cudaLaunchKernel"}});
+    profile.length = at + 10;
+    return explain(profile.build());
+  };
+  const Explanation small = with(6), large = with(300);
+  EXPECT_EQ(find(small, Cause::kInputTooFewWorkers), nullptr);
+  ASSERT_TRUE(find(small, Cause::kHostGraphBuilding));
+  EXPECT_NE(find(small, Cause::kHostGraphBuilding)->advice.find("CUDA graphs"), std::string::npos);
+  EXPECT_TRUE(find(large, Cause::kInputTooFewWorkers));
 }
 
 TEST(Traces, PythonFunctionsNameTheTimeWithoutOperators) {

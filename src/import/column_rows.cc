@@ -165,7 +165,7 @@ std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, 
   if (std::any_of(names.begin(), names.end(), is_epoch)) {
     const Rows seen = rows_of(rows, names, separator);
     for (std::size_t i = 0; i < names.size(); ++i)
-      if (is_epoch(names[i]) && !are_times(seen, i)) names[i] = "epoch number";
+      if (is_epoch(names[i]) && !are_times(seen, i)) names[i] = kEpochNumber;
   }
   for (const std::string_view name : names) {
     host = host || lower(name).find("cpu") != std::string::npos;

@@ -13,6 +13,9 @@ namespace headroom {
 [[nodiscard]] std::vector<std::string_view> told_by_rows(std::vector<std::string_view> names, std::string_view rows,
                                                          char separator);
 
+// What told_by_rows() calls a column "epoch" whose numbers are those of epochs, and no times.
+inline constexpr std::string_view kEpochNumber = "epoch number";
+
 // A line with a date and a time of day in it is a row, and no header, whatever else it has.
 [[nodiscard]] bool is_row(const std::vector<std::string_view>& cells);
 

@@ -487,6 +487,20 @@ TEST(Csv, AGpuThatIsLostIsSaidOnce) {
   EXPECT_EQ(std::count_if(r.events.begin(), r.events.end(), [](const Event& e) { return e.kind == "device_lost"; }), 1);
 }
 
+TEST(Csv, RowsOfAnotherPaceAreNotMissing) {
+  const auto log = [](bool second, int missing) {
+    std::string text = "timestamp, utilization.gpu [%]\n";
+    for (int s = 0; s < 180; ++s) {
+      const std::string minute = fmt::format("2025/11/05 21:{:02}:{:02}", 13 + s / 60, s % 60);
+      if (s != missing) text += minute + ".100, 9 %\n";
+      if (second && s >= 60) text += minute + ".512, 9 %\n";
+    }
+    return read_log(text);
+  };
+  EXPECT_EQ(lost(log(true, -1), "missing_row"), 0) << "another monitor began to write into the same file";
+  EXPECT_EQ(lost(log(false, 30), "missing_row"), 1);
+}
+
 TEST(Csv, RowsThatComeUnevenlyAreNotMissing) {
   std::string uneven = "timestamp, utilization.gpu [%]\n", even = uneven;
   for (int s = 0; s < 50; ++s) {

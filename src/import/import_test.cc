@@ -157,6 +157,10 @@ TEST(Forms, ALogOfProcessesNamesThem) {
   ASSERT_TRUE(two) << two.error().what;
   EXPECT_EQ(two->meta.extra.at("processes"), "4101 python 30 %, 4177 train 20 %");
   EXPECT_NEAR(mean(values(*two, Metric::kGpuUtil)), 0.5, 1e-9);
+  const auto apart = import_log("apart.pmon", log + "20250203 10:00:29 1 4200 C 90 6 - - other\n", {});
+  ASSERT_TRUE(apart) << apart.error().what;
+  EXPECT_EQ(apart->meta.extra.at("processes"),
+            "4200 other 90 % (GPU 1), 4101 python 30 % (GPU 0), 4177 train 20 % (GPU 0)");
   const std::string one =
       log.substr(0, log.find('\n', log.find("name")) + 1) + "20250203 10:00:10 0 4101 C 30 6 - - python\n";
   EXPECT_FALSE(import_log("one.pmon", one, {})->meta.extra.contains("processes")) << "of one there is no question";

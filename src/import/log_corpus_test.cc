@@ -329,6 +329,31 @@ TEST(LogCorpus, ScrapesAndTablesWithARowPerMetric) {
       std::string::npos);
 }
 
+TEST(LogCorpus, TimesBetweenMarksAreTimesOfWhatFollows) {
+  for (const char* mark : {"=== {} ===", "# scraped {}", "--- taken at: {}"}) {
+    std::string scrapes = "# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\n";
+    for (int second = 0; second < 3; ++second)
+      scrapes += fmt::format(fmt::runtime(mark), 1738576800 + 30 * second) +
+                 fmt::format("\nDCGM_FI_DEV_GPU_UTIL{{gpu=\"0\"}} {}\n", 20 + second);
+    const auto found = times(read_log(scrapes));
+    ASSERT_EQ(found.size(), 3u) << mark;
+    EXPECT_NEAR(found[2], 60, 1e-3) << mark;
+  }
+}
+
+TEST(LogCorpus, LabelsTellTheGpuOfARowPerMetric) {
+  for (const char* labels : {"\"host=a,index={}\"", "'gpu': '{}'", "index={}"}) {
+    std::string rows = "Timestamp,MetricName,Dimension,Value,Unit\n";
+    for (int minute = 0; minute < 3; ++minute)
+      for (int gpu = 0; gpu < 2; ++gpu)
+        rows += fmt::format("2026-03-15T00:{:02}:00Z,nvidia_smi_utilization_gpu,{},{},Percent\n", minute,
+                            fmt::format(fmt::runtime(labels), gpu), 20 + minute + gpu);
+    const Recording recording = read_log(rows);
+    ASSERT_EQ(recording.sources.size(), 2u) << labels;
+    EXPECT_THAT(values(recording, Metric::kGpuUtil, 1), ::testing::ElementsAre(0.21, 0.22, 0.23)) << labels;
+  }
+}
+
 TEST(LogCorpus, AFileOfAnotherVerbNamesThatVerb) {
   EXPECT_NE(import_error("{\"op_code\": 0, \"worker_id\": \"a\", \"study_name\": \"s\"}\n").hint.find("headroom study"),
             std::string::npos);

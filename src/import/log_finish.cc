@@ -219,6 +219,22 @@ bool cut_before(const LogData& data, const GpuLog& gpu) {
          gpu.lines.back() < last->lines.back() && gpu.at.back() < last->at.back();
 }
 
+// Which rows come after a space that is the pace there: one of many alike. A log has several paces where another
+// monitor began or ended to write into it.
+std::vector<char> at_another_pace(const std::vector<Nanos>& at) {
+  constexpr std::size_t kManyAlike = 20;
+  constexpr Nanos kAlike = 10;  // within a tenth
+  std::vector<char> paced(at.size(), 0);
+  for (std::size_t first = 1, next = 1; first < at.size(); first = next) {
+    const Nanos space = at[first] - at[first - 1];
+    for (next = first; next < at.size() && std::abs(at[next] - at[next - 1] - space) <= space / kAlike;) ++next;
+    if (next - first >= kManyAlike)
+      std::fill(paced.begin() + static_cast<std::ptrdiff_t>(first), paced.begin() + static_cast<std::ptrdiff_t>(next),
+                1);
+  }
+  return paced;
+}
+
 void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos interval, bool nominal) {
   Nanos first = std::numeric_limits<Nanos>::max(), last = 0;
   for (const GpuLog& gpu : data.gpus) {
@@ -236,7 +252,9 @@ void count_missing(LogData& data, const std::vector<std::size_t>& order, Nanos i
     if (nominal) {  // someone says how often rows should come: hold the number of rows against it
       lost = std::max<std::int64_t>(0, intervals(last - first) + 1 - static_cast<std::int64_t>(gpu.at.size()));
     } else {  // irregular logs lack no rows: only a space that has room for another one counts
+      const std::vector<char> paced = at_another_pace(gpu.at);
       for (std::size_t i = 1; i < gpu.at.size(); ++i) {
+        if (paced[i]) continue;
         const std::int64_t room = std::clamp<std::int64_t>(intervals(gpu.at[i] - gpu.at[i - 1]) - 1, 0, kMost);
         if (room > 0 && !is_rounding(data, index, i, interval)) lost += room;
       }

@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "base/visible.h"
+#include "import/column_rows.h"
 #include "import/column_words.h"
 #include "model/events.h"
 
@@ -108,7 +109,7 @@ LogColumns LogReader::columns(const std::vector<std::string_view>& names, const 
   std::string not_kept;
   std::int64_t dropped = 0;
   const auto drop = [&](std::string_view name) {
-    not_kept += fmt::format("{}{}", dropped == 0 ? "" : ", ", shorten(trim(name)));
+    not_kept += fmt::format("{}{}", dropped == 0 ? "" : ", ", name == kEpochNumber ? "epoch" : shorten(trim(name)));
     ++dropped;
   };
   builder_.data().of_processes |= std::any_of(names.begin(), names.end(), names_processes);
@@ -432,8 +433,9 @@ Result<Recording> LogReader::finish() {
   data.whole_seconds = !rounds_used_ && times_.all_whole_seconds();
   if (rounds_used_)
     data.losses.add(LossKind::kNoTimestamps, 1, [&] {
-      return fmt::format("rows carry no time: taken as {} s apart (--log-interval says otherwise)",
-                         seconds(options_.interval > 0 ? options_.interval : kSecond));
+      return options_.interval > 0
+                 ? fmt::format("rows carry no time: {} s apart, as --log-interval says", seconds(options_.interval))
+                 : std::string("rows carry no time: taken as 1 s apart (--log-interval says otherwise)");
     });
   if (since_beginning_ && !options_.start_date)
     data.losses.add(LossKind::kNoDate, 1, [] {

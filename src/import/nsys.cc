@@ -286,10 +286,8 @@ Result<void> NsysReader::ranges() {
     if (!more && more.error().code == Errc::kCorrupt && read_ > 0) return stopped(kRanges, more.error());
     if (!more) return tl::unexpected(within(name_, more.error()));
     if (!*more) return {};
-    builder_.losses().add(LossKind::kUnreadableEvent, 1, [&] {
-      return fmt::format("first: the range '{}' of NVTX was not closed, so how far it went is not known",
-                         name_in(open, 0));
-    });
+    builder_.losses().add(LossKind::kOpenRange, 1,
+                          [&] { return fmt::format("first: the range '{}' of NVTX", name_in(open, 0)); });
   }
 }
 

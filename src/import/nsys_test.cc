@@ -84,10 +84,39 @@ TEST(Nsys, MarksAndNamesOfNvtxAreNotLostAndRangesThatWereNotClosedAreSaid) {
   const auto r = read_nsys("report.sqlite", database);
   ASSERT_TRUE(r);
   ASSERT_EQ(r->losses.size(), 1U);
-  EXPECT_EQ(r->losses[0].what, "unreadable_event");
+  EXPECT_EQ(r->losses[0].what, "open_range");
+  EXPECT_EQ(r->losses[0].severity, Severity::kNotice) << "nothing of the GPU is lost";
   EXPECT_EQ(r->losses[0].count, 2);
   EXPECT_NE(r->losses[0].detail.find("'never popped'"), std::string::npos) << r->losses[0].detail;
   EXPECT_EQ(r->meta.extra.at("operators"), "not traced");
+}
+
+TEST(Nsys, ARangeThatGoesOnAfterAnotherWithinItIsCountedOnce) {
+  Database database = nsys_database();
+  ASSERT_TRUE(database.execute(
+      "DELETE FROM NVTX_EVENTS;"
+      "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4) "
+      "INSERT INTO NVTX_EVENTS SELECT 2000 + 2000 * i, 4000 + 2000 * i, 59, 'iteration', (77 << 24) | 78, "
+      "NULL FROM n UNION ALL SELECT 2500 + 2000 * i, 3000 + 2000 * i, 59, 'exchange', (77 << 24) | 78, "
+      "NULL FROM n;"));
+  const auto r = read_nsys("report.sqlite", database);
+  ASSERT_TRUE(r) << r.error().what;
+  const auto marks = r->find(SourceKind::kMarks, "77/0/78/nvtx");
+  ASSERT_TRUE(marks);
+  std::vector<std::pair<std::size_t, std::int32_t>> open;  // how deep, and for the how many-th time
+  for (const ListRow& row : r->tracks[static_cast<std::size_t>(*marks)].lists)
+    open.emplace_back(r->lists[row.list].size(), row.value);
+  ASSERT_GE(open.size(), 15U);
+  for (std::size_t i = 0; i < 15; ++i)
+    EXPECT_EQ(open[i], std::pair(i % 3 == 1 ? std::size_t{2} : std::size_t{1}, static_cast<std::int32_t>(1 + i / 3)))
+        << i;
+}
+
+TEST(Nsys, CallsThatWereNotTracedAreSaid) {
+  Database database = nsys_database();
+  EXPECT_FALSE(read_nsys("report.sqlite", database)->meta.extra.contains("calls"));
+  ASSERT_TRUE(database.execute("DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME"));
+  EXPECT_EQ(read_nsys("report.sqlite", database)->meta.extra.at("calls"), "not traced");
 }
 
 TEST(Nsys, WithoutWorkOfAGpuThereIsNothingToImport) {

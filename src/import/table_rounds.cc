@@ -49,12 +49,31 @@ std::string with_bars(std::string_view line) {
 
 }  // namespace
 
-std::optional<std::string> time_of_line(std::string_view line) {
-  line = trim(line);
+namespace {
+
+std::optional<std::string> whole_time(std::string_view line) {
   if (line.size() < 8 || line.size() > 40) return std::nullopt;
   TimeReader reader({});
   if (is_digit(line[0]) && line.find_first_of(":-/") == std::string_view::npos && line.size() < 10) return std::nullopt;
   return reader.read(line) ? std::optional(std::string(line)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> time_of_line(std::string_view line) {
+  line = trim(line);
+  if (auto time = whole_time(line)) return time;
+  // "=== 1767225600 ===", "--- scraped at 2025-11-05 21:13:00"
+  constexpr std::size_t kLongestWords = 24;
+  const auto is_mark = [](char c) {
+    return !is_digit(c) && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && static_cast<unsigned char>(c) < 0x80;
+  };
+  while (!line.empty() && is_mark(line.front())) line.remove_prefix(1);
+  while (!line.empty() && is_mark(line.back())) line.remove_suffix(1);
+  if (auto time = whole_time(line)) return time;
+  const auto digit = static_cast<std::size_t>(std::find_if(line.begin(), line.end(), is_digit) - line.begin());
+  if (digit == 0 || digit > kLongestWords || !is_mark(line[digit - 1])) return std::nullopt;
+  return whole_time(line.substr(digit));
 }
 
 // Two lines of three cells for each GPU:
@@ -225,7 +244,8 @@ Result<LogTable> table_of_scrapes(std::string_view text) {
   LineCursor lines(text);
   while (lines.next()) {
     const std::string_view line = trim(lines.line());
-    if (auto stamp = time_of_line(line.starts_with('#') ? line.substr(1) : line)) {
+    const bool describes = line.starts_with("# HELP") || line.starts_with("# TYPE");
+    if (auto stamp = describes ? std::nullopt : time_of_line(line)) {
       time = std::move(*stamp);
       continue;
     }
@@ -255,11 +275,28 @@ Result<LogTable> table_of_scrapes(std::string_view text) {
 namespace {
 
 struct LongColumns {
-  std::optional<std::size_t> time, host, gpu, metric, value;
+  std::optional<std::size_t> time, host, gpu, metric, value, labels;
 };
+
+// The GPU of "index=0,host=a", of '{"gpu": "0"}' and their like; "" where none is named.
+std::string_view gpu_of_labels(std::string_view labels) {
+  for (const std::string_view key : {"index", "gpu", "gpu_id", "gpu_index"})
+    for (auto at = labels.find(key); at != std::string_view::npos; at = labels.find(key, at + 1)) {
+      const bool begins = at == 0 || std::string_view("{\"' ,;").find(labels[at - 1]) != std::string_view::npos;
+      std::string_view rest = labels.substr(at + key.size());
+      const auto value = rest.find_first_not_of("\"' ");
+      if (!begins || value == std::string_view::npos || (rest[value] != '=' && rest[value] != ':')) continue;
+      rest.remove_prefix(std::min(rest.find_first_not_of("\"' =:", value), rest.size()));
+      return rest.substr(0, rest.find_first_of("\"' ,;}"));
+    }
+  return {};
+}
+
 LongColumns long_columns(const std::vector<std::string_view>& names) {
-  constexpr std::array<std::string_view, 10> kMetric{"metric", "metric_name", "field",  "field_name", "name__",
-                                                     "key",    "series",      "sensor", "variable",   "tag"};
+  constexpr std::array<std::string_view, 11> kMetric{"metric",     "metric_name", "metricname", "field",
+                                                     "field_name", "name__",      "key",        "series",
+                                                     "sensor",     "variable",    "tag"};
+  constexpr std::array<std::string_view, 5> kLabels{"dimension", "dimensions", "labels", "label", "tags"};
   constexpr std::array<std::string_view, 3> kValue{"value", "metric_value", "values"};
   const auto is_one_of = [](const auto& known, const std::string& name) {
     return std::find(known.begin(), known.end(), name) != known.end();
@@ -273,6 +310,8 @@ LongColumns long_columns(const std::vector<std::string_view>& names) {
       take(found.metric);
     else if (is_one_of(kValue, name))
       take(found.value);
+    else if (is_one_of(kLabels, name))
+      take(found.labels);
     else if (const auto rule = csv_column(names[i]); rule && rule->role == ColumnRole::kTimestamp)
       take(found.time);
     else if (rule && rule->role == ColumnRole::kHost)
@@ -371,8 +410,9 @@ Result<LogTable> table_of_long(std::string_view text) {
     const auto& [column, gpu] = metric->second;
     if (column.empty()) continue;
     const auto cell = [&](const std::optional<std::size_t>& at) { return at ? cells[*at] : std::string_view(); };
-    readings.push_back({cell(columns.host), gpu.empty() ? cell(columns.gpu) : std::string_view(gpu),
-                        cells[*columns.time], column, cells[*columns.value]});
+    const std::string_view of_row = columns.gpu ? cell(columns.gpu) : gpu_of_labels(cell(columns.labels));
+    readings.push_back({cell(columns.host), gpu.empty() ? of_row : std::string_view(gpu), cells[*columns.time], column,
+                        cells[*columns.value]});
   }
   sort_by_time(readings);
   for (const LongReading& reading : readings)

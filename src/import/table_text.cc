@@ -94,20 +94,23 @@ void finish_round(PmonRound& round, LogTable& table) {
   round = {};
 }
 
-// What a log of processes says of one of them; on whichever GPU.
+// What a log of processes says of one of them.
 struct PmonProcess {
   std::string command;
+  std::set<std::string, std::less<>> gpus;
   double shares = 0;  // of the SMs, percent
   std::int64_t readings = 0;
 };
 
-// "4101 python 25 %, 4177 python 25 %": the busiest first, where there are several; "" of one.
-std::string processes_words(const std::map<std::string, PmonProcess, std::less<>>& processes) {
+// "4101 python 25 %, 4177 python 25 %": the busiest first, where there are several; "" of one. Of several GPUs with
+// each one's own behind it.
+std::string processes_words(const std::map<std::string, PmonProcess, std::less<>>& processes, bool several_gpus) {
   constexpr std::size_t kNamed = 6;
   std::vector<std::pair<double, std::string>> means;
   for (const auto& [pid, process] : processes) {
     const double mean = process.shares / static_cast<double>(std::max<std::int64_t>(1, process.readings));
-    means.emplace_back(-mean, fmt::format("{} {} {:.0f} %", pid, process.command, mean));
+    const std::string gpus = several_gpus ? fmt::format(" (GPU {})", fmt::join(process.gpus, ", ")) : "";
+    means.emplace_back(-mean, fmt::format("{} {} {:.0f} %{}", pid, process.command, mean, gpus));
   }
   std::sort(means.begin(), means.end());
   std::string words;
@@ -159,6 +162,7 @@ Result<LogTable> table_of_pmon(std::string_view text) {
     if (parse_number<std::int64_t>(pid)) {
       PmonProcess& process = processes[pid];
       process.command = cell("command"), process.shares += parse_number<double>(cell("sm")).value_or(0);
+      process.gpus.insert(gpu);
       ++process.readings;
     }
     for (const auto& [name, column] : kPmonColumns) {
@@ -173,7 +177,8 @@ Result<LogTable> table_of_pmon(std::string_view text) {
   if (std::find(names.begin(), names.end(), "sm") == names.end())
     return fail(Errc::kInvalidInput, "processes and their memory, as of pmon -s m, and nothing that the GPU did",
                 "nvidia-smi pmon -s um -o DT > pmon.log");
-  if (std::string words = processes_words(processes); !words.empty()) table.extra["processes"] = std::move(words);
+  if (std::string words = processes_words(processes, rounds.size() > 1); !words.empty())
+    table.extra["processes"] = std::move(words);
   return table;
 }
 

@@ -39,6 +39,7 @@ void TraceBuilder::work(int device, GpuWork what, Nanos begin, Nanos end, Correl
 
 void TraceBuilder::call(const Thread& thread, std::string_view call, Nanos begin, Nanos end, Correlation correlation) {
   seen(begin, end);
+  calls_ = true;
   const bool launches = launches_work(call);
   if (launches && correlation != 0) launches_.push_back({correlation, end, thread.pid});
   const bool telling = launches || waits_for_device(call) || allocates(call) || end - begin >= kLongCall;
@@ -123,6 +124,7 @@ RecordingMeta TraceBuilder::make_meta(Nanos shift, bool annotated) const {
   meta.start_realtime = meta.start;
   meta.extra = extra_;
   if (!operators_) meta.extra["operators"] = "not traced";
+  if (!calls_) meta.extra.try_emplace("calls", "not traced");
   meta.extra["source_file"] = name_;
   return meta;
 }
@@ -194,13 +196,13 @@ void TraceBuilder::add_thread(MemorySink& sink, const Thread& key, ThreadCalls& 
   });
   thread.intervals.insert(thread.intervals.end(), thread.functions.begin(), thread.functions.end());
   if (!thread.intervals.empty())
-    write_nested(moved(thread.intervals), kDeepestFunction, names_, sink,
+    write_nested(moved(thread.intervals), kDeepestFunction, Times::kNotCounted, names_, sink,
                  sink.add_source({SourceKind::kCallThread, place, parent, attrs}));
   if (thread.annotations.empty() && thread.steps.empty()) return;
   Attrs said = attrs;
   said["via"] = via;
   const SourceId marks = sink.add_source({SourceKind::kMarks, fmt::format("{}/{}", place, via), parent, said});
-  write_nested(moved(thread.annotations), kDeepestAnnotation, names_, sink, marks);
+  write_nested(moved(thread.annotations), kDeepestAnnotation, Times::kCounted, names_, sink, marks);
   std::sort(thread.steps.begin(), thread.steps.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   std::int64_t done = 0;
   for (const auto& [begin, end] : thread.steps) {

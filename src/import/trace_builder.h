@@ -98,7 +98,7 @@ class TraceBuilder {
   std::map<std::int64_t, std::string> process_names_;
   LogLosses losses_;
   Attrs extra_;
-  bool operators_ = false;  // at least one
+  bool operators_ = false, calls_ = false;  // at least one
   Nanos first_ = INT64_MAX, last_ = INT64_MIN;
 };
 

@@ -72,13 +72,18 @@ void WorkRows::finish() {
   sink_.add_list_row(source_, row_);
 }
 
-void write_nested(std::vector<NamedInterval> intervals, std::size_t deepest, const Dictionary& names, MemorySink& sink,
-                  SourceId source) {
+void write_nested(std::vector<NamedInterval> intervals, std::size_t deepest, Times times, const Dictionary& names,
+                  MemorySink& sink, SourceId source) {
   std::sort(intervals.begin(), intervals.end(), [](const NamedInterval& a, const NamedInterval& b) {
     return std::tuple(a.begin, a.depth, -a.end) < std::tuple(b.begin, b.depth, -b.end);
   });
   sink.reserve_list_rows(source, 2 * intervals.size() + 1);
-  std::vector<NamedInterval> open;  // those of any depth, the outermost first; then the others by their depth
+  struct Open : NamedInterval {
+    ListId counted = kNoList;  // as what it was counted
+    std::int32_t nth = 0;
+  };
+  std::vector<Open> open;  // those of any depth, the outermost first; then the others by their depth
+  std::unordered_map<ListId, std::int32_t> begun;
   std::vector<TextId> texts, known(names.texts(), kNoText);
   std::optional<ListRow> row;
   const auto put = [&](Nanos at) {
@@ -91,9 +96,13 @@ void write_nested(std::vector<NamedInterval> intervals, std::size_t deepest, con
       texts.push_back(text);
     }
     const ListId list = sink.intern_list(texts);
-    if (list == kNoList || (row && row->list == list)) return;
+    if (list == kNoList) return;
+    if (times == Times::kCounted && !open.empty() && open.back().counted != list)
+      open.back().counted = list, open.back().nth = ++begun[list];
+    const std::int32_t nth = open.empty() ? 0 : open.back().nth;
+    if (row && row->list == list && row->value == nth) return;
     if (row && row->at < at) sink.add_list_row(source, *row);
-    row = ListRow{at, list, 0};
+    row = ListRow{at, list, nth};
   };
   const auto close_until = [&](Nanos at) {
     for (;;) {
@@ -113,7 +122,7 @@ void write_nested(std::vector<NamedInterval> intervals, std::size_t deepest, con
     if (one.end <= one.begin) continue;
     end_what_it_follows(one);
     close_until(one.begin);
-    NamedInterval opened = one;
+    Open opened{one};
     if (one.depth != NamedInterval::kAnyDepth)
       std::erase_if(open, [&](const NamedInterval& other) { return other.depth == one.depth; });
     const auto within =

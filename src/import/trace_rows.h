@@ -45,8 +45,10 @@ struct NamedInterval {
   // around them, and they are named only where none of depth 0 or 1 is open.
   std::int32_t depth = kAnyDepth;
 };
+// Whether rows say for the how many-th time what is open innermost began: it goes on after what lies within it.
+enum class Times { kCounted, kNotCounted };
 // `deepest`: of those of any depth within each other; what lies deeper is left out.
-void write_nested(std::vector<NamedInterval> intervals, std::size_t deepest, const Dictionary& names, MemorySink& sink,
-                  SourceId source);
+void write_nested(std::vector<NamedInterval> intervals, std::size_t deepest, Times times, const Dictionary& names,
+                  MemorySink& sink, SourceId source);
 
 }  // namespace headroom

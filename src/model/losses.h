@@ -80,6 +80,7 @@ enum class LossKind : std::uint8_t {
   kNoGpuColumn,
   kTruncatedTrace,
   kUnreadableEvent,
+  kOpenRange,
   kGraphsAsKernels,
   kAssumedUnit,
 };
@@ -134,7 +135,7 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kUnreadableRow, "unreadable_row", Severity::kDataLoss, true, "a row whose time or GPU cannot be read; left out"},
     LossInfo{LossKind::kShortRow, "short_row", Severity::kDataLoss, true, "a row with fewer cells than the header; left out"},
     LossInfo{LossKind::kLongRow, "long_row", Severity::kDataLoss, true, "a row with more cells than the header; left out"},
-    LossInfo{LossKind::kTruncatedLastLine, "truncated_last_line", Severity::kDataLoss, true, "the last line is cut; left out"},
+    LossInfo{LossKind::kTruncatedLastLine, "truncated_last_line", Severity::kNotice, false, "the last line is cut, as where the log was stopped or is still written; left out"},
     LossInfo{LossKind::kNoFinalNewline, "no_final_newline", Severity::kInfo, false, "the last line has no end; its last value may have lost digits"},
     LossInfo{LossKind::kUnreadableValue, "unreadable_value", Severity::kDataLoss, true, "a cell that is no value; absent"},
     LossInfo{LossKind::kValueOutOfRange, "value_out_of_range", Severity::kDataLoss, true, "a value that cannot be true; absent"},
@@ -160,6 +161,7 @@ inline constexpr std::array kLosses{
     LossInfo{LossKind::kNoGpuColumn, "no_gpu_column", Severity::kInfo, false, "no column says which GPU a row is about: taken as one GPU"},
     LossInfo{LossKind::kTruncatedTrace, "truncated_trace", Severity::kDataLoss, true, "the end of a trace is missing: its writer was stopped; what stands whole before is used"},
     LossInfo{LossKind::kUnreadableEvent, "unreadable_event", Severity::kDataLoss, true, "an event of a trace without a time or a length that can be read, or without the GPU that it is about; left out"},
+    LossInfo{LossKind::kOpenRange, "open_range", Severity::kNotice, false, "a range of a trace that was never closed, as one is in which the profiler stopped: how far it went is not known; left out"},
     LossInfo{LossKind::kGraphsAsKernels, "graphs_as_kernels", Severity::kNotice, true, "CUDA graphs that a trace holds as wholes: gaps between their kernels count as busy"},
     LossInfo{LossKind::kAssumedUnit, "assumed_unit", Severity::kNotice, false, "times carry no unit: taken as milliseconds; ratios are true, lengths need not be"},
 };

@@ -169,6 +169,7 @@ struct FailureGroup {
   bool before_first_step = false;
   bool region = false;  // of the parameters: `where` may be avoided
   bool to_end = false;  // from one trial on, whatever the parameters
+  bool worker = false;  // of one of several workers, as the storage has them
   // Of those that failed, by a recording: the output said so as they ended; the GPU's memory was full as they did.
   std::int64_t said_out_of_memory = 0, memory_full = 0;
   double worker_seconds = 0;         // of those that failed

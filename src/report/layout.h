@@ -17,6 +17,7 @@ struct TextOptions {
   bool utf8 = true;       // block characters in bars; else '#'
   bool full = false;      // all that is known, however long
   std::string recording;  // how the next commands name the recording; "": by its path
+  std::string reading;    // options that it takes to read it, such as " --log-interval 30s"
 };
 [[nodiscard]] TextOptions clamped(TextOptions options);
 

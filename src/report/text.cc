@@ -147,6 +147,13 @@ std::string columns_left_out(const Explanation& e) {
   return "";
 }
 
+// How far apart the rows of a log without times are.
+std::string spacing_of_rows(const Explanation& e) {
+  const auto untimed = std::find_if(e.losses.begin(), e.losses.end(),
+                                    [](const Loss& loss) { return loss.what == info(LossKind::kNoTimestamps).name; });
+  return untimed == e.losses.end() || untimed->detail.empty() ? "" : ". In the log " + untimed->detail;
+}
+
 std::string evidence_in_short(const Explanation& e, const TextOptions& options) {
   std::string line = evidence_words(e.meta.tiers);
   if (line.empty()) return "";
@@ -154,7 +161,7 @@ std::string evidence_in_short(const Explanation& e, const TextOptions& options) 
     line += e.meta.extra.contains("processes") ? " only: of processes their shares of the GPU"
                                                : " only: nothing of the job's processes";
   if (e.cost.core_ratio) line += fmt::format(". Recording cost {} of one core", human_percent(*e.cost.core_ratio));
-  return wrap(line + columns_left_out(e) + ".", options.width, "Evidence: ", "  ");
+  return wrap(line + spacing_of_rows(e) + columns_left_out(e) + ".", options.width, "Evidence: ", "  ");
 }
 
 // Never wrapped: a command is there to be copied.
@@ -162,7 +169,9 @@ std::string next(const Explanation& e, const TextOptions& options) {
   if (e.path.empty()) return "";
   if (e.path == "-")
     return fmt::format("Next: {}\n", typed("headroom import - keeps it; then: headroom why last --full", options));
-  const std::string name = visible(recording_argument(e, options));
+  const std::string name = visible(recording_argument(e, options) + options.reading);
+  if (options.full && !options.reading.empty())  // export takes no such options
+    return fmt::format("Next: {}\n", typed(fmt::format("headroom why {} --json", name), options));
   if (!options.full) return fmt::format("Next: {}\n", typed(fmt::format("headroom why {} --full", name), options));
   return fmt::format("Next: {}\n      {}\n", typed(fmt::format("headroom why {} --json", name), options),
                      typed(fmt::format("headroom export {} --format chrome -o trace.json", name), options));

@@ -66,6 +66,23 @@ std::size_t count(const std::string& text, const std::string& word) {
   return found;
 }
 
+TEST(Report, AnAssumedSpacingOfRowsIsSaidAndWhatItTookToReadALogIsTypedAgain) {
+  Explanation e = crowded(1);
+  e.path = "boxes.log";
+  e.meta.tiers = "N";
+  const std::string detail = "rows carry no time: taken as 1 s apart (--log-interval says otherwise)";
+  e.losses = {make_loss(LossKind::kNoTimestamps, 1, detail)};
+  TextOptions options{.width = 160};
+  EXPECT_THAT(to_text(e, options), HasSubstr("In the log " + detail));
+  options.reading = " --log-interval 30s";
+  EXPECT_THAT(to_text(e, options), HasSubstr("Next: headroom why boxes.log --log-interval 30s --full\n"));
+  options.full = true;
+  EXPECT_THAT(to_text(e, options), HasSubstr("Next: headroom why boxes.log --log-interval 30s --json\n"));
+  EXPECT_THAT(to_text(e, options), Not(HasSubstr("headroom export"))) << "it takes no such option";
+  e.losses.clear();
+  EXPECT_THAT(to_text(e, TextOptions{}), Not(HasSubstr("rows carry no time")));
+}
+
 TEST(Report, AGainWithoutANumberHasNoCondition) {
   Option option;
   option.gain = {1, 2, "if the GPU never waited for its data"};

@@ -128,7 +128,8 @@ void add_open_at_end(const Study& study, const Timeline& timeline, std::vector<C
 }
 
 // Beside those that are told to be dead.
-void add_too_many_open(const Timeline& timeline, const ParallelismFacts& parallelism, std::vector<Costed>& found) {
+void add_too_many_open(const Study& study, const Timeline& timeline, const ParallelismFacts& parallelism,
+                       std::vector<Costed>& found) {
   const OpenCurve curve = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
   Nanos held = 0, first = 0;
   std::int64_t most = 0;
@@ -144,12 +145,15 @@ void add_too_many_open(const Timeline& timeline, const ParallelismFacts& paralle
                                   ? fmt::format("{} {} told", count_of(parallelism.workers, "worker"),
                                                 parallelism.workers == 1 ? "was" : "were")
                                   : fmt::format("mostly it is {}", parallelism.workers);
+  const bool running = std::any_of(study.trials.begin(), study.trials.end(),
+                                   [](const Trial& trial) { return trial.state == TrialState::kRunning; });
   found.push_back({seconds(held),
                    {.kind = "more_open_than_workers",
                     .text = fmt::format("up to {} trials are open at once, and {}: for {} in all, from {} on by the "
                                         "storage's clock",
                                         most, workers, human_duration(held), clock_time(first)),
-                    .next = "one that is RUNNING may be dead, or more workers were started"}});
+                    .next = running ? "one that is RUNNING may be dead, or more workers were started"
+                                    : "more workers were there at times"}});
 }
 
 void add_slow(const Study& study, const Timeline& timeline, const StepModel& model, std::vector<Costed>& found) {
@@ -206,6 +210,19 @@ void add_failing_since(const StudyReport& report, std::vector<Costed>& found) {
                                         count_of(group->of, "trial"), group->where),
                     .next = "look at what changed then: free memory of the GPU and the host, the disk, another user, "
                             "the code; the logs of the first of them say most",
+                    .trials = listed(group->trials)}});
+}
+
+// So does one of several workers, whatever it tries.
+void add_failing_worker(const StudyReport& report, std::vector<Costed>& found) {
+  const FailureGroup* group = failing_worker(report.failures);
+  if (!group) return;
+  found.push_back({group->worker_seconds,
+                   {.kind = "failing_worker",
+                    .text = fmt::format("{} of {} {} failed, whatever the parameters; those of others seldom did",
+                                        group->failed, count_of(group->of, "trial"), group->where),
+                    .next = "look at where that worker runs: its GPU, its memory, its disk, its packages; the log of "
+                            "the first of them says most",
                     .trials = listed(group->trials)}});
 }
 
@@ -319,10 +336,11 @@ std::vector<StudyAnomaly> anomalies(const Study& study, const StudyOptions& opti
   std::vector<Costed> found;
   add_dead(study, timeline, report.parallelism, found);
   add_open_at_end(study, timeline, found);
-  add_too_many_open(timeline, report.parallelism, found);
+  add_too_many_open(study, timeline, report.parallelism, found);
   add_slow(study, timeline, model, found);
   add_failing_regions(report, found);
   add_failing_since(report, found);
+  add_failing_worker(report, found);
   if (auto still = stood_still(timeline))
     found.push_back({still->seconds * static_cast<double>(report.parallelism.workers), std::move(still->anomaly)});
   add_duplicates(study, timeline, report.worker_time, found);

@@ -161,7 +161,21 @@ ParameterColumn order_of_trials(const Study& study) {
   return order;
 }
 
+// So is the worker, where the storage knows of several; its words are their names.
+ParameterColumn workers_of_trials(const Study& study) {
+  constexpr std::size_t kShown = 12;  // of a long name
+  ParameterColumn workers{.number = false};
+  for (const std::string& name : study.workers)
+    workers.words.push_back(name.size() <= kShown ? name : name.substr(0, kShown) + "…");
+  for (std::size_t i = 0; i < study.trials.size(); ++i)
+    if (study.trials[i].worker) workers.values.emplace_back(i, static_cast<double>(*study.trials[i].worker));
+  return workers;
+}
+
+bool is_worker(const ParameterColumn& column) { return column.name.empty() && !column.number; }
+
 std::string words(const Region& region, const ParameterColumn& column) {
+  if (is_worker(column)) return fmt::format("of worker {}", column.words[static_cast<std::size_t>(region.low)]);
   if (column.name.empty() && region.to_greatest) return fmt::format("from trial {:.0f} on", region.low);
   if (column.name.empty() && region.low > column.values.front().second)
     return fmt::format("from trial {:.0f} to trial {:.0f}", region.low, region.high);
@@ -185,6 +199,7 @@ struct Found {
   std::string where;
   Scope scope;
   bool in_time = false, to_end = false;  // a stretch of the study; its last
+  bool worker = false;
 };
 
 std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, const Sorted& sorted, const Scope& scope) {
@@ -192,9 +207,10 @@ std::optional<Found> region_of(const std::vector<ParameterColumn>& columns, cons
   if (!first.best || by_chance(first.best->count, scope.count) * first.tried > kChance) return std::nullopt;
   const ParameterColumn& column = columns[first.best->column];
   Found found{.where = words(*first.best, column), .scope = inside(scope, *first.best, column)};
-  found.in_time = column.name.empty();
+  found.worker = is_worker(column);
+  found.in_time = column.name.empty() && !found.worker;
   found.to_end = found.in_time && first.best->to_greatest;
-  if (found.in_time) return found;
+  if (column.name.empty()) return found;
   const Search second = search(columns, sorted, found.scope);
   if (!second.best || by_chance(second.best->count, found.scope.count) * second.tried > kChance) return found;
   const ParameterColumn& other = columns[second.best->column];
@@ -245,18 +261,32 @@ void add_scattered(const Study& study, const Scope& scope, bool beside_regions, 
 
 }  // namespace
 
-const FailureGroup* failing_since(const std::vector<FailureGroup>& groups) {
+namespace {
+
+template <class Test>
+const FailureGroup* hardly_another(const std::vector<FailureGroup>& groups, const Test& test) {
   constexpr double kHardlyAnother = 0.9;
-  const auto since = std::find_if(groups.begin(), groups.end(), [](const FailureGroup& group) {
-    return group.to_end && static_cast<double>(group.failed) >= kHardlyAnother * static_cast<double>(group.of);
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const FailureGroup& group) {
+    return test(group) && static_cast<double>(group.failed) >= kHardlyAnother * static_cast<double>(group.of);
   });
-  return since == groups.end() ? nullptr : &*since;
+  return found == groups.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const FailureGroup* failing_since(const std::vector<FailureGroup>& groups) {
+  return hardly_another(groups, [](const FailureGroup& group) { return group.to_end; });
+}
+
+const FailureGroup* failing_worker(const std::vector<FailureGroup>& groups) {
+  return hardly_another(groups, [](const FailureGroup& group) { return group.worker; });
 }
 
 std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<ParameterColumn>& parameters,
                                          const std::map<std::int64_t, TrialMeasured>& measured) {
   std::vector<ParameterColumn> columns = parameters;
   columns.push_back(order_of_trials(study));
+  columns.push_back(workers_of_trials(study));
   Scope scope;
   for (const Trial& trial : study.trials) {
     const bool failed = trial.state == TrialState::kFail;
@@ -273,7 +303,8 @@ std::vector<FailureGroup> failure_groups(const Study& study, const std::vector<P
     const auto found = region_of(columns, sorted, scope);
     if (!found) break;
     groups.push_back(group_of(study, found->scope, found->where));
-    groups.back().region = !found->in_time;
+    groups.back().region = !found->in_time && !found->worker;
+    groups.back().worker = found->worker;
     groups.back().to_end = found->to_end;
     for (std::size_t i = 0; i < scope.in.size(); ++i)
       if (found->scope.in[i]) scope.in[i] = 0;

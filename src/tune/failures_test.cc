@@ -85,6 +85,31 @@ TEST(Failures, OneAfterTheOtherInTheMiddleAreAStretch) {
   EXPECT_EQ(failing_since(found), nullptr) << "it went on";
 }
 
+TEST(Failures, OfOneWorkerAreThatWorkers) {
+  StudyBuilder builder;
+  const auto lr = builder.number("lr");
+  builder.study.workers = {"aa11", "cc33"};
+  std::mt19937_64 random(1);
+  const auto add = [&](std::uint32_t worker, double begin, double end) {
+    builder
+        .add(worker == 1 ? TrialState::kFail : TrialState::kComplete, begin, end, 0,
+             {{lr, static_cast<double>(random() % 1000)}})
+        .worker = worker;
+  };
+  for (int i = 0; i < 40; ++i) i % 4 == 0 ? add(0, 30 * i, 30 * i + 115) : add(1, 30 * i, 30 * i + 8);
+  const StudyReport report = study_facts(builder.study, {});
+  ASSERT_FALSE(report.failures.empty());
+  EXPECT_EQ(report.failures[0].where, "of worker cc33");
+  EXPECT_EQ(report.failures[0].failed, 30);
+  EXPECT_FALSE(report.failures[0].region) << "no space to leave out";
+  const StudyAnomaly* found = testing::anomaly(report, "failing_worker");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->text, "30 of 30 trials of worker cc33 failed, whatever the parameters; those of others seldom did");
+  EXPECT_FALSE(testing::anomaly(report, "more_open_than_workers")) << "the storage knows of two";
+  EXPECT_EQ(report.parallelism.workers, 2);
+  EXPECT_EQ(failing_worker(report.failures), report.failures.data()) << "no change of the study mends that";
+}
+
 TEST(Failures, OfARegionThatCostsTimeAreAnAnomaly) {
   const Study study = drawn(1, [](const Drawn& one) { return one.layers >= 6 ? 1.0 : 0.0; });
   const StudyReport report = study_facts(study, {});

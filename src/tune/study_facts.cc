@@ -122,7 +122,7 @@ void place(const Study& study, const StudyOptions& options, const StepModel& mod
   settle(study, options, model, timeline);
   find_left_behind(study, timeline);
   const Told told = options.workers ? Told::kYes : Told::kNo;
-  const std::int64_t workers = options.workers.value_or(infer_workers(timeline));
+  const std::int64_t workers = options.workers.value_or(infer_workers(study, timeline));
   find_replaced(study, workers, told, timeline);
   place_first_steps(study, options, report.startup, timeline);
   place_lanes(study, timeline);

@@ -205,9 +205,10 @@ Calibration calibrate(const StudyModel& model, Change now, std::int64_t seeds) {
 }  // namespace
 
 void add_what_if(const Study& study, const StudyOptions& options, StudyReport& report) {
-  if (const FailureGroup* since = failing_since(report.failures)) {
+  const FailureGroup* since = failing_since(report.failures);
+  if (const FailureGroup* failing = since ? since : failing_worker(report.failures)) {
     report.calibration.why =
-        fmt::format("not replayed: hardly a trial {} succeeded, and no change of the study mends that", since->where);
+        fmt::format("not replayed: hardly a trial {} succeeded, and no change of the study mends that", failing->where);
     return;
   }
   const Result<StudyModel> model = study_model(study, options, report);

@@ -91,8 +91,9 @@ OpenCurve open_curve(const std::vector<TrialSpan>& spans, From from, Until until
   return curve;
 }
 
-std::int64_t infer_workers(const Timeline& timeline) {
-  const OpenCurve curve = open_curve(timeline.spans, From::kBegin, Until::kAliveUntil);
+namespace {
+
+std::int64_t usual_height(const OpenCurve& curve) {
   std::map<std::int64_t, double> held;  // seconds, by count
   double any = 0;
   for (std::size_t i = 0; i + 1 < curve.size(); ++i) {
@@ -101,7 +102,7 @@ std::int64_t infer_workers(const Timeline& timeline) {
     held[curve[i].second] += length;
     any += length;
   }
-  if (held.empty()) return timeline.any ? 1 : 0;
+  if (held.empty()) return 0;
   for (const auto& [count, length] : held)
     if (length > kMostly * any) return count;
   double so_many_or_more = 0;
@@ -110,6 +111,32 @@ std::int64_t infer_workers(const Timeline& timeline) {
     if (so_many_or_more >= kAtTimes * any) return at->first;
   }
   return held.begin()->first;
+}
+
+// From the first trial of each worker to its last; none where the storage does not know who had each.
+std::vector<TrialSpan> lives_of_workers(const Study& study, const Timeline& timeline) {
+  std::map<std::uint32_t, TrialSpan> lives;
+  for (std::size_t i = 0; i < study.trials.size(); ++i) {
+    const TrialSpan& span = timeline.spans[i];
+    if (!span.timed) continue;
+    if (!study.trials[i].worker) return {};
+    const auto [life, is_new] = lives.try_emplace(*study.trials[i].worker, span);
+    if (is_new) continue;
+    life->second.begin = std::min(life->second.begin, span.begin);
+    life->second.alive_until = std::max(life->second.alive_until, span.alive_until);
+  }
+  std::vector<TrialSpan> all;
+  for (const auto& [worker, life] : lives) all.push_back(life);
+  return all;
+}
+
+}  // namespace
+
+std::int64_t infer_workers(const Study& study, const Timeline& timeline) {
+  const std::int64_t open = usual_height(open_curve(timeline.spans, From::kBegin, Until::kAliveUntil));
+  const std::int64_t there =
+      usual_height(open_curve(lives_of_workers(study, timeline), From::kBegin, Until::kAliveUntil));
+  return std::max({open, there, timeline.any ? std::int64_t{1} : std::int64_t{0}});
 }
 
 void find_replaced(const Study& study, std::int64_t workers, Told told, Timeline& timeline) {

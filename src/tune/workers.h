@@ -17,8 +17,9 @@ enum class From : std::uint8_t { kBegin, kFirstStep };
 
 // How many trials were there to be open at once, by those that were not dead: the count that held for more than half of
 // the time in which any was open. Where none did, because workers have gaps between trials, the highest that held for a
-// hundredth of it. 0: no trial.
-[[nodiscard]] std::int64_t infer_workers(const Timeline& timeline);
+// hundredth of it. 0: no trial. Where the storage knows who had each trial: as many as were there for most of the time,
+// from the first trial of each to its last, if that is more.
+[[nodiscard]] std::int64_t infer_workers(const Study& study, const Timeline& timeline);
 
 // Declares RUNNING trials dead whose workers have gone on: since they began, younger ones began, and since they were
 // heard of last more were open than there are workers, and that is longer ago than any trial took that ended. The
