@@ -87,8 +87,8 @@ std::string words_of(const Analysis& a, const WaitTarget& target) {
       return fmt::format("on a connection to {}{}", target.name,
                          other.empty() ? "" : fmt::format(", {} of the job", other));
     case WaitKind::kAccepted:
-      return fmt::format("on a connection that was made to its port {}{}", target.name,
-                         other.empty() ? "" : fmt::format(", by {} of the job", other));
+      return fmt::format("at its own port {}, for who connects to it{}", target.name,
+                         other.empty() ? "" : fmt::format(": {} of the job", other));
     case WaitKind::kUnixSocket:
       return "on a socket to " + whom;
     case WaitKind::kPipe:

@@ -120,40 +120,53 @@ std::optional<TcpLine> parse_tcp_line(std::string_view line) {
   return TcpLine{{*here, *there, *inode}, *state == kListens};
 }
 
-void Connections::read(ProcDir& proc, std::int64_t pid) {
-  known_.clear();
+namespace {
+
+template <class Use>
+void for_each_line(std::string_view text, const Use& use) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    if (const auto parsed = parse_tcp_line(line)) use(*parsed);
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  }
+}
+
+std::optional<Connection> read_connection(ProcDir& proc, std::int64_t pid, std::uint64_t inode) {
+  std::optional<Connection> found;
   std::set<std::uint16_t> listened;
   for (const char* name : {"tcp", "tcp6"}) {
     const auto text = proc.read(fmt::format("{}/net/{}", pid, name).c_str());
     if (!text) continue;
-    for (std::string_view rest = *text; !rest.empty();) {
-      const auto parsed = parse_tcp_line(rest.substr(0, rest.find('\n')));
-      rest.remove_prefix(std::min(rest.size(), rest.substr(0, rest.find('\n')).size() + 1));
-      if (!parsed) continue;
-      if (parsed->listens)
-        listened.insert(parsed->connection.here.port);
-      else if (parsed->connection.inode != 0)  // those that are being closed are nobody's
-        known_.emplace(parsed->connection.inode, parsed->connection);
-    }
+    bool here = false;
+    for_each_line(*text, [&](const TcpLine& line) {
+      if (line.listens) listened.insert(line.connection.here.port);
+      if (line.connection.inode == inode) found = line.connection, here = true;
+    });
+    if (here)
+      for_each_line(*text, [&](const TcpLine& line) {
+        const Connection& other = line.connection;
+        if (other.inode != 0 && other.here == found->there && other.there == found->here)
+          found->other_end = other.inode;
+      });
   }
-  for (auto& [inode, connection] : known_) connection.accepted = listened.contains(connection.here.port);
+  if (found) found->accepted = listened.contains(found->here.port);
+  return found;
 }
+
+}  // namespace
 
 const Connection* Connections::find(ProcDir& proc, std::int64_t pid, std::uint64_t inode, Nanos at) {
   constexpr Nanos kShare = 100;
-  if (!known_.contains(inode) && at >= next_) {
-    const Nanos begin = boottime_now();
-    read(proc, pid);
-    next_ = at + std::max(kSecond, kShare * (boottime_now() - begin));
-  }
-  const auto found = known_.find(inode);
-  return found == known_.end() ? nullptr : &found->second;
-}
-
-std::optional<std::uint64_t> Connections::other_end(const Connection& connection) const {
-  for (const auto& [inode, other] : known_)
-    if (other.here == connection.there && other.there == connection.here) return inode;
-  return std::nullopt;
+  constexpr std::size_t kMost = 256;
+  const auto known = known_.find(inode);
+  if (known != known_.end()) return &known->second;
+  if (at < next_) return nullptr;
+  const Nanos begin = boottime_now();
+  const auto found = read_connection(proc, pid, inode);
+  next_ = at + std::max(kSecond, kShare * (boottime_now() - begin));
+  if (!found) return nullptr;
+  if (known_.size() >= kMost) known_.clear();
+  return &known_.emplace(inode, *found).first->second;
 }
 
 std::optional<Carried> carried_by(const Connection& connection) {

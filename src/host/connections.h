@@ -22,7 +22,8 @@ struct Address {
 struct Connection {
   Address here, there;
   std::uint64_t inode = 0;
-  bool accepted = false;  // somebody listens at its own port: it was made from the other end
+  bool accepted = false;                     // somebody listens at its own port: it was made from the other end
+  std::optional<std::uint64_t> other_end{};  // the inode of the socket there, where that is in the same list
 };
 
 // A line of /proc/<pid>/net/tcp or tcp6: of a connection, or (there.port 0) of who listens. Nothing for other lines.
@@ -33,19 +34,15 @@ struct TcpLine {
 [[nodiscard]] std::optional<TcpLine> parse_tcp_line(std::string_view line);
 
 // The TCP connections of the network namespaces of the processes that are asked about, by the inodes of their sockets.
-// The kernel makes the whole list for each question, which takes longer the larger the machine is: what is not known
-// is looked up at most once a second, and not more than a hundredth of the time is spent on it.
+// The kernel makes the whole list for each question, which takes longer the more there are: what is not known is looked
+// up at most once a second, and not more than a hundredth of the time is spent on it. Only those asked about are kept.
 class Connections {
  public:
   // Nothing where it is none, or is not known yet.
   [[nodiscard]] const Connection* find(ProcDir& proc, std::int64_t pid, std::uint64_t inode, Nanos at);
-  // The inode of the other end, where that is one of those that were read.
-  [[nodiscard]] std::optional<std::uint64_t> other_end(const Connection& connection) const;
 
  private:
-  void read(ProcDir& proc, std::int64_t pid);
-
-  std::unordered_map<std::uint64_t, Connection> known_;  // of the last time
+  std::unordered_map<std::uint64_t, Connection> known_;  // by inode; emptied now and then
   Nanos next_ = 0;
 };
 

@@ -81,8 +81,8 @@ TEST(LiveConnections, AreFoundWithBothEndsAndWhatTheyCarried) {
   const Connection* far = connections.find(proc, ::getpid(), inode_of(accepted), kSecond);
   ASSERT_NE(far, nullptr);
   EXPECT_TRUE(far->accepted);
-  EXPECT_EQ(connections.other_end(*far), inode_of(client));
-  const Connection* near = connections.find(proc, ::getpid(), inode_of(client), kSecond);
+  EXPECT_EQ(far->other_end, inode_of(client));
+  const Connection* near = connections.find(proc, ::getpid(), inode_of(client), 1000 * kSecond);
   ASSERT_NE(near, nullptr);
   EXPECT_FALSE(near->accepted);
   EXPECT_EQ(near->there.port, ntohs(address.sin_port));
@@ -93,9 +93,9 @@ TEST(LiveConnections, AreFoundWithBothEndsAndWhatTheyCarried) {
   Connection stranger = *far;
   ++stranger.inode;
   EXPECT_FALSE(carried_by(stranger)) << "of another namespace the same ends may be another connection's";
-  // What is not there is looked up again after a second, not before.
-  const Fd later(::socket(AF_INET, SOCK_STREAM, 0));
-  EXPECT_EQ(connections.find(proc, ::getpid(), inode_of(later), kSecond), nullptr);
+  // What is not known is looked up a second later, and not before.
+  EXPECT_EQ(Connections(connections).find(proc, ::getpid(), inode_of(server), 1000 * kSecond + kSecond / 2), nullptr);
+  EXPECT_NE(Connections(connections).find(proc, ::getpid(), inode_of(server), 2000 * kSecond), nullptr);
 }
 
 TEST(LiveConnections, AUnixSocketHasAnotherEnd) {

@@ -273,7 +273,7 @@ void WaitReader::add_file(ProcDir& proc, std::int64_t pid, int descriptor, std::
     if (const Connection* connection = connections_.find(proc, pid, *inode, at)) {
       WaitTarget target{connection->accepted ? WaitKind::kAccepted : WaitKind::kConnection,
                         connection->accepted ? std::to_string(connection->here.port) : to_text(connection->there)};
-      if (const auto other = connections_.other_end(*connection))
+      if (const auto other = connection->other_end)
         target.pids = with_holders(proc, target.kind, {fmt::format("{}{}]", kSocket, *other), pid, {}}, job, at).pids;
       if (live_) wait.carried = carried_by(*connection);
       put(std::move(target));

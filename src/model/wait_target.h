@@ -10,7 +10,7 @@ namespace headroom {
 
 enum class WaitKind : std::uint8_t {
   kConnection,  // that it made; name: the far end, "10.0.0.5:443" or "[fe80::1]:443"
-  kAccepted,    // that somebody made to it; name: its own port
+  kAccepted,    // that somebody made to it, or may make; name: its own port
   kUnixSocket,  // name: what the processes at the other end are called
   kPipe,        // that it reads from; likewise
   kFullPipe,    // that it writes to; likewise
