@@ -173,8 +173,8 @@ bool are_named(const Analysis& a, const Looks& looks) {
                      [&](const Seen& place) { return most_in(a, looks, place.channel).has_value(); });
 }
 
-std::string looks_sentence(const Analysis& a, const Looks& looks, const Claims& claims, std::string_view whose) {
-  constexpr double kNearlyAll = 0.9, kMostOfIt = 0.75;
+std::string places_sentence(const Analysis& a, const Looks& looks, std::string_view whose) {
+  constexpr double kNearlyAll = 0.9;
   std::string text = fmt::format("when looked at in or near this time, {}", whose);
   std::string_view comma = " ";
   for (const Seen& place : seen_in(looks, a.limits[Threshold::kChannelShare])) {
@@ -189,8 +189,13 @@ std::string looks_sentence(const Analysis& a, const Looks& looks, const Claims& 
                           human_bytes(static_cast<std::int64_t>(named->received)),
                           human_bytes(static_cast<std::int64_t>(named->sent)));
   }
-  if (part_claimed(claims) < kMostOfIt) text += "; waits for its kernels may be among these";
   return text;
+}
+
+std::string looks_sentence(const Analysis& a, const Looks& looks, const Claims& claims) {
+  constexpr double kMostOfIt = 0.75;  // then looks that are near the claims are in them
+  const std::string text = places_sentence(a, looks, "its main thread was");
+  return part_claimed(claims) < kMostOfIt ? text + "; waits for its kernels may be among these" : text;
 }
 
 namespace {

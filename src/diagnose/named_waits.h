@@ -13,10 +13,11 @@ namespace headroom::diagnose {
 [[nodiscard]] bool are_named(const Analysis& a, const Looks& looks);
 
 // Where threads were when they were looked at, most often first: "when looked at in or near this time, its main thread
-// was on a connection to 10.0.0.5:9000 (82 %), over which 3.1 GiB came and 2 MiB went while it was watched". Looks are
-// readings apart: where the claims are short, waits for kernels between them may be among these.
-[[nodiscard]] std::string looks_sentence(const Analysis& a, const Looks& looks, const Claims& claims,
-                                         std::string_view whose = "its main thread was");
+// was on a connection to 10.0.0.5:9000 (82 %), over which 3.1 GiB came and 2 MiB went while it was watched".
+[[nodiscard]] std::string places_sentence(const Analysis& a, const Looks& looks, std::string_view whose);
+// The same of owners of a GPU. Looks are readings apart: where the claims are short, waits for kernels between them may
+// be among these.
+[[nodiscard]] std::string looks_sentence(const Analysis& a, const Looks& looks, const Claims& claims);
 
 // "process 4243 (ffmpeg -i a.mp4 -)" at the other end of the pipe or socket that was waited on most; "" where that is
 // not known.

@@ -71,6 +71,18 @@ TEST(NamedWaits, AProcessOnAnotherGpuAtTheOtherEndIsAStraggler) {
   EXPECT_EQ(told->candidates, (std::vector{Cause::kStraggler, Cause::kExposedCommunication}));
 }
 
+TEST(NamedWaits, WorkersWaitForNoKernels) {
+  RecordingBuilder builder(100);
+  builder.gpu(0, [](double) { return 0.35; }).sleeping_in(WaitChannel::kPipe).process(100, 1, 0, 100, 0.02);
+  builder.context(100, 0, 0, 100).sleeping_in(WaitChannel::kPoll).process(101, 100, 0, 100, 0.1);
+  builder.waits_for(101, {WaitKind::kConnection, "10.0.0.5:9000"}, 1000, 5 * kMegabyte);
+  const Explanation e = explain(builder.build());
+  ASSERT_FALSE(e.findings.empty());
+  const auto& evidence = e.findings.front().evidence;
+  EXPECT_THAT(evidence, Contains(HasSubstr("the main threads of its workers were on a connection to 10.0.0.5:9000")));
+  EXPECT_THAT(evidence, Not(Contains(HasSubstr("waits for its kernels"))));
+}
+
 TEST(NamedWaits, ATerminalInPollIsSomebodyWhoTypes) {
   EXPECT_EQ(waiting_for({WaitKind::kTerminal, "/dev/pts/3"}).cause, Cause::kInteractiveHoldingGpu);
 }

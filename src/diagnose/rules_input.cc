@@ -288,8 +288,7 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
   }
   if (s.helpers > 0) name_the_workers_code(a, finding);
   if (s.helpers > 0 && are_named(a, s.helper_looks))
-    finding.evidence.push_back(
-        looks_sentence(a, s.helper_looks, finding.claims, "the main threads of its workers were"));
+    finding.evidence.push_back(places_sentence(a, s.helper_looks, "the main threads of its workers were"));
   else if (s.helpers == 0 && are_named(a, s.owner_looks))
     finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   may_want_memory(a, s, finding);
