@@ -54,7 +54,10 @@ Means means_of(const std::vector<Activity>& list, const Windows& windows, Looks&
     if (a.state != '?') looks.states += weight, looks.blocked += a.state == 'D' ? weight : 0;
     if (a.wait == WaitChannel::kUnknown) return;
     looks.count += weight, looks.in[static_cast<std::size_t>(a.wait)] += weight;
-    if (a.waits_for != kNoList) looks.waits[{a.wait, a.waits_for}] += weight;
+    if (a.waits_for == kNoList) return;
+    Looks::Named& named = looks.waits[{a.wait, a.waits_for}];
+    named.count += weight, named.seconds += seconds(a.end - a.begin);
+    named.sent += static_cast<double>(a.sent), named.received += static_cast<double>(a.received);
   });
   return mean;
 }

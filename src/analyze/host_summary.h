@@ -20,8 +20,13 @@ struct DeviceTime;
 struct Looks {
   std::array<double, 12> in{};  // by WaitChannel
   double count = 0;
-  double states = 0, blocked = 0;                          // looks at their state, and those in state D
-  std::map<std::pair<WaitChannel, ListId>, double> waits;  // of these in JobView::waits, those that tell what for
+  double states = 0, blocked = 0;  // looks at their state, and those in state D
+  // Those that tell what for, by JobView::waits. Their intervals and what came and went in these are whole: in or near
+  // the time that is summed up.
+  struct Named {
+    double count = 0, seconds = 0, sent = 0, received = 0;
+  };
+  std::map<std::pair<WaitChannel, ListId>, Named> waits;
 
   [[nodiscard]] double share(std::initializer_list<WaitChannel> channels) const;  // 0 without looks
   [[nodiscard]] double blocked_share() const { return states > 0 ? blocked / states : 0; }

@@ -48,12 +48,7 @@ struct Activity {
   char state = '?';                               // likewise
   WaitChannel wait = WaitChannel::kUnknown;       // likewise; kUnknown where nobody looked
   ListId waits_for = kNoList;                     // likewise; a key of JobView::waits, if that is known
-};
-
-// What main threads slept for, and what went over it meanwhile where it is a connection.
-struct WaitedFor {
-  std::vector<WaitTarget> targets;  // the first that is ready ends the wait
-  std::optional<double> sent, received;
+  float sent = 0, received = 0;  // bytes over that, where it is a connection, since the last look at it
 };
 
 // What the whole machine, or the job's cgroup, did between two of its rows; absent is what it does not count.
@@ -76,11 +71,11 @@ struct JobView {
   std::vector<ContextUse> graphics;  // desktop processes: they own nothing
   Nanos listing_interval = kSecond;  // median time between process listings
   BatchView batch;
-  std::vector<std::vector<SourceId>> children;  // by SourceId of a process
-  std::vector<bool> holds;                      // by SourceId of a process: it holds a context of `uses`
-  std::vector<bool> in_job;                     // likewise: it belongs to the job
-  std::vector<std::vector<Activity>> did;       // by SourceId of a process; empty for fewer than two rows
-  std::map<ListId, WaitedFor> waits;
+  std::vector<std::vector<SourceId>> children;      // by SourceId of a process
+  std::vector<bool> holds;                          // by SourceId of a process: it holds a context of `uses`
+  std::vector<bool> in_job;                         // likewise: it belongs to the job
+  std::vector<std::vector<Activity>> did;           // by SourceId of a process; empty for fewer than two rows
+  std::map<ListId, std::vector<WaitTarget>> waits;  // what main threads slept for; the first that is ready ends it
   std::vector<MachineActivity> machine;
   std::vector<MachineActivity> group;  // of the cgroup, where it counts pressure of its own
   // The most that processes of the job could have to keep files in; absent where that is not recorded.

@@ -47,24 +47,20 @@ WaitChannel polled(const std::vector<WaitTarget>& targets) {
   return alike ? first : WaitChannel::kPoll;
 }
 
-// What went over each connection between the looks at it. One that counts less than before is another one, to the same
-// place; what the first one had carried when a process was first looked at is not of this recording, if that ran
-// before.
-void add_carried(const Track& track, bool born, JobView& view) {
+// What went over connections between the looks at them, in the look at its end.
+void add_carried(const Track& track, std::vector<Activity>& looks) {
   const Column *sent = track.find(Metric::kConnectionSent), *received = track.find(Metric::kConnectionReceived);
   if (!sent || !received) return;
-  std::map<ListId, std::size_t> last;
+  std::int64_t sent_before = 0, received_before = 0;
+  auto look = looks.begin();
   for (std::size_t row = 0; row < track.at.size(); ++row) {
-    const auto waits = view.waits.find(list_at(track.lists, track.at[row]));
-    if (waits == view.waits.end() || !sent->has(row) || !received->has(row)) continue;
-    const auto [before, first] = last.try_emplace(waits->first, row);
-    const auto add = [&](const Column& column, std::optional<double>& sum) {
-      const std::int64_t now = column.values[row], then = first ? 0 : column.values[before->second];
-      sum = sum.value_or(0) + (first && !born ? 0.0 : static_cast<double>(now >= then ? now - then : now));
-    };
-    add(*sent, waits->second.sent);
-    add(*received, waits->second.received);
-    before->second = row;
+    if (!sent->has(row) || !received->has(row)) continue;
+    while (look != looks.end() && look->end < track.at[row]) ++look;
+    if (look != looks.end() && look->end == track.at[row] && look->waits_for != kNoList) {
+      look->sent += static_cast<float>(std::max<std::int64_t>(0, sent->values[row] - sent_before));
+      look->received += static_cast<float>(std::max<std::int64_t>(0, received->values[row] - received_before));
+    }
+    sent_before = sent->values[row], received_before = received->values[row];
   }
 }
 
@@ -78,16 +74,16 @@ void add_waits(const Recording& recording, JobView& view) {
     for (const ListRow& row : track.lists)
       if (!view.waits.contains(row.list))
         if (auto targets = targets_of(recording, row.list); !targets.empty())
-          view.waits.emplace(row.list, WaitedFor{std::move(targets), std::nullopt, std::nullopt});
-    for (Activity& look : view.did[static_cast<std::size_t>(process)]) {
+          view.waits.emplace(row.list, std::move(targets));
+    std::vector<Activity>& looks = view.did[static_cast<std::size_t>(process)];
+    for (Activity& look : looks) {
       if (look.wait == WaitChannel::kUnknown || look.wait == WaitChannel::kRunning) continue;
       const auto waits = view.waits.find(list_at(track.lists, look.end));
       if (waits == view.waits.end()) continue;
       look.waits_for = waits->first;
-      if (look.wait == WaitChannel::kPoll) look.wait = polled(waits->second.targets);
+      if (look.wait == WaitChannel::kPoll) look.wait = polled(waits->second);
     }
-    const Process facts = process_of(recording.sources[static_cast<std::size_t>(process)]);
-    add_carried(track, facts.start >= recording.meta.start, view);
+    add_carried(track, looks);
   }
 }
 

@@ -31,8 +31,7 @@ struct NamedWait {
   WaitChannel channel = WaitChannel::kUnknown;
   std::vector<WaitTarget> targets;
   double share = 0;  // of all looks
-  double sent = 0, received = 0;
-  bool counted = false;
+  Looks::Named looks{};
 };
 
 void unite(std::vector<std::int64_t>& pids, const std::vector<std::int64_t>& more) {
@@ -44,20 +43,18 @@ void unite(std::vector<std::int64_t>& pids, const std::vector<std::int64_t>& mor
 std::vector<NamedWait> named_waits(const Analysis& a, const Looks& looks) {
   using Names = std::vector<std::pair<WaitKind, std::string>>;
   std::map<std::pair<WaitChannel, Names>, NamedWait> by_name;
-  for (const auto& [where, weight] : looks.waits) {
-    const WaitedFor& waited = a.job.waits.at(where.second);
+  for (const auto& [where, seen] : looks.waits) {
+    const std::vector<WaitTarget>& targets = a.job.waits.at(where.second);
     Names names;
-    for (const WaitTarget& target : waited.targets) names.emplace_back(target.kind, target.name);
+    for (const WaitTarget& target : targets) names.emplace_back(target.kind, target.name);
     NamedWait& one = by_name[{where.first, names}];
     one.channel = where.first;
     if (one.targets.empty())
-      one.targets = waited.targets;
+      one.targets = targets;
     else
-      for (std::size_t i = 0; i < one.targets.size(); ++i) unite(one.targets[i].pids, waited.targets[i].pids);
-    one.share += weight / looks.count;
-    one.sent += waited.sent.value_or(0);
-    one.received += waited.received.value_or(0);
-    one.counted |= waited.sent.has_value();
+      for (std::size_t i = 0; i < one.targets.size(); ++i) unite(one.targets[i].pids, targets[i].pids);
+    one.share += seen.count / looks.count;
+    one.looks.seconds += seen.seconds, one.looks.sent += seen.sent, one.looks.received += seen.received;
   }
   std::vector<NamedWait> waits;
   for (auto& [names, wait] : by_name) waits.push_back(std::move(wait));
@@ -65,18 +62,24 @@ std::vector<NamedWait> named_waits(const Analysis& a, const Looks& looks) {
   return waits;
 }
 
-// The one process at the other end.
+// The one process at the other end; nothing where the recording has several of that number.
 const RecordedProcess* process_at(const Analysis& a, const WaitTarget& target) {
-  if (target.pids.size() != 1) return nullptr;
-  for (const RecordedProcess& process : a.processes)
-    if (process.facts.pid == target.pids.front()) return &process;
-  return nullptr;
+  const RecordedProcess* found = nullptr;
+  for (const RecordedProcess& process : a.processes) {
+    if (target.pids.size() != 1 || process.facts.pid != target.pids.front()) continue;
+    if (found) return nullptr;
+    found = &process;
+  }
+  return found;
 }
 
-// "process 4243 (ffmpeg -i a.mp4 -)"; else "".
+// "process 4243 (ffmpeg -i a.mp4 -)", where that is one; else "".
 std::string other_end(const Analysis& a, const WaitTarget& target) {
+  if (target.pids.size() != 1) return "";
   const RecordedProcess* process = process_at(a, target);
-  return process ? fmt::format("process {} ({})", process->facts.pid, name_of(process->facts)) : "";
+  const bool named = process || (target.kind != WaitKind::kConnection && target.kind != WaitKind::kAccepted);
+  return fmt::format("process {}{}", target.pids.front(),
+                     named ? fmt::format(" ({})", process ? name_of(process->facts) : target.name) : "");
 }
 
 std::string words_of(const Analysis& a, const WaitTarget& target) {
@@ -135,15 +138,21 @@ void tell_files_by_folder(double least, WaitChannel channel, std::vector<NamedWa
     waits.push_back({.channel = channel, .targets = {{WaitKind::kFile, folder}}, .share = share});
 }
 
-// What over a connection went, and came: whether it is fed by the far end, or feeds that.
+// A connection whose other end is no process of the job, as far as is known; whichever end made it.
+bool leads_out(const NamedWait& wait) {
+  return (is_one(wait, WaitKind::kConnection) || is_one(wait, WaitKind::kAccepted)) &&
+         wait.targets.front().pids.empty();
+}
+
+// What over such a connection came and went: whether it is fed by the far end, or feeds that.
 enum class Flow { kUnknown, kIn, kOut };
-Flow flow_of(const Analysis& a, const NamedWait& wait) {
+Flow flow_of(const NamedWait& wait) {
   constexpr double kFarMore = 10;            // times as many bytes, by judgement
   constexpr double kAnswersPerSecond = 1e5;  // bytes: below that it may be what is asked and answered, by judgement
-  const double least = kAnswersPerSecond * seconds(a.ledger.span());
-  if (!wait.counted) return Flow::kUnknown;
-  if (wait.received >= std::max(least, kFarMore * wait.sent)) return Flow::kIn;
-  if (wait.sent >= std::max(least, kFarMore * wait.received)) return Flow::kOut;
+  const double least = kAnswersPerSecond * wait.looks.seconds, sent = wait.looks.sent, received = wait.looks.received;
+  if (!leads_out(wait)) return Flow::kUnknown;
+  if (received >= std::max(least, kFarMore * sent) && received > 0) return Flow::kIn;
+  if (sent >= std::max(least, kFarMore * received) && sent > 0) return Flow::kOut;
   return Flow::kUnknown;
 }
 
@@ -154,9 +163,7 @@ std::string words_of(const Analysis& a, const NamedWait& wait) {
 }
 
 // The one of this place that was seen most, if that is often.
-std::optional<NamedWait> most_in(const Analysis& a, const Looks& looks, WaitChannel channel) {
-  const double least = a.limits[Threshold::kChannelShare];
-  std::vector<NamedWait> waits = named_waits(a, looks);
+std::optional<NamedWait> most_in(WaitChannel channel, double least, std::vector<NamedWait> waits) {
   std::erase_if(waits, [&](const NamedWait& wait) { return wait.channel != channel; });
   tell_files_by_folder(least, channel, waits);
   const auto most = std::max_element(waits.begin(), waits.end(),
@@ -165,43 +172,49 @@ std::optional<NamedWait> most_in(const Analysis& a, const Looks& looks, WaitChan
   return *most;
 }
 
-}  // namespace
-
-bool are_named(const Analysis& a, const Looks& looks) {
-  const auto seen = seen_in(looks, a.limits[Threshold::kChannelShare]);
-  return std::any_of(seen.begin(), seen.end(),
-                     [&](const Seen& place) { return most_in(a, looks, place.channel).has_value(); });
-}
-
-std::string places_sentence(const Analysis& a, const Looks& looks, std::string_view whose) {
+// `any`: whether a place has a name.
+std::string places_sentence(const Analysis& a, const Looks& looks, std::string_view whose, bool& any) {
   constexpr double kNearlyAll = 0.9;
+  const double least = a.limits[Threshold::kChannelShare];
+  const std::vector<NamedWait> waits = named_waits(a, looks);
   std::string text = fmt::format("when looked at in or near this time, {}", whose);
   std::string_view comma = " ";
-  for (const Seen& place : seen_in(looks, a.limits[Threshold::kChannelShare])) {
-    const auto named = most_in(a, looks, place.channel);
+  for (const Seen& place : seen_in(looks, least)) {
+    const auto named = most_in(place.channel, least, waits);
     const bool all = named && named->share >= kNearlyAll * place.share;
+    any |= named.has_value();
     text += fmt::format("{}{} ({}", std::exchange(comma, ", "), all ? words_of(a, *named) : place_of(place.channel),
                         human_percent(place.share));
     if (named && !all) text += fmt::format("; {} in {}", words_of(a, *named), human_percent(named->share));
     text += ")";
-    if (named && named->counted && named->sent + named->received > 0)
-      text += fmt::format(", over which {} came and {} went while it was watched",
-                          human_bytes(static_cast<std::int64_t>(named->received)),
-                          human_bytes(static_cast<std::int64_t>(named->sent)));
+    if (named && named->looks.sent + named->looks.received > 0)
+      text +=
+          fmt::format(", over which {} came and {} went", human_bytes(static_cast<std::int64_t>(named->looks.received)),
+                      human_bytes(static_cast<std::int64_t>(named->looks.sent)));
   }
   return text;
 }
 
+}  // namespace
+
+std::vector<std::string> named_places(const Analysis& a, const Looks& looks, std::string_view whose) {
+  bool any = false;
+  std::string sentence = places_sentence(a, looks, whose, any);
+  return any ? std::vector{std::move(sentence)} : std::vector<std::string>();
+}
+
 std::string looks_sentence(const Analysis& a, const Looks& looks, const Claims& claims) {
   constexpr double kMostOfIt = 0.75;  // then looks that are near the claims are in them
-  const std::string text = places_sentence(a, looks, "its main thread was");
+  bool any = false;
+  const std::string text = places_sentence(a, looks, "its main thread was", any);
   return part_claimed(claims) < kMostOfIt ? text + "; waits for its kernels may be among these" : text;
 }
 
 namespace {
 
+// One process of the job is at the other end; the end of a child is told by name_the_child().
 bool is_to_a_process(const NamedWait& wait) {
-  return is_one(wait, WaitKind::kPipe) || is_one(wait, WaitKind::kFullPipe) || is_one(wait, WaitKind::kUnixSocket);
+  return wait.targets.size() == 1 && wait.targets.front().pids.size() == 1 && !is_one(wait, WaitKind::kChild);
 }
 
 // The share of the looks at owners in which they waited for what this takes.
@@ -213,10 +226,9 @@ double share_of(const std::vector<NamedWait>& waits, const Wanted& wanted) {
 }
 
 void say_who(const Analysis& a, const WaitTarget& target, Finding& finding) {
-  const RecordedProcess* other = process_at(a, target);
-  if (!other) return;
   finding.title = "The GPU waits while the training process waits for " + other_end(a, target);
-  if (!a.job.holds[static_cast<std::size_t>(other->source)]) return;
+  const RecordedProcess* other = process_at(a, target);
+  if (!other || !a.job.holds[static_cast<std::size_t>(other->source)]) return;
   finding.title += ", which is on a GPU, too";
   // It waits for that process, whatever that is at; why it wakes up late is another matter.
   const bool cores = std::find(finding.candidates.begin(), finding.candidates.end(), Cause::kCpuOversubscribed) !=
@@ -225,13 +237,14 @@ void say_who(const Analysis& a, const WaitTarget& target, Finding& finding) {
   if (cores) finding.candidates.push_back(Cause::kCpuOversubscribed);
 }
 
-// What is left of the set is the cause: for this reason, and with the far end where one is waited for.
-void decide(const std::vector<NamedWait>& waits, double least, std::string title, const char* advice,
+// What is left of the set is the cause, by what went over connections, and with the far end where that is one.
+void decide(const std::vector<NamedWait>& waits, Flow flow, double least, std::string title, const char* advice,
             Finding& finding) {
   finding.cause = finding.candidates.front();
   finding.candidates.clear();
-  const NamedWait& most = waits.front();
-  if (most.share >= least && is_one(most, WaitKind::kConnection)) title += " to " + most.targets.front().name;
+  const auto most = std::find_if(waits.begin(), waits.end(), [&](const NamedWait& w) { return flow_of(w) == flow; });
+  if (most != waits.end() && most->share >= least && is_one(*most, WaitKind::kConnection))
+    title += " to " + most->targets.front().name;
   finding.title = std::move(title);
   finding.advice = advice;
 }
@@ -246,11 +259,12 @@ std::string pipe_end(const Analysis& a, const Looks& looks) {
 
 void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Finding& finding) {
   const std::vector<NamedWait> waits = named_waits(a, s.owner_looks);
-  const double fed = share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == Flow::kIn; });
-  const double feeds = share_of(waits, [&](const NamedWait& wait) { return flow_of(a, wait) == Flow::kOut; });
+  const double fed = share_of(waits, [](const NamedWait& wait) { return flow_of(wait) == Flow::kIn; });
+  const double feeds = share_of(waits, [](const NamedWait& wait) { return flow_of(wait) == Flow::kOut; });
   const double reads = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kPipe); });
   const double writes = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kFullPipe); });
-  const double accepted = share_of(waits, [](const NamedWait& wait) { return is_one(wait, WaitKind::kAccepted); });
+  const double accepted =
+      share_of(waits, [](const NamedWait& wait) { return leads_out(wait) && is_one(wait, WaitKind::kAccepted); });
   // The looks are of whole readings, of which a part is claimed.
   const double claimed = part_claimed(finding.claims), some = a.limits[Threshold::kChannelShare];
   const double most = a.limits[Threshold::kMajority] * claimed, covers = a.limits[Threshold::kCovers] * claimed;
@@ -276,10 +290,10 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
   }
   if (finding.candidates == Causes{Cause::kSlowStorage} && fed >= most)
-    decide(waits, covers, "The GPU waits for data that comes over a connection",
+    decide(waits, Flow::kIn, covers, "The GPU waits for data that comes over a connection",
            "read ahead beside the kernels, or copy the data to a local disk", finding);
   else if (finding.candidates == Causes{Cause::kLoggingUpload} && feeds >= most)
-    decide(waits, covers, "The GPU waits while data is sent over a connection",
+    decide(waits, Flow::kOut, covers, "The GPU waits while data is sent over a connection",
            "send less or less often, or from a thread or process of its own", finding);
   else if (!waits.empty() && waits.front().share >= covers && is_to_a_process(waits.front()))
     say_who(a, waits.front().targets.front(), finding);

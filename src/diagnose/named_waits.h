@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "analyze/analysis.h"
 #include "model/finding.h"
@@ -9,15 +10,12 @@
 // Waits whose other end the recording names: a connection, a pipe, a child process, a file.
 namespace headroom::diagnose {
 
-// Whether a place in which they were seen often has a name.
-[[nodiscard]] bool are_named(const Analysis& a, const Looks& looks);
-
-// Where threads were when they were looked at, most often first: "when looked at in or near this time, its main thread
-// was on a connection to 10.0.0.5:9000 (82 %), over which 3.1 GiB came and 2 MiB went while it was watched".
-[[nodiscard]] std::string places_sentence(const Analysis& a, const Looks& looks, std::string_view whose);
-// The same of owners of a GPU. Looks are readings apart: where the claims are short, waits for kernels between them may
-// be among these.
+// Where owners of a GPU were when they were looked at, most often first: "when looked at in or near this time, its main
+// thread was on a connection to 10.0.0.5:9000 (82 %), over which 3.1 GiB came and 2 MiB went". Looks are readings
+// apart: where the claims are short, waits for kernels between them may be among these.
 [[nodiscard]] std::string looks_sentence(const Analysis& a, const Looks& looks, const Claims& claims);
+// The same of others, if a place where they were often has a name; else nothing.
+[[nodiscard]] std::vector<std::string> named_places(const Analysis& a, const Looks& looks, std::string_view whose);
 
 // "process 4243 (ffmpeg -i a.mp4 -)" at the other end of the pipe or socket that was waited on most; "" where that is
 // not known.

@@ -316,7 +316,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
       follow_the_rhythm(a, s, finding);
     follow_the_family(a, finding);
   }
-  follow_the_wait(a, s, in_pauses, finding);
+  if (hardly(a, s.owner_cpu + s.owner_delay, finding.claims)) follow_the_wait(a, s, in_pauses, finding);
   finding.asleep = hardly(a, s.owner_cpu + s.owner_delay + s.owner_threads, finding.claims);
   exclude_copies(a, finding);
   may_want_memory(a, s, finding);

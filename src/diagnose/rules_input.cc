@@ -287,9 +287,9 @@ std::vector<Finding> idle_input(const Analysis& a, const IdleParts& parts) {
     may_be_restarts(a, parts, finding);
   }
   if (s.helpers > 0) name_the_workers_code(a, finding);
-  if (s.helpers > 0 && are_named(a, s.helper_looks))
-    finding.evidence.push_back(places_sentence(a, s.helper_looks, "the main threads of its workers were"));
-  else if (s.helpers == 0 && are_named(a, s.owner_looks))
+  if (s.helpers > 0)
+    append(finding.evidence, named_places(a, s.helper_looks, "the main threads of its workers were"));
+  else if (!named_places(a, s.owner_looks, "").empty())
     finding.evidence.push_back(looks_sentence(a, s.owner_looks, finding.claims));
   may_want_memory(a, s, finding);
   gains_at_most(a, finding, std::string(kCondition), ends);

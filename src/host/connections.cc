@@ -192,6 +192,18 @@ std::optional<Carried> carried_by(const Connection& connection) {
   return Carried{static_cast<std::int64_t>(info.tcpi_bytes_acked), static_cast<std::int64_t>(info.tcpi_bytes_received)};
 }
 
+Carried CarriedSince::grown(std::uint64_t inode, const Carried& now, bool from_opening, Nanos at) {
+  constexpr std::size_t kMost = 1024;
+  const auto known = last_.find(inode);
+  const bool is_new = known == last_.end();
+  const Carried before = !is_new ? known->second.carried : from_opening ? Carried{} : now;
+  if (is_new && last_.size() >= kMost)
+    last_.erase(std::min_element(last_.begin(), last_.end(),
+                                 [](const auto& x, const auto& y) { return x.second.at < y.second.at; }));
+  last_[inode] = {now, at};
+  return {std::max<std::int64_t>(0, now.sent - before.sent), std::max<std::int64_t>(0, now.received - before.received)};
+}
+
 std::optional<std::uint64_t> unix_peer(std::uint64_t inode) {
   unix_diag_req request{};
   request.sdiag_family = AF_UNIX;

@@ -51,6 +51,21 @@ struct Carried {
   std::int64_t sent = 0, received = 0;  // bytes since it was opened; sent ones were acknowledged
 };
 [[nodiscard]] std::optional<Carried> carried_by(const Connection& connection);
+
+// What connections carry from one look at each to the next.
+class CarriedSince {
+ public:
+  // Since the last look at it; of one that was not looked at before since it was opened, if `from_opening`, else 0.
+  [[nodiscard]] Carried grown(std::uint64_t inode, const Carried& now, bool from_opening, Nanos at);
+
+ private:
+  struct Look {
+    Carried carried;
+    Nanos at = 0;
+  };
+  std::unordered_map<std::uint64_t, Look> last_;  // of those looked at last
+};
+
 // The inode of the other end of a Unix socket, likewise.
 [[nodiscard]] std::optional<std::uint64_t> unix_peer(std::uint64_t inode);
 

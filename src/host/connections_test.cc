@@ -98,6 +98,15 @@ TEST(LiveConnections, AreFoundWithBothEndsAndWhatTheyCarried) {
   EXPECT_NE(Connections(connections).find(proc, ::getpid(), inode_of(server), 2000 * kSecond), nullptr);
 }
 
+TEST(CarriedBytes, AreOfEachConnectionSinceTheLastLookAtIt) {
+  CarriedSince since;
+  EXPECT_EQ(since.grown(7, {.sent = 10, .received = 500}, true, 1).received, 500);
+  EXPECT_EQ(since.grown(8, {.sent = 10, .received = 900}, false, 2).received, 0) << "it may have been open for long";
+  EXPECT_EQ(since.grown(7, {.sent = 11, .received = 600}, true, 3).received, 100) << "another one in between";
+  EXPECT_EQ(since.grown(8, {.sent = 30, .received = 900}, false, 4).sent, 20);
+  EXPECT_EQ(since.grown(7, {.sent = 0, .received = 0}, true, 5).received, 0) << "never less than nothing";
+}
+
 TEST(LiveConnections, AUnixSocketHasAnotherEnd) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);

@@ -201,6 +201,7 @@ bool TreeReader::admit(const Candidate& candidate, Nanos at, RecordingSink& sink
                 .looks = 1,
                 .comm = facts.process.comm,
                 .watched = holds(roots_, candidate.pid)};
+  member.born = !scanning_all_;
   const Member* parent = find(candidate.ppid);
   member.source = sink.add_source(
       Source{SourceKind::kProcess, member.key, parent ? parent->source : kNoSource, to_attrs(facts.process)});
@@ -265,7 +266,7 @@ void TreeReader::read_wait(Member& member, Nanos at, RecordingSink& sink) {
   if (wait_reads_left_-- > 0) {
     std::vector<std::int64_t> job;
     for (const Member& one : members_) job.push_back(one.probe.pid());
-    wait = wait_reader_.read(proc_, {member.probe.pid(), member.probe.blocked()}, job, at);
+    wait = wait_reader_.read(proc_, {member.probe.pid(), member.born, member.probe.blocked()}, job, at);
   }
   if (wait.targets.empty() && member.waits == kNoSource) return;
   if (member.waits == kNoSource)
@@ -280,10 +281,12 @@ void TreeReader::read_wait(Member& member, Nanos at, RecordingSink& sink) {
   const bool kept = std::find(texts.begin(), texts.end(), kNoText) == texts.end();
   const ListId told = kept ? sink.intern_list(texts) : kNoList, list = told == kNoList ? none : told;
   if (list != std::exchange(member.waits_for, list)) sink.add_list_row(member.waits, ListRow{at, list});
-  if (wait.carried)
-    sink.add_row(member.waits, at,
-                 std::array{Cell{Metric::kConnectionSent, wait.carried->sent, std::nullopt},
-                            Cell{Metric::kConnectionReceived, wait.carried->received, std::nullopt}});
+  if (!wait.carried) return;
+  member.carried.sent += wait.carried->sent;
+  member.carried.received += wait.carried->received;
+  sink.add_row(member.waits, at,
+               std::array{Cell{Metric::kConnectionSent, member.carried.sent, std::nullopt},
+                          Cell{Metric::kConnectionReceived, member.carried.received, std::nullopt}});
 }
 
 void TreeReader::end(Member& member, Nanos at, RecordingSink& sink) {

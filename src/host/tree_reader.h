@@ -71,6 +71,8 @@ class TreeReader final : public Reader {
     SourceId source = kNoSource;
     SourceId waits = kNoSource;
     ListId waits_for = kNoList;
+    Carried carried{};  // by the connections that it waited on, at the looks so far
+    bool born = false;  // it was found when it began
     std::string key;
     std::vector<std::int64_t> inner_pids;  // in nested pid namespaces
     Nanos look_again = 0;                  // when its facts are read once more (exec may follow the fork); 0: never

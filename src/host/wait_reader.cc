@@ -139,7 +139,7 @@ std::vector<int> of_epoll(std::string_view fdinfo) {
   constexpr std::string_view kLine = "tfd:";
   std::vector<int> files;
   for (const std::string_view line : split(fdinfo, '\n')) {
-    if (!line.starts_with(kLine) || files.size() >= kMostFiles) continue;
+    if (!line.starts_with(kLine)) continue;
     const std::string_view rest = trim(line.substr(kLine.size()));
     if (const auto file = parse_number<int>(rest.substr(0, rest.find(' ')))) files.push_back(*file);
   }
@@ -238,15 +238,16 @@ std::vector<std::int64_t> WaitReader::search(ProcDir& proc, const OtherEnd& end,
 // Named where all of them are called alike.
 WaitTarget WaitReader::with_holders(ProcDir& proc, WaitKind kind, const OtherEnd& end,
                                     std::span<const std::int64_t> job, Nanos at) {
-  constexpr Nanos kGoodFor = 30 * kSecond;
+  constexpr Nanos kGoodFor = 30 * kSecond, kShare = 200;
   constexpr std::size_t kMostRemembered = 256, kMostProcesses = 128;
   WaitTarget target{kind, ""};
   if (at - holders_from_ > kGoodFor || holders_.size() > kMostRemembered) holders_.clear(), holders_from_ = at;
   auto found = holders_.find(end);
   if (found == holders_.end()) {
     if (at < next_search_ || job.size() > kMostProcesses) return target;
-    next_search_ = due_after(at, kSecond);
+    const Nanos begin = boottime_now();
     found = holders_.emplace(end, search(proc, end, job)).first;
+    next_search_ = at + std::max(kSecond, kShare * (boottime_now() - begin));
   }
   for (const std::int64_t pid : found->second) {
     const std::string name = name_of(proc, pid);
@@ -259,55 +260,60 @@ WaitTarget WaitReader::with_holders(ProcDir& proc, WaitKind kind, const OtherEnd
   return target;
 }
 
-void WaitReader::add_file(ProcDir& proc, std::int64_t pid, int descriptor, std::span<const std::int64_t> job, Nanos at,
-                          Wait& wait) {
+std::optional<WaitTarget> WaitReader::target_of(ProcDir& proc, const Sleeper& sleeper, int descriptor,
+                                                std::span<const std::int64_t> job, Nanos at, Wait& wait) {
+  const std::int64_t pid = sleeper.pid;
   const auto read = proc.read_link(fmt::format("{}/fd/{}", pid, descriptor).c_str());
-  if (!read) return;
+  if (!read) return std::nullopt;
   const std::string link(*read);
-  const auto put = [&](WaitTarget target) {
-    if (target.name.empty()) return;
-    if (std::find(wait.targets.begin(), wait.targets.end(), target) == wait.targets.end())
-      wait.targets.push_back(std::move(target));
-  };
+  const auto named = [](WaitTarget target) { return target.name.empty() ? std::nullopt : std::optional(target); };
   if (const auto inode = inode_of(link, kSocket)) {
     if (const Connection* connection = connections_.find(proc, pid, *inode, at)) {
       WaitTarget target{connection->accepted ? WaitKind::kAccepted : WaitKind::kConnection,
                         connection->accepted ? std::to_string(connection->here.port) : to_text(connection->there)};
       if (const auto other = connection->other_end)
         target.pids = with_holders(proc, target.kind, {fmt::format("{}{}]", kSocket, *other), pid, {}}, job, at).pids;
-      if (live_) wait.carried = carried_by(*connection);
-      put(std::move(target));
-    } else if (const auto peer = live_ ? unix_peer(*inode) : std::nullopt) {
-      put(with_holders(proc, WaitKind::kUnixSocket, {fmt::format("{}{}]", kSocket, *peer), pid, {}}, job, at));
+      if (const auto now = live_ ? carried_by(*connection) : std::nullopt)
+        wait.carried = carried_.grown(*inode, *now, sleeper.born, at);
+      return target;
     }
-  } else if (inode_of(link, kPipe)) {
-    if (const auto written = is_written(proc, pid, descriptor))
-      put(with_holders(proc, *written ? WaitKind::kFullPipe : WaitKind::kPipe, {link, pid, !*written}, job, at));
-  } else if (channel_of_file(link) == WaitChannel::kTerminal) {
-    put({WaitKind::kTerminal, link});
-  } else if (link.starts_with("/dev/nvidia")) {
-    put({WaitKind::kDevice, link});
-  } else if (link.starts_with("/") && !link.starts_with("/dev/")) {
-    put({WaitKind::kFile, valid_utf8(link)});
+    const auto peer = live_ ? unix_peer(*inode) : std::nullopt;
+    if (!peer) return std::nullopt;
+    return named(with_holders(proc, WaitKind::kUnixSocket, {fmt::format("{}{}]", kSocket, *peer), pid, {}}, job, at));
   }
+  if (inode_of(link, kPipe)) {
+    const auto written = is_written(proc, pid, descriptor);
+    if (!written) return std::nullopt;
+    return named(with_holders(proc, *written ? WaitKind::kFullPipe : WaitKind::kPipe, {link, pid, !*written}, job, at));
+  }
+  if (channel_of_file(link) == WaitChannel::kTerminal) return WaitTarget{WaitKind::kTerminal, link};
+  if (link.starts_with("/dev/nvidia")) return WaitTarget{WaitKind::kDevice, link};
+  if (link.starts_with("/") && !link.starts_with("/dev/")) return WaitTarget{WaitKind::kFile, valid_utf8(link)};
+  return std::nullopt;
 }
 
 WaitReader::Wait WaitReader::read(ProcDir& proc, const Sleeper& sleeper, std::span<const std::int64_t> job, Nanos at) {
   Wait wait;
   const Files files = files_of(proc, sleeper);
-  for (const int descriptor : files.descriptors) add_file(proc, sleeper.pid, descriptor, job, at, wait);
+  if (files.descriptors.size() > kMostFiles) return wait;
+  for (const int descriptor : files.descriptors) {
+    auto target = target_of(proc, sleeper, descriptor, job, at, wait);
+    if (!target) return {};  // that may be the one: a wake-up from another thread, say
+    if (std::find(wait.targets.begin(), wait.targets.end(), *target) == wait.targets.end())
+      wait.targets.push_back(std::move(*target));
+  }
+  if (files.descriptors.size() != 1) wait.carried.reset();
   if (!files.path.empty()) wait.targets.push_back({WaitKind::kFile, valid_utf8(files.path)});
   if (files.child.value_or(0) > 0)
     if (const std::string name = name_of(proc, *files.child); !name.empty())
       wait.targets.push_back({WaitKind::kChild, name, {*files.child}});
-  if (wait.targets.size() > kMostTargets) wait.targets.clear();
+  if (wait.targets.size() > kMostTargets) return {};
   for (WaitTarget& target : wait.targets) {
     if ((target.kind != WaitKind::kFile && target.kind != WaitKind::kChild) || named_++ < kMostNamed) continue;
     target.pids.clear();
     if (target.kind == WaitKind::kFile) target.name.resize(target.name.rfind('/') + 1);  // the folder
   }
   std::erase_if(wait.targets, [](const WaitTarget& target) { return target.name.empty(); });
-  if (wait.targets.size() != 1) wait.carried.reset();
   return wait;
 }
 

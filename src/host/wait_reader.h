@@ -24,10 +24,11 @@ class WaitReader {
 
   struct Wait {
     std::vector<WaitTarget> targets;  // the first that is ready ends the wait; none: not known
-    std::optional<Carried> carried;   // by the connection, if that is all it waits for
+    std::optional<Carried> carried;   // by the connection since the last look at it, if that is all it waits for
   };
   struct Sleeper {
     std::int64_t pid = 0;
+    bool born = false;     // it was known from its beginning: so were its connections
     bool blocked = false;  // its memory is left alone then: a page of it may be on what it is blocked on
   };
   // `job`: the processes of the job.
@@ -40,8 +41,9 @@ class WaitReader {
     std::optional<std::int64_t> child;  // -1: any
   };
   [[nodiscard]] Files files_of(ProcDir& proc, const Sleeper& sleeper) const;
-  void add_file(ProcDir& proc, std::int64_t pid, int descriptor, std::span<const std::int64_t> job, Nanos at,
-                Wait& wait);
+  // What a file is, by name; nothing where that is not known.
+  [[nodiscard]] std::optional<WaitTarget> target_of(ProcDir& proc, const Sleeper& sleeper, int descriptor,
+                                                    std::span<const std::int64_t> job, Nanos at, Wait& wait);
   struct OtherEnd {
     std::string link;             // "pipe:[42]"
     std::int64_t of = 0;          // the process that holds this end
@@ -55,6 +57,7 @@ class WaitReader {
 
   bool live_;
   Connections connections_;
+  CarriedSince carried_;
   std::map<OtherEnd, std::vector<std::int64_t>> holders_;  // emptied now and then: processes come and go
   Nanos holders_from_ = 0, next_search_ = 0;
   int named_ = 0;  // waits for files and children that were told by name: each may have a name that no other has

@@ -82,6 +82,9 @@ TEST_F(WaitTree, AConnectionIsToldByItsFarEndOrByThePortThatItWasMadeTo) {
   put(10, "fdinfo/9", "pos:\t0\nflags:\t02\ntfd:        4 events:       19 data: 4\ntfd:        5 events: 1 data: 5\n");
   sleeps_in(10, SYS_epoll_pwait, 9);
   EXPECT_EQ(waits_of(10, {10}), (Texts{"accepted 8080", "connection 10.0.0.5:443"}));
+  holds(10, 6, "anon_inode:[eventfd]");
+  put(10, "fdinfo/9", "tfd:        4 events:       19 data: 4\ntfd:        6 events: 1 data: 6\n");
+  EXPECT_EQ(waits_of(10, {10}), Texts{}) << "another thread may wake it";
 }
 
 TEST_F(WaitTree, FilesDevicesTerminalsAndChildrenHaveNames) {

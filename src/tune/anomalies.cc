@@ -153,7 +153,7 @@ void add_too_many_open(const Study& study, const Timeline& timeline, const Paral
                                         "storage's clock",
                                         most, workers, human_duration(held), clock_time(first)),
                     .next = running ? "one that is RUNNING may be dead, or more workers were started"
-                                    : "more workers were there at times"}});
+                                    : "more workers were there at times, or one had died and was marked later"}});
 }
 
 void add_slow(const Study& study, const Timeline& timeline, const StepModel& model, std::vector<Costed>& found) {
@@ -214,13 +214,16 @@ void add_failing_since(const StudyReport& report, std::vector<Costed>& found) {
 }
 
 // So does one of several workers, whatever it tries.
-void add_failing_worker(const StudyReport& report, std::vector<Costed>& found) {
+void add_failing_worker(const Study& study, const StudyReport& report, std::vector<Costed>& found) {
   const FailureGroup* group = failing_worker(report.failures);
   if (!group) return;
+  std::int64_t failed = -group->failed, of = -group->of;  // of all other trials
+  for (const Trial& trial : study.trials)
+    failed += trial.state == TrialState::kFail ? 1 : 0, of += is_finished(trial.state) ? 1 : 0;
   found.push_back({group->worker_seconds,
                    {.kind = "failing_worker",
-                    .text = fmt::format("{} of {} {} failed, whatever the parameters; those of others seldom did",
-                                        group->failed, count_of(group->of, "trial"), group->where),
+                    .text = fmt::format("{} of {} {} failed, and {} of all {} others", group->failed,
+                                        count_of(group->of, "trial"), group->where, failed, of),
                     .next = "look at where that worker runs: its GPU, its memory, its disk, its packages; the log of "
                             "the first of them says most",
                     .trials = listed(group->trials)}});
@@ -340,7 +343,7 @@ std::vector<StudyAnomaly> anomalies(const Study& study, const StudyOptions& opti
   add_slow(study, timeline, model, found);
   add_failing_regions(report, found);
   add_failing_since(report, found);
-  add_failing_worker(report, found);
+  add_failing_worker(study, report, found);
   if (auto still = stood_still(timeline))
     found.push_back({still->seconds * static_cast<double>(report.parallelism.workers), std::move(still->anomaly)});
   add_duplicates(study, timeline, report.worker_time, found);

@@ -97,11 +97,11 @@ def test_a_connection_has_a_far_end_and_a_direction(tmp_path):
     with store("sends") as port:
         fed = first_finding(tmp_path, FETCHES, port)
     said = evidence(fed, f"its main thread was on a connection to 127.0.0.1:{port} (")
-    assert re.search(r"over which \d+ [KM]iB came and \d+ B went", said)
+    assert re.search(r"over which [\d.]+ [KM]iB came and [\d.]+ K?i?B went", said)
     with store("takes") as port:
         feeds = first_finding(tmp_path, UPLOADS, port)
     said = evidence(feeds, f"its main thread was on a connection to 127.0.0.1:{port} (")
-    assert re.search(r"over which \d+ B came and \d+ [KM]iB went", said)
+    assert re.search(r"over which [\d.]+ K?i?B came and [\d.]+ [KM]iB went", said)
     shared = headroom(tmp_path, "export", "a.hrec", "--share", "-f", "jsonl").stdout
     assert "connection host 1" in shared and "127.0.0.1" not in shared
 
