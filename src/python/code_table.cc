@@ -96,9 +96,21 @@ bool CodeTable::check(Snapshot& snapshot, Address at) {
   const std::string text = fmt::format("{} ({}:{})", *name, *file, seen.line);
   seen.id = id_of(text, seen.resumable);
   seen.own = texts_[seen.id] == text && !stacks::is_library(stacks::frame_of(text));
-  if (known_.size() >= kMostCodes) known_.clear(), line_parts_ = 0;
+  if (known_.size() >= kMostCodes) known_.clear(), line_parts_ = calls_ = 0;
   known_[at] = std::move(seen);
   return true;
+}
+
+// The table of lines of the code object at `at`; without data where there is none.
+std::span<const std::byte> CodeTable::bytes_of_lines(Snapshot& snapshot, Address at) const {
+  const std::byte* code = snapshot.need(at, layout_.code_bytes());
+  if (code == nullptr) return {};
+  const auto table = number_at<Address>(code, layout_.line_table);
+  const std::byte* head = snapshot.need(table, kBytesOffset);
+  const auto size = head == nullptr ? kLongestTable + 1 : number_at<std::uint64_t>(head, kCountOffset);
+  if (size > kLongestTable) return {};
+  const std::byte* bytes = size == 0 ? head : snapshot.need(table + kBytesOffset, size);
+  return {bytes, bytes == nullptr ? 0 : size};
 }
 
 // A table that is not as long as the code object says is none.
@@ -106,18 +118,41 @@ std::optional<LineTable> CodeTable::read_lines(Snapshot& snapshot, Address at, s
   const std::byte* code = snapshot.need(at, layout_.code_bytes());
   if (code == nullptr) return std::nullopt;
   const auto pairs = number_at<std::uint64_t>(code, kCountOffset);
-  const auto table = number_at<Address>(code, layout_.line_table);
-  const std::byte* head = snapshot.need(table, kBytesOffset);
-  const auto size = head == nullptr ? kLongestTable + 1 : number_at<std::uint64_t>(head, kCountOffset);
-  if (size > kLongestTable) return std::nullopt;
-  const std::byte* bytes = size == 0 ? head : snapshot.need(table + kBytesOffset, size);
-  if (bytes == nullptr) return std::nullopt;
-  auto lines = LineTable::read(layout_.minor, first_line, {bytes, size});
+  const auto bytes = bytes_of_lines(snapshot, at);
+  if (bytes.data() == nullptr) return std::nullopt;
+  auto lines = LineTable::read(layout_.minor, first_line, bytes);
   const bool counted = layout_.instructions != Layout::kNone;
   if (!lines || (counted && lines->code_bytes() != kPair * pairs)) return std::nullopt;
   if (lines->parts() > kMostLineParts - line_parts_) return std::nullopt;
   line_parts_ += lines->parts();
   return lines;
+}
+
+std::uint64_t CodeTable::offset_of(Address at, std::uint64_t instruction) const {
+  constexpr int kInPairs = 10;
+  return layout_.instructions != Layout::kNone ? instruction - (at + layout_.instructions)
+         : layout_.minor == kInPairs           ? kPair * instruction
+                                               : instruction;
+}
+
+std::optional<CodeId> CodeTable::called(Snapshot& snapshot, Address at, std::uint64_t instruction,
+                                        SourceFiles& source) {
+  const auto found = known_.find(at);
+  const bool has_columns = layout_.instructions != Layout::kNone;  // since 3.11, both
+  if (!has_columns || found == known_.end() || !found->second.lines || !found->second.lines->table) return std::nullopt;
+  const Known& known = found->second;
+  const std::uint64_t offset = offset_of(at, instruction);
+  const auto [call, is_new] = known.lines->calls.try_emplace(offset);
+  if (!is_new || calls_ >= kMostCalls) return call->second;
+  ++calls_;
+  const auto extent = LineTable::extent_at(known.line, bytes_of_lines(snapshot, at), offset);
+  if (!extent) return std::nullopt;
+  const std::string file(stacks::frame_of(texts_[known.id]).file);
+  const std::string name = source.call_at(file, *extent);
+  if (name.empty()) return std::nullopt;
+  const std::string text = stacks::text_of_call(name, file, extent->line);
+  if (const CodeId id = id_of(text, false); texts_[id] == text) call->second = id;
+  return call->second;
 }
 
 std::optional<CodeId> CodeTable::running(Snapshot& snapshot, Address at, std::uint64_t instruction) {
@@ -132,10 +167,7 @@ std::optional<CodeId> CodeTable::running(Snapshot& snapshot, Address at, std::ui
     known.lines = std::make_unique<Lines>();
     known.lines->table = read_lines(snapshot, at, known.line);
   }
-  constexpr int kInPairs = 10;
-  const std::uint64_t offset = layout_.instructions != Layout::kNone ? instruction - (at + layout_.instructions)
-                               : layout_.minor == kInPairs           ? kPair * instruction
-                                                                     : instruction;
+  const std::uint64_t offset = offset_of(at, instruction);
   const auto& table = known.lines->table;
   const std::int32_t line = table ? table->line_at(offset).value_or(0) : 0;
   if (line == known.line) return known.id;

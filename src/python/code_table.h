@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 #include "python/layout.h"
 #include "python/line_table.h"
 #include "python/memory.h"
+#include "python/source_file.h"
 
 namespace headroom::python {
 
@@ -28,6 +30,7 @@ class CodeTable {
  public:
   static constexpr std::size_t kMostTexts = std::size_t{1} << 16, kMostTextBytes = std::size_t{16} << 20;
   static constexpr std::size_t kMostLineParts = std::size_t{1} << 20;  // of all tables of lines; then none is read
+  static constexpr std::size_t kMostCalls = std::size_t{1} << 13;      // instructions that are looked up in the source
 
   CodeTable(const Layout& layout, Address code_type) : layout_(layout), code_type_(code_type) {}
 
@@ -38,6 +41,10 @@ class CodeTable {
   [[nodiscard]] bool trusted(Address at) const;
   // The code object at `at` while it is at `instruction` (Layout::instruction); nothing if there is none.
   [[nodiscard]] std::optional<CodeId> running(Snapshot& snapshot, Address at, std::uint64_t instruction);
+  // Of code that is the user's own and is there, running() was asked that: what `source` says that the instruction
+  // calls, as a text like those of functions, "loss.item() (/home/u/train.py:41)". Nothing where that is not known.
+  [[nodiscard]] std::optional<CodeId> called(Snapshot& snapshot, Address at, std::uint64_t instruction,
+                                             SourceFiles& source);
   void next_look() { ++looks_; }
   static constexpr std::size_t kTrusted = 10;
   [[nodiscard]] Region region(Address at) const { return {at, layout_.code_bytes()}; }
@@ -50,8 +57,9 @@ class CodeTable {
 
  private:
   struct Lines {
-    std::optional<LineTable> table;                    // nothing: it cannot be read
-    std::vector<std::pair<std::int32_t, CodeId>> ids;  // by line; 0: not told
+    std::optional<LineTable> table;                                  // nothing: it cannot be read
+    std::vector<std::pair<std::int32_t, CodeId>> ids;                // by line; 0: not told
+    std::unordered_map<std::uint64_t, std::optional<CodeId>> calls;  // by offset
   };
   struct Known {
     Address name = 0, file = 0;
@@ -61,7 +69,9 @@ class CodeTable {
     std::size_t checked = 0;       // the look in which it was last there
     std::unique_ptr<Lines> lines;  // once somebody asked
   };
+  [[nodiscard]] std::span<const std::byte> bytes_of_lines(Snapshot& snapshot, Address at) const;
   [[nodiscard]] std::optional<LineTable> read_lines(Snapshot& snapshot, Address at, std::int32_t first_line);
+  [[nodiscard]] std::uint64_t offset_of(Address at, std::uint64_t instruction) const;
   [[nodiscard]] CodeId id_of(const std::string& text, bool resumable);
   CodeId add(std::string_view text);
 
@@ -71,7 +81,7 @@ class CodeTable {
   std::deque<std::string> texts_;  // where the keys of ids_ lie
   std::unordered_map<std::string_view, CodeId> ids_;
   std::vector<bool> resumable_;
-  std::size_t text_bytes_ = 0, line_parts_ = 0;
+  std::size_t text_bytes_ = 0, line_parts_ = 0, calls_ = 0;
   std::array<std::optional<CodeId>, 2> other_;  // of code that is not resumable, and that is
   std::size_t looks_ = 0;
 };

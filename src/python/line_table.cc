@@ -18,9 +18,7 @@ class Entries {
   [[nodiscard]] bool sound() const { return sound_; }
   // Every entry begins with a byte that has its highest bit set, and no other byte has.
   std::uint8_t head() { return byte(true); }
-  void skip(std::size_t count) {
-    for (; count > 0; --count) (void)byte(false);
-  }
+  std::uint8_t plain() { return byte(false); }
   std::uint64_t number() {
     constexpr unsigned kBits = 6, kMost = 30;
     constexpr std::uint8_t kMask = 0x3F, kGoesOn = 0x40;
@@ -51,6 +49,61 @@ class Entries {
   std::span<const std::byte> bytes_;
   std::size_t next_ = 0;
   bool sound_ = true;
+};
+
+// The entries of a table since 3.11, one after another.
+class Locations {
+ public:
+  struct Location {
+    std::uint64_t end = 0;  // of its instructions, in bytes from the first one
+    std::int64_t line = kNoLine, end_line = kNoLine;
+    std::int32_t column = -1, end_column = -1;  // -1: none
+  };
+  Locations(std::int32_t first_line, std::span<const std::byte> table) : entries_(table), line_(first_line) {}
+  // Whether all that was asked for made sense.
+  [[nodiscard]] bool sound() const { return entries_.sound(); }
+
+  std::optional<Location> next() {
+    if (entries_.at_end()) return std::nullopt;
+    const std::uint8_t head = entries_.head();
+    constexpr unsigned kUnit = 2, kCodeShift = 3, kCodeMask = 15, kLengthMask = 7;
+    const unsigned code = head >> kCodeShift & kCodeMask;
+    constexpr unsigned kOneLine = 10, kNoColumns = 13, kLong = 14, kNone = 15;
+    Location location;
+    std::int64_t more_lines = 0;
+    if (code < kOneLine) {  // on the same line
+      constexpr unsigned kColumns = 8, kFirstShift = 4, kFirstMask = 7, kLengthOfCode = 15;
+      const unsigned columns = entries_.plain();
+      location.column = static_cast<std::int32_t>(kColumns * code + (columns >> kFirstShift & kFirstMask));
+      location.end_column = location.column + static_cast<std::int32_t>(columns & kLengthOfCode);
+    } else if (code < kNoColumns) {
+      line_ += code - kOneLine;
+      location.column = entries_.plain();
+      location.end_column = entries_.plain();
+    } else if (code != kNone) {
+      line_ += entries_.signed_number();
+      if (code == kLong) {
+        more_lines = static_cast<std::int64_t>(entries_.number());
+        location.column = column_of(entries_.number());
+        location.end_column = column_of(entries_.number());
+      }
+    }
+    if (!entries_.sound()) return std::nullopt;
+    end_ += std::uint64_t{kUnit} * ((head & kLengthMask) + 1U);
+    location.end = end_;
+    if (code == kNone) return location;
+    location.line = line_;
+    location.end_line = line_ + more_lines;
+    return location;
+  }
+
+ private:
+  static std::int32_t column_of(std::uint64_t one_more) {
+    return one_more > std::numeric_limits<std::int32_t>::max() ? -1 : static_cast<std::int32_t>(one_more) - 1;
+  }
+  Entries entries_;
+  std::uint64_t end_ = 0;
+  std::int64_t line_;
 };
 
 constexpr int kWithRanges = 10, kWithEntries = 11;
@@ -87,27 +140,23 @@ std::optional<LineTable> LineTable::read(int minor, std::int32_t first_line, std
     if (minor < kWithRanges) lines.add(kOpen, line);
     return lines;
   }
-  Entries entries(table);
-  while (!entries.at_end()) {
-    const std::uint8_t head = entries.head();
-    constexpr unsigned kUnit = 2, kCodeShift = 3, kCodeMask = 15, kLengthMask = 7;
-    const unsigned code = head >> kCodeShift & kCodeMask;
-    constexpr unsigned kOneLine = 10, kNoColumns = 13, kLong = 14, kNone = 15;
-    if (code < kOneLine) {  // on the same line
-      entries.skip(1);
-    } else if (code < kNoColumns) {
-      line += code - kOneLine;
-      entries.skip(2);
-    } else if (code != kNone) {
-      line += entries.signed_number();
-      if (code == kLong)
-        for (int rest = 0; rest < 3; ++rest) (void)entries.number();
-    }
-    if (!entries.sound()) return std::nullopt;
-    at += std::uint64_t{kUnit} * ((head & kLengthMask) + 1U);
-    lines.add(at, code == kNone ? kNoLine : line);
-  }
-  return lines;
+  Locations locations(first_line, table);
+  while (const auto location = locations.next()) lines.add(location->end, location->line);
+  return locations.sound() ? std::optional(std::move(lines)) : std::nullopt;
+}
+
+std::optional<LineTable::Extent> LineTable::extent_at(std::int32_t first_line, std::span<const std::byte> table,
+                                                      std::uint64_t offset) {
+  Locations locations(first_line, table);
+  auto location = locations.next();
+  while (location && location->end <= offset) location = locations.next();
+  if (!location || location->column < 0 || location->end_column < 0) return std::nullopt;
+  const auto fits = [](std::int64_t number) {
+    return number >= 0 && number <= std::numeric_limits<std::int32_t>::max();
+  };
+  if (location->line <= 0 || !fits(location->line) || !fits(location->end_line)) return std::nullopt;
+  return Extent{static_cast<std::int32_t>(location->line), static_cast<std::int32_t>(location->end_line),
+                location->column, location->end_column};
 }
 
 std::optional<std::int32_t> LineTable::line_at(std::uint64_t offset) const {

@@ -12,6 +12,16 @@ namespace headroom::python {
 // 3.9 as Objects/lnotab_notes.txt says, in 3.10 as PEP 626 does, since 3.11 as Objects/locations.md does.
 class LineTable {
  public:
+  // The piece of source that an instruction was compiled from: from the column `column` of line `line` up to the column
+  // `end_column` of line `end_line`. Columns are bytes of UTF-8, the first is 0.
+  struct Extent {
+    std::int32_t line = 0, end_line = 0, column = 0, end_column = 0;
+    bool operator==(const Extent&) const = default;
+  };
+  // Of the instruction at `offset` of a code object of 3.11 or newer, as `table` says. Nothing: it has no columns.
+  [[nodiscard]] static std::optional<Extent> extent_at(std::int32_t first_line, std::span<const std::byte> table,
+                                                       std::uint64_t offset);
+
   // `table` is co_lnotab (3.8, 3.9) or co_linetable of a code object that begins at `first_line`. Nothing: its bytes
   // make no sense.
   [[nodiscard]] static std::optional<LineTable> read(int minor, std::int32_t first_line,

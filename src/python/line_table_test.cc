@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -84,6 +85,40 @@ TEST(LineTable, SaysWhatEachVersionSaysItself) {
     }
     EXPECT_NE(lines->line_at(UINT64_MAX - 1), 5) << "before the first instruction";
   }
+}
+
+// Some of the pieces of source, as CPython 3.11 reads them out of these tables (code.co_positions); {}: none.
+TEST(LineTable, SaysWhichPieceOfSourceRuns) {
+  struct Truth {
+    int minor;
+    std::uint64_t offset;
+    LineTable::Extent extent;
+  };
+  const std::vector<Truth> all{{11, 0, {4, 4, 0, 0}},
+                               {11, 8, {6, 18, 4, 25}},
+                               {11, 26, {9, 10, 12, 28}},
+                               {11, 64, {13, 13, 12, 25}},
+                               {11, 72, {}},
+                               {11, 86, {14, 16, 8, 26}},
+                               {11, 108, {15, 16, 20, 26}},
+                               {12, 22, {10, 10, 22, 27}},
+                               {12, 46, {9, 10, 12, 28}},
+                               {12, 96, {18, 18, 12, 25}},
+                               {12, 332, {}},
+                               {13, 14, {6, 6, 8, 13}},
+                               {13, 26, {9, 10, 12, 28}},
+                               {13, 56, {7, 11, 15, 9}},
+                               {13, 116, {25, 25, 10, 15}}};
+  for (const Truth& truth : all) {
+    const auto dump =
+        std::find_if(dumps().begin(), dumps().end(), [&](const Dump& d) { return d.minor == truth.minor; });
+    const auto extent = LineTable::extent_at(dump->first_line, bytes_of(dump->table), truth.offset);
+    EXPECT_EQ(extent.value_or(LineTable::Extent{}), truth.extent) << "3." << truth.minor << ", offset " << truth.offset;
+    EXPECT_FALSE(LineTable::extent_at(dump->first_line, bytes_of(dump->table), dump->code_bytes)) << truth.minor;
+  }
+  EXPECT_FALSE(LineTable::extent_at(1, {}, 0));
+  EXPECT_FALSE(LineTable::extent_at(1, bytes_of("d80cd8"), 2)) << "an entry that is cut";
+  EXPECT_FALSE(LineTable::extent_at(1, bytes_of("e801"), 0)) << "an entry that knows its line alone";
 }
 
 TEST(LineTable, AnEmptyOneHasNoLines) {

@@ -36,7 +36,8 @@ Result<PythonProcess> PythonProcess::attach(std::int64_t pid) {
   HR_TRY(const Target target, find_python(pid, *memory));
   PythonProcess process(pid, target);
   process.memory_ = std::move(memory);
-  process.walker_ = std::make_unique<StackWalker>(*process.memory_, target);
+  process.source_ = std::make_unique<SourceFiles>(pid);
+  process.walker_ = std::make_unique<StackWalker>(*process.memory_, target, process.source_.get());
   host::ProcDir proc("/proc");
   process.nested_ = namespace_pids(proc, fmt::format("{}", pid)).size() > namespace_pids(proc, "self").size();
   process.walker_->look(process.look_);

@@ -65,6 +65,7 @@ class PythonProcess {
   Target target_;
   std::string version_;
   std::unique_ptr<ProcessMemory> memory_;
+  std::unique_ptr<SourceFiles> source_;
   std::unique_ptr<StackWalker> walker_;
   ProcessLook look_;
   std::vector<Tid> tids_;

@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "base/time.h"
@@ -102,6 +106,45 @@ work()
   EXPECT_FALSE(sample.stacks[0].same);
   EXPECT_EQ(process->sample(sample), PythonProcess::Outcome::kRead);
   EXPECT_TRUE(sample.stacks[0].same);
+}
+
+// Functions written in C have no frame: the source tells which one a line calls, where it can be read.
+TEST_P(ReadPython, WhatALineCallsIsToldBySource) {
+  const std::string path = std::filesystem::temp_directory_path() / ("calls-" + std::to_string(::getpid()) + ".py");
+  std::ofstream(path) << "import sys, time\n"
+                         "def wait(lock):\n"
+                         "    print('ready', flush=True); sys.stdin.buffer.raw.read(1)\n"
+                         "    print('more', flush=True)\n"
+                         "    [time][0].sleep(\n"
+                         "        1000)\n"
+                         "wait(None)\n";
+  const timespec old[2]{{1, 0}, {1, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), old, 0), 0);
+  Program program(GetParam().program, "import runpy, sys; runpy.run_path(sys.argv[1])", path);
+  ASSERT_EQ(program.line(), "ready");
+  auto process = PythonProcess::attach(program.pid());
+  ASSERT_TRUE(process) << process.error().what;
+  StackSample sample;
+  const auto last = [&](std::size_t count) {
+    const auto& frames = *sample.stacks.at(0).frames;
+    std::vector<std::string> texts;
+    for (std::size_t i = frames.size() - std::min(frames.size(), count); i < frames.size(); ++i)
+      texts.push_back(process->text(frames[i]));
+    return texts;
+  };
+  const bool has_columns = name("a.b") == "a.b";  // since 3.11, both
+  const auto at = [&](const std::string& line, const std::string& call) {
+    std::vector<std::string> wanted{"<module> (" + path + ":7)", "wait (" + path + ":" + line + ")"};
+    if (has_columns) wanted.push_back(call + "() (" + path + ":" + line + ")");
+    return sample_until(*process, sample, [&](const StackSample&) { return last(wanted.size()) == wanted; });
+  };
+  EXPECT_TRUE(at("3", "sys.stdin.buffer.raw.read")) << testing::PrintToString(last(3));
+  ASSERT_TRUE(program.say("on"));
+  ASSERT_EQ(program.line(), "more");
+  EXPECT_TRUE(at("5", "sleep")) << testing::PrintToString(last(3));
+  EXPECT_EQ(process->sample(sample), PythonProcess::Outcome::kRead);
+  EXPECT_TRUE(sample.stacks[0].same);
+  std::filesystem::remove(path);
 }
 
 TEST_P(ReadPython, ThreadsHaveTheirOwnStacksAndNumbers) {

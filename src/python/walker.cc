@@ -23,8 +23,8 @@ constexpr bool plausible(Address at) {
 
 }  // namespace
 
-StackWalker::StackWalker(Memory& memory, const Target& target)
-    : target_(target), codes_(target_.layout, target_.code_type), first_(memory), second_(memory) {}
+StackWalker::StackWalker(Memory& memory, const Target& target, SourceFiles* source)
+    : target_(target), source_(source), codes_(target_.layout, target_.code_type), first_(memory), second_(memory) {}
 
 const std::byte* StackWalker::touch(Snapshot& snapshot, Address at, std::size_t size, std::vector<Region>& touched) {
   const std::byte* bytes = snapshot.need(at, size);
@@ -162,7 +162,13 @@ bool StackWalker::check_codes(Snapshot& snapshot, const Walk& walk, const Known&
   return true;
 }
 
-// Takes over where the frames are in their code, of a stack that is otherwise as it was. Whether a line is another one.
+std::optional<CodeId> StackWalker::called(Snapshot& snapshot, const Walk& walk) {
+  if (source_ == nullptr || walk.frames.empty()) return std::nullopt;
+  return codes_.called(snapshot, walk.frames.front().code, walk.frames.front().instruction, *source_);
+}
+
+// Takes over where the frames are in their code, of a stack that is otherwise as it was. Whether a line, or what is
+// called there, is another one.
 bool StackWalker::go_on(Snapshot& snapshot, Known& known) {
   bool moved = false;
   std::vector<Frame>& frames = known.walk.frames;
@@ -172,6 +178,9 @@ bool StackWalker::go_on(Snapshot& snapshot, Known& known) {
     CodeId& id = known.frames[frames.size() - 1 - i];
     const CodeId line = codes_.running(snapshot, frames[i].code, now).value_or(id);
     moved |= std::exchange(id, line) != line;
+    if (i > 0) continue;
+    const auto call = called(snapshot, known.walk);
+    moved |= std::exchange(known.call, call) != call;
   }
   return moved;
 }
@@ -224,8 +233,10 @@ bool StackWalker::accept(Snapshot& snapshot, ThreadLook& thread, Known& known) {
   std::swap(known.walk, walk_);
   thread.stack = known.walk.frames.empty() ? ThreadLook::Stack::kEmpty : ThreadLook::Stack::kRead;
   thread.cut = known.walk.cut;
-  thread.same = ids_ == known.frames;
+  const auto call = called(snapshot, known.walk);
+  thread.same = ids_ == known.frames && call == known.call;
   known.frames = ids_;
+  known.call = call;
   return true;
 }
 
@@ -276,7 +287,9 @@ void StackWalker::look(ProcessLook& look) {
       settle(thread, mine);
     }
     thread.frames.clear();
-    if (thread.stack == ThreadLook::Stack::kRead) thread.frames = mine.frames;
+    if (thread.stack != ThreadLook::Stack::kRead) continue;
+    thread.frames = mine.frames;
+    if (mine.call) thread.frames.push_back(*mine.call);
   }
   std::erase_if(known_, [&](const Known& one) { return one.seen != looks_; });
   // Between the two copies of the frames lies as little as possible.

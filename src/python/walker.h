@@ -34,7 +34,7 @@ struct ThreadLook {
   Gil gil = Gil::kUnknown;
   bool cut = false;            // there are more frames further out
   bool same = false;           // as in the last look that got a stack of it
-  std::vector<CodeId> frames;  // outermost first
+  std::vector<CodeId> frames;  // outermost first; the last one may be what the innermost one calls (CodeTable::called)
 };
 
 struct ProcessLook {
@@ -51,7 +51,8 @@ struct ProcessLook {
 // stack but the innermost must be such; otherwise that stack is copied again, and rejected after some tries.
 class StackWalker {
  public:
-  StackWalker(Memory& memory, const Target& target);
+  // `source`, which outlives it, tells what the innermost frames call.
+  StackWalker(Memory& memory, const Target& target, SourceFiles* source = nullptr);
 
   // Reuses what `look` has allocated.
   void look(ProcessLook& look);
@@ -76,9 +77,10 @@ class StackWalker {
     Address state = 0;
     std::uint64_t thread_id = 0;
     Walk walk;
-    std::vector<CodeId> frames;
-    std::size_t checked = 0;  // the look in which all its code objects were last checked
-    std::size_t seen = 0;     // the last look it was in
+    std::vector<CodeId> frames;  // outermost first
+    std::optional<CodeId> call;  // by the innermost one
+    std::size_t checked = 0;     // the look in which all its code objects were last checked
+    std::size_t seen = 0;        // the last look it was in
     std::vector<Region> touched;
   };
 
@@ -91,11 +93,13 @@ class StackWalker {
   [[nodiscard]] bool held_still(Snapshot& snapshot, const Walk& walk) const;
   [[nodiscard]] bool accept(Snapshot& snapshot, ThreadLook& thread, Known& known);
   bool go_on(Snapshot& snapshot, Known& known);
+  [[nodiscard]] std::optional<CodeId> called(Snapshot& snapshot, const Walk& walk);
   [[nodiscard]] bool knows_code(const Known& known, std::size_t i, Address code) const;
   [[nodiscard]] bool check_codes(Snapshot& snapshot, const Walk& walk, const Known& known);
   const std::byte* touch(Snapshot& snapshot, Address at, std::size_t size, std::vector<Region>& touched);
 
   Target target_;
+  SourceFiles* source_;
   CodeTable codes_;
   Snapshot first_, second_;
   std::vector<Region> plan_, shared_, again_;  // to copy at once: in the next look; for all threads; of one thread

@@ -79,6 +79,7 @@ const std::array kRules{
     FamilyRule{F::kLoaderFetch, "decord/", "*"},
     FamilyRule{F::kLoaderFetch, "imageio/", "*read*"},
     FamilyRule{F::kLoaderFetch, "skimage/io/", "*read*"},
+    FamilyRule{F::kLoaderFetch, "", "imread()"},
     FamilyRule{F::kLoaderFetch, "/soundfile.py", "read"},
     FamilyRule{F::kLoaderFetch, "boto3/", "*download*"},
     FamilyRule{F::kLoaderFetch, "/csv.py", "__next__"},
@@ -116,6 +117,7 @@ const std::array kRules{
     FamilyRule{F::kTransform, "/image_processing_", "*"},
     FamilyRule{F::kTransform, "/feature_extraction_", "*"},
     FamilyRule{F::kTransform, "sentencepiece/", "*"},
+    FamilyRule{F::kTransform, "", "imdecode()"},
     FamilyRule{F::kTransform, "PIL/ImageFile.py", "load"},
     FamilyRule{F::kTransform, "PIL/Image.py", "resize"},
     FamilyRule{F::kTransform, "PIL/Image.py", "convert"},
@@ -144,6 +146,8 @@ const std::array kRules{
     FamilyRule{F::kCopy, "", "to_device", true},
     FamilyRule{F::kCopy, "", "move_to_device", true},
     FamilyRule{F::kCopy, "", "*data_to_device*"},
+    FamilyRule{F::kCopy, "", "cuda()"},  // with brackets: what a line calls (stacks::text_of_call)
+    FamilyRule{F::kCopy, "", "copy_()"},
     FamilyRule{F::kCopy, "jax/_src/api.py", "device_put*"},
     FamilyRule{F::kCopy, "accelerate/utils/operations.py", "*send_to_device*"},
     FamilyRule{F::kCopy, "numba/cuda/cudadrv/driver.py", "host_to_device"},
@@ -166,6 +170,10 @@ const std::array kRules{
     FamilyRule{F::kOptimizer, "lightgbm/basic.py", "*__boost"},
     FamilyRule{F::kSync, "torch/cuda/__init__.py", "synchronize"},
     FamilyRule{F::kSync, "torch/cuda/streams.py", "synchronize"},
+    FamilyRule{F::kSync, "", "item()"},  // reads from the device: waits for what was launched before
+    FamilyRule{F::kSync, "", "cpu()"},
+    FamilyRule{F::kSync, "", "block_until_ready()"},
+    FamilyRule{F::kSync, "", "synchronize()"},
     FamilyRule{F::kSync, "jax/_src/", "block_until_ready"},
     FamilyRule{F::kSync, "/headroom_sim.py", "_wait"},
     // Exchanges between processes, each of which waits for the others
@@ -423,7 +431,7 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
       continue;
     }
     if (!named) named = i;
-    if (!users && !is_library(frames[i])) users = i;
+    if (!users && !is_library(frames[i]) && !is_call(frames[i])) users = i;
     Family family = family_of(frames[i]);
     // A function of the user's that exchanges something may do more: only where it is at nothing else of his.
     if (family == Family::kPeers && !is_library(frames[i]) && users != i) family = Family::kNone;
@@ -444,7 +452,8 @@ StackKind Families::kind_of(std::span<const Frame> all) const {
   kind.waits = only_waits(innermost) && kind.family != Family::kLoaderWait && kind.family != Family::kPeers;
   kind.for_child = only_waits(innermost) && joins_a_process(frames);
   kind.of_processes = only_waits(innermost) && waits_between_processes(frames);
-  kind.own = (kind.family == Family::kNone && users == frames.size() - 1) || (kind.waits && runs_a_program(frames));
+  const bool innermost_is_users = users && *users + (is_call(frames.back()) ? 2 : 1) == frames.size();
+  kind.own = (kind.family == Family::kNone && innermost_is_users) || (kind.waits && runs_a_program(frames));
   if (kind.family == Family::kLoaderWait) {
     kind.where = info(kind.family).label;
   } else if (kind.family == Family::kImport) {

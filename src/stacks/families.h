@@ -54,8 +54,9 @@ struct FamilyInfo {
 [[nodiscard]] inline bool only_waits(Family family) { return family == Family::kSleep || family == Family::kLock; }
 [[nodiscard]] std::span<const FamilyInfo> all_families();
 
-// A frame belongs to a family where its file's path holds `file` and its function's short name fits `function`: a name,
-// or one with a * at its begin, its end or both. Empty fits all; one of them must not be.
+// A frame belongs to a family where its file's path holds `file` and its function's short name fits `function`: a name
+// ("forward"; "item()" of what a line calls), or one with a * at its begin, its end or both. Empty fits all; one of
+// them must not be.
 struct FamilyRule {
   Family family = Family::kNone;
   std::string file, function;

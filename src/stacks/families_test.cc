@@ -65,6 +65,31 @@ TEST(Families, CodeWithoutANameIsNoFunction) {
   EXPECT_FALSE(is_unnamed(frame_of("(other code) (t.py:1)"))) << "a function may have any name";
 }
 
+TEST(Frame, OfACallIsItsCallers) {
+  const std::string text = text_of_call("loss.item", "/home/u/train.py", 41);
+  EXPECT_EQ(text, "loss.item() (/home/u/train.py:41)");
+  EXPECT_TRUE(is_call(frame_of(text)));
+  EXPECT_FALSE(is_call(frame_of(kTrain)));
+  EXPECT_EQ(short_name(frame_of(text)), "item()");
+}
+
+TEST(Families, WhatALineCallsTellsWhatItIsAtAndNotWhere) {
+  const auto at = [](const std::string& call) { return text_of_call(call, "/home/u/train.py", 30); };
+  EXPECT_EQ(kind_of({kMain, kTrain, at("loss.item")}),
+            (StackKind{Family::kSync, Busy::kWaitsForKernels, "train (train.py)"}));
+  EXPECT_EQ(kind_of({kMain, kTrain, at("images.cuda")}),
+            (StackKind{Family::kCopy, Busy::kUnknown, "train (train.py)"}));
+  EXPECT_EQ(kind_of({kMain, kTrain, at("cv2.imread")}).family, Family::kLoaderFetch);
+  StackKind own{Family::kNone, Busy::kUnknown, "train (train.py)"};
+  own.own = true;
+  EXPECT_EQ(kind_of({kMain, kTrain, at("np.sort")}), own) << "as without it";
+  EXPECT_EQ(kind_of({kMain, kTrain}), own);
+  const std::string fetch = "_MapDatasetFetcher.fetch (" + kDist + "torch/utils/data/_utils/fetch.py:47)";
+  EXPECT_EQ(
+      kind_of({kMain, kTrain, fetch, "load (/home/u/data.py:9)", text_of_call("zlib.crc32", "/home/u/data.py", 9)}),
+      (StackKind{Family::kLoaderFetch, Busy::kIdle, "load (data.py)"}));
+}
+
 TEST(Families, NameTheLoaderAndTheUsersFunctionInIt) {
   const std::string next = "_SingleProcessDataLoaderIter._next_data (" + kDist + "torch/utils/data/dataloader.py:669)";
   const std::string fetch = "_MapDatasetFetcher.fetch (" + kDist + "torch/utils/data/_utils/fetch.py:47)";

@@ -22,6 +22,12 @@ bool is_unnamed(const Frame& frame) {
   return frame.file.empty() && (frame.function == kCutFrames || frame.function == kOtherCode);
 }
 
+std::string text_of_call(std::string_view name, std::string_view file, int line) {
+  return fmt::format("{}() ({}:{})", name, file, line);
+}
+
+bool is_call(const Frame& frame) { return frame.function.ends_with("()"); }
+
 std::string_view short_name(const Frame& frame) {
   return frame.function.substr(frame.function.rfind('.') + 1);  // npos + 1 is 0
 }

@@ -20,6 +20,11 @@ struct Frame {
 // Views into `text`. A text of another form is a function without a file.
 [[nodiscard]] Frame frame_of(std::string_view text);
 
+// What the frame before it calls at the line that runs, by its source: a function written in C, as those in Python have
+// frames of their own. "loss.item() (/home/u/train.py:41)"; the file and the line are the caller's.
+[[nodiscard]] std::string text_of_call(std::string_view name, std::string_view file, int line);
+[[nodiscard]] bool is_call(const Frame& frame);
+
 // The last part of the qualified name, without what it is defined in: "forward".
 [[nodiscard]] std::string_view short_name(const Frame& frame);
 
