@@ -308,7 +308,6 @@ void leave_out_unused(const Recording& recording, RecordingMeta& meta) {
   }
 }
 
-// The last reading of a device's memory before the end of the job, which may have given it back by the next.
 // The readings of the second half in four parts, each of which ends higher than the one before it.
 double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
   constexpr Nanos kParts = 4;
@@ -329,6 +328,7 @@ double pace_of(const std::vector<MemoryEnd>& readings, const Window& window) {
   return (ends.back().used - ends.front().used) / seconds(ends.back().at - ends.front().at);
 }
 
+// The last reading of a device's memory before the end of the job, which may have given it back by the next.
 std::optional<MemoryEnd> memory_end(const Recording& recording, const DeviceTime& time, const Window& window) {
   const Track& track = track_of(recording, time.source);
   const Column* used = track.find(Metric::kMemoryUsed);
@@ -454,7 +454,8 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.said = said_of(recording, a.window);
   a.ledger = ledger(a.devices, a.window.begin, a.window.end);
   a.ledger.tasks = a.job.batch.tasks;
-  a.ledger.lines = lines_of_places(stacks, a.job, a.devices, times.places);
+  a.ledger.lines = lines_of_places(stacks, a.job, a.devices, times.places, false);
+  a.ledger.lines_of_startup = lines_of_places(stacks, a.job, a.devices, times.places, true);
   a.ledger.places = std::move(times.places);
   const Window readings = readings_of(recording, a.window);
   std::vector<std::vector<Stall>> stalls;

@@ -77,8 +77,10 @@ void add_helpers(const JobView& job, const std::set<SourceId>& helpers, const Wi
     const auto& list = job.did[static_cast<std::size_t>(helper)];
     const Means mean = means_of(list, windows, summary.helper_looks);
     if (mean.cpu.length <= 0) continue;
-    for (auto* of : {&lives, list.back().end - list.front().begin >= kStays ? &stays : nullptr})
-      if (of) of->insert(of->end(), {{list.front().begin, 1}, {list.back().end, -1}});
+    // When it began is known; that it is gone is only noticed at a reading, and the next one may have begun by then.
+    const Nanos begin = list.front().begin, last_seen = std::max(begin + 1, list.back().begin);
+    for (auto* of : {&lives, list.back().end - begin >= kStays ? &stays : nullptr})
+      if (of) of->insert(of->end(), {{begin, 1}, {last_seen, -1}});
     const double lived = owner_length > 0 ? std::min(1.0, mean.cpu.length / owner_length) : 1;
     summary.helper_cpu += mean.cpu.value() * lived;
     sum_up(summary.helper_read, mean.read, lived);

@@ -162,7 +162,8 @@ std::int32_t MainLine::line() const {
 }
 
 std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& job,
-                                      const std::vector<DeviceTime>& devices, const std::vector<std::string>& places) {
+                                      const std::vector<DeviceTime>& devices, const std::vector<std::string>& places,
+                                      bool of_startup) {
   const auto is_known = [](std::int32_t line) { return line > 0; };
   if (std::none_of(stacks.line_of_list.begin(), stacks.line_of_list.end(), is_known))
     return std::vector<CodeLine>(places.size());
@@ -177,16 +178,17 @@ std::vector<CodeLine> lines_of_places(const StackView& stacks, const JobView& jo
     place_of_list.push_back(known == numbers.end() ? -1 : known->second);
   }
   // A reading does not say which part of it was idle: of the time from the first idle time at a place to the last.
-  constexpr Nanos kAround = kSecond;
+  const Nanos around = of_startup ? 0 : kSecond;
   std::map<SourceId, std::vector<Window>> idle;  // of a process, by place
   for (const DeviceTime& device : devices) {
     const auto owners = owners_on(device, stacks, job);
     for (const Slice& slice : device.slices) {
       const auto owner = owners.find(slice.pid);
       if (owner == owners.end() || is_busy(slice.account) || slice.where < 0) continue;
+      if ((slice.account == Account::kStartup) != of_startup) continue;
       auto& times = idle.try_emplace(owner->second, places.size()).first->second;
       Window& time = times[static_cast<std::size_t>(slice.where)];
-      const Nanos begin = slice.begin - kAround, end = slice.end + kAround;
+      const Nanos begin = slice.begin - around, end = slice.end + around;
       time = time.length() == 0 ? Window{begin, end} : Window{std::min(time.begin, begin), std::max(time.end, end)};
     }
   }

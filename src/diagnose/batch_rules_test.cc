@@ -312,7 +312,7 @@ TEST(BatchRules, ManyStartsAreChurn) {
   const Explanation e = explain(pairs(60, 5, 0.97, 50, 1.5));
   const Finding* churn = find_single(e, Cause::kTrialChurn);
   ASSERT_NE(churn, nullptr);
-  EXPECT_THAT(churn->evidence, Contains(HasSubstr("24 starts of about 1.5 s")));
+  EXPECT_THAT(churn->evidence, Contains(HasSubstr("24 starts, in each about 1.5 s")));
   for (const Finding& finding : e.findings)
     EXPECT_THAT(finding.candidates, Not(Contains(Cause::kStartupLoad))) << "the same time, told twice";
   // Three long tasks with the same share of start-up are no churn.

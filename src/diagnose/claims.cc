@@ -46,6 +46,14 @@ Claims claim_accounts(const Analysis& a, std::initializer_list<Account> accounts
   });
 }
 
+Account main_account(const Claims& claims) {
+  std::map<Account, Nanos> accounts;
+  for (const ClaimedPiece& piece : claims) accounts[piece.account] += piece.end - piece.begin;
+  const auto most = std::max_element(accounts.begin(), accounts.end(),
+                                     [](const auto& x, const auto& y) { return x.second < y.second; });
+  return most == accounts.end() ? Account::kUnexplained : most->first;
+}
+
 std::vector<Window> times_of(const Claims& claims) {
   std::vector<Window> times, more;
   const auto add = [&](const Window& window) {

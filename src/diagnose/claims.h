@@ -58,6 +58,9 @@ template <class Wanted>
 // than bound_of(). Nothing where this recording does not bound it.
 [[nodiscard]] std::optional<double> removal(const Analysis& a, const Claims& claims);
 
+// The account of most of it; of what is empty unexplained.
+[[nodiscard]] Account main_account(const Claims& claims);
+
 // When any of it was, in order, on whichever device.
 [[nodiscard]] std::vector<Window> times_of(const Claims& claims);
 

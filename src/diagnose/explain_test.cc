@@ -227,6 +227,41 @@ TEST(Explain, ProcessesCrowdedOnOneGpuWithoutAMask) {
   EXPECT_THAT(all_evidence(*wrong), HasSubstr("none of them had CUDA_VISIBLE_DEVICES"));
 }
 
+// A number that arguments do not tell lies beyond the mask: the workers for GPU 1 fail, and only those for GPU 0
+// remain.
+TEST(Explain, WorkersThatFailUnderTheirMaskDidNotGoToTheOtherGpu) {
+  Recording recording = RecordingBuilder(30)
+                            .gpu(0, [](double) { return 0.8; })
+                            .gpu(1, [](double) { return 0.0; })
+                            .process(90, 1, 0, 30, 0.01)
+                            .process(100, 90, 0, 15, 0.5)
+                            .process(101, 90, 0, 2, 0.5)
+                            .process(102, 90, 14, 30, 0.5)
+                            .context(100, 0, 0, 15)
+                            .context(102, 0, 14, 30)
+                            .build();
+  for (const char* pid : {"100", "102"}) set_attr(recording, pid, "cuda_visible_devices", "0");
+  set_attr(recording, "101", "cuda_visible_devices", "1");
+  const auto wrong = [&] {
+    std::vector<std::string> titles;
+    for (const Finding& finding : explain(recording).findings)
+      if (finding.cause == Cause::kWrongGpuAssignment) titles.push_back(finding.title);
+    return titles;
+  };
+  EXPECT_THAT(wrong(), Not(Contains(HasSubstr("ended before")))) << "it may have been for the CPU";
+  set_attr(recording, "101", "exit_code", "1");
+  EXPECT_THAT(wrong(), Contains("Workers for GPU 1 ended before they held a context"));
+  const Explanation e = explain(recording);
+  const auto failed = std::find_if(e.findings.begin(), e.findings.end(), [](const Finding& finding) {
+    return finding.title == "Workers for GPU 1 ended before they held a context";
+  });
+  ASSERT_NE(failed, e.findings.end());
+  EXPECT_EQ(failed->confidence, Confidence::kMedium);
+  EXPECT_THAT(all_evidence(*failed), HasSubstr("1 process with CUDA_VISIBLE_DEVICES=1 ended with exit code 1"));
+  set_attr(recording, "102", "cuda_visible_devices", "1");  // another one with this mask held a GPU
+  EXPECT_THAT(wrong(), Not(Contains(HasSubstr("ended before"))));
+}
+
 TEST(Explain, AnOrdinalOutsideTheMaskContradictsIt) {
   Recording recording = RecordingBuilder(30)
                             .gpu(0, [](double) { return 0.0; })

@@ -56,6 +56,16 @@ TEST(FirstHour, ProgramsOfWorkersAreNoWorkersThatWereStartedAnew) {
   EXPECT_THAT(e.findings.front().evidence, Contains(HasSubstr("what it started (2 processes at once) used")));
 }
 
+// The end of a program is noticed at the next reading, and the next one has begun by then.
+TEST(FirstHour, ProgramsOneAfterTheOtherAreNotThereAtOnce) {
+  RecordingBuilder builder(40);
+  builder.gpu(0, [](double) { return 0.2; }).process(7, 1, 0, 40, 0.01).context(7, 0, 0, 40);
+  for (int i = 0; i < 13; ++i) builder.process(100 + i, 7, 3 * i + 0.2, 3 * i + 4, 0.5);  // seen until 3 * i + 3
+  const Explanation e = explain(builder.build());
+  ASSERT_FALSE(e.findings.empty());
+  EXPECT_THAT(e.findings.front().evidence, Contains(HasSubstr("what it started (1 process at once) used")));
+}
+
 TEST(FirstHour, WhatIsWrittenMayBeOutput) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double) { return 0.25; });
@@ -98,7 +108,7 @@ TEST(FirstHour, OfTwoThatTakeTurnsNoneIsSaidToTakeLonger) {
 
 TEST(FirstHour, WhoComesLastToAnExchangeIsNamed) {
   const Finding finding = exchange(kReducesAtOnce, 0.7, 0.1);
-  EXPECT_EQ(finding.candidates.front(), Cause::kStraggler);
+  EXPECT_EQ(finding.cause, Cause::kStraggler);
   EXPECT_THAT(finding.evidence, Contains(HasSubstr("GPU 1 waited for others")));
 }
 

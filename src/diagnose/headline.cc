@@ -28,7 +28,7 @@ struct Phrase {
   Account account;
   std::string_view text;  // "31 % …"
 };
-constexpr std::string_view kCode = "waited {} for code of the job";
+constexpr std::string_view kCode = "waited {} for code of the job", kAsleep = "waited {} while the job slept or waited";
 constexpr std::array kPhrases{
     Phrase{Account::kInput, "waited {} for its data"},
     Phrase{Account::kHostCode, kCode},
@@ -179,7 +179,7 @@ std::string mostly(const Analysis& a, const std::vector<std::size_t>& devices, A
     if (entry.account == account && entry.where >= 0 &&
         std::find(devices.begin(), devices.end(), entry.device) != devices.end())
       by_place[entry.where] += entry.ns;
-  const std::vector<NamedCode> named = named_code(a, by_place, all);
+  const std::vector<NamedCode> named = named_code(a, by_place, account, all);
   std::map<std::string_view, double> by_function;
   for (const NamedCode& code : named) by_function[function_of(code.place)] += code.least;
   const auto most = std::max_element(by_function.begin(), by_function.end(),
@@ -187,7 +187,7 @@ std::string mostly(const Analysis& a, const std::vector<std::size_t>& devices, A
   if (most == by_function.end() || most->second < a.limits[Threshold::kMajority]) return "";
   if (most->first.size() > kLongest) return "";
   const bool one_place = function_of(named[0].place) == most->first && named[0].least >= a.limits[Threshold::kMajority];
-  return fmt::format(", mostly {}", one_place ? function_of(named[0].spot) : most->first);
+  return fmt::format(", mostly {}", one_place ? function_of(named[0].spot()) : most->first);
 }
 
 // "GPU 0 computed for 17 % of 21.6 s. It waited 77 % for its data."
@@ -246,16 +246,28 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
   if (useful == 0 && !unknown.empty() && total(Account::kForeign) == 0) text = none;
   const Phrase* largest = nullptr;
   Nanos most = 0;
-  // Whose prompt it is at is no code that could be cheaper.
-  const auto somebody = [&](const Finding& finding) {
-    return finding.cause == Cause::kInteractiveHoldingGpu &&
-           static_cast<double>(finding.cost()) >= a.limits[Threshold::kMajority] * static_cast<double>(most);
+  // Whether findings that are so have most of that time.
+  const auto mostly_so = [&](const auto& is_so) {
+    Nanos so = 0;
+    for (const Finding& finding : findings) so += is_so(finding) ? finding.cost() : 0;
+    return static_cast<double>(so) >= a.limits[Threshold::kMajority] * static_cast<double>(most);
   };
   const auto words = [&](const Phrase& phrase) -> std::string_view {
     if (phrase.account == Account::kNoTask && a.job.has_job)  // which may have done something else
       return "stood without a process of the job for {}";
     const bool open = phrase.account == Account::kHostCode || phrase.account == Account::kUnexplained;
-    if (open && std::any_of(findings.begin(), findings.end(), somebody)) return "waited {} for somebody";
+    // Whose prompt it is at, and what it sleeps for, is no code that could be cheaper.
+    if (open && mostly_so([](const Finding& f) { return f.cause == Cause::kInteractiveHoldingGpu; }))
+      return "waited {} for somebody";
+    if (phrase.account == Account::kHostCode && mostly_so([](const Finding& f) { return f.asleep; })) return kAsleep;
+    if (phrase.account == Account::kSync && mostly_so([](const Finding& f) {
+          return f.cause == Cause::kGilContention && main_account(f.claims) == Account::kSync;
+        }))
+      return "waited {} for Python's interpreter (GIL)";
+    if (phrase.account == Account::kCheckpoint && mostly_so([](const Finding& f) {
+          return f.cause == Cause::kCheckpointSync && main_account(f.claims) == Account::kCheckpoint;
+        }))
+      return "waited {} while the job saved its state";
     return phrase.text;
   };
   for (const Phrase& phrase : kPhrases)
@@ -271,7 +283,7 @@ std::string about_used(const Analysis& a, const std::vector<Finding>& findings,
                                  ? fmt::format(" Kernels of other programs ran for {}.", human_percent(foreign))
                                  : "";
   std::string shares = uneven(largest->account);
-  const bool code = words(*largest) == kCode && shares.empty();
+  const bool code = (words(*largest) == kCode || words(*largest) == kAsleep) && shares.empty();
   if (code) shares = mostly(a, devices, largest->account, most);
   return text +
          fmt::format(" {} {}{}.",

@@ -160,6 +160,9 @@ HealthCheck memory(const Analysis& a) {
     for (const Tenant& tenant : a.tenants)
       if (tenant.device == i) others += tenant.peak_bytes;
     if (others > 0) check.evidence += fmt::format(" (processes outside the job held {})", human_bytes(others));
+    const bool one_job = a.job.has_job && !a.job.batch.present && others == 0;
+    if (one_job && a.ledger.busy(i) > 0 && 2 * used->max < static_cast<double>(*total))
+      check.evidence += ": " + larger_batch_words(used->max, static_cast<double>(*total));
     if (const std::string growth = memory_grows(a, i); !growth.empty()) {
       check.good = Answer::kNo;
       check.evidence += growth;

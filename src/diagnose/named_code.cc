@@ -50,12 +50,15 @@ std::string share_words(const NamedCode& code) {
 
 }  // namespace
 
-std::vector<NamedCode> named_code(const Analysis& a, const std::map<std::int32_t, Nanos>& by_place, Nanos all) {
+std::string NamedCode::spot() const { return with_line(place, line.line); }
+
+std::vector<NamedCode> named_code(const Analysis& a, const std::map<std::int32_t, Nanos>& by_place, Account account,
+                                  Nanos all) {
   std::vector<NamedCode> named;
   for (const auto& [place, ns] : by_place)
     named.push_back({.where = place,
                      .place = a.ledger.places[static_cast<std::size_t>(place)],
-                     .spot = a.ledger.spot(place),
+                     .line = a.ledger.line_of(place, account),
                      .share = static_cast<double>(ns) / static_cast<double>(all)});
   find_limits(a, named);
   std::stable_sort(named.begin(), named.end(), [](const auto& x, const auto& y) { return x.share > y.share; });
@@ -66,7 +69,7 @@ std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims) {
   std::map<std::int32_t, Nanos> by_place;
   for (const ClaimedPiece& piece : claims)
     if (piece.where >= 0) by_place[piece.where] += piece.end - piece.begin;
-  return named_code(a, by_place, length(claims));
+  return named_code(a, by_place, main_account(claims), length(claims));
 }
 
 bool holds(const Analysis& a, SourceId process, std::size_t device) {
@@ -96,13 +99,10 @@ Claims of_the_busiest(const Analysis& a, const Claims& claims) {
 // What another thread was at that kept the main one from going on, or may have: it had the interpreter, or the main
 // thread slept on a lock meanwhile.
 std::string beside(const Analysis& a, Finding& finding) {
-  std::map<Account, Nanos> accounts;
-  for (const ClaimedPiece& piece : finding.claims) accounts[piece.account] += piece.end - piece.begin;
-  const auto most = std::max_element(accounts.begin(), accounts.end(),
-                                     [](const auto& x, const auto& y) { return x.second < y.second; });
+  const Account account = main_account(finding.claims);
   const auto code = std::find_if(a.other_threads.begin(), a.other_threads.end(),
-                                 [&](const ThreadCode& other) { return other.account == most->first; });
-  if (code == a.other_threads.end() || most->first == Account::kStartup || most->first == Account::kTeardown) return "";
+                                 [&](const ThreadCode& other) { return other.account == account; });
+  if (code == a.other_threads.end() || account == Account::kStartup || account == Account::kTeardown) return "";
   const HostSummary s = host_during(a.job, a.devices, finding.claims);
   // One that has the interpreter keeps the main thread waiting even where it has no core to run on.
   if (s.owner_threads < a.limits[Threshold::kOtherThreads] && code->with_interpreter < a.limits[Threshold::kMajority])
@@ -120,14 +120,18 @@ std::string beside(const Analysis& a, Finding& finding) {
         fmt::format("; {} first: it has the interpreter meanwhile, without which no core helps", code->place);
   if (text.empty() || finding.cause) return text;
   // What keeps it from running is before what it would run, and alone where it does so for most of the time. A wait for
-  // kernels lets go of the interpreter, so that it may be another's meanwhile without harm.
-  if (most->first == Account::kHostCode && code->with_interpreter >= a.limits[Threshold::kMajority])
+  // kernels lets go of the interpreter, so that it may be another's meanwhile without harm; who has it all the while
+  // keeps that wait from ending.
+  constexpr double kAllTheWhile = 0.9;
+  const bool in_sync = account == Account::kSync && code->with_interpreter >= kAllTheWhile;
+  if (in_sync || (account == Account::kHostCode && code->with_interpreter >= a.limits[Threshold::kMajority]))
     std::erase_if(finding.candidates, [](Cause cause) { return cause != Cause::kCpuOversubscribed; });
   std::erase(finding.candidates, Cause::kGilContention);
   finding.candidates.insert(finding.candidates.begin(), Cause::kGilContention);
   if (finding.candidates.size() == 1) {
     finding.candidates.clear();
     finding.cause = Cause::kGilContention;
+    if (in_sync) finding.title = "The GPU runs dry while the thread that feeds it waits for the interpreter (GIL)";
   }
   finding.advice =
       code->with_interpreter >= often
@@ -140,12 +144,12 @@ std::string beside(const Analysis& a, Finding& finding) {
 
 namespace {
 
-// "; line 41 of train.py is: batch = next(batches)"
-std::string source_of(const Analysis& a, const NamedCode& code) {
-  const CodeLine line = a.ledger.line_of(code.where);
-  const std::string text = line.line > 0 && a.told.source_text ? a.told.source_text(line) : "";
-  if (text.empty()) return "";
-  return fmt::format("; line {} of {} is: {}", line.line, line.file.substr(line.file.rfind('/') + 1), text);
+// "; most of the first at line 41: batch = next(batches)"
+std::string line_words(const Analysis& a, const NamedCode& code, bool one) {
+  if (code.line.line <= 0) return "";
+  const std::string text = a.told.source_text ? a.told.source_text(code.line) : "";
+  return fmt::format("; most of {} at line {}{}{}", one ? "it" : "the first", code.line.line, text.empty() ? "" : ": ",
+                     text);
 }
 
 }  // namespace
@@ -169,13 +173,13 @@ void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) 
   if (few && ranks) return;                                   // and that of another process is in the title
   std::string text;
   for (std::size_t i = 0; i < std::min(kMost, named.size()); ++i)
-    text += (i == 0 ? " " : ", ") + named[i].spot + (few ? "" : " " + share_words(named[i]));
+    text += (i == 0 ? " " : ", ") + (few ? named[i].spot() : named[i].place + " " + share_words(named[i]));
   if (!few) text += ranks ? " of this time of its GPU" : " of this time";
   if (!few && std::any_of(named.begin(), named.end(), is_range))
     text += " (kernels ran beside a part of such code, and nothing tells which)";
   constexpr double kMuch = 0.1;
   if (!few && !profiled && unseen >= kMuch) text += fmt::format(" (of {} no stack tells)", human_percent(unseen));
-  text += source_of(a, named[0]);
+  if (!few) text += line_words(a, named[0], named.size() == 1);
   if (!few && !ranks) text += beside(a, finding);
   finding.evidence.insert(finding.evidence.begin(), profiled ? "by the trace:" + text
                                                              : fmt::format("{} Python stacks{} say:{}",
@@ -186,12 +190,12 @@ void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) 
   // That it waits for workers is said already, as it is where the title names what they were at.
   const std::vector<NamedCode> workers = workers_at(a, finding.claims).code;
   const bool waits_for_workers = named[0].place == info(stacks::Family::kLoaderWait).label ||
-                                 (!workers.empty() && finding.title.find(workers[0].spot) != std::string::npos);
+                                 (!workers.empty() && finding.title.find(workers[0].spot()) != std::string::npos);
   if (named[0].least >= a.limits[Threshold::kMajority] && !waits_for_workers) {
-    finding.title += (finding.title.find(": ") == std::string::npos ? ": " : ", mostly ") + named[0].spot;
+    finding.title += (finding.title.find(": ") == std::string::npos ? ": " : ", mostly ") + named[0].spot();
     finding.code = named[0].where;
     constexpr double kMuchToo = 0.2;  // of the time: what the title leaves out would be taken for the other's
-    if (!few && named.size() > 1 && named[1].share >= kMuchToo) finding.title += " and " + named[1].spot;
+    if (!few && named.size() > 1 && named[1].share >= kMuchToo) finding.title += " and " + named[1].spot();
   }
   if (!profiled) finding.tiers |= "Y";
 }
@@ -247,7 +251,7 @@ WorkersAt workers_at(const Analysis& a, const Claims& claims) {
   WorkersAt workers;
   for (const auto& [number, count] : looks_at) {
     const std::string& place = a.worker_looks.places[static_cast<std::size_t>(number)];
-    workers.code.push_back({.place = place, .spot = with_line(place, lines[number].line()), .share = count / at_work});
+    workers.code.push_back({.place = place, .line = {"", lines[number].line()}, .share = count / at_work});
   }
   std::stable_sort(workers.code.begin(), workers.code.end(),
                    [](const auto& x, const auto& y) { return x.share > y.share; });
@@ -262,10 +266,10 @@ void name_the_workers_code(const Analysis& a, Finding& finding) {
   const std::vector<NamedCode> code = workers_at(a, finding.claims).code;
   for (std::size_t i = 0; i < std::min(kMost, code.size()); ++i)
     if (code[i].share >= kLeast)
-      text += fmt::format("{} {} {}", i == 0 ? "" : ",", code[i].spot, human_percent(code[i].share));
+      text += fmt::format("{} {} {}", i == 0 ? "" : ",", code[i].place, human_percent(code[i].share));
   if (text.empty()) return;
   finding.evidence.insert(finding.evidence.begin(), "what its workers were at then, by their Python stacks:" + text);
-  if (code[0].share >= a.limits[Threshold::kMajority]) finding.title += ": " + code[0].spot;
+  if (code[0].share >= a.limits[Threshold::kMajority]) finding.title += ": " + code[0].spot();
   finding.tiers |= "Y";
 }
 

@@ -16,15 +16,16 @@ namespace headroom::diagnose {
 struct NamedCode {
   std::int32_t where = -1;  // in Ledger::places
   std::string place;        // "build_graph (train.py)"
-  std::string spot;         // for people: with its line, where that is known
+  CodeLine line;            // that more than half of the looks there were at, where that is known
   double share = 0;         // of the claimed time
   // What it may be of it: kernels ran beside a part of such code, and nothing tells which.
   double least = 0, most = 0;
+  [[nodiscard]] std::string spot() const;  // for people: the place with its line
 };
 
-// Of a time of this length, by place (Ledger::places); most first.
+// Of a time of this length in an account, by place (Ledger::places); most first.
 [[nodiscard]] std::vector<NamedCode> named_code(const Analysis& a, const std::map<std::int32_t, Nanos>& by_place,
-                                                Nanos all);
+                                                Account account, Nanos all);
 
 // What the claimed time went to, most first; empty where nothing names it.
 [[nodiscard]] std::vector<NamedCode> code_in(const Analysis& a, const Claims& claims);

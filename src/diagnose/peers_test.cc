@@ -45,8 +45,9 @@ TEST(Peers, AProcessThatReceivesFromABusyOneWaitsForThatOne) {
   EXPECT_NEAR(seconds(e.ledger.total(Account::kPeers, 0)), 42, 2);
   const Finding& first = e.findings.front();
   EXPECT_THAT(first.title, AllOf(HasSubstr("waits for another process of the job"), EndsWith(": exchange (train.py)")));
-  EXPECT_THAT(first.candidates, ElementsAre(Cause::kStraggler, Cause::kExposedCommunication));
+  EXPECT_EQ(first.cause, Cause::kStraggler) << "the other one does not wait, as it would for the exchange itself";
   EXPECT_THAT(first.evidence, Contains(AllOf(HasSubstr("process 8 of the job (GPU 1)"), HasSubstr("its own kernels"))));
+  EXPECT_THAT(first.evidence, Contains(HasSubstr("the exchange itself takes each of them no longer")));
   EXPECT_THAT(first.advice, HasSubstr("process 8"));
   ASSERT_TRUE(first.gain);
   EXPECT_NEAR(first.gain->high, 0.95 / 0.625, 0.01) << "whose kernels could be shared";

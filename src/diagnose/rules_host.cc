@@ -46,8 +46,8 @@ void say_the_pipe(const Analysis& a, const HostSummary& s, Finding& finding) {
   const std::string other = pipe_end(a, s.owner_looks);
   finding.advice =
       other.empty()
-          ? "see what is at the other end of the pipe (ls -l /proc/PID/fd while it runs): make what feeds its standard "
-            "input faster, or what reads its output; or read ahead and write behind in a thread"
+          ? "see what is at the other end of the pipe (ls -l /proc/PID/fd while it runs): make what feeds it faster, "
+            "or what reads from it; or read ahead and write behind in a thread"
           : fmt::format("see what {} does or waits for (headroom stacks): make that faster, or let it run ahead",
                         other);
 }
@@ -127,7 +127,7 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
     }
     add(finding.candidates, {Cause::kPageableCopies});
     finding.evidence.push_back(fmt::format(
-        "as many bytes came over PCIe as copies from pageable memory, at {:.0f} GB/s, take {} of this time for",
+        "copies from pageable memory, at {:.0f} GB/s, of as many bytes as came over PCIe would take {} of this time",
         a.limits[Threshold::kPageable] / 1e9, human_percent(std::min(1.0, copying(a, finding.claims)))));
   }
   if (may_want_cores(a, s, finding.claims)) add(finding.candidates, {Cause::kCpuOversubscribed});
@@ -161,9 +161,11 @@ void say_with_stacks(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
         fmt::format("it waits for its kernels in {}, in {} of the looks at its stacks: what comes "
                     "after that does not overlap with them",
                     a.kernel_waits.place, human_percent(a.kernel_waits.share)));
-  finding.advice = for_a_core
-                       ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
-                       : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
+  const bool asleep = hardly(a, main + s.owner_threads, finding.claims);
+  finding.advice =
+      for_a_core ? fmt::format("fewer processes or threads on these {:.3g} cores", s.usable_cores)
+      : asleep   ? "see what it waits for there: make that faster, or ask for it ahead of the step or in another thread"
+                 : "make that code cheaper, or let it overlap with the kernels: ahead of the step, or beside it";
   if (hardly(a, main + s.owner_threads, finding.claims)) {
     if (!say_the_process(a, s, finding)) say_the_pipe(a, s, finding);
     name_the_neighbour(a, finding);

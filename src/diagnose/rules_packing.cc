@@ -42,11 +42,12 @@ std::optional<Finding> trial_churn(const Analysis& a, const Claims& startup) {
   finding.claims = startup;
   finding.confidence = Confidence::kHigh;
   finding.tiers = "NPS";
-  finding.evidence = {fmt::format("{} starts of about {} ({} at most): {} of GPU time without a kernel",
-                                  human_count(static_cast<std::int64_t>(lengths.size())), human_duration(median),
-                                  human_duration(lengths.back()), human_duration(cost)),
-                      fmt::format("{} of the GPUs' time, {} of it with kernels", human_percent(a.share(cost)),
-                                  human_percent(a.share(a.ledger.total(Account::kUseful))))};
+  finding.evidence = {
+      fmt::format("{} starts, in each about {} ({} at most) without a kernel of any task: {} of GPU time",
+                  human_count(static_cast<std::int64_t>(lengths.size())), human_duration(median),
+                  human_duration(lengths.back()), human_duration(cost)),
+      fmt::format("{} of the GPUs' time, {} of it with kernels", human_percent(a.share(cost)),
+                  human_percent(a.share(a.ledger.total(Account::kUseful))))};
   finding.told_apart_from = {"input and host code: no kernel of these tasks had run yet"};
   if (imported_later(a, startup) > 0) finding.told_apart_from.front() += ", or their stacks were in an import";
   finding.would_overturn =

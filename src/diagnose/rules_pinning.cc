@@ -189,6 +189,50 @@ bool two_at_once(std::vector<const Placement*> processes) {
   return false;
 }
 
+bool failed_without_context(const Placement& p) {
+  return p.held.empty() && p.process.exit_code.value_or(0) != 0 && p.process.end;
+}
+
+// Of workers that one process started, all with one mask failed before the driver saw a context of them, and none of
+// those with another mask: what they have in common is which GPU they were meant for.
+void failed_under_a_mask(const Analysis& a, const Board& board, std::vector<Finding>& findings) {
+  using Workers = std::vector<const Placement*>;
+  std::map<std::pair<std::int64_t, std::string>, Workers> by_mask;  // of a parent
+  for (const Placement& p : board.placements)
+    if (const auto& mask = p.process.cuda_visible_devices; mask && numeric(*mask))
+      by_mask[{p.process.ppid, *mask}].push_back(&p);
+  for (const auto& [key, workers] : by_mask) {
+    // Where their arguments tell a number, contradictions() judges that.
+    if (!std::all_of(workers.begin(), workers.end(),
+                     [](const Placement* p) { return failed_without_context(*p) && !p->ordinal; }))
+      continue;
+    const auto& [parent, mask] = key;
+    std::size_t others = 0;
+    bool comparable = true;
+    for (const Placement& p : board.placements) {
+      if (p.process.ppid != parent || p.process.cuda_visible_devices == mask) continue;
+      others += p.held.empty() ? 0U : 1U;
+      comparable &= !failed_without_context(p);
+    }
+    const auto wanted = meant(board, mask);
+    if (others == 0 || !comparable || wanted.empty()) continue;
+    Finding finding = placed(fmt::format("Workers for {} ended before they held a context", gpus(board, wanted)));
+    finding.confidence = Confidence::kMedium;
+    finding.evidence = {
+        fmt::format(
+            "{} process{} with CUDA_VISIBLE_DEVICES={} ended with exit code {}, and the driver saw no context of "
+            "{}; {} of the same parent with other masks held one",
+            workers.size(), workers.size() == 1 ? "" : "es", mask, *workers.front()->process.exit_code,
+            workers.size() == 1 ? "it" : "them", others),
+        fmt::format("to a program with this mask its GPU is number 0: a number that counts all GPUs lies beyond the "
+                    "mask, and ends so")};
+    finding.would_overturn = "what these processes printed: if their error names something else, this is wrong";
+    finding.advice = "pin once: set the mask and let the worker use device 0, or give it its number and no mask";
+    finding.claims = claim_accounts(a, {Account::kNotUsed});
+    findings.push_back(std::move(finding));
+  }
+}
+
 // Several processes, none masked at its start, all on the same GPU while others stood free.
 void crowded(const Analysis& a, const Board& board, std::vector<Finding>& findings) {
   if (board.devices.size() < 2) return;
@@ -201,6 +245,14 @@ void crowded(const Analysis& a, const Board& board, std::vector<Finding>& findin
     return p->process.cuda_visible_devices == crowd.front()->process.cuda_visible_devices;
   });
   if (!one_way || !two_at_once(crowd)) return;
+  // Workers that were meant for another GPU and never held it: not all went there.
+  const auto meant_elsewhere = [&](const Placement& p) {
+    const auto& mask = p.process.cuda_visible_devices;
+    return p.held.empty() && mask && mask != crowd.front()->process.cuda_visible_devices &&
+           std::any_of(crowd.begin(), crowd.end(),
+                       [&](const Placement* c) { return c->process.ppid == p.process.ppid; });
+  };
+  if (std::any_of(board.placements.begin(), board.placements.end(), meant_elsewhere)) return;
   Finding finding =
       placed(fmt::format("All processes of the job went to GPU {}", board.devices[on.begin()->first].index));
   const auto& mask = crowd.front()->process.cuda_visible_devices;
@@ -255,6 +307,7 @@ std::vector<Finding> wrong_pins(const Analysis& a) {
   contradictions(a, board, findings);
   other_numbering(board, findings);
   not_honoured(board, findings);
+  if (!a.job.batch.present) failed_under_a_mask(a, board, findings);
   if (!a.job.batch.present) crowded(a, board, findings);  // a batch places its tasks itself, and proves it
   cut_short(board, findings);
   return findings;

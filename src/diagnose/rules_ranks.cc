@@ -127,10 +127,16 @@ std::vector<Finding> waiting_for_peers(const Analysis& a, const IdleParts& parts
   // Where all wait alike, none is slow, or they take turns.
   const auto extremes = extremes_of(a, waits);
   const bool uneven = one_comes_last(a, extremes);
+  // The exchange itself takes all of them as long as the one that waits the least, at most.
+  constexpr Nanos kFew = 4;
+  const bool hardly_exchanges = uneven && kFew * extremes->least_wait <= extremes->most_wait && wait &&
+                                wait->at_work >= a.limits[Threshold::kMajority];
   if (extremes)
     finding.evidence.push_back(fmt::format("{} waited for others {}, {} {}", a.device_name(extremes->least),
                                            human_duration(extremes->least_wait), a.device_name(extremes->most),
                                            human_duration(extremes->most_wait)));
+  if (hardly_exchanges)
+    finding.evidence.push_back("the exchange itself takes each of them no longer than the shorter of these waits");
   if (wait && wait->at_work >= a.limits[Threshold::kMajority] && extremes && !uneven) {
     finding.advice =
         "they wait for one another about as long: let their work overlap (micro-batches of a pipeline), or exchange "
@@ -149,7 +155,7 @@ std::vector<Finding> waiting_for_peers(const Analysis& a, const IdleParts& parts
   }
   const bool both = !late.claims.empty();
   if (both) add_its_own_half(a, late, finding);
-  if (both && uneven) {
+  if ((both && uneven) || hardly_exchanges) {
     finding.cause = Cause::kStraggler;
     finding.candidates.clear();
   }

@@ -127,15 +127,11 @@ void say_both_ways(const Analysis& a, const std::vector<std::size_t>& less, Find
                   human_factor(finding.gain->high));
 }
 
-// How much larger at least: what does not grow with the batch, such as weights, leaves more.
-std::string larger_batch_fits(const Analysis& a, std::size_t device) {
-  constexpr double kFree = 0.1, kMost = 100;  // of the memory: fragments, and what the driver takes; a factor of no use
-  const auto total = static_cast<double>(*a.devices[device].device.memory_total_bytes);
-  const double factor = (1 - kFree) * total / std::max(1.0, a.stats_of(device, Metric::kMemoryUsed)->max);
-  const std::string times =
-      factor > kMost ? fmt::format("more than {:.0f}", kMost) : fmt::format("{:.1f}", std::floor(10 * factor) / 10);
-  return fmt::format("; that says a larger batch fits ({} times, even if all of it grows), not that it is faster",
-                     times);
+std::string larger_batch(const Analysis& a, std::size_t device) {
+  return "; that says " +
+         larger_batch_words(a.stats_of(device, Metric::kMemoryUsed)->max,
+                            static_cast<double>(*a.devices[device].device.memory_total_bytes)) +
+         ", not that it is faster";
 }
 
 // Whether its idle phases come at a steady pace, as those of a training loop do; two tell nothing of it.
@@ -254,7 +250,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   finding.evidence.push_back(std::move(resident));
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const auto words = memory_words(a, device); between_steps && !words.empty() && !a.idle_peer[device])
-      finding.evidence.push_back(words + (mostly_free(a, device) ? larger_batch_fits(a, device) : ""));
+      finding.evidence.push_back(words + (mostly_free(a, device) ? larger_batch(a, device) : ""));
   if (still_computing(a))
     finding.told_apart_from.push_back(fmt::format("a hang: kernels ran in the last {} of the time",
                                                   human_percent(a.limits[Threshold::kProgressTail])));

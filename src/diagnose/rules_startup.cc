@@ -48,23 +48,26 @@ struct Stretches {
   Nanos longest = 0;
 };
 
+// Those of a few milliseconds are moments within an import, between kernels.
 Stretches stretches_in(const Analysis& a, const Claims& claims) {
-  Stretches stretches;
+  constexpr Nanos kLeast = 20 * kMillisecond;
+  std::vector<Nanos> lengths;
   ClaimedPiece last;
-  Nanos begin = 0;
   for (const ClaimedPiece& piece : claims) {
     if (piece.account != Account::kStartup) continue;  // before the first process that uses the GPU
     const auto& slices = a.devices[piece.device].slices;
     const auto slice = std::upper_bound(slices.begin(), slices.end(), piece.begin,
                                         [](Nanos at, const Slice& s) { return at < s.end; });
-    const bool goes_on = stretches.count > 0 && piece.device == last.device && piece.begin == last.end &&
+    const bool goes_on = !lengths.empty() && piece.device == last.device && piece.begin == last.end &&
                          (slice == slices.begin() || std::prev(slice)->end < piece.begin ||
                           (std::prev(slice)->pid == slice->pid && std::prev(slice)->task == slice->task));
-    begin = goes_on ? begin : piece.begin;
-    stretches.count += goes_on ? 0U : 1U;
-    stretches.longest = std::max(stretches.longest, piece.end - begin);
+    if (!goes_on) lengths.push_back(0);
+    lengths.back() += piece.end - piece.begin;
     last = piece;
   }
+  Stretches stretches;
+  for (const Nanos length : lengths) stretches.longest = std::max(stretches.longest, length);
+  for (const Nanos length : lengths) stretches.count += length >= std::min(kLeast, stretches.longest) ? 1U : 0U;
   return stretches;
 }
 
@@ -95,6 +98,16 @@ Nanos imported_later(const Analysis& a, const Claims& claims) {
 
 namespace {
 
+const std::string kKeepWarm = "in a sweep, keep the process warm between trials; keep what each start loads or builds";
+
+// Where stacks tell of most of it that it was something else, imports are no matter.
+std::string later_imports(const Analysis& a, const Claims& claims) {
+  Nanos imports = 0;
+  for (const ClaimedPiece& piece : claims)
+    if (family_of(a, piece) == stacks::Family::kImport) imports += piece.end - piece.begin;
+  return seen(a, claims) && !a.material(imports) ? "" : "; import late";
+}
+
 Finding about(const Analysis& a, Claims claims) {
   Finding finding;
   finding.claims = std::move(claims);
@@ -121,16 +134,18 @@ Finding about(const Analysis& a, Claims claims) {
   if (const Nanos before = length(common(finding.claims, before_the_first(a))); a.material(before))
     finding.evidence.push_back(
         fmt::format("for {} of it no process of the job was on the GPU yet", human_duration(before)));
-  finding.told_apart_from = {"input and host code: no kernel had run yet"};
-  finding.would_overturn = "run it twice in a row: if the second start is as slow, it is code, not loading";
-  finding.advice = "in a sweep, keep the process warm between trials; cache the data index; import late";
-  if (const Nanos later = imported_later(a, finding.claims); later > 0) {
-    finding.told_apart_from = {"input and host code: no kernel had run yet, or its stacks were in an import"};
-    if (!a.material(later)) return finding;
+  const Nanos later = imported_later(a, finding.claims);
+  finding.told_apart_from = {fmt::format("pauses between kernels: {} had run yet", later > 0 ? "hardly any" : "none")};
+  finding.would_overturn =
+      "run it twice in a row: what the second start saves was reading from disk or filling caches; the rest is work, "
+      "or waits";
+  finding.advice = kKeepWarm + later_imports(a, finding.claims);
+  if (a.material(later)) {
+    finding.told_apart_from = {"pauses between kernels: none had run yet, or its stacks were in an import"};
     finding.title = "Start-up: the time to the first kernel, and modules that are imported after it";
     finding.evidence.front() =  // an import goes on in many pieces, between kernels
         fmt::format("for {} of it modules were imported after a first kernel", human_duration(later));
-    finding.advice = "in a sweep, keep the process warm between trials; cache the data index";
+    finding.advice = kKeepWarm;
   }
   return finding;
 }

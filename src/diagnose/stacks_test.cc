@@ -59,7 +59,8 @@ TEST(StackFindings, NameTheLineThatHasMostOfTheIdleTime) {
   };
   const Explanation one = told({"5", "5", "6"});
   EXPECT_THAT(one.findings.front().title, EndsWith(": train (train.py:5)"));
-  EXPECT_EQ(one.findings.front().evidence.front(), "its Python stacks say: train (train.py:5) 100 % of this time");
+  EXPECT_EQ(one.findings.front().evidence.front(),
+            "its Python stacks say: train (train.py) 100 % of this time; most of it at line 5");
   EXPECT_THAT(one.headline, HasSubstr("mostly train (train.py:5)."));
   EXPECT_EQ(one.ledger.places.at(static_cast<std::size_t>(one.findings.front().code.value())), "train (train.py)");
   EXPECT_THAT(told({"4", "5", "6"}).findings.front().title, EndsWith(": train (train.py)")) << "none has most of it";
@@ -68,6 +69,42 @@ TEST(StackFindings, NameTheLineThatHasMostOfTheIdleTime) {
 
 // Half of each second is idle, and three quarters of it the thread was at code of which nothing says whether kernels
 // ran.
+// A module's own code is at other lines before the first kernel than after it.
+TEST(StackFindings, TheLineOfAStartIsOfThatTimeAlone) {
+  RecordingBuilder builder(60);
+  builder.lines().gpu(0, [](double t) { return t < 20 ? 0.0 : 0.5; }).process(7, 1, 0, 60, 1).context(7, 0, 1, 60);
+  builder.stacks(7, 0, 20, {"<module> (/u/train.py:8)"});
+  for (int i = 20; i < 60; ++i) {
+    builder.stacks(7, i, i + 0.5, {"<module> (/u/train.py:44)", "_wait (/x/headroom_sim.py:1)"});
+    builder.stacks(7, i + 0.5, i + 1, {"<module> (/u/train.py:45)"});
+  }
+  const Explanation e = explain(builder.build());
+  const auto title = [&](Account account) {
+    for (const Finding& finding : e.findings)
+      if (!finding.claims.empty() && finding.claims.front().account == account) return finding.title;
+    return std::string();
+  };
+  EXPECT_THAT(title(Account::kStartup), EndsWith("<module> (train.py:8)"));
+  EXPECT_THAT(title(Account::kHostCode), EndsWith("<module> (train.py:45)"));
+}
+
+// Its kernels are over, and it cannot go on: another thread has the interpreter all the while.
+TEST(StackFindings, WhoWaitsForTheInterpreterAfterItsKernelsIsNotAtSynchronisationPoints) {
+  const auto first = [](bool has_interpreter) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.5; }).sleeping_in(WaitChannel::kFutex, 0.8);
+    builder.process(7, 1, 0, 60, 0.1).context(7, 0, 0, 60);
+    builder.stacks(7, 0, 60, {"train (/u/train.py:7)", "_wait (/x/headroom_sim.py:1)"});
+    builder.stacks(7, 0, 60, {"tidy (/u/history.py:1)"}, 8, has_interpreter);
+    return explain(builder.build());
+  };
+  const Explanation held = first(true);
+  EXPECT_EQ(held.findings.front().cause, Cause::kGilContention);
+  EXPECT_THAT(held.findings.front().title, HasSubstr("waits for the interpreter (GIL)"));
+  EXPECT_THAT(held.headline, HasSubstr("for Python's interpreter (GIL)"));
+  EXPECT_THAT(first(false).findings.front().candidates, Contains(Cause::kSyncPoints));
+}
+
 TEST(StackFindings, CodeThatKernelsMayHaveRunBesideIsNotBlamedForAllOfIt) {
   const std::string prepare = "prepare (/u/train.py:3)", write = "write (/u/train.py:7)";
   RecordingBuilder builder(60);
@@ -91,7 +128,7 @@ TEST(StackFindings, CodeThatKernelsMayHaveRunBesideIsNotBlamedForAllOfIt) {
 TEST(StackFindings, TheHeadlineNamesTheFunctionThatHasMostOfIt) {
   const std::vector<std::string> collect{"train (/u/train.py:1)", "collect (/u/train.py:9)"};
   const std::vector<std::string> log{"train (/u/train.py:1)", "log (/u/train.py:20)"};
-  EXPECT_THAT(half(0.01, collect).headline, HasSubstr("% for code of the job, mostly collect (train.py)."));
+  EXPECT_THAT(half(0.01, collect).headline, HasSubstr("% while the job slept or waited, mostly collect (train.py)."));
   RecordingBuilder builder(60);
   builder.gpu(0, [](double) { return 0.5; }).process(7, 1, 0, 60, 1).context(7, 0, 0, 60);
   for (int i = 0; i < 60; ++i) {
@@ -110,7 +147,7 @@ TEST(StackFindings, TheHeadlineOfSomebodyAtATerminalBlamesNoCode) {
     return explain(builder.build()).headline;
   };
   EXPECT_THAT(headline(WaitChannel::kTerminal), HasSubstr("% for somebody."));
-  EXPECT_THAT(headline(WaitChannel::kPipe), HasSubstr("% for code of the job, mostly <module> (person.py)."));
+  EXPECT_THAT(headline(WaitChannel::kPipe), HasSubstr("% while the job slept or waited, mostly <module> (person.py)."));
 }
 
 TEST(StackFindings, WhereTheProcessWaitsForItsKernelsIsSaid) {
@@ -139,7 +176,7 @@ TEST(StackFindings, WhoSleepsOnAPipeIsToldToSeeItsOtherEnd) {
     builder.stacks(7, 0, 60, {"<module> (/u/reads_its_input.py:1)"});
     return explain(builder.build()).findings.front();
   };
-  EXPECT_THAT(first(WaitChannel::kPipe).advice, HasSubstr("standard input"));
+  EXPECT_THAT(first(WaitChannel::kPipe).advice, HasSubstr("the other end of the pipe"));
   EXPECT_THAT(first(WaitChannel::kPipe).evidence, Contains(HasSubstr("its main thread was on a pipe (100 %)")));
   EXPECT_THAT(first(WaitChannel::kFutex).advice, Not(HasSubstr("pipe")));
 }

@@ -4,14 +4,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
 
 #include "base/human.h"
 #include "diagnose/claims.h"
+#include "model/memory_room.h"
 #include "model/observations.h"
 
 namespace headroom::diagnose {
+
+std::string larger_batch_words(double used, double total) {
+  constexpr double kMost = 100;  // a factor of no use
+  const double factor = larger_batch_fits(used, total);
+  return fmt::format(
+      "a larger batch fits ({} times, if all of it grows with it; {} kept for fragments)",
+      factor > kMost ? fmt::format("more than {:.0f}", kMost) : fmt::format("{:.1f}", std::floor(10 * factor) / 10),
+      human_percent(kMemoryReserve));
+}
 
 std::string owner_sentence(const HostSummary& s) {
   std::string text = fmt::format(

@@ -38,13 +38,13 @@ Nanos Ledger::busy(std::optional<std::size_t> device) const {
   return sum;
 }
 
-CodeLine Ledger::line_of(std::int32_t where) const {
-  return where >= 0 && static_cast<std::size_t>(where) < lines.size() ? lines[static_cast<std::size_t>(where)]
-                                                                      : CodeLine{};
+CodeLine Ledger::line_of(std::int32_t where, Account account) const {
+  const std::vector<CodeLine>& all = account == Account::kStartup ? lines_of_startup : lines;
+  return where >= 0 && static_cast<std::size_t>(where) < all.size() ? all[static_cast<std::size_t>(where)] : CodeLine{};
 }
 
-std::string Ledger::spot(std::int32_t where) const {
-  return with_line(places[static_cast<std::size_t>(where)], line_of(where).line);
+std::string Ledger::spot(std::int32_t where, Account account) const {
+  return with_line(places[static_cast<std::size_t>(where)], line_of(where, account).line);
 }
 
 }  // namespace headroom

@@ -149,14 +149,16 @@ struct Ledger {
   std::vector<LedgerEntry> entries;  // merged: no two differ in `ns` alone; sorted by device, account, phase, task, pid
   std::vector<std::string> tasks;    // of a batch: their names
   std::vector<std::string> places;   // functions of the job, by the evidence that names them
-  std::vector<CodeLine> lines;       // by place: the line at which most of the idle time there was
+  // By place: the line at which most of the idle time there was; that of start-up has lines of its own.
+  std::vector<CodeLine> lines, lines_of_startup;
 
   [[nodiscard]] Nanos span() const { return end - begin; }
   [[nodiscard]] Nanos budget() const { return span() * static_cast<Nanos>(devices.size()); }
   [[nodiscard]] Nanos total(Account account, std::optional<std::size_t> device = std::nullopt) const;
   [[nodiscard]] Nanos busy(std::optional<std::size_t> device = std::nullopt) const;  // all busy accounts
-  [[nodiscard]] CodeLine line_of(std::int32_t where) const;
-  [[nodiscard]] std::string spot(std::int32_t where) const;  // for people: the place with its line
+  // Of time in this account.
+  [[nodiscard]] CodeLine line_of(std::int32_t where, Account account) const;
+  [[nodiscard]] std::string spot(std::int32_t where, Account account) const;  // for people: the place with its line
 };
 
 }  // namespace headroom

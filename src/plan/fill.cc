@@ -10,13 +10,13 @@
 #include "base/human.h"
 #include "base/strings.h"
 #include "model/cores.h"
+#include "model/memory_room.h"
 
 namespace headroom::planning {
 
 namespace {
 
-constexpr double kMemoryFilled = 0.95;  // of a GPU's memory: the driver and fragments keep the rest
-constexpr double kLoaderAhead = 0.9;    // of the time of a step that loading may take: batches are not all alike
+constexpr double kLoaderAhead = 0.9;  // of the time of a step that loading may take: batches are not all alike
 
 template <std::size_t N>
 std::optional<SaidSetting> said(const Explanation& e, const std::array<std::string_view, N>& names) {
@@ -73,7 +73,7 @@ std::optional<double> memory_room(const Explanation& e) {
     for (const MetricStats& stats : device.metrics)
       if (stats.metric == Metric::kMemoryUsed && stats.samples > 0 && total && stats.max > 0 &&
           e.ledger.busy(device.device) > 0) {
-        const double here = kMemoryFilled * static_cast<double>(*total) / stats.max;
+        const double here = larger_batch_fits(stats.max, static_cast<double>(*total));
         room = std::min(room.value_or(here), here);
       }
   }
@@ -87,8 +87,9 @@ void fill_batch(const Explanation& e, const PlanRequest& request, Numbers& numbe
   const auto room = memory_room(e);
   if (room && *room < factor) {
     numbers.batch_limit =
-        fmt::format("{} times the batch may need {} times the memory, and {} fit", human_count(std::llround(factor)),
-                    human_count(std::llround(factor)), human_factor(*room));
+        fmt::format("{} times the batch may need {} times the memory, and {} fit with {} kept for fragments",
+                    human_count(std::llround(factor)), human_count(std::llround(factor)), human_factor(*room),
+                    human_percent(kMemoryReserve));
     factor = *room;
   }
   if (factor <= 1) {

@@ -39,7 +39,7 @@ std::optional<Candidate> named_code(const Explanation& e, std::size_t index) {
   option.candidates = finding.candidates;
   const std::string& place = e.ledger.places[static_cast<std::size_t>(*finding.code)];
   const std::string_view function = function_of(place);
-  option.title = fmt::format("Change the code itself: {}", e.ledger.spot(*finding.code));
+  option.title = fmt::format("Change the code itself: {}", e.ledger.spot(*finding.code, Account::kHostCode));
   option.apply = finding.advice;
   option.gain.condition = finding.gain->condition + "; how much of that can be had is not known";
   if (function != place) option.gain.condition += fmt::format("; what {} costs other callers is not counted", function);

@@ -167,7 +167,7 @@ std::string waited_for(const Explanation& e, std::int32_t phase) {
   const bool placed = e.phases[static_cast<std::size_t>(phase)].gpu_util_ratio.has_value();  // else no share is known
   return fmt::format("{}{}{}",
                      placed ? whole_percent(static_cast<double>(most->second) / static_cast<double>(all)) + " " : "",
-                     info(account).label, where < 0 ? "" : ": " + visible(e.ledger.spot(where)));
+                     info(account).label, where < 0 ? "" : ": " + visible(e.ledger.spot(where, account)));
 }
 
 namespace {

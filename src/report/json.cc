@@ -70,11 +70,12 @@ Json claims_json(const Explanation& e, const Claims& claims) {
   Json list = Json::array();
   for (const auto& [key, ns] : sums) {
     const auto& [device, account, where] = key;
+    const std::int32_t line = e.ledger.line_of(where, account).line;
     list.push_back({{"device", e.ledger.devices[device].uuid},
                     {"account", info(account).cause},
                     {"label", info(account).label},
                     {"where", where < 0 ? Json(nullptr) : Json(e.ledger.places[static_cast<std::size_t>(where)])},
-                    {"line", e.ledger.line_of(where).line > 0 ? Json(e.ledger.line_of(where).line) : Json(nullptr)},
+                    {"line", line > 0 ? Json(line) : Json(nullptr)},
                     {"ns", ns}});
   }
   return list;

@@ -17,7 +17,7 @@ std::string doing_of(const Explanation& e, Account account, std::int32_t phase, 
       !e.phases[static_cast<std::size_t>(phase)].named_by.empty())
     text += fmt::format(" in {}", e.phases[static_cast<std::size_t>(phase)].name);
   if (where >= 0 && static_cast<std::size_t>(where) < e.ledger.places.size())
-    text += fmt::format(": {}", e.ledger.spot(where));
+    text += fmt::format(": {}", e.ledger.spot(where, account));
   return text;
 }
 

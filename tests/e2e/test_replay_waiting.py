@@ -18,7 +18,7 @@ GATE = [RANK, "Barrier.wait (/usr/lib/python3.11/threading.py:1)",
 # Rounds of 400 ms: kernels of both for 100, then rank 1 waits for 300 until rank 0 has ended what it is `at`.
 # What it can gain: kernels of 24 and 6 s as two of 15; or no wait on either GPU, nor what followed its last kernel.
 @pytest.mark.parametrize("at, works, waits, title, function, causes, gain", [
-    (KERNELS, True, RECEIVES, "The GPU waits for another process", "exchange", {"straggler", "exposed_communication"}, 24 / 15),
+    (KERNELS, True, RECEIVES, "The GPU waits for another process", "exchange", {"straggler"}, 24 / 15),
     ([RANK, "rest (/u/ranks.py:9)"], False, GATE, "The GPUs wait for the process on GPU 0", "rest", {"straggler"}, 4)])
 def test_the_wait_for_another_rank_is_as_long_as_it_was_built(tmp_path, at, works, waits, title, function, causes, gain):
     made = Made(SPAN).gpu(0, again(0, SPAN, 400, (0, 400 if works else 100))).gpu(1, again(0, SPAN, 400, (0, 100)))
