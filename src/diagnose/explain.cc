@@ -275,7 +275,8 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }
   if (auto healthy = diagnose::healthy(a, e.findings)) e.findings.push_back(std::move(*healthy));
-  const bool too_few = diagnose::too_few_readings(a).has_value();
+  const bool moment = diagnose::watched_for_a_moment(a);
+  const bool too_few = moment || diagnose::too_few_readings(a).has_value();
   if (too_few)  // what the driver said stays, and nothing is concluded
     std::erase_if(e.findings, [](const Finding& finding) {
       return finding.cause != Cause::kDeviceLost && finding.cause != Cause::kUtilisationNotReported &&
@@ -289,8 +290,12 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   e.host = diagnose::host_time(a.host);
   e.projections = diagnose::projections(a, e.bound);
   e.health = diagnose::health(a);
-  for (HealthCheck& check : e.health)
-    if (too_few && check.good == Answer::kYes) check = {check.check, Answer::kUnknown, "the log has too few readings"};
+  for (HealthCheck& check : e.health) {
+    const bool of_this_time = moment && (check.check == "progress" || check.check == "runs_on_gpu");
+    if (too_few && (check.good == Answer::kYes || of_this_time))
+      check = {check.check, Answer::kUnknown,
+               moment ? "it was watched for too short a time" : "the log has too few readings"};
+  }
   e.cost = diagnose::cost_of(recording, options);
   choose_phases(a);
   e.work = std::move(a.work);
