@@ -271,6 +271,13 @@ TEST(Machines, AFewSecondsOfARunningJobTellNothingOfTheRest) {
     EXPECT_EQ(check(e, "progress").good, Answer::kUnknown);
     EXPECT_FALSE(watched(60, util).findings.empty());
   }
+  const Explanation waits = watched(4, 0.4);
+  ASSERT_FALSE(waits.findings.empty()) << "what it waited for then is seen";
+  for (const Finding& finding : waits.findings) {
+    EXPECT_EQ(finding.confidence, Confidence::kLow) << finding.title;
+    EXPECT_FALSE(finding.gain) << finding.title;
+    EXPECT_FALSE(names(finding, Cause::kHang)) << finding.title;
+  }
   EXPECT_NE(find(watched(4, 0.98, 0, "job_ended"), Cause::kHealthy), nullptr) << "all of its life was seen";
 }
 
