@@ -248,6 +248,35 @@ void choose_phases(Analysis& a) {
 
 }  // namespace
 
+namespace {
+
+// What the driver or the recording itself said, however little was read.
+bool is_plain_fact(const Finding& finding) {
+  return finding.cause == Cause::kDeviceLost || finding.cause == Cause::kUtilisationNotReported ||
+         finding.cause == Cause::kRecordingLosses;
+}
+
+// A few seconds between whose kernels the GPU waited show what it waited for then, and not how much there is to gain;
+// whether the job hangs, is done or is healthy they do not show.
+void keep_what_a_moment_tells(const Analysis& a, std::vector<Finding>& findings) {
+  constexpr std::array kOfMore{Cause::kHealthy, Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kJobNeverUsesGpu};
+  const auto is_of_more = [&](Cause cause) {
+    return std::find(kOfMore.begin(), kOfMore.end(), cause) != kOfMore.end();
+  };
+  std::erase_if(findings, [&](const Finding& finding) {
+    return !is_plain_fact(finding) && (a.ledger.busy() == 0 || (finding.cause && is_of_more(*finding.cause)) ||
+                                       std::any_of(finding.candidates.begin(), finding.candidates.end(), is_of_more));
+  });
+  for (Finding& finding : findings) {
+    if (is_plain_fact(finding)) continue;
+    finding.confidence = Confidence::kLow;
+    finding.gain.reset();
+    if (!finding.bound.empty()) finding.bound = "not bounded by so short a time";
+  }
+}
+
+}  // namespace
+
 Explanation explain(const Recording& recording, const ExplainOptions& options,
                     const std::function<void(const Analysis&)>& look) {
   Window window{recording.meta.start, recording.meta.end};
@@ -275,12 +304,12 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     if (finding.cause != Cause::kRecordingLosses) diagnose::doubt(a, finding);
   }
   if (auto healthy = diagnose::healthy(a, e.findings)) e.findings.push_back(std::move(*healthy));
-  const bool too_few = diagnose::too_few_readings(a).has_value();
-  if (too_few)  // what the driver said stays, and nothing is concluded
-    std::erase_if(e.findings, [](const Finding& finding) {
-      return finding.cause != Cause::kDeviceLost && finding.cause != Cause::kUtilisationNotReported &&
-             finding.cause != Cause::kRecordingLosses;
-    });
+  const bool moment = diagnose::watched_for_a_moment(a);
+  const bool too_few = moment || diagnose::too_few_readings(a).has_value();
+  if (moment)
+    keep_what_a_moment_tells(a, e.findings);
+  else if (too_few)
+    std::erase_if(e.findings, [](const Finding& finding) { return !is_plain_fact(finding); });
   e.path = options.path;
   e.headline = diagnose::headline(a, e.findings);
   if (!too_few) e.bound = diagnose::bound_of(a);
@@ -289,8 +318,12 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   e.host = diagnose::host_time(a.host);
   e.projections = diagnose::projections(a, e.bound);
   e.health = diagnose::health(a);
-  for (HealthCheck& check : e.health)
-    if (too_few && check.good == Answer::kYes) check = {check.check, Answer::kUnknown, "the log has too few readings"};
+  for (HealthCheck& check : e.health) {
+    const bool of_this_time = moment && (check.check == "progress" || check.check == "runs_on_gpu");
+    if (too_few && (check.good == Answer::kYes || of_this_time))
+      check = {check.check, Answer::kUnknown,
+               moment ? "it was watched for too short a time" : "the log has too few readings"};
+  }
   e.cost = diagnose::cost_of(recording, options);
   choose_phases(a);
   e.work = std::move(a.work);

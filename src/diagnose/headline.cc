@@ -325,6 +325,8 @@ std::string lost_words(const Analysis& a) {
   return fmt::format("The driver lost {}{}. ", names, back ? " for a time" : "");
 }
 
+constexpr const char* kTellsNothing = "That tells nothing of the time before and after";
+
 // Of a log that has too few readings to conclude anything.
 std::string about_readings(const Analysis& a, std::int64_t readings) {
   double highest = 0, least = 0, most = 0;
@@ -342,7 +344,15 @@ std::string about_readings(const Analysis& a, std::int64_t readings) {
   if (highest == 0 && most > 2 * least && readings > 1)
     text += fmt::format("; memory went from {} MiB to {} MiB, as at the start of a job",
                         static_cast<std::int64_t>(least) >> 20, static_cast<std::int64_t>(most) >> 20);
-  return text + ". That tells nothing of the time before and after: log for minutes, once a second.";
+  return fmt::format("{}. {}: log for minutes, once a second.", text, kTellsNothing);
+}
+
+std::string about_moment(const Analysis& a, const std::vector<std::size_t>& devices) {
+  Nanos busy = 0;
+  for (const std::size_t device : devices) busy += a.ledger.busy(device);
+  return fmt::format("{} computed for {} of the {} that were watched. {}: watch for a minute or more.",
+                     subject(a, devices), human_percent(share_of_span(a, busy / static_cast<Nanos>(devices.size()))),
+                     span_words(a), kTellsNothing);
 }
 
 std::string what_happened(const Analysis& a, const std::vector<Finding>& findings) {
@@ -371,6 +381,7 @@ std::string what_happened(const Analysis& a, const std::vector<Finding>& finding
   if (const auto readings = too_few_readings(a)) return about_readings(a, *readings);
   const Nanos unobserved = a.ledger.total(Account::kUnobserved);
   if (unobserved == a.ledger.budget()) return fmt::format("No reading covers these {}.", span_words(a));
+  if (watched_for_a_moment(a)) return about_moment(a, cast.used);
   std::string text = about_used(a, findings, cast.used);
   for (const Finding& finding : findings) {
     const bool waits = !finding.candidates.empty() && finding.candidates.front() == Cause::kHang &&

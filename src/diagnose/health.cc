@@ -50,6 +50,11 @@ HealthCheck runs_on_gpu(const Analysis& a) {
   if (a.goes_on)
     return {"runs_on_gpu", Answer::kUnknown,
             held ? "it holds a compute context, and no kernel has run yet" : "it has held no compute context so far"};
+  if (!held && too_short_to_list(a))
+    return {
+        "runs_on_gpu", Answer::kUnknown,
+        fmt::format("not known whether it held a compute context: it lived {}, and the driver's list is read every {}",
+                    human_duration(a.ledger.span()), human_duration(a.job.listing_interval))};
   return {"runs_on_gpu", Answer::kNo,
           held                ? "it held a context and no kernel ran"
           : was_met_midway(a) ? "it held no compute context in this time"

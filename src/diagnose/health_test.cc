@@ -37,6 +37,18 @@ TEST(Health, AJobThatComputesToItsEndNeitherHangsNorRunsOutOfMemory) {
   EXPECT_EQ(answer(e, "mixed_precision"), Answer::kUnknown) << "nothing says";
 }
 
+TEST(Health, OfAJobThatLivedBetweenTwoListsNoContextIsDenied) {
+  const auto of = [](double length) {
+    RecordingBuilder recording(length);
+    recording.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, length, 0.5);
+    const Explanation e = explain(recording.build());
+    return check(e, "runs_on_gpu");
+  };
+  EXPECT_EQ(of(60).evidence, "it never held a compute context");
+  EXPECT_EQ(of(0.4).good, Answer::kUnknown) << of(0.4).evidence;
+  EXPECT_THAT(of(2).evidence, HasSubstr("not known whether it held a compute context: it lived 2.0 s"));
+}
+
 TEST(Health, WhatAFailedJobTookLastIsNotKnown) {
   RecordingBuilder recording(60);
   recording.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 60, 0.5).context(100, 0, 0, 60, 0.9);

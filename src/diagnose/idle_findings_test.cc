@@ -217,5 +217,25 @@ TEST(IdleFindings, WhatRecursIsSaidOfWhatClaimsItOnly) {
   EXPECT_THAT(diagnose::recurrences(a, {}), IsEmpty());
 }
 
+// The pauses of the finding that comes first, in a job that begins to compute after three seconds.
+std::vector<std::string> pauses_told(const std::function<bool(double)>& idle) {
+  RecordingBuilder builder(420);
+  builder.gpu(0, [&](double t) { return t <= 3 || idle(t) ? 0.0 : 0.95; });
+  const Analysis a = analyze(builder.build());
+  return diagnose::recurrences(a, diagnose::claim(a, [](std::size_t, const Slice& slice) {
+                                 return !is_busy(slice.account) && slice.begin >= RecordingBuilder::at(10);
+                               }));
+}
+
+TEST(IdleFindings, TheStartOfAJobIsNoPauseThatRecurs) {
+  const auto in = [](double from, double to) { return [=](double t) { return from < t && t <= to; }; };
+  EXPECT_THAT(pauses_told(in(25, 325)), IsEmpty()) << "one pause of five minutes";
+  EXPECT_THAT(pauses_told([&](double t) { return in(50, 110)(t) || in(200, 260)(t); }),
+              ElementsAre(HasSubstr("for 1:00 at a time, 2 times")));
+  EXPECT_THAT(pauses_told([&](double t) { return in(50, 60)(t) || in(200, 260)(t); }),
+              ElementsAre(HasSubstr(" at a time on average, 2 times")))
+      << "these are not alike";
+}
+
 }  // namespace
 }  // namespace headroom

@@ -128,6 +128,26 @@ TEST(LostGpu, OfALogWithoutAKernelSaysWhatReadingsCover) {
   EXPECT_EQ(e.findings[1].title, "No kernel was seen in the time that readings cover");
 }
 
+TEST(LostGpu, IsNotSaidToHaveAnsweredEveryQuery) {
+  const auto told_apart = [](int lost) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.9; }).gpu(1, [](double) { return 0.0; });
+    builder.process(100, 1, 0, 60, 0.9).context(100, 0, 0, 60);
+    if (lost >= 0)
+      builder.sink().add_event(to_event(
+          events::DeviceLost{.index = lost, .text = "NVML_ERROR_GPU_IS_LOST", .line = {}}, RecordingBuilder::at(50),
+          builder.sink().recording().all(SourceKind::kGpu)[static_cast<std::size_t>(lost)]));
+    const Explanation e = explain(builder.build());
+    for (const Finding& finding : e.findings)
+      if (finding.cause == Cause::kMoreGpusThanUseful) return finding.told_apart_from;
+    ADD_FAILURE() << "GPU 1 is idle beside GPU 0";
+    return std::vector<std::string>();
+  };
+  EXPECT_THAT(told_apart(-1), Contains(HasSubstr("it answered every query")));
+  EXPECT_THAT(told_apart(0), Contains(HasSubstr("it answered every query"))) << "it is the other one that was lost";
+  EXPECT_THAT(told_apart(1), Not(Contains(HasSubstr("it answered every query"))));
+}
+
 // A gap long after it came back is another matter.
 TEST(LostGpu, ThatAnswersAgainIsLostUntilThenOnly) {
   RecordingBuilder builder(60);

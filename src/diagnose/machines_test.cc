@@ -253,6 +253,34 @@ TEST(Machines, AFewReadingsTellNothingButThemselves) {
               Not(HasSubstr("tells nothing")));
 }
 
+TEST(Machines, AFewSecondsOfARunningJobTellNothingOfTheRest) {
+  const auto watched = [](double length, double util, double job_from = -100, const char* stop = "duration") {
+    RecordingBuilder builder(length);
+    builder.meta().origin = "record";
+    builder.meta().stop_reason = stop;
+    builder.gpu(0, [=](double) { return util; }).process(100, 1, job_from, length, 0.01).context(100, 0, 0, length);
+    return explain(builder.build());
+  };
+  for (const double util : {0.0, 0.98}) {
+    const Explanation e = watched(4, util);
+    EXPECT_THAT(e.headline,
+                HasSubstr("of the 4.0 s that were watched. That tells nothing of the time before and after"));
+    EXPECT_TRUE(e.findings.empty()) << e.findings[0].title;
+    EXPECT_FALSE(e.bound);
+    for (const HealthCheck& one : e.health) EXPECT_NE(one.good, Answer::kYes) << one.check;
+    EXPECT_EQ(check(e, "progress").good, Answer::kUnknown);
+    EXPECT_FALSE(watched(60, util).findings.empty());
+  }
+  const Explanation waits = watched(4, 0.4);
+  ASSERT_FALSE(waits.findings.empty()) << "what it waited for then is seen";
+  for (const Finding& finding : waits.findings) {
+    EXPECT_EQ(finding.confidence, Confidence::kLow) << finding.title;
+    EXPECT_FALSE(finding.gain) << finding.title;
+    EXPECT_FALSE(names(finding, Cause::kHang)) << finding.title;
+  }
+  EXPECT_NE(find(watched(4, 0.98, 0, "job_ended"), Cause::kHealthy), nullptr) << "all of its life was seen";
+}
+
 TEST(Machines, ALargerBatchFitsWhereMostOfTheMemoryIsFree) {
   const auto with = [](double bytes) {
     return everything(explain(log_of_gpus({[=](double) { return Row{0.5, 0.2, 200, bytes}; }}, 120)));

@@ -175,6 +175,13 @@ bool one_process_alone(const Analysis& a) {
   return pids.size() == 1;
 }
 
+// True if the driver lost this GPU, or one of which a log does not say which.
+bool may_be_lost(const Analysis& a, std::size_t device) {
+  return std::any_of(a.lost.begin(), a.lost.end(), [&](const LostDevice& lost) {
+    return lost.source == a.devices[device].source || lost.source == kNoSource;
+  });
+}
+
 Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
                       const std::vector<std::size_t>& working) {
   Finding finding;
@@ -200,12 +207,12 @@ Finding peers_finding(const Analysis& a, const std::vector<std::size_t>& idle,
     finding.told_apart_from = {"one process that can use one GPU only: there were several processes"};
   } else if (one_process_alone(a)) {
     finding.cause = Cause::kMoreGpusThanUseful;
-    finding.told_apart_from = {"a wrong assignment: no other process of the job was on a GPU",
-                               "a fault of the GPU: it answered every query"};
+    finding.told_apart_from = {"a wrong assignment: no other process of the job was on a GPU"};
   } else {
     finding.candidates = {Cause::kMoreGpusThanUseful, Cause::kWrongGpuAssignment};
-    finding.told_apart_from = {"a fault of the GPU: it answered every query"};
   }
+  if (most <= 1 && std::none_of(idle.begin(), idle.end(), [&](std::size_t device) { return may_be_lost(a, device); }))
+    finding.told_apart_from.push_back("a fault of the GPU: it answered every query");
   finding.would_overturn = "nvidia-smi while it runs: if a process of the job is on the idle GPU, this is wrong";
   finding.advice =
       most > 1 ? "give each process its own GPU before it starts (CUDA_VISIBLE_DEVICES by UUID)"

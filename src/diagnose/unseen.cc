@@ -50,13 +50,21 @@ bool logged_no_utilisation(const Analysis& a, std::size_t device) {
   return a.unreported[device] && a.meta.origin.starts_with("import:") && !a.stats_of(device, Metric::kGpuUtil);
 }
 
+namespace {
+constexpr std::int64_t kEnough = 10;  // readings, one a second
+}
+
 std::optional<std::int64_t> too_few_readings(const Analysis& a) {
-  constexpr std::int64_t kEnough = 10;
   if (!a.meta.origin.starts_with("import:") || is_profiled(a)) return std::nullopt;
   std::int64_t most = 0;
   for (std::size_t device = 0; device < a.devices.size(); ++device)
     if (const MetricStats* util = a.stats_of(device, Metric::kGpuUtil)) most = std::max(most, util->samples);
   return most > 0 && most < kEnough ? std::optional(most) : std::nullopt;
+}
+
+bool watched_for_a_moment(const Analysis& a) {
+  const bool whole_life = a.job.has_job && !was_met_midway(a) && a.meta.stop_reason == "job_ended";
+  return a.meta.origin == "record" && a.meta.end - a.meta.start < kEnough * kSecond && !whole_life;
 }
 
 bool was_met_midway(const Analysis& a) {

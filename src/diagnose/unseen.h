@@ -24,6 +24,9 @@ namespace headroom::diagnose {
 // The readings of a GPU that a log of them has, where they are so few that they tell nothing but themselves: one has no
 // length, and a handful no pattern.
 [[nodiscard]] std::optional<std::int64_t> too_few_readings(const Analysis& a);
+// True if somebody who came to a running job watched it for a few seconds only: that tells nothing of the rest of its
+// life. A job whose whole life was seen is merely short.
+[[nodiscard]] bool watched_for_a_moment(const Analysis& a);
 // Whether a process of the job had run for a while when the recording began: what it did before nobody saw.
 [[nodiscard]] bool was_met_midway(const Analysis& a);
 // Whether it is too much, or behind a loss, to deny kernels of.

@@ -74,15 +74,37 @@ std::optional<HostTime> host_time(const HostSummary& s) {
 
 namespace {
 
-// Whether these claims are what a phase is idle for.
-bool are_of(const Claims& claims, const Analysis& a, std::size_t phase) {
-  Claims idle;
+// How much of these claims on one device lies in each of the windows, which are in order.
+std::vector<Nanos> lengths_in(const std::vector<Window>& windows, const Claims& claims) {
+  std::vector<Nanos> lengths(windows.size(), 0);
+  std::size_t i = 0;
+  for (const ClaimedPiece& piece : claims) {
+    while (i < windows.size() && windows[i].end <= piece.begin) ++i;
+    for (std::size_t at = i; at < windows.size() && windows[at].begin < piece.end; ++at)
+      lengths[at] += std::min(piece.end, windows[at].end) - std::max(piece.begin, windows[at].begin);
+  }
+  return lengths;
+}
+
+// The times of a phase that are idle for what is claimed: the start of a job is a time of the idle phase, too, and a
+// finding about its pauses claims nothing of it. Empty where the phase as a whole is idle for something else.
+std::vector<Window> claimed_times(const Claims& claims, const Analysis& a, std::size_t phase) {
+  Claims all, idle;
+  const auto in_it = [&](const Slice& slice) { return slice.phase == static_cast<std::int32_t>(phase); };
+  claim_on(a, a.phases[phase].device, in_it, all);
   claim_on(
-      a, a.phases[phase].device,
-      [&](const Slice& slice) { return slice.phase == static_cast<std::int32_t>(phase) && !is_busy(slice.account); },
-      idle);
-  return static_cast<double>(length(common(idle, claims))) >=
-         a.limits[Threshold::kCovers] * static_cast<double>(std::max<Nanos>(1, length(idle)));
+      a, a.phases[phase].device, [&](const Slice& slice) { return in_it(slice) && !is_busy(slice.account); }, idle);
+  const Claims both = common(idle, claims);
+  const auto covered = [&](Nanos claimed, Nanos whole) {
+    return static_cast<double>(claimed) >=
+           a.limits[Threshold::kCovers] * static_cast<double>(std::max<Nanos>(1, whole));
+  };
+  if (!covered(length(both), length(idle))) return {};
+  std::vector<Window> times = times_of(all), claimed;
+  const std::vector<Nanos> of_both = lengths_in(times, both), of_idle = lengths_in(times, idle);
+  for (std::size_t i = 0; i < times.size(); ++i)
+    if (covered(of_both[i], of_idle[i])) claimed.push_back(times[i]);
+  return claimed;
 }
 
 }  // namespace
@@ -108,17 +130,26 @@ std::vector<std::string> recurrences(const Analysis& a, const Claims& claims) {
     if (!phase.named_by.empty() && phase.named_by != "stacks") told.insert(phase.device);
   for (std::size_t i = 0; i < a.phases.size(); ++i) {
     const Phase& phase = a.phases[i];
-    if (phase.name != "idle" || !recurs(a, static_cast<std::int32_t>(i)) || told.contains(phase.device) ||
-        !are_of(claims, a, i))
-      continue;
+    if (phase.name != "idle" || !recurs(a, static_cast<std::int32_t>(i)) || told.contains(phase.device)) continue;
+    const std::vector<Window> times = claimed_times(claims, a, i);
+    if (times.size() < 2) continue;
     const double util = phase.gpu_util_ratio.value_or(0);
     const std::string idle = util < kQuiet ? "idle" : fmt::format("mostly idle ({} on average)", human_percent(util));
     // Found in windows of a second: the kernels at its ends are not of the idle time that is told.
     const double part = util < kQuiet ? 1 - util : 1;
-    const auto each = static_cast<Nanos>(part * static_cast<double>(phase.total) / static_cast<double>(phase.count));
-    sentences.push_back(fmt::format("{} is {} for {} at a time, {} times{}", a.device_name(phase.device), idle,
-                                    human_duration(each), phase.count,
-                                    phase.period ? ", every " + human_duration(*phase.period) : "") +
+    Nanos total = 0, shortest = times.front().length(), longest = shortest;
+    for (const Window& time : times) {
+      total += time.length();
+      shortest = std::min(shortest, time.length());
+      longest = std::max(longest, time.length());
+    }
+    const auto each = static_cast<Nanos>(part * static_cast<double>(total) / static_cast<double>(times.size()));
+    const char* const mean = longest > 2 * shortest ? " on average" : "";
+    // Its period is that of all its times.
+    const bool regular = phase.period && times.size() == static_cast<std::size_t>(phase.count);
+    sentences.push_back(fmt::format("{} is {} for {} at a time{}, {} times{}", a.device_name(phase.device), idle,
+                                    human_duration(each), mean, times.size(),
+                                    regular ? ", every " + human_duration(*phase.period) : "") +
                         (util < kQuiet ? "; a single 0 % reading is no alarm" : ""));
   }
   return sentences;

@@ -25,7 +25,8 @@ namespace headroom::diagnose {
 // is none that recurs, and weaker ones that differ by little are noise in one level of work.
 [[nodiscard]] bool recurs(const Analysis& a, std::int32_t phase);
 // "GPU 0 is idle for 1:00 at a time, 3 times, every 7:00" for every device with an idle phase that recurs and whose
-// idle time is claimed, but for little, unless the job names its phases itself: it knows how many there were.
+// idle time is claimed, but for little, unless the job names its phases itself: it knows how many there were. Times of
+// it that are claimed less, such as the start of the job, are not counted; one alone recurs not.
 [[nodiscard]] std::vector<std::string> recurrences(const Analysis& a, const Claims& claims);
 
 [[nodiscard]] std::string gpu_names(const Analysis& a, const std::vector<std::size_t>& devices);  // "GPUs 0 and 2"

@@ -485,7 +485,7 @@ def test_a_job_that_comes_onto_the_gpus_is_followed_and_so_is_a_recording(tmp_pa
     command = [HEADROOM, "sim", "--gpus", "RTX3090", "--", "sh", "-c", script]
     with OnTerminal(tmp_path, command=command, columns=120) as top:
         top.shows("this machine")
-        assert "nothing to do for 100 %" in top.text()
+        assert "that were watched. That tells nothing of the time before and after" in top.text()
         (tmp_path / "go").touch()
         top.shows("is on the GPUs: it is watched from now on")
         top.shows("computing")
