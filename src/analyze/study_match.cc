@@ -155,10 +155,17 @@ std::optional<std::size_t> that_ended_at(const std::vector<TrialTime>& trials, N
 struct Hold {
   Nanos begin = 0, end = 0;
   std::size_t trial = 0;
+  bool own = false;  // by a process of its own: nobody else's kernels are that process's
+};
+
+// What a trial had of the kernels, and whether some of them ran in no time but its own.
+struct KernelShare {
+  Nanos gpu = 0;
+  bool computed = false;
 };
 
 // Divides the kernels of each sample among those who had the device then, by how long.
-void share_kernels(const std::vector<UtilSample>& samples, std::vector<Hold> holds, std::vector<Nanos>& gpu) {
+void share_kernels(const std::vector<UtilSample>& samples, std::vector<Hold> holds, std::vector<KernelShare>& shares) {
   std::sort(holds.begin(), holds.end(), [](const Hold& a, const Hold& b) { return a.begin < b.begin; });
   std::vector<const Hold*> open;
   std::size_t next = 0;
@@ -172,10 +179,14 @@ void share_kernels(const std::vector<UtilSample>& samples, std::vector<Hold> hol
     };
     double all = 0;
     for (const Hold* hold : open) all += static_cast<double>(overlap(*hold));
-    // Alone for a part of the sample, it can have had no more kernels than that.
-    for (const Hold* hold : open)
-      gpu[hold->trial] += std::min(
-          overlap(*hold), static_cast<Nanos>(static_cast<double>(busy) * static_cast<double>(overlap(*hold)) / all));
+    for (const Hold* hold : open) {
+      KernelShare& share = shares[hold->trial];
+      // Alone for a part of the sample, it can have had no more kernels than that.
+      share.gpu += std::min(overlap(*hold),
+                            static_cast<Nanos>(static_cast<double>(busy) * static_cast<double>(overlap(*hold)) / all));
+      const bool own_and_alone = hold->own && open.size() == 1;
+      share.computed |= own_and_alone || busy > sample.end - sample.begin - overlap(*hold);
+    }
   }
 }
 
@@ -270,17 +281,20 @@ void Matching::add_kernels(StudyMatch& match) {
       for (const ContextUse* use : workers_[w].uses) {
         const Nanos begin = std::max(trials_[t].begin, use->begin), end = std::min(trials_[t].end, use->end);
         if (begin >= end) continue;
-        const auto [known, fresh] = of.try_emplace(use->device, Hold{begin, end, t});
+        const auto [known, fresh] = of.try_emplace(use->device, Hold{begin, end, t, own_[t] == w});
         known->second.begin = std::min(known->second.begin, begin),
         known->second.end = std::max(known->second.end, end);
       }
     for (const auto& [device, hold] : of) holds[device].push_back(hold);
   }
-  std::vector<Nanos> gpu(trials_.size(), 0);
-  for (auto& [device, of] : holds) share_kernels(samples_.at(device), std::move(of), gpu);
+  std::vector<KernelShare> shares(trials_.size());
+  for (auto& [device, of] : holds) share_kernels(samples_.at(device), std::move(of), shares);
   std::size_t use = 0;  // both are in order of the trials
   for (std::size_t t = 0; t < trials_.size() && use < match.trials.size(); ++t)
-    if (trials_[t].number == match.trials[use].number) match.trials[use++].gpu = gpu[t];
+    if (trials_[t].number == match.trials[use].number) {
+      match.trials[use].gpu = shares[t].gpu;
+      match.trials[use++].computed = shares[t].computed;
+    }
 }
 
 void Matching::add_whole(StudyMatch& match) const {

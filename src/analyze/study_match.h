@@ -24,6 +24,7 @@ struct TrialUse {
   std::optional<Nanos> gpu;      // kernels of its own process; else its part of all kernels, shared by the open trials
   std::optional<std::int64_t> memory_bytes;  // highest, of its own process or of the only one
   bool shared = false;                       // `gpu` is such a part: an estimate
+  bool computed = false;                     // some of `gpu` has to have run in its time: no other time was long enough
   bool gone = false;                         // it is not finished, and its own process has ended
 };
 

@@ -117,6 +117,16 @@ TEST(StudyMatch, AStartUpThatAReadingHidesIsNotMeasured) {
   }
 }
 
+TEST(StudyMatch, OfATrialThatIsShorterThanAReadingItIsNotKnownWhetherItComputed) {
+  const auto computed = [](double each, double busy) {
+    std::vector<bool> found;
+    for (const TrialUse& use : one_worker(each, busy, 4).trials) found.push_back(use.computed);
+    return found;
+  };
+  EXPECT_EQ(computed(0.2, 0.08), std::vector<bool>(4, false)) << "0.4 s of a reading, of which 0.8 s are others'";
+  EXPECT_EQ(computed(3, 1.2), std::vector<bool>(4, true));
+}
+
 TEST(StudyMatch, TrialsOfSeveralWorkersShareTheKernelsAndHaveNoStartup) {
   RecordingBuilder builder(60);
   builder.gpu(0, [](double) { return 1.0; }).process(100, 1, 0, 60, 1).process(200, 1, 0, 60, 1);

@@ -33,6 +33,7 @@ void add(const StudyMatch& match, const OpenedRecording& opened, tune::StudyOpti
     tune::TrialMeasured& measured = told.measured[use.number];
     if (use.startup) measured.startup_seconds = seconds(*use.startup);
     measured.gpu = use.gpu;
+    measured.computed = use.computed;
     measured.memory_bytes = use.memory_bytes;
     measured.alive = !use.gone;
   }

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
+#include <set>
 
 #include "base/human.h"
 #include "base/strings.h"
@@ -96,8 +96,13 @@ std::optional<std::string> faster_with_more_asked(const Facts& f, const Ratio& r
   const auto [faster, other] = b_faster ? std::pair("B", "A") : std::pair("A", "B");
   const auto pairs = pairs_that_tell(f.matching);
   std::vector<std::string> words;
+  std::set<std::string> others;
   for (const ComparedParameter& parameter : f.parameters.differing) {
-    const auto more = is_one_of(kWork, plain_name(parameter.name)) ? more_of(pairs, parameter.name) : std::nullopt;
+    if (!is_one_of(kWork, plain_name(parameter.name))) {
+      others.insert(parameter.name);
+      continue;
+    }
+    const auto more = more_of(pairs, parameter.name);
     if (!more) return std::nullopt;
     const double factor = b_faster ? more->b / more->a : more->a / more->b;
     if (factor < 1) return std::nullopt;
@@ -107,9 +112,10 @@ std::optional<std::string> faster_with_more_asked(const Facts& f, const Ratio& r
   }
   if (words.empty()) return std::nullopt;
   return fmt::format(
-      "{} was asked for {} and took {} of {}'s time; nothing counts what it really did: it may have "
+      "{} was asked for {} and took {} of {}'s time{}; nothing counts what it really did: it may have "
       "stopped early, or done something else",
-      faster, join(words, " and "), human_factor(b_faster ? ratio.value : 1 / ratio.value), other);
+      faster, join(words, " and "), human_factor(b_faster ? ratio.value : 1 / ratio.value), other,
+      others.empty() ? "" : fmt::format(" (what else differs may explain it: {})", some_of(others)));
 }
 
 }  // namespace headroom::compare

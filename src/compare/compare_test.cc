@@ -338,6 +338,15 @@ TEST(Compare, MoreThatWasAskedForInLessTimeIsSaidBesideTheRatio) {
   EXPECT_THAT(implausible({sides.second, sides.first}), HasSubstr("A was asked for 2.0x the n_estimators"));
 }
 
+TEST(Compare, WhatElseDiffersIsNamedWhereMoreThatWasAskedForTookLessTime) {
+  const Parameters few{{"num_leaves", "127"}, {"max_depth", "9"}, {"n_estimators", "500"}, {"gpu_use_dp", "0"}},
+      many{{"num_leaves", "255"}, {"max_depth", "15"}, {"n_estimators", "1000"}, {"gpu_use_dp", "1"}};
+  EXPECT_EQ(implausible(asked_for(few, many)),
+            "B was asked for 2.0x the n_estimators (1000 instead of 500) and 2.0x the num_leaves (255 instead of 127) "
+            "and took 0.50x of A's time (what else differs may explain it: gpu_use_dp, max_depth); nothing counts what "
+            "it really did: it may have stopped early, or done something else");
+}
+
 TEST(Compare, MoreThatWasAskedForIsNotSaidWhereItNeedNotBeSo) {
   const Parameters few{{"n_estimators", "500"}}, many{{"n_estimators", "1000"}};
   ASSERT_NE(implausible(asked_for(few, many)), "");
@@ -348,7 +357,6 @@ TEST(Compare, MoreThatWasAskedForIsNotSaidWhereItNeedNotBeSo) {
   EXPECT_EQ(implausible(asked_for(many, few)), "") << "less in less time";
   EXPECT_EQ(implausible(asked_for(few, {{"n_estimators", "540"}})), "") << "hardly more";
   EXPECT_EQ(implausible(asked_for(few, {{"n_estimators", "auto"}})), "");
-  EXPECT_EQ(implausible(asked_for(few, with(many, "lr", "0.2"))), "") << "another parameter differs";
   EXPECT_EQ(implausible(asked_for(with(few, "epochs", "9"), with(many, "epochs", "3"))), "") << "and less of another";
   for (const char* name : {"warmup_steps", "logging_steps", "save_steps", "eval_steps", "steps_per_epoch", "max_depth",
                            "gradient_accumulation_steps", "n_steps", "batch_size"})

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/human.h"
@@ -37,11 +38,19 @@ bool holds(const Estimate& range, double value) {
   return value >= range.low * (1 - kRounding) && value <= range.high * (1 + kRounding);
 }
 
-// It has to lie in what was predicted. Where the change is to move it, as the whole study shows, further is kept, too;
-// and no trial is too short.
+// Tenths of a trial are the last that mean something, and the last that are printed.
+double to_tenths(double trials) { return std::round(trials * 10) / 10; }
+Estimate to_tenths(const Estimate& range) {
+  return {to_tenths(range.low), to_tenths(range.value), to_tenths(range.high)};
+}
+
+// It has to lie in what was predicted. Where the change is to move it, as the whole study and as many trials show,
+// further is kept, too; and no trial is too short.
 void judge_within(const Estimate& changed, const Estimate& as_it_is, VerifiedFigure& figure) {
-  const Estimate &predicted = *figure.predicted, &measured = *figure.measured;
-  figure.wanted = apart(changed, as_it_is);
+  const bool at_once = figure.figure == StudyFigure::kAtOnce;
+  const Estimate predicted = at_once ? to_tenths(*figure.predicted) : *figure.predicted,
+                 measured = at_once ? to_tenths(*figure.measured) : *figure.measured;
+  figure.wanted = apart(changed, as_it_is) && !(figure.as_it_is && holds(*figure.as_it_is, predicted.value));
   const bool further = figure.wanted && (changed.value < as_it_is.value ? measured.value < predicted.low
                                                                         : measured.value > predicted.high);
   const bool shorter = figure.figure == StudyFigure::kTrialLength && measured.value < predicted.high;
@@ -50,8 +59,7 @@ void judge_within(const Estimate& changed, const Estimate& as_it_is, VerifiedFig
   else if (apart(measured, predicted))
     figure.kept = false;
   else
-    figure.why = figure.figure == StudyFigure::kAtOnce ? "at most as many were open, and fewer on average"
-                                                       : "so few trials may as well be within it";
+    figure.why = at_once ? "at most as many were open, and fewer on average" : "so few trials may as well be within it";
 }
 
 // More is better.

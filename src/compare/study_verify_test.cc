@@ -109,6 +109,28 @@ TEST(StudyVerify, WhatTheChangeIsForHasToBeKeptAndOtherThingsDoNot) {
   EXPECT_EQ(two.kept, true);
 }
 
+TEST(StudyVerify, AtOnceGoesByWhatIsPrintedOfIt) {
+  FirstTrials now = seen(150, 4.04);
+  now.at_once.high = 5;
+  const StudyReport of = study_plan(), report = new_study();
+  const StudyVerification v = verify_study(of, of.what_if[0], {.report = report, .ended = 12, .first = now});
+  EXPECT_EQ(figure(v, StudyFigure::kAtOnce).kept, true) << "3.8 to 4.0, and 4.0 (4.0 to 5.0)";
+}
+
+TEST(StudyVerify, WhatIsPredictedOfAsManyTrialsAsItIsIsNotMovedByTheChange) {
+  StudyReport of = study_plan(), now = new_study();
+  of.as_it_is->pruned_share = {0.707, 0.707, 0.707};
+  of.what_if[0].pruned_share = {0.692, 0.692, 0.697};
+  const auto moved = [&] {
+    return figure(verify_study(of, of.what_if[0], {.report = now, .ended = 12, .first = seen(150)}),
+                  StudyFigure::kPruned)
+        .wanted;
+  };
+  EXPECT_FALSE(moved()) << "50 to 90 % with and without";
+  for (FirstTrials& first : of.what_if[0].first) first.pruned_share = {0.3, 0.4, 0.6};
+  EXPECT_TRUE(moved());
+}
+
 TEST(StudyVerify, NoTrialIsTooShort) {
   StudyReport of = study_plan(), now = new_study();
   for (WhatIf& change : of.what_if) {

@@ -58,7 +58,7 @@ void OutputReader::take_lines(RecordingSink& sink) {
   std::stable_sort(lines_.begin(), lines_.end(), [](const Line& a, const Line& b) { return a.at < b.at; });
   for (const Line& line : lines_) {
     for (const Mark& mark : marks_.take(line.text, line.at)) track(sink).take(mark);
-    constexpr int kMostNotes = 20;  // of a job that tries again and again
+    constexpr int kMostNotes = 200;  // of a job that tries again and again
     constexpr std::size_t kLongest = 200;
     if (notes_ < kMostNotes && output::says_gpu_out_of_memory(line.text)) {
       ++notes_;

@@ -230,6 +230,15 @@ TEST_F(OutputReaderTest, ALogInAFolderThatIsNotThereIsRefused) {
   EXPECT_NE(refused.error().what.find("there is no folder"), std::string::npos);
 }
 
+TEST_F(OutputReaderTest, TrialsThatFailOneAfterTheOtherAreNotedEach) {
+  const auto one = reader(copied_lines(std::move(out_)));
+  for (int trial = 0; trial < 40; ++trial)
+    send("Trial failed because of OutOfMemoryError('CUDA out of memory')\nOutOfMemoryError: CUDA out of memory\n",
+         kMillisecond);
+  one->read(kSecond, sink_);
+  EXPECT_EQ(sink_.recording().events.size(), 80U);
+}
+
 TEST_F(OutputReaderTest, ThatAGpusMemoryDidNotSufficeIsNoted) {
   const auto one = reader(copied_lines(std::move(out_)));
   send("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 8 GiB\nMemoryError\nall memory is fine\n",

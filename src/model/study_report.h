@@ -128,11 +128,13 @@ struct StepTimeFacts {
   bool operator==(const StepTimeFacts&) const = default;
 };
 
-// One trial at a time, and from one on several.
+// One trial at a time, and from one on several; or several from the first on.
 struct ParallelSince {
-  std::int64_t trial = 0;  // the first that began beside another
-  double seconds = 0;      // since the study's begin
-  std::int64_t most = 0;   // open at once from then on
+  std::int64_t trial = 0;   // the first that began beside another; from the first on: that one
+  bool from_first = false;  // and then `seconds` is 0
+  std::int64_t early = 0;   // from the first on: so many had begun when the first one ended
+  double seconds = 0;       // since the study's begin
+  std::int64_t most = 0;    // open at once from then on
   bool operator==(const ParallelSince&) const = default;
 };
 
@@ -145,7 +147,7 @@ struct ParallelismFacts {
   std::int64_t open_max = 0;
   std::int64_t workers = 0;  // told or inferred
   bool workers_told = false;
-  std::optional<ParallelSince> since;                // absent: from the begin, or never
+  std::optional<ParallelSince> since;                // absent: never, or not clear
   std::vector<std::pair<Nanos, std::int64_t>> open;  // since the study's begin: from then on so many; at most 2,000
   bool operator==(const ParallelismFacts&) const = default;
 };

@@ -70,7 +70,7 @@ std::string lasted_words(const StudyReport& report) {
   return parts.empty() ? "" : join(parts, ", ") + " (medians).";
 }
 
-std::string parallel_words(const StudyReport& report) {
+std::string parallel_words(const StudyReport& report, Facts which) {
   const ParallelismFacts& p = report.parallelism;
   if (p.open_max == 0) return "";
   std::string text = fmt::format("{:.1f} trials open on average ({} at most)", p.open_mean, human_count(p.open_max));
@@ -78,7 +78,11 @@ std::string parallel_words(const StudyReport& report) {
   if (p.computing_mean) text += fmt::format(", {:.1f} past start-up", *p.computing_mean);
   if (p.any_computing) text += fmt::format(", at least one for {} of the time", human_percent(*p.any_computing));
   text += fmt::format("; {}, {}.", count_of(p.workers, "worker"), p.workers_told ? "as told" : "as inferred");
-  if (p.since)
+  if (p.since && p.since->from_first)
+    text += which == Facts::kFew          ? ""
+            : p.since->early >= p.workers ? fmt::format(" {} at once from the first on.", human_count(p.since->early))
+                                          : " Several at once from the first on.";
+  else if (p.since)
     text += fmt::format(" One trial at a time until trial {} began, after {}; then up to {} at once.", p.since->trial,
                         duration_words(p.since->seconds), human_count(p.since->most));
   return text;
@@ -88,7 +92,9 @@ std::string parallel_words(const StudyReport& report) {
 std::string memory_words(const FailureGroup& group) {
   std::vector<std::string> parts;
   if (group.said_out_of_memory > 0)
-    parts.push_back(fmt::format("out of GPU memory by the output: {} of these", human_count(group.said_out_of_memory)));
+    parts.push_back(fmt::format("out of GPU memory by the output: {}{} of these",
+                                group.said_out_of_memory + group.memory_full < group.failed ? "at least " : "",
+                                human_count(group.said_out_of_memory)));
   if (group.memory_full > 0)
     parts.push_back(fmt::format("the GPU's memory was full as {} of these ended", human_count(group.memory_full)));
   return parts.empty() ? "" : ", " + join(parts, ", ");
@@ -114,9 +120,15 @@ std::string recording_words(const StudyReport& report) {
   std::vector<std::string> parts;
   if (r.gpu_busy)
     parts.push_back(fmt::format("a kernel ran for {} of the study's recorded time", human_percent(*r.gpu_busy)));
+  const StateFacts *pruned = facts_of(report, TrialState::kPruned), *failed = facts_of(report, TrialState::kFail);
+  const std::string_view which = failed == nullptr || failed->count == 0   ? "were pruned"
+                                 : pruned == nullptr || pruned->count == 0 ? "failed"
+                                                                           : "were pruned or failed";
   if (r.gpu_discarded)
+    parts.push_back(fmt::format("{} of kernels were for trials that {}", human_duration(*r.gpu_discarded), which));
+  else if (r.trials_matched > 0 && r.gpu_busy && report.worker_time.discarded + report.worker_time.failed > 0)
     parts.push_back(
-        fmt::format("{} of kernels were for trials that were pruned or failed", human_duration(*r.gpu_discarded)));
+        fmt::format("whether kernels ran for trials that {} is not known: they are too short for the readings", which));
   if (r.memory_per_trial_bytes)
     parts.push_back(fmt::format("a trial held at most {}", human_bytes(*r.memory_per_trial_bytes)));
   parts.push_back(fmt::format("the recording covers {} of the study, and {} of its trials were found in it",
@@ -149,10 +161,12 @@ std::string random_start_words(const StudyReport& report) {
         " In each bracket of Hyperband it draws at random until {} have completed or were pruned: up to then a value "
         "is no better than random search finds it.",
         needed);
+  const auto& since = report.parallelism.since;
   return fmt::format(
       " It draws at random until {} have completed or were pruned, {}: the best value up to then is that of a random "
-      "search.",
-      needed, start.over ? fmt::format("here its first {}", human_count(start.trials)) : "which is not yet so here");
+      "search.{}",
+      needed, start.over ? fmt::format("here its first {}", human_count(start.trials)) : "which is not yet so here",
+      since && since->from_first ? " No trial waited for these: several were open from the first on." : "");
 }
 
 std::string pruner_words(const Inferred& inferred) {
@@ -217,7 +231,7 @@ std::vector<Point> study_facts(const StudyReport& report, Facts which) {
   add("Start-up", startup_words(report, which));
   add("Step", step_words(report));
   if (which != Facts::kFew) add("Lasted", lasted_words(report));
-  add("At once", parallel_words(report));
+  add("At once", parallel_words(report, which));
   add("Failed", failure_words(report, which == Facts::kAll ? 10'000 : kGroups, which));
   add("GPU", recording_words(report));
   if (which != Facts::kFew) add("Pruner", pruner_words(report.pruner));

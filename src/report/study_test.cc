@@ -342,6 +342,13 @@ TEST(StudyText, SaysWhenSeveralAtOnceBeganAndWhichTrialsWereRandom) {
   EXPECT_THAT(text, HasSubstr("One trial at a time until trial 12 began, after 34:10; then up to 4 at once."));
   EXPECT_THAT(text, HasSubstr("TPESampler, as told. It draws at random until 10 trials have completed or were pruned, "
                               "here its first 13: the best value up to then is that of a random search."));
+  report.parallelism.since = ParallelSince{.from_first = true, .early = 4, .most = 5};
+  report.parallelism.workers = 4;
+  EXPECT_THAT(one_line(to_text(report, {.full = true})), HasSubstr(" 4 at once from the first on."));
+  EXPECT_THAT(one_line(to_text(report, {.full = true})),
+              HasSubstr("that of a random search. No trial waited for these: several were open from the first on."));
+  report.parallelism.since->early = 2;
+  EXPECT_THAT(one_line(to_text(report, {.full = true})), HasSubstr(" Several at once from the first on."));
   report.random_start->over = false;
   EXPECT_THAT(one_line(to_text(report, {.full = true})), HasSubstr("which is not yet so here"));
   report.random_start->per_bracket = true;
@@ -354,8 +361,21 @@ TEST(StudyText, NamesMemoryAsTheReasonOfFailedTrials) {
   report.failures[0].memory_full = 2;
   EXPECT_THAT(
       one_line(to_text(report, {.width = 160})),
-      HasSubstr("13 of 15 trials, before the first step, out of GPU memory by the output: 9 of these, the GPU's "
-                "memory was full as 2 of these ended (trials 3, 7 and 9)"));
+      HasSubstr(
+          "13 of 15 trials, before the first step, out of GPU memory by the output: at least 9 of these, the GPU's "
+          "memory was full as 2 of these ended (trials 3, 7 and 9)"));
+}
+
+TEST(StudyText, KernelsOfFailedTrialsAreSaidWhereReadingsTellThem) {
+  StudyReport report = sweep();
+  for (StateFacts& facts : report.states)
+    if (facts.state == TrialState::kPruned) facts.count = 0;
+  report.recording = StudyRecording{.covered = 1, .gpu_busy = 0.4, .gpu_discarded = 2 * kSecond, .trials_matched = 24};
+  EXPECT_THAT(one_line(to_text(report, {.full = true})), HasSubstr("2.0 s of kernels were for trials that failed;"));
+  report.recording->gpu_discarded.reset();
+  EXPECT_THAT(
+      one_line(to_text(report, {.full = true})),
+      HasSubstr("whether kernels ran for trials that failed is not known: they are too short for the readings"));
 }
 
 TEST(StudyText, HasWhatIsPredictedOfEachChangeInFull) {

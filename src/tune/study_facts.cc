@@ -36,6 +36,7 @@ std::string engine(const Study& study) {
 std::vector<StateFacts> states(const Study& study, const StudyOptions& options, const Timeline& timeline) {
   std::array<StateFacts, kTrialStates> facts;
   std::array<std::vector<double>, kTrialStates> durations, steps;
+  std::array<bool, kTrialStates> computed{};
   for (std::size_t i = 0; i < study.trials.size(); ++i) {
     const Trial& trial = study.trials[i];
     const TrialSpan& span = timeline.spans[i];
@@ -45,13 +46,15 @@ std::vector<StateFacts> states(const Study& study, const StudyOptions& options, 
     if (span.timed) facts[state].worker_seconds += seconds(span.alive_until - span.begin);
     if (span.timed && is_finished(trial.state)) durations[state].push_back(seconds(span.duration()));
     const auto measured = options.measured.find(trial.number);
-    if (measured != options.measured.end() && measured->second.gpu)
-      facts[state].gpu = facts[state].gpu.value_or(0) + *measured->second.gpu;
+    if (measured == options.measured.end() || !measured->second.gpu) continue;
+    facts[state].gpu = facts[state].gpu.value_or(0) + *measured->second.gpu;
+    computed[state] |= measured->second.computed;
   }
   for (std::size_t state = 0; state < kTrialStates; ++state) {
     facts[state].state = static_cast<TrialState>(state);
     facts[state].duration_seconds = quantiles(std::move(durations[state]));
     facts[state].steps = quantiles(std::move(steps[state]));
+    if (facts[state].gpu > 0 && !computed[state]) facts[state].gpu.reset();  // whose they were readings do not tell
   }
   return {facts.begin(), facts.end()};
 }
@@ -146,14 +149,22 @@ void add_pareto(const Study& study, StudyReport& report) {
                                             : "too many trials may be on the Pareto front to find it in short time"});
 }
 
+// Kernel time of trials that were pruned or failed; absent: it is not known of all of them.
+std::optional<Nanos> discarded(const StudyReport& report) {
+  std::optional<Nanos> sum;
+  for (const TrialState state : {TrialState::kPruned, TrialState::kFail}) {
+    const StateFacts& facts = report.states[static_cast<std::size_t>(state)];
+    if (facts.count == 0) continue;
+    if (!facts.gpu) return std::nullopt;
+    sum = sum.value_or(0) + *facts.gpu;
+  }
+  return sum;
+}
+
 void add_recording(const Study& study, const StudyOptions& options, StudyReport& report) {
   report.recording = options.recording;
   if (!report.recording) return;
-  for (const TrialState state : {TrialState::kPruned, TrialState::kFail}) {
-    const auto& gpu = report.states[static_cast<std::size_t>(state)].gpu;
-    if (gpu && !options.recording->gpu_discarded)
-      report.recording->gpu_discarded = report.recording->gpu_discarded.value_or(0) + *gpu;
-  }
+  if (!report.recording->gpu_discarded) report.recording->gpu_discarded = discarded(report);
   if (report.recording->trials_matched > 0) return;
   for (const Trial& trial : study.trials)
     report.recording->trials_matched += static_cast<std::int64_t>(options.measured.count(trial.number));

@@ -118,7 +118,12 @@ TEST(StudyFacts, WhenSeveralTrialsAtOnceBeganIsSaidWhereItIsClear) {
   EXPECT_EQ(since->trial, 5);
   EXPECT_EQ(since->seconds, 45);
   EXPECT_EQ(since->most, 3) << "9 s each, one every 3 s";
-  EXPECT_FALSE(study_facts(make({}).study, {}).parallelism.since) << "from the begin";
+  const auto from_first = study_facts(make({}).study, {}).parallelism.since;
+  ASSERT_TRUE(from_first);
+  EXPECT_TRUE(from_first->from_first);
+  EXPECT_EQ(from_first->trial, 0);
+  EXPECT_EQ(from_first->seconds, 0);
+  EXPECT_EQ(from_first->early, 4);
   StudyBuilder twice;
   for (int i = 0; i < 20; ++i) twice.add(TrialState::kComplete, i * 10, i * 10 + (i == 9 ? 12 : 9), 5);
   EXPECT_FALSE(study_facts(twice.study, {}).parallelism.since) << "two trials beside each other are no change";
@@ -143,6 +148,20 @@ TEST(StudyFacts, TpesFirstTrialsAreRandomUntilEnoughCompletedOrWerePruned) {
   PrunerSettings wrapped = hyperband;
   wrapped.patience = 2;
   EXPECT_FALSE(start("TPESampler", wrapped)->per_bracket);
+}
+
+TEST(StudyFacts, KernelsThatMayBeOfOtherTrialsAreNotCalledDiscarded) {
+  StudyBuilder builder;
+  for (int i = 0; i < 6; ++i)
+    builder.add(i % 2 == 0 ? TrialState::kFail : TrialState::kComplete, i, i + 0.9, i % 2 == 0 ? 0 : 3);
+  StudyOptions options{.recording = StudyRecording{}};
+  for (int i = 0; i < 6; ++i) options.measured[i].gpu = kSecond / 2;
+  EXPECT_EQ(study_facts(builder.study, options).recording->gpu_discarded, 3 * kSecond / 2);
+  for (int i = 0; i < 6; i += 2) options.measured[i].computed = false;
+  const StudyReport report = study_facts(builder.study, options);
+  EXPECT_EQ(report.recording->gpu_discarded, std::nullopt);
+  EXPECT_EQ(report.states[static_cast<std::size_t>(TrialState::kFail)].gpu, std::nullopt);
+  EXPECT_EQ(report.states[static_cast<std::size_t>(TrialState::kComplete)].gpu, 3 * kSecond / 2);
 }
 
 TEST(StudyFacts, ParametersAreCountedByTheTrialsThatHaveThem) {

@@ -17,6 +17,7 @@ enum class OutOfMemory : std::uint8_t { kNo = 0, kFull, kSaid };  // the memory 
 struct TrialMeasured {
   std::optional<double> startup_seconds;  // from its begin to its first kernel
   std::optional<Nanos> gpu;               // time in which a kernel of its process ran
+  bool computed = true;                   // false: all of `gpu` may have run beside its time, in one reading with it
   std::optional<std::int64_t> memory_bytes;
   bool alive = true;  // false: its process is gone
   OutOfMemory out_of_memory = OutOfMemory::kNo;

@@ -59,16 +59,25 @@ std::optional<ParallelSince> parallel_since(const Study& study, const Timeline& 
   std::size_t alone = 0;  // trials before the first that began while another was open
   while (alone < order.size() && timeline.spans[order[alone]].begin >= open_until)
     open_until = timeline.spans[order[alone++]].alive_until;
+  const bool from_first = alone == 1;
   // The one that it began beside was not alone to its end.
-  if (alone == order.size() || alone < kAlone + 1) return std::nullopt;
-  const Nanos from = timeline.spans[order[alone]].begin;
+  if (alone == order.size() || (!from_first && alone < kAlone + 1)) return std::nullopt;
+  const std::size_t first = from_first ? order.front() : order[alone];
+  const Nanos from = timeline.spans[first].begin;
   std::vector<TrialSpan> later(timeline.spans);
   std::erase_if(later, [&](const TrialSpan& span) { return !span.timed || span.alive_until <= from; });
   for (TrialSpan& span : later) span.begin = std::max(span.begin, from);
   const Mean since = mean_of(open_curve(later, From::kBegin, Until::kAliveUntil));
   if (since.any <= 0 || since.open / since.any < kSeveral) return std::nullopt;
-  return ParallelSince{
-      .trial = study.trials[order[alone]].number, .seconds = seconds(from - timeline.begin), .most = since.max};
+  Nanos first_end = timeline.spans[first].alive_until;
+  for (const TrialSpan& span : later) first_end = std::min(first_end, span.alive_until);
+  const auto early =
+      std::count_if(later.begin(), later.end(), [&](const TrialSpan& span) { return span.begin < first_end; });
+  return ParallelSince{.trial = study.trials[first].number,
+                       .from_first = from_first,
+                       .early = from_first ? early : 0,
+                       .seconds = seconds(from - timeline.begin),
+                       .most = since.max};
 }
 
 ParallelismFacts parallelism(const Timeline& timeline, std::int64_t workers, Told told, bool startup_known) {

@@ -245,7 +245,7 @@ def test_a_recording_says_which_trials_ran_out_of_memory(tmp_path):
     (study,) = held(headroom(tmp_path, *arguments, "--json").stdout)["studies"]
     assert study["recording"]["memory_at_once_bytes"] == 2 << 30
     assert [(group["said_out_of_memory"], group["memory_full"]) for group in study["failures"]] == [(2, 0)]
-    assert "out of GPU memory by the output: 2 of these" in " ".join(headroom(tmp_path, *arguments).stdout.split())
+    assert "out of GPU memory by the output: at least 2 of these" in " ".join(headroom(tmp_path, *arguments).stdout.split())
     (tmp_path / "full").mkdir()
     sweep_in_a_recording(tmp_path / "full", 50 << 30, failing=True)
     (study,) = held(headroom(tmp_path / "full", *arguments, "--json").stdout)["studies"]
