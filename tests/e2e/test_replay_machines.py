@@ -13,17 +13,17 @@ FOUR = ["input_too_few_workers", "host_graph_building", "batch_too_small", "laun
 
 def test_a_small_gpu_with_a_power_spike(tmp_path):
     """Watched from outside: the spike is named, and no cause is invented."""
-    made = Made(8000, origin="record", tiers="N", command=())
-    made.gpu(0, again(0, 8000, 100, (89, 100)), name="NVIDIA GeForce RTX 4050 Laptop GPU", power_limit=55, given="false",
+    made = Made(12000, origin="record", tiers="N", command=())
+    made.gpu(0, again(0, 12000, 100, (89, 100)), name="NVIDIA GeForce RTX 4050 Laptop GPU", power_limit=55, given="false",
              power_watts=lambda at: 590 if at == 4000 else 20)
     answer = told(tmp_path, made)
     power = answer["devices"][0]["metrics"]["power_watts"]
     [excluded] = power["excluded"]
-    assert excluded["value"] == 590 and (power["max"], power["mean"], power["samples"]) == (20, 20, 79)
+    assert excluded["value"] == 590 and (power["max"], power["mean"], power["samples"]) == (20, 20, 119)
     low = finding(answer, "batch_too_small")
     assert low["cause"] is None and sorted(low["candidates"][:4]) == sorted(FOUR)
-    assert milliseconds(answer) == {"useful": 880, "unexplained": 7120}
-    assert answer["bound"]["speedup_high"] == pytest.approx(8000 / 880, rel=1e-9)
+    assert milliseconds(answer) == {"useful": 1320, "unexplained": 10680}
+    assert answer["bound"]["speedup_high"] == pytest.approx(12000 / 1320, rel=1e-9)
 
 
 # After 2 s of start-up rounds of 100 ms of kernels and 300 in which the main thread, and a worker beside it, use so many cores.
