@@ -260,6 +260,10 @@ TEST(Explain, WorkersThatFailUnderTheirMaskDidNotGoToTheOtherGpu) {
   EXPECT_THAT(all_evidence(*failed), HasSubstr("1 process with CUDA_VISIBLE_DEVICES=1 ended with exit code 1"));
   set_attr(recording, "102", "cuda_visible_devices", "1");  // another one with this mask held a GPU
   EXPECT_THAT(wrong(), Not(Contains(HasSubstr("ended before"))));
+  set_attr(recording, "102", "cuda_visible_devices", "1");
+  set_attr(recording, "100", "cuda_visible_devices", "1");
+  set_attr(recording, "101", "cuda_visible_devices", "0");
+  EXPECT_THAT(wrong(), Not(Contains(HasSubstr("ended before")))) << "number 0 is within a mask of GPU 0";
 }
 
 TEST(Explain, AnOrdinalOutsideTheMaskContradictsIt) {

@@ -214,8 +214,12 @@ void failed_under_a_mask(const Analysis& a, const Board& board, std::vector<Find
       others += p.held.empty() ? 0U : 1U;
       comparable &= !failed_without_context(p);
     }
+    // The number of such a GPU lies beyond a mask that shows fewer.
     const auto wanted = meant(board, mask);
-    if (others == 0 || !comparable || wanted.empty()) continue;
+    const bool beyond = std::any_of(wanted.begin(), wanted.end(), [&](std::size_t device) {
+      return board.devices[device].index >= static_cast<int>(wanted.size());
+    });
+    if (others == 0 || !comparable || !beyond) continue;
     Finding finding = placed(fmt::format("Workers for {} ended before they held a context", gpus(board, wanted)));
     finding.confidence = Confidence::kMedium;
     finding.evidence = {
@@ -224,8 +228,9 @@ void failed_under_a_mask(const Analysis& a, const Board& board, std::vector<Find
             "{}; {} of the same parent with other masks held one",
             workers.size(), workers.size() == 1 ? "" : "es", mask, *workers.front()->process.exit_code,
             workers.size() == 1 ? "it" : "them", others),
-        fmt::format("to a program with this mask its GPU is number 0: a number that counts all GPUs lies beyond the "
-                    "mask, and ends so")};
+        fmt::format("a program with this mask numbers what it shows from 0, {} in all: a number that counts all GPUs "
+                    "lies beyond that, and ends so",
+                    wanted.size())};
     finding.would_overturn = "what these processes printed: if their error names something else, this is wrong";
     finding.advice = "pin once: set the mask and let the worker use device 0, or give it its number and no mask";
     finding.claims = claim_accounts(a, {Account::kNotUsed});
