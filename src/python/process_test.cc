@@ -147,6 +147,31 @@ TEST_P(ReadPython, WhatALineCallsIsToldBySource) {
   std::filesystem::remove(path);
 }
 
+// A worker that is forked late runs what its parent read, whatever the file holds by then.
+TEST_P(ReadPython, WhatAForkedWorkerCallsIsNotToldByAFileThatWasWrittenMeanwhile) {
+  const std::string path = std::filesystem::temp_directory_path() / ("forks-" + std::to_string(::getpid()) + ".py");
+  std::ofstream(path) << "import os, sys, time\n"
+                         "print('ready', flush=True); sys.stdin.readline()\n"
+                         "child = os.fork()\n"
+                         "if child: print(child, flush=True)\n"
+                         "time.sleep(1000)\n";
+  const timespec old[2]{{1, 0}, {1, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), old, 0), 0);
+  Program program(GetParam().program, "import runpy, sys; runpy.run_path(sys.argv[1])", path);
+  ASSERT_EQ(program.line(), "ready");
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), nullptr, 0), 0);
+  ASSERT_TRUE(program.say("on"));
+  const std::int64_t child = std::stoll(program.line());
+  auto process = PythonProcess::attach(child);
+  ASSERT_TRUE(process) << process.error().what;
+  StackSample sample;
+  const auto last = [&] { return process->text(sample.stacks.at(0).frames->back()); };
+  EXPECT_TRUE(sample_until(*process, sample, [&](const StackSample& s) {
+    return s.stacks.size() == 1 && last() == "<module> (" + path + ":5)";
+  })) << last();
+  std::filesystem::remove(path);
+}
+
 TEST_P(ReadPython, ThreadsHaveTheirOwnStacksAndNumbers) {
   Program program(GetParam().program, R"(
 import threading, time

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <optional>
 
 #include "base/fd.h"
@@ -40,14 +41,27 @@ std::size_t end_of_string(std::string_view source, std::size_t at) {
   return source.size();
 }
 
-// Unix time by which a process had begun: the kernel tells that to a tick.
+std::string program_of(std::int64_t pid) {
+  std::error_code error;
+  return std::filesystem::read_symlink(fmt::format("/proc/{}/exe", pid), error);
+}
+
+// Unix time by which a process had begun, as exactly as the kernel tells that: to a tick. One that was forked runs what
+// its parent had read by then: of the first of those that run the same program.
 std::optional<Nanos> latest_begin_of(std::int64_t pid) {
-  host::ProcDir proc("/proc");
-  const auto text = proc.read(fmt::format("{}/stat", pid).c_str());
-  const auto stat = text ? host::parse_pid_stat(*text) : std::nullopt;
+  constexpr int kMostForks = 16;
+  const std::string program = program_of(pid);
   const long ticks = ::sysconf(_SC_CLK_TCK);
-  if (!stat || ticks <= 0) return std::nullopt;
-  return realtime_now() - boottime_now() + (stat->start_ticks + 1) * (kSecond / ticks);
+  host::ProcDir proc("/proc");
+  std::optional<Nanos> began;
+  for (int i = 0; i < kMostForks && ticks > 0 && !program.empty() && program_of(pid) == program; ++i) {
+    const auto text = proc.read(fmt::format("{}/stat", pid).c_str());
+    const auto stat = text ? host::parse_pid_stat(*text) : std::nullopt;
+    if (!stat) return std::nullopt;
+    began = realtime_now() - boottime_now() + (stat->start_ticks + 1) * (kSecond / ticks);
+    pid = stat->ppid;
+  }
+  return began;
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace headroom::python {
 // `training.step().item()`, "np.sort" of `np.sort(values[3:], axis=0)`; no argument is in it. "" of everything else.
 [[nodiscard]] std::string name_of_call(std::string_view source);
 
-// The source files of a process of our user, as it ran them: what was written since it began is not known.
+// The source files of a process of our user, as it ran them: what was written since it began, or since the process
+// began that it was forked from, is not known.
 class SourceFiles {
  public:
   explicit SourceFiles(std::int64_t pid) : pid_(pid) {}
