@@ -216,7 +216,8 @@ void Batch::act(const scheduler::CloseAttempt& closed) {
     parts_.recorder.add_event(end_event(task, facts, attempt->end != 0 ? attempt->end : parts_.clock.boottime()));
   if (closed.outcome != AttemptOutcome::kSucceeded) return;
   const double took = seconds(attempt->end - attempt->start);
-  const double stretch = closed.alone.done_seconds > 0 ? std::max(1.0, took / closed.alone.done_seconds) : 1;
+  const bool slowed = !closed.alone.whole && closed.alone.done_seconds > 0;
+  const double stretch = slowed ? std::max(1.0, took / closed.alone.done_seconds) : 1;
   eta_.ended(facts.task, static_cast<Nanos>(took / stretch * 1e9));
   if (!options_.learn) return;
   const std::string model = attempt->gpus.empty() ? "" : gpu(attempt->gpus.front()).model;

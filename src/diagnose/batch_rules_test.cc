@@ -372,6 +372,14 @@ TEST(BatchRules, OnlyTimeInWhichTasksWaitedIsUnderPacked) {
   EXPECT_NEAR(seconds(find_single(e, Cause::kUnderPacking)->cost()), 15, 1);
 }
 
+TEST(BatchRules, PackingGainsByTasksThatNoneWaitsBesideToo) {
+  const Explanation e = sparse(1 << 30, 5 * kSecond, 16, "", 0, 0.25, 20);
+  EXPECT_THAT(find_single(e, Cause::kUnderPacking)->bound, HasSubstr("4.0x at most")) << "six of 10 s, four at once";
+  const Explanation short_kernels = sparse(1 << 30, kSecond, 16, "", 0, 0.1);
+  EXPECT_THAT(find_single(short_kernels, Cause::kUnderPacking)->bound, HasSubstr("6.0x at most"))
+      << "60 s, and each of the six takes 10";
+}
+
 TEST(BatchRules, AFullGpuIsNotUnderPacked) {
   EXPECT_EQ(find_single(sparse(1 << 30, 5 * kSecond, 16, "", 0, 0.7), Cause::kUnderPacking), nullptr);
   EXPECT_EQ(find_single(explain(pairs(60, 10, 0.97, 60)), Cause::kUnderPacking), nullptr);

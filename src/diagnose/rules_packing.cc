@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -67,10 +68,12 @@ namespace {
 
 // The time in which GPUs were held by tasks while others waited for a place.
 struct Held {
-  Claims claims;                           // the idle part
-  Nanos busy = 0, idle = 0, attempts = 0;  // device time, device time, time of attempts on devices
-  std::optional<std::int64_t> largest;     // memory of an attempt
-  Nanos cpu = 0, cpu_length = 0;           // of attempts whose CPU time is known
+  Claims claims;                             // the idle part
+  Nanos busy = 0, idle = 0, attempts = 0;    // device time, device time, time of attempts on devices
+  Nanos all_attempts = 0, longest = 0;       // those on devices while none waited, too
+  std::vector<std::pair<Nanos, Nanos>> ran;  // begin and end of each
+  std::optional<std::int64_t> largest;       // memory of an attempt
+  Nanos cpu = 0, cpu_length = 0;             // of attempts whose CPU time is known
 
   [[nodiscard]] double kernel_share() const {
     return static_cast<double>(busy) / static_cast<double>(std::max<Nanos>(1, busy + idle));
@@ -95,15 +98,30 @@ Held held_of(const Analysis& a) {
   });
   held.idle = length(held.claims);
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
-    held.attempts += static_cast<Nanos>(attempt.devices.size()) *
-                     waiting.within(std::clamp(attempt.begin, from, to), std::clamp(attempt.end, from, to));
     if (attempt.devices.empty()) continue;
+    const auto devices = static_cast<Nanos>(attempt.devices.size());
+    const Nanos begin = std::clamp(attempt.begin, from, to), end = std::clamp(attempt.end, from, to);
+    held.attempts += devices * waiting.within(begin, end);
+    held.all_attempts += devices * (end - begin);
+    held.longest = std::max(held.longest, end - begin);
+    held.ran.emplace_back(begin, end);
     if (attempt.peak_gpu_bytes) held.largest = std::max(held.largest.value_or(0), *attempt.peak_gpu_bytes);
     if (!attempt.cpu_time) continue;
     held.cpu += *attempt.cpu_time;
     held.cpu_length += attempt.end - attempt.begin;
   }
   return held;
+}
+
+// The time that at least one of them covers.
+Nanos covered(std::vector<std::pair<Nanos, Nanos>> stretches) {
+  std::sort(stretches.begin(), stretches.end());
+  Nanos sum = 0, until = std::numeric_limits<Nanos>::min();
+  for (const auto& [begin, end] : stretches) {
+    sum += std::max<Nanos>(0, end - std::max(begin, until));
+    until = std::max(until, end);
+  }
+  return sum;
 }
 
 // How many tasks a GPU could hold: by kernels, by its memory and by its share of the cores.
@@ -169,7 +187,6 @@ std::vector<Finding> under_packing(const Analysis& a) {
   if (held.kernel_share() < a.limits[Threshold::kPackedKernels])
     return {};  // they wait for something else than each other
   const Room room = room_of(a, held);
-  const double gain = room.least() / std::max(1.0, held.concurrency());
   const double beside_others = std::min(room.least(), room.beside_others.value_or(room.least()));
   if (beside_others / std::max(1.0, held.concurrency()) < a.limits[Threshold::kPackedGain]) return {};
   Finding finding;
@@ -188,10 +205,14 @@ std::vector<Finding> under_packing(const Analysis& a) {
   finding.advice = flag.empty()
                        ? "more tasks per GPU (--per-gpu), smaller needs in the task file where they are guesses"
                        : fmt::format("without {}: Headroom then adds tasks for as long as that pays", flag);
-  const auto held_time = static_cast<double>(held.busy + held.idle) / static_cast<double>(a.devices.size());
+  // With so many tasks at once on each GPU the attempts take this long, and never less than the longest of them.
+  const double packed =
+      std::max(static_cast<double>(held.longest),
+               static_cast<double>(held.all_attempts) / (room.least() * static_cast<double>(a.devices.size())));
   const auto span = static_cast<double>(a.ledger.span());
+  const auto ran = static_cast<double>(covered(held.ran));
   finding.gain =
-      Gain{1.0, span / std::max(1.0, span - held_time * (1 - 1 / gain)),
+      Gain{1.0, span / std::max(1.0, span - ran + std::min(ran, packed)),
            fmt::format("with {:.0f} tasks per GPU, if {}their kernels do not slow each other down{}",
                        std::max(2.0, std::floor(room.least())), room.by_memory ? "" : "their memory fits and ",
                        beside_others < room.least() ? " and other programs take no cores" : "")};

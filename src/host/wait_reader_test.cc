@@ -57,7 +57,7 @@ TEST_F(WaitTree, APipeIsToldByWhoHoldsItsOtherEnd) {
   holds(12, 6, "pipe:[8]", true);
   EXPECT_EQ(waits_of(10, {10, 11, 12}), Texts{"pipe pids=11 ffmpeg"});
   sleeps_in(11, SYS_write, 1);
-  EXPECT_EQ(waits_of(11, {10, 11, 12}, 3 * kSecond), Texts{"full_pipe pids=10,12 python"});
+  EXPECT_EQ(waits_of(11, {10, 11, 12}, 3600 * kSecond), Texts{"full_pipe pids=10,12 python"});
 }
 
 TEST_F(WaitTree, APipeThatTheJobDoesNotFeedIsNotNamed) {
