@@ -32,6 +32,7 @@ class ProcessLooks {
   [[nodiscard]] std::span<const ListRow> all() const {
     return chosen_.empty() ? recorded_ : std::span<const ListRow>(chosen_);
   }
+  [[nodiscard]] bool of_one_thread() const { return chosen_.empty(); }  // it never had another one
   [[nodiscard]] bool has_beside() const { return !beside_.empty(); }
   [[nodiscard]] BesideMain beside(const ListRow& look) const {  // `look` is one of all()
     return beside_.empty() ? BesideMain{} : beside_[static_cast<std::size_t>(&look - chosen_.data())];

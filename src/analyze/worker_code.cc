@@ -248,4 +248,16 @@ std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
   return code;
 }
 
+bool one_python_thread_each(const StackView& stacks, const JobView& job) {
+  bool any = false;
+  for (const ContextUse& use : job.uses) {
+    if (!use.ours) continue;
+    if (!use.process) return false;
+    const auto looks = stacks.looks.find(*use.process);
+    if (looks == stacks.looks.end() || !looks->second.of_one_thread()) return false;
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace headroom

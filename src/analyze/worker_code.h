@@ -72,5 +72,7 @@ struct ThreadCode {
 };
 [[nodiscard]] std::vector<ThreadCode> thread_code(const StackView& stacks, const JobView& job,
                                                   const std::vector<DeviceTime>& devices);
+// Whether the stacks of all processes of the job on GPUs were read, and none ever had another thread of Python.
+[[nodiscard]] bool one_python_thread_each(const StackView& stacks, const JobView& job);
 
 }  // namespace headroom

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/child.h"
@@ -33,6 +34,7 @@ using Json = nlohmann::json;
 
 // Reading and explaining take at most one part in so many of a core, as for `top`.
 constexpr Nanos kCostParts = 50;
+constexpr Nanos kRecent = 600 * kSecond;            // in which a minute's standstill is no small part
 constexpr Nanos kPatience = 30 * kSecond;           // for a command, as at the end
 constexpr Nanos kEndPatience = 300 * kMillisecond;  // for the process to end by itself
 constexpr std::size_t kMostTold = std::size_t{16} << 20;
@@ -62,7 +64,10 @@ class Watch {
       : hook_(told.at("hook")),
         path_(told.at("path")),
         every_(told.at("every")),
-        findings_({.evidence = told.at("evidence"), .cost = told.at("cost"), .share = told.at("share")}),
+        findings_({.evidence = told.at("evidence"),
+                   .cost = told.at("cost"),
+                   .held = told.at("held"),
+                   .standstill = told.at("standstill")}),
         signals_(std::move(signals)) {
     end_.verb = told.at("verb");
     end_.command = told.at("command").get<std::vector<std::string>>();
@@ -74,7 +79,7 @@ class Watch {
       const Nanos begin = boottime_now(), cpu = process_cpu_now();
       const auto recording = read_recording(path_, {.leave_out = metrics_not_explained()});
       if (recording && !goes_on(recording->meta)) return;  // the end is told by others
-      if (recording && !tell(explain(*recording, {.path = path_, .families = users_families_if_good()}))) return;
+      if (recording && !look(*recording)) return;
       const Nanos pause = std::max(every_, kCostParts * (process_cpu_now() - cpu));
       if (ended_before(begin + pause)) return;
     }
@@ -82,17 +87,34 @@ class Watch {
 
  private:
   // False where a signal came.
-  bool tell(const Explanation& explanation) {
-    const auto keys = report::finding_keys(explanation);
-    for (const std::size_t i : findings_.look(explanation)) {
-      const HookEnd end = run_hook(hook_, report::finding_notice(end_, explanation, i, report::Told::kLive),
-                                   boottime_now() + kPatience, signals_);
-      if (end.by_signal) return false;
-      if (!end.trouble.empty() && !std::exchange(said_, true))
-        say(fmt::format("--on-finding: the command {}", end.trouble));
-      const Json line{{"key", keys[i]}, {"finding", report::finding_text(explanation, i)}};
-      (void)write_all(STDOUT_FILENO, line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  bool look(const Recording& recording) {
+    ExplainOptions options{.path = path_, .families = users_families_if_good()};
+    const Explanation whole = explain(recording, options);
+    std::optional<Explanation> recent;
+    if (const Nanos length = recording.meta.end - recording.meta.start; length > kRecent) {
+      options.window = {length - kRecent, length};
+      recent = explain(recording, options);
     }
+    const report::LiveFindings::News news = findings_.look(whole, recent ? *recent : whole);
+    for (const std::string& key : news.over)
+      if (!tell(report::over_notice(end_, told_[key], report::Told::kLive), {{"key", key}, {"over", true}}))
+        return false;
+    for (const auto& [explanation, finding, key, alarm] : news.fresh) {
+      told_[key] = report::finding_text(*explanation, finding);
+      if (!tell(report::finding_notice(end_, *explanation, finding, report::Told::kLive),
+                {{"key", key}, {"finding", told_[key]}, {"alarm", alarm}}))
+        return false;
+    }
+    return true;
+  }
+
+  // `line`: what is known of it at the end. False where a signal came.
+  bool tell(const std::string& document, const Json& line) {
+    const HookEnd end = run_hook(hook_, document, boottime_now() + kPatience, signals_);
+    if (end.by_signal) return false;
+    if (!end.trouble.empty() && !std::exchange(said_, true))
+      say(fmt::format("--on-finding: the command {}", end.trouble));
+    (void)write_all(STDOUT_FILENO, line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
     return true;
   }
 
@@ -109,6 +131,7 @@ class Watch {
   const std::string hook_, path_;
   const Nanos every_;
   report::LiveFindings findings_;
+  std::map<std::string, std::string> told_;  // by key
   report::EndNotice end_;
   Signals signals_;
   bool said_ = false;
@@ -134,7 +157,7 @@ void FindingWatch::learn_path(SessionOptions& session) {
 void FindingWatch::start(Loop& loop, Exclude exclude) {
   if (hooks_.on_finding.empty()) return;
   exclude_ = std::move(exclude);
-  loop.after(hooks_.looks.rule.evidence, [this] { launch(); });
+  loop.after(hooks_.looks.every, [this] { launch(); });
 }
 
 void FindingWatch::launch() {
@@ -145,14 +168,9 @@ void FindingWatch::launch() {
   }
   if (path.empty()) return;  // nothing is recorded
   const report::LiveRule& rule = hooks_.looks.rule;
-  const Json told{{"hook", hooks_.on_finding},
-                  {"path", path},
-                  {"every", hooks_.looks.every},
-                  {"evidence", rule.evidence},
-                  {"cost", rule.cost},
-                  {"share", rule.share},
-                  {"verb", verb_},
-                  {"command", command_}};
+  const Json told{{"hook", hooks_.on_finding},     {"path", path},      {"every", hooks_.looks.every},
+                  {"evidence", rule.evidence},     {"cost", rule.cost}, {"held", rule.held},
+                  {"standstill", rule.standstill}, {"verb", verb_},     {"command", command_}};
   auto input = file_in_memory(told.dump(-1, ' ', false, Json::error_handler_t::replace));
   auto output = file_in_memory("");
   if (!input || !output) return;  // at the end all is told
@@ -192,7 +210,14 @@ std::vector<report::ToldFinding> FindingWatch::stop() {
   const std::string text = text_of(told_.get());
   for (const std::string_view line : split(text, '\n')) {
     const Json one = Json::parse(line, nullptr, false);
-    if (one.is_object()) told.push_back({one.value("key", ""), one.value("finding", "")});
+    if (!one.is_object()) continue;
+    const std::string key = one.value("key", "");
+    if (!one.value("over", false)) {
+      std::erase_if(told, [&](const report::ToldFinding& before) { return before.key == key; });
+      told.push_back({key, one.value("finding", ""), one.value("alarm", false)});
+    }
+    for (report::ToldFinding& before : told)
+      if (before.key == key) before.over = one.value("over", false);
   }
   return told;
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <array>
 
 #include "base/duration.h"
 #include "base/strings.h"
@@ -44,20 +45,24 @@ void declare_hooks(CLI::App& app, Hooks& hooks) {
          "at the end run this shell command, with one JSON document on its stdin: how it went, the headline, the "
          "first finding; 30 s at most; its outcome changes nothing")
       ->type_name("CMD");
-  app.add_option("--on-finding", hooks.on_finding,
-                 "likewise for each finding: once it is sure and has cost a minute, while the work goes on; the others "
-                 "at the end, and those that no longer hold")
+  app.add_option(
+         "--on-finding", hooks.on_finding,
+         "likewise for each finding: once it is sure and has cost a minute, while the work goes on, at once what "
+         "stands still, and again when that is over; the others at the end, and those that no longer hold")
       ->type_name("CMD");
   // For tests: nobody waits two minutes.
   app.add_option_function<std::string>(
          "--finding-looks",
          [&hooks](const std::string& text) {
+           report::LiveRule& rule = hooks.looks.rule;
+           const std::array<Nanos*, 4> values{&hooks.looks.every, &rule.evidence, &rule.cost, &rule.standstill};
            const auto parts = split(text, ',');
-           for (std::size_t i = 0; i < parts.size() && i < 3; ++i) {
+           for (std::size_t i = 0; i < parts.size() && i < values.size(); ++i) {
              const auto value = parse_duration(parts[i]);
              if (!value) throw CLI::ValidationError("--finding-looks", value.error().what);
-             (i == 0 ? hooks.looks.every : i == 1 ? hooks.looks.rule.evidence : hooks.looks.rule.cost) = *value;
+             *values[i] = *value;
            }
+           rule.held = hooks.looks.every;
          })
       ->group("");
 }
@@ -77,6 +82,8 @@ void call_hooks(const Hooks& hooks, const report::EndNotice& end, const Explanat
       documents.push_back(report::finding_notice(end, *explanation, i, report::Told::kAtEnd));
     for (const report::ToldFinding& one : left.withdrawn)
       documents.push_back(report::withdrawn_notice(end, one.finding));
+    for (const report::ToldFinding& one : left.over)
+      documents.push_back(report::over_notice(end, one.finding, report::Told::kAtEnd));
     (void)call("--on-finding", hooks.on_finding, documents, *signals);
   }
   signals->release();

@@ -12,7 +12,7 @@ namespace headroom::cli {
 
 // While the work goes on: how often it is looked for findings, and which are told.
 struct FindingLooks {
-  Nanos every = 30 * kSecond;  // between looks, and longer where a look costs much
+  Nanos every = 10 * kSecond;  // between looks, and longer where a look costs much
   report::LiveRule rule;
 };
 

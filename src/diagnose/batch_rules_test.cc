@@ -342,6 +342,18 @@ Explanation sparse(std::int64_t peak_bytes, Nanos cpu_time, double cores, const 
   return explain(builder.build());
 }
 
+TEST(BatchRules, FailuresCountUntilATaskSucceeds) {
+  const auto failed = [](const std::string& last) {
+    RecordingBuilder builder(40, 0.5);
+    builder.gpu(0, [](double) { return 0.5; }).queue(0, 9);
+    builder.task("a", 100, {0}, 0, 10, 0, "failed").task("b", 101, {0}, 10, 20, 0, "gpu_out_of_memory");
+    return explain(builder.task("c", 102, {0}, 20, 30, 0, last).build()).batch->failed_before_any_success;
+  };
+  EXPECT_EQ(failed("failed"), 3) << "the second had the GPU to itself";
+  EXPECT_EQ(failed("cancelled"), 2);
+  EXPECT_EQ(failed("succeeded"), 0);
+}
+
 TEST(BatchRules, UnderPackingNeedsRoomForMore) {
   constexpr std::int64_t kGiB = std::int64_t{1} << 30;
   const Explanation e = sparse(4 * kGiB, 5 * kSecond, 16, "--no-pack");

@@ -68,14 +68,19 @@ bool alone(const BatchView& batch, const TaskAttempt& attempt) {
 std::optional<BatchTimes> batch_times(const Analysis& a) {
   if (!a.job.batch.present) return std::nullopt;
   BatchTimes times;
+  bool any_success = false;
   for (const TaskAttempt& attempt : a.job.batch.attempts) {
     if (attempt.devices.empty()) continue;
     ++times.attempts;
     if (attempt.in_vain()) ++times.not_succeeded;
-    times.too_large |= attempt.outcome == AttemptOutcome::kGpuOutOfMemory && alone(a.job.batch, attempt);
+    const bool too_large = attempt.outcome == AttemptOutcome::kGpuOutOfMemory && alone(a.job.batch, attempt);
+    times.too_large |= too_large;
+    any_success |= attempt.counted();
+    if (too_large || (attempt.outcome && info(*attempt.outcome).tasks_fault)) ++times.failed_before_any_success;
     if (attempt.peak_gpu_bytes)
       times.largest_gpu_bytes = std::max(times.largest_gpu_bytes.value_or(0), *attempt.peak_gpu_bytes);
   }
+  if (any_success) times.failed_before_any_success = 0;
   times.room = room_for_tasks(a);
   if (const auto tail = tail_of(a)) {
     times.tail = tail->end - tail->begin;

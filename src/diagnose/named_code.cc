@@ -99,6 +99,7 @@ Claims of_the_busiest(const Analysis& a, const Claims& claims) {
 // What another thread was at that kept the main one from going on, or may have: it had the interpreter, or the main
 // thread slept on a lock meanwhile.
 std::string beside(const Analysis& a, Finding& finding) {
+  if (a.one_python_thread_each && finding.candidates.size() > 2) std::erase(finding.candidates, Cause::kGilContention);
   const Account account = main_account(finding.claims);
   const auto code = std::find_if(a.other_threads.begin(), a.other_threads.end(),
                                  [&](const ThreadCode& other) { return other.account == account; });

@@ -159,6 +159,10 @@ std::vector<Finding> unreleased(const Analysis& a) {
   const bool hung = std::any_of(finding.claims.begin(), finding.claims.end(),
                                 [](const ClaimedPiece& piece) { return piece.account == Account::kHung; });
   const auto child = hung ? std::nullopt : children_at_work(a, finding.claims);
+  const HostSummary then = host_during(a.job, a.devices, finding.claims);
+  finding.asleep =
+      hung || (!child && then.owners > 0 &&
+               then.owner_cpu + then.owner_delay + then.owner_threads < a.limits[Threshold::kHelpersAtWork]);
   const bool waits =
       s.owners == 0 || s.waiting_in({WaitChannel::kFutex, WaitChannel::kPoll}) > a.limits[Threshold::kHeldQuiet];
   // What hangs does not end by itself, and well; what ran out of memory was ended by that.
@@ -178,7 +182,7 @@ std::vector<Finding> unreleased(const Analysis& a) {
     finding.title = "Nothing of the job moved after its last kernel";
   }
   if (child) {
-    const bool waited = waits_for_child(a, host_during(a.job, a.devices, finding.claims), finding.claims);
+    const bool waited = waits_for_child(a, then, finding.claims);
     if (child->workers < 2)
       finding.title = fmt::format("The GPU was held after its last kernel, while {}process {}{}",
                                   waited ? "its process waited for " : "", child->busiest.pid,

@@ -77,9 +77,9 @@ TEST(Sets, RetriesThatEachSayThatMemoryRanOutAreNoSweep) {
   EXPECT_FALSE(retries({79}).findings.front().cause) << "one of them may have failed for want of memory";
 }
 
-Finding held(std::optional<int> exit_code) {
+Finding held(std::optional<int> exit_code, double cores = 0.3) {
   RecordingBuilder builder(60);
-  builder.gpu(0, [](double t) { return t <= 30 ? 1.0 : 0.0; }).process(7, 1, 0, 60, 0.3).context(7, 0, 0, 60);
+  builder.gpu(0, [](double t) { return t <= 30 ? 1.0 : 0.0; }).process(7, 1, 0, 60, cores).context(7, 0, 0, 60);
   builder.meta().exit_code = exit_code;
   return explain(builder.build()).findings.front();
 }
@@ -89,6 +89,11 @@ TEST(Sets, WhatEndedByItselfAndWellDidNotHang) {
   EXPECT_THAT(held(0).told_apart_from, Contains(HasSubstr("a hang: the job then ended by itself")));
   for (const std::optional<int> other : {std::optional<int>(), std::optional(137)})
     EXPECT_THAT(held(other).candidates, Contains(Cause::kHang));
+}
+
+TEST(Sets, WhoHoldsAGpuAndDoesNothingIsAsleep) {
+  EXPECT_TRUE(held(0, 0.001).asleep);
+  EXPECT_FALSE(held(0).asleep) << "it works on the CPU";
 }
 
 // Kernels for 0.7 of each second, in the rest the process is in a function that nobody knows.

@@ -15,8 +15,10 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::EndsWith;
+using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 using testing::RecordingBuilder;
 
 const std::string kLoader = "fetch (/x/site-packages/torch/utils/data/_utils/fetch.py:1)";
@@ -410,6 +412,23 @@ Explanation beside_a_thread(double main_cpu, bool has_interpreter, WaitChannel w
   }
   builder.stacks(7, 0, 60, {"compress (/u/history.py:1)"}, 8, has_interpreter);
   return explain(builder.build());
+}
+
+// Threads of libraries, such as those that compute gradients, run on the CPU, too.
+TEST(StackFindings, WithOneThreadOfPythonNobodyWaitsForTheInterpreter) {
+  const auto candidates = [](bool another) {
+    RecordingBuilder builder(60);
+    builder.gpu(0, [](double) { return 0.5; }).sleeping_in(WaitChannel::kRunning, 0.6);
+    builder.process(7, 1, 0, 60, 0.5).context(7, 0, 0, 60);
+    for (int i = 0; i < 60; ++i) {
+      builder.stacks(7, i, i + 0.5, {"train (/u/train.py:1)", "_wait (/x/headroom_sim.py:1)"});
+      builder.stacks(7, i + 0.5, i + 1, {"train (/u/train.py:1)", "step (/u/train.py:9)"});
+    }
+    if (another) builder.stacks(7, 0, 60, {"Queue.get (/usr/lib/python3.11/queue.py:1)"}, 8);
+    return explain(builder.build()).findings.front().candidates;
+  };
+  EXPECT_THAT(candidates(true), Contains(Cause::kGilContention));
+  EXPECT_THAT(candidates(false), AllOf(SizeIs(Ge(2)), Not(Contains(Cause::kGilContention))));
 }
 
 TEST(StackFindings, AThreadThatHasTheInterpreterIsNamed) {

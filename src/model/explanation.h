@@ -136,6 +136,8 @@ struct Pipeline {
 // What a batch's recording says beside its ledger.
 struct BatchTimes {
   std::int64_t attempts = 0, not_succeeded = 0;  // that ran on a GPU
+  // Attempts on a GPU that failed by themselves, or ran out of its memory alone on it, while none has succeeded.
+  std::int64_t failed_before_any_success = 0;
   Nanos tail = 0;       // from the first GPU without a task to the end of the last task, after the last one was started
   Nanos tail_lost = 0;  // device time that was free meanwhile
   std::optional<double> room;                     // tasks that a GPU could hold, where too few did

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 namespace headroom::report {
@@ -23,21 +24,153 @@ std::vector<std::string> finding_keys(const Explanation& explanation) {
   return keys;
 }
 
-std::vector<std::size_t> LiveFindings::look(const Explanation& explanation) {
-  std::vector<std::size_t> tell;
-  std::set<std::string> now;
-  const auto keys = finding_keys(explanation);
-  const auto budget = static_cast<double>(explanation.ledger.budget());
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const Finding& finding = explanation.findings[i];
-    const bool weighty = finding.confidence != Confidence::kLow && finding.cost() >= rule_.cost &&
-                         static_cast<double>(finding.cost()) >= rule_.share * budget;
-    if (explanation.ledger.span() < rule_.evidence || !weighty) continue;
-    now.insert(keys[i]);
-    if (before_.contains(keys[i]) && told_.insert(keys[i]).second) tell.push_back(i);
+namespace {
+
+// Between the end of what is read and the last reading of a GPU; a standstill does not end there.
+constexpr Nanos kTail = 5 * kSecond;
+
+// How long the claims on one device reach back from the end without a break.
+Nanos standing(const Finding& finding, Nanos end) {
+  Nanos longest = 0;
+  for (std::size_t last = finding.claims.size(); last-- > 0;) {
+    if (end - finding.claims[last].end > kTail) continue;
+    std::size_t first = last;
+    while (first > 0 && finding.claims[first - 1].device == finding.claims[last].device &&
+           finding.claims[first].begin - finding.claims[first - 1].end <= kTail)
+      --first;
+    longest = std::max(longest, end - finding.claims[first].begin);
   }
-  before_ = std::move(now);
-  return tell;
+  return longest;
+}
+
+// The longest time without a kernel between two kernels of a device.
+Nanos longest_pause(const std::vector<Slice>& slices) {
+  Nanos longest = 0, busy_until = -1;
+  for (const Slice& slice : slices) {
+    if (!is_busy(slice.account)) continue;
+    if (busy_until >= 0) longest = std::max(longest, slice.begin - busy_until);
+    busy_until = slice.end;
+  }
+  return longest;
+}
+
+std::set<std::string> gpus_of(const Finding& finding, const Explanation& in) {
+  std::set<std::string> gpus;
+  for (const ClaimedPiece& piece : finding.claims) gpus.insert(in.ledger.devices[piece.device].uuid);
+  return gpus;
+}
+
+// The slices of these GPUs.
+std::vector<const std::vector<Slice>*> slices_of(const Explanation& whole, const std::set<std::string>& gpus) {
+  std::vector<const std::vector<Slice>*> slices;
+  for (std::size_t device = 0; device < whole.slices.size(); ++device)
+    if (gpus.contains(whole.ledger.devices[device].uuid)) slices.push_back(&whole.slices[device]);
+  return slices;
+}
+
+}  // namespace
+
+LiveFindings::Kind LiveFindings::kind_of(const Finding& finding) {
+  constexpr std::array kStands{Cause::kHang, Cause::kUnreleasedAfterWork, Cause::kProcessStopped};
+  const auto is_standstill = [&](Cause cause) {
+    return std::find(kStands.begin(), kStands.end(), cause) != kStands.end();
+  };
+  if (finding.cause == Cause::kDeviceLost) return Kind::kLost;
+  if (finding.cause == Cause::kWastedTrials || finding.cause == Cause::kOomRestartLoop) return Kind::kFailingBatch;
+  if (finding.cause ? is_standstill(*finding.cause)
+                    : std::all_of(finding.candidates.begin(), finding.candidates.end(), is_standstill))
+    return Kind::kStandstill;
+  return Kind::kUsual;
+}
+
+bool LiveFindings::stands(const Finding& finding, const Explanation& in, const Explanation& whole) const {
+  const bool idle = finding.asleep || finding.cause == Cause::kProcessStopped;
+  const Nanos time = standing(finding, in.ledger.end);
+  Nanos paused = 0;
+  for (const auto* slices : slices_of(whole, gpus_of(finding, in))) paused = std::max(paused, longest_pause(*slices));
+  return finding.confidence != Confidence::kLow && time >= (idle ? rule_.standstill : rule_.at_work) &&
+         time >= 2 * paused;
+}
+
+bool LiveFindings::rings(const Finding& finding, const Explanation& in, const Explanation& whole) const {
+  switch (kind_of(finding)) {
+    case Kind::kLost:
+      return true;
+    case Kind::kFailingBatch:
+      return whole.batch && whole.batch->failed_before_any_success >= rule_.failures;
+    case Kind::kStandstill:
+      return stands(finding, in, whole);
+    case Kind::kUsual:
+      break;
+  }
+  return false;
+}
+
+// What a standstill is called may change while it lasts.
+bool LiveFindings::stood_already(const Finding& finding, const std::set<std::string>& gpus) const {
+  return kind_of(finding) == Kind::kStandstill && std::any_of(alarms_.begin(), alarms_.end(), [&](const auto& one) {
+           return one.second.kind == Kind::kStandstill && one.second.gpus == gpus;
+         });
+}
+
+bool LiveFindings::is_over(const Alarm& alarm, const Explanation& whole) {
+  const auto went_on = [&](const std::vector<Slice>* slices) {  // kernels came, or nobody holds it any more
+    return std::any_of(slices->rbegin(), slices->rend(), [&](const Slice& slice) {
+      return slice.end > alarm.told_at && !is_held_idle(slice.account) && slice.account != Account::kUnobserved;
+    });
+  };
+  switch (alarm.kind) {
+    case Kind::kFailingBatch:
+      return whole.batch && whole.batch->failed_before_any_success == 0;
+    case Kind::kLost:
+    case Kind::kStandstill: {
+      const auto slices = slices_of(whole, alarm.gpus);
+      return std::any_of(slices.begin(), slices.end(), went_on);
+    }
+    case Kind::kUsual:
+      break;
+  }
+  return false;
+}
+
+LiveFindings::News LiveFindings::look(const Explanation& whole, const Explanation& recent) {
+  News news;
+  for (auto alarm = alarms_.begin(); alarm != alarms_.end();) {
+    if (!is_over(alarm->second, whole)) {
+      ++alarm;
+      continue;
+    }
+    news.over.push_back(alarm->first);
+    told_.erase(alarm->first);
+    alarm = alarms_.erase(alarm);
+  }
+  const auto ring = [&](const Explanation& in, std::size_t i, const std::string& key) {
+    const Finding& finding = in.findings[i];
+    const std::set<std::string> gpus = gpus_of(finding, in);
+    if (!rings(finding, in, whole) || stood_already(finding, gpus) || !told_.insert(key).second) return;
+    alarms_[key] = {kind_of(finding), gpus, whole.ledger.end};
+    news.fresh.push_back({&in, i, key, true});
+  };
+  std::map<std::string, Nanos> now;
+  const auto keys = finding_keys(whole);
+  const auto budget = static_cast<double>(whole.ledger.budget());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const Finding& finding = whole.findings[i];
+    ring(whole, i, keys[i]);
+    const bool stands_still = kind_of(finding) == Kind::kStandstill && standing(finding, whole.ledger.end) > 0;
+    const bool weighty = !stands_still && finding.confidence != Confidence::kLow && finding.cost() >= rule_.cost &&
+                         static_cast<double>(finding.cost()) >= rule_.share * budget;
+    if (whole.ledger.span() < rule_.evidence || !weighty) continue;
+    const auto before = since_.find(keys[i]);
+    const Nanos since = now[keys[i]] = before == since_.end() ? whole.ledger.end : before->second;
+    if (before != since_.end() && whole.ledger.end - since >= rule_.held && told_.insert(keys[i]).second)
+      news.fresh.push_back({&whole, i, keys[i], false});
+  }
+  since_ = std::move(now);
+  const auto recent_keys = finding_keys(recent);
+  for (std::size_t i = 0; i < recent_keys.size(); ++i)
+    if (kind_of(recent.findings[i]) == Kind::kStandstill) ring(recent, i, recent_keys[i]);
+  return news;
 }
 
 LeftToTell left_to_tell(const std::vector<ToldFinding>& told, const Explanation& explanation) {
@@ -47,7 +180,8 @@ LeftToTell left_to_tell(const std::vector<ToldFinding>& told, const Explanation&
     if (std::none_of(told.begin(), told.end(), [&](const ToldFinding& one) { return one.key == keys[i]; }))
       left.fresh.push_back(i);
   for (const ToldFinding& one : told)
-    if (std::find(keys.begin(), keys.end(), one.key) == keys.end()) left.withdrawn.push_back(one);
+    if (!one.over && std::find(keys.begin(), keys.end(), one.key) == keys.end())
+      (one.alarm ? left.over : left.withdrawn).push_back(one);
   return left;
 }
 

@@ -16,44 +16,53 @@ Finding finding(Cause cause, Nanos cost, Confidence confidence = Confidence::kHi
   return one;
 }
 
-Explanation after(Nanos span, std::vector<Finding> findings) {
+Explanation after(Nanos span, std::vector<Finding> findings, std::vector<Slice> slices = {}) {
   Explanation explanation;
   explanation.ledger.end = span;
-  explanation.ledger.devices.resize(1);
+  explanation.ledger.devices = {{.uuid = "GPU-a"}};
+  explanation.slices = {std::move(slices)};
   explanation.findings = std::move(findings);
   return explanation;
+}
+
+// The positions of the findings that are told.
+std::vector<std::size_t> look(LiveFindings& live, const Explanation& explanation) {
+  std::vector<std::size_t> told;
+  for (const auto& one : live.look(explanation, explanation).fresh) told.push_back(one.finding);
+  return told;
 }
 
 constexpr Nanos kMinute = 60 * kSecond;
 
 TEST(LiveFindings, AreToldOnceAndWhenTheyHeldTwice) {
   LiveFindings live({});
-  const auto hung = [](Nanos span) { return after(span, {finding(Cause::kHang, 2 * kMinute)}); };
-  EXPECT_THAT(live.look(hung(3 * kMinute)), IsEmpty());
-  EXPECT_THAT(live.look(hung(4 * kMinute)), ElementsAre(0));
-  EXPECT_THAT(live.look(hung(5 * kMinute)), IsEmpty());
+  const auto idle = [](Nanos span) { return after(span, {finding(Cause::kMoreGpusThanUseful, 2 * kMinute)}); };
+  EXPECT_THAT(look(live, idle(3 * kMinute)), IsEmpty());
+  EXPECT_THAT(look(live, idle(4 * kMinute)), ElementsAre(0));
+  EXPECT_THAT(look(live, idle(5 * kMinute)), IsEmpty());
 }
 
 TEST(LiveFindings, AYoungRecordingSaysNothing) {
   LiveFindings live({});
-  for (int i = 0; i < 3; ++i) EXPECT_THAT(live.look(after(119 * kSecond, {finding(Cause::kHang, kMinute)})), IsEmpty());
+  for (int i = 0; i < 3; ++i)
+    EXPECT_THAT(look(live, after(119 * kSecond, {finding(Cause::kMoreGpusThanUseful, kMinute)})), IsEmpty());
   // What held in it does not count as a look either.
-  EXPECT_THAT(live.look(after(120 * kSecond, {finding(Cause::kHang, kMinute)})), IsEmpty());
+  EXPECT_THAT(look(live, after(120 * kSecond, {finding(Cause::kMoreGpusThanUseful, kMinute)})), IsEmpty());
 }
 
 TEST(LiveFindings, WhatIsUnsureOrCostsLittleWaitsForTheEnd) {
   LiveFindings live({});
-  const Explanation small = after(60 * kMinute, {finding(Cause::kHang, kMinute),  // less than a twentieth
+  const Explanation small = after(60 * kMinute, {finding(Cause::kMoreGpusThanUseful, kMinute),  // less than a twentieth
                                                  finding(Cause::kBurstyInput, 59 * kSecond),
                                                  finding(Cause::kHostGraphBuilding, 30 * kMinute, Confidence::kLow)});
-  for (int i = 0; i < 3; ++i) EXPECT_THAT(live.look(small), IsEmpty());
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(look(live, small), IsEmpty());
 }
 
 TEST(LiveFindings, OneThatComesAndGoesIsNotTold) {
   LiveFindings live({});
   for (int i = 0; i < 3; ++i) {
-    EXPECT_THAT(live.look(after(4 * kMinute, {finding(Cause::kHang, kMinute)})), IsEmpty());
-    EXPECT_THAT(live.look(after(4 * kMinute, {})), IsEmpty());
+    EXPECT_THAT(look(live, after(4 * kMinute, {finding(Cause::kMoreGpusThanUseful, kMinute)})), IsEmpty());
+    EXPECT_THAT(look(live, after(4 * kMinute, {})), IsEmpty());
   }
 }
 
@@ -72,6 +81,107 @@ TEST(LiveFindings, ASetIsTheSameInAnyOrder) {
   a.candidates = {Cause::kHang, Cause::kHostGraphBuilding};
   b.candidates = {Cause::kHostGraphBuilding, Cause::kHang};
   EXPECT_EQ(finding_keys(after(1, {a})), finding_keys(after(1, {b})));
+}
+
+// A GPU that computed from 5 s on until `from`, and is held without a kernel since then.
+Explanation held(Nanos from, Nanos now, bool asleep = true, std::vector<Slice> before = {}) {
+  Finding finding{.cause = Cause::kUnreleasedAfterWork, .title = "held", .confidence = Confidence::kMedium};
+  finding.claims = {{.begin = from, .end = now, .account = Account::kTeardown}};
+  finding.asleep = asleep;
+  std::vector<Slice> slices = std::move(before);
+  const Nanos busy_from = slices.empty() ? 5 * kSecond : slices.back().end;
+  slices.push_back({.begin = busy_from, .end = from, .account = Account::kUseful});
+  slices.push_back({.begin = from, .end = now, .account = Account::kTeardown});
+  return after(now, {std::move(finding)}, std::move(slices));
+}
+
+TEST(LiveFindings, AStandstillIsToldAfterAMinuteWhateverItsShareIs) {
+  for (const Nanos from : {25 * kSecond, 600 * kMinute}) {
+    LiveFindings live({});
+    EXPECT_THAT(look(live, held(from, from + 55 * kSecond)), IsEmpty());
+    EXPECT_THAT(look(live, held(from, from + 65 * kSecond)), ElementsAre(0));
+    EXPECT_THAT(look(live, held(from, from + 75 * kSecond)), IsEmpty()) << "once";
+  }
+}
+
+TEST(LiveFindings, AStandstillThatTheLastMinutesAloneShowIsTold) {
+  LiveFindings live({});
+  const Explanation recent = held(600 * kMinute, 602 * kMinute);
+  Explanation whole = recent;
+  whole.findings.clear();
+  const auto news = live.look(whole, recent);
+  ASSERT_EQ(news.fresh.size(), 1U);
+  EXPECT_EQ(news.fresh[0].explanation, &recent);
+  EXPECT_TRUE(news.fresh[0].alarm);
+}
+
+TEST(LiveFindings, PausesAsUsualAndWorkOnTheCpuAreNoAlarm) {
+  LiveFindings live({});
+  EXPECT_THAT(look(live, held(25 * kSecond, 200 * kSecond, false)), IsEmpty()) << "it validates, or saves";
+  EXPECT_THAT(look(live, held(25 * kSecond, 330 * kSecond, false)), ElementsAre(0)) << "for five minutes";
+  const std::vector<Slice> paused{{.begin = 0, .end = kMinute, .account = Account::kUseful},
+                                  {.begin = kMinute, .end = 3 * kMinute, .account = Account::kHostCode}};
+  LiveFindings other({});
+  EXPECT_THAT(look(other, held(10 * kMinute, 13 * kMinute, true, paused)), IsEmpty())
+      << "it paused for two minutes before";
+  EXPECT_THAT(look(other, held(10 * kMinute, 14 * kMinute, true, paused)), ElementsAre(0));
+}
+
+TEST(LiveFindings, TheEndOfAStandstillIsToldAndTheNextOneAgain) {
+  LiveFindings live({});
+  const Explanation first = held(25 * kSecond, 2 * kMinute);
+  ASSERT_THAT(look(live, first), ElementsAre(0));
+  Explanation unread = first;  // the last readings lie a moment back
+  unread.ledger.end += 3 * kSecond;
+  unread.slices[0].push_back({.begin = 2 * kMinute, .end = unread.ledger.end, .account = Account::kUnobserved});
+  EXPECT_THAT(live.look(unread, unread).over, IsEmpty());
+  Explanation back = first;
+  back.findings.clear();
+  back.slices[0].push_back({.begin = 2 * kMinute, .end = 3 * kMinute, .account = Account::kUseful});
+  back.ledger.end = 3 * kMinute;
+  EXPECT_THAT(live.look(back, back).over, ElementsAre("unreleased_after_work"));
+  EXPECT_THAT(live.look(back, back).over, IsEmpty());
+  EXPECT_THAT(look(live, held(4 * kMinute, 20 * kMinute, true, back.slices[0])), ElementsAre(0));
+}
+
+TEST(LiveFindings, AStandstillThatGetsAnotherNameIsTheSame) {
+  LiveFindings live({});
+  ASSERT_THAT(look(live, held(25 * kSecond, 2 * kMinute)), ElementsAre(0));
+  Explanation hung = held(25 * kSecond, 3 * kMinute);
+  hung.findings[0].cause.reset();
+  hung.findings[0].candidates = {Cause::kHang, Cause::kUnreleasedAfterWork};
+  const auto news = live.look(hung, hung);
+  EXPECT_THAT(news.fresh, IsEmpty());
+  EXPECT_THAT(news.over, IsEmpty());
+}
+
+TEST(LiveFindings, ALostGpuIsToldAtOnce) {
+  LiveFindings live({});
+  EXPECT_THAT(look(live, after(12 * kSecond, {finding(Cause::kDeviceLost, kSecond)})), ElementsAre(0));
+}
+
+TEST(LiveFindings, ABatchWhoseFirstTasksAllFailIsToldUntilOneSucceeds) {
+  LiveFindings live({});
+  const auto batch = [](std::int64_t failed, Nanos at) {
+    Explanation explanation = after(at, {finding(Cause::kWastedTrials, 10 * kSecond)});
+    explanation.batch = BatchTimes{.attempts = 38, .not_succeeded = 4, .failed_before_any_success = failed};
+    return explanation;
+  };
+  EXPECT_THAT(look(live, batch(3, 15 * kSecond)), IsEmpty());
+  EXPECT_THAT(look(live, batch(4, 20 * kSecond)), ElementsAre(0));
+  const Explanation well = batch(0, 30 * kSecond);
+  const auto news = live.look(well, well);
+  EXPECT_THAT(news.fresh, IsEmpty());
+  EXPECT_THAT(news.over, ElementsAre("wasted_trials"));
+}
+
+TEST(LiveFindings, AnAlarmIsOverAtTheEndAndNotWithdrawn) {
+  const ToldFinding told{.key = "hang", .finding = "{}", .alarm = true};
+  ToldFinding over = told;
+  over.over = true;
+  EXPECT_THAT(left_to_tell({told}, after(kMinute, {})).over, ElementsAre(told));
+  EXPECT_THAT(left_to_tell({told}, after(kMinute, {})).withdrawn, IsEmpty());
+  EXPECT_THAT(left_to_tell({over}, after(kMinute, {})).over, IsEmpty());
 }
 
 }  // namespace

@@ -16,13 +16,18 @@ Json tasks_json(const std::optional<BatchSummary::Tasks>& tasks) {
 
 constexpr int kOneLine = -1;
 
-std::string notice(const EndNotice& end, Json finding, bool live, bool withdrawn) {
+struct Said {
+  bool live = false, withdrawn = false, over = false;
+};
+
+std::string notice(const EndNotice& end, Json finding, const Said& said) {
   return dump({{"schema", "headroom.notify-finding/1"},
                {"verb", end.verb},
                {"recording", text_json(end.recording)},
                {"command", end.command},
-               {"live", live},
-               {"withdrawn", withdrawn},
+               {"live", said.live},
+               {"withdrawn", said.withdrawn},
+               {"over", said.over},
                {"finding", std::move(finding)}},
               kOneLine);
 }
@@ -46,11 +51,15 @@ std::string to_json(const EndNotice& end, const Explanation* explanation) {
 }
 
 std::string finding_notice(const EndNotice& end, const Explanation& explanation, std::size_t index, Told when) {
-  return notice(end, finding_json(explanation, index), when == Told::kLive, false);
+  return notice(end, finding_json(explanation, index), {.live = when == Told::kLive});
 }
 
 std::string withdrawn_notice(const EndNotice& end, const std::string& finding) {
-  return notice(end, Json::parse(finding, nullptr, false), false, true);
+  return notice(end, Json::parse(finding, nullptr, false), {.withdrawn = true});
+}
+
+std::string over_notice(const EndNotice& end, const std::string& finding, Told when) {
+  return notice(end, Json::parse(finding, nullptr, false), {.live = when == Told::kLive, .over = true});
 }
 
 std::string finding_text(const Explanation& explanation, std::size_t index) {

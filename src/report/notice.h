@@ -30,6 +30,8 @@ enum class Told { kLive, kAtEnd };
                                          Told when);
 // The same of one that was told live and no longer holds: the finding as finding_text() had it.
 [[nodiscard]] std::string withdrawn_notice(const EndNotice& end, const std::string& finding);
+// The same of an alarm that was told and is over.
+[[nodiscard]] std::string over_notice(const EndNotice& end, const std::string& finding, Told when);
 [[nodiscard]] std::string finding_text(const Explanation& explanation, std::size_t index);  // JSON
 
 }  // namespace headroom::report

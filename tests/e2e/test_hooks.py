@@ -300,6 +300,55 @@ def test_what_no_longer_holds_is_withdrawn(tmp_path):
     assert gone["finding"] == next(d for d in documents if d["live"])["finding"], "as it was told"
 
 
+# Computes, sleeps until it was told of (or for 60 s), and computes until it was told that this is over.
+STANDS_STILL = """
+import os, sys, time
+import headroom_sim
+gpu = headroom_sim.Device(0)
+told = lambda: len(open(sys.argv[1]).readlines()) if os.path.exists(sys.argv[1]) else 0
+def train(seconds, until):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and told() < until:
+        gpu.launch(ms=16)
+        gpu.sync()
+train(2, 1)
+end = time.monotonic() + 60
+while time.monotonic() < end and told() < 1: time.sleep(0.2)
+train(60, 2)
+"""
+
+
+def test_a_standstill_is_told_while_it_lasts_and_so_is_its_end(tmp_path):
+    (tmp_path / "job.py").write_text(STANDS_STILL, "utf-8")
+    command, findings = told(tmp_path)
+    headroom(tmp_path, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "run", "-q", "--finding-looks", "300ms,1h,1h,12s",
+             "--on-finding", command, "--", sys.executable, tmp_path / "job.py", tmp_path / "told")
+    stands, over, *at_end = findings()
+    assert (stands["live"], stands["over"]) == (True, False) and stands["finding"]["cause"] == "unreleased_after_work"
+    assert (over["live"], over["over"]) == (True, True) and over["finding"] == stands["finding"]
+    assert not any(document["live"] or document["over"] or document["withdrawn"] for document in at_end)
+
+
+def test_a_lost_gpu_and_a_batch_that_fails_from_the_first_task_on_are_told_at_once(tmp_path):
+    fault, command = tmp_path / "lost.toml", f"{sys.executable} {tmp_path / 'job.py'} {tmp_path / 'lost'}"
+    fault.write_text('[[fault]]\nkind = "lost"\nat = 1\ndevice = 1\n')
+    (tmp_path / "job.py").write_text(UNTIL_TOLD, "utf-8")
+    hook, lost = told(tmp_path, "lost")
+    headroom(tmp_path, "sim", "--gpus", "2xRTX3090", "--faults", fault, "--", HEADROOM, "run", "-q", "--finding-looks",
+             "300ms,1h,1h", "--on-finding", hook, "--", *shlex.split(command))
+    assert lost()[0]["live"] and lost()[0]["finding"]["cause"] == "device_lost"
+    hook, failing = told(tmp_path, "failing")
+    tasks = tmp_path / "tasks.txt"
+    # The fifth and all after it wait for the notice, so that it has to come before they fail.
+    wait = f"i=0; until [ -e {tmp_path / 'failing'} ] || [ $i -ge 300 ]; do sleep 0.2; i=$((i+1)); done"
+    tasks.write_text("sh -c 'sleep 1; exit 1'\n" * 4 + f"{wait}; exit 1\n" * 2, "utf-8")
+    headroom(tmp_path, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "batch", tasks, "--shell", "-q", "--per-gpu", "1", "--finding-looks",
+             "300ms,1h,1h", "--on-finding", hook, check=False)
+    first = failing()[0]
+    assert first["live"] and first["finding"]["cause"] == "wasted_trials"
+    assert "4 of " in first["finding"]["evidence"][0]
+
+
 def test_a_look_that_dies_harms_nothing_and_the_end_tells_all(tmp_path):
     command, findings = told(tmp_path)
     process = start(tmp_path, "sim", "--gpus", "2xRTX3090", "--", HEADROOM, "run", "-q", "-o", "a.hrec", "--finding-looks",
