@@ -105,6 +105,8 @@ compare::Side side_of_journal(const batch::Contents& contents, const std::vector
     compare::Sample run{.task = task_key(task, changed), .begin = seconds(attempt.start)};
     run.end = attempt.end ? seconds(*attempt.end) : run.begin;
     run.outcome = attempt.outcome ? std::string(info(*attempt.outcome).name) : "under_way";
+    run.why = attempt.reason;
+    run.gpus = attempt.gpu_uuids;
     run.steps = attempt.steps;
     run.unseen = attempt.proof == PlacementProof::kUnseen && !attempt.gpu_uuids.empty() &&
                  attempt.outcome != AttemptOutcome::kNotStarted;

@@ -62,12 +62,18 @@ std::optional<Result<int>> of_studies(const CompareOptions& options) {
                             a || b ? ", and a study is compared with a study" : ""),
                 "headroom compare A.db B.db");
   const bool runs = options.tasks || options.steps || options.whole || !options.changed.empty() ||
-                    !options.artefacts.empty() || !options.require.empty() || !options.document.path.empty();
+                    !options.artefacts.empty() || !options.document.path.empty();
   if (runs)
-    return fail(Errc::kInvalidInput, "compare: two studies take no other option than --study-a, --study-b and --json",
+    return fail(Errc::kInvalidInput,
+                "compare: two studies take no other option than --study-a, --study-b, --require and --json",
                 "headroom compare A.db B.db");
-  return compare_studies(
-      {.a = options.a, .b = options.b, .study_a = options.study_a, .study_b = options.study_b, .json = options.json});
+  HR_TRY(auto requirements, read_requirements(options.require));
+  return compare_studies({.a = options.a,
+                          .b = options.b,
+                          .study_a = options.study_a,
+                          .study_b = options.study_b,
+                          .requirements = std::move(requirements),
+                          .json = options.json});
 }
 
 Result<int> run_compare(const CompareOptions& options, const ImportOptions& import) {

@@ -2,8 +2,10 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
+#include "model/requirement.h"
 
 // `headroom compare` of two studies.
 namespace headroom::cli {
@@ -15,6 +17,7 @@ namespace headroom::cli {
 struct StudyPair {
   std::string a, b;  // storages
   std::optional<std::string> study_a, study_b;
+  std::vector<Requirement> requirements;  // of B
   bool json = false;
 };
 [[nodiscard]] Result<int> compare_studies(const StudyPair& pair);

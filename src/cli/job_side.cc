@@ -218,6 +218,10 @@ void take_batch_recording(const Recording& recording, compare::Side& side) {
   for (const Device& device : explanation.ledger.devices)
     if (std::find(side.hardware.uuids.begin(), side.hardware.uuids.end(), device.uuid) != side.hardware.uuids.end())
       used.push_back(device);
+  for (compare::Sample& run : side.samples)
+    for (std::string& gpu : run.gpus)
+      for (const Device& device : used)
+        if (gpu == device.uuid) gpu = fmt::format("GPU {}", device.index);
   side.hardware.uuids.clear();
   take_hardware(recording, used, side.hardware);
   take_ledger(explanation, side);

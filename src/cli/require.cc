@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+
 #include "compare/requirements.h"
 
 namespace headroom::cli {
@@ -24,7 +26,9 @@ Result<std::vector<JudgedRequirement>> judged_of(const std::vector<Requirement>&
                                                  const std::vector<Figure>& figures) {
   std::vector<JudgedRequirement> answers = compare::judged(requirements, figures);
   for (const JudgedRequirement& answer : answers)
-    if (figure_info(answer.requirement.name) == nullptr && !answer.value)
+    if (figure_info(answer.requirement.name) == nullptr &&
+        std::none_of(figures.begin(), figures.end(),
+                     [&](const Figure& figure) { return figure.name == answer.requirement.name; }))
       return fail(Errc::kInvalidInput, fmt::format("--require '{}': {}", answer.requirement.text, answer.why_not),
                   fmt::format("known besides are {}", compare::known_figures()));
   return answers;

@@ -7,11 +7,14 @@
 
 #include "base/database_copy.h"
 #include "base/time.h"
+#include "cli/compare_sides.h"
 #include "cli/output.h"
 #include "cli/predictions.h"
+#include "cli/require.h"
 #include "cli/study.h"
 #include "cli/terminal.h"
 #include "cli/verb.h"
+#include "compare/requirements.h"
 #include "compare/study_verify.h"
 #include "report/study_verify.h"
 #include "tune/first_trials.h"
@@ -72,13 +75,17 @@ Result<int> verify_study(const StudyProof& proof) {
                              .first = tune::measured_first(study, report, since, predicted ? predicted->trials : 0),
                              .told = pruner});
   v.plan = proof.plan, v.storage = verb.told.storage;
+  std::vector<Figure> figures = compare::figures_of_study(report, study.metric_names);
+  if (recording && !proof.requirements.empty())
+    for (Figure& figure : side_of_job(recording->recording, {}).figures) figures.push_back(std::move(figure));
+  HR_TRY(v.requirements, judged_of(proof.requirements, figures));
   if (!proof.no_history) {
     const auto kept = keep(v);
     if (!kept) say(kept.error().what, kept.error().hint);  // the answer is worth more than its record
     v.remembered = kept.value_or(false);
   }
   put(proof.json ? report::to_json(v) : report::to_text(v, text_options(STDOUT_FILENO)));
-  return v.kept.value_or(false) ? kExitOk : kExitFailed;
+  return v.kept.value_or(false) && compare::all_kept(v.requirements) ? kExitOk : kExitFailed;
 }
 
 }  // namespace headroom::cli

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/requirement.h"
 
 // `headroom verify` of a plan that `headroom study -o plan.json` wrote.
 namespace headroom::cli {
@@ -17,6 +18,7 @@ struct StudyProof {
   std::optional<std::int64_t> since;
   std::vector<std::string> applied;
   std::string pruner;
+  std::vector<Requirement> requirements;
   bool json = false, no_history = false;
 };
 

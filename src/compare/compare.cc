@@ -267,11 +267,26 @@ std::vector<ComparedFigure> compare_figures(const std::vector<Figure>& a, const 
   return compared;
 }
 
+std::vector<ComparedRun> runs_of(const Side& a, const Side& b, bool comparable) {
+  std::vector<ComparedRun> runs;
+  for (const auto& [name, side] : {std::pair("A", &a), std::pair("B", &b)})
+    for (const Sample& run : side->samples)
+      runs.push_back({.task = run.task,
+                      .side = name,
+                      .outcome = run.outcome,
+                      .why = run.why,
+                      .gpus = run.gpus,
+                      .seconds = comparable ? std::optional(run.seconds()) : std::nullopt});
+  std::stable_sort(runs.begin(), runs.end(), [](const auto& x, const auto& y) { return x.task < y.task; });
+  return runs;
+}
+
 }  // namespace
 
 Comparison compare(const Side& a, const Side& b, const CompareRequest& request) {
   Comparison result = compare_by(a, b, request);
   result.figures = compare_figures(a.figures, b.figures, result.comparable());
+  if (a.batch || b.batch) result.runs = runs_of(a, b, result.comparable());
   result.memory = memory_facts(a, b, result.figures, result.parameters);
   const bool one_each = a.samples.size() == 1 && b.samples.size() == 1 && !a.steps.empty() && !b.steps.empty();
   if (!result.ratio || !one_each || request.by == By::kTasks) return result;

@@ -63,6 +63,29 @@ std::string name_of(std::string_view flag) {
   return name;
 }
 
+// ":::", "::::", ":::+": what follows is a list of values, one for each task of a batch.
+bool begins_list(std::string_view word) {
+  if (word.ends_with('+')) word.remove_suffix(1);
+  return word == ":::" || word == "::::";
+}
+constexpr std::string_view kValuesOf = "values of ";  // then that word, and the number of a list after the first
+
+std::set<std::string> values_of_lists(const std::set<std::string>& lists) {
+  std::set<std::string> values;
+  for (const std::string& list : lists)
+    for (const std::string_view value : split(list, '\n')) values.emplace(value);
+  return values;
+}
+
+// Of lists only what the other side does not have; of equal ones in another order all.
+void keep_own_values(Seen& entry) {
+  const std::set<std::string> a = values_of_lists(entry.a), b = values_of_lists(entry.b);
+  entry.a = a, entry.b = b;
+  if (a == b) return;
+  std::erase_if(entry.a, [&](const std::string& value) { return b.contains(value); });
+  std::erase_if(entry.b, [&](const std::string& value) { return a.contains(value); });
+}
+
 bool is_flag(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word.find_first_not_of('-') != std::string::npos &&
          !parse_number<double>(word);  // -1 is a value
@@ -117,17 +140,27 @@ ParametersCompared compare_parameters(const Matching& matching,
   }
   std::set<std::string> meant;
   for (const std::string& name : changed.value_or(std::vector<std::string>{})) meant.insert(name_of(name));
-  for (const auto& [name, entry] : seen)
+  for (auto& [name, entry] : seen) {
+    if (name.starts_with(kValuesOf)) keep_own_values(entry);
     result.differing.push_back(
         {name, some_of(entry.a), some_of(entry.b), changed ? meant.contains(name_of(name)) : entry.asked});
+  }
   return result;
 }
 
 Parameters parameters_of(const std::vector<std::string>& argv) {
   Parameters result;
-  std::size_t alone = 0;
+  std::size_t alone = 0, lists = 0;
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const std::string& word = argv[i];
+    if (begins_list(word)) {
+      ++lists;
+      std::vector<std::string> values;
+      for (; i + 1 < argv.size() && !begins_list(argv[i + 1]); ++i) values.push_back(argv[i + 1]);
+      result.emplace_back(fmt::format("{}{}{}", kValuesOf, word, lists > 1 ? fmt::format(" {}", lists) : ""),
+                          join(values, "\n"));
+      continue;
+    }
     if (!is_flag(word)) {
       result.emplace_back(fmt::format("argument {}", ++alone), word);
       continue;

@@ -18,6 +18,23 @@ TEST(ParametersOf, ACommand) {
   EXPECT_EQ(parameters_of({"x", "--", "-"}), (Parameters{{"argument 1", "--"}, {"argument 2", "-"}}));
 }
 
+TEST(Parameters, OfListsOfTasksTheValuesThatOneSideAloneHasDiffer) {
+  const auto compared = [](std::vector<std::string> a, std::vector<std::string> b) {
+    for (auto* argv : {&a, &b}) argv->insert(argv->begin(), {"headroom", "batch", "train", "{1}", "{2}", ":::"});
+    return compare_parameters(match({.samples = {{.task = "t", .asked = parameters_of(a)}}},
+                                    {.samples = {{.task = "t", .asked = parameters_of(b)}}}),
+                              std::nullopt)
+        .differing;
+  };
+  EXPECT_EQ(compared({"A", "B", "D", ":::", "x", "-y"}, {"A", "2023H1", "B", ":::", "x", "-y"}),
+            (std::vector<ComparedParameter>{{"values of :::", "D", "2023H1", true}}));
+  EXPECT_EQ(compared({"A", ":::", "x", "y"}, {"A", ":::", "x"}),
+            (std::vector<ComparedParameter>{{"values of ::: 2", "y", "", true}}));
+  EXPECT_EQ(compared({"A", "B"}, {"B", "A"}), (std::vector<ComparedParameter>{{"values of :::", "A, B", "A, B", true}}))
+      << "in another order";
+  EXPECT_TRUE(compared({"A", "B"}, {"A", "B"}).empty());
+}
+
 TEST(Parameters, ValuesAreComparedAsNumbersWhereTheyAre) {
   Side a{.samples = {{.task = "t", .asked = {{"lr", "0.1"}, {"mode", "x"}}, .resolved = {{"layers", "3"}}}}};
   Side b{.samples = {{.task = "t", .asked = {{"lr", "1e-1"}, {"mode", "y"}}, .resolved = {{"layers", "4"}}}}};

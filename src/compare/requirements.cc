@@ -144,7 +144,9 @@ std::string own_metrics(const std::vector<Figure>& figures) {
 std::string why_none(const Requirement& requirement, const std::vector<Figure>& figures) {
   if (const FigureInfo* known = figure_info(requirement.name)) {
     if (known->of_each_gpu) return "no GPU of the job was recorded";
-    return requirement.name == "failed_tasks" ? "it is no batch" : "no steps were counted";
+    if (requirement.name == "failed_tasks") return "it is no batch";
+    if (requirement.name == "failed_trials") return "it is no study";
+    return requirement.name == "duration" ? "it was not recorded" : "no steps were counted";
   }
   const std::string names = own_metrics(figures);
   return names.empty() ? "no metric of the job was recorded"
@@ -231,6 +233,21 @@ std::vector<Figure> figures_of_tasks(const std::vector<Sample>& attempts) {
       figures.push_back(std::move(figure));
     }
   }
+  return figures;
+}
+
+std::vector<Figure> figures_of_study(const StudyReport& report, const std::vector<std::string>& objectives) {
+  std::int64_t failed = 0;
+  for (const StateFacts& facts : report.states)
+    if (facts.state == TrialState::kFail) failed += facts.count;
+  std::vector<Figure> figures{{"failed_trials", "", static_cast<double>(failed), ""}};
+  Figure best{"value", "", std::nullopt, "no trial has completed with a value"};
+  if (report.directions.size() > 1) best.why_not = "the study has several objectives, and none is the best in all";
+  if (!report.best.empty())
+    best.value = report.best.back().value, best.of = fmt::format("trial {}", report.best.back().trial);
+  figures.push_back(best);
+  for (const std::string& name : objectives)
+    if (name != best.name) best.name = name, figures.push_back(best);
   return figures;
 }
 

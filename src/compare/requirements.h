@@ -9,6 +9,7 @@
 #include "model/explanation.h"
 #include "model/figure.h"
 #include "model/requirement.h"
+#include "model/study_report.h"
 
 // Figures of whole runs, and whether they are what the user requires.
 namespace headroom::compare {
@@ -26,6 +27,10 @@ namespace headroom::compare {
 
 // The metrics that a batch's tasks wrote, task by task, and how many tasks failed.
 [[nodiscard]] std::vector<Figure> figures_of_tasks(const std::vector<Sample>& attempts);
+
+// How many trials failed, and the best value: as "value", and by the name that the study gives its objective.
+[[nodiscard]] std::vector<Figure> figures_of_study(const StudyReport& report,
+                                                   const std::vector<std::string>& objectives);
 
 // Kept where each figure of that name keeps it; not known where none breaks it and one was not measured.
 [[nodiscard]] JudgedRequirement judged(const Requirement& requirement, const std::vector<Figure>& figures);

@@ -120,6 +120,23 @@ TEST(Figures, AreOfTheGpusThatTheJobHadAndOfObservedTime) {
   EXPECT_EQ(busy.why_not, "GPU 2: no reading says what the GPU did");
 }
 
+TEST(Figures, OfAStudyAreItsBestValueAndItsFailedTrials) {
+  StudyReport report{.directions = {Direction::kMaximize}};
+  report.states = {{.state = TrialState::kComplete, .count = 5}, {.state = TrialState::kFail, .count = 2}};
+  report.best = {{.trial = 1, .value = 0.5}, {.trial = 4, .value = 0.98}};
+  const auto of = [&](std::string_view text) { return judged(read(text), figures_of_study(report, {"accuracy"})); };
+  EXPECT_EQ(of("value>=0.97").kept, true);
+  EXPECT_EQ(of("accuracy>=0.99").kept, false);
+  EXPECT_EQ(of("accuracy>=0.99").value, 0.98);
+  EXPECT_EQ(of("accuracy>=0.99").of, "trial 4");
+  EXPECT_EQ(of("failed_trials<=1").value, 2);
+  EXPECT_EQ(of("peak_memory<22GB").kept, std::nullopt);
+  EXPECT_THAT(of("f1>0").why_not, HasSubstr("no metric of this name was recorded, but accuracy, value"));
+  report.best.clear();
+  EXPECT_EQ(of("value>=0.97").kept, std::nullopt);
+  EXPECT_EQ(of("value>=0.97").why_not, "no trial has completed with a value");
+}
+
 TEST(Figures, ThatFewReadingsDoNotTellAreNotKnown) {
   Explanation e = explanation();
   e.devices[0].metrics[0].samples = 2;

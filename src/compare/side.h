@@ -28,6 +28,8 @@ struct Sample {
   double begin = 0, end = 0;          // Unix seconds; on a clock that both sides share
   std::optional<double> steps, seen;  // steps done, and samples (images, rows) seen, where it counts them
   std::string outcome = "succeeded";  // or how it ended instead: "failed", "timed_out", …
+  std::string why;                    // it ended so, where a batch says so
+  std::vector<std::string> gpus;      // that a batch gave it: UUIDs, or "GPU 0" where they are known by number
   Parameters asked, resolved;         // as the command says, and as the program settled on
   std::optional<Parameters>
       variables;                       // of its environment (model/job_variables.h), but for placement; absent: unknown

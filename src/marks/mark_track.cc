@@ -61,10 +61,7 @@ void MarkTrack::take(const Mark& mark) {
       break;
     case Mark::Kind::kMetric:
       if (const auto name = name_of(mark.name)) {
-        LastMetric& metric = metrics_[*name];
-        metric.value = mark.value;
-        metric.at = last_;
-        metric.fresh = true;
+        set_metric(metrics_[*name], mark.value);
       }
       break;
     case Mark::Kind::kParameter:
@@ -288,10 +285,9 @@ void MarkTrack::write_counts(Nanos now, bool last, RecordingSink& sink) {
   pauses_.clear();
   if (stepped_) put_count(*std::exchange(stepped_, std::nullopt), steps_, samples_, sink);
   for (auto& [name, metric] : metrics_) {
-    if (!metric.fresh || (!last && metric.written && now - *metric.written < kMetricInterval)) continue;
-    sink.add_event(to_event(events::MetricValue{names_[name], metric.value}, metric.at, id(sink)));
+    if (!metric.last.fresh || (!last && metric.written && now - *metric.written < kMetricInterval)) continue;
+    write_metric(names_[name], metric, sink);
     metric.written = now;
-    metric.fresh = false;
   }
   for (auto& [name, parameter] : parameters_) {
     if (!parameter.fresh || (!last && parameter.written && now - *parameter.written < kMetricInterval)) continue;
@@ -303,6 +299,25 @@ void MarkTrack::write_counts(Nanos now, bool last, RecordingSink& sink) {
   if (const auto cut = std::exchange(cut_, 0); cut > 0) sink.add_loss(make_loss(LossKind::kMarkCut, cut, source_.key));
   if (const auto few = std::exchange(short_, 0); few > 0)
     sink.add_loss(make_loss(LossKind::kMarkShort, few, source_.key));
+}
+
+void MarkTrack::set_metric(LastMetric& metric, double value) const {
+  metric.last = {.value = value, .at = last_, .fresh = true};
+  if (std::isnan(value)) return;
+  if (!metric.lowest || value < metric.lowest->value) metric.lowest = metric.last;
+  if (!metric.highest || value > metric.highest->value) metric.highest = metric.last;
+}
+
+void MarkTrack::write_metric(const std::string& name, LastMetric& metric, RecordingSink& sink) {
+  std::vector<MetricValue> fresh;
+  for (std::optional<MetricValue>* extreme : {&metric.lowest, &metric.highest})
+    if (*extreme && std::exchange((*extreme)->fresh, false)) fresh.push_back(**extreme);
+  fresh.push_back(metric.last);
+  metric.last.fresh = false;
+  std::stable_sort(fresh.begin(), fresh.end(), [](const auto& x, const auto& y) { return x.at < y.at; });
+  for (std::size_t i = 0; i < fresh.size(); ++i)
+    if (i == 0 || fresh[i].at != fresh[i - 1].at || fresh[i].value != fresh[i - 1].value)
+      sink.add_event(to_event(events::MetricValue{name, fresh[i].value}, fresh[i].at, id(sink)));
 }
 
 // Of steps that go on, the count of steps says where they are.

@@ -18,7 +18,8 @@ namespace headroom::marks {
 inline constexpr Nanos kShortestPhase = 20 * kMillisecond;
 // Between two that have rows, such as the rest of the phase around both: less is of the one before.
 inline constexpr Nanos kShortestGap = 2 * kMillisecond;
-// Between two values of one metric or parameter that are kept; the last one always is.
+// Between two values of one metric or parameter that are kept; the last one always is, and of a metric so are those in
+// between that were lower or higher than all before.
 inline constexpr Nanos kMetricInterval = 10 * kSecond;
 // Likewise between two words on where the job is, where it is in another epoch, or its steps count from the begin
 // again.
@@ -73,11 +74,15 @@ class MarkTrack {
     Times nths;
     [[nodiscard]] std::int32_t nth() const { return nths.empty() ? 0 : nths.back(); }
   };
-  struct LastMetric {
+  struct MetricValue {
     double value = 0;
     Nanos at = 0;
-    std::optional<Nanos> written;
     bool fresh = false;  // not written
+  };
+  struct LastMetric {
+    MetricValue last;
+    std::optional<MetricValue> lowest, highest;  // so far
+    std::optional<Nanos> written;
   };
   struct LastParameter {
     std::string text;
@@ -105,6 +110,7 @@ class MarkTrack {
   void end(std::string_view name);
   void set_parameter(const Mark& mark);
   void set_progress(const Mark& mark);
+  void set_metric(LastMetric& metric, double value) const;
   void hold_counts();
   [[nodiscard]] std::int32_t begins(std::uint32_t name);
   void change(std::vector<Begun> open);
@@ -116,6 +122,7 @@ class MarkTrack {
   void put(const State& state, RecordingSink& sink);
   void put_count(Nanos at, std::int64_t steps, double samples, RecordingSink& sink);
   void write_counts(Nanos now, bool last, RecordingSink& sink);
+  void write_metric(const std::string& name, LastMetric& metric, RecordingSink& sink);
   void write_progress(Nanos now, bool last, RecordingSink& sink);
   [[nodiscard]] SourceId id(RecordingSink& sink);
 

@@ -388,6 +388,18 @@ TEST_F(Marks, OfAMetricTheFirstSomeAndTheLastAreKept) {
   EXPECT_EQ(values, (std::vector<double>{25, 15, 5, 1}));
 }
 
+TEST_F(Marks, TheBestOfAMetricIsKeptThoughItsCurveIsThinned) {
+  for (const auto& [at, value] :
+       {std::pair(0, 0.50), {400, 0.44}, {800, 0.30}, {1200, 0.41}, {1600, 0.52}, {2000, 0.60}}) {
+    mark(Mark::Kind::kMetric, at, "val_loss", value);
+    track_.write(at * kMillisecond, sink_);
+  }
+  finish(2500);
+  std::vector<double> values;
+  for (const Event& event : sink_.recording().events) values.push_back(of_event<events::MetricValue>(event)->value);
+  EXPECT_EQ(values, (std::vector<double>{0.50, 0.30, 0.60}));
+}
+
 TEST_F(Marks, AMetricAndAParameterAreOfWhenTheyWereSaid) {
   mark(Mark::Kind::kMetric, 100, "loss", 0.5);
   mark(Mark::Kind::kParameter, 200, "lr", 0, "0.1");

@@ -112,6 +112,15 @@ struct ComparedFigure {
   bool operator==(const ComparedFigure&) const = default;
 };
 
+// A run of a batch's task, on either side.
+struct ComparedRun {
+  std::string task, side, outcome;  // side: "A" or "B"
+  std::string why;                  // it ended so; "": nothing is said
+  std::vector<std::string> gpus;
+  std::optional<double> seconds;  // absent where a reason refuses
+  bool operator==(const ComparedRun&) const = default;
+};
+
 struct ComparedArtefact {
   std::string name;
   bool same = false;
@@ -187,8 +196,9 @@ struct Comparison {
   std::vector<JudgedRequirement> requirements;  // of B, where the user gave some
   std::vector<ComparedParameter> parameters;    // those that differ
   std::vector<ComparedArtefact> artefacts;
-  std::string valid_command;  // that makes a valid pair
-  std::string valid_note;     // what has to be filled in or known to use it; "": nothing
+  std::vector<ComparedRun> runs;  // of batches: all of both sides, by task
+  std::string valid_command;      // that makes a valid pair
+  std::string valid_note;         // what has to be filled in or known to use it; "": nothing
 
   [[nodiscard]] bool comparable() const { return ratio.has_value(); }
   // The interval leaves out 1.

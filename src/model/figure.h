@@ -36,6 +36,7 @@ inline constexpr std::array kFigures{
     FigureInfo{"samples_per_second", FigureUnit::kNumber, false, false, true, "likewise"},
     FigureInfo{"failed_tasks", FigureUnit::kNumber, false, false, false,
                "of a batch: those whose last attempt did not succeed"},
+    FigureInfo{"failed_trials", FigureUnit::kNumber, false, false, false, "of a study"},
 };
 // Null: of a metric of the job's own.
 [[nodiscard]] constexpr const FigureInfo* figure_info(std::string_view name) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/requirement.h"
 #include "model/study_report.h"
 
 // The answers of `headroom verify PLAN STORAGE` and of `headroom compare` of two studies (compare/study_verify.h,
@@ -55,6 +56,7 @@ struct StudyVerification {
   std::optional<Estimate> predicted_gain, measured_gain;  // of trials per hour, over the study as it is
   std::optional<bool> kept;                               // absent: not known
   std::string why;
+  std::vector<JudgedRequirement> requirements;  // where the user gave some
   bool remembered = false;
 };
 
@@ -75,6 +77,7 @@ struct StudyComparison {
   std::vector<std::string> differences;  // that make them incomparable
   std::vector<std::string> notes;        // that do not
   bool one_objective = true;
+  std::vector<JudgedRequirement> requirements;  // of B, where the user gave some
 };
 
 }  // namespace headroom

@@ -150,12 +150,10 @@ Result<void> sort_table(std::vector<TableRow>& rows, const std::string& by, bool
     known.insert(known.end(), {"task", "time", "gpu_memory"});
     return fail(Errc::kNotFound, fmt::format("no task has '{}'", by), "there are: " + join(known, ", "));
   }
-  const auto reached = [&](std::size_t row) {
-    return rows[row].state == TaskState::kSucceeded || value_in(rows[row].metrics, by) == nullptr;
-  };
+  const auto reached = [&](std::size_t row) { return rows[row].state == TaskState::kSucceeded; };
   std::stable_sort(keys.begin(), keys.end(), [&](const auto& a, const auto& b) {
-    if (a.first.missing || b.first.missing) return !a.first.missing && b.first.missing;
     if (reached(a.second) != reached(b.second)) return reached(a.second);
+    if (a.first.missing || b.first.missing) return !a.first.missing && b.first.missing;
     return descending ? less(b.first, a.first) : less(a.first, b.first);
   });
   std::vector<TableRow> sorted;

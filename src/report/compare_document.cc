@@ -117,6 +117,7 @@ std::string to_html(const ComparisonDocument& d) {
                          {"parts", "GPU time", parts_chart(captioned("GPU time by account", c), c.accounts)},
                          {"phases", "Phases",
                           parts_chart(captioned("GPU time by phase", c), c.phases) + html::dim(short_phases_words(c))},
+                         {"tasks", "Tasks", html::table(tasks_table(c))},
                          {"parameters", "What differs", html::table(parameters_table(c))},
                          {"metrics", "What the programs printed", html::table(metrics_table(d))},
                          {"artefacts", "Artefacts", html::table(artefacts_table(c))},
@@ -140,6 +141,7 @@ std::string to_markdown(const ComparisonDocument& d) {
   Table phases = parts_table(captioned("GPU time by phase", c), c.phases);
   phases.note = short_phases_words(c);
   text += section("Phases", markdown::table(phases));
+  text += section("Tasks", markdown::table(tasks_table(c)));
   text += section("What differs", markdown::table(parameters_table(c)));
   text += section("What the programs printed", markdown::table(metrics_table(d)));
   text += section("Artefacts", markdown::table(artefacts_table(c)));

@@ -122,6 +122,22 @@ TEST(ComparisonDocument, SaysTheAnswerAndWhatItRestsOn) {
   EXPECT_THAT(to_markdown({measured()}), Not(HasSubstr("<b>")));
 }
 
+TEST(ComparisonDocument, OfBatchesHasTheTasksOfBothSides) {
+  Comparison c;
+  EXPECT_THAT(to_markdown(ComparisonDocument{.comparison = c}), Not(HasSubstr("## Tasks")));
+  c.runs = {
+      {.task = "fit 2023H1", .side = "A", .outcome = "succeeded", .why = "", .gpus = {"GPU 0"}, .seconds = {}},
+      {.task = "fit 2023H1", .side = "B", .outcome = "timed_out", .why = "longer than 5 s", .gpus = {}, .seconds = {}}};
+  const std::string refused = to_markdown(ComparisonDocument{.comparison = c});
+  EXPECT_THAT(refused, HasSubstr("| fit 2023H1 | B | timed out: longer than 5 s | - |"));
+  EXPECT_THAT(refused, HasSubstr("left out where two cannot be compared"));
+  c.ratio = Ratio{0.5, 0.4, 0.6};
+  c.runs[0].seconds = 12.5;
+  EXPECT_THAT(to_markdown(ComparisonDocument{.comparison = c}),
+              HasSubstr("| fit 2023H1 | A | succeeded | GPU 0 | 12.50 s |"));
+  EXPECT_THAT(to_html(ComparisonDocument{.comparison = c}), HasSubstr("timed out: longer than 5 s"));
+}
+
 TEST(ComparisonDocument, ARefusalHasNoRatio) {
   Comparison c{.a = {"A", 36, 0, {}}, .b = {"B", 36, 0, {}}, .unit = "task"};
   c.reasons = {{CompareReason::kDifferentTasks, "36 of A's 576 tasks are among B's 36", true}};

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "base/strings.h"
 #include "report/compare_words.h"
 #include "report/verify.h"
 
@@ -110,6 +111,33 @@ Table parameters_table(const Comparison& c) {
   for (const ComparedParameter& parameter : c.parameters)
     table.rows.push_back(
         {parameter.name, value(parameter.a), value(parameter.b), parameter.intended ? "yes" : "not said"});
+  return table;
+}
+
+Table tasks_table(const Comparison& c) {
+  constexpr std::size_t kMost = 400;
+  Table table{
+      .caption = "Runs of tasks, of both sides", .head = {"Task", "Side", "Ended", "GPU"}, .words = 4, .note = ""};
+  if (c.comparable()) table.head.emplace_back("Took");
+  std::vector<const ComparedRun*> runs;
+  for (const ComparedRun& run : c.runs) runs.push_back(&run);
+  if (runs.size() > kMost) {
+    std::stable_partition(runs.begin(), runs.end(), [](const ComparedRun* run) { return run->outcome != "succeeded"; });
+    table.note = fmt::format("{} of {} runs: those that did not succeed first.", kMost,
+                             human_count(static_cast<std::int64_t>(runs.size())));
+    runs.resize(kMost);
+  }
+  for (const ComparedRun* run : runs) {
+    std::string ended = run->outcome;
+    std::replace(ended.begin(), ended.end(), '_', ' ');
+    if (!run->why.empty()) ended += ": " + run->why;
+    table.rows.push_back({run->task, run->side, ended, run->gpus.empty() ? "-" : join(run->gpus, ", ")});
+    if (c.comparable()) table.rows.back().push_back(run->seconds ? time_words(*run->seconds) : "-");
+  }
+  if (!runs.empty() && !c.comparable())
+    table.note +=
+        fmt::format("{}How long they took is left out where two cannot be compared; headroom batch table has it.",
+                    table.note.empty() ? "" : " ");
   return table;
 }
 

@@ -17,6 +17,7 @@ namespace headroom::report {
 [[nodiscard]] std::vector<Point> memory_points(const Comparison& c);
 [[nodiscard]] Table parts_table(std::string caption, const std::vector<ComparedPart>& parts);
 [[nodiscard]] Table parameters_table(const Comparison& c);
+[[nodiscard]] Table tasks_table(const Comparison& c);  // of batches: those of both sides
 [[nodiscard]] Table metrics_table(const ComparisonDocument& d);
 [[nodiscard]] Table artefacts_table(const Comparison& c);
 

@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "report/json_values.h"
 #include "report/palette.h"
+#include "report/requirements.h"
 #include "report/study_text.h"
 
 namespace headroom::report {
@@ -147,6 +148,7 @@ std::string to_text(const StudyVerification& v, const TextOptions& given) {
   if (!v.figures.empty())
     text += wrap("* moved by the change, as predicted: this decides. Ranges hold the truth 90 % of the time.",
                  options.width, "", "");
+  text += requirements_text(v.requirements, options);
   if (v.remembered)
     text +=
         wrap("Remembered: headroom verify --history shows how far such predictions came true.", options.width, "", "");
@@ -177,6 +179,7 @@ std::string to_json(const StudyVerification& v) {
   json["kept"] = optional_json(v.kept);
   json["why"] = v.why;
   json["remembered"] = v.remembered;
+  if (!v.requirements.empty()) json["requirements"] = requirements_json(v.requirements);
   return dump(json);
 }
 
@@ -196,17 +199,20 @@ std::string to_text(const StudyComparison& c, const TextOptions& given) {
     else if (!one.label.empty())
       text += wrap(fmt::format("{}: A {}, B {}", one.label, one.a, one.b), options.width, "  ", "    ");
   }
+  text += requirements_text(c.requirements, options);
   for (const std::string& note : c.notes) text += wrap("Note: " + note + ".", options.width, "", "  ");
   return text;
 }
 
 std::string to_json(const StudyComparison& c) {
-  return dump({{"schema", "headroom.compare-study/1"},
-               {"comparable", c.differences.empty()},
-               {"differences", c.differences},
-               {"notes", c.notes},
-               {"a", side_json(c.a)},
-               {"b", side_json(c.b)}});
+  Json json{{"schema", "headroom.compare-study/1"},
+            {"comparable", c.differences.empty()},
+            {"differences", c.differences},
+            {"notes", c.notes},
+            {"a", side_json(c.a)},
+            {"b", side_json(c.b)}};
+  if (!c.requirements.empty()) json["requirements"] = requirements_json(c.requirements);
+  return dump(json);
 }
 
 }  // namespace headroom::report

@@ -87,6 +87,21 @@ TEST(StudyVerifyJson, HasNullForWhatIsNotKnown) {
   EXPECT_EQ(json["kept"], true);
 }
 
+TEST(StudyVerifyText, SaysWhatWasRequired) {
+  StudyVerification v = kept_study();
+  EXPECT_FALSE(nlohmann::json::parse(to_json(v)).contains("requirements"));
+  v.requirements = {{.requirement = {.text = "value>=0.97", .name = "value", .sense = Sense::kAtLeast, .limit = 0.97},
+                     .kept = false,
+                     .value = 0.91,
+                     .of = "trial 4",
+                     .why_not = ""}};
+  EXPECT_THAT(to_text(v, {}), HasSubstr("Required\n  value>=0.97  not kept: 0.91 on trial 4\n"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(v))["requirements"][0]["kept"], false);
+  const StudyComparison c{.requirements = v.requirements};
+  EXPECT_THAT(to_text(c, {}), HasSubstr("  value>=0.97  not kept: 0.91 on trial 4\n"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(c))["requirements"][0]["value"], 0.91);
+}
+
 TEST(StudyCompareText, HasBothSideBySide) {
   StudyComparison c{.a = {.storage = "a.db", .name = "one", .trials = 20}, .b = {.storage = "b.db", .name = "two"}};
   c.a.ended = FirstTrials{.trials = 20, .trials_per_hour = {90, 100, 110}, .pruned_share = {0.7, 0.8, 0.9}};

@@ -132,6 +132,21 @@ def test_other_work_is_not_comparable(stored, tmp_path):
     verified(stored, "warm.db", "warm workers", "--pruner", TOLD[1], code=0)
 
 
+def test_what_is_required_of_a_study_is_judged(stored):
+    kept = verified(stored, "warm.db", "warm workers", "--require", "failed_trials<=1000", code=0)
+    assert [one["kept"] for one in kept["requirements"]] == [True]
+    broken = verified(stored, "warm.db", "warm workers", "--require", "value<=-1e9", "--require", "peak_memory<22GB", code=1)
+    assert broken["kept"] and [one["kept"] for one in broken["requirements"]] == [False, None]
+    assert broken["requirements"][0]["of"].startswith("trial ")
+    for limit, code in (("value<=1e9", 0), ("value<=-1e9", 1)):
+        done = headroom(stored, "compare", "base.db", "warm.db", "--require", limit, "--json", check=False)
+        assert done.returncode == code and held(done.stdout)["requirements"][0]["kept"] is (code == 0), done.stderr
+    text = headroom(stored, "compare", "base.db", "warm.db", "--require", "value<=-1e9", check=False).stdout
+    assert "Required\n  value<=-1e9  not kept: " in text
+    wrong = headroom(stored, "compare", "base.db", "warm.db", "--require", "f1>0", check=False)
+    assert wrong.returncode == 2 and "but value" in wrong.stderr and "failed_trials" in wrong.stderr
+
+
 def test_the_outcome_is_in_the_history_of_predictions(stored, tmp_path):
     for _ in range(2):
         done = headroom(tmp_path, "verify", stored / "plan.json", stored / "warm.db", "--applied", "warm workers")
@@ -152,7 +167,7 @@ def test_the_outcome_is_in_the_history_of_predictions(stored, tmp_path):
     (("plan.json", "warm.db", "--applied", "1", "--study", "nope"), ("nope", "sweep-1")),
     (("plan.json", "warm.db", "--applied", "1", "--pruner", "MedianPrunner()"), ("--pruner", "MedianPrunner")),
     (("plan.json", "warm.db", "--applied", "1", "--since", "-1"), ("--since",)),
-    (("plan.json", "warm.db", "--applied", "1", "--require", "accuracy>=0.9"), ("plan of a study", "--require")),
+    (("plan.json", "warm.db", "--applied", "1", "--require", "accuracy>=0.9"), ("no metric of this name", "value", "failed_trials")),
     (("plan.json", "warm.db", "--applied", "1", "-o", "x.html"), ("plan of a study", "--output")),
     (("facts.json", "warm.db", "--applied", "1"), ("facts.json", "no what-if", "-o plan.json")),
     (("two.json", "warm.db", "--applied", "1"), ("two.json", "2 studies", "--study NAME")),
