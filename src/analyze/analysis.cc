@@ -421,6 +421,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.peer_waits = peer_waits(stacks, a.job, limits);
   for_peers(a.peer_waits, stacks);
   a.families = families_of(stacks);
+  a.precision = stacks::precision_seen(recording.texts);
   for (const stacks::StackKind& kind : stacks.kinds)
     if (kind.for_child) a.child_waits.insert(kind.where);
   a.process_waits = process_waits(stacks);

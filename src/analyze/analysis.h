@@ -22,6 +22,7 @@
 #include "model/finding.h"
 #include "model/thresholds.h"
 #include "stacks/families.h"
+#include "stacks/precision.h"
 
 // From a recording and a window of its time to one value, which is all that the diagnosis looks at. Everything in it is
 // of that window: two lines of a report cannot be of different times.
@@ -127,6 +128,7 @@ struct Analysis {
   std::map<std::string, double> idle_shares;  // by place
   std::set<std::string> long_stays;           // places where the processes on the GPUs stay for a long pause at a time
   std::vector<PeerWait> peer_waits;
+  stacks::PrecisionSeen precision;                 // of all stacks
   std::map<std::string, stacks::Family> families;  // of the places that stacks name, where a rule knows them
   std::set<std::string> process_waits;             // where stacks wait for other processes, and hardly ever do else
   std::set<std::string> child_waits;               // where stacks wait for the end of a process that theirs has started

@@ -219,9 +219,10 @@ batch::SessionRecorder::Parts BatchVerb::recorder_parts(Loop& loop, BatchView& v
   SessionOptions session = session_options(command_.live, std::move(meta), std::move(tree_), GivenGpus::kUnknown);
   marks_.add_to(session, start);
   // The tasks are this process's children, and so is what has lost its parent.
-  constexpr Nanos kFromAge = 500 * kMillisecond;  // a task that is over sooner is one of many, and tells little
+  // A task that is over sooner is one of many, and tells little; starts and looks together stay within the cost.
+  constexpr StacksOfTasks kOfTasks{.from_age = 150 * kMillisecond, .most_of_core = 0.01};
   if (command_.live.stacks > 0 && !command_.no_record)
-    add_stacks(session, command_.live, {}, JobOf::kRecorder, kFromAge);
+    add_stacks(session, command_.live, {}, JobOf::kRecorder, kOfTasks);
   finding_watch_.learn_path(session);
   finding_watch_.start(loop, [tree](const auto& helper) { tree->exclude(helper); });
   batch::GpuChoice& gpus = batch_.gpus;

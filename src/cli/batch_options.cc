@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kInterval = "500ms";
 constexpr const char* kGrace = "10s";
-constexpr int kStacks = 10;  // per second: of the 16 processes that are read at once under a hundredth of a core
+constexpr int kStacks = 10;  // per second, where that takes no more than a hundredth of a core
 
 }  // namespace
 
@@ -78,7 +78,7 @@ void declare_batch_options(CLI::App& app, BatchCommand& o) {
   app.add_option("-i,--interval", o.live.interval, "time between samples (500ms)")
       ->type_name("DURATION")
       ->check(duration_check());
-  declare_stacks_option(app, o.live);
+  declare_stacks_option(app, o.live, StacksOf::kTasks);
   app.add_option("-o,--output", o.live.output, "where the recording goes; default: $XDG_STATE_HOME/headroom")
       ->type_name("FILE");
   declare_require(app, o.require,
@@ -115,7 +115,9 @@ std::vector<std::string> command_words(const BatchCommand& o) {
   flag("--fresh", o.batch.fresh), flag("--no-record", o.no_record), flag("--no-marks", o.marks.no_marks),
       flag("--no-nvtx", o.marks.no_nvtx), flag("--follow", o.follow), flag("--json", o.json);
   flag("--quiet", o.live.quiet), text("--interval", o.live.interval, kInterval),
-      number("--stacks", o.live.stacks, kStacks);
+      text("--stacks", o.live.stacks_one_in > 1 ? fmt::format("1/{}", o.live.stacks_one_in)
+                                                : std::to_string(o.live.stacks),
+           std::to_string(kStacks));
   text("--output", o.live.output);
   for (const auto& requirement : o.require) text("--require", requirement);
   words.insert(words.end(), o.batch.words.begin(), o.batch.words.end());

@@ -29,6 +29,7 @@ namespace headroom::cli {
 namespace {
 
 constexpr Nanos kShortestInterval = 10 * kMillisecond, kLongestInterval = 3600 * kSecond;
+constexpr int kMostTasks = 1'000'000;  // of which the stacks of one are read
 constexpr int kMostStacks = 50;  // per second: 1,000 slow a process down by 6 %, 100 are lost in the noise
 
 std::string host_name() {
@@ -133,16 +134,36 @@ Result<OpenSource> open_gpus(host::TreeReader& tree, Nanos since, GivenGpus give
 
 }  // namespace
 
-void declare_stacks_option(CLI::App& app, LiveOptions& options) {
-  app.add_option("--stacks", options.stacks, "Python stacks per second, read from outside; 0: none")
-      ->type_name("COUNT")
-      ->check([](const std::string& text) {
-        const auto count = parse_number<int>(std::string_view(text));
-        return count && *count >= 0 && *count <= kMostStacks
-                   ? std::string()
-                   : fmt::format("'{}' is no number from 0 to {}; 20 is usual, 0 takes none", text, kMostStacks);
-      })
-      ->capture_default_str();
+namespace {
+
+// "off", "on", a count and, of tasks, "1/N"; false: it is none of these.
+bool read_stacks(std::string_view text, int usual, StacksOf of, LiveOptions& options) {
+  constexpr std::string_view kOneIn = "1/";
+  const bool of_some = of == StacksOf::kTasks && text.starts_with(kOneIn);
+  const auto number = text == "on"    ? std::optional(usual)
+                      : text == "off" ? std::optional(0)
+                                      : parse_number<int>(of_some ? text.substr(kOneIn.size()) : text);
+  if (!number || *number < (of_some ? 1 : 0) || *number > (of_some ? kMostTasks : kMostStacks)) return false;
+  options.stacks = of_some ? usual : *number;
+  options.stacks_one_in = of_some ? *number : 1;
+  return true;
+}
+
+}  // namespace
+
+void declare_stacks_option(CLI::App& app, LiveOptions& options, StacksOf of) {
+  const bool tasks = of == StacksOf::kTasks;
+  app.add_option_function<std::string>(
+         "--stacks",
+         [&options, of, tasks, usual = options.stacks](const std::string& text) {
+           if (!read_stacks(text, usual, of, options))
+             throw CLI::ValidationError("--stacks",
+                                        fmt::format("'{}' is neither off, on{} nor a number from 0 to {}; {} is usual",
+                                                    text, tasks ? ", 1/N" : "", kMostStacks, usual));
+         },
+         fmt::format("Python stacks per second, read from outside; on: {}; off: none{}", options.stacks,
+                     tasks ? "; 1/N: of one task in N" : ""))
+      ->type_name(tasks ? "off|1/N|on|COUNT" : "off|on|COUNT");
 }
 
 void declare_live_options(CLI::App& app, LiveOptions& options) {
@@ -218,23 +239,26 @@ SessionOptions session_options(const LiveOptions& options, RecordingMeta meta, s
 }
 
 void add_stacks(SessionOptions& session, const LiveOptions& options, std::vector<std::int64_t> pids, JobOf job_of,
-                Nanos from_age) {
+                const StacksOfTasks& tasks) {
   EvidenceSource stacks{.tier = 'Y', .name = "the Python stacks", .where = ReadOn::kOwnThread};
   if (options.stacks > 0) {
     stacks.interval = kSecond / options.stacks;
-    stacks.open = [pids = std::move(pids), job_of, from_age, interval = stacks.interval]() -> Result<OpenSource> {
+    stacks.open = [pids = std::move(pids), job_of, tasks, one_in = options.stacks_one_in,
+                   interval = stacks.interval]() -> Result<OpenSource> {
       const bool own = job_of == JobOf::kRecorder;
       HR_TRYV(python::can_read_stacks(own ? python::Whose::kOwn : python::Whose::kOthers));
       OpenSource opened;
       opened.readers.push_back(std::make_unique<python::StackReader>(python::StackOptions{.pids = pids,
                                                                                           .recorder_pid = ::getpid(),
                                                                                           .recorder_is_subreaper = own,
-                                                                                          .from_age = from_age,
+                                                                                          .one_in = one_in,
+                                                                                          .from_age = tasks.from_age,
+                                                                                          .most_of_core = tasks.most_of_core,
                                                                                           .spread = interval}));
       return opened;
     };
   } else {
-    stacks.why_not = "not wanted (--stacks 0)";
+    stacks.why_not = "not wanted (--stacks off)";
   }
   session.sources.push_back(std::move(stacks));
 }

@@ -19,10 +19,12 @@ struct LiveOptions {
   bool quiet = false;
   bool no_gpu = false;
   bool keep_environment = false;
-  int stacks = 20;  // Python stacks per second; 0: none
+  int stacks = 20;        // Python stacks per second; 0: none
+  int stacks_one_in = 1;  // of so many tasks of a batch those of one
 };
 void declare_live_options(CLI::App& app, LiveOptions& options);
-void declare_stacks_option(CLI::App& app, LiveOptions& options);  // one of these
+enum class StacksOf { kJob, kTasks };
+void declare_stacks_option(CLI::App& app, LiveOptions& options, StacksOf of = StacksOf::kJob);  // one of these
 
 // kInvalidInput unless it is a duration between 10 ms and an hour.
 [[nodiscard]] Result<Nanos> interval_of(const LiveOptions& options);
@@ -44,9 +46,14 @@ enum class GivenGpus { kByEnvironment, kUnknown };
 [[nodiscard]] SessionOptions session_options(const LiveOptions& options, RecordingMeta meta,
                                              std::unique_ptr<host::TreeReader> tree, GivenGpus given);
 
-// Adds the Python stacks of these processes and what they start, once they are so old, unless they are not wanted.
+// How Python stacks are read of a batch, whose tasks come and go.
+struct StacksOfTasks {
+  Nanos from_age = 0;       // younger processes are left alone
+  double most_of_core = 0;  // what all looks may take of a core; 0: what they take
+};
+// Adds the Python stacks of these processes and what they start, unless they are not wanted.
 void add_stacks(SessionOptions& session, const LiveOptions& options, std::vector<std::int64_t> pids, JobOf job_of,
-                Nanos from_age = 0);
+                const StacksOfTasks& tasks = {});
 
 // Removes the oldest recordings of the default folder when it has grown beyond its limit, and says so.
 void keep_shelf_small();

@@ -115,23 +115,44 @@ std::optional<HealthCheck> precision_said(const Analysis& a) {
   return std::nullopt;
 }
 
-// Tensor pipes work on TF32, too, which many libraries use unasked: only their idleness tells.
+struct Pipes {
+  double tensor = 0, engine = 0;  // shares of the time: tensor pipes active, kernels running
+};
+
+// Of the first GPU that tells.
+std::optional<Pipes> pipes_of(const Analysis& a) {
+  for (std::size_t i = 0; i < a.devices.size(); ++i) {
+    const MetricStats* tensor = a.stats_of(i, Metric::kTensorActive);
+    if (!tensor || tensor->samples == 0) continue;
+    for (const Metric metric : {Metric::kGraphicsActive, Metric::kGpuUtil})
+      if (const MetricStats* engine = a.stats_of(i, metric); engine && engine->samples > 0 && engine->mean > 0)
+        return Pipes{tensor->mean, engine->mean};
+  }
+  return std::nullopt;
+}
+
+// Tensor pipes work on TF32, too, which many libraries use unasked: only their idleness while kernels run tells.
 HealthCheck mixed_precision(const Analysis& a) {
-  std::optional<double> active;
-  for (std::size_t i = 0; i < a.devices.size() && !active; ++i)
-    if (const MetricStats* tensor = a.stats_of(i, Metric::kTensorActive); tensor && tensor->samples > 0)
-      active = tensor->mean;
-  const std::string pipes = active ? fmt::format("tensor pipes active {} of the time", human_percent(*active)) : "";
+  const std::optional<Pipes> pipes = pipes_of(a);
+  const std::string active = pipes ? fmt::format("tensor pipes active {} of the time, kernels {}",
+                                                 human_percent(pipes->tensor), human_percent(pipes->engine))
+                                   : "";
   if (auto said = precision_said(a)) {
-    if (active) said->evidence += "; " + pipes;
+    if (pipes) said->evidence += "; " + active;
     return *said;
   }
-  if (!active)
+  if (!a.precision.mixed.empty())
+    return {"mixed_precision", Answer::kYes, fmt::format("{} is on its Python stacks", a.precision.mixed)};
+  if (a.precision.autocast)
+    return {"mixed_precision", Answer::kUnknown,
+            "torch.autocast is on its Python stacks: it is in use unless it was switched off (enabled=False)" +
+                (active.empty() ? "" : "; " + active)};
+  if (!pipes)
     return {"mixed_precision", Answer::kUnknown,
             "not told: run --output-lines reads what the job prints of it, or headroom.params(precision=...) says it"};
-  if (*active > a.limits[Threshold::kTensorUsed])
-    return {"mixed_precision", Answer::kUnknown, pipes + ": by mixed precision, or by TF32"};
-  return {"mixed_precision", Answer::kNo, pipes};
+  if (pipes->tensor > a.limits[Threshold::kTensorUsed] * pipes->engine)
+    return {"mixed_precision", Answer::kUnknown, active + ": by mixed precision, or by TF32"};
+  return {"mixed_precision", Answer::kNo, active};
 }
 
 HealthCheck memory(const Analysis& a) {

@@ -175,9 +175,9 @@ TEST(Health, MixedPrecisionIsWhatTheCommandOrTheEnvironmentAsksFor) {
 }
 
 TEST(Health, TensorPipesDoNotTellMixedPrecisionFromTF32) {
-  const auto active = [](double share, const char* precision) {
+  const auto active = [](double share, const char* precision, double busy = 0.9) {
     RecordingBuilder recording(20);
-    recording.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 20, 0.5).context(100, 0, 0, 20, 0.9);
+    recording.gpu(0, [=](double) { return busy; }).process(100, 1, 0, 20, 0.5).context(100, 0, 0, 20, 0.9);
     if (*precision != '\0')
       recording.sink().add_event(
           to_event(events::Parameter{.name = "precision", .value = precision}, RecordingBuilder::at(2)));
@@ -188,7 +188,24 @@ TEST(Health, TensorPipesDoNotTellMixedPrecisionFromTF32) {
   EXPECT_EQ(answer(active(0.001, ""), "mixed_precision"), Answer::kNo);
   EXPECT_EQ(answer(active(0.3, "32-true"), "mixed_precision"), Answer::kNo);
   EXPECT_EQ(check(active(0.3, "bf16"), "mixed_precision").evidence,
-            "the job says precision=bf16; tensor pipes active 30 % of the time");
+            "the job says precision=bf16; tensor pipes active 30 % of the time, kernels 90 %");
+  EXPECT_EQ(answer(active(0.001, "", 0.01), "mixed_precision"), Answer::kUnknown) << "a tenth of the kernels' time";
+}
+
+TEST(Health, StacksTellMixedPrecision) {
+  const auto with_frame = [](const std::string& frame) {
+    RecordingBuilder recording(20);
+    recording.gpu(0, [](double) { return 0.9; }).process(100, 1, 0, 20, 0.5).context(100, 0, 0, 20, 0.9);
+    return explain(recording.stacks(100, 0, 20, {"train (/u/train.py:1)", frame}).build());
+  };
+  const std::string amp = "/x/site-packages/torch/amp/";
+  const Explanation scaled = with_frame("GradScaler._maybe_opt_step (" + amp + "grad_scaler.py:347)");
+  EXPECT_EQ(answer(scaled, "mixed_precision"), Answer::kYes);
+  EXPECT_EQ(check(scaled, "mixed_precision").evidence,
+            "GradScaler._maybe_opt_step (grad_scaler.py) is on its Python stacks");
+  const Explanation autocast = with_frame("decorate_autocast (" + amp + "autocast_mode.py:44)");
+  EXPECT_EQ(answer(autocast, "mixed_precision"), Answer::kUnknown);
+  EXPECT_THAT(check(autocast, "mixed_precision").evidence, HasSubstr("unless it was switched off"));
 }
 
 }  // namespace

@@ -175,7 +175,8 @@
   T(kStragglerSteps, "straggler_steps", 20, "count", "steps in a row in which a rank is slower: one may be an accident") \
   T(kMajority, "majority", 0.5, "ratio", "of a finding's cost, from which one part of it decides the advice")         \
   T(kWorthSaying, "worth_saying", 0.02, "ratio", "of the budget, from which the headline names the largest loss")     \
-  T(kTensorUsed, "tensor_used", 0.01, "ratio", "tensor activity from which mixed precision is in use")                \
+  T(kTensorUsed, "tensor_used", 0.01, "ratio",                                                                        \
+    "tensor activity, of the time with kernels, from which mixed precision may be in use")                            \
   T(kMemoryFull, "memory_full", 0.95, "ratio", "of device memory, from which it is nearly full")                      \
   T(kProgressTail, "progress_tail", 0.2, "ratio", "of the span, at its end, in which something should still move")    \
   T(kProgressCpu, "progress_cpu", 0.05, "cores", "CPU time from which a process still works")                         \

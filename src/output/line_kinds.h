@@ -125,6 +125,11 @@ inline constexpr std::array kLineRules{
         LineKind::kStep,
         R"((?i)^(?:train(?:ing)?:? )?(?:epoch[ :#\[]*\d+(?:\s*/\s*\d+)?\]?[ ,:|-]+)?\[?(?:global[ _])?(?:step|iter|iteration|batch)s?[ :=#\[]*(\d{1,12})(?:\s*(?:/|of)\s*\d+)?\]?[ \t,:;|-].*\bloss\b)",
         "step 1200/5000 | loss 2.31 | 312 ms", "many scripts"},
+    // Alone on its line it may be a stage of something: of ten or more it is one of a loop.
+    LineRule{
+        LineKind::kStep,
+        R"((?i)^(?:train(?:ing)?:? )?(?:epoch[ :#\[]*\d+(?:\s*/\s*\d+)?\]?[ ,:|-]+)?\[?(?:global[ _])?(?:step|iter|iteration)[ :=#\[]*(\d{1,12})\s*(?:/|of)\s*\d{2,12}\]?$)",
+        "step 1200/5000", "many scripts"},
     LineRule{
         LineKind::kRate,
         R"((?i)(?:^|[\s=:(|])([\d,]*\d(?:\.\d+)?) ?(samples|sample|images|image|imgs|img|examples|tokens|tok|steps|iterations|iters)/s(?:ec|econd)?\b)",

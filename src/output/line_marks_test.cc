@@ -256,6 +256,17 @@ TEST(LineMarks, RowsSeenFromMidwayCountFromThere) {
   EXPECT_EQ(users.steps, 10);
 }
 
+TEST(LineMarks, AStepOfManyAloneOnItsLineIsCounted) {
+  const auto counted = [](std::string_view text) {
+    Said said;
+    said.print(text);
+    return said.steps;
+  };
+  EXPECT_EQ(counted("step 1/75\nstep 2/75\nstep 3/75\n"), 3);
+  EXPECT_EQ(counted("Step 1/4\nStep 2/4\n"), 0) << "stages of something";
+  EXPECT_EQ(counted("step 1/75: download\n"), 0);
+}
+
 TEST(LineMarks, WhereTheJobIsIsKeptWithItsWhole) {
   Said said;
   said.print("Epoch 1/5\n  0%|          | 0/267 [00:00<?, ?it/s]\r  1%|          | 1/267 [00:00<00:15,  9.60it/s]\r");

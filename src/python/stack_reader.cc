@@ -25,6 +25,7 @@ constexpr Nanos kCheckOthers = 5 * kSecond;  // between looks whether a process 
 constexpr int kAttaches = 4;                 // in one call: the map of a large process takes a millisecond
 constexpr std::size_t kFailures = 3;         // samples in a row that got nothing: another program by now?
 constexpr std::size_t kHopeless = 40;        // likewise, of one that never had a stack
+constexpr Nanos kSaved = 10 * kSecond;       // whose share of a core what starts at once may take
 constexpr std::size_t kLasting = 5;          // samples in a row without a thread: it is left out for good
 
 }  // namespace
@@ -47,12 +48,14 @@ std::size_t StackReader::processes() const {
 }
 
 void StackReader::read(Nanos at, RecordingSink& sink) {
+  if (options_.most_of_core > 0 && at < look_from_) return;
   if (options_.spread > 0) {
     const Nanos wait = std::uniform_int_distribution<Nanos>(0, options_.spread - 1)(random_);
     const timespec time{.tv_sec = static_cast<time_t>(wait / kSecond), .tv_nsec = static_cast<long>(wait % kSecond)};
     ::nanosleep(&time, nullptr);
     at = std::max(at, boottime_now() / kMicrosecond * kMicrosecond);
   }
+  const Nanos begin = thread_cpu_now();
   attaches_left_ = kAttaches;
   take_requests();
   if (at >= find_at_) find_processes(at);
@@ -61,6 +64,9 @@ void StackReader::read(Nanos at, RecordingSink& sink) {
     if (member.python) sample(member, at, sink);
   }
   std::erase_if(members_, [](const Member& member) { return member.gone; });
+  if (options_.most_of_core > 0)
+    look_from_ = std::max(look_from_, at - kSaved) +
+                 static_cast<Nanos>(static_cast<double>(thread_cpu_now() - begin) / options_.most_of_core);
 }
 
 void StackReader::take_requests() {
@@ -109,7 +115,10 @@ bool StackReader::belongs(const host::Candidate& candidate) const {
     session = session || (member.session == member.pid && member.session == candidate.session);
   }
   if (std::find(roots_.begin(), roots_.end(), candidate.pid) != roots_.end() || parent || session) return true;
-  return options_.recorder_is_subreaper && candidate.ppid == options_.recorder_pid;
+  if (!options_.recorder_is_subreaper || candidate.ppid != options_.recorder_pid) return false;
+  // Numbers of processes may go up by the same step from task to task: not every N-th is taken, but one in N.
+  const std::uint64_t mixed = static_cast<std::uint64_t>(candidate.pid) * 0x9E3779B97F4A7C15U;
+  return (mixed >> 32U) % static_cast<std::uint64_t>(options_.one_in) == 0;
 }
 
 void StackReader::admit(const host::Candidate& candidate) {

@@ -20,8 +20,11 @@ struct StackOptions {
   std::vector<std::int64_t> pids;      // the roots: the job, or the processes of `record --pid`
   std::int64_t recorder_pid = 0;       // ours
   bool recorder_is_subreaper = false;  // then what has lost its parent becomes the recorder's child, and belongs
+  int one_in = 1;                      // of so many of the recorder's own children, which are tasks, one is looked at
   std::size_t most_processes = 16;     // whose stacks are read: the roots first, then the older ones
   Nanos from_age = 0;                  // younger processes are left alone: many of a batch's are over before
+  // Of a core, for all looks together; 0: what they take. Where they take more there are fewer, evenly.
+  double most_of_core = 0;
   // Each look waits for a random part of this first, on its own thread: what repeats every 50 ms would otherwise be
   // seen at the same place each time. The time between two calls makes every instant equally likely.
   Nanos spread = 0;
@@ -99,6 +102,7 @@ class StackReader final : public Reader {
   std::vector<Member> members_;  // roots first, then in the order in which they were found
   std::vector<std::int64_t> roots_;
   Nanos find_at_ = 0;
+  Nanos look_from_ = 0;    // before, the cost of the looks so far is not paid
   int attaches_left_ = 0;  // in this call
   StackSample sample_;
   CodeNames names_;

@@ -86,6 +86,19 @@ train()
   for (const Loss& loss : recording.losses) EXPECT_EQ(loss.what, "stack_rejected") << loss.detail;
 }
 
+TEST(StackReader, LooksWaitUntilTheirCostIsPaid) {
+  Program program("/usr/bin/python3", "print(1, flush=True); import time; time.sleep(1000)");
+  ASSERT_EQ(program.line(), "1");
+  StackReader reader({.pids = {program.pid()}, .most_of_core = 1e-9});
+  MemorySink sink;
+  const Nanos begin = boottime_now();
+  reader.read(begin, sink);
+  const std::size_t rows = rows_of(sink.recording(), program.pid());
+  EXPECT_GT(rows, 0U);
+  reader.read(begin + 3600 * kSecond, sink);
+  EXPECT_EQ(rows_of(sink.recording(), program.pid()), rows) << "a microsecond of CPU has to last for a quarter of an hour";
+}
+
 TEST(StackReader, WhatStartsLaterAndExecsIsFound) {
   Program program("/bin/sh",
                   "read line; /usr/bin/python3 -c 'import time; print(1, flush=True); time.sleep(1000)'; true");

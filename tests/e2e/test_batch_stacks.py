@@ -62,6 +62,25 @@ def test_no_stack_is_read_where_none_is_wanted(tmp_path):
     assert "--stacks" in shown
 
 
+def with_stacks(recording):
+    """The tasks' processes whose stacks a recording has."""
+    rows = [json.loads(line) for line in recording.read_text().splitlines()]
+    return {row["parent"] for row in rows if row.get("kind") == "python_thread"}
+
+
+def test_stacks_are_read_of_one_task_in_so_many(tmp_path):
+    commands = [f"{sys.executable} -c 'import time; time.sleep(1.5)'"] * 12
+    (tmp_path / "many.txt").write_text("\n".join(commands))
+    for choice, least, most in (("on", 4, 12), ("1/3", 1, 9), ("off", 0, 0)):
+        run(tmp_path, "many.txt", "--gpus", "none", "--slots", "12", "--stacks", choice, "--fresh", "-o", "many.hrec")
+        headroom(tmp_path, "export", "many.hrec", "--format", "jsonl", "-o", "many.jsonl", "--force")
+        assert least <= len(with_stacks(tmp_path / "many.jsonl")) <= most, choice
+        (tmp_path / "many.hrec").unlink()
+    assert "neither off, on, 1/N nor a number" in run(tmp_path, "many.txt", "--stacks", "1/x", code=2).stderr
+    refused = headroom(tmp_path, "run", "--stacks", "1/4", "--", "true", check=False)
+    assert refused.returncode == 2 and "neither off, on nor a number" in refused.stderr
+
+
 def test_the_choice_is_kept_in_the_line_that_goes_on_with_the_batch(tmp_path):
     done = run(tmp_path, "--gpus", "none", "--stacks", "5", "--folder", "b", "--", "false", code=1)
     assert "--stacks=5" in done.stdout + done.stderr
