@@ -444,9 +444,9 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   a.idle_shares = idle_shares(stacks, a.job, a.devices, times.places);
   a.long_stays = long_stays(stacks, a.job, a.devices, limits.time(Threshold::kLongPause));
   a.other_threads = thread_code(stacks, a.job, a.devices);
-  const auto left_out = [](const Loss& loss) { return loss.kind == LossKind::kStackLeftOut; };
-  a.one_python_thread_each = one_python_thread_each(stacks, a.job) &&
-                             std::none_of(recording.losses.begin(), recording.losses.end(), left_out);
+  const auto left_out = [](const Loss& loss) { return loss.what == info(LossKind::kStackLeftOut).name; };
+  a.one_python_thread_each =
+      one_python_thread_each(stacks, a.job) && std::none_of(recording.losses.begin(), recording.losses.end(), left_out);
   a.pauses = pauses_of(a.phases);
   describe_phases(recording, named, a.devices, limits, a.phases);
   a.pauses.resize(a.phases.size(), false);

@@ -115,8 +115,8 @@ std::vector<std::string> command_words(const BatchCommand& o) {
   flag("--fresh", o.batch.fresh), flag("--no-record", o.no_record), flag("--no-marks", o.marks.no_marks),
       flag("--no-nvtx", o.marks.no_nvtx), flag("--follow", o.follow), flag("--json", o.json);
   flag("--quiet", o.live.quiet), text("--interval", o.live.interval, kInterval),
-      text("--stacks", o.live.stacks_one_in > 1 ? fmt::format("1/{}", o.live.stacks_one_in)
-                                                : std::to_string(o.live.stacks),
+      text("--stacks",
+           o.live.stacks_one_in > 1 ? fmt::format("1/{}", o.live.stacks_one_in) : std::to_string(o.live.stacks),
            std::to_string(kStacks));
   text("--output", o.live.output);
   for (const auto& requirement : o.require) text("--require", requirement);

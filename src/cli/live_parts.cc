@@ -30,7 +30,7 @@ namespace {
 
 constexpr Nanos kShortestInterval = 10 * kMillisecond, kLongestInterval = 3600 * kSecond;
 constexpr int kMostTasks = 1'000'000;  // of which the stacks of one are read
-constexpr int kMostStacks = 50;  // per second: 1,000 slow a process down by 6 %, 100 are lost in the noise
+constexpr int kMostStacks = 50;        // per second: 1,000 slow a process down by 6 %, 100 are lost in the noise
 
 std::string host_name() {
   char name[256] = "";
@@ -157,9 +157,9 @@ void declare_stacks_option(CLI::App& app, LiveOptions& options, StacksOf of) {
          "--stacks",
          [&options, of, tasks, usual = options.stacks](const std::string& text) {
            if (!read_stacks(text, usual, of, options))
-             throw CLI::ValidationError("--stacks",
-                                        fmt::format("'{}' is neither off, on{} nor a number from 0 to {}; {} is usual",
-                                                    text, tasks ? ", 1/N" : "", kMostStacks, usual));
+             throw CLI::ValidationError(
+                 "--stacks", fmt::format("'{}' is neither off, on{} nor a number from 0 to {}; {} is usual", text,
+                                         tasks ? ", 1/N" : "", kMostStacks, usual));
          },
          fmt::format("Python stacks per second, read from outside; on: {}; off: none{}", options.stacks,
                      tasks ? "; 1/N: of one task in N" : ""))
@@ -248,13 +248,14 @@ void add_stacks(SessionOptions& session, const LiveOptions& options, std::vector
       const bool own = job_of == JobOf::kRecorder;
       HR_TRYV(python::can_read_stacks(own ? python::Whose::kOwn : python::Whose::kOthers));
       OpenSource opened;
-      opened.readers.push_back(std::make_unique<python::StackReader>(python::StackOptions{.pids = pids,
-                                                                                          .recorder_pid = ::getpid(),
-                                                                                          .recorder_is_subreaper = own,
-                                                                                          .one_in = one_in,
-                                                                                          .from_age = tasks.from_age,
-                                                                                          .most_of_core = tasks.most_of_core,
-                                                                                          .spread = interval}));
+      opened.readers.push_back(
+          std::make_unique<python::StackReader>(python::StackOptions{.pids = pids,
+                                                                     .recorder_pid = ::getpid(),
+                                                                     .recorder_is_subreaper = own,
+                                                                     .one_in = one_in,
+                                                                     .from_age = tasks.from_age,
+                                                                     .most_of_core = tasks.most_of_core,
+                                                                     .spread = interval}));
       return opened;
     };
   } else {

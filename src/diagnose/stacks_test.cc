@@ -18,8 +18,8 @@ using ::testing::EndsWith;
 using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::SizeIs;
 using testing::RecordingBuilder;
+using ::testing::SizeIs;
 
 const std::string kLoader = "fetch (/x/site-packages/torch/utils/data/_utils/fetch.py:1)";
 

@@ -489,7 +489,8 @@ std::map<Threshold, Edge> edges_of_reports() {
   const Recording tensor =
       with(job(100, 0.9, 0.9), SourceKind::kGpu, 0, Metric::kTensorActive, [](double) { return 0.3; });
   edges[Threshold::kTensorUsed] = {
-      [tensor](const Thresholds& limits) { return explained(tensor, limits).health[1].good != Answer::kNo; }, 0.3};
+      [tensor](const Thresholds& limits) { return explained(tensor, limits).health[1].good != Answer::kNo; },
+      0.3 / 0.9};
   const Recording half_full = with(job(100, 0.9, 0.9), SourceKind::kGpu, 0, Metric::kMemoryUsed,
                                    [](double) { return static_cast<double>(24 * kGiB); });
   edges[Threshold::kMemoryFull] = {

@@ -96,7 +96,8 @@ TEST(StackReader, LooksWaitUntilTheirCostIsPaid) {
   const std::size_t rows = rows_of(sink.recording(), program.pid());
   EXPECT_GT(rows, 0U);
   reader.read(begin + 3600 * kSecond, sink);
-  EXPECT_EQ(rows_of(sink.recording(), program.pid()), rows) << "a microsecond of CPU has to last for a quarter of an hour";
+  EXPECT_EQ(rows_of(sink.recording(), program.pid()), rows)
+      << "a microsecond of CPU has to last for a quarter of an hour";
 }
 
 TEST(StackReader, WhatStartsLaterAndExecsIsFound) {

@@ -66,7 +66,7 @@ TEST(BatchTable, SortsNumbersAsNumbersAndPutsWhatIsMissingLast) {
     EXPECT_EQ(order(rows).back(), "nine") << key << ": it has failed";
   }
   ASSERT_TRUE(sort_table(rows, "loss", false));
-  EXPECT_THAT(order(rows), ElementsAre("ten", "none", "nan", "nine")) << "nine has failed";
+  EXPECT_THAT(order(rows), ElementsAre("ten", "nan", "none", "nine")) << "nine has failed";
   const auto unknown = sort_table(rows, "los", false);
   ASSERT_FALSE(unknown);
   EXPECT_THAT(unknown.error().hint, HasSubstr("loss, lr, task, time, gpu_memory"));

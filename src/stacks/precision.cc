@@ -15,12 +15,12 @@ struct Place {
   std::string_view file, function;  // the end of its path, and its short name; "": any but the module's own code
 };
 // PyTorch's GradScaler when it is in effect, Lightning's plugin, and what Accelerate wraps around a model.
-constexpr std::array kMixed{
-    Place{"amp/grad_scaler.py", "_maybe_opt_step"}, Place{"amp/grad_scaler.py", "_unscale_grads_"},
-    Place{"plugins/precision/amp.py", ""}, Place{"accelerate/utils/operations.py", "convert_to_fp32"}};
-constexpr std::array kAutocast{
-    Place{"amp/autocast_mode.py", "decorate_autocast"}, Place{"amp/autocast_mode.py", "__init__"},
-    Place{"amp/autocast_mode.py", "__enter__"}, Place{"amp/autocast_mode.py", "__exit__"}};
+constexpr std::array kMixed{Place{"amp/grad_scaler.py", "_maybe_opt_step"},
+                            Place{"amp/grad_scaler.py", "_unscale_grads_"}, Place{"plugins/precision/amp.py", ""},
+                            Place{"accelerate/utils/operations.py", "convert_to_fp32"}};
+constexpr std::array kAutocast{Place{"amp/autocast_mode.py", "decorate_autocast"},
+                               Place{"amp/autocast_mode.py", "__init__"}, Place{"amp/autocast_mode.py", "__enter__"},
+                               Place{"amp/autocast_mode.py", "__exit__"}};
 
 bool is_at(const Frame& frame, std::span<const Place> places) {
   return std::any_of(places.begin(), places.end(), [&](const Place& place) {

@@ -8,7 +8,9 @@
 namespace headroom::stacks {
 namespace {
 
-PrecisionSeen seen(const std::string& text) { return precision_seen(std::vector<std::string>{"train (/u/t.py:1)", text}); }
+PrecisionSeen seen(const std::string& text) {
+  return precision_seen(std::vector<std::string>{"train (/u/t.py:1)", text});
+}
 
 TEST(Precision, IsToldByFramesThatRunInMixedPrecisionAlone) {
   const std::string torch = "/x/site-packages/torch/amp/";
