@@ -23,3 +23,12 @@ def test_the_second_run_gained_what_the_plan_allowed(tmp_path, pair):
     assert gains, f"no option for {pair['causes']}: {[option['title'] for option in options]}"
     before, after = pair["seconds"]
     assert gains[0]["low"] <= before / after <= gains[0]["high"]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=[pair["pair"] for pair in PAIRS])
+def test_what_computes_in_mixed_precision_is_not_said_not_to(tmp_path, pair):
+    """All ran under torch.autocast; the tensor pipes were hardly active, for the GPU was hardly busy."""
+    recording = tmp_path / "before.hrec.jsonl"
+    recording.write_bytes(gzip.decompress((KEPT / f"{pair['pair']}.jsonl.gz").read_bytes()))
+    checks = json.loads(headroom(tmp_path, "why", "--json", recording).stdout)["health"]
+    assert next(check["answer"] for check in checks if check["check"] == "mixed_precision") == "unknown"
