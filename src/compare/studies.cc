@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/human.h"
 #include "base/strings.h"
@@ -90,6 +91,29 @@ std::vector<std::string> study_differences(const StudyReport& a, const StudyRepo
   return differences;
 }
 
+FailedTrials failed_trials(const StudyReport& report) {
+  FailedTrials trials;
+  for (const StateFacts& facts : report.states) {
+    if (!is_finished(facts.state)) continue;
+    trials.ended += facts.count;
+    if (facts.state == TrialState::kFail) trials.failed += facts.count;
+  }
+  return trials;
+}
+
+std::optional<std::string> failures_differ(const FailedTrials& a, const FailedTrials& b, std::string_view a_name,
+                                           std::string_view b_name) {
+  if (a.ended == 0 || b.ended == 0) return std::nullopt;
+  constexpr double kMuch = 0.1, kByChance = 1.645;  // standard errors that 90 % of differences by chance stay below
+  const auto a_all = static_cast<double>(a.ended), b_all = static_cast<double>(b.ended);
+  const double apart = std::abs(static_cast<double>(a.failed) / a_all - static_cast<double>(b.failed) / b_all);
+  const double both = static_cast<double>(a.failed + b.failed) / (a_all + b_all);
+  if (apart < kMuch || apart < kByChance * std::sqrt(both * (1 - both) * (1 / a_all + 1 / b_all))) return std::nullopt;
+  return fmt::format(
+      "{} of {} trials of {} failed, and {} of {} of {}: a trial that fails takes another time than one that does not",
+      human_count(a.failed), human_count(a.ended), a_name, human_count(b.failed), human_count(b.ended), b_name);
+}
+
 std::optional<double> seconds_to(const StudyReport& report, double value) {
   if (report.directions.size() != 1) return std::nullopt;
   for (const BestPoint& point : report.best)
@@ -117,6 +141,8 @@ StudyComparison compare_studies(const StudyReport& a, const std::optional<FirstT
         fmt::format("{} of A count, and {} of B: the longer a study, the more of its trials are pruned, and the better "
                     "its best value",
                     count_of(a_ended->trials, "trial"), human_count(b_ended->trials)));
+  if (auto failures = failures_differ(failed_trials(a), failed_trials(b), "A", "B"))
+    made.notes.push_back(std::move(*failures));
   if (a.live || b.live)
     made.notes.push_back(fmt::format("{} runs: its figures will change", a.live && b.live ? "each of them"
                                                                          : a.live         ? "A"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,15 @@ namespace headroom::compare {
 
 // What makes their trials different work, a sentence each: directions, parameters and their ranges.
 [[nodiscard]] std::vector<std::string> study_differences(const StudyReport& a, const StudyReport& b,
+                                                         std::string_view a_name, std::string_view b_name);
+
+// Trials that ended, and those of them that failed.
+struct FailedTrials {
+  std::int64_t failed = 0, ended = 0;
+};
+[[nodiscard]] FailedTrials failed_trials(const StudyReport& report);
+// Where far more failed of one than of the other, by more than chance: that, and what it spoils; else nothing.
+[[nodiscard]] std::optional<std::string> failures_differ(const FailedTrials& a, const FailedTrials& b,
                                                          std::string_view a_name, std::string_view b_name);
 
 // Seconds until a study had a value as good as `value`, without its pauses; absent: it has none, or several objectives.

@@ -196,6 +196,17 @@ void conclude(StudyVerification& v) {
   }
 }
 
+// Of those that count. What fails at once is tried more often in an hour, which is no gain.
+FailedTrials failed_since(const MeasuredStudy& measured) {
+  FailedTrials trials;
+  for (const TrialBar& bar : measured.report.bars) {
+    if (bar.trial < measured.since || !is_finished(bar.state)) continue;
+    ++trials.ended;
+    if (bar.state == TrialState::kFail) ++trials.failed;
+  }
+  return trials;
+}
+
 Estimate over(const Estimate& rate, double by) { return {rate.low / by, rate.value / by, rate.high / by}; }
 
 }  // namespace
@@ -244,6 +255,9 @@ StudyVerification verify_study(const StudyReport& plan, const WhatIf& change, co
                       .plans_own = is_plans_own(plan, measured.report),
                       .differences = study_differences(plan, measured.report, "the plan's study", "the new one")};
   add_pruner(change, measured, v.differences);
+  if (measured.ended >= kFewestVerified)
+    if (auto failures = failures_differ(failed_since(measured), failed_trials(plan), "the new study", "the plan's"))
+      v.differences.push_back(std::move(*failures));
   if (!v.differences.empty()) {
     v.why = join(v.differences, "; ");
     return v;

@@ -79,6 +79,20 @@ TEST(StudyVerify, KeptWhereTrialsPerHourReachTheLowEnd) {
   EXPECT_EQ(verified(300).kept, true) << "more than was predicted";
 }
 
+TEST(StudyVerify, TrialsThatFailAreNoGain) {
+  StudyReport now = new_study();
+  const auto with_failures = [&](std::int64_t failed) {
+    now.bars.clear();
+    for (std::int64_t i = 0; i < 30; ++i)
+      now.bars.push_back({.trial = i, .state = i < failed ? TrialState::kFail : TrialState::kPruned});
+    return verified(300, 4, 0, now);
+  };
+  EXPECT_EQ(with_failures(2).kept, true) << "by chance";
+  const StudyVerification failing = with_failures(24);
+  EXPECT_EQ(failing.kept, std::nullopt);
+  EXPECT_THAT(failing.why, HasSubstr("24 of 30 trials of the new study failed, and 0 of 90 of the plan's: "));
+}
+
 TEST(StudyVerify, WhatCannotBeToldFromTheStudyAsItIsIsNotKnown) {
   StudyReport of = study_plan(), now = new_study();
   for (FirstTrials& first : of.as_it_is->first) first.trials_per_hour = {60, 100, 170};

@@ -173,7 +173,7 @@ def case_002(stage):
 
 
 def case_003(stage):
-    for name, *how in (("study",), ("after", "warm")):
+    for name, *how in (("study",), ("narrow", "narrow"), ("after", "narrow", "warm")):
         log = stage.folder / f"{name}.journal"
         subprocess.run(["/usr/bin/python3", HERE / "sweep.py", log, "3", *how], check=True)
         stage.keep(log.name, log.read_bytes())

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Case 003: a sweep as in the case, led by the real Optuna on a virtual clock: sweep.py OUT.log SEED [warm]
+"""Case 003: a sweep as in the case, led by the real Optuna on a virtual clock: sweep.py OUT.log SEED [narrow] [warm]
 
 200 trials, four at once, TPE with constant_liar, PatientPruner(2) over Hyperband(1, 100, 3); start-up of 30 to 60 s in each trial; models
 that are too large for the memory beside three others fail before their first step; one worker dies in its trial and is started again,
-one trial hangs for half an hour. No time passes and nothing trains: tests/e2e/study_support.py.
+one trial hangs for half an hour. The next studies: `narrow` leaves out what is too large; `warm` has workers that load once and take trial
+after trial. No time passes and nothing trains: tests/e2e/study_support.py.
 """
 import datetime
 import pathlib
@@ -53,14 +54,14 @@ def next_of(sweep, settings, seed, trials, worker, now):
 virtual.suggest, virtual._begin, virtual._next = suggest, begin, next_of
 
 
-def main(path, seed, warm):
-    if warm:  # a new study after the changes: the region that failed is left out, no worker dies and nothing hangs
+def main(path, seed, narrow, warm):
+    if narrow or warm:  # no worker dies and nothing hangs
         faults.update(dies=-1, hangs=-1, region=False)
     settings = virtual.Settings(patience=2, reduction_factor=3, warm=(1.0, 2.0) if warm else None)
-    sweep = virtual.virtual_sweep(settings, seed, trials=100 if warm else 200)
+    sweep = virtual.virtual_sweep(settings, seed, trials=100 if narrow or warm else 200)
     storage = optuna.storages.JournalStorage(optuna.storages.JournalFileStorage(path))
     written = optuna.create_study(study_name=sweep.study.study_name, storage=storage)
-    begin = virtual.BEGIN + datetime.timedelta(days=1 if warm else 0)
+    begin = virtual.BEGIN + datetime.timedelta(hours=31.4 * (narrow + warm))
     for trial in sweep.study.get_trials():
         first, last = sweep.times[trial.number]
         trial.datetime_start = begin + datetime.timedelta(seconds=first)
@@ -71,4 +72,4 @@ def main(path, seed, warm):
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    main(sys.argv[1], int(sys.argv[2]), "warm" in sys.argv[3:])
+    main(sys.argv[1], int(sys.argv[2]), "narrow" in sys.argv[3:], "warm" in sys.argv[3:])
