@@ -132,7 +132,18 @@ Result<void> ask_about_probe(const Explanation& explanation, PlanRequest& reques
               "batch sizes and loader workers can be planned with: headroom probe --vary num_workers=0,2,4 -- CMD");
 }
 
-Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
+// What was asked, to be typed again: " --tasks 4"; "" where nothing was.
+std::string questions_given(const CLI::App& app) {
+  std::string words;
+  for (const char* name : {"--left", "--trials", "--epochs", "--epoch", "--batch", "--step-times", "--probe",
+                           "--workers", "--tasks", "--job-duration"})
+    if (const CLI::Option* option = app.get_option(name); option->count() > 0)
+      words += fmt::format(" {} {}", name, typed_word(option->as<std::string>()));
+  return words;
+}
+
+// `asked`: questions_given(), and how the recording was read.
+Result<void> answer(const PlanOptions& options, const ImportOptions& import, const std::string& asked) {
   if (options.history) return show_predictions(options.json);
   const MayReplace may = own_json("plan", "headroom.plan", options.force);
   HR_TRYV(can_write_to(options.save, may));
@@ -164,6 +175,7 @@ Result<void> answer(const PlanOptions& options, const ImportOptions& import) {
     layout.full = options.full;
     layout.recording = typed_word(options.recording);
     if (options.why) put(report::to_text(explanation, layout) + "\n");
+    layout.recording += asked;
     put(report::to_text(plan, layout, options.save == "-" ? "" : options.save));
   }
   return {};
@@ -219,8 +231,8 @@ Action declare_plan(VerbInput input) {
                "change what Headroom itself controls: settings of a batch's task file; shows the difference and asks");
   app.add_flag("--yes", options->yes, "with --apply: do not ask");
   auto import = declare_import_options(app);
-  return [options, import] {
-    const auto done = answer(*options, *import);
+  return [options, import, &app] {
+    const auto done = answer(*options, *import, import_options_given(app) + questions_given(app));
     return done ? kExitOk : report_error(done.error());
   };
 }
