@@ -247,26 +247,30 @@ def on_two_gpus(tmp_path, verb, *job, recording="a.hrec"):
     return findings(), [finding["cause"] for finding in why["findings"]]
 
 
-# Keeps one GPU busy until it was told of (or for 60 s), and for two seconds more.
+# Keeps one GPU busy until that cause was told (or for 60 s), and for two seconds more.
 UNTIL_TOLD = """
 import os, sys, time
 import headroom_sim
 gpu = headroom_sim.Device(0)
+path, cause = sys.argv[1:]
 end = time.monotonic() + 60
 while time.monotonic() < end:
     gpu.launch(ms=16)
     gpu.sync()
-    if os.path.exists(sys.argv[1]): end = min(end, time.monotonic() + 2)
+    if os.path.exists(path) and cause in open(path).read(): end = min(end, time.monotonic() + 2)
 """
 
 
-def until_told(tmp_path):
+def until_told(tmp_path, cause):
     (tmp_path / "job.py").write_text(UNTIL_TOLD, "utf-8")
-    return shlex.join([sys.executable, str(tmp_path / "job.py"), str(tmp_path / "told")])
+    return shlex.join([sys.executable, str(tmp_path / "job.py"), str(tmp_path / "told"), cause])
+
+
+IDLE_GPU = {"run": "more_gpus_than_useful", "batch": "tail_imbalance"}
 
 
 def told_of_one_busy_gpu(tmp_path, verb):
-    job, tasks = until_told(tmp_path), tmp_path / "tasks.txt"
+    job, tasks = until_told(tmp_path, IDLE_GPU[verb]), tmp_path / "tasks.txt"
     tasks.write_text(job + "\n", "utf-8")
     return on_two_gpus(tmp_path, verb, *(["--", *shlex.split(job)] if verb == "run" else [tasks]))
 
@@ -284,14 +288,14 @@ def test_what_is_sure_is_told_while_it_goes_on_and_once(tmp_path, verb):
     live, at_end, withdrawn = by_when(documents)
     # Beside busy cores the one GPU may wait for a core now and then, which may be told and withdrawn, too.
     assert Counter(live + at_end) == Counter(causes + withdrawn)
-    idle_gpu = {"run": "more_gpus_than_useful", "batch": "tail_imbalance"}[verb]
+    idle_gpu = IDLE_GPU[verb]
     assert live.count(idle_gpu) == 1 and idle_gpu not in at_end + withdrawn
     [first] = [d for d in documents if d["finding"]["cause"] == idle_gpu]
     assert first["live"] and first["finding"]["confidence"] == "high" and first["verb"] == verb
 
 
 def test_what_no_longer_holds_is_withdrawn(tmp_path):
-    both = f"CUDA_VISIBLE_DEVICES=0 {until_told(tmp_path)}; CUDA_VISIBLE_DEVICES=1 {sim_job()}"
+    both = f"CUDA_VISIBLE_DEVICES=0 {until_told(tmp_path, IDLE_GPU['run'])}; CUDA_VISIBLE_DEVICES=1 {sim_job()}"
     documents, causes = on_two_gpus(tmp_path, "run", "--", "sh", "-c", both)
     live, _, withdrawn = by_when(documents)
     assert "more_gpus_than_useful" in live and "more_gpus_than_useful" not in causes
@@ -330,7 +334,7 @@ def test_a_standstill_is_told_while_it_lasts_and_so_is_its_end(tmp_path):
 
 
 def test_a_lost_gpu_and_a_batch_that_fails_from_the_first_task_on_are_told_at_once(tmp_path):
-    fault, command = tmp_path / "lost.toml", f"{sys.executable} {tmp_path / 'job.py'} {tmp_path / 'lost'}"
+    fault, command = tmp_path / "lost.toml", f"{sys.executable} {tmp_path / 'job.py'} {tmp_path / 'lost'} device_lost"
     fault.write_text('[[fault]]\nkind = "lost"\nat = 1\ndevice = 1\n')
     (tmp_path / "job.py").write_text(UNTIL_TOLD, "utf-8")
     hook, lost = told(tmp_path, "lost")
