@@ -249,6 +249,14 @@ void decide(const std::vector<NamedWait>& waits, Flow flow, double least, std::s
   finding.advice = advice;
 }
 
+// It waits at its own port and neither reads nor sends meanwhile.
+void nobody_asks(Finding& finding) {
+  finding.cause = Cause::kInteractiveHoldingGpu;
+  finding.candidates.clear();
+  finding.title = "The GPU waits for who connects to its process";
+  finding.told_apart_from.emplace_back("uploads and reading: it waited at its own port, and nothing came or went there");
+}
+
 }  // namespace
 
 std::string pipe_end(const Analysis& a, const Looks& looks) {
@@ -288,6 +296,8 @@ void follow_the_wait(const Analysis& a, const HostSummary& s, bool in_pauses, Fi
   if (accepted >= most && in_pauses) {
     std::erase(finding.candidates, Cause::kInteractiveHoldingGpu);
     finding.candidates.insert(finding.candidates.begin(), Cause::kInteractiveHoldingGpu);
+    constexpr double kNearlyAll = 0.9;
+    if (accepted >= kNearlyAll * claimed && fed + feeds < some) nobody_asks(finding);
   }
   if (finding.candidates == Causes{Cause::kSlowStorage} && fed >= most)
     decide(waits, Flow::kIn, covers, "The GPU waits for data that comes over a connection",

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "analyze/testing.h"
 #include "diagnose/explain.h"
 #include "diagnose/testing.h"
@@ -111,6 +113,23 @@ TEST(NamedWaits, WorkersWaitForNoKernels) {
   const auto& evidence = e.findings.front().evidence;
   EXPECT_THAT(evidence, Contains(HasSubstr("the main threads of its workers were on a connection to 10.0.0.5:9000")));
   EXPECT_THAT(evidence, Not(Contains(HasSubstr("waits for its kernels"))));
+}
+
+// Requests come every 10 s.
+TEST(NamedWaits, WhoWaitsAtItsOwnPortWaitsForWhoConnects) {
+  const auto serves = [](std::int64_t sent) {
+    RecordingBuilder builder(100);
+    builder.gpu(0, [](double t) { return std::fmod(t, 10) < 3 ? 1.0 : 0.0; }).sleeping_in(WaitChannel::kPoll);
+    builder.process(100, 1, 0, 100, 0.02).context(100, 0, 0, 100);
+    builder.waits_for(100, {WaitKind::kAccepted, "8080"}, sent, 0);
+    return explain(builder.build()).findings.front();
+  };
+  const Finding idle = serves(0);
+  EXPECT_EQ(idle.cause, Cause::kInteractiveHoldingGpu);
+  EXPECT_EQ(idle.title, "The GPU waits for who connects to its process");
+  const Finding sends = serves(5 * kMegabyte);
+  EXPECT_FALSE(sends.cause);
+  EXPECT_THAT(sends.candidates, Contains(Cause::kLoggingUpload));
 }
 
 TEST(NamedWaits, ATerminalInPollIsSomebodyWhoTypes) {
