@@ -150,7 +150,11 @@ Result<void> sort_table(std::vector<TableRow>& rows, const std::string& by, bool
     known.insert(known.end(), {"task", "time", "gpu_memory"});
     return fail(Errc::kNotFound, fmt::format("no task has '{}'", by), "there are: " + join(known, ", "));
   }
-  const auto reached = [&](std::size_t row) { return rows[row].state == TaskState::kSucceeded; };
+  // What a task has of itself when it fails is no result. Its name and parameters are what they are.
+  const bool by_result =
+      by == "time" || by == "gpu_memory" ||
+      std::any_of(rows.begin(), rows.end(), [&](const TableRow& row) { return value_in(row.metrics, by) != nullptr; });
+  const auto reached = [&](std::size_t row) { return !by_result || rows[row].state == TaskState::kSucceeded; };
   std::stable_sort(keys.begin(), keys.end(), [&](const auto& a, const auto& b) {
     if (reached(a.second) != reached(b.second)) return reached(a.second);
     if (a.first.missing || b.first.missing) return !a.first.missing && b.first.missing;
