@@ -254,7 +254,8 @@ void nobody_asks(Finding& finding) {
   finding.cause = Cause::kInteractiveHoldingGpu;
   finding.candidates.clear();
   finding.title = "The GPU waits for who connects to its process";
-  finding.told_apart_from.emplace_back("uploads and reading: it waited at its own port, and nothing came or went there");
+  finding.told_apart_from.emplace_back(
+      "uploads and reading: it waited at its own port, and nothing came or went there");
 }
 
 }  // namespace
