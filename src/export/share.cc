@@ -38,8 +38,8 @@ std::string without_folders(std::string text) {
   const stacks::Frame frame = stacks::frame_of(text);
   const auto begin = static_cast<std::size_t>(frame.file.data() - text.data());
   if (frame.file.empty()) return text;
-  const auto cut = frame.file.rfind(stacks::is_library(frame) ? "/lib" : "/");
-  if (cut != std::string_view::npos) text.erase(begin, cut + 1);
+  const std::string_view kept = stacks::in_library(frame.file);
+  text.erase(begin, kept.empty() ? frame.file.rfind('/') + 1 : frame.file.size() - kept.size());  // npos + 1 is 0
   return text;
 }
 

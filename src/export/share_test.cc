@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "export/jsonl.h"
+#include "stacks/frame.h"
 
 namespace headroom {
 namespace {
@@ -49,11 +50,14 @@ TEST(Share, KeepsStacksWithoutTheirFolders) {
   const SourceId thread = sink.add_source({SourceKind::kPythonThread, "7/1/7", kNoSource, {}});
   const std::array frames{
       sink.intern("main (/home/private/a/train.py:1)"), sink.intern("main (/home/private/b/train.py:1)"),
-      sink.intern("f (/home/private/v/lib/python3.11/site-packages/torch/x.py:1)"), sink.intern("no file")};
+      sink.intern("f (/home/private/v/lib/python3.11/site-packages/mpmath/libmp/x.py:1)"),
+      sink.intern("f (/opt/private/site-packages/torch/x.py:1)"), sink.intern("no file")};
   sink.add_list_row(thread, {.at = 1, .list = sink.intern_list(frames)});
   const Recording shared = to_share(sink.take());
   EXPECT_EQ(shared.texts, (std::vector<std::string>{"main (train.py:1)", "main (other/train.py:1)",
-                                                    "f (lib/python3.11/site-packages/torch/x.py:1)", "no file"}));
+                                                    "f (/lib/python3.11/site-packages/mpmath/libmp/x.py:1)",
+                                                    "f (/site-packages/torch/x.py:1)", "no file"}));
+  for (std::size_t i : {2U, 3U}) EXPECT_TRUE(stacks::is_library(stacks::frame_of(shared.texts[i]))) << "as before";
 }
 
 TEST(Share, KeepsWaitsWithoutAddressesAndPaths) {

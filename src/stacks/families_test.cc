@@ -46,6 +46,13 @@ TEST(Frame, OfALibraryIsToldFromTheUsers) {
     EXPECT_FALSE(is_library({.function = "f", .file = file})) << file;
 }
 
+TEST(Frame, OfALibrarysPathAPartIsTheSameEverywhere) {
+  EXPECT_EQ(in_library("/home/u/v/lib/python3.11/site-packages/mpmath/libmp/x.py"),
+            "/lib/python3.11/site-packages/mpmath/libmp/x.py");
+  EXPECT_EQ(in_library("/opt/site-packages/torch/lib/x.py"), "/site-packages/torch/lib/x.py");
+  EXPECT_EQ(in_library("/home/u/train.py"), "");
+}
+
 TEST(Families, CodeWithoutANameIsNoFunction) {
   EXPECT_EQ(kind_of({kMain, kTrain, "(other code)"}), (StackKind{Family::kNone, Busy::kUnknown, "train (train.py)"}));
   EXPECT_EQ(kind_of({"...", "forward (" + kDist + "torch/nn/modules/linear.py:9)"}).where, "forward (linear.py)");

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+
 #include "base/strings.h"
 #include "model/places.h"
 
@@ -34,22 +37,21 @@ std::string_view short_name(const Frame& frame) {
 
 namespace {
 
-// "/lib/python3.11/", "/lib64/python3/"
-bool of_the_standard_library(std::string_view file) {
-  for (auto at = file.find("/python3"); at != std::string_view::npos; at = file.find("/python3", at + 1)) {
-    const auto before = file.substr(0, at);
-    if (before.ends_with("/lib") || before.ends_with("/lib64")) return true;
-  }
-  return false;
-}
+constexpr std::array<std::string_view, 5> kLibraries{
+    "/lib/python3", "/lib64/python3", "/site-packages/", "/dist-packages/",
+    "/headroom_sim.py"};  // our own virtual driver, wherever sim has put it
 
 }  // namespace
 
+std::string_view in_library(std::string_view file) {
+  std::size_t first = file.size();
+  for (const std::string_view library : kLibraries) first = std::min(first, file.find(library));
+  return file.substr(first);
+}
+
 bool is_library(const Frame& frame) {
-  return frame.file.starts_with("<frozen ") || frame.file.find("/site-packages/") != std::string_view::npos ||
-         frame.file.find("/dist-packages/") != std::string_view::npos || of_the_standard_library(frame.file) ||
-         frame.file == "<__array_function__ internals>" ||  // numpy's wrappers, made when it is imported
-         frame.file.ends_with("/headroom_sim.py");          // our own virtual driver, wherever sim has put it
+  return frame.file.starts_with("<frozen ") || !in_library(frame.file).empty() ||
+         frame.file == "<__array_function__ internals>";  // numpy's wrappers, made when it is imported
 }
 
 std::string words(const Frame& frame) {

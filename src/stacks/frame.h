@@ -28,6 +28,9 @@ struct Frame {
 // The last part of the qualified name, without what it is defined in: "forward".
 [[nodiscard]] std::string_view short_name(const Frame& frame);
 
+// The part of a library's path that is the same on other machines: "/lib/python3.11/queue.py"; "": it is no library's.
+[[nodiscard]] std::string_view in_library(std::string_view file);
+
 // Of Python itself or of an installed package; what was typed in or given by -c is the user's.
 [[nodiscard]] bool is_library(const Frame& frame);
 
