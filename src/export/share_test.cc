@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "export/share.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/regular_file.h"
+#include "base/testing.h"
+#include "diagnose/explain.h"
 #include "export/jsonl.h"
 #include "stacks/frame.h"
 
@@ -58,6 +62,24 @@ TEST(Share, KeepsStacksWithoutTheirFolders) {
                                                     "f (/lib/python3.11/site-packages/mpmath/libmp/x.py:1)",
                                                     "f (/site-packages/torch/x.py:1)", "no file"}));
   for (std::size_t i : {2U, 3U}) EXPECT_TRUE(stacks::is_library(stacks::frame_of(shared.texts[i]))) << "as before";
+}
+
+std::vector<std::string> answer_of(const Recording& recording) {
+  std::vector<std::string> lines;
+  const Explanation e = explain(recording);
+  for (const Finding& finding : e.findings)
+    lines.push_back(fmt::format("{}: {} ns", finding.title, finding.cost()));
+  return lines;
+}
+
+TEST(Share, IsExplainedAsTheRecordingItself) {
+  for (const char* name : {"python_stacks", "h200_copies", "h200_one_block"}) {
+    const auto text = read_regular(in_checkout(fmt::format("tests/golden/{}/run.hrec.jsonl", name)), std::size_t{64} << 20);
+    ASSERT_TRUE(text) << name;
+    const auto recording = read_jsonl(*text);
+    ASSERT_TRUE(recording) << name;
+    EXPECT_EQ(answer_of(to_share(*recording)), answer_of(*recording)) << name;
+  }
 }
 
 TEST(Share, KeepsWaitsWithoutAddressesAndPaths) {

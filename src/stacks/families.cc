@@ -320,7 +320,7 @@ bool fits(std::string_view pattern, std::string_view name) {
 
 // "torch" of "/usr/lib/python3/dist-packages/torch/__init__.py"
 std::string_view module_of(std::string_view file) {
-  for (const std::string_view packages : {"/site-packages/", "/dist-packages/"})
+  for (const std::string_view packages : {"site-packages/", "dist-packages/"})
     if (const auto at = file.rfind(packages); at != std::string_view::npos) {
       const std::string_view rest = file.substr(at + packages.size());
       return rest.substr(0, std::min(rest.find('/'), rest.find('.')));

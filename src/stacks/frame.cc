@@ -45,7 +45,8 @@ constexpr std::array<std::string_view, 5> kLibraries{
 
 std::string_view in_library(std::string_view file) {
   std::size_t first = file.size();
-  for (const std::string_view library : kLibraries) first = std::min(first, file.find(library));
+  for (const std::string_view library : kLibraries)
+    first = file.starts_with(library.substr(1)) ? 0 : std::min(first, file.find(library));  // of a relative path, too
   return file.substr(first);
 }
 
