@@ -52,10 +52,10 @@ TEST(Share, KeepsNothingThatTellsWhoRanWhat) {
 TEST(Share, KeepsStacksWithoutTheirFolders) {
   MemorySink sink;
   const SourceId thread = sink.add_source({SourceKind::kPythonThread, "7/1/7", kNoSource, {}});
-  const std::array frames{
-      sink.intern("main (/home/private/a/train.py:1)"), sink.intern("main (/home/private/b/train.py:1)"),
-      sink.intern("f (/home/private/v/lib/python3.11/site-packages/mpmath/libmp/x.py:1)"),
-      sink.intern("f (/opt/private/site-packages/torch/x.py:1)"), sink.intern("no file")};
+  const std::array frames{sink.intern("main (/home/private/a/train.py:1)"),
+                          sink.intern("main (/home/private/b/train.py:1)"),
+                          sink.intern("f (/home/private/v/lib/python3.11/site-packages/mpmath/libmp/x.py:1)"),
+                          sink.intern("f (/opt/private/site-packages/torch/x.py:1)"), sink.intern("no file")};
   sink.add_list_row(thread, {.at = 1, .list = sink.intern_list(frames)});
   const Recording shared = to_share(sink.take());
   EXPECT_EQ(shared.texts, (std::vector<std::string>{"main (train.py:1)", "main (other/train.py:1)",
@@ -67,14 +67,14 @@ TEST(Share, KeepsStacksWithoutTheirFolders) {
 std::vector<std::string> answer_of(const Recording& recording) {
   std::vector<std::string> lines;
   const Explanation e = explain(recording);
-  for (const Finding& finding : e.findings)
-    lines.push_back(fmt::format("{}: {} ns", finding.title, finding.cost()));
+  for (const Finding& finding : e.findings) lines.push_back(fmt::format("{}: {} ns", finding.title, finding.cost()));
   return lines;
 }
 
 TEST(Share, IsExplainedAsTheRecordingItself) {
   for (const char* name : {"python_stacks", "h200_copies", "h200_one_block"}) {
-    const auto text = read_regular(in_checkout(fmt::format("tests/golden/{}/run.hrec.jsonl", name)), std::size_t{64} << 20);
+    const auto text =
+        read_regular(in_checkout(fmt::format("tests/golden/{}/run.hrec.jsonl", name)), std::size_t{64} << 20);
     ASSERT_TRUE(text) << name;
     const auto recording = read_jsonl(*text);
     ASSERT_TRUE(recording) << name;

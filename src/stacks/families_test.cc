@@ -37,10 +37,10 @@ TEST(Frame, IsReadFromItsText) {
 }
 
 TEST(Frame, OfALibraryIsToldFromTheUsers) {
-  for (const char* file : {"/usr/lib/python3/dist-packages/torch/x.py", "/usr/lib/python3.11/threading.py",
-                           "/v/lib/python3.12/site-packages/a.py", "<frozen importlib._bootstrap>",
-                           "/u/lib64/python3.9/x.py", "<__array_function__ internals>", "lib/python3.11/x.py",
-                           "site-packages/torch/x.py"})
+  for (const char* file :
+       {"/usr/lib/python3/dist-packages/torch/x.py", "/usr/lib/python3.11/threading.py",
+        "/v/lib/python3.12/site-packages/a.py", "<frozen importlib._bootstrap>", "/u/lib64/python3.9/x.py",
+        "<__array_function__ internals>", "lib/python3.11/x.py", "site-packages/torch/x.py"})
     EXPECT_TRUE(is_library({.function = "f", .file = file})) << file;
   for (const char* file : {"/home/u/train.py", "/home/u/python3/train.py", "<stdin>", "<string>", "",
                            "/tmp/ipykernel_1/2.py", "/lib/mine/train.py", "mylib/python3/train.py"})
