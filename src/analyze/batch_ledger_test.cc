@@ -77,6 +77,19 @@ TEST(BatchLedger, AFailedAttemptOfATaskDoesNotTakeItsRetryAlong) {
   EXPECT_NEAR(of_task(l, Account::kUseful, "t"), 15, 1e-6);
 }
 
+// The driver's list had them, and no look at the tree of processes.
+TEST(BatchLedger, ProcessesOfATaskThatNoLookFoundAreTheJobs) {
+  const auto foreign = [](std::int64_t parent, double from) {
+    RecordingBuilder builder(30);
+    builder.gpu(0, [](double) { return 1.0; }).attempt("a", 100, {0}, 10, 20);
+    builder.process(100, 1, 10, 20, 0.9, false).process(101, parent, from, 20, 0.9, false).context(101, 0, from, 20);
+    return total(whole(builder.build()), Account::kForeign);
+  };
+  EXPECT_EQ(foreign(100, 11), 0) << "its child";
+  EXPECT_GT(foreign(1, 11), 5) << "somebody else's";
+  EXPECT_GT(foreign(100, 5), 5) << "a number of before";
+}
+
 TEST(BatchLedger, ProcessesBelongToTheAttemptTheyDescendFrom) {
   RecordingBuilder builder(20);
   builder.gpu(0, [](double) { return 1.0; });

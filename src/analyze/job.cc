@@ -349,9 +349,36 @@ std::vector<Activity> activities(const Recording& recording, SourceId process) {
   return activities_since(recording, process, process_of(source_of(recording, process)).start);
 }
 
+namespace {
+
+// A task's own process, or one that it has started: so short that no look at the tree of processes found it, while the
+// driver's list had it.
+class ProcessesOfTasks {
+ public:
+  explicit ProcessesOfTasks(const BatchView& batch) {
+    for (const TaskAttempt& attempt : batch.attempts) by_pid_.emplace(attempt.pid, &attempt);
+  }
+  [[nodiscard]] bool have(const Process& process) const {
+    return began(process.pid, process.start) || began(process.ppid, process.start);
+  }
+
+ private:
+  [[nodiscard]] bool began(std::int64_t pid, Nanos start) const {
+    constexpr Nanos kTicks = 100 * kMillisecond;  // a start is told in ticks, and from below
+    const auto [first, last] = by_pid_.equal_range(pid);
+    return pid > 0 && std::any_of(first, last, [&](const auto& one) {
+             return start >= one.second->begin - kTicks && start <= one.second->end;
+           });
+  }
+  std::multimap<std::int64_t, const TaskAttempt*> by_pid_;
+};
+
+}  // namespace
+
 JobView job_view(const Recording& recording, const Thresholds& limits) {
   JobView view;
   view.batch = batch_view(recording);
+  const ProcessesOfTasks of_tasks(view.batch);
   view.has_job = view.batch.present;
   view.children = children_of(recording);
   view.holds.assign(recording.sources.size(), false);
@@ -360,7 +387,8 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
   std::vector<std::optional<Nanos>> ends(recording.sources.size());
   std::multimap<std::int64_t, SourceId> by_pid;
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
-    const Process process = process_of(source_of(recording, id));
+    Process process = process_of(source_of(recording, id));
+    process.in_job = process.in_job || of_tasks.have(process);
     by_pid.emplace(process.pid, id);
     view.has_job |= process.in_job;
     view.in_job[static_cast<std::size_t>(id)] = process.in_job;
@@ -382,7 +410,7 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
   for (const SourceId id : contexts) {
     if (track_of(recording, id).at.empty()) continue;
     ContextUse use = use_of(recording, id, by_pid, looks[source_of(recording, id).parent], view.listing_interval);
-    if (!view.has_job) use.ours = true;
+    if (!view.has_job || (use.process && view.in_job[static_cast<std::size_t>(*use.process)])) use.ours = true;
     if (view.batch.present) place_in_batch(recording, view.batch, view.listing_interval, use);
     if (use.process && use.kind != ContextKind::kGraphics) view.holds[static_cast<std::size_t>(*use.process)] = true;
     (use.kind == ContextKind::kGraphics ? view.graphics : view.uses).push_back(use);
