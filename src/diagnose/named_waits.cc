@@ -249,13 +249,13 @@ void decide(const std::vector<NamedWait>& waits, Flow flow, double least, std::s
   finding.advice = advice;
 }
 
-// It waits at its own port and neither reads nor sends meanwhile.
+// It waits at its own port, and hardly reads or sends meanwhile.
 void nobody_asks(Finding& finding) {
   finding.cause = Cause::kInteractiveHoldingGpu;
   finding.candidates.clear();
   finding.title = "The GPU waits for who connects to its process";
   finding.told_apart_from.emplace_back(
-      "uploads and reading: it waited at its own port, and nothing came or went there");
+      "uploads and reading: it waited at its own port, and hardly anything came or went");
 }
 
 }  // namespace
