@@ -50,8 +50,6 @@ struct Tenant {
 
 // What a recording cannot know and a person may.
 struct Told {
-  std::optional<Nanos> remaining;                  // the same work still to do, in time at today's pace
-  std::optional<std::pair<double, double>> batch;  // batch size now, and the one considered
   std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
   std::vector<stacks::FamilyRule> families;        // before the rules that are built in
   SourceText source_text;

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "base/duration.h"
-#include "base/strings.h"
 #include "base/visible.h"
 #include "cli/arguments.h"
 #include "cli/families.h"
@@ -32,7 +31,7 @@ struct WhyOptions {
   bool full = false;
   std::vector<std::int64_t> pids;  // of what runs: a recording is made of them first
   std::string duration = "30s";    // of that recording
-  std::string remaining, batch, job_duration, from, to;
+  std::string job_duration, from, to;
   bool list_thresholds = false;
   std::vector<std::string> thresholds;  // NAME=VALUE
 };
@@ -42,17 +41,6 @@ Result<std::optional<Nanos>> optional_duration(const char* flag, const std::stri
   auto duration = parse_duration(text);
   if (!duration) return tl::unexpected(within(flag, duration.error()));
   return std::optional<Nanos>(*duration);
-}
-
-Result<std::optional<std::pair<double, double>>> batch_of(const std::string& text) {
-  if (text.empty()) return std::optional<std::pair<double, double>>();
-  const auto parts = split(text, ':');
-  if (parts.size() == 2) {
-    const auto now = parse_number<double>(parts[0]), then = parse_number<double>(parts[1]);
-    if (now && then && *now > 0 && *then > 0) return std::optional(std::pair(*now, *then));
-  }
-  return fail(Errc::kInvalidInput, fmt::format("--batch: '{}' is no pair of batch sizes", text),
-              "write the size now and the one considered: --batch 32:128");
 }
 
 Result<Thresholds> thresholds_of(const std::vector<std::string>& settings) {
@@ -75,8 +63,6 @@ Result<Thresholds> thresholds_of(const std::vector<std::string>& settings) {
 // What can be asked before there is a recording.
 Result<ExplainOptions> asked(const WhyOptions& options) {
   ExplainOptions explain;
-  HR_TRY(explain.remaining, optional_duration("--remaining", options.remaining));
-  HR_TRY(explain.batch, batch_of(options.batch));
   HR_TRY(explain.job_duration, optional_duration("--job-duration", options.job_duration));
   HR_TRY(explain.families, users_families());
   HR_TRY(explain.limits, thresholds_of(options.thresholds));
@@ -98,13 +84,6 @@ Result<ExplainOptions> explain_options(const WhyOptions& options, const OpenedRe
   return explain;
 }
 
-// Whether a batch size that was told stands in the answer.
-bool speaks_of_batches(const Explanation& e) {
-  if (!e.projections.empty()) return true;
-  return std::any_of(e.findings.begin(), e.findings.end(),
-                     [](const Finding& finding) { return finding.bound.find("batch ") != std::string::npos; });
-}
-
 // What the report of a process that was watched has no words for: it may not have been the one that was meant, and
 // somebody else's is not seen whole.
 void say_what_was_watched(const Explanation& e) {
@@ -124,9 +103,6 @@ Result<void> why(const WhyOptions& options, const ImportOptions& import, const s
   HR_TRY(const ExplainOptions explaining, explain_options(options, opened));
   const Explanation explanation = explain(opened.recording, explaining);
   if (!options.pids.empty()) say_what_was_watched(explanation);
-  if (explaining.batch && !speaks_of_batches(explanation))
-    say("--batch adds nothing to this report: no finding leaves open whether the batch is too small",
-        "headroom plan with the same --batch says what a larger one can bring at most");
   if (options.json) {
     put(report::to_json(explanation));
   } else {
@@ -185,11 +161,6 @@ Action declare_why(VerbInput input) {
   app.add_option("--width", options->width, "columns of the text, 40 to 160 (default: the terminal's)")
       ->check(CLI::Range(report::kNarrowest, report::kWidest))
       ->type_name("COUNT");
-  app.add_option("--remaining", options->remaining, "work left at today's pace, such as 70h: projected as a range")
-      ->type_name("DURATION")
-      ->check(duration_check());
-  app.add_option("--batch", options->batch, "batch size now and the one considered, such as 32:128: bounds the gain")
-      ->type_name("SIZES");
   app.add_option("--job-duration", options->job_duration,
                  "how long the job itself ran, where the recording cannot know (foreign logs)")
       ->type_name("DURATION")

@@ -153,26 +153,6 @@ void doubt(const Analysis& a, Finding& finding) {
     less_sure(finding, "readings were lost somewhere in the recording, perhaps in this time");
 }
 
-std::vector<Projection> projections(const Analysis& a, const std::optional<Bound>& bound) {
-  if (!a.told.remaining || !bound) return {};
-  const double now = seconds(*a.told.remaining);
-  Projection projection;
-  projection.what = fmt::format("the remaining {}", human_duration(*a.told.remaining));
-  double best = bound->speedup_high;
-  projection.condition = bound->condition;
-  if (a.told.batch) {
-    const double k = a.told.batch->second / a.told.batch->first;
-    best = std::clamp(k, 1.0, best);
-    projection.condition = fmt::format(
-        "if batch {:g} to {:g} is the cause at all and the accuracy stays; else no gain. "
-        "Two batch sizes measured tell",
-        a.told.batch->first, a.told.batch->second);
-  }
-  projection.low_seconds = now / best;
-  projection.high_seconds = now;
-  return {projection};
-}
-
 RecordingCost cost_of(const Recording& recording, const ExplainOptions& options) {
   RecordingCost cost;
   cost.file_bytes = options.file_bytes;
@@ -285,7 +265,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     window.begin = std::min(window.end, window.begin + options.window->first);
   }
   Analysis a = analyze(recording, window, options.limits,
-                       {options.remaining, options.batch, options.job_duration, options.families, options.source_text});
+                       {options.job_duration, options.families, options.source_text});
   if (look) look(a);
   std::vector<Finding> findings;
   const auto take = [&](std::vector<Finding> found) {
@@ -316,7 +296,6 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   e.pipeline = diagnose::pipeline(a);
   e.batch = diagnose::batch_times(a);
   e.host = diagnose::host_time(a.host);
-  e.projections = diagnose::projections(a, e.bound);
   e.health = diagnose::health(a);
   for (HealthCheck& check : e.health) {
     const bool of_this_time = moment && (check.check == "progress" || check.check == "runs_on_gpu");

@@ -20,8 +20,6 @@ struct Analysis;
 struct ExplainOptions {
   std::string path;  // of the recording, for the answer
   std::optional<std::int64_t> file_bytes;
-  std::optional<Nanos> remaining;                  // the same work still to do, in time at today's pace
-  std::optional<std::pair<double, double>> batch;  // batch size now, and the one considered
   std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
   std::optional<std::pair<Nanos, Nanos>> window;   // offsets from the recording's start; default: all of it
   std::vector<stacks::FamilyRule> families;        // of stacks: the user's own rules

@@ -53,19 +53,6 @@ TEST(Explain, ALowLogNamesCandidatesAndABound) {
   EXPECT_FALSE(e.bound->condition.empty());
 }
 
-TEST(Explain, TheBatchBoundIsTheSmallerOfFactorAndUtilisation) {
-  const Recording recording = log_of(300, 3, [](double) { return 0.114; });
-  ExplainOptions options;
-  options.batch = {32, 128};
-  options.remaining = 70 * 3600 * kSecond;
-  const Explanation e = explain(recording, options);
-  ASSERT_EQ(e.projections.size(), 1u);
-  EXPECT_NEAR(e.projections[0].low_seconds / 3600, 17.5, 0.01);
-  EXPECT_NEAR(e.projections[0].high_seconds / 3600, 70, 0.01);
-  options.batch = {32, 3200};
-  EXPECT_NEAR(explain(recording, options).projections[0].low_seconds / 3600, 70 * 0.114, 0.1);
-}
-
 TEST(Explain, RecurringIdlePhasesAreNoAlarm) {
   const Explanation e = explain(log_of(1260, 1, [](double t) {
     const double in_epoch = std::fmod(t - 0.001, 420);

@@ -35,13 +35,9 @@ bool in_a_phase(const Analysis& a, std::size_t device, const Slice& slice) {
          !at_a_quiet_end(a, device, slice);
 }
 
-std::string batch_sentence(const Analysis& a, double by_utilisation) {
-  if (!a.told.batch)
-    return fmt::format("a batch k times larger gains at most min(k, {}), if the batch is the cause",
-                       human_factor(by_utilisation));
-  const double k = a.told.batch->second / a.told.batch->first;
-  return fmt::format("batch {:g} to {:g} gains at most {} (and nothing, if the batch is not the cause)",
-                     a.told.batch->first, a.told.batch->second, human_factor(std::min(k, by_utilisation)));
+std::string batch_sentence(double by_utilisation) {
+  return fmt::format("a batch k times larger gains at most min(k, {}), if the batch is the cause",
+                     human_factor(by_utilisation));
 }
 
 std::string memory_words(const Analysis& a, std::size_t device) {
@@ -268,7 +264,7 @@ std::vector<Finding> idle_inseparable(const Analysis& a) {
   if (finding.gain)
     finding.bound = fmt::format("whatever the cause, at most {}{}{}", human_factor(finding.gain->high),
                                 finding.gain->condition.substr(std::string_view("whatever the cause,").size()),
-                                between_steps ? "; " + batch_sentence(a, finding.gain->high) : "");
+                                between_steps ? "; " + batch_sentence(finding.gain->high) : "");
   if (const auto less = less_used(a); finding.gain && !less.empty()) say_both_ways(a, less, finding);
   return only(std::move(finding));
 }

@@ -155,14 +155,6 @@ struct HostTime {
   bool operator==(const HostTime&) const = default;
 };
 
-// What a question such as "70 h left, batch 32 to 128" becomes.
-struct Projection {
-  std::string what;  // "the remaining 70 h"
-  double low_seconds = 0, high_seconds = 0;
-  std::string condition;
-  bool operator==(const Projection&) const = default;
-};
-
 // What recording cost, where the recording says.
 struct RecordingCost {
   std::optional<double> cpu_seconds;
@@ -189,7 +181,6 @@ struct Explanation {
   std::optional<Pipeline> pipeline;  // where the rest is a material part
   std::optional<BatchTimes> batch;   // of a batch
   std::optional<HostTime> host;      // where processes of the job and the machine's cores were recorded
-  std::vector<Projection> projections;
   std::vector<HealthCheck> health;
   std::vector<Loss> losses;
   std::vector<JudgedRequirement> requirements;  // where the user gave some

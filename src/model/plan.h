@@ -40,6 +40,14 @@ struct OptionsTogether {
   bool operator==(const OptionsTogether&) const = default;
 };
 
+// What a question such as "70 h left" becomes.
+struct Projection {
+  std::string what;  // "the remaining 70 h"
+  double low_seconds = 0, high_seconds = 0;
+  std::string condition;
+  bool operator==(const Projection&) const = default;
+};
+
 struct Plan {
   std::string recording;             // path
   std::string recording_id;          // its own, "" where it has none (foreign logs)

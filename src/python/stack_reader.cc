@@ -95,6 +95,9 @@ void StackReader::find_processes(Nanos at) {
   find_at_ = at + (young || members_.empty() ? kFindYoung : kFind);
   if (!watching_) return;
   const auto candidates = discovery_.fresh(proc_);
+  passed_over_.clear();
+  for (const host::Candidate& candidate : candidates)
+    if (is_own_child(candidate) && !is_thread(candidate.pid) && !draw()) passed_over_.push_back(candidate.pid);
   // Parents may come after their children in the list: again until nobody else gets in.
   for (bool more = true; more;) {
     more = false;
@@ -115,23 +118,35 @@ bool StackReader::belongs(const host::Candidate& candidate) const {
     session = session || (member.session == member.pid && member.session == candidate.session);
   }
   if (std::find(roots_.begin(), roots_.end(), candidate.pid) != roots_.end() || parent || session) return true;
-  if (!options_.recorder_is_subreaper || candidate.ppid != options_.recorder_pid) return false;
-  // Numbers of processes may go up by the same step from task to task: not every N-th is taken, but one in N.
-  const std::uint64_t mixed = static_cast<std::uint64_t>(candidate.pid) * 0x9E3779B97F4A7C15U;
-  return (mixed >> 32U) % static_cast<std::uint64_t>(options_.one_in) == 0;
+  return is_own_child(candidate) &&
+         std::find(passed_over_.begin(), passed_over_.end(), candidate.pid) == passed_over_.end();
+}
+
+bool StackReader::is_own_child(const host::Candidate& candidate) const {
+  return options_.recorder_is_subreaper && candidate.ppid == options_.recorder_pid;
+}
+
+// Of every `one_in` tasks, in the order of their starts, one; not each time the first, for tasks may differ by turns.
+bool StackReader::draw() {
+  if (tasks_drawn_from_++ % options_.one_in == 0)
+    until_drawn_ = std::uniform_int_distribution<int>(0, options_.one_in - 1)(random_);
+  return until_drawn_-- == 0;
+}
+
+// Single threads have numbers of the same kind as processes, and are not listed.
+bool StackReader::is_thread(std::int64_t pid) {
+  const auto text = proc_.read(fmt::format("{}/status", pid).c_str());
+  const auto group = text ? host::parse_pid_status(*text).tgid : std::nullopt;
+  return group && *group != pid;
 }
 
 void StackReader::admit(const host::Candidate& candidate) {
-  // Single threads have numbers of the same kind, and are not listed.
-  if (const auto text = proc_.read(fmt::format("{}/status", candidate.pid).c_str())) {
-    const auto group = host::parse_pid_status(*text).tgid;
-    if (group && *group != candidate.pid) {
-      Member thread;
-      thread.pid = candidate.pid;
-      thread.gone = true;
-      members_.push_back(std::move(thread));
-      return;
-    }
+  if (is_thread(candidate.pid)) {
+    Member thread;
+    thread.pid = candidate.pid;
+    thread.gone = true;
+    members_.push_back(std::move(thread));
+    return;
   }
   Member member;
   member.pid = candidate.pid;

@@ -80,6 +80,9 @@ class StackReader final : public Reader {
   void find_processes(Nanos at);
   void admit(const host::Candidate& candidate);
   [[nodiscard]] bool belongs(const host::Candidate& candidate) const;
+  [[nodiscard]] bool is_own_child(const host::Candidate& candidate) const;
+  [[nodiscard]] bool is_thread(std::int64_t pid);
+  [[nodiscard]] bool draw();
   void look_after(Member& member, Nanos at, RecordingSink& sink);
   bool still_there(Member& member, Nanos at);
   void attach(Member& member, Nanos at, RecordingSink& sink);
@@ -101,6 +104,9 @@ class StackReader final : public Reader {
   bool watching_ = false;
   std::vector<Member> members_;  // roots first, then in the order in which they were found
   std::vector<std::int64_t> roots_;
+  std::vector<std::int64_t> passed_over_;  // tasks among the processes just found whose stacks are not read
+  std::int64_t tasks_drawn_from_ = 0;
+  int until_drawn_ = 0;  // tasks that come before the next one to be looked at
   Nanos find_at_ = 0;
   Nanos look_from_ = 0;    // before, the cost of the looks so far is not paid
   int attaches_left_ = 0;  // in this call

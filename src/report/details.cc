@@ -274,11 +274,6 @@ std::string limits_text(const Explanation& e, const TextOptions& options) {
                              never_under(e.pipeline->gpu_part)),
                  options.width, "By a faster GPU part of the job: ", "  ");
   }
-  for (const Projection& p : e.projections)
-    text +=
-        wrap(fmt::format("{}: between {} and {}, {}.", p.what, human_duration(static_cast<Nanos>(p.low_seconds * 1e9)),
-                         human_duration(static_cast<Nanos>(p.high_seconds * 1e9)), p.condition),
-             options.width, "For ", "  ");
   return text.empty() ? text : text + "\n";
 }
 

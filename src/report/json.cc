@@ -160,16 +160,12 @@ Json work_json(const std::optional<Work>& work) {
 }  // namespace
 
 std::string to_json(const Explanation& e) {
-  Json devices = Json::array(), phases = Json::array(), findings = Json::array(), health = Json::array(),
-       projections = Json::array();
+  Json devices = Json::array(), phases = Json::array(), findings = Json::array(), health = Json::array();
   for (std::size_t i = 0; i < e.ledger.devices.size(); ++i) devices.push_back(device_json(e, i));
   for (const Phase& phase : e.phases) phases.push_back(phase_json(e, phase));
   for (std::size_t i = 0; i < e.findings.size(); ++i) findings.push_back(finding_json(e, i));
   for (const HealthCheck& check : e.health)
     health.push_back({{"check", check.check}, {"answer", answer_name(check.good)}, {"evidence", check.evidence}});
-  for (const Projection& p : e.projections)
-    projections.push_back(
-        {{"what", p.what}, {"low_seconds", p.low_seconds}, {"high_seconds", p.high_seconds}, {"if", p.condition}});
   Json bound = nullptr;
   if (e.bound)
     bound = {{"speedup_high", e.bound->speedup_high}, {"of", "time at equal work"}, {"if", e.bound->condition}};
@@ -195,7 +191,6 @@ std::string to_json(const Explanation& e) {
       {"findings", findings},
       {"bound", bound},
       {"pipeline", pipeline},
-      {"projections", projections},
       {"health", health},
       {"losses", losses_json(e.losses)},
       {"cost",

@@ -266,9 +266,7 @@ std::string shared_part(const Explanation& e, const TextOptions& options, std::s
     return text + named_phases_text(e, options, 10'000) + said_text(e, options) + all_findings(e, options) +
            limits_text(e, options) + readings_text(e, options) + health_in_full(e, options) +
            evidence_in_full(e, options) + next(e, options);
-  std::string asked;  // answers to questions of the command line
-  if (!e.projections.empty()) asked = limits_text(e, options);
-  const std::string rest = asked + problems(e, options) + evidence_in_short(e, options) + next(e, options);
+  const std::string rest = problems(e, options) + evidence_in_short(e, options) + next(e, options);
   const std::size_t least = lines_in(rest) + least_lines(e, options);
   if (lines_in(text) + least > lines) {  // shorter bars rather than findings cut short
     constexpr std::size_t kGloss = 2, kLeast = 4;

@@ -65,7 +65,7 @@ def test_a_lost_log_is_looked_for_by_its_path_and_a_recording_by_its_name(tmp_pa
 
 
 @pytest.mark.parametrize("words", [
-    ["run", "-i", "5", "true"], ["record", "-d", "1"], ["why", LOG, "--remaining", "70"], ["why", LOG, "--from", "3"],
+    ["run", "-i", "5", "true"], ["record", "-d", "1"], ["why", LOG, "--from", "3"],
     ["recordings", "prune", "--older-than", "30"], ["import", LOG, "--log-interval", "1"],
     ["batch", "--timeout", "60", "-"]])
 def test_a_number_without_its_unit_is_refused(tmp_path, words):

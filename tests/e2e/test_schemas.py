@@ -38,7 +38,7 @@ def test_every_schema_is_one_and_is_described():
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_why(tmp_path, recording):
-    answer = held(headroom(tmp_path, "why", recording, "--json", "--remaining", "70h").stdout)
+    answer = held(headroom(tmp_path, "why", recording, "--json").stdout)
     labels = {(a["cause"], a["label"]) for a in answer["ledger"]["accounts"]}
     assert len(labels) == len({cause for cause, _ in labels}), "one label for each account"
     for finding in answer["findings"]:
