@@ -32,7 +32,7 @@ namespace diagnose {
 namespace {
 
 // Their order only breaks ties.
-constexpr std::array<Rule, 32> kRules{never_uses_gpu,
+constexpr std::array<Rule, 31> kRules{never_uses_gpu,
                                       placement,
                                       owners_unknown,
                                       utilisation_not_reported,
@@ -42,7 +42,6 @@ constexpr std::array<Rule, 32> kRules{never_uses_gpu,
                                       late_gpus,
                                       quiet_end,
                                       no_kernel_seen,
-                                      idle_checkpoint,
                                       installed_first,
                                       startup,
                                       stopped,
@@ -65,9 +64,10 @@ constexpr std::array<Rule, 32> kRules{never_uses_gpu,
                                       exposed_communication,
                                       slow_rank};
 
-constexpr std::array<IdleRule, 12> kIdleRules{idle_input,        idle_host_code, idle_unknown,      idle_validation,
-                                              idle_copies,       idle_sync,      restarted_workers, waiting_ranks,
-                                              waiting_for_peers, uneven_gpus,    wanting_cores,     wanting_memory};
+constexpr std::array<IdleRule, 13> kIdleRules{
+    idle_checkpoint, idle_input,        idle_host_code, idle_unknown,      idle_validation, idle_copies,
+    idle_sync,       restarted_workers, waiting_ranks,  waiting_for_peers, uneven_gpus,     wanting_cores,
+    wanting_memory};
 
 // What may be of starts: idle time before the first kernel, and start-up; where several processes had a device, the
 // other idle time there, too, as readings do not tell when each one's first kernel began.

@@ -13,6 +13,7 @@
 #include "diagnose/core_waits.h"
 #include "diagnose/host_memory.h"
 #include "diagnose/pauses.h"
+#include "diagnose/words.h"
 #include "model/places.h"
 
 namespace headroom::diagnose {
@@ -145,9 +146,39 @@ bool has_ranks(const Analysis& a) {
   return !a.job.batch.present && !one_process_on_several(a) && devices_of_ranks(a).size() > 1;
 }
 
-Claims rank_waits(const Analysis& a) {
+Claims waits_beside(const Analysis& a, Account account) {
+  const Claims waits = claim_accounts(a, {Account::kPeers}), works = claim_accounts(a, {account});
+  if (waits.empty() || works.empty() || !has_ranks(a)) return {};
+  Claims beside;
+  for (std::size_t device = 0; device < a.devices.size(); ++device) {
+    Claims waited, elsewhere;
+    for (const ClaimedPiece& piece : waits)
+      if (piece.device == device) waited.push_back(piece);
+    for (std::size_t other = 0; other < a.devices.size(); ++other) {
+      Claims there;
+      for (const ClaimedPiece& piece : works)
+        if (piece.device == other && other != device) there.push_back(piece);
+      elsewhere = united(elsewhere, moved_to(std::move(there), device));
+    }
+    beside = united(beside, waits_for_others(waited, elsewhere, block_of(a), a.limits[Threshold::kMajority]));
+  }
+  return beside;
+}
+
+void claim_waits_beside(const Analysis& a, const Claims& beside, Finding& finding) {
+  if (beside.empty()) return;
+  std::set<std::size_t> waiting;
+  for (const ClaimedPiece& piece : beside) waiting.insert(piece.device);
+  finding.evidence.push_back(
+      fmt::format("meanwhile the job's other processes, on {}, wait for this one: {} of GPU time",
+                  gpu_names(a, {waiting.begin(), waiting.end()}), human_duration(length(beside))));
+  finding.claims = united(finding.claims, beside);
+}
+
+Claims rank_waits(const Analysis& a, const Claims& known) {
   if (!has_ranks(a)) return {};
-  Claims idle = claim_accounts(a, {Account::kHostCode, Account::kUnexplained, Account::kPeers});
+  const Claims idle =
+      without(claim_accounts(a, {Account::kHostCode, Account::kUnexplained, Account::kPeers}), known);
   std::set<std::size_t> devices;
   for (const ClaimedPiece& piece : idle) devices.insert(piece.device);
   const HostSummary s = host_during(a.job, a.devices, idle);
@@ -155,11 +186,11 @@ Claims rank_waits(const Analysis& a) {
   return devices.size() > 1 && apart ? idle : Claims{};
 }
 
-LateRank late_rank(const Analysis& a) {
+LateRank late_rank(const Analysis& a, const Claims& known) {
   LateRank late;
   const auto held = devices_of_processes(a);
-  const Claims waits = claim_accounts(a, {Account::kPeers});
-  if (waits.empty() || is_profiled(a) || !has_ranks(a) || !rank_waits(a).empty()) return late;
+  const Claims waits = without(claim_accounts(a, {Account::kPeers}), known);
+  if (waits.empty() || is_profiled(a) || !has_ranks(a) || !rank_waits(a, known).empty()) return late;
   std::map<std::size_t, Nanos> waited;
   for (const auto& [process, devices] : held) waited[*devices.begin()] = 0;
   for (const ClaimedPiece& piece : waits) waited[piece.device] += piece.end - piece.begin;
@@ -187,7 +218,13 @@ LateRank late_rank(const Analysis& a) {
 }
 
 IdleParts idle_parts(const Analysis& a) {
-  IdleParts parts{worker_restarts(a), uneven_time(a), rank_waits(a), late_rank(a), {}, {}, {}};
+  IdleParts parts{.beside_checkpoint = waits_beside(a, Account::kCheckpoint),
+                  .beside_validation = waits_beside(a, Account::kValidationHost),
+                  .restarts = worker_restarts(a),
+                  .uneven = uneven_time(a)};
+  const Claims known = united(parts.beside_checkpoint, parts.beside_validation);
+  parts.ranks = rank_waits(a, known);
+  parts.late = late_rank(a, known);
   if (memory_was_short(a)) {
     const Claims idle = open_time(a, parts, {Account::kInput, Account::kHostCode, Account::kUnexplained});
     parts.swapping = swapping(a, idle);
@@ -200,7 +237,7 @@ IdleParts idle_parts(const Analysis& a) {
 Claims open_time(const Analysis& a, const IdleParts& parts, std::initializer_list<Account> accounts) {
   Claims claims = claim_accounts(a, accounts);
   if (claims.empty()) return claims;
-  for (const Claims* taken : {&parts.restarts.pauses, &parts.uneven.claims, &parts.ranks, &parts.late.claims,
+  for (const Claims* taken : {&parts.beside_checkpoint, &parts.beside_validation, &parts.restarts.pauses, &parts.uneven.claims, &parts.ranks, &parts.late.claims,
                               &parts.swapping, &parts.rereading, &parts.cores})
     if (!taken->empty()) claims = without(claims, *taken);
   return is_profiled(a) ? without(claims, profiled_idle(a)) : claims;

@@ -38,20 +38,26 @@ struct UnevenTime {
 // Processes with one GPU each, on several GPUs.
 [[nodiscard]] bool has_ranks(const Analysis& a);
 
-// Idle time of GPUs with a process each, of which some worked on the CPU while the others slept.
-[[nodiscard]] Claims rank_waits(const Analysis& a);
+// Of what processes with a GPU each wait for others the time in which another one's GPU is in `account`.
+[[nodiscard]] Claims waits_beside(const Analysis& a, Account account);
+// The finding is about these, too, and says whose they are.
+void claim_waits_beside(const Analysis& a, const Claims& beside, Finding& finding);
+
+// Idle time of GPUs with a process each, of which some worked on the CPU while the others slept, but for `known`.
+[[nodiscard]] Claims rank_waits(const Analysis& a, const Claims& known);
 
 // Of processes with a GPU each that wait for one another the one that waits least, if it is so for far less than
-// another: what its GPU is idle for while others wait is what they wait for. By stacks or marks; nothing where
-// rank_waits() tells it.
+// another: what its GPU is idle for while others wait, but for `known`, is what they wait for. By stacks or marks;
+// nothing where rank_waits() tells it.
 struct LateRank {
   std::size_t device = 0;
   Claims claims;  // of that device
 };
-[[nodiscard]] LateRank late_rank(const Analysis& a);
+[[nodiscard]] LateRank late_rank(const Analysis& a, const Claims& known);
 
 // All of these parts, found once: each looks through all slices.
 struct IdleParts {
+  Claims beside_checkpoint, beside_validation;  // of ranks that wait for one that saves its state, or validates
   WorkerRestarts restarts;
   UnevenTime uneven;
   Claims ranks;

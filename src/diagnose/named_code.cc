@@ -163,7 +163,8 @@ void name_the_code(const Analysis& a, const IdleParts& parts, Finding& finding) 
                          (!finding.candidates.empty() && finding.candidates.front() == Cause::kStraggler);
   const Claims late = straggler ? common(finding.claims, parts.late.claims) : Claims{};
   const bool ranks = straggler && (!late.empty() || !common(finding.claims, parts.ranks).empty());
-  const Claims looked_at = !late.empty() ? late : ranks ? of_the_busiest(a, finding.claims) : finding.claims;
+  const Claims own = without(without(finding.claims, parts.beside_checkpoint), parts.beside_validation);
+  const Claims looked_at = !late.empty() ? late : ranks ? of_the_busiest(a, own) : own;
   std::vector<NamedCode> named = code_in(a, looked_at);
   double unseen = 1;  // of the time
   for (const NamedCode& code : named) unseen -= code.share;

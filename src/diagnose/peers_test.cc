@@ -103,6 +103,34 @@ TEST(Peers, MarksNameAnExchange) {
   EXPECT_THAT(e.findings.front().candidates, Contains(Cause::kExposedCommunication));
 }
 
+// Two ranks with kernels for half of each 20 s; then one is at `works`, and the other one waits for it.
+Explanation pauses_for_a_rank(const Frames& works) {
+  RecordingBuilder builder(120);
+  for (const int gpu : {0, 1}) builder.gpu(gpu, [](double t) { return std::fmod(t - 0.001, 20) < 10 ? 0.95 : 0.0; });
+  builder.process(7, 1, 0, 120, 0.02).process(8, 1, 0, 120, 0.02).context(7, 0, 0, 120).context(8, 1, 0, 120);
+  for (int i = 0; i < 6; ++i) {
+    const double begin = i * 20, middle = begin + 10, end = begin + 20;
+    builder.stacks(7, begin, middle, kKernels).stacks(7, middle, end, kReduces);
+    builder.stacks(8, begin, middle, kKernels).stacks(8, middle, end, works);
+  }
+  return explain(builder.build());
+}
+
+TEST(Peers, WhoWaitsForARankThatSavesOrValidatesWaitsForThat) {
+  const Frames saves{"train (/u/train.py:1)", "save_checkpoint (/u/train.py:30)",
+                     "save (/x/site-packages/torch/serialization.py:1)"};
+  const Frames validates{"train (/u/train.py:1)", "validate (/u/train.py:40)"};
+  for (const auto& [works, cause] : {std::pair{saves, Cause::kCheckpointSync}, {validates, Cause::kValidation}}) {
+    const Explanation e = pauses_for_a_rank(works);
+    const Finding& first = e.findings.front();
+    EXPECT_EQ(first.cause, cause) << first.title;
+    EXPECT_NEAR(seconds(first.cost()), 120, 4) << "both GPUs' time";
+    EXPECT_THAT(first.title, EndsWith(cause == Cause::kValidation ? "validate (train.py)" : "save_checkpoint (train.py)"));
+    EXPECT_THAT(first.evidence, Contains(AllOf(HasSubstr("on GPU 0, wait for this one"), HasSubstr("1:00"))));
+    for (const Finding& finding : e.findings) EXPECT_NE(finding.cause, Cause::kStraggler) << finding.title;
+  }
+}
+
 // Readings as coarse as several turns: both show half of the time.
 TEST(Turns, OneProcessThatFeedsTwoGpusInTurnIsNotToldToSynchroniseLess) {
   RecordingBuilder builder(60);

@@ -33,7 +33,7 @@ using IdleRule = std::vector<Finding> (*)(const Analysis&, const IdleParts&);
 // rules_host.cc
 [[nodiscard]] std::vector<Finding> idle_host_code(const Analysis&, const IdleParts&);  // code runs on the CPU
 [[nodiscard]] std::vector<Finding> idle_unknown(const Analysis&, const IdleParts&);  // tier P, and still nothing to see
-[[nodiscard]] std::vector<Finding> idle_checkpoint(const Analysis&);
+[[nodiscard]] std::vector<Finding> idle_checkpoint(const Analysis&, const IdleParts&);
 // rules_cores.cc
 [[nodiscard]] std::vector<Finding> wanting_cores(const Analysis&, const IdleParts&);
 // rules_memory_host.cc

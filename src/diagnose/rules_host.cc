@@ -340,10 +340,10 @@ std::vector<Finding> idle_host_code(const Analysis& a, const IdleParts& parts) {
   return of_parts(a, claims, host_code);
 }
 
-std::vector<Finding> idle_checkpoint(const Analysis& a) {
+std::vector<Finding> idle_checkpoint(const Analysis& a, const IdleParts& parts) {
   Finding finding;
   finding.claims = claim_accounts(a, {Account::kCheckpoint});
-  if (!a.material(finding.cost())) return {};
+  if (!a.material(length(finding.claims) + length(parts.beside_checkpoint))) return {};
   // Counters tell that it wrote, not what: a state, or a log.
   const Claims told = common(finding.claims, told_time(a));
   // Of a state that is written, stacks show the library's frames for a part of the time, and the caller's for the rest.
@@ -363,6 +363,7 @@ std::vector<Finding> idle_checkpoint(const Analysis& a) {
     finding.evidence.push_back("that it saves is told by its own words or its stacks: nothing had gone to storage yet");
   finding.evidence.push_back(owner_sentence(s));
   append(finding.evidence, recurrences(a, finding.claims));
+  claim_waits_beside(a, parts.beside_checkpoint, finding);
   finding.would_overturn = saves ? "run once without checkpoints: if the gap stays, this is wrong"
                                  : "run once without checkpoints and output: if the gap stays, this is wrong";
   finding.advice = saves ? "write checkpoints from a thread or less often, first to local disk"

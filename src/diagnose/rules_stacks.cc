@@ -82,8 +82,9 @@ void follow_the_link(const Analysis& a, Finding& finding) {
 
 std::vector<Finding> idle_validation(const Analysis& a, const IdleParts& parts) {
   Claims claims = open_time(a, parts, {Account::kValidationHost});
-  if (!a.material(length(claims))) return {};
+  if (!a.material(length(claims) + length(parts.beside_validation))) return {};
   Finding finding = waits(a, std::move(claims));
+  claim_waits_beside(a, parts.beside_validation, finding);
   finding.cause = Cause::kValidation;
   finding.title = "The GPU waits while the job validates";
   finding.advice = "validate less often or on fewer samples, compute its metrics on the GPU, or in another process";
