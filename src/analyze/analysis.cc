@@ -15,6 +15,7 @@
 #include "analyze/stack_evidence.h"
 #include "analyze/work.h"
 #include "base/human.h"
+#include "base/strings.h"
 #include "model/events.h"
 #include "model/losses.h"
 #include "model/notes.h"
@@ -76,6 +77,17 @@ std::vector<Tenant> tenants_of(const Recording& recording, const Analysis& analy
     tenants.push_back(std::move(tenant));
   }
   return tenants;
+}
+
+// CPython tells from 3.11 on which part of a line runs.
+bool calls_are_named(const Recording& recording) {
+  const auto threads = recording.all(SourceKind::kPythonThread);
+  return !threads.empty() && std::all_of(threads.begin(), threads.end(), [&](SourceId id) {
+    const auto& attrs = recording.sources[static_cast<std::size_t>(id)].attrs;
+    const auto python = attrs.find("python");
+    const auto parts = python == attrs.end() ? std::vector<std::string_view>{} : split(python->second, '.');
+    return parts.size() > 1 && parts[0] == "3" && parse_number<int>(parts[1]).value_or(0) >= 11;
+  });
 }
 
 // What a counter of 32 bits counted at the fewest: at 8 GB/s it wraps twice in a second (an H200, driver 580).
@@ -440,6 +452,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
   for (DeviceTime& time : a.devices) clip(time.slices, a.window.begin, a.window.end);
   a.phases = find_phases(recording, a.devices, limits);
   a.worker_looks = worker_looks(stacks, a.job, a.devices);
+  a.calls_named = calls_are_named(recording);
   a.kernel_waits = kernel_waits(stacks, a.job, a.devices);
   a.idle_shares = idle_shares(stacks, a.job, a.devices, times.places);
   a.long_stays = long_stays(stacks, a.job, a.devices, limits.time(Threshold::kLongPause));

@@ -122,6 +122,7 @@ struct Analysis {
   WorkerLooks worker_looks;
   std::vector<ThreadCode> other_threads;
   bool one_python_thread_each = false;  // of the processes on GPUs; false, too, where not all threads were looked at
+  bool calls_named = false;  // in all stacks: what a line calls in C, such as loss.item(), has a frame of its own
   CodeShare kernel_waits;
   std::map<std::string, double> idle_shares;  // by place
   std::set<std::string> long_stays;           // places where the processes on the GPUs stay for a long pause at a time

@@ -151,12 +151,17 @@ bool too_few_for_the_link(const Analysis& a, const Claims& claims) {
 std::optional<double> copying_at_the_link(const Analysis& a, const Claims& claims) {
   double time = 0;
   for (const std::size_t device : devices_of(claims)) {
-    const auto& link = a.links[device];
-    const auto rate = link && link->narrow() ? link->bytes_per_second() : std::nullopt;
+    const auto rate = a.links[device] ? a.links[device]->bytes_per_second() : std::nullopt;
     if (!rate || !a.copied_bytes[device]) return std::nullopt;
     time += *a.copied_bytes[device] / *rate;
   }
   return time / std::max(1e-9, seconds(length(claims)));
+}
+
+bool over_a_narrow_link(const Analysis& a, const Claims& claims) {
+  const std::set<std::size_t> devices = devices_of(claims);
+  return std::all_of(devices.begin(), devices.end(),
+                     [&](std::size_t device) { return a.links[device] && a.links[device]->narrow(); });
 }
 
 std::vector<std::string> link_sentences(const Analysis& a, const Claims& claims) {

@@ -37,9 +37,10 @@ struct Seen {
 // The share of the claimed time that what came over PCIe takes if it is copied from pageable memory.
 [[nodiscard]] double copying(const Analysis& a, const Claims& claims);
 
-// The share that they take at the best of the device's link, where it is less than device and slot allow; nothing where
-// it is not, or where bytes or link were not read.
+// The share that they take at the best of the device's link as it was; nothing where bytes or link were not read.
 [[nodiscard]] std::optional<double> copying_at_the_link(const Analysis& a, const Claims& claims);
+// Whether that link is less than device and slot allow.
+[[nodiscard]] bool over_a_narrow_link(const Analysis& a, const Claims& claims);
 
 // Adds a slow link to a set with copies in it, with how slow.
 void may_be_the_link(const Analysis& a, Finding& finding);

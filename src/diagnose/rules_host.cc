@@ -217,8 +217,17 @@ void follow_the_launches(const Analysis& a, double launching, Finding& finding) 
   finding.title = "The GPU waits for the code that launches its kernels";
   std::erase_if(finding.candidates,
                 [](Cause cause) { return cause == Cause::kInputInMainProcess || cause == Cause::kHostGraphBuilding; });
+  // Who is hardly ever seen to wait for its kernels does not run dry by waiting for them.
+  if (a.kernel_waits.share < a.limits[Threshold::kMaterial] && a.calls_named &&
+      std::erase(finding.candidates, Cause::kSyncPoints) > 0)
+    finding.told_apart_from.push_back(
+        fmt::format("synchronising: its main thread waited for its kernels in {} of the looks at its stacks",
+                    human_percent(a.kernel_waits.share)));
   std::erase(finding.candidates, Cause::kLaunchBound);
   finding.candidates.insert(finding.candidates.begin(), Cause::kLaunchBound);
+  if (finding.candidates.size() > 1) return;
+  finding.cause = Cause::kLaunchBound;
+  finding.candidates.clear();
 }
 
 // Where stacks name a family that is a cause of its own, rules of the user's among them, the finding is about that.

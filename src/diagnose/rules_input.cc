@@ -29,7 +29,7 @@ struct Loader {
   bool network = false;  // asleep on a connection
   bool asleep = false;   // on a timer
   bool starved = false;  // for a core
-  double busy = 0;       // of each worker's time over the whole window: ran, or waited for a core
+  double busy = 0;       // of each worker's time from the first kernel to the last: ran, or waited for a core
 };
 
 Loader loader_of(const Analysis& a, const HostSummary& s) {
@@ -41,8 +41,11 @@ Loader loader_of(const Analysis& a, const HostSummary& s) {
   loader.network = s.helper_looks.share({WaitChannel::kSocket}) >= enough;
   loader.asleep = s.helper_looks.share({WaitChannel::kSleep}) >= enough;
   loader.starved = s.helper_delay >= a.limits[Threshold::kHelpersStarved];
-  const double workers = static_cast<double>(std::max<std::size_t>(1, a.host.helpers));
-  loader.busy = a.host.helper_cpu / workers + a.host.helper_delay;
+  const HostSummary loop = host_during(
+      a.job, a.devices, claim(a, [](std::size_t, const Slice& slice) {
+        return slice.account != Account::kStartup && slice.account != Account::kTeardown;
+      }));
+  loader.busy = loop.helper_cpu / static_cast<double>(std::max<std::size_t>(1, loop.helpers)) + loop.helper_delay;
   return loader;
 }
 
@@ -216,7 +219,7 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
     finding.candidates = {Cause::kBurstyInput, Cause::kInputTooFewWorkers};
     if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) finding.candidates.push_back(Cause::kSlowStorage);
     finding.evidence.push_back(
-        fmt::format("over the whole time a worker was busy for {}: on average they are fast enough, or wait for "
+        fmt::format("from the first kernel to the last a worker was busy for {}: on average they are fast enough, or wait for "
                     "something themselves",
                     human_percent(loader.busy)));
     finding.advice = "look at the slowest batches: larger prefetch";

@@ -59,11 +59,23 @@ bool waits_for_cores(const Analysis& a, const Claims& claims) {
          s.owner_delay >= a.limits[Threshold::kCovers] * part_claimed(claims);
 }
 
-// Bytes that take most of this time at the link's best are no matter of the memory that they come from.
+// Bytes that take most of this time at the link's best are no matter of the memory that they come from; those that take
+// it from pageable memory only, are.
 void follow_the_link(const Analysis& a, Finding& finding) {
   may_be_the_link(a, finding);
   const auto taken = copying_at_the_link(a, finding.claims);
-  if (!taken || *taken < a.limits[Threshold::kMajority]) return;
+  if (!taken) return;
+  if (*taken < a.limits[Threshold::kMajority]) {
+    if (copying(a, finding.claims) < a.limits[Threshold::kCovers]) return;
+    finding.candidates.clear();
+    finding.cause = Cause::kPageableCopies;
+    finding.evidence.push_back(
+        fmt::format("as many bytes came over PCIe as copies from pageable memory, at {:.0f} GB/s, take most of this time "
+                    "for; at the link's best they take {} of it",
+                    a.limits[Threshold::kPageable] / 1e9, human_percent(*taken)));
+    return;
+  }
+  if (!over_a_narrow_link(a, finding.claims)) return;
   finding.candidates.clear();
   finding.cause = Cause::kPcieOrNuma;
   finding.title = "The GPU waits for copies over a link that is slower than it could be";
