@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <deque>
 #include <set>
 #include <thread>
 
@@ -210,6 +211,20 @@ time.sleep(1000)
   EXPECT_EQ(reader.processes(), 3U);
   EXPECT_EQ(sink.recording().losses[0].what, "stack_left_out");
   EXPECT_GT(rows_of(sink.recording(), program.pid()), 0U);  // the root is among those that are read
+}
+
+TEST(StackReader, OfTasksOneInSoManyIsLookedAt) {
+  const std::string sleeps = "print(1, flush=True); import time; time.sleep(1000)";
+  std::deque<Program> tasks;
+  for (int i = 0; i < 6; ++i) ASSERT_EQ(tasks.emplace_back("/usr/bin/python3", sleeps).line(), "1");
+  for (const int one_in : {1, 3}) {
+    StackReader reader({.recorder_pid = ::getpid(), .recorder_is_subreaper = true, .one_in = one_in});
+    MemorySink sink;
+    const std::size_t wanted = tasks.size() / static_cast<std::size_t>(one_in);
+    ASSERT_TRUE(read_until(reader, sink, [&](const Recording&) { return reader.processes() == wanted; }));
+    reader.read(boottime_now() + 10 * kSecond, sink);
+    EXPECT_EQ(reader.processes(), wanted);
+  }
 }
 
 TEST(StackReader, APythonThatIsTooOldIsDeclinedInWords) {
