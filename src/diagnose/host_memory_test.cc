@@ -184,5 +184,16 @@ TEST(Link, CopiesThatFillASlowOneWaitForItAndNotForTheirMemory) {
       << "slower than it could be, and carries far more than this";
 }
 
+TEST(Link, CopiesThatTakeSoLongOnlyFromPageableMemoryComeFromThere) {
+  const auto first = [](double bytes_per_second) {
+    return explained({.bytes_per_second = bytes_per_second}).findings.front();
+  };
+  const Finding pageable = first(1e9);
+  EXPECT_EQ(pageable.cause, Cause::kPageableCopies) << pageable.title;
+  EXPECT_THAT(pageable.evidence, Contains(HasSubstr("at the link's best they take 7.9 % of it")));
+  EXPECT_EQ(first(10e9).cause, std::nullopt) << "the link itself takes most of it";
+  EXPECT_EQ(first(0.5e9).cause, std::nullopt) << "too few bytes for it";
+}
+
 }  // namespace
 }  // namespace headroom
