@@ -153,7 +153,6 @@ Result<void> answer(const PlanOptions& options, const ImportOptions& import, con
   ExplainOptions explaining;
   explaining.path = opened.path;
   explaining.file_bytes = opened.file_bytes;
-  explaining.batch = request.batch;
   HR_TRY(explaining.job_duration, duration_of("--job-duration", options.job_duration));
   HR_TRY(explaining.families, users_families());
   HR_TRY(const compare::Outcomes past, past_predictions());
