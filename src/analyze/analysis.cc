@@ -97,6 +97,14 @@ std::int64_t counted(std::int64_t before, std::int64_t now) {
   return before < kWrap ? now + kWrap - before : 0;
 }
 
+// What is copied before, the model above all, no kernel waits for.
+Window from_first_kernel(const std::vector<Slice>& slices, Window window) {
+  const auto first =
+      std::find_if(slices.begin(), slices.end(), [](const Slice& slice) { return is_busy(slice.account); });
+  if (first != slices.end()) window.begin = first->begin;
+  return window;
+}
+
 // Bytes that came to the device over PCIe: by GPM's rates where there are any, else by the counter.
 std::optional<double> copied_to(const Track& track, const Window& window) {
   const Column *total = track.find(Metric::kPcieRx), *rate = track.find(Metric::kPcieRxRate);
@@ -487,7 +495,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     a.busy_error.push_back(busy_error(recording, a.devices[i].source, a.window.begin, a.window.end, limits));
     a.memory_ends.push_back(a.window.end >= recording.meta.end ? memory_end(recording, a.devices[i], a.window)
                                                                : std::nullopt);
-    a.copied_bytes.push_back(copied_to(track, a.window));
+    a.copied_bytes.push_back(copied_to(track, from_first_kernel(a.devices[i].slices, a.window)));
     a.links.push_back(link_under_load(track, a.devices[i].device, readings, limits));
     a.profiles.push_back(device_profile(recording, a.devices[i].source, a.window.begin, a.window.end));
   }

@@ -99,7 +99,8 @@ struct Analysis {
   std::vector<std::optional<Stall>> stalls;         // by position in `devices`
   WaitsInKernels waits_in_kernels;                  // none in a batch
   std::vector<std::optional<QuietEnd>> quiet_ends;  // by position in `devices`
-  std::vector<std::optional<double>> copied_bytes;  // by position in `devices`: to it over PCIe; absent if not counted
+  // By position in `devices`: to it over PCIe from its first kernel on; absent if not counted.
+  std::vector<std::optional<double>> copied_bytes;
   std::vector<std::optional<PcieLink>> links;       // by position in `devices`; absent if hardly looked at
   std::vector<std::optional<MemoryEnd>> memory_ends;  // by position in `devices`; for a window up to the end only
   std::optional<SaidOutOfMemory> out_of_memory;

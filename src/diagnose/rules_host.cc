@@ -216,7 +216,10 @@ void follow_the_launches(const Analysis& a, double launching, Finding& finding) 
     return;
   finding.title = "The GPU waits for the code that launches its kernels";
   std::erase_if(finding.candidates,
-                [](Cause cause) { return cause == Cause::kInputInMainProcess || cause == Cause::kHostGraphBuilding; });
+                [](Cause cause) {
+                  return cause == Cause::kInputInMainProcess || cause == Cause::kHostGraphBuilding ||
+                         cause == Cause::kSlowStorage;  // what is read is libraries, or another part of the readings'
+                });
   // Who is hardly ever seen to wait for its kernels does not run dry by waiting for them.
   if (a.kernel_waits.share < a.limits[Threshold::kMaterial] && a.calls_named &&
       std::erase(finding.candidates, Cause::kSyncPoints) > 0)
@@ -244,7 +247,8 @@ void follow_the_family(const Analysis& a, Finding& finding) {
   follow_the_launches(a, launching, finding);
   constexpr std::array kCauses{std::pair(stacks::Family::kLogging, Cause::kLoggingUpload),
                                std::pair(stacks::Family::kGraph, Cause::kHostGraphBuilding),
-                               std::pair(stacks::Family::kCompile, Cause::kCompileWarmup)};
+                               std::pair(stacks::Family::kCompile, Cause::kCompileWarmup),
+                               std::pair(stacks::Family::kAllocator, Cause::kAllocatorChurn)};
   for (const auto& [family, cause] : kCauses) {
     if (static_cast<double>(families[family]) < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost()))
       continue;
@@ -258,6 +262,8 @@ void follow_the_family(const Analysis& a, Finding& finding) {
     else
       finding.candidates.insert(finding.candidates.begin(), cause);
     if (family == stacks::Family::kLogging) finding.advice = "do it less often, or from a thread or process of its own";
+    if (family == stacks::Family::kAllocator)
+      finding.advice = "leave that call out: the framework keeps freed memory for what is allocated next";
   }
 }
 

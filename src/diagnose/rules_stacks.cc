@@ -90,6 +90,13 @@ void follow_the_link(const Analysis& a, Finding& finding) {
       "has its full speed then, this is wrong";
 }
 
+// The driver clears memory that it gets back: an H200 counted as utilised for that (driver 580).
+void gives_memory_back(Finding& finding) {
+  finding.title = "The GPU's memory is cleared or copied within it, and no kernel runs meanwhile";
+  finding.candidates = {Cause::kAllocatorChurn, Cause::kSyncPoints};
+  finding.advice = "keep memory instead of giving it back each time (torch.cuda.empty_cache(), a tensor of another size)";
+}
+
 }  // namespace
 
 std::vector<Finding> idle_validation(const Analysis& a, const IdleParts& parts) {
@@ -114,13 +121,18 @@ std::vector<Finding> idle_copies(const Analysis& a, const IdleParts& parts) {
   Nanos by_readings = 0;  // no stack is in them, and which way they went is not known
   for (const ClaimedPiece& piece : finding.claims)
     if (piece.where < 0) by_readings += piece.end - piece.begin;
-  if (2 * by_readings > finding.cost()) finding.title = "The GPU copies, and no kernel runs meanwhile";
+  const bool read_only = 2 * by_readings > finding.cost();
+  if (read_only) finding.title = "The GPU copies, and no kernel runs meanwhile";
   if (by_readings > 0)
     finding.evidence.push_back(
         fmt::format("for {} of it the driver counted the GPU as utilised while its compute engine was not active",
                     human_duration(by_readings)));
   finding.advice = "copy from pinned memory without waiting (pin_memory=True, non_blocking=True)";
-  follow_the_link(a, finding);
+  exclude_copies(a, finding);
+  if (read_only && std::count(finding.candidates.begin(), finding.candidates.end(), Cause::kPageableCopies) == 0)
+    gives_memory_back(finding);
+  else
+    follow_the_link(a, finding);
   gains_at_most(a, finding, "if copies overlapped with the kernels");
   return only(std::move(finding));
 }

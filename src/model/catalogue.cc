@@ -366,11 +366,12 @@ constexpr std::array kCauses{
         .needs = "N",
         .beyond = "a trace of PyTorch's profiler or of Nsight Systems: cudaMalloc and cudaFree in its later steps, too",
         .signature =
-            "idle time in cudaMalloc and cudaFree, as much in the second half of a trace as it takes to matter",
+            "stacks in torch.cuda.empty_cache(); idle time in cudaMalloc and cudaFree, as much in the second half of a "
+            "trace as it takes to matter",
         .look_alikes =
             "the first steps: an allocator takes its memory there, and keeps it; batches of changing size: it "
             "soon has enough for all",
-        .accounts = {Account::kHostCode, Account::kSync, Account::kUnexplained},
+        .accounts = {Account::kHostCode, Account::kTransfer, Account::kSync, Account::kUnexplained},
         .overturn = "steps without a cudaMalloc",
     },
     CauseInfo{

@@ -33,6 +33,7 @@ constexpr std::array kFamilies{
     FamilyInfo{Family::kImport, "import", "import", Account::kStartup, Busy::kIdle, 1},
     FamilyInfo{Family::kGraph, "graph", "building graphs", Account::kHostCode, Busy::kIdle, 4},
     FamilyInfo{Family::kCompile, "compile", "compiling", Account::kHostCode, Busy::kIdle, 5},
+    FamilyInfo{Family::kAllocator, "allocator", "giving memory back to the driver", Account::kHostCode, Busy::kUnknown, 5},
     FamilyInfo{Family::kTrial, "trial", "asking or telling the study", Account::kHostCode, Busy::kIdle, 5},
     FamilyInfo{Family::kSleep, "sleep", "sleeping or polling", Account::kUnexplained, Busy::kIdle, 0},
     FamilyInfo{Family::kLock, "lock", "waiting for a lock or a queue", Account::kUnexplained, Busy::kIdle, 0},
@@ -244,6 +245,13 @@ const std::array kRules{
     FamilyRule{F::kLogging, "boto3/", "*upload*"},
     FamilyRule{F::kLogging, "matplotlib/", "savefig"},
     FamilyRule{F::kLogging, "", "*upload*", true},
+    FamilyRule{F::kLogging, "", "log_hist*", true},
+    FamilyRule{F::kLogging, "", "log_image*", true},
+    FamilyRule{F::kLogging, "", "log_gradient*", true},
+    FamilyRule{F::kLogging, "", "log_weight*", true},
+    FamilyRule{F::kLogging, "", "log_stat*", true},
+    FamilyRule{F::kLogging, "", "log_to_*", true},
+    FamilyRule{F::kLogging, "", "add_histogram*", true},
     FamilyRule{F::kLogging, "", "log_metric*", true},
     FamilyRule{F::kLogging, "", "log_scalar*", true},
     FamilyRule{F::kLogging, "", "write_log*", true},
@@ -259,22 +267,30 @@ const std::array kRules{
     FamilyRule{F::kGraph, "", "*build_graph*", true},
     FamilyRule{F::kGraph, "", "radius_graph"},
     FamilyRule{F::kGraph, "", "knn_graph"},
-    FamilyRule{F::kCompile, "torch/_dynamo/", "*"},
-    FamilyRule{F::kCompile, "torch/_inductor/", "*"},
+    // Beside these, what torch/_dynamo and torch/_inductor have on the stack wraps calls that are compiled already, and
+    // those that never are: Optimizer.zero_grad() of every program since PyTorch 2.0.
+    FamilyRule{F::kCompile, "torch/_dynamo/convert_frame.py", "*"},
+    FamilyRule{F::kCompile, "torch/_inductor/compile_fx.py", "*compile*"},
+    FamilyRule{F::kCompile, "torch/_inductor/async_compile.py", "*"},
+    FamilyRule{F::kCompile, "torch/_inductor/codecache.py", "*"},
     FamilyRule{F::kCompile, "triton/compiler/", "*"},
-    FamilyRule{F::kCompile, "triton/runtime/autotuner.py", "*"},
+    FamilyRule{F::kCompile, "triton/runtime/autotuner.py", "*bench*"},
     FamilyRule{F::kCompile, "torch/utils/cpp_extension.py", "*"},
     FamilyRule{F::kCompile, "jax/_src/compiler.py", "*"},
     FamilyRule{F::kCompile, "jax/_src/interpreters/pxla.py", "*compile*"},
     FamilyRule{F::kCompile, "torch/jit/_script.py", "script"},
     FamilyRule{F::kCompile, "torch/jit/_trace.py", "trace*"},
-    FamilyRule{F::kCompile, "triton/backends/", "*"},
+    FamilyRule{F::kCompile, "triton/backends/nvidia/compiler.py", "*"},
+    FamilyRule{F::kCompile, "triton/backends/amd/compiler.py", "*"},
     FamilyRule{F::kCompile, "torch_tensorrt/", "*compile*"},
     FamilyRule{F::kCompile, "deepspeed/ops/op_builder/", "*load*"},
     FamilyRule{F::kCompile, "numba/core/", "*compile*"},
     FamilyRule{F::kCompile, "numba/cuda/", "*compile*"},
     FamilyRule{F::kCompile, "cupy/cuda/compiler.py", "*"},
     FamilyRule{F::kCompile, "pycuda/compiler.py", "*"},
+    FamilyRule{F::kAllocator, "torch/cuda/memory.py", "empty_cache"},
+    FamilyRule{F::kAllocator, "", "empty_cache()"},
+    FamilyRule{F::kAllocator, "", "free_all_blocks()"},
     FamilyRule{F::kTrial, "optuna/study/", "ask"},
     FamilyRule{F::kTrial, "optuna/study/", "tell"},
     FamilyRule{F::kTrial, "optuna/study/_tell.py", "*"},
@@ -331,12 +347,15 @@ std::string_view module_of(std::string_view file) {
   return name.substr(0, name.find('.'));
 }
 
-// Names that hold a word of a family and are about more, or about something else: train_and_validate, load_checkpoint.
+// Names that hold a word of a family and are about more, or about something else: train_and_validate, load_checkpoint,
+// a Transformer, activations that are computed again (checkpointed_forward).
 bool is_about_more(Family family, std::string_view name) {
   const auto has = [&](std::string_view word) { return name.find(word) != std::string_view::npos; };
+  if (family == Family::kTransform) return has("transformer") || has("train");
   if (family != Family::kEvaluation && family != Family::kCheckpoint) return false;
   if (has("train") || has("fit")) return true;
-  return family == Family::kCheckpoint && (has("load") || has("restore") || has("resume"));
+  return family == Family::kCheckpoint &&
+         (has("load") || has("restore") || has("resume") || has("forward") || has("activation") || has("gradient"));
 }
 
 bool is_import(const Frame& frame) { return frame.file.find("importlib") != std::string_view::npos; }

@@ -33,6 +33,7 @@ enum class Family : std::uint8_t {
   kImport,
   kGraph,
   kCompile,
+  kAllocator,
   kTrial,
   kSleep,
   kLock,

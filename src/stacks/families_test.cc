@@ -230,6 +230,28 @@ TEST(Families, CompilersAndCopiesAreKnownByTheirLibraries) {
     EXPECT_EQ(kind_of({kMain, kTrain, frame}).family, Family::kCopy) << frame;
 }
 
+TEST(Families, WhatWrapsEveryCallOfANewPyTorchCompilesNothing) {
+  const std::string wraps = "DisableContext.__call__.<locals>._fn (" + kDist + "torch/_dynamo/eval_frame.py:1240)";
+  EXPECT_EQ(kind_of({kMain, kTrain, "_disable_dynamo.<locals>.inner (" + kDist + "torch/_compile.py:42)", wraps,
+                     "Optimizer.zero_grad (" + kDist + "torch/optim/optimizer.py:1027)"})
+                .family,
+            Family::kOptimizer);
+  EXPECT_EQ(kind_of({kMain, kTrain, wraps, "_compile (" + kDist + "torch/_dynamo/convert_frame.py:700)"}).family,
+            Family::kCompile);
+}
+
+TEST(Families, ATransformerTransformsNoInputAndItsActivationsAreNoCheckpoints) {
+  const std::string forward = "Module._call_impl (" + kDist + "torch/nn/modules/module.py:1)";
+  for (const char* name : {"run_transformer (/u/a.py:1)", "checkpointed_forward (/u/a.py:1)"})
+    EXPECT_EQ(kind_of({kMain, name, forward}).family, Family::kForward) << name;
+  EXPECT_EQ(kind_of({kMain, "transform (/u/a.py:1)"}).family, Family::kTransform);
+}
+
+TEST(Families, GivingMemoryBackIsTheAllocatorsAndHistogramsAreLogging) {
+  EXPECT_EQ(kind_of({kMain, kTrain, "empty_cache (" + kDist + "torch/cuda/memory.py:212)"}).family, Family::kAllocator);
+  EXPECT_EQ(kind_of({kMain, kTrain, "log_histograms (/u/a.py:3)"}).family, Family::kLogging);
+}
+
 TEST(Families, LibrariesThatReadAndNamesOfWhatIsSavedAreKnown) {
   const auto family = [](const std::string& frame) { return kind_of({kMain, kTrain, frame}).family; };
   const std::string std_lib = "/usr/lib/python3.11/";
