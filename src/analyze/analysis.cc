@@ -243,6 +243,12 @@ void keep_window(std::vector<ContextUse>& uses, const Window& window) {
 
 }  // namespace
 
+std::optional<int> Analysis::signal() const {
+  constexpr int kSignals = 128, kLast = 64;
+  const int number = meta.exit_code.value_or(0) - kSignals;
+  return number > 0 && number <= kLast ? std::optional(number) : std::nullopt;
+}
+
 double Analysis::share(Nanos ns) const {
   return ledger.budget() > 0 ? static_cast<double>(ns) / static_cast<double>(ledger.budget()) : 0;
 }

@@ -139,6 +139,8 @@ struct Analysis {
   bool goes_on = false;  // somebody still writes the recording: the window ends with its last reading
   Claims doubtful;       // time of the devices about which readings were lost
 
+  // That ended the job by its exit code, 128 and that, or by what it returned where a shell says so of what it ran.
+  [[nodiscard]] std::optional<int> signal() const;
   [[nodiscard]] double share(Nanos ns) const;  // of the budget
   [[nodiscard]] bool material(Nanos ns) const { return share(ns) >= limits[Threshold::kMaterial]; }
   [[nodiscard]] const MetricStats* stats_of(std::size_t device, Metric metric) const;

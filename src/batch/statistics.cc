@@ -51,7 +51,7 @@ std::string_view BatchStatistics::why_unknown(const std::vector<scheduler::Alone
   for (const scheduler::AloneRate& rate : rates) {
     if (rate.gpu_model != model || rate.alone_attempts == 0) continue;
     if (few(rate.unmeasured_tasks, rate.tasks + rate.unmeasured_tasks))
-      return "tasks differ in length, and those that had a GPU to themselves do not speak for the others";
+      return "the others took other times, and those that had a GPU to themselves may not speak for them";
     return "too few of them had a GPU to themselves from start to end";
   }
   return "none of them had a GPU to itself from start to end";

@@ -105,9 +105,14 @@ void look_at_work(const Facts& f, Reasons& reasons) {
   const Matching& m = f.matching;
   if (m.common == 0) return;
   if (f.unit == Unit::kUneven) {
+    const auto a = batch_size_of(*m.a.front()), b = batch_size_of(*m.b.front());
+    const std::string steps =
+        a.has_value() != b.has_value()
+            ? fmt::format("only {} names a batch size ({:g}): their steps may hold different numbers of samples",
+                          a ? "A" : "B", a.value_or(b.value_or(0)))
+            : "their steps hold different numbers of samples";
     reasons.refuse(CompareReason::kDifferentWork,
-                   "their steps hold different numbers of samples, and neither counts samples "
-                   "(headroom.step(samples=N) does)");
+                   steps + ", and neither counts samples (headroom.step(samples=N) does)");
     return;
   }
   if (f.unit == Unit::kNone) {

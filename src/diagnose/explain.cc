@@ -291,6 +291,7 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
   else if (too_few)
     std::erase_if(e.findings, [](const Finding& finding) { return !is_plain_fact(finding); });
   e.path = options.path;
+  e.too_few = too_few;
   e.headline = diagnose::headline(a, e.findings);
   if (!too_few) e.bound = diagnose::bound_of(a);
   e.pipeline = diagnose::pipeline(a);

@@ -131,6 +131,22 @@ std::optional<Pipes> pipes_of(const Analysis& a) {
   return std::nullopt;
 }
 
+// Whether somebody read what the job printed, whatever it told.
+bool read_its_output(const RecordingMeta& meta) {
+  return meta.tiers.find('L') != std::string::npos ||
+         std::any_of(meta.missing_tiers.begin(), meta.missing_tiers.end(),
+                     [](const MissingTier& one) { return one.tier == 'L' && one.why == kOutputToldNothing; });
+}
+
+// What would tell.
+std::string precision_untold(const Analysis& a) {
+  if (a.meta.origin != "run" && !a.job.batch.present) return "the recording does not tell";
+  const bool could_read = !a.job.batch.present && !read_its_output(a.meta);
+  return could_read
+             ? "not told: run --output-lines reads what the job prints of it, or headroom.params(precision=...) says it"
+             : "not told: headroom.params(precision=...) in the job says it";
+}
+
 // Tensor pipes work on TF32, too, which many libraries use unasked: only their idleness while kernels run tells.
 HealthCheck mixed_precision(const Analysis& a) {
   const std::optional<Pipes> pipes = pipes_of(a);
@@ -147,9 +163,7 @@ HealthCheck mixed_precision(const Analysis& a) {
     return {"mixed_precision", Answer::kUnknown,
             "torch.autocast is on its Python stacks: it is in use unless it was switched off (enabled=False)" +
                 (active.empty() ? "" : "; " + active)};
-  if (!pipes)
-    return {"mixed_precision", Answer::kUnknown,
-            "not told: run --output-lines reads what the job prints of it, or headroom.params(precision=...) says it"};
+  if (!pipes) return {"mixed_precision", Answer::kUnknown, precision_untold(a)};
   if (pipes->tensor > a.limits[Threshold::kTensorUsed] * pipes->engine)
     return {"mixed_precision", Answer::kUnknown, active + ": by mixed precision, or by TF32"};
   return {"mixed_precision", Answer::kNo, active};
@@ -278,13 +292,6 @@ HealthCheck no_hang(const Analysis& a, const HealthCheck& progress) {
   return {"no_hang", Answer::kUnknown, progress.evidence};
 }
 
-// Whether somebody read what the job printed, whatever it told.
-bool read_its_output(const RecordingMeta& meta) {
-  return meta.tiers.find('L') != std::string::npos ||
-         std::any_of(meta.missing_tiers.begin(), meta.missing_tiers.end(),
-                     [](const MissingTier& one) { return one.tier == 'L' && one.why == kOutputToldNothing; });
-}
-
 HealthCheck no_out_of_memory(const Analysis& a) {
   constexpr const char* kCheck = "no_out_of_memory";
   if (a.job.batch.present) {
@@ -304,7 +311,8 @@ HealthCheck no_out_of_memory(const Analysis& a) {
     return {kCheck, Answer::kYes, "none that ended the job: exit code 0"};
   return {
       kCheck, Answer::kUnknown,
-      read_its_output(a.meta) ? "neither the end of the job nor a line of its output says" : "its output was not read"};
+      read_its_output(a.meta) ? "neither the end of the job nor a line of its output says that it failed so"
+                                : "its output was not read"};
 }
 
 // How the last attempt of each task of a batch went.
@@ -338,11 +346,11 @@ HealthCheck ended_well(const Analysis& a) {
   const auto code = a.meta.exit_code;
   if (!code) return {"ended_well", Answer::kUnknown, "the end of the job was not recorded"};
   if (*code == 0) return {"ended_well", Answer::kYes, "exit code 0"};
-  if (*code > 128)
+  if (const auto signal = a.signal())
     return {"ended_well", Answer::kNo,
             a.returned ? fmt::format("exit code {}, with which shells say that signal {} ended what they ran", *code,
-                                     *code - 128)
-                       : fmt::format("ended by signal {}", *code - 128)};
+                                     *signal)
+                       : fmt::format("ended by signal {}", *signal)};
   return {"ended_well", Answer::kNo, fmt::format("exit code {}{}", *code, output_unread(a.meta))};
 }
 

@@ -25,9 +25,8 @@ bool many_in_turn(const Analysis& a, const std::vector<const ContextUse*>& row) 
 }
 
 bool failed(const Analysis& a) {
-  constexpr int kSignals = 128;  // and above: somebody ended it
-  const int code = a.meta.exit_code.value_or(0);
-  return !a.job.batch.present && a.window.end >= a.meta.end && code > 0 && code < kSignals;
+  const bool by_somebody = a.signal().has_value();
+  return !a.job.batch.present && a.window.end >= a.meta.end && a.meta.exit_code.value_or(0) > 0 && !by_somebody;
 }
 
 bool ran_out_again(const Analysis& a) {

@@ -215,8 +215,10 @@ struct KernelLoad {
   const char* when = "all in all";
   double busy = 0;
   std::optional<double> memory, power, limit;  // shares of the time; watts
-  std::optional<double> sm;                    // share of the SMs' time …
-  std::optional<double> sm_of_kernels;         // … and of it while kernels ran, where the engine's activity is known
+  std::optional<double> sm;                    // share of the SMs' time
+  // Of the time in which kernels ran, where the engine's activity is known: of the SMs, of the tensor and the FP64 pipes,
+  // and of the memory's bandwidth.
+  std::optional<double> sm_of_kernels, tensor_of_kernels, fp64_of_kernels, dram_of_kernels;
 
   [[nodiscard]] bool low(const Thresholds& limits) const {
     const double low_sm = limits[Threshold::kLowSmActive];
@@ -225,6 +227,14 @@ struct KernelLoad {
     if (sm) return *sm < low_sm;
     const bool low_power = !limit || (power && *power <= limits[Threshold::kLowPower] * *limit);
     return memory && *memory <= limits[Threshold::kLowMemoryTraffic] && low_power;
+  }
+
+  // They fill the SMs and neither the memory nor the pipes that multiply matrices: float32 arithmetic, above all.
+  [[nodiscard]] bool without_tensor_pipes(const Thresholds& limits) const {
+    constexpr double kFullSms = 0.7, kHardly = 0.1, kBandwidth = 0.5;  // by judgement; bf16 on an H200: 0.5 and more
+    return busy >= limits[Threshold::kMaterial] && sm_of_kernels.value_or(0) >= kFullSms &&
+           tensor_of_kernels.value_or(1) < kHardly && fp64_of_kernels.value_or(0) < kHardly &&
+           dram_of_kernels.value_or(1) < kBandwidth;
   }
 };
 
@@ -247,7 +257,13 @@ KernelLoad kernel_load(const Analysis& a, std::size_t device) {
     }
   load.sm = mean(Metric::kSmActive);
   const auto engine = mean(Metric::kGraphicsActive);
-  if (load.sm && engine && *engine > 0) load.sm_of_kernels = std::min(1.0, *load.sm / *engine);
+  const auto of_kernels = [&](std::optional<double> share) {
+    return share && engine && *engine > 0 ? std::optional(std::min(1.0, *share / *engine)) : std::nullopt;
+  };
+  load.sm_of_kernels = of_kernels(load.sm);
+  load.tensor_of_kernels = of_kernels(mean(Metric::kTensorActive));
+  load.fp64_of_kernels = of_kernels(mean(Metric::kFp64Active));
+  load.dram_of_kernels = of_kernels(mean(Metric::kDramActive));
   load.limit = a.devices[device].device.power_limit_watts;
   return load;
 }
@@ -267,12 +283,37 @@ std::vector<std::string> evidence_of(const KernelLoad& load) {
 
 }  // namespace
 
+namespace {
+
+Finding no_tensor_pipes(const Analysis& a, std::size_t device, const KernelLoad& load) {
+  Finding finding;
+  finding.cause = Cause::kBusyButInefficient;
+  finding.confidence = Confidence::kLow;
+  finding.tiers = "N";
+  finding.title = fmt::format("{}: its kernels hardly use its tensor cores", a.device_name(device));
+  finding.evidence = {fmt::format("while they run, {} of its SMs are active, the tensor pipes {} of the time, and the "
+                                  "memory moves {} of what it could",
+                                  human_percent(*load.sm_of_kernels), human_percent(*load.tensor_of_kernels),
+                                  human_percent(*load.dram_of_kernels))};
+  append(finding.evidence, evidence_of(load));
+  finding.told_apart_from = {"kernels that wait for memory: its bandwidth is not what limits them"};
+  finding.advice =
+      "if these are matrix products or convolutions in float32: torch.set_float32_matmul_precision('high') (TF32), or "
+      "torch.autocast with bfloat16";
+  finding.would_overturn = "a profile of the kernels (Nsight Systems): others than matrix products have no use for them";
+  return finding;
+}
+
+}  // namespace
+
 // "100 %" means that a kernel was resident, not that it did much. A question, not a loss: it costs no idle time.
 std::vector<Finding> busy_but_inefficient(const Analysis& a) {
   std::vector<Finding> findings;
   for (std::size_t device = 0; device < a.devices.size(); ++device) {
     const KernelLoad load = kernel_load(a, device);
-    if (!load.low(a.limits) || a.stalls[device]) continue;
+    if (a.stalls[device]) continue;
+    if (load.without_tensor_pipes(a.limits)) findings.push_back(no_tensor_pipes(a, device, load));
+    if (!load.low(a.limits)) continue;
     Finding finding;
     finding.candidates = {Cause::kLaunchBound, Cause::kBusyButInefficient, Cause::kBatchTooSmall};
     finding.confidence = Confidence::kLow;

@@ -43,9 +43,9 @@ std::vector<ClaimedPiece> tails_of(const Analysis& a, Nanos lasting) {
 
 // Whether somebody else ended the job: by a signal, or as its time was over (timeout of the GNU coreutils).
 bool ended_by_others(const Analysis& a) {
-  constexpr int kTimedOut = 124, kSignals = 128;  // exit codes: this one, and those above that one
+  constexpr int kTimedOut = 124;
   if (a.job.batch.present || a.window.end < a.meta.end || !a.meta.exit_code) return false;
-  return *a.meta.exit_code > kSignals ||
+  return a.signal() ||
          (*a.meta.exit_code == kTimedOut &&
           std::any_of(a.processes.begin(), a.processes.end(), [](const RecordedProcess& process) {
             return process.facts.in_job && process.facts.comm == "timeout";

@@ -34,6 +34,7 @@ std::string mask_sentence(const Analysis& a) {
     if (use.ours && use.process) holders.insert(*use.process);
   for (const RecordedProcess& process : a.processes)
     if (holders.contains(process.source)) masks.insert(mask_of(process.facts));
+  if (masks.empty() && a.job.batch.present) return "each task had its own CUDA_VISIBLE_DEVICES, from headroom batch";
   if (masks.empty()) {
     const auto root = job_root(a);
     return fmt::format("CUDA_VISIBLE_DEVICES was {} when the job started", root ? mask_of(*root) : "not set");

@@ -12,6 +12,19 @@
 
 namespace headroom::diagnose {
 
+namespace {
+
+// How many processes of the job may have had a context between two looks at the driver's list.
+std::int64_t short_lived(const Analysis& a) {
+  const Nanos looks = 2 * a.meta.interval;  // the list is read at some readings only
+  return std::count_if(a.processes.begin(), a.processes.end(), [&](const RecordedProcess& process) {
+    const auto& end = process.facts.end;
+    return process.facts.in_job && end && *end - process.facts.start < looks;
+  });
+}
+
+}  // namespace
+
 std::vector<Finding> owners_unknown(const Analysis& a) {
   if (!a.job.owners_unknown) return {};
   Finding finding;
@@ -36,6 +49,13 @@ std::vector<Finding> owners_unknown(const Analysis& a) {
     finding.title = "Whose kernels ran is unknown: the driver named no process of this short job";
     finding.advice = fmt::format("a longer run{}; if that stays so: headroom doctor",
                                  looks_often(a) ? "" : ", or one looked at more often (headroom run -i 100ms)");
+  } else if (const std::int64_t shorter = short_lived(a); shorter > 0 && !looks_often(a)) {
+    finding.title = "Whose kernels ran is unknown: no look at the driver's list found a process of the job there";
+    finding.evidence.push_back(fmt::format("{} of the job lived for less than {}: {} may have been on a GPU between two "
+                                           "looks",
+                                           count_of(shorter, "process", "processes"), human_duration(2 * a.meta.interval),
+                                           shorter == 1 ? "it" : "they"));
+    finding.advice = "look more often (headroom run -i 100ms); if that stays so: headroom doctor";
   } else {
     finding.advice =
         "in a container: start it with --pid=host, or run headroom inside it; without root: look whether /proc hides "

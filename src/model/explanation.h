@@ -169,6 +169,7 @@ struct Explanation {
   std::string path;  // of the recording; "" while it is not one
   RecordingMeta meta;
   std::string headline;  // one or two plain sentences
+  bool too_few = false;  // it was looked at too seldom, or for too short a time, to judge the rest by it
   Ledger ledger;
   std::vector<std::vector<Slice>> slices;  // per device of the ledger
   std::vector<DeviceStats> devices;

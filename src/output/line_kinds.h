@@ -28,6 +28,7 @@ enum class LineKind : std::uint8_t {
   kBoostingEnds,
   kStep,
   kRate,
+  kMetrics,
 };
 
 struct LineRule {
@@ -46,12 +47,17 @@ inline constexpr std::array kLineRules{
              "Hugging Face Trainer"},
     LineRule{LineKind::kTrainingEnds, R"(^`?Trainer\.fit`? stopped: )",
              "`Trainer.fit` stopped: `max_epochs=5` reached.", "PyTorch Lightning"},
-    LineRule{LineKind::kEpochBegins, R"((?i)^[-=*#\s]*epoch[ :#]*\[?\d+\]?(?:\s*(?:/|of)\s*\d+)?\]?[-=*#:.\s]*$)",
+    LineRule{LineKind::kEpochBegins,
+             R"((?i)^[-=*#\s]*(?:(?:starting|start|beginning|begin)(?: of)? )?(?:train(?:ing)? )?epoch[ :#]*\[?\d+\]?(?:\s*(?:/|of)\s*\d+)?\]?[-=*#:.\s]*$)",
              "Epoch 3/5", "Keras and many scripts"},
     LineRule{
         LineKind::kEpochTold,
-        R"((?i)^[-=*#\s]*(?:train(?:ing)?:? )?epoch[ :#]*[\[(]?\d+\s*(?:/|of)\s*\d+[\])]?[ \t,:;|-].*(?:loss|acc|auc|f1|rmse|mae|error|score|perplexity|ppl)\w*\s*[:=| ]\s*[-+\d.])",
+        R"((?i)^[-=*#\s\[(]*(?:train(?:ing)?:? )?epoch[ :#]*[\[(]?\d+\s*(?:/|of)\s*\d+[\])]?[ \t,:;|-].*(?:loss|acc|auc|f1|rmse|mae|error|score|perplexity|ppl)\w*\s*[:=| ]\s*[-+\d.])",
         "Epoch 3/5 | loss 0.34 | val_loss 0.41", "many scripts"},
+    LineRule{
+        LineKind::kEpochTold,
+        R"((?i)^[-=*#\s\[(]*(?:train(?:ing)? )?epoch[ :#]*[\[(]?\d+\s*(?:/|of)\s*\d+[\])]?[ :,-]*(?:is )?(?:completed?|finished|done|ended)\b)",
+        "Epoch 3/5 completed in 4:12", "many scripts"},
     LineRule{LineKind::kValidationBegins, R"(^\*{3,} Running (?i:evaluation|prediction) \*{3,}$)",
              "***** Running Evaluation *****", "Hugging Face Trainer"},
     LineRule{
@@ -134,6 +140,11 @@ inline constexpr std::array kLineRules{
         LineKind::kRate,
         R"((?i)(?:^|[\s=:(|])([\d,]*\d(?:\.\d+)?) ?(samples|sample|images|image|imgs|img|examples|tokens|tok|steps|iterations|iters)/s(?:ec|econd)?\b)",
         "speed: 512.3 samples/s", "many scripts"},
+    // Alone on its line, with others at most.
+    LineRule{
+        LineKind::kMetrics,
+        R"((?i)^[-=*#>\s]*(?:(?:[a-z]\w*[ _/-]){0,2}\w*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl)\s*[:=]\s*[-+]?\d[\d.]*(?:e[-+]?\d+)?%?[\s,;|]*)+$)",
+        "Train Loss: 0.34, Train Acc: 91.2%", "many scripts"},
 };
 
 struct LineMatch {

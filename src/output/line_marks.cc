@@ -87,6 +87,8 @@ const std::vector<Mark>& LineMarks::take(std::string_view line, Nanos at) {
     if (!(after_best && match.rule->kind == LineKind::kBoostingRow) &&
         !(match.rule->kind == LineKind::kEpochTold && has(LineKind::kStep)))
       take_kind(match, body);
+  if (has(LineKind::kEpochTold) || has(LineKind::kValidationEnds) || has(LineKind::kStep) || has(LineKind::kMetrics))
+    take_metrics(body, Form::kWords);
   return marks_;
 }
 
@@ -223,10 +225,24 @@ void LineMarks::take_metrics(std::string_view text, Form form) {
   static const RE2 equals(fmt::format(R"(([A-Za-z][\w/.-]*)={}(?:,|\s|$))", kValue));
   static const RE2 colon(fmt::format(R"(([A-Za-z][\w/.-]*): *{}(?:,|\s|$))", kValue));
   static const RE2 dash_colon(fmt::format(R"((?:^|\s)- ([A-Za-z][\w/. -]*?): {}(?:\s|$))", kValue));
-  const RE2& one = form == Form::kEquals ? equals : form == Form::kColon ? colon : dash_colon;
+  static const RE2 words(
+      fmt::format(R"((?i)\b((?:[a-z]\w*[ _/-]){{0,2}}\w*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl))\s*[:=|]?\s*{}%?)"
+                  R"((?:[\s,;|)\]]|$))",
+                  kValue));
+  const RE2& one = form == Form::kEquals  ? equals
+                   : form == Form::kColon ? colon
+                   : form == Form::kWords ? words
+                                          : dash_colon;
   re2::StringPiece rest(text.data(), text.size()), name, value;
   while (RE2::FindAndConsume(&rest, one, &name, &value))
-    if (const auto number = figure({value.data(), value.size()})) metric({name.data(), name.size()}, *number);
+    if (const auto number = figure({value.data(), value.size()})) {
+      std::string called(name.data(), name.size());
+      if (form == Form::kWords) {  // "Train Loss" is the train_loss of others
+        called = lower(called);
+        std::replace_if(called.begin(), called.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
+      }
+      metric(called, *number);
+    }
 }
 
 // Several ranks may say of the same epoch that it begins.
@@ -338,6 +354,8 @@ void LineMarks::take_kind(const LineMatch& match, std::string_view line) {
     case LineKind::kStep:
       if (const auto number = parse_number<std::int64_t>(first)) take_step(*number, line);
       if (interrupted() && !validation_bar_open_) resume();
+      return;
+    case LineKind::kMetrics:
       return;
     case LineKind::kRate:
       if (const auto value = figure(first)) {

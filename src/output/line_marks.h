@@ -50,7 +50,8 @@ class LineMarks {
   void at_step(std::int64_t number, std::optional<std::int64_t> of, bool in_epoch);
   void take_row(std::string_view line);
   void take_boosting_row(std::string_view number, std::string_view cells);
-  enum class Form : std::uint8_t { kEquals, kColon, kDashColon };  // "loss=0.3, acc=0.9", "loss: 0.3", " - loss: 0.3"
+  // "loss=0.3, acc=0.9", "loss: 0.3", " - loss: 0.3", "| Train Loss 0.3 |"
+  enum class Form : std::uint8_t { kEquals, kColon, kDashColon, kWords };
   void take_metrics(std::string_view text, Form form);
   void phase(std::string_view name);
   void resume() { phase(base_); }

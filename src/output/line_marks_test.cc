@@ -379,6 +379,25 @@ TEST(LineMarks, EpochsAreCountedAndAnInterruptionBeginsNone) {
   EXPECT_THAT(said.nths, ElementsAre(1, 0, 1, 2, 3));
 }
 
+TEST(LineMarks, LossesOfWholeLinesAreMetrics) {
+  Said said;
+  said.print("Epoch 1/3 | loss 0.50 | val_loss 0.41\n[epoch 2/3] Train Loss: 0.40 Val Acc: 91.5%\nTest Accuracy = 0.93\n");
+  said.print("step 10/20 | loss 0.3 | 12 ms\nthe loss was 12 then, and accuracy: none\n");
+  EXPECT_EQ(said.metrics, (std::map<std::string, double>{{"loss", 0.3},
+                                                         {"val_loss", 0.41},
+                                                         {"train_loss", 0.4},
+                                                         {"val_acc", 91.5},
+                                                         {"test_accuracy", 0.93}}));
+}
+
+TEST(LineMarks, EpochsThatBeginOrEndInWordsTellHowFarItIs) {
+  Said begins, ends;
+  begins.print("Starting epoch 1/3\nStarting epoch 2/3...\n");
+  EXPECT_THAT(begins.progress, ElementsAre("epoch 1/3 begun", "epoch 2/3 begun"));
+  ends.print("Epoch 1/3 completed in 4:12\n[epoch 2/3] done\n[epoch 3/3] Train Loss: 0.36\n");
+  EXPECT_THAT(ends.progress, ElementsAre("epoch 1/3 done", "epoch 2/3 done", "epoch 3/3 done"));
+}
+
 TEST(LineMarks, RatesAreMetrics) {
   Said said;
   said.print("Speed: 1,512.3 samples/s\nthroughput: 9000 tokens/sec\n");

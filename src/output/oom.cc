@@ -31,6 +31,7 @@ constexpr std::array kPatterns{
     Pattern{OomKind::kJax, "xlaruntimeerror: resource_exhausted", "out of memory"},
     Pattern{OomKind::kJax, "xlaruntimeerror: resource_exhausted", "failed to allocate"},
     Pattern{OomKind::kJax, "jaxruntimeerror: resource_exhausted", ""},
+    Pattern{OomKind::kJax, "resource_exhausted: out of memory", ""},
     Pattern{OomKind::kTensorFlow, "resourceexhaustederror", "oom when allocating tensor"},
     Pattern{OomKind::kTensorFlow, "resource_exhausted: oom when allocating", ""},
     Pattern{OomKind::kTensorFlow, "oom when allocating tensor with shape", ""},
