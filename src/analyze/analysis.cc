@@ -97,20 +97,12 @@ std::int64_t counted(std::int64_t before, std::int64_t now) {
   return before < kWrap ? now + kWrap - before : 0;
 }
 
-// What is copied before, the model above all, no kernel waits for.
-Window from_first_kernel(const std::vector<Slice>& slices, Window window) {
-  const auto first =
-      std::find_if(slices.begin(), slices.end(), [](const Slice& slice) { return is_busy(slice.account); });
-  if (first != slices.end()) window.begin = first->begin;
-  return window;
-}
-
 // Bytes that came to the device over PCIe: by GPM's rates where there are any, else by the counter.
-std::optional<double> copied_to(const Track& track, const Window& window) {
+std::optional<std::vector<CopiedBytes>> copied_to(const Track& track, const Window& window) {
   const Column *total = track.find(Metric::kPcieRx), *rate = track.find(Metric::kPcieRxRate);
   for (std::size_t row = 0; rate && total && row < track.at.size(); ++row)
     if (rate->has(row)) total = nullptr;
-  std::optional<double> bytes;
+  std::optional<std::vector<CopiedBytes>> copied;
   std::optional<std::size_t> before;
   for (std::size_t row = 0; row < track.at.size(); ++row) {
     const Column* column = total ? total : rate;
@@ -119,9 +111,10 @@ std::optional<double> copied_to(const Track& track, const Window& window) {
     if (!last || track.at[row] <= window.begin || track.at[*last] >= window.end) continue;
     const double more = total ? static_cast<double>(counted(total->values[*last], total->values[row]))
                               : static_cast<double>(rate->values[row]) * seconds(track.at[row] - track.at[*last]);
-    bytes = bytes.value_or(0) + more;
+    if (!copied) copied.emplace();
+    copied->push_back({track.at[*last], track.at[row], more});
   }
-  return bytes;
+  return copied;
 }
 
 // Without any activity while another device works: no context where contexts are known, else no utilisation.
@@ -501,7 +494,7 @@ Analysis analyze(const Recording& recording, Window window, const Thresholds& li
     a.busy_error.push_back(busy_error(recording, a.devices[i].source, a.window.begin, a.window.end, limits));
     a.memory_ends.push_back(a.window.end >= recording.meta.end ? memory_end(recording, a.devices[i], a.window)
                                                                : std::nullopt);
-    a.copied_bytes.push_back(copied_to(track, from_first_kernel(a.devices[i].slices, a.window)));
+    a.copied.push_back(copied_to(track, a.window));
     a.links.push_back(link_under_load(track, a.devices[i].device, readings, limits));
     a.profiles.push_back(device_profile(recording, a.devices[i].source, a.window.begin, a.window.end));
   }

@@ -50,9 +50,15 @@ struct Tenant {
 
 // What a recording cannot know and a person may.
 struct Told {
-  std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
-  std::vector<stacks::FamilyRule> families;        // before the rules that are built in
+  std::optional<Nanos> job_duration;         // how long the job itself ran, for logs of a whole box
+  std::vector<stacks::FamilyRule> families;  // before the rules that are built in
   SourceText source_text;
+};
+
+// Over PCIe to a device, between two readings.
+struct CopiedBytes {
+  Nanos begin = 0, end = 0;
+  double bytes = 0;
 };
 
 struct LostDevice {
@@ -99,9 +105,8 @@ struct Analysis {
   std::vector<std::optional<Stall>> stalls;         // by position in `devices`
   WaitsInKernels waits_in_kernels;                  // none in a batch
   std::vector<std::optional<QuietEnd>> quiet_ends;  // by position in `devices`
-  // By position in `devices`: to it over PCIe from its first kernel on; absent if not counted.
-  std::vector<std::optional<double>> copied_bytes;
-  std::vector<std::optional<PcieLink>> links;       // by position in `devices`; absent if hardly looked at
+  std::vector<std::optional<std::vector<CopiedBytes>>> copied;  // by position in `devices`; absent if not counted
+  std::vector<std::optional<PcieLink>> links;                   // by position in `devices`; absent if hardly looked at
   std::vector<std::optional<MemoryEnd>> memory_ends;  // by position in `devices`; for a window up to the end only
   std::optional<SaidOutOfMemory> out_of_memory;
   std::optional<int> returned;  // by the job, with which it ended; nothing where a signal ended it, or nobody says

@@ -64,10 +64,10 @@ constexpr std::array<Rule, 31> kRules{never_uses_gpu,
                                       exposed_communication,
                                       slow_rank};
 
-constexpr std::array<IdleRule, 13> kIdleRules{
-    idle_checkpoint, idle_input,        idle_host_code, idle_unknown,      idle_validation, idle_copies,
-    idle_sync,       restarted_workers, waiting_ranks,  waiting_for_peers, uneven_gpus,     wanting_cores,
-    wanting_memory};
+constexpr std::array<IdleRule, 14> kIdleRules{idle_checkpoint, idle_input,        idle_host_code, idle_unknown,
+                                              idle_validation, idle_copies,       idle_sync,      restarted_workers,
+                                              waiting_ranks,   waiting_for_peers, uneven_gpus,    wanting_cores,
+                                              wanting_memory,  slow_first_steps};
 
 // What may be of starts: idle time before the first kernel, and start-up; where several processes had a device, the
 // other idle time there, too, as readings do not tell when each one's first kernel began.
@@ -264,8 +264,8 @@ Explanation explain(const Recording& recording, const ExplainOptions& options,
     window.end = std::min(window.end, window.begin + options.window->second);
     window.begin = std::min(window.end, window.begin + options.window->first);
   }
-  Analysis a = analyze(recording, window, options.limits,
-                       {options.job_duration, options.families, options.source_text});
+  Analysis a =
+      analyze(recording, window, options.limits, {options.job_duration, options.families, options.source_text});
   if (look) look(a);
   std::vector<Finding> findings;
   const auto take = [&](std::vector<Finding> found) {

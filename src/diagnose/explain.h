@@ -20,11 +20,11 @@ struct Analysis;
 struct ExplainOptions {
   std::string path;  // of the recording, for the answer
   std::optional<std::int64_t> file_bytes;
-  std::optional<Nanos> job_duration;               // how long the job itself ran, for logs of a whole box
-  std::optional<std::pair<Nanos, Nanos>> window;   // offsets from the recording's start; default: all of it
-  std::vector<stacks::FamilyRule> families;        // of stacks: the user's own rules
-  SourceText source_text;                          // of the job's code
-  Thresholds limits;                               // others than the table's only to ask what they decide
+  std::optional<Nanos> job_duration;              // how long the job itself ran, for logs of a whole box
+  std::optional<std::pair<Nanos, Nanos>> window;  // offsets from the recording's start; default: all of it
+  std::vector<stacks::FamilyRule> families;       // of stacks: the user's own rules
+  SourceText source_text;                         // of the job's code
+  Thresholds limits;                              // others than the table's only to ask what they decide
 };
 
 // From a recording to an explanation: pure, the same answer for the same recording. `look` is shown the analysis that

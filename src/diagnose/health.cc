@@ -309,10 +309,9 @@ HealthCheck no_out_of_memory(const Analysis& a) {
             fmt::format("its output says at {}: {}", a.when(a.out_of_memory->last), a.out_of_memory->words)};
   if (a.window.end >= a.meta.end && a.meta.exit_code == 0)
     return {kCheck, Answer::kYes, "none that ended the job: exit code 0"};
-  return {
-      kCheck, Answer::kUnknown,
-      read_its_output(a.meta) ? "neither the end of the job nor a line of its output says that it failed so"
-                                : "its output was not read"};
+  return {kCheck, Answer::kUnknown,
+          read_its_output(a.meta) ? "neither the end of the job nor a line of its output says that it failed so"
+                                  : "its output was not read"};
 }
 
 // How the last attempt of each task of a batch went.
@@ -348,9 +347,9 @@ HealthCheck ended_well(const Analysis& a) {
   if (*code == 0) return {"ended_well", Answer::kYes, "exit code 0"};
   if (const auto signal = a.signal())
     return {"ended_well", Answer::kNo,
-            a.returned ? fmt::format("exit code {}, with which shells say that signal {} ended what they ran", *code,
-                                     *signal)
-                       : fmt::format("ended by signal {}", *signal)};
+            a.returned
+                ? fmt::format("exit code {}, with which shells say that signal {} ended what they ran", *code, *signal)
+                : fmt::format("ended by signal {}", *signal)};
   return {"ended_well", Answer::kNo, fmt::format("exit code {}{}", *code, output_unread(a.meta))};
 }
 

@@ -120,9 +120,27 @@ Causes waited_for(const Analysis& a, const HostSummary& s, bool in_pauses) {
   return causes;
 }
 
+namespace {
+
+// What came over PCIe to a device between readings in which some of its claimed time lies: at most of that time, at
+// least all that was copied in it. Nothing where it was not counted.
+std::optional<double> copied_in(const Analysis& a, std::size_t device, const Claims& claims) {
+  if (!a.copied[device]) return std::nullopt;
+  double bytes = 0;
+  auto piece = std::find_if(claims.begin(), claims.end(), [&](const ClaimedPiece& p) { return p.device == device; });
+  for (const CopiedBytes& copied : *a.copied[device]) {
+    while (piece != claims.end() && piece->device == device && piece->end <= copied.begin) ++piece;
+    if (piece == claims.end() || piece->device != device) break;
+    if (piece->begin < copied.end) bytes += copied.bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
 double copying(const Analysis& a, const Claims& claims) {
   double bytes = 0;
-  for (const auto& copied : a.copied_bytes) bytes += copied.value_or(0);
+  for (std::size_t device = 0; device < a.copied.size(); ++device) bytes += copied_in(a, device, claims).value_or(0);
   return bytes / a.limits[Threshold::kPageable] / std::max(1e-9, seconds(length(claims)));
 }
 
@@ -140,8 +158,9 @@ bool too_few_for_the_link(const Analysis& a, const Claims& claims) {
   double time = 0;
   for (const std::size_t device : devices_of(claims)) {
     const auto rate = a.links[device] ? a.links[device]->bytes_per_second() : std::nullopt;
-    if (!rate || !a.copied_bytes[device]) return false;
-    time += *a.copied_bytes[device] / (kFarSide * *rate);
+    const auto bytes = copied_in(a, device, claims);
+    if (!rate || !bytes) return false;
+    time += *bytes / (kFarSide * *rate);
   }
   return time < a.limits[Threshold::kMaterial] * seconds(length(claims));
 }
@@ -152,8 +171,9 @@ std::optional<double> copying_at_the_link(const Analysis& a, const Claims& claim
   double time = 0;
   for (const std::size_t device : devices_of(claims)) {
     const auto rate = a.links[device] ? a.links[device]->bytes_per_second() : std::nullopt;
-    if (!rate || !a.copied_bytes[device]) return std::nullopt;
-    time += *a.copied_bytes[device] / *rate;
+    const auto bytes = copied_in(a, device, claims);
+    if (!rate || !bytes) return std::nullopt;
+    time += *bytes / *rate;
   }
   return time / std::max(1e-9, seconds(length(claims)));
 }
@@ -184,7 +204,7 @@ void may_be_the_link(const Analysis& a, Finding& finding) {
 
 void exclude_copies(const Analysis& a, Finding& finding) {
   if (too_few_for_the_link(a, finding.claims)) std::erase(finding.candidates, Cause::kPcieOrNuma);
-  const bool counted = std::all_of(a.copied_bytes.begin(), a.copied_bytes.end(), [](const auto& b) { return b; });
+  const bool counted = std::all_of(a.copied.begin(), a.copied.end(), [](const auto& bytes) { return bytes; });
   if (!counted || copying(a, finding.claims) >= a.limits[Threshold::kMaterial]) return;
   if (std::erase(finding.candidates, Cause::kPageableCopies) > 0)
     finding.told_apart_from.push_back("copies: hardly any bytes came over PCIe");

@@ -177,8 +177,7 @@ void claim_waits_beside(const Analysis& a, const Claims& beside, Finding& findin
 
 Claims rank_waits(const Analysis& a, const Claims& known) {
   if (!has_ranks(a)) return {};
-  const Claims idle =
-      without(claim_accounts(a, {Account::kHostCode, Account::kUnexplained, Account::kPeers}), known);
+  const Claims idle = without(claim_accounts(a, {Account::kHostCode, Account::kUnexplained, Account::kPeers}), known);
   std::set<std::size_t> devices;
   for (const ClaimedPiece& piece : idle) devices.insert(piece.device);
   const HostSummary s = host_during(a.job, a.devices, idle);
@@ -217,6 +216,47 @@ LateRank late_rank(const Analysis& a, const Claims& known) {
   return late;
 }
 
+namespace {
+
+bool launches(const Analysis& a, const ClaimedPiece& piece) {
+  if (piece.where < 0) return false;
+  const auto known = a.families.find(a.ledger.places[static_cast<std::size_t>(piece.where)]);
+  return known != a.families.end() && info(known->second).busy == stacks::Busy::kLaunches;
+}
+
+// From the end of a device's start-up, which may go on after its first kernels, to its last kernel.
+std::optional<Window> after_start(const DeviceTime& device) {
+  constexpr Nanos kAFew = kSecond;  // of kernels: an import after these is a late one
+  std::optional<Window> after;
+  Nanos computed = 0;
+  for (const Slice& slice : device.slices) {
+    if (slice.account == Account::kStartup && computed < kAFew) after = Window{slice.end, slice.end};
+    if (slice.account != Account::kUseful) continue;
+    computed += slice.end - slice.begin;
+    if (after) after->end = slice.end;
+  }
+  return after;
+}
+
+}  // namespace
+
+Claims first_steps(const Analysis& a, const Claims& idle) {
+  constexpr Nanos kSoon = 4 * kSecond, kGoesOn = 2 * kSecond;  // after the start-up; after that
+  constexpr Nanos kLess = 4;                                   // later, by that factor
+  if (a.job.batch.present) return {};
+  Claims soon;
+  Nanos later = 0;
+  for (const ClaimedPiece& piece : in_pauses(a, idle)) {
+    const auto work = after_start(a.devices[piece.device]);
+    if (!work || work->length() < kSoon + kGoesOn || piece.begin < work->begin || !launches(a, piece)) continue;
+    if (piece.begin < work->begin + kSoon)
+      soon.push_back(piece);
+    else
+      later += piece.end - piece.begin;
+  }
+  return kLess * later <= length(soon) ? soon : Claims{};
+}
+
 IdleParts idle_parts(const Analysis& a) {
   IdleParts parts{.beside_checkpoint = waits_beside(a, Account::kCheckpoint),
                   .beside_validation = waits_beside(a, Account::kValidationHost),
@@ -225,6 +265,7 @@ IdleParts idle_parts(const Analysis& a) {
   const Claims known = united(parts.beside_checkpoint, parts.beside_validation);
   parts.ranks = rank_waits(a, known);
   parts.late = late_rank(a, known);
+  parts.first_steps = first_steps(a, open_time(a, parts, {Account::kHostCode}));
   if (memory_was_short(a)) {
     const Claims idle = open_time(a, parts, {Account::kInput, Account::kHostCode, Account::kUnexplained});
     parts.swapping = swapping(a, idle);
@@ -237,8 +278,9 @@ IdleParts idle_parts(const Analysis& a) {
 Claims open_time(const Analysis& a, const IdleParts& parts, std::initializer_list<Account> accounts) {
   Claims claims = claim_accounts(a, accounts);
   if (claims.empty()) return claims;
-  for (const Claims* taken : {&parts.beside_checkpoint, &parts.beside_validation, &parts.restarts.pauses, &parts.uneven.claims, &parts.ranks, &parts.late.claims,
-                              &parts.swapping, &parts.rereading, &parts.cores})
+  for (const Claims* taken :
+       {&parts.beside_checkpoint, &parts.beside_validation, &parts.first_steps, &parts.restarts.pauses,
+        &parts.uneven.claims, &parts.ranks, &parts.late.claims, &parts.swapping, &parts.rereading, &parts.cores})
     if (!taken->empty()) claims = without(claims, *taken);
   return is_profiled(a) ? without(claims, profiled_idle(a)) : claims;
 }

@@ -55,9 +55,14 @@ struct LateRank {
 };
 [[nodiscard]] LateRank late_rank(const Analysis& a, const Claims& known);
 
+// Of idle time the long pauses soon after a device's start-up in code that launches kernels and hardly ever pauses
+// later: what it uses is loaded, or tuned, at its first use. Nothing for a batch, nor where the start was not seen.
+[[nodiscard]] Claims first_steps(const Analysis& a, const Claims& idle);
+
 // All of these parts, found once: each looks through all slices.
 struct IdleParts {
   Claims beside_checkpoint, beside_validation;  // of ranks that wait for one that saves its state, or validates
+  Claims first_steps;
   WorkerRestarts restarts;
   UnevenTime uneven;
   Claims ranks;

@@ -125,7 +125,8 @@ TEST(Peers, WhoWaitsForARankThatSavesOrValidatesWaitsForThat) {
     const Finding& first = e.findings.front();
     EXPECT_EQ(first.cause, cause) << first.title;
     EXPECT_NEAR(seconds(first.cost()), 120, 4) << "both GPUs' time";
-    EXPECT_THAT(first.title, EndsWith(cause == Cause::kValidation ? "validate (train.py)" : "save_checkpoint (train.py)"));
+    EXPECT_THAT(first.title,
+                EndsWith(cause == Cause::kValidation ? "validate (train.py)" : "save_checkpoint (train.py)"));
     EXPECT_THAT(first.evidence, Contains(AllOf(HasSubstr("on GPU 0, wait for this one"), HasSubstr("1:00"))));
     for (const Finding& finding : e.findings) EXPECT_NE(finding.cause, Cause::kStraggler) << finding.title;
   }

@@ -51,6 +51,8 @@ using IdleRule = std::vector<Finding> (*)(const Analysis&, const IdleParts&);
 [[nodiscard]] std::vector<Finding> waiting_for_peers(const Analysis&, const IdleParts&);
 [[nodiscard]] std::vector<Finding> uneven_gpus(const Analysis&, const IdleParts&);
 [[nodiscard]] std::vector<Finding> free_beside_others(const Analysis&);
+// rules_startup.cc
+[[nodiscard]] std::vector<Finding> slow_first_steps(const Analysis&, const IdleParts&);
 // rules_stopped.cc: a process that a signal had stopped
 [[nodiscard]] std::vector<Finding> stopped(const Analysis&);
 // rules_install.cc

@@ -216,8 +216,8 @@ struct KernelLoad {
   double busy = 0;
   std::optional<double> memory, power, limit;  // shares of the time; watts
   std::optional<double> sm;                    // share of the SMs' time
-  // Of the time in which kernels ran, where the engine's activity is known: of the SMs, of the tensor and the FP64 pipes,
-  // and of the memory's bandwidth.
+  // Of the time in which kernels ran, where the engine's activity is known: of the SMs, of the tensor and the FP64
+  // pipes, and of the memory's bandwidth.
   std::optional<double> sm_of_kernels, tensor_of_kernels, fp64_of_kernels, dram_of_kernels;
 
   [[nodiscard]] bool low(const Thresholds& limits) const {
@@ -291,16 +291,18 @@ Finding no_tensor_pipes(const Analysis& a, std::size_t device, const KernelLoad&
   finding.confidence = Confidence::kLow;
   finding.tiers = "N";
   finding.title = fmt::format("{}: its kernels hardly use its tensor cores", a.device_name(device));
-  finding.evidence = {fmt::format("while they run, {} of its SMs are active, the tensor pipes {} of the time, and the "
-                                  "memory moves {} of what it could",
-                                  human_percent(*load.sm_of_kernels), human_percent(*load.tensor_of_kernels),
-                                  human_percent(*load.dram_of_kernels))};
+  finding.evidence = {
+      fmt::format("while they run, {} of its SMs are active, the tensor pipes {} of the time, and the "
+                  "memory moves {} of what it could",
+                  human_percent(*load.sm_of_kernels), human_percent(*load.tensor_of_kernels),
+                  human_percent(*load.dram_of_kernels))};
   append(finding.evidence, evidence_of(load));
   finding.told_apart_from = {"kernels that wait for memory: its bandwidth is not what limits them"};
   finding.advice =
       "if these are matrix products or convolutions in float32: torch.set_float32_matmul_precision('high') (TF32), or "
       "torch.autocast with bfloat16";
-  finding.would_overturn = "a profile of the kernels (Nsight Systems): others than matrix products have no use for them";
+  finding.would_overturn =
+      "a profile of the kernels (Nsight Systems): others than matrix products have no use for them";
   return finding;
 }
 

@@ -45,11 +45,10 @@ std::vector<ClaimedPiece> tails_of(const Analysis& a, Nanos lasting) {
 bool ended_by_others(const Analysis& a) {
   constexpr int kTimedOut = 124;
   if (a.job.batch.present || a.window.end < a.meta.end || !a.meta.exit_code) return false;
-  return a.signal() ||
-         (*a.meta.exit_code == kTimedOut &&
-          std::any_of(a.processes.begin(), a.processes.end(), [](const RecordedProcess& process) {
-            return process.facts.in_job && process.facts.comm == "timeout";
-          }));
+  return a.signal() || (*a.meta.exit_code == kTimedOut &&
+                        std::any_of(a.processes.begin(), a.processes.end(), [](const RecordedProcess& process) {
+                          return process.facts.in_job && process.facts.comm == "timeout";
+                        }));
 }
 
 // Whether the process on the GPU was on a lock in this time while nothing of the job ran that could have let go of it.

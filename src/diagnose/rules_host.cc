@@ -215,11 +215,10 @@ void follow_the_launches(const Analysis& a, double launching, Finding& finding) 
       launching < a.limits[Threshold::kMajority] * static_cast<double>(finding.cost()))
     return;
   finding.title = "The GPU waits for the code that launches its kernels";
-  std::erase_if(finding.candidates,
-                [](Cause cause) {
-                  return cause == Cause::kInputInMainProcess || cause == Cause::kHostGraphBuilding ||
-                         cause == Cause::kSlowStorage;  // what is read is libraries, or another part of the readings'
-                });
+  std::erase_if(finding.candidates, [](Cause cause) {
+    return cause == Cause::kInputInMainProcess || cause == Cause::kHostGraphBuilding ||
+           cause == Cause::kSlowStorage;  // what is read is libraries, or another part of the readings'
+  });
   // Who is hardly ever seen to wait for its kernels does not run dry by waiting for them.
   if (a.kernel_waits.share < a.limits[Threshold::kMaterial] && a.calls_named &&
       std::erase(finding.candidates, Cause::kSyncPoints) > 0)
@@ -308,7 +307,7 @@ Finding host_code(const Analysis& a, Claims claims, bool in_pauses) {
     if (in_pauses)
       finding.candidates = {Cause::kValidation, Cause::kEpochEndHostWork, Cause::kCheckpointSync,
                             Cause::kDuplicatePreprocessing};
-    if (threads) add(finding.candidates, {Cause::kGilContention});
+    if (threads && !a.one_python_thread_each) add(finding.candidates, {Cause::kGilContention});
     if (no_loader(a, s)) add(finding.candidates, {Cause::kInputInMainProcess});
     add(finding.candidates, {Cause::kHostGraphBuilding});
     if (!in_pauses) add(finding.candidates, {Cause::kLaunchBound, Cause::kSyncPoints});

@@ -41,10 +41,10 @@ Loader loader_of(const Analysis& a, const HostSummary& s) {
   loader.network = s.helper_looks.share({WaitChannel::kSocket}) >= enough;
   loader.asleep = s.helper_looks.share({WaitChannel::kSleep}) >= enough;
   loader.starved = s.helper_delay >= a.limits[Threshold::kHelpersStarved];
-  const HostSummary loop = host_during(
-      a.job, a.devices, claim(a, [](std::size_t, const Slice& slice) {
-        return slice.account != Account::kStartup && slice.account != Account::kTeardown;
-      }));
+  const HostSummary loop =
+      host_during(a.job, a.devices, claim(a, [](std::size_t, const Slice& slice) {
+                    return slice.account != Account::kStartup && slice.account != Account::kTeardown;
+                  }));
   loader.busy = loop.helper_cpu / static_cast<double>(std::max<std::size_t>(1, loop.helpers)) + loop.helper_delay;
   return loader;
 }
@@ -218,10 +218,10 @@ void needs_workers(const Analysis& a, const HostSummary& s, const Loader& loader
   } else {
     finding.candidates = {Cause::kBurstyInput, Cause::kInputTooFewWorkers};
     if (s.helper_read.value_or(0) >= a.limits[Threshold::kReading]) finding.candidates.push_back(Cause::kSlowStorage);
-    finding.evidence.push_back(
-        fmt::format("from the first kernel to the last a worker was busy for {}: on average they are fast enough, or wait for "
-                    "something themselves",
-                    human_percent(loader.busy)));
+    finding.evidence.push_back(fmt::format(
+        "from the first kernel to the last a worker was busy for {}: on average they are fast enough, or wait for "
+        "something themselves",
+        human_percent(loader.busy)));
     finding.advice = "look at the slowest batches: larger prefetch";
     if (room_for_workers(a)) finding.advice += ", or more loader workers";
     say_who_works(a, s, finding);

@@ -69,10 +69,10 @@ void follow_the_link(const Analysis& a, Finding& finding) {
     if (copying(a, finding.claims) < a.limits[Threshold::kCovers]) return;
     finding.candidates.clear();
     finding.cause = Cause::kPageableCopies;
-    finding.evidence.push_back(
-        fmt::format("as many bytes came over PCIe as copies from pageable memory, at {:.0f} GB/s, take most of this time "
-                    "for; at the link's best they take {} of it",
-                    a.limits[Threshold::kPageable] / 1e9, human_percent(*taken)));
+    finding.evidence.push_back(fmt::format(
+        "as many bytes came over PCIe as copies from pageable memory, at {:.0f} GB/s, take most of this time "
+        "for; at the link's best they take {} of it",
+        a.limits[Threshold::kPageable] / 1e9, human_percent(*taken)));
     return;
   }
   if (!over_a_narrow_link(a, finding.claims)) return;
@@ -94,7 +94,8 @@ void follow_the_link(const Analysis& a, Finding& finding) {
 void gives_memory_back(Finding& finding) {
   finding.title = "The GPU's memory is cleared or copied within it, and no kernel runs meanwhile";
   finding.candidates = {Cause::kAllocatorChurn, Cause::kSyncPoints};
-  finding.advice = "keep memory instead of giving it back each time (torch.cuda.empty_cache(), a tensor of another size)";
+  finding.advice =
+      "keep memory instead of giving it back each time (torch.cuda.empty_cache(), a tensor of another size)";
 }
 
 }  // namespace

@@ -338,4 +338,21 @@ std::vector<Finding> startup(const Analysis& a) {
   return findings;
 }
 
+std::vector<Finding> slow_first_steps(const Analysis& a, const IdleParts& parts) {
+  Finding finding;
+  finding.claims = parts.first_steps;
+  if (!a.material(finding.cost())) return {};
+  finding.cause = Cause::kStartupLoad;
+  finding.title = "The first steps keep the GPU waiting as no later ones do";
+  finding.tiers = "NY";
+  finding.confidence = Confidence::kMedium;
+  finding.evidence = {
+      "it lies in long pauses within seconds of the start-up, in code that launches kernels and hardly "
+      "ever paused again: libraries and kernels are loaded, or tuned, at their first use"};
+  finding.would_overturn = "the times of the steps: if later ones take as long as the first, this is wrong";
+  finding.advice = kKeepWarm;
+  gains_by_removal(a, finding, "for runs of this length; less for longer ones");
+  return only(std::move(finding));
+}
+
 }  // namespace headroom::diagnose

@@ -51,10 +51,10 @@ std::vector<Finding> owners_unknown(const Analysis& a) {
                                  looks_often(a) ? "" : ", or one looked at more often (headroom run -i 100ms)");
   } else if (const std::int64_t shorter = short_lived(a); shorter > 0 && !looks_often(a)) {
     finding.title = "Whose kernels ran is unknown: no look at the driver's list found a process of the job there";
-    finding.evidence.push_back(fmt::format("{} of the job lived for less than {}: {} may have been on a GPU between two "
-                                           "looks",
-                                           count_of(shorter, "process", "processes"), human_duration(2 * a.meta.interval),
-                                           shorter == 1 ? "it" : "they"));
+    finding.evidence.push_back(fmt::format(
+        "{} of the job lived for less than {}: {} may have been on a GPU between two "
+        "looks",
+        count_of(shorter, "process", "processes"), human_duration(2 * a.meta.interval), shorter == 1 ? "it" : "they"));
     finding.advice = "look more often (headroom run -i 100ms); if that stays so: headroom doctor";
   } else {
     finding.advice =

@@ -115,10 +115,12 @@ constexpr std::array kCauses{
         .observe = "a second run with warm caches",
         .needs = "N",
         .beyond = "",
-        .signature = "time from the process's start to its first kernel, with reads, or one core at work",
+        .signature =
+            "time from the process's start to its first kernel, with reads, or one core at work; long pauses of "
+            "the first steps that later ones do not have",
         .look_alikes = "compilation: compilers run, its process is on the GPU already or uses the CPU and brings in "
                        "next to nothing, or the first steps are slow",
-        .accounts = {Account::kStartup, Account::kNoTask, Account::kUnexplained},
+        .accounts = {Account::kStartup, Account::kNoTask, Account::kHostCode, Account::kUnexplained},
         .overturn = "a second run, with warm caches, that starts as slowly: then it is code",
     },
     CauseInfo{

@@ -47,9 +47,10 @@ inline constexpr std::array kLineRules{
              "Hugging Face Trainer"},
     LineRule{LineKind::kTrainingEnds, R"(^`?Trainer\.fit`? stopped: )",
              "`Trainer.fit` stopped: `max_epochs=5` reached.", "PyTorch Lightning"},
-    LineRule{LineKind::kEpochBegins,
-             R"((?i)^[-=*#\s]*(?:(?:starting|start|beginning|begin)(?: of)? )?(?:train(?:ing)? )?epoch[ :#]*\[?\d+\]?(?:\s*(?:/|of)\s*\d+)?\]?[-=*#:.\s]*$)",
-             "Epoch 3/5", "Keras and many scripts"},
+    LineRule{
+        LineKind::kEpochBegins,
+        R"((?i)^[-=*#\s]*(?:(?:starting|start|beginning|begin)(?: of)? )?(?:train(?:ing)? )?epoch[ :#]*\[?\d+\]?(?:\s*(?:/|of)\s*\d+)?\]?[-=*#:.\s]*$)",
+        "Epoch 3/5", "Keras and many scripts"},
     LineRule{
         LineKind::kEpochTold,
         R"((?i)^[-=*#\s\[(]*(?:train(?:ing)?:? )?epoch[ :#]*[\[(]?\d+\s*(?:/|of)\s*\d+[\])]?[ \t,:;|-].*(?:loss|acc|auc|f1|rmse|mae|error|score|perplexity|ppl)\w*\s*[:=| ]\s*[-+\d.])",

@@ -225,10 +225,10 @@ void LineMarks::take_metrics(std::string_view text, Form form) {
   static const RE2 equals(fmt::format(R"(([A-Za-z][\w/.-]*)={}(?:,|\s|$))", kValue));
   static const RE2 colon(fmt::format(R"(([A-Za-z][\w/.-]*): *{}(?:,|\s|$))", kValue));
   static const RE2 dash_colon(fmt::format(R"((?:^|\s)- ([A-Za-z][\w/. -]*?): {}(?:\s|$))", kValue));
-  static const RE2 words(
-      fmt::format(R"((?i)\b((?:[a-z]\w*[ _/-]){{0,2}}\w*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl))\s*[:=|]?\s*{}%?)"
-                  R"((?:[\s,;|)\]]|$))",
-                  kValue));
+  static const RE2 words(fmt::format(
+      R"((?i)\b((?:[a-z]\w*[ _/-]){{0,2}}\w*(?:loss|accuracy|acc|auc|f1|rmse|mae|perplexity|ppl))\s*[:=|]?\s*{}%?)"
+      R"((?:[\s,;|)\]]|$))",
+      kValue));
   const RE2& one = form == Form::kEquals  ? equals
                    : form == Form::kColon ? colon
                    : form == Form::kWords ? words
@@ -239,7 +239,8 @@ void LineMarks::take_metrics(std::string_view text, Form form) {
       std::string called(name.data(), name.size());
       if (form == Form::kWords) {  // "Train Loss" is the train_loss of others
         called = lower(called);
-        std::replace_if(called.begin(), called.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
+        std::replace_if(
+            called.begin(), called.end(), [](char c) { return c == ' ' || c == '-'; }, '_');
       }
       metric(called, *number);
     }

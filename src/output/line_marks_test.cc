@@ -381,13 +381,12 @@ TEST(LineMarks, EpochsAreCountedAndAnInterruptionBeginsNone) {
 
 TEST(LineMarks, LossesOfWholeLinesAreMetrics) {
   Said said;
-  said.print("Epoch 1/3 | loss 0.50 | val_loss 0.41\n[epoch 2/3] Train Loss: 0.40 Val Acc: 91.5%\nTest Accuracy = 0.93\n");
+  said.print(
+      "Epoch 1/3 | loss 0.50 | val_loss 0.41\n[epoch 2/3] Train Loss: 0.40 Val Acc: 91.5%\nTest Accuracy = 0.93\n");
   said.print("step 10/20 | loss 0.3 | 12 ms\nthe loss was 12 then, and accuracy: none\n");
-  EXPECT_EQ(said.metrics, (std::map<std::string, double>{{"loss", 0.3},
-                                                         {"val_loss", 0.41},
-                                                         {"train_loss", 0.4},
-                                                         {"val_acc", 91.5},
-                                                         {"test_accuracy", 0.93}}));
+  EXPECT_EQ(said.metrics,
+            (std::map<std::string, double>{
+                {"loss", 0.3}, {"val_loss", 0.41}, {"train_loss", 0.4}, {"val_acc", 91.5}, {"test_accuracy", 0.93}}));
 }
 
 TEST(LineMarks, EpochsThatBeginOrEndInWordsTellHowFarItIs) {

@@ -125,7 +125,8 @@ std::string recording_words(const StudyReport& report) {
                                  : pruned == nullptr || pruned->count == 0 ? "failed"
                                                                            : "were pruned or failed";
   if (r.gpu_discarded)
-    parts.push_back(fmt::format("{} of kernels were for trials that {}", human_duration(*r.gpu_discarded), which));
+    parts.push_back(fmt::format("about {} of kernels were for trials that {}, if all that ran at once had equal shares",
+                                human_duration(*r.gpu_discarded), which));
   else if (r.trials_matched > 0 && r.gpu_busy && report.worker_time.discarded + report.worker_time.failed > 0)
     parts.push_back(
         fmt::format("whether kernels ran for trials that {} is not known: they are too short for the readings", which));

@@ -371,7 +371,8 @@ TEST(StudyText, KernelsOfFailedTrialsAreSaidWhereReadingsTellThem) {
   for (StateFacts& facts : report.states)
     if (facts.state == TrialState::kPruned) facts.count = 0;
   report.recording = StudyRecording{.covered = 1, .gpu_busy = 0.4, .gpu_discarded = 2 * kSecond, .trials_matched = 24};
-  EXPECT_THAT(one_line(to_text(report, {.full = true})), HasSubstr("2.0 s of kernels were for trials that failed;"));
+  EXPECT_THAT(one_line(to_text(report, {.full = true})),
+              HasSubstr("about 2.0 s of kernels were for trials that failed, if"));
   report.recording->gpu_discarded.reset();
   EXPECT_THAT(
       one_line(to_text(report, {.full = true})),
