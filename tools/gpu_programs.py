@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Twelve PyTorch training programs, each with a fault that people make and mended, for a real GPU.
 
-more_pairs.py HEADROOM [--only NAME,…] [--seconds 8] --output FOLDER records each twice, with equal samples: before for
+gpu_programs.py HEADROOM [--only NAME,…] [--seconds 8] --output FOLDER records each twice, with equal samples: before for
 so many seconds, after for the steps that before reached. pairs.json says what is so; what `plan` said lies beside it.
 Without CUDA the sizes are tiny: a dry run of the programs.
 """

@@ -148,6 +148,7 @@ class Maker {
     }
     made.change.mechanism = fix.mechanism;
     made.change.finding = index;
+    may_be_elsewhere(fix, made);
     made.change.frees = fix.cause == Cause::kCpuOversubscribed;
     if (!shape(fix, known, made)) return;
     how_much(fix, finding, made);
@@ -155,12 +156,31 @@ class Maker {
     made_.push_back(std::move(made));
   }
 
+  // A cause that one finding names or leaves open may be in another one, too: the change ends it there as well.
+  void may_be_elsewhere(const Fix& fix, Candidate& made) const {
+    if (!made.change.finding || (fix.mechanism != Mechanism::kRemoves && fix.mechanism != Mechanism::kOverlaps)) return;
+    std::vector<std::string> others;
+    for (std::size_t i = 0; i < std::min<std::size_t>(64, e_.findings.size()); ++i) {
+      const Finding& other = e_.findings[i];
+      const bool may_be =
+          other.cause == fix.cause || std::count(other.candidates.begin(), other.candidates.end(), fix.cause) > 0;
+      if (i == *made.change.finding || !may_be || !other.gain || other.part_of == made.change.finding) continue;
+      made.change.also |= std::uint64_t{1} << i;
+      others.push_back(fmt::format("{}", i + 1));
+    }
+    if (!others.empty())
+      made.option.gain.condition +=
+          fmt::format("; in {} {} as well", others.size() == 1 ? "finding" : "findings", fmt::join(others, " and "));
+  }
+
   // What the simulation needs beside the claims. False: nothing to advise.
   bool shape(const Fix& fix, const Numbers& known, Candidate& made) {
     Option& option = made.option;
     option.promises = made.change.finding && e_.findings[*made.change.finding].gain.has_value();
+    // Of workers that start anew what they use is starts, too.
     made.change.cheaper = fix.mechanism == Mechanism::kRemoves &&
-                          (fix.cause == Cause::kInputInMainProcess || fix.cause == Cause::kInputTooFewWorkers);
+                          (fix.cause == Cause::kInputInMainProcess || fix.cause == Cause::kInputTooFewWorkers ||
+                           fix.cause == Cause::kEpochWorkerRestart);
     switch (fix.mechanism) {
       case Mechanism::kLoads:
         return loads(known, made);
@@ -365,7 +385,8 @@ class Maker {
     const bool certain = finding && finding->cause && finding->confidence != Confidence::kLow;
     // Whether the work can be split, and how much cheaper it can get, is not recorded.
     const bool splits = fix.mechanism == Mechanism::kSpreads || fix.cause == Cause::kOneProcessImbalance;
-    const bool unknown = splits || made.change.cheaper || (!certain && !measured);
+    const bool partly = made.change.cheaper && fix.cause != Cause::kEpochWorkerRestart;
+    const bool unknown = splits || partly || (!certain && !measured);
     const CauseHistory* history = history_of(request_, fix.cause);
     if (history) made.option.outcomes = history->n;
     std::string& condition = made.option.gain.condition;

@@ -159,11 +159,19 @@ const StepModel::Claimed* claimed_by(const StepModel& model, const Change& chang
   return change.finding && *change.finding < model.findings.size() ? &model.findings[*change.finding] : nullptr;
 }
 
+// The findings that it is about, as bits.
+std::uint64_t findings_of(const StepModel& model, const Change& change) {
+  return claimed_by(model, change) == nullptr ? 0 : change.also | std::uint64_t{1} << *change.finding;
+}
+
 // What of a part a change lets go.
 double share_of(const StepModel& model, const Change& change, const StepModel::Part& part) {
-  const StepModel::Claimed* claimed = claimed_by(model, change);
-  if (claimed == nullptr || (part.claimed_by >> *change.finding & 1U) == 0) return 0;
-  return change.share * std::min(1.0, claimed->most / std::max(1e-9, claimed->seconds));
+  double share = 0;
+  const std::uint64_t claiming = part.claimed_by & findings_of(model, change);
+  for (std::size_t i = 0; i < model.findings.size(); ++i)
+    if ((claiming >> i & 1U) != 0)
+      share = std::max(share, std::min(1.0, model.findings[i].most / std::max(1e-9, model.findings[i].seconds)));
+  return change.share * share;
 }
 
 // Of each part the change that saves most of it counts.
@@ -180,9 +188,11 @@ Saved saved_by(const StepModel& model, std::span<const Change> changes) {
     saved.hidden += both - gone * part.seconds;
   }
   for (const Change& change : changes)
-    if (const StepModel::Claimed* claimed = claimed_by(model, change))
-      saved.beyond =
-          std::max(saved.beyond, change.share * (std::max(0.0, claimed->most - claimed->seconds) + change.beside));
+    for (std::size_t i = 0; i < model.findings.size(); ++i)
+      if ((findings_of(model, change) >> i & 1U) != 0)
+        saved.beyond =
+            std::max(saved.beyond, change.share * (std::max(0.0, model.findings[i].most - model.findings[i].seconds) +
+                                                   (i == *change.finding ? change.beside : 0)));
   return saved;
 }
 

@@ -51,6 +51,7 @@ struct StepModel {
 struct Change {
   Mechanism mechanism = Mechanism::kRemoves;
   std::optional<std::size_t> finding;
+  std::uint64_t also = 0;  // bit i: finding i may have the same cause
   double share = 1;
   double workers = 0;    // kLoads: then
   bool cheaper = false;  // the loader has less to do, too
