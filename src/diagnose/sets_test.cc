@@ -140,7 +140,8 @@ TEST(Sets, BytesOverPcieAreTakenFromGpmWhereItTellsThem) {
   track.columns.push_back(counter);
   const auto copied = [&] {
     double bytes = 0;
-    for (const CopiedBytes& some : analyze(recording).copied.front().value()) bytes += some.bytes;
+    const Analysis a = analyze(recording);
+    for (const CopiedBytes& some : a.copied.front().value()) bytes += some.bytes;
     return bytes;
   };
   const double by_counter = copied();

@@ -189,7 +189,7 @@ bool note_memory(RunningMemory& task, std::int64_t bytes, Nanos now) {
   // Against what it had when it last grew, so that many small steps are seen as growth.
   if (bytes > scaled(task.grown_bytes, 1.02)) task.grown_bytes = bytes, task.last_growth = now;
   task.peak_bytes = std::max(task.peak_bytes, bytes);
-  const Nanos quiet = std::max(2 * kSecond, (now - std::max(task.start, task.began)) / 3);
+  const Nanos quiet = std::max(5 * kSecond, (now - task.start) / 4);
   return task.peak_bytes > 0 && now - task.last_growth >= quiet;
 }
 

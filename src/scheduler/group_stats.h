@@ -120,7 +120,6 @@ struct RunningMemory {
   Nanos start = 0;
   std::int64_t grown_bytes = 0;  // when it last grew by 2 %
   Nanos last_growth = 0;
-  Nanos began = 0;  // past its start-up
 };
 [[nodiscard]] std::int64_t counted_bytes(const RunningMemory& task, const GroupStats& group, std::int64_t total_bytes,
                                          Nanos now);

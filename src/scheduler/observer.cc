@@ -164,7 +164,7 @@ void Observer::note_progress(RunningAttempt& attempt, const AttemptReading& read
 
 void Observer::learn_memory(RunningAttempt& attempt, GroupStats& learned, const AttemptReading& reading) const {
   const bool still = note_memory(attempt.memory, *reading.gpu_bytes, machine_.now());
-  if (reading.in_startup) attempt.memory.last_growth = attempt.memory.began = machine_.now();
+  if (reading.in_startup) attempt.memory.last_growth = machine_.now();
   if (still && !reading.in_startup && !learned.memory_known()) learned.plateau(attempt.memory.peak_bytes);
   // A task that needs more than its group was thought to: the others will, too.
   if (learned.memory_known() && attempt.memory.peak_bytes > learned.peak_bytes() && learned.peak_bytes() > 0)
