@@ -140,7 +140,6 @@ bool read_its_output(const RecordingMeta& meta) {
 
 // What would tell.
 std::string precision_untold(const Analysis& a) {
-  if (a.meta.origin != "run" && !a.job.batch.present) return "the recording does not tell";
   const bool could_read = !a.job.batch.present && !read_its_output(a.meta);
   return could_read
              ? "not told: run --output-lines reads what the job prints of it, or headroom.params(precision=...) says it"
