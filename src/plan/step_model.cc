@@ -174,6 +174,18 @@ double share_of(const StepModel& model, const Change& change, const StepModel::P
   return change.share * share;
 }
 
+// What it lets go of time that no finding of its is sure of, which may be another one's.
+double beyond_of(const StepModel& model, const Change& change) {
+  const std::uint64_t findings = findings_of(model, change);
+  if (findings == 0) return 0;
+  double most = 0, claimed = 0;
+  for (std::size_t i = 0; i < model.findings.size(); ++i)
+    if ((findings >> i & 1U) != 0) most = std::max(most, model.findings[i].most);
+  for (const StepModel::Part& part : model.parts)
+    if ((part.claimed_by & findings) != 0) claimed += part.seconds;
+  return change.share * (std::max(0.0, most - claimed) + change.beside);
+}
+
 // Of each part the change that saves most of it counts.
 Saved saved_by(const StepModel& model, std::span<const Change> changes) {
   Saved saved;
@@ -187,12 +199,7 @@ Saved saved_by(const StepModel& model, std::span<const Change> changes) {
     (part.input ? saved.input : part.outside ? saved.outside : saved.other) += both;
     saved.hidden += both - gone * part.seconds;
   }
-  for (const Change& change : changes)
-    for (std::size_t i = 0; i < model.findings.size(); ++i)
-      if ((findings_of(model, change) >> i & 1U) != 0)
-        saved.beyond =
-            std::max(saved.beyond, change.share * (std::max(0.0, model.findings[i].most - model.findings[i].seconds) +
-                                                   (i == *change.finding ? change.beside : 0)));
+  for (const Change& change : changes) saved.beyond = std::max(saved.beyond, beyond_of(model, change));
   return saved;
 }
 

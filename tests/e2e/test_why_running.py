@@ -85,7 +85,6 @@ def test_ctrl_c_ends_the_watching_not_the_answer(tmp_path):
     (["--pid", "1", "last"], 2, "--pid"),
     (["--duration", "3s"], 2, "--pid"),
     (["--pid", str(os.getpid()), "--duration", "0s"], 2, "no time at all"),
-    (["--pid", str(os.getpid()), "--batch", "many"], 2, "no pair of batch sizes"),
 ])
 def test_what_cannot_be_watched_is_refused_at_once(tmp_path, words, code, told):
     done = headroom(tmp_path, "why", *words, check=False)
