@@ -75,7 +75,8 @@ BatchSummary::Packing after_alone(int alone, int shorter, int longer) {
 
 TEST(Statistics, FewShortTasksThatWereAloneDoNotSpeakForOthersNorManyForLongerOnes) {
   EXPECT_THAT(std::string(after_alone(3, 2, 2).one_per_gpu_unknown), ::testing::HasSubstr("too few of them"));
-  EXPECT_THAT(std::string(after_alone(4, 4, 16).one_per_gpu_unknown), ::testing::HasSubstr("the others took other times"));
+  EXPECT_THAT(std::string(after_alone(4, 4, 16).one_per_gpu_unknown),
+              ::testing::HasSubstr("the others took other times"));
   const auto alike = after_alone(4, 2, 2);
   ASSERT_TRUE(alike.one_per_gpu_work_per_second);
   EXPECT_NEAR(*alike.one_per_gpu_work_per_second, 1, 0.01);
