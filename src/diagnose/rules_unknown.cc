@@ -49,7 +49,7 @@ std::vector<Finding> owners_unknown(const Analysis& a) {
     finding.title = "Whose kernels ran is unknown: the driver named no process of this short job";
     finding.advice = fmt::format("a longer run{}; if that stays so: headroom doctor",
                                  looks_often(a) ? "" : ", or one looked at more often (headroom run -i 100ms)");
-  } else if (const std::int64_t shorter = short_lived(a); shorter > 0 && !looks_often(a)) {
+  } else if (const std::int64_t shorter = short_lived(a); a.job.has_contexts && shorter > 0 && !looks_often(a)) {
     finding.title = "Whose kernels ran is unknown: no look at the driver's list found a process of the job there";
     finding.evidence.push_back(fmt::format(
         "{} of the job lived for less than {}: {} may have been on a GPU between two "
