@@ -42,9 +42,10 @@ class NullSink final : public RecordingSink {
 
 enum class Load { kAsleep, kWaking };
 
-[[noreturn]] void work(Load load) {
+[[noreturn]] void work(Load load, pid_t parent) {
   constexpr useconds_t kTenth = 100'000;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(0);  // which had died by then
   for (;;) {
     if (load == Load::kAsleep)
       ::pause();
@@ -55,11 +56,12 @@ enum class Load { kAsleep, kWaking };
 
 // A tree of `size` processes below one child of ours; returns its pid.
 pid_t start_tree(int size, Load load) {
-  const pid_t root = ::fork();
+  const pid_t above = ::getpid(), root = ::fork();
   if (root != 0) return root;
+  const pid_t self = ::getpid();
   for (int i = 1; i < size; ++i)
-    if (::fork() == 0) work(load);
-  work(load);
+    if (::fork() == 0) work(load, self);
+  work(load, above);
 }
 
 struct Cost {
