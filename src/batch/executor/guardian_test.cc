@@ -57,7 +57,18 @@ struct BatchGuardian : ::testing::Test {
     ::unlink(lock_path.c_str());
   }
 
+  // A fork copies one thread: what another one holds at that moment, an allocator's lock for one, is held in the copy
+  // for good. Threads of an earlier test may still be about to end.
+  static void wait_until_alone() {
+    const auto threads = [] {
+      return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                           std::filesystem::directory_iterator());
+    };
+    for (const Nanos until = boottime_now() + kPatience; threads() > 1 && boottime_now() < until;) ::usleep(1000);
+  }
+
   void start(Task how, bool goes_home = false) {
+    wait_until_alone();
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
     headroom = ::fork();
