@@ -244,10 +244,12 @@ Claims first_steps(const Analysis& a, const Claims& idle) {
   constexpr Nanos kSoon = 4 * kSecond, kGoesOn = 2 * kSecond;  // after the start-up; after that
   constexpr Nanos kLess = 4;                                   // later, by that factor
   if (a.job.batch.present) return {};
+  std::vector<std::optional<Window>> after;
+  for (const DeviceTime& device : a.devices) after.push_back(after_start(device));
   Claims soon;
   Nanos later = 0;
   for (const ClaimedPiece& piece : in_pauses(a, idle)) {
-    const auto work = after_start(a.devices[piece.device]);
+    const auto& work = after[piece.device];
     if (!work || work->length() < kSoon + kGoesOn || piece.begin < work->begin || !launches(a, piece)) continue;
     if (piece.begin < work->begin + kSoon)
       soon.push_back(piece);

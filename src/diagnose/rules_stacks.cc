@@ -90,9 +90,10 @@ void follow_the_link(const Analysis& a, Finding& finding) {
       "has its full speed then, this is wrong";
 }
 
-// The driver clears memory that it gets back: an H200 counted as utilised for that (driver 580).
+// The driver clears memory that it gets back: an H200 counted as utilised for that (driver 580). What is copied from
+// the device is not counted here.
 void gives_memory_back(Finding& finding) {
-  finding.title = "The GPU's memory is cleared or copied within it, and no kernel runs meanwhile";
+  finding.title = "The GPU copies from or within its memory, or the driver clears it, and no kernel runs meanwhile";
   finding.candidates = {Cause::kAllocatorChurn, Cause::kSyncPoints};
   finding.advice =
       "keep memory instead of giving it back each time (torch.cuda.empty_cache(), a tensor of another size)";

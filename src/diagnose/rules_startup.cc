@@ -343,7 +343,7 @@ std::vector<Finding> slow_first_steps(const Analysis& a, const IdleParts& parts)
   finding.claims = parts.first_steps;
   if (!a.material(finding.cost())) return {};
   finding.cause = Cause::kStartupLoad;
-  finding.title = "The first steps keep the GPU waiting as no later ones do";
+  finding.title = "The first steps keep the GPU waiting for longer than later ones";
   finding.tiers = "NY";
   finding.confidence = Confidence::kMedium;
   finding.evidence = {
