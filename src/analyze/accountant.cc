@@ -236,7 +236,7 @@ void DeviceAccountant::find_kernels(const Piece& piece) {
     Use& owner = uses_[static_cast<std::size_t>(share.use - uses_.data())];
     owner.doubtful = owner.doubtful || (several && owner.claim == Claim::kUnseen);
     const auto note = [&](Use& use) {
-      if (use.first_kernel == kNever) use.first_kernel = std::max(use.context.begin, piece.end - piece.busy);
+      if (use.first_kernel == kNever) use.first_kernel = std::max(use.context.held_from, piece.end - piece.busy);
       use.last_kernel = std::min(use.context.end, piece.end);
     };
     note(owner);
@@ -439,7 +439,9 @@ Word word_of(const Use& use, Nanos at) {
   if (!use.context.ours || at < use.context.begin || at >= use.context.end) return Word::kNone;
   if (use.claim == Claim::kNeverHeld) return Word::kNeverHeld;
   if (use.claim == Claim::kAttempt) return Word::kAttempt;
-  if (use.first_kernel == kNever) return at >= use.context.held_from ? Word::kBetween : Word::kNone;
+  if (use.first_kernel == kNever && at < use.context.held_from)
+    return use.claim == Claim::kUnseen ? Word::kStartup : Word::kNone;
+  if (use.first_kernel == kNever) return Word::kBetween;
   if (at < use.first_kernel) return Word::kStartup;
   return at < use.last_kernel ? Word::kBetween : Word::kTail;
 }

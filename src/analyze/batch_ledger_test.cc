@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "analyze/ledger.h"
@@ -292,6 +293,38 @@ TEST(BatchLedger, OfTwoThatNoListNamedNeitherIsKnownToHaveHeldTheGpuAfterTheKern
   EXPECT_EQ(total(torn_down(true), Account::kTeardown), 0);
   EXPECT_NEAR(of_task(torn_down(true), Account::kUnexplained, "long"), 1.5, 0.7);
   EXPECT_NEAR(of_task(torn_down(false), Account::kTeardown, "long"), 1.5, 1e-6);
+}
+
+// Each starts up for 3 of its 4 seconds, beside one that computes: too short to be listed.
+Recording short_tasks_in_turn(bool files_looked_at) {
+  RecordingBuilder recording(20, 0.5);
+  recording.gpu(0, [](double t) { return std::fmod(t, 2) > 1.4 || t <= 2 ? 0.0 : 0.5; }).queue(0, 0);
+  for (int i = 0; i < 9; ++i) {
+    const double from = 2.0 * i;
+    recording.process(100 + i, 1, from, std::min(20.0, from + 4), 0.9)
+        .attempt("t" + std::to_string(i), 100 + i, {0}, from, std::min(20.0, from + 4));
+    if (files_looked_at) recording.no_gpu_until(100 + i, from + 3);
+  }
+  return recording.build();
+}
+
+TEST(BatchLedger, WhoHasNoFileOfAGpuOpenIsStartingWhoeverComputesMeanwhile) {
+  const Ledger l = whole(short_tasks_in_turn(true)), before = whole(short_tasks_in_turn(false));
+  EXPECT_EQ(of_task(l, Account::kHostCode, "t3") + of_task(l, Account::kUnexplained, "t3"), 0);
+  EXPECT_GT(of_task(before, Account::kHostCode, "t3"), 0) << "without it that is not known";
+  EXPECT_GT(total(l, Account::kStartup), total(before, Account::kStartup) + 3);
+  EXPECT_NEAR(total(l, Account::kUseful), total(before, Account::kUseful), 1e-6);
+}
+
+TEST(BatchLedger, WhoEndedWithoutAFileOfAGpuNeverUsedIt) {
+  RecordingBuilder recording(10);
+  recording.gpu(0, [](double t) { return t > 4 && t <= 6 ? 0.5 : 0.0; }).queue(0, 0);
+  recording.process(100, 1, 0, 3, 0.9).attempt("on the CPU", 100, {0}, 0, 3).no_gpu_until(100, 2.9);
+  recording.process(101, 1, 3, 7, 0.9).attempt("on the GPU", 101, {0}, 3, 7).no_gpu_until(101, 3.8);
+  const Ledger l = whole(recording.build());
+  EXPECT_NEAR(of_task(l, Account::kNotUsed, "on the CPU"), 3, 1e-6);
+  EXPECT_NEAR(of_task(l, Account::kUseful, "on the GPU"), 1, 1e-6);
+  EXPECT_GE(of_task(l, Account::kStartup, "on the GPU"), 0.8 - 1e-6);
 }
 
 TEST(BatchLedger, WhatUsedLessCpuThanAProgramThatOpensTheDriverOwnsNoKernels) {

@@ -49,6 +49,13 @@ Nanos not_listed_until(const Recording& recording, const std::vector<Nanos>& loo
   return first == looks.begin() ? recording.meta.start : std::max(recording.meta.start, *std::prev(first));
 }
 
+// Programs below a server of NVIDIA's MPS have contexts of its; which files they have open was not measured.
+bool has_mps(const Recording& recording) {
+  const auto contexts = recording.all(SourceKind::kGpuProcess);
+  return std::any_of(contexts.begin(), contexts.end(),
+                     [&](SourceId id) { return context_of(source_of(recording, id)).kind == ContextKind::kMps; });
+}
+
 ContextUse use_of(const Recording& recording, SourceId id, const std::multimap<std::int64_t, SourceId>& by_pid,
                   const std::vector<Nanos>& looks, Nanos listing) {
   const Source& source = source_of(recording, id);
@@ -383,7 +390,9 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
   view.children = children_of(recording);
   view.holds.assign(recording.sources.size(), false);
   view.in_job.assign(recording.sources.size(), false);
+  view.no_gpu_until.assign(recording.sources.size(), recording.meta.start);
   view.did.resize(recording.sources.size());
+  const bool with_mps = has_mps(recording);
   std::vector<std::optional<Nanos>> ends(recording.sources.size());
   std::multimap<std::int64_t, SourceId> by_pid;
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
@@ -395,6 +404,8 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
     ends[static_cast<std::size_t>(id)] = process.end;
     view.has_host |= process.in_job && track_of(recording, id).at.size() > 1;
     view.did[static_cast<std::size_t>(id)] = activities_since(recording, id, process.start);
+    if (process.no_gpu_until && !with_mps)
+      view.no_gpu_until[static_cast<std::size_t>(id)] = std::max(recording.meta.start, *process.no_gpu_until);
   }
   add_waits(recording, view);
   leave_out_the_seen(recording, ends, view);
@@ -412,6 +423,9 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
     ContextUse use = use_of(recording, id, by_pid, looks[source_of(recording, id).parent], view.listing_interval);
     if (!view.has_job || (use.process && view.in_job[static_cast<std::size_t>(*use.process)])) use.ours = true;
     if (view.batch.present) place_in_batch(recording, view.batch, view.listing_interval, use);
+    if (use.process)
+      use.held_from =
+          std::max(use.held_from, std::min(use.first_seen, view.no_gpu_until[static_cast<std::size_t>(*use.process)]));
     if (use.process && use.kind != ContextKind::kGraphics) view.holds[static_cast<std::size_t>(*use.process)] = true;
     (use.kind == ContextKind::kGraphics ? view.graphics : view.uses).push_back(use);
   }

@@ -22,7 +22,7 @@ struct ContextUse {
   ContextKind kind = ContextKind::kCompute;
   bool ours = false;    // of the recorded job; everything is, where there is no job
   Nanos begin = 0;      // process start, else one listing before it was first seen
-  Nanos held_from = 0;  // the last reading of the list before it was first seen there
+  Nanos held_from = 0;  // before that it had no context: it was not listed, or had no file of a GPU open
   Nanos end = 0;        // process end, else one listing after it was last seen
   Nanos first_seen = 0, last_seen = 0;
   Nanos seen_until = 0;  // the last reading of any kind that saw it: it ended after that, and at `end` at the latest.
@@ -74,6 +74,7 @@ struct JobView {
   std::vector<std::vector<SourceId>> children;      // by SourceId of a process
   std::vector<bool> holds;                          // by SourceId of a process: it holds a context of `uses`
   std::vector<bool> in_job;                         // likewise: it belongs to the job
+  std::vector<Nanos> no_gpu_until;                  // likewise: nothing of it ran on a GPU before (begin: not known)
   std::vector<std::vector<Activity>> did;           // by SourceId of a process; empty for fewer than two rows
   std::map<ListId, std::vector<WaitTarget>> waits;  // what main threads slept for; the first that is ready ends it
   std::vector<MachineActivity> machine;

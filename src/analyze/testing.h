@@ -121,6 +121,13 @@ class RecordingBuilder {
     return *this;
   }
 
+  // Until then it had no file of a GPU open.
+  RecordingBuilder& no_gpu_until(std::int64_t pid, double until) {
+    const std::string key = sink_.recording().sources[static_cast<std::size_t>(ids_.at(pid))].key;
+    sink_.add_source({SourceKind::kProcess, key, kNoSource, {{"no_gpu_until_ns", std::to_string(at(until))}}});
+    return *this;
+  }
+
   // From the beginning on, what this process waits for when it sleeps, and bytes per second over that connection.
   RecordingBuilder& waits_for(std::int64_t pid, const WaitTarget& target, std::int64_t sent = 0,
                               std::int64_t received = 0) {

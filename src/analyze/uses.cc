@@ -66,6 +66,15 @@ bool looked_for(const JobView& job, const TaskAttempt& attempt, SourceId gpu, co
   });
 }
 
+// Before that nothing of the attempt ran on a GPU: none of its processes had a file of one open.
+Nanos no_gpu_until(const JobView& job, const std::vector<SourceId>& processes, const TaskAttempt& attempt) {
+  Nanos until = attempt.begin;
+  if (processes.empty()) return until;
+  until = attempt.end;
+  for (const SourceId id : processes) until = std::min(until, job.no_gpu_until[static_cast<std::size_t>(id)]);
+  return std::max(attempt.begin, until);
+}
+
 // The attempts that were given the device.
 void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, const Thresholds& limits,
                   std::vector<Use>& uses) {
@@ -76,23 +85,26 @@ void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, 
   std::vector<bool> here(attempts.size(), false), elsewhere(attempts.size(), false);
   for (const ContextUse& use : job.uses)
     if (use.attempt >= 0) (use.device == gpu ? here : elsewhere)[static_cast<std::size_t>(use.attempt)] = true;
-  std::vector<std::optional<SourceId>> first_process(attempts.size());
+  std::vector<std::vector<SourceId>> processes(attempts.size());
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     const std::int32_t index = job.batch.attempt_of_process[static_cast<std::size_t>(id)];
-    if (index >= 0 && !first_process[static_cast<std::size_t>(index)])
-      first_process[static_cast<std::size_t>(index)] = id;
+    if (index >= 0) processes[static_cast<std::size_t>(index)].push_back(id);
   }
   for (std::size_t i = 0; i < attempts.size(); ++i) {
     const TaskAttempt& attempt = attempts[i];
     if (std::find(attempt.devices.begin(), attempt.devices.end(), gpu) == attempt.devices.end()) continue;
     Use use;
     use.claim = claim_of(job, attempt, here[i], elsewhere[i], must_be_seen);
-    use.looked_for = looked_for(job, attempt, gpu, looks, limits);
+    const Nanos no_gpu = no_gpu_until(job, processes[i], attempt);
+    use.looked_for =
+        looked_for(job, attempt, gpu, looks, limits) ||
+        (!attempt.running && no_gpu > attempt.begin && attempt.end - no_gpu < limits.time(Threshold::kMakesAContext));
     use.context.device = gpu;
-    use.context.process = first_process[i];
+    if (!processes[i].empty()) use.context.process = processes[i].front();
     use.context.pid = attempt.pid;
     use.context.ours = true;
-    use.context.begin = use.context.held_from = use.context.first_seen = attempt.begin;
+    use.context.begin = use.context.first_seen = attempt.begin;
+    use.context.held_from = no_gpu;
     use.context.end = use.context.last_seen = use.context.seen_until = attempt.end;
     use.context.attempt = static_cast<std::int32_t>(i);
     uses.push_back(complete(recording, job, std::move(use)));

@@ -37,8 +37,8 @@ struct Use {
   bool spins = false;                                 // its main thread uses the CPU while its kernels run
   const Track* track = nullptr;                       // its kGpuProcess rows
   bool only_holds = false;                            // a foreign one of which the driver never measured a share
-  bool looked_for =
-      false;              // an attempt: the lists were read so often while it ran that a context would have been there
+  // An attempt: a context of it would have been listed, or a file of a GPU seen open, so often was looked.
+  bool looked_for = false;
   bool doubtful = false;  // its kernels may be another one's: nobody was listed, and several could have run them
   bool computed = false;  // kernels ran while it had the device and nobody was listed there
   HostView host;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/answers.h"
 #include "base/secrets.h"
@@ -43,6 +44,12 @@ std::string nvml_library() {
 }
 
 bool on_virtual_gpus() { return environment("HEADROOM_SIM").has_value(); }
+
+std::string file_of_virtual_gpus() {
+  const auto box = environment("HEADROOM_SIM");
+  std::error_code failed;
+  return box ? std::filesystem::weakly_canonical(*box + "/alive", failed).string() : "";
+}
 
 bool foreign_pids() {
   if (!on_virtual_gpus()) return host::in_nested_pid_namespace();

@@ -16,10 +16,11 @@ namespace headroom::cli {
 // What a recording keeps of it, without secrets (model/job_variables.h): a job has it from this process.
 [[nodiscard]] JobVariables variables_of_job();
 
-[[nodiscard]] std::string nvml_library();   // $HEADROOM_NVML, else as the loader finds the driver's
-[[nodiscard]] bool on_virtual_gpus();       // below `headroom sim`
-[[nodiscard]] bool foreign_pids();          // the driver's process numbers are those of another pid namespace
-[[nodiscard]] Result<Shelf> users_shelf();  // where recordings lie unless told otherwise
+[[nodiscard]] std::string nvml_library();          // $HEADROOM_NVML, else as the loader finds the driver's
+[[nodiscard]] bool on_virtual_gpus();              // below `headroom sim`
+[[nodiscard]] std::string file_of_virtual_gpus();  // that their users hold open; "" elsewhere
+[[nodiscard]] bool foreign_pids();                 // the driver's process numbers are those of another pid namespace
+[[nodiscard]] Result<Shelf> users_shelf();         // where recordings lie unless told otherwise
 [[nodiscard]] Result<std::string> users_state_folder();  // where the rest is kept; it may not be there yet
 
 }  // namespace headroom::cli

@@ -208,6 +208,7 @@ std::unique_ptr<host::TreeReader> make_tree(std::vector<std::int64_t> pids, cons
   if (job_of == JobOf::kRecorder) options.environment_marker = recording_marker(id);
   // The virtual driver runs beside us; NVIDIA's names processes by the numbers they have outside of any container.
   options.driver_names_host_pids = foreign_pids();
+  options.virtual_gpus = file_of_virtual_gpus();
   return std::make_unique<host::TreeReader>(std::move(options));
 }
 

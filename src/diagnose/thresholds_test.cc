@@ -287,6 +287,10 @@ std::map<Threshold, Edge> edges_of_accounts() {
   sleeps.attempt("short", 100, {0}, 0, 1, "failed", {.cpu_time = kSecond / 10});
   sleeps.attempt("sleep", 200, {0}, 0, 1.5, "succeeded", {.cpu_time = 6 * kMillisecond});
   edges[Threshold::kOpensTheDriver] = {books(sleeps.build(), Account::kNotUsed), 0.006};
+  RecordingBuilder brief(3);
+  brief.gpu(0, [](double t) { return t > 2 ? 0.4 : 0.0; }).queue(0, 0);
+  brief.process(100, 1, 0, 1.5, 0.9).attempt("short", 100, {0}, 0, 1.5).no_gpu_until(100, 1.1);
+  edges[Threshold::kMakesAContext] = {books(brief.build(), Account::kNotUsed), 0.4};
   RecordingBuilder strange(60);
   strange.gpu(0, [](double) { return 0.5; }).queue(0, 0).context(999, 0, 2, 50).attempt("a", 100, {0}, 1, 11);
   edges[Threshold::kListings] = {

@@ -50,7 +50,7 @@ const char* ProcessProbe::path(std::string_view name) {
 // process did not run at all; where it ran, there is no row.
 bool ProcessProbe::can_wait(const KernelFacts& kernel, const Pace& pace, Nanos at) {
   if (!kernel.cpu_clocks) return false;
-  const auto clock = process_cpu_clock(pid_);
+  const auto clock = clock_ = process_cpu_clock(pid_);
   if (clock && looked_clock_ && asleep(state_)) {
     if (*clock == *looked_clock_ && at < next_full_) return true;
     if (clock != tick_clock_) ran_at_ = at;

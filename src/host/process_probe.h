@@ -19,7 +19,8 @@ inline constexpr std::size_t kFilesPerProbe = 4;
 struct Pace {
   Nanos busy = 0;
   Nanos light = 0;
-  Nanos dear = kSecond;  // between two looks at the dearer files, io and wchan
+  Nanos dear = kSecond;   // between two looks at the dearer files, io and wchan
+  Nanos files = kSecond;  // between two looks for open files of GPUs
 };
 
 // The numbers of one process over time. Cheap by four rules:
@@ -46,6 +47,8 @@ class ProcessProbe {
   [[nodiscard]] std::string_view comm() const { return {comm_.data(), comm_size_}; }
   [[nodiscard]] bool keeps_open() const { return keep_open_; }
   [[nodiscard]] bool io_denied() const { return io_absent_ == Absent::kNoPermission; }
+  // CPU time of all its threads before the last look or try; nothing where it is not told.
+  [[nodiscard]] std::optional<Nanos> cpu_clock() const { return clock_; }
   // Whether the last look read what the main thread sleeps in: it may be something else than before.
   [[nodiscard]] bool slept_anew() const { return slept_anew_; }
   // Blocked in the kernel, as on a disk or a server that is gone, when last looked at.
@@ -84,6 +87,7 @@ class ProcessProbe {
   std::int64_t threads_ = 0;
   bool may_know_ = false;  // the kernel shows us this process's private fields
   std::optional<int> wait_status_;
+  std::optional<Nanos> clock_;
   std::optional<Nanos> looked_clock_;  // the CPU clock just before the last full look
   std::optional<Nanos> tick_clock_;    // at the last tick
   Nanos looked_at_ = 0, ran_at_ = 0;

@@ -20,8 +20,9 @@ constexpr std::size_t kEndedRemembered = 64;
 constexpr int kMarkerReads = 32;  // environments read per tick in search of the marker
 constexpr int kFactLooks = 16;    // second looks at facts per tick; the rest waits for the next
 constexpr int kWaitReads = 8;     // waits looked into per tick
+constexpr int kFileLooks = 8;     // looks per tick for open files of GPUs
 constexpr int kMostLooks = 6;     // at a process's facts: exec changes them, and a program may rename itself for ever
-constexpr Pace kWatched{.dear = 200 * kMillisecond};
+constexpr Pace kWatched{.dear = 200 * kMillisecond, .files = 100 * kMillisecond};
 constexpr Nanos kYoung = kSecond, kJustForked = 50 * kMillisecond, kSecondLook = 200 * kMillisecond;
 
 // A full look costs about 25 us when the caches are cold. These paces keep the looks of one second below about 60
@@ -88,6 +89,7 @@ void TreeReader::read(Nanos at, RecordingSink& sink) {
   marker_reads_left_ = kMarkerReads;
   fact_looks_left_ = kFactLooks;
   wait_reads_left_ = kWaitReads;
+  file_looks_left_ = kFileLooks;
   take_requests(sink);
   admit_fresh(at, sink);
   sample_all(at, sink);
@@ -195,6 +197,7 @@ bool TreeReader::admit(const Candidate& candidate, Nanos at, RecordingSink& sink
   const bool keep_open = kept_open_ + kFilesPerProbe <= options_.most_open_files;
   if (keep_open) kept_open_ += kFilesPerProbe;
   Member member{.probe = ProcessProbe(candidate.pid, candidate.start_ticks, keep_open),
+                .gpu_files = GpuFiles(start),
                 .key = fmt::format("{}/{}", candidate.pid, start),
                 .inner_pids = std::move(facts.ns_pids),
                 .look_again = young ? at + kSecondLook : 0,
@@ -219,7 +222,8 @@ void TreeReader::sample_all(Nanos at, RecordingSink& sink) {
   bool any_ended = false;
   const Pace pace = pace_of(members_.size());
   for (Member& member : members_) {
-    const auto outcome = member.probe.sample(proc_, kernel_, member.watched ? kWatched : pace, at);
+    const Pace& of_member = member.watched ? kWatched : pace;
+    const auto outcome = member.probe.sample(proc_, kernel_, of_member, at);
     if (!member.probe.cells().empty()) sink.add_row(member.source, at, member.probe.cells());
     if (outcome == ProcessProbe::Outcome::kAlive) {
       if (member.probe.io_denied() && !std::exchange(member.io_denial_counted, true))
@@ -227,6 +231,7 @@ void TreeReader::sample_all(Nanos at, RecordingSink& sink) {
             LossKind::kProcIoNoPermission, 1,
             fmt::format("the I/O counters of process {} are not readable: it is another user's", member.probe.pid())));
       if (member.probe.slept_anew()) read_wait(member, at, sink);
+      look_for_gpu_files(member, of_member.files, at, sink);
       look_again(member, at, sink);
       continue;
     }
@@ -258,6 +263,16 @@ void TreeReader::look_again(Member& member, Nanos at, RecordingSink& sink) {
   member.comm = member.probe.comm();
   facts.process.in_job = true;
   sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, to_attrs(facts.process)});
+}
+
+// Told once it is over, here or in end(): of a process that goes on it is not known how long it will hold.
+void TreeReader::look_for_gpu_files(Member& member, Nanos least, Nanos at, RecordingSink& sink) {
+  if (file_looks_left_ <= 0 || !member.gpu_files.due(member.probe.cpu_clock(), at)) return;
+  --file_looks_left_;
+  const bool over = member.gpu_files.look(proc_, member.probe.pid(), options_.virtual_gpus, least, at);
+  if (const auto until = member.gpu_files.none_until(); until && over)
+    sink.add_source(
+        Source{SourceKind::kProcess, member.key, kNoSource, {{"no_gpu_until_ns", fmt::format("{}", *until)}}});
 }
 
 // What it sleeps for by name. A sleep that is not looked into, as others in this tick were, is not the one before.
@@ -293,6 +308,7 @@ void TreeReader::end(Member& member, Nanos at, RecordingSink& sink) {
   if (!member.exit_code && member.probe.wait_status()) member.exit_code = exit_code_of(*member.probe.wait_status());
   Attrs attrs{{"end_ns", fmt::format("{}", at)}};
   if (member.exit_code) attrs["exit_code"] = fmt::format("{}", *member.exit_code);
+  if (const auto until = member.gpu_files.none_until()) attrs["no_gpu_until_ns"] = fmt::format("{}", *until);
   sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, std::move(attrs)});
   sink.add_event(to_event(events::ProcessEnd{member.probe.pid(), member.exit_code}, at, member.source));
   if (member.probe.keeps_open()) kept_open_ -= kFilesPerProbe;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/discovery.h"
+#include "host/gpu_files.h"
 #include "host/proc_dir.h"
 #include "host/process_facts.h"
 #include "host/process_probe.h"
@@ -27,6 +28,7 @@ struct TreeOptions {
   // Set where the pids given to describe() come from the NVIDIA driver, which names processes by the numbers of the
   // outermost pid namespace: inside a container they cannot be looked up, and must not be mistaken for ours.
   bool driver_names_host_pids = false;
+  std::string virtual_gpus;  // the file that users of virtual GPUs hold open; "" where there are none
 };
 
 // The processes of the recorded job: everything that descends from the roots, however it got away from its parent.
@@ -39,9 +41,10 @@ struct TreeOptions {
 // processes given to describe(), have rows every few seconds only, at most 8; those that sleep throughout have one in
 // every tick, because nothing is read to know it.
 //
-// Sources: kProcess, key "<pid>/<start ns>", attrs as to_attrs(Process) with in_job=true, end_ns and exit_code added
-// later. kProcessWaits, of those whose waits could be told. Events: process_start [pid, comm], process_end [pid,
-// exit_code where known]. Losses: proc_io_no_permission, proc_environ_no_permission (one per process).
+// Sources: kProcess, key "<pid>/<start ns>", attrs as to_attrs(Process) with in_job=true; end_ns, exit_code and
+// no_gpu_until_ns are added later. kProcessWaits, of those whose waits could be told. Events: process_start [pid,
+// comm], process_end [pid, exit_code where known]. Losses: proc_io_no_permission, proc_environ_no_permission (one per
+// process).
 class TreeReader final : public Reader {
  public:
   explicit TreeReader(TreeOptions options);
@@ -68,6 +71,7 @@ class TreeReader final : public Reader {
  private:
   struct Member {
     ProcessProbe probe;
+    GpuFiles gpu_files;
     SourceId source = kNoSource;
     SourceId waits = kNoSource;
     ListId waits_for = kNoList;
@@ -98,6 +102,7 @@ class TreeReader final : public Reader {
   bool admit(const Candidate& candidate, Nanos at, RecordingSink& sink);
   void sample_all(Nanos at, RecordingSink& sink);
   void look_again(Member& member, Nanos at, RecordingSink& sink);
+  void look_for_gpu_files(Member& member, Nanos least, Nanos at, RecordingSink& sink);
   void read_wait(Member& member, Nanos at, RecordingSink& sink);
   static void count_environment_denial(const ProcessFacts& facts, Member& member, RecordingSink& sink);
   void end(Member& member, Nanos at, RecordingSink& sink);
@@ -117,7 +122,7 @@ class TreeReader final : public Reader {
   std::vector<std::int64_t> sessions_;  // led by a process that is or was in the job
   std::vector<Ended> ended_;            // the latest, for exit codes that arrive late
   std::size_t kept_open_ = 0;
-  int marker_reads_left_ = 0, fact_looks_left_ = 0, wait_reads_left_ = 0;  // in this tick
+  int marker_reads_left_ = 0, fact_looks_left_ = 0, wait_reads_left_ = 0, file_looks_left_ = 0;  // in this tick
   bool watching_ = false;      // there is or was a root; its orphans may outlive all we know
   bool scanning_all_ = false;  // in this tick: what is found ran before, and did not start just now
 

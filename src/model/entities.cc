@@ -112,6 +112,7 @@ Attrs to_attrs(const Process& process) {
   attrs["start_ns"] = fmt::format("{}", process.start);
   put(attrs, "end_ns", process.end);
   put(attrs, "exit_code", process.exit_code);
+  put(attrs, "no_gpu_until_ns", process.no_gpu_until);
   put(attrs, "comm", process.comm);
   put(attrs, "cmdline", process.cmdline);
   attrs["in_job"] = process.in_job ? "true" : "false";
@@ -140,6 +141,8 @@ Process process_of(const Source& source) {
       process.end = instant(value);
     else if (name == "exit_code")
       process.exit_code = parse_number<int>(value);
+    else if (name == "no_gpu_until_ns")
+      process.no_gpu_until = instant(value);
     else if (name == "comm")
       process.comm = value;
     else if (name == "cmdline")

@@ -43,6 +43,8 @@ struct Process {
   Nanos start = 0;
   std::optional<Nanos> end;      // when it was found gone
   std::optional<int> exit_code;  // 128+n for signal n; only for children of the recorder
+  // Whenever it was looked at until then it had no file of a GPU's driver open: nothing of it ran on one.
+  std::optional<Nanos> no_gpu_until;
   std::string comm;
   std::string cmdline;  // shell-quoted, cut at 4096 bytes
   bool in_job = false;  // belongs to the recorded job's tree

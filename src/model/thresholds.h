@@ -53,6 +53,8 @@
   T(kOpensTheDriver, "opens_the_driver", 0.003, "seconds",                                                            \
     "of CPU time, below which an attempt cannot have opened the driver: a shell's sleep takes 1.3 ms in all, a "      \
     "context tens of ms")                                                                                             \
+  T(kMakesAContext, "makes_a_context", 0.25, "seconds",                                                               \
+    "from a program's first open file of the driver to its context, at least (H200: 0.25 s)")                         \
   T(kListings, "listings", 4, "times",                                                                                \
     "listing intervals, or readings of the list, after which a process must have been listed")                        \
   /* Why a device was idle */                                                                                         \

@@ -309,7 +309,8 @@ STANDS_STILL = """
 import os, sys, time
 import headroom_sim
 gpu = headroom_sim.Device(0)
-told = lambda: len(open(sys.argv[1]).readlines()) if os.path.exists(sys.argv[1]) else 0
+def told():  # that, and not what else a busy machine makes of it
+    return sum("unreleased_after_work" in line for line in open(sys.argv[1])) if os.path.exists(sys.argv[1]) else 0
 def train(seconds, until):
     end = time.monotonic() + seconds
     while time.monotonic() < end and told() < until:
@@ -327,8 +328,8 @@ def test_a_standstill_is_told_while_it_lasts_and_so_is_its_end(tmp_path):
     command, findings = told(tmp_path)
     headroom(tmp_path, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "run", "-q", "--finding-looks", "300ms,1h,1h,12s",
              "--on-finding", command, "--", sys.executable, tmp_path / "job.py", tmp_path / "told")
-    stands, over, *at_end = findings()
-    assert (stands["live"], stands["over"]) == (True, False) and stands["finding"]["cause"] == "unreleased_after_work"
+    stands, over, *at_end = [said for said in findings() if said["finding"]["cause"] == "unreleased_after_work"]
+    assert (stands["live"], stands["over"]) == (True, False)
     assert (over["live"], over["over"]) == (True, True) and over["finding"] == stands["finding"]
     assert not any(document["live"] or document["over"] or document["withdrawn"] for document in at_end)
 
