@@ -112,13 +112,13 @@ class Made:
             self.row(source, at, process_gpu_memory_bytes=memory, **measured)
         return self
 
-    def stacks(self, pid, stretches, tid=None):
+    def stacks(self, pid, stretches, tid=None, **attrs):
         """`stretches`: (from, to, frames from the outermost on). A main thread holds the interpreter while it runs, by what its
         process does; another thread always."""
         tid, does = tid or pid, iter([] if tid else self.does[pid])
         now = next(does, None)
         thread = self.source("python_thread", f"{self.sources[self.ids['process', pid]]['key']}/{tid}", self.ids["process", pid],
-                             pid=pid, tid=tid, main=str(tid == pid).lower(), python="3.11")
+                             pid=pid, tid=tid, main=str(tid == pid).lower(), python="3.11", **attrs)
         for begin, end, frames in stretches:
             for at in range(begin + self.every // 4, end, self.every // 2):
                 while now and now[1] <= at:

@@ -55,11 +55,11 @@ def test_each_caller_of_a_helper_has_a_cause_of_its_own(tmp_path):
 
 
 def test_the_line_that_a_gpu_waits_for_is_in_the_plan(tmp_path):
-    sleeps = ["<module> (/u/job.py:1)", "load (/u/job.py:7)", "time.sleep() (/u/job.py:9)"]
+    sleeps = ["<module> (/u/job.py:1)", "load (/u/job.py:9)", "time.sleep() (/u/job.py:9)"]
     rounds = again(0, SPAN, 600, (0, 500, sleeps), (500, 600, KERNELS))
     made = Made(SPAN).gpu(0, [part for part in rounds if part[2] is KERNELS])
     made.process(100, gpu=0, does=[(0, SPAN, {"waits": "sleep"})])
-    answer = told(tmp_path, made.stacks(100, rounds))
+    answer = told(tmp_path, made.stacks(100, rounds, lines="own"))
     assert answer["findings"][0]["title"].endswith(": load (job.py:9)")
     assert "load (job.py:9)" in headroom(tmp_path, "plan", tmp_path / "made.jsonl").stdout
 

@@ -40,6 +40,14 @@ def test_what_stacks_do_not_tell_the_other_end_of_its_socket_does(tmp_path):
     _, answer = ran(tmp_path, "connection")
     found = next(one for one in answer["findings"] if "talk" in one["title"])
     assert found["candidates"][0] == "straggler"
+    headroom(tmp_path, "export", tmp_path / "run.hrec", "-f", "jsonl", "-o", tmp_path / "run.jsonl")
+    assert re.search(r'"unix_socket pids=\d+ ', (tmp_path / "run.jsonl").read_text("utf-8"))
+
+
+@pytest.mark.truth  # beside busy cores it waits for a core at least as much
+def test_the_other_end_of_its_socket_is_said(tmp_path):
+    _, answer = ran(tmp_path, "connection")
+    found = next(one for one in answer["findings"] if "talk" in one["title"])
     assert re.search(r"on a socket to process \d+ \(.*waiting_job", " ".join(found["evidence"]))
 
 
