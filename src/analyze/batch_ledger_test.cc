@@ -303,7 +303,7 @@ Recording short_tasks_in_turn(bool files_looked_at) {
     const double from = 2.0 * i;
     recording.process(100 + i, 1, from, std::min(20.0, from + 4), 0.9)
         .attempt("t" + std::to_string(i), 100 + i, {0}, from, std::min(20.0, from + 4));
-    if (files_looked_at) recording.no_gpu_until(100 + i, from + 3);
+    if (files_looked_at) recording.no_gpu_until(100 + i, from + 3, from + 3.1);
   }
   return recording.build();
 }
@@ -320,7 +320,7 @@ TEST(BatchLedger, WhoEndedWithoutAFileOfAGpuNeverUsedIt) {
   RecordingBuilder recording(10);
   recording.gpu(0, [](double t) { return t > 4 && t <= 6 ? 0.5 : 0.0; }).queue(0, 0);
   recording.process(100, 1, 0, 3, 0.9).attempt("on the CPU", 100, {0}, 0, 3).no_gpu_until(100, 2.9);
-  recording.process(101, 1, 3, 7, 0.9).attempt("on the GPU", 101, {0}, 3, 7).no_gpu_until(101, 3.8);
+  recording.process(101, 1, 3, 7, 0.9).attempt("on the GPU", 101, {0}, 3, 7).no_gpu_until(101, 3.8, 3.9);
   const Ledger l = whole(recording.build());
   EXPECT_NEAR(of_task(l, Account::kNotUsed, "on the CPU"), 3, 1e-6);
   EXPECT_NEAR(of_task(l, Account::kUseful, "on the GPU"), 1, 1e-6);

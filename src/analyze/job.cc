@@ -391,6 +391,7 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
   view.holds.assign(recording.sources.size(), false);
   view.in_job.assign(recording.sources.size(), false);
   view.no_gpu_until.assign(recording.sources.size(), recording.meta.start);
+  view.opened_gpu.assign(recording.sources.size(), false);
   view.did.resize(recording.sources.size());
   const bool with_mps = has_mps(recording);
   std::vector<std::optional<Nanos>> ends(recording.sources.size());
@@ -404,8 +405,10 @@ JobView job_view(const Recording& recording, const Thresholds& limits) {
     ends[static_cast<std::size_t>(id)] = process.end;
     view.has_host |= process.in_job && track_of(recording, id).at.size() > 1;
     view.did[static_cast<std::size_t>(id)] = activities_since(recording, id, process.start);
-    if (process.no_gpu_until && !with_mps)
+    if (with_mps) continue;
+    if (process.no_gpu_until)
       view.no_gpu_until[static_cast<std::size_t>(id)] = std::max(recording.meta.start, *process.no_gpu_until);
+    view.opened_gpu[static_cast<std::size_t>(id)] = process.gpu_open.has_value();
   }
   add_waits(recording, view);
   leave_out_the_seen(recording, ends, view);

@@ -75,6 +75,7 @@ struct JobView {
   std::vector<bool> holds;                          // by SourceId of a process: it holds a context of `uses`
   std::vector<bool> in_job;                         // likewise: it belongs to the job
   std::vector<Nanos> no_gpu_until;                  // likewise: nothing of it ran on a GPU before (begin: not known)
+  std::vector<bool> opened_gpu;                     // likewise: it had a file of a GPU open after that
   std::vector<std::vector<Activity>> did;           // by SourceId of a process; empty for fewer than two rows
   std::map<ListId, std::vector<WaitTarget>> waits;  // what main threads slept for; the first that is ready ends it
   std::vector<MachineActivity> machine;

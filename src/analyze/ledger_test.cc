@@ -345,6 +345,22 @@ TEST(Ledger, AGpuTheJobNeverTouchedIsNotUsed) {
   EXPECT_EQ(l.budget(), 40 * kSecond);
 }
 
+// The list is read each second: who ended soon after it had opened a GPU may have been missed.
+TEST(Ledger, AJobThatEndedAsItOpenedAGpuMayHaveUsedIt) {
+  const auto job = [](double end, std::optional<double> opened) {
+    RecordingBuilder recording(end);
+    recording.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, end, 0.5);
+    if (opened) recording.no_gpu_until(100, *opened - 0.5, *opened);
+    return ledger_of_all(recording.build());
+  };
+  const Ledger died = job(8, 6);
+  EXPECT_EQ(died.total(Account::kNotUsed), 0);
+  EXPECT_EQ(died.total(Account::kStartup), 5.5 * kSecond);
+  EXPECT_EQ(died.total(Account::kUnexplained), 2.5 * kSecond);
+  EXPECT_EQ(job(20, 6).total(Account::kNotUsed), 20 * kSecond) << "it was looked for in vain";
+  EXPECT_EQ(job(8, std::nullopt).total(Account::kNotUsed), 8 * kSecond);
+}
+
 TEST(Ledger, AMaskedGpuIsNotInTheBudget) {
   Recording recording = RecordingBuilder(20)
                             .gpu(0, [](double) { return 0.9; })

@@ -121,10 +121,12 @@ class RecordingBuilder {
     return *this;
   }
 
-  // Until then it had no file of a GPU open.
-  RecordingBuilder& no_gpu_until(std::int64_t pid, double until) {
+  // Until then it had no file of a GPU open; at `opened` it had one.
+  RecordingBuilder& no_gpu_until(std::int64_t pid, double until, std::optional<double> opened = {}) {
     const std::string key = sink_.recording().sources[static_cast<std::size_t>(ids_.at(pid))].key;
-    sink_.add_source({SourceKind::kProcess, key, kNoSource, {{"no_gpu_until_ns", std::to_string(at(until))}}});
+    Attrs attrs{{"no_gpu_until_ns", std::to_string(at(until))}};
+    if (opened) attrs["gpu_open_ns"] = std::to_string(at(*opened));
+    sink_.add_source({SourceKind::kProcess, key, kNoSource, std::move(attrs)});
     return *this;
   }
 

@@ -53,14 +53,19 @@ Claim claim_of(const JobView& job, const TaskAttempt& attempt, bool here, bool e
   return !proven && attempt.end - attempt.begin >= must_be_seen ? Claim::kNeverHeld : Claim::kUnseen;
 }
 
+// Who held the device all that time would have been listed.
+bool read_often(const std::vector<Nanos>& looks, Nanos begin, Nanos end, const Thresholds& limits) {
+  const auto first = std::upper_bound(looks.begin(), looks.end(), begin);
+  const auto count = std::lower_bound(first, std::max(first, looks.end()), end) - first;
+  return static_cast<double>(count) >= limits[Threshold::kListings];
+}
+
 // Whether the list was read so often while the attempt ran that it would have been found there; not where the list
 // named somebody whom nobody knows.
 bool looked_for(const JobView& job, const TaskAttempt& attempt, SourceId gpu, const std::vector<Nanos>& looks,
                 const Thresholds& limits) {
-  if (attempt.proof == PlacementProof::kVerified) return false;
-  const auto first = std::upper_bound(looks.begin(), looks.end(), attempt.begin);
-  const auto count = std::lower_bound(first, looks.end(), attempt.end) - first;
-  if (static_cast<double>(count) < limits[Threshold::kListings]) return false;
+  if (attempt.proof == PlacementProof::kVerified || !read_often(looks, attempt.begin, attempt.end, limits))
+    return false;
   return std::none_of(job.uses.begin(), job.uses.end(), [&](const ContextUse& use) {
     return use.device == gpu && !use.process && use.begin < attempt.end && use.end > attempt.begin;
   });
@@ -73,6 +78,14 @@ Nanos no_gpu_until(const JobView& job, const std::vector<SourceId>& processes, c
   until = attempt.end;
   for (const SourceId id : processes) until = std::min(until, job.no_gpu_until[static_cast<std::size_t>(id)]);
   return std::max(attempt.begin, until);
+}
+
+// The attempt ended without ever having had such a file: so it did by all looks, the last of them just before its end.
+bool never_opened(const JobView& job, const std::vector<SourceId>& processes, const TaskAttempt& attempt, Nanos until,
+                  const Thresholds& limits) {
+  const auto opened = [&](SourceId id) { return job.opened_gpu[static_cast<std::size_t>(id)]; };
+  return !attempt.running && until > attempt.begin && attempt.end - until < limits.time(Threshold::kMakesAContext) &&
+         std::none_of(processes.begin(), processes.end(), opened);
 }
 
 // The attempts that were given the device.
@@ -97,8 +110,7 @@ void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, 
     use.claim = claim_of(job, attempt, here[i], elsewhere[i], must_be_seen);
     const Nanos no_gpu = no_gpu_until(job, processes[i], attempt);
     use.looked_for =
-        looked_for(job, attempt, gpu, looks, limits) ||
-        (!attempt.running && no_gpu > attempt.begin && attempt.end - no_gpu < limits.time(Threshold::kMakesAContext));
+        looked_for(job, attempt, gpu, looks, limits) || never_opened(job, processes[i], attempt, no_gpu, limits);
     use.context.device = gpu;
     if (!processes[i].empty()) use.context.process = processes[i].front();
     use.context.pid = attempt.pid;
@@ -112,6 +124,24 @@ void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, 
 }
 
 }  // namespace
+
+std::vector<Window> may_have_held(const Recording& recording, const JobView& job, SourceId gpu,
+                                  const Thresholds& limits) {
+  std::vector<Window> unlisted;
+  const bool any_listed = std::any_of(job.uses.begin(), job.uses.end(), [](const ContextUse& use) { return use.ours; });
+  const bool masked = device_of(recording.sources[static_cast<std::size_t>(gpu)]).given == false;
+  if (!job.has_job || job.batch.present || any_listed || masked) return unlisted;
+  const std::vector<Nanos> looks = list_readings(recording, gpu);
+  for (const SourceId id : recording.all(SourceKind::kProcess)) {
+    const auto process = static_cast<std::size_t>(id);
+    if (!job.in_job[process] || !job.opened_gpu[process]) continue;
+    const Nanos end = process_of(recording.sources[process]).end.value_or(recording.meta.end);
+    const Nanos from = job.no_gpu_until[process];
+    if (from < end && !read_often(looks, from, end, limits))
+      unlisted.push_back({from, std::min(end, recording.meta.end)});
+  }
+  return unlisted;
+}
 
 std::vector<Use> uses_of(const Recording& recording, const JobView& job, SourceId gpu, const Thresholds& limits) {
   std::vector<Use> uses;

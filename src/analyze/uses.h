@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "analyze/job.h"
+#include "analyze/stats.h"
 #include "model/ledger.h"
 
 namespace headroom {
@@ -43,6 +44,11 @@ struct Use {
   bool computed = false;  // kernels ran while it had the device and nobody was listed there
   HostView host;
 };
+
+// When a process of a job that is no batch, and of which no process was ever listed, had a file of a GPU open and may
+// have held this one: the list was not read often enough until it ended.
+[[nodiscard]] std::vector<Window> may_have_held(const Recording& recording, const JobView& job, SourceId gpu,
+                                                const Thresholds& limits = {});
 
 // Everybody's use of one device, in order of begin. Kernels and hangs are found by who knows the readings.
 [[nodiscard]] std::vector<Use> uses_of(const Recording& recording, const JobView& job, SourceId gpu,

@@ -79,6 +79,16 @@ void fill_side(const std::vector<const Sample*>& runs, const std::vector<Rate>& 
   side.work = work;
 }
 
+// A mean of ratios weighs short runs like long ones, the times that stand beside it do not.
+std::string other_mean_words(const Comparison& c) {
+  constexpr double kApart = 0.01;
+  if (!(c.a.seconds > 0) || !(c.b.seconds > 0) || !c.a.work || !c.b.work) return "";
+  const double of_means = c.b.seconds / *c.b.work / (c.a.seconds / *c.a.work);
+  if (std::abs(std::log(of_means / c.ratio->value)) < kApart) return "";
+  return fmt::format("; {:.3f} is the geometric mean of their ratios, the two times differ by {:.3f}", c.ratio->value,
+                     of_means);
+}
+
 // Accounts and phases are of everything that ran, so they are divided by all of its work.
 double all_work(const Side& side, Unit unit) {
   double work = 0;
@@ -228,6 +238,7 @@ Comparison compare_by(const Side& a, const Side& b, const CompareRequest& reques
   if (facts.together)
     for (const auto& [side, runs] : {std::pair(&result.a, &matching.a), std::pair(&result.b, &matching.b)})
       side->seconds = concurrency_of(*runs, side == &result.a ? a : b).span, side->work = 1;
+  if (!facts.together && !facts.by_steps) result.method += other_mean_words(result);
   const double work_a = facts.together ? 1 : all_work(a, shown), work_b = facts.together ? 1 : all_work(b, shown);
   result.accounts = compare_parts(a.accounts, work_a, b.accounts, work_b);
   result.phases = compare_parts(a.phases, work_a, b.phases, work_b);

@@ -10,6 +10,7 @@
 namespace headroom::compare {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 Hardware box() { return {.gpus = {"A6000"}, .uuids = {"GPU-1"}, .driver = "550.1", .cores = 8}; }
@@ -406,6 +407,27 @@ TEST(Compare, SingleRunsThatCountNothingAreOnlyTooFew) {
   EXPECT_TRUE(refuses(one, CompareReason::kWorkUnknown));
   EXPECT_EQ(text(one, CompareReason::kWorkUnknown),
             "only B counts its steps; headroom.step(), or --step REGEX for lines of output, would in A");
+}
+
+TEST(Compare, AMeanOfRatiosIsToldFromTheRatioOfMeans) {
+  auto [a, b] = turns(6, 10, 8);
+  EXPECT_EQ(compare(a, b).method, "6 interleaved pairs") << "one and the same";
+  for (std::size_t i = 0; i < a.samples.size(); i += 2)
+    a.samples[i].end = a.samples[i].begin + 2, b.samples[i].end = b.samples[i].begin + 1.9;
+  EXPECT_THAT(compare(a, b).method, ContainsRegex("^6 interleaved pairs; 0.87.* is the geometric mean of their "
+                                                  "ratios, the two times differ by 0.82.*"));
+}
+
+// By itself ab takes what the commands say differently; what else differs would make it refuse the pair again.
+TEST(Compare, TheCommandOfAValidPairNamesWhatDiffersWithoutBeingAskedFor) {
+  Side a = uncounted({0}, 10), b = uncounted({20}, 5);
+  a.samples[0].asked = {{"lr", "1"}}, b.samples[0].asked = {{"lr", "2"}};
+  EXPECT_THAT(compare(a, b).valid_command, HasSubstr("headroom ab -- "));
+  a.samples[0].resolved = {{"num leaves", "127"}}, b.samples[0].resolved = {{"num leaves", "255"}};
+  const Comparison c = compare(a, b);
+  EXPECT_THAT(c.valid_command, HasSubstr("headroom ab --changed=lr '--changed=num leaves' -- "));
+  EXPECT_THAT(c.valid_note, HasSubstr("--changed says that all of these are meant to differ"));
+  EXPECT_FALSE(refuses(compare(a, b, {.changed = {{"lr", "num leaves"}}}), CompareReason::kParametersDifferUnintended));
 }
 
 TEST(Compare, TheCommandOfAValidPairSaysWhereItsPartsRan) {

@@ -45,6 +45,21 @@ constexpr const char* kTwoCopies =
     "A and B ran one command in one folder. FOLDER_OF_A: a copy of its code as A ran it, FOLDER_OF_B: as B did "
     "(git worktree makes one)";
 
+// What the commands say differently is meant to differ; of anything else ab has to be told, and then of all.
+std::vector<std::string> parameters_to_name(const Comparison& result) {
+  const auto& all = result.parameters;
+  std::vector<std::string> names;
+  if (std::all_of(all.begin(), all.end(), [](const ComparedParameter& one) { return one.intended; })) return names;
+  for (const ComparedParameter& one : all) names.push_back(one.name);
+  return names;
+}
+
+std::string changed_words(const Comparison& result) {
+  std::string words;
+  for (const std::string& name : parameters_to_name(result)) words += typed_word("--changed=" + name) + " ";
+  return words;
+}
+
 void pair_of_commands(const Side& a, const Side& b, const std::string& here, Comparison& result) {
   if (only_failed(a) || only_failed(b)) return;
   const bool alike = !a.command.empty() && a.command == b.command && a.folder == b.folder;
@@ -52,7 +67,7 @@ void pair_of_commands(const Side& a, const Side& b, const std::string& here, Com
     if (side.command.empty()) return fmt::format("CMD_{}", name);
     return in_folder(side.folder, name, alike, here, side.command);
   };
-  result.valid_command = fmt::format("headroom ab -- {} --- {}", of(a, "A"), of(b, "B"));
+  result.valid_command = fmt::format("headroom ab {}-- {} --- {}", changed_words(result), of(a, "A"), of(b, "B"));
   if (alike)
     result.valid_note = kTwoCopies;
   else if (!a.samples.empty() && !b.samples.empty() && a.samples[0].task != b.samples[0].task)
@@ -133,7 +148,8 @@ void pair_of_batches(const Side& a, const Side& b, const std::string& here, Comp
   const auto& gpus = a.hardware.uuids;
   const std::string which =
       gpus.size() > 1 && gpus == b.hardware.uuids ? fmt::format("--gpus={} ", join(gpus, ",")) : "";
-  result.valid_command = fmt::format("headroom ab {}-- {} --- {}", which, of(a, "A"), of(b, "B"));
+  result.valid_command =
+      fmt::format("headroom ab {}{}-- {} --- {}", which, changed_words(result), of(a, "A"), of(b, "B"));
   result.valid_note = note_of_batches(a, b, alike, left_out, result);
 }
 
@@ -144,6 +160,9 @@ void name_valid_pair(const Side& a, const Side& b, const CompareRequest& request
   if (same_runs(a, b)) return;
   of_many_tasks(a) || of_many_tasks(b) ? pair_of_batches(a, b, request.here, result)
                                        : pair_of_commands(a, b, request.here, result);
+  if (result.valid_command.empty() || parameters_to_name(result).empty()) return;
+  if (!result.valid_note.empty()) result.valid_note += ". ";
+  result.valid_note += "--changed says that all of these are meant to differ; give both the same where they are not";
 }
 
 }  // namespace headroom::compare

@@ -77,6 +77,20 @@ void met_midway(const Analysis& a, Finding& finding) {
       "see what it is at (headroom stacks), and its log: whether it waits, is done, or has not begun to compute";
 }
 
+// Every process of the job that lived long enough for a context was seen without a file of a GPU open, to its end.
+bool never_opened_a_gpu(const Analysis& a) {
+  const Nanos shortest = a.limits.time(Threshold::kMakesAContext);
+  bool any = false;
+  for (const auto& [source, process] : a.processes) {
+    const Nanos end = process.end.value_or(a.meta.end);
+    if (!process.in_job || end - std::max(process.start, a.meta.start) < shortest) continue;
+    const auto id = static_cast<std::size_t>(source);
+    if (a.job.opened_gpu[id] || end - a.job.no_gpu_until[id] >= shortest) return false;
+    any = true;
+  }
+  return any;
+}
+
 // Too much of the end is unseen, beside the time in which the job was seen to hold a GPU, to say that no kernel came.
 bool may_have_begun_unseen(const Analysis& a) {
   const Nanos unseen = unseen_at_end(a);
@@ -122,7 +136,8 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   // In the window, or at another time of the recording.
   if (std::any_of(a.devices.begin(), a.devices.end(), [](const auto& device) { return device.used; }))
     return holds_and_never_computes(a);
-  if (a.ledger.span() < a.limits.time(Threshold::kNeverUsedAfter)) return {};
+  const bool never_opened = never_opened_a_gpu(a);
+  if (!never_opened && a.ledger.span() < a.limits.time(Threshold::kNeverUsedAfter)) return {};
   if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; })) return {};
   const double own = static_cast<double>(a.ledger.total(Account::kUseful));
   if (own >= a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span())) return {};  // of whom, then?
@@ -137,6 +152,7 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   finding.evidence = {
       fmt::format("no process of the job held a compute context on any GPU in {}", human_duration(a.ledger.span())),
       mask_sentence(a)};
+  if (never_opened) finding.evidence.emplace_back("none of its processes ever had a file of the GPUs' driver open");
   if (a.devices.empty()) {
     finding.title = "The job was given no GPU and used none";
     finding.evidence.push_back("that mask hides every GPU of this machine");

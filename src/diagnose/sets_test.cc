@@ -279,5 +279,18 @@ TEST(Sets, ARunInWhichTheDriversListsStayedEmptyNeverUsedItsGpu) {
   EXPECT_FALSE(readings(30, 1, [](double) { return 0.0; }).findings.front().cause) << "no list was read";
 }
 
+TEST(Sets, ARunThatNeverHadAFileOfAGpuOpenNeverUsedOneHoweverShortItWas) {
+  const auto findings = [](std::optional<double> opened) {
+    RecordingBuilder short_run(3);
+    short_run.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 3, 1);
+    return explain(short_run.no_gpu_until(100, opened ? *opened - 0.1 : 2.9, opened).build()).findings;
+  };
+  ASSERT_FALSE(findings(std::nullopt).empty());
+  const Finding never = findings(std::nullopt).front();
+  EXPECT_EQ(never.cause, Cause::kJobNeverUsesGpu);
+  EXPECT_THAT(never.evidence, Contains("none of its processes ever had a file of the GPUs' driver open"));
+  for (const Finding& finding : findings(2)) EXPECT_NE(finding.cause, Cause::kJobNeverUsesGpu) << "it opened one";
+}
+
 }  // namespace
 }  // namespace headroom

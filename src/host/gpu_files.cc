@@ -48,7 +48,7 @@ bool GpuFiles::look(ProcDir& proc, std::int64_t pid, std::string_view virtual_gp
   const auto open = has_gpu_file(proc, pid, virtual_gpus);
   over_ = open.value_or(true);
   if (!over_) none_until_ = at, next_ = due_after(at, std::max(least, (at - start_) / kOfItsAge));
-  return over_;
+  return open == true;
 }
 
 }  // namespace headroom::host

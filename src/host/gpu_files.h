@@ -22,8 +22,9 @@ class GpuFiles {
 
   // Whether it takes a look to know more. `clock`: CPU time of the process, where that can be told.
   [[nodiscard]] bool due(std::optional<Nanos> clock, Nanos at);
-  // `least`: the time between two looks at a young process. True: from now on no look changes anything.
-  bool look(ProcDir& proc, std::int64_t pid, std::string_view virtual_gpus, Nanos least, Nanos at);
+  // `least`: the time between two looks at a young process. From the first file on, and where none can be seen, it is
+  // not due any more. True: there it is.
+  [[nodiscard]] bool look(ProcDir& proc, std::int64_t pid, std::string_view virtual_gpus, Nanos least, Nanos at);
   // At every look until then it had none open; nothing where there was no such look.
   [[nodiscard]] std::optional<Nanos> none_until() const { return none_until_; }
 

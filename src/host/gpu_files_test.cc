@@ -70,6 +70,10 @@ TEST_F(OneProcess, IsLookedAtUntilItHasOneAndTheRarerTheOlderItIs) {
   EXPECT_TRUE(files.look(proc, 100, "", kLeast, kStart + 40 * kSecond));
   EXPECT_EQ(files.none_until(), looks.back());
   EXPECT_FALSE(files.due(kSecond, kStart + 400 * kSecond));
+  GpuFiles of_another(0);
+  EXPECT_FALSE(of_another.look(proc, 101, "", kLeast, kStart)) << "where none can be seen, none is there";
+  EXPECT_FALSE(of_another.due(kSecond, 400 * kSecond));
+  EXPECT_EQ(of_another.none_until(), std::nullopt);
 }
 
 TEST_F(OneProcess, ThatDidNotRunHasOpenedNothing) {

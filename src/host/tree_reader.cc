@@ -265,14 +265,14 @@ void TreeReader::look_again(Member& member, Nanos at, RecordingSink& sink) {
   sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, to_attrs(facts.process)});
 }
 
-// Told once it is over, here or in end(): of a process that goes on it is not known how long it will hold.
+// Until when it has none is told once it has one, or in end(): of a process that goes on it is not known yet.
 void TreeReader::look_for_gpu_files(Member& member, Nanos least, Nanos at, RecordingSink& sink) {
   if (file_looks_left_ <= 0 || !member.gpu_files.due(member.probe.cpu_clock(), at)) return;
   --file_looks_left_;
-  const bool over = member.gpu_files.look(proc_, member.probe.pid(), options_.virtual_gpus, least, at);
-  if (const auto until = member.gpu_files.none_until(); until && over)
-    sink.add_source(
-        Source{SourceKind::kProcess, member.key, kNoSource, {{"no_gpu_until_ns", fmt::format("{}", *until)}}});
+  if (!member.gpu_files.look(proc_, member.probe.pid(), options_.virtual_gpus, least, at)) return;
+  Attrs attrs{{"gpu_open_ns", fmt::format("{}", at)}};
+  if (const auto until = member.gpu_files.none_until()) attrs["no_gpu_until_ns"] = fmt::format("{}", *until);
+  sink.add_source(Source{SourceKind::kProcess, member.key, kNoSource, std::move(attrs)});
 }
 
 // What it sleeps for by name. A sleep that is not looked into, as others in this tick were, is not the one before.

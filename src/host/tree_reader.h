@@ -41,10 +41,10 @@ struct TreeOptions {
 // processes given to describe(), have rows every few seconds only, at most 8; those that sleep throughout have one in
 // every tick, because nothing is read to know it.
 //
-// Sources: kProcess, key "<pid>/<start ns>", attrs as to_attrs(Process) with in_job=true; end_ns, exit_code and
-// no_gpu_until_ns are added later. kProcessWaits, of those whose waits could be told. Events: process_start [pid,
-// comm], process_end [pid, exit_code where known]. Losses: proc_io_no_permission, proc_environ_no_permission (one per
-// process).
+// Sources: kProcess, key "<pid>/<start ns>", attrs as to_attrs(Process) with in_job=true; end_ns, exit_code,
+// gpu_open_ns and no_gpu_until_ns are added later. kProcessWaits, of those whose waits could be told. Events:
+// process_start [pid, comm], process_end [pid, exit_code where known]. Losses: proc_io_no_permission,
+// proc_environ_no_permission (one per process).
 class TreeReader final : public Reader {
  public:
   explicit TreeReader(TreeOptions options);

@@ -113,6 +113,7 @@ Attrs to_attrs(const Process& process) {
   put(attrs, "end_ns", process.end);
   put(attrs, "exit_code", process.exit_code);
   put(attrs, "no_gpu_until_ns", process.no_gpu_until);
+  put(attrs, "gpu_open_ns", process.gpu_open);
   put(attrs, "comm", process.comm);
   put(attrs, "cmdline", process.cmdline);
   attrs["in_job"] = process.in_job ? "true" : "false";
@@ -143,6 +144,8 @@ Process process_of(const Source& source) {
       process.exit_code = parse_number<int>(value);
     else if (name == "no_gpu_until_ns")
       process.no_gpu_until = instant(value);
+    else if (name == "gpu_open_ns")
+      process.gpu_open = instant(value);
     else if (name == "comm")
       process.comm = value;
     else if (name == "cmdline")

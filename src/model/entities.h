@@ -45,6 +45,7 @@ struct Process {
   std::optional<int> exit_code;  // 128+n for signal n; only for children of the recorder
   // Whenever it was looked at until then it had no file of a GPU's driver open: nothing of it ran on one.
   std::optional<Nanos> no_gpu_until;
+  std::optional<Nanos> gpu_open;  // the first look at which it had one
   std::string comm;
   std::string cmdline;  // shell-quoted, cut at 4096 bytes
   bool in_job = false;  // belongs to the recorded job's tree

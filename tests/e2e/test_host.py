@@ -112,3 +112,24 @@ def test_the_machine_and_its_pressure_are_recorded(recording):
     assert len(busy) >= 2 and busy[-1] > busy[0], "two workers computed"
     assert len(busy) < len(recording.values(next(p for p in recording.processes() if "parent" not in p), "threads")), \
         "the machine is looked at less often than the job"
+
+
+GPU_JOB = r"""
+import subprocess, sys, time
+import headroom_sim
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(2)"])
+time.sleep(1)
+headroom_sim.Device(0).create_context()
+child.wait()
+"""
+
+
+def test_when_a_process_began_to_use_a_gpu_is_known(tmp_path):
+    script, path, env = tmp_path / "job.py", tmp_path / "run.hrec", environment(tmp_path)
+    script.write_text(GPU_JOB)
+    subprocess.run([HEADROOM, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "run", "-q", "-o", str(path), "--", PYTHON, str(script)],
+                   env=env, check=True, timeout=PATIENCE, stdin=subprocess.DEVNULL)
+    opens, child = Exported(path, env).processes()
+    start, none_until, opened, end = (int(opens["attrs"][name]) for name in ["start_ns", "no_gpu_until_ns", "gpu_open_ns", "end_ns"])
+    assert start <= none_until < opened < end and opened >= start + 1_000_000_000
+    assert "no_gpu_until_ns" in child["attrs"] and "gpu_open_ns" not in child["attrs"]
