@@ -327,6 +327,17 @@ TEST(BatchLedger, WhoEndedWithoutAFileOfAGpuNeverUsedIt) {
   EXPECT_GE(of_task(l, Account::kStartup, "on the GPU"), 0.8 - 1e-6);
 }
 
+TEST(BatchLedger, AHelperThatEndedInTheStartUpDoesNotHideWhenItsTaskOpenedAGpu) {
+  RecordingBuilder recording(10);
+  recording.gpu(0, [](double t) { return t > 6 && t <= 8 ? 0.5 : 0.0; }).queue(0, 0);
+  recording.process(100, 1, 0, 8, 0.9).attempt("a", 100, {0}, 0, 8).no_gpu_until(100, 5, 5.1);
+  recording.process(200, 1, 0, 8, 0.9).attempt("b", 200, {0}, 0, 8).no_gpu_until(200, 5, 5.1);
+  recording.process(101, 100, 1, 3, 0.9).no_gpu_until(101, 2.9);
+  recording.process(102, 100, 4, 4.2, 0.9);  // nobody looked
+  const Ledger l = whole(recording.build());
+  EXPECT_GE(of_task(l, Account::kStartup, "a") + of_task(l, Account::kStartup, "b"), 5 - 1e-6);
+}
+
 TEST(BatchLedger, WhatUsedLessCpuThanAProgramThatOpensTheDriverOwnsNoKernels) {
   const auto booked = [](Nanos cpu) {
     RecordingBuilder fresh(3);

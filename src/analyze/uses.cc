@@ -71,21 +71,28 @@ bool looked_for(const JobView& job, const TaskAttempt& attempt, SourceId gpu, co
   });
 }
 
-// Before that nothing of the attempt ran on a GPU: none of its processes had a file of one open.
-Nanos no_gpu_until(const JobView& job, const std::vector<SourceId>& processes, const TaskAttempt& attempt) {
-  Nanos until = attempt.begin;
-  if (processes.empty()) return until;
-  until = attempt.end;
-  for (const SourceId id : processes) until = std::min(until, job.no_gpu_until[static_cast<std::size_t>(id)]);
-  return std::max(attempt.begin, until);
-}
+// What is known of an attempt's use of any GPU, from the files that its processes had open.
+struct Opened {
+  Nanos none_until = 0;  // before that nothing of it ran on one
+  bool never = false;    // nor after: it ended without
+};
 
-// The attempt ended without ever having had such a file: so it did by all looks, the last of them just before its end.
-bool never_opened(const JobView& job, const std::vector<SourceId>& processes, const TaskAttempt& attempt, Nanos until,
-                  const Thresholds& limits) {
-  const auto opened = [&](SourceId id) { return job.opened_gpu[static_cast<std::size_t>(id)]; };
-  return !attempt.running && until > attempt.begin && attempt.end - until < limits.time(Threshold::kMakesAContext) &&
-         std::none_of(processes.begin(), processes.end(), opened);
+// Most of its processes are helpers that never open a GPU: they do not matter, however shortly they lived.
+Opened opened_by(const JobView& job, const std::vector<SourceId>& processes, const std::vector<Window>& lives,
+                 const TaskAttempt& attempt, const Thresholds& limits) {
+  Opened opened{attempt.end, !attempt.running && !processes.empty()};
+  for (const SourceId id : processes) {
+    const auto process = static_cast<std::size_t>(id);
+    const Nanos born = id == processes.front() ? attempt.begin : lives[process].begin;
+    const Nanos until = std::max(born, job.no_gpu_until[process]), end = std::min(attempt.end, lives[process].end);
+    if (until > attempt.begin && end - until < limits.time(Threshold::kMakesAContext) && !job.opened_gpu[process])
+      continue;
+    opened.never = false;
+    opened.none_until = std::min(opened.none_until, until);
+  }
+  if (processes.empty()) opened.none_until = attempt.begin;
+  opened.none_until = std::max(attempt.begin, opened.none_until);
+  return opened;
 }
 
 // The attempts that were given the device.
@@ -99,24 +106,27 @@ void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, 
   for (const ContextUse& use : job.uses)
     if (use.attempt >= 0) (use.device == gpu ? here : elsewhere)[static_cast<std::size_t>(use.attempt)] = true;
   std::vector<std::vector<SourceId>> processes(attempts.size());
+  std::vector<Window> lives(recording.sources.size());  // by SourceId of a process
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     const std::int32_t index = job.batch.attempt_of_process[static_cast<std::size_t>(id)];
-    if (index >= 0) processes[static_cast<std::size_t>(index)].push_back(id);
+    if (index < 0) continue;
+    processes[static_cast<std::size_t>(index)].push_back(id);
+    const Process process = process_of(recording.sources[static_cast<std::size_t>(id)]);
+    lives[static_cast<std::size_t>(id)] = {process.start, process.end.value_or(recording.meta.end)};
   }
   for (std::size_t i = 0; i < attempts.size(); ++i) {
     const TaskAttempt& attempt = attempts[i];
     if (std::find(attempt.devices.begin(), attempt.devices.end(), gpu) == attempt.devices.end()) continue;
     Use use;
     use.claim = claim_of(job, attempt, here[i], elsewhere[i], must_be_seen);
-    const Nanos no_gpu = no_gpu_until(job, processes[i], attempt);
-    use.looked_for =
-        looked_for(job, attempt, gpu, looks, limits) || never_opened(job, processes[i], attempt, no_gpu, limits);
+    const Opened opened = opened_by(job, processes[i], lives, attempt, limits);
+    use.looked_for = looked_for(job, attempt, gpu, looks, limits) || opened.never;
     use.context.device = gpu;
     if (!processes[i].empty()) use.context.process = processes[i].front();
     use.context.pid = attempt.pid;
     use.context.ours = true;
     use.context.begin = use.context.first_seen = attempt.begin;
-    use.context.held_from = no_gpu;
+    use.context.held_from = opened.none_until;
     use.context.end = use.context.last_seen = use.context.seen_until = attempt.end;
     use.context.attempt = static_cast<std::int32_t>(i);
     uses.push_back(complete(recording, job, std::move(use)));
