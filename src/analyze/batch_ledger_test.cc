@@ -327,6 +327,16 @@ TEST(BatchLedger, WhoEndedWithoutAFileOfAGpuNeverUsedIt) {
   EXPECT_GE(of_task(l, Account::kStartup, "on the GPU"), 0.8 - 1e-6);
 }
 
+TEST(BatchLedger, WhoLivedTooShortlyForAContextUsedNoGpuUnlessKernelsRan) {
+  const auto short_one = [](double busy) {
+    RecordingBuilder recording(3);
+    recording.gpu(0, [=](double t) { return t <= 1 ? busy : 0.0; }).queue(0, 0);
+    return whole(recording.process(100, 1, 0.1, 0.3, 0.9).attempt("a", 100, {0}, 0.1, 0.3, "failed").build());
+  };
+  EXPECT_NEAR(of_task(short_one(0), Account::kNotUsed, "a"), 0.2, 1e-6);
+  EXPECT_NEAR(of_task(short_one(0.1), Account::kDiscarded, "a"), 0.1, 1e-6);
+}
+
 TEST(BatchLedger, AHelperThatEndedInTheStartUpDoesNotHideWhenItsTaskOpenedAGpu) {
   RecordingBuilder recording(10);
   recording.gpu(0, [](double t) { return t > 6 && t <= 8 ? 0.5 : 0.0; }).queue(0, 0);

@@ -80,15 +80,15 @@ struct Opened {
 // Most of its processes are helpers that never open a GPU: they do not matter, however shortly they lived.
 Opened opened_by(const JobView& job, const std::vector<SourceId>& processes, const std::vector<Window>& lives,
                  const TaskAttempt& attempt, const Thresholds& limits) {
-  Opened opened{attempt.end, !attempt.running && !processes.empty()};
+  const bool listed = attempt.proof == PlacementProof::kVerified;
+  Opened opened{attempt.end, !attempt.running && !processes.empty() && !listed};
   for (const SourceId id : processes) {
     const auto process = static_cast<std::size_t>(id);
     const Nanos born = id == processes.front() ? attempt.begin : lives[process].begin;
     const Nanos until = std::max(born, job.no_gpu_until[process]), end = std::min(attempt.end, lives[process].end);
-    if (until > attempt.begin && end - until < limits.time(Threshold::kMakesAContext) && !job.opened_gpu[process])
-      continue;
-    opened.never = false;
-    opened.none_until = std::min(opened.none_until, until);
+    const bool could = job.opened_gpu[process] || end - until >= limits.time(Threshold::kMakesAContext);
+    if (could) opened.never = false;
+    if (could || until == attempt.begin) opened.none_until = std::min(opened.none_until, until);
   }
   if (processes.empty()) opened.none_until = attempt.begin;
   opened.none_until = std::max(attempt.begin, opened.none_until);

@@ -85,8 +85,8 @@ std::string other_mean_words(const Comparison& c) {
   if (!(c.a.seconds > 0) || !(c.b.seconds > 0) || !c.a.work || !c.b.work) return "";
   const double of_means = c.b.seconds / *c.b.work / (c.a.seconds / *c.a.work);
   if (std::abs(std::log(of_means / c.ratio->value)) < kApart) return "";
-  return fmt::format("; {:.3f} is the geometric mean of their ratios, the two times differ by {:.3f}", c.ratio->value,
-                     of_means);
+  return fmt::format("; {:.3f} is the geometric mean of their ratios, {:.3f} the ratio of the two times",
+                     c.ratio->value, of_means);
 }
 
 // Accounts and phases are of everything that ran, so they are divided by all of its work.

@@ -132,12 +132,13 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   if (a.job.batch.present && a.ledger.total(Account::kNotUsed) < a.ledger.budget() / 2) return {};
   if (a.machine.empty()) return {};
   if (a.goes_on && !a.job.batch.present) return {};  // its first kernel may still come: start-up so far
-  if (a.material(unseen_at_end(a))) return {};       // it may have come there
+  const bool never_opened = never_opened_a_gpu(a);
+  const bool told = never_opened || a.job.batch.present;  // by looks at its processes, or in a batch's ledger
+  if (!told && a.material(unseen_at_end(a))) return {};   // it may have come there
   // In the window, or at another time of the recording.
   if (std::any_of(a.devices.begin(), a.devices.end(), [](const auto& device) { return device.used; }))
     return holds_and_never_computes(a);
-  const bool never_opened = never_opened_a_gpu(a);  // of a batch's tasks the ledger has taken that in
-  if (!never_opened && !a.job.batch.present && a.ledger.span() < a.limits.time(Threshold::kNeverUsedAfter)) return {};
+  if (!told && a.ledger.span() < a.limits.time(Threshold::kNeverUsedAfter)) return {};
   if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; })) return {};
   const double own = static_cast<double>(a.ledger.total(Account::kUseful));
   if (own >= a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span())) return {};  // of whom, then?

