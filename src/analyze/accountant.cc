@@ -29,7 +29,7 @@ DeviceAccountant::DeviceAccountant(const Recording& recording, const JobView& jo
       places_(places),
       time_(util_samples(recording, gpu, limits)),
       uses_(uses_of(recording, job, gpu, limits)),
-      may_have_held_(may_have_held(recording, job, gpu, limits)),
+      unlisted_(may_have_held(recording, job, gpu, limits)),
       desktop_(job.has_job && std::any_of(job.graphics.begin(), job.graphics.end(),
                                           [&](const ContextUse& use) { return use.device == gpu && !use.ours; })) {
   find_kernels();
@@ -69,7 +69,7 @@ void DeviceAccountant::find_cuts() {
          {use.context.begin, use.first_kernel, use.last_kernel, use.context.seen_until, use.context.end})
       if (cut != kNever) cuts_.push_back(cut);
   for (const QueueChange& change : job_.batch.queue) cuts_.push_back(change.at);
-  for (const Window& unlisted : may_have_held_) cuts_.insert(cuts_.end(), {unlisted.begin, unlisted.end});
+  for (const Window& unlisted : unlisted_.windows) cuts_.insert(cuts_.end(), {unlisted.begin, unlisted.end});
   std::sort(cuts_.begin(), cuts_.end());
   const std::ptrdiff_t own = std::ssize(cuts_);
   for (const Use& use : uses_)
@@ -427,13 +427,13 @@ Slice DeviceAccountant::free_piece(Nanos begin, Nanos end) const {
     return {begin, end, waiting ? Account::kTaskWaiting : Account::kNoTask, 0, "S", Confidence::kHigh};
   }
   if (!touched_ && starting_) return {begin, end, Account::kStartup, 0, "N", Confidence::kLow};
-  if (!touched_ && !may_have_held_.empty()) {
+  if (const auto& windows = unlisted_.windows; !touched_ && !windows.empty()) {
     const Nanos middle = begin + (end - begin) / 2;
     const auto before = [&](const Window& window) { return middle < window.begin; };
     const auto within = [&](const Window& window) { return middle >= window.begin && middle < window.end; };
-    if (std::all_of(may_have_held_.begin(), may_have_held_.end(), before))
+    if (unlisted_.opened && std::all_of(windows.begin(), windows.end(), before))
       return {begin, end, Account::kStartup, 0, "P", Confidence::kMedium};
-    if (std::any_of(may_have_held_.begin(), may_have_held_.end(), within))
+    if (std::any_of(windows.begin(), windows.end(), within))
       return {begin, end, Account::kUnexplained, 0, "P", Confidence::kLow};
   }
   if (!touched_ && job_.has_job) return {begin, end, Account::kNotUsed, 0, "N", Confidence::kHigh};
@@ -450,7 +450,7 @@ Word word_of(const Use& use, Nanos at) {
   if (!use.context.ours || at < use.context.begin || at >= use.context.end) return Word::kNone;
   if (use.claim == Claim::kNeverHeld) return Word::kNeverHeld;
   if (use.claim == Claim::kAttempt) return Word::kAttempt;
-  if (use.first_kernel == kNever && at < use.context.held_from)
+  if (use.first_kernel == kNever && at < use.context.held_from && (use.claim != Claim::kUnseen || use.opened))
     return use.claim == Claim::kUnseen ? Word::kStartup : Word::kNone;
   if (use.first_kernel == kNever) return Word::kBetween;
   if (at < use.first_kernel) return Word::kStartup;

@@ -73,7 +73,7 @@ class DeviceAccountant {
   Places& places_;
   IdleTime time_;
   std::vector<Use> uses_;  // in order of begin
-  std::vector<Window> may_have_held_;
+  Unlisted unlisted_;
   std::vector<std::size_t> around_;  // positions in uses_ of those that touch the sample at hand, in order …
   std::size_t next_ = 0;             // … and of the first that begins after it: ten thousand tasks are not all asked
   std::vector<Nanos> cuts_;          // instants where the account of idle time may change, in order …

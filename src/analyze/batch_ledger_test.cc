@@ -327,6 +327,18 @@ TEST(BatchLedger, WhoEndedWithoutAFileOfAGpuNeverUsedIt) {
   EXPECT_GE(of_task(l, Account::kStartup, "on the GPU"), 0.8 - 1e-6);
 }
 
+// The last look may be long before its end: whether it used the GPU after that is not known.
+TEST(BatchLedger, WhoWasNeverSeenToOpenAGpuIsNotStartingUp) {
+  const auto booked = [](std::optional<double> opened) {
+    RecordingBuilder recording(6, 2);  // too few looks at the list
+    recording.gpu(0, [](double) { return 0.0; }).queue(0, 0).process(100, 1, 0, 5, 0.9);
+    return whole(recording.attempt("a", 100, {0}, 0, 5).no_gpu_until(100, 4, opened).build());
+  };
+  EXPECT_EQ(booked(std::nullopt).total(Account::kStartup), 0);
+  EXPECT_EQ(booked(std::nullopt).total(Account::kUnexplained), 5 * kSecond);
+  EXPECT_EQ(booked(4.2).total(Account::kStartup), 4 * kSecond);
+}
+
 TEST(BatchLedger, WhoLivedTooShortlyForAContextUsedNoGpuUnlessKernelsRan) {
   const auto short_one = [](double busy) {
     RecordingBuilder recording(3);

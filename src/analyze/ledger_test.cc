@@ -358,6 +358,12 @@ TEST(Ledger, AJobThatEndedAsItOpenedAGpuMayHaveUsedIt) {
   EXPECT_EQ(died.total(Account::kStartup), 5.5 * kSecond);
   EXPECT_EQ(died.total(Account::kUnexplained), 2.5 * kSecond);
   EXPECT_EQ(job(20, 6).total(Account::kNotUsed), 20 * kSecond) << "it was looked for in vain";
+  // The last look at the job itself was long before its end: what it did until then is known.
+  RecordingBuilder rare(8);
+  rare.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 8, 0.5).no_gpu_until(100, 6).meta().job_pid = 100;
+  const Ledger late = ledger_of_all(rare.build());
+  EXPECT_EQ(late.total(Account::kNotUsed), 6 * kSecond);
+  EXPECT_EQ(late.total(Account::kUnexplained), 2 * kSecond);
   EXPECT_EQ(job(8, std::nullopt).total(Account::kNotUsed), 8 * kSecond);
 }
 

@@ -71,10 +71,20 @@ bool looked_for(const JobView& job, const TaskAttempt& attempt, SourceId gpu, co
   });
 }
 
+}  // namespace
+
+bool may_have_used_a_gpu(const JobView& job, SourceId process, Nanos begin, Nanos end, const Thresholds& limits) {
+  const auto id = static_cast<std::size_t>(process);
+  return job.opened_gpu[id] || end - std::max(begin, job.no_gpu_until[id]) >= limits.time(Threshold::kMakesAContext);
+}
+
+namespace {
+
 // What is known of an attempt's use of any GPU, from the files that its processes had open.
 struct Opened {
   Nanos none_until = 0;  // before that nothing of it ran on one
   bool never = false;    // nor after: it ended without
+  bool seen = false;     // a process had one open
 };
 
 // Most of its processes are helpers that never open a GPU: they do not matter, however shortly they lived.
@@ -86,7 +96,8 @@ Opened opened_by(const JobView& job, const std::vector<SourceId>& processes, con
     const auto process = static_cast<std::size_t>(id);
     const Nanos born = id == processes.front() ? attempt.begin : lives[process].begin;
     const Nanos until = std::max(born, job.no_gpu_until[process]), end = std::min(attempt.end, lives[process].end);
-    const bool could = job.opened_gpu[process] || end - until >= limits.time(Threshold::kMakesAContext);
+    opened.seen = opened.seen || job.opened_gpu[process];
+    const bool could = may_have_used_a_gpu(job, id, born, end, limits);
     if (could) opened.never = false;
     if (could || until == attempt.begin) opened.none_until = std::min(opened.none_until, until);
   }
@@ -120,6 +131,7 @@ void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, 
     Use use;
     use.claim = claim_of(job, attempt, here[i], elsewhere[i], must_be_seen);
     const Opened opened = opened_by(job, processes[i], lives, attempt, limits);
+    use.opened = opened.seen;
     use.looked_for = looked_for(job, attempt, gpu, looks, limits) || opened.never;
     use.context.device = gpu;
     if (!processes[i].empty()) use.context.process = processes[i].front();
@@ -135,20 +147,24 @@ void add_attempts(const Recording& recording, const JobView& job, SourceId gpu, 
 
 }  // namespace
 
-std::vector<Window> may_have_held(const Recording& recording, const JobView& job, SourceId gpu,
-                                  const Thresholds& limits) {
-  std::vector<Window> unlisted;
+Unlisted may_have_held(const Recording& recording, const JobView& job, SourceId gpu, const Thresholds& limits) {
+  Unlisted unlisted;
   const bool any_listed = std::any_of(job.uses.begin(), job.uses.end(), [](const ContextUse& use) { return use.ours; });
   const bool masked = device_of(recording.sources[static_cast<std::size_t>(gpu)]).given == false;
   if (!job.has_job || job.batch.present || any_listed || masked) return unlisted;
   const std::vector<Nanos> looks = list_readings(recording, gpu);
   for (const SourceId id : recording.all(SourceKind::kProcess)) {
     const auto process = static_cast<std::size_t>(id);
-    if (!job.in_job[process] || !job.opened_gpu[process]) continue;
-    const Nanos end = process_of(recording.sources[process]).end.value_or(recording.meta.end);
+    if (!job.in_job[process]) continue;
+    const Process facts = process_of(recording.sources[process]);
+    const Nanos end = std::min(facts.end.value_or(recording.meta.end), recording.meta.end);
     const Nanos from = job.no_gpu_until[process];
-    if (from < end && !read_often(looks, from, end, limits))
-      unlisted.push_back({from, std::min(end, recording.meta.end)});
+    // Where looks are rare, the last one at the job itself may be long before its end.
+    const bool late = facts.pid == recording.meta.job_pid && from > recording.meta.start &&
+                      may_have_used_a_gpu(job, id, from, end, limits);
+    if ((!job.opened_gpu[process] && !late) || from >= end || read_often(looks, from, end, limits)) continue;
+    unlisted.windows.push_back({from, end});
+    unlisted.opened = unlisted.opened || job.opened_gpu[process];
   }
   return unlisted;
 }

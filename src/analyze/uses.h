@@ -40,15 +40,25 @@ struct Use {
   bool only_holds = false;                            // a foreign one of which the driver never measured a share
   // An attempt: a context of it would have been listed, or a file of a GPU seen open, so often was looked.
   bool looked_for = false;
+  bool opened = false;    // an attempt: a process of it was seen with a file of a GPU open
   bool doubtful = false;  // its kernels may be another one's: nobody was listed, and several could have run them
   bool computed = false;  // kernels ran while it had the device and nobody was listed there
   HostView host;
 };
 
-// When a process of a job that is no batch, and of which no process was ever listed, had a file of a GPU open and may
-// have held this one: the list was not read often enough until it ended.
-[[nodiscard]] std::vector<Window> may_have_held(const Recording& recording, const JobView& job, SourceId gpu,
-                                                const Thresholds& limits = {});
+// Whether the process may have used a GPU within [begin, end), by the files that it had open: it had one of a driver's,
+// or was not looked at for as long as a context takes to make.
+[[nodiscard]] bool may_have_used_a_gpu(const JobView& job, SourceId process, Nanos begin, Nanos end,
+                                       const Thresholds& limits);
+
+// Of a job that is no batch and of which no process was ever listed: when one may have held the device all the same, as
+// the list was not read often enough until it ended.
+struct Unlisted {
+  std::vector<Window> windows;
+  bool opened = false;  // a process was seen with a file of a GPU open
+};
+[[nodiscard]] Unlisted may_have_held(const Recording& recording, const JobView& job, SourceId gpu,
+                                     const Thresholds& limits = {});
 
 // Everybody's use of one device, in order of begin. Kernels and hangs are found by who knows the readings.
 [[nodiscard]] std::vector<Use> uses_of(const Recording& recording, const JobView& job, SourceId gpu,

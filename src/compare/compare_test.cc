@@ -430,6 +430,13 @@ TEST(Compare, TheCommandOfAValidPairNamesWhatDiffersWithoutBeingAskedFor) {
   EXPECT_FALSE(refuses(compare(a, b, {.changed = {{"lr", "num leaves"}}}), CompareReason::kParametersDifferUnintended));
 }
 
+TEST(Compare, AValidPairOfBatchesNamesTheirFoldersBesideWhatElseDiffers) {
+  Side a = asked(batch(3, 0, 10), "tasks.toml"), b = asked(batch(3, 100, 10), "tasks.toml --seed=2");
+  for (Sample& sample : b.samples) sample.resolved = {{"lr", "0.2"}};
+  EXPECT_THAT(compare(a, b).valid_command,
+              HasSubstr("headroom ab --changed=lr --changed=folder -- env -C /work headroom batch "));
+}
+
 TEST(Compare, TheCommandOfAValidPairSaysWhereItsPartsRan) {
   Side a = uncounted({0}, 10), b = uncounted({20}, 5);
   const auto pair = [&](const std::string& here) { return compare(a, b, {.here = here}); };

@@ -54,9 +54,9 @@ std::vector<std::string> parameters_to_name(const Comparison& result) {
   return names;
 }
 
-std::string changed_words(const Comparison& result) {
+std::string changed_words(const std::vector<std::string>& names) {
   std::string words;
-  for (const std::string& name : parameters_to_name(result)) words += typed_word("--changed=" + name) + " ";
+  for (const std::string& name : names) words += typed_word("--changed=" + name) + " ";
   return words;
 }
 
@@ -67,7 +67,8 @@ void pair_of_commands(const Side& a, const Side& b, const std::string& here, Com
     if (side.command.empty()) return fmt::format("CMD_{}", name);
     return in_folder(side.folder, name, alike, here, side.command);
   };
-  result.valid_command = fmt::format("headroom ab {}-- {} --- {}", changed_words(result), of(a, "A"), of(b, "B"));
+  result.valid_command =
+      fmt::format("headroom ab {}-- {} --- {}", changed_words(parameters_to_name(result)), of(a, "A"), of(b, "B"));
   if (alike)
     result.valid_note = kTwoCopies;
   else if (!a.samples.empty() && !b.samples.empty() && a.samples[0].task != b.samples[0].task)
@@ -148,8 +149,10 @@ void pair_of_batches(const Side& a, const Side& b, const std::string& here, Comp
   const auto& gpus = a.hardware.uuids;
   const std::string which =
       gpus.size() > 1 && gpus == b.hardware.uuids ? fmt::format("--gpus={} ", join(gpus, ",")) : "";
+  std::vector<std::string> changed = parameters_to_name(result);
+  if (!changed.empty()) changed.emplace_back("folder");  // each has its own, and ab compares the commands
   result.valid_command =
-      fmt::format("headroom ab {}{}-- {} --- {}", which, changed_words(result), of(a, "A"), of(b, "B"));
+      fmt::format("headroom ab {}{}-- {} --- {}", which, changed_words(changed), of(a, "A"), of(b, "B"));
   result.valid_note = note_of_batches(a, b, alike, left_out, result);
 }
 

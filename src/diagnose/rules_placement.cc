@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "analyze/uses.h"
 #include "base/human.h"
 #include "diagnose/rules.h"
 #include "diagnose/unseen.h"
@@ -79,14 +80,12 @@ void met_midway(const Analysis& a, Finding& finding) {
 
 // Every process of the job that lived long enough for a context was seen without a file of a GPU open, to its end.
 bool never_opened_a_gpu(const Analysis& a) {
-  const Nanos shortest = a.limits.time(Threshold::kMakesAContext);
   bool any = false;
   for (const auto& [source, process] : a.processes) {
-    const Nanos end = process.end.value_or(a.meta.end);
-    if (!process.in_job || end - std::max(process.start, a.meta.start) < shortest) continue;
-    const auto id = static_cast<std::size_t>(source);
-    if (a.job.opened_gpu[id] || end - a.job.no_gpu_until[id] >= shortest) return false;
-    any = true;
+    if (!process.in_job) continue;
+    const Nanos begin = std::max(process.start, a.meta.start), end = process.end.value_or(a.meta.end);
+    if (may_have_used_a_gpu(a.job, source, begin, end, a.limits)) return false;
+    any = any || end - begin >= a.limits.time(Threshold::kMakesAContext);
   }
   return any;
 }
@@ -133,13 +132,13 @@ std::vector<Finding> never_uses_gpu(const Analysis& a) {
   if (a.machine.empty()) return {};
   if (a.goes_on && !a.job.batch.present) return {};  // its first kernel may still come: start-up so far
   const bool never_opened = never_opened_a_gpu(a);
-  const bool told = never_opened || a.job.batch.present;  // by looks at its processes, or in a batch's ledger
-  if (!told && a.material(unseen_at_end(a))) return {};   // it may have come there
+  if (!never_opened && a.material(unseen_at_end(a))) return {};  // it may have come there
   // In the window, or at another time of the recording.
   if (std::any_of(a.devices.begin(), a.devices.end(), [](const auto& device) { return device.used; }))
     return holds_and_never_computes(a);
-  if (!told && a.ledger.span() < a.limits.time(Threshold::kNeverUsedAfter)) return {};
+  if (!never_opened && !a.job.batch.present && a.ledger.span() < a.limits.time(Threshold::kNeverUsedAfter)) return {};
   if (std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; })) return {};
+  if (a.material(a.ledger.total(Account::kUnexplained))) return {};  // one that the list missed may have used it then
   const double own = static_cast<double>(a.ledger.total(Account::kUseful));
   if (own >= a.limits[Threshold::kPeerWorks] * static_cast<double>(a.ledger.span())) return {};  // of whom, then?
   // Neither lists with anybody in them nor a reading of the utilisation: nobody could have seen it.

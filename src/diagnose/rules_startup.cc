@@ -117,7 +117,8 @@ Finding about(const Analysis& a, Claims claims) {
   finding.confidence = Confidence::kHigh;
   finding.title = "Start-up: the time from process start to the first kernel";
   const bool provisional = a.goes_on && a.window.end - last_end(finding.claims) < kSettled;
-  if (provisional && a.ledger.busy() == 0) finding.title = "Start-up so far: no kernel has run yet";
+  if (a.ledger.busy() == 0)
+    finding.title = provisional ? "Start-up so far: no kernel has run yet" : "Start-up: no kernel was seen after it";
   const Stretches s = stretches_in(a, finding.claims);
   finding.evidence = {fmt::format("{} stretch{} of start-up, the longest {}", s.count, s.count == 1 ? "" : "es",
                                   human_duration(s.longest))};

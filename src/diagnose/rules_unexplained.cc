@@ -72,6 +72,13 @@ Finding unknown(const Analysis& a, Claims claims, bool in_pauses) {
     finding.evidence = {"no process on the GPU lived long enough to be looked at twice"};
     finding.candidates = {Cause::kStartupLoad, Cause::kUnderPacking};
     finding.title = "The processes on the GPU were too short to be watched";
+    const bool listed = std::any_of(a.job.uses.begin(), a.job.uses.end(), [](const auto& use) { return use.ours; });
+    if (a.job.has_job && !a.job.batch.present && !listed && a.job.has_contexts) {
+      finding.evidence = {
+          "it ended before the driver's list was read often enough to hold each process that had a GPU"};
+      finding.candidates = {Cause::kJobNeverUsesGpu, Cause::kStartupLoad};
+      finding.title = "Whether the job used the GPU before it ended is not known";
+    }
     if (a.job.batch.present && a.ledger.busy() == 0) {
       finding.evidence = {
           "no kernel ran, and no task lived for so many looks at the driver's lists that it must have been seen there"};

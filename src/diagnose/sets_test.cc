@@ -279,6 +279,18 @@ TEST(Sets, ARunInWhichTheDriversListsStayedEmptyNeverUsedItsGpu) {
   EXPECT_FALSE(readings(30, 1, [](double) { return 0.0; }).findings.front().cause) << "no list was read";
 }
 
+// It ended before the driver's list would have held it: neither a kernel nor an unused GPU is claimed.
+TEST(Sets, ARunThatEndedAsItOpenedAGpuMayHaveUsedIt) {
+  RecordingBuilder died(8);
+  died.gpu(0, [](double) { return 0.0; }).process(100, 1, 0, 8, 1).no_gpu_until(100, 5.5, 6);
+  const Explanation e = explain(died.build());
+  EXPECT_THAT(e.headline, Not(HasSubstr("unused")));
+  std::vector<std::string> titles;
+  for (const Finding& finding : e.findings) titles.push_back(finding.title);
+  EXPECT_THAT(titles, Contains("Start-up: no kernel was seen after it"));
+  EXPECT_THAT(titles, Contains("Whether the job used the GPU before it ended is not known"));
+}
+
 TEST(Sets, ARunThatNeverHadAFileOfAGpuOpenNeverUsedOneHoweverShortItWas) {
   const auto findings = [](std::optional<double> opened) {
     RecordingBuilder short_run(3);

@@ -14,8 +14,8 @@ namespace headroom::host {
 [[nodiscard]] std::optional<bool> has_gpu_file(ProcDir& proc, std::int64_t pid, std::string_view virtual_gpus);
 
 // Until when nothing of one process ran on a GPU, from looks at its files. The first file of a driver that is seen
-// ends it: later looks would tell nothing. A look costs about 30 us, so that the older a process is, the rarer they
-// are, and one that did not run since, by its CPU clock, has opened nothing.
+// ends it: later looks would tell nothing. A look costs tens of microseconds: the older a process is, the rarer they
+// are. One that did not run since, by its CPU clock, has opened nothing.
 class GpuFiles {
  public:
   explicit GpuFiles(Nanos start) : start_(start) {}
