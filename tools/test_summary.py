@@ -9,7 +9,8 @@ with "not possible here: " is one of the machine's (no tmpfs in a chroot). A rea
 measurement's that could show neither yes nor no on a busy machine: only tests with the label `truth` may say so. Any other
 skip could have run, had somebody set this machine up for it, so it fails where CI=true.
 
-What failed and then passed alone (tools/second_chance.sh) passed, and is called FLAKY; with --twice it failed.
+What failed and then passed alone (tools/second_chance.sh) passed, and is called FLAKY; with --twice it failed. Under each
+stands what the test said of its failure: of a long log the end alone may be kept.
 """
 import os
 import pathlib
@@ -21,6 +22,14 @@ ABSTAINED = "abstained: "
 TEST = re.compile(r"^\d+/\d+ Testing: (\S+)$", re.MULTILINE)
 PYTEST = re.compile(r"^SKIPPED \[(\d+)\] ([^:\n]+)(?::\d+)?: (.+)$", re.MULTILINE)
 GTEST = re.compile(r"^\S+:\d+: Skipped\n(.*)\n(?:.*\n)*?\[  SKIPPED \] (\S+)", re.MULTILINE)
+REASON = re.compile(r"^(?:E  +\S.*|\S+:\d+: (?:Failure(?:\n.*){1,3}|\w*(?:Error|Exception|Expired)\b.*)|\S*ERROR: \w+Sanitizer.*|"
+                    r"WARNING: ThreadSanitizer.*|Test timeout.*)$", re.MULTILINE)
+REASONS = 8  # lines of one entry
+
+
+def print_reasons(output):
+    for line in "\n".join(REASON.findall(output)).splitlines()[:REASONS]:
+        print(f"    {line[:300]}")
 
 
 def skips_of(name, output):
@@ -41,13 +50,14 @@ def entries(log):
 
 
 def read(folder):
-    """({name: whether it passed}, flaky names, skips) of the runs in one build folder."""
+    """({name: whether it passed}, flaky names, {name: output of its first failure}, skips) of the runs in one build folder."""
     logs = folder / "Testing" / "Temporary"
     first, second = entries(logs / "LastTest.log"), entries(logs / "SecondTest.log")
     flaky = [name for name, (passed, _) in second.items() if passed and not first[name][0]]
     last = {**first, **second}
     skips = [skip for name, (_, output) in last.items() for skip in skips_of(name, output)]
-    return {name: passed for name, (passed, _) in last.items()}, flaky, skips
+    failures = {name: output for name, (passed, output) in {**second, **first}.items() if not passed}
+    return {name: passed for name, (passed, _) in last.items()}, flaky, failures, skips
 
 
 def main():
@@ -65,7 +75,7 @@ def main():
                 print(f"FAILED {step}")
             continue
         folder = pathlib.Path(argument)
-        outcomes, flaky, skips = read(folder)
+        outcomes, flaky, failures, skips = read(folder)
         if not outcomes:
             failed += 1
             print(f"FAILED {folder}: no test ran there")
@@ -74,9 +84,11 @@ def main():
             passed, failed = passed + good, failed + (not good)
             if not good:
                 print(f"FAILED {name}")
+                print_reasons(failures[name])
         for name in flaky:
             print(f"FLAKY {name}: failed, then passed alone; both outputs: LastTest.log and SecondTest.log in "
                   f"{folder / 'Testing' / 'Temporary'}")
+            print_reasons(failures[name])
         for name, what, tests, reason in skips:
             if reason.startswith(ABSTAINED) and name.startswith("truth."):
                 abstained += tests

@@ -75,6 +75,14 @@ def test_only_a_measurement_may_abstain(tmp_path, name, reason, ci, last):
         assert lines[1].startswith("1 abstained: machine busy, load ")
 
 
+@pytest.mark.parametrize("said", ["E   AssertionError: task-3 ran again", "tests/e2e/test_x.py:12: TimeoutExpired",
+                                  "src/base/a_test.cc:9: Failure", "==1==ERROR: AddressSanitizer: heap-use-after-free"])
+def test_the_summary_says_why_a_test_failed(tmp_path, said):
+    folder = ctest_folder(tmp_path, e2e__wrong=("e2e", f"echo before; echo '{said}'; echo after; false"))
+    lines = summary(tmp_path, folder)[1]
+    assert lines[lines.index("FAILED e2e.wrong") + 1] == f"    {said}"
+
+
 def test_a_build_without_tests_has_failed(tmp_path):
     (tmp_path / "empty").mkdir()
     code, lines = summary(tmp_path, "style=0", tmp_path / "empty")

@@ -345,7 +345,7 @@ def test_a_lost_gpu_and_a_batch_that_fails_from_the_first_task_on_are_told_at_on
     hook, failing = told(tmp_path, "failing")
     tasks = tmp_path / "tasks.txt"
     # The fifth and all after it wait for the notice, so that it has to come before they fail.
-    wait = f"i=0; until [ -e {tmp_path / 'failing'} ] || [ $i -ge 300 ]; do sleep 0.2; i=$((i+1)); done"
+    wait = f"i=0; until [ -s {tmp_path / 'failing'} ] || [ $i -ge 300 ]; do sleep 0.2; i=$((i+1)); done"
     tasks.write_text("sh -c 'sleep 1; exit 1'\n" * 4 + f"{wait}; exit 1\n" * 2, "utf-8")
     headroom(tmp_path, "sim", "--gpus", "1xRTX3090", "--", HEADROOM, "batch", tasks, "--shell", "-q", "--per-gpu", "1", "--finding-looks",
              "300ms,1h,1h", "--on-finding", hook, check=False)
